@@ -1,5 +1,7 @@
 """The house rules, applied to this tree."""
 
+import importlib
+import pkgutil
 import re
 import runpy
 import subprocess
@@ -93,6 +95,27 @@ def test_operators_are_documented_and_sampled():
         bad += docs.check_op(op.name, op.doc, [*op.input_names, *op.params], len(op.samples))
     assert registry.ops.items
     expect_none(sorted(bad))
+
+
+def test_tables_of_samples_hold_the_operators_of_their_family():
+    from mxcore import builtin
+    from mxcore.families import declarations
+    from mxcore.ops import samples
+
+    bad = []
+    for _, name, _ in pkgutil.iter_modules(samples.__path__):
+        table = importlib.import_module(f"mxcore.ops.samples.{name}").SAMPLES
+        module = builtin if name == "builtin" else importlib.import_module(f"mxcore.ops.{name}")
+        declared = {op.name for op in declarations(module)}
+        bad += [f"{name}: there is no operator {op}" for op in table.keys() - declared]
+    expect_none(sorted(bad))
+
+
+def test_operators_are_declared_without_their_samples():
+    check = (
+        "import sys; from mxcore import nd; nd.ones(2); print([m for m in sys.modules if 'samples' in m.split('.')])"
+    )
+    assert subprocess.run([sys.executable, "-c", check], capture_output=True, text=True).stdout.strip() == "[]"
 
 
 def test_public_names_have_docstrings():

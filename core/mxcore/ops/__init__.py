@@ -74,4 +74,10 @@ MODULES = (
 
 @hookimpl
 def mxcore_ops():
-    return declarations(*[import_module(f"mxcore.ops.{m}") for m in MODULES])
+    declarations(builtin, samples="mxcore.ops.samples.builtin:SAMPLES")
+    found = [
+        op
+        for m in MODULES
+        for op in declarations(import_module(f"mxcore.ops.{m}"), samples=f"mxcore.ops.samples.{m}:SAMPLES")
+    ]
+    return list(dict.fromkeys(found))

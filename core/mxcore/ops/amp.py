@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from .._core.infer import merge_shape
 from .._core.op import op
 from ..parameters import Bool, DType, Int
-from ..testing.sample import Ints, Sample, Values
 
 __all__: list[str] = []
 
@@ -30,16 +27,6 @@ def _cast(x: Any, dtype: Any) -> Any:
     expr="data",
     identity=True,
     grad=lambda F, dy, like_data: F._cast_like(dy, like_data),
-    samples=[
-        Sample((2, 3), params={"dtype": "float64"}),
-        Sample((2, 3), params={"dtype": "float16"}, grad=False),
-        Sample(np.array([[1, 2]], np.int32), params={"dtype": "float16"}, grad=False),
-        Sample((2, 3), params={"dtype": "float32"}, dtypes="float16 float32 float64", grad=False),
-        Sample((5,), params={"dtype": "float16"}, dtypes="float16", grad=False),
-        Sample(Ints((2, 3), 0, 9), params={"dtype": "float32"}, dtypes="uint8 int8 int32 int64"),
-        Sample([[float("nan"), float("inf"), 6e4]], params={"dtype": "float16"}, grad=False),
-        Sample((0, 2), params={"dtype": "float32"}, grad=False),
-    ],
 )
 def amp_cast(k, p, data):
     """Convert float32, float16 or bfloat16 to another dtype; arrays of other dtypes stay as they are.
@@ -66,25 +53,6 @@ def _(p, ins, outs):
     cast_narrow=Bool(False),
     outputs=lambda p: ["output"] if p.num_outputs == 1 else [f"output{i}" for i in range(p.num_outputs)],
     grad=lambda F, dys, like_data: [[F._cast_like(g, x) for g, x in zip(dys, like_data)]],
-    samples=[
-        Sample(Values((2, 3), dtype="float16"), (2, 3), params={"num_outputs": 2, "cast_narrow": n})
-        for n in (False, True)
-    ]
-    + [
-        Sample(
-            Values((2,), dtype=a),
-            Values((1, 3), dtype=b),
-            Values((2, 2), dtype=c),
-            params={"num_outputs": 3, "cast_narrow": n},
-        )
-        for a, b, c, n in (("float64", "float16", "float32", "1"), ("float32", "float32", "float64", "False"))
-    ]
-    + [
-        Sample((2, 3), Ints((2,), 0, 9, dtype="int32"), params={"num_outputs": "2"}),
-        Sample((2, 3), params={"num_outputs": 1}),
-        Sample((0, 3), (2,), params={"num_outputs": 2}),
-        Sample((2, 3), (1, 3), params={"num_outputs": 2, "cast_narrow": "0"}),
-    ],
 )
 def amp_multicast(k, p, *data):
     """Convert float32, float16 and bfloat16 arrays to the widest dtype among them, or to the narrowest; others stay as

@@ -12,7 +12,6 @@ from typing import Any
 
 from .._core.op import op
 from ..parameters import Bool, Int, Shape
-from ..testing.sample import Sample
 from .dense import wide
 from .rules import fits, size_of
 
@@ -144,15 +143,6 @@ def _scores_grads(F: Any, p: Any, dy: Any, a: Any, b: Any, needs: Any) -> Any:
     b_slot=Shape(_ONE),
     scaled=Bool(True),
     grad=_scores_grads,
-    samples=[
-        Sample((3, 2, 8), (4, 2, 24), params={"heads": 2, "b_slot": (1, 3)}, mxnet="internal"),
-        Sample(
-            (3, 2, 6),
-            (4, 2, 6),
-            params={"heads": 1, "a_slot": (1, 2), "b_slot": (0, 2), "scaled": False},
-            mxnet="internal",
-        ),
-    ],
 )
 def attention_scores(k, p, a, b):
     """The products of all positions of two projections, a matrix for every head.
@@ -196,15 +186,6 @@ def _sum_grads(F: Any, p: Any, dy: Any, weights: Any, values: Any, needs: Any) -
     transpose=Bool(False),
     scaled=Bool(False),
     grad=_sum_grads,
-    samples=[
-        Sample((4, 3, 5), (5, 2, 24), params={"heads": 2, "slot": (2, 3)}, mxnet="internal"),
-        Sample(
-            (4, 5, 3),
-            (5, 2, 6),
-            params={"heads": 2, "out_slot": (1, 2), "transpose": True, "scaled": True},
-            mxnet="internal",
-        ),
-    ],
 )
 def attention_sum(k, p, weights, values):
     """Sums of a projection's positions, weighted by a matrix for every head; the other slots of the result are zero.
@@ -245,16 +226,6 @@ _QKV = "queries_keys_values"
     grad=lambda F, p, dy, queries_keys_values: F._backward_interleaved_matmul_selfatt_qk(
         dy, queries_keys_values, heads=p.heads
     ),
-    samples=[
-        Sample((3, 2, 24), params={"heads": 2}, dtypes="float32"),
-        Sample((5, 1, 9), params={"heads": 3}, dtypes="float32"),
-        Sample((1, 3, 30), params={"heads": 1}, dtypes="float32"),
-        Sample((3, 2, 24), params={"heads": 2}),
-        Sample((0, 2, 6), params={"heads": 1}),
-        Sample((7, 3, 36), params={"heads": "4"}, dtypes="float32", domain=(-9, 9)),
-        Sample((2, 1, 3), params={"heads": 1}, dtypes="float32"),
-        Sample((3, 0, 12), params={"heads": 2}, dtypes="float32"),
-    ],
 )
 def selfatt_qk(k, p, queries_keys_values):
     """The scores of self-attention: queries times keys, divided by the square root of their length.
@@ -296,13 +267,7 @@ def _both_grads(F: Any, p: Any, dys: Any, dy_: Any, data: Any) -> Any:
     )
 
 
-@op(
-    "_backward_interleaved_matmul_selfatt_qk",
-    inputs="dy data",
-    **_HEADS,
-    grad=_both_grads,
-    samples=[Sample((4, 3, 3), (3, 2, 24), params={"heads": 2}, mxnet="internal")],
-)
+@op("_backward_interleaved_matmul_selfatt_qk", inputs="dy data", **_HEADS, grad=_both_grads)
 def backward_selfatt_qk(k, p, dy_, data):
     """The gradient of `interleaved_matmul_selfatt_qk`.
 
@@ -338,14 +303,6 @@ def _valatt_grads(F: Any, p: Any, dy: Any, values: Any, attention: Any, needs: A
     grad=lambda F, p, dy, queries_keys_values, attention, needs: _valatt_grads(
         F, p, dy, queries_keys_values, attention, needs, (2, 3)
     ),
-    samples=[
-        Sample((3, 2, 24), (4, 3, 3), params={"heads": 2}, dtypes="float32"),
-        Sample((4, 1, 9), (3, 4, 4), params={"heads": 3}, dtypes="float32"),
-        Sample((3, 2, 24), (4, 3, 3), params={"heads": 2}),
-        Sample((7, 3, 36), (12, 7, 7), params={"heads": "4"}, dtypes="float32", domain=(-9, 9)),
-        Sample((1, 1, 3), (1, 1, 1), params={"heads": 1}, dtypes="float32"),
-        Sample((3, 0, 12), (0, 3, 3), params={"heads": 2}, dtypes="float32"),
-    ],
 )
 def selfatt_valatt(k, p, queries_keys_values, attention):
     """The output of self-attention: sums of the values, weighted by the attention.
@@ -389,14 +346,6 @@ def _encdec_qk_grads(F: Any, p: Any, dy: Any, queries: Any, keys_values: Any, ne
     labels="outputs",
     **_HEADS,
     grad=_encdec_qk_grads,
-    samples=[
-        Sample((5, 2, 8), (3, 2, 16), params={"heads": 2}, dtypes="float32"),
-        Sample((1, 3, 5), (4, 3, 10), params={"heads": 1}, dtypes="float32"),
-        Sample((5, 2, 8), (3, 2, 16), params={"heads": 2}),
-        Sample((2, 3, 12), (7, 3, 24), params={"heads": "4"}, dtypes="float32", domain=(-9, 9)),
-        Sample((1, 1, 1), (1, 1, 2), params={"heads": 1}, dtypes="float32"),
-        Sample((3, 0, 4), (2, 0, 8), params={"heads": 2}, dtypes="float32"),
-    ],
 )
 def encdec_qk(k, p, queries, keys_values):
     """The scores of attention between two sequences: queries times keys, divided by the square root of their length.
@@ -428,14 +377,6 @@ encdec_qk.shape(lambda p, ins: _pair_shape(("queries", "keys_values"), p, *ins, 
     labels="outputs",
     **_HEADS,
     grad=lambda F, p, dy, keys_values, attention, needs: _valatt_grads(F, p, dy, keys_values, attention, needs, (1, 2)),
-    samples=[
-        Sample((3, 2, 16), (4, 5, 3), params={"heads": 2}, dtypes="float32"),
-        Sample((4, 3, 10), (3, 1, 4), params={"heads": 1}, dtypes="float32"),
-        Sample((3, 2, 16), (4, 5, 3), params={"heads": 2}),
-        Sample((7, 3, 24), (12, 2, 7), params={"heads": "4"}, dtypes="float32", domain=(-9, 9)),
-        Sample((1, 1, 2), (1, 1, 1), params={"heads": 1}, dtypes="float32"),
-        Sample((2, 0, 8), (0, 3, 2), params={"heads": 2}, dtypes="float32"),
-    ],
 )
 def encdec_valatt(k, p, keys_values, attention):
     """The output of attention between two sequences: sums of the values, weighted by the attention.

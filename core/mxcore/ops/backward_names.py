@@ -8,7 +8,6 @@ import numpy as np
 
 from .._core.op import op
 from ..parameters import Bool, Int, Shape
-from ..testing.sample import Sample
 from .rules import axis_of
 
 __all__: list[str] = []
@@ -22,7 +21,6 @@ __all__: list[str] = []
         F._contrib_index_copy(d_old_tensor, index_vector, d_new_tensor),
         None,
     ),
-    samples=[Sample((3, 2), np.array([2, 0], np.int32), mxnet="not callable by itself")],
 )
 def backward_index_copy(k, p, dy_, index_vector):
     """The gradients of `index_copy`: zero where rows were replaced, and those rows.
@@ -62,10 +60,6 @@ def _joined(p: Any, ins: Any) -> Any:
     squeeze_axis=Bool(False),
     sections=Int(0),
     grad=lambda F, p, dy, like_dys: [_parts(F, p, dy, len(like_dys))],
-    samples=[
-        Sample((2, 3), (2, 4), params={"indices": (0, 3)}, mxnet="not callable by itself"),
-        Sample((3,), (3,), params={"sections": 2, "axis": 0, "squeeze_axis": True}, mxnet="not callable by itself"),
-    ],
 )
 def split_v2_backward(k, p, *dys):
     """The gradient of `split_v2`: its parts joined.

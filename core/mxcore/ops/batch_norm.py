@@ -10,14 +10,13 @@ from .._core.infer import merge_shape
 from .._core.op import op
 from .._core.state import state
 from ..parameters import Bool, Float, Int, Str
-from ..testing.sample import Sample
 from .dense import given, wide
 from .floating import floating
 from .meeting import expect, meet
 from .rules import axis_of, size_of
 from .silent import silent
 
-__all__ = ["PLAIN", "batch_family", "plain_samples", "standardized_gradients", "with_statistics"]
+__all__ = ["PLAIN", "batch_family", "standardized_gradients", "with_statistics"]
 
 
 _BATCH = dict(
@@ -31,10 +30,6 @@ _BATCH = dict(
     min_calib_range=Float(None),
     max_calib_range=Float(None),
 )
-
-
-#: Moving statistics of samples.
-_MEANS, _VARS = [0.1, -0.2, 0.3, 0.0], [1.0, 0.5, 2.0, 0.25]
 
 
 def with_statistics(p: Any) -> int:
@@ -68,80 +63,6 @@ def _column(v: Any) -> Any:
         None,
         None,
     ),
-    samples=[
-        Sample(
-            (4, 3, 2),
-            (3,),
-            (3,),
-            [0.1, -0.2, 0.3],
-            [1.0, 0.5, 2.0],
-            params={"fix_gamma": False},
-            train=True,
-            grad=(1, 1, 1, 0, 0),
-        ),
-        Sample((3, 2, 4, 5), (2,), (2,), [0.1, -0.2], [1.0, 0.5], params={}, train=True, grad=(1, 0, 1, 0, 0)),
-        Sample(
-            (5, 3),
-            (3,),
-            (3,),
-            [0.1, -0.2, 0.3],
-            [1.0, 0.5, 2.0],
-            params={"fix_gamma": False, "use_global_stats": True},
-            train=True,
-            grad=(1, 1, 1, 0, 0),
-        ),
-        Sample(
-            (4, 2, 3),
-            (3,),
-            (3,),
-            [0.1, -0.2, 0.3],
-            [1.0, 0.5, 2.0],
-            params={"fix_gamma": False, "axis": -1, "eps": 1e-2},
-            train=True,
-            grad=(1, 1, 1, 0, 0),
-        ),
-        Sample((4, 3), (3,), (3,), [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], params={"fix_gamma": False}, grad=False),
-        *(
-            Sample(
-                s,
-                (c,),
-                (c,),
-                _MEANS[:c],
-                _VARS[:c],
-                params={**q},
-                train=train,
-                grad=(1, not fixed, 1, 0, 0) if flows else False,
-            )
-            for s, c, q, train, fixed, flows in (
-                ((3, 2, 2), 3, {"axis": 0, "momentum": 0.5, "fix_gamma": False}, True, False, True),
-                ((2, 2, 3), 2, {"axis": -2, "cudnn_off": True, "eps": "0.01", "fix_gamma": "False"}, True, False, True),
-                (
-                    (1, 2, 2, 1, 2),
-                    2,
-                    {"momentum": 0.0, "min_calib_range": -1.0, "max_calib_range": 1.0},
-                    True,
-                    True,
-                    True,
-                ),
-                ((3, 2, 2), 2, {"output_mean_var": True, "fix_gamma": False, "eps": 1e-2}, True, False, False),
-                ((3, 2, 2), 2, {"output_mean_var": True, "eps": 1e-2}, False, True, False),
-                ((2, 2, 3), 3, {"output_mean_var": True, "use_global_stats": True, "axis": 2}, True, True, False),
-                ((4, 3), 3, {"use_global_stats": True}, False, True, False),
-                ((4, 3), 3, {}, False, True, False),
-                ((1, 3), 3, {"fix_gamma": False, "momentum": 1.0}, True, False, False),
-                ((2, 1), 1, {"fix_gamma": False}, True, False, True),
-            )
-        ),
-        Sample(
-            (2, 2, 3),
-            *[np.array(v, np.float32) for v in ([0.5, 1.5], [0.1, -0.1], [0.1, -0.2], [1.0, 0.5])],
-            params={"fix_gamma": False},
-            dtypes="float16",
-            train=True,
-            grad=False,
-        ),
-        Sample((0, 2, 3), (2,), (2,), [0.1, -0.2], [1.0, 0.5], train=True),
-    ],
 )
 @silent
 def batch_norm(k, p, data, gamma, beta, moving_mean, moving_var):
@@ -277,21 +198,6 @@ batch_norm.cost(lambda p, ins, outs: 4 * size_of(ins[0]))
     aux="moving_mean moving_var",
     mutates="moving_mean moving_var",
     **_BATCH,
-    samples=[
-        Sample(
-            (4, 3, 2),
-            (4, 3, 2),
-            (3,),
-            (3,),
-            [1.0, 2.0, 0.5],
-            [0.0, 0.0, 1.0],
-            [1.0, 1.0, 1.0],
-            params={"fix_gamma": False},
-            train=True,
-            grad=False,
-            mxnet="internal",
-        )
-    ],
 )
 @silent
 def backward_batch_norm(k, p, dy_, data, gamma, mean, var, moving_mean, moving_var):
@@ -366,50 +272,6 @@ backward_batch_norm.cost(lambda p, ins, outs: 6 * size_of(ins[1]))
     aux="moving_mean moving_var",
     visible=with_statistics,
     **_BATCH,
-    samples=[
-        Sample(
-            (4, 3, 2, 2),
-            (3,),
-            (3,),
-            [0.1, -0.2, 0.3],
-            [1.0, 0.5, 2.0],
-            params={"fix_gamma": False},
-            train=True,
-            grad=(1, 1, 1, 0, 0),
-        ),
-        Sample(
-            (3, 2, 4, 5),
-            (2,),
-            (2,),
-            [0.1, -0.2],
-            [1.0, 0.5],
-            params={"output_mean_var": True, "eps": 1e-2},
-            train=True,
-            grad=False,
-        ),
-        Sample(
-            (5, 3, 1, 2),
-            (3,),
-            (3,),
-            [0.1, -0.2, 0.3],
-            [1.0, 0.5, 2.0],
-            params={"fix_gamma": False, "use_global_stats": True},
-            train=True,
-            grad=(1, 1, 1, 0, 0),
-        ),
-        Sample(
-            (4, 2, 3),
-            (3,),
-            (3,),
-            [0.1, -0.2, 0.3],
-            [1.0, 0.5, 2.0],
-            params={"fix_gamma": False, "axis": -1},
-            train=True,
-            grad=(1, 1, 1, 0, 0),
-        ),
-        Sample((4, 3, 2, 2), (3,), (3,), [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], params={"fix_gamma": False}, grad=False),
-        Sample((0, 3, 2, 2), (3,), (3,), [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], params={"fix_gamma": False}, grad=False),
-    ],
 )
 @silent
 def batch_norm_relu(k, p, data, gamma, beta, moving_mean, moving_var):
@@ -570,7 +432,7 @@ def _plain_cost(n: int) -> Any:
     return cost
 
 
-def batch_family(name: str, params: dict[str, Any], samples: list[Any], doc: str) -> tuple[Any, Any]:
+def batch_family(name: str, params: dict[str, Any], doc: str) -> tuple[Any, Any]:
     """A normalization over the batch that returns the variance, and its backward."""
 
     def rule(F, p, dy, data, gamma, out_mean, out_var, moving_mean, moving_var, needs):
@@ -592,7 +454,6 @@ def batch_family(name: str, params: dict[str, Any], samples: list[Any], doc: str
         labels="outputs",
         grad=rule,
         doc=doc,
-        samples=samples,
         **params,
     )(plain_batch_norm)
     forward.shape(plain_shape)
@@ -606,21 +467,6 @@ def batch_family(name: str, params: dict[str, Any], samples: list[Any], doc: str
         aux="moving_mean moving_var",
         mutates="moving_mean moving_var",
         doc=_PLAIN_BACKWARD_DOC.format(name, ", ".join(params)),
-        samples=[
-            Sample(
-                (4, 3, 2),
-                (4, 3, 2),
-                (3,),
-                (3,),
-                [1.0, 2.0, 0.5],
-                [0.0, 0.0, 1.0],
-                [1.0, 1.0, 1.0],
-                train=True,
-                grad=False,
-                mxnet="internal",
-                params={"fix_gamma": False, **({"key": "sample"} if "key" in params else {})},
-            )
-        ],
         **params,
     )(plain_batch_gradients)
     backward.shape(_plain_back_shape)
@@ -646,36 +492,9 @@ _PLAIN_BACKWARD_DOC = """Gradients of `{0}` with respect to data, gamma and beta
     """
 
 
-def plain_samples(**kw: Any) -> list[Any]:
-    """Uses of a normalization over the batch: (shape, parameters, training) and what `kw` says of all."""
-    mean, var, flags = [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], (1, 1, 1, 0, 0)
-    return [
-        Sample(
-            (*s[:1], 3, *s[1:]),
-            (3,),
-            (3,),
-            mean,
-            var,
-            params={**q, **kw},
-            train=train,
-            grad=flags if train and "output_mean_var" not in q else False,
-        )
-        for s, q, train in (
-            ((4, 2, 2), {"fix_gamma": False}, True),
-            ((2, 3, 1), {}, True),
-            ((3, 1, 4), {"fix_gamma": False, "use_global_stats": True}, True),
-            ((2, 2, 2), {"fix_gamma": False, "eps": 1e-2, "momentum": 0.5, "output_mean_var": True}, True),
-            ((4,), {"fix_gamma": False}, True),
-            ((2, 2, 2), {"fix_gamma": False}, False),
-            ((0, 2), {"fix_gamma": False}, False),
-        )
-    ]
-
-
 SYNC_BATCH_NORM = batch_family(
     "_contrib_SyncBatchNorm",
     _SYNC,
-    plain_samples(key="sample"),
     """Normalize each channel by its mean and variance over the batches of several contexts together, then scale and shift it.
 
     In training, the executions of one layer on `ndev` contexts of this process wait for each other and normalize by the

@@ -14,7 +14,6 @@ from typing import Any
 
 from .._core.op import Op, op
 from ..parameters import Bool, Enum, Int, Shape
-from ..testing.sample import Sample
 from .dense import linear_grad, linear_grad_grad, wide
 from .floating import floating
 from .rules import fits, size_of
@@ -252,78 +251,6 @@ def _of(p: Any) -> Geometry:
     return geometry(p.kernel, p.stride, p.dilate, p.pad, p.num_group)
 
 
-def _use(**params: Any) -> dict[str, Any]:
-    return params
-
-
-_CONV_SAMPLES = [
-    ([(2, 3, 7), (4, 3, 3), (4,)], _use(kernel=(3,), num_filter=4)),
-    ([(2, 4, 5, 6), (6, 2, 3, 2), (6,)], _use(kernel=(3, 2), stride=(2, 1), pad=(1, 1), num_filter=6, num_group=2)),
-    ([(2, 2, 7, 5), (3, 2, 3, 3)], _use(kernel=(3, 3), dilate=(2, 1), num_filter=3, no_bias=True)),
-    ([(1, 2, 4, 5, 3), (2, 2, 2, 3, 1), (2,)], _use(kernel=(2, 3, 1), pad=(0, 1, 0), stride=(2, 2, 1), num_filter=2)),
-    ([(2, 3, 4, 4), (3, 1, 1, 1), (3,)], _use(kernel=(1, 1), num_filter=3, num_group=3)),
-    ([(0, 3, 4, 4), (2, 3, 3, 3), (2,)], _use(kernel=(3, 3), num_filter=2)),
-    ([(2, 5, 4, 3), (2, 3, 2, 3), (2,)], _use(kernel=(3, 2), pad=(1, 0), num_filter=2, layout="NHWC")),
-    (
-        [(1, 4, 8), (2, 2, 2)],
-        _use(
-            kernel="(2,)",
-            stride="(3,)",
-            pad="[2]",
-            dilate="(2,)",
-            num_filter="2",
-            num_group="2",
-            no_bias="True",
-            layout="NCW",
-        ),
-    ),
-    ([(2, 3, 5), (3, 1, 3), (3,)], _use(kernel=3, pad=1, num_filter=3, num_group=3, workspace=256)),
-    ([(1, 2, 1), (1, 2, 1), (1,)], _use(kernel=(1,), num_filter=1, dilate=(3,))),
-    (
-        [(2, 2, 5, 4), (4, 1, 3, 3), (4,)],
-        _use(kernel=(3, 3), pad=(1, 1), num_filter=4, num_group=2, layout="NCHW", cudnn_tune="off"),
-    ),
-    (
-        [(1, 3, 6, 5), (3, 1, 3, 2)],
-        _use(
-            kernel=(3, 2),
-            stride=(2, 3),
-            dilate=(1, 2),
-            pad=(3, 1),
-            num_filter=3,
-            num_group=3,
-            no_bias=True,
-            cudnn_tune="fastest",
-        ),
-    ),
-    (
-        [(2, 3, 5, 4), (2, 3, 1, 1), (2,)],
-        _use(kernel=(1, 1), stride=(2, 2), num_filter=2, cudnn_off=True, cudnn_tune="limited_workspace"),
-    ),
-    ([(1, 2, 3, 3), (2, 2, 5, 5), (2,)], _use(kernel=(5, 5), pad=(2, 1), num_filter=2)),
-    ([(2, 1, 4, 3), (1, 1, 4, 3), (1,)], _use(kernel=(4, 3), num_filter=1)),
-    (
-        [(1, 4, 3, 4, 3), (2, 2, 2, 2, 2)],
-        _use(
-            kernel=(2, 2, 2),
-            pad=(1, 0, 1),
-            dilate=(2, 1, 1),
-            stride=(1, 2, 1),
-            num_filter=2,
-            num_group=2,
-            no_bias=True,
-            layout="NCDHW",
-        ),
-    ),
-    ([(1, 2, 3, 3, 2), (2, 1, 1, 3, 2), (2,)], _use(kernel=(1, 3, 2), pad=(0, 1, 0), num_filter=2, num_group=2)),
-    ([(1, 3, 4, 2, 2), (4, 2, 2, 1, 1), (4,)], _use(kernel=(2, 2, 1), num_filter=4, num_group=2, layout="NDHWC")),
-]
-
-
-def _why(params: dict[str, Any]) -> Any:
-    return "MXNet runs channels last on the GPU only" if params.get("layout", "NCW")[-1] == "C" else True
-
-
 def _bias_axis(p: Any, ndim: int) -> int:
     return ndim - 1 if (p.layout or "NCW")[-1] == "C" else 1
 
@@ -336,10 +263,6 @@ def _bias_axis(p: Any, ndim: int) -> int:
     bias=_bias_axis,
     **_PARAMS,
     grad=linear_grad("Convolution", _PARAMS),
-    samples=[
-        *(Sample(*ins, params=q, mxnet=_why(q)) for ins, q in _CONV_SAMPLES),
-        *(Sample(*ins, params=q, dtypes="float16") for ins, q in _CONV_SAMPLES[:2]),
-    ],
 )
 def convolution(k, p, data, weight, bias=None):
     """Convolve over one, two or three spatial dimensions (a correlation: the kernel is not flipped).
@@ -426,22 +349,12 @@ def _gradients(k: Any, p: Any, dy: Any, data: Any, weight: Any, transposed: bool
     return [d_data, d_weight, dy_.sum((0, *range(2, dy_.ndim))) if wanted[2] else None]
 
 
-def _gradient_samples(samples: list[Any], out: Any) -> list[Sample]:
-    return [Sample(out(ins, q), *ins[:2], params=q, mxnet="internal") for ins, q in samples]
-
-
-def _conv_out(ins: list[Any], q: dict[str, Any]) -> tuple[int, ...]:
-    p = convolution.parse(dict(q))
-    return convolution.shape_rule(p, list(ins), [None])[1][0]
-
-
 @op(
     "_backward_Convolution",
     inputs="dy data weight",
     outputs="data weight bias[not no_bias]",
     **_PARAMS,
     grad=linear_grad_grad("Convolution", _PARAMS),
-    samples=_gradient_samples(_CONV_SAMPLES, _conv_out),
 )
 def backward_convolution(k, p, dy_, data, weight):
     """Gradients of `Convolution` with respect to data, weight and bias.
@@ -510,50 +423,6 @@ def _transposed(p: Any, spatial: tuple[int, ...]) -> tuple[Geometry, tuple[int, 
     return g, sizes
 
 
-_DECONV_SAMPLES = [
-    ([(2, 3, 5), (3, 4, 3), (4,)], _use(kernel=(3,), num_filter=4, stride=(2,), adj=(1,), no_bias=False)),
-    ([(2, 4, 3, 4), (4, 3, 3, 2)], _use(kernel=(3, 2), stride=(2, 2), pad=(1, 0), num_filter=6, num_group=2)),
-    ([(1, 2, 3, 4), (2, 2, 3, 3)], _use(kernel=(3, 3), stride=(2, 2), num_filter=2, target_shape=(6, 8))),
-    ([(1, 2, 3, 2, 3), (2, 2, 2, 2, 1)], _use(kernel=(2, 2, 1), stride=(1, 2, 1), num_filter=2)),
-    (
-        [(2, 3, 4, 2), (2, 3, 3, 3), (3,)],
-        _use(kernel=(3, 3), dilate=(2, 1), num_filter=3, no_bias=False, layout="NHWC"),
-    ),
-    ([(2, 2, 4), (2, 3, 2)], _use(kernel="(2,)", stride="(3,)", pad="(1,)", adj="(2,)", num_filter="3", layout="NCW")),
-    (
-        [(1, 4, 3), (4, 1, 3), (4,)],
-        _use(kernel=(3,), stride=(1,), num_filter=4, num_group=4, no_bias=False, workspace=128),
-    ),
-    ([(1, 2, 4), (2, 1, 4)], _use(kernel=(4,), stride=(2,), num_filter=1, target_shape=(9,), pad=(1,), adj=(1,))),
-    ([(1, 3, 5), (3, 2, 3)], _use(kernel=(3,), dilate=(2,), num_filter=2)),
-    (
-        [(1, 2, 3, 2), (2, 2, 2, 3), (2,)],
-        _use(kernel=(2, 3), stride=(3, 2), pad=(0, 1), adj=(2, 1), num_filter=2, no_bias=False, layout="NCHW"),
-    ),
-    ([(2, 2, 2, 3), (2, 3, 1, 1)], _use(kernel=(1, 1), stride=(2, 2), num_filter=3, cudnn_tune="off", cudnn_off=True)),
-    (
-        [(1, 4, 3, 3), (4, 1, 3, 3), (2,)],
-        _use(kernel=(3, 3), stride=(2, 1), pad=(1, 1), dilate=(1, 2), num_filter=2, num_group=2, no_bias=False),
-    ),
-    ([(1, 2, 3, 3), (2, 2, 3, 3)], _use(kernel=(3, 3), stride=(2, 2), num_filter=2, target_shape=(0, 0), pad=(1, 1))),
-    ([(0, 2, 3, 3), (2, 2, 3, 3)], _use(kernel=(3, 3), num_filter=2)),
-    (
-        [(1, 2, 2, 3, 2), (2, 1, 2, 1, 3), (2,)],
-        _use(
-            kernel=(2, 1, 3),
-            stride=(2, 1, 2),
-            pad=(0, 0, 1),
-            adj=(1, 0, 1),
-            num_filter=2,
-            num_group=2,
-            no_bias=False,
-            layout="NCDHW",
-        ),
-    ),
-    ([(1, 2, 3, 2, 2), (2, 2, 2, 2, 2)], _use(kernel=(2, 2, 2), num_filter=2, layout="NDHWC")),
-]
-
-
 @op(
     "Deconvolution",
     inputs="data weight bias[not no_bias]",
@@ -562,7 +431,6 @@ _DECONV_SAMPLES = [
     bias=_bias_axis,
     **_DECONV,
     grad=linear_grad("Deconvolution", _DECONV),
-    samples=[Sample(*ins, params=q, mxnet=_why(q)) for ins, q in _DECONV_SAMPLES],
 )
 def deconvolution(k, p, data, weight, bias=None):
     """Transposed convolution: the adjoint of `Convolution` in its data.
@@ -633,18 +501,12 @@ def _(p, ins, outs):
     return size_of(ins[0]) * size_of(ins[1]) / max(ins[1][0], 1) / 10
 
 
-def _deconv_out(ins: list[Any], q: dict[str, Any]) -> tuple[int, ...]:
-    p = deconvolution.parse(dict(q))
-    return deconvolution.shape_rule(p, list(ins), [None])[1][0]
-
-
 @op(
     "_backward_Deconvolution",
     inputs="dy data weight",
     outputs="data weight bias[not no_bias]",
     **_DECONV,
     grad=linear_grad_grad("Deconvolution", _DECONV),
-    samples=_gradient_samples(_DECONV_SAMPLES, _deconv_out),
 )
 def backward_deconvolution(k, p, dy_, data, weight):
     """Gradients of `Deconvolution` with respect to data, weight and bias.

@@ -8,7 +8,6 @@ from typing import Any
 from .._core.infer import merge_shape
 from .._core.op import op
 from ..parameters import Bool, Int
-from ..testing.sample import Distinct, Sample
 from .conv import geometry, padded, windows
 from .dense import given, wide
 from .floating import floating
@@ -76,18 +75,6 @@ def _both(xp: Any, p: Any, *arrays: Any) -> Any:
     return [padded(xp, wide(a), (p.pad_size,) * 2, (p.pad_size,) * 2) for a in arrays]
 
 
-def _samples() -> list[Any]:
-    rows: list[tuple[tuple[int, ...], dict[str, Any]]] = [
-        ((2, 3, 4, 5), {}),
-        ((1, 2, 6, 7), dict(kernel_size=3, max_displacement=2, pad_size=3)),
-        ((2, 1, 8, 7), dict(kernel_size=3, max_displacement=4, stride1=2, stride2=3, pad_size=5, is_multiply=False)),
-        ((1, 2, 5, 4), dict(max_displacement=0, stride1=2, is_multiply=False)),
-        ((1, 4, 5, 6), dict(max_displacement=2, stride1=3, stride2=2, pad_size=2)),
-        ((0, 2, 4, 5), {}),
-    ]
-    return [Sample(Distinct(s, -2.0, 2.0), Distinct(s, -1.9, 2.3), params=q) for s, q in rows]
-
-
 @op(
     "Correlation",
     inputs="data1 data2",
@@ -95,7 +82,6 @@ def _samples() -> list[Any]:
     mxnet_outputs=3,
     recompute=False,
     **_PARAMS,
-    samples=_samples(),
     grad=lambda F, p, dy, data1, data2, needs: F._backward_Correlation(
         dy, data1, data2, wanted=tuple(needs), **given(p, _PARAMS)
     ),
@@ -160,13 +146,7 @@ correlation.dtype(floating())
 correlation.cost(lambda p, ins, outs: size_of(outs[0]) * ins[0][1] * p.kernel_size**2)
 
 
-@op(
-    "_backward_Correlation",
-    inputs="dy data1 data2",
-    outputs="data1 data2",
-    **_PARAMS,
-    samples=[Sample((1, 9, 4, 5), (1, 2, 4, 5), (1, 2, 4, 5), params={"pad_size": 1}, grad=False, mxnet="internal")],
-)
+@op("_backward_Correlation", inputs="dy data1 data2", outputs="data1 data2", **_PARAMS)
 @silent
 def backward_correlation(k, p, dy_, data1, data2):
     """Gradients of `Correlation` with respect to both its inputs.

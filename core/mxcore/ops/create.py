@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import builtin
 from .._core.op import op
 from ..families import wrapped
 from ..parameters import Bool, DType, Float, Int, Shape, Str
-from ..testing.sample import Ints, Sample
 from .rules import axis_of, size_of
 from .silent import silent
 
@@ -23,33 +21,7 @@ def _asked(p, ins, outs):
 
 
 def _make(name, aliases, body, **more):
-    o = op(
-        name,
-        *aliases,
-        inputs="",
-        shape=Shape(()),
-        **_WHERE,
-        grad=None,
-        samples=[
-            Sample(params={**q, **dict.fromkeys(more, 2.5)}, grad=False)
-            for q in (
-                {"shape": (2, 3)},
-                {"shape": (5,), "dtype": "float64"},
-                {"shape": "(2, 1, 3)", "dtype": "int32"},
-                {"shape": 3, "dtype": "float16"},
-                {"shape": (2, 2), "dtype": "uint8"},
-                {"shape": [3, 1], "dtype": "int64"},
-                {"shape": (4,), "dtype": "int8"},
-            )
-        ]
-        + [
-            Sample(params={"shape": (2,), "dtype": t, **dict.fromkeys(more, v)}, grad=False)
-            for v in (-3, "1e10", float("inf"))
-            if more
-            for t in ("float32", "int64")[: 1 + (v != float("inf"))]
-        ],
-        **more,
-    )(body)
+    o = op(name, *aliases, inputs="", shape=Shape(()), **_WHERE, grad=None, **more)(body)
     o.shape(_shape)
     o.dtype(_asked)
     return o
@@ -142,33 +114,6 @@ def _count(p) -> int:
     infer_range=Bool(False),
     **_WHERE,
     grad=None,
-    samples=[
-        Sample(params={"start": 1.0, "stop": 6.0, "step": 1.5}, grad=False),
-        Sample(params={"start": 0.0, "stop": 3.0, "repeat": 2}, grad=False),
-        Sample(params={"start": 0.7, "stop": 5.0, "step": 1.5, "dtype": "int32"}, grad=False),
-    ]
-    + [
-        Sample(params=q, grad=False)
-        for q in (
-            {"start": 5},
-            {"start": "5", "stop": "None", "dtype": "float64"},
-            {"start": 3.0, "stop": -2.0, "step": -0.75},
-            {"start": 0, "stop": 4, "dtype": "int64"},
-            {"start": 0, "stop": 2, "step": 0.1},
-            {"start": -1, "stop": 5, "step": 2, "dtype": "float16"},
-            {"start": 1, "stop": 4, "dtype": "uint8"},
-            {"start": 2, "stop": 7, "step": 2, "repeat": 3, "dtype": "int32"},
-            {"start": 0, "stop": 1, "step": 5},
-            {"start": 1, "stop": 4, "infer_range": False},
-        )
-    ]
-    + [
-        Sample(
-            params={"start": -1.5, "stop": 1.5, "step": 0.5, "dtype": "float16"},
-            grad=False,
-            mxnet="float16 is counted in whole numbers",
-        )
-    ],
 )
 def arange(k, p):
     """Evenly spaced values.
@@ -197,47 +142,8 @@ def arange(k, p):
 arange.shape(lambda p, ins, outs: (ins, [outs[0] if _open(p) else (_count(p),)]))
 arange.dtype(_asked)
 
-# The core brings these itself, but knows no samples.
-_HALVES, _WHOLE, _ALONE = "float16 float32 float64", "uint8 int8 int32 int64", "inside its engine only"
-builtin.ones_like.samples = builtin.zeros_like.samples = [
-    Sample((2, 3), grad=False, dtypes=_HALVES),
-    Sample((0, 3), grad=False),
-    Sample((1, 5), grad=False),
-    Sample(Ints((2, 3), 0, 9), dtypes=_WHOLE),
-    Sample([[float("nan"), float("inf")]], grad=False),
-]
-builtin.grad_add.samples = [
-    Sample((2, 3), (2, 3), dtypes=_HALVES),
-    Sample((0, 3), (0, 3)),
-    Sample(Ints((4,), 0, 9), Ints((4,), 0, 9), dtypes=_WHOLE),
-]
-builtin.copyto.samples = [
-    Sample((2, 3), dtypes=_HALVES, mxnet=_ALONE),
-    Sample((2, 0), mxnet=_ALONE),
-    Sample(Ints((4,), 0, 9), dtypes=_WHOLE, mxnet=_ALONE),
-]
 
-
-@op(
-    "_eye",
-    inputs="",
-    N=Int(ge=0),
-    M=Int(0),
-    k=Int(0),
-    **_WHERE,
-    grad=None,
-    samples=[Sample(params={"N": 3}, grad=False), Sample(params={"N": 2, "M": 4, "k": 1, "dtype": "int32"}, grad=False)]
-    + [
-        Sample(params=q, grad=False)
-        for q in (
-            {"N": 4, "M": 2, "k": -2, "dtype": "float64"},
-            {"N": "3", "M": "3", "k": "-1"},
-            {"N": 2, "M": 3, "k": 5, "dtype": "uint8"},
-            {"N": 3, "k": -7, "dtype": "float16"},
-            {"N": 1, "M": 5, "k": 4, "dtype": "int64"},
-        )
-    ],
-)
+@op("_eye", inputs="", N=Int(ge=0), M=Int(0), k=Int(0), **_WHERE, grad=None)
 def eye(k, p):
     """A matrix with ones on a diagonal.
 
@@ -257,31 +163,7 @@ eye.shape(lambda p, ins, outs: (ins, [(p.N, p.M if p.M > 0 else p.N)]))
 eye.dtype(_asked)
 
 
-@op(
-    "_linspace",
-    inputs="",
-    start=Float(),
-    stop=Float(),
-    num=Int(ge=0),
-    endpoint=Bool(True),
-    **_WHERE,
-    grad=None,
-    samples=[
-        Sample(params={"start": 0.0, "stop": 1.0, "num": 5}, grad=False),
-        Sample(params={"start": 1.0, "stop": 2.0, "num": 4, "endpoint": False}, grad=False),
-    ]
-    + [
-        Sample(params=q, grad=False)
-        for q in (
-            {"start": 3, "stop": -1, "num": 9, "dtype": "float64"},
-            {"start": 2.5, "stop": 9, "num": 1},
-            {"start": "0", "stop": "7", "num": "3", "dtype": "int32"},
-            {"start": -2, "stop": 2, "num": 7, "dtype": "float16", "endpoint": "0"},
-            {"start": 1, "stop": 1, "num": 3},
-            {"start": 1, "stop": 9.5, "num": 4, "dtype": "int64"},
-        )
-    ],
-)
+@op("_linspace", inputs="", start=Float(), stop=Float(), num=Int(ge=0), endpoint=Bool(True), **_WHERE, grad=None)
 @silent
 def linspace(k, p):
     """A given number of evenly spaced values.
@@ -311,19 +193,6 @@ linspace.dtype(_asked)
     ctx=Str(None),
     axis=Int(None),
     grad=None,
-    samples=[
-        Sample((2, 3), grad=False),
-        Sample((2, 3), params={"axis": 1, "start": 2.0, "step": 0.5}, grad=False),
-        Sample((2, 3), params={"repeat": 2}, grad=False),
-        Sample((2, 3), params={"axis": -1, "repeat": 1}, grad=False),
-        Sample((4, 3), params={"axis": 0, "repeat": 2}, grad=False),
-        Sample((7,), params={"step": -0.5, "start": "3", "axis": "None"}, grad=False),
-        Sample((7,), params={"step": 2}, grad=False, dtypes="float16"),
-        Sample(Ints((2, 3), 0, 9), params={"start": 1.9, "step": 2.5}, dtypes="int32 int64"),
-        Sample((2, 1, 3), params={"axis": 1}, grad=False),
-        Sample((0, 3), grad=False),
-        Sample((0, 3), params={"axis": 1}, grad=False),
-    ],
 )
 def arange_like(k, p, data):
     """Evenly spaced values, as many as an array has elements or as long as one of its axes.
@@ -354,15 +223,7 @@ def _like_axis(p, shape):
 arange_like.shape(lambda p, ins: [_like_axis(p, ins[0])])
 
 
-@op(
-    "_zeros_without_dtype",
-    inputs="",
-    shape=Shape(None),
-    ctx=Str(None),
-    dtype=Int(-1),
-    grad=None,
-    samples=[Sample(params={"shape": (2, 3)}, grad=False, mxnet="inside graphs only")],
-)
+@op("_zeros_without_dtype", inputs="", shape=Shape(None), ctx=Str(None), dtype=Int(-1), grad=None)
 def zeros_without_dtype(k, p):
     """Zeros whose dtype a graph's consumer decides; float32 if nobody does.
 

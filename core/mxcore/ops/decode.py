@@ -6,21 +6,12 @@ import numpy as np
 
 from .._core.op import op
 from ..parameters import Bool, Float, Floats, Int
-from ..testing.sample import Ints, Sample
 from . import opencv
-from .image import resizable, resize_dtypes, resized
+from .image import resizable, resized
 
 __all__: list[str] = []
 
 _U1 = np.dtype("uint8")
-#: A PNG file of 2 x 1 pixels, (255, 0, 10) and (20, 30, 200).
-_PNG = np.frombuffer(
-    bytes.fromhex(
-        "89504e470d0a1a0a0000000d49484452000000020000000108020000007b40e8dd0000000f49444154789c63f8cf"
-        "c02522770200076902047be11aa90000000049454e44ae426082"
-    ),
-    np.uint8,
-)
 
 
 def _image(shape: tuple[int, ...]) -> None:
@@ -28,18 +19,7 @@ def _image(shape: tuple[int, ...]) -> None:
         raise ValueError(f"src must be an image (height, width, channels), got {shape}")
 
 
-@op(
-    "_cvimdecode",
-    inputs="buf",
-    flag=Int(1, ge=0),
-    to_rgb=Bool(True),
-    grad=None,
-    samples=[
-        Sample(_PNG, grad=False),
-        Sample(_PNG, params={"flag": 0}, grad=False),
-        Sample(_PNG, params={"to_rgb": False}, grad=False),
-    ],
-)
+@op("_cvimdecode", inputs="buf", flag=Int(1, ge=0), to_rgb=Bool(True), grad=None)
 def imdecode(k, p, buf):
     """Decode an image file.
 
@@ -74,23 +54,7 @@ def _(p, ins, outs):
     return [_U1], [_U1]
 
 
-@op(
-    "_cvimresize",
-    inputs="src",
-    w=Int(ge=1),
-    h=Int(ge=1),
-    interp=Int(1, ge=0, le=4),
-    grad=None,
-    samples=[
-        Sample(Ints((5, 6, 3), 0, 256, "uint8"), params={"w": 3, "h": 4, "interp": 0}, grad=False),
-        *(
-            Sample((5, 6, 3), params={"w": 3, "h": 4, "interp": i}, grad=False, tol=5, dtypes=resize_dtypes(i))
-            for i in range(5)
-        ),
-        Sample((5, 6, 3), params={"w": 8, "h": 4}, grad=False, tol=5, dtypes="float32"),
-        Sample((5, 6, 1), params={"w": 3, "h": 9, "interp": 2}, grad=False, tol=5, dtypes="float32"),
-    ],
-)
+@op("_cvimresize", inputs="src", w=Int(ge=1), h=Int(ge=1), interp=Int(1, ge=0, le=4), grad=None)
 def imresize(k, p, src):
     """Resize an image.
 
@@ -129,17 +93,6 @@ _MARGINS = {n: Int(ge=0) for n in ("top", "bot", "left", "right")}
     inputs="src",
     params={**_MARGINS, "type": Int(0, ge=0, le=4), "value": Float(0.0), "values": Floats(())},
     grad=None,
-    samples=[
-        *(
-            Sample(
-                Ints((3, 4, 3), 0, 256, "uint8"),
-                params={"top": 1, "bot": 0, "left": 2, "right": 1, "type": t, "value": 9.0},
-                grad=False,
-            )
-            for t in range(5)
-        ),
-        Sample((3, 4, 3), params={"top": 0, "bot": 2, "left": 0, "right": 1, "values": (1.0, 2.0, 3.0)}, grad=False),
-    ],
 )
 def copy_make_border(k, p, src):
     """Add a border to an image.

@@ -9,26 +9,11 @@ import numpy as np
 from .._core.infer import known, merge_shape
 from .._core.op import op
 from ..parameters import Bool
-from ..testing.sample import Sample
 from .rules import fits, size_of
 from .silent import silent
 from .triangles import half_triangle, square, wide_floats
 
 __all__: list[str] = []
-
-#: Well-conditioned matrices for samples: symmetric positive definite, a lower factor, and one that is neither.
-_SPD = [[4.0, 1.0, -0.5], [1.0, 3.0, 0.75], [-0.5, 0.75, 2.0]]
-_WIDE = [[9.0, -2.0, 0.5], [-2.0, 1.5, 0.25], [0.5, 0.25, 5.0]]
-_LOWER = [[2.0, 0.0, 0.0], [0.5, 1.5, 0.0], [-0.25, 0.75, 1.25]]
-_TURNED_LOWER = [[0.5, 0.0, 0.0], [-2.0, 3.0, 0.0], [1.0, 0.25, 1.5]]
-_UPPER = [[2.0, 0.5, -0.25], [0.0, 1.5, 0.75], [0.0, 0.0, 1.25]]
-_FULL = [[3.0, 1.0, -0.5], [-1.0, 2.5, 0.75], [0.5, -0.25, 2.0]]
-_TURNED = [[0.5, 1.0, -2.0], [-1.0, 0.25, 0.75], [3.0, -0.25, 0.5]]
-#: One element, stacks of stacks of two by two, and no matrices.
-_SMALL = [Sample([[2.5]]), Sample([[[[2.0, 0.5], [0.25, 1.5]]], [[[1.5, -0.5], [0.75, 2.0]]]]), Sample((0, 2, 2))]
-#: Singular matrices, alone and among others.
-_ONES = [[1.0, 1.0], [1.0, 1.0]]
-_SOME = [Sample([[[2.0, 0.0], [0.0, 2.0]], _ONES], grad=False), Sample(_ONES, grad=False), Sample([[0.0]], grad=False)]
 
 
 def _t(F: Any, x: Any) -> Any:
@@ -77,24 +62,7 @@ def _potrf_grad(F: Any, p: Any, dy: Any, y: Any) -> Any:
     return (s + _t(F, s)) * 0.5
 
 
-@op(
-    "_linalg_potrf",
-    "linalg_potrf",
-    inputs="A",
-    lower=Bool(True),
-    grad=lambda F, p, dy, y: _potrf_grad(F, p, dy, y),
-    samples=[Sample(_SPD, grad=False), Sample([[4.0]]), Sample([[[_SPD]], [[_WIDE]]], grad=False), Sample((0, 2, 2))]
-    + [
-        Sample(a, params={"lower": low}, grad=False)
-        for a, low in (
-            ([_SPD, _WIDE], False),
-            (_WIDE, True),
-            (_SPD, "0"),
-            (np.tril(_SPD).tolist(), True),
-            (np.triu(_SPD).tolist(), False),
-        )
-    ],
-)
+@op("_linalg_potrf", "linalg_potrf", inputs="A", lower=Bool(True), grad=lambda F, p, dy, y: _potrf_grad(F, p, dy, y))
 @silent
 def potrf(k, p, A):
     """The Cholesky factor L of symmetric positive definite matrices A = L L'.
@@ -123,17 +91,6 @@ def _potri_grad(F: Any, p: Any, dy: Any, A: Any, y: Any) -> Any:
     inputs="A",
     lower=Bool(True),
     grad=lambda F, p, dy, A, y: _potri_grad(F, p, dy, A, y),
-    samples=[
-        Sample(_LOWER, grad=False),
-        Sample([_LOWER, _TURNED_LOWER], grad=False),
-        Sample([[1.5]]),
-        Sample([[[_LOWER]], [[_TURNED_LOWER]]], grad=False),
-    ]
-    + [
-        Sample(_UPPER, params={"lower": False}, grad=False),
-        Sample([_UPPER, _UPPER], params={"lower": "0"}, grad=False),
-        Sample((0, 2, 2)),
-    ],
 )
 @silent
 def potri(k, p, A):
@@ -153,11 +110,7 @@ def potri(k, p, A):
 
 
 @op(
-    "_linalg_inverse",
-    "linalg_inverse",
-    inputs="A",
-    grad=lambda F, dy, y: -_mul(F, _mul(F, y, dy, ta=True), y, tb=True),
-    samples=[Sample(_FULL), Sample([_FULL, _SPD]), Sample(_TURNED), Sample([[-0.5]]), Sample((0, 2, 2)), *_SMALL],
+    "_linalg_inverse", "linalg_inverse", inputs="A", grad=lambda F, dy, y: -_mul(F, _mul(F, y, dy, ta=True), y, tb=True)
 )
 @silent
 def inverse(k, p, A):
@@ -170,16 +123,7 @@ def inverse(k, p, A):
     return _each(k.xp.linalg.inv, A, "singular")
 
 
-@op(
-    "_inverse_or_zeros",
-    inputs="A det",
-    grad=lambda F, dy, y: (-_mul(F, _mul(F, y, dy, ta=True), y, tb=True), None),
-    samples=[
-        Sample([_FULL, _SPD], [10.0, -0.5], grad=(True, False), mxnet="internal"),
-        Sample([_FULL, [[1.0] * 3] * 3], [1.0, 0.0], grad=(True, False), mxnet="internal"),
-        Sample([[0.0]], [0.0], grad=(True, False), mxnet="internal"),
-    ],
-)
+@op("_inverse_or_zeros", inputs="A det", grad=lambda F, dy, y: (-_mul(F, _mul(F, y, dy, ta=True), y, tb=True), None))
 @silent
 def inverse_or_zeros(k, p, A, det):
     """The inverse of square matrices, and zeros in the place of those whose determinant is zero.
@@ -223,15 +167,6 @@ def _spread(F: Any, g: Any, like: Any) -> Any:
     labels="numbers",
     mxnet_outputs=3,
     grad=lambda F, dy, A, y: _spread(F, dy * y, A) * _t(F, F._inverse_or_zeros(A, y)),
-    samples=[
-        Sample(_FULL),
-        Sample([_FULL, _SPD]),
-        Sample(_TURNED),
-        Sample([_TURNED, _LOWER]),
-        Sample([[-2.0]]),
-        *_SMALL,
-        *_SOME,
-    ],
 )
 @silent
 def det(k, p, A):
@@ -252,15 +187,6 @@ def det(k, p, A):
     mxnet_outputs=4,
     outputs="sign logabsdet",
     grad=lambda F, d_logabsdet, A, out_sign: _spread(F, d_logabsdet, A) * _t(F, F._inverse_or_zeros(A, out_sign)),
-    samples=[
-        Sample(_FULL),
-        Sample([_FULL, _SPD]),
-        Sample(_TURNED),
-        Sample([_TURNED[::-1], _LOWER]),
-        Sample([[-2.0]]),
-        *_SMALL,
-        *_SOME,
-    ],
 )
 @silent
 def slogdet(k, p, A):
@@ -281,7 +207,6 @@ def slogdet(k, p, A):
     "linalg_sumlogdiag",
     inputs="A",
     grad=lambda F, dy, A: _spread(F, dy, A) * F._linalg_makediag(1 / F._linalg_extractdiag(A)),
-    samples=[Sample(_SPD), Sample([_SPD, _FULL]), Sample((0, 2, 2)), *_SMALL],
 )
 @silent
 def sumlogdiag(k, p, A):
@@ -313,15 +238,6 @@ def _gelqf_grad(F: Any, d_Q: Any, d_L: Any, q: Any, low: Any) -> Any:
     labels="numbers",
     outputs="Q L",
     grad=lambda F, d_Q, d_L, out_Q, out_L: _gelqf_grad(F, d_Q, d_L, out_Q, out_L),
-    samples=[
-        Sample(_FULL),
-        Sample(_FULL[:2]),
-        Sample(_FULL[:1]),
-        Sample([_FULL, _SPD]),
-        Sample(_TURNED),
-        Sample([_TURNED[:2], _SPD[:2]]),
-        *_SMALL,
-    ],
 )
 @silent
 def gelqf(k, p, A):
@@ -362,13 +278,6 @@ def _syevd_grad(F: Any, d_U: Any, d_L: Any, u: Any, values: Any) -> Any:
     labels="numbers",
     outputs="U L",
     grad=lambda F, d_U, d_L, out_U, out_L: _syevd_grad(F, d_U, d_L, out_U, out_L),
-    samples=[
-        Sample(_SPD, grad=False),
-        Sample([_SPD, _WIDE], grad=False),
-        Sample([[-2.0]]),
-        Sample([[[_WIDE]], [[_SPD]]], grad=False),
-        Sample([[1.0, 2.0, 0.5], [2.0, -3.0, 0.25], [0.5, 0.25, 0.125]], grad=False),
-    ],
 )
 @silent
 def syevd(k, p, A):

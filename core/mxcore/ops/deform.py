@@ -15,7 +15,6 @@ import numpy as np
 from .._core.infer import merge_shape
 from .._core.op import Op, op
 from ..parameters import Bool, Enum, Int, Shape
-from ..testing.sample import Sample, Values
 from .conv import PIECE, Geometry, geometry
 from .dense import given, wide
 from .floating import floating
@@ -372,54 +371,13 @@ def _cost(p: Any, ins: list[Any], outs: list[Any]) -> float:
     return float(size_of(ins[at["offset"]]) * ins[at["data"]][1])
 
 
-def _use(data: Any, kernel: Any, filters: int, **params: Any) -> tuple[list[Any], dict[str, Any]]:
-    """Inputs (data, offset, mask, weight and bias) for these parameters, and the parameters."""
-    q = {"kernel": kernel, "num_filter": filters, **params}
-    p = deformable_convolution.parse(dict(q))
-    shapes, _ = _shapes(p, [data, *(None,) * (3 if p.no_bias else 4)], [None])
-    return [Values(s, -2.3, 2.3) if i == 1 else s for i, s in enumerate(shapes)], q
-
-
-_USES = [
-    _use((2, 4, 5, 6), (3, 3), 6, pad=(1, 1), num_group=2, num_deformable_group=2),
-    _use((1, 2, 6, 5), (3, 2), 3, stride=(2, 1), dilate=(1, 2), no_bias=True),
-    _use((2, 3, 4, 4), (1, 1), 2),
-    _use((1, 4, 7, 4), (2, 3), 4, pad=(0, 2), dilate=(2, 1), stride=(1, 2), num_deformable_group=4, layout="NCHW"),
-    _use((3, 2, 3, 3), (3, 3), 2, pad=(2, 2), num_group=2, no_bias=True, workspace=256),
-    _use((1, 1, 8, 3), (4, 1), 1, stride=(3, 1), pad=(2, 0)),
-    _use((1, 6, 2, 5), (2, 2), 6, num_group=3, num_deformable_group=2),
-    _use((2, 2, 5, 5), (3, 3), 1, no_bias=True),
-]
-_EMPTY = _use((0, 2, 4, 4), (3, 3), 2)
-
-
-def _shape(x: Any) -> Any:
-    return x.shape if isinstance(x, Values) else x
-
-
-def _declare(forward: Op, backward: Op, modulated: bool) -> None:
-    """Attach what the operators have in common, and their samples."""
+def _declare(forward: Op, backward: Op) -> None:
+    """Attach what the operators have in common."""
     for o, rule in ((forward, _shapes), (backward, _gradient_shapes)):
         o.shape(rule)
         o.dtype(floating())
         o.cost(_cost)
-    told = "forward only: MXNet has the gradients on GPUs only" if modulated else True
-    for ins, q in (*_USES, _EMPTY):
-        ins = [x for i, x in enumerate(ins) if modulated or i != 2]
-        p = forward.parse(dict(q))
-        out = _shapes(p, [_shape(x) for x in ins], [None])[1][0]
-        forward.samples.append(Sample(*ins, params=q, mxnet="MXNet knows no empty batches" if not out[0] else told))
-        backward.samples.append(Sample(out, *ins[: 3 + modulated], params=q, grad=False, mxnet="internal"))
-    forward.samples.append(
-        Sample(
-            *[x for i, x in enumerate(_USES[1][0]) if modulated or i != 2],
-            params=_USES[1][1],
-            dtypes="float16",
-            grad=False,
-            mxnet="MXNet has no float16 products on the CPU",
-        )
-    )
 
 
-_declare(deformable_convolution, backward_deformable_convolution, False)
-_declare(modulated_deformable_convolution, backward_modulated_deformable_convolution, True)
+_declare(deformable_convolution, backward_deformable_convolution)
+_declare(modulated_deformable_convolution, backward_modulated_deformable_convolution)

@@ -8,7 +8,6 @@ import numpy as np
 
 from .._core.op import op
 from ..parameters import Bool, Int
-from ..testing.sample import Sample
 from .floating import floating
 from .rules import fits, size_of
 from .silent import silent
@@ -85,11 +84,6 @@ def along(vector: Any, axis: int, ndim: int) -> tuple[int, ...]:
     expr="data",
     aligned=lambda p, ins, out: [along(ins[0], _upon(p, len(out)), len(out)), None],
     grad=lambda F, p, dy, like_data: (F._bias_sum(dy, like_data, axis=p.axis), None),
-    samples=[
-        Sample((3,), (2, 3, 4), mxnet="internal"),
-        Sample((4,), (2, 3, 4), params={"axis": -1}, mxnet="internal"),
-        Sample((1,), (5,), mxnet="internal"),
-    ],
 )
 def bias_like(k, p, data, like):
     """Repeat a vector along one axis of an array, as a bias is.
@@ -115,11 +109,6 @@ def bias_like(k, p, data, like):
     expr="data",
     reduces=("sum", lambda p, data, out: [i for i in range(len(data)) if i != _upon(p, len(data)) or out[0] == 1]),
     grad=lambda F, p, dy, like_data: (F._bias_like(dy, like_data, axis=p.axis), None),
-    samples=[
-        Sample((2, 3, 4), (3,), mxnet="internal"),
-        Sample((2, 3, 4), (4,), params={"axis": -1}, mxnet="internal"),
-        Sample((5,), (1,), mxnet="internal"),
-    ],
 )
 @silent
 def bias_sum(k, p, data, like):
@@ -167,19 +156,6 @@ def _matrix(p: Any, x: Any) -> Any:
     recompute=False,
     rowwise=True,
     grad=linear_grad("FullyConnected", _PARAMS),
-    samples=[
-        Sample((3, 5), (4, 5), (4,), params={"num_hidden": 4}),
-        Sample((2, 3, 5), (4, 15), params={"num_hidden": 4, "no_bias": True}),
-        Sample((2, 3, 5), (4, 5), (4,), params={"num_hidden": 4, "flatten": False}),
-        Sample((0, 5), (4, 5), (4,), params={"num_hidden": 4}),
-        Sample((1, 2, 1, 3), (1, 6), (1,), params={"num_hidden": "1", "no_bias": "0"}),
-        Sample((2, 1, 3, 2), (3, 2), params={"num_hidden": 3, "no_bias": True, "flatten": "False"}),
-        Sample((4,), (2, 1), (2,), params={"num_hidden": 2}),
-        Sample((4,), (3, 4), (3,), params={"num_hidden": 3, "flatten": False}),
-        Sample((2, 0, 5), (4, 5), params={"num_hidden": 4, "flatten": False, "no_bias": True}),
-        Sample((3, 0), (4, 0), (4,), params={"num_hidden": 4}),
-        Sample((3, 5), (4, 5), (4,), params={"num_hidden": 4}, dtypes="float16", grad=False),
-    ],
 )
 def fully_connected(k, p, data, weight, bias=None):
     """Multiply by a weight matrix and add a bias: ``data @ weight.T + bias``.
@@ -266,11 +242,6 @@ def _(p, ins, outs):
     **_PARAMS,
     backward_of="FullyConnected",
     grad=linear_grad_grad("FullyConnected", _PARAMS),
-    samples=[
-        Sample((3, 4), (3, 5), (4, 5), params={"num_hidden": 4}, mxnet="internal"),
-        Sample((2, 3, 4), (2, 3, 5), (4, 5), params={"num_hidden": 4, "flatten": False}, mxnet="internal"),
-        Sample((2, 4), (2, 3, 5), (4, 15), params={"num_hidden": 4, "no_bias": True}, mxnet="internal"),
-    ],
 )
 def backward_fully_connected(k, p, dy_, data, weight):
     """Gradients of `FullyConnected` with respect to data, weight and bias.

@@ -4,22 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from .._core.op import op
 from ..families import scalar, unary
 from ..parameters import Bool, Float
-from ..testing.sample import Distinct, Sample
 
 __all__ = ["OPS"]
-
-_STEPS = [-2.5, -1.5, -0.5, 0.0, 0.3, 0.5, 1.5, 2.5]
-_SAMPLES = [
-    Sample(_STEPS, grad=False),
-    Sample(Distinct((3, 4), -3.1, 2.9), grad=False, dtypes="float16 float32 float64"),
-    Sample((0, 3), grad=False),
-    Sample(np.array([-2, 0, 3], np.int32), grad=False),
-]
 
 
 def _rounded(xp: Any, x: Any) -> Any:
@@ -42,7 +31,6 @@ OPS = [
         "_contrib_round_ste",
         _rounded,
         grad=_straight,
-        samples=_SAMPLES,
         doc="Round to the nearest integer, halves away from zero; the gradient passes unchanged.\n\n"
         'Source: Bengio et al., "Estimating or propagating gradients through stochastic neurons", 2013.',
     ),
@@ -51,7 +39,6 @@ OPS = [
         "sign",
         grad=_straight,
         expr="sign(x)",
-        samples=_SAMPLES,
         doc="The sign, -1, 0 or 1; the gradient passes unchanged.\n\n"
         'Source: Bengio et al., "Estimating or propagating gradients through stochastic neurons", 2013.',
     ),
@@ -61,12 +48,6 @@ OPS = [
         expr="x * s",
         grad=lambda F, p, dy: F._contrib_backward_gradientmultiplier(dy, scalar=p.scalar),
         doc="The backward of `gradientmultiplier`: its input times a number.",
-        samples=[
-            Sample((2, 3), params={"scalar": 2.5}, dtypes="float16 float32 float64"),
-            Sample(np.array([-2, 0, 3], np.int32), params={"scalar": 3}, grad=False),
-            Sample((0, 3), params={"scalar": "-1"}),
-            Sample((5,), params={"scalar": -0.25}),
-        ],
     ),
 ]
 
@@ -77,13 +58,6 @@ OPS = [
     params={"scalar": Float(1.0, dynamic=True), "is_int": Bool(True)},
     alias="data->output",
     grad=lambda F, p, dy: F._contrib_backward_gradientmultiplier(dy, scalar=p.scalar),
-    samples=[
-        Sample((2, 3), params={"scalar": -0.5}, grad=False),
-        Sample((2, 3)),
-        Sample(np.array([-2, 0, 3], np.int32), params={"scalar": 3}, grad=False),
-        Sample((3, 1), params={"scalar": "0"}, grad=False, dtypes="float16 float32 float64"),
-        Sample((0, 3), params={"scalar": 2.0}, grad=False),
-    ],
 )
 def gradient_multiplier(k, p, data):
     """A copy, whose gradient is multiplied by a number: -1 reverses it, 0.1 slows the layers below down.

@@ -9,14 +9,12 @@ import numpy as np
 from .._core.op import op
 from ..parameters import Int
 from ..stypes import add_rows
-from ..testing.sample import Ints, Sample
 from .dense import wide
 from .rules import size_of, within_limits
 from .silent import silent
 
 __all__: list[str] = []
 
-_GPU = "on the GPU only"
 _SIZE = {"compute_size": Int(128, ge=1)}
 
 
@@ -46,18 +44,7 @@ def _floats(p: Any, ins: Any, outs: Any) -> Any:
 
 # The transform of real numbers and the real part of the one back are each other's transpose, so each is the other's
 # gradient.
-@op(
-    "_contrib_fft",
-    inputs="data",
-    labels="outputs",
-    **_SIZE,
-    grad=lambda F, dy: F._contrib_ifft(dy),
-    samples=[
-        Sample((2, 4), mxnet=_GPU),
-        Sample((3, 7), params={"compute_size": 2}, mxnet=_GPU),
-        Sample((2, 1, 3, 5), mxnet=_GPU),
-    ],
-)
+@op("_contrib_fft", inputs="data", labels="outputs", **_SIZE, grad=lambda F, dy: F._contrib_ifft(dy))
 @silent
 def fft(k, p, data):
     """The discrete Fourier transform of real numbers along the last axis.
@@ -90,18 +77,7 @@ def _(p, ins):
     return [(*ins[0][:-1], 2 * ins[0][-1])]
 
 
-@op(
-    "_contrib_ifft",
-    inputs="data",
-    labels="outputs",
-    **_SIZE,
-    grad=lambda F, dy: F._contrib_fft(dy),
-    samples=[
-        Sample((2, 8), mxnet=_GPU),
-        Sample((3, 14), params={"compute_size": 2}, mxnet=_GPU),
-        Sample((2, 1, 3, 10), mxnet=_GPU),
-    ],
-)
+@op("_contrib_ifft", inputs="data", labels="outputs", **_SIZE, grad=lambda F, dy: F._contrib_fft(dy))
 @silent
 def ifft(k, p, data):
     """The real part of the inverse discrete Fourier transform along the last axis, not divided by the length.
@@ -161,17 +137,6 @@ def _columns(k: Any, p: Any, h: Any) -> Any:
     labels="outputs",
     **_SKETCH,
     grad=lambda F, p, dy, h, s: (F._backward_count_sketch(dy, h, s, out_dim=p.out_dim), None, None),
-    samples=[
-        Sample((2, 3), [[0, 3, 4]], [[1, -1, 1]], params={"out_dim": 5}, grad=(True, False, False), mxnet=_GPU),
-        Sample(
-            (3, 6),
-            Ints((6,), 0, 4),
-            [1, -1, -1, 1, 1, -1],
-            params={"out_dim": 4, "processing_batch_size": 2},
-            grad=(True, False, False),
-            mxnet=_GPU,
-        ),
-    ],
 )
 def count_sketch(k, p, data, h, s):
     """Rows projected to fewer columns: ``out[:, h[i]] += s[i] * data[:, i]``.
@@ -216,9 +181,6 @@ def _(p, ins):
     inputs="dy h s",
     out_dim=_SKETCH["out_dim"],
     grad=lambda F, p, dys, h, s: (F._contrib_count_sketch(dys[0], h, s, out_dim=p.out_dim), None, None),
-    samples=[
-        Sample((2, 5), [[0, 3, 4]], [[1, -1, 1]], params={"out_dim": 5}, grad=(True, False, False), mxnet="internal")
-    ],
 )
 def backward_count_sketch(k, p, dy_, h, s):
     """The gradient of `count_sketch`: ``out[:, i] = s[i] * dy[:, h[i]]``.

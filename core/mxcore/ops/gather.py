@@ -10,14 +10,12 @@ from .._core.infer import known, merge_dtype
 from .._core.op import op
 from ..parameters import Bool, Enum, Float, Int, Shape
 from ..stypes import add_rows
-from ..testing.sample import Ints, Sample
 from .dtypes import Among
 from .rules import axis_of, first_dtype, reduced, size_of
 from .select import within
 
 __all__: list[str] = []
 
-_HALVES, _WHOLE = "float16 float32 float64", "uint8 int8 int32 int64"
 _PICK = {"axis": Int(-1, optional=True), "keepdims": Bool(False), "mode": Enum("clip wrap", "clip")}
 
 
@@ -42,20 +40,6 @@ def _pick_places(k: Any, p: Any, shape: tuple[int, ...], index: Any) -> tuple[An
         F._backward_pick(dy, like_data, index, axis=p.axis, keepdims=p.keepdims, mode=p.mode),
         None,
     ),
-    samples=[
-        Sample((3, 4), np.array([0, 3, 7])),
-        Sample((3, 4), np.array([0, -1, 2, 4]), params={"axis": 0, "mode": "wrap"}),
-        Sample((2, 3, 2), Ints((2, 1, 2), 0, 3), params={"axis": 1, "keepdims": True}, grad=(True, False)),
-        Sample((3, 4), Ints((3, 1), 0, 4), dtypes=_HALVES, grad=(True, False)),
-        Sample((2, 3, 4), Ints((2, 4), -2, 5, dtype="int32"), params={"axis": "-2", "mode": "clip"}),
-        Sample((2, 3, 4), Ints((3, 4), -5, 5, dtype="int64"), params={"axis": 0, "keepdims": "1", "mode": "wrap"}),
-        Sample((5,), np.array([3], np.int32), params={"axis": 0}),
-        Sample((3, 4), [0.9, 1.7, -0.6], grad=(True, False)),
-        Sample(Ints((3, 4), 0, 9), Ints((3,), 0, 4), dtypes=_WHOLE),
-        Sample((2, 1), np.array([5, -5])),
-        Sample((0, 4), Ints((0,), 0, 4)),
-        Sample((3, 4), Ints((3,), -9, 9), params={"axis": -1, "mode": "wrap"}, dtypes=_HALVES),
-    ],
 )
 def pick(k, p, data, index):
     """One element for each place along an axis.
@@ -100,7 +84,6 @@ pick.dtype(first_dtype)
         None,
         None,
     ),
-    samples=[Sample((3,), (3, 4), np.array([0, 3, 7]), mxnet="internal", grad=(True, False, False))],
 )
 def backward_pick(k, p, dy, like, index):
     """Zeros like `like` with the gradient at the elements picked.
@@ -140,14 +123,6 @@ backward_pick.dtype(first_dtype)
     "batch_take",
     inputs="a indices",
     grad=lambda F, dy, like_a, indices: (F._backward_pick(dy, like_a, indices, axis=1), None),
-    samples=[
-        Sample((3, 4), np.array([0, 3, 2], np.int32)),
-        *[Sample((3, 4), Ints(s, -1, 6, dtype="int32"), dtypes=_HALVES) for s in ((3,), (3, 1))],
-        Sample(Ints((3, 4), 0, 9), np.array([0, 7, -2], np.int32), dtypes="uint8 int8 int32 int64"),
-        Sample((1, 5), np.array([4], np.int32)),
-        Sample((5, 1), Ints((5,), -3, 3, dtype="int32")),
-        Sample((0, 4), Ints((0,), 0, 4, dtype="int32")),
-    ],
 )
 def batch_take(k, p, a, indices):
     """One element of each row.
@@ -185,17 +160,7 @@ def _two_alike(*which: int) -> Any:
     return rule
 
 
-@op(
-    "fill_element_0index",
-    inputs="lhs mhs rhs",
-    samples=[
-        Sample((2, 3), (2,), np.array([0.0, 2.0]), grad=False),
-        Sample((4, 3), (4,), [2.0, 0.0, 1.0, 1.0], grad=False),
-        Sample((1, 1), (1,), [0.0], grad=False),
-        Sample((3, 5), (3,), [4.9, 0.3, 2.5], grad=False),
-        Sample((0, 3), (0,), Ints((0,), 0, 3), grad=False),
-    ],
-)
+@op("fill_element_0index", inputs="lhs mhs rhs")
 def fill_element_0index(k, p, lhs, mhs, rhs):
     """`lhs` with one element of each row replaced.
 
@@ -233,18 +198,6 @@ fill_element_0index.dtype(_two_alike(0, 1))
     off_value=Float(0.0),
     dtype=Among("float32", names="uint8 int8 int32 int64 float16 float32 float64 bfloat16"),
     grad=None,
-    samples=[
-        Sample(np.array([0.0, 2.0, -1.0, 5.0, 1.7]), params={"depth": 3}, grad=False, dtypes=_HALVES),
-        Sample(Ints((2, 3), 0, 4), params={"depth": 4, "on_value": 2, "off_value": -1, "dtype": "int32"}, grad=False),
-        Sample(
-            Ints((3,), 0, 4, dtype="int32"), params={"depth": "4", "on_value": "0.25", "off_value": "0.5"}, grad=False
-        ),
-        Sample(Ints((2, 1, 2), 0, 3, dtype="int64"), params={"depth": 3, "dtype": "float16"}, grad=False),
-        Sample(Ints((3,), 0, 9), params={"depth": 5, "dtype": "uint8"}, dtypes=_WHOLE),
-        Sample(Ints((4,), 0, 3), params={"depth": 1, "dtype": "float64", "on_value": -3}, grad=False),
-        Sample(Ints((0, 2), 0, 3), params={"depth": 2}, grad=False),
-        Sample(Ints((2,), 0, 3), params={"depth": 3, "on_value": 3.7, "off_value": -1.5, "dtype": "int64"}, grad=False),
-    ],
 )
 def one_hot(k, p, indices):
     """Rows with one element set: the index-th.
@@ -291,27 +244,10 @@ def _gathered(data: tuple[int, ...], indices: tuple[int, ...]) -> tuple[int, ...
     return (*indices[1:], *data[indices[0] :])
 
 
-_AT = np.array([[0, 1, 1], [1, 2, 2]])
-_ONCE = np.array([[0, 1], [1, 2]])
-
-
 @op(
     "gather_nd",
     inputs="data indices",
     grad=lambda F, dy, like_data, indices: (F._backward_gather_nd(dy, indices, like_data), None),
-    samples=[
-        Sample((2, 3), _AT),
-        Sample((2, 3, 2), _AT),
-        Sample((3, 2), np.array([[[0, 2], [1, 1]]])),
-        Sample((2, 3, 2), np.array([[0, 1], [1, 2], [0, 1]], np.int32), dtypes=_HALVES),
-        Sample((4,), np.array([[3, 0, 3, 3]], np.int64)),
-        Sample((2, 3), [[0.0, 1.0], [2.0, 1.0]], grad=(True, False)),
-        Sample((2, 3), np.array([[[0], [1]], [[1], [2]]])),
-        Sample((2, 3), np.array([[-1, 0], [-3, -1]]), grad=(True, False), mxnet="forward only: its gradient aborts"),
-        Sample(Ints((2, 3), 0, 9), _AT, dtypes=_WHOLE),
-        Sample((2, 3), Ints((2, 0), 0, 2)),
-        Sample((3, 0), Ints((1, 2), 0, 3)),
-    ],
 )
 def gather_nd(k, p, data, indices):
     """The elements (or sub-arrays) at given coordinates; coordinates out of range are an error.
@@ -333,7 +269,6 @@ gather_nd.dtype(first_dtype)
     "_backward_gather_nd",
     inputs="dy indices like~",
     grad=lambda F, d_output, indices: (F.gather_nd(d_output, indices), None, None),
-    samples=[Sample((3,), _AT, (2, 3), mxnet="internal"), Sample((3, 2), _AT, (2, 3, 2), mxnet="internal")],
 )
 def backward_gather_nd(k, p, dy, indices, like):
     """Zeros like `like` with the gradient added at the coordinates.
@@ -363,22 +298,7 @@ def _scattered(shape: tuple[int, ...], data: tuple[int, ...], indices: tuple[int
     return shape
 
 
-@op(
-    "scatter_nd",
-    inputs="data indices",
-    shape=Shape(),
-    grad=lambda F, dy, indices: (F.gather_nd(dy, indices), None),
-    samples=[
-        Sample((2,), _ONCE, params={"shape": (2, 3)}),
-        Sample((2, 2), np.array([[2, 0]]), params={"shape": (3, 2)}),
-        Sample((2,), _ONCE.astype(np.int32), params={"shape": "(2, 3)"}, dtypes=_HALVES),
-        Sample((2, 2), np.array([[[0, 1], [2, 3]]]), params={"shape": 5}),
-        Sample((2, 2, 1), np.array([[0, 1], [1, 1]]), params={"shape": (2, 3, 2, 1)}),
-        Sample((2,), [[0.0, 1.0], [2.0, 0.0]], params={"shape": (2, 3)}, grad=(True, False)),
-        Sample(Ints((2,), 1, 9), _ONCE, params={"shape": (2, 3)}, dtypes=_WHOLE),
-        Sample((0,), Ints((2, 0), 0, 2), params={"shape": (2, 3)}),
-    ],
-)
+@op("scatter_nd", inputs="data indices", shape=Shape(), grad=lambda F, dy, indices: (F.gather_nd(dy, indices), None))
 def scatter_nd(k, p, data, indices):
     """Zeros with elements (or sub-arrays) at given coordinates; of equal coordinates the last wins.
 
@@ -415,7 +335,6 @@ scatter_nd.dtype(first_dtype)
         F.gather_nd(dy, indices),
         None,
     ),
-    samples=[Sample((2, 3), (2,), _ONCE, params={"shape": (2, 3)}, mxnet="in place only")],
 )
 def scatter_set_nd(k, p, lhs, rhs, indices):
     """`lhs` with the elements at given coordinates replaced.
@@ -456,27 +375,7 @@ def _strides(shape: tuple[int, ...]) -> list[int]:
     return [size_of(shape[i + 1 :]) for i in range(len(shape))]
 
 
-@op(
-    "_ravel_multi_index",
-    "ravel_multi_index",
-    inputs="data",
-    labels="inputs",
-    shape=Shape(None),
-    grad=None,
-    samples=[Sample(np.array([[1, 0], [2, 1]]), params={"shape": (2, 3)}, grad=False)]
-    + [
-        Sample(Ints(s, 0, 3), params={"shape": q}, grad=False, dtypes="int32 int64 float32 float64")
-        for s, q in (
-            ((2, 5), "(4, 3)"),
-            ((3, 4), (5, 3, 3)),
-            ((2, 3), (-1, 3)),
-            ((1, 4), 3),
-            ((2, 1), (3, 3)),
-            ((2, 0), (3, 4)),
-        )
-    ]
-    + [Sample(Ints((2, 2, 3), 0, 3), params={"shape": (3, 4)}, grad=False, mxnet="wrong for more than one dimension")],
-)
+@op("_ravel_multi_index", "ravel_multi_index", inputs="data", labels="inputs", shape=Shape(None), grad=None)
 def ravel_multi_index(k, p, data):
     """Coordinates to places in the flattened array.
 
@@ -505,28 +404,7 @@ def _(p, ins, outs):
     return [(len(p.shape), *data[1:])], [data[1:] or (1,)]
 
 
-@op(
-    "_unravel_index",
-    "unravel_index",
-    inputs="data",
-    labels="inputs",
-    shape=Shape(None),
-    grad=None,
-    samples=[
-        Sample(np.array([5, 1, 4]), params={"shape": (2, 3)}, grad=False),
-        Sample(
-            np.array([[5, 1], [7, 2]]),
-            params={"shape": (3, 2, 2)},
-            grad=False,
-            mxnet="wrong for more than one dimension",
-        ),
-    ]
-    + [
-        Sample(Ints((4,), 0, 12), params={"shape": q}, grad=False, dtypes="int32 int64 float32 float64")
-        for q in ("(4, 3)", (3, 2, 2), (-1, 3), 12, (20, 1))
-    ]
-    + [Sample(Ints((0,), 0, 12), params={"shape": (4, 3)}, grad=False)],
-)
+@op("_unravel_index", "unravel_index", inputs="data", labels="inputs", shape=Shape(None), grad=None)
 def unravel_index(k, p, data):
     """Places in the flattened array to coordinates.
 
@@ -559,14 +437,6 @@ def _(p, ins, outs):
         None,
         F.take(dy, index_vector, axis=0),
     ),
-    samples=[
-        Sample((3, 2), np.array([2, 0], np.int32), (2, 2)),
-        Sample((3, 2), np.array([1], np.int64), (1, 2), dtypes="float32 float64"),
-        Sample((4,), np.array([3, 0, 1], np.int32), (3,), dtypes=_HALVES),
-        Sample((2, 2, 3), np.array([1, 0], np.int32), (2, 2, 3)),
-        Sample(Ints((3, 2), 0, 9), np.array([0, 1], np.int32), Ints((2, 2), 0, 9), dtypes=_WHOLE),
-        Sample((3, 2), Ints((0,), 0, 3, dtype="int32"), (0, 2)),
-    ],
 )
 def index_copy(k, p, old_tensor, index_vector, new_tensor):
     """An array with rows replaced.
@@ -595,23 +465,7 @@ def _(p, ins):
 index_copy.dtype(_two_alike(0, 2))
 
 
-@op(
-    "_contrib_index_array",
-    inputs="data~",
-    labels="inputs outputs",
-    axes=Shape(None),
-    grad=None,
-    samples=[
-        Sample((2, 3), grad=False),
-        Sample((2, 3, 2), params={"axes": (2, 0)}, grad=False),
-        Sample((4,), grad=False),
-        Sample((2, 3, 2), params={"axes": "(-1,)"}, grad=False, dtypes=_HALVES),
-        Sample((2, 3), params={"axes": (0, 0)}, grad=False),
-        Sample((2, 1, 3), params={"axes": 1}, grad=False),
-        Sample(Ints((3, 2), 0, 5), params={"axes": "None"}, dtypes=_WHOLE),
-        Sample((0, 3), grad=False),
-    ],
-)
+@op("_contrib_index_array", inputs="data~", labels="inputs outputs", axes=Shape(None), grad=None)
 def index_array(k, p, data):
     """The coordinates of every element.
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from .._core.op import op
 from ..parameters import Any_
-from ..testing.sample import Ints, Sample
 from .rules import first_dtype, gradient_of, size_of
 
 __all__: list[str] = []
@@ -64,31 +63,12 @@ def _per_axis(index: Any, ndim: int) -> list[Any]:
     return items + [("s", None, None, None)] * (ndim - len(items))
 
 
-_PART = ("s", 1, 3, None)
-_BACK = ("s", None, None, -2)
-_ALL = ("s", None, None, None)
-
-
-def _internal(*inputs: Any, index: Any) -> Sample:
-    n = sum(isinstance(k, tuple) and k[0] == "a" for k in index)
-    return Sample(*inputs, params={"index": index, **({"num_args": n} if n else {})}, mxnet="internal")
-
-
 @op(
     "_basic_index",
     inputs="data",
     index=Any_(),
     view=True,
     grad=lambda F, p, dy, like_data: F._basic_index_spread(dy, like_data, index=p.index),
-    samples=[
-        _internal((4, 5), index=(_PART, 2)),
-        _internal((4, 5), index=(None, 1, _BACK)),
-        _internal((4, 0), index=(_PART,)),
-        _internal((4, 5), index=()),
-        _internal((4, 5, 2), index=(-1, _BACK, -2)),
-        _internal((4, 5), index=(("s", -3, -1, None), None, ("s", 4, 0, -3))),
-        _internal((3,), index=(None, 0, None)),
-    ],
 )
 def basic_index(k, p, data):
     """The part of `data` that an index of ints, slices and None selects.
@@ -110,11 +90,6 @@ basic_index.shape(lambda p, ins: [_basic_shape(p.index, ins[0])])
     inputs="data like~",
     index=Any_(),
     grad=lambda F, p, dy: (F._basic_index(dy, index=p.index), None),
-    samples=[
-        _internal((2,), (4, 5), index=(_PART, 2)),
-        _internal((1, 2), (4, 3), index=(None, -1, _BACK)),
-        _internal((4, 5), (4, 5), index=()),
-    ],
 )
 def basic_index_spread(k, p, data, like):
     """Zeros like `like` with `data` in the indexed part: the gradient of reading it.
@@ -136,10 +111,6 @@ def basic_index_spread(k, p, data, like):
 basic_index_spread.shape(gradient_of(lambda p, ins: _basic_shape(p.index, ins[0])))
 
 
-_I = np.array([[0, 2], [2, 0]])
-_J = np.array([1, 3])
-
-
 @op(
     "_advanced_index",
     inputs="data indices*",
@@ -148,15 +119,6 @@ _J = np.array([1, 3])
         F._advanced_index_spread(dy, like_data, *indices, index=p.index),
         [None] * len(indices),
     ),
-    samples=[
-        _internal((3, 4), _I, index=(("a", 0),)),
-        _internal((3, 2, 4), _I, _J, index=(("a", 0), ("s", None, None, -1), ("a", 1))),
-        _internal((5,), np.array([-1, 0, -1]), index=(("a", 0),)),
-        _internal((3, 4), Ints((2,), 0, 3), index=(("a", 0), 1)),
-        _internal((3, 4), np.array([[1], [2]]), _J, index=(("a", 0), ("a", 1))),
-        _internal((2, 3, 4), _J, index=(1, None, _BACK, ("a", 0))),
-        _internal((3, 4), np.zeros((0, 2), np.int64), index=(("a", 0),)),
-    ],
 )
 def advanced_index(k, p, data, *indices):
     """The elements of `data` that index arrays select, with NumPy's meaning; an index out of range is an error.
@@ -183,11 +145,6 @@ advanced_index.dtype(first_dtype)
     inputs="data like~ indices*",
     index=Any_(),
     grad=lambda F, p, dy, indices: (F._advanced_index(dy, *indices, index=p.index), None, [None] * len(indices)),
-    samples=[
-        _internal((2, 2, 4), (3, 4), _I, index=(("a", 0),)),
-        _internal((3,), (5,), np.array([-1, 0, -1]), index=(("a", 0),)),
-        _internal((2, 2), (3, 4), np.array([[1], [2]]), _J, index=(("a", 0), ("a", 1))),
-    ],
 )
 def advanced_index_spread(k, p, data, like, *indices):
     """Zeros like `like` with `data` added at the indexed places: the gradient of reading them.
@@ -229,13 +186,6 @@ def _part_of_rhs(F: Any, part: Any, like_rhs: Any) -> Any:
         F._slice_set(dy, F.zeros_like(like_rhs), index=p.index),
         _part_of_rhs(F, F._basic_index(dy, index=p.index), like_rhs),
     ),
-    samples=[
-        _internal((4, 5), (2, 5), index=(_PART,)),
-        _internal((4, 5), (1,), index=(_BACK, 3)),
-        _internal((4, 5), (4, 1), index=()),
-        _internal((4, 5), (1, 5), index=(-1,)),
-        _internal((4, 5, 2), (2, 1, 2), index=(("s", -2, None, None), ("s", 0, 2, None))),
-    ],
 )
 def slice_set(k, p, lhs, rhs):
     """`lhs` with the indexed part replaced by `rhs`.
@@ -273,12 +223,6 @@ slice_set.dtype(first_dtype)
         _part_of_rhs(F, F._advanced_index(dy, *indices, index=p.index), like_rhs),
         [None] * len(indices),
     ),
-    samples=[
-        _internal((3, 4), (2, 4), np.array([0, 2]), index=(("a", 0),)),
-        _internal((3, 4), (1,), np.array([0, 2]), np.array([3, 1]), index=(("a", 0), ("a", 1))),
-        _internal((3, 4), (3, 2), _J, index=(_ALL, ("a", 0))),
-        _internal((3, 4), (2,), np.array([-1, 0]), index=(("a", 0), 2)),
-    ],
 )
 def advanced_set(k, p, lhs, rhs, *indices):
     """`lhs` with the elements at the indexed places replaced by `rhs`; of equal places the last wins.

@@ -7,13 +7,9 @@ from typing import Any
 from .._core.infer import merge_shape
 from .._core.op import op
 from ..parameters import Int, Shape
-from ..testing.sample import Sample
 from .rules import axes_of, axis_of, partly, times, undoing
 
 __all__: list[str] = []
-
-#: Rearranging is the same in every dtype.
-_ANY = "int8 uint8 int32 int64 float16 float32 float64"
 
 
 @op(
@@ -23,12 +19,6 @@ _ANY = "int8 uint8 int32 int64 float16 float32 float64"
     identity=True,
     grad=lambda dy: (dy, None),
     alias="lhs->output",
-    samples=[
-        Sample((2, 3), (2, 3)),
-        Sample((5,), (5,)),
-        Sample((1, 3, 1), (1, 3, 1), dtypes=_ANY),
-        Sample((0, 2), (0, 2)),
-    ],
 )
 def identity_like(k, p, lhs, rhs):
     """A copy of `lhs`; a graph learns its shape and dtype from `rhs`.
@@ -50,19 +40,6 @@ def identity_like(k, p, lhs, rhs):
     dim1=Int(0),
     dim2=Int(0),
     grad=lambda F, p, dy: F.SwapAxis(dy, dim1=p.dim1, dim2=p.dim2),
-    samples=[Sample((2, 3)), Sample((5,)), Sample((2, 3, 4), params={"dim1": 0, "dim2": 2}, dtypes=_ANY)]
-    + [
-        Sample(s, params={"dim1": i, "dim2": j})
-        for s, i, j in (
-            ((2, 3, 4), 1, -1),
-            ((2, 3, 4), -3, -2),
-            ((2, 1, 3, 2), 3, 1),
-            ((2, 3, 1, 2, 3), 4, 0),
-            ((2, 3), 1, 1),
-            ((2, 0, 3), 0, 2),
-            ((3, 1), "0", "1"),
-        )
-    ],
 )
 def swapaxes(k, p, data):
     """Exchange two axes.
@@ -108,20 +85,6 @@ def _squeezed(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     view=True,
     expr="data",
     grad=lambda F, dy, like_data: F.reshape_like(dy, like_data),
-    samples=[Sample((1, 2, 1), dtypes=_ANY), Sample((1, 1)), Sample((2, 3)), Sample((1,)), Sample((1, 0, 1))]
-    + [
-        Sample(s, params={"axis": a})
-        for s, a in (
-            ((1, 2, 1), 0),
-            ((1, 2, 1), -1),
-            ((1, 2, 1), (0, -1)),
-            ((1, 2, 1, 3, 1), (2, 0)),
-            ((1, 1), (0, 1)),
-            ((2, 1, 3), "(1,)"),
-            ((1, 2), None),
-            ((1, 2), ()),
-        )
-    ],
 )
 def squeeze(k, p, data):
     """Remove dimensions of length 1.
@@ -138,28 +101,7 @@ def squeeze(k, p, data):
 squeeze.shape(lambda p, ins: [_squeezed(p, ins[0])])
 
 
-@op(
-    "reverse",
-    "flip",
-    inputs="data",
-    labels="inputs",
-    axis=Shape(),
-    grad=lambda F, p, dy: F.reverse(dy, axis=p.axis),
-    samples=[Sample((2, 3), params={"axis": 1}, dtypes=_ANY)]
-    + [
-        Sample(s, params={"axis": a})
-        for s, a in (
-            ((2, 3), 0),
-            ((2, 3, 2), (0, 2)),
-            ((2, 3, 2), (2, 1, 0)),
-            ((5,), 0),
-            ((1, 3, 1), (0, 1)),
-            ((2, 3), "[0, 1]"),
-            ((2, 3, 2), -1),
-            ((2, 0), 1),
-        )
-    ],
-)
+@op("reverse", "flip", inputs="data", labels="inputs", axis=Shape(), grad=lambda F, p, dy: F.reverse(dy, axis=p.axis))
 def reverse(k, p, data):
     """Reverse the order along axes.
 
@@ -206,11 +148,6 @@ def _wide_to_deep(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     labels="inputs",
     block_size=Int(ge=1),
     grad=lambda F, p, dy: F.space_to_depth(dy, block_size=p.block_size),
-    samples=[Sample((2, 8, 1, 3), params={"block_size": 2}, dtypes=_ANY)]
-    + [
-        Sample(s, params={"block_size": b})
-        for s, b in (((1, 9, 2, 1), 3), ((2, 4, 2, 3), "2"), ((1, 3, 2, 2), 1), ((0, 4, 2, 3), 2))
-    ],
 )
 def depth_to_space(k, p, data):
     """Lay channels out as blocks of pixels.
@@ -236,11 +173,6 @@ depth_to_space.shape(partly(_deep_to_wide))
     labels="inputs",
     block_size=Int(ge=1),
     grad=lambda F, p, dy: F.depth_to_space(dy, block_size=p.block_size),
-    samples=[Sample((2, 2, 2, 6), params={"block_size": 2}, dtypes=_ANY)]
-    + [
-        Sample(s, params={"block_size": b})
-        for s, b in (((1, 1, 3, 6), 3), ((2, 1, 4, 2), "2"), ((1, 3, 2, 2), 1), ((0, 1, 4, 2), 2))
-    ],
 )
 def space_to_depth(k, p, data):
     """Lay blocks of pixels out as channels.
@@ -286,27 +218,6 @@ _DIAG = {"k": Int(0), "axis1": Int(0), "axis2": Int(1)}
     labels="inputs",
     **_DIAG,
     grad=lambda F, p, dy, like_data: F._diag_spread(dy, like_data, k=p.k, axis1=p.axis1, axis2=p.axis2),
-    samples=[Sample((3, 4), dtypes=_ANY), Sample((3,), dtypes=_ANY), Sample((2, 3, 4)), Sample((1, 1))]
-    + [
-        Sample(s, params=params)
-        for s, params in (
-            ((2,), {"k": -1}),
-            ((2,), {"k": 2}),
-            ((1,), {"k": 1}),
-            ((3, 4), {"k": 2}),
-            ((4, 3), {"k": -2}),
-            ((4, 3), {"k": 1}),
-            ((2, 3, 4), {"axis1": 2, "axis2": 0, "k": 1}),
-            ((2, 3, 4), {"axis1": -1, "axis2": -2}),
-            ((2, 3, 4, 2), {"axis1": 1, "axis2": 2, "k": -1}),
-            ((3, 4), {"axis1": 1, "axis2": 0, "k": 2}),
-            ((2, 3), {"k": 3}),
-            ((2, 3), {"k": -2}),
-            ((0,), {}),
-            ((0, 3), {"k": 1}),
-            ((2, 3, 0), {}),
-        )
-    ],
 )
 def diag(k, p, data):
     """A diagonal of the matrices that two axes make; of a 1-D array, the matrix with it on the diagonal.
@@ -332,11 +243,6 @@ diag.shape(lambda p, ins: [_diagonal_shape(p, ins[0])])
     inputs="data like~",
     **_DIAG,
     grad=lambda F, p, dy: (F.diag(dy, k=p.k, axis1=p.axis1, axis2=p.axis2), None),
-    samples=[
-        Sample((3,), (3, 4), mxnet="internal"),
-        Sample((3, 3), (3,), mxnet="internal"),
-        Sample((3, 2), (2, 3, 4), params={"axis1": 2, "axis2": 0}, mxnet="internal"),
-    ],
 )
 def diag_spread(k, p, data, like):
     """Zeros like `like` with `data` on a diagonal: the gradient of `diag`.

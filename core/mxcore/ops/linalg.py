@@ -9,7 +9,6 @@ import numpy as np
 from .._core.infer import merge_shape
 from .._core.op import op
 from ..parameters import Bool, Float, Int
-from ..testing.sample import Sample
 from .rules import axis_of, partly, size_of
 from .silent import silent
 from .triangles import floats, square, wide_floats
@@ -71,27 +70,6 @@ _GEMM2 = {"transpose_a": Bool(False), "transpose_b": Bool(False), "alpha": Float
     recompute=False,
     **_GEMM2,
     grad=lambda F, p, dy, A, B: _gemm_grads(F, p, dy, A, B),
-    samples=[
-        Sample((2, 3), (3, 4)),
-        Sample((1, 1), (1, 1)),
-        Sample((2, 1, 3), (2, 3, 2)),
-        Sample((2, 2, 1, 2), (2, 2, 2, 3)),
-        Sample((0, 2, 3), (0, 3, 2)),
-    ]
-    + [
-        Sample(a, b, params=params)
-        for a, b, params in (
-            ((2, 2, 3), (2, 4, 3), {"transpose_b": True, "alpha": 0.5}),
-            ((3, 2), (4, 3), {"transpose_a": True, "transpose_b": True}),
-            ((2, 5, 3), (3, 5, 4), {"axis": 0}),
-            ((3, 2), (3, 4), {"transpose_a": True}),
-            ((2, 3, 2, 2), (2, 2, 2, 3), {"axis": 1}),
-            ((2, 2, 3), (4, 2, 3), {"axis": -3, "transpose_b": True}),
-            ((2, 2, 3), (3, 2, 4), {"axis": 0, "alpha": -1.5}),
-            ((3, 2, 2), (3, 2, 4), {"axis": 0, "transpose_a": True}),
-            ((2, 3), (3, 2), {"alpha": "0", "transpose_a": "False"}),
-        )
-    ],
 )
 def gemm2(k, p, A, B):
     """alpha * op(A) @ op(B), for each pair of matrices of two stacks.
@@ -135,20 +113,6 @@ gemm2.cost(lambda p, ins, outs: size_of(outs[0]) * (ins[0][p.axis] if p.transpos
     beta=Float(1.0),
     axis=_GEMM2["axis"],
     grad=lambda F, p, dy, A, B: (*_gemm_grads(F, p, dy, A, B), dy * p.beta),
-    samples=[Sample((2, 3), (3, 4), (2, 4)), Sample((1, 1), (1, 1), (1, 1))]
-    + [
-        Sample(a, b, c, params=params)
-        for a, b, c, params in (
-            ((2, 3), (3, 4), (2, 4), {"alpha": 2.0, "beta": 0.5}),
-            ((2, 3, 2), (2, 4, 3), (2, 2, 4), {"transpose_a": True, "transpose_b": True}),
-            ((2, 5, 3), (3, 5, 4), (2, 5, 4), {"axis": 0}),
-            ((2, 3), (3, 2), (2, 2), {"beta": 0.0}),
-            ((2, 3), (3, 2), (2, 2), {"alpha": "0", "beta": "-1"}),
-            ((3, 2, 2), (4, 2, 3), (2, 2, 4), {"axis": 0, "transpose_a": True, "transpose_b": True, "alpha": 0.5}),
-            ((2, 2, 3), (2, 4, 3), (2, 2, 4), {"transpose_b": True, "axis": 1}),
-            ((2, 2, 3, 1), (2, 2, 3, 2), (2, 2, 1, 2), {"transpose_a": True}),
-        )
-    ],
 )
 def gemm(k, p, A, B, C):
     """alpha * op(A) @ op(B) + beta * C, for each triple of matrices of three stacks.
@@ -175,16 +139,6 @@ gemm.shape(_product_shape)
     transpose=Bool(False),
     alpha=Float(1.0),
     grad=lambda F, p, dy, A: _syrk_grad(F, p, dy, A),
-    samples=[Sample((2, 3)), Sample((1, 1)), Sample((3, 1)), Sample((2, 1, 2, 3)), Sample((0, 2, 3))]
-    + [
-        Sample(s, params=params)
-        for s, params in (
-            ((2, 3, 2), {"transpose": True, "alpha": 0.5}),
-            ((3, 2), {"transpose": True}),
-            ((2, 3), {"alpha": -2.0}),
-            ((1, 3), {"transpose": "1", "alpha": "0"}),
-        )
-    ],
 )
 def syrk(k, p, A):
     """alpha * A @ A', or alpha * A' @ A, for each matrix of a stack.
@@ -218,28 +172,6 @@ syrk.shape(partly(_syrk_shape))
 
 
 _TRI = {"transpose": Bool(False), "rightside": Bool(False), "lower": Bool(True), "alpha": Float(1.0)}
-_TRIANGULAR = [[2.0, 0.3, -0.2], [0.5, 1.5, 0.1], [-0.25, 0.75, 1.25]]
-_TRI_SAMPLES = [
-    Sample(_TRIANGULAR, (3, 2)),
-    Sample(_TRIANGULAR, (3, 1)),
-    Sample([[1.5]], (1, 3)),
-    Sample([[_TRIANGULAR], [_TRIANGULAR]], (2, 1, 3, 2)),
-]
-_TRI_SAMPLES += [
-    Sample(
-        _TRIANGULAR,
-        (2, 3) if right else (3, 2),
-        params={"transpose": t, "rightside": right, "lower": low, "alpha": -1.5},
-    )
-    for t in (False, True)
-    for right in (False, True)
-    for low in (False, True)
-]
-_SINGULAR = [[2.0, 0.5, 1.0], [1.0, 0.0, 0.25], [-0.5, 0.75, 1.0]]
-_TRI_SAMPLES += [
-    Sample([_TRIANGULAR, _TRIANGULAR], (2, 2, 3), params={"transpose": True, "rightside": True, "alpha": 0.5}),
-    Sample([_TRIANGULAR, _TRIANGULAR], (2, 3, 1), params={"lower": "0", "alpha": "2"}),
-]
 
 
 def _op_of(xp: Any, p: Any, A: Any) -> Any:
@@ -257,14 +189,7 @@ def _tri_shape(p: Any, ins: list[Any]) -> list[Any]:
     return [b]
 
 
-@op(
-    "_linalg_trmm",
-    "linalg_trmm",
-    inputs="A B",
-    **_TRI,
-    grad=lambda F, p, dy, A, B: _trmm_grads(F, p, dy, A, B),
-    samples=_TRI_SAMPLES,
-)
+@op("_linalg_trmm", "linalg_trmm", inputs="A B", **_TRI, grad=lambda F, p, dy, A, B: _trmm_grads(F, p, dy, A, B))
 def trmm(k, p, A, B):
     """alpha * op(A) @ B, or alpha * B @ op(A), for triangular matrices A.
 
@@ -300,26 +225,7 @@ def _cross(F: Any, p: Any, x: Any, g: Any, alpha: float) -> Any:
     return F._linalg_gemm2(x, g, transpose_b=True, alpha=alpha)
 
 
-@op(
-    "_linalg_trsm",
-    "linalg_trsm",
-    inputs="A B",
-    **_TRI,
-    grad=lambda F, p, dy, A, y: _trsm_grads(F, p, dy, A, y),
-    samples=[
-        *_TRI_SAMPLES,
-        *[
-            Sample(
-                _SINGULAR,
-                [[1.0, 2.0, 3.0]] if right else [[1.0], [2.0], [3.0]],
-                params={"lower": low, "rightside": right},
-                grad=False,
-            )
-            for low in (False, True)
-            for right in (False, True)
-        ],
-    ],
-)
+@op("_linalg_trsm", "linalg_trsm", inputs="A B", **_TRI, grad=lambda F, p, dy, A, y: _trsm_grads(F, p, dy, A, y))
 @silent
 def trsm(k, p, A, B):
     """The X with op(A) @ X = alpha * B, or X @ op(A) = alpha * B, for triangular matrices A.

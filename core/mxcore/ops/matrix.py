@@ -9,7 +9,6 @@ import numpy as np
 from .._core.op import op
 from ..parameters import Bool, Enum
 from ..stypes import CSR, add_rows, merge_rows
-from ..testing.sample import Sample
 from .dense import wide
 from .rules import size_of
 from .storage import dense_of, to_csr, to_rows
@@ -70,39 +69,6 @@ def _right_matrix(p: Any, b: Any) -> Any:
     recompute=False,
     **_FLAGS,
     grad=lambda F, p, dy, lhs, rhs, needs: _dot_grads(F, p, dy, lhs, rhs, needs),
-    samples=[
-        Sample((2, 3), (3, 4)),
-        Sample((2, 3), (3, 4), dtypes="float16 int32", grad=False, mxnet="float32 and float64 only"),
-    ]
-    + [
-        Sample(a, b)
-        for a, b in (
-            ((3,), (3,)),
-            ((2, 3), (3,)),
-            ((3,), (3, 2)),
-            ((2, 3, 4), (4, 2, 3)),
-            ((1, 1), (1, 1)),
-            ((5, 1), (1, 3)),
-            ((1, 5), (5,)),
-            ((0, 2), (2, 3)),
-        )
-    ]
-    + [Sample((2, 0), (0, 3), mxnet="aborts")]
-    + [
-        Sample(a, b, params=params)
-        for a, b, params in (
-            ((3, 2), (4, 3), {"transpose_a": True, "transpose_b": True}),
-            ((4, 2, 3), (2, 3, 4), {"transpose_a": True, "transpose_b": True}),
-            ((2, 3), (2,), {"transpose_a": True}),
-            ((3, 2), (3, 4), {"transpose_a": "True"}),
-            ((2, 3), (4, 3), {"transpose_b": "1"}),
-            ((3,), (2, 3), {"transpose_b": True}),
-            ((2, 3, 4), (5, 4), {"transpose_b": True}),
-            ((3, 2, 2), (3, 5), {"transpose_a": True}),
-            ((2, 3), (3, 2), {"forward_stype": "default"}),
-            ((2, 3), (3, 2), {"forward_stype": "None"}),
-        )
-    ],
 )
 def dot(k, p, lhs, rhs):
     """The product of two matrices; of arrays, the last axis of the one contracted with the first axis of the other.
@@ -167,10 +133,6 @@ _TRANSPOSED = {"transpose_a": Bool(False), "transpose_b": Bool(False)}
     "_dot_left",
     inputs="dy rhs like~",
     **_TRANSPOSED,
-    samples=[
-        Sample((2, 4), (3, 4), (2, 3), mxnet="internal"),
-        Sample((2, 4), (4, 3), (3, 2), params={"transpose_a": True, "transpose_b": True}, mxnet="internal"),
-    ],
     grad=lambda F, p, dy_, dys, rhs, needs: _left_grads(F, p, dys[0], dy_, rhs),
 )
 def dot_left(k, p, dy, rhs, like):
@@ -201,10 +163,6 @@ dot_left.storage(lambda p, stypes: ["default"])
     "_dot_right",
     inputs="dy lhs like~",
     **_TRANSPOSED,
-    samples=[
-        Sample((2, 4), (2, 3), (3, 4), mxnet="internal"),
-        Sample((2, 4), (3, 2), (4, 3), params={"transpose_a": True, "transpose_b": True}, mxnet="internal"),
-    ],
     grad=lambda F, p, dy_, dys, lhs, needs: _right_grads(F, p, dys[0], dy_, lhs),
 )
 def dot_right(k, p, dy, lhs, like):
@@ -285,24 +243,6 @@ def _batch_dot_grads(F: Any, p: Any, dy: Any, lhs: Any, rhs: Any, needs: Any) ->
     recompute=False,
     **_FLAGS,
     grad=lambda F, p, dy, lhs, rhs, needs: _batch_dot_grads(F, p, dy, lhs, rhs, needs),
-    samples=[
-        Sample((2, 3, 4), (2, 4, 5)),
-        Sample((1, 1, 3), (1, 3, 1), dtypes="float16 float32 float64"),
-        Sample((3, 2, 1), (3, 1, 4)),
-        Sample((2, 2, 3, 4), (2, 2, 4, 1)),
-        Sample((2, 0, 3), (2, 3, 2)),
-        Sample((2, 2, 0), (2, 0, 3)),
-    ]
-    + [
-        Sample(a, b, params=params)
-        for a, b, params in (
-            ((2, 4, 3), (2, 5, 4), {"transpose_a": True, "transpose_b": True}),
-            ((2, 4, 3), (2, 4, 5), {"transpose_a": True}),
-            ((2, 1, 3, 4), (2, 1, 5, 4), {"transpose_b": True}),
-            ((2, 2, 3), (2, 1, 3), {"transpose_b": "1"}),
-            ((1, 2, 3), (1, 3, 2), {"forward_stype": "default"}),
-        )
-    ],
 )
 def batch_dot(k, p, lhs, rhs):
     """The product of each pair of matrices of two stacks.
@@ -325,19 +265,7 @@ batch_dot.shape(lambda p, ins, outs: (ins, outs if None in ins else _batch_dot_s
 batch_dot.cost(lambda p, ins, outs: size_of(outs[0]) * ins[0][-2 if p.transpose_a else -1] / 10)
 
 
-@op(
-    "khatri_rao",
-    inputs="args*",
-    samples=[Sample((2, 3), (4, 3), params={"num_args": 2}, grad=False)]
-    + [
-        Sample(*shapes, params={"num_args": len(shapes)}, grad=False)
-        for shapes in (((2, 2), (3, 2), (2, 2)), ((3, 2),), ((1, 1), (1, 1)), ((4, 1), (2, 1)), ((0, 2), (3, 2)))
-    ]
-    + [
-        Sample((2, 3), (3, 3), grad=False),
-        Sample((2, 3), (3, 3), dtypes="float16 int32 int64", mxnet="float32 and float64 only"),
-    ],
-)
+@op("khatri_rao", inputs="args*")
 def khatri_rao(k, p, *args):
     """The Khatri-Rao product: for each column, the Kronecker product of the columns of all matrices.
 
@@ -363,18 +291,7 @@ def _(p, ins):
     return [(rows, ins[0][1])]
 
 
-@op(
-    "_contrib_div_sqrt_dim",
-    inputs="data",
-    grad=lambda F, dy: F._contrib_div_sqrt_dim(dy),
-    samples=[
-        Sample((2, 3), dtypes="float16 float32 float64"),
-        Sample((5,)),
-        Sample((2, 1)),
-        Sample((1, 2, 4)),
-        Sample((0, 3)),
-    ],
-)
+@op("_contrib_div_sqrt_dim", inputs="data", grad=lambda F, dy: F._contrib_div_sqrt_dim(dy))
 def div_sqrt_dim(k, p, data):
     """Divide by the square root of the length of the last axis.
 

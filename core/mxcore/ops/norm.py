@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from .._core.infer import merge_shape
 from .._core.op import op
 from ..parameters import Bool, Enum, Float, Int
-from ..testing.sample import Sample, Values
 from .batch_norm import standardized_gradients, with_statistics
 from .dense import given, wide
 from .floating import floating
@@ -121,9 +118,7 @@ def _backward_shape(form: Any, length: Any) -> Any:
     return rule
 
 
-def _family(
-    name: str, form: Any, length: Any, visible: Any, params: dict[str, Any], samples: list[Any], doc: str
-) -> tuple[Any, Any]:
+def _family(name: str, form: Any, length: Any, visible: Any, params: dict[str, Any], doc: str) -> tuple[Any, Any]:
     """An operator that normalizes within each sample, and its backward."""
 
     def rule(F, p, dy, data, gamma, out_mean, out_std, needs):
@@ -139,32 +134,17 @@ def _family(
         labels="outputs",
         grad=rule,
         doc=doc,
-        samples=samples,
         **params,
     )(_forward(form))
     forward.higher(lambda F, p, dy, data, gamma: standardized_gradients(F, dy, data, gamma, form(p, data.shape), p.eps))
     forward.shape(_forward_shape(form, length))
     forward.dtype(floating())
     forward.cost(lambda p, ins, outs: 5 * size_of(ins[0]))
-    first = samples[0]
-    shape, f = first.inputs[0], form(forward.parse(dict(first.params)), first.inputs[0])
     backward = op(
         f"_backward_{name}",
         inputs="dy data gamma mean std",
         outputs="data gamma beta",
         doc=_BACKWARD_DOC.format(name, ", ".join(params)),
-        samples=[
-            Sample(
-                shape,
-                shape,
-                first.inputs[1],
-                f.stats,
-                np.ones(f.stats),
-                params=first.params,
-                grad=False,
-                mxnet="internal",
-            )
-        ],
         **params,
     )(_backward(form))
     backward.shape(_backward_shape(form, length))
@@ -193,24 +173,6 @@ LAYER_NORM = _family(
     lambda p, s: s[axis_of(p.axis, len(s))],
     with_statistics,
     dict(axis=Int(-1), eps=Float(1e-5, ge=0), output_mean_var=Bool(False)),
-    [
-        Sample((3, 5), (5,), (5,)),
-        Sample((2, 4, 3), (4,), (4,), params={"axis": 1, "eps": 1e-3}),
-        Sample((0, 3), (3,), (3,)),
-        Sample((4, 2, 3), (4,), (4,), params={"axis": 0}),
-        Sample((2, 3, 2), (3,), (3,), params={"axis": "-2", "eps": "0.01"}),
-        Sample((5,), (5,), (5,)),
-        # gradients that come in for mean and deviation are ignored
-        *(
-            Sample((2, 3, 2), (n,), (n,), params={"output_mean_var": True, **q}, grad=False)
-            for n, q in ((2, {}), (3, {"axis": 1}))
-        ),
-        Sample((2, 1, 1, 7), (7,), (7,)),
-        Sample((3, 1), (1,), (1,)),
-        Sample([[2.0, 2.0, 2.0], [0.0, 0.0, 0.0]], (3,), (3,), grad=(0, 0, 1)),
-        Sample(Values((2, 4), 1000.0, 1010.0), (4,), (4,), tol=4),
-        Sample((3, 5), (5,), (5,), dtypes="float16", grad=False),
-    ],
     """Normalize along one axis by its mean and variance, then scale and shift.
 
     Parameters
@@ -238,17 +200,6 @@ GROUP_NORM = _family(
     lambda p, s: p.num_groups,
     with_statistics,
     dict(num_groups=Int(1, ge=1), eps=Float(1e-5, ge=0), output_mean_var=Bool(False)),
-    [
-        Sample((2, 4, 3), (2,), (2,), params={"num_groups": 2}),
-        Sample((3, 3, 2, 2), (1,), (1,)),
-        Sample((2, 3, 4), (3,), (3,), params={"num_groups": 3}),
-        Sample((2, 6), (3,), (3,), params={"num_groups": "3", "eps": "0.01"}),
-        Sample((2, 4, 1, 3, 2), (2,), (2,), params={"num_groups": 2, "eps": 1e-3}),
-        Sample((2, 4, 3), (2,), (2,), params={"num_groups": 2, "output_mean_var": True}, grad=False),
-        Sample((1, 1, 5), (1,), (1,)),
-        Sample((2, 4, 3), (2,), (2,), params={"num_groups": 2}, dtypes="float16", grad=False),
-        Sample((0, 4, 3), (2,), (2,), params={"num_groups": 2}),
-    ],
     """Normalize groups of channels of each sample, then scale and shift each group.
 
     Parameters
@@ -276,15 +227,6 @@ INSTANCE_NORM = _family(
     lambda p, s: s[1] if len(s) > 1 else -1,
     1,
     dict(eps=Float(1e-3, ge=0)),
-    [
-        Sample((2, 3, 4), (3,), (3,)),
-        Sample((2, 2, 3, 4), (2,), (2,), params={"eps": 1e-2}),
-        Sample((1, 1, 5), (1,), (1,), params={"eps": "1e-5"}),
-        Sample((1, 2, 2, 1, 3), (2,), (2,)),
-        Sample((2, 2, 1), (2,), (2,), grad=(0, 1, 1)),
-        Sample((2, 3, 4), (3,), (3,), dtypes="float16", grad=False),
-        Sample((0, 3, 4), (3,), (3,)),
-    ],
     """Normalize each channel of each sample over its spatial dimensions, then scale and shift.
 
     Parameters
@@ -329,23 +271,6 @@ def _unit_grad(F: Any, p: Any, dy: Any, data: Any) -> Any:
     eps=Float(1e-10, ge=0),
     mode=Enum("channel instance spatial", "instance"),
     grad=_unit_grad,
-    samples=[Sample((2, 3, 4), params={"mode": m}) for m in _MODES]
-    + [Sample((2, 3))]
-    + [
-        Sample(s, params={"mode": m, "eps": e})
-        for s, m, e in (
-            ((2, 5), "channel", 0.1),
-            ((3, 1), "instance", 1.0),
-            ((1, 2, 3, 2), "spatial", "0.5"),
-            ((2, 1, 2, 2), "instance", 1e-3),
-            ((2, 3, 2, 1), "channel", 1e-3),
-        )
-    ]
-    + [
-        Sample([[[0.0, 0.0], [3.0, 4.0]]], params={"mode": "spatial"}, grad=False),
-        Sample((2, 3), dtypes="float16", grad=False),
-        Sample((0, 3)),
-    ],
 )
 @silent
 def l2_normalization(k, p, data):
@@ -403,17 +328,6 @@ _LRN = dict(alpha=Float(1e-4), beta=Float(0.75), knorm=Float(2.0), nsize=Int(ge=
     recompute=False,
     **_LRN,
     grad=lambda F, p, dy, data: F._backward_LRN(dy, data, **given(p, _LRN)),
-    samples=[
-        Sample((2, 5, 3, 2), params={"nsize": 3, "alpha": 0.5}),
-        Sample((1, 3, 2, 2), params={"nsize": 5, "beta": 0.5, "knorm": 1.0}),
-        Sample((2, 4, 1, 3), params={"nsize": "1", "alpha": "0.1"}),
-        Sample((1, 2, 2, 3), params={"nsize": 7, "alpha": 1.0, "beta": 1.0}),
-        Sample((1, 6, 2, 1), params={"nsize": 3, "alpha": 0.2, "knorm": 0.5}, domain=(0.5, 2.0)),
-        Sample((2, 5, 3), params={"nsize": 3, "alpha": 0.5}),
-        Sample((2, 5), params={"nsize": 3, "alpha": 0.5}),
-        Sample((1, 5, 2, 2), params={"nsize": 3, "alpha": 0.5}, dtypes="float16", grad=False),
-        Sample((0, 5, 2, 2), params={"nsize": 3}),
-    ],
 )
 def lrn(k, p, data):
     """Local response normalization: divide by a power of the sum of squares of neighbouring channels.
@@ -465,12 +379,7 @@ def _lrn_base(xp: Any, p: Any, x: Any) -> Any:
     return p.knorm + (p.alpha / p.nsize) * _near(xp, xp.square(x), p.nsize)
 
 
-@op(
-    "_backward_LRN",
-    inputs="dy data",
-    **_LRN,
-    samples=[Sample((2, 5, 3, 2), (2, 5, 3, 2), params={"nsize": 3, "alpha": 0.5}, grad=False, mxnet="internal")],
-)
+@op("_backward_LRN", inputs="dy data", **_LRN)
 def backward_lrn(k, p, dy_, data):
     """Gradient of `LRN` with respect to its data.
 

@@ -8,14 +8,11 @@ the new weight is its output, usually given as ``out=weight``.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from .._core.op import Op, op
 from ..parameters import Bool, Float, Int
 from ..stypes import CSR, RowSparse
-from ..testing.sample import Sample, Values
 from .storage import dense_of, to_csr
 
 __all__ = ["OPS"]
@@ -253,73 +250,7 @@ def _master_dtypes(p, ins, outs):
     return [t, t, *[_F32] * (len(ins) - 2)], [t] * len(outs)
 
 
-#: Values of states in samples; those of `n` keep a root in rmspropalex real.
-_STATE = {"n": (5.0, 7.0), "var": (0.2, 2.0), "v": (0.2, 2.0), "d": (0.2, 2.0), "history": (0.2, 2.0)}
-
-
-def _inputs(names, shape, mixed=False):
-    kind = {"weight": "float16", "grad": "float16"} if mixed else {}
-    made = [Values(shape, *_STATE.get(n, (-2.0, 2.0)), dtype=kind.get(n, "float32" if mixed else None)) for n in names]
-    if mixed:  # a weight and its master copy are alike
-        weight = (np.arange(math.prod(shape)).reshape(shape) % 7 - 3) / np.float32(4)
-        for n, t in (("weight", "float16"), ("weight32", "float32")):
-            if n in names:
-                made[names.index(n)] = weight.astype(t)
-    return made
-
-
-#: Values of parameters that are exact in every dtype.
-_EXACT = {
-    "lr": 0.25,
-    "momentum": 0.5,
-    "wd": 0.125,
-    "rescale_grad": 0.5,
-    "beta1": 0.5,
-    "beta2": 0.75,
-    "gamma1": 0.75,
-    "gamma2": 0.5,
-    "t": 3,
-    "epsilon": 0.0625,
-    "lamda1": 0.25,
-    "beta": 0.5,
-    "wd_lh": 0.125,
-    "clip_gradient": 0.75,
-    "clip_grad": 0.75,
-    "eta": 0.5,
-}
-_PLAIN = {"wd": 0.0, "clip_gradient": -1.0, "clip_grad": -1.0, "momentum": 0.0, "wd_lh": 0.0, "lazy_update": False}
-_ODD_GRAD = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 2.0])
-
-
-def _uses(names, params, choices=({},), mixed=False, mxnet=True):
-    """Samples of an update: all parameters away from their defaults, none, as strings; clips; shapes; what is not
-    finite.
-    """
-    given = {n: _EXACT.get(n, s.default) for n, s in params.items()}
-    plain = {**given, **{n: v for n, v in _PLAIN.items() if n in params}}
-    clip = next((n for n in params if n.startswith("clip_grad")), None)
-    dtypes = {"dtypes": "float32"} if mixed else {}
-
-    def use(shape, values, **more):
-        return Sample(*_inputs(names, shape, mixed), params=values, grad=False, **{"mxnet": mxnet, **dtypes, **more})
-
-    yield from (use((3, 4), {**given, **c}) for c in choices)
-    yield use(
-        (5,), _needed(params), dtypes="float32"
-    )  # MXNet keeps parameters in float32 even where the weight is float64
-    yield use((2, 1, 3), plain)
-    yield use((1,), {n: str(v) for n, v in given.items()})
-    if clip is not None:
-        yield use((7,), {**given, clip: 0.0})
-        yield use((7, 1), {**plain, clip: 1.0, "rescale_grad": 4.0})
-    if not mixed:
-        yield use((3, 5), given, dtypes="float16", tol=4)
-        weight, _, *states = _inputs(names, (6,))
-        yield Sample(weight, _ODD_GRAD, *states, params=given, grad=False, mxnet=mxnet)
-    yield use((0, 4), _needed(params))
-
-
-def _update(name, rule, states, params, head, aliases=(), lazy=None, choices=({},), mixed=False, mxnet=True):
+def _update(name, rule, states, params, head, aliases=(), lazy=None, mixed=False):
     """Declare the operator of a rule; with `lazy` for row_sparse arrays too; if `mixed`, also its form with a master
     copy.
     """
@@ -333,7 +264,6 @@ def _update(name, rule, states, params, head, aliases=(), lazy=None, choices=({}
         alias="weight->output",
         aliases=aliases,
         doc=_doc(head, names, params),
-        samples=list(_uses(names, params, choices, mxnet=mxnet)),
     )
     o.dtype(_alike)
     if lazy:
@@ -348,18 +278,12 @@ def _update(name, rule, states, params, head, aliases=(), lazy=None, choices=({}
             mutates=" ".join(names[2:]),
             params=params,
             doc=_doc(head + " The weight has a master copy in float32.", names, params),
-            samples=list(_uses(names, params, choices, mixed=True)),
         )
         low.dtype(_master_dtypes)
         yield low
 
 
-def _needed(params):
-    return {n: 3 if n == "t" else 0.25 for n, s in params.items() if s.required}
-
-
 _LAZY = {"lazy_update": Bool(True)}
-_ROWS = "for row_sparse gradients only"
 
 
 def _if_told(p, weight):
@@ -371,8 +295,6 @@ def _if_sparse(p, weight):
 
 
 _BETAS = {"beta1": _f(0.9), "beta2": _f(0.999), "epsilon": _f(1e-8)}
-_NO_CLIP = {"clip_gradient": -1.0}
-_EAGER = {"lazy_update": False}
 
 OPS = [
     *_update(
@@ -383,7 +305,6 @@ OPS = [
         "A step of gradient descent.",
         ["_sparse_sgd_update"],
         _if_told,
-        choices=[{}, _NO_CLIP, _EAGER],
         mixed=True,
     ),
     *_update(
@@ -394,7 +315,6 @@ OPS = [
         "A step of gradient descent with momentum.",
         ["_sparse_sgd_mom_update"],
         _if_told,
-        choices=[{}, _NO_CLIP, _EAGER],
         mixed=True,
     ),
     *_update(
@@ -421,7 +341,6 @@ OPS = [
         "A step of Adam.",
         ["_sparse_adam_update"],
         _if_told,
-        choices=[{}, _NO_CLIP, _EAGER],
     ),
     *_update(
         "ftml_update",
@@ -452,7 +371,6 @@ OPS = [
         ["n"],
         {"lr": _f(), "gamma1": _f(0.95), "epsilon": _f(1e-8), **_stepping(), "clip_weights": _f(-1.0)},
         "A step of RMSProp, by Tieleman and Hinton.",
-        choices=[{}, {"clip_weights": 0.75}, {"clip_weights": 0.0}],
     ),
     *_update(
         "rmspropalex_update",
@@ -467,7 +385,6 @@ OPS = [
             "clip_weights": _f(-1.0),
         },
         "A step of RMSProp, centred and with momentum, by Graves.",
-        choices=[{}, {"clip_weights": 0.75}, {"clip_weights": 0.0}],
     ),
     *_update(
         "_sparse_adagrad_update",
@@ -476,7 +393,6 @@ OPS = [
         {"lr": _f(), "epsilon": _f(1e-7), **_stepping()},
         "A step of AdaGrad.",
         lazy=_always,
-        mxnet=_ROWS,
     ),
 ]
 
@@ -490,17 +406,6 @@ OPS = [
     rescale_grad=_f(1.0),
     clip_gradient=_f(-1.0),
     epsilon=_f(1e-5),
-    samples=[
-        Sample(
-            (3, 4),
-            (3, 4),
-            Values((3, 1), 0.2, 2.0),
-            params={"lr": 0.25, "epsilon": 0.0625, **more},
-            grad=False,
-            mxnet=_ROWS,
-        )
-        for more in ({}, {"rescale_grad": 0.75, "clip_gradient": 0.5})
-    ],
 )
 def group_adagrad_update(k, p, weight, grad, history):
     """A step of AdaGrad with one rate for each row.

@@ -6,22 +6,7 @@ import numpy as np
 
 from .._core.op import Op, op
 from ..parameters import Bool, Float, Floats, Int, Shape
-from ..testing.sample import Ints, Sample, Values
-from .optimizer import (
-    _EXACT,
-    _adam_moments,
-    _alike,
-    _clipped,
-    _doc,
-    _f,
-    _grad,
-    _inputs,
-    _master_dtypes,
-    _real,
-    _sgd,
-    _sgd_mom,
-    _uses,
-)
+from .optimizer import _adam_moments, _alike, _clipped, _doc, _f, _grad, _master_dtypes, _real, _sgd, _sgd_mom
 
 __all__ = ["MANY"]
 
@@ -85,7 +70,6 @@ def _phase2_mixed(k, p, weight, g, r1, r2, weight32):
 def _phases():
     first = ["weight", "grad", "mean", "var"]
     head = "The direction of a step of LAMB; a second operator scales it. The output is the direction."
-    choices = ({}, {"bias_correction": False}, {"clip_gradient": -1.0, "t": 1})
     for mixed in (False, True):
         names = [*first, "weight32"] if mixed else first
         o = Op(
@@ -95,7 +79,6 @@ def _phases():
             mutates="mean var",
             params=_PHASE1,
             doc=_doc(head, names, _PHASE1),
-            samples=list(_uses(names, _PHASE1, choices, mixed)),
         )
         if mixed:
             o.dtype(lambda p, ins, outs: (_master_dtypes(p, ins, [])[0], [_F32]))
@@ -106,23 +89,6 @@ def _phases():
     head = "A step of LAMB along `g`, scaled by the ratio of r1 (norm of the weight) to r2 (norm of `g`)."
     for mixed in (False, True):
         names = [*second, "weight32"] if mixed else second
-
-        def use(shape, r1, r2, values, mixed=mixed):
-            arrays = [
-                Values(shape, dtype="float16") if mixed else shape,
-                shape,
-                [r1],
-                [r2],
-                *([shape] if mixed else []),
-            ]
-            return Sample(
-                *arrays,
-                params=values,
-                grad=False,
-                dtypes="float32" if mixed else "float32 float64",
-                mxnet="outputs only: MXNet leaves weight32 as it was" if mixed else True,
-            )
-
         o = Op(
             "mp_" * mixed + "lamb_update_phase2",
             _phase2_mixed if mixed else _phase2,
@@ -131,15 +97,6 @@ def _phases():
             mutates="weight32" if mixed else "",
             alias="weight->output",
             doc=_doc(head, names, _PHASE2),
-            samples=[use((3, 4), 2.0, 4.0, {"lr": 0.25, **c}) for c in ({}, {"lower_bound": 3.0}, {"upper_bound": 1.0})]
-            + [
-                use((5,), 2.0, 4.0, {"lr": "0.25", "lower_bound": "0.5", "upper_bound": "8.0"}),
-                use((1,), 0.0, 4.0, {"lr": 0.5}),
-                use((2, 1, 3), 2.0, 0.0, {"lr": 0.5}),
-                use((2, 2), 0.0, 4.0, {"lr": 0.5, "lower_bound": 1.0}),
-                use((3,), 2.0, 4.0, {"lr": 0.5, "upper_bound": 0.0}),
-                use((0, 3), 2.0, 4.0, {"lr": 0.5}),
-            ],
         )
         o.shape(_phase2_shape)
         if mixed:
@@ -196,7 +153,7 @@ _MANY_MEANING = {
 _IN_PLACE = " ".join(f"weight_{i}->output{i}" for i in range(256))
 
 
-def _many(name, rule, states, params, head, count="num_weights", last=(), rates=("lrs", "wds"), sample=None):
+def _many(name, rule, states, params, head, count="num_weights", last=(), rates=("lrs", "wds")):
     """Declare ``name`` over the weights of one dtype and ``name % 'mp_'`` over weights with master copies.
 
     `last` are arrays after all the weights; those named in `rates` may be among them.
@@ -265,7 +222,6 @@ def _many(name, rule, states, params, head, count="num_weights", last=(), rates=
                 ["output"] if getattr(p, count) == 1 else [f"output{i}" for i in range(getattr(p, count))]
             ),
             alias=_IN_PLACE,
-            samples=list(_many_samples(names, specs, sample, count, last, rates, mixed)),
         )
         _rules(o, names, count, last, mixed, lists)
         yield o
@@ -275,40 +231,6 @@ def _word(n):
     if n in _MANY_MEANING:
         return [f"{n} : {_MANY_MEANING[n]}"]
     return _doc("", [], [n]).splitlines()[4:-4]
-
-
-def _many_samples(names, specs, given, count, last, rates, mixed):
-    """Two weights with everything; one, and three, with next to nothing; clips; strings; float16."""
-    tail = {"lrs": [0.25, 0.5, 0.125], "wds": [0.125, 0.25, 0.0], "rescale_grad": [0.5]}
-    needed = {n: s for n, s in specs.items() if s.required}
-
-    def use(shapes, values, dtypes="float32" if mixed or last else "float32 float64", **more):
-        n = len(shapes)
-        cut = {k: v[:n] if isinstance(v, tuple) else v for k, v in values.items()}
-        ends = [np.array(tail[m][: n if m in rates else 1], np.float32) for m in last]
-        return Sample(
-            *[a for s in shapes for a in _inputs(names, s, mixed)],
-            *ends,
-            params={**cut, count: n},
-            dtypes=dtypes,
-            grad=False,
-            **more,
-        )
-
-    few = {n: (0.25, 0.5, 0.125) if isinstance(s, Floats) else (3, 1, 2) for n, s in needed.items()}
-    yield use([(3, 4), (5,)], given)
-    yield use([(2, 3)], few, "float32")  # MXNet keeps parameters in float32 even where the weights are float64
-    yield use([(2,), (1, 3), (2, 1, 2)], few, "float32")
-    yield use([(0, 3), (2,)], few, "float32")
-    if "clip_gradient" in specs:
-        yield use([(4,), (1,)], {**given, "clip_gradient": -1.0})
-        yield use([(2, 2), (3,)], {**given, "clip_gradient": 0.0})
-    yield use([(3,), (2, 1)], {n: v if isinstance(v, tuple) else str(v) for n, v in given.items()})
-    for n in ("bias_correction", "lower_bound", "upper_bound"):
-        if n in specs:
-            yield use([(3,), (2, 2)], {**given, "upper_bound": -1.0, n: {"bias_correction": False}.get(n, 3.0)})
-    if not mixed and not last:
-        yield use([(3, 2), (4,)], given, "float16")
 
 
 def _one_each(p, count, lists):
@@ -346,26 +268,15 @@ def _rules(o, names, count, last, mixed, lists):
 _SGD = {"rescale_grad": _f(1.0), "clip_gradient": _f(-1.0)}
 _MOM = {"momentum": _f(0.0), **_SGD}
 _RATES = {"lrs": Floats(dynamic=True), "wds": Floats(dynamic=True)}
-_GIVEN = {"rescale_grad": 0.5, "clip_gradient": 0.75}
-_MOMENTS = {n: _EXACT[n] for n in ("beta1", "beta2", "epsilon")}
-_GIVEN_RATES = {"lrs": (0.25, 0.5), "wds": (0.125, 0.25)}
 
 MANY = [
-    *_many(
-        "multi_%ssgd_update",
-        _plain(_sgd),
-        [],
-        {**_RATES, **_SGD},
-        "A step of gradient descent for many weights.",
-        sample={**_GIVEN, **_GIVEN_RATES},
-    ),
+    *_many("multi_%ssgd_update", _plain(_sgd), [], {**_RATES, **_SGD}, "A step of gradient descent for many weights."),
     *_many(
         "multi_%ssgd_mom_update",
         _plain(_sgd_mom),
         ["mom"],
         {**_RATES, **_MOM},
         "A step with momentum for many weights.",
-        sample={**_GIVEN, **_GIVEN_RATES, "momentum": 0.5},
     ),
     *_many(
         "preloaded_multi_%ssgd_update",
@@ -374,7 +285,6 @@ MANY = [
         _SGD,
         "A step of gradient descent for many weights; the rates are arrays.",
         last=("lrs", "wds"),
-        sample=_GIVEN,
     ),
     *_many(
         "preloaded_multi_%ssgd_mom_update",
@@ -383,7 +293,6 @@ MANY = [
         _MOM,
         "A step with momentum for many weights; the rates are arrays.",
         last=("lrs", "wds"),
-        sample={**_GIVEN, "momentum": 0.5},
     ),
     *_many(
         "_multi_%slamb_update",
@@ -404,15 +313,6 @@ MANY = [
         "A step of LAMB for many weights.",
         count="num_tensors",
         rates=("learning_rates", "wds"),
-        sample={
-            **_MOMENTS,
-            "learning_rates": (0.25, 0.5),
-            "wds": (0.125, 0.25),
-            "step_count": (3, 4),
-            "rescale_grad": 0.5,
-            "clip_gradient": 0.75,
-            "upper_bound": 2.0,
-        },
     ),
     *_many(
         "_multi_%sadamw_update",
@@ -428,7 +328,6 @@ MANY = [
         },
         "A step of AdamW for many weights.",
         last=("rescale_grad",),
-        sample={**_MOMENTS, **_GIVEN_RATES, "etas": (0.5, 0.25), "clip_gradient": 0.75},
     ),
 ]
 
@@ -445,7 +344,6 @@ def _adamw_mixed(k, p, weight, grad, mean, var, weight32, rescale_grad):
 
 
 def _adamw_ops():
-    given = {n: _EXACT[n] for n in _ADAMW}
     for mixed in (False, True):
         names = ["weight", "grad", "mean", "var", *(["weight32"] if mixed else [])]
         o = Op(
@@ -460,33 +358,6 @@ def _adamw_ops():
                 [*names, "rescale_grad"],
                 _ADAMW,
             ),
-            samples=[
-                Sample(
-                    *_inputs(names, shape, mixed),
-                    np.array([scale], np.float32),
-                    params={**given, **c},
-                    grad=False,
-                    dtypes="float32",
-                )
-                for shape, scale, c in (
-                    ((3, 4), 0.5, {}),
-                    ((3, 4), 0.5, {"clip_gradient": -1.0}),
-                    ((5,), 0.5, {"wd": 0.0, "clip_gradient": 0.0}),
-                    ((2, 3), 0.0, {}),
-                    ((2, 1, 3), np.inf, {}),
-                    ((4,), np.nan, {}),
-                    ((1,), 4.0, {"eta": "2.0", "lr": "0.5", "beta1": "0.25", "wd": "0.5"}),
-                )
-            ]
-            + [
-                Sample(
-                    *_inputs(names, (5,), mixed),
-                    np.array([1.0], np.float32),
-                    params={"lr": 0.25, "eta": 0.5},
-                    grad=False,
-                    dtypes="float32",
-                )
-            ],
         )
         o.shape(lambda p, ins, outs: ([ins[0] or outs[0]] * (len(ins) - 1) + [ins[-1]], [ins[0] or outs[0]]))
         rule = _master_dtypes if mixed else _alike
@@ -509,17 +380,6 @@ ADAMW = [*_adamw_ops()]
     eta=Float(),
     eps=Float(),
     rescale_grad=_f(1.0),
-    samples=[
-        Sample(*[Values((4,), 0.5, 2.0)] * 4, params={"eta": 0.25, "eps": 0.5, "rescale_grad": 0.5}, grad=False),
-        Sample([1.0, 1.0], [4.0, 0.0], [0.0, 4.0], [0.5, 0.5], params={"eta": 0.25, "eps": 0.5}, grad=False),
-        Sample(*[Values((1,), 0.5, 2.0)] * 4, params={"eta": "0.25", "eps": "0.0"}, grad=False),
-        Sample(
-            *[Values((7,), 0.5, 2.0)] * 4,
-            params={"eta": 1.0, "eps": 0.0, "rescale_grad": -2.0},
-            grad=False,
-            dtypes="float32 float64",
-        ),
-    ],
 )
 def multi_lars(k, p, lrs, weights_sum_sq, grads_sum_sq, wds):
     """Learning rates of LARS: scaled by the ratio of the norms of weights and gradients; as they are where one is zero.
@@ -553,12 +413,6 @@ multi_lars.dtype(_alike)
     count="num_arrays",
     num_arrays=Int(ge=1, le=1 << 16),
     arg_names=lambda p: [f"array_{i}" for i in range(p.num_arrays)],
-    samples=[
-        Sample((3, 4), (5,), params={"num_arrays": 2}, grad=False, tol=4, dtypes="float16 float32 float64"),
-        Sample((2, 1, 3), params={"num_arrays": "1"}, grad=False, tol=4),
-        Sample((1,), (2, 2), (3,), params={"num_arrays": 3}, grad=False, tol=4),
-        Sample((0, 3), (2,), params={"num_arrays": 2}, grad=False),
-    ],
 )
 def multi_sum_sq(k, p, *data):
     """The sum of squares of each array, in one float32 array.
@@ -581,13 +435,6 @@ multi_sum_sq.dtype(lambda p, ins, outs: (_alike(p, ins, [])[0], [_F32]))
     outputs="",
     count="num_arrays",
     mutates=lambda p: [f"arg{i}" for i in range(p.num_arrays)],
-    samples=[
-        Sample((3, 4), (5,), params={"num_arrays": 2}, grad=False, dtypes="float16 float32 float64"),
-        Sample((2, 1, 2), params={"num_arrays": "1"}, grad=False),
-        Sample(Ints((2, 3), -5, 5), params={"num_arrays": 1}, grad=False, dtypes="int32 uint8"),
-        Sample((0, 3), (2,), params={"num_arrays": 2}, grad=False),
-        Sample((5,), (1, 1), (2, 3), params={"num_arrays": "3"}, grad=False, domain=(-1e30, 1e30)),
-    ],
 )
 def reset_arrays(k, p, *data):
     """Fill arrays with zeros.

@@ -8,7 +8,6 @@ import numpy as np
 
 from .._core.op import op
 from ..parameters import Bool, Enum, Int
-from ..testing.sample import Distinct, Ints, Sample
 from .dtypes import Among
 from .rules import axis_of, first_dtype, fits, size_of
 
@@ -78,12 +77,6 @@ def _kept(p: Any, shape: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
     return k, (k,) if axis is None else shape[:axis] + (k,) + shape[axis + 1 :]
 
 
-_D = Distinct((3, 5))
-_HALVES, _WHOLE = "float16 float32 float64", "uint8 int8 int32 int64"
-_TIES = [[1.0, 0.0, 1.0, 0.0, 1.0], [2.0, 2.0, 2.0, 2.0, 2.0]]
-_FAR = [[1.0, float("inf"), -float("inf"), 0.0, 2.0]]
-
-
 @op(
     "topk",
     inputs="data",
@@ -98,32 +91,6 @@ _FAR = [[1.0, float("inf"), -float("inf"), 0.0, 2.0]]
     grad=lambda F, p, d_output0, like_data, out_output1: (
         None if out_output1 is None else F._order_spread(d_output0, out_output1, like_data, axis=p.axis)
     ),
-    samples=[
-        Sample(_D, params={"k": 2, "ret_typ": r}, grad=r in ("value", "both"))
-        for r in ("value", "both", "indices", "mask")
-    ]
-    + [
-        Sample(_D, params={"k": 2, "ret_typ": "value", "is_ascend": True, "axis": 0}),
-        Sample(_D, params={"k": 4, "ret_typ": "value", "axis": None}),
-        Sample(Distinct((2, 40)), params={"k": 3, "ret_typ": "value"}),
-        Sample(_D, params={"k": 0, "dtype": "int32"}, grad=False),
-        Sample(_D, params={"k": "2", "ret_typ": "both", "dtype": "int32", "axis": "0"}, grad=False),
-        Sample(_D, params={"k": 3, "ret_typ": "both", "is_ascend": "1", "dtype": "int64"}),
-        Sample(_D, params={"k": 3, "ret_typ": "mask", "axis": "None"}, grad=False),
-        Sample(_D, params={"k": 2, "ret_typ": "mask", "axis": -2, "is_ascend": True}, grad=False),
-        Sample(_D, params={"k": -1, "ret_typ": "value"}),
-        Sample(Distinct((2, 3, 4)), params={"k": 2, "axis": 1, "ret_typ": "both"}),
-        Sample(Distinct((2, 3, 4)), params={"k": 1, "axis": 0, "dtype": "float64"}, grad=False),
-        Sample(_D, params={"k": 2, "dtype": "float16"}, grad=False),
-        Sample(_D, params={"k": 4, "dtype": "uint8", "axis": None}, grad=False),
-        Sample(Distinct((7,)), params={"ret_typ": "value", "k": 7}, dtypes=_HALVES),
-        Sample(_FAR, params={"k": 4, "ret_typ": "both"}, grad=False),
-        Sample(Ints((3, 5), 0, 100), params={"k": 2, "ret_typ": "value"}, dtypes=_WHOLE),
-        Sample(_TIES, params={"k": 3, "ret_typ": "both"}, grad=False),
-        Sample(_TIES, params={"k": 4, "ret_typ": "both", "is_ascend": True}, grad=False),
-        Sample((1, 1), params={"k": 1}, grad=False),
-        Sample((0, 3), params={"k": 2, "ret_typ": "value"}),
-    ],
 )
 def topk(k, p, data):
     """The k largest (or smallest) elements along an axis, in order.
@@ -180,7 +147,6 @@ def _(p, ins, outs):
     inputs="data places like~",
     axis=Int(None),
     grad=lambda F, p, dy, places: (F._order_pick(dy, places, axis=p.axis), None, None),
-    samples=[Sample((2, 2), np.array([[0, 3], [2, 1]]), (2, 4), params={"axis": 1}, mxnet="internal")],
 )
 def order_spread(k, p, data, places, like):
     """Zeros like `like` with `data` at `places` along an axis: the gradient of `topk` and `sort`.
@@ -212,7 +178,6 @@ order_spread.dtype(first_dtype)
     inputs="data places",
     axis=Int(None),
     grad=lambda F, p, dy, like_data, places: (F._order_spread(dy, places, like_data, axis=p.axis), None),
-    samples=[Sample((2, 4), np.array([[0, 3], [2, 1]]), params={"axis": 1}, mxnet="internal")],
 )
 def order_pick(k, p, data, places):
     """The elements of `data` at `places` along an axis.
@@ -259,23 +224,6 @@ def _sort_shape(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     grad=lambda F, p, d_output0, like_data, out_output1: F._order_spread(
         d_output0, out_output1, like_data, axis=p.axis
     ),
-    samples=[
-        Sample(_D, params={"axis": -1}),
-        Sample(_D, params={"axis": 0, "is_ascend": False}),
-        Sample(_D, params={"axis": None}),
-        Sample(Distinct((2, 3, 4)), params={"axis": "1"}),
-        Sample(Distinct((2, 3, 4)), params={"axis": -3, "is_ascend": "0"}),
-        Sample(Distinct((9,)), params={"axis": 0}, dtypes=_HALVES),
-        Sample(_FAR, params={"axis": 1}, grad=False),
-        Sample(Ints((3, 5), 0, 4), dtypes=_WHOLE),
-        Sample(Ints((3, 5), 0, 9), params={"axis": "None", "is_ascend": False}, dtypes="uint8 int32 int64"),
-        Sample(_TIES, params={"axis": 1}, grad=False),
-        Sample(_TIES, params={"axis": -1, "is_ascend": False}, grad=False),
-        Sample((1, 1), params={"axis": 0}),
-        Sample((3, 1), params={"axis": 1}),
-        Sample(_D, mxnet="forward only: no gradient unless the axis is given"),
-        Sample((0, 3), params={"axis": 1}),
-    ],
 )
 def sort(k, p, data):
     """The elements in order along an axis.
@@ -299,28 +247,7 @@ sort.shape(lambda p, ins: [_sort_shape(p, ins[0])] * 2)
 sort.dtype(lambda p, ins, outs: ([ins[0] or outs[0]], [ins[0] or outs[0], np.dtype("int64")]))
 
 
-@op(
-    "argsort",
-    inputs="data",
-    **_SORT,
-    dtype=_PLACES,
-    grad=None,
-    samples=[
-        Sample(_D, grad=False),
-        Sample(_D, params={"axis": 0, "is_ascend": False, "dtype": "int32"}, grad=False),
-        Sample(_D, params={"axis": None}, grad=False),
-        Sample([[1.0, 0.0, 1.0, 0.0]], params={"is_ascend": False}, grad=False),
-        Sample(_TIES, grad=False),
-        Sample(_FAR, params={"axis": "-1", "is_ascend": "0"}, grad=False),
-        Sample(Distinct((2, 3, 4)), params={"axis": 1, "dtype": "int64"}, grad=False),
-        Sample(Distinct((2, 3, 4)), params={"axis": -3, "dtype": "float64"}, grad=False),
-        Sample(Distinct((9,)), params={"axis": 0, "dtype": "uint8"}, grad=False, dtypes=_HALVES),
-        Sample(_D, params={"dtype": "float16"}, grad=False),
-        Sample(Ints((3, 5), 0, 99), params={"axis": 1}, dtypes=_WHOLE),
-        Sample(_D, params={"axis": "None", "is_ascend": False, "dtype": "int32"}, grad=False),
-        Sample((0, 3), params={"axis": 1}, grad=False),
-    ],
-)
+@op("argsort", inputs="data", **_SORT, dtype=_PLACES, grad=None)
 def argsort(k, p, data):
     """The places that put the elements in order along an axis; equal elements keep their order.
 

@@ -10,7 +10,6 @@ import numpy as np
 from .._core.infer import known, merge_shape, show
 from .._core.op import op
 from ..parameters import Bool, Enum, Float
-from ..testing.sample import Ints, Sample, Values
 from . import special
 from .activation import soft
 from .dense import given, wide
@@ -19,9 +18,6 @@ from .rules import fits, gradient_of, one, size_of
 from .silent import silent
 
 __all__: list[str] = []
-
-#: A gradient check against finite differences has no meaning where the gradient is not that of the output.
-_FAKE = False
 
 
 def _at(xp: Any, label: Any, c: int) -> tuple[Any, Any]:
@@ -54,50 +50,6 @@ def _classes(p: Any, shape: tuple[int, ...]) -> tuple[int, int, int]:
     return shape[0], size_of(shape[1:]), 1
 
 
-def _softmax_samples() -> list[Sample]:
-    """What may come together: ignored labels, scales and smoothing, in each of the three forms of data."""
-    forms: dict[str, tuple[Any, Any, dict[str, Any]]] = {
-        "plain": ((4, 3), [0, 2, 1, 1], {}),
-        "many": ((2, 3, 2, 2), [[0, 2, 1, 1], [1, 1, 0, 2]], {"multi_output": True}),
-        "shaped": ((2, 2, 3), [[0, 2], [1, 1]], {"preserve_shape": "True"}),
-    }
-    rows: list[tuple[str, dict[str, Any]]] = [
-        *(
-            (f, {"normalization": n, "grad_scale": 0.5, **more})
-            for f in forms
-            for n, more in (("batch", {}), ("valid", {"use_ignore": True, "ignore_label": 1}))
-        ),
-        ("plain", {"normalization": "valid", "ignore_label": "2.0"}),
-        ("many", {"use_ignore": True, "ignore_label": 0, "normalization": "batch"}),
-        ("plain", {"use_ignore": True, "ignore_label": 2.0}),
-        ("plain", {"smooth_alpha": 0.1, "grad_scale": "3"}),
-        ("plain", {"smooth_alpha": 0.3, "use_ignore": True, "ignore_label": 1, "normalization": "valid"}),
-        ("many", {"smooth_alpha": 0.2}),
-        ("shaped", {"smooth_alpha": 0.2}),
-    ]
-    alike = {"grad": _FAKE}
-    return [Sample(forms[f][0], forms[f][1], params={**forms[f][2], **q}, **alike) for f, q in rows] + [
-        Sample((3, 2, 2), Ints((3, 2), 0, 2), params={"multi_output": True, "normalization": "valid"}, **alike),
-        Sample((2, 3, 2, 2), Ints((2, 2, 2), 0, 3), params={"multi_output": True}, **alike),
-        Sample((3, 2), [-1, 0, 1], params={"use_ignore": True}, **alike),
-        Sample((3, 2), [1, 1, 1], params={"use_ignore": True, "ignore_label": 1, "normalization": "valid"}, **alike),
-        Sample((4, 3), (4, 3), params={"grad_scale": 2.0, "normalization": "batch"}, domain=(0.0, 1.0), **alike),
-        Sample((2, 3, 2), (2, 3, 2), params={"multi_output": True}, domain=(0.0, 1.0), **alike),
-        Sample((2, 2, 3), (2, 2, 3), params={"preserve_shape": True}, domain=(0.0, 1.0), **alike),
-        Sample((2, 1), [0, 0], **alike),
-        Sample([[1e4, -1e4, 0.0], [700.0, 701.0, 700.0]], [0, 1], **alike),
-        Sample(
-            (4, 3),
-            [0, 2, 1, 1],
-            params={"out_grad": True},
-            mxnet="forward only: MXNet multiplies by the output",
-            **alike,
-        ),
-        Sample((4, 3), [0, 2, 1, 1], dtypes="float16", **alike),
-        Sample((0, 3), (0,), **alike),
-    ]
-
-
 @op(
     "SoftmaxOutput",
     "Softmax",
@@ -109,13 +61,6 @@ def _softmax_samples() -> list[Sample]:
         F._backward_SoftmaxOutput(y, label, *([dy] if p.out_grad else []), **given(p, _SOFTMAX)),
         None,
     ),
-    samples=[
-        Sample((4, 3), [0, 2, 1, 1], grad=_FAKE),
-        Sample((2, 3, 4), Ints((2, 4), 0, 3), params={"multi_output": True}, grad=_FAKE),
-        Sample((2, 3, 4), Ints((2, 3), 0, 4), params={"preserve_shape": True}, grad=_FAKE),
-        Sample((4, 3), (4, 3), grad=_FAKE, domain=(0.0, 1.0)),
-        *_softmax_samples(),
-    ],
 )
 def softmax_output(k, p, data, label):
     """Softmax forward; backward the gradient of the cross entropy with the label, whatever gradient comes in.
@@ -185,20 +130,7 @@ softmax_output.dtype(floating())
 softmax_output.cost(lambda p, ins, outs: size_of(ins[0]) * 8)
 
 
-@op(
-    "_backward_SoftmaxOutput",
-    inputs="out label dy[out_grad]",
-    **_SOFTMAX,
-    samples=[
-        Sample((4, 3), [0, 2, 1, 1], *more, params=q, grad=_FAKE, mxnet="internal")
-        for q, *more in (
-            ({},),
-            ({"out_grad": True}, (4, 3)),
-            ({"use_ignore": True, "ignore_label": 1, "normalization": "valid"},),
-            ({"smooth_alpha": 0.1},),
-        )
-    ],
-)
+@op("_backward_SoftmaxOutput", inputs="out label dy[out_grad]", **_SOFTMAX)
 def backward_softmax_output(k, p, out, label, dy_=None):
     """Gradient of `SoftmaxOutput` with respect to its data.
 
@@ -317,30 +249,9 @@ def _regression(name: str, predict: Any, direction: Any, doc: str) -> tuple[Any,
     def rule(F, p, y, label):
         return getattr(F, f"_backward_{name}")(y, label, grad_scale=p.grad_scale), None
 
-    forward = op(
-        name,
-        inputs="data label",
-        grad=rule,
-        doc=_REGRESSION_DOC.format(doc, name),
-        samples=[
-            *(
-                Sample(s, t, params=q, grad=_FAKE)
-                for s, t, q in (
-                    ((4, 3), (4, 3), {}),
-                    ((4, 1), (4,), {"grad_scale": 2.0}),
-                    ((5,), (5,), {"grad_scale": "0.5"}),
-                    ((2, 3, 2), (2, 3, 2), {}),
-                    ((2, 3, 2), (2, 6), {}),
-                    ((3,), (3, 1), {}),
-                    ((2, 1, 3), (2, 3), {"grad_scale": -1.0}),
-                    ((0, 3), (0, 3), {}),
-                )
-            ),
-            Sample([[0.5, -1.0], [30.0, -800.0]], [[0.5, 1.0], [0.0, 1.0]], grad=_FAKE),
-            Sample((4, 3), (4, 3), dtypes="float16", grad=_FAKE),
-        ],
-        **_SCALE,
-    )(lambda k, p, data, label: predict(k.xp, data))
+    forward = op(name, inputs="data label", grad=rule, doc=_REGRESSION_DOC.format(doc, name), **_SCALE)(
+        lambda k, p, data, label: predict(k.xp, data)
+    )
 
     def body(k, p, out, label):
         width = size_of(out.shape[1:])
@@ -349,7 +260,6 @@ def _regression(name: str, predict: Any, direction: Any, doc: str) -> tuple[Any,
     backward = op(
         f"_backward_{name}",
         inputs="out label",
-        samples=[Sample((4, 3), (4, 3), grad=_FAKE, mxnet="internal")],
         doc=(
             f"Gradient of `{name}` with respect to its data.\n\n    Parameters\n    ----------\n    out, label : "
             "array\n"
@@ -376,23 +286,6 @@ _SVM = dict(margin=Float(1.0), regularization_coefficient=Float(1.0), use_linear
     inputs="data label",
     labels="gradients outputs",
     **_SVM,
-    samples=[
-        Sample((4, 3), [0, 2, 1, 1], params=q, grad=_FAKE)
-        for q in (
-            {},
-            {"use_linear": True},
-            {"margin": 0.5},
-            {"margin": "0.25", "use_linear": "1"},
-            {"regularization_coefficient": 0.1},
-            {"regularization_coefficient": "2", "use_linear": True, "margin": 2.0},
-        )
-    ]
-    + [
-        Sample((3, 1), [0, 0, 0], grad=_FAKE),
-        Sample((2, 3), [5, -1], grad=_FAKE),
-        Sample((0, 3), Ints((0,), 0, 3), grad=_FAKE),
-        Sample((4, 3), [0, 2, 1, 1], dtypes="float16", grad=_FAKE),
-    ],
     grad=lambda F, p, data, label: (F._backward_SVMOutput(data, label, **given(p, _SVM)), None),
 )
 def svm_output(k, p, data, label):
@@ -431,14 +324,7 @@ def _(p, ins, outs):
 svm_output.dtype(floating())
 
 
-@op(
-    "_backward_SVMOutput",
-    inputs="data label",
-    **_SVM,
-    samples=[
-        Sample((4, 3), [0, 2, 1, 1], params={"use_linear": u}, grad=_FAKE, mxnet="internal") for u in (True, False)
-    ],
-)
+@op("_backward_SVMOutput", inputs="data label", **_SVM)
 def backward_svm_output(k, p, data, label):
     """Gradient of `SVMOutput` with respect to its data.
 
@@ -472,29 +358,6 @@ _SPARSE = dict(sparseness_target=Float(0.1, ge=0, le=1), penalty=Float(0.001), m
     labels="inputs gradients outputs",
     aux="moving_avg",
     **_SPARSE,
-    samples=[
-        Sample(Values((4, 3), 0.1, 0.9), [0.1, 0.2, 0.3], train=True, grad=_FAKE),
-        Sample(
-            Values((5, 2), 0.1, 0.9),
-            [0.5, 0.1],
-            params={"sparseness_target": 0.3, "penalty": 0.1, "momentum": 0.5},
-            train=True,
-            grad=_FAKE,
-        ),
-        Sample(Values((3, 4), 0.1, 0.9), [0.0] * 4, grad=_FAKE),
-        Sample(
-            Values((4, 2), 0.1, 0.9),
-            [0.5, 0.1],
-            params={"sparseness_target": "0.9", "penalty": "1", "momentum": "0.0"},
-            train=True,
-            grad=_FAKE,
-        ),
-        Sample(
-            Values((1, 3), 0.1, 0.9), [0.1, 0.2, 0.3], params={"momentum": 1.0, "penalty": 0.0}, train=True, grad=_FAKE
-        ),
-        Sample(Values((2, 3, 2), 0.1, 0.9), [0.1, 0.2, 0.3], train=True, grad=_FAKE),
-        Sample((0, 3), [0.1, 0.2, 0.3], grad=_FAKE),
-    ],
     grad=lambda F, p, dy, data, moving_avg: (
         F._backward_IdentityAttachKLSparseReg(dy, data, moving_avg, **given(p, _SPARSE)),
         None,
@@ -552,7 +415,6 @@ identity_attach_kl_sparse_reg.input_attrs = {"moving_avg": {"__init__": '["zero"
     aux="moving_avg",
     mutates="moving_avg",
     **_SPARSE,
-    samples=[Sample((4, 3), Values((4, 3), 0.1, 0.9), [0.1, 0.2, 0.3], grad=False, mxnet="internal")],
 )
 @silent
 def backward_identity_attach_kl_sparse_reg(k, p, dy_, data, moving_avg):
@@ -593,21 +455,6 @@ _LOSS = dict(grad_scale=Float(1.0), valid_thresh=Float(0.0), normalization=Enum(
     inputs="data",
     labels="inputs gradients outputs",
     **_LOSS,
-    samples=[
-        Sample((4, 3), params={"normalization": t, "grad_scale": 2.0}, grad=_FAKE) for t in ("null", "batch", "valid")
-    ]
-    + [
-        Sample(s, params=q, grad=_FAKE)
-        for s, q in (
-            ((5,), {}),
-            ((2, 3, 2), {"normalization": "valid", "valid_thresh": 0.5}),
-            ((2, 3), {"normalization": "valid", "valid_thresh": "9"}),
-            ((2, 3), {"grad_scale": "-0.5", "valid_thresh": 1.0}),
-            ((3, 1, 2), {"normalization": "batch"}),
-            ((0, 3), {"normalization": "batch"}),
-        )
-    ]
-    + [Sample((4, 3), params={"normalization": "batch"}, dtypes="float16", grad=_FAKE)],
     grad=lambda F, p, data: F._backward_MakeLoss(data, **given(p, _LOSS)),
 )
 def make_loss_layer(k, p, data):
@@ -634,12 +481,7 @@ def make_loss_layer(k, p, data):
 make_loss_layer.dtype(floating())
 
 
-@op(
-    "_backward_MakeLoss",
-    inputs="data",
-    **_LOSS,
-    samples=[Sample((4, 3), params={"normalization": "valid"}, grad=_FAKE, mxnet="internal")],
-)
+@op("_backward_MakeLoss", inputs="data", **_LOSS)
 def backward_make_loss(k, p, data):
     """Gradient of `MakeLoss`.
 
@@ -666,15 +508,6 @@ _FAINT = math.log(1e-8)
 @op(
     "softmax_cross_entropy",
     inputs="data label",
-    samples=[
-        Sample((4, 3), [0, 2, 1, 1], grad=(True, False)),
-        Sample((1, 5), [4], grad=(True, False)),
-        Sample((3, 1), [0, 0, 0], grad=(True, False)),
-        Sample([[1e3, -1e3, 0.0], [80.0, 81.0, 80.0]], Ints((2,), 0, 3), grad=False),
-        Sample((4, 3), Ints((4,), 0, 3), dtypes="float16", grad=False),
-        Sample((2, 3), [3, -1], grad=False, mxnet="MXNet reads beyond the row"),
-        Sample((0, 3), Ints((0,), 0, 3), grad=False),
-    ],
     grad=lambda F, dy, data, label: (F._backward_softmax_cross_entropy(dy, data, label), None),
 )
 def softmax_cross_entropy(k, p, data, label):
@@ -715,11 +548,7 @@ def _(p, ins, outs):
 softmax_cross_entropy.dtype(floating())
 
 
-@op(
-    "_backward_softmax_cross_entropy",
-    inputs="dy data label",
-    samples=[Sample((1,), (4, 3), [0, 2, 1, 1], grad=_FAKE, mxnet="internal")],
-)
+@op("_backward_softmax_cross_entropy", inputs="dy data label")
 def backward_softmax_cross_entropy(k, p, dy_, data, label):
     """Gradient of `softmax_cross_entropy` with respect to its logits.
 

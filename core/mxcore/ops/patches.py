@@ -6,7 +6,6 @@ from typing import Any
 
 from .._core.op import op
 from ..parameters import Shape
-from ..testing.sample import Sample
 from .conv import Geometry, geometry, padded, windows
 from .rules import size_of, undoing
 
@@ -31,36 +30,12 @@ def _column_shape(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape[0], shape[1] * size_of(p.kernel), size_of(_of(p).out(shape[2:]))
 
 
-_P = {"kernel": (2, 3), "stride": (2, 1), "pad": (1, 1)}
-
-
 @op(
     "im2col",
     inputs="data",
     labels="inputs outputs",
     **_WINDOW,
     grad=lambda F, p, dy, like_data: F._col2im_like(dy, like_data, **_given(p)),
-    samples=[
-        Sample((2, 3, 4, 5), params=_P, dtypes="float16 float32 float64"),
-        Sample((2, 2, 4, 3), params={"kernel": (2, 2)}, dtypes="int32 uint8"),
-    ]
-    + [
-        Sample(s, params=params)
-        for s, params in (
-            ((1, 1, 5, 5), {"kernel": (2, 2), "dilate": (2, 2)}),
-            ((1, 2, 3, 3), {"kernel": (1, 1)}),
-            ((1, 2, 3, 4), {"kernel": (3, 4)}),
-            ((1, 1, 2, 3), {"kernel": (2, 2), "pad": (2, 1)}),
-            ((1, 1, 5, 4), {"kernel": (3, 2), "stride": (3, 3)}),
-            ((1, 2, 6, 5), {"kernel": (3, 2), "stride": (2, 1), "dilate": (2, 3), "pad": (1, 2)}),
-            ((2, 1, 4, 4), {"kernel": "(2, 2)", "stride": "(2, 2)"}),
-            ((0, 2, 4, 3), {"kernel": (2, 2)}),
-        )
-    ]
-    + [
-        Sample((1, 2, 5), params={"kernel": (2,), "stride": (2,), "pad": (1,)}),
-        Sample((1, 1, 3, 2, 3), params={"kernel": (2, 1, 2), "dilate": (2, 1, 1)}),
-    ],
 )
 def im2col(k, p, data):
     """The patches that a convolution sees, as columns.
@@ -98,13 +73,7 @@ def _images(xp: Any, p: Any, cols: Any, shape: tuple[int, ...]) -> Any:
     return full[(slice(None), slice(None), *(slice(w, w + n) for w, n in zip(g.pad, shape[2:])))].copy()
 
 
-@op(
-    "_col2im_like",
-    inputs="data like~",
-    **_WINDOW,
-    grad=lambda F, p, dy: (F.im2col(dy, **_given(p)), None),
-    samples=[Sample((1, 4, 9), (1, 1, 4, 4), params={"kernel": (2, 2)}, mxnet="internal")],
-)
+@op("_col2im_like", inputs="data like~", **_WINDOW, grad=lambda F, p, dy: (F.im2col(dy, **_given(p)), None))
 def col2im_like(k, p, data, like):
     """Add patches up to images of a given shape: the gradient of `im2col`.
 
@@ -145,24 +114,6 @@ def _image_shape(p: Any, cols: tuple[int, ...]) -> tuple[int, ...]:
     output_size=Shape(),
     **_WINDOW,
     grad=lambda F, p, dy: F.im2col(dy, **_given(p)),
-    samples=[Sample((1, 4, 9), params={"output_size": (4, 4), "kernel": (2, 2)}, dtypes="float16 float32 float64")]
-    + [
-        Sample(s, params=params)
-        for s, params in (
-            ((2, 6, 15), {"output_size": (4, 5), **_P}),
-            ((1, 8, 9), {"output_size": (5, 5), "kernel": (2, 2), "dilate": (2, 2)}),
-            ((1, 2, 6), {"output_size": (2, 3), "kernel": (1, 1)}),
-            ((1, 12, 2), {"output_size": (3, 5), "kernel": (3, 4)}),
-            ((1, 6, 1), {"output_size": (5, 4), "kernel": (3, 2), "stride": (3, 3)}),
-            ((1, 12, 12), {"output_size": (6, 5), "kernel": (3, 2), "stride": (2, 1), "dilate": (2, 3), "pad": (1, 2)}),
-            ((1, 4, 4), {"output_size": "(4, 4)", "kernel": "(2, 2)", "stride": "(2, 2)"}),
-            ((0, 4, 9), {"output_size": (4, 4), "kernel": (2, 2)}),
-        )
-    ]
-    + [
-        Sample((1, 4, 4), params={"output_size": (4, 4), "kernel": (2, 2), "stride": (2, 2)}, dtypes="int32 uint8"),
-        Sample((1, 4, 3), params={"output_size": (5,), "kernel": (2,), "stride": (2,), "pad": (1,)}),
-    ],
 )
 def col2im(k, p, data):
     """Add columns of patches up to images.

@@ -8,7 +8,6 @@ import numpy as np
 
 from .._core.op import op
 from ..parameters import Float
-from ..testing.sample import Ints, Sample, Values
 from .dense import wide
 from .rules import fits, within_limits
 from .silent import silent
@@ -57,24 +56,6 @@ def _intensity(rows: Any, lda: Any, alpha: Any, beta: Any, c: Any, se: Any) -> A
     return lda[rows, c] + alpha[c] * beta[c] * se
 
 
-_EVENTS = dict(grad=(True, True, True, True, True, False, False, True))
-
-
-def _samples(n: int, length: int, marks: int, lengths: list[int], **kw: Any) -> Sample:
-    return Sample(
-        Values((n, marks), 0.5, 3.0),
-        Values((marks,), 0.1, 0.6),
-        Values((marks,), 0.5, 2.0),
-        Values((n, marks), 0.0, 1.5),
-        Values((n, length), 0.1, 2.0),
-        Ints((n, length), 0, marks, "int32"),
-        lengths,
-        Values((n,), 2.0 * length, 2.5 * length),
-        **_EVENTS,
-        **kw,
-    )
-
-
 def _grad(
     F: Any,
     p: Any,
@@ -95,19 +76,7 @@ def _grad(
     return a, b, c, d, e, None, None, f
 
 
-@op(
-    "_contrib_hawkesll",
-    inputs=_INPUTS,
-    labels="outputs",
-    outputs="output out_state",
-    grad=_grad,
-    samples=[
-        _samples(3, 5, 2, [5, 2, 0]),
-        _samples(1, 4, 3, [4]),
-        _samples(4, 1, 1, [1, 1, 0, 1]),
-        _samples(2, 7, 3, [7, 4]),
-    ],
-)
+@op("_contrib_hawkesll", inputs=_INPUTS, labels="outputs", outputs="output out_state", grad=_grad)
 @silent
 def hawkesll(k, p, lda, alpha, beta, state, lags, marks, valid_length, max_time):
     """The log likelihood of events under Hawkes processes with exponential decay, one process for each mark.
@@ -195,7 +164,6 @@ hawkesll.cost(lambda p, ins, outs: 30 * ins[4][0] * ins[4][1])
     "_contrib_backward_hawkesll",
     inputs="d_loglike d_out_state " + _INPUTS,
     outputs="lda alpha beta state lags max_time",
-    samples=[Sample((2,), (2, 2), *_samples(2, 3, 2, [3, 2]).inputs, grad=False, mxnet="internal")],
 )
 @silent
 def backward_hawkesll(k, p, d_loglike, d_out_state, lda, alpha, beta, state, lags, marks, valid_length, max_time):
@@ -276,13 +244,6 @@ def _cut(x: Any, dtype: Any) -> Any:
     alias="data->output",
     expr="a * data * data + b * data + c",
     grad=lambda F, p, dy, data: F._contrib_backward_quadratic(dy, data, a=p.a, b=p.b, c=p.c),
-    samples=[
-        Sample((2, 3), params={"a": 3.0, "b": -5.0, "c": 1.5}),
-        Sample((2, 3)),
-        Sample((2, 3), params={"b": 0.5}, dtypes="float16 float32 float64"),
-        Sample(np.array([-2, 0, 3, 200], np.int32), params={"a": 3.0, "b": 5.0, "c": 1.5}, grad=False),
-        Sample((0, 3), params={"a": 1.0}),
-    ],
 )
 def quadratic(k, p, data):
     """``a * x**2 + b * x + c`` of each element.
@@ -305,14 +266,7 @@ def _quadratic_grads(F: Any, p: Any, dys: Any, dy_: Any, data: Any) -> Any:
     return F._contrib_backward_quadratic(dys[0], data, a=p.a, b=p.b, c=p.c), dys[0] * dy_ * (2 * p.a)
 
 
-@op(
-    "_contrib_backward_quadratic",
-    inputs="dy data",
-    params=_ABC,
-    alias="dy->output",
-    grad=_quadratic_grads,
-    samples=[Sample((2, 3), (2, 3), params={"a": 3.0, "b": -5.0, "c": 1.5}, mxnet="internal")],
-)
+@op("_contrib_backward_quadratic", inputs="dy data", params=_ABC, alias="dy->output", grad=_quadratic_grads)
 def backward_quadratic(k, p, dy_, data):
     """The gradient of `quadratic`: ``dy * (2 * a * x + b)``.
 

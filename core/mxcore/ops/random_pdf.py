@@ -10,19 +10,13 @@ import math
 
 from .._core.op import Op, op
 from ..parameters import Bool
-from ..testing.sample import Ints, Sample, Values
 from . import special
 from .silent import silent
 
 __all__ = ["OPS"]
 
 
-@op(
-    "_trailing_like",
-    inputs="data like~",
-    grad=lambda F, dy, like_data: (F._trailing_sum(dy, like_data), None),
-    samples=[Sample((2,), (2, 3), mxnet="internal"), Sample((2, 3), (2, 3), mxnet="internal")],
-)
+@op("_trailing_like", inputs="data like~", grad=lambda F, dy, like_data: (F._trailing_sum(dy, like_data), None))
 def trailing_like(k, p, data, like):
     """Repeat `data` along the dimensions that `like` has beyond it.
 
@@ -43,12 +37,7 @@ def _(p, ins):
     return [ins[1]]
 
 
-@op(
-    "_trailing_sum",
-    inputs="data like~",
-    grad=lambda F, dy, like_data: (F._trailing_like(dy, like_data), None),
-    samples=[Sample((2, 3), (2,), mxnet="internal"), Sample((2, 3), (2, 3), mxnet="internal")],
-)
+@op("_trailing_sum", inputs="data like~", grad=lambda F, dy, like_data: (F._trailing_like(dy, like_data), None))
 @silent
 def trailing_sum(k, p, data, like):
     """Sum `data` over the dimensions that it has beyond those of `like`.
@@ -91,9 +80,7 @@ def _generalized_slopes(F, x, mu, alpha):
     return None, dp * alpha * p * p * -1, (dk * k * k + dp * mu * p * p) * -1
 
 
-_POSITIVE, _COUNTS = Values((2, 3), 0.5, 2.0), Ints((2, 3), 0, 6)
-
-#: name -> (parameters, log density over xp, gradient, inputs of the samples)
+#: name -> (parameters, log density over xp, gradient)
 _TABLE = {
     "uniform": (
         "low high",
@@ -101,7 +88,6 @@ _TABLE = {
         lambda F, p, dy, y, sample, low, high: _chain(
             F, p, dy, y, sample, (low, high), lambda x, a, b: (None, 1 / (b - a), (a - b) / F.square(b - a))
         ),
-        [Values((2, 3), 0, 1), Values((2,), -1, 0), Values((2,), 1, 2)],
     ),
     "normal": (
         "mu sigma",
@@ -115,7 +101,6 @@ _TABLE = {
             (mu, sigma),
             lambda x, m, s: ((m - x) / F.square(s), (x - m) / F.square(s), (F.square((x - m) / s) - 1) / s),
         ),
-        [(2, 3), (2,), Values((2,), 0.5, 2)],
     ),
     "gamma": (
         "alpha beta",
@@ -129,19 +114,16 @@ _TABLE = {
             (alpha, beta),
             lambda x, a, b: ((a - 1) / x - b, F.log(b * x) - F._digamma(a), a / b - x),
         ),
-        [_POSITIVE, Values((2,), 0.5, 3), Values((2,), 0.5, 2)],
     ),
     "exponential": (
         "lam",
         lambda xp, x, lam: xp.log(lam) - lam * x,
         lambda F, p, dy, y, sample, lam: _chain(F, p, dy, y, sample, (lam,), lambda x, a: (a * -1, 1 / a - x)),
-        [_POSITIVE, Values((2,), 0.5, 2)],
     ),
     "poisson": (
         "lam",
         lambda xp, x, lam: x * xp.log(lam) - lam - special.gammaln(xp, x + 1),
         lambda F, p, dy, y, sample, lam: _chain(F, p, dy, y, sample, (lam,), lambda x, a: (None, x / a - 1)),
-        [_COUNTS, Values((2,), 0.5, 4)],
     ),
     "negative_binomial": (
         "k p",
@@ -149,7 +131,6 @@ _TABLE = {
         lambda F, p, dy, y, sample, k_, p_: _chain(
             F, p, dy, y, sample, (k_, p_), lambda x, a, b: (None, *_binomial_slopes(F, x, a, b))
         ),
-        [_COUNTS, Values((2,), 1, 5), Values((2,), 0.2, 0.8)],
     ),
     "generalized_negative_binomial": (
         "mu alpha",
@@ -157,27 +138,8 @@ _TABLE = {
         lambda F, p, dy, y, sample, mu, alpha: _chain(
             F, p, dy, y, sample, (mu, alpha), lambda x, a, b: _generalized_slopes(F, x, a, b)
         ),
-        [_COUNTS, Values((2,), 1, 4), Values((2,), 0.2, 1)],
     ),
 }
-
-
-#: Shapes of the samples in the samples, of the parameters.
-_SHAPES = (((2, 3), (2,)), ((2, 3, 2), (2,)), ((2, 3), (2, 3)), ((1, 5), (1,)), ((2, 1, 2), (2, 1)))
-
-
-def _spread(inputs):
-    """Uses of a density: both forms, over shapes and dtypes."""
-    first, *others = [v if isinstance(v, Values) else Values(v) for v in inputs]
-
-    def given(sample, parameters):
-        return [type(v)(shape, v.low, v.high) for v, shape in ((first, sample), *((v, parameters) for v in others))]
-
-    for i, shapes in enumerate(_SHAPES):
-        for is_log in (False, True) if i == 0 else (bool(i % 2),):
-            yield Sample(*given(*shapes), params={"is_log": str(is_log) if i > 2 else is_log})
-    yield Sample(*given((3, 4), (3,)), grad=False, dtypes="float16")
-    yield Sample(*given((0, 3), (0,)), grad=False)
 
 
 def _real(p, ins, outs):
@@ -188,7 +150,7 @@ def _real(p, ins, outs):
     return [t] * len(ins), [t]
 
 
-def _density(name, parameters, log, rule, inputs):
+def _density(name, parameters, log, rule):
     names = parameters.split()
 
     @silent
@@ -204,7 +166,6 @@ def _density(name, parameters, log, rule, inputs):
         inputs=" ".join(["sample", *names]),
         params={"is_log": Bool(False)},
         aliases=(f"random_pdf_{name}",),
-        samples=list(_spread(inputs)),
         doc="\n".join(
             [
                 f"The density of the {name.replace('_', ' ')} distribution at `sample`.",
@@ -252,12 +213,7 @@ def _middle(shape, like):
     return (*shape[:-1], *(1,) * (len(like) - len(shape)), shape[-1])
 
 
-@op(
-    "_middle_like",
-    inputs="data like~",
-    grad=lambda F, dy, like_data: (F._middle_sum(dy, like_data), None),
-    samples=[Sample((2, 4), (2, 3, 4), mxnet="internal"), Sample((4,), (3, 4), mxnet="internal")],
-)
+@op("_middle_like", inputs="data like~", grad=lambda F, dy, like_data: (F._middle_sum(dy, like_data), None))
 def middle_like(k, p, data, like):
     """Repeat `data` along the dimensions that `like` has more, before the last one.
 
@@ -270,12 +226,7 @@ def middle_like(k, p, data, like):
     return k.xp.broadcast_to(data.reshape(_middle(data.shape, like.shape)), tuple(like.shape)).copy()
 
 
-@op(
-    "_middle_sum",
-    inputs="data like~",
-    grad=lambda F, dy, like_data: (F._middle_like(dy, like_data), None),
-    samples=[Sample((2, 3, 4), (2, 4), mxnet="internal"), Sample((3, 4), (4,), mxnet="internal")],
-)
+@op("_middle_sum", inputs="data like~", grad=lambda F, dy, like_data: (F._middle_like(dy, like_data), None))
 @silent
 def middle_sum(k, p, data, like):
     """Sum `data` over the dimensions that it has more than `like`, before the last one.
@@ -299,26 +250,7 @@ middle_like.shape(lambda p, ins: _around(ins, *ins))
 middle_sum.shape(lambda p, ins: _around(ins, *ins[::-1]))
 
 
-@op(
-    "_random_pdf_dirichlet",
-    "random_pdf_dirichlet",
-    inputs="sample alpha",
-    is_log=Bool(False),
-    grad=_dirichlet_slopes,
-    samples=[
-        *[
-            Sample(
-                Values((*first, *more, n), 0.1, 0.5), Values((*first, n), 0.5, 3), params={"is_log": is_log}, tol=4
-            )  # MXNet's digamma is coarse
-            for first, more, n in (((2,), (3,), 4), ((2,), (), 3), ((2, 1), (2,), 2), ((1,), (2, 2), 3))
-            for is_log in (False, True)
-        ],
-        Sample(
-            Values((2, 3), 0.1, 0.5), Values((2, 3), 0.5, 3), params={"is_log": "True"}, grad=False, dtypes="float16"
-        ),
-        Sample((0, 3), Values((0, 3), 0.5, 3)),
-    ],
-)
+@op("_random_pdf_dirichlet", "random_pdf_dirichlet", inputs="sample alpha", is_log=Bool(False), grad=_dirichlet_slopes)
 @silent
 def pdf_dirichlet(k, p, sample, alpha):
     """The density of the Dirichlet distribution at `sample`.

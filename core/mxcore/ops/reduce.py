@@ -11,7 +11,6 @@ import numpy as np
 from .._core.infer import known, merge_shape
 from .._core.op import Op, op
 from ..parameters import Bool, DType, Int, Shape
-from ..testing.sample import Distinct, Ints, Sample, Values
 from .rules import axes_of, axis_of, reduced, size_of
 from .silent import silent
 
@@ -98,46 +97,6 @@ _DOC = """{}
     exclude : bool
         Reduce all axes but `axis`.
     """
-_HALVES, _INF, _NAN = "float16 float32 float64", float("inf"), float("nan")
-_SAMPLES = [
-    Sample((2, 3, 4), dtypes=_HALVES),
-    Sample((2, 3, 4), params={"axis": 1}),
-    Sample((2, 3, 4), params={"axis": (0, 2), "keepdims": True}),
-    Sample((2, 3, 4), params={"axis": 1, "exclude": True}),
-    Sample((1, 5), params={"axis": -1}),
-    Sample((2, 3, 4), params={"keepdims": True}, dtypes=_HALVES),
-    Sample((2, 3, 4), params={"axis": (-1, 0)}, dtypes=_HALVES),
-    Sample((2, 3, 2, 2), params={"axis": "(-2, 1)", "exclude": "1", "keepdims": "True"}),
-    Sample((7,), params={"axis": 0}),
-    Sample((3, 1, 2), params={"axis": "()", "keepdims": False}),
-    Sample((2, 3), params={"axis": (0, 1)}),
-    Sample((4, 3), params={"axis": "None"}),
-]
-_DISTINCT = [Sample(Distinct(s.inputs[0]), params=s.params, dtypes=" ".join(s.dtypes)) for s in _SAMPLES]
-#: Whole numbers with ties, and arrays that hold nothing, of which a sum is 0 and a product 1.
-_WHOLE = [
-    Sample(Ints((3, 4), 1, 4), params=q, dtypes="uint8 int8 int32 int64")
-    for q in ({"axis": 1}, {"axis": 0, "keepdims": True})
-]
-_NOTHING = [
-    Sample((0, 3), params={"axis": 0}),
-    Sample((2, 0), params={"axis": 0}),
-    Sample((0, 3), params={"keepdims": True}),
-]
-#: Reductions over another axis than the one that holds nothing: results without elements.
-_NONE = [Sample((0, 3), params={"axis": 1}), Sample((2, 0, 3), params={"axis": (0, 2), "keepdims": True})]
-_TIES = [
-    Sample([[2.0, 1.0, 2.0], [0.0, 0.0, -1.0]], params=q, grad=False, dtypes=_HALVES)
-    for q in ({}, {"axis": 1}, {"axis": 0})
-]
-_EDGES = [Sample([[-_INF, 1.0, 2.0], [_INF, 0.5, -1.5]], params=q, grad=False) for q in ({"axis": 1}, {"axis": 0})]
-_NANS = [
-    Sample([[_NAN, 1.0, 2.0], [3.0, _NAN, -_INF], [-1.0, 0.0, _NAN]], params=q, grad=False)
-    for q in ({"axis": 1}, {"axis": 0})
-]
-_HOLES = [
-    Sample([[1.0, float("nan"), 2.0], [float("nan"), 0.5, -1.5]], params=q, grad=False) for q in ({}, {"axis": 1})
-]
 
 
 def _reduced_axes(p: Any, data: Any, out: Any) -> tuple[int, ...]:
@@ -149,57 +108,41 @@ def _reduced_axes(p: Any, data: Any, out: Any) -> tuple[int, ...]:
 _ENDS = {name: dict(expr="data", reduces=(name, _reduced_axes)) for name in ("sum", "mean", "max", "min")}
 
 
-#: name, further names -> (function over xp, data, axes; gradient; samples; first line of the documentation)
-_TABLE: dict[str, tuple[Any, Any, list[Sample], str]] = {
+#: name, further names -> (function over xp, data, axes; gradient; first line of the documentation)
+_TABLE: dict[str, tuple[Any, Any, str]] = {
     "sum sum_axis _sparse_sum": (
         lambda xp, x, a: x.sum(a, _wide(x)),
         lambda F, p, dy, like_data: _back(F, p, dy, like_data),
-        [*_SAMPLES, *_WHOLE, *_NOTHING, *_EDGES],
         "Sum over axes.",
     ),
     "mean _sparse_mean": (
         lambda xp, x, a: xp.mean(x, a) if x.size else x.sum(a) / 0.0,
         lambda F, p, dy, like_data: _back(F, p, dy, like_data, mean=True),
-        [*_SAMPLES, *_WHOLE, *_EDGES, *_NONE],
         "Mean over axes.",
     ),
     "prod": (
         lambda xp, x, a: xp.prod(x, a, dtype=_wide(x)),
         lambda F, p, dy, data: _prod_grad(F, p, dy, data, data != data),
-        [
-            *_SAMPLES,
-            *_WHOLE,
-            *_NOTHING,
-            Sample(
-                [[2.0, 0.0, 3.0], [0.0, 4.0, 0.0]],
-                params={"axis": 1},
-                mxnet="forward only: MXNet's gradient at zeros is NaN",
-            ),
-        ],
         "Product over axes.",
     ),
     "nansum": (
         lambda xp, x, a: xp.nansum(x, a, dtype=_wide(x)),
         lambda F, p, dy, data: _back(F, p, dy, data) * (data == data),
-        [*_SAMPLES, *_WHOLE, *_HOLES, *_NOTHING],
         "Sum over axes, NaNs counted as 0.",
     ),
     "nanprod": (
         lambda xp, x, a: xp.nanprod(x, a, dtype=_wide(x)),
         lambda F, p, dy, data: _prod_grad(F, p, dy, data, data != data),
-        [*_SAMPLES, *_WHOLE, *_HOLES, *_NOTHING],
         "Product over axes, NaNs counted as 1.",
     ),
     "max max_axis": (
         lambda xp, x, a: xp.max(x, a),
         lambda F, p, dy, data, y: _extreme_grad(F, p, dy, data, y),
-        [*_DISTINCT, *_WHOLE, *_TIES, *_EDGES, *_NANS, *_NONE],
         "Maximum over axes.",
     ),
     "min min_axis": (
         lambda xp, x, a: xp.min(x, a),
         lambda F, p, dy, data, y: _extreme_grad(F, p, dy, data, y),
-        [*_DISTINCT, *_WHOLE, *_TIES, *_EDGES, *_NANS, *_NONE],
         "Minimum over axes.",
     ),
 }
@@ -209,7 +152,7 @@ _TABLE: dict[str, tuple[Any, Any, list[Sample], str]] = {
 _PLAIN = ("sum", "mean", "prod", "max", "min")
 
 
-def _reduction(names: str, fn: Any, grad: Any, samples: list[Sample], doc: str) -> Op:
+def _reduction(names: str, fn: Any, grad: Any, doc: str) -> Op:
     @silent
     def body(k: Any, p: Any, data: Any) -> Any:
         if p.axis is None and not p.keepdims:
@@ -224,7 +167,6 @@ def _reduction(names: str, fn: Any, grad: Any, samples: list[Sample], doc: str) 
         params={**_AXES, "exclude": Bool(False)},
         aliases=aliases,
         grad=grad,
-        samples=samples,
         doc=_DOC.format(doc),
         **_ENDS.get(name, {}),
         **({"identity": "elements"} if name in _PLAIN else {}),
@@ -246,10 +188,6 @@ OPS = [_reduction(names, *row) for names, row in _TABLE.items()]
     expr=lambda p: "data / repeats" if p.mean else "data",
     numbers={"repeats": lambda p, ins, out: size_of(out[a] for a in axes_of(p.axis, len(out), p.exclude))},
     aligned=lambda p, ins, out: [reduced(out, axes_of(p.axis, len(out), p.exclude), True), None],
-    samples=[
-        Sample((2, 4), (2, 3, 4), params={"axis": 1}, mxnet="internal"),
-        Sample((2, 1, 4), (2, 3, 4), params={"axis": 1, "mean": True}, mxnet="internal"),
-    ],
     grad=lambda F, p, dy, like_data: (
         F.reshape_like((F.mean if p.mean else F.sum)(dy, axis=p.axis, exclude=p.exclude), like_data),
         None,
@@ -336,28 +274,6 @@ def _euclid(k: Any, x: Any, axes: Any) -> Any:
     out_dtype=DType(None),
     keepdims=Bool(False),
     grad=lambda F, p, dy, data, y: _norm_rule(F, p, dy, data, y),
-    samples=[
-        Sample((2, 3, 4)),
-        Sample((2, 3, 4), params={"axis": (0, 2)}),
-        Sample((2, 3, 4), params={"axis": -1, "keepdims": True}),
-        Sample((2, 3), params={"ord": 1, "axis": 0}, domain=(0.3, 2.0)),
-        Sample((2, 3), params={"ord": 1}, domain=(-2.0, -0.2)),
-        Sample((2, 3, 4), params={"ord": "1", "axis": "(1, -1)", "keepdims": "1"}, domain=(0.3, 2.0)),
-        Sample((2, 3, 4), params={"axis": (-2, 0)}),
-        Sample((2, 3, 4), params={"keepdims": True}, dtypes=_HALVES),
-        Sample((2, 3), params={"axis": 1}, dtypes=_HALVES),
-        Sample((7,), params={"axis": "None"}),
-        Sample((2, 3), params={"axis": 1, "out_dtype": "float64"}),
-        Sample((2, 3), params={"axis": 1, "out_dtype": "float32"}, dtypes="float16", grad=False),
-        Sample(Ints((2, 3), 0, 6), params={"ord": 1, "axis": 1}, dtypes="int32 int64"),
-        Sample((0, 3), params={"axis": 0}),
-        Sample([[3e18, -4e18], [0.0, 1.0]], params={"axis": 1}, grad=False),
-        Sample([[3e30, -4e30], [1e-25, 0.0], [3.0, 4.0], [3e-21, 4e-21]], params={"axis": 1}, grad=False),
-        Sample([3e30, 4e30], grad=False),
-        Sample([[0.0, -3e-22], [4e-22, 0.0]], params={"keepdims": True}, grad=False),
-        Sample([[_INF, 1.0], [_NAN, 1.0]], params={"axis": 1}, grad=False),
-        Sample([[0.0, -2.0], [0.5, 0.0]], params={"ord": 1, "axis": 0}, grad=False),
-    ],
 )
 @silent
 def norm(k, p, data):
@@ -402,17 +318,7 @@ def _second_norm_grads(F: Any, p: Any, dys: Any, dy_: Any, data: Any, length: An
     return toward, F._norm_grad(dy_, dys[0], length, axis=p.axis), -toward * dy_ / (length + (length == 0))
 
 
-@op(
-    "_norm_grad",
-    inputs="dy data length",
-    axis=Shape(None),
-    grad=_second_norm_grads,
-    samples=[
-        Sample((2, 4), (2, 3, 4), Values((2, 4), 0.5, 2.0), params={"axis": 1}, mxnet="internal"),
-        Sample((2, 1), (2, 3), Values((2, 1), 0.5, 2.0), params={"axis": 1}, mxnet="internal"),
-        Sample((1,), (2, 3), Values((1,), 0.5, 2.0), mxnet="internal", dtypes=_HALVES),
-    ],
-)
+@op("_norm_grad", inputs="dy data length", axis=Shape(None), grad=_second_norm_grads)
 def norm_grad(k, p, dy_, data, length):
     """The gradient of the Euclidean norm: ``dy * data / length``, zero where the norm is zero.
 
@@ -454,7 +360,6 @@ norm_grad.dtype(lambda p, ins, outs: (ins, [ins[1]]))
     expr="data * data",
     reduces=("sum", _reduced_axes),
     grad=lambda F, p, dy, data: _back(F, p, dy, data) * 2 * data,
-    samples=[Sample((2, 3), params={"axis": 1}, mxnet="row_sparse input only")],
 )
 def square_sum(k, p, data):
     """Sum of squares over axes.
@@ -488,16 +393,6 @@ square_sum.shape(_axes_shape)
         F._spread(d_mean, data, axis=p.axes, mean=True)
         + 2 * F._spread(d_var, data, axis=p.axes, mean=True) * (data - F._spread(out_mean, data, axis=p.axes))
     ),
-    samples=[
-        Sample((2, 3, 4), params={"axes": (0, 2)}),
-        Sample((2, 3, 4), params={"axes": (1,), "keepdims": True}),
-        Sample((2, 3, 4), params={"axes": -1}, dtypes=_HALVES),
-        Sample((2, 3, 4), params={"axes": "(-3, 1, 2)"}),
-        Sample((2, 1, 5), params={"axes": 1}),
-        Sample((2, 3, 4), params={"axes": (2, 0), "keepdims": "True"}),
-        Sample((9,), params={"axes": 0}, domain=(1e3, 1e3 + 1)),
-        Sample((0, 3), params={"axes": 1}),
-    ],
 )
 @silent
 def moments(k, p, data):
@@ -545,23 +440,6 @@ def _arg(name: str, which: str) -> Op:
         inputs="data",
         params={"axis": Int(None), "keepdims": Bool(False)},
         grad=None,
-        samples=[
-            Sample(Distinct((2, 3, 4)), params=q, grad=False, dtypes=_HALVES)
-            for q in ({}, {"axis": 1}, {"axis": -1, "keepdims": True})
-        ]
-        + [
-            Sample(Distinct((2, 3)), params=q, grad=False)
-            for q in ({"keepdims": True}, {"axis": "None"}, {"axis": "-2", "keepdims": "0"})
-        ]
-        + [
-            Sample([[1.0, 3.0, 3.0], [0.0, 0.0, -1.0]], params={"axis": 1}, grad=False),
-            Sample([[1.0, _INF, _INF], [-_INF, 0.0, -_INF]], params={"axis": 1}, grad=False),
-            Sample([[1.0, _NAN, 3.0], [_NAN, 0.0, 5.0]], params={"axis": 1}, grad=False),
-            Sample((1, 1), params={"axis": 0}, grad=False),
-            Sample(Ints((3, 5), 0, 9), params={"axis": 1}, grad=False, dtypes="uint8 int8 int32 int64"),
-            Sample(Distinct((5,)), params={"axis": 0}, grad=False),
-            Sample((0, 3), params={"axis": 1}, grad=False),
-        ],
         doc=f"""Place of the {which} along an axis, as a number of the dtype of `data`; the first of equal ones.
 
     Parameters
@@ -580,20 +458,7 @@ def _arg(name: str, which: str) -> Op:
 ARGS = [_arg("argmax", "maximum"), _arg("argmin", "minimum")]
 
 
-@op(
-    "argmax_channel",
-    inputs="data",
-    grad=None,
-    samples=[
-        Sample(Distinct((2, 3)), grad=False, dtypes=_HALVES),
-        Sample(Distinct((2, 3, 2)), grad=False),
-        Sample(Ints((2, 7), 0, 3), dtypes="uint8 int32 int64"),
-        Sample(Distinct((2, 3, 1, 2)), grad=False),
-        Sample([[_NAN, 1.0], [2.0, _NAN], [_INF, _INF]], grad=False),
-        Sample(Distinct((3, 1)), grad=False),
-        Sample((0, 3), grad=False),
-    ],
-)
+@op("argmax_channel", inputs="data", grad=None)
 def argmax_channel(k, p, data):
     """Place of the maximum along axis 1, as a number of the dtype of `data`.
 
@@ -624,20 +489,6 @@ def _cumsum_grad(F: Any, p: Any, dy: Any, like: Any) -> Any:
     axis=Int(None),
     dtype=DType(None),
     grad=lambda F, p, dy, like_a: _cumsum_grad(F, p, dy, like_a),
-    samples=[
-        Sample((2, 3), dtypes=_HALVES),
-        Sample((2, 3, 2), params={"axis": 1}),
-        Sample((2, 3), params={"axis": 0, "dtype": "float64"}),
-        Sample((2, 3, 2), params={"axis": -1}),
-        Sample((2, 3), params={"axis": "None", "dtype": "None"}),
-        Sample((2, 3), params={"dtype": "float16"}, grad=False),
-        Sample(Ints((2, 3), 0, 9), params={"axis": 1}, dtypes="int8 int32 int64"),
-        Sample(Ints((2, 3), 0, 2), params={"axis": 1}, dtypes="bool"),
-        Sample(Ints((2, 3), 0, 9), params={"axis": 1, "dtype": "float32"}, dtypes="int32"),
-        Sample((2, 3), params={"axis": 1, "dtype": "int32"}, grad=False),
-        Sample((0, 3), params={"axis": 1}),
-        Sample([[1.0, _NAN, 2.0], [_INF, -_INF, 0.0]], params={"axis": 1}, grad=False),
-    ],
 )
 @silent
 def cumsum(k, p, a):

@@ -7,13 +7,11 @@ from typing import Any
 from .._core.infer import merge_shape
 from .._core.op import op
 from ..parameters import Enum, Float, Int, Shape
-from ..testing.sample import Sample
 from .rules import axes_of, axis_of, partly, size_of, times, undoing
 from .silent import silent
 
 __all__: list[str] = []
 
-_ANY = "int8 uint8 int32 int64 float16 float32 float64"
 
 _TIMES = {"repeats": Int(ge=0), "axis": Int(None)}
 
@@ -24,22 +22,6 @@ _TIMES = {"repeats": Int(ge=0), "axis": Int(None)}
     labels="inputs",
     **_TIMES,
     grad=lambda F, p, dy, like_data: F._repeat_sum(dy, like_data, repeats=p.repeats, axis=p.axis),
-    samples=[Sample((2, 3), params={"repeats": 2}, dtypes=_ANY)]
-    + [
-        Sample(s, params={"repeats": n, "axis": a})
-        for s, n, a in (
-            ((2, 3), 3, 0),
-            ((2, 3), 2, -1),
-            ((2, 1, 3), 2, 1),
-            ((2, 3, 2), 3, -3),
-            ((5,), 2, None),
-            ((5,), 1, 0),
-            ((2, 3), "2", "None"),
-            ((0, 3), 2, 1),
-            ((0, 3), 2, None),
-        )
-    ]
-    + [Sample((2, 3), params={"repeats": 0, "axis": 1}, mxnet="its result has the shape (0,)")],
 )
 def repeat(k, p, data):
     """Repeat each element, one after the other.
@@ -70,10 +52,6 @@ repeat.shape(partly(_repeated))
     inputs="data like~",
     **_TIMES,
     grad=lambda F, p, dy: (F.repeat(dy, repeats=p.repeats, axis=p.axis), None),
-    samples=[
-        Sample((12,), (2, 3), params={"repeats": 2}, mxnet="internal"),
-        Sample((6, 3), (2, 3), params={"repeats": 3, "axis": 0}, mxnet="internal"),
-    ],
 )
 @silent
 def repeat_sum(k, p, data, like):
@@ -107,22 +85,6 @@ def _tiled(reps: tuple[int, ...], shape: tuple[int, ...]) -> tuple[tuple[int, ..
     labels="inputs",
     reps=Shape(),
     grad=lambda F, p, dy, like_data: F._tile_sum(dy, like_data, reps=p.reps),
-    samples=[Sample((2, 3), params={"reps": (2,)}, dtypes=_ANY)]
-    + [
-        Sample(s, params={"reps": r})
-        for s, r in (
-            ((2, 3), (2, 1, 2)),
-            ((2, 3), ()),
-            ((2, 3), (3, 2)),
-            ((2, 1, 3), (2,)),
-            ((5,), (2, 2, 3)),
-            ((1,), (3,)),
-            ((2, 3), "(1, 2)"),
-            ((2, 3), 2),
-            ((0, 3), (2, 2)),
-            ((2, 3), (0, 1)),
-        )
-    ],
 )
 def tile(k, p, data):
     """Repeat the whole array.
@@ -147,13 +109,7 @@ def _tiled_shape(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 tile.shape(partly(_tiled_shape))
 
 
-@op(
-    "_tile_sum",
-    inputs="data like~",
-    reps=Shape(),
-    grad=lambda F, p, dy: (F.tile(dy, reps=p.reps), None),
-    samples=[Sample((2, 2, 6), (2, 3), params={"reps": (2, 1, 2)}, mxnet="internal")],
-)
+@op("_tile_sum", inputs="data like~", reps=Shape(), grad=lambda F, p, dy: (F.tile(dy, reps=p.reps), None))
 @silent
 def tile_sum(k, p, data, like):
     """Sum over the repetitions that `tile` made: its gradient.
@@ -191,10 +147,6 @@ def _margins(p: Any, shape: tuple[int, ...]) -> list[tuple[int, int]]:
     return pairs
 
 
-_EDGES = (0, 0, 0, 0, 2, 1, 1, 3)
-_FOLDS = (0, 0, 0, 0, 1, 1, 2, 1)
-
-
 @op(
     "Pad",
     "pad",
@@ -202,28 +154,6 @@ _FOLDS = (0, 0, 0, 0, 1, 1, 2, 1)
     labels="inputs outputs",
     **_PAD,
     grad=lambda F, p, dy, like_data: F._backward_Pad(dy, like_data, mode=p.mode, pad_width=p.pad_width),
-    samples=[
-        Sample((1, 2, 2, 3), params={"mode": "constant", "pad_width": _EDGES, "constant_value": 1.5}),
-        Sample((1, 2, 2, 3), params={"mode": "edge", "pad_width": _EDGES}),
-        Sample((1, 2, 2, 3), params={"mode": "reflect", "pad_width": _FOLDS}),
-        *[
-            Sample(
-                (1, 1, 2, 2, 2), params={"mode": m, "pad_width": (0, 0, 0, 0, 1, 0, 0, 1, 1, 1), "constant_value": v}
-            )
-            for m, v in (("constant", -2), ("edge", 0), ("reflect", 0))
-        ],
-        Sample((2, 1, 1, 3), params={"mode": "constant", "pad_width": "(0, 0, 0, 0, 0, 2, 3, 0)"}),
-        Sample((1, 1, 1, 3), params={"mode": "edge", "pad_width": (0, 0, 0, 0, 3, 1, 0, 4)}),
-        Sample((1, 1, 3, 4), params={"mode": "reflect", "pad_width": (0, 0, 0, 0, 2, 2, 3, 0)}),
-        Sample((1, 1, 2, 2), params={"mode": "constant", "pad_width": (0,) * 8}),
-        *[
-            Sample((1, 1, 2, 3), params={"mode": m, "pad_width": _FOLDS}, dtypes="float16")
-            for m in ("constant", "edge", "reflect")
-        ],
-        Sample((1, 1, 2, 3), params={"mode": "edge", "pad_width": _FOLDS}, dtypes="int32 uint8"),
-        Sample((0, 2, 2, 3), params={"mode": "constant", "pad_width": _EDGES}),
-        Sample((2, 3), params={"mode": "constant", "pad_width": (1, 0, 0, 2)}, mxnet="4 or 5 dimensions only"),
-    ],
 )
 @silent
 def pad(k, p, data):
@@ -257,11 +187,6 @@ pad.shape(partly(_padded))
     inputs="dy like~",
     **_PAD,
     grad=lambda F, p, dy: (F.Pad(dy, mode=p.mode, pad_width=p.pad_width), None),
-    samples=[
-        Sample((1, 2, 5, 7), (1, 2, 2, 3), params={"mode": m, "pad_width": _EDGES}, mxnet="internal")
-        for m in ("constant", "edge")
-    ]
-    + [Sample((1, 2, 4, 6), (1, 2, 2, 3), params={"mode": "reflect", "pad_width": _FOLDS}, mxnet="internal")],
 )
 @silent
 def backward_pad(k, p, dy, like):
@@ -321,21 +246,6 @@ def _stretched(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     expr="data",
     identity=True,
     grad=lambda F, dy, like_data: F._sum_like(dy, like_data),
-    samples=[Sample((1, 2, 1), params={"axis": (0, 2), "size": (3, 2)}, dtypes=_ANY)]
-    + [
-        Sample(s, params={"axis": a, "size": n})
-        for s, a, n in (
-            ((2, 1), 1, 4),
-            ((2, 1), -1, 3),
-            ((1, 2, 1), (2, 0), (3, 2)),
-            ((1,), 0, 5),
-            ((1, 1), (0, 1), "(2, 3)"),
-            ((2, 1, 3), 1, 1),
-            ((2, 1, 0), 1, 2),
-            ((2, 1), 1, 0),
-        )
-    ]
-    + [Sample((2, 3))],
 )
 def broadcast_axis(k, p, data):
     """Repeat along axes of length 1.
@@ -366,17 +276,6 @@ _TERMS = 24
     params={"num_args": Int(ge=1, le=1 << 16)},
     expr=lambda p: " + ".join(f"arg{i}" for i in range(p.num_args)) if p.num_args <= _TERMS else None,
     grad=lambda F, p, dy: [[dy] * p.num_args],
-    samples=[
-        Sample(*[s] * n, params={"num_args": n}, dtypes=t)
-        for s, n, t in (
-            ((2, 3), 3, _ANY),
-            ((2, 3), 1, "float32 float64"),
-            ((5,), 2, "float32 float64"),
-            ((2, 1, 3), 9, "float32 float64"),
-            ((0, 3), 2, "float32 float64"),
-        )
-    ]
-    + [Sample((2, 3), (2, 3))],
 )
 def add_n(k, p, *args):
     """Sum arrays of one shape.
@@ -422,12 +321,6 @@ def _flat_join(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list
     num_args=Int(ge=1, le=1 << 16),
     dim=Int(1),
     grad=lambda F, p, dy, like_data: F._split_like(dy, *like_data, dim=p.dim),
-    samples=[
-        Sample((2,), (3,), params={"dim": 0, "num_args": 2}),
-        Sample((2,), params={"dim": 0, "num_args": 1}),
-        Sample((2, 1), (2, 3), (2, 2), params={"num_args": 3}),
-        Sample((2, 3, 1), (1, 3, 1), params={"num_args": "2", "dim": "0"}),
-    ],
 )
 def rnn_param_concat(k, p, *data):
     """Join the parameters of a recurrent layer into one vector.

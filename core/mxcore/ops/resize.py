@@ -12,7 +12,6 @@ import numpy as np
 from .._core.infer import merge_shape
 from .._core.op import op
 from ..parameters import Bool, Enum, Float, Int, Shape
-from ..testing.sample import Sample
 from .dense import given, wide
 from .floating import floating
 from .rules import size_of
@@ -57,14 +56,6 @@ def _averages(xp: Any, n: int, parts: int, dtype: Any) -> Any:
     "_contrib_AdaptiveAvgPooling2D",
     inputs="data",
     **_POOLED,
-    samples=[
-        Sample((2, 3, 5, 7), params={"output_size": (2, 3)}),
-        Sample((1, 2, 4, 4)),
-        Sample((2, 1, 6, 5), params={"output_size": (4,)}, dtypes="float16 float32 float64"),
-        Sample((1, 2, 3, 2), params={"output_size": (5, 3)}),
-        Sample((1, 1, 4, 6), params={"output_size": 2}),
-        Sample((0, 2, 4, 4), params={"output_size": (2, 2)}),
-    ],
     grad=lambda F, p, dy, like_data: F._backward_AdaptiveAvgPooling2D(dy, like_data),
 )
 @silent
@@ -107,7 +98,6 @@ def _(p, ins, outs):
 @op(
     "_backward_AdaptiveAvgPooling2D",
     inputs="dy data~",
-    samples=[Sample((2, 1, 2, 3), (2, 1, 5, 4), mxnet="internal")],
     grad=lambda F, p, dys, like_dy: (F._forward_AdaptiveAvgPooling2D(dys[0], like_dy), None),
 )
 @silent
@@ -131,7 +121,6 @@ def backward_adaptive_avg_pooling(k, p, dy_, data):
 @op(
     "_forward_AdaptiveAvgPooling2D",
     inputs="data like~",
-    samples=[Sample((2, 1, 5, 4), (2, 1, 2, 3), mxnet="internal")],
     grad=lambda F, p, dy, like_data: (F._backward_AdaptiveAvgPooling2D(dy, like_data), None),
 )
 @silent
@@ -226,40 +215,7 @@ def _stretched(xp: Any, x: Any, size: Any, align_corners: bool) -> Any:
     return x
 
 
-def _resize_samples() -> list[Sample]:
-    uses: list[tuple[list[tuple[int, ...]], dict[str, Any]]] = [
-        ([(2, 3, 4, 5)], {"height": 7, "width": 3}),
-        ([(1, 2, 3, 4)], {"height": 5, "width": 6, "align_corners": False}),
-        ([(1, 2, 7, 6)], {"height": 3, "width": 2, "align_corners": False}),
-        ([(1, 1, 3, 4)], {}),
-        ([(1, 2, 3, 4)], {"height": 3, "width": 4}),
-        ([(2, 1, 1, 1)], {"height": 2, "width": 3}),
-        ([(1, 2, 4, 6)], {"scale_height": 1.5, "scale_width": 0.7}),
-        ([(1, 2, 5, 4)], {"scale_height": 1.5, "scale_width": 2.5, "mode": "odd_scale"}),
-        ([(2, 2, 3, 4), (1, 1, 5, 2)], {"mode": "like"}),
-        ([(2, 1, 3, 4), (3, 2, 2, 7)], {"mode": "like", "align_corners": False}),
-        *[([(1, 2, 5, 4)], {"mode": m}) for m in _MODES.split()[3:]],
-    ]
-    # MXNet keeps the ratio of lengths in single precision, also for float64: hence the tolerance.
-    return [
-        *(
-            Sample(
-                *ins, params=q, tol=10, mxnet="MXNet writes beyond a smaller batch" if ins[-1][0] < ins[0][0] else True
-            )
-            for ins, q in uses
-        ),
-        Sample((0, 2, 4, 4), params={"height": 2, "width": 2}),
-        Sample((1, 2, 3, 4), params={"height": 5, "width": 3}, dtypes="float16", grad=False),
-    ]
-
-
-@op(
-    "_contrib_BilinearResize2D",
-    inputs="data like~[mode=='like']",
-    labels="inputs",
-    **_RESIZE,
-    samples=_resize_samples(),
-)
+@op("_contrib_BilinearResize2D", inputs="data like~[mode=='like']", labels="inputs", **_RESIZE)
 def bilinear_resize(k, p, data, like=None):
     """Resize images by bilinear interpolation.
 
@@ -321,15 +277,7 @@ def _(F, p, dy, like_data):
     return F._backward_BilinearResize2D(dy, like_data, **given(p, _ALIGN)), *([None] if p.mode == "like" else [])
 
 
-@op(
-    "_backward_BilinearResize2D",
-    inputs="dy data~",
-    **_ALIGN,
-    samples=[
-        Sample((2, 1, 3, 4), (2, 1, 5, 2), mxnet="internal"),
-        Sample((1, 2, 3, 4), (1, 2, 2, 5), params={"align_corners": False}, mxnet="internal"),
-    ],
-)
+@op("_backward_BilinearResize2D", inputs="dy data~", **_ALIGN)
 def backward_bilinear_resize(k, p, dy_, data):
     """Gradient of `_contrib_BilinearResize2D`.
 

@@ -9,7 +9,6 @@ import numpy as np
 from .._core.infer import merge_shape
 from .._core.op import op
 from ..parameters import Float, Shape
-from ..testing.sample import Distinct, Sample
 from .dense import wide
 from .floating import floating
 from .rules import fits, size_of
@@ -44,16 +43,6 @@ def _bins(xp: Any, first: Any, last: Any, count: int, size: int) -> tuple[Any, A
     return xp.clip(start, 0, size).astype(np.int64), xp.clip(end, 0, size).astype(np.int64)
 
 
-_ROIS = [
-    [0, 0, 0, 3, 4],
-    [1, 2, 1, 6, 5],
-    [0, 4.5, 2.5, 4.5, 3.5],
-    [1, 5, 5, 2, 2],
-    [0, -3, -2, 2, 1],
-    [1, 9, 9, 12, 12],
-]
-
-
 @op(
     "ROIPooling",
     inputs="data rois",
@@ -62,29 +51,6 @@ _ROIS = [
     visible=1,
     **_PARAMS,
     grad=lambda F, p, dy, like_data, out_maxidx, rois: (F._backward_ROIPooling(dy, like_data, out_maxidx, rois), None),
-    samples=[
-        Sample(Distinct((2, 3, 6, 7)), _ROIS, params={"pooled_size": (2, 2), "spatial_scale": 1.0}, grad=(1, 0)),
-        Sample(Distinct((2, 1, 8, 5)), _ROIS, params={"pooled_size": (4, 2), "spatial_scale": 0.5}, grad=(1, 0)),
-        Sample(
-            Distinct((2, 2, 5, 6)),
-            [[1, 0, 0, 20, 20], [0, 8, 4, 23, 19]],
-            params={"pooled_size": (1, 3), "spatial_scale": 0.25},
-            grad=(1, 0),
-        ),
-        Sample(
-            Distinct((1, 1, 4, 4)),
-            [[-1, 0, 0, 3, 3]],
-            params={"pooled_size": (2, 2), "spatial_scale": 1.0},
-            grad=(1, 0),
-        ),
-        Sample(
-            Distinct((1, 1, 4, 4)),
-            np.zeros((0, 5), np.float32),
-            params={"pooled_size": (2, 2), "spatial_scale": 1.0},
-            dtypes="float32",
-            grad=False,
-        ),
-    ],
 )
 def roi_pooling(k, p, data, rois):
     """Cut regions out of images into a fixed number of bins, and take the maximum of each bin.
@@ -163,20 +129,7 @@ def _(p, ins, outs):
 roi_pooling.cost(lambda p, ins, outs: 4 * ins[1][0] * size_of(ins[0][1:]))
 
 
-@op(
-    "_backward_ROIPooling",
-    inputs="dy data~ maxidx rois",
-    samples=[
-        Sample(
-            (2, 2, 2, 2),
-            (3, 2, 4, 4),
-            np.array([[[[1, 2], [-1, 15]]] * 2] * 2),
-            [[2, 0, 0, 1, 1], [0, 0, 0, 1, 1]],
-            grad=False,
-            mxnet="internal",
-        )
-    ],
-)
+@op("_backward_ROIPooling", inputs="dy data~ maxidx rois")
 def backward_roi_pooling(k, p, dy_, data, maxidx, rois):
     """Gradient of `ROIPooling` with respect to its images: to the first of the largest elements of each bin.
 

@@ -10,7 +10,6 @@ from .._core.infer import known, merge_shape
 from .._core.op import op
 from ..parameters import Bool, DType, Enum, Int
 from ..stypes import add_rows, merge_rows
-from ..testing.sample import Ints, Sample
 from .rules import axis_of, first_dtype, fits, size_of
 
 __all__ = ["within"]
@@ -31,9 +30,6 @@ def within(xp: Any, indices: Any, n: int, mode: str) -> Any:
 
 
 _TAKE = {"axis": Int(0), "mode": Enum("clip raise wrap", "clip")}
-_OUTSIDE = np.array([[0, 5], [-1, 1]], np.int32)
-_INF, _NAN = float("inf"), float("nan")
-_HALVES, _WHOLE = "float16 float32 float64", "uint8 int8 int32 int64"
 
 
 @op(
@@ -41,21 +37,6 @@ _HALVES, _WHOLE = "float16 float32 float64", "uint8 int8 int32 int64"
     inputs="a indices",
     **_TAKE,
     grad=lambda F, p, dy, like_a, indices: (F._backward_take(dy, indices, like_a, axis=p.axis, mode=p.mode), None),
-    samples=[
-        Sample((4, 3), Ints((2, 2), 0, 4)),
-        Sample((2, 3, 4), _OUTSIDE, params={"axis": 1}),
-        Sample((2, 3), _OUTSIDE, params={"axis": -1, "mode": "wrap"}),
-        Sample((3, 2), Ints((2,), 0, 3), params={"mode": "raise"}),
-        Sample((3, 2), Ints((5,), 0, 3, dtype="int64"), dtypes=_HALVES),
-        Sample((2, 3, 4), Ints((1, 2, 2), -9, 9, dtype="int32"), params={"axis": "-2", "mode": "wrap"}),
-        Sample((7,), _OUTSIDE, params={"axis": 0}),
-        Sample((2, 3), [0.0, 1.7, -0.4, 2.9], params={"axis": 1}, grad=(True, False)),
-        Sample(Ints((4, 2), 0, 9), _OUTSIDE, dtypes=_WHOLE),
-        Sample((3, 2), Ints((0, 2), 0, 1)),
-        Sample((3, 0), Ints((2,), 0, 3)),
-        Sample((1, 5), Ints((3,), -3, 3, dtype="int32"), params={"axis": 0, "mode": "wrap"}),
-        Sample((5,), np.array([4, 4, 4, 0], np.uint8), params={"axis": "0", "mode": "clip"}),
-    ],
 )
 def take(k, p, a, indices):
     """Entries along an axis.
@@ -101,7 +82,6 @@ take.dtype(first_dtype)
     inputs="dy indices like~",
     **_TAKE,
     grad=lambda F, p, dy, indices: (F.take(dy, indices, axis=p.axis, mode=p.mode), None, None),
-    samples=[Sample((2, 2, 3), Ints((2, 2), 0, 4), (4, 3), mxnet="internal")],
 )
 def backward_take(k, p, dy, indices, like):
     """Zeros like `like` with the gradient added at the entries taken.
@@ -141,7 +121,6 @@ _EMBED = {
     "dtype": DType(np.dtype("float32")),
     "sparse_grad": Bool(False),
 }
-_SIZES = {"input_dim": 5, "output_dim": 3}
 
 
 @op(
@@ -156,27 +135,6 @@ _SIZES = {"input_dim": 5, "output_dim": 3}
             dy, data, like_weight, input_dim=p.input_dim, output_dim=p.output_dim, sparse_grad=p.sparse_grad
         ),
     ),
-    samples=[
-        Sample(Ints((2, 3), 0, 5), (5, 3), params=_SIZES, grad=(False, True)),
-        Sample(Ints((4,), 0, 5), (5, 3), params={**_SIZES, "sparse_grad": True}, grad=(False, True)),
-        Sample(np.array([1.7, -1.0, 9.0], np.float32), (5, 3), params=_SIZES, grad=(False, True)),
-        Sample(
-            Ints((2, 2, 2), 0, 5, dtype="int32"),
-            (5, 3),
-            params={**_SIZES, "dtype": "float64"},
-            dtypes="float16 float32 float64",
-            grad=(False, True),
-        ),
-        Sample(
-            np.array([3, 3, 0, 3], np.int64),
-            (5, 3),
-            params={"input_dim": "5", "output_dim": "3", "sparse_grad": "False"},
-            grad=(False, True),
-        ),
-        Sample(Ints((1,), 0, 1), (1, 1), params={"input_dim": 1, "output_dim": 1}, grad=(False, True)),
-        Sample(Ints((2, 0), 0, 5), (5, 3), params=_SIZES, grad=(False, True)),
-        Sample(Ints((3,), 0, 5), (5, 3), params={**_SIZES, "dtype": "float16"}, dtypes="float16", grad=(False, True)),
-    ],
 )
 def embedding(k, p, data, weight):
     """Rows of `weight`, one for each index in `data`.
@@ -215,7 +173,6 @@ def _(p, ins, outs):
     inputs="dy data weight~",
     **_EMBED,
     grad=lambda F, p, dy, data: (F.Embedding(data, dy, input_dim=p.input_dim, output_dim=p.output_dim), None, None),
-    samples=[Sample((2, 2, 3), Ints((2, 2), 0, 5), (5, 3), params=_SIZES, mxnet="internal", grad=(True, False, False))],
 )
 def backward_embedding(k, p, dy, data, weight):
     """Sum the gradient's rows by index: the gradient of `Embedding` for its weight.
@@ -254,16 +211,6 @@ backward_embedding.storage(lambda p, s: ["row_sparse" if p.sparse_grad else "def
     inputs="data index",
     axis=Int(0),
     grad=lambda F, p, dy, like_data, index: (F._backward_boolean_mask(dy, like_data, index, axis=p.axis), None),
-    samples=[
-        Sample((3, 2), np.array([1, 0, 1])),
-        Sample((2, 3), np.array([0, 1, 1]), params={"axis": 1}, mxnet="axis 0 only"),
-        Sample((2, 3), np.array([0, 0])),
-        Sample((4,), [0.0, 1.0, 0.5, -2.0], grad=(True, False)),
-        Sample((3, 2, 2), np.array([1, 1, 1])),
-        Sample((3, 2), np.array([0, 1, 1], np.int32), dtypes=_HALVES),
-        Sample(Ints((3, 2), 0, 9), np.array([0, 1, 1], np.uint8), dtypes=_WHOLE),
-        Sample((3, 2), np.array([0, 0, 1]), params={"axis": "0"}),
-    ],
 )
 def boolean_mask(k, p, data, index):
     """The entries along an axis where `index` is not zero.
@@ -295,7 +242,6 @@ boolean_mask.dtype(first_dtype)
     inputs="dy like~ index",
     axis=Int(0),
     grad=lambda F, p, dy, index: (F._contrib_boolean_mask(dy, index, axis=p.axis), None, None),
-    samples=[Sample((2, 2), (3, 2), np.array([1, 0, 1]), mxnet="internal")],
 )
 def backward_boolean_mask(k, p, dy, like, index):
     """Zeros like `like` with the gradient where `index` is not zero.
@@ -339,16 +285,6 @@ backward_boolean_mask.dtype(first_dtype)
         F.where(condition, dy, F.zeros_like(dy)),
         F.where(condition, F.zeros_like(dy), dy),
     ),
-    samples=[
-        Sample(np.array([[1, 0, 2], [0, 0, -1]]), (2, 3), (2, 3)),
-        Sample(np.array([0.0, 1.0]), (2, 3), (2, 3), grad=(False, True, True)),
-        Sample(np.zeros((0, 3)), (0, 3), (0, 3), grad=False),
-        Sample(Ints((2, 1, 3), 0, 2), (2, 1, 3), (2, 1, 3), dtypes=_HALVES),
-        Sample(np.array([1, 0, 2], np.int32), (3, 2, 2), (3, 2, 2)),
-        Sample(np.array([[0, 1, 0]], np.uint8), Ints((1, 3), 0, 9), Ints((1, 3), 0, 9), dtypes=_WHOLE),
-        Sample([_NAN, 0.0, -0.0, 0.3], (4,), (4,), grad=(False, True, True)),
-        Sample([0.0, 1.0], [[_NAN, 1.0], [2.0, _NAN]], [[0.5, _INF], [_NAN, _NAN]], grad=False),
-    ],
 )
 def where(k, p, condition, x, y):
     """Elements of `x` where `condition` is not zero, of `y` elsewhere.

@@ -10,65 +10,12 @@ from .._core.infer import merge_dtype, merge_shape
 from .._core.op import op
 from ..families import wrapped
 from ..parameters import Bool, Float, Int
-from ..testing.sample import Ints, Sample
 from .rules import first_dtype, within_limits
 
 __all__: list[str] = []
 
 _INPUTS = "data sequence_length[use_sequence_length]"
 _PARAMS = {"use_sequence_length": Bool(False), "axis": Int(0, ge=0, le=1)}
-_LENGTHS = np.array([1.0, 3.0])
-
-
-def _samples(*axes: int, mxnet: Any = True, zero: bool = True, plain: Any = None, **more: Any) -> list[Sample]:
-    """Lengths of every kind over all `axes`, of `zero` too; `mxnet` and `plain` are about MXNet: in general, and
-    without lengths.
-    """
-    given = {"use_sequence_length": True, **more}
-
-    def along(axis: int, time: int, batch: int, *rest: int) -> tuple[int, ...]:
-        return (batch, time, *rest) if axis else (time, batch, *rest)
-
-    return [
-        sample
-        for axis in axes
-        for sample in (
-            Sample(
-                along(axis, 3, 2, 2),
-                _LENGTHS,
-                params={**given, "axis": axis},
-                grad=(True, False),
-                dtypes="float16 float32 float64",
-                mxnet=mxnet,
-            ),
-            Sample(
-                along(axis, 4, 3),
-                np.array([4, 2, 1], "int32"),
-                params={**given, "axis": axis},
-                grad=(True, False),
-                mxnet=mxnet,
-            ),
-            Sample(
-                along(axis, 2, 3),
-                [0 if zero else 1, 2, 1],
-                params={**given, "axis": axis},
-                grad=(True, False),
-                mxnet=mxnet,
-            ),
-            Sample(
-                along(axis, 3, 4),
-                [1.5, 0.5, 2.75, 3.0] if zero else [1.5, 2.0, 2.75, 1.25],
-                params={**given, "axis": axis},
-                grad=(True, False),
-                mxnet=mxnet,
-            ),
-            Sample(along(axis, 1, 2, 1, 3), [1, 1], params={**given, "axis": axis}, grad=(True, False), mxnet=mxnet),
-            Sample(along(axis, 3, 2), params={"axis": axis, **more}, mxnet=plain or mxnet),
-            Sample(
-                along(axis, 3, 0, 2), Ints((0,), 1, 3), params={**given, "axis": axis}, grad=(True, False), mxnet=mxnet
-            ),
-        )
-    ]
 
 
 def _inputs(p: Any, data: Any, lengths: list[Any]) -> tuple[Any, list[Any]]:
@@ -126,24 +73,6 @@ def _again(F: Any, name: str, p: Any, dy: Any, lengths: Any) -> Any:
     use_sequence_length=Bool(False),
     value=Float(0.0),
     axis=_PARAMS["axis"],
-    samples=_samples(0, 1)
-    + _samples(1, value=-1.5)
-    + [
-        Sample(
-            (3, 2),
-            [1, 2],
-            params={"use_sequence_length": "True", "axis": "0", "value": "7"},
-            dtypes="int32 int64",
-            grad=False,
-        ),
-        Sample(
-            (3, 2),
-            Ints((2,), 1, 3, "int32"),
-            params={"use_sequence_length": True, "value": -300.7},
-            dtypes="int8 uint8 int32",
-            grad=False,
-        ),
-    ],
     grad=lambda F, p, dy, sequence_length: _again(F, "SequenceMask", p, dy, sequence_length),
 )
 def sequence_mask(k, p, data, sequence_length=None):
@@ -188,7 +117,6 @@ def _last(xp: Any, p: Any, shape: tuple[int, ...], lengths: Any) -> Any:
     inputs=_INPUTS,
     labels="inputs gradients outputs",
     **_PARAMS,
-    samples=_samples(0, 1, zero=False, plain="forward only: without lengths MXNet's gradient may crash"),
     grad=lambda F, p, dy, like_data, sequence_length: (
         F._sequence_last_spread(
             dy,
@@ -238,16 +166,6 @@ sequence_last.dtype(_as_data)
     "_sequence_last_spread",
     inputs="data like~ sequence_length[use_sequence_length]",
     **_PARAMS,
-    samples=[
-        Sample(
-            (2, 2),
-            (3, 2, 2),
-            _LENGTHS,
-            params={"use_sequence_length": True},
-            grad=(True, False, False),
-            mxnet="internal",
-        )
-    ],
     grad=lambda F, p, dy, sequence_length: (_again(F, "SequenceLast", p, dy, sequence_length)[0], None, None),
 )
 def sequence_last_spread(k, p, data, like, sequence_length=None):
@@ -284,7 +202,6 @@ sequence_last_spread.dtype(first_dtype)
     inputs=_INPUTS,
     labels="inputs gradients outputs",
     **_PARAMS,
-    samples=_samples(0) + _samples(1, mxnet="axis 0 only"),
     grad=lambda F, p, dy, sequence_length: _again(F, "SequenceReverse", p, dy, sequence_length),
 )
 def sequence_reverse(k, p, data, sequence_length=None):

@@ -7,13 +7,10 @@ from typing import Any
 from .._core.infer import known, merge_shape
 from .._core.op import op
 from ..parameters import Bool, Int, Shape
-from ..testing.sample import Ints, Sample
 from .reshape_codes import resolve_shape
 from .rules import axis_of, gradient_of, size_of
 
 __all__ = ["RANGE", "ranges_of", "sliced"]
-
-_HALVES, _WHOLE = "float16 float32 float64", "uint8 int8 int32 int64"
 
 
 def _target(p: Any) -> tuple[tuple[int, ...], bool]:
@@ -37,50 +34,6 @@ def _target(p: Any) -> tuple[tuple[int, ...], bool]:
     keep_highest=Bool(False),
     view=True,
     grad=lambda F, dy, like_data: F.reshape_like(dy, like_data),
-    samples=[
-        Sample((2, 3, 4), params={"shape": (-3, 0)}),
-        Sample((2, 3, 4), params={"shape": (0, -4, 3, 1, -2)}),
-        Sample((2, 3, 4), params={"shape": (-1, 0), "reverse": True}),
-        Sample((2, 3), params={"shape": (-1,)}, dtypes=_HALVES),
-    ]
-    + [
-        Sample((2, 3, 4), params={"shape": s})
-        for s in (
-            "(4, 6)",
-            (0, -1),
-            (-2,),
-            (-1, 0, 0),
-            (-2, 1, 1),
-            (0, -3),
-            (-3, -1),
-            (2, 12),
-            (-4, -1, 2, -2),
-            (0, 0, -4, 2, -1),
-            (-3, -4, 1, 4),
-        )
-    ]
-    + [
-        Sample((2, 3, 4, 5), params={"shape": s, "reverse": True})
-        for s in (
-            (0, -1),
-            (0, -3, 0),
-            (-1, -3),
-            (-2, 5),
-            (-2, 1, -1, -4),
-            (0, 0, 2, -1, -4, 0),
-            (0, 3, 1, -4, 0, 0),
-            (8, 3, 5),
-            (-3, -3),
-        )
-    ]
-    + [
-        Sample((2, 3, 4), params={"target_shape": (0, 6)}),
-        Sample((2, 3, 4), params={"target_shape": (2, 0)}),
-        Sample((2, 3, 4), params={"target_shape": "(9, 0)", "keep_highest": "1"}),
-        Sample(Ints((2, 6), 0, 9), params={"shape": [3, -1]}, dtypes=_WHOLE),
-        Sample((1,), params={"shape": 1}),
-        Sample((0, 3), params={"shape": (3, -1)}),
-    ],
 )
 def reshape(k, p, data):
     """Give the elements another shape.
@@ -125,16 +78,6 @@ def _(p, ins, outs):
     expr="lhs",
     identity=True,
     grad=lambda F, dy, like_lhs: (F.reshape_like(dy, like_lhs), None),
-    samples=[
-        Sample((2, 6), (3, 4)),
-        Sample((30, 7), (15, 2, 4), params={"lhs_begin": 0, "lhs_end": 1, "rhs_begin": 0, "rhs_end": 2}),
-        Sample((30, 7), (15, 2, 4), params={"lhs_end": "1", "rhs_end": 2}),
-        Sample((2, 3, 4), (6, 4), params={"lhs_begin": "None", "lhs_end": -1, "rhs_end": -1}),
-        Sample((5, 6), (4, 2, 3), params={"lhs_begin": 1, "rhs_begin": -2}),
-        Sample((2, 6), Ints((12,), 0, 4, dtype="int32"), dtypes=_HALVES),
-        Sample((0, 2), (2, 0)),
-        Sample(Ints((6,), 0, 9), Ints((3, 2), 0, 9), dtypes=_WHOLE),
-    ],
 )
 def reshape_like(k, p, lhs, rhs):
     """Reshape `lhs` to the shape of `rhs`, or a range of its dimensions to a range of those of `rhs`.
@@ -188,14 +131,6 @@ reshape_like.dtype(lambda p, ins, outs: ([ins[0] or outs[0], ins[1]], [ins[0] or
     expr="data",
     identity=True,
     grad=lambda F, dy, like_data: F.reshape_like(dy, like_data),
-    samples=[
-        Sample((2, 3, 4), dtypes=_HALVES),
-        Sample((5,)),
-        Sample((2, 3)),
-        Sample((3, 1, 2, 2)),
-        Sample((0, 2, 3)),
-        Sample(Ints((2, 3, 2), 0, 9), dtypes=_WHOLE),
-    ],
 )
 def flatten(k, p, data):
     """Collapse all dimensions but the first.
@@ -242,20 +177,6 @@ RANGE = {"begin": Shape(none=True), "end": Shape(none=True), "step": Shape((), n
     **RANGE,
     view=True,
     grad=lambda F, p, dy, like_data: F._slice_spread(dy, like_data, begin=p.begin, end=p.end, step=p.step),
-    samples=[
-        Sample((4, 5), params={"begin": (1, 0), "end": (3, 4)}),
-        Sample((4, 5), params={"begin": (None, 4), "end": (None, 0), "step": (2, -2)}),
-        Sample((4, 5, 2), params={"begin": (1,), "end": (3,)}),
-        Sample((4, 5), params={"begin": (-3, None), "end": (None, -1)}, dtypes=_HALVES),
-        Sample((4, 5), params={"begin": "(None, 1)", "end": "(None, 9)", "step": "(3, None)"}),
-        Sample((7,), params={"begin": (None,), "end": (None,), "step": (-1,)}),
-        Sample((7,), params={"begin": (5,), "end": (1,), "step": (-3,)}),
-        Sample((4, 5), params={"begin": (0, 1), "end": (-1, 2), "step": (2,)}, mxnet="as many steps as begins"),
-        Sample((4, 5), params={"begin": (), "end": ()}),
-        Sample(Ints((4, 5), 0, 9), params={"begin": 1, "end": 3}, dtypes=_WHOLE),
-        Sample((4, 0), params={"begin": (1, None), "end": (3, None)}),
-        Sample((2, 3), params={"begin": (-9, 0), "end": (1, 3)}),
-    ],
 )
 def slice_(k, p, data):
     """A range of each dimension.
@@ -279,7 +200,6 @@ def _(p, ins, outs):
     "_slice_spread",
     inputs="data like~",
     **RANGE,
-    samples=[Sample((2, 4), (4, 5), params={"begin": (1, 0), "end": (3, 4)}, mxnet="internal")],
     grad=lambda F, p, dy: (F.slice(dy, begin=p.begin, end=p.end, step=p.step), None),
 )
 def slice_spread(k, p, data, like):
@@ -331,18 +251,6 @@ def _join_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], lis
     num_args=Int(ge=1, le=1 << 16),
     dim=Int(1),
     grad=lambda F, p, dy, like_data: F._split_like(dy, *like_data, dim=p.dim),
-    samples=[
-        Sample((2, 3), (2, 1), (2, 2), params={"dim": 1, "num_args": 3}),
-        Sample((2, 3), (4, 3), params={"dim": 0, "num_args": 2}, dtypes=_HALVES),
-        Sample((2, 3), params={"num_args": 1}),
-        Sample((2, 3, 2), (2, 1, 2), params={"dim": -2, "num_args": "2"}),
-        Sample((3,), (2,), params={"dim": "0"}),
-        Sample((2, 1, 3), (2, 1, 3), params={"dim": -1}),
-        Sample(Ints((2, 3), 0, 9), Ints((2, 2), 0, 9), dtypes=_WHOLE),
-        Sample((2, 0), (2, 3)),
-        Sample((0, 3), (2, 3), (0, 3), params={"dim": 0}),
-        Sample(*[(1, 2)] * 7, params={"dim": 0}),
-    ],
 )
 def concat(k, p, *data):
     """Join arrays along an existing axis.
@@ -368,9 +276,6 @@ concat.shape(_join_shape)
     dim=Int(1),
     outputs=lambda p: [f"output{i}" for i in range(p.num_args)],
     grad=lambda F, p, dys: [F.Concat(*dys, dim=p.dim), [None] * len(dys)],
-    samples=[
-        Sample((2, 4), (2, 1), (2, 3), params={"dim": 1, "num_args": 2}, mxnet="internal", grad=(True, False, False))
-    ],
 )
 def split_like(k, p, data, *likes):
     """Split along an axis into parts as long as the arrays `likes`: the gradient of `Concat`.
@@ -413,18 +318,6 @@ def _split_axis(p: Any, shape: tuple[int, ...]) -> int:
     squeeze_axis=Bool(False),
     outputs=lambda p: [f"output{i}" for i in range(p.num_outputs)],
     grad=lambda F, p, dys: F.stack(*dys, axis=p.axis) if p.squeeze_axis else F.Concat(*dys, dim=p.axis),
-    samples=[
-        Sample((2, 6), params={"num_outputs": 3}),
-        Sample((3, 2, 2), params={"num_outputs": 3, "axis": 0, "squeeze_axis": True}),
-        Sample((2, 4), params={"num_outputs": 1}),
-        Sample((2, 3, 4), params={"num_outputs": "2", "axis": "-1"}, dtypes=_HALVES),
-        Sample((6,), params={"num_outputs": 2, "axis": 0}),
-        Sample((2, 3, 2), params={"num_outputs": 3, "axis": -2, "squeeze_axis": "1"}),
-        Sample((2, 3), params={"num_outputs": 3, "squeeze_axis": False}),
-        Sample(Ints((2, 6), 0, 9), params={"num_outputs": 2}, dtypes=_WHOLE),
-        Sample((2, 1), params={"num_outputs": 1, "squeeze_axis": True}),
-        Sample((0, 4), params={"num_outputs": 2}),
-    ],
 )
 def slice_channel(k, p, data):
     """Split along an axis into equal parts.
@@ -472,23 +365,7 @@ def _(p, ins, outs):
     return [src], [part] * len(outs)
 
 
-@op(
-    "stack",
-    inputs="data*",
-    axis=Int(0),
-    num_args=Int(ge=1),
-    grad=lambda F, p, dy: [_unstack(F, p, dy)],
-    samples=[
-        Sample((2, 3), (2, 3), params={"axis": 1, "num_args": 2}),
-        Sample((2,), (2,), (2,), params={"axis": -1, "num_args": 3}),
-        Sample((2, 3), params={"num_args": 1}),
-        Sample((2, 3), (2, 3), params={"axis": "2"}, dtypes=_HALVES),
-        Sample((2, 3), (2, 3), params={"axis": -3}),
-        Sample(Ints((2, 3), 0, 9), Ints((2, 3), 0, 9), dtypes=_WHOLE),
-        Sample((0, 3), (0, 3), params={"axis": 1}),
-        Sample((1,), (1,)),
-    ],
-)
+@op("stack", inputs="data*", axis=Int(0), num_args=Int(ge=1), grad=lambda F, p, dy: [_unstack(F, p, dy)])
 def stack(k, p, *data):
     """Join arrays along a new axis.
 
@@ -540,19 +417,6 @@ def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
     inputs="data",
     axes=Shape(()),
     grad=lambda F, p, dy: F.transpose(dy, axes=_inverse(tuple(a % len(p.axes) for a in p.axes))),
-    samples=[
-        Sample((2, 3, 4), dtypes=_HALVES),
-        Sample((2, 3, 4), params={"axes": (1, 2, 0)}),
-        Sample((2, 3), params={"axes": "(1, 0)"}),
-        Sample((5,)),
-        Sample((2, 3, 2, 2), params={"axes": (0, 2, 3, 1)}),
-        Sample((2, 3, 1, 2, 2), params={"axes": (4, 0, 3, 1, 2)}),
-        Sample((2, 3), params={"axes": "()"}),
-        Sample((2, 3, 4), params={"axes": (0, -1, 1)}, mxnet="no negative axes"),
-        Sample((1, 1), params={"axes": [0, 1]}),
-        Sample(Ints((2, 3), 0, 9), dtypes=_WHOLE),
-        Sample((2, 0, 3)),
-    ],
 )
 def transpose(k, p, data):
     """Permute the axes.
@@ -585,15 +449,6 @@ def _(p, ins, outs):
     view=True,
     expr="data",
     grad=lambda F, dy, like_data: F.reshape_like(dy, like_data),
-    samples=[
-        Sample((2, 3), params={"axis": 1}, dtypes=_HALVES),
-        Sample((2, 3), params={"axis": -1}),
-        Sample((2, 3), params={"axis": "0"}),
-        Sample((2, 3), params={"axis": -3}),
-        Sample((2, 3), params={"axis": 2}),
-        Sample((0, 3), params={"axis": 1}),
-        Sample(Ints((5,), 0, 9), params={"axis": 0}, dtypes=_WHOLE),
-    ],
 )
 def expand_dims(k, p, data):
     """Insert a dimension of length 1.
@@ -636,15 +491,6 @@ def _wide(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     expr="data",
     identity=True,
     grad=lambda F, dy, like_data: F._sum_like(dy, like_data),
-    samples=[
-        Sample((2, 1, 3), params={"shape": (0, 4, 3)}, dtypes=_HALVES),
-        Sample((1, 1), params={"shape": "(3, 2)"}),
-        Sample((2, 3), params={"shape": (2, 0)}),
-        Sample((1, 3, 1, 2), params={"shape": (5, 0, 3, 2)}),
-        Sample((1,), params={"shape": 4}),
-        Sample(Ints((1, 3), 0, 9), params={"shape": (2, 3)}, dtypes=_WHOLE),
-        Sample((0, 1), params={"shape": (0, 3)}),
-    ],
 )
 def broadcast_to(k, p, data):
     """Repeat along dimensions of length 1.
@@ -671,16 +517,6 @@ def _(p, ins, outs):
     expr="lhs",
     identity=True,
     grad=lambda F, dy, like_lhs: (F._sum_like(dy, like_lhs), None),
-    samples=[
-        Sample((1, 3), (4, 3)),
-        Sample((9, 1), (1, 9, 2), params={"lhs_axes": (1,), "rhs_axes": (-1,)}),
-        Sample((1, 3, 1), (2, 3, 4), dtypes=_HALVES),
-        Sample((2, 3), (2, 3)),
-        Sample((1, 3, 1), (4, 5), params={"lhs_axes": "(0, 2)", "rhs_axes": "(1, 0)"}),
-        Sample((2, 1), (3, 4), params={"lhs_axes": (-1,), "rhs_axes": (0,)}),
-        Sample((1, 2), (0, 2)),
-        Sample(Ints((1, 3), 0, 9), Ints((2, 3), 0, 9), dtypes=_WHOLE),
-    ],
 )
 def broadcast_like(k, p, lhs, rhs):
     """Repeat `lhs` along dimensions of length 1 up to the shape of `rhs`.

@@ -8,13 +8,10 @@ from .._core.errors import error
 from .._core.op import op
 from ..families import wrapped
 from ..parameters import Bool, Float, Int, Shape
-from ..testing.sample import Ints, Sample
 from .rules import axis_of, first_dtype, partly, undoing
 from .shape import RANGE, ranges_of, sliced
 
 __all__: list[str] = []
-
-_ANY = "int8 uint8 int32 int64 float16 float32 float64"
 
 
 def _along(ndim: int, axis: int, part: slice) -> tuple[slice, ...]:
@@ -43,21 +40,6 @@ _ON_AXIS = {"axis": Int(), "begin": Int(), "end": Int(optional=True)}
     **_ON_AXIS,
     view=True,
     grad=lambda F, p, dy, like_data: F._slice_axis_spread(dy, like_data, axis=p.axis, begin=p.begin, end=p.end),
-    samples=[Sample((3, 4), params={"axis": 1, "begin": 1, "end": 3}, dtypes=_ANY)]
-    + [
-        Sample(s, params={"axis": a, "begin": b, "end": e})
-        for s, a, b, e in (
-            ((3, 4), -2, -2, None),
-            ((3, 4), 0, 0, 1),
-            ((2, 3, 4), -1, 1, -1),
-            ((2, 3, 4), 1, -3, -2),
-            ((5,), 0, 2, "None"),
-            ((1, 3, 1), 2, 0, 1),
-            ((2, 3), 1, "-2", "3"),
-            ((0, 3), 1, 1, 2),
-            ((0, 3), 0, 0, None),
-        )
-    ],
 )
 def slice_axis(k, p, data):
     """A range along one axis.
@@ -91,7 +73,6 @@ slice_axis.shape(partly(_axis_part))
     inputs="data like~",
     **_ON_AXIS,
     grad=lambda F, p, dy: (F.slice_axis(dy, axis=p.axis, begin=p.begin, end=p.end), None),
-    samples=[Sample((3, 2), (3, 4), params={"axis": 1, "begin": 1, "end": 3}, mxnet="internal")],
 )
 def slice_axis_spread(k, p, data, like):
     """Zeros like `like` with `data` in a range along one axis: the gradient of `slice_axis`.
@@ -130,23 +111,6 @@ def _like_shape(p: Any, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ..
     axes=Shape(()),
     view=True,
     grad=lambda F, dy, like_data: (F._corner_spread(dy, like_data), None),
-    samples=[
-        Sample((3, 4), (2, 3), dtypes=_ANY),
-        Sample((3, 4), (3, 4)),
-        Sample((2, 3, 4), (1, 1, 1)),
-        Sample((2, 3), Ints((1, 2), 0, 3, "int32")),
-    ]
-    + [
-        Sample(a, b, params={"axes": axes})
-        for a, b, axes in (
-            ((3, 4), (2, 9), (0,)),
-            ((3, 4), (2, 1, 5), (-1,)),
-            ((2, 3, 4), (1, 2, 3), (0, -1)),
-            ((2, 3, 4), (9, 2), (1,)),
-            ((2, 3, 4), (2, 1, 4), "(1,)"),
-            ((0, 4), (0, 2), (1,)),
-        )
-    ],
 )
 def slice_like(k, p, data, shape_like):
     """The leading part of `data` that is as long as another array.
@@ -170,12 +134,7 @@ def _(p, ins, outs):
 slice_like.dtype(first_dtype)
 
 
-@op(
-    "_corner_spread",
-    inputs="data like~",
-    grad=lambda F, dy, like_data: (F.slice_like(dy, like_data), None),
-    samples=[Sample((2, 3), (3, 4), mxnet="internal")],
-)
+@op("_corner_spread", inputs="data like~", grad=lambda F, dy, like_data: (F.slice_like(dy, like_data), None))
 def corner_spread(k, p, data, like):
     """Zeros like `like` with `data` in the leading corner: the gradient of `slice_like`.
 
@@ -228,26 +187,6 @@ _CROP = {"offset": Shape((0, 0)), "h_w": Shape((0, 0)), "center_crop": Bool(Fals
             *[None] * (len(like_data) - 1),
         ]
     ],
-    samples=[
-        Sample((1, 2, 4, 5), params={"num_args": 1, **params})
-        for params in (
-            {"offset": (1, 2), "h_w": (2, 3)},
-            {"h_w": (2, 2)},
-            {"h_w": (3, 2), "center_crop": True},
-            {"offset": (3, 4), "h_w": (1, 1)},
-            {"h_w": (4, 5)},
-        )
-    ]
-    + [
-        Sample((2, 1, 4, 5), other, params={"num_args": 2, **params}, grad=(True, False))
-        for other, params in (
-            ((2, 1, 2, 2), {"center_crop": True}),
-            ((2, 3, 2, 3), {"offset": (1, 2)}),
-            ((2, 1, 4, 5), {}),
-            ((1, 1, 3, 2), {"offset": "(0, 1)"}),
-        )
-    ]
-    + [Sample((0, 2, 4, 5), params={"num_args": 1, "h_w": (2, 3)})],
 )
 def crop(k, p, *data):
     """Cut a part out of images.
@@ -279,15 +218,6 @@ crop.shape(lambda p, ins: [(*ins[0][:2], *_crop_box(p, ins)[2:])])
     grad=lambda F, p, dy, like_data: [
         F._crop_again(dy, *like_data, offset=p.offset, h_w=p.h_w, center_crop=p.center_crop),
         [None] * len(like_data),
-    ],
-    samples=[
-        Sample(
-            (1, 2, 2, 3),
-            (1, 2, 4, 5),
-            params={"num_args": 1, "offset": (1, 2), "h_w": (2, 3)},
-            grad=(True, False),
-            mxnet="internal",
-        )
     ],
 )
 def crop_spread(k, p, part, *data):
@@ -322,16 +252,6 @@ def _(p, ins):
     grad=lambda F, p, dy, like_data: [
         F._crop_spread(dy, *like_data, offset=p.offset, h_w=p.h_w, center_crop=p.center_crop),
         [None] * len(like_data),
-    ],
-    samples=[
-        Sample(
-            (1, 2, 4, 5),
-            (1, 2, 4, 5),
-            (1, 1, 2, 2),
-            params={"num_args": 2, "center_crop": True},
-            grad=(True, False, False),
-            mxnet="internal",
-        )
     ],
 )
 def crop_again(k, p, images, *data):
@@ -395,21 +315,6 @@ def _joined(F: Any, p: Any, dys: Any, like: Any) -> Any:
     sections=Int(0, le=2**16),
     outputs=lambda p: _parts(p),
     grad=lambda F, p, dys, like_data: _joined(F, p, dys, like_data),
-    samples=[Sample((2, 7), params={"indices": (0, 3, 5), "axis": 1}, dtypes=_ANY)]
-    + [
-        Sample(s, params=params)
-        for s, params in (
-            ((7, 2), {"indices": (), "axis": 0, "sections": 3}),
-            ((2, 3), {"indices": (), "sections": 3, "squeeze_axis": True}),
-            ((2, 3), {"indices": (0, 1, 2), "squeeze_axis": True}),
-            ((2, 4, 3), {"indices": (0, 1), "axis": -1}),
-            ((6,), {"indices": (0, 2), "axis": 0}),
-            ((2, 4), {"indices": (0,)}),
-            ((2, 4), {"indices": (0, 2, 2)}),
-            ((2, 3, 2), {"indices": "(0, 1)", "axis": "0", "squeeze_axis": "1"}),
-            ((3, 2), {"indices": (), "axis": -2, "sections": 1}),
-        )
-    ],
 )
 def split_v2(k, p, data):
     """Split along an axis at indices, or into sections as equal as can be.
@@ -455,18 +360,6 @@ split_v2.shape(partly(_part_shapes))
         F._slice_assign_scalar(dy, begin=p.begin, end=p.end, step=p.step, scalar=0.0),
         F.slice(dy, begin=p.begin, end=p.end, step=p.step),
     ),
-    samples=[Sample((4, 5), (2, 4), params={"begin": (1, 0), "end": (3, 4)}, dtypes=_ANY)]
-    + [
-        Sample(a, b, params=params)
-        for a, b, params in (
-            ((4, 5), (2, 2), {"begin": (None, 4), "end": (None, 0), "step": (2, -2)}),
-            ((4, 5), (2, 5), {"begin": (1,), "end": (-1,)}),
-            ((2, 3, 4), (1, 2, 4), {"begin": (-1, 1, None), "end": (None, 3, None)}),
-            ((5,), (2,), {"begin": (4,), "end": (0,), "step": (-2,)}),
-            ((2, 3), (2, 3), {"begin": (None, None), "end": (None, None)}),
-            ((4, 5), (2, 2), {"begin": "(0, 1)", "end": "(3, 4)", "step": "(2, 2)"}),
-        )
-    ],
 )
 def slice_assign(k, p, lhs, rhs):
     """`lhs` with a range of each dimension replaced by `rhs`.
@@ -498,17 +391,6 @@ def _(p, ins, outs):
     **RANGE,
     alias="data->output",
     grad=lambda F, p, dy: F._slice_assign_scalar(dy, begin=p.begin, end=p.end, step=p.step, scalar=0.0),
-    samples=[Sample((4, 5), params={"begin": (1, 0), "end": (3, 4), "scalar": 2.5}, dtypes=_ANY)]
-    + [
-        Sample(s, params=params)
-        for s, params in (
-            ((4, 5), {"begin": (None, 4), "end": (None, 0), "step": (2, -2), "scalar": -1}),
-            ((4, 5), {"begin": (1,), "end": (-1,)}),
-            ((2, 3, 4), {"begin": (-1, 1, None), "end": (None, 3, None), "scalar": 0.1}),
-            ((5,), {"begin": (4,), "end": (0,), "step": (-2,), "scalar": 3000.5}),
-            ((2, 3), {"begin": "(0, 1)", "end": "(2, 2)", "scalar": "7"}),
-        )
-    ],
 )
 def slice_assign_scalar(k, p, data):
     """`data` with a range of each dimension set to a number.

@@ -9,7 +9,6 @@ import numpy as np
 from .._core.infer import merge_shape
 from .._core.op import op
 from ..parameters import Bool, Enum, Shape
-from ..testing.sample import Sample
 from .dense import given, wide
 from .floating import floating
 from .rules import fits, size_of
@@ -56,13 +55,6 @@ def _halves(xp: Any, shape: Any, dtype: Any) -> Any:
     mxnet_outputs=2,
     **_GRID,
     grad=lambda F, p, dy: F._backward_GridGenerator(dy, **given(p, _GRID)),
-    samples=[
-        Sample((2, 6), params={"transform_type": "affine", "target_shape": (3, 4)}),
-        Sample((3, 6), params={"transform_type": "affine", "target_shape": (5, 2)}, domain=(-1.0, 1.0)),
-        Sample((2, 2, 3, 5), params={"transform_type": "warp"}),
-        Sample((1, 2, 2, 4), params={"transform_type": "warp", "target_shape": (7, 7)}, domain=(-5.0, 5.0)),
-        Sample((0, 6), params={"transform_type": "affine", "target_shape": (3, 4)}),
-    ],
 )
 def grid_generator(k, p, data):
     """Places to sample an image at, from affine maps or from flows; (-1, -1) is its first and (1, 1) its last place.
@@ -106,15 +98,7 @@ def _(p, ins, outs):
     return [theta], [(theta[0], *out[1:])]
 
 
-@op(
-    "_backward_GridGenerator",
-    inputs="dy",
-    **_GRID,
-    samples=[
-        Sample((2, 2, 3, 4), params={"transform_type": "affine", "target_shape": (3, 4)}, mxnet="internal"),
-        Sample((2, 2, 3, 4), params={"transform_type": "warp"}, mxnet="internal"),
-    ],
-)
+@op("_backward_GridGenerator", inputs="dy", **_GRID)
 def backward_grid_generator(k, p, dy_):
     """Gradient of `GridGenerator`.
 
@@ -233,16 +217,6 @@ _SAMPLER = dict(cudnn_off=Bool(None))
     labels="gradients outputs",
     mxnet_outputs=2,
     **_SAMPLER,
-    samples=[
-        Sample((2, 3, 4, 5), (2, 2, 3, 4), domain=(-0.9, 0.9)),
-        Sample(
-            (1, 2, 5, 4), (1, 2, 4, 6), domain=(-1.7, 1.7), params={"cudnn_off": True}, dtypes="float16 float32 float64"
-        ),
-        Sample((2, 1, 3, 3), (2, 2, 1, 2), domain=(-3.0, 3.0)),
-        Sample((1, 2, 1, 4), (1, 2, 2, 3), domain=(-0.9, 0.9)),
-        Sample((1, 1, 3, 3), [[[[-1.0, 1.0, 0.0, 3.0]], [[-1.0, 1.0, 0.0, 0.0]]]], grad=False),
-        Sample((0, 2, 3, 3), (0, 2, 2, 2)),
-    ],
     grad=lambda F, p, dy, data, grid, needs: F._backward_BilinearSampler(dy, data, grid, wanted=tuple(needs)),
 )
 def bilinear_sampler(k, p, data, grid):
@@ -277,12 +251,7 @@ def _(p, ins, outs):
     return [(*n, *channels, *data[2:]), (*n, 2, *size)], [(*n, *channels, *size)]
 
 
-@op(
-    "_backward_BilinearSampler",
-    inputs="dy data grid",
-    outputs="data grid",
-    samples=[Sample((2, 3, 3, 4), (2, 3, 4, 5), (2, 2, 3, 4), domain=(-1.2, 1.2), grad=False, mxnet="internal")],
-)
+@op("_backward_BilinearSampler", inputs="dy data grid", outputs="data grid")
 def backward_bilinear_sampler(k, p, dy_, data, grid):
     """Gradients of `BilinearSampler` with respect to images and places.
 
@@ -309,41 +278,9 @@ def _(p, ins):
 _TRANSFORMER = dict(
     target_shape=Shape((0, 0)), transform_type=Enum("affine"), sampler_type=Enum("bilinear"), cudnn_off=Bool(None)
 )
-_AFFINE = {"transform_type": "affine", "sampler_type": "bilinear"}
 
 
-@op(
-    "SpatialTransformer",
-    inputs="data loc",
-    labels="gradients outputs",
-    mxnet_outputs=3,
-    **_TRANSFORMER,
-    samples=[
-        Sample((2, 3, 4, 5), (2, 6), domain=(-0.6, 0.6), params={**_AFFINE, "target_shape": (3, 4)}),
-        Sample(
-            (1, 2, 5, 3),
-            (1, 6),
-            params={**_AFFINE, "target_shape": (4, 7), "cudnn_off": True},
-            dtypes="float16 float32 float64",
-        ),
-        Sample((3, 1, 3, 7), (3, 6), domain=(-2.0, 2.0), params={**_AFFINE, "target_shape": "(5, 2)"}),
-        Sample((1, 3, 2, 6), (1, 6), domain=(-0.8, 0.8), params={**_AFFINE, "target_shape": (2, 9)}),
-        Sample(
-            (2, 2, 4, 4),
-            [[0.9, 0.1, 0.05, -0.2, -1.1, 0.3], [0.3, 0.7, -0.2, 0.4, 0.2, 0.1]],
-            params={**_AFFINE, "target_shape": (3, 3)},
-            grad=False,
-        ),
-        Sample((0, 2, 4, 4), (0, 6), params={**_AFFINE, "target_shape": (3, 3)}),
-        Sample(
-            (1, 1, 4, 4),
-            [[1.0, 0.0, 0.0, 0.0, 1.0, 0.0]],
-            params={**_AFFINE, "target_shape": (4, 4)},
-            grad=False,
-            mxnet="forward only: at a place of the image, rounding decides for one of two slopes",
-        ),
-    ],
-)
+@op("SpatialTransformer", inputs="data loc", labels="gradients outputs", mxnet_outputs=3, **_TRANSFORMER)
 def spatial_transformer(k, p, data, loc):
     """Move, turn and scale images: `BilinearSampler` at the places that `GridGenerator` makes of affine maps.
 

@@ -10,7 +10,6 @@ from .._core.op import Op, op
 from ..families import number_dtype, with_number
 from ..parameters import Bool, Enum, Float, Int
 from ..stypes import CSR, RowSparse
-from ..testing.sample import Ints, Sample
 from .rules import first_dtype, size_of
 
 __all__ = ["ON_STORED", "dense_of", "to_csr", "to_rows"]
@@ -47,26 +46,6 @@ def to_csr(xp: Any, x: Any) -> CSR:
     stype=Enum("csr default row_sparse"),
     role="other storage type",
     grad=lambda dy: dy,
-    samples=[
-        Sample((3, 4), params={"stype": "default"}, grad=False),
-        Sample([[0.0, 1.0], [0.0, 0.0], [2.0, 3.0]], params={"stype": "csr"}, grad=False),
-        Sample([[0.0, 1.0], [0.0, 0.0], [2.0, 3.0]], params={"stype": "row_sparse"}, grad=False),
-    ]
-    + [
-        Sample(*v, params={"stype": t}, grad=False)
-        for t in ("default", "row_sparse", "csr")
-        for v in ([np.zeros((3, 2))], [(1, 5)])
-    ]
-    + [
-        Sample(
-            np.arange(12.0).reshape(3, 2, 2) - 3,
-            params={"stype": "row_sparse"},
-            grad=False,
-            dtypes="float16 float32 float64",
-        ),
-        Sample(Ints((3, 4), 0, 2), params={"stype": "csr"}, dtypes="uint8 int32 int64"),
-        Sample((5,), params={"stype": "row_sparse"}, grad=False),
-    ],
 )
 def cast_storage(k, p, data):
     """The values in another storage type.
@@ -89,21 +68,7 @@ def cast_storage(k, p, data):
 cast_storage.storage(lambda p, stypes: [p.stype])
 
 
-@op(
-    "_sparse_retain",
-    inputs="data indices",
-    grad=lambda F, dy, indices: (F._sparse_retain(dy, indices), None),
-    samples=[
-        Sample((4, 3), i, grad=False, mxnet="row_sparse input only")
-        for i in (
-            np.array([2.0, 0.0]),
-            np.array([1], np.int32),
-            np.array([0, 1, 2, 3], np.int64),
-            np.array([2.0, 2.0]),
-            np.zeros(0, np.int64),
-        )
-    ],
-)
+@op("_sparse_retain", inputs="data indices", grad=lambda F, dy, indices: (F._sparse_retain(dy, indices), None))
 def sparse_retain(k, p, data, indices):
     """Some rows of an array; the others become zero.
 
@@ -136,16 +101,7 @@ sparse_retain.dtype(first_dtype)
 sparse_retain.storage(lambda p, stypes: ["row_sparse"])
 
 
-@op(
-    "_contrib_getnnz",
-    inputs="data",
-    axis=Int(None, ge=0, le=1),
-    grad=None,
-    samples=[
-        Sample([[0.0, 1.0], [0.0, 0.0], [2.0, 3.0]], params=q, grad=False, mxnet="csr input only")
-        for q in ({"axis": 1}, {"axis": 0}, {}, {"axis": "None"})
-    ],
-)
+@op("_contrib_getnnz", inputs="data", axis=Int(None, ge=0, le=1), grad=None)
 def getnnz(k, p, data):
     """Number of stored values of a csr matrix; of other arrays, of values that are not zero.
 
@@ -187,14 +143,6 @@ def _on_stored(name: str, sign: int, what: str) -> Op:
         inputs="data",
         params={"scalar": Float(1.0, dynamic=True), "is_int": Bool(True)},
         grad=lambda dy: dy,
-        samples=[
-            Sample((2, 3), params={"scalar": 1.5}, dtypes="float16 float32 float64"),
-            Sample((2, 3)),
-            Sample((1, 5), params={"scalar": "-2", "is_int": False}),
-            Sample(Ints((2, 3), 3, 9), params={"scalar": 2.6}, dtypes="uint8 int8 int32 int64"),
-            Sample(Ints((2, 3), 3, 9), params={"scalar": 2.5, "is_int": False}, dtypes="int8 int64"),
-            Sample((0, 3), params={"scalar": 2}),
-        ],
         doc=f"""{what} the stored values only; the others stay zero.
 
     Parameters
@@ -217,17 +165,7 @@ ON_STORED = [
 ]
 
 
-@op(
-    "_scatter_elemwise_div",
-    inputs="lhs rhs",
-    grad=lambda F, dy, lhs, rhs: (dy / rhs, -dy * lhs / (rhs * rhs)),
-    samples=[
-        Sample((2, 3), (2, 3), domain=(0.5, 2.0), dtypes="float16 float32 float64"),
-        Sample((4, 1), (4, 1), domain=(-2.0, -0.5)),
-        Sample((7,), (7,), domain=(0.5, 2.0)),
-        Sample([[1.0, 0.0]], [[0.0, 0.0]], grad=False),
-    ],
-)
+@op("_scatter_elemwise_div", inputs="lhs rhs", grad=lambda F, dy, lhs, rhs: (dy / rhs, -dy * lhs / (rhs * rhs)))
 def scatter_elemwise_div(k, p, lhs, rhs):
     """Divide; of a row_sparse `lhs`, the stored rows only.
 

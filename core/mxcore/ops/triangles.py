@@ -8,7 +8,6 @@ from typing import Any
 from .._core.infer import merge_dtype
 from .._core.op import op
 from ..parameters import Bool, Float, Int
-from ..testing.sample import Sample
 
 __all__ = ["floats", "half_triangle", "square", "wide_floats"]
 
@@ -51,11 +50,6 @@ def half_triangle(F: Any, x: Any) -> Any:
     lower=Bool(True),
     diagonal=Float(1.0),
     grad=lambda F, p, dy: F._triangle(dy, lower=p.lower, diagonal=p.diagonal),
-    samples=[
-        Sample((3, 3), mxnet="internal"),
-        Sample((2, 4, 4), params={"lower": False, "diagonal": 0.5}, mxnet="internal"),
-        Sample((0, 2, 2), mxnet="internal"),
-    ],
 )
 def triangle(k, p, A):
     """Square matrices with zeros beyond a triangle.
@@ -94,11 +88,6 @@ def _diagonal(xp: Any, n: int, offset: int) -> tuple[Any, Any]:
     inputs="A",
     offset=Int(0),
     grad=lambda F, p, dy: F._linalg_makediag(dy, offset=p.offset),
-    samples=[Sample((3, 3)), Sample((1, 1)), Sample((2, 3, 3)), Sample((0, 3, 3))]
-    + [
-        Sample(s, params={"offset": n})
-        for s, n in (((2, 3, 3), 1), ((3, 3), -2), ((3, 3), 2), ((2, 1, 3, 3), -1), ((4, 4), "1"))
-    ],
 )
 def extractdiag(k, p, A):
     """A diagonal of square matrices.
@@ -126,8 +115,6 @@ def _(p, ins):
     inputs="A",
     offset=Int(0),
     grad=lambda F, p, dy: F._linalg_extractdiag(dy, offset=p.offset),
-    samples=[Sample((3,)), Sample((1,)), Sample((2, 3)), Sample((0, 2))]
-    + [Sample(s, params={"offset": n}) for s, n in (((2, 3), -1), ((3,), 2), ((1,), 1), ((2, 1, 2), -2), ((2,), "1"))],
 )
 def makediag(k, p, A):
     """Square matrices with vectors on a diagonal.
@@ -160,21 +147,6 @@ def _corner(xp: Any, n: int, offset: int, lower: bool) -> tuple[Any, Any]:
     offset=Int(0),
     lower=Bool(True),
     grad=lambda F, p, dy: F._linalg_maketrian(dy, offset=p.offset, lower=p.lower),
-    samples=[Sample((3, 3)), Sample((1, 1)), Sample((0, 3, 3))]
-    + [
-        Sample(s, params={"offset": n, "lower": low})
-        for s, n, low in (
-            ((2, 3, 3), 0, False),
-            ((3, 3), 1, True),
-            ((3, 3), -1, True),
-            ((3, 3), 1, False),
-            ((3, 3), -1, False),
-            ((2, 4, 4), 2, True),
-            ((2, 1, 4, 4), -2, True),
-            ((3, 3), 2, True),
-            ((4, 4), "0", "0"),
-        )
-    ],
 )
 def extracttrian(k, p, A):
     """A triangle of square matrices, as vectors: the lower one row by row, the upper one column by column.
@@ -213,21 +185,6 @@ def _side(p: Any, length: int) -> int:
     offset=Int(0),
     lower=Bool(True),
     grad=lambda F, p, dy: F._linalg_extracttrian(dy, offset=p.offset, lower=p.lower),
-    samples=[Sample((6,)), Sample((1,)), Sample((0, 3))]
-    + [
-        Sample(s, params={"offset": n, "lower": low})
-        for s, n, low in (
-            ((2, 3), 0, False),
-            ((3,), 1, True),
-            ((3,), -1, True),
-            ((6,), 1, False),
-            ((6,), -1, False),
-            ((2, 3), 2, True),
-            ((2, 1, 3), -2, True),
-            ((1,), 3, True),
-            ((10,), "0", "0"),
-        )
-    ],
 )
 def maketrian(k, p, A):
     """Square matrices with vectors in a triangle: the lower one row by row, the upper one column by column.

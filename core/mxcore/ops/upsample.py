@@ -6,7 +6,6 @@ from typing import Any
 
 from .._core.op import op
 from ..parameters import Enum, Int
-from ..testing.sample import Sample
 from .conv import conv_data, geometry
 from .dense import wide
 from .floating import floating
@@ -50,48 +49,7 @@ def _grad(F: Any, p: Any, dy: Any, data: Any, needs: Any) -> Any:
     return [list(parts) if isinstance(parts, (list, tuple)) else [parts]]
 
 
-@op(
-    "UpSampling",
-    inputs="data*",
-    labels="inputs outputs",
-    arg_names=_names,
-    **_PARAMS,
-    grad=_grad,
-    samples=[
-        Sample((1, 2, 3, 4), params={"scale": 2, "sample_type": "nearest", "num_args": 1}),
-        Sample((1, 2, 2, 3), (1, 1, 4, 6), params={"scale": 4, "sample_type": "nearest", "num_args": 2}),
-        Sample(
-            (1, 2, 2, 3),
-            (1, 2, 4, 6),
-            params={"scale": 2, "sample_type": "nearest", "num_args": 2, "multi_input_mode": "sum"},
-        ),
-        Sample(
-            (1, 2, 3, 4), (2, 1, 4, 4), params={"scale": 2, "sample_type": "bilinear", "num_filter": 2, "num_args": 2}
-        ),
-        Sample((2, 1, 2, 3), params={"scale": "3", "sample_type": "nearest", "num_args": "1", "workspace": 128}),
-        Sample((1, 2, 2, 1), params={"scale": 1, "sample_type": "nearest", "num_args": 1}),
-        Sample((1, 1, 2, 2), (1, 2, 4, 4), (1, 3, 8, 8), params={"scale": 4, "sample_type": "nearest", "num_args": 3}),
-        Sample(
-            (1, 2, 2, 2),
-            (1, 2, 1, 1),
-            (1, 2, 4, 4),
-            params={"scale": 2, "sample_type": "nearest", "num_args": 3, "multi_input_mode": "sum"},
-        ),
-        Sample(
-            (1, 1, 2, 3), (1, 1, 5, 5), params={"scale": 3, "sample_type": "bilinear", "num_filter": 1, "num_args": 2}
-        ),
-        Sample(
-            (1, 2, 2, 2), (2, 1, 1, 1), params={"scale": 1, "sample_type": "bilinear", "num_filter": "2", "num_args": 2}
-        ),
-        Sample(
-            (1, 1, 2, 2), (1, 1, 8, 8), params={"scale": 4, "sample_type": "bilinear", "num_filter": 1, "num_args": 2}
-        ),
-        Sample(
-            (1, 2, 2, 3), params={"scale": 2, "sample_type": "nearest", "num_args": 1}, dtypes="float16", grad=False
-        ),
-        Sample((0, 2, 2, 3), params={"scale": 2, "sample_type": "nearest", "num_args": 1}),
-    ],
-)
+@op("UpSampling", inputs="data*", labels="inputs outputs", arg_names=_names, **_PARAMS, grad=_grad)
 def up_sampling(k, p, *data):
     """Enlarge images.
 
@@ -226,16 +184,6 @@ up_sampling.input_attrs = {n: {"__init__": '["bilinear", {}]'} for n in ("weight
     outputs=lambda p: [f"output{i}" for i in range(p.num_args)],
     scale=_PARAMS["scale"],
     multi_input_mode=_PARAMS["multi_input_mode"],
-    samples=[
-        Sample((1, 3, 4, 6), (1, 2, 2, 3), (1, 1, 4, 6), params={"scale": 2, "num_args": 2}, mxnet="internal"),
-        Sample(
-            (1, 2, 4, 6),
-            (1, 2, 2, 3),
-            (1, 2, 4, 6),
-            params={"scale": 2, "num_args": 2, "multi_input_mode": "sum"},
-            mxnet="internal",
-        ),
-    ],
     grad=lambda F, p, dys: (  # it is linear: the adjoint of its adjoint
         F.UpSampling(
             *dys, scale=p.scale, sample_type="nearest", multi_input_mode=p.multi_input_mode, num_args=p.num_args

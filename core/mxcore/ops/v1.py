@@ -6,8 +6,7 @@ from typing import Any
 
 from .._core.op import op
 from ..parameters import Bool, Enum, Shape
-from ..testing.sample import Distinct, Sample
-from .batch_norm import PLAIN, batch_family, plain_samples
+from .batch_norm import PLAIN, batch_family
 from .conv import Geometry, convolution, geometry, padded, windows
 from .dense import given, linear_grad, wide
 from .floating import floating
@@ -20,7 +19,6 @@ __all__: list[str] = []
 BATCH_NORM_V1 = batch_family(
     "BatchNorm_v1",
     PLAIN,
-    plain_samples(),
     """Normalize each channel by its mean and variance over the batch, then scale and shift it.
 
     The first version of `BatchNorm`: channels are on the second axis, and the variance is returned itself.
@@ -61,35 +59,6 @@ _CONV = {**convolution.params, "layout": Enum("NCDHW NCHW NDHWC NHWC", None)}
     labels="outputs",
     **_CONV,
     grad=linear_grad("Convolution", _CONV),
-    samples=[
-        Sample(
-            (2, 4, 5, 6),
-            (6, 2, 3, 2),
-            (6,),
-            params=dict(kernel=(3, 2), stride=(2, 1), pad=(1, 1), num_filter=6, num_group=2),
-        ),
-        Sample((2, 2, 7, 5), (3, 2, 3, 3), params=dict(kernel=(3, 3), dilate=(2, 1), num_filter=3, no_bias=True)),
-        Sample(
-            (1, 3, 4, 4),
-            (2, 3, 1, 1),
-            (2,),
-            params=dict(kernel=(1, 1), num_filter=2, workspace=256, cudnn_off=True, layout="NCHW"),
-        ),
-        Sample(
-            (1, 2, 3, 4, 3),
-            (2, 2, 2, 3, 1),
-            (2,),
-            params=dict(kernel=(2, 3, 1), pad=(0, 1, 0), num_filter=2),
-            mxnet="MXNet runs it on the GPU only",
-        ),
-        Sample(
-            (2, 5, 4, 3),
-            (2, 3, 2, 3),
-            (2,),
-            params=dict(kernel=(3, 2), num_filter=2, layout="NHWC"),
-            mxnet="MXNet runs it on the GPU only",
-        ),
-    ],
 )
 def convolution_v1(k, p, data, weight, bias=None):
     """Convolve over two or three spatial dimensions: the first version of `Convolution`.
@@ -162,37 +131,11 @@ def _spread(xp: Any, p: Any, x: Any, g: Geometry, size: tuple[int, ...], beyond:
     return padded(xp, padded(xp, x, g.pad, g.pad), (0,) * len(g.pad), _whole(g, size, x.shape[2:]), beyond)
 
 
-def _pool_samples() -> list[Any]:
-    rows: list[tuple[tuple[int, ...], dict[str, Any], Any]] = [
-        ((2, 3, 5, 6), dict(kernel=(3, 2), stride=(2, 2)), True),
-        ((2, 2, 5, 6), dict(kernel=(3, 3), stride=(2, 2), pad=(1, 1)), True),
-        ((2, 2, 5, 6), dict(kernel=(3, 2), stride=(2, 3), pooling_convention="full"), True),
-        ((2, 2, 5, 6), dict(kernel=(2, 3), pool_type="avg", pad=(1, 1), stride=(2, 1)), True),
-        (
-            (2, 2, 4, 6),
-            dict(kernel=(3, 3), pool_type="avg", pad=(1, 1), stride=(2, 2), pooling_convention="full"),
-            True,
-        ),
-        ((1, 2, 4, 6), dict(kernel=(2, 2), pool_type="sum", stride=(3, 2), pooling_convention="full"), True),
-        ((2, 3, 4, 4), dict(global_pool=True, pool_type="avg", kernel=(2, 2), pad=(1, 1)), True),
-        ((2, 3, 4, 4), dict(global_pool=True), True),
-        ((1, 2, 4, 3, 5), dict(kernel=(2, 2, 2), pool_type="avg"), "MXNet has no 3-dimensional one"),
-        ((1, 2, 4, 3, 5), dict(kernel=(2, 2, 3), stride=(2, 1, 2), pad=(1, 0, 1)), "MXNet has no 3-dimensional one"),
-        ((0, 2, 4, 4), dict(kernel=(2, 2)), True),
-    ]
-    # A window of `full` may lie beyond the data: its maximum is minus infinity, which has no difference quotient.
-    return [
-        Sample(Distinct(shape, -3.0, 3.0), params=q, mxnet=why, grad=q.get("stride") != (2, 3))
-        for shape, q, why in rows
-    ]
-
-
 @op(
     "Pooling_v1",
     inputs="data",
     labels="inputs outputs",
     **_POOL,
-    samples=_pool_samples(),
     grad=lambda F, p, dy, data, y: F._backward_Pooling_v1(dy, data, y, **given(p, _POOL)),
 )
 def pooling_v1(k, p, data):
@@ -250,21 +193,7 @@ def _(p, ins, outs):
     return [data], [(*data[:2], *size)]
 
 
-@op(
-    "_backward_Pooling_v1",
-    inputs="dy data out",
-    **_POOL,
-    samples=[
-        Sample(
-            (2, 2, 2, 3),
-            Distinct((2, 2, 4, 6)),
-            (2, 2, 2, 3),
-            params=dict(kernel=(2, 2), stride=(2, 2), pool_type="avg"),
-            grad=False,
-            mxnet="internal",
-        )
-    ],
-)
+@op("_backward_Pooling_v1", inputs="dy data out", **_POOL)
 def backward_pooling_v1(k, p, dy_, data, out):
     """Gradient of `Pooling_v1` with respect to its data.
 

@@ -1,0 +1,174 @@
+"""Samples of the operators in :mod:`mxcore.ops.reduce`."""
+
+from __future__ import annotations
+
+from ...testing.sample import Distinct, Ints, Sample, Values
+
+__all__ = ["SAMPLES"]
+
+_HALVES, _INF, _NAN = "float16 float32 float64", float("inf"), float("nan")
+
+
+_SAMPLES = [
+    Sample((2, 3, 4), dtypes=_HALVES),
+    Sample((2, 3, 4), params={"axis": 1}),
+    Sample((2, 3, 4), params={"axis": (0, 2), "keepdims": True}),
+    Sample((2, 3, 4), params={"axis": 1, "exclude": True}),
+    Sample((1, 5), params={"axis": -1}),
+    Sample((2, 3, 4), params={"keepdims": True}, dtypes=_HALVES),
+    Sample((2, 3, 4), params={"axis": (-1, 0)}, dtypes=_HALVES),
+    Sample((2, 3, 2, 2), params={"axis": "(-2, 1)", "exclude": "1", "keepdims": "True"}),
+    Sample((7,), params={"axis": 0}),
+    Sample((3, 1, 2), params={"axis": "()", "keepdims": False}),
+    Sample((2, 3), params={"axis": (0, 1)}),
+    Sample((4, 3), params={"axis": "None"}),
+]
+
+
+_DISTINCT = [Sample(Distinct(s.inputs[0]), params=s.params, dtypes=" ".join(s.dtypes)) for s in _SAMPLES]
+
+
+#: Whole numbers with ties, and arrays that hold nothing, of which a sum is 0 and a product 1.
+_WHOLE = [
+    Sample(Ints((3, 4), 1, 4), params=q, dtypes="uint8 int8 int32 int64")
+    for q in ({"axis": 1}, {"axis": 0, "keepdims": True})
+]
+
+
+_NOTHING = [
+    Sample((0, 3), params={"axis": 0}),
+    Sample((2, 0), params={"axis": 0}),
+    Sample((0, 3), params={"keepdims": True}),
+]
+
+
+#: Reductions over another axis than the one that holds nothing: results without elements.
+_NONE = [Sample((0, 3), params={"axis": 1}), Sample((2, 0, 3), params={"axis": (0, 2), "keepdims": True})]
+
+
+_TIES = [
+    Sample([[2.0, 1.0, 2.0], [0.0, 0.0, -1.0]], params=q, grad=False, dtypes=_HALVES)
+    for q in ({}, {"axis": 1}, {"axis": 0})
+]
+
+
+_EDGES = [Sample([[-_INF, 1.0, 2.0], [_INF, 0.5, -1.5]], params=q, grad=False) for q in ({"axis": 1}, {"axis": 0})]
+
+
+_NANS = [
+    Sample([[_NAN, 1.0, 2.0], [3.0, _NAN, -_INF], [-1.0, 0.0, _NAN]], params=q, grad=False)
+    for q in ({"axis": 1}, {"axis": 0})
+]
+
+
+_HOLES = [
+    Sample([[1.0, float("nan"), 2.0], [float("nan"), 0.5, -1.5]], params=q, grad=False) for q in ({}, {"axis": 1})
+]
+
+
+_PLACES = (
+    [
+        Sample(Distinct((2, 3, 4)), params=q, grad=False, dtypes=_HALVES)
+        for q in ({}, {"axis": 1}, {"axis": -1, "keepdims": True})
+    ]
+    + [
+        Sample(Distinct((2, 3)), params=q, grad=False)
+        for q in ({"keepdims": True}, {"axis": "None"}, {"axis": "-2", "keepdims": "0"})
+    ]
+    + [
+        Sample([[1.0, 3.0, 3.0], [0.0, 0.0, -1.0]], params={"axis": 1}, grad=False),
+        Sample([[1.0, _INF, _INF], [-_INF, 0.0, -_INF]], params={"axis": 1}, grad=False),
+        Sample([[1.0, _NAN, 3.0], [_NAN, 0.0, 5.0]], params={"axis": 1}, grad=False),
+        Sample((1, 1), params={"axis": 0}, grad=False),
+        Sample(Ints((3, 5), 0, 9), params={"axis": 1}, grad=False, dtypes="uint8 int8 int32 int64"),
+        Sample(Distinct((5,)), params={"axis": 0}, grad=False),
+        Sample((0, 3), params={"axis": 1}, grad=False),
+    ]
+)
+
+
+SAMPLES = {
+    "_spread": [
+        Sample((2, 4), (2, 3, 4), params={"axis": 1}, mxnet="internal"),
+        Sample((2, 1, 4), (2, 3, 4), params={"axis": 1, "mean": True}, mxnet="internal"),
+    ],
+    "norm": [
+        Sample((2, 3, 4)),
+        Sample((2, 3, 4), params={"axis": (0, 2)}),
+        Sample((2, 3, 4), params={"axis": -1, "keepdims": True}),
+        Sample((2, 3), params={"ord": 1, "axis": 0}, domain=(0.3, 2.0)),
+        Sample((2, 3), params={"ord": 1}, domain=(-2.0, -0.2)),
+        Sample((2, 3, 4), params={"ord": "1", "axis": "(1, -1)", "keepdims": "1"}, domain=(0.3, 2.0)),
+        Sample((2, 3, 4), params={"axis": (-2, 0)}),
+        Sample((2, 3, 4), params={"keepdims": True}, dtypes=_HALVES),
+        Sample((2, 3), params={"axis": 1}, dtypes=_HALVES),
+        Sample((7,), params={"axis": "None"}),
+        Sample((2, 3), params={"axis": 1, "out_dtype": "float64"}),
+        Sample((2, 3), params={"axis": 1, "out_dtype": "float32"}, dtypes="float16", grad=False),
+        Sample(Ints((2, 3), 0, 6), params={"ord": 1, "axis": 1}, dtypes="int32 int64"),
+        Sample((0, 3), params={"axis": 0}),
+        Sample([[3e18, -4e18], [0.0, 1.0]], params={"axis": 1}, grad=False),
+        Sample([[3e30, -4e30], [1e-25, 0.0], [3.0, 4.0], [3e-21, 4e-21]], params={"axis": 1}, grad=False),
+        Sample([3e30, 4e30], grad=False),
+        Sample([[0.0, -3e-22], [4e-22, 0.0]], params={"keepdims": True}, grad=False),
+        Sample([[_INF, 1.0], [_NAN, 1.0]], params={"axis": 1}, grad=False),
+        Sample([[0.0, -2.0], [0.5, 0.0]], params={"ord": 1, "axis": 0}, grad=False),
+    ],
+    "_norm_grad": [
+        Sample((2, 4), (2, 3, 4), Values((2, 4), 0.5, 2.0), params={"axis": 1}, mxnet="internal"),
+        Sample((2, 1), (2, 3), Values((2, 1), 0.5, 2.0), params={"axis": 1}, mxnet="internal"),
+        Sample((1,), (2, 3), Values((1,), 0.5, 2.0), mxnet="internal", dtypes=_HALVES),
+    ],
+    "_square_sum": [Sample((2, 3), params={"axis": 1}, mxnet="row_sparse input only")],
+    "moments": [
+        Sample((2, 3, 4), params={"axes": (0, 2)}),
+        Sample((2, 3, 4), params={"axes": (1,), "keepdims": True}),
+        Sample((2, 3, 4), params={"axes": -1}, dtypes=_HALVES),
+        Sample((2, 3, 4), params={"axes": "(-3, 1, 2)"}),
+        Sample((2, 1, 5), params={"axes": 1}),
+        Sample((2, 3, 4), params={"axes": (2, 0), "keepdims": "True"}),
+        Sample((9,), params={"axes": 0}, domain=(1e3, 1e3 + 1)),
+        Sample((0, 3), params={"axes": 1}),
+    ],
+    "argmax_channel": [
+        Sample(Distinct((2, 3)), grad=False, dtypes=_HALVES),
+        Sample(Distinct((2, 3, 2)), grad=False),
+        Sample(Ints((2, 7), 0, 3), dtypes="uint8 int32 int64"),
+        Sample(Distinct((2, 3, 1, 2)), grad=False),
+        Sample([[_NAN, 1.0], [2.0, _NAN], [_INF, _INF]], grad=False),
+        Sample(Distinct((3, 1)), grad=False),
+        Sample((0, 3), grad=False),
+    ],
+    "_np_cumsum": [
+        Sample((2, 3), dtypes=_HALVES),
+        Sample((2, 3, 2), params={"axis": 1}),
+        Sample((2, 3), params={"axis": 0, "dtype": "float64"}),
+        Sample((2, 3, 2), params={"axis": -1}),
+        Sample((2, 3), params={"axis": "None", "dtype": "None"}),
+        Sample((2, 3), params={"dtype": "float16"}, grad=False),
+        Sample(Ints((2, 3), 0, 9), params={"axis": 1}, dtypes="int8 int32 int64"),
+        Sample(Ints((2, 3), 0, 2), params={"axis": 1}, dtypes="bool"),
+        Sample(Ints((2, 3), 0, 9), params={"axis": 1, "dtype": "float32"}, dtypes="int32"),
+        Sample((2, 3), params={"axis": 1, "dtype": "int32"}, grad=False),
+        Sample((0, 3), params={"axis": 1}),
+        Sample([[1.0, _NAN, 2.0], [_INF, -_INF, 0.0]], params={"axis": 1}, grad=False),
+    ],
+    "sum": [*_SAMPLES, *_WHOLE, *_NOTHING, *_EDGES],
+    "mean": [*_SAMPLES, *_WHOLE, *_EDGES, *_NONE],
+    "prod": [
+        *_SAMPLES,
+        *_WHOLE,
+        *_NOTHING,
+        Sample(
+            [[2.0, 0.0, 3.0], [0.0, 4.0, 0.0]],
+            params={"axis": 1},
+            mxnet="forward only: MXNet's gradient at zeros is NaN",
+        ),
+    ],
+    "nansum": [*_SAMPLES, *_WHOLE, *_HOLES, *_NOTHING],
+    "nanprod": [*_SAMPLES, *_WHOLE, *_HOLES, *_NOTHING],
+    "max": [*_DISTINCT, *_WHOLE, *_TIES, *_EDGES, *_NANS, *_NONE],
+    "min": [*_DISTINCT, *_WHOLE, *_TIES, *_EDGES, *_NANS, *_NONE],
+    "argmax": _PLACES,
+    "argmin": _PLACES,
+}
