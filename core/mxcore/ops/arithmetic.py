@@ -296,4 +296,4 @@ def _scalars():
         yield scalar(name, fn, expr=expr, grad=None, aliases=[old])
 
 
-OPS = [*_tables(), *_scalars()]
+ARITHMETIC = [*_tables(), *_scalars()]

@@ -8,7 +8,7 @@ from .._core.op import op
 from ..families import scalar, unary
 from ..parameters import Bool, Float
 
-__all__ = ["OPS"]
+__all__ = ["ESTIMATORS"]
 
 
 def _rounded(xp: Any, x: Any) -> Any:
@@ -26,7 +26,7 @@ def _straight(F: Any, dy: Any) -> Any:
 
 
 #: Straight-through estimators, and the multiplier's backward, which is public in MXNet.
-OPS = [
+ESTIMATORS = [
     unary(
         "_contrib_round_ste",
         _rounded,

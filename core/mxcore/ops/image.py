@@ -19,7 +19,7 @@ from . import colours, opencv, resampling
 from .dense import wide
 from .rules import gradient_of, size_of
 
-__all__ = ["OPS", "chance", "resizable", "resize_dtypes", "resized"]
+__all__ = ["AUGMENTERS", "chance", "resizable", "resize_dtypes", "resized"]
 
 _F32 = np.dtype("float32")
 
@@ -508,7 +508,7 @@ def _jitter(k: Any, p: Any, data: Any) -> Any:
 _NONE = {"brightness": 0.0, "contrast": 0.0, "saturation": 0.0, "hue": 0.0}
 
 
-OPS = [
+AUGMENTERS = [
     _flip("flip_left_right", -2, "Mirror an image left to right."),
     _flip("flip_top_bottom", -3, "Mirror an image top to bottom."),
     _random_flip("flip_left_right", -2, "Mirror an image left to right"),

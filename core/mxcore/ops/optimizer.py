@@ -15,7 +15,7 @@ from ..parameters import Bool, Float, Int
 from ..stypes import CSR, RowSparse
 from .storage import dense_of, to_csr
 
-__all__ = ["OPS"]
+__all__ = ["UPDATES"]
 
 _F32 = np.dtype("float32")
 
@@ -296,7 +296,7 @@ def _if_sparse(p, weight):
 
 _BETAS = {"beta1": _f(0.9), "beta2": _f(0.999), "epsilon": _f(1e-8)}
 
-OPS = [
+UPDATES = [
     *_update(
         "sgd_update",
         _sgd,

@@ -16,7 +16,7 @@ from . import distributions, rules, special
 from .dtypes import Among
 from .silent import silent
 
-__all__ = ["LAWS", "OPS"]
+__all__ = ["DISTRIBUTIONS", "LAWS"]
 
 _F32, _F64, _I32 = np.dtype("float32"), np.dtype("float64"), np.dtype("int32")
 
@@ -327,7 +327,7 @@ def _arrays(name, law):
     return o
 
 
-OPS = [make(name, law) for name, law in LAWS.items() for make in (_numbers, _like, _arrays)]
+DISTRIBUTIONS = [make(name, law) for name, law in LAWS.items() for make in (_numbers, _like, _arrays)]
 
 
 @op(

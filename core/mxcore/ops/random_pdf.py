@@ -13,7 +13,7 @@ from ..parameters import Bool
 from . import special
 from .silent import silent
 
-__all__ = ["OPS"]
+__all__ = ["DENSITIES"]
 
 
 @op("_trailing_like", inputs="data like~", grad=lambda F, dy, like_data: (F._trailing_sum(dy, like_data), None))
@@ -194,7 +194,7 @@ def _shape(p, ins, outs):
     return [sample, *[first] * (len(ins) - 1)], [sample]
 
 
-OPS = [_density(name, *row) for name, row in _TABLE.items()]
+DENSITIES = [_density(name, *row) for name, row in _TABLE.items()]
 
 
 def _dirichlet_slopes(F, p, dy, y, sample, alpha):

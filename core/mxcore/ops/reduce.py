@@ -14,7 +14,7 @@ from ..parameters import Bool, DType, Int, Shape
 from .rules import axes_of, axis_of, reduced, size_of
 from .silent import silent
 
-__all__ = ["OPS"]
+__all__ = ["REDUCTIONS"]
 
 _AXES = {"axis": Shape(None), "keepdims": Bool(False)}
 _HALF = np.dtype("float16")
@@ -175,7 +175,7 @@ def _reduction(names: str, fn: Any, grad: Any, doc: str) -> Op:
     return new
 
 
-OPS = [_reduction(names, *row) for names, row in _TABLE.items()]
+REDUCTIONS = [_reduction(names, *row) for names, row in _TABLE.items()]
 
 
 @op(

@@ -13,9 +13,11 @@ import numpy as np
 from .. import builtin
 from .._core.op import Op
 from ..stypes import CSR, RowSparse, merge_rows
-from . import arithmetic, repeating, shape, unary
+from .arithmetic import ARITHMETIC
+from .repeating import add_n
+from .shape import concat, ranges_of, slice_
 from .storage import dense_of, to_csr
-from .unary import block_grad, clip, copy, make_loss
+from .unary import FUNCTIONS, block_grad, clip, copy, make_loss
 
 __all__: list[str] = []
 
@@ -154,7 +156,7 @@ def _part(k: Any, p: Any, data: Any) -> Any:
 
 
 def _ranges(p: Any, full: tuple[int, ...]) -> list[range]:
-    cuts = shape.ranges_of(p, full)
+    cuts = ranges_of(p, full)
     return [range(d)[s] for d, s in zip(full, [*cuts, *[slice(None)] * (len(full) - len(cuts))])]
 
 
@@ -192,7 +194,7 @@ def _keep(op: Op, rule: Any, stored: Any) -> None:
     op.storage(rule, body)
 
 
-for _op in (*unary.OPS, *arithmetic.OPS, copy, block_grad, make_loss):
+for _op in (*FUNCTIONS, *ARITHMETIC, copy, block_grad, make_loss):
     if _op.name in _ZERO_AT_ZERO or _op in (copy, block_grad, make_loss):
         _keep(_op, lambda p, stypes: stypes, _on_values(_op))
     elif _op.name in _ZERO_AT_ZEROS:
@@ -202,10 +204,10 @@ for _op in (*unary.OPS, *arithmetic.OPS, copy, block_grad, make_loss):
 builtin.grad_add.storage(_rows_only, _sum_of_gradients)
 _keep(builtin.zeros_like, lambda p, stypes: stypes, _empty)
 _keep(clip, lambda p, stypes: stypes if p.a_min <= 0 <= p.a_max else ["default"], _on_values(clip))
-_keep(shape.concat, lambda p, stypes: ["csr" if {*stypes} == {"csr"} and p.dim in (0, -2) else "default"], _stacked)
+_keep(concat, lambda p, stypes: ["csr" if {*stypes} == {"csr"} and p.dim in (0, -2) else "default"], _stacked)
 _keep(
-    shape.slice_,
+    slice_,
     lambda p, stypes: stypes if stypes == ["csr"] and all(s in (None, 1) for s in p.step) else ["default"],
     _part,
 )
-_keep(repeating.add_n, _rows_only, _sum_of_rows)
+_keep(add_n, _rows_only, _sum_of_rows)

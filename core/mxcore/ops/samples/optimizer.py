@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ...testing.sample import Sample, Values
-from ..optimizer import OPS
+from ..optimizer import UPDATES
 
 __all__ = ["SAMPLES"]
 
@@ -122,6 +122,6 @@ SAMPLES = {
                 mxnet=_ROWS if op.name == "_sparse_adagrad_update" else True,
             )
         ]
-        for op in OPS
+        for op in UPDATES
     },
 }
