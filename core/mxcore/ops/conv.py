@@ -220,30 +220,17 @@ _PARAMS = dict(
     cudnn_off=Bool(False),
     layout=Enum(_LAYOUTS, None),
 )
-_DECONV = {
+_DECONV_PARAMS = {
     **_PARAMS,
     "adj": Shape(()),
     "target_shape": Shape((), optional=True),
     "workspace": Int(512, ge=0),
     "no_bias": Bool(True),
 }
+#: In MXNet's order.
 _DECONV = {
-    n: _DECONV[n]
-    for n in (
-        "kernel",
-        "stride",
-        "dilate",
-        "pad",
-        "adj",
-        "target_shape",
-        "num_filter",
-        "num_group",
-        "workspace",
-        "no_bias",
-        "cudnn_tune",
-        "cudnn_off",
-        "layout",
-    )
+    n: _DECONV_PARAMS[n]
+    for n in "kernel stride dilate pad adj target_shape num_filter num_group workspace no_bias cudnn_tune cudnn_off layout".split()
 }
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._core.infer import merge_shape
-from .._core.op import Op, op
+from .._core.op import op
 from ..parameters import Bool, Enum, Int, Shape
 from .conv import PIECE, Geometry, geometry
 from .dense import given, wide
@@ -134,7 +134,7 @@ def _forward(k: Any, p: Any, data: Any, offset: Any, mask: Any, weight: Any, bia
 
 
 @silent
-def _gradients(k: Any, p: Any, dy: Any, data: Any, offset: Any, mask: Any, weight: Any) -> list[Any]:
+def _deformable_gradients(k: Any, p: Any, dy: Any, data: Any, offset: Any, mask: Any, weight: Any) -> list[Any]:
     """Gradients of data, offset, mask (if there is one), weight and bias, as far as they are wanted."""
     xp, g, d = k.xp, _of(p), p.num_deformable_group
     dy, x, offset, w = wide(dy), wide(data), wide(offset), wide(weight)
@@ -334,7 +334,7 @@ def backward_deformable_convolution(k, p, dy_, data, offset, weight):
     kernel, stride, dilate, pad, num_filter, num_group, num_deformable_group, workspace, no_bias, layout
         As in `DeformableConvolution`.
     """
-    return _gradients(k, p, dy_, data, offset, None, weight)
+    return _deformable_gradients(k, p, dy_, data, offset, None, weight)
 
 
 @op(
@@ -355,7 +355,7 @@ def backward_modulated_deformable_convolution(k, p, dy_, data, offset, mask, wei
     kernel, stride, dilate, pad, num_filter, num_group, num_deformable_group, workspace, no_bias, im2col_step, layout
         As in `ModulatedDeformableConvolution`.
     """
-    return _gradients(k, p, dy_, data, offset, mask, weight)
+    return _deformable_gradients(k, p, dy_, data, offset, mask, weight)
 
 
 def _gradient_shapes(p: Any, ins: list[Any]) -> list[Any]:
@@ -371,13 +371,15 @@ def _cost(p: Any, ins: list[Any], outs: list[Any]) -> float:
     return float(size_of(ins[at["offset"]]) * ins[at["data"]][1])
 
 
-def _declare(forward: Op, backward: Op) -> None:
-    """Attach what the operators have in common."""
-    for o, rule in ((forward, _shapes), (backward, _gradient_shapes)):
-        o.shape(rule)
-        o.dtype(floating())
-        o.cost(_cost)
-
-
-_declare(deformable_convolution, backward_deformable_convolution)
-_declare(modulated_deformable_convolution, backward_modulated_deformable_convolution)
+for _op in (deformable_convolution, modulated_deformable_convolution):
+    _op.shape(_shapes)
+for _op in (backward_deformable_convolution, backward_modulated_deformable_convolution):
+    _op.shape(_gradient_shapes)
+for _op in (
+    deformable_convolution,
+    modulated_deformable_convolution,
+    backward_deformable_convolution,
+    backward_modulated_deformable_convolution,
+):
+    _op.dtype(floating())
+    _op.cost(_cost)

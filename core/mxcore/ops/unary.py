@@ -274,7 +274,7 @@ _EXPRESSIONS = {
     "softsign": ("data / (1 + abs(data))", "dy * square(1 - abs(out))"),
 }
 #: act_type -> (function; over dy and the output: its gradient; the gradient's derivative for the output, over g * dy)
-_FORMS = {
+_ACTIVATIONS = {
     "relu": (
         lambda xp, x: xp.maximum(x, x.dtype.type(0)),
         lambda xp, dy, y: dy * xp.where(y > 0, y.dtype.type(1), y),
@@ -309,7 +309,7 @@ def activation(k, p, data):
     act_type : {'relu', 'sigmoid', 'tanh', 'softrelu', 'softsign'}
         softrelu is log(1 + exp(x)).
     """
-    return _FORMS[p.act_type][0](k.xp, data)
+    return _ACTIVATIONS[p.act_type][0](k.xp, data)
 
 
 activation.dtype(floating())
@@ -323,7 +323,7 @@ activation.dtype(floating())
     expr=lambda p: _EXPRESSIONS[p.act_type][1],
     grad=lambda F, p, dy, dy_, out: (
         F._backward_Activation(dy, out, act_type=p.act_type),
-        _FORMS[p.act_type][2](F, dy * dy_, out),
+        _ACTIVATIONS[p.act_type][2](F, dy * dy_, out),
     ),
 )
 def backward_activation(k, p, dy_, out):
@@ -335,7 +335,7 @@ def backward_activation(k, p, dy_, out):
     act_type : str
         As in `Activation`.
     """
-    return _FORMS[p.act_type][1](k.xp, dy_, out)
+    return _ACTIVATIONS[p.act_type][1](k.xp, dy_, out)
 
 
 @op(

@@ -11,14 +11,15 @@ __all__ = ["SAMPLES"]
 _POSITIVE = {"power": (0.5, 2.0), "div": (0.5, 2.0), "mod": (0.6, 3.0)}
 
 
-_HALF, _WHOLE = "float16 float32 float64", "int8 uint8 int32 int64"
+_HALVES = "float16 float32 float64"
+_WHOLE = "int8 uint8 int32 int64"
 
 
 _INF, _NAN = float("inf"), float("nan")
 
 
 #: Every pair of these meets in a broadcasting operator.
-_SPECIAL = [-_INF, -2.5, -1.0, -0.0, 0.0, 1.0, 3.0, _INF, _NAN]
+_OPERANDS = [-_INF, -2.5, -1.0, -0.0, 0.0, 1.0, 3.0, _INF, _NAN]
 
 
 #: Every base meets every power; some results do not fit.
@@ -29,7 +30,7 @@ _WHOLE_POWERS = Sample(
 
 def _elementwise(family, domain):
     return [
-        Sample((3, 4), (3, 4), domain=domain, dtypes=_HALF),
+        Sample((3, 4), (3, 4), domain=domain, dtypes=_HALVES),
         Sample((0, 4), (0, 4), domain=domain),
         Sample(Ints((3, 5), 1, 7), Ints((3, 5), 1, 4), dtypes=_WHOLE),
         *([_WHOLE_POWERS] if family == "power" else []),
@@ -38,28 +39,28 @@ def _elementwise(family, domain):
 
 def _broadcasting(family, domain):
     return [
-        Sample((2, 1, 4), (1, 3, 1), domain=domain, dtypes=_HALF),
+        Sample((2, 1, 4), (1, 3, 1), domain=domain, dtypes=_HALVES),
         Sample((3, 4), (3, 4), domain=domain),
         Sample((3, 1), (3, 5), domain=domain),
         Sample((2, 3, 5), (1, 1, 1), domain=domain),
         Sample((1,), (7,), domain=domain),
         Sample((2, 0, 3), (1, 1, 3), domain=domain),
         Sample(Ints((3, 1), -5, 6), Ints((1, 4), 1, 4), dtypes="int8 int32 int64"),
-        Sample([[v] for v in _SPECIAL], [_SPECIAL], grad=False),
+        Sample([[v] for v in _OPERANDS], [_OPERANDS], grad=False),
         *([_WHOLE_POWERS] if family == "power" else []),
     ]
 
 
 _COMPARED = [
-    Sample([[-1.0, 0.0, 2.0]], [[0.0, 0.0, 1.0]], dtypes=_HALF),
+    Sample([[-1.0, 0.0, 2.0]], [[0.0, 0.0, 1.0]], dtypes=_HALVES),
     Sample(Ints((3, 5), 0, 3), Ints((3, 5), 0, 3), dtypes=_WHOLE),
     Sample((0, 2), (0, 2)),
 ]
 
 
 _COMPARED_BROADCASTING = [
-    Sample([[-1.0, 0.0, 2.0]], [[0.0], [2.0]], dtypes=_HALF),
-    Sample([[v] for v in _SPECIAL], [_SPECIAL]),
+    Sample([[-1.0, 0.0, 2.0]], [[0.0], [2.0]], dtypes=_HALVES),
+    Sample([[v] for v in _OPERANDS], [_OPERANDS]),
     Sample(Ints((2, 1, 3), -1, 2), Ints((1, 4, 1), -1, 2), dtypes="int8 int32 int64"),
     Sample((1, 3), (0, 3)),
 ]
@@ -67,7 +68,7 @@ _COMPARED_BROADCASTING = [
 
 def _with_number(base):
     return [
-        Sample((3, 4), params={"scalar": 1.5}, domain=(0.3, 2.7), dtypes=_HALF),
+        Sample((3, 4), params={"scalar": 1.5}, domain=(0.3, 2.7), dtypes=_HALVES),
         Sample((3, 4), domain=(0.3, 2.7)),
         Sample((2, 0), params={"scalar": "2"}),
         Sample((5,), params={"scalar": 2, "is_int": False}, domain=(0.3, 1.7)),
@@ -75,7 +76,7 @@ def _with_number(base):
         Sample(Ints((2, 5), 1, 6), params={"scalar": 2.6}, dtypes=_WHOLE),
         Sample(Ints((2, 5), 1, 6), params={"scalar": 2.6, "is_int": False}, dtypes=_WHOLE),
         Sample(Ints((5,), 0, 2), params={"scalar": 2.0}, dtypes="bool"),
-        Sample([_SPECIAL], params={"scalar": 3.0}, grad=False),
+        Sample([_OPERANDS], params={"scalar": 3.0}, grad=False),
         *[
             Sample(np.arange(-3, 8), params={"scalar": s}, dtypes="int8 int32 int64", grad=False)
             for s in (-3, -1, 0, 2, 7)
@@ -85,8 +86,8 @@ def _with_number(base):
 
 
 _COMPARED_WITH_NUMBER = [
-    Sample([[-1.0, 0.0, 1.0]], params={"scalar": 1.0}, dtypes=_HALF),
-    Sample([_SPECIAL], params={"scalar": "0"}),
+    Sample([[-1.0, 0.0, 1.0]], params={"scalar": 1.0}, dtypes=_HALVES),
+    Sample([_OPERANDS], params={"scalar": "0"}),
     Sample(Ints((2, 5), 0, 3), params={"scalar": 1, "is_int": True}, dtypes=_WHOLE),
     Sample(Ints((2, 5), 0, 3), params={"scalar": 1.5, "is_int": False}, dtypes=_WHOLE),
     Sample(Ints((5,), 0, 2), params={"scalar": 1.0}, dtypes="bool"),

@@ -11,7 +11,7 @@ from ..deform import _shapes, deformable_convolution, modulated_deformable_convo
 __all__ = ["SAMPLES"]
 
 
-def _use(data: Any, kernel: Any, filters: int, **params: Any) -> tuple[list[Any], dict[str, Any]]:
+def _deformable_use(data: Any, kernel: Any, filters: int, **params: Any) -> tuple[list[Any], dict[str, Any]]:
     """Inputs (data, offset, mask, weight and bias) for these parameters, and the parameters."""
     q = {"kernel": kernel, "num_filter": filters, **params}
     p = deformable_convolution.parse(dict(q))
@@ -20,18 +20,20 @@ def _use(data: Any, kernel: Any, filters: int, **params: Any) -> tuple[list[Any]
 
 
 _USES = [
-    _use((2, 4, 5, 6), (3, 3), 6, pad=(1, 1), num_group=2, num_deformable_group=2),
-    _use((1, 2, 6, 5), (3, 2), 3, stride=(2, 1), dilate=(1, 2), no_bias=True),
-    _use((2, 3, 4, 4), (1, 1), 2),
-    _use((1, 4, 7, 4), (2, 3), 4, pad=(0, 2), dilate=(2, 1), stride=(1, 2), num_deformable_group=4, layout="NCHW"),
-    _use((3, 2, 3, 3), (3, 3), 2, pad=(2, 2), num_group=2, no_bias=True, workspace=256),
-    _use((1, 1, 8, 3), (4, 1), 1, stride=(3, 1), pad=(2, 0)),
-    _use((1, 6, 2, 5), (2, 2), 6, num_group=3, num_deformable_group=2),
-    _use((2, 2, 5, 5), (3, 3), 1, no_bias=True),
+    _deformable_use((2, 4, 5, 6), (3, 3), 6, pad=(1, 1), num_group=2, num_deformable_group=2),
+    _deformable_use((1, 2, 6, 5), (3, 2), 3, stride=(2, 1), dilate=(1, 2), no_bias=True),
+    _deformable_use((2, 3, 4, 4), (1, 1), 2),
+    _deformable_use(
+        (1, 4, 7, 4), (2, 3), 4, pad=(0, 2), dilate=(2, 1), stride=(1, 2), num_deformable_group=4, layout="NCHW"
+    ),
+    _deformable_use((3, 2, 3, 3), (3, 3), 2, pad=(2, 2), num_group=2, no_bias=True, workspace=256),
+    _deformable_use((1, 1, 8, 3), (4, 1), 1, stride=(3, 1), pad=(2, 0)),
+    _deformable_use((1, 6, 2, 5), (2, 2), 6, num_group=3, num_deformable_group=2),
+    _deformable_use((2, 2, 5, 5), (3, 3), 1, no_bias=True),
 ]
 
 
-_EMPTY = _use((0, 2, 4, 4), (3, 3), 2)
+_EMPTY = _deformable_use((0, 2, 4, 4), (3, 3), 2)
 
 
 def _shape(x: Any) -> Any:

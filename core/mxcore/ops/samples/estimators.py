@@ -8,11 +8,11 @@ from ...testing.sample import Distinct, Sample
 
 __all__ = ["SAMPLES"]
 
-_STEPS = [-2.5, -1.5, -0.5, 0.0, 0.3, 0.5, 1.5, 2.5]
+_AROUND_STEPS = [-2.5, -1.5, -0.5, 0.0, 0.3, 0.5, 1.5, 2.5]
 
 
 _STRAIGHT = [
-    Sample(_STEPS, grad=False),
+    Sample(_AROUND_STEPS, grad=False),
     Sample(Distinct((3, 4), -3.1, 2.9), grad=False, dtypes="float16 float32 float64"),
     Sample((0, 3), grad=False),
     Sample(np.array([-2, 0, 3], np.int32), grad=False),

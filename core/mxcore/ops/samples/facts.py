@@ -11,7 +11,7 @@ __all__ = ["SAMPLES"]
 _INF, _NAN = float("inf"), float("nan")
 
 
-_ANY = [
+_SHAPES = [
     Sample((2, 3), grad=False, dtypes="float16 float32 float64"),
     Sample((5,), grad=False),
     Sample((2, 1, 3, 2), grad=False),
@@ -21,8 +21,8 @@ _ANY = [
 
 
 SAMPLES = {
-    "shape_array": _ANY,
-    "size_array": _ANY,
+    "shape_array": _SHAPES,
+    "size_array": _SHAPES,
     "all_finite": [
         Sample((2, 3), grad=False),
         Sample([[1.0, float("nan")]], grad=False),

@@ -7,17 +7,17 @@ from ...testing.sample import Sample
 __all__ = ["SAMPLES"]
 
 #: Rearranging is the same in every dtype.
-_ANY = "int8 uint8 int32 int64 float16 float32 float64"
+_ALL_DTYPES = "int8 uint8 int32 int64 float16 float32 float64"
 
 
 SAMPLES = {
     "_identity_with_attr_like_rhs": [
         Sample((2, 3), (2, 3)),
         Sample((5,), (5,)),
-        Sample((1, 3, 1), (1, 3, 1), dtypes=_ANY),
+        Sample((1, 3, 1), (1, 3, 1), dtypes=_ALL_DTYPES),
         Sample((0, 2), (0, 2)),
     ],
-    "SwapAxis": [Sample((2, 3)), Sample((5,)), Sample((2, 3, 4), params={"dim1": 0, "dim2": 2}, dtypes=_ANY)]
+    "SwapAxis": [Sample((2, 3)), Sample((5,)), Sample((2, 3, 4), params={"dim1": 0, "dim2": 2}, dtypes=_ALL_DTYPES)]
     + [
         Sample(s, params={"dim1": i, "dim2": j})
         for s, i, j in (
@@ -30,7 +30,7 @@ SAMPLES = {
             ((3, 1), "0", "1"),
         )
     ],
-    "squeeze": [Sample((1, 2, 1), dtypes=_ANY), Sample((1, 1)), Sample((2, 3)), Sample((1,)), Sample((1, 0, 1))]
+    "squeeze": [Sample((1, 2, 1), dtypes=_ALL_DTYPES), Sample((1, 1)), Sample((2, 3)), Sample((1,)), Sample((1, 0, 1))]
     + [
         Sample(s, params={"axis": a})
         for s, a in (
@@ -44,7 +44,7 @@ SAMPLES = {
             ((1, 2), ()),
         )
     ],
-    "reverse": [Sample((2, 3), params={"axis": 1}, dtypes=_ANY)]
+    "reverse": [Sample((2, 3), params={"axis": 1}, dtypes=_ALL_DTYPES)]
     + [
         Sample(s, params={"axis": a})
         for s, a in (
@@ -58,17 +58,17 @@ SAMPLES = {
             ((2, 0), 1),
         )
     ],
-    "depth_to_space": [Sample((2, 8, 1, 3), params={"block_size": 2}, dtypes=_ANY)]
+    "depth_to_space": [Sample((2, 8, 1, 3), params={"block_size": 2}, dtypes=_ALL_DTYPES)]
     + [
         Sample(s, params={"block_size": b})
         for s, b in (((1, 9, 2, 1), 3), ((2, 4, 2, 3), "2"), ((1, 3, 2, 2), 1), ((0, 4, 2, 3), 2))
     ],
-    "space_to_depth": [Sample((2, 2, 2, 6), params={"block_size": 2}, dtypes=_ANY)]
+    "space_to_depth": [Sample((2, 2, 2, 6), params={"block_size": 2}, dtypes=_ALL_DTYPES)]
     + [
         Sample(s, params={"block_size": b})
         for s, b in (((1, 1, 3, 6), 3), ((2, 1, 4, 2), "2"), ((1, 3, 2, 2), 1), ((0, 1, 4, 2), 2))
     ],
-    "diag": [Sample((3, 4), dtypes=_ANY), Sample((3,), dtypes=_ANY), Sample((2, 3, 4)), Sample((1, 1))]
+    "diag": [Sample((3, 4), dtypes=_ALL_DTYPES), Sample((3,), dtypes=_ALL_DTYPES), Sample((2, 3, 4)), Sample((1, 1))]
     + [
         Sample(s, params=params)
         for s, params in (

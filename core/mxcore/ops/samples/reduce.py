@@ -6,7 +6,8 @@ from ...testing.sample import Distinct, Ints, Sample, Values
 
 __all__ = ["SAMPLES"]
 
-_HALVES, _INF, _NAN = "float16 float32 float64", float("inf"), float("nan")
+_HALVES = "float16 float32 float64"
+_INF, _NAN = float("inf"), float("nan")
 
 
 _SAMPLES = [

@@ -6,7 +6,7 @@ from ...testing.sample import Sample
 
 __all__ = ["SAMPLES"]
 
-_ANY = "int8 uint8 int32 int64 float16 float32 float64"
+_ALL_DTYPES = "int8 uint8 int32 int64 float16 float32 float64"
 
 
 _EDGES = (0, 0, 0, 0, 2, 1, 1, 3)
@@ -16,7 +16,7 @@ _FOLDS = (0, 0, 0, 0, 1, 1, 2, 1)
 
 
 SAMPLES = {
-    "repeat": [Sample((2, 3), params={"repeats": 2}, dtypes=_ANY)]
+    "repeat": [Sample((2, 3), params={"repeats": 2}, dtypes=_ALL_DTYPES)]
     + [
         Sample(s, params={"repeats": n, "axis": a})
         for s, n, a in (
@@ -36,7 +36,7 @@ SAMPLES = {
         Sample((12,), (2, 3), params={"repeats": 2}, mxnet="internal"),
         Sample((6, 3), (2, 3), params={"repeats": 3, "axis": 0}, mxnet="internal"),
     ],
-    "tile": [Sample((2, 3), params={"reps": (2,)}, dtypes=_ANY)]
+    "tile": [Sample((2, 3), params={"reps": (2,)}, dtypes=_ALL_DTYPES)]
     + [
         Sample(s, params={"reps": r})
         for s, r in (
@@ -80,7 +80,7 @@ SAMPLES = {
         for m in ("constant", "edge")
     ]
     + [Sample((1, 2, 4, 6), (1, 2, 2, 3), params={"mode": "reflect", "pad_width": _FOLDS}, mxnet="internal")],
-    "broadcast_axis": [Sample((1, 2, 1), params={"axis": (0, 2), "size": (3, 2)}, dtypes=_ANY)]
+    "broadcast_axis": [Sample((1, 2, 1), params={"axis": (0, 2), "size": (3, 2)}, dtypes=_ALL_DTYPES)]
     + [
         Sample(s, params={"axis": a, "size": n})
         for s, a, n in (
@@ -98,7 +98,7 @@ SAMPLES = {
     "add_n": [
         Sample(*[s] * n, params={"num_args": n}, dtypes=t)
         for s, n, t in (
-            ((2, 3), 3, _ANY),
+            ((2, 3), 3, _ALL_DTYPES),
             ((2, 3), 1, "float32 float64"),
             ((5,), 2, "float32 float64"),
             ((2, 1, 3), 9, "float32 float64"),

@@ -6,11 +6,11 @@ from ...testing.sample import Ints, Sample
 
 __all__ = ["SAMPLES"]
 
-_ANY = "int8 uint8 int32 int64 float16 float32 float64"
+_ALL_DTYPES = "int8 uint8 int32 int64 float16 float32 float64"
 
 
 SAMPLES = {
-    "slice_axis": [Sample((3, 4), params={"axis": 1, "begin": 1, "end": 3}, dtypes=_ANY)]
+    "slice_axis": [Sample((3, 4), params={"axis": 1, "begin": 1, "end": 3}, dtypes=_ALL_DTYPES)]
     + [
         Sample(s, params={"axis": a, "begin": b, "end": e})
         for s, a, b, e in (
@@ -27,7 +27,7 @@ SAMPLES = {
     ],
     "_slice_axis_spread": [Sample((3, 2), (3, 4), params={"axis": 1, "begin": 1, "end": 3}, mxnet="internal")],
     "slice_like": [
-        Sample((3, 4), (2, 3), dtypes=_ANY),
+        Sample((3, 4), (2, 3), dtypes=_ALL_DTYPES),
         Sample((3, 4), (3, 4)),
         Sample((2, 3, 4), (1, 1, 1)),
         Sample((2, 3), Ints((1, 2), 0, 3, "int32")),
@@ -83,7 +83,7 @@ SAMPLES = {
             mxnet="internal",
         )
     ],
-    "_split_v2": [Sample((2, 7), params={"indices": (0, 3, 5), "axis": 1}, dtypes=_ANY)]
+    "_split_v2": [Sample((2, 7), params={"indices": (0, 3, 5), "axis": 1}, dtypes=_ALL_DTYPES)]
     + [
         Sample(s, params=params)
         for s, params in (
@@ -98,7 +98,7 @@ SAMPLES = {
             ((3, 2), {"indices": (), "axis": -2, "sections": 1}),
         )
     ],
-    "_slice_assign": [Sample((4, 5), (2, 4), params={"begin": (1, 0), "end": (3, 4)}, dtypes=_ANY)]
+    "_slice_assign": [Sample((4, 5), (2, 4), params={"begin": (1, 0), "end": (3, 4)}, dtypes=_ALL_DTYPES)]
     + [
         Sample(a, b, params=params)
         for a, b, params in (
@@ -110,7 +110,7 @@ SAMPLES = {
             ((4, 5), (2, 2), {"begin": "(0, 1)", "end": "(3, 4)", "step": "(2, 2)"}),
         )
     ],
-    "_slice_assign_scalar": [Sample((4, 5), params={"begin": (1, 0), "end": (3, 4), "scalar": 2.5}, dtypes=_ANY)]
+    "_slice_assign_scalar": [Sample((4, 5), params={"begin": (1, 0), "end": (3, 4), "scalar": 2.5}, dtypes=_ALL_DTYPES)]
     + [
         Sample(s, params=params)
         for s, params in (

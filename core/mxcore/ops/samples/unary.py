@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...testing.sample import Ints, Sample
-from ..unary import _FORMS
+from ..unary import _ACTIVATIONS
 
 __all__ = ["SAMPLES"]
 
@@ -17,7 +17,7 @@ _WITHIN_ONE = frozenset("arcsin arccos arctanh erfinv".split())
 _POLES = frozenset("gamma gammaln".split())
 
 
-_HALF = "float16 float32 float64"
+_HALVES = "float16 float32 float64"
 
 
 _INF, _NAN = float("inf"), float("nan")
@@ -64,7 +64,7 @@ _DOMAINS = {
 def _smooth(name):
     domain = _DOMAINS.get(name, (-2.0, 2.0))
     return [
-        Sample((3, 4), domain=domain, dtypes=_HALF),
+        Sample((3, 4), domain=domain, dtypes=_HALVES),
         Sample((2, 0), domain=domain),
         Sample(Ints((2, 3), *((0, 1) if name in _WITHIN_ONE else (1, 3))), dtypes="int8 uint8 int32 int64"),
         Sample(
@@ -74,20 +74,20 @@ def _smooth(name):
 
 
 _STEPS = [
-    Sample(_SHIFTED, dtypes=_HALF),
+    Sample(_SHIFTED, dtypes=_HALVES),
     Sample([_SPECIAL]),
-    Sample([[-3.5, -2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3.5]], dtypes=_HALF),
+    Sample([[-3.5, -2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3.5]], dtypes=_HALVES),
     Sample([[0.49999997, -0.49999997, 8388609.0, -8388609.0]]),
     Sample(Ints((2, 3), 0, 5), dtypes="int8 uint8 int32 int64"),
     Sample((2, 0)),
 ]
 
 
-_COPIED = [Sample((3, 4), dtypes=_HALF), Sample(Ints((5,), 0, 9), dtypes="uint8 int8 int32 int64"), Sample((0, 2))]
+_COPIED = [Sample((3, 4), dtypes=_HALVES), Sample(Ints((5,), 0, 9), dtypes="uint8 int8 int32 int64"), Sample((0, 2))]
 
 
 SAMPLES = {
-    "make_loss": [Sample((3, 4), grad=False, dtypes=_HALF), Sample((1,), grad=False), Sample((0, 2), grad=False)],
+    "make_loss": [Sample((3, 4), grad=False, dtypes=_HALVES), Sample((1,), grad=False), Sample((0, 2), grad=False)],
     "Cast": [
         Sample(_SHIFTED, params={"dtype": t}, grad=False)
         for t in ("int32", "int8", "int64", "float16", "float32", "float64")
@@ -103,14 +103,14 @@ SAMPLES = {
     ],
     "_cast_like": [Sample((3, 4), np.zeros((3, 4), np.float32), mxnet="internal")],
     "clip": [
-        Sample([[-3.0, -0.5, 0.2, 2.6]], params={"a_min": -1.0, "a_max": 1.5}, dtypes=_HALF),
+        Sample([[-3.0, -0.5, 0.2, 2.6]], params={"a_min": -1.0, "a_max": 1.5}, dtypes=_HALVES),
         Sample((2, 0), params={"a_min": 0, "a_max": 1}),
         Sample([_SPECIAL], params={"a_min": "-1", "a_max": 2.5}, grad=False),
         Sample((2, 3), params={"a_min": -_INF, "a_max": 0.4}),
         Sample(Ints((3, 5), 0, 9), params={"a_min": 2, "a_max": 5}, dtypes="uint8 int8 int32 int64"),
         Sample(Ints((3, 5), -9, 9), params={"a_min": -2.6, "a_max": 3.7}, dtypes="int8 int32 int64"),
     ],
-    "Activation": [Sample((3, 4), params={"act_type": t}, domain=_ANY, dtypes=_HALF) for t in _FORMS]
+    "Activation": [Sample((3, 4), params={"act_type": t}, domain=_ANY, dtypes=_HALVES) for t in _ACTIVATIONS]
     + [Sample([_SPECIAL], params={"act_type": t}, grad=False) for t in ("sigmoid", "tanh", "softrelu")]
     # MXNet's relu in float32 turns NaNs into 0; its gradient of softsign at infinity is 0, though its value is NaN.
     + [
@@ -123,17 +123,17 @@ SAMPLES = {
         Sample((2, 0), params={"act_type": "relu"}),
     ],
     "_backward_Activation": [
-        Sample((3, 4), (3, 4), params={"act_type": t}, domain=_ANY, mxnet="internal") for t in _FORMS
+        Sample((3, 4), (3, 4), params={"act_type": t}, domain=_ANY, mxnet="internal") for t in _ACTIVATIONS
     ],
     "hard_sigmoid": [
-        Sample((3, 4), domain=_ANY, dtypes=_HALF),
+        Sample((3, 4), domain=_ANY, dtypes=_HALVES),
         Sample([_SPECIAL], grad=False),
         Sample((3, 4), params={"alpha": 0.7, "beta": 0.4}),
         Sample((3, 4), params={"alpha": -0.3, "beta": "0"}, domain=(-5.0, 4.0)),
         Sample((0, 2), params={"alpha": 1}),
     ],
     "smooth_l1": [
-        Sample([[-2.0, -0.4, 0.3, 1.7]], params={"scalar": 1.0}, dtypes=_HALF),
+        Sample([[-2.0, -0.4, 0.3, 1.7]], params={"scalar": 1.0}, dtypes=_HALVES),
         Sample([_SPECIAL], grad=False),
         Sample((0, 2)),
         Sample([[-2.0, -0.2, 0.1, 0.3, 1.7]], params={"scalar": 2.5}),
