@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from mxcore.ops.random import LAWS
+from mxcore.ops.random.distributions import LAWS
 
 from ..kernels import variates
 from .common import cpu

@@ -1,0 +1,142 @@
+"""Gradients of the operators of :mod:`mxcore.ops.slicing`."""
+
+from __future__ import annotations
+
+from ..._core.op import op
+from ..common.rules import cut_along, gradient_of, undoing
+from .operators import _CROP, _ON_AXIS, RANGE, _axis_part, _axis_range, _crop_box, ranges_of, sliced
+
+__all__: list[str] = []
+
+
+@op(
+    "_slice_spread",
+    inputs="data like~",
+    **RANGE,
+    grad=lambda F, p, dy: (F.slice(dy, begin=p.begin, end=p.end, step=p.step), None),
+)
+def slice_spread(k, p, data, like):
+    """Zeros like `like` with `data` in the given range: the gradient of `slice`.
+
+    Parameters
+    ----------
+    data, like : array
+    begin, end, step : tuple
+    """
+    out = k.xp.zeros(tuple(like.shape), data.dtype)
+    out[ranges_of(p, tuple(like.shape))] = data
+    return out
+
+
+slice_spread.shape(gradient_of(lambda p, ins: sliced(ins[0], ranges_of(p, ins[0]))))
+
+
+@op(
+    "_slice_axis_spread",
+    inputs="data like~",
+    **_ON_AXIS,
+    grad=lambda F, p, dy: (F.slice_axis(dy, axis=p.axis, begin=p.begin, end=p.end), None),
+)
+def slice_axis_spread(k, p, data, like):
+    """Zeros like `like` with `data` in a range along one axis: the gradient of `slice_axis`.
+
+    Parameters
+    ----------
+    data, like : array
+    axis, begin, end : int
+        As in `slice_axis`.
+    """
+    out = k.xp.zeros(tuple(like.shape), data.dtype)
+    axis, begin, end = _axis_range(p, out.shape)
+    out[cut_along(out.ndim, axis, slice(begin, end))] = data
+    return out
+
+
+slice_axis_spread.shape(undoing(_axis_part))
+
+
+@op("_corner_spread", inputs="data like~", grad=lambda F, dy, like_data: (F.slice_like(dy, like_data), None))
+def corner_spread(k, p, data, like):
+    """Zeros like `like` with `data` in the leading corner: the gradient of `slice_like`.
+
+    Parameters
+    ----------
+    data, like : array
+    """
+    out = k.xp.zeros(tuple(like.shape), data.dtype)
+    out[tuple(slice(0, n) for n in data.shape)] = data
+    return out
+
+
+@corner_spread.shape
+def _(p, ins):
+    data, like = ins
+    if len(data) != len(like) or any(n > d for n, d in zip(data, like)):
+        raise ValueError(f"data {data} is no corner of {like}")
+    return [like]
+
+
+@op(
+    "_crop_spread",
+    inputs="part data~*",
+    **_CROP,
+    grad=lambda F, p, dy, like_data: [
+        F._crop_again(dy, *like_data, offset=p.offset, h_w=p.h_w, center_crop=p.center_crop),
+        [None] * len(like_data),
+    ],
+)
+def crop_spread(k, p, part, *data):
+    """Zeros like the images with `part` in the part: the gradient of `Crop`.
+
+    Parameters
+    ----------
+    part : array
+    data : arrays
+        As in `Crop`; only their shapes are used.
+    num_args, offset, h_w, center_crop
+        As in `Crop`.
+    """
+    top, left, h, w = _crop_box(p, [tuple(x.shape) for x in data])
+    out = k.xp.zeros(tuple(data[0].shape), part.dtype)
+    out[:, :, top : top + h, left : left + w] = part
+    return out
+
+
+@crop_spread.shape
+def _(p, ins):
+    part = (*ins[1][:2], *_crop_box(p, ins[1:])[2:])
+    if ins[0] != part:
+        raise ValueError(f"part {ins[0]} must have the shape of what Crop keeps, {part}")
+    return [ins[1]]
+
+
+@op(
+    "_crop_again",
+    inputs="images data~*",
+    **_CROP,
+    grad=lambda F, p, dy, like_data: [
+        F._crop_spread(dy, *like_data, offset=p.offset, h_w=p.h_w, center_crop=p.center_crop),
+        [None] * len(like_data),
+    ],
+)
+def crop_again(k, p, images, *data):
+    """The part of other images that `Crop` keeps of `data`: the gradient of its gradient.
+
+    Parameters
+    ----------
+    images : array
+        Of the shape of the first of `data`.
+    data : arrays
+        As in `Crop`; only their shapes are used.
+    num_args, offset, h_w, center_crop
+        As in `Crop`.
+    """
+    top, left, h, w = _crop_box(p, [tuple(x.shape) for x in data])
+    return images[:, :, top : top + h, left : left + w].copy()
+
+
+@crop_again.shape
+def _(p, ins):
+    if ins[0] != ins[1]:
+        raise ValueError(f"images {ins[0]} must have the shape of the first of data, {ins[1]}")
+    return [(*ins[0][:2], *_crop_box(p, ins[1:])[2:])]
