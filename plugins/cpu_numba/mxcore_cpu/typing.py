@@ -10,7 +10,7 @@ __all__ = ["Array", "Outs", "Scalar"]
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-#: A number of the type that a kernel is compiled for, or a NumPy scalar where its body runs in Python.
+#: A number in a kernel, of the type that its arguments decide: a machine's where it is compiled, NumPy's in Python.
 Scalar: TypeAlias = Any
 
 #: What a kernel fills: an array for each output, None where nobody reads one.

@@ -12,7 +12,7 @@ cache.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,13 +20,16 @@ from ..jit import helper, intrinsic
 from ..typing import Array, Scalar
 from .vectors import add, window
 
-__all__ = ["clear", "copy", "fill", "gather", "inside", "move", "pack", "prefetch", "same", "scatter"]
+__all__ = ["Geometry", "clear", "copy", "fill", "gather", "inside", "move", "pack", "prefetch", "same", "scatter"]
+
+#: What `g` holds.
+Geometry: TypeAlias = tuple[int, ...]
 
 U = np.uint64  # an index that cannot be negative spares the check for indices that count from the end
 
 
 @helper
-def inside(offset: Scalar, stride: int, size: int, count: int) -> tuple[Scalar, Scalar]:
+def inside(offset: int, stride: int, size: int, count: int) -> tuple[int, int]:
     """Return the range of z in [0, count) with 0 <= z * stride + offset < size."""
     if stride == 1:  # divisions would cost more than the copy they are for
         first, last = -offset, size - offset
@@ -128,7 +131,7 @@ def move(x: Array, x0: int, n: int, y: Array, y0: int, value: Scalar) -> None:
 
 
 @helper(inline=False)
-def pack(x: Array, channels: int, n0: int, n1: int, f0: int, count: int, positions: Scalar, y: Scalar) -> None:
+def pack(x: Array, channels: int, n0: int, n1: int, f0: int, count: int, positions: int, y: Array) -> None:
     """Put channels f0:f0+count of images n0:n1 side by side: y is (count, images * positions)."""
     zero = x.dtype.type(0)
     for f in range(count):
@@ -137,9 +140,7 @@ def pack(x: Array, channels: int, n0: int, n1: int, f0: int, count: int, positio
 
 
 @helper
-def _next_row(
-    ch: int, a: Scalar, b: Scalar, e: int, kd: int, kh: int, kw: int
-) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+def _next_row(ch: int, a: int, b: int, e: int, kd: int, kh: int, kw: int) -> tuple[int, int, int, int]:
     e += 1
     if e == kw:
         e, b = 0, b + 1
@@ -151,9 +152,7 @@ def _next_row(
 
 
 @helper(inline=False)
-def gather(
-    x: Array, x0: int, g: tuple[int, ...], r0: int, r1: int, p0: int, p1: int, cols: Array, c0: int, ld: int
-) -> None:
+def gather(x: Array, x0: int, g: Geometry, r0: int, r1: int, p0: int, p1: int, cols: Array, c0: int, ld: int) -> None:
     """Copy rows r0:r1, columns p0:p1 of the image at x[x0:] to cols[c0:], rows `ld` apart; padding is zero."""
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     ch, a, b, e = r0 // (kd * kh * kw), r0 // (kh * kw) % kd, r0 // kw % kh, r0 % kw
@@ -189,9 +188,7 @@ def gather(
 
 
 @helper(inline=False)
-def scatter(
-    cols: Array, c0: int, ld: int, g: tuple[int, ...], r0: int, r1: int, p0: int, p1: int, x: Array, x0: int
-) -> None:
+def scatter(cols: Array, c0: int, ld: int, g: Geometry, r0: int, r1: int, p0: int, p1: int, x: Array, x0: int) -> None:
     """Add cols[c0:] into the image at x[x0:], each element to where :func:`gather` takes it from."""
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     ch, a, b, e = r0 // (kd * kh * kw), r0 // (kh * kw) % kd, r0 // kw % kh, r0 % kw

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..jit import helper, kernel
-from ..typing import Array, Scalar
+from ..typing import Array
 from . import grouped
 from ._arrays import flat, lines, writable
-from .columns import fill, gather, move, pack, scatter
+from .columns import Geometry, fill, gather, move, pack, scatter
 from .gemm import address, multiply
 
 __all__ = ["convolution", "convolution_backward", "deconvolution", "deconvolution_backward", "geometry"]
@@ -36,7 +36,7 @@ def geometry(
     pad: Sequence[int],
     dilate: Sequence[int],
     output: Sequence[int],
-) -> tuple[int, ...]:
+) -> Geometry:
     """Return the geometry tuple of :mod:`.columns`; `image` is (channels, *size)."""
     channels, *size = image
     lead = 3 - len(size)
@@ -58,7 +58,7 @@ def _cut(n: int, positions: int, rows: int, itemsize: int, workers: int) -> tupl
 
 
 @helper
-def _facts(g: tuple[int, ...], groups: int) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+def _facts(g: Geometry, groups: int) -> tuple[int, int, int, int]:
     """Return (weights per filter, output positions, size of a channel, whether columns are the image itself)."""
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     taps = kd * kh * kw
@@ -71,7 +71,7 @@ def _forward(
     first: int,
     last: int,
     blas: int,
-    g: tuple[int, ...],
+    g: Geometry,
     groups: int,
     n: int,
     images: int,
@@ -128,7 +128,7 @@ def _weight_gradient(
     first: int,
     last: int,
     blas: int,
-    g: tuple[int, ...],
+    g: Geometry,
     groups: int,
     n: int,
     filters: int,
@@ -195,7 +195,7 @@ def _data_gradient(
     first: int,
     last: int,
     blas: int,
-    g: tuple[int, ...],
+    g: Geometry,
     groups: int,
     n: int,
     filters: int,
@@ -262,7 +262,7 @@ def _data_gradient(
                     scatter(cols, i * positions, ld, g, 0, rows, p0, p1, dx, x0 + i * c * size)
 
 
-def _run_forward(x: Array, weight: Array, bias: Array | None, y: Array, g: tuple[int, ...], groups: int) -> None:
+def _run_forward(x: Array, weight: Array, bias: Array | None, y: Array, g: Geometry, groups: int) -> None:
     if weight.size == 0:
         y[...] = 0 if bias is None else bias.reshape(-1, *(1,) * (y.ndim - 2))
         return
@@ -288,7 +288,7 @@ def _run_forward(x: Array, weight: Array, bias: Array | None, y: Array, g: tuple
         )
 
 
-def _run_weight_gradient(x: Array, dy: Array, out: Array, g: tuple[int, ...], groups: int) -> None:
+def _run_weight_gradient(x: Array, dy: Array, out: Array, g: Geometry, groups: int) -> None:
     if x.size == 0 or dy.size == 0:
         out[...] = 0
         return
@@ -323,9 +323,7 @@ def _run_weight_gradient(x: Array, dy: Array, out: Array, g: tuple[int, ...], gr
             np.add.reduce(held, axis=0, out=sums)
 
 
-def _run_data_gradient(
-    dy: Array, weight: Array, bias: Array | None, dx: Array, g: tuple[int, ...], groups: int
-) -> None:
+def _run_data_gradient(dy: Array, weight: Array, bias: Array | None, dx: Array, g: Geometry, groups: int) -> None:
     if dy.size == 0 or weight.size == 0:
         dx[...] = 0 if bias is None else bias.reshape(-1, *(1,) * (dx.ndim - 2))
         return

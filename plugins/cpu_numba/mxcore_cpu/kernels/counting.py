@@ -7,16 +7,14 @@ import numpy as np
 from mxcore.ops.facts import even_edges
 
 from ..jit import kernel
-from ..typing import Array, Scalar
+from ..typing import Array
 from ._arrays import flat
 
 __all__ = ["histogram"]
 
 
 @kernel(threshold=1 << 15)
-def _count(
-    first: int, last: int, chunks: int, low: Scalar, high: Scalar, x: Array, edges: Array, counts: Array
-) -> None:
+def _count(first: int, last: int, chunks: int, low: float, high: float, x: Array, edges: Array, counts: Array) -> None:
     """An item is one part of the data; each has counts of its own."""
     n = counts.shape[1]
     for chunk in range(first, last):

@@ -83,7 +83,7 @@ def _likely(alpha: Array, beta: Array, emitted: Array, total: Scalar, share: Arr
 @helper(inline=False)
 def _share(
     logs: Array,
-    at: Scalar,
+    at: int,
     stride: int,
     steps: int,
     path: Array,

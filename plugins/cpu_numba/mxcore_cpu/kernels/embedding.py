@@ -20,7 +20,7 @@ def _row(index: Scalar, n: int) -> Scalar:
 
 
 @kernel(threshold=1 << 16)
-def _take(first: int, last: int, n: int, width: int, table: Scalar, index: Array, out: Scalar) -> None:
+def _take(first: int, last: int, n: int, width: int, table: Array, index: Array, out: Array) -> None:
     for i in range(first, last):
         copy(table, _row(index[i], n) * width, width, out, i * width)
 

@@ -104,14 +104,14 @@ def _cblas(bits: int) -> _Lazy:
             real = context.get_value_type(signature.args[6].dtype)
             i32, size = ir.IntType(32), ir.IntType(bits)
 
-            def pointer(position: int) -> Scalar:
+            def pointer(position: int) -> Any:
                 array = context.make_array(signature.args[position])(context, builder, args[position])
                 return builder.gep(array.data, [args[position + 1]])
 
-            def integer(position: int) -> Scalar:
+            def integer(position: int) -> Any:
                 return builder.trunc(args[position], size) if bits == 32 else args[position]
 
-            def order(position: int) -> Scalar:  # CblasNoTrans, CblasTrans
+            def order(position: int) -> Any:  # CblasNoTrans, CblasTrans
                 return builder.select(args[position], i32(112), i32(111))
 
             p = real.as_pointer()
@@ -175,7 +175,7 @@ def multiply(
     a: Array,
     ao: int,
     lda: int,
-    b: Scalar,
+    b: Array,
     bo: int,
     ldb: int,
     add: int,
@@ -211,7 +211,7 @@ def _matmul(
     k: int,
     a: Array,
     a_step: int,
-    b: Scalar,
+    b: Array,
     b_step: int,
     add: int,
     c: Array,

@@ -76,7 +76,7 @@ def _convert(x: Array, y: Array) -> None:
 
 
 @helper
-def _gradient(address: int, at: Scalar, n: int, mixed: bool, low: Scalar, held: Array) -> Scalar:
+def _gradient(address: int, at: int, n: int, mixed: bool, low: Array, held: Array) -> Any:
     """Return the block of a gradient: itself, or widened."""
     if not mixed:
         return _at(address, at, n, held)
@@ -86,7 +86,7 @@ def _gradient(address: int, at: Scalar, n: int, mixed: bool, low: Scalar, held: 
 
 
 @helper
-def _find(item: int, t: int, starts: Array) -> Scalar:
+def _find(item: int, t: int, starts: Array) -> int:
     """Return the weight, from the t-th on, that a block belongs to."""
     while item >= starts[t + 1]:
         t += 1
@@ -110,7 +110,7 @@ def _sgd_all(
     table: Array,
     rates: Array,
     mixed: bool,
-    low: Scalar,
+    low: Array,
     real: Array,
     rescale: Scalar,
     clip: Scalar,
@@ -134,7 +134,7 @@ def _momentum_all(
     table: Array,
     rates: Array,
     mixed: bool,
-    low: Scalar,
+    low: Array,
     real: Array,
     nesterov: bool,
     momentum: Scalar,
@@ -167,7 +167,7 @@ def _adamw_all(
     table: Array,
     rates: Array,
     mixed: bool,
-    low: Scalar,
+    low: Array,
     real: Array,
     beta1: Scalar,
     beta2: Scalar,
@@ -210,7 +210,7 @@ def _square(x: Array) -> Scalar:
 
 
 @kernel(threshold=1)
-def _squares(first: int, last: int, starts: Array, table: Array, real: Scalar, sums: Array) -> None:
+def _squares(first: int, last: int, starts: Array, table: Array, real: Array, sums: Array) -> None:
     """The sum of squares of each block."""
     t = 0
     for item in range(first, last):
@@ -227,13 +227,13 @@ def _lamb_directions(
     table: Array,
     rates: Array,
     mixed: bool,
-    low: Scalar,
+    low: Array,
     steps: Array,
     sums: Array,
     beta1: Scalar,
     beta2: Scalar,
     epsilon: Scalar,
-    corrected: Scalar,
+    corrected: bool,
     rescale: Scalar,
     clip: Scalar,
 ) -> None:
@@ -267,7 +267,7 @@ def _lamb_directions(
 
 @kernel(threshold=1)
 def _lamb_moves(
-    first: int, last: int, starts: Array, table: Array, rates: Array, mixed: bool, low: Scalar, steps: Array
+    first: int, last: int, starts: Array, table: Array, rates: Array, mixed: bool, low: Array, steps: Array
 ) -> None:
     t = 0
     for item in range(first, last):

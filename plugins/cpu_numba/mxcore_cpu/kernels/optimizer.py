@@ -323,7 +323,7 @@ def _lamb_phase1(
     beta2: Scalar,
     epsilon: Scalar,
     t: int,
-    bias_correction: Scalar,
+    bias_correction: bool,
     wd: Scalar,
     rescale: Scalar,
     clip: Scalar,

@@ -6,8 +6,6 @@ their order: NumPy sorts such keys several times as fast as it finds the order o
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..jit import helper, kernel
@@ -35,7 +33,7 @@ def _after(a: Scalar, i: int, b: Scalar, j: int, ascend: bool) -> Scalar:
 
 
 @helper(inline=False)
-def _sink(values: Any, places: Array, at: int, size: int, ascend: bool) -> None:
+def _sink(values: Array, places: Array, at: int, size: int, ascend: bool) -> None:
     """Restore the heap below a place."""
     value, place = values[at], places[at]
     while 2 * at + 1 < size:
@@ -50,7 +48,7 @@ def _sink(values: Any, places: Array, at: int, size: int, ascend: bool) -> None:
 
 
 @kernel(threshold=1 << 14)
-def _select(first: int, last: int, n: int, k: int, ascend: bool, x: Array, values: Any, places: Array) -> None:
+def _select(first: int, last: int, n: int, k: int, ascend: bool, x: Array, values: Array, places: Array) -> None:
     for row in range(first, last):
         a, v, p = x[row * n : (row + 1) * n], values[row * k : (row + 1) * k], places[row * k : (row + 1) * k]
         for i in range(k):
@@ -131,7 +129,7 @@ def _keys(first: int, last: int, n: int, ascend: bool, bits: Array, keys: Array)
 
 
 @kernel(threshold=1 << 15)
-def _unpack(first: int, last: int, n: int, keys: Array, x: Array, values: Any, places: Array) -> None:
+def _unpack(first: int, last: int, n: int, keys: Array, x: Array, values: Array, places: Array) -> None:
     for row in range(first, last):
         a, b = keys[row * n : (row + 1) * n], x[row * n : (row + 1) * n]
         c, d = values[row * n : (row + 1) * n], places[row * n : (row + 1) * n]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..jit import kernel
@@ -21,7 +19,7 @@ def _pick(first: int, last: int, n: int, data: Array, index: Array, out: Array) 
 
 
 @kernel(threshold=1 << 16)
-def _place(first: int, last: int, n: int, values: Any, index: Array, out: Array) -> None:
+def _place(first: int, last: int, n: int, values: Array, index: Array, out: Array) -> None:
     for i in range(first, last):
         row = out[i * n : (i + 1) * n]
         row[:] = row.dtype.type(0)

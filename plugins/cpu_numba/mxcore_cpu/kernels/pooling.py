@@ -17,14 +17,14 @@ from ..jit import helper, kernel
 from ..math import where
 from ..typing import Array, Scalar
 from ._arrays import flat, lines, writable
-from .columns import U, fill, inside
+from .columns import Geometry, U, fill, inside
 from .convolution import geometry
 
 __all__ = ["average_pool", "average_pool_backward", "lp_pool", "lp_pool_backward", "max_pool", "max_pool_backward"]
 
 
 @helper
-def _reach(position: int, stride: int, pad: int, window: int, size: int) -> tuple[Scalar, Scalar]:
+def _reach(position: int, stride: int, pad: int, window: int, size: int) -> tuple[int, int]:
     """Return (first, last + 1) of a window along one axis, cut at the edges."""
     start = position * stride - pad
     first = max(start, 0)
@@ -36,7 +36,7 @@ def _reach(position: int, stride: int, pad: int, window: int, size: int) -> tupl
 
 
 @helper
-def _largest(x: Array, lowest: Scalar, corner: Scalar, a: int, b: int, e: int, h: int, w: int) -> tuple[Scalar, Scalar]:
+def _largest(x: Array, lowest: Scalar, corner: int, a: int, b: int, e: int, h: int, w: int) -> tuple[Scalar, int]:
     """Return the largest value in a box of a x b x e elements and its place, the first of equals."""
     best, at = lowest, corner
     for i in range(a):
@@ -49,7 +49,7 @@ def _largest(x: Array, lowest: Scalar, corner: Scalar, a: int, b: int, e: int, h
 
 
 @kernel(threshold=1 << 15)
-def _max(first: int, last: int, g: tuple[int, ...], lowest: Scalar, x: Array, y: Array) -> None:
+def _max(first: int, last: int, g: Geometry, lowest: Scalar, x: Array, y: Array) -> None:
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     q = U(first * od * oh * ow)
     for plane in range(first, last):
@@ -65,7 +65,7 @@ def _max(first: int, last: int, g: tuple[int, ...], lowest: Scalar, x: Array, y:
 
 
 @kernel(threshold=1 << 15)
-def _max_gradient(first: int, last: int, g: tuple[int, ...], lowest: Scalar, x: Array, dy: Array, dx: Array) -> None:
+def _max_gradient(first: int, last: int, g: Geometry, lowest: Scalar, x: Array, dy: Array, dx: Array) -> None:
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     fill(dx, first * d * h * w, (last - first) * d * h * w, dx.dtype.type(0))
     q = U(first * od * oh * ow)
@@ -122,7 +122,7 @@ def _max_2x2_gradient(
             dx[where(d > n, j + U(1), at)] = dy[q + z]
 
 
-def _is_2x2(g: tuple[int, ...]) -> bool:
+def _is_2x2(g: Geometry) -> bool:
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     return (d, kd, kh, kw, sh, sw, ph, pw, 2 * oh, 2 * ow) == (1, 1, 2, 2, 2, 2, 0, 0, h, w)
 
@@ -183,7 +183,7 @@ def max_pool_backward(
 
 
 @helper
-def _places(position: int, stride: int, pad: int, window: int, size: int, include_pad: bool) -> Scalar:
+def _places(position: int, stride: int, pad: int, window: int, size: int, include_pad: bool) -> int:
     """Return how many places of a window along one axis an average counts."""
     start = position * stride - pad
     if include_pad:
@@ -207,9 +207,7 @@ def _add_line(x: Array, x0: int, step: int, n: int, y: Array, y0: int) -> None:
 
 
 @kernel(threshold=1 << 15)
-def _sum(
-    first: int, last: int, g: tuple[int, ...], kind: int, average: bool, include_pad: bool, x: Array, y: Array
-) -> None:
+def _sum(first: int, last: int, g: Geometry, kind: int, average: bool, include_pad: bool, x: Array, y: Array) -> None:
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     real = x.dtype.type
     line = np.empty(w, x.dtype)
@@ -246,7 +244,7 @@ def _sum(
 def _sum_gradient(
     first: int,
     last: int,
-    g: tuple[int, ...],
+    g: Geometry,
     kind: int,
     average: bool,
     include_pad: bool,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..blas import single
+from ..jit import Kernel
 from ..typing import Array
 from ._arrays import dense, flat
 from .gemm import address, matmul
@@ -45,7 +46,7 @@ class Network(NamedTuple):
     layers: int
     directions: int
     parts: Any
-    clip: Any
+    clip: tuple[float, float, bool] | None
 
 
 class _Job:
@@ -75,7 +76,7 @@ class _Job:
         """A layer's rows in what has a row for each layer and direction."""
         return slice(layer * self.net.directions, (layer + 1) * self.net.directions)
 
-    def run(self, kernel: Any, *args: Any) -> None:
+    def run(self, kernel: Kernel, *args: Any) -> None:
         """Run a kernel over all sequences."""
         n = self.batch * self.net.directions
         workers = kernel.workers(n * self.steps * self.gates * self.net.units * self.net.width)

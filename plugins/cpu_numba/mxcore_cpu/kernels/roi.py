@@ -16,7 +16,7 @@ _EXACT: frozenset[str] = frozenset()
 
 
 @helper(fastmath=_EXACT)
-def _rounded(v: Scalar, scale: Scalar, half: int) -> Scalar:
+def _rounded(v: Scalar, scale: Scalar, half: Scalar) -> Scalar:
     """Return v * scale as the nearest whole number, halves away from zero."""
     v = v * scale
     whole = np.trunc(v)
@@ -26,7 +26,7 @@ def _rounded(v: Scalar, scale: Scalar, half: int) -> Scalar:
 
 
 @helper(fastmath=_EXACT)
-def _bin(first: int, last: int, i: int, one: Scalar, count: int, size: int) -> tuple[Scalar, Scalar]:
+def _bin(first: Scalar, last: Scalar, i: Scalar, one: Scalar, count: Scalar, size: int) -> tuple[int, int]:
     """Return (first, last + 1) of a bin along one axis, cut at the image; all but the size are floats of one type."""
     length = max(last - first + one, one) / count
     start, end = np.floor(length * i) + first, np.ceil(length * (i + one)) + first
@@ -44,7 +44,7 @@ def _pool(
     first: int,
     last: int,
     n: int,
-    c: Scalar,
+    c: int,
     h: int,
     w: int,
     ph: int,
@@ -83,7 +83,7 @@ def _gradient(
     first: int,
     last: int,
     n: int,
-    c: Scalar,
+    c: int,
     pixels: int,
     regions: int,
     bins: int,

@@ -14,7 +14,7 @@ __all__ = ["mask_steps"]
 
 @kernel(threshold=1 << 15)
 def _mask(
-    first: int, last: int, second: int, width: int, time_first: bool, lengths: Array, value: Scalar, x: Scalar, y: Array
+    first: int, last: int, second: int, width: int, time_first: bool, lengths: Array, value: Scalar, x: Array, y: Array
 ) -> None:
     other = y.dtype.type(value)
     for i in range(first, last):

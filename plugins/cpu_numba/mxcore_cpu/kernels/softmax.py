@@ -283,7 +283,7 @@ _ALL = np.empty(0, np.int64)
 
 
 def _forward(
-    data: Array, out: Scalar, axis: Scalar, temperature: Scalar, logarithm: bool, lengths: Scalar = _ALL
+    data: Array, out: Array, axis: int, temperature: float | None, logarithm: bool, lengths: Array = _ALL
 ) -> None:
     if data.size == 0:
         return
@@ -305,7 +305,7 @@ def _forward(
             )
 
 
-def _backward(dy: Array, out: Scalar, d_data: Scalar, axis: Scalar, temperature: Scalar, logarithm: bool) -> None:
+def _backward(dy: Array, out: Array, d_data: Array, axis: int, temperature: float | None, logarithm: bool) -> None:
     if dy.size == 0:
         return
     outer, n, inner = spread(dy.shape, normal_axis(axis, dy.ndim))

@@ -35,7 +35,7 @@ BLOCK = 256
 
 
 @helper(fastmath=EXACT)
-def _split(place: Scalar, half: int, one: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+def _split(place: Scalar, half: Scalar, one: Scalar) -> tuple[Scalar, Scalar, Scalar]:
     """Return the pixel before a place along one axis, its share, and that of the pixel after."""
     at = (place + one) * half
     low = np.floor(at)
@@ -186,7 +186,7 @@ def _to_grid(
             ) * half_h
 
 
-def _located(data: Array, grid: Array) -> tuple[Scalar, Scalar, Scalar, Scalar, Scalar]:
+def _located(data: Array, grid: Array) -> tuple[int, Scalar, Scalar, Array, Array]:
     n, (h, w) = data.shape[0], data.shape[2:]
     places = grid.shape[2] * grid.shape[3]
     corner, share = np.empty((4, n * places), np.uint64), np.empty((4, n * places), grid.dtype)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..jit import helper, kernel
 from ..namespace import namespace
-from ..typing import Array, Scalar
+from ..typing import Array
 from ._arrays import dense, writable
 
 __all__ = ["factor", "solve"]
@@ -38,7 +38,7 @@ def _give(x: Array, at: int, rows: int, step: int, count: int, across: int, pane
 
 @helper(inline=False)
 def _substitute(
-    a: Array, at: Scalar, rows: int, step: int, across: int, lower: bool, count: int, x: Array, x_at: int, x_step: int
+    a: Array, at: int, rows: int, step: int, across: int, lower: bool, count: int, x: Array, x_at: int, x_step: int
 ) -> None:
     """Solve in place, row by row: a row minus its products with those before, four at a time, by its diagonal."""
     way, start = (1, 0) if lower else (-1, rows - 1)

@@ -8,9 +8,10 @@ numbers are those of the reference bodies; tests compare them. Parameters are gi
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
+
+from mxcore.plugin import Rng
 
 from .. import math as m
 from ..jit import helper, kernel
@@ -61,7 +62,7 @@ def _normal(a: Scalar, b: Scalar) -> Scalar:
 
 
 @helper(inline=False)
-def _gamma(d: int, a: Scalar, b: Scalar, c: Scalar) -> Scalar:
+def _gamma(d: Scalar, a: Scalar, b: Scalar, c: Scalar) -> Scalar:
     """By the rejection of Marsaglia and Tsang."""
     root = math.sqrt(9.0 * d)
     for _ in range(_ROUNDS):
@@ -75,7 +76,7 @@ def _gamma(d: int, a: Scalar, b: Scalar, c: Scalar) -> Scalar:
 
 
 @helper(inline=False)
-def _gamma_many(d: int, a: Array, b: Array, c: Array, out: Array) -> None:
+def _gamma_many(d: Scalar, a: Array, b: Array, c: Array, out: Array) -> None:
     """As `_gamma` for all elements; most are settled by a bound that needs no logarithm, in a loop without branches."""
     root, missed = math.sqrt(9.0 * d), 0
     for i in range(out.size):
@@ -117,7 +118,7 @@ def _log_factorial(k: int) -> Scalar:
 
 
 @helper(inline=False)
-def _poisson_few(rate: Scalar, first: int, u: Scalar) -> Scalar:
+def _poisson_few(rate: Scalar, first: Scalar, u: Scalar) -> Scalar:
     """By inversion; `first` is the probability of 0."""
     term = total = first
     for i in range(60):
@@ -164,7 +165,7 @@ def _poissons(first: int, last: int, n: int, each: int, rate: Array, few: Array,
         i = end
 
 
-def gamma(rng: Any, alpha: Array, each: int) -> Array:
+def gamma(rng: Rng, alpha: Array, each: int) -> Array:
     """Draw `each` gamma variates of scale 1 for each shape parameter (float64); NaN where that is negative."""
     n = alpha.size * each
     extra, words, out = rng.bits(n), rng.bits(3 * n), np.empty(n)
@@ -172,7 +173,7 @@ def gamma(rng: Any, alpha: Array, each: int) -> Array:
     return out
 
 
-def poisson(rng: Any, rate: Array, each: int) -> Array:
+def poisson(rng: Rng, rate: Array, each: int) -> Array:
     """Draw `each` Poisson variates for each rate (float64); NaN where that is negative."""
     n = rate.size * each
     few, out = rng.bits(n), np.empty(n)
@@ -199,13 +200,13 @@ def _take_elements(first: int, last: int, keys: Array, x: Array, y: Array) -> No
 
 
 @kernel(threshold=1 << 12)
-def _take_rows(first: int, last: int, width: int, keys: Array, x: Scalar, y: Scalar) -> None:
+def _take_rows(first: int, last: int, width: int, keys: Array, x: Array, y: Array) -> None:
     mask = U((1 << _PLACE) - 1)
     for i in range(first, last):
         copy(x, np.int64(keys[i] & mask) * width, width, y, i * width)
 
 
-def shuffled(rng: Any, data: Array, out: Array) -> None:
+def shuffled(rng: Rng, data: Array, out: Array) -> None:
     """Write the rows of `data` in random order; fewer than 2 ** 24 rows, `out` contiguous.
 
     They are sorted by random bits above their number.
