@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -28,7 +28,7 @@ def bind(bound: BoundCall, k: Any, p: Any, ins: Sequence[Any], outs: Sequence[An
     return (None if bound.out else _function(bound, k, p, ins, outs[0])) or bound.bind(k, p, ins, outs)
 
 
-def takes_out(fn: Any) -> bool:
+def takes_out(fn: Any) -> TypeGuard[Callable[..., Any]]:
     """Whether an array function is a universal one, which can write into a given array."""
     return hasattr(fn, "nin") and hasattr(fn, "nout")
 
