@@ -344,7 +344,7 @@ class _Memory:
             raise error(
                 MemoryError, f"no memory on {ctx} for the {'gradients' if part else 'outputs'} of a compiled block: {e}"
             ) from e
-        targets = [(h, y._data) for h, y in zip(heads, outs) if y is not None]
+        targets = [(h, y._data) for h, y in zip(heads, outs) if h is not None and y is not None]
         train = state.train if part else s.train  # backward has a mode of its own
         moved = self.moved if train else []
         for x, i in zip(moved, s.mutated):

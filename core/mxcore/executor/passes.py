@@ -32,7 +32,8 @@ STOCK = STOCK_PASSES
 
 def _off() -> frozenset[str]:
     names = os.environ.get("MXCORE_DISABLE_PASSES")
-    return state.extra.get("passes_off", frozenset()) | (_listed(names) if names else frozenset())
+    off: frozenset[str] = state.extra.get("passes_off", frozenset())
+    return off | (_listed(names) if names else frozenset())
 
 
 @functools.cache

@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 
-def _put(host: np.ndarray[Any, Any], ctx: Context, cls: type[Any] = NDArray) -> Any:
+def _put(host: np.ndarray[Any, Any], ctx: Context, cls: type[NDArray] = NDArray) -> NDArray:
     return cls(ctx.device.from_host(np.ascontiguousarray(host).reshape(host.shape), ctx.device_id), Storage(ctx))
 
 
@@ -82,7 +82,8 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     if getattr(source_array, "stype", "default") != "default" or hasattr(source_array, "toarray"):
         from . import sparse
 
-        return sparse.array(source_array, ctx, dtype)
+        made: NDArray = sparse.array(source_array, ctx, dtype)
+        return made
     if isinstance(source_array, Array):
         ctx = place("array", ctx)
         wanted = source_array._data.dtype if dtype is None else _dtype(dtype)
@@ -94,7 +95,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
         raise error(
             TypeError, f"nd.array cannot make a {wanted} array of a {type(source_array).__name__}: {e}"
         ) from None
-    return _put(host, ctx)  # type: ignore[no-any-return]
+    return _put(host, ctx)
 
 
 #: What functions that are no operators read their parameters with.
@@ -328,7 +329,7 @@ def histogram(a: NDArray, bins: Any = 10, range: tuple[float, float] | None = No
     ]
 
 
-def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True, array_cls: type[Any] = NDArray) -> Any:
+def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True, array_cls: type[NDArray] = NDArray) -> NDArray:
     """An array over a NumPy array: with `zero_copy` over its memory, which becomes read-only for NumPy.
 
     Raises

@@ -80,7 +80,7 @@ def save(fname: Any, data: Any) -> None:
     write_atomic(fname, chunks(data))
 
 
-def chunks(data: Any) -> Iterator[bytes]:
+def chunks(data: Any) -> Iterator[bytes | bytearray | memoryview]:
     """The pieces of the file that `save` writes."""
     names: list[str] = []
     if isinstance(data, Array):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._core import dispatch, registry, tape, transfer
+from .._core import dispatch, registry, reverse, tape, transfer
 from .._core.array import Array, Storage, faces
 from .._core.context import Context
 from .._core.errors import error, warn
@@ -96,7 +96,7 @@ class NDArray(Array):
     @property
     def T(self) -> NDArray:
         """The array with its axes reversed."""
-        return self if self.ndim < 2 else _op("transpose")(self)  # type: ignore[no-any-return]
+        return self if self.ndim < 2 else _op("transpose")(self)
 
     def __len__(self) -> int:
         shape = self._data.shape
@@ -400,7 +400,7 @@ class NDArray(Array):
 
     def backward(self, out_grad: NDArray | None = None, retain_graph: bool = False, train_mode: bool = True) -> None:
         """Compute the gradients of this array; see ``mx.autograd.backward``."""
-        tape.backward(
+        reverse.backward(
             [self], None if out_grad is None else [out_grad], retain_graph=retain_graph, train_mode=train_mode
         )
 
@@ -410,6 +410,19 @@ class NDArray(Array):
         if not args and not kwargs:
             return Op.apply(op, (self,), op.plain)  # type: ignore[no-any-return]
         return op(self, *args, **kwargs)  # type: ignore[no-any-return]
+
+    if TYPE_CHECKING:  # `operators.install` and `OP_METHODS` make these
+
+        def _infix(self, other: Any) -> NDArray: ...
+
+        __add__ = __radd__ = __iadd__ = __sub__ = __rsub__ = __isub__ = __mul__ = __rmul__ = __imul__ = _infix
+        __truediv__ = __rtruediv__ = __itruediv__ = __mod__ = __rmod__ = __imod__ = _infix
+        __pow__ = __rpow__ = __ipow__ = __lt__ = __le__ = __gt__ = __ge__ = _infix
+        __eq__ = __ne__ = _infix  # type: ignore[assignment]  # of each element
+
+        def __neg__(self) -> NDArray: ...
+        def __abs__(self) -> NDArray: ...
+        def __getattr__(self, name: str) -> Any: ...
 
 
 def _op(name: str) -> Any:
@@ -421,7 +434,7 @@ def _copy_to(x: NDArray, ctx: Context) -> NDArray:
         return x.copy()
     if not isinstance(ctx, Context):
         raise error(TypeError, f"as_in_context needs a Context such as mx.cpu(0), got {ctx!r}")
-    return dispatch.to_context(x, ctx)  # type: ignore[no-any-return]
+    return dispatch.to_context(x, ctx)  # type: ignore[return-value]  # an array of the same class
 
 
 def _method(name: str, op_name: str) -> Any:

@@ -322,7 +322,7 @@ def zeros(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None,
     if make is None:
         raise error(ValueError, f"unknown storage type {stype!r}; use 'default', 'row_sparse' or 'csr'")
     p: Any = _ZEROS({"shape": shape})
-    return make(p.shape, ctx=ctx, dtype=dtype)  # type: ignore[no-any-return, operator]
+    return make(p.shape, ctx=ctx, dtype=dtype)
 
 
 def empty(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
