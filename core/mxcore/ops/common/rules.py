@@ -175,4 +175,5 @@ def along(vector: Any, axis: int, ndim: int) -> tuple[int, ...]:
 
 
 def cut_along(ndim: int, axis: int, part: slice) -> tuple[slice, ...]:
+    """The index that takes a part of one axis, and all of the others."""
     return (slice(None),) * axis + (part,) + (slice(None),) * (ndim - axis - 1)
