@@ -15,17 +15,15 @@ from .._core.call import BoundCall
 __all__ = ["bind", "takes_out"]
 
 
-def bind(bound: BoundCall, k: Any, p: Any, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], Any]:
-    """A step as a call without arguments that fills `outs` from `ins` in the shortest way there is."""
+def bind(bound: BoundCall, k: Any, p: Any, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], Any] | None:
+    """A step as a call without arguments that fills `outs` from `ins`; None where its kernel is the shortest way."""
     chain = getattr(bound.op, "fused", None)
     if chain is not None:
         compiled = k.device.compile_fused(chain)
         if compiled is not None:
             return compiled.bind(outs, ins, [getattr(p, n) for n in chain.scalars])  # type: ignore[no-any-return]
     found = None if bound.out else _function(bound, k, p, ins)
-    if found is not None:
-        return partial(found[0], *found[1], out=outs[0])
-    return bound.bind(k, p, ins, outs)
+    return None if found is None else partial(found[0], *found[1], out=outs[0])
 
 
 def takes_out(fn: Any) -> bool:
