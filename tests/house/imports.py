@@ -85,3 +85,47 @@ def check_plugin(source: str, name: str, is_package: bool = False) -> list[str]:
         elif parts[0].startswith("mxcore_") and parts[0] != own:
             bad.append(f"{name}:{line} imports {target}, another plugin")
     return bad
+
+
+def circles(modules: dict[str, tuple[str, bool]]) -> list[list[str]]:
+    """Groups of modules that import one another, in functions too; `modules`: name -> (source, is a package)."""
+    needs: dict[str, set[str]] = {}
+    for name, (source, is_package) in modules.items():
+        found = set()
+        for _, target in imported(source, name, is_package):
+            while target and target not in modules:
+                target = target.rpartition(".")[0]
+            found.add(target)
+        needs[name] = found - {"", name}
+    # Tarjan's strongly connected components.
+    order: dict[str, int] = {}
+    low: dict[str, int] = {}
+    path: list[str] = []
+    groups = []
+
+    def visit(name: str) -> None:
+        order[name] = low[name] = len(order)
+        path.append(name)
+        for other in needs[name]:
+            if other not in order:
+                visit(other)
+            if other in path:
+                low[name] = min(low[name], low[other])
+        if low[name] == order[name]:
+            at = path.index(name)
+            groups.append(sorted(path[at:]))
+            del path[at:]
+
+    for name in modules:
+        if name not in order:
+            visit(name)
+    return [g for g in groups if len(g) > 1]
+
+
+def check_circles(modules: dict[str, tuple[str, bool]]) -> list[str]:
+    """Complaints about modules that import one another: none of `_core` may, elsewhere no more than two."""
+    return [
+        f"{', '.join(group)} import one another"
+        for group in circles(modules)
+        if len(group) > 2 or any("._core." in name for name in group)
+    ]

@@ -46,6 +46,11 @@ def test_plugins_use_the_public_door():
     expect_none(bad)
 
 
+def test_few_modules_import_one_another():
+    found = {n: (read(p), p.name == "__init__.py") for n, p in modules(CORE / "mxcore", *PLUGINS)}
+    expect_none(imports.check_circles(found))
+
+
 def test_line_budgets():
     core = {p.name: budgets.code_lines(read(p)) for p in (CORE / "mxcore" / "_core").rglob("*.py")}
     face = len(read(CORE / "mxcore" / "__init__.py").splitlines())

@@ -7,6 +7,7 @@ from types import CodeType
 from typing import Any
 
 from .errors import error, in_a_line, said, suggest
+from .gradplan import check_rule
 from .params import Int, Param, Params, Parser
 from .roles import ROLES
 
@@ -14,8 +15,6 @@ __all__ = ["Op", "Signature", "op", "MISSING"]
 
 #: Marks "no gradient rule", as opposed to ``grad=None``: "the gradient is zero".
 MISSING: Any = type("Missing", (), {"__repr__": lambda s: "missing", "__bool__": lambda s: False})()
-#: What a gradient rule may ask for beside inputs and outputs.
-RULE_WORDS = frozenset({"F", "k", "p", "needs", "dy", "dys", "y", "state"})
 #: What passes ask of operators: name -> ``(op, value) -> what is kept``, which refuses a wrong value. Who asks enters
 #: it (:mod:`mxcore.facets`).
 FACETS: dict[str, Callable[[Op, Any], Any]] = {}
@@ -280,8 +279,6 @@ class Op:
 
     def _checked(self, rule: Any) -> Any:
         if rule:
-            from .gradplan import check_rule
-
             check_rule(self, rule)
         return rule
 

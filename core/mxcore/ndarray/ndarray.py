@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core import dispatch, registry, tape, transfer
+from .._core import dispatch, registry, reverse, tape, transfer
 from .._core.array import Array, Storage, faces
 from .._core.context import Context
 from .._core.errors import error, warn
@@ -400,7 +400,7 @@ class NDArray(Array):
 
     def backward(self, out_grad: NDArray | None = None, retain_graph: bool = False, train_mode: bool = True) -> None:
         """Compute the gradients of this array; see ``mx.autograd.backward``."""
-        tape.backward(
+        reverse.backward(
             [self], None if out_grad is None else [out_grad], retain_graph=retain_graph, train_mode=train_mode
         )
 
