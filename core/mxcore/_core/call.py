@@ -335,26 +335,26 @@ class BoundCall:
             raise error(ValueError, f"its body returned None for output '{p._sig.outputs[i]}'")
 
     # -- bind --------------------------------------------------------------------------------------------------
-    def bind(self, k: K, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], Any]:
-        """A function without arguments that computes `outs` (its outputs, then what it updates) from `ins`, which may
-        be exchanged in place.
+    def bind(self, k: K, p: Params, ins: Sequence[Any], outs: list[Any]) -> Callable[[], Any]:
+        """A function without arguments that computes `outs` (its outputs, then what it updates) from `ins`; in both
+        lists, others may take an array's place later.
 
         For dense values of known shapes, and an operator without state. Who calls it has ordered what it reads and
         writes, and made its device the active one.
         """
         if self.out:
-            return _writing(self.fn, k, p, [*outs], ins)
-        return self._one(k, p, ins, outs[0]) if len(outs) == 1 else self._several(k, p, ins, [*outs])
+            return _writing(self.fn, k, p, outs, ins)
+        return self._one(k, p, ins, outs) if len(outs) == 1 else self._several(k, p, ins, outs)
 
-    def _one(self, k: K, p: Params, ins: Sequence[Any], out: Any) -> Callable[[], Any]:
+    def _one(self, k: K, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], Any]:
         fn, copy, spec = self.fn, k.device.copy, (self.specs[0] if self.n_out else self.mutated[0])
-        cls, dtype, shape = out.__class__, spec.dtype, spec.shape
+        cls, dtype, shape = outs[0].__class__, spec.dtype, spec.shape
 
         def call() -> None:
             v = fn(k, p, *ins)
             if v.__class__ is not cls or v.dtype is not dtype or v.shape != shape:
                 v = conform(k, listed(v, 1)[0], spec, (), True)
-            copy(v, out)
+            copy(v, outs[0])
 
         return call
 
@@ -465,15 +465,13 @@ def _writing(fn: Any, k: Any, p: Any, before: list[Any], ins: Sequence[Any]) -> 
             kept(outs, before, r)
 
     def one() -> None:
+        out = before[0]
         outs = [out]
         r = fn(k, p, outs, *ins)
         if r is not None or len(outs) != 1 or outs[0] is not out:
             kept(outs, before, r)
 
-    if len(before) != 1:
-        return call
-    out = before[0]
-    return one
+    return one if len(before) == 1 else call
 
 
 def _same(data: Any, spec: Spec) -> bool:
