@@ -28,7 +28,7 @@ def bind(bound: BoundCall, k: Any, p: Any, ins: Sequence[Any], outs: Sequence[An
     return None if bound.out else _function(bound, k, p, ins, outs[0])
 
 
-def takes_out(fn: Any) -> TypeGuard[Callable[..., Any]]:
+def takes_out(fn: Any) -> TypeGuard[np.ufunc]:
     """Whether an array function is a universal one, which can write into a given array."""
     return hasattr(fn, "nin") and hasattr(fn, "nout")
 
