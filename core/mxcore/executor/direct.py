@@ -18,17 +18,17 @@ __all__ = ["bind", "takes_out"]
 _BY_NAME = {"maximum", "minimum"}
 
 
-def bind(bound: BoundCall, k: Any, p: Any, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], Any]:
-    """A step as a call without arguments that fills `outs` from `ins` in the shortest way there is."""
+def bind(bound: BoundCall, k: Any, p: Any, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], Any] | None:
+    """A step as a call without arguments that fills `outs` from `ins`; None where its kernel is the shortest way."""
     chain = getattr(bound.op, "fused", None)
     if chain is not None:
         compiled = k.device.compile_fused(chain)
         if compiled is not None:
             return compiled.bind(outs, ins, [getattr(p, n) for n in chain.scalars])  # type: ignore[no-any-return]
-    return (None if bound.out else _function(bound, k, p, ins, outs[0])) or bound.bind(k, p, ins, outs)
+    return None if bound.out else _function(bound, k, p, ins, outs[0])
 
 
-def takes_out(fn: Any) -> TypeGuard[Callable[..., Any]]:
+def takes_out(fn: Any) -> TypeGuard[np.ufunc]:
     """Whether an array function is a universal one, which can write into a given array."""
     return hasattr(fn, "nin") and hasattr(fn, "nout")
 

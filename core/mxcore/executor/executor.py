@@ -333,13 +333,13 @@ class Executor:
         if head_grads:  # losses have none
             overwritten = entangled({id(g._data): g for _, g in head_grads}, targets.values())
             head_grads = [(n, g.copy() if id(g._data) in overwritten else g) for n, g in head_grads]
-        places = {n: a.copy() if n in self._entangled else a for n, a in targets.items()}
+        places = {n: a.zeros_like() if n in self._entangled else a for n, a in targets.items()}
         if not whole:  # never computed, or an earlier backward has used up the memory
             self._run(found, 0, keys, [], self.outputs)
         self._pending = found, keys, False
         self._run(found, 1, found[1].keys(1), head_grads, [*places.values()], bool(is_train))
-        for n in self._entangled:
-            write(targets[n], places[n])
+        for n in filter(self._entangled.__contains__, targets):
+            write(targets[n], targets[n] + places[n] if self._reqs[n] == "add" else places[n])
 
     def _run(
         self,

@@ -98,3 +98,26 @@ class DataIter:
 
     def getpad(self) -> Any:
         """Return how many examples of the current batch only fill it."""
+
+
+class WholeBatches(DataIter):
+    """Base of iterators whose `iter_next` gets a whole batch from elsewhere, as `current_batch`."""
+
+    current_batch = None
+
+    def next(self):
+        if not self.iter_next():
+            raise StopIteration
+        return self.current_batch
+
+    def getdata(self):
+        return self.current_batch.data
+
+    def getlabel(self):
+        return self.current_batch.label
+
+    def getindex(self):
+        return self.current_batch.index
+
+    def getpad(self):
+        return self.current_batch.pad
