@@ -82,7 +82,7 @@ def unary(
         Further options of :func:`op`.
     """
     f, direct = _named(fn)
-    op = Op(
+    return Op(
         name,
         lambda k, p, data: f(k.xp, data),
         inputs="data",
@@ -96,8 +96,6 @@ def unary(
         **facets,
         doc=_doc(doc, name, ["data : array", "    Any shape."]),
     )
-    op.module = getattr(grad, "__module__", None) or getattr(fn, "__module__", None)
-    return op
 
 
 def binary(

@@ -188,7 +188,6 @@ class Op:
         self.direct, self.sampled = direct, samples
         #: Attributes that symbols give the variable of an input that was left out, e.g. how to initialise a state.
         self.input_attrs: dict[str, dict[str, str]] = {}
-        self.module = getattr(body, "__module__", None)
         self.role = role
         if role and role not in ROLES:
             raise error(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-__all__ = ["given", "linear_grad", "linear_grad_grad"]
+from ..._core.op import Op
+
+__all__ = ["given", "linear_grad", "linear_grad_grad", "spread"]
 
 
 def given(p: Any, names: Any) -> dict[str, Any]:
@@ -53,3 +56,53 @@ def _total(terms: list[Any]) -> Any:
 
 def _channel_axis(name: str, p: Any) -> int:
     return -1 if name == "FullyConnected" or (p.layout or "NCW")[-1] == "C" else 1
+
+
+def spread(
+    reader: str,
+    params: dict[str, Any],
+    place: Callable[[Any, tuple[int, ...]], Any],
+    shape: Callable[..., Any],
+    where: str,
+) -> Op:
+    """The gradient of an operator that reads a part of an array: zeros with the part in its place.
+
+    Parameters
+    ----------
+    reader : str
+        The operator, ``_<reader>_spread`` will be its gradient.
+    params : dict of str to Param
+        Its parameters.
+    place : callable
+        ``(p, shape of the array) -> index of the part``.
+    shape : callable
+        The shape rule.
+    where : str
+        The part, for the documentation.
+    """
+
+    def body(k: Any, p: Any, data: Any, like: Any) -> Any:
+        out = k.xp.zeros(tuple(like.shape), data.dtype)
+        out[place(p, out.shape)] = data
+        return out
+
+    made = Op(
+        f"_{reader.lstrip('_')}_spread",
+        body,
+        inputs="data like~",
+        params=params,
+        grad=lambda F, p, dy: (getattr(F, reader)(dy, **given(p, params)), None),
+        doc=f"""Zeros like `like` with `data` {where}: the gradient of `{reader}`.
+
+    Parameters
+    ----------
+    data : array
+        Of the shape of the part.
+    like : array
+        Only its shape is used.
+    {", ".join(params)}
+        As in `{reader}`.
+    """,
+    )
+    made.shape(shape)
+    return made

@@ -67,7 +67,6 @@ def _flip(name: str, axis: int, doc: str) -> Op:
         f"odd length uninitialised.",
     )
     o.shape(_image_or_images)
-    o.module = __name__
     return o
 
 
@@ -118,7 +117,6 @@ def _random_flip(name: str, axis: int, doc: str) -> Op:
 
     o.shape(shape)
     o.dtype(lambda p, ins, outs: ([ins[0] or outs[0]], [ins[0] or outs[0], _F32]))
-    o.module = __name__
     return o
 
 
@@ -144,7 +142,6 @@ def _colour(name: str, body: Callable[..., Any], doc: str, random: bool = True, 
     o = Op(name, body, inputs="data", params=params, random=random, grad=lambda F, dy: dy, doc=doc)
     o.shape(_coloured)
     o.cost(lambda p, ins, outs: 4 * size_of(ins[0]))
-    o.module = __name__
     return o
 
 

@@ -8,6 +8,7 @@ from ..._core.infer import known
 from ..._core.op import op
 from ...parameters import Any_, Int
 from ...stypes import add_rows, merge_rows
+from ..common.gradients import spread
 from ..common.rules import axis_of, first_dtype, fits, gradient_of, reduced, size_of
 from .gather import _PICK, _pick_axis, _pick_places, _point_places
 from .subscripts import _advanced_shape, _basic_shape, _decode
@@ -16,30 +17,13 @@ from .take import _EMBED, _TAKE, _row_places, _taken, within
 __all__: list[str] = []
 
 
-@op(
-    "_basic_index_spread",
-    inputs="data like~",
-    index=Any_(),
-    grad=lambda F, p, dy: (F._basic_index(dy, index=p.index), None),
+basic_index_spread = spread(
+    "_basic_index",
+    {"index": Any_()},
+    lambda p, shape: _decode(p.index),
+    gradient_of(lambda p, ins: _basic_shape(p.index, ins[0])),
+    "in the indexed part",
 )
-def basic_index_spread(k, p, data, like):
-    """Zeros like `like` with `data` in the indexed part: the gradient of reading it.
-
-    Parameters
-    ----------
-    data : array
-        Of the shape that the index selects.
-    like : array
-        Only its shape is used.
-    index : tuple
-        As in `_basic_index`.
-    """
-    out = k.xp.zeros(tuple(like.shape), data.dtype)
-    out[_decode(p.index)] = data
-    return out
-
-
-basic_index_spread.shape(gradient_of(lambda p, ins: _basic_shape(p.index, ins[0])))
 
 
 @op(

@@ -3,56 +3,24 @@
 from __future__ import annotations
 
 from ..._core.op import op
+from ..common.gradients import spread
 from ..common.rules import cut_along, gradient_of, undoing
 from .operators import _CROP, _ON_AXIS, RANGE, _axis_part, _axis_range, _crop_box, ranges_of, sliced
 
 __all__: list[str] = []
 
 
-@op(
-    "_slice_spread",
-    inputs="data like~",
-    **RANGE,
-    grad=lambda F, p, dy: (F.slice(dy, begin=p.begin, end=p.end, step=p.step), None),
+slice_spread = spread(
+    "slice", RANGE, ranges_of, gradient_of(lambda p, ins: sliced(ins[0], ranges_of(p, ins[0]))), "in the given range"
 )
-def slice_spread(k, p, data, like):
-    """Zeros like `like` with `data` in the given range: the gradient of `slice`.
-
-    Parameters
-    ----------
-    data, like : array
-    begin, end, step : tuple
-    """
-    out = k.xp.zeros(tuple(like.shape), data.dtype)
-    out[ranges_of(p, tuple(like.shape))] = data
-    return out
 
 
-slice_spread.shape(gradient_of(lambda p, ins: sliced(ins[0], ranges_of(p, ins[0]))))
+def _on_axis(p, shape):
+    axis, begin, end = _axis_range(p, shape)
+    return cut_along(len(shape), axis, slice(begin, end))
 
 
-@op(
-    "_slice_axis_spread",
-    inputs="data like~",
-    **_ON_AXIS,
-    grad=lambda F, p, dy: (F.slice_axis(dy, axis=p.axis, begin=p.begin, end=p.end), None),
-)
-def slice_axis_spread(k, p, data, like):
-    """Zeros like `like` with `data` in a range along one axis: the gradient of `slice_axis`.
-
-    Parameters
-    ----------
-    data, like : array
-    axis, begin, end : int
-        As in `slice_axis`.
-    """
-    out = k.xp.zeros(tuple(like.shape), data.dtype)
-    axis, begin, end = _axis_range(p, out.shape)
-    out[cut_along(out.ndim, axis, slice(begin, end))] = data
-    return out
-
-
-slice_axis_spread.shape(undoing(_axis_part))
+slice_axis_spread = spread("slice_axis", _ON_AXIS, _on_axis, undoing(_axis_part), "in a range along one axis")
 
 
 @op("_corner_spread", inputs="data like~", grad=lambda F, dy, like_data: (F.slice_like(dy, like_data), None))
