@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._core.op import Op
+from ..._core.params import Params
+from ...typing import Call, Operand, Operators
 
 __all__ = ["given", "linear_grad", "linear_grad_grad", "spread"]
 
 
-def given(p: Any, names: Any) -> dict[str, Any]:
+def given(p: Params, names: Any) -> dict[str, Any]:
     """The values of the named parameters, to hand them to another operator."""
     return {n: getattr(p, n) for n in names}
 
@@ -18,7 +20,7 @@ def given(p: Any, names: Any) -> dict[str, Any]:
 def linear_grad(name: str, params: dict[str, Any]) -> Any:
     """The gradient rule of an operator that is linear in data and in weight: one call of ``_backward_<name>``."""
 
-    def rule(F, p, dy, data, weight, needs):
+    def rule(F: Operators, p: Params, dy: Operand, data: Operand, weight: Operand, needs: Sequence[bool]) -> Any:
         return getattr(F, f"_backward_{name}")(dy, data, weight, wanted=tuple(needs), **given(p, params))
 
     return rule
@@ -27,7 +29,7 @@ def linear_grad(name: str, params: dict[str, Any]) -> Any:
 def linear_grad_grad(name: str, params: dict[str, Any]) -> Any:
     """The gradient rule of ``_backward_<name>``: bilinearity makes it three more calls of the same two operators."""
 
-    def rule(F, p, dys, dy_, data, weight):
+    def rule(F: Operators, p: Params, dys: Operand, dy_: Operand, data: Operand, weight: Operand) -> Any:
         forward, backward = getattr(F, name), getattr(F, f"_backward_{name}")
         kw = {**given(p, params), "no_bias": True}
         # None for what the first backward pass did not compute.
@@ -81,7 +83,7 @@ def spread(
         The part, for the documentation.
     """
 
-    def body(k: Any, p: Any, data: Any, like: Any) -> Any:
+    def body(k: Call, p: Params, data: Any, like: Any) -> Any:
         out = k.xp.zeros(tuple(like.shape), data.dtype)
         out[place(p, out.shape)] = data
         return out

@@ -7,7 +7,9 @@ from typing import Any
 from ..._core import infer
 from ..._core.graph import Graph
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import GraphParam, Int, Shape
+from ...typing import Array, Call
 from .facts import inner_facts, merged
 from .loop import Loop, Predicate, Run, gradients, output_names, owned
 from .replay import cond_on_arrays, replay
@@ -34,7 +36,7 @@ def _branch(graph: Graph) -> Loop:
     stateful=True,
     outputs=output_names,
 )
-def cond(k, p, *data):
+def cond(k: Call, p: Params, *data: Array) -> Any:
     """Run one of two sub-graphs, as a third one decides.
 
     Parameters
@@ -64,7 +66,7 @@ def cond(k, p, *data):
 
 
 @cond.backward
-def _(k, p, saved, dys, ins, outs):
+def _(k: Call, p: Params, saved: Array, dys: Array, ins: list[Any], outs: list[Any]) -> Any:
     run, answer = saved
     at = {j: i for i, j in enumerate(p.then_input_locs if answer else p.else_input_locs)}
     whole = [type(g)(g._data.reshape((1, *g.shape)), g._st) for g in dys]
@@ -74,7 +76,7 @@ def _(k, p, saved, dys, ins, outs):
 cond.replay_rule = replay(cond_on_arrays)
 
 
-def _cond_facts(p: Any, ins: list[Any], what: str) -> tuple[list[Any], list[Any]]:
+def _cond_facts(p: Params, ins: list[Any], what: str) -> tuple[list[Any], list[Any]]:
     told: list[list[Any]] = [[] for _ in ins]
     branches = []
     for graph, locs in (

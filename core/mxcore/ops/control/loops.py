@@ -6,7 +6,9 @@ from typing import Any
 
 from ..._core.errors import error
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import GraphParam, Int, Shape
+from ...typing import Array, Call
 from .facts import inner_facts, merged
 from .loop import Loop, Predicate, Run, gradients, output_names, owned
 from .replay import foreach_on_arrays, replay, while_on_arrays
@@ -27,7 +29,7 @@ __all__ = ["foreach", "while_loop"]
     stateful=True,
     outputs=output_names,
 )
-def foreach(k, p, *data):
+def foreach(k: Call, p: Params, *data: Array) -> Any:
     """Run a sub-graph over the first axis of arrays, handing states from step to step.
 
     Parameters
@@ -58,20 +60,20 @@ def foreach(k, p, *data):
     return [*outs, *states], run
 
 
-def _foreach_places(p: Any) -> list[int]:
+def _foreach_places(p: Params) -> list[int]:
     """Input of the operator -> input of the sub-graph."""
     return [*p.in_data_locs, *p.in_state_locs, *p.remain_locs]
 
 
 @foreach.backward
-def _(k, p, run, dys, ins, outs):
+def _(k: Call, p: Params, run: Array, dys: Array, ins: list[Any], outs: list[Any]) -> Any:
     return gradients(run, dys, _foreach_places(p), k.wanted, ins)
 
 
 foreach.replay_rule = replay(foreach_on_arrays)
 
 
-def _foreach_facts(p: Any, ins: list[Any], what: str) -> tuple[list[Any], list[Any]]:
+def _foreach_facts(p: Params, ins: list[Any], what: str) -> tuple[list[Any], list[Any]]:
     places, n_d, shape = _foreach_places(p), len(p.in_data_locs), what == "shape"
     steps = max([v[0] for v in ins[:n_d] if v is not None], default=-1) if shape else -1
     # An array of one dimension comes in parts of one element.
@@ -107,7 +109,7 @@ foreach.dtype(lambda p, ins, outs: _foreach_facts(p, ins, "dtype"))
     stateful=True,
     outputs=output_names,
 )
-def while_loop(k, p, *data):
+def while_loop(k: Call, p: Params, *data: Array) -> Any:
     """Run a sub-graph while another one says so, handing variables from step to step.
 
     Parameters
@@ -151,21 +153,21 @@ def while_loop(k, p, *data):
     return [*padded, *last], run
 
 
-def _while_places(p: Any) -> list[int]:
+def _while_places(p: Params) -> list[int]:
     """Input of the operator -> input of `func`; -1 for those that only `cond` reads."""
     at = {j: i for i, j in enumerate(p.func_input_locs)}
     return [at.get(j, -1) for j in range(p.num_args)]
 
 
 @while_loop.backward
-def _(k, p, run, dys, ins, outs):
+def _(k: Call, p: Params, run: Array, dys: Array, ins: list[Any], outs: list[Any]) -> Any:
     return gradients(run, dys, _while_places(p), k.wanted, ins)
 
 
 while_loop.replay_rule = replay(while_on_arrays)
 
 
-def _while_facts(p: Any, ins: list[Any], what: str) -> tuple[list[Any], list[Any]]:
+def _while_facts(p: Params, ins: list[Any], what: str) -> tuple[list[Any], list[Any]]:
     shape = what == "shape"
     carried = [(p.num_out_data + j, i) for j, i in enumerate(p.func_var_locs)]
     inner, heads = inner_facts(p.func, {i: ins[j] for i, j in enumerate(p.func_input_locs)}, what, carried)
