@@ -14,7 +14,7 @@ from .._core.op import Op
 from .._core.state import state
 from .._core.stream import commit
 from .._views import take_last
-from ..ops.reshape_codes import resolve_shape
+from ..ops.shape.reshape_codes import resolve_shape
 from . import checks, indexing, operators, protocols
 from .methods import OP_METHODS
 from .splitting import split_v2

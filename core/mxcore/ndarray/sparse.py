@@ -15,8 +15,8 @@ from .._core.errors import error
 from .._core.params import Parser, as_dtype
 from .._views import eager_function, namespace
 from ..base import plain
-from ..ops.infix import OPERATORS
-from ..ops.storage import to_csr, to_rows
+from ..ops.common.python_operators import OPERATORS
+from ..ops.sparse.operators import to_csr, to_rows
 from ..parameters import Shape
 from ..stypes import CSR, RowSparse
 from . import checks, indexing, operators
