@@ -5,45 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ..._core.infer import merge_shape
 from ..._core.op import op
 from ..._core.params import Params
 from ..._core.state import state
 from ...typing import Array, Call, Operand, Operators
 from ..common.bodies import silent, wide
-from ..common.gradients import given
+from ..common.gradients import given, reshaped, standardized_gradients
 from ..common.rules import axis_of, size_of
 from .batch_norm import _BATCH, _back_dtype, _by_channel, _column, batch_norm, batch_norm_relu
 from .local_response import _LRN, _MODES, _lrn_base, _near, l2_normalization, lrn
 
-__all__ = ["standardized_gradients"]
-
-
-def standardized_gradients(F: Operators, dy: Any, data: Any, gamma: Any, f: Any, eps: float) -> tuple[Any, Any, Any]:
-    """Gradients of a normalization, of differentiable operators: by data, gamma (None: it is fixed at 1) and beta.
-
-    `f` tells how the data is seen: ``view``, the ``axes`` to normalize over, the axis ``along`` which gamma and beta
-    lie.
-    """
-    x, dy = _reshaped(F, data, f.view), _reshaped(F, dy, f.view)
-    d = F.broadcast_sub(x, F.mean(x, axis=f.axes, keepdims=True))
-    inv = F.rsqrt(F.mean(F.square(d), axis=f.axes, keepdims=True) + eps)
-    z = F.broadcast_mul(d, inv)
-    g = (
-        dy
-        if gamma is None
-        else F.broadcast_mul(dy, _reshaped(F, gamma, [-1 if i == f.along else 1 for i in range(len(f.view))]))
-    )
-    along = F.broadcast_mul(z, F.mean(g * z, axis=f.axes, keepdims=True))
-    dx = F.broadcast_mul(F.broadcast_sub(g, F.mean(g, axis=f.axes, keepdims=True)) - along, inv)
-    others = tuple(i for i in range(len(f.view)) if i != f.along)
-    return F.Cast(F.Reshape(dx, shape=data.shape), dtype=data.dtype), F.sum(dy * z, axis=others), F.sum(dy, axis=others)
-
-
-def _reshaped(F: Operators, x: Any, shape: Any) -> Any:
-    return F.Reshape(F.Cast(x, dtype="float32") if x.dtype == np.float16 else x, shape=shape)
+__all__: list[str] = []
 
 
 class _Channels:
@@ -65,7 +38,7 @@ def _(
         dx, d_gamma, d_beta = standardized_gradients(F, dy, data, scale, f, p.eps)
     else:
         inv = F.rsqrt(moving_var + p.eps)
-        x, g = _reshaped(F, data, f.view), _reshaped(F, dy, f.view)
+        x, g = reshaped(F, data, f.view), reshaped(F, dy, f.view)
         z = F.broadcast_mul(
             F.broadcast_sub(x, F.Reshape(moving_mean, shape=(1, -1, 1))), F.Reshape(inv, shape=(1, -1, 1))
         )

@@ -11,10 +11,9 @@ from ..._core.params import Params
 from ...parameters import Bool, Float, Int
 from ...typing import Array, Call, Operand, Operators
 from ..common.bodies import silent, wide
-from ..common.gradients import given
+from ..common.gradients import given, standardized_gradients
 from ..common.rules import axis_of, fits, floating, size_of
 from .batch_norm import with_statistics
-from .gradients import standardized_gradients
 
 __all__: list[str] = []
 
