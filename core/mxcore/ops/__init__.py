@@ -45,7 +45,7 @@ FAMILIES = {
     "random": "operators densities hawkes gradients",
     "optimizer": "single layerwise many",
     "sparse": "operators stored_values",
-    "control": "loops branch",
+    "control": "operators",
     "custom": "operators",
     "legacy": "operators gradients",
 }

@@ -158,7 +158,7 @@ custom.loss_rule = _ignores_grads
 
 
 @custom.backward
-def _(k: Call, p: Params, saved: Array, dys: Array, ins: list[Any], outs: list[Any]) -> Any:
+def _(k: Call, p: Params, saved: Any, dys: list[Any], ins: list[Any], outs: list[Any]) -> Any:
     worker, in_data, out_data, aux = saved
     for x in (*dys, *ins):
         x.wait_to_read()
