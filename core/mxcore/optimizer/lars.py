@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from .. import ndarray as nd
+from ..ndarray import NDArray
 from ._steps import aggregation_size, move_all, move_one, state_and_master
 from .base import Optimizer, zeros_like
 
@@ -46,7 +50,15 @@ class LARS(Optimizer):
     #: Only weights decay here.
     _decaying = ("_weight",)
 
-    def __init__(self, momentum=0.0, lazy_update=True, eta=0.001, eps=0, momentum_correction=True, **kwargs):
+    def __init__(
+        self,
+        momentum: float = 0.0,
+        lazy_update: bool = True,
+        eta: float = 0.001,
+        eps: float = 0,
+        momentum_correction: bool = True,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.momentum = momentum
         self.momentum_correction = momentum_correction
@@ -58,31 +70,31 @@ class LARS(Optimizer):
         self.last_lr = None
         self.cur_lr = None
 
-    def create_state(self, index, weight):
+    def create_state(self, index: Any, weight: NDArray) -> Any:
         if self.momentum == 0.0:
             return None
         return zeros_like(weight, weight.stype if self.lazy_update else "default")
 
-    def create_state_multi_precision(self, index, weight):
+    def create_state_multi_precision(self, index: Any, weight: NDArray) -> Any:
         return state_and_master(self, index, weight)
 
-    def update(self, index, weight, grad, state):
+    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         self._move(index, weight, grad, state, False)
 
-    def update_multi_precision(self, index, weight, grad, state):
+    def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         several = isinstance(index, (list, tuple))
         self._move(index, weight, grad, state, self._has_master(weight[0] if several else weight))
 
-    def _get_lrs(self, indices):
+    def _get_lrs(self, indices: Sequence[Any]) -> list[float]:
         lr = self.learning_rate
         self.last_lr = lr if self.cur_lr is None else self.cur_lr
         self.cur_lr = lr
         return self._scaled(lr, indices, "lr_mult")
 
-    def _is_adapted(self, index):
+    def _is_adapted(self, index: Any) -> bool:
         return not str(self.idx2name.get(index, index)).endswith(("gamma", "beta", "bias"))
 
-    def _move(self, index, weight, grad, state, master):
+    def _move(self, index: Any, weight: Any, grad: Any, state: Any, master: bool) -> None:
         if not isinstance(index, (list, tuple)):
             index, weight, grad, state = [index], [weight], [grad], [state]
         self._update_count(index)
@@ -98,14 +110,24 @@ class LARS(Optimizer):
             lr = self._adapted(w, g, lr, wd) if self._is_adapted(i) else lr
             move_one(w, g, s, master, lr=lr, wd=wd, lazy_update=self.lazy_update, **common)
 
-    def _adapted(self, weight, grad, lr, wd):
+    def _adapted(self, weight: NDArray, grad: NDArray, lr: float, wd: float) -> float:
         w_norm = float(weight.astype("float32").norm().asscalar())
         g_norm = float(grad.astype("float32").norm().asscalar()) * self.rescale_grad
         if w_norm > 0 and g_norm > 0:
             lr *= self.eta * w_norm / (g_norm + wd * w_norm + self.eps)
         return lr
 
-    def _move_dense(self, index, weight, grad, state, master, lrs, wds, common):
+    def _move_dense(
+        self,
+        index: list[Any],
+        weight: list[NDArray],
+        grad: list[NDArray],
+        state: list[Any],
+        master: bool,
+        lrs: list[float],
+        wds: list[float],
+        common: dict[str, Any],
+    ) -> None:
         """Adapt all rates in one operator, then move the weights in groups."""
         order = sorted(range(len(index)), key=lambda k: not self._is_adapted(index[k]))  # they come first
         weight, grad, state = ([part[k] for k in order] for part in (weight, grad, state))
