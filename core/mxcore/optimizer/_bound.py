@@ -25,7 +25,7 @@ __all__ = ["update"]
 
 #: Id of a weight -> (weak references to it and to its states, its last update): who drops one of them gets the memory
 #: of all back. A dictionary of arrays would compare them.
-_bound: dict = {}
+_bound: dict[int, Any] = {}
 registry.on_change.append(_bound.clear)
 
 

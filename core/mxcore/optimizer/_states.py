@@ -48,6 +48,10 @@ _THEIRS = {ours: theirs for theirs, ours in MODULES.items()}
 DEEPEST, MOST_VALUES = 64, 1 << 20
 
 
+#: In Python: the one in C refuses names that it cannot import.
+_Base: Any = pickle._Pickler
+
+
 class _Array:
     """Stands for the class of an array while it is written; the classes below are one for each storage type."""
 
@@ -87,7 +91,7 @@ def is_pickle(first: bytes) -> bool:
     return first[:1] in INSTRUCTIONS
 
 
-class _Pickler(pickle._Pickler):  # the one in C refuses names that it cannot import
+class _Pickler(_Base):  # type: ignore[misc]  # its types leave out what it offers to override
     def reducer_override(self, obj: Any) -> Any:
         """Write arrays by MXNet's class and bytes."""
         if not isinstance(obj, nd.NDArray):
@@ -109,7 +113,7 @@ class _Pickler(pickle._Pickler):  # the one in C refuses names that it cannot im
 def _mxnet_place(obj: Any) -> tuple[str, str] | None:
     module = getattr(obj, "__module__", "")
     theirs = _THEIRS.get(module) or _THEIRS.get(module.rpartition(".")[0])
-    return theirs and (theirs, obj.__qualname__)
+    return (theirs, obj.__qualname__) if theirs else None
 
 
 def _found(module: str, name: str, home: str) -> Named:
@@ -135,14 +139,14 @@ def _found(module: str, name: str, home: str) -> Named:
     )
 
 
-def _array(state: Any) -> NDArray:
+def _array(state: Any) -> NDArray | None:
     handle = state.get("handle") if isinstance(state, dict) else None
     if not isinstance(handle, (bytes, bytearray, str)):
         raise error(ValueError, "an array lacks its bytes")
     return from_record(load_record(handle.encode("latin-1") if isinstance(handle, str) else handle))
 
 
-def _empty(cls, *args: Any) -> Any:
+def _empty(cls: Any, *args: Any) -> Any:
     """An object without its state; only named tuples are made of arguments."""
     if issubclass(cls, tuple):
         return tuple.__new__(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ __all__ = ["check", "check_state"]
 #: Where optimizers of ours are; what those of others keep is theirs.
 _OURS = "mxcore.optimizer"
 #: Attributes that older versions of MXNet did not have, and what they mean there.
-_LATER = {
+_LATER: dict[str, Callable[[], Any]] = {
     "aggregate_num": lambda: 0,
     "allow_np_array": lambda: False,
     "multi_precision": lambda: False,
@@ -184,7 +185,7 @@ def _number(value: Any) -> bool:
 
 
 def _count(value: Any) -> bool:
-    return isinstance(value, numbers.Integral) and 0 <= value < 1 << _LONGEST
+    return isinstance(value, numbers.Integral) and 0 <= int(value) < 1 << _LONGEST
 
 
 def _text(value: Any) -> bool:

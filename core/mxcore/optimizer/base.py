@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,13 +16,15 @@ from ..base import asserted, error, plain
 from ..lr_scheduler import LRScheduler
 from ..ndarray import NDArray
 
+Class = TypeVar("Class", bound=type)
+
 _KIND = "optimizer"
 
 
-class _Registered(Mapping):
+class _Registered(Mapping[str, Any]):
     """All optimizers by name."""
 
-    def __getitem__(self, name: str) -> type:
+    def __getitem__(self, name: str) -> Any:
         return _shared.lookup(_KIND, name)
 
     def __iter__(self) -> Iterator[str]:
@@ -95,17 +97,17 @@ class Optimizer:
             raise asserted(TypeError, f"param_idx2name must be a dictionary of names, not {param_idx2name!r}")
         self.rescale_grad = rescale_grad
         self.lr_scheduler = lr_scheduler
-        self.lr = 0.01 if learning_rate is None and lr_scheduler is None else learning_rate
-        if None not in (lr_scheduler, learning_rate) and lr_scheduler.base_lr != learning_rate:
+        self.lr: Any = 0.01 if learning_rate is None and lr_scheduler is None else learning_rate
+        if lr_scheduler is not None and learning_rate is not None and lr_scheduler.base_lr != learning_rate:
             logging.warning(
                 "learning_rate=%s takes the place of the scheduler's base_lr=%s", learning_rate, lr_scheduler.base_lr
             )
             lr_scheduler.base_lr = learning_rate
         self.wd = wd
-        self.lr_mult = {}
-        self.wd_mult = {}
+        self.lr_mult: dict[Any, float] = {}
+        self.wd_mult: dict[Any, float] = {}
         self.begin_num_update = self.num_update = plain(begin_num_update)
-        self._all_index_update_counts = {0: {}}
+        self._all_index_update_counts: dict[int, dict[Any, int]] = {0: {}}
         self._index_update_count = self._all_index_update_counts[0]
         self.clip_gradient = clip_gradient
         self.multi_precision = multi_precision
@@ -140,10 +142,11 @@ class Optimizer:
         type
             The same, so that this works as a decorator.
         """
-        return _registry.get_register_func(Optimizer, _KIND)(klass)
+        registered: Class = _registry.get_register_func(Optimizer, _KIND)(klass)
+        return registered
 
     @staticmethod
-    def create_optimizer(name: str, **kwargs: Any) -> Optimizer:
+    def create_optimizer(name: str, **kwargs: Any) -> Any:
         """Create an optimizer by name.
 
         Parameters
@@ -257,7 +260,8 @@ class Optimizer:
     @property
     def learning_rate(self) -> float:
         """The learning rate now, before multipliers."""
-        return self.lr if self.lr_scheduler is None else self.lr_scheduler(self.num_update)
+        lr: float = self.lr if self.lr_scheduler is None else self.lr_scheduler(self.num_update)
+        return lr
 
     def set_learning_rate(self, lr: float) -> None:
         """Set the learning rate.
@@ -303,7 +307,7 @@ class Optimizer:
         self.wd_mult = {**bare, **self._symbol_mult("__wd_mult__"), **args_wd_mult}
 
     #: Endings of the names of parameters with weight decay.
-    _decaying = ("_weight", "_gamma")
+    _decaying: tuple[str, ...] = ("_weight", "_gamma")
 
     def _symbol_mult(self, key: str) -> dict[str, float]:
         if not self.sym_info:
@@ -369,7 +373,8 @@ class Optimizer:
     def _clipped(self, grad: NDArray) -> NDArray:
         if self.clip_gradient is None:
             return grad
-        return nd.clip(grad, -self.clip_gradient, self.clip_gradient)
+        clipped: NDArray = nd.clip(grad, -self.clip_gradient, self.clip_gradient)
+        return clipped
 
 
 def _number(name: str, key: str, text: str) -> float:
@@ -381,4 +386,5 @@ def _number(name: str, key: str, text: str) -> float:
 
 def zeros_like(weight: NDArray, stype: str = "default") -> NDArray:
     """Return zeros with the shape, dtype and device of a weight, in storage `stype`."""
-    return nd.zeros(weight.shape, weight.context, dtype=weight.dtype, stype=stype)
+    zeros: NDArray = nd.zeros(weight.shape, weight.context, dtype=weight.dtype, stype=stype)
+    return zeros

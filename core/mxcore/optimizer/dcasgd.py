@@ -44,7 +44,7 @@ class DCASGD(Optimizer):
     def __init__(self, momentum: float = 0.0, lamda: float = 0.04, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.momentum = momentum
-        self.weight_previous = {}
+        self.weight_previous: dict[Any, NDArray] = {}
         self.lamda = lamda
 
     def create_state(self, index: Any, weight: NDArray) -> Any:

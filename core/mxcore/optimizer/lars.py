@@ -67,8 +67,8 @@ class LARS(Optimizer):
         self.eta = eta
         self.eps = eps
         self.skip = 0
-        self.last_lr = None
-        self.cur_lr = None
+        self.last_lr: float | None = None
+        self.cur_lr: float | None = None
 
     def create_state(self, index: Any, weight: NDArray) -> Any:
         if self.momentum == 0.0:
@@ -101,8 +101,10 @@ class LARS(Optimizer):
         lrs, wds = self._get_lrs(index), self._get_wds(index)
         common = self._common()
         if self.momentum > 0:
-            corrected = self.momentum_correction and self.last_lr != 0
-            common["momentum"] = self.momentum * (self.cur_lr / self.last_lr if corrected else 1)
+            last, now = self.last_lr, self.cur_lr
+            common["momentum"] = self.momentum * (
+                now / last if self.momentum_correction and now is not None and last else 1
+            )
         if all(a.stype == "default" for a in (*weight, *grad)):
             self._move_dense(index, weight, grad, state, master, lrs, wds, common)
             return
@@ -131,13 +133,14 @@ class LARS(Optimizer):
         """Adapt all rates in one operator, then move the weights in groups."""
         order = sorted(range(len(index)), key=lambda k: not self._is_adapted(index[k]))  # they come first
         weight, grad, state = ([part[k] for k in order] for part in (weight, grad, state))
-        lrs, wds = (nd.array([part[k] for k in order], ctx=weight[0].context, dtype="float32") for part in (lrs, wds))
+        rates, decays = (
+            nd.array([part[k] for k in order], ctx=weight[0].context, dtype="float32") for part in (lrs, wds)
+        )
         n = sum(self._is_adapted(i) for i in index)
         if n:
-            squares = [nd.multi_sum_sq(*part[:n], num_arrays=n) for part in (weight, grad)]
-            nd.multi_lars(
-                lrs[:n], *squares, wds[:n], eta=self.eta, eps=self.eps, rescale_grad=self.rescale_grad, out=lrs[:n]
-            )
+            w_squares, g_squares = (nd.multi_sum_sq(*part[:n], num_arrays=n) for part in (weight, grad))
+            numbers = {"eta": self.eta, "eps": self.eps, "rescale_grad": self.rescale_grad}
+            nd.multi_lars(rates[:n], w_squares, g_squares, decays[:n], **numbers, out=rates[:n])
         for start in range(0, len(weight), max(self.aggregate_num, 1)):
             part = slice(start, start + max(self.aggregate_num, 1))
             move_all(
@@ -146,6 +149,6 @@ class LARS(Optimizer):
                 state[part],
                 self.momentum > 0,
                 master,
-                preloaded=(lrs[part], wds[part]),
+                preloaded=(rates[part], decays[part]),
                 **common,
             )

@@ -12,7 +12,7 @@ from ._steps import move_one
 from .base import Optimizer, zeros_like
 
 #: warmup_strategy -> share of the warm-up done (0 to 1) -> share of the full learning rate gained.
-STRATEGIES = {"linear": lambda t: t, "power2": lambda t: t * t, "sqrt": math.sqrt, "lars": None}
+STRATEGIES: dict[str, Any] = {"linear": lambda t: t, "power2": lambda t: t * t, "sqrt": math.sqrt, "lars": None}
 
 
 class LBSGD(Optimizer):
@@ -89,7 +89,9 @@ class LBSGD(Optimizer):
         self.updates_per_epoch = updates_per_epoch
         self.init_updates = begin_epoch * updates_per_epoch
         self.num_epochs = num_epochs
-        self.cumgrads = {}  # index -> {"cum_grad": sum of gradients, "num_cums": number of calls}
+        self.cumgrads: dict[
+            Any, dict[str, Any]
+        ] = {}  # index -> {"cum_grad": sum of gradients, "num_cums": number of calls}
 
     def create_state(self, index: Any, weight: NDArray) -> Any:
         return zeros_like(weight, weight.stype) if self.momentum != 0.0 else None
@@ -119,7 +121,7 @@ class LBSGD(Optimizer):
             return float(self.batch_scale)
         if whole <= 1:
             return 1.0
-        return 1.0 + (self.batch_scale - 1.0) * STRATEGIES[self.warmup_strategy](updates / whole)
+        return 1.0 + (self.batch_scale - 1.0) * float(STRATEGIES[self.warmup_strategy](updates / whole))
 
     @staticmethod
     def _layer_scale(weight: NDArray, grad: NDArray, wd: float) -> float:

@@ -62,7 +62,7 @@ class Nadam(Optimizer):
         return zeros_like(weight), zeros_like(weight)
 
     def _momentum(self, t: int) -> float:
-        return self.beta1 * (1.0 - 0.5 * 0.96 ** (t * self.schedule_decay))
+        return self.beta1 * (1.0 - 0.5 * float(0.96 ** (t * self.schedule_decay)))
 
     def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         lr, wd, t = self._begin(index)

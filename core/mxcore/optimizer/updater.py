@@ -37,8 +37,8 @@ class Updater:
 
     def __init__(self, optimizer: Optimizer) -> None:
         self.optimizer = optimizer
-        self.states = {}
-        self.states_synced = {}
+        self.states: dict[Any, Any] = {}
+        self.states_synced: dict[Any, bool] = {}
         self.aggregate_updates = optimizer.aggregate_num > 0
 
     def __call__(self, index: Any, grad: Any, weight: Any) -> None:
@@ -78,7 +78,7 @@ class Updater:
             for i, w, g in zip(index, weight, grad):
                 optimizer.update_multi_precision(i, w, g, states[i])
             return
-        by_dtype = {}  # one call takes weights of one dtype
+        by_dtype: dict[Any, list[Any]] = {}  # one call takes weights of one dtype
         for item in zip(index, weight, grad):
             by_dtype.setdefault(item[1].dtype, []).append(item)
         for group in by_dtype.values():
@@ -192,4 +192,5 @@ def _writable(state: Any) -> bool:
 
 def _classic(array: Any) -> NDArray:
     """The array under its `mx.nd` face: the fused operators are for it."""
-    return array.as_nd_ndarray() if hasattr(array, "as_nd_ndarray") else array
+    face: NDArray = array.as_nd_ndarray() if hasattr(array, "as_nd_ndarray") else array
+    return face
