@@ -17,7 +17,7 @@ from .._core.kernels import Spec
 from .._core.op import Op
 from ..fusion import Tree
 from ..fusion.dtypes import cast, compared, is_cast, rounds_once, selects
-from ..ops.dense import along
+from ..ops.common.rules import along
 from ..parameters import Int
 
 __all__ = ["BIAS", "Part", "constant_of", "functions_of", "part_of", "substitute"]

@@ -20,6 +20,7 @@ from ..parameters import DType, Shape
 from .checks import arrays as only_arrays
 from .checks import place
 from .ndarray import NDArray
+from .splitting import split_v2
 
 __all__ = [
     "array",
@@ -46,20 +47,6 @@ __all__ = [
 
 def _put(host: np.ndarray[Any, Any], ctx: Context, cls: type[NDArray] = NDArray) -> NDArray:
     return cls(ctx.device.from_host(np.ascontiguousarray(host).reshape(host.shape), ctx.device_id), Storage(ctx))
-
-
-def _from_pickle(cls: type[Any], host: np.ndarray[Any, Any], ctx: Context) -> Any:
-    return _put(host, present(ctx), cls)
-
-
-def present(ctx: Context) -> Context:
-    """A context on which an array was saved, or the current one where its device is missing."""
-    try:
-        if ctx.device_id < ctx.device.count():
-            return ctx
-    except Exception:  # no plugin provides it, or its driver does not answer
-        pass
-    return current_context()
 
 
 def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
@@ -103,7 +90,6 @@ _EMPTY = Parser("empty", {"shape": Shape(), "dtype": DType(np.dtype("float32"))}
 
 
 _MOVE = Parser("moveaxis", {"source": Shape(), "destination": Shape()})
-_SPLIT = Parser("split_v2", {"indices_or_sections": Shape()})
 
 
 def _dtype(dtype: Any) -> np.dtype[Any]:
@@ -262,25 +248,6 @@ def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
     if len(out.shape) != 2:
         raise error(ValueError, f"onehot_encode: out must be a matrix, (indices, classes), got shape {out.shape}")
     return registry.ops.get("one_hot")(indices, depth=out.shape[1], dtype=out.dtype, out=out)  # type: ignore[no-any-return]
-
-
-def split_v2(ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False) -> Any:
-    """Split at indices (a tuple) or into equal sections (an int)."""
-    only_arrays("split_v2", ary=ary)
-    given: Any = _SPLIT({"indices_or_sections": indices_or_sections})
-    n, where = 0, (0, *given.indices_or_sections)
-    if isinstance(indices_or_sections, numbers.Integral):
-        (n,), where = given.indices_or_sections, ()
-        if n < 1:
-            raise error(
-                ValueError, f"operator split_v2: parameter 'indices_or_sections' must be int >= 1 or indices, got {n}"
-            )
-        # The operator itself makes unequal sections, and says what is wrong with an axis.
-        if isinstance(axis, numbers.Integral) and -ary.ndim <= axis < ary.ndim and ary.shape[int(axis)] % n:
-            raise error(
-                ValueError, f"operator split_v2: axis {axis} has length {ary.shape[int(axis)]}, not a multiple of {n}"
-            )
-    return registry.ops.get("_split_v2")(ary, indices=where, axis=axis, squeeze_axis=squeeze_axis, sections=n)
 
 
 def histogram(a: NDArray, bins: Any = 10, range: tuple[float, float] | None = None) -> Any:

@@ -13,7 +13,7 @@ from .._core.errors import suggest
 from .._core.params import Parser
 from ..base import error
 from ..context import cpu
-from ..ops import opencv
+from ..ops.image import opencv
 from ..parameters import Float, Int
 from .checks import arrays
 from .creation import array

@@ -14,9 +14,10 @@ from .._core.op import Op
 from .._core.state import state
 from .._core.stream import commit
 from .._views import take_last
-from ..ops.reshape_codes import resolve_shape
-from . import indexing, operators, protocols
+from ..ops.shape.reshape_codes import resolve_shape
+from . import checks, indexing, operators, protocols
 from .methods import OP_METHODS
+from .splitting import split_v2
 
 __all__ = ["NDArray"]
 
@@ -177,19 +178,16 @@ class NDArray(Array):
         return to_capsule(self, "write")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from .creation import _from_pickle
-
         return (_from_pickle, (type(self), self.asnumpy(), self.context))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take what a pickle of MXNet's holds: the bytes of the array as its files have them, or None."""
-        from .creation import present
         from .files import from_record
         from .serialization import load_record
 
         if (handle := state["handle"]) is not None:
             record = load_record(handle)
-            x = from_record(record, present(Context(*record.device)))
+            x = from_record(record, checks.present(Context(*record.device)))
             if x is not None:
                 self._data, self._st, self._entry = x._data, x._st, None
 
@@ -326,8 +324,6 @@ class NDArray(Array):
 
     def split_v2(self, *args: Any, **kwargs: Any) -> Any:
         """Split at indices or into sections; see ``mx.nd.split_v2``."""
-        from .creation import split_v2
-
         return split_v2(self, *args, **kwargs)
 
     def diag(self, k: int = 0, **kwargs: Any) -> NDArray:
@@ -384,14 +380,14 @@ class NDArray(Array):
         stype : str, optional
             Storage type of the gradient: that of the array unless told.
         """
-        from .creation import zeros
-
         stype = stype or self.stype
         if stype == "default":
             ctx = self._st.ctx
             grad = self.dense(ctx.device.full(self.shape, 0, self._data.dtype, ctx.device_id), Storage(ctx))
         else:
-            grad = zeros(self.shape, ctx=self.context, dtype=self._data.dtype, stype=stype)
+            if stype not in faces:
+                raise error(ValueError, f"unknown storage type {stype!r}; use {', '.join(map(repr, faces))}")
+            grad = faces[stype]._zeros(self.shape, self.context, self._data.dtype)  # type: ignore[attr-defined]
         tape.mark(self, grad, grad_req)
 
     def detach(self) -> NDArray:
@@ -423,6 +419,11 @@ class NDArray(Array):
         def __neg__(self) -> NDArray: ...
         def __abs__(self) -> NDArray: ...
         def __getattr__(self, name: str) -> Any: ...
+
+
+def _from_pickle(cls: type[NDArray], host: np.ndarray[Any, Any], ctx: Context) -> NDArray:
+    ctx = checks.present(ctx)
+    return cls(ctx.device.from_host(np.ascontiguousarray(host).reshape(host.shape), ctx.device_id), Storage(ctx))
 
 
 def _op(name: str) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._core.array import Array
 from .._core.errors import error
-from ..ops.infix import COMPARISONS, OPERATORS
+from ..ops.common.python_operators import COMPARISONS, OPERATORS
 
 __all__ = ["array_function", "array_ufunc"]
 

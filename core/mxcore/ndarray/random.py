@@ -9,7 +9,7 @@ from .._core import dispatch, registry
 from .._core.array import Array
 from .._core.errors import error
 from .._views import eager_function, namespace
-from ..ops.infix import composes
+from ..ops.common.python_operators import composes
 from . import checks
 from .ndarray import NDArray
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mxcore.ops.random import LAWS
+from mxcore.ops.random.distributions import LAWS
 from mxcore.plugin import Call, Params, Rng, Spec
 
 from ..kernels import variates

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from mxcore.ops.processes import check_events
-from mxcore.ops.rnn import check_lengths
-from mxcore.ops.rnn_cells import dropout, layout, limits
+from mxcore.ops.random.hawkes import check_events
+from mxcore.ops.recurrent.cells import dropout, layout, limits
+from mxcore.ops.recurrent.operators import check_lengths
 from mxcore.plugin import Call, Params, Spec
 
 from ..kernels import attention, hawkes, rnn, sequence

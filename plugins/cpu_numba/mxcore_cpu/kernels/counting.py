@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mxcore.ops.facts import even_edges
+from mxcore.ops.reduction.statistics import even_edges
 
 from ..jit import kernel
 from ..typing import Array

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mxcore.ops.ctc import Labels, read_labels
+from mxcore.ops.loss.ctc import Labels, read_labels
 
 from .. import math as m
 from ..jit import helper, kernel
