@@ -84,8 +84,7 @@ class _Rows:
         places = np.concatenate([np.arange(a, b) for a, b in zip(first, last)])
         indptr = np.concatenate([[0], np.cumsum(last - first)])
         parts = self.values[places], self.columns[places], indptr
-        matrix: CSRNDArray = csr_matrix(parts, shape=(len(rows), self.width), dtype="float32")
-        return matrix
+        return csr_matrix(parts, shape=(len(rows), self.width), dtype="float32")
 
 
 class LibSVMIter(MXDataIter):

@@ -70,14 +70,17 @@ def _sources(arrays: Any, what: str, default_name: str) -> list[tuple[str, Sourc
     return [(name, _source(name, value)) for name, value in sorted(named.items())]
 
 
-def _rows(source: Source, rows: Array) -> Any:
+def _rows(source: Source, rows: Array) -> NDArray:
     """NDArray of the given rows of a source, with memory of its own: a batch is often scaled in place."""
     from .. import ndarray as nd
 
     first, count = int(rows[0]), len(rows)
     straight = int(rows[-1]) - first + 1 == count and bool((np.diff(rows) == 1).all())
     if _is_ndarray(source):
-        return source[first : first + count].copy() if straight else nd.take(source, nd.array(rows, dtype="int64"))
+        taken: NDArray = (
+            source[first : first + count].copy() if straight else nd.take(source, nd.array(rows, dtype="int64"))
+        )
+        return taken
     if isinstance(source, np.ndarray):
         return nd.array(source[first : first + count] if straight else source[rows])
     if straight:
@@ -86,7 +89,7 @@ def _rows(source: Source, rows: Array) -> Any:
     return nd.array(np.asarray(source[sorted_rows], np.float32)[back])
 
 
-def _whole(source: Source) -> Any:
+def _whole(source: Source) -> NDArray:
     """NDArray of a source."""
     return source if _is_ndarray(source) else _rows(source, np.arange(source.shape[0]))
 

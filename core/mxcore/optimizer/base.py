@@ -386,5 +386,4 @@ def _number(name: str, key: str, text: str) -> float:
 
 def zeros_like(weight: NDArray, stype: str = "default") -> NDArray:
     """Return zeros with the shape, dtype and device of a weight, in storage `stype`."""
-    zeros: NDArray = nd.zeros(weight.shape, weight.context, dtype=weight.dtype, stype=stype)
-    return zeros
+    return nd.zeros(weight.shape, weight.context, dtype=weight.dtype, stype=stype)
