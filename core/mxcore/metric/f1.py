@@ -1,7 +1,7 @@
 """F1 score."""
 
 from .._signatures import with_defaults
-from ._binary import BinaryMetric
+from ._binary import BinaryMetric, Counts
 
 
 class F1(BinaryMetric):
@@ -29,5 +29,5 @@ class F1(BinaryMetric):
 
     __init__ = with_defaults(BinaryMetric.__init__, name="f1")
 
-    def score(self, counts):
+    def score(self, counts: Counts) -> float:
         return counts.f1

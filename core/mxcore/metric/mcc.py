@@ -1,7 +1,7 @@
 """Matthews correlation coefficient."""
 
 from .._signatures import with_defaults
-from ._binary import BinaryMetric
+from ._binary import BinaryMetric, Counts
 
 
 class MCC(BinaryMetric):
@@ -30,5 +30,5 @@ class MCC(BinaryMetric):
 
     __init__ = with_defaults(BinaryMetric.__init__, name="mcc")
 
-    def score(self, counts):
+    def score(self, counts: Counts) -> float:
         return counts.mcc

@@ -4,20 +4,20 @@ import numpy as np
 
 from .._signatures import with_defaults
 from ..base import error
-from .base import PairMetric
+from .base import Array, PairMetric
 
 
 class RegressionMetric(PairMetric):
     """A mean over batches of a figure of ``label - prediction``; vectors count as columns."""
 
-    def __init__(self, name, output_names=None, label_names=None):
+    def __init__(self, name: str, output_names: list[str] | None = None, label_names: list[str] | None = None) -> None:
         super().__init__(name, output_names, label_names)
 
-    def measure(self, label, pred):
+    def measure(self, label: Array, pred: Array) -> tuple[float, int]:
         label, pred = (a.reshape(-1, 1) if a.ndim == 1 else a for a in (label, pred))
-        return float(self.reduce(label - pred)), 1
+        return self.reduce(label - pred), 1
 
-    def reduce(self, difference):
+    def reduce(self, difference: Array) -> float:
         """Return the figure of one batch from its differences."""
         raise error(NotImplementedError, f"metric {type(self).__name__} does not define reduce(difference)")
 
@@ -44,8 +44,8 @@ class MAE(RegressionMetric):
 
     __init__ = with_defaults(RegressionMetric.__init__, name="mae")
 
-    def reduce(self, difference):
-        return np.abs(difference).mean()
+    def reduce(self, difference: Array) -> float:
+        return float(np.abs(difference).mean())
 
 
 class MSE(RegressionMetric):
@@ -70,8 +70,8 @@ class MSE(RegressionMetric):
 
     __init__ = with_defaults(RegressionMetric.__init__, name="mse")
 
-    def reduce(self, difference):
-        return (difference**2).mean()
+    def reduce(self, difference: Array) -> float:
+        return float((difference**2).mean())
 
 
 class RMSE(RegressionMetric):
@@ -96,5 +96,5 @@ class RMSE(RegressionMetric):
 
     __init__ = with_defaults(RegressionMetric.__init__, name="rmse")
 
-    def reduce(self, difference):
-        return (difference**2).mean() ** 0.5
+    def reduce(self, difference: Array) -> float:
+        return float((difference**2).mean() ** 0.5)
