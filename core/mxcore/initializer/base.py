@@ -6,6 +6,7 @@ import json
 import logging
 import math
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -98,7 +99,7 @@ class Initializer:
     array([7., 7.], dtype=float32)
     """
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         self._kwargs = plain(kwargs)
         self._verbose = False
         self._print_func = None

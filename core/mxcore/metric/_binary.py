@@ -56,7 +56,7 @@ def count(label, pred):
 class BinaryMetric(EvalMetric):
     """A metric on `Counts`: their `score` over everything (micro), or the mean of that of batches (macro)."""
 
-    def __init__(self, name, output_names=None, label_names=None, average="macro"):
+    def __init__(self, name="binary", output_names=None, label_names=None, average="macro"):
         if average not in ("macro", "micro"):
             raise error(ValueError, f"average must be 'macro' or 'micro', not {average!r}")
         self.average = average

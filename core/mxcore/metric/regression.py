@@ -10,7 +10,7 @@ from .base import PairMetric
 class RegressionMetric(PairMetric):
     """A mean over batches of a figure of ``label - prediction``; vectors count as columns."""
 
-    def __init__(self, name, output_names=None, label_names=None):
+    def __init__(self, name="regression", output_names=None, label_names=None):
         super().__init__(name, output_names, label_names)
 
     def measure(self, label, pred):
@@ -22,6 +22,7 @@ class RegressionMetric(PairMetric):
         raise error(NotImplementedError, f"metric {type(self).__name__} does not define reduce(difference)")
 
 
+@with_defaults(name="mae")
 class MAE(RegressionMetric):
     """The mean absolute error: ``mean(|y - p|)``, averaged over batches.
 
@@ -42,12 +43,11 @@ class MAE(RegressionMetric):
     ('mae', 2.0)
     """
 
-    __init__ = with_defaults(RegressionMetric.__init__, name="mae")
-
     def reduce(self, difference):
         return np.abs(difference).mean()
 
 
+@with_defaults(name="mse")
 class MSE(RegressionMetric):
     """The mean squared error: ``mean((y - p)**2)``, averaged over batches.
 
@@ -68,12 +68,11 @@ class MSE(RegressionMetric):
     ('mse', 5.0)
     """
 
-    __init__ = with_defaults(RegressionMetric.__init__, name="mse")
-
     def reduce(self, difference):
         return (difference**2).mean()
 
 
+@with_defaults(name="rmse")
 class RMSE(RegressionMetric):
     """The root of the mean squared error: ``sqrt(mean((y - p)**2))``, averaged over batches.
 
@@ -93,8 +92,6 @@ class RMSE(RegressionMetric):
     >>> m.get()
     ('rmse', 1.0)
     """
-
-    __init__ = with_defaults(RegressionMetric.__init__, name="rmse")
 
     def reduce(self, difference):
         return (difference**2).mean() ** 0.5

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +21,7 @@ _FALLING = (
 )  # fmt: skip
 
 
-def _check_metrics(metrics):
+def _check_metrics(metrics: Any) -> list[Any]:
     """A flat list of one metric, several, or none."""
     if metrics is None:
         return []
@@ -37,7 +39,7 @@ def _check_metrics(metrics):
     return found
 
 
-def _no_metric(given):
+def _no_metric(given: Any) -> Any:
     return error(
         ValueError,
         f"metrics must be an mx.metric.EvalMetric or a list of them, got {given!r}; mx.metric.create makes one of a "
@@ -45,7 +47,7 @@ def _no_metric(given):
     )
 
 
-def _check_handler_metric_ref(handler, known_metrics):
+def _check_handler_metric_ref(handler: Any, known_metrics: Any) -> None:
     """Raise if a handler has a metric, in an attribute that says so, that nobody would update."""
     for name in dir(handler):
         if "metric" not in name:
@@ -56,7 +58,7 @@ def _check_handler_metric_ref(handler, known_metrics):
                 _check_metric_known(handler, metric, known_metrics)
 
 
-def _check_metric_known(handler, metric, known_metrics):
+def _check_metric_known(handler: Any, metric: Any, known_metrics: Any) -> None:
     if metric not in known_metrics:
         raise error(
             ValueError,
@@ -66,11 +68,11 @@ def _check_metric_known(handler, metric, known_metrics):
         )
 
 
-def _suggest_metric_for_loss(loss):
+def _suggest_metric_for_loss(loss: Any) -> Any:
     return Accuracy() if isinstance(loss, SoftmaxCrossEntropyLoss) else None
 
 
-def direction(monitor, mode, owner):
+def direction(monitor: EvalMetric, mode: str, owner: str) -> Callable[..., Any]:
     """The comparison that says whether a value is better: ``numpy.greater`` or ``numpy.less``.
 
     Parameters
