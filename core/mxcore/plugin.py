@@ -26,6 +26,7 @@ from .philox import Rng
 from .rewriting import rewrite
 from .stypes import CSR, RowSparse, merge_rows
 from .testing.sample import Sample
+from .typing import Array, Call, Operand, Operators
 
 if TYPE_CHECKING:
     from .array_api import ArrayAPINamespace
@@ -33,9 +34,11 @@ if TYPE_CHECKING:
 __all__ = [
     "API_VERSION",
     "Any_",
+    "Array",
     "ArrayAPINamespace",
     "Bool",
     "CSR",
+    "Call",
     "Context",
     "DType",
     "Device",
@@ -53,6 +56,8 @@ __all__ = [
     "MXNetError",
     "Node",
     "Op",
+    "Operand",
+    "Operators",
     "Param",
     "Params",
     "Rest",

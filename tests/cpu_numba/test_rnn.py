@@ -5,7 +5,7 @@ import pytest
 
 import mxcore as mx
 from mxcore._core import registry
-from mxcore.ops.rnn_cells import layout
+from mxcore.ops.recurrent.cells import layout
 from mxcore.plugin import Spec
 from mxcore.testing.case import Call, Host
 from mxcore_cpu.kernels import rnn_steps

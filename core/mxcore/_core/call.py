@@ -308,6 +308,8 @@ class BoundCall:
                     datas,
                     share and self.op.view,
                 )
+        if self.n_out > 1 and not share:
+            values[: self.n_out] = _parted(k.device, values[: self.n_out])
         return values, saved
 
     def _run_out(
@@ -511,6 +513,17 @@ def densified(k: K, datas: list[Any]) -> list[Any]:
     return [d.todense(k.xp) if getattr(d, "stype", "default") != "default" else d for d in datas]
 
 
+def _parted(device: Any, values: list[Any]) -> list[Any]:
+    """Outputs as a body returned them, with copies of those that lie in the memory of others."""
+    dense = {i: v for i, v in enumerate(values) if v is not None and not isinstance(v, Sparse)}
+    if all(map(device.owns, dense.values())) and len({*map(id, dense.values())}) == len(dense):
+        return values
+    return [
+        v.copy() if i in dense and overlaps(device, v, [w for j, w in dense.items() if j != i]) else v
+        for i, v in enumerate(values)
+    ]
+
+
 def conform(k: K, v: Any, spec: Spec, datas: Sequence[Any], share: bool) -> Any:
     """A body's result as declared: dtype cast, scalars given their shape, memory of its own."""
     if spec.stype != "default":
@@ -519,7 +532,14 @@ def conform(k: K, v: Any, spec: Spec, datas: Sequence[Any], share: bool) -> Any:
     if isinstance(v, (np.generic, float, int)):
         v = k.xp.asarray(v, dtype=spec.dtype)
         return v.reshape(spec.shape) if spec.shape else v
-    if dtype is None or isinstance(v, Array) or getattr(dtype, "kind", "f") in "cmMOSU":
+    if (
+        dtype is None
+        or isinstance(v, Array)
+        or getattr(dtype, "kind", "f") in "cmMOSU"
+        or isinstance(v, np.ndarray)
+        and v.__class__ is not np.ndarray
+        and k.device.array_type is np.ndarray
+    ):
         raise error(
             TypeError,
             f"its body returned a {type(v).__name__}{f' of {dtype}' if dtype else ''}; an array of k.xp is needed, "
@@ -532,4 +552,4 @@ def conform(k: K, v: Any, spec: Spec, datas: Sequence[Any], share: bool) -> Any:
             v = v.reshape(spec.shape)
         else:
             raise error(ValueError, f"its body returned shape {tuple(v.shape)}; {spec.shape} is declared")
-    return v.copy() if not share and overlaps(k.device, v, datas) else v
+    return v.copy() if not share and (overlaps(k.device, v, datas) or not k.device.writable(v)) else v

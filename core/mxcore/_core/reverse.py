@@ -119,11 +119,13 @@ _ONES: dict[Any, Array] = {}
 
 
 def _ones(h: Array) -> Array:
-    """Ones like a head; those of one element are made once, as losses are scalars."""
+    """Ones like a head; those of one element are made once, as losses are scalars, and again if a rule wrote to
+    them.
+    """
     d, ctx = h._data, h._st.ctx
     key = (ctx, d.shape, d.dtype, h.dense)
     g = _ONES.get(key)
-    if g is None:
+    if g is None or g._st.version:
         g = h.dense(ctx.device.full(d.shape, 1, d.dtype, ctx.device_id), Storage(ctx))
         if g._data.size == 1:
             _ONES[key] = g

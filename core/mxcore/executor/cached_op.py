@@ -344,7 +344,8 @@ class _Memory:
         ctx, heads = s.ctx, s.heads[part]
         empty, index = ctx.device.empty, ctx.device_id
         outs: list[Any] = []
-        targets, writes = [], [self.st]
+        targets: list[tuple[Any, Any]] = []
+        writes = [self.st]
         try:
             for h, made in heads:
                 y = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from operator import itemgetter
+from operator import itemgetter, length_hint
 from typing import Any
 
 import numpy as np
@@ -286,7 +286,7 @@ class Instance:
         if head in self.program.adds:
             add = getattr(device.xp, "add", None)
             if direct.takes_out(add):
-                return partial(add, target, value, out=target)  # type: ignore[arg-type]
+                return partial(add, target, value, out=target)
             return lambda: device.copy(device.xp.add(target, value), target)
         return partial(device.copy, value, target)
 
@@ -308,7 +308,7 @@ class Instance:
                 for call in rest:
                     call()
         except Exception as e:
-            step = self.program.steps[self._where[part][len(todo) - rest.__length_hint__() - 1]]
+            step = self.program.steps[self._where[part][len(todo) - length_hint(rest) - 1]]
             if step.op is None:
                 raise
             raise_in_op(

@@ -14,6 +14,8 @@ __all__ = ["HybridSequential", "Sequential"]
 class _Stack(Block):
     """What both containers share: a stack of children, indexed like a list."""
 
+    _in_summary = False
+
     def add(self, *blocks: Block) -> None:
         """Put blocks on top of the stack."""
         for block in blocks:

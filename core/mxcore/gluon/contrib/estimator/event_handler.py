@@ -356,7 +356,7 @@ class ProgressBarHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchEnd):
         self.current_epoch = 0
 
     def epoch_begin(self, estimator: Estimator, *args: Any, **kwargs: Any) -> None:
-        from tqdm import tqdm  # type: ignore[import-untyped]  # it has none
+        from tqdm import tqdm
 
         self._bar = tqdm(total=self.total, desc=f"epoch {self.current_epoch}", unit="batch", **self._kwargs)
 
