@@ -21,6 +21,8 @@ class _Norm(HybridBlock):
     gamma: Parameter
     beta: Parameter
     _axis: int
+    #: What the operator takes, shown by `repr`.
+    _kwargs: dict[str, Any]
 
     def __init__(
         self,
@@ -47,6 +49,10 @@ class _Norm(HybridBlock):
                         differentiable=learnt,
                     ),
                 )
+
+    def __repr__(self) -> str:
+        content = ", ".join(f"{key}={value!r}" for key, value in self._kwargs.items())
+        return f"{type(self).__name__}({content}, in_channels={self.gamma.shape[0]})"
 
     def infer_shape(self, x: Any, *args: Any) -> None:
         for p in self._reg_params.values():
@@ -106,7 +112,7 @@ class BatchNorm(_Norm):
     ) -> None:
         super().__init__(in_channels, center, scale, beta_initializer, gamma_initializer, **kwargs)
         self._axis = axis
-        self._kwargs: dict[str, Any] = {
+        self._kwargs = {
             "axis": axis, "eps": epsilon, "momentum": momentum, "fix_gamma": not scale,
             "use_global_stats": use_global_stats,
         }  # fmt: skip
@@ -184,11 +190,7 @@ class InstanceNorm(_Norm):
     ) -> None:
         super().__init__(in_channels, center, scale, beta_initializer, gamma_initializer, **kwargs)
         self._axis = axis
-        self._kwargs: dict[str, Any] = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
-
-    def __repr__(self) -> str:
-        content = ", ".join(f"{key}={value!r}" for key, value in self._kwargs.items())
-        return f"{type(self).__name__}({content}, in_channels={self.gamma.shape[0]})"
+        self._kwargs = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
 
     def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any) -> Any:
         if self._axis == 1:
@@ -238,11 +240,7 @@ class LayerNorm(_Norm):
         super().__init__(in_channels, center, scale, beta_initializer, gamma_initializer, prefix, params)
         self._axis = axis
         self._epsilon = epsilon
-        self._kwargs: dict[str, Any] = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
-
-    def __repr__(self) -> str:
-        content = ", ".join(f"{key}={value!r}" for key, value in self._kwargs.items())
-        return f"{type(self).__name__}({content}, in_channels={self.gamma.shape[0]})"
+        self._kwargs = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
 
     def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any) -> Any:
         return F.LayerNorm(x, gamma, beta, axis=self._axis, eps=self._epsilon)
@@ -278,7 +276,7 @@ class GroupNorm(_Norm):
         super().__init__(num_groups, center, scale, beta_initializer, gamma_initializer, prefix, params)
         self._num_groups = num_groups
         self._epsilon = epsilon
-        self._kwargs: dict[str, Any] = {"eps": epsilon, "num_groups": num_groups, "center": center, "scale": scale}
+        self._kwargs = {"eps": epsilon, "num_groups": num_groups, "center": center, "scale": scale}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in self._kwargs.items())})"
