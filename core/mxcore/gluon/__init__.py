@@ -34,5 +34,5 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __dir__() -> Any:
+def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY})

@@ -207,7 +207,7 @@ class Trainer:
             raise error(ValueError, f"Cannot set update_on_kvstore=False on the Trainer with {why}.")
         return True
 
-    def _make_store(self, kvstore: Any) -> Any:
+    def _make_store(self, kvstore: str | KVStoreBase | None) -> tuple[Any, bool]:
         """The store, or None where a single context needs none, and whether it updates by default."""
         update = os.environ.get("MXNET_UPDATE_ON_KVSTORE", "1") not in ("0", "false", "False", "")
         if kvstore is None or kvstore == "":

@@ -15,7 +15,7 @@ __all__ = ["Constant"]
 class _Value(initializer.Initializer):
     """Fills a constant with its value."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: nd.NDArray) -> None:
         # Not handed to the base: its keywords end up, as JSON, in the symbol's attributes.
         super().__init__()
         self.value = value

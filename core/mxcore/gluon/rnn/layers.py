@@ -147,7 +147,7 @@ class _RNNLayer(HybridBlock):
         sizes = [self._out_size, *([self._hidden_size] if self._mode == "lstm" else ())]
         return [{"shape": (layers, batch_size, size), "__layout__": "LNC", "dtype": self._dtype} for size in sizes]
 
-    def begin_state(self, batch_size: int = 0, func: Callable[..., Any] = nd.zeros, **kwargs: Any) -> Any:
+    def begin_state(self, batch_size: int = 0, func: Callable[..., Any] = nd.zeros, **kwargs: Any) -> list[Any]:
         """States to begin with.
 
         Parameters

@@ -135,7 +135,7 @@ class ModifierCell(HybridRecurrentCell):
 
     def begin_state(  # type: ignore[override]  # names only but for `func`, as in MXNet
         self, func: Callable[..., Any] = nd.zeros, **kwargs: Any
-    ) -> Any:
+    ) -> list[Any]:
         """States to begin with, those of the base cell; see `RecurrentCell.begin_state`."""
         self._check_free()
         with _Free(self.base_cell):

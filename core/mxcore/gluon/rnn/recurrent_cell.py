@@ -167,7 +167,7 @@ class RecurrentCell(Block):
         """
         raise NotImplementedError(f"{type(self).__name__} must define state_info(batch_size=0)")
 
-    def begin_state(self, batch_size: int = 0, func: Callable[..., Any] = nd.zeros, **kwargs: Any) -> Any:
+    def begin_state(self, batch_size: int = 0, func: Callable[..., Any] = nd.zeros, **kwargs: Any) -> list[Any]:
         """States to begin with.
 
         Parameters
@@ -197,7 +197,7 @@ class RecurrentCell(Block):
                 f"{type(self).__name__} '{self.name}' is used by a modifier cell (as ZoneoutCell): call that instead",
             )
 
-    def _get_activation(self, F: Any, inputs: Any, activation: Any, **kwargs: Any) -> Any:
+    def _get_activation(self, F: Any, inputs: Any, activation: str | Block, **kwargs: Any) -> Any:
         """Apply an activation, a name or a block; subclasses outside of this package call it, too."""
         if not isinstance(activation, str):
             return activation(inputs)

@@ -80,7 +80,7 @@ class _WikiText(_LanguageModelDataset):
             for part in (numbers[:words], numbers[1 : words + 1])
         )
 
-    def _numbers(self, path: str) -> Any:
+    def _numbers(self, path: str) -> np.ndarray[Any, Any]:
         """The numbers of all words of a file, lines ending in `EOS_TOKEN`."""
         try:
             content = read_whole(path).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")

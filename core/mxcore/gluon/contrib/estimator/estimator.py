@@ -6,7 +6,7 @@ import copy
 import logging
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Number
 from typing import TYPE_CHECKING, Any
 
@@ -409,18 +409,18 @@ class Estimator:
                 _check_handler_metric_ref(handler, set(known_metrics))
         return sorted([*given, *added], key=lambda handler: getattr(handler, "priority", 0))
 
-    def _categorize_handlers(self, event_handlers: Any) -> Any:
+    def _categorize_handlers(self, event_handlers: list[EventHandler]) -> tuple[list[EventHandler], ...]:
         """The handlers of train_begin, epoch_begin, batch_begin, batch_end, epoch_end and train_end."""
         return tuple([handler for handler in event_handlers if isinstance(handler, kind)] for kind in _EVENTS.values())
 
-    def _by_event(self, event_handlers: Any) -> Any:
+    def _by_event(self, event_handlers: list[EventHandler]) -> dict[str, list[EventHandler]]:
         return dict(zip(_EVENTS, self._categorize_handlers(event_handlers)))
 
     # What subclasses that have a loop of their own split batches with.
     _get_data_and_label = BatchProcessor._get_data_and_label
 
 
-def _lacking(handlers: Any) -> Any:
+def _lacking(handlers: list[EventHandler]) -> Callable[[type[EventHandler]], bool]:
     return lambda kind: not any(isinstance(handler, kind) for handler in handlers)
 
 

@@ -96,7 +96,7 @@ class _ConvCell(_Cell):
         ):
             setattr(self, label, self.params.get(label, shape=shape, init=init, allow_deferred_init=True))
 
-    def _fitting(self, inputs: Any, states: Any) -> Any:
+    def _fitting(self, inputs: Any, states: Any) -> list[Any]:
         if isinstance(inputs, NDArray) and inputs.shape[1:] != self._input_shape:
             sizes = ", ".join(map(str, self._input_shape))
             raise error(
@@ -104,15 +104,15 @@ class _ConvCell(_Cell):
                 f"{type(self).__name__} '{self.name}': inputs must be (batch, {sizes}), as input_shape says, got "
                 f"{inputs.shape}",
             )
-        states = check_states(self, inputs, states, spread=True)
+        found = check_states(self, inputs, states, spread=True)
         if isinstance(inputs, NDArray):
             return [
                 s.broadcast_to((len(inputs), *s.shape[1:])) if isinstance(s, NDArray) and len(s) == 1 else s
-                for s in states
+                for s in found
             ]
-        return states
+        return found
 
-    def _placed(self, channels: int, sizes: Any) -> Any:
+    def _placed(self, channels: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
         return (channels, *sizes) if self._axis == 1 else (*sizes, channels)
 
     def __repr__(self) -> str:
@@ -186,7 +186,7 @@ _DOC = """{kind} cell in {dims} dimension{s} whose products are convolutions.
     """
 
 
-def _cell(dims: Any, base: Any, short: Any, kind: str) -> Any:
+def _cell(dims: int, base: type[_Cell], short: str, kind: str) -> Any:
     """One of the nine classes."""
     shape = (2, *(6,) * dims)
     doc = _DOC.format(

@@ -68,7 +68,7 @@ class VariationalDropoutCell(ModifierCell):
         #: Masks of this sequence, by what they are for.
         self._own.masks = {}
 
-    def _dropped(self, F: Any, what: str, share: Any, x: Any) -> Any:
+    def _dropped(self, F: Any, what: str, share: float, x: Any) -> Any:
         if not share:
             return x
         masks = self._own.__dict__.setdefault("masks", {})
@@ -111,7 +111,7 @@ class VariationalDropoutCell(ModifierCell):
         return formatted(length, outputs, layout, False)[0] if merge else outputs, states
 
     @staticmethod
-    def _along(F: Any, share: Any, x: Any, axis: Any) -> Any:
+    def _along(F: Any, share: float, x: Any, axis: int) -> Any:
         return F.Dropout(x, p=share, axes=(axis,)) if share else x
 
 

@@ -319,7 +319,7 @@ def _images(
     return found.shard(num_parts, part_index) if num_parts > 1 else found
 
 
-def _augmenter(owner: str, aug_list: Any, sequential: Any) -> Any:
+def _augmenter(owner: str, aug_list: Any, sequential: type[Any]) -> Any:
     """A block of a list of blocks."""
     if isinstance(aug_list, Block):
         return aug_list

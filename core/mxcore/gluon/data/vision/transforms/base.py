@@ -24,7 +24,7 @@ class _OfImages:
 
     _batches = False
 
-    def _check_image(self, image: Any) -> None:
+    def _check_image(self, image: nd.NDArray) -> None:
         n = len(image.shape)
         if n != 3 and not (self._batches and n == 4):
             axes = "(height, width, channels)" + (", or a batch of them" if self._batches else "")

@@ -105,17 +105,18 @@ class CropResize(ImageHybridBlock):
         return _resize(F, out, self._size, False, self._interpolation) if self._size else out
 
 
-def _center_crop(image: Any, size: tuple[int, int], interpolation: int) -> Any:
+def _center_crop(image: nd.NDArray, size: tuple[int, int], interpolation: int) -> nd.NDArray:
     """The middle in the proportions of `size`, as large as fits but no larger, resized if it is smaller."""
     height, width = image.shape[:2]
-    w, h = size
+    w: float = size[0]
+    h: float = size[1]
     if h > height:
         w, h = w * height / h, height
     if w > width:
         w, h = width, h * width / w
-    w, h = int(w), int(h)
-    image = nd.image.crop(image, (width - w) // 2, (height - h) // 2, w, h)
-    return image if (w, h) == size else _resize(nd, image, size, False, interpolation)
+    cut = int(w), int(h)
+    middle: nd.NDArray = nd.image.crop(image, (width - cut[0]) // 2, (height - cut[1]) // 2, *cut)
+    return middle if cut == size else _resize(nd, middle, size, False, interpolation)
 
 
 class CenterCrop(ImageBlock):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ def _pair(size: Any, name: str) -> Any:
 
 
 def bbox_crop(
-    bbox: np.ndarray[Any, Any], crop_box: Any = None, allow_outside_center: bool = True
+    bbox: np.ndarray[Any, Any], crop_box: Sequence[float | None] | None = None, allow_outside_center: bool = True
 ) -> np.ndarray[Any, Any]:
     """Cut boxes to a window, and measure them from its corner.
 
@@ -78,7 +78,9 @@ def bbox_crop(
     return out[kept]
 
 
-def bbox_flip(bbox: np.ndarray[Any, Any], size: Any, flip_x: bool = False, flip_y: bool = False) -> Any:
+def bbox_flip(
+    bbox: np.ndarray[Any, Any], size: Sequence[float], flip_x: bool = False, flip_y: bool = False
+) -> np.ndarray[Any, Any]:
     """Mirror boxes with their image.
 
     Parameters
@@ -97,14 +99,16 @@ def bbox_flip(bbox: np.ndarray[Any, Any], size: Any, flip_x: bool = False, flip_
     [[7, 0, 9, 2]]
     """
     _check_bbox_shape(bbox)
-    out = bbox.copy()
+    out: np.ndarray[Any, Any] = np.copy(bbox)
     for axis, (length, flip) in enumerate(zip(_pair(size, "bbox_flip: size"), (flip_x, flip_y))):
         if flip:
             out[:, [axis, axis + 2]] = length - bbox[:, [axis + 2, axis]]
     return out
 
 
-def bbox_resize(bbox: np.ndarray[Any, Any], in_size: Any, out_size: Any) -> Any:
+def bbox_resize(
+    bbox: np.ndarray[Any, Any], in_size: Sequence[float], out_size: Sequence[float]
+) -> np.ndarray[Any, Any]:
     """Scale boxes with their image, as float64.
 
     Parameters
@@ -127,7 +131,7 @@ def bbox_resize(bbox: np.ndarray[Any, Any], in_size: Any, out_size: Any) -> Any:
     return out
 
 
-def bbox_translate(bbox: np.ndarray[Any, Any], x_offset: float = 0, y_offset: float = 0) -> Any:
+def bbox_translate(bbox: np.ndarray[Any, Any], x_offset: float = 0, y_offset: float = 0) -> np.ndarray[Any, Any]:
     """Move boxes.
 
     Parameters
@@ -137,7 +141,7 @@ def bbox_translate(bbox: np.ndarray[Any, Any], x_offset: float = 0, y_offset: fl
     x_offset, y_offset : float, default 0
     """
     _check_bbox_shape(bbox)
-    out = bbox.copy()
+    out: np.ndarray[Any, Any] = np.copy(bbox)
     out[:, :4] = bbox[:, :4] + np.array([x_offset, y_offset] * 2)
     return out
 
@@ -253,7 +257,7 @@ def bbox_clip_xyxy(xyxy: Any, width: float, height: float) -> Any:
     return np.clip(xyxy, 0, np.array([width - 1, height - 1] * 2))
 
 
-def _overlaps(rows: Any, window: Any) -> Iterator[Any]:
+def _overlaps(rows: list[list[float]], window: tuple[int, int, int, int]) -> Iterator[float]:
     """`bbox_iou` of boxes, as lists, with a window: of a few boxes, hundreds of times an image, NumPy's calls would
     take longest.
     """
@@ -267,13 +271,13 @@ def _overlaps(rows: Any, window: Any) -> Iterator[Any]:
 
 def bbox_random_crop_with_constraints(
     bbox: np.ndarray[Any, Any],
-    size: Any,
+    size: tuple[int, int],
     min_scale: float = 0.3,
     max_scale: float = 1,
     max_aspect_ratio: float = 2,
-    constraints: Any = None,
+    constraints: Iterable[tuple[float | None, float | None]] | None = None,
     max_trial: int = 50,
-) -> tuple[np.ndarray[Any, Any], Any]:
+) -> tuple[np.ndarray[Any, Any], tuple[int, int, int, int]]:
     """A window by chance that meets boxes far enough (Liu et al., SSD: Single Shot MultiBox Detector, 2016).
 
     Parameters
@@ -309,7 +313,7 @@ def bbox_random_crop_with_constraints(
     _check_bbox_shape(bbox)
     width, height = _pair(size, "bbox_random_crop_with_constraints: size")
 
-    def window() -> tuple[Any, Any, Any, Any]:
+    def window() -> tuple[int, int, int, int]:
         scale = random.uniform(min_scale, max_scale)
         ratio = math.sqrt(random.uniform(max(1 / max_aspect_ratio, scale**2), min(max_aspect_ratio, 1 / scale**2)))
         # Rounding must leave at least a pixel and no more than there are.
