@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import threading
 import weakref
+from typing import TYPE_CHECKING, Any
 
 from ...name import Prefix, current
 from ..parameter import ParameterDict
+
+if TYPE_CHECKING:
+    from . import Block
 
 __all__ = ["NameScope"]
 
@@ -14,10 +18,10 @@ __all__ = ["NameScope"]
 class _Active(threading.local):
     """The scope that this thread is in, and what each ``with`` around it came from."""
 
-    scope = None
+    scope: NameScope | None = None
 
-    def __init__(self):
-        self.left = []
+    def __init__(self) -> None:
+        self.left: list[tuple[NameScope | None, Prefix] | None] = []
 
 
 _active = _Active()
@@ -26,12 +30,12 @@ _active = _Active()
 class NameScope:
     """The ``with block.name_scope():`` of one block; children made inside get its prefix and a number."""
 
-    def __init__(self, block):
-        self._block = weakref.ref(block)
-        self._counter = {}
+    def __init__(self, block: Block) -> None:
+        self._block: Any = weakref.ref(block)
+        self._counter: dict[str, int] = {}
 
     @staticmethod
-    def create(prefix, params, hint):
+    def create(prefix: str | None, params: ParameterDict | None, hint: str) -> tuple[str, ParameterDict]:
         """Prefix and parameter dict of a new block.
 
         Parameters
@@ -60,7 +64,7 @@ class NameScope:
             own = ParameterDict(params.prefix, params)
         return parent.prefix + prefix, own
 
-    def __enter__(self):
+    def __enter__(self) -> NameScope:
         block = self._block()
         # A block with the empty prefix is transparent: its children are named as if they stood outside.
         if block._empty_prefix:
@@ -72,15 +76,15 @@ class NameScope:
         names.__enter__()
         return self
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: object) -> None:
         left = _active.left.pop()
         if left is not None:
             _active.scope, names = left
             names.__exit__(*exc)
 
-    def __getstate__(self):
+    def __getstate__(self) -> tuple[Any, dict[str, int]]:
         return self._block(), self._counter
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: tuple[Block, dict[str, int]]) -> None:
         block, self._counter = state
         self._block = weakref.ref(block)
