@@ -196,6 +196,7 @@ _SAMPLE = ([(5, 2, 4), [[1, 2, 0], [3, 3, 1]]], {})
         None,
         None,
     ),
+    helpers={"read_labels": read_labels},
     samples=[
         Sample((7, 2, 4), [[1, 2, 0], [3, 3, 1]], grad=(True, False)),
         Sample((6, 2, 4), [[1, 2, -1], [0, 0, 1]], params={"blank_label": "last"}, grad=(True, False)),

@@ -204,6 +204,7 @@ def even_edges(xp: Any, low: float, high: float, bins: int) -> tuple[float, floa
     range=Floats(None),
     outputs="count edges",
     grad=None,
+    helpers={"even_edges": even_edges},
     samples=[
         Sample([0.5, 1.0, 2.0, 2.0, 3.0, 9.0, -1.0], params={"bin_cnt": 3, "range": (0, 3)}, grad=False),
         Sample([0.5, 1.0, 2.0, 2.0, 3.0, 9.0, -1.0], [0.0, 1.0, 2.5, 3.0], grad=False),

@@ -101,6 +101,7 @@ def _grad(
     labels="outputs",
     outputs="output out_state",
     grad=_grad,
+    helpers={"check_events": check_events},
     samples=[
         _samples(3, 5, 2, [5, 2, 0]),
         _samples(1, 4, 3, [4]),

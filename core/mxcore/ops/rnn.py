@@ -202,6 +202,7 @@ def _grad(
     **_PARAMS,
     grad=_grad,
     samples=_samples(),
+    helpers={"layout": layout, "limits": limits, "dropout": dropout, "check_lengths": check_lengths},
 )
 def rnn(k, p, *arrays):
     """Run a recurrent network over sequences.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from mxcore.plugin import KernelSet
+from typing import Any
 
-__all__ = ["FLOATS", "LARGE", "axes", "channels_first", "cpu", "large"]
+from mxcore.plugin import KernelSet, find_op
+
+__all__ = ["FLOATS", "LARGE", "axes", "channels_first", "cpu", "helpers", "inputs_by_name", "large", "outputs_by_name"]
 
 cpu = KernelSet("cpu")
 FLOATS = "f4 f8"
@@ -20,6 +22,21 @@ def channels_first(p, *specs):
 def large(p, data, *rest):
     """Whether the first input has :data:`LARGE` elements."""
     return data.size >= LARGE
+
+
+def helpers(op: str) -> Any:
+    """What an operator's body shares with its kernels."""
+    return find_op(op).facet("helpers")
+
+
+def inputs_by_name(op, p, ins):
+    """A dict of the inputs (or their specs) that the parameters of an operator select."""
+    return dict(zip(find_op(op).signature(p).inputs, ins))
+
+
+def outputs_by_name(op, p, outs):
+    """A dict of the outputs that the parameters of an operator select."""
+    return dict(zip(find_op(op).signature(p).outputs, outs))
 
 
 def axes(value, n, fill):

@@ -6,10 +6,8 @@ import math
 
 import numpy as np
 
-from mxcore.ops.random import LAWS
-
 from ..kernels import variates
-from .common import cpu
+from .common import cpu, helpers
 
 
 def _draw_gamma(rng, each, alpha, beta):
@@ -46,8 +44,8 @@ for _name, _draw in {
 }.items():
 
     @cpu.kernel("_sample_" + _name, when=_wide_floats, out=True)
-    def _sample(k, p, outs, *values, draw=_draw, law=LAWS[_name]):
-        law.check_arrays(values)
+    def _sample(k, p, outs, *values, op="_sample_" + _name, draw=_draw):
+        helpers(op).check(values)
         wide = np.float64 if outs[0].dtype == np.float64 else np.float32
         with np.errstate(all="ignore"):
             outs[0][...] = draw(k.rng, math.prod(p.shape), *[v.astype(wide) for v in values]).reshape(outs[0].shape)
@@ -55,7 +53,7 @@ for _name, _draw in {
 
 def _gamma_numbers(k, p, outs, *like):
     values = p.alpha, p.beta
-    LAWS["gamma"].check(values)
+    helpers("_random_gamma").check(values)
     outs[0][...] = (variates.gamma(k.rng, np.array([float(p.alpha)]), outs[0].size) * p.beta).reshape(outs[0].shape)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels import counting
-from .common import FLOATS, cpu
+from .common import FLOATS, cpu, helpers
 
 
 @cpu.kernel("sum", dtypes=FLOATS, when=lambda p, data: p.axis is None and not p.keepdims)
@@ -20,4 +20,5 @@ def _histogram(k, p, outs, data):
     count, edges = (
         np.empty(n, t) if o is None else o for o, n, t in zip(outs, (p.bin_cnt, p.bin_cnt + 1), (np.int64, data.dtype))
     )
-    counting.histogram(data, *p.range, p.bin_cnt, count, edges)
+    low, high, edges[...] = helpers("_histogram").even_edges(np, *p.range, p.bin_cnt)
+    counting.histogram(data, low, high, edges, count)
