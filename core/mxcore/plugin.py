@@ -26,7 +26,7 @@ from .parameters import Any_, Bool, DType, Enum, Float, Floats, GraphParam, Int,
 from .philox import Rng
 from .rewriting import rewrite
 from .stypes import CSR, RowSparse, merge_rows
-from .testing.sample import Sample
+from .testing.sample import Distinct, Ints, Sample, Values
 
 if TYPE_CHECKING:
     from .array_api import ArrayAPINamespace
@@ -40,6 +40,7 @@ __all__ = [
     "Context",
     "DType",
     "Device",
+    "Distinct",
     "Enum",
     "Expr",
     "Float",
@@ -50,6 +51,7 @@ __all__ = [
     "GraphParam",
     "GraphPass",
     "Int",
+    "Ints",
     "KernelSet",
     "MXNetError",
     "Node",
@@ -64,6 +66,7 @@ __all__ = [
     "Spec",
     "Str",
     "Value",
+    "Values",
     "binary",
     "broadcast",
     "broadcast_shapes",

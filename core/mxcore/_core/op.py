@@ -415,5 +415,6 @@ def op(name: str, *aliases: str, **kw: Any) -> Callable[[Callable[..., Any]], Op
     params = {**options.pop("params", {}), **{k: v for k, v in kw.items() if k not in options and k != "params"}}
     for k, v in params.items():
         if not isinstance(v, Param):
-            raise error(TypeError, f"operator {name}: {k}={v!r} is neither an option nor a parameter declaration")
+            near = suggest(k, [*_OPTIONS, *FACETS]) or f", such as {k}=Float(2.0)"
+            raise error(TypeError, f"operator {name}: {k}={v!r} is neither an option nor a parameter declaration{near}")
     return lambda body: Op(name, body, params=params, aliases=(*aliases, *options.pop("aliases", ())), **options)

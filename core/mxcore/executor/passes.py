@@ -127,10 +127,10 @@ def run_passes(heads: Any) -> Any:
         where = f"graph pass '{name}' of {table.owners[name]}"
         try:
             found = table.items[name].fn(Graph(heads))
-        except MXNetError:
-            raise
         except Exception as e:
-            raise error(RuntimeError, f"{where} failed: {in_a_line(e)}") from e
+            raise error(
+                type(e) if isinstance(e, MXNetError) else RuntimeError, f"{where} failed: {in_a_line(e)}"
+            ) from e
         if not isinstance(found, Graph) or len(found.heads) != len(heads):
             raise error(TypeError, f"{where} must return a Graph with {len(heads)} heads, got {found!r}")
         heads = found.heads
