@@ -30,7 +30,7 @@ from mxcore._core.errors import MXNetError
 from mxcore._core.kernels import Spec
 from mxcore._core.op import MISSING, Op
 from mxcore.gradient import gradient
-from mxcore.testing.catalogue import modules
+from mxcore.testing.catalogue import stock_operators
 from mxcore.testing.pack import Pack
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -305,12 +305,12 @@ def missing() -> Iterator[tuple[str, list[str]]]:
     yield from ((r, sorted(names)) for r, names in groups.items() if names)
 
 
-def subject(module: str) -> str:
-    """The first line of a module's documentation."""
+def subject(family: str) -> str:
+    """The first line of a family's documentation."""
     doc = (
         "Operators of the microkernel itself."
-        if module == "builtin"
-        else importlib.import_module(f"mxcore.ops.{module}").__doc__ or module
+        if family == "builtin"
+        else importlib.import_module(f"mxcore.ops.{family}").__doc__ or family
     )
     return " ".join(doc.strip().split("\n\n")[0].split())
 
@@ -320,9 +320,9 @@ def page() -> str:
     compared = golden()
     groups: dict[str, list[Op]] = {}
     hidden = 0
-    for module, op in modules():
+    for family, op in stock_operators():
         if public(names_of(op)):
-            groups.setdefault(module, []).append(op)
+            groups.setdefault(family, []).append(op)
         else:
             hidden += 1
     shown = [op for ops in groups.values() for op in ops]
@@ -339,12 +339,12 @@ def page() -> str:
         f"compared with MXNet 1.9.1 by the tests. A further {hidden} operators are internal: backward ones, those "
         "behind `+` and slices, helpers."
     )
-    for module, ops in groups.items():
+    for family, ops in groups.items():
         lines += [
             "",
-            f"## {module}",
+            f"## {family}",
             "",
-            subject(module),
+            subject(family),
             "",
             "| operator | forward | gradient | cpu | gpu | fused | golden |",
             "| --- | --- | --- | --- | --- | --- | --- |",

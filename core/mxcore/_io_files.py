@@ -357,7 +357,9 @@ def open_write(path: PathLike) -> BinaryIO:
         return open(local_path(name), "wb")
 
 
-def write_atomic(path: PathLike, data: bytes | bytearray | memoryview | Iterable[bytes]) -> None:
+def write_atomic(
+    path: PathLike, data: bytes | bytearray | memoryview | Iterable[bytes | bytearray | memoryview]
+) -> None:
     """Replace a file by `data`, wholly or not at all.
 
     Parameters

@@ -27,6 +27,7 @@ from .philox import Rng
 from .rewriting import rewrite
 from .stypes import CSR, RowSparse, merge_rows
 from .testing.sample import Distinct, Ints, Sample, Values
+from .typing import Array, Call, Operand, Operators
 
 if TYPE_CHECKING:
     from .array_api import ArrayAPINamespace
@@ -34,9 +35,11 @@ if TYPE_CHECKING:
 __all__ = [
     "API_VERSION",
     "Any_",
+    "Array",
     "ArrayAPINamespace",
     "Bool",
     "CSR",
+    "Call",
     "Context",
     "DType",
     "Device",
@@ -56,6 +59,8 @@ __all__ = [
     "MXNetError",
     "Node",
     "Op",
+    "Operand",
+    "Operators",
     "Param",
     "Params",
     "Rest",

@@ -1,14 +1,15 @@
-"""The walk that passes share: a graph rebuilt from its inputs to its heads."""
+"""The walk that passes share: a graph rebuilt from its inputs to its heads; and how those of plugins are run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ._core import registry
+from ._core.errors import MXNetError, error, in_a_line
 from ._core.graph import Graph, Node, topo
-from .base import error
 
-__all__ = ["rewrite"]
+__all__ = ["rewrite", "run_pass"]
 
 Entry = tuple[Node, int]
 
@@ -72,3 +73,65 @@ def rewrite(
                 new.shapes[e], new.dtypes[e], new.stypes[e] = fact((n, i))
     new.heads = [entry(e) for e in graph.heads]
     return new
+
+
+def run_pass(name: str, graph: Graph, bound: bool = False) -> Graph:
+    """What a plugin's graph pass makes of a graph.
+
+    Parameters
+    ----------
+    name : str
+    graph : Graph
+    bound : bool
+        Its heads and variables are those of a user, who counts on them: the pass must keep as many heads, and make no
+        variables.
+
+    Raises
+    ------
+    MXNetError
+        If the pass raises, or returns something else than a sound graph; names the pass and its plugin.
+    """
+    table = registry.tables["graph_pass"]
+    where = f"graph pass '{name}' of {table.owners[name]}"
+    heads, variables = [*graph.heads], {*graph.variables()} if bound else set()
+    try:
+        found = table.items[name].fn(graph)
+        flaw = _flaw(found)
+    except Exception as e:
+        raise error(type(e) if isinstance(e, MXNetError) else RuntimeError, f"{where} failed: {in_a_line(e)}") from e
+    if not isinstance(found, Graph) or not (len(found.heads) == len(heads) if bound else found.heads):
+        wanted = f"{len(heads)} heads" if bound else "heads"
+        raise error(TypeError, f"{where} must return a Graph with {wanted}, got {found!r}")
+    if bound and not flaw:
+        new = [n.name for n in found.variables() if n not in variables]
+        flaw = f"variable '{new[0]}' is none of the graph that it was given" if new else ""
+    if flaw:
+        raise error(ValueError, f"{where} returned a broken graph: {flaw}")
+    return found
+
+
+def _flaw(graph: Any) -> str:
+    """What is wrong with a graph; an empty string if nothing is."""
+    done: set[Node] = set()
+
+    def wrong(e: Any) -> str:
+        n, i = e
+        return (
+            f"there is no output {i!r} of node '{n.name}'"
+            if not isinstance(i, int) or not 0 <= i < n.n_out
+            else ""
+            if n in done
+            else f"node '{n.name}' depends on itself"
+        )
+
+    if not isinstance(graph, Graph):
+        return ""
+    for n in topo(graph.heads):
+        wants = () if n.op is None else n.op.signature(n.params).inputs
+        if len(n.inputs) != len(wants):
+            return f"node '{n.name}' has {len(n.inputs)} inputs, it takes {', '.join(wants) or 'none'}"
+        for e in n.inputs:
+            if text := wrong(e):
+                return text
+        done.add(n)
+    return next(filter(None, map(wrong, graph.heads)), "")

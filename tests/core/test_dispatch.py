@@ -123,6 +123,74 @@ def test_what_a_body_returns_is_held_to_the_declaration(plug):
         assert x.asnumpy().tolist() == [1, 2, 3]
 
 
+@op("test_last", inputs="args*")
+def last(k, p, *args):
+    """Return the last input itself."""
+    return args[-1]
+
+
+@op("test_fixed")
+def fixed(k, p, data):
+    """Return memory that is read-only."""
+    return np.broadcast_to(np.float32(5), data.shape)
+
+
+@op("test_same_twice", outputs="a b")
+def same_twice(k, p, data):
+    """Return one array twice."""
+    y = data + 0
+    return y, y
+
+
+@op("test_part_and_whole", outputs="a b")
+def part_and_whole(k, p, data):
+    """Return an array, and before it a view of it."""
+    y = data + 0
+    return y[:], y
+
+
+def test_results_belong_to_their_taker(plug):
+    plug("bodies", mxcore_ops=[last, fixed, same_twice, part_and_whole])
+    inputs = [mx.nd.array([1, 2, 3]) for _ in range(4)]
+    for n in range(1, 5):
+        mx.nd.test_last(*inputs[:n])[:] = 7
+        assert [x.asnumpy().tolist() for x in inputs] == [[1, 2, 3]] * 4
+    y = mx.nd.test_fixed(inputs[0])
+    y[:] = 7
+    assert y.asnumpy().tolist() == [7, 7, 7]
+    for fn in (mx.nd.test_same_twice, mx.nd.test_part_and_whole):
+        for i in (0, 1):
+            ys = fn(inputs[0])
+            ys[i][:] = 7
+            assert ys[i].asnumpy().tolist() == [7, 7, 7] and ys[1 - i].asnumpy().tolist() == [1, 2, 3]
+
+
+class Other(np.ndarray):
+    """An array that multiplies in its own way, as np.matrix does."""
+
+    __mul__ = np.ndarray.__matmul__
+
+
+@op("test_other")
+def other(k, p, data):
+    """Return such an array."""
+    return data.copy().view(Other)
+
+
+@op("test_masked")
+def masked(k, p, data):
+    """Return an array of which some elements do not count."""
+    return np.ma.masked_array(data, data > 1)
+
+
+def test_relatives_of_arrays_are_refused(plug):
+    plug("bodies", mxcore_ops=[other, masked])
+    for name in ("other", "masked"):
+        for call in each_way(f"test_{name}", [[1, 2], [3, 4]]):
+            with pytest.raises(TypeError, match=f"operator test_{name} .*its body returned a (Other|MaskedArray) of"):
+                call()
+
+
 @pytest.fixture
 def kernel(plug):
     """Give operator test_itself or test_wrong_count a kernel of the plugin 'fast'."""
@@ -136,9 +204,9 @@ def kernel(plug):
     return give
 
 
-def each_way(name):
+def each_way(name, data=(1, 2, 3)):
     """Calls of an operator: eager, bound."""
-    x = mx.nd.array([1, 2, 3])
+    x = mx.nd.array(data)
     yield lambda: getattr(mx.nd, name)(x)
     bound = getattr(mx.sym, name)(mx.sym.var("x")).bind(mx.cpu(), {"x": x})
     yield bound.forward

@@ -457,6 +457,27 @@ def test_missing_and_wrong_rules_name_the_operator(plug):
         y.backward()
 
 
+def tripling(F, dy):
+    dy *= 3
+    return dy
+
+
+@op("test_tape_writing_rule", grad=tripling)
+def writing_rule(k, p, data):
+    """Return data."""
+    return data + 0
+
+
+def test_a_rule_that_writes_to_its_gradient_harms_no_other_backward(plug):
+    plug("rules", mxcore_ops=[writing_rule])
+    x = var([1.0])
+    for f, want in [(mx.nd.test_tape_writing_rule, 3), (mx.nd.negative, -1)] * 2:
+        with autograd.record():
+            y = f(x)
+        y.backward()
+        assert x.grad.asscalar() == want
+
+
 @pytest.mark.parametrize(
     "rule, text",
     [

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
+from mxcore._core.graph import Node, variable
 from mxcore._core.manager import manager
 from mxcore.base import MXNetError
 from mxcore.plugin import Graph, GraphF, GraphPass, Value, rewrite
@@ -108,6 +109,43 @@ def test_the_value_of_a_graph_does_not_pretend_to_be_a_sequence():
     F = GraphF("x")
     with pytest.raises(TypeError, match="not iterable"):
         list(F._zeros(shape=(2,)))
+
+
+@pytest.mark.parametrize(
+    "heads, text",
+    [
+        (lambda n: [(n, 1)], "there is no output 1 of node 'y'"),
+        (lambda n: [(n, -1)], "there is no output -1 of node 'y'"),
+        (lambda n: [(Node(n.op, n.params, [], "bare"), 0)], "node 'bare' has 0 inputs, it takes lhs, rhs"),
+        (lambda n: [(variable("new"), 0)], "variable 'new' is none of the graph"),
+        (lambda n: [(variable("x"), 0)], "variable 'x' is none of the graph"),
+        (lambda n: [None], "failed: TypeError"),
+        (lambda n: [("n", 0)], "failed: AttributeError"),
+    ],
+)
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_a_pass_that_breaks_the_graph_is_named(passes, heads, text, hybrid):
+    passes(GraphPass("careless", 1, lambda g: Graph(heads(g.heads[0][0]))))
+    x = mx.nd.ones((2,))
+    with pytest.raises(MXNetError, match=f"graph pass 'careless' of passing .*{text}"):
+        if hybrid:
+            net = mx.gluon.nn.HybridLambda(lambda F, x: F.broadcast_add(x, x, name="y"), prefix="")
+            net.hybridize()
+            net(x)
+        else:
+            mx.sym.broadcast_add(mx.sym.var("x"), mx.sym.var("z"), name="y").bind(mx.cpu(), {"x": x, "z": x})
+
+
+def test_a_pass_whose_graph_runs_in_a_circle_is_named(passes):
+    def turning(g):
+        n = g.heads[0][0]
+        new = Node(n.op, n.params, n.inputs, "turning")
+        new.inputs = ((new, 0),)
+        return Graph([(new, 0)])
+
+    passes(GraphPass("turning", 1, turning))
+    with pytest.raises(MXNetError, match="graph pass 'turning' of passing .* node 'turning' depends on itself"):
+        mx.sym.tanh(mx.sym.var("x")).bind(mx.cpu(), {"x": mx.nd.ones((2,))})
 
 
 class _Scale(mx.operator.CustomOp):

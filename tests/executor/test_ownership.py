@@ -420,6 +420,23 @@ def test_gradients_from_memory_of_the_function():
     assert [g.asnumpy().tolist() for g in found] == [[2] * 3, [4] * 3]
 
 
+@pytest.mark.parametrize("shift", [0, 1, 3])
+def test_gradients_that_share_memory_add_up(shift):
+    """Weights are tied by giving two arguments one gradient with 'add'."""
+    a, b = nd.array([1, 2, 3, 4]), nd.array([5, 6, 7, 8])
+    buffer = nd.zeros((8,))
+    e = (mx.sym.var("a") * mx.sym.var("b")).bind(
+        mx.cpu(), {"a": a, "b": b}, {"a": buffer[0:4], "b": buffer[shift : shift + 4]}, "add"
+    )
+    want = np.zeros(8)
+    for _ in range(2):
+        e.forward(is_train=True)
+        e.backward(nd.ones((4,)))
+        want[0:4] += b.asnumpy()
+        want[shift : shift + 4] += a.asnumpy()
+        np.testing.assert_array_equal(buffer.asnumpy(), want)
+
+
 def test_auxiliary_states_over_an_argument_move_after_backward_has_read_it():
     """Training moves the statistics in backward, which still needs the argument as forward saw it."""
     a, b = mx.sym.var("a"), mx.sym.var("b")

@@ -248,7 +248,7 @@ def test_a_changed_sample_is_found():
         found = Pack()
         found.entries = [
             {
-                "module": "m",
+                "family": "m",
                 "op": "f",
                 "number": 0,
                 "skip": "",

@@ -10,7 +10,7 @@ import pytest
 
 import mxcore as mx
 from mxcore._core import registry
-from mxcore.testing.catalogue import modules
+from mxcore.testing.catalogue import stock_operators
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -101,7 +101,7 @@ def differentiated_twice(op):
 def test_second_orders_are_what_the_tape_does(tool):
     """What the table concludes from the graph of gradients is so when it is tried."""
     wrong = {}
-    for _, op in modules():
+    for _, op in stock_operators():
         said = tool["slope"](op)
         if said in ("yes", "second order") and not op.stateful and differentiated_twice(op) is (said != "second order"):
             wrong[op.name] = said

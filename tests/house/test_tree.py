@@ -1,5 +1,6 @@
 """The house rules, applied to this tree."""
 
+import importlib
 import re
 import runpy
 import subprocess
@@ -45,6 +46,11 @@ def test_plugins_use_the_public_door():
     for name, path in [*modules(*PLUGINS), *((p.stem, p) for p in TOYS)]:
         bad += faces.check_plugin(read(path), name, path.name == "__init__.py", listed)
     expect_none(bad)
+
+
+def test_few_modules_import_one_another():
+    found = {n: (read(p), p.name == "__init__.py") for n, p in modules(CORE / "mxcore", *PLUGINS)}
+    expect_none(imports.check_circles(found))
 
 
 def test_line_budgets():
@@ -94,6 +100,25 @@ def test_operators_are_documented_and_sampled():
         bad += docs.check_op(op.name, op.doc, [*op.input_names, *op.params], len(op.samples))
     assert registry.ops.items
     expect_none(sorted(bad))
+
+
+def test_tables_of_samples_hold_the_operators_of_their_family():
+    from mxcore import builtin, families, ops
+
+    tables = {family: (family, ops.declared(family)) for family in ops.FAMILIES}
+    tables["builtin"] = "common", families.declarations(builtin)
+    bad = []
+    for family, (folder, declared) in tables.items():
+        table = importlib.import_module(f"mxcore.ops.{folder}.samples").SAMPLES
+        bad += [f"{family}: there is no operator {name}" for name in table.keys() - {op.name for op in declared}]
+    expect_none(sorted(bad))
+
+
+def test_operators_are_declared_without_their_samples():
+    check = (
+        "import sys; from mxcore import nd; nd.ones(2); print([m for m in sys.modules if 'samples' in m.split('.')])"
+    )
+    assert subprocess.run([sys.executable, "-c", check], capture_output=True, text=True).stdout.strip() == "[]"
 
 
 def test_public_names_have_docstrings():

@@ -376,7 +376,7 @@ def test_a_context_is_in_a_meeting_once():
     """A second use of the layer on a context, by another thread, waits for the next meeting."""
     import threading
 
-    from mxcore.ops.meeting import meet
+    from mxcore.ops.normalization.rendezvous import meet
 
     found = []
 

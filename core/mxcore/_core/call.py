@@ -308,6 +308,8 @@ class BoundCall:
                     datas,
                     share and self.op.view,
                 )
+        if self.n_out > 1 and not share:
+            values[: self.n_out] = _parted(k.device, values[: self.n_out])
         return values, saved
 
     def _run_out(
@@ -335,26 +337,26 @@ class BoundCall:
             raise error(ValueError, f"its body returned None for output '{p._sig.outputs[i]}'")
 
     # -- bind --------------------------------------------------------------------------------------------------
-    def bind(self, k: K, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], Any]:
-        """A function without arguments that computes `outs` (its outputs, then what it updates) from `ins`, which may
-        be exchanged in place.
+    def bind(self, k: K, p: Params, ins: Sequence[Any], outs: list[Any]) -> Callable[[], Any]:
+        """A function without arguments that computes `outs` (its outputs, then what it updates) from `ins`; in both
+        lists, others may take an array's place later.
 
         For dense values of known shapes, and an operator without state. Who calls it has ordered what it reads and
         writes, and made its device the active one.
         """
         if self.out:
-            return _writing(self.fn, k, p, [*outs], ins)
-        return self._one(k, p, ins, outs[0]) if len(outs) == 1 else self._several(k, p, ins, [*outs])
+            return _writing(self.fn, k, p, outs, ins)
+        return self._one(k, p, ins, outs) if len(outs) == 1 else self._several(k, p, ins, outs)
 
-    def _one(self, k: K, p: Params, ins: Sequence[Any], out: Any) -> Callable[[], Any]:
+    def _one(self, k: K, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], Any]:
         fn, copy, spec = self.fn, k.device.copy, (self.specs[0] if self.n_out else self.mutated[0])
-        cls, dtype, shape = out.__class__, spec.dtype, spec.shape
+        cls, dtype, shape = outs[0].__class__, spec.dtype, spec.shape
 
         def call() -> None:
             v = fn(k, p, *ins)
             if v.__class__ is not cls or v.dtype is not dtype or v.shape != shape:
                 v = conform(k, listed(v, 1)[0], spec, (), True)
-            copy(v, out)
+            copy(v, outs[0])
 
         return call
 
@@ -465,15 +467,13 @@ def _writing(fn: Any, k: Any, p: Any, before: list[Any], ins: Sequence[Any]) -> 
             kept(outs, before, r)
 
     def one() -> None:
+        out = before[0]
         outs = [out]
         r = fn(k, p, outs, *ins)
         if r is not None or len(outs) != 1 or outs[0] is not out:
             kept(outs, before, r)
 
-    if len(before) != 1:
-        return call
-    out = before[0]
-    return one
+    return one if len(before) == 1 else call
 
 
 def _same(data: Any, spec: Spec) -> bool:
@@ -513,6 +513,17 @@ def densified(k: K, datas: list[Any]) -> list[Any]:
     return [d.todense(k.xp) if getattr(d, "stype", "default") != "default" else d for d in datas]
 
 
+def _parted(device: Any, values: list[Any]) -> list[Any]:
+    """Outputs as a body returned them, with copies of those that lie in the memory of others."""
+    dense = {i: v for i, v in enumerate(values) if v is not None and not isinstance(v, Sparse)}
+    if all(map(device.owns, dense.values())) and len({*map(id, dense.values())}) == len(dense):
+        return values
+    return [
+        v.copy() if i in dense and overlaps(device, v, [w for j, w in dense.items() if j != i]) else v
+        for i, v in enumerate(values)
+    ]
+
+
 def conform(k: K, v: Any, spec: Spec, datas: Sequence[Any], share: bool) -> Any:
     """A body's result as declared: dtype cast, scalars given their shape, memory of its own."""
     if spec.stype != "default":
@@ -521,7 +532,14 @@ def conform(k: K, v: Any, spec: Spec, datas: Sequence[Any], share: bool) -> Any:
     if isinstance(v, (np.generic, float, int)):
         v = k.xp.asarray(v, dtype=spec.dtype)
         return v.reshape(spec.shape) if spec.shape else v
-    if dtype is None or isinstance(v, Array) or getattr(dtype, "kind", "f") in "cmMOSU":
+    if (
+        dtype is None
+        or isinstance(v, Array)
+        or getattr(dtype, "kind", "f") in "cmMOSU"
+        or isinstance(v, np.ndarray)
+        and v.__class__ is not np.ndarray
+        and k.device.array_type is np.ndarray
+    ):
         raise error(
             TypeError,
             f"its body returned a {type(v).__name__}{f' of {dtype}' if dtype else ''}; an array of k.xp is needed, "
@@ -538,4 +556,4 @@ def conform(k: K, v: Any, spec: Spec, datas: Sequence[Any], share: bool) -> Any:
                 f"its body returned shape {tuple(v.shape)}; {spec.shape} is declared, by "
                 "its shape rule or, without one, by the shape of its inputs",
             )
-    return v.copy() if not share and overlaps(k.device, v, datas) else v
+    return v.copy() if not share and (overlaps(k.device, v, datas) or not k.device.writable(v)) else v

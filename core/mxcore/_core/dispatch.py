@@ -103,17 +103,21 @@ def invoke(
         try:
             if n == 1:
                 v = bound.value(k, p, d)
+                given = v is d
             elif n == 2:
                 v = bound.value(k, p, d, e)
+                given = v is d or v is e
             else:
-                v = bound.value(k, p, *[x._data for x in inputs])
+                datas = [x._data for x in inputs]
+                v = bound.value(k, p, *datas)
+                given = id(v) in map(id, datas)
             # Arrays of this class tell for certain that nobody shares their memory; of others the device is asked.
             if (
                 v.__class__ is not bound.array
                 or v.dtype is not bound.dtype
                 or v.shape != bound.shape
                 or v.base is not None
-                or v is d
+                or given
             ):
                 if v.__class__ is tuple or v.__class__ is list:
                     (v,) = listed(v, 1)

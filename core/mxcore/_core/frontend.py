@@ -15,7 +15,7 @@ class Eager:
     """Operators by name, run on arrays. View operators share memory here: gradients are temporaries."""
 
     def __init__(self) -> None:
-        self.roles = Roles(self)
+        self.roles = Roles(self, registry.roles)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -41,7 +41,7 @@ class Eager:
     def forget(self) -> None:
         """Drop the cached functions (the set of plugins changed)."""
         self.__dict__.clear()
-        self.roles = Roles(self)
+        self.roles = Roles(self, registry.roles)
 
 
 eager = Eager()

@@ -220,7 +220,7 @@ class GraphF:
     @property
     def roles(self) -> Roles:
         """Operators by their role, as `Eager.roles`."""
-        return Roles(self)
+        return Roles(self, registry.roles)
 
     def __getattr__(self, name: str) -> Any:
         op = registry.ops.get(name)

@@ -29,6 +29,7 @@ from .device import Device
 from .errors import MXNetError, caught, error, in_a_line, suggest, warn
 from .graph import GraphPass
 from .op import Op
+from .plugins import listed, plugins
 
 __all__ = ["API_VERSION", "Manager", "manager", "DEFAULT_PLUGINS"]
 
@@ -56,22 +57,15 @@ class Manager:
 
     def __init__(self) -> None:
         self._lock = registry.lock
-        #: Whether all plugins have been looked at.
-        self.loaded = False
         self._loading = ""  # what is being loaded
         self.pm = pluggy.PluginManager("mxcore")
         self.pm.add_hookspecs(hookspecs)
-        #: name -> (distribution, version)
-        self.origin: dict[str, tuple[str, str]] = {}
-        #: name -> (distribution, error)
-        self.failed: dict[str, tuple[str, BaseException]] = {}
-        #: Names of installed plugins that the environment switches off.
-        self.left_out: set[str] = set()
+        self.origin, self.failed, self.left_out = plugins.origin, plugins.failed, plugins.left_out
 
     # -- discovery ---------------------------------------------------------------------------------------------
     def load(self) -> None:
         """Load the default and the installed plugins, once."""
-        if self.loaded or (self._loading and self._lock._is_owned()):  # type: ignore[attr-defined]
+        if plugins.loaded or (self._loading and self._lock._is_owned()):  # type: ignore[attr-defined]
             return
         if not self._lock.acquire(timeout=PATIENCE):
             raise error(
@@ -80,9 +74,9 @@ class Manager:
                 "what a plugin does while it is imported must not wait for other threads that use mxcore",
             )
         try:
-            if not self.loaded:
+            if not plugins.loaded:
                 self._discover()
-                self.loaded = True
+                plugins.loaded = True
                 self._event("mxcore_configure")
                 atexit.register(self._event, "mxcore_unconfigure")
                 # Only now: a warning may be an error, and the registries must be whole by then.
@@ -96,7 +90,7 @@ class Manager:
             self._lock.release()
 
     def _discover(self) -> None:
-        allowed, denied = registry.listed("MXCORE_PLUGINS"), registry.listed("MXCORE_DISABLE_PLUGINS")
+        allowed, denied = listed("MXCORE_PLUGINS"), listed("MXCORE_DISABLE_PLUGINS")
         all_of, none_at_all = "MXCORE_PLUGINS" not in os.environ, "MXCORE_PLUGINS" in os.environ and not allowed
         installed = sorted(self._installed(), key=lambda f: (f[2] != "mxcore", f[0]))
         version = next((v for _, _, dist, v in installed if dist == "mxcore"), "?")
@@ -180,7 +174,7 @@ class Manager:
                 raise
             self.failed.pop(name, None)
             registry.changed()
-            if self.loaded:
+            if plugins.loaded:
                 self._event("mxcore_configure", plugin)
 
     def _collect(self, plugin: Any, name: str) -> None:
@@ -252,11 +246,6 @@ class Manager:
                     impl.function()
                 except BaseException as e:
                     warn(f"{hook} of plugin '{impl.plugin_name}' failed: {in_a_line(caught(e))}")
-
-    # -- questions ---------------------------------------------------------------------------------------------
-    def distribution(self, owner: str) -> str:
-        """The distribution that a plugin came from."""
-        return self.origin.get(owner, (owner, ""))[0]
 
 
 manager = Manager()

@@ -23,6 +23,7 @@ from .device import Device
 from .errors import REFERENCE, MXNetError, caught, error, in_a_line, suggest, warn
 from .kernels import Kernel, KernelSet, Spec
 from .op import Op
+from .plugins import place, plugins, why
 from .roles import ROLES
 
 if TYPE_CHECKING:
@@ -51,38 +52,6 @@ KINDS = ("iterator", "optimizer", "metric", "initializer", "lr_scheduler", "kvst
 USER = "user code"
 #: Held while plugins are looked for and their targets imported; one lock, as each of the two may lead to the other.
 lock = threading.RLock()
-
-
-def _load_plugins() -> None:
-    from .manager import manager
-
-    manager.load()
-
-
-def why() -> str:
-    """What may explain that something is missing, to end an error with: plugins that failed to load, and those left
-    out.
-    """
-    from .manager import manager
-
-    bad = [f"plugin '{n}' failed to load: {in_a_line(e)}" for n, (_, e) in manager.failed.items()]
-    switches = [v for v in ("MXCORE_PLUGINS", "MXCORE_DISABLE_PLUGINS") if v in os.environ]
-    if manager.left_out:
-        bad.append(f"installed but switched off by {' and '.join(switches)}: {', '.join(sorted(manager.left_out))}")
-    return "".join(f"; {b}" for b in bad)
-
-
-def listed(variable: str) -> list[str]:
-    """The comma-separated names in a variable of the environment."""
-    return [n.strip() for n in os.environ.get(variable, "").split(",") if n.strip()]
-
-
-def _place(owner: str, variable: str) -> int:
-    """Where a variable lists a plugin, by its name or its distribution's; behind all others if it does not."""
-    from .manager import manager
-
-    order = listed(variable)
-    return min((order.index(n) for n in (owner, manager.distribution(owner)) if n in order), default=len(order))
 
 
 class Table:
@@ -122,7 +91,7 @@ class Table:
     def find(self, name: str) -> Any:
         """The entry or None, after loading plugins if needed."""
         if name not in self.items:
-            _load_plugins()
+            plugins.load()
         return self.items.get(name)
 
     def get(self, name: str) -> Any:
@@ -133,7 +102,7 @@ class Table:
         return found
 
     def names(self) -> list[str]:
-        _load_plugins()
+        plugins.load()
         return sorted(self.items)
 
     def drop(self, owner: str) -> None:
@@ -144,7 +113,7 @@ class Table:
 
 def _rank(owner: str) -> int:
     """Who comes first where a name is claimed twice: the user, then as MXCORE_PREFER says."""
-    return -1 if owner == USER else _place(owner, "MXCORE_PREFER")
+    return -1 if owner == USER else place(owner, "MXCORE_PREFER")
 
 
 class OpTable(Table):
@@ -261,8 +230,6 @@ class KernelTable:
 
     def _open(self, device: str) -> None:
         """Import the device's kernel modules, and tell of kernels for operators that do not exist."""
-        from .manager import manager
-
         with lock:
             for target, owner in self.pending.pop(device, ()):
                 what = f"kernels of {owner} for device '{device}'"
@@ -272,7 +239,7 @@ class KernelTable:
                     broken.setdefault(target, in_a_line(e))
                     self.pending.setdefault(device, []).append((target, owner))
                     warn(f"{e}; reference bodies are used instead")
-            if not manager.loaded:
+            if not plugins.loaded:
                 return  # a plugin that computes while others are still to come
             self._fresh.discard(device)
             lost = {
@@ -287,8 +254,6 @@ class KernelTable:
 
     def of(self, device: str, op: Op) -> list[Kernel]:
         """Kernels of an operator, best first; imports the device's kernel modules on first use."""
-        from .manager import manager
-
         if device in self._fresh:
             self._open(device)
         table, by_place = self.sets.get(device, {}), "MXCORE_KERNEL_ORDER"
@@ -298,7 +263,7 @@ class KernelTable:
         # Distribution names decide ties, so the outcome does not depend on the order of installation.
         found = sorted(
             (k for name in (op.name, *op.aliases) for k in table.get(name, ())),
-            key=lambda k: (-k.priority, _place(k.owner, by_place), manager.distribution(k.owner), k.owner),
+            key=lambda k: (-k.priority, place(k.owner, by_place), plugins.distribution(k.owner), k.owner),
         )
         for a, b in combinations(found, 2):
             pair = (device, a.owner, b.owner)
@@ -307,10 +272,10 @@ class KernelTable:
                 and a.owner != b.owner
                 and a.priority == b.priority
                 and pair not in self._told
-                and _place(a.owner, by_place) == _place(b.owner, by_place)
+                and place(a.owner, by_place) == place(b.owner, by_place)
             ):
                 self._told.add(pair)
-                one, two = (f"{k.owner} ({manager.distribution(k.owner)})" for k in (a, b))
+                one, two = (f"{k.owner} ({plugins.distribution(k.owner)})" for k in (a, b))
                 warn(
                     f"kernels of {one} and {two} for device '{device}' have equal priority {a.priority}, for "
                     f"operator {op.name} first; "
@@ -349,7 +314,7 @@ on_change: list[Callable[[], None]] = []
 
 ops = OpTable("operator")
 roles = RoleTable("role")
-devices = DeviceTable("device")
+devices = Context.devices = DeviceTable("device")
 kernels = KernelTable()
 tables: dict[str, Table] = {k: Table(k) for k in KINDS}
 #: Targets ``"module:attr"`` that could not be imported when they were asked for, with the reason.
@@ -375,7 +340,7 @@ def register(kind: str, name: str, value: Any) -> None:
     It takes the place of what was there before with a warning, as in MXNet.
     """
     table = tables[kind]
-    _load_plugins()
+    plugins.load()
     if table.items.get(name, value) is not value:
         warn(f"{kind} '{name}' of {USER} replaces the one of {table.owners[name]}")
     table.put(name, value, USER)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from .._core import registry
 from .._core.errors import caught, in_a_line
 from .._core.manager import manager
+from .._core.plugins import listed
 from ..array_api import contract
 from ..base import MXNetError
 
@@ -215,7 +216,7 @@ def unknown() -> list[tuple[str, str]]:
     return [
         (variable, n)
         for variable in ("MXCORE_PREFER", "MXCORE_KERNEL_ORDER", "MXCORE_DISABLE_PLUGINS")
-        for n in registry.listed(variable)
+        for n in listed(variable)
         if n not in known
     ]
 

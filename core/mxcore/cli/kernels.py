@@ -13,8 +13,8 @@ import numpy as np
 from .._core import registry
 from .._core.device import Device
 from .._core.kernels import Kernel
-from .._core.manager import manager
 from .._core.op import Op
+from .._core.plugins import place, plugins
 
 __all__ = ["describe"]
 
@@ -49,7 +49,7 @@ def _present(device: Device) -> bool:
 
 
 def _whose(owner: str) -> str:
-    dist = manager.distribution(owner)
+    dist = plugins.distribution(owner)
     return owner if dist == owner else f"{owner} ({dist})"
 
 
@@ -103,11 +103,11 @@ def _why(k: Kernel, later: Sequence[Kernel]) -> str:
         return f"its priority {k.priority} is above {n.priority}"
     if n.owner == k.owner:
         return f"priority {k.priority} as the next one, and declared before it"
-    if registry._place(k.owner, _ORDER) != registry._place(n.owner, _ORDER):
+    if place(k.owner, _ORDER) != place(n.owner, _ORDER):
         return f"priority {k.priority} as the next one, and {_ORDER} names {k.owner} first"
     return (
-        f"priority {k.priority} as the next one, and the name of {manager.distribution(k.owner)} is before "
-        f"{manager.distribution(n.owner)} ({_ORDER} decides otherwise)"
+        f"priority {k.priority} as the next one, and the name of {plugins.distribution(k.owner)} is before "
+        f"{plugins.distribution(n.owner)} ({_ORDER} decides otherwise)"
     )
 
 

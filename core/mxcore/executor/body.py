@@ -291,7 +291,7 @@ class CompiledSteps:
             for h in (first, first + 1):
                 if h not in self._stacks or len(self._stacks[h][1]) != n:
                     spec = program.specs[program.head_slots[h]]
-                    whole = _empty(self.body.ctx, Spec((n, *spec.shape), spec.dtype))  # type: ignore[misc]
+                    whole = _empty(self.body.ctx, Spec((n, *spec.shape), spec.dtype))
                     self._stacks[h] = whole, [whole[t] for t in range(n)]
 
     def finish(self) -> dict[int, Any]:

@@ -81,7 +81,7 @@ class Executor:
         #: Where the array of a variable may live: where its group does; anywhere in the graph if it has none.
         somewhere = list(dict.fromkeys((self._ctx, *self._groups.values())))
         at = {
-            n.name: [self._groups[group_of(n)]] if group_of(n) in self._groups else somewhere
+            n.name: [own] if (own := self._groups.get(group_of(n) or "")) else somewhere
             for n in topo(symbol._heads)
             if n.op is None
         }.__getitem__
@@ -333,13 +333,13 @@ class Executor:
         if head_grads:  # losses have none
             overwritten = entangled({id(g._data): g for _, g in head_grads}, targets.values())
             head_grads = [(n, g.copy() if id(g._data) in overwritten else g) for n, g in head_grads]
-        places = {n: a.copy() if n in self._entangled else a for n, a in targets.items()}
+        places = {n: a.zeros_like() if n in self._entangled else a for n, a in targets.items()}
         if not whole:  # never computed, or an earlier backward has used up the memory
             self._run(found, 0, keys, [], self.outputs)
         self._pending = found, keys, False
         self._run(found, 1, found[1].keys(1), head_grads, [*places.values()], bool(is_train))
-        for n in self._entangled:
-            write(targets[n], places[n])
+        for n in filter(self._entangled.__contains__, targets):
+            write(targets[n], targets[n] + places[n] if self._reqs[n] == "add" else places[n])
 
     def _run(
         self,
@@ -434,7 +434,9 @@ class Executor:
                 transfer.store(ctx.device, nothing, target)
             return
         if req == "add":
-            value = registry.roles.get("sum of gradients").sparse_body(K(ctx, True), None, data, value)
+            add = registry.roles.get("sum of gradients").sparse_body
+            assert add is not None  # who has this role adds arrays of any storage type
+            value = add(K(ctx, True), None, data, value)
         transfer.store(ctx.device, value, target)
 
     # -- other shapes ------------------------------------------------------------------------------------------

@@ -19,9 +19,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from .._core import registry
-from .._core.errors import MXNetError, error, in_a_line, suggest, warn
+from .._core.errors import error, suggest, warn
 from .._core.graph import STOCK_PASSES, Graph
 from .._core.state import state
+from ..rewriting import run_pass
 from .mirror import mirror_all
 
 __all__ = ["STOCK", "Settings", "enabled", "passes_off", "run_passes"]
@@ -32,7 +33,8 @@ STOCK = STOCK_PASSES
 
 def _off() -> frozenset[str]:
     names = os.environ.get("MXCORE_DISABLE_PASSES")
-    return state.extra.get("passes_off", frozenset()) | (_listed(names) if names else frozenset())
+    off: frozenset[str] = state.extra.get("passes_off", frozenset())
+    return off | (_listed(names) if names else frozenset())
 
 
 @functools.cache
@@ -119,19 +121,11 @@ def run_passes(heads: Any) -> Any:
     Raises
     ------
     MXNetError
-        If a pass raises, or returns something else than a graph with as many heads; names the pass and its plugin.
+        If a pass raises, or returns something else than a sound graph with as many heads; names the pass and its
+        plugin.
     """
     table, off = registry.tables["graph_pass"], _off()
     always = [n for n in table.names() if n not in off and table.items[n].order is not None]
     for name in sorted(always, key=lambda n: (table.items[n].order, n)):
-        where = f"graph pass '{name}' of {table.owners[name]}"
-        try:
-            found = table.items[name].fn(Graph(heads))
-        except Exception as e:
-            raise error(
-                type(e) if isinstance(e, MXNetError) else RuntimeError, f"{where} failed: {in_a_line(e)}"
-            ) from e
-        if not isinstance(found, Graph) or len(found.heads) != len(heads):
-            raise error(TypeError, f"{where} must return a Graph with {len(heads)} heads, got {found!r}")
-        heads = found.heads
+        heads = run_pass(name, Graph(heads), bound=True).heads
     return heads

@@ -8,11 +8,10 @@
 
 from math import sqrt
 
-from .. import registry as _registry
 from .._lent import lent
 from ..ndarray import NDArray, load
 from ._load import Load
-from .base import InitDesc, Initializer
+from .base import InitDesc, Initializer, alias, create, register
 from .bilinear import Bilinear
 from .constant import Constant, One, Zero
 from .fused_rnn import FusedRNN
@@ -22,10 +21,6 @@ from .normal import Normal
 from .orthogonal import Orthogonal
 from .uniform import Uniform
 from .xavier import MSRAPrelu, Xavier
-
-register = _registry.get_register_func(Initializer, "initializer")
-alias = _registry.get_alias_func(Initializer, "initializer")
-create = _registry.get_create_func(Initializer, "initializer")
 
 string_types = (str,)
 

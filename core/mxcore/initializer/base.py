@@ -10,6 +10,7 @@ import warnings
 import numpy as np
 
 from ..base import error, plain
+from ..registry import get_alias_func, get_create_func, get_register_func
 
 #: Ending of a parameter's name -> method that fills it. The first that fits counts.
 SUFFIXES = (
@@ -162,8 +163,6 @@ class Initializer:
             desc.global_init = self
         own = desc.attrs.get("__init__", "")
         if own:
-            from . import create
-
             create(own)._init_weight(desc, arr)
             self._verbose_print(desc, own, arr)
             return
@@ -222,6 +221,11 @@ class Initializer:
         if arr.shape != (6,):
             raise error(ValueError, f"the bias of an affine transform has shape (6,), not {arr.shape}")
         arr[:] = np.array([1, 0, 0, 0, 1, 0], "float32")
+
+
+register = get_register_func(Initializer, "initializer")
+alias = get_alias_func(Initializer, "initializer")
+create = get_create_func(Initializer, "initializer")
 
 
 def bilinear_weight(shape):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from ..base import error
-from .base import InitDesc, Initializer
+from .base import InitDesc, Initializer, create
 
 #: Mode of the operator RNN -> endings of the gates' names, in the order of the packed vector.
 GATES = {"rnn_relu": ("",), "rnn_tanh": ("",), "lstm": ("_i", "_f", "_c", "_o"), "gru": ("_r", "_z", "_o")}
@@ -54,8 +54,6 @@ class FusedRNN(Initializer):
         if mode not in GATES:
             raise error(ValueError, f"mode must be one of {', '.join(GATES)}, not {mode!r}")
         if isinstance(init, str):
-            from . import create
-
             init = create(init)
         super().__init__(
             init=None if init is None else init.dumps(),

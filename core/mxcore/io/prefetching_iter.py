@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from ..base import asserted, error
 from .data_batch import DataBatch
 from .data_desc import DataDesc
-from .data_iter import DataIter
+from .data_iter import WholeBatches
 
 __all__ = ["PrefetchingIter"]
 
@@ -27,7 +27,7 @@ def _next(it):
     return batch
 
 
-class PrefetchingIter(DataIter):
+class PrefetchingIter(WholeBatches):
     """Join iterators side by side and let threads make their next batches.
 
     Parameters
@@ -65,7 +65,6 @@ class PrefetchingIter(DataIter):
             if maps is not None and len(maps) != self.n_iter:
                 raise error(ValueError, f"PrefetchingIter: {name} has {len(maps)} entries for {self.n_iter} iterators")
         super().__init__(self.provide_data[0].shape[0])
-        self.current_batch = None
         self._start()
 
     def _start(self):
@@ -128,20 +127,3 @@ class PrefetchingIter(DataIter):
             provide_label=self.provide_label,
         )
         return True
-
-    def next(self):
-        if not self.iter_next():
-            raise StopIteration
-        return self.current_batch
-
-    def getdata(self):
-        return self.current_batch.data
-
-    def getlabel(self):
-        return self.current_batch.label
-
-    def getindex(self):
-        return self.current_batch.index
-
-    def getpad(self):
-        return self.current_batch.pad

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ..base import error
-from .data_iter import DataIter
+from .data_iter import WholeBatches
 
 __all__ = ["ResizeIter"]
 
 
-class ResizeIter(DataIter):
+class ResizeIter(WholeBatches):
     """Give an iterator epochs of a chosen number of batches.
 
     Parameters
@@ -43,7 +43,6 @@ class ResizeIter(DataIter):
         self.size = size
         self.reset_internal = reset_internal
         self.cur = 0
-        self.current_batch = None
         self.provide_data = data_iter.provide_data
         self.provide_label = data_iter.provide_label
         if hasattr(data_iter, "default_bucket_key"):
@@ -67,20 +66,3 @@ class ResizeIter(DataIter):
                 raise error(ValueError, "ResizeIter: the inner iterator has no batch") from None
         self.cur += 1
         return True
-
-    def next(self):
-        if not self.iter_next():
-            raise StopIteration
-        return self.current_batch
-
-    def getdata(self):
-        return self.current_batch.data
-
-    def getlabel(self):
-        return self.current_batch.label
-
-    def getindex(self):
-        return self.current_batch.index
-
-    def getpad(self):
-        return self.current_batch.pad

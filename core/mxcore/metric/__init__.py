@@ -17,14 +17,12 @@ from .cross_entropy import CrossEntropy
 from .custom import CustomMetric, np
 from .f1 import F1
 from .loss import Caffe, Loss, Torch
-from .mae import MAE
 from .mcc import MCC
-from .mse import MSE
 from .negative_log_likelihood import NegativeLogLikelihood
 from .pcc import PCC
 from .pearson import PearsonCorrelation
 from .perplexity import Perplexity
-from .rmse import RMSE
+from .regression import MAE, MSE, RMSE
 from .top_k_accuracy import TopKAccuracy
 
 register = _registry.get_register_func(EvalMetric, "metric")

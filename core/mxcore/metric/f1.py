@@ -1,5 +1,6 @@
 """F1 score."""
 
+from .._signatures import with_defaults
 from ._binary import BinaryMetric
 
 
@@ -26,8 +27,7 @@ class F1(BinaryMetric):
     ('f1', 0.8)
     """
 
-    def __init__(self, name="f1", output_names=None, label_names=None, average="macro"):
-        super().__init__(name, output_names, label_names, average)
+    __init__ = with_defaults(BinaryMetric.__init__, name="f1")
 
     def score(self, counts):
         return counts.f1

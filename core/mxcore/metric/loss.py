@@ -1,5 +1,6 @@
 """Means of what a network outputs as its loss."""
 
+from .._signatures import with_defaults
 from .base import EvalMetric, host
 
 
@@ -47,8 +48,7 @@ class Torch(Loss):
     'torch'
     """
 
-    def __init__(self, name="torch", output_names=None, label_names=None):
-        super().__init__(name, output_names, label_names)
+    __init__ = with_defaults(Loss.__init__, name="torch")
 
 
 class Caffe(Loss):
@@ -65,5 +65,4 @@ class Caffe(Loss):
     'caffe'
     """
 
-    def __init__(self, name="caffe", output_names=None, label_names=None):
-        super().__init__(name, output_names, label_names)
+    __init__ = with_defaults(Loss.__init__, name="caffe")

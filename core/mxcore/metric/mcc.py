@@ -1,5 +1,6 @@
 """Matthews correlation coefficient."""
 
+from .._signatures import with_defaults
 from ._binary import BinaryMetric
 
 
@@ -27,8 +28,7 @@ class MCC(BinaryMetric):
     ('mcc', 1.0)
     """
 
-    def __init__(self, name="mcc", output_names=None, label_names=None, average="macro"):
-        super().__init__(name, output_names, label_names, average)
+    __init__ = with_defaults(BinaryMetric.__init__, name="mcc")
 
     def score(self, counts):
         return counts.mcc

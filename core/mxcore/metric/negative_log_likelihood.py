@@ -1,5 +1,6 @@
 """Negative log-likelihood."""
 
+from .._signatures import with_defaults
 from .cross_entropy import CrossEntropy
 
 
@@ -26,5 +27,4 @@ class NegativeLogLikelihood(CrossEntropy):
     0.6931
     """
 
-    def __init__(self, eps=1e-12, name="nll-loss", output_names=None, label_names=None):
-        super().__init__(eps, name, output_names, label_names)
+    __init__ = with_defaults(CrossEntropy.__init__, name="nll-loss")

@@ -20,6 +20,7 @@ from ..parameters import DType, Shape
 from .checks import arrays as only_arrays
 from .checks import place
 from .ndarray import NDArray
+from .splitting import split_v2
 
 __all__ = [
     "array",
@@ -44,22 +45,8 @@ __all__ = [
 ]
 
 
-def _put(host: np.ndarray[Any, Any], ctx: Context, cls: type[Any] = NDArray) -> Any:
+def _put(host: np.ndarray[Any, Any], ctx: Context, cls: type[NDArray] = NDArray) -> NDArray:
     return cls(ctx.device.from_host(np.ascontiguousarray(host).reshape(host.shape), ctx.device_id), Storage(ctx))
-
-
-def _from_pickle(cls: type[Any], host: np.ndarray[Any, Any], ctx: Context) -> Any:
-    return _put(host, present(ctx), cls)
-
-
-def present(ctx: Context) -> Context:
-    """A context on which an array was saved, or the current one where its device is missing."""
-    try:
-        if ctx.device_id < ctx.device.count():
-            return ctx
-    except Exception:  # no plugin provides it, or its driver does not answer
-        pass
-    return current_context()
 
 
 def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
@@ -82,7 +69,8 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     if getattr(source_array, "stype", "default") != "default" or hasattr(source_array, "toarray"):
         from . import sparse
 
-        return sparse.array(source_array, ctx, dtype)
+        made: NDArray = sparse.array(source_array, ctx, dtype)
+        return made
     if isinstance(source_array, Array):
         ctx = place("array", ctx)
         wanted = source_array._data.dtype if dtype is None else _dtype(dtype)
@@ -94,7 +82,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
         raise error(
             TypeError, f"nd.array cannot make a {wanted} array of a {type(source_array).__name__}: {e}"
         ) from None
-    return _put(host, ctx)  # type: ignore[no-any-return]
+    return _put(host, ctx)
 
 
 #: What functions that are no operators read their parameters with.
@@ -102,7 +90,6 @@ _EMPTY = Parser("empty", {"shape": Shape(), "dtype": DType(np.dtype("float32"))}
 
 
 _MOVE = Parser("moveaxis", {"source": Shape(), "destination": Shape()})
-_SPLIT = Parser("split_v2", {"indices_or_sections": Shape()})
 
 
 def _dtype(dtype: Any) -> np.dtype[Any]:
@@ -263,25 +250,6 @@ def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
     return registry.ops.get("one_hot")(indices, depth=out.shape[1], dtype=out.dtype, out=out)  # type: ignore[no-any-return]
 
 
-def split_v2(ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False) -> Any:
-    """Split at indices (a tuple) or into equal sections (an int)."""
-    only_arrays("split_v2", ary=ary)
-    given: Any = _SPLIT({"indices_or_sections": indices_or_sections})
-    n, where = 0, (0, *given.indices_or_sections)
-    if isinstance(indices_or_sections, numbers.Integral):
-        (n,), where = given.indices_or_sections, ()
-        if n < 1:
-            raise error(
-                ValueError, f"operator split_v2: parameter 'indices_or_sections' must be int >= 1 or indices, got {n}"
-            )
-        # The operator itself makes unequal sections, and says what is wrong with an axis.
-        if isinstance(axis, numbers.Integral) and -ary.ndim <= axis < ary.ndim and ary.shape[int(axis)] % n:
-            raise error(
-                ValueError, f"operator split_v2: axis {axis} has length {ary.shape[int(axis)]}, not a multiple of {n}"
-            )
-    return registry.ops.get("_split_v2")(ary, indices=where, axis=axis, squeeze_axis=squeeze_axis, sections=n)
-
-
 def histogram(a: NDArray, bins: Any = 10, range: tuple[float, float] | None = None) -> Any:
     """Counts of values in bins, and the edges of the bins.
 
@@ -328,7 +296,7 @@ def histogram(a: NDArray, bins: Any = 10, range: tuple[float, float] | None = No
     ]
 
 
-def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True, array_cls: type[Any] = NDArray) -> Any:
+def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True, array_cls: type[NDArray] = NDArray) -> NDArray:
     """An array over a NumPy array: with `zero_copy` over its memory, which becomes read-only for NumPy.
 
     Raises

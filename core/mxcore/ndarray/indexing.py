@@ -128,6 +128,7 @@ def row_range(key: Any, n: int, what: str) -> range:
 def get_item(x: Any, key: Any) -> Any:
     """``x[key]``."""
     shape = x._data.shape
+    items: tuple[Any, ...]
     if key.__class__ is int and shape:
         items, basic = (key,) + (slice(None),) * (len(shape) - 1), True
         if not -shape[0] <= key < shape[0]:
@@ -143,17 +144,11 @@ def get_item(x: Any, key: Any) -> Any:
     if not basic:
         return _advanced(x, items)
     scalar = bool(shape) and not state.np_shape and all(k is not None and isinstance(k, int) for k in items)
-    if run and not (state.record and x._entry is not None):
-        view = (
-            x._data[items if len(items) != 1 else items[0]]
-            if not scalar
-            else x._data[(*items[:-1], slice(items[-1], items[-1] + 1 or None))]
-        )
-        return x.__class__(view, x._st)
-    op = registry.ops.get("_basic_index")
     if scalar:  # legacy arrays have no scalars: one element has shape (1,)
         items = (*items[:-1], slice(items[-1], items[-1] + 1 or None))
-    return dispatch.call(op, (x,), {"index": _code(items)}, share=run)
+    if run and not (state.record and x._entry is not None):
+        return x.__class__(x._data[items if len(items) != 1 else items[0]], x._st)
+    return dispatch.call(registry.ops.get("_basic_index"), (x,), {"index": _code(items)}, share=run)
 
 
 def _advanced(x: Any, items: tuple[Any, ...]) -> Any:
@@ -264,7 +259,7 @@ def _write_sparse(x: Any, value: Any) -> None:
     """Replace what a sparse array holds, in its own dtype and storage type."""
     ctx, dtype = x._st.ctx, x._data.dtype
     if isinstance(value, numbers.Number):
-        if value == 0:
+        if not value:
             value = registry.ops.get("zeros_like")(x)
         elif x.stype == "csr":
             raise error(

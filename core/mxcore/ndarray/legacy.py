@@ -13,7 +13,7 @@ from .._core.errors import suggest
 from .._core.params import Parser
 from ..base import error
 from ..context import cpu
-from ..ops import opencv
+from ..ops.image import opencv
 from ..parameters import Float, Int
 from .checks import arrays
 from .creation import array
@@ -143,7 +143,7 @@ def _cvimread(filename: str, flag: int = 1, to_rgb: bool = True, out: NDArray | 
             "operator _cvimread: no parameter is named "
             f"{unknown!r}{suggest(unknown, ['filename', 'flag', 'to_rgb', 'out'])}",
         )
-    flag = int(_FLAG({"flag": flag}).flag)  # type: ignore[attr-defined]
+    flag = int(_FLAG({"flag": flag}).flag)
     if not isinstance(filename, (str, os.PathLike)):
         raise error(
             TypeError, f"operator _cvimread: parameter 'filename' must be a path, got {type(filename).__name__}"
@@ -165,7 +165,7 @@ def _set_value(src: float = 0.0, out: NDArray | None = None, **kwargs: Any) -> N
     if out is None:
         raise error(TypeError, "operator _set_value needs out=, the array to fill")
     arrays("_set_value", out=out)
-    out[:] = _SOURCE({"src": src}).src  # type: ignore[attr-defined]
+    out[:] = _SOURCE({"src": src}).src
     return out
 
 

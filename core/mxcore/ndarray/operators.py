@@ -16,7 +16,7 @@ from .._core.op import Op
 from .._core.state import state
 from .._core.transfer import guard_write
 from .._turns import turn_of
-from ..ops.infix import COMPARISONS, OPERATORS
+from ..ops.common.python_operators import COMPARISONS, OPERATORS
 
 __all__ = ["install"]
 

@@ -9,7 +9,7 @@ from .._core import dispatch, registry
 from .._core.array import Array
 from .._core.errors import error
 from .._views import eager_function, namespace
-from ..ops.infix import composes
+from ..ops.common.python_operators import composes
 from . import checks
 from .ndarray import NDArray
 
@@ -42,7 +42,7 @@ _DISTRIBUTIONS: dict[str, tuple[tuple[str, str, str, float], ...]] = {
 def _rate(scale: Any) -> Any:
     """What the operators of the exponential distribution take instead of the scale that the functions take."""
     if isinstance(scale, numbers.Real):
-        if not scale > 0:
+        if not float(scale) > 0:
             raise error(ValueError, f"random.exponential: scale must be above 0, got {scale}")
     elif not isinstance(scale, Array) and not composes(scale):
         raise error(

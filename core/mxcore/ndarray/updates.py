@@ -30,7 +30,7 @@ def _scale(rescale_grad: Any, like: NDArray) -> NDArray:
         return rescale_grad.as_in_context(like.context)
     if not isinstance(rescale_grad, numbers.Real):
         raise error(TypeError, f"adamw_update: rescale_grad must be a number or an NDArray, got {rescale_grad!r}")
-    return full((1,), rescale_grad, ctx=like.context)
+    return full((1,), float(rescale_grad), ctx=like.context)
 
 
 def _flat(*lists: Sequence[NDArray]) -> list[NDArray]:

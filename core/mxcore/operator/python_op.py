@@ -10,7 +10,7 @@ import numpy as np
 
 from .._core.errors import error
 from ..name import NameManager
-from ..ops.custom import enter
+from ..ops.custom.operators import enter
 from .custom import CustomOp, CustomOpProp
 
 __all__ = ["NDArrayOp", "NumpyOp", "PythonOp"]

@@ -15,8 +15,8 @@ from ..attribute import AttrScope
 from ..base import asserted
 from ..ndarray import checks
 from ..ndarray.contrib import _flat, iterations, loop_values, zipfian
-from . import symbol_function
 from .creation import full
+from .function import symbol_function
 from .random import uniform
 from .symbol import Entry, Symbol, compose, output_name
 from .variable import Variable

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._core import infer, registry
-from .._core.errors import MXNetError, error, in_a_line, suggest
+from .._core.errors import error, suggest
 from .._core.graph import Graph
 from .._core.params import as_dtype
+from ..rewriting import run_pass
 from .base import Entry
 from .inference import infer_heads, named, unknown_dims
 
@@ -48,13 +49,4 @@ def run_backend(
             if infer.known(s)
         }
         graph.dtypes = infer_heads(heads, "dtype", named(heads, (), facts["dtypes"], as_dtype))
-    where = f"graph pass '{backend}' of {table.owners[backend]}"
-    try:
-        found = table.items[backend].fn(graph)
-    except MXNetError:
-        raise
-    except Exception as e:
-        raise error(RuntimeError, f"{where} failed: {in_a_line(e)}") from e
-    if not isinstance(found, Graph) or not found.heads:
-        raise error(TypeError, f"{where} must return a Graph with heads, got {found!r}")
-    return found.heads
+    return run_pass(backend, graph).heads

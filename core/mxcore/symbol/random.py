@@ -8,7 +8,7 @@ from typing import Any
 from .._core.errors import error
 from .._views import namespace
 from ..ndarray.random import _DISTRIBUTIONS, _given, _rate
-from . import symbol_function
+from .function import symbol_function
 from .symbol import Symbol, compose
 
 __all__ = [

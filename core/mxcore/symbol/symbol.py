@@ -14,7 +14,7 @@ from .._core.op import Op
 from .._core.params import as_dtype, dtype_name
 from ..base import NotImplementedForSymbol
 from ..ndarray.methods import OP_METHODS
-from ..ops.infix import COMPARISONS, OPERATORS
+from ..ops.common.python_operators import COMPARISONS, OPERATORS
 from .attrs import set_attrs, shown
 from .base import Entry, SymbolBase, output_name
 from .compose import copied, entries, replacements

@@ -30,7 +30,7 @@ from .._core.op import Op
 from .case import Case, cases
 from .conformance import operators
 from .measure import backends
-from .plugin import given
+from .options import given
 
 __all__ = ["brought_by", "uses"]
 

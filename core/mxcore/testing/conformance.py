@@ -148,7 +148,7 @@ def pytest_generate_tests(metafunc: Any) -> None:
         return
     import pytest
 
-    from .plugin import given
+    from .options import given
 
     ctx = context_of(given(metafunc.config, "--device", "cpu"))
     path = given(metafunc.config, "--xfails-file")

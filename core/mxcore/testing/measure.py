@@ -22,7 +22,7 @@ import pytest
 from .._core import registry
 from .._core.context import Context
 from .conformance import context_of
-from .plugin import given
+from .options import given
 from .table import Row, lines, seconds
 
 __all__ = ["FEW", "backends"]

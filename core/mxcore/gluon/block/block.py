@@ -53,6 +53,9 @@ class Block:
     (1, 2)
     """
 
+    #: Whether it is a row of a summary, which containers are not.
+    _in_summary = True
+
     def __init__(self, prefix=None, params=None):
         self._empty_prefix = prefix == ""
         self._prefix, self._params = NameScope.create(prefix, params, self._alias())

@@ -14,7 +14,7 @@ class CachedCall:
     """The graph of a block, ready to be called with what the block is called with.
 
     The arrays of the parameters are looked up once a context, and again after any parameter anywhere got new
-    ones; between such events a call costs a list copy over the CachedOp itself.
+    ones; between such events a call costs a list copy over the CachedOp itself, which checks what it is given.
 
     Parameters
     ----------
@@ -54,25 +54,29 @@ class CachedCall:
         -------
         NDArray or nested list of NDArray
         """
-        leaves = args
-        if len(args) != self._flat:
-            leaves = self._leaves(args)
+        leaves = args if len(args) == self._flat else ()
         for x in leaves:
             if not isinstance(x, nd.NDArray):
-                leaves = self._leaves(args)
+                leaves = ()
                 break
-        ctx = leaves[0].context
+        if not leaves:
+            leaves = self._leaves(args)
+        ctx = leaves[0]._st.ctx
         now, kept = parameter.changes.last, self._kept
         if kept[0] is not now:  # what a thread is looking up that saw the old ones goes where nobody looks any more
             kept = self._kept = now, {}
         found = kept[1].get(ctx)
         given = (self._fetch(ctx, kept[1]) if found is None else found).copy()
         for at, x in zip(self._places, leaves):
-            if x.context is not ctx:
-                check_contexts(leaves)
             if at is not None:
                 given[at] = x
-        outs = self.op.outputs(*given)
+            elif x._st.ctx is not ctx:
+                check_contexts(leaves)
+        try:
+            outs = self.op.outputs(*given)
+        except ValueError:
+            check_contexts(leaves)  # MXNet has words of its own for that
+            raise
         return outs[0] if self.out_format == 0 else regroup(iter(outs), self.out_format)
 
     def _fetch(self, ctx, kept):

@@ -184,8 +184,12 @@ class HybridBlock(Block):
 
     def forward(self, x, *args):
         """Run `hybrid_forward` on arrays, or compose it onto symbols."""
-        if self._active and self._cached_op is not None and isinstance(x, nd.NDArray):
-            return self._call_cached_op(x, *args)
+        op = self._cached_op  # another thread may drop it
+        if op is not None and self._active and isinstance(x, nd.NDArray):
+            try:
+                return op((x, *args))
+            except DeferredInitializationError:  # of parameters that have been initialised anew
+                pass
         ctx = self._context_of((x, *args))
         if ctx is None:
             return self._forward_symbol(x, *args)

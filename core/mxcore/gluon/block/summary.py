@@ -56,11 +56,9 @@ def summary(block, inputs):
         rows.append((f"{type(layer).__name__}-{len(rows)}", _outer(output), count))
 
     def watch(layer):
-        from ..nn import HybridSequential, Sequential
-
         if getattr(layer, "_active", False):
             raise error(AssertionError, f'"{layer.name}" must not be hybridized to print summary.')
-        if not isinstance(layer, (Sequential, HybridSequential)):
+        if layer._in_summary:
             handles.append(layer.register_forward_hook(add_row))
 
     # A layer under two names is one layer, with one hook: `apply` meets it twice, the hook's id is the same.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..._signatures import with_defaults
 from ...base import error
 from ..block import HybridBlock
 from ..nn.convolution import outline, spread
@@ -184,51 +185,7 @@ class ModulatedDeformableConvolution(DeformableConvolution):
     _values = 3
     _order = -1
 
-    def __init__(
-        self,
-        channels,
-        kernel_size=(1, 1),
-        strides=(1, 1),
-        padding=(0, 0),
-        dilation=(1, 1),
-        groups=1,
-        num_deformable_group=1,
-        layout="NCHW",
-        use_bias=True,
-        in_channels=0,
-        activation=None,
-        weight_initializer=None,
-        bias_initializer="zeros",
-        offset_weight_initializer="zeros",
-        offset_bias_initializer="zeros",
-        offset_use_bias=True,
-        op_name="ModulatedDeformableConvolution",
-        adj=None,
-        prefix=None,
-        params=None,
-    ):
-        super().__init__(
-            channels,
-            kernel_size,
-            strides,
-            padding,
-            dilation,
-            groups,
-            num_deformable_group,
-            layout,
-            use_bias,
-            in_channels,
-            activation,
-            weight_initializer,
-            bias_initializer,
-            offset_weight_initializer,
-            offset_bias_initializer,
-            offset_use_bias,
-            op_name,
-            adj,
-            prefix,
-            params,
-        )
+    __init__ = with_defaults(DeformableConvolution.__init__, op_name="ModulatedDeformableConvolution")
 
     def _alias(self):
         return "modulated_deformable_conv"

@@ -13,6 +13,8 @@ __all__ = ["HybridSequential", "Sequential"]
 class _Stack:
     """What both containers share: a stack of children, indexed like a list."""
 
+    _in_summary = False
+
     def add(self, *blocks):
         """Put blocks on top of the stack."""
         for block in blocks:

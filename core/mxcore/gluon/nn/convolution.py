@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from numbers import Integral
 
+from ..._signatures import with_defaults
 from ...base import asserted, error, plain
 from ..block import HybridBlock
 from .dense import activation_or_none
@@ -44,7 +45,10 @@ def outline(layer, weight, bias):
 
 
 class _Conv(HybridBlock):
-    """All convolutions. Toolkits derive their own from it: parameters and attributes are MXNet's."""
+    """All convolutions. Toolkits derive their own from it: parameters and attributes are MXNet's.
+
+    Its constructor is called by name, not by `super()`, as layers lend theirs to those of other dimensions.
+    """
 
     _ndim: int | None = None
 
@@ -185,7 +189,8 @@ class Conv1D(_Conv):
         in_channels=0,
         **kwargs,
     ):
-        super().__init__(
+        _Conv.__init__(
+            self,
             channels,
             kernel_size,
             strides,
@@ -215,38 +220,7 @@ class Conv2D(_Conv):
     """
 
     _ndim = 2
-
-    def __init__(
-        self,
-        channels,
-        kernel_size,
-        strides=(1, 1),
-        padding=(0, 0),
-        dilation=(1, 1),
-        groups=1,
-        layout="NCHW",
-        activation=None,
-        use_bias=True,
-        weight_initializer=None,
-        bias_initializer="zeros",
-        in_channels=0,
-        **kwargs,
-    ):
-        super().__init__(
-            channels,
-            kernel_size,
-            strides,
-            padding,
-            dilation,
-            groups,
-            layout,
-            in_channels,
-            activation,
-            use_bias,
-            weight_initializer,
-            bias_initializer,
-            **kwargs,
-        )
+    __init__ = with_defaults(Conv1D.__init__, strides=(1, 1), padding=(0, 0), dilation=(1, 1), layout="NCHW")
 
 
 class Conv3D(_Conv):
@@ -262,38 +236,7 @@ class Conv3D(_Conv):
     """
 
     _ndim = 3
-
-    def __init__(
-        self,
-        channels,
-        kernel_size,
-        strides=(1, 1, 1),
-        padding=(0, 0, 0),
-        dilation=(1, 1, 1),
-        groups=1,
-        layout="NCDHW",
-        activation=None,
-        use_bias=True,
-        weight_initializer=None,
-        bias_initializer="zeros",
-        in_channels=0,
-        **kwargs,
-    ):
-        super().__init__(
-            channels,
-            kernel_size,
-            strides,
-            padding,
-            dilation,
-            groups,
-            layout,
-            in_channels,
-            activation,
-            use_bias,
-            weight_initializer,
-            bias_initializer,
-            **kwargs,
-        )
+    __init__ = with_defaults(Conv1D.__init__, strides=(1, 1, 1), padding=(0, 0, 0), dilation=(1, 1, 1), layout="NCDHW")
 
 
 class Conv1DTranspose(_Conv):
@@ -350,7 +293,8 @@ class Conv1DTranspose(_Conv):
         in_channels=0,
         **kwargs,
     ):
-        super().__init__(
+        _Conv.__init__(
+            self,
             channels,
             kernel_size,
             strides,
@@ -382,41 +326,9 @@ class Conv2DTranspose(_Conv):
     """
 
     _ndim = 2
-
-    def __init__(
-        self,
-        channels,
-        kernel_size,
-        strides=(1, 1),
-        padding=(0, 0),
-        output_padding=(0, 0),
-        dilation=(1, 1),
-        groups=1,
-        layout="NCHW",
-        activation=None,
-        use_bias=True,
-        weight_initializer=None,
-        bias_initializer="zeros",
-        in_channels=0,
-        **kwargs,
-    ):
-        super().__init__(
-            channels,
-            kernel_size,
-            strides,
-            padding,
-            dilation,
-            groups,
-            layout,
-            in_channels,
-            activation,
-            use_bias,
-            weight_initializer,
-            bias_initializer,
-            "Deconvolution",
-            output_padding,
-            **kwargs,
-        )
+    __init__ = with_defaults(
+        Conv1DTranspose.__init__, strides=(1, 1), padding=(0, 0), output_padding=(0, 0), dilation=(1, 1), layout="NCHW"
+    )
 
 
 class Conv3DTranspose(_Conv):
@@ -432,38 +344,11 @@ class Conv3DTranspose(_Conv):
     """
 
     _ndim = 3
-
-    def __init__(
-        self,
-        channels,
-        kernel_size,
+    __init__ = with_defaults(
+        Conv1DTranspose.__init__,
         strides=(1, 1, 1),
         padding=(0, 0, 0),
         output_padding=(0, 0, 0),
         dilation=(1, 1, 1),
-        groups=1,
         layout="NCDHW",
-        activation=None,
-        use_bias=True,
-        weight_initializer=None,
-        bias_initializer="zeros",
-        in_channels=0,
-        **kwargs,
-    ):
-        super().__init__(
-            channels,
-            kernel_size,
-            strides,
-            padding,
-            dilation,
-            groups,
-            layout,
-            in_channels,
-            activation,
-            use_bias,
-            weight_initializer,
-            bias_initializer,
-            "Deconvolution",
-            output_padding,
-            **kwargs,
-        )
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..._signatures import with_defaults
 from ..block import HybridBlock
 from .convolution import dimensions, spread
 
@@ -11,7 +12,10 @@ __all__ = ["AvgPool1D", "AvgPool2D", "AvgPool3D", "GlobalAvgPool1D", "GlobalAvgP
 
 
 class _Pooling(HybridBlock):
-    """All pooling layers. Toolkits derive their own from it: parameters and attributes are MXNet's."""
+    """All pooling layers. Toolkits derive their own from it: parameters and attributes are MXNet's.
+
+    Its constructor is called by name, not by `super()`, as layers lend theirs to those of other dimensions.
+    """
 
     _ndim: int | None = None
 
@@ -88,16 +92,14 @@ class MaxPool1D(_Pooling):
     _ndim = 1
 
     def __init__(self, pool_size=2, strides=None, padding=0, layout="NCW", ceil_mode=False, **kwargs):
-        super().__init__(pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
+        _Pooling.__init__(self, pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
 
 
 class MaxPool2D(_Pooling):
     """Maximum pooling in 2 dimensions; parameters as for `MaxPool1D`."""
 
     _ndim = 2
-
-    def __init__(self, pool_size=(2, 2), strides=None, padding=0, layout="NCHW", ceil_mode=False, **kwargs):
-        super().__init__(pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
+    __init__ = with_defaults(MaxPool1D.__init__, pool_size=(2, 2), layout="NCHW")
 
 
 class MaxPool3D(_Pooling):
@@ -106,7 +108,7 @@ class MaxPool3D(_Pooling):
     _ndim = 3
 
     def __init__(self, pool_size=(2, 2, 2), strides=None, padding=0, ceil_mode=False, layout="NCDHW", **kwargs):
-        super().__init__(pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
+        _Pooling.__init__(self, pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
 
 
 class AvgPool1D(_Pooling):
@@ -143,7 +145,9 @@ class AvgPool1D(_Pooling):
     def __init__(
         self, pool_size=2, strides=None, padding=0, layout="NCW", ceil_mode=False, count_include_pad=True, **kwargs
     ):
-        super().__init__(pool_size, strides, padding, ceil_mode, False, "avg", layout, count_include_pad, **kwargs)
+        _Pooling.__init__(
+            self, pool_size, strides, padding, ceil_mode, False, "avg", layout, count_include_pad, **kwargs
+        )
 
 
 class AvgPool2D(_Pooling):
@@ -161,25 +165,16 @@ class AvgPool2D(_Pooling):
         count_include_pad=True,
         **kwargs,
     ):
-        super().__init__(pool_size, strides, padding, ceil_mode, False, "avg", layout, count_include_pad, **kwargs)
+        _Pooling.__init__(
+            self, pool_size, strides, padding, ceil_mode, False, "avg", layout, count_include_pad, **kwargs
+        )
 
 
 class AvgPool3D(_Pooling):
     """Average pooling in 3 dimensions; parameters as for `AvgPool1D`."""
 
     _ndim = 3
-
-    def __init__(
-        self,
-        pool_size=(2, 2, 2),
-        strides=None,
-        padding=0,
-        ceil_mode=False,
-        layout="NCDHW",
-        count_include_pad=True,
-        **kwargs,
-    ):
-        super().__init__(pool_size, strides, padding, ceil_mode, False, "avg", layout, count_include_pad, **kwargs)
+    __init__ = with_defaults(AvgPool2D.__init__, pool_size=(2, 2, 2), layout="NCDHW")
 
 
 class GlobalMaxPool1D(_Pooling):
@@ -202,25 +197,21 @@ class GlobalMaxPool1D(_Pooling):
     _ndim = 1
 
     def __init__(self, layout="NCW", **kwargs):
-        super().__init__(1, None, 0, True, True, "max", layout, **kwargs)
+        _Pooling.__init__(self, 1, None, 0, True, True, "max", layout, **kwargs)
 
 
 class GlobalMaxPool2D(_Pooling):
     """Maximum over all positions of 2 dimensions; parameters as for `GlobalMaxPool1D`."""
 
     _ndim = 2
-
-    def __init__(self, layout="NCHW", **kwargs):
-        super().__init__(1, None, 0, True, True, "max", layout, **kwargs)
+    __init__ = with_defaults(GlobalMaxPool1D.__init__, layout="NCHW")
 
 
 class GlobalMaxPool3D(_Pooling):
     """Maximum over all positions of 3 dimensions; parameters as for `GlobalMaxPool1D`."""
 
     _ndim = 3
-
-    def __init__(self, layout="NCDHW", **kwargs):
-        super().__init__(1, None, 0, True, True, "max", layout, **kwargs)
+    __init__ = with_defaults(GlobalMaxPool1D.__init__, layout="NCDHW")
 
 
 class GlobalAvgPool1D(_Pooling):
@@ -243,22 +234,18 @@ class GlobalAvgPool1D(_Pooling):
     _ndim = 1
 
     def __init__(self, layout="NCW", **kwargs):
-        super().__init__(1, None, 0, True, True, "avg", layout, **kwargs)
+        _Pooling.__init__(self, 1, None, 0, True, True, "avg", layout, **kwargs)
 
 
 class GlobalAvgPool2D(_Pooling):
     """Average over all positions of 2 dimensions; parameters as for `GlobalAvgPool1D`."""
 
     _ndim = 2
-
-    def __init__(self, layout="NCHW", **kwargs):
-        super().__init__(1, None, 0, True, True, "avg", layout, **kwargs)
+    __init__ = with_defaults(GlobalAvgPool1D.__init__, layout="NCHW")
 
 
 class GlobalAvgPool3D(_Pooling):
     """Average over all positions of 3 dimensions; parameters as for `GlobalAvgPool1D`."""
 
     _ndim = 3
-
-    def __init__(self, layout="NCDHW", **kwargs):
-        super().__init__(1, None, 0, True, True, "avg", layout, **kwargs)
+    __init__ = with_defaults(GlobalAvgPool1D.__init__, layout="NCDHW")

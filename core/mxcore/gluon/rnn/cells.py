@@ -18,13 +18,13 @@ class _Cell(HybridRecurrentCell):
     def __init__(
         self,
         hidden_size,
-        i2h_weight_initializer,
-        h2h_weight_initializer,
-        i2h_bias_initializer,
-        h2h_bias_initializer,
-        input_size,
-        prefix,
-        params,
+        i2h_weight_initializer=None,
+        h2h_weight_initializer=None,
+        i2h_bias_initializer="zeros",
+        h2h_bias_initializer="zeros",
+        input_size=0,
+        prefix=None,
+        params=None,
     ):
         super().__init__(prefix=prefix, params=params)
         (hidden_size,) = check_sizes(self, hidden_size=hidden_size)
@@ -244,28 +244,6 @@ class GRUCell(_Cell):
     """
 
     _gates, _activation = 3, "tanh"
-
-    def __init__(
-        self,
-        hidden_size,
-        i2h_weight_initializer=None,
-        h2h_weight_initializer=None,
-        i2h_bias_initializer="zeros",
-        h2h_bias_initializer="zeros",
-        input_size=0,
-        prefix=None,
-        params=None,
-    ):
-        super().__init__(
-            hidden_size,
-            i2h_weight_initializer,
-            h2h_weight_initializer,
-            i2h_bias_initializer,
-            h2h_bias_initializer,
-            input_size,
-            prefix,
-            params,
-        )
 
     def _alias(self):
         return "gru"

@@ -8,52 +8,11 @@ from ..._core import infer
 from ..._core.graph import Graph
 from ..._core.op import op
 from ...parameters import GraphParam, Int, Shape
-from ...testing.sample import Sample
 from .facts import inner_facts, merged
 from .loop import Loop, Predicate, Run, gradients, output_names, owned
 from .replay import cond_on_arrays, replay
-from .samples import SampleGraph
 
 __all__ = ["cond"]
-
-_TWICE_OR_SQUARE = [
-    Sample(
-        [i],
-        (2,),
-        grad=(0, 1),
-        mxnet="holds graphs",
-        params=dict(
-            cond=SampleGraph("i", lambda i: [i > 0]),
-            then_branch=SampleGraph("x", lambda x: [x * 2]),
-            else_branch=SampleGraph("x", lambda x: [x * x]),
-            num_args=2,
-            num_outputs=1,
-            cond_input_locs=(0,),
-            then_input_locs=(1,),
-            else_input_locs=(1,),
-        ),
-    )
-    for i in (1.0, -1.0)
-]
-
-#: Two outputs, and inputs that one branch alone reads.
-_SUM_OR_PRODUCT = Sample(
-    [0.0],
-    (2, 3),
-    (2, 3),
-    grad=(0, 1, 1),
-    mxnet="holds graphs",
-    params=dict(
-        cond=SampleGraph("i", lambda i: [i > 0]),
-        then_branch=SampleGraph("x", lambda x: [x + x, x * x]),
-        else_branch=SampleGraph("xy", lambda x, y: [x * y, y - x]),
-        num_args=3,
-        num_outputs=2,
-        cond_input_locs=(0,),
-        then_input_locs=(1,),
-        else_input_locs=(1, 2),
-    ),
-)
 
 
 def _branch(graph: Graph) -> Loop:
@@ -73,7 +32,6 @@ def _branch(graph: Graph) -> Loop:
     then_input_locs=Shape(),
     else_input_locs=Shape(),
     stateful=True,
-    samples=[*_TWICE_OR_SQUARE, _SUM_OR_PRODUCT],
     outputs=output_names,
 )
 def cond(k, p, *data):

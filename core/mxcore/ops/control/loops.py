@@ -7,41 +7,11 @@ from typing import Any
 from ..._core.errors import error
 from ..._core.op import op
 from ...parameters import GraphParam, Int, Shape
-from ...testing.sample import Sample
 from .facts import inner_facts, merged
 from .loop import Loop, Predicate, Run, gradients, output_names, owned
 from .replay import foreach_on_arrays, replay, while_on_arrays
-from .samples import SampleGraph
 
 __all__ = ["foreach", "while_loop"]
-
-
-def _steps(names: str, body: Any, shapes: Any, data: Any, states: Any, free: Any, outs: int) -> Sample:
-    """A use of `foreach`: inputs of the body by letter and which of them are what; its first `outs` results are
-    stacked.
-    """
-    return Sample(
-        *shapes,
-        mxnet="holds a graph",
-        params=dict(
-            fn=SampleGraph(names, body),
-            num_args=len(names),
-            num_outputs=outs + len(states),
-            num_out_data=outs,
-            in_data_locs=data,
-            in_state_locs=states,
-            remain_locs=free,
-        ),
-    )
-
-
-_FOREACH = [
-    _steps("xws", lambda x, w, s: [x * w + s] * 2, [(3, 2), (2,), (2,)], (0,), (2,), (1,), 1),  # a running sum
-    _steps("xy", lambda x, y: [x * y, x + y], [(3, 2), (3, 2)], (0, 1), (), (), 2),  # no states
-    _steps("sxt", lambda s, x, t: [s * x, t + s], [(4, 2), (2,), (2,)], (1,), (0, 2), (), 0),  # states only
-    _steps("xs", lambda x, s: [x * s, x + s], [(3,), (1,)], (0,), (1,), (), 1),  # numbers
-    _steps("xs", lambda x, s: [x * s, s], [(1, 2, 2), (2, 2)], (0,), (1,), (), 1),  # a state that passes through
-]
 
 
 @op(
@@ -55,7 +25,6 @@ _FOREACH = [
     in_data_locs=Shape(),
     remain_locs=Shape(),
     stateful=True,
-    samples=_FOREACH,
     outputs=output_names,
 )
 def foreach(k, p, *data):
@@ -123,62 +92,6 @@ foreach.shape(lambda p, ins, outs: _foreach_facts(p, ins, "shape"))
 foreach.dtype(lambda p, ins, outs: _foreach_facts(p, ins, "dtype"))
 
 
-_WHILE = [
-    Sample(
-        (1,),
-        (2,),
-        mxnet="holds graphs",
-        params=dict(
-            cond=SampleGraph("i", lambda i: [i * i < 50]),
-            func=SampleGraph("ix", lambda i, x: [i * x, i + 1, x * x]),
-            num_args=2,
-            num_outputs=3,
-            num_out_data=1,
-            max_iterations=3,
-            cond_input_locs=(0,),
-            func_input_locs=(0, 1),
-            func_var_locs=(0, 1),
-        ),
-    ),
-    # it ends before the most steps; a bound that only the condition reads, a factor that only the step reads
-    Sample(
-        [0.5],
-        [2.0],
-        (2,),
-        (2,),
-        mxnet="holds graphs",
-        params=dict(
-            cond=SampleGraph("in", lambda i, n: [i < n]),
-            func=SampleGraph("xwi", lambda x, w, i: [x * w, i + 1, x + w]),
-            num_args=4,
-            num_outputs=3,
-            num_out_data=1,
-            max_iterations=5,
-            cond_input_locs=(0, 1),
-            func_input_locs=(2, 3, 0),
-            func_var_locs=(2, 0),
-        ),
-    ),
-    # nothing is stacked
-    Sample(
-        [0.75],
-        [[1.5, -0.5]],
-        mxnet="holds graphs",
-        params=dict(
-            cond=SampleGraph("i", lambda i: [i < 4]),
-            func=SampleGraph("ix", lambda i, x: [i + 1, x * i]),
-            num_args=2,
-            num_outputs=2,
-            num_out_data=0,
-            max_iterations=9,
-            cond_input_locs=(0,),
-            func_input_locs=(0, 1),
-            func_var_locs=(0, 1),
-        ),
-    ),
-]
-
-
 @op(
     "_while_loop",
     inputs="data*",
@@ -192,7 +105,6 @@ _WHILE = [
     func_input_locs=Shape(),
     func_var_locs=Shape(),
     stateful=True,
-    samples=_WHILE,
     outputs=output_names,
 )
 def while_loop(k, p, *data):

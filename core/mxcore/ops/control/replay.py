@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..._core import registry, tape
+from ..._core import registry, reverse, tape
 from ..._core.state import state
 from .interpret import interpret
 from .steps import input_names
@@ -29,7 +29,7 @@ def replay(
             # A gradient that never arrived is zero.
             pairs = [(y, g) for y, g in zip(on_arrays(p, inputs, k.ctx), dys) if g is not None and y._entry is not None]
             found = (
-                tape.backward(
+                reverse.backward(
                     [y for y, _ in pairs], [g for _, g in pairs], create_graph=True, train_mode=train, variables=wanted
                 )
                 if pairs

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from ..jit import kernel
+from ..typing import Array
 from ._arrays import flat
 
 __all__ = ["histogram"]
 
 
 @kernel(threshold=1 << 15)
-def _count(first, last, chunks, low, high, x, edges, counts):
+def _count(first: int, last: int, chunks: int, low: float, high: float, x: Array, edges: Array, counts: Array) -> None:
     """An item is one part of the data; each has counts of its own."""
     n = counts.shape[1]
     for chunk in range(first, last):
@@ -26,7 +27,7 @@ def _count(first, last, chunks, low, high, x, edges, counts):
                 own[at] += 1
 
 
-def histogram(data: np.ndarray, low: float, high: float, edges: np.ndarray, counts: np.ndarray) -> None:
+def histogram(data: Array, low: float, high: float, edges: Array, counts: Array) -> None:
     """Count the values in bins of one width from `low` to `high`, the last with its right edge.
 
     Notes

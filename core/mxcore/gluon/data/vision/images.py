@@ -6,7 +6,7 @@ import numpy as np
 
 from ...._io_files import read_whole
 from ....base import error
-from ....ops import opencv
+from ....ops.image import opencv
 
 __all__ = ["crop", "decode", "method_for", "read", "resize", "rotate"]
 
