@@ -19,6 +19,7 @@ from ._core.kernels import KernelSet, Spec
 from ._core.manager import API_VERSION
 from ._core.op import Op, op
 from ._core.params import Param, Params
+from ._turns import fork_safe_lock
 from .context import Context, pinning
 from .families import binary, broadcast, broadcast_shapes, declarations, scalar, unary
 from .fusion import Expr, Fused, print_with
@@ -78,6 +79,7 @@ __all__ = [
     "declarations",
     "error",
     "find_op",
+    "fork_safe_lock",
     "hookimpl",
     "known",
     "merge_dtype",
