@@ -10,6 +10,7 @@ import sys
 import traceback
 
 import numpy as np
+import numpy.random  # NumPy does so when it is first used; a fork in the midst of that could never use it
 
 from .transport import pack, send
 
