@@ -82,7 +82,11 @@ def stub(module: str) -> str:
             if obj.__module__.startswith(package):
                 imports.add(f"from {obj.__module__} import {obj.__name__} as {name}")
         elif callable(obj) and getattr(obj, "__module__", "").startswith("mxcore"):
-            functions.append(_function(name, obj))
+            home = sys.modules[obj.__module__]
+            if obj.__module__ != module and vars(home).get(obj.__name__) is obj:  # written by hand, with types
+                imports.add(f"from {obj.__module__} import {obj.__name__} as {name}")
+            else:
+                functions.append(_function(name, obj))
     defined = [_class(c) for c in sorted(classes, key=lambda c: len(c.__mro__))]  # bases first
     lines = ["", *sorted(imports), "", "", *defined, *functions, "", "", "def __getattr__(name: str) -> Any: ..."]
     return _HEAD + "\n".join(lines).replace("\n\n\n\n", "\n\n") + "\n"
