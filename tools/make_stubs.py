@@ -3,14 +3,16 @@
 
     make_stubs.py [--check]
 
-`mx.nd.X` and `mx.sym.X` are made when they are first used, which no editor can see; the stubs tell it names, arguments
-and documentation of the stock operators. `--check` writes nothing and exits with 1 if a stub is not up to date.
+`mx.nd` is imported, and `mx.nd.X` and `mx.sym.X` are made, when they are first used, which no editor can see; the stubs
+tell it the modules, and names and arguments of the stock operators. `--check` writes nothing and exits with 1 if a stub is
+not up to date.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.util
 import inspect
 import os
 import sys
@@ -92,14 +94,26 @@ def stub(module: str) -> str:
     return _HEAD + "\n".join(lines).replace("\n\n\n\n", "\n\n") + "\n"
 
 
+def package() -> str:
+    """The text of the stub of the package itself."""
+    imports = []
+    for name, target in importlib.import_module("mxcore")._LAZY.items():
+        module, _, attr = target.partition(":")
+        if importlib.util.find_spec(module) is not None:
+            imports.append(f"from {module if attr else '.'} import {attr or module.rpartition('.')[2]} as {name}")
+    return _HEAD + "\n".join(
+        [*sorted(imports), "", "__version__: str", "", "def __getattr__(name: str) -> Any: ...", ""]
+    )
+
+
 def main() -> int:
     """Write or check all stubs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
     check = parser.parse_args().check
     stale = []
-    for module in MODULES:
-        path, text = path_of(module), stub(module)
+    for module, text in [("mxcore", package()), *((m, stub(m)) for m in MODULES)]:
+        path = path_of(module)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             stale.append(path.relative_to(ROOT).as_posix())
             if not check:
