@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from . import asserts, budgets, docs, files, imports, names
+from . import asserts, budgets, docs, faces, files, imports, names
 from .files import ROOT
 
 CORE = ROOT / "core"
@@ -41,9 +41,10 @@ def test_imports_point_downwards():
 
 
 def test_plugins_use_the_public_door():
-    bad = []
+    bad, listed = [], faces.listed(read(ROOT / "docs" / "plugins.md"))
+    assert "mxcore.plugin" in listed
     for name, path in [*modules(*PLUGINS), *((p.stem, p) for p in TOYS)]:
-        bad += imports.check_plugin(read(path), name, path.name == "__init__.py")
+        bad += faces.check_plugin(read(path), name, path.name == "__init__.py", listed)
     expect_none(bad)
 
 
@@ -111,6 +112,16 @@ def test_tables_of_samples_hold_the_operators_of_their_family():
         table = importlib.import_module(f"mxcore.ops.{folder}.samples").SAMPLES
         bad += [f"{family}: there is no operator {name}" for name in table.keys() - {op.name for op in declared}]
     expect_none(sorted(bad))
+
+
+def test_operators_use_no_gradients_by_name():
+    bad = []
+    for name, path in modules(CORE / "mxcore"):
+        for line, origin in imports.imported(read(path), name, path.name == "__init__.py"):
+            package, _, last = origin.partition(".gradients.")
+            if last and package.startswith("mxcore.ops.") and package != "mxcore.ops.common":
+                bad.append(f"{name}, line {line}: {package}.gradients stands on operators, not below them")
+    expect_none(bad)
 
 
 def test_operators_are_declared_without_their_samples():

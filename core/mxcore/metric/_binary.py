@@ -59,7 +59,7 @@ class BinaryMetric(EvalMetric):
 
     def __init__(
         self,
-        name: str,
+        name: str = "binary",
         output_names: list[str] | None = None,
         label_names: list[str] | None = None,
         average: str = "macro",

@@ -40,6 +40,7 @@ class Loss(EvalMetric):
             self._tally(float(pred.sum()), pred.size)
 
 
+@with_defaults(name="torch")
 class Torch(Loss):
     """`Loss` under another name, kept for old scripts.
 
@@ -54,9 +55,8 @@ class Torch(Loss):
     'torch'
     """
 
-    __init__ = with_defaults(Loss.__init__, name="torch")
 
-
+@with_defaults(name="caffe")
 class Caffe(Loss):
     """`Loss` under another name, kept for old scripts.
 
@@ -70,5 +70,3 @@ class Caffe(Loss):
     >>> Caffe().name
     'caffe'
     """
-
-    __init__ = with_defaults(Loss.__init__, name="caffe")

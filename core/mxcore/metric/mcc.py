@@ -4,6 +4,7 @@ from .._signatures import with_defaults
 from ._binary import BinaryMetric, Counts
 
 
+@with_defaults(name="mcc")
 class MCC(BinaryMetric):
     """The Matthews correlation coefficient of two classes, from -1 to 1.
 
@@ -27,8 +28,6 @@ class MCC(BinaryMetric):
     >>> m.get()
     ('mcc', 1.0)
     """
-
-    __init__ = with_defaults(BinaryMetric.__init__, name="mcc")
 
     def score(self, counts: Counts) -> float:
         return counts.mcc

@@ -10,7 +10,9 @@ from .base import Array, PairMetric
 class RegressionMetric(PairMetric):
     """A mean over batches of a figure of ``label - prediction``; vectors count as columns."""
 
-    def __init__(self, name: str, output_names: list[str] | None = None, label_names: list[str] | None = None) -> None:
+    def __init__(
+        self, name: str = "regression", output_names: list[str] | None = None, label_names: list[str] | None = None
+    ) -> None:
         super().__init__(name, output_names, label_names)
 
     def measure(self, label: Array, pred: Array) -> tuple[float, int]:
@@ -22,6 +24,7 @@ class RegressionMetric(PairMetric):
         raise error(NotImplementedError, f"metric {type(self).__name__} does not define reduce(difference)")
 
 
+@with_defaults(name="mae")
 class MAE(RegressionMetric):
     """The mean absolute error: ``mean(|y - p|)``, averaged over batches.
 
@@ -42,12 +45,11 @@ class MAE(RegressionMetric):
     ('mae', 2.0)
     """
 
-    __init__ = with_defaults(RegressionMetric.__init__, name="mae")
-
     def reduce(self, difference: Array) -> float:
         return float(np.abs(difference).mean())
 
 
+@with_defaults(name="mse")
 class MSE(RegressionMetric):
     """The mean squared error: ``mean((y - p)**2)``, averaged over batches.
 
@@ -68,12 +70,11 @@ class MSE(RegressionMetric):
     ('mse', 5.0)
     """
 
-    __init__ = with_defaults(RegressionMetric.__init__, name="mse")
-
     def reduce(self, difference: Array) -> float:
         return float((difference**2).mean())
 
 
+@with_defaults(name="rmse")
 class RMSE(RegressionMetric):
     """The root of the mean squared error: ``sqrt(mean((y - p)**2))``, averaged over batches.
 
@@ -93,8 +94,6 @@ class RMSE(RegressionMetric):
     >>> m.get()
     ('rmse', 1.0)
     """
-
-    __init__ = with_defaults(RegressionMetric.__init__, name="rmse")
 
     def reduce(self, difference: Array) -> float:
         return float((difference**2).mean() ** 0.5)
