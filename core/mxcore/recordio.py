@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 from ._lent import lent
 
@@ -19,7 +20,7 @@ _PLUGIN = "mxcore_io_rec.recordio"
 __all__ = ["IRHeader", "MXIndexedRecordIO", "MXRecordIO", "pack", "pack_img", "unpack", "unpack_img"]  # noqa: F822 (found by __getattr__)
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
@@ -36,5 +37,5 @@ def __getattr__(name):
     return found
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})

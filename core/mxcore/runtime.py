@@ -76,7 +76,7 @@ def _processor() -> dict[str, bool]:
 def _blas() -> str:
     """Name of NumPy's library of linear algebra."""
     try:
-        config: Any = np.show_config(mode="dicts")  # type: ignore[call-arg]
+        config: Any = np.show_config(mode="dicts")
         return str(config["Build Dependencies"]["blas"]["name"]).lower()
     except (KeyError, TypeError):
         return ""

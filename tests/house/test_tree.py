@@ -113,6 +113,16 @@ def test_tables_of_samples_hold_the_operators_of_their_family():
     expect_none(sorted(bad))
 
 
+def test_operators_use_no_gradients_by_name():
+    bad = []
+    for name, path in modules(CORE / "mxcore"):
+        for line, origin in imports.imported(read(path), name, path.name == "__init__.py"):
+            package, _, last = origin.partition(".gradients.")
+            if last and package.startswith("mxcore.ops.") and package != "mxcore.ops.common":
+                bad.append(f"{name}, line {line}: {package}.gradients stands on operators, not below them")
+    expect_none(bad)
+
+
 def test_operators_are_declared_without_their_samples():
     check = (
         "import sys; from mxcore import nd; nd.ones(2); print([m for m in sys.modules if 'samples' in m.split('.')])"

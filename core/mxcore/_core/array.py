@@ -31,6 +31,7 @@ class Storage:
     """
 
     __slots__ = ("ctx", "write", "reads", "version", "views", "turn")
+    turn: Any
 
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx

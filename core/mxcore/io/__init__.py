@@ -11,6 +11,8 @@ the hook ``mxcore_iterators`` and appear under their names.
 
 from __future__ import annotations
 
+from typing import Any
+
 from .._core import registry as _registry
 from ..base import MXNetError
 from .csv_iter import CSVIter
@@ -32,7 +34,7 @@ __all__ = ["BatchCursor", "CSVIter", "DataBatch", "DataDesc", "DataIter", "LibSV
 _STOCK = {name: globals()[name] for name in __all__}
 
 
-def _prefer():
+def _prefer() -> None:
     """Show the plugins' iterators that MXCORE_PREFER puts in the place of ours."""
     owners = _registry.tables["iterator"].owners
     for name, ours in _STOCK.items():
@@ -45,7 +47,7 @@ def _prefer():
 _registry.on_change.append(_prefer)
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in _registry.names("iterator"):
@@ -59,5 +61,5 @@ def __getattr__(name):
     )
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted({*globals(), *_registry.names("iterator")})

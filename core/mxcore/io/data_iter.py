@@ -56,7 +56,7 @@ class DataIter:
                 setattr(cls, name, in_turn(cls.__dict__[name]))
 
     def __init__(self, batch_size: int = 0) -> None:
-        self.batch_size = plain(batch_size)
+        self.batch_size: int = plain(batch_size)
 
     def __iter__(self: Iter) -> Iter:
         return self
@@ -103,21 +103,21 @@ class DataIter:
 class WholeBatches(DataIter):
     """Base of iterators whose `iter_next` gets a whole batch from elsewhere, as `current_batch`."""
 
-    current_batch = None
+    current_batch: Any = None
 
-    def next(self):
+    def next(self) -> Any:
         if not self.iter_next():
             raise StopIteration
         return self.current_batch
 
-    def getdata(self):
+    def getdata(self) -> Any:
         return self.current_batch.data
 
-    def getlabel(self):
+    def getlabel(self) -> Any:
         return self.current_batch.label
 
-    def getindex(self):
+    def getindex(self) -> Any:
         return self.current_batch.index
 
-    def getpad(self):
+    def getpad(self) -> Any:
         return self.current_batch.pad

@@ -1,7 +1,7 @@
 """F1 score."""
 
 from .._signatures import with_defaults
-from ._binary import BinaryMetric
+from ._binary import BinaryMetric, Counts
 
 
 @with_defaults(name="f1")
@@ -28,5 +28,5 @@ class F1(BinaryMetric):
     ('f1', 0.8)
     """
 
-    def score(self, counts):
+    def score(self, counts: Counts) -> float:
         return counts.f1

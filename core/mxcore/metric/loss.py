@@ -1,5 +1,9 @@
 """Means of what a network outputs as its loss."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from .._signatures import with_defaults
 from .base import EvalMetric, host
 
@@ -25,10 +29,12 @@ class Loss(EvalMetric):
     ('loss', 2.0)
     """
 
-    def __init__(self, name="loss", output_names=None, label_names=None):
+    def __init__(
+        self, name: str = "loss", output_names: list[str] | None = None, label_names: list[str] | None = None
+    ) -> None:
         super().__init__(name, output_names, label_names, has_global_stats=True)
 
-    def update(self, _, preds):
+    def update(self, _: Any, preds: Any) -> None:
         for pred in preds if isinstance(preds, (list, tuple)) else [preds]:
             pred = host(pred)
             self._tally(float(pred.sum()), pred.size)

@@ -1,7 +1,7 @@
 """Matthews correlation coefficient."""
 
 from .._signatures import with_defaults
-from ._binary import BinaryMetric
+from ._binary import BinaryMetric, Counts
 
 
 @with_defaults(name="mcc")
@@ -29,5 +29,5 @@ class MCC(BinaryMetric):
     ('mcc', 1.0)
     """
 
-    def score(self, counts):
+    def score(self, counts: Counts) -> float:
         return counts.mcc

@@ -69,8 +69,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     if getattr(source_array, "stype", "default") != "default" or hasattr(source_array, "toarray"):
         from . import sparse
 
-        made: NDArray = sparse.array(source_array, ctx, dtype)
-        return made
+        return sparse.array(source_array, ctx, dtype)
     if isinstance(source_array, Array):
         ctx = place("array", ctx)
         wanted = source_array._data.dtype if dtype is None else _dtype(dtype)
@@ -157,7 +156,7 @@ def zeros(
     if stype not in (None, "default"):
         from . import sparse
 
-        return sparse.zeros(stype, shape, ctx=ctx, dtype=dtype)  # type: ignore[no-any-return]
+        return sparse.zeros(stype, shape, ctx=ctx, dtype=dtype)
     return _filled("_zeros", shape, ctx, dtype, out)
 
 

@@ -55,7 +55,7 @@ def trace(block: HybridBlock, in_format: Any) -> tuple[list[Symbol], Symbol, Any
         first: dict[str, Symbol] = {}
         for s in out.get_internals():
             if s.name in twice and s.get_children() is None:
-                first.setdefault(s.name, s)
+                first.setdefault(str(s.name), s)
         out = out(**first)
     return inputs, out, out_format
 

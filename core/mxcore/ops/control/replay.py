@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._core import registry, reverse, tape
+from ..._core.params import Params
 from ..._core.state import state
+from ...typing import Call
 from .interpret import interpret
 from .steps import input_names
 
@@ -21,7 +23,7 @@ def replay(
     `keys` gives the random keys of the first run, of what that saved.
     """
 
-    def rule(k: Any, p: Any, dys: Sequence[Any], inputs: Sequence[Any], saved: Any) -> list[Any]:
+    def rule(k: Call, p: Params, dys: Sequence[Any], inputs: Sequence[Any], saved: Any) -> list[Any]:
         inputs = [_apart(x) for x in inputs]
         wanted = [x for x in inputs if x._entry is not None]
         train, state.train, state.keys = state.train, k.is_train, [*keys(saved)]
@@ -67,7 +69,7 @@ def _stacked(rows: Sequence[Any], length: int) -> Any:
     return registry.ops.get("Concat")(stack, rest, dim=0)
 
 
-def foreach_on_arrays(p: Any, inputs: Sequence[Any], ctx: Any) -> list[Any]:
+def foreach_on_arrays(p: Params, inputs: Sequence[Any], ctx: Any) -> list[Any]:
     """``_foreach``."""
     names, n_d, n_s = input_names(p.fn), len(p.in_data_locs), len(p.in_state_locs)
     now = {names[i]: x for i, x in zip((*p.in_state_locs, *p.remain_locs), inputs[n_d:])}
@@ -80,7 +82,7 @@ def foreach_on_arrays(p: Any, inputs: Sequence[Any], ctx: Any) -> list[Any]:
     return [_stacked(column, len(rows)) for column in zip(*rows)] + [now[names[i]] for i in p.in_state_locs][:n_s]
 
 
-def while_on_arrays(p: Any, inputs: Sequence[Any], ctx: Any) -> list[Any]:
+def while_on_arrays(p: Params, inputs: Sequence[Any], ctx: Any) -> list[Any]:
     """``_while_loop``; after no step at all it has nothing to stack, and gives zeros."""
     names, asked = input_names(p.func), input_names(p.cond)
     now = {names[i]: inputs[j] for i, j in enumerate(p.func_input_locs)}
@@ -101,7 +103,7 @@ def while_on_arrays(p: Any, inputs: Sequence[Any], ctx: Any) -> list[Any]:
     return outs + [now[names[i]] for i in p.func_var_locs]
 
 
-def cond_on_arrays(p: Any, inputs: Sequence[Any], ctx: Any) -> list[Any]:
+def cond_on_arrays(p: Params, inputs: Sequence[Any], ctx: Any) -> list[Any]:
     """``_cond``."""
 
     def run(graph: Any, locs: Sequence[int]) -> list[Any]:

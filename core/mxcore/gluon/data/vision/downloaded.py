@@ -28,7 +28,7 @@ class _DownloadedDataset(Dataset):
 
     #: From `_take` on.
     _data: nd.NDArray
-    _label: np.ndarray[Any, Any]
+    _label: np.ndarray[Any, Any] | nd.NDArray
 
     def __init__(self, root: str, transform: Callable[..., Any] | None) -> None:
         self._transform = transform
