@@ -10,19 +10,28 @@ from typing import Any
 
 from ._core.array import Storage
 
-__all__ = ["Own", "Turn", "in_turn", "turn_of"]
+__all__ = ["Own", "Turn", "fork_safe_lock", "in_turn", "turn_of"]
+
+
+def fork_safe_lock() -> threading.RLock:
+    """A lock for what all of a process shares: a thread may take it again, and in a forked child nobody holds it, whose
+    holder may not exist there. It is kept for the life of the process.
+
+    Examples
+    --------
+    >>> lock = fork_safe_lock()
+    >>> with lock, lock:
+    ...     pass
+    """
+    lock = threading.RLock()
+    if hasattr(os, "register_at_fork"):
+        # As the locks of the standard library do.
+        os.register_at_fork(after_in_child=lock._at_fork_reinit)  # type: ignore[attr-defined]
+    return lock
+
 
 #: Held by who makes a lock.
-_making = threading.RLock()
-
-
-def _in_child() -> None:
-    global _making
-    _making = threading.RLock()  # its owner may not exist here
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
+_making = fork_safe_lock()
 
 
 class Turn:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import builtin as _builtin  # noqa: F401  # its operators enter the registry
+from ._core import registry as _registry
 from ._core.device import Device
 from ._core.errors import MXNetError, error
 from ._core.graph import Graph, GraphF, GraphPass, Node, Value
@@ -18,6 +19,7 @@ from ._core.kernels import KernelSet, Spec
 from ._core.manager import API_VERSION
 from ._core.op import Op, op
 from ._core.params import Param, Params
+from ._turns import fork_safe_lock
 from .context import Context, pinning
 from .families import binary, broadcast, broadcast_shapes, declarations, scalar, unary
 from .fusion import Expr, Fused, print_with
@@ -25,7 +27,7 @@ from .parameters import Any_, Bool, DType, Enum, Float, Floats, GraphParam, Int,
 from .philox import Rng
 from .rewriting import rewrite
 from .stypes import CSR, RowSparse, merge_rows
-from .testing.sample import Sample
+from .testing.sample import Distinct, Ints, Sample, Values
 from .typing import Array, Call, Operand, Operators
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ __all__ = [
     "Context",
     "DType",
     "Device",
+    "Distinct",
     "Enum",
     "Expr",
     "Float",
@@ -52,6 +55,7 @@ __all__ = [
     "GraphParam",
     "GraphPass",
     "Int",
+    "Ints",
     "KernelSet",
     "MXNetError",
     "Node",
@@ -68,23 +72,63 @@ __all__ = [
     "Spec",
     "Str",
     "Value",
+    "Values",
     "binary",
     "broadcast",
     "broadcast_shapes",
     "declarations",
     "error",
+    "find_op",
+    "fork_safe_lock",
     "hookimpl",
     "known",
     "merge_dtype",
     "merge_rows",
     "merge_shape",
     "op",
+    "operators",
     "pinning",
     "print_with",
     "rewrite",
     "scalar",
     "unary",
 ]
+
+
+def find_op(name: str) -> Op:
+    """The operator of a name, whoever declares it: its parameters and their parser, signature, facets, samples, body.
+
+    Parameters
+    ----------
+    name : str
+        Any of its names. Plugins are loaded if need be, therefore a plugin asks when it runs, not when it is imported.
+
+    Raises
+    ------
+    MXNetError
+        (also KeyError) with near names, and with the plugins that failed to load.
+
+    Examples
+    --------
+    >>> relu = find_op("relu")
+    >>> relu, relu.input_names, len(relu.samples) > 0
+    (<Op relu>, ('data',), True)
+    >>> dense = find_op("FullyConnected")
+    >>> dense.signature(dense.parse({"num_hidden": 8, "no_bias": True})).inputs
+    ('data', 'weight')
+    """
+    return _registry.ops.get(name)  # type: ignore[no-any-return]
+
+
+def operators() -> list[Op]:
+    """All operators, by their names; one with several names stands under its first.
+
+    Examples
+    --------
+    >>> {o.name for o in operators() if "reduces" in o.facets} >= {"max", "mean", "min", "sum"}
+    True
+    """
+    return [found for name in _registry.ops.names() if (found := _registry.ops.items[name]).name == name]
 
 
 def __getattr__(name: str) -> Any:

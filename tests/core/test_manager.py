@@ -1,5 +1,6 @@
 """Plugins: isolation, owners, rollback, switches."""
 
+import importlib
 import os
 import threading
 import time
@@ -52,6 +53,23 @@ def test_another_api_version_is_refused(plug):
     with pytest.raises(MXNetError, match="states no API_VERSION"):
         plug(api=None, mxcore_ops=[an_op()])
     assert "test_throwaway" not in registry.ops.items
+
+
+def test_a_folder_that_hides_the_module_is_named(tmp_path, monkeypatch):
+    (tmp_path / "hidden_plugin").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(MXNetError, match=r"the folder '.*hidden_plugin' without an __init__.py hides the installed"):
+        manager.register(importlib.import_module("hidden_plugin"), "hidden_plugin")
+    assert "hidden_plugin" not in manager.origin
+
+
+def test_a_kernel_that_takes_outs_says_so():
+    with pytest.raises(
+        TypeError, match="the kernel for relu takes `outs`, as those do that are declared with out=True"
+    ):
+
+        @KernelSet("cpu").kernel("relu")
+        def relu(k, p, outs, data): ...
 
 
 def test_a_misspelt_hook_is_refused(plug):

@@ -5,8 +5,7 @@ import pytest
 
 import mxcore as mx
 from mxcore._core import registry
-from mxcore.ops.recurrent.cells import layout
-from mxcore.plugin import Spec
+from mxcore.plugin import Spec, find_op
 from mxcore.testing.case import Call, Host
 from mxcore_cpu.kernels import rnn_steps
 
@@ -18,6 +17,7 @@ KERNELS = [
     rnn_steps.simple,
     rnn_steps.simple_backward,
 ]
+layout = find_op("RNN").facet("helpers").layout
 TOLERANCE = {"f4": 2e-5, "f8": 1e-12}
 
 

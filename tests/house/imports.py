@@ -74,19 +74,6 @@ def check_core(source: str, name: str, is_package: bool = False) -> list[str]:
     return bad
 
 
-def check_plugin(source: str, name: str, is_package: bool = False) -> list[str]:
-    """Complaints about one module of a plugin: it reaches into the core's inside or into another plugin."""
-    bad = []
-    own = name.split(".")[0]
-    for line, target in imported(source, name, is_package):
-        parts = target.split(".")
-        if parts[0] == "mxcore" and any(p.startswith("_") and p != "__version__" for p in parts[1:]):
-            bad.append(f"{name}:{line} imports {target}; plugins use mxcore.plugin and the public faces")
-        elif parts[0].startswith("mxcore_") and parts[0] != own:
-            bad.append(f"{name}:{line} imports {target}, another plugin")
-    return bad
-
-
 def circles(modules: dict[str, tuple[str, bool]]) -> list[list[str]]:
     """Groups of modules that import one another, in functions too; `modules`: name -> (source, is a package)."""
     needs: dict[str, set[str]] = {}

@@ -53,6 +53,13 @@ def test_wrong_gradient(rule):
     assert failed(declare(lambda k, p, data: data * 2, grad=rule)) == {"gradient"}
 
 
+def test_one_reason_is_told_once():
+    with pytest.raises(Failures) as e:
+        check_op(declare(lambda k, p, data: data * 2, grad=lambda F, dy: F.no_such_op(dy)), mx.cpu())
+    assert str(e.value).count("no operator is named 'no_such_op'") == 1 and "\n  rule: as gradient" in str(e.value)
+    assert all("no_such_op" in message for _, message in e.value.failures)
+
+
 def test_wrong_second_gradient():
     """The first gradient is right; that of its operator is not."""
     forward = declare(

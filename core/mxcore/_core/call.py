@@ -551,5 +551,9 @@ def conform(k: K, v: Any, spec: Spec, datas: Sequence[Any], share: bool) -> Any:
         if v.ndim == 0 and spec.size == 1:
             v = v.reshape(spec.shape)
         else:
-            raise error(ValueError, f"its body returned shape {tuple(v.shape)}; {spec.shape} is declared")
+            raise error(
+                ValueError,
+                f"its body returned shape {tuple(v.shape)}; {spec.shape} is declared, by "
+                "its shape rule or, without one, by the shape of its inputs",
+            )
     return v.copy() if not share and (overlaps(k.device, v, datas) or not k.device.writable(v)) else v

@@ -182,6 +182,7 @@ class Value:
     """
 
     __slots__ = ("entry", "F")
+    __iter__ = None  # how many outputs there are is not known here, and counting up would never end
 
     def __init__(self, entry: tuple[Node, int], F: GraphF) -> None:
         self.entry, self.F = entry, F

@@ -151,6 +151,12 @@ class Manager:
                     "needed, or "
                     "MXCORE_DISABLE_PLUGINS with the distribution that is to be left out",
                 )
+            if getattr(plugin, "__file__", plugin) is None:
+                raise error(
+                    ImportError,
+                    f"plugin '{name}' has no code: the folder {plugin.__path__[0]!r} without an __init__.py hides the "
+                    "installed module; start in another folder",
+                )
             spoken = getattr(plugin, "API_VERSION", None)
             if spoken != API_VERSION:
                 says = "states no API_VERSION" if spoken is None else f"speaks plugin API {spoken}"
@@ -177,6 +183,9 @@ class Manager:
             if not caller.has_spec():
                 near = suggest(caller.name, [n for n in vars(hookspecs) if n.startswith("mxcore_")])
                 raise error(RuntimeError, f"plugin '{name}' implements unknown hook {caller.name}{near}")
+        for hook in (n for n in vars(hookspecs) if n.startswith("mxcore_")):
+            if hasattr(plugin, hook) and not hasattr(getattr(plugin, hook), "mxcore_impl"):
+                raise error(TypeError, f"{hook} of plugin '{name}' is not marked as a hook: @hookimpl is missing")
         done: list[Any] = []
         for caller in callers:
             for impl in caller.get_hookimpls():

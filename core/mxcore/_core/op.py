@@ -399,7 +399,7 @@ def op(name: str, *aliases: str, **kw: Any) -> Callable[[Callable[..., Any]], Op
         What passes must know of it; :mod:`mxcore.facets` says all of each. `expr`, `numbers`, `aligned`, `reduces`: its
         elementwise meaning, for fusion; `identity`: when it changes nothing; `bias`: where it is added; `recompute`:
         whether it is cheap; `rowwise`, `backward_of`: how gradients over many rows add up; `labels`, `mxnet_outputs`:
-        what MXNet calls its values.
+        what MXNet calls its values; `helpers`: functions that its kernels want as well.
     **kw : Param
         Every other keyword is a parameter of the operator.
 
@@ -417,5 +417,6 @@ def op(name: str, *aliases: str, **kw: Any) -> Callable[[Callable[..., Any]], Op
     params = {**options.pop("params", {}), **{k: v for k, v in kw.items() if k not in options and k != "params"}}
     for k, v in params.items():
         if not isinstance(v, Param):
-            raise error(TypeError, f"operator {name}: {k}={v!r} is neither an option nor a parameter declaration")
+            near = suggest(k, [*_OPTIONS, *FACETS]) or f", such as {k}=Float(2.0)"
+            raise error(TypeError, f"operator {name}: {k}={v!r} is neither an option nor a parameter declaration{near}")
     return lambda body: Op(name, body, params=params, aliases=(*aliases, *options.pop("aliases", ())), **options)

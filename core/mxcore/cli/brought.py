@@ -12,6 +12,7 @@ from .._core import registry
 from .._core.errors import caught, in_a_line
 from .._core.manager import manager
 from .._core.plugins import listed
+from ..array_api import contract
 from ..base import MXNetError
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "import_all",
     "import_kernels",
     "lost_kernels",
+    "namespaces",
     "overrides",
     "owned",
     "problems",
@@ -170,6 +172,25 @@ def unserved(owner: str) -> list[str]:
     }
     wanted |= {d for d, waiting in kernels.pending.items() if any(o == owner for _, o in waiting)}
     return sorted(wanted - set(registry.devices.items))
+
+
+def namespaces(owner: str) -> Iterator[tuple[str, list[str], str]]:
+    """(device, what its array namespace lacks, why it cannot be used) of each device of an owner that is present, or
+    cannot say so.
+
+    Parameters
+    ----------
+    owner : str
+        The name of a plugin.
+    """
+    for name, device in sorted(registry.devices.items.items()):
+        if registry.devices.owners[name] != owner:
+            continue
+        try:
+            if device.count() and device.xp is not None:
+                yield name, contract.lacking(device.xp), ""
+        except BaseException as e:  # such as a library that ends the process
+            yield name, [], in_a_line(caught(e))
 
 
 def strange(owner: str) -> list[str]:

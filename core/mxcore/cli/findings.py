@@ -12,9 +12,13 @@ from .._core import registry
 from .._core.errors import suggest
 from .._core.manager import manager
 from ..base import MXNetError, MXNetWarning
-from .brought import failures, import_all, lost_kernels, overrides, problems, unknown, unserved
+from .brought import failures, import_all, lost_kernels, namespaces, overrides, problems, unknown, unserved
 
 __all__ = ["Finding", "findings", "summary"]
+
+
+#: How many of many names are told.
+_SHOWN = 8
 
 
 @dataclass
@@ -82,6 +86,17 @@ def _of(owner: str) -> Iterator[Finding]:
         )
     for what in _commands(owner):
         yield Finding(True, owner, what, "give it what is missing")
+    for device, lacking, reason in namespaces(owner):
+        if reason:
+            yield Finding(True, owner, f"device '{device}' cannot be used: {reason}", "correct it, or what it needs")
+        if lacking:
+            more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
+            yield Finding(
+                False,
+                owner,
+                f"the array namespace of device '{device}' has no {', '.join(lacking[:_SHOWN])}{more}",
+                "operators whose bodies use them fail there; docs/arrays.md lists what bodies may use",
+            )
     for device in unserved(owner):
         yield Finding(
             False,

@@ -360,12 +360,11 @@ class BaseModule:
                     self.forward_backward(data_batch)
                     self.update()
                     self._measure(eval_metric, data_batch)
-                try:
-                    next_data_batch = next(data_iter)
+                next_data_batch = next(data_iter, None)
+                end_of_batch = next_data_batch is None
+                if not end_of_batch:
                     with self._turn:
                         self.prepare(next_data_batch, sparse_row_id_fn=sparse_row_id_fn)
-                except StopIteration:
-                    end_of_batch = True
                 if monitor is not None:
                     monitor.toc_print()
                 if end_of_batch:

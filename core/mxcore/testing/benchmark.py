@@ -1,6 +1,7 @@
 """Benchmarks of operators on their samples: every kernel on every device beside the reference body.
 
-    pytest --benchmark                     in a plugin's folder: what the plugins in that folder bring
+    pytest --benchmark                     in a plugin's folder: what the plugins in that folder bring, which for a
+                                           device is every operator on it
     pytest --benchmark --ops='my_*'        these operators
     pytest --benchmark --device='gpu(1)'   on this device only
 
@@ -50,7 +51,7 @@ def brought_by(folder: Path) -> set[str]:
 
 
 def uses(ops: str | None, device: str | None, owners: set[str]) -> Iterator[tuple[Op, Context, Kernel | None]]:
-    """(operator, context, kernel, or None for the reference body) of everything to measure.
+    """(operator, context, kernel, or None for the reference body) of everything to measure, the owners' operators first.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ def uses(ops: str | None, device: str | None, owners: set[str]) -> Iterator[tupl
     owners : set of str
         Plugins; none: everything that there is.
     """
-    for op in operators(ops or "*"):
+    for op in sorted(operators(ops or "*"), key=lambda op: registry.ops.owners[op.name] not in owners):
         for ctx in backends((), device):
             if op.stateful:  # these run programs and users' code
                 continue

@@ -12,12 +12,12 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
-import os
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from mxcore.plugin import fork_safe_lock
 
 from .typing import Array
 
@@ -36,7 +36,7 @@ class _Reserve:
 
     def __init__(self) -> None:
         # A block may be dropped by the garbage collector in the midst of `take` or `put` of the same thread.
-        self.lock, self.bytes, self.puts = threading.RLock(), 0, 0
+        self.lock, self.bytes, self.puts = fork_safe_lock(), 0, 0
         self.free: list[Array] = []
         self.since: list[int] = []  # of each: how many had been put when it came
 
@@ -65,14 +65,6 @@ class _Reserve:
 
 
 _reserve = _Reserve()
-
-
-def _after_fork() -> None:
-    _reserve.lock = threading.RLock()  # its owner may not exist here
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 class _Block:

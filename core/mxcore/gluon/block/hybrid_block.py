@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import threading
 import warnings
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from ... import ndarray as nd
+from ..._turns import fork_safe_lock
 from ...base import error
 from ...context import current_context
 from ...model import write_checkpoint
@@ -31,16 +30,7 @@ __all__ = ["HybridBlock"]
 
 #: Held while a first call finds out what later ones rely on: a graph, shapes, parameters that waited for their shape.
 #: One for all blocks, as they share children and parameters.
-_first = threading.RLock()
-
-
-def _after_fork() -> None:
-    global _first
-    _first = threading.RLock()  # its owner may not exist here
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+_first = fork_safe_lock()
 
 
 class HybridBlock(Block):

@@ -54,8 +54,9 @@ def trace(block: HybridBlock, in_format: Any) -> tuple[list[Symbol], Symbol, Any
     if twice:  # graphs made apart that share parameters: one variable stands for all of that name
         first: dict[str, Symbol] = {}
         for s in out.get_internals():
-            if s.name in twice and s.get_children() is None:
-                first.setdefault(str(s.name), s)
+            name = s.name
+            if name is not None and name in twice and s.get_children() is None:
+                first.setdefault(name, s)
         out = out(**first)
     return inputs, out, out_format
 

@@ -260,6 +260,9 @@ class _Batches:
                     job, batch = self._pool.collect(deadline - time.monotonic(), self._timeout)
                     self._done[job] = batch
                 self._ask()
+            except StopIteration as e:  # of the dataset; it must not look like the end of the round
+                self.close()
+                raise error(RuntimeError, "DataLoader: the dataset, or batchify_fn, raised StopIteration") from e
             except BaseException:
                 self.close()
                 raise

@@ -186,6 +186,7 @@ class _Problem:
         None,
         None,
     ),
+    helpers={"read_labels": read_labels},
 )
 @silent
 def ctc_loss(k: Call, p: Params, *arrays: Array) -> Array:

@@ -57,7 +57,13 @@ def _intensity(rows: Any, lda: Any, alpha: Any, beta: Any, c: Any, se: Any) -> A
     return lda[rows, c] + alpha[c] * beta[c] * se
 
 
-@op("_contrib_hawkesll", inputs=_INPUTS, labels="outputs", outputs="output out_state")
+@op(
+    "_contrib_hawkesll",
+    inputs=_INPUTS,
+    labels="outputs",
+    outputs="output out_state",
+    helpers={"check_events": check_events},
+)
 @silent
 def hawkesll(
     k: Call,

@@ -71,6 +71,7 @@ def _numbers(name: str, law: Any) -> Any:
         inputs="",
         random=True,
         grad=None,
+        helpers={"check": law.check},
         aliases=(f"random_{name}", *([name] if law.short else [])),
         params={**_parameters(law), "shape": Shape(None), "ctx": Str(""), "dtype": DType(None)},
         doc=_doc(f"Draw from {law.doc}.", [f"{n} : float" for n in names], _ASKED_DOC),
@@ -93,6 +94,7 @@ def _like(name: str, law: Any) -> Any:
         inputs="data~",
         random=True,
         grad=None,
+        helpers={"check": law.check},
         params=_parameters(law),
         doc=_doc(
             f"Draw from {law.doc}, in the shape and dtype of `data`.",
@@ -121,6 +123,7 @@ def _arrays(name: str, law: Any) -> Any:
         inputs=" ".join(inputs),
         random=True,
         grad=None,
+        helpers={"check": law.check_arrays},
         aliases=(f"sample_{name}",),
         params={"shape": Shape(()), "dtype": DType(None)},
         doc=_doc(

@@ -85,6 +85,7 @@ def _joined(xp: Any, hidden: Any, layer: int, directions: int, masks: Any) -> An
     visible=lambda p: 1 if not p.state_outputs else 3 if p.mode == "lstm" else 2,
     random=lambda p: p.p > 0 and p.num_layers > 1,
     **_PARAMS,
+    helpers={"layout": layout, "limits": limits, "dropout": dropout, "check_lengths": check_lengths},
 )
 def rnn(k: Call, p: Params, *arrays: Array) -> Any:
     """Run a recurrent network over sequences.

@@ -111,6 +111,7 @@ def even_edges(xp: Any, low: float, high: float, bins: int) -> tuple[float, floa
     range=Floats(None),
     outputs="count edges",
     grad=None,
+    helpers={"even_edges": even_edges},
 )
 def histogram(k: Call, p: Params, data: Array, bins: Array = None) -> Any:
     """Counts of the values in bins, and the edges of the bins; the last bin includes its right edge.

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from mxcore.plugin import KernelSet, Params, Spec
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
-__all__ = ["FLOATS", "LARGE", "axes", "channels_first", "cpu", "large"]
+from mxcore.plugin import KernelSet, Params, Spec, find_op
+
+__all__ = ["FLOATS", "LARGE", "axes", "channels_first", "cpu", "helpers", "inputs_by_name", "large", "outputs_by_name"]
+
+_T = TypeVar("_T")
 
 cpu = KernelSet("cpu")
 FLOATS = "f4 f8"
@@ -20,6 +25,21 @@ def channels_first(p: Params, *specs: Spec) -> bool:
 def large(p: Params, data: Spec, *rest: Spec) -> bool:
     """Whether the first input has :data:`LARGE` elements."""
     return data.size >= LARGE
+
+
+def helpers(op: str) -> Any:
+    """What an operator's body shares with its kernels."""
+    return find_op(op).facet("helpers")
+
+
+def inputs_by_name(op: str, p: Params, ins: Sequence[_T]) -> dict[str, _T]:
+    """The inputs, or their specs, that the parameters of an operator select."""
+    return dict(zip(find_op(op).signature(p).inputs, ins))
+
+
+def outputs_by_name(op: str, p: Params, outs: Sequence[_T]) -> dict[str, _T]:
+    """The outputs that the parameters of an operator select."""
+    return dict(zip(find_op(op).signature(p).outputs, outs))
 
 
 def axes(value: tuple[int, ...] | None, n: int, fill: int) -> tuple[int, ...]:

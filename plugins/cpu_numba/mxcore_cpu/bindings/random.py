@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from mxcore.ops.random.distributions import LAWS
 from mxcore.plugin import Call, Params, Rng, Spec
 
 from ..kernels import variates
 from ..typing import Array, Outs
-from .common import cpu
+from .common import cpu, helpers
 
 
 def _draw_gamma(rng: Rng, each: int, alpha: Array, beta: Array) -> Array:
@@ -54,9 +52,9 @@ for _name, _draw in _DRAWS.items():
 
     @cpu.kernel("_sample_" + _name, when=_wide_floats, out=True)
     def _sample(
-        k: Call, p: Params, outs: Outs, *values: Array, draw: Callable[..., Array] = _draw, law: Any = LAWS[_name]
+        k: Call, p: Params, outs: Outs, *values: Array, op: str = "_sample_" + _name, draw: Callable[..., Array] = _draw
     ) -> None:
-        law.check_arrays(values)
+        helpers(op).check(values)
         wide = np.float64 if outs[0].dtype == np.float64 else np.float32
         with np.errstate(all="ignore"):
             outs[0][...] = draw(k.rng, math.prod(p.shape), *[v.astype(wide) for v in values]).reshape(outs[0].shape)
@@ -64,7 +62,7 @@ for _name, _draw in _DRAWS.items():
 
 def _gamma_numbers(k: Call, p: Params, outs: Outs, *like: Array) -> None:
     values = p.alpha, p.beta
-    LAWS["gamma"].check(values)
+    helpers("_random_gamma").check(values)
     outs[0][...] = (variates.gamma(k.rng, np.array([float(p.alpha)]), outs[0].size) * p.beta).reshape(outs[0].shape)
 
 

@@ -8,7 +8,7 @@ from mxcore.plugin import Call, Params
 
 from ..kernels import counting
 from ..typing import Array, Outs
-from .common import FLOATS, cpu
+from .common import FLOATS, cpu, helpers
 
 
 @cpu.kernel("sum", dtypes=FLOATS, when=lambda p, data: p.axis is None and not p.keepdims)
@@ -24,5 +24,5 @@ def _histogram(k: Call, p: Params, outs: Outs, data: Array) -> None:
     count, edges = (
         np.empty(n, t) if o is None else o for o, n, t in zip(outs, (p.bin_cnt, p.bin_cnt + 1), (np.int64, data.dtype))
     )
-    low, high = p.range
-    counting.histogram(data, low, high, p.bin_cnt, count, edges)
+    low, high, edges[...] = helpers("_histogram").even_edges(np, *p.range, p.bin_cnt)
+    counting.histogram(data, low, high, edges, count)

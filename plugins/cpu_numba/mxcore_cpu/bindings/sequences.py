@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from mxcore.ops.random.hawkes import check_events
-from mxcore.ops.recurrent.cells import dropout, layout, limits
-from mxcore.ops.recurrent.operators import check_lengths
 from mxcore.plugin import Call, Params, Spec
 
 from ..kernels import attention, hawkes, rnn, sequence
 from ..typing import Array, Outs
-from .common import FLOATS, cpu
+from .common import FLOATS, cpu, helpers, inputs_by_name, outputs_by_name
 
 
 @functools.lru_cache(64)
@@ -22,28 +20,36 @@ def _layers(
     mode: str, inputs: int, units: int, layers: int, both: bool, projected: int | None, clip: Any
 ) -> rnn.Network:
     directions = 2 if both else 1
-    parts = layout(mode, inputs, units, layers, directions, projected or 0).parts
+    parts = helpers("RNN").layout(mode, inputs, units, layers, directions, projected or 0).parts
     return rnn.Network(mode, units, projected or units, layers, directions, tuple(map(tuple, parts)), clip)
 
 
 def _network(p: Params, data: Array) -> rnn.Network:
-    return _layers(p.mode, data.shape[2], p.state_size, p.num_layers, p.bidirectional, p.projection_size, limits(p))
+    return _layers(
+        p.mode, data.shape[2], p.state_size, p.num_layers, p.bidirectional, p.projection_size, helpers("RNN").limits(p)
+    )
 
 
-def _sequences(p: Params, *specs: Spec) -> bool:
-    arrays = [s for name, s in zip(p._sig.inputs, specs) if name != "sequence_length"]
-    return arrays[0].dtype in (np.float32, np.float64) and all(s.dtype == arrays[0].dtype and s.size for s in arrays)
+def _of_one_float(op: str) -> Callable[..., bool]:
+    """A condition on the inputs of an operator: of one dtype, float32 or float64, but for the lengths; not empty."""
+
+    def fits(p: Params, *specs: Spec) -> bool:
+        arrays = [s for name, s in inputs_by_name(op, p, specs).items() if name != "sequence_length"]
+        first = arrays[0].dtype
+        return first in (np.float32, np.float64) and all(s.dtype == first and s.size for s in arrays)
+
+    return fits
 
 
-@cpu.kernel("RNN", when=_sequences, out=True)
+@cpu.kernel("RNN", when=_of_one_float("RNN"), out=True)
 def _rnn(k: Call, p: Params, outs: Outs, *ins: Array) -> None:
-    given, made = dict(zip(p._sig.inputs, ins)), dict(zip(p._sig.outputs, outs))
+    given, made = inputs_by_name("RNN", p, ins), outputs_by_name("RNN", p, outs)
     data, net = given["data"], _network(p, given["data"])
-    check_lengths(k, data.shape[0], given.get("sequence_length"))
+    helpers("RNN").check_lengths(k, data.shape[0], given.get("sequence_length"))
     shape = (*data.shape[:2], net.directions * net.width)
     drop = None
     if p.p > 0 and p.num_layers > 1:
-        drop, kept = dropout(k, p, (p.num_layers - 1, *shape), data.dtype), made["mask"]
+        drop, kept = helpers("RNN").dropout(k, p, (p.num_layers - 1, *shape), data.dtype), made["mask"]
         if kept is not None:
             kept[...] = drop
         drop = drop if k.is_train else None
@@ -61,9 +67,9 @@ def _rnn(k: Call, p: Params, outs: Outs, *ins: Array) -> None:
     )
 
 
-@cpu.kernel("_backward_RNN", when=_sequences, out=True)
+@cpu.kernel("_backward_RNN", when=_of_one_float("_backward_RNN"), out=True)
 def _backward_rnn(k: Call, p: Params, outs: Outs, *ins: Array) -> None:
-    given, made = dict(zip(p._sig.inputs, ins)), dict(zip(p._sig.outputs, outs))
+    given, made = inputs_by_name("_backward_RNN", p, ins), outputs_by_name("_backward_RNN", p, outs)
     names = "dy d_state d_cell data parameters state state_cell sequence_length gates cells hidden mask".split()
     arrays: list[Any] = [given.get(name) for name in names]
     grads = [made.get(name) for name in ("data", "parameters", "state", "state_cell")]
@@ -112,7 +118,7 @@ def _hawkes_types(p: Params, *specs: Spec) -> bool:
 def _hawkesll(k: Call, p: Params, outs: Outs, *ins: Array) -> None:
     loglike, state = (np.empty(s, ins[0].dtype) if o is None else o for o, s in zip(outs, (ins[7].shape, ins[0].shape)))
     if not hawkes.hawkes(*[*ins, loglike, state]):
-        check_events(k, ins[1].size, *ins[5:7])
+        helpers("_contrib_hawkesll").check_events(k, ins[1].size, *ins[5:7])
 
 
 @cpu.kernel("_contrib_backward_hawkesll", when=_hawkes_types, out=True)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 
 from mxcore.plugin import Call, Params, Spec
 
 from ..kernels import ctc, softmax
 from ..typing import Array, Outs
-from .common import FLOATS, cpu
+from .common import FLOATS, cpu, helpers, inputs_by_name
 
 
 def _plain_softmax(p: Params, *specs: Spec) -> bool:
@@ -87,44 +90,43 @@ def _backward_softmax_output(k: Call, p: Params, outs: Outs, out: Array, label: 
     )
 
 
-def _alignable(p: Params, *specs: Spec) -> bool:
-    """Whether the logits, which follow the gradient in backward, are such as the kernel takes."""
-    given: dict[str, Spec] = dict(zip(p._sig.inputs, specs))
-    data, label = given["data"], given["label"]
-    if data.ndim != 3 or label.ndim != 2 or data.dtype not in (np.float32, np.float64):
-        return False
-    each = [s for name, s in given.items() if name not in ("data", "label")]
-    return (
-        data.size > 0
-        and label.size > 0
-        and label.shape[0] == data.shape[1]
-        and all(s.shape == (data.shape[1],) for s in each)
-        and bool(given.get("dy", data).dtype == data.dtype)
+def _alignable(op: str) -> Callable[..., bool]:
+    """A condition on the inputs of an operator: whether the logits, which follow the gradient in backward, are such as
+    the kernel takes.
+    """
+
+    def fits(p: Params, *specs: Spec) -> bool:
+        given = inputs_by_name(op, p, specs)
+        data, label = given["data"], given["label"]
+        if data.ndim != 3 or label.ndim != 2 or data.dtype not in (np.float32, np.float64):
+            return False
+        each = [s for name, s in given.items() if name not in ("data", "label", "dy")]
+        return (
+            data.size > 0
+            and label.size > 0
+            and label.shape[0] == data.shape[1]
+            and all(s.shape == (data.shape[1],) for s in each)
+            and bool(given.get("dy", data).dtype == data.dtype)
+        )
+
+    return fits
+
+
+def _labels(p: Params, given: dict[str, Array]) -> Sequence[Any]:
+    lengths = given.get("data_lengths"), given.get("label_lengths")
+    labels: Sequence[Any] = helpers("CTCLoss").read_labels(
+        np, given["data"].shape, given["label"], *lengths, p.blank_label == "first"
     )
+    return labels
 
 
-@cpu.kernel("CTCLoss", when=_alignable, out=True)
+@cpu.kernel("CTCLoss", when=_alignable("CTCLoss"), out=True)
 def _ctc_loss(k: Call, p: Params, outs: Outs, *ins: Array) -> None:
-    given = dict(zip(p._sig.inputs, ins))
-    ctc.loss(
-        given["data"],
-        given["label"],
-        given.get("data_lengths"),
-        given.get("label_lengths"),
-        p.blank_label == "first",
-        outs[0],
-    )
+    given = inputs_by_name("CTCLoss", p, ins)
+    ctc.loss(given["data"], _labels(p, given), outs[0])
 
 
-@cpu.kernel("_backward_ctc_loss", when=_alignable, out=True)
-def _backward_ctc_loss(k: Call, p: Params, outs: Outs, dy: Array, *ins: Array) -> None:
-    given = dict(zip(p._sig.inputs[1:], ins))
-    ctc.loss_backward(
-        dy,
-        given["data"],
-        given["label"],
-        given.get("data_lengths"),
-        given.get("label_lengths"),
-        p.blank_label == "first",
-        outs[0],
-    )
+@cpu.kernel("_backward_ctc_loss", when=_alignable("_backward_ctc_loss"), out=True)
+def _backward_ctc_loss(k: Call, p: Params, outs: Outs, *ins: Array) -> None:
+    given = inputs_by_name("_backward_ctc_loss", p, ins)
+    ctc.loss_backward(given["dy"], given["data"], _labels(p, given), outs[0])

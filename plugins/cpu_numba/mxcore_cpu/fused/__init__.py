@@ -6,17 +6,15 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
 import platform
 import sys
-import threading
 import types
 import warnings
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
-from mxcore.plugin import Fused
+from mxcore.plugin import Fused, fork_safe_lock
 
 from .. import cache, jit
 from .bound import Code, Compiled
@@ -25,21 +23,12 @@ from .source import print_source
 
 __all__ = ["compile_chain"]
 
-_lock = threading.RLock()
+_lock = fork_safe_lock()
 _codes: dict[Any, Code] = {}
 #: Chain and sizes -> what :func:`compile_chain` gives; it binds the code of the chain to sizes, and is made again in no
 #: time.
 _compiled: OrderedDict[Any, Compiled | None] = OrderedDict()
 _LIMIT = 512
-
-
-def _after_fork() -> None:
-    global _lock
-    _lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 def compile_chain(chain: Fused) -> Compiled | None:

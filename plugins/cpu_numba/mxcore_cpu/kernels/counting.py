@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from mxcore.ops.reduction.statistics import even_edges
-
 from ..jit import kernel
 from ..typing import Array
 from ._arrays import flat
@@ -29,16 +27,14 @@ def _count(first: int, last: int, chunks: int, low: float, high: float, x: Array
                 own[at] += 1
 
 
-def histogram(data: Array, low: float, high: float, bins: int, counts: Array, edges: Array) -> None:
-    """Count the values in bins of one width from `low` to `high`, the last with its right edge, and write the edges
-    too.
+def histogram(data: Array, low: float, high: float, edges: Array, counts: Array) -> None:
+    """Count the values in bins of one width from `low` to `high`, the last with its right edge.
 
     Notes
     -----
     Behaviour matched: MXNet 1.9.1 ``_histogram``, which looks at the edges in the type of the data.
     """
-    low, high, edges[...] = even_edges(np, low, high, bins)
     workers = _count.workers(data.size)
-    found = np.empty((workers, bins), np.int64)
+    found = np.empty((workers, counts.size), np.int64)
     _count.run(workers, workers, workers, float(low), float(high), flat(data), flat(edges), found)
     np.add.reduce(found, axis=0, out=counts)

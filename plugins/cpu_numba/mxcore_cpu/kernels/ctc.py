@@ -7,9 +7,10 @@ included in both.
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from typing import Any
 
-from mxcore.ops.loss.ctc import Labels, read_labels
+import numpy as np
 
 from .. import math as m
 from ..jit import helper, kernel
@@ -182,9 +183,12 @@ def _gradients(
                 _beside(logs[at : at + classes], d_loss[i], out[at : at + classes])
 
 
-def _plain(labels: Labels) -> tuple[Array, ...]:
-    """What the kernels take of labels but for the blank; NumPy keeps the order of arrays that lie otherwise."""
-    return tuple(np.ascontiguousarray(v) for v in labels[1:])
+def _plain(labels: Sequence[Any]) -> tuple[Any, ...]:
+    """What the kernels take of labels, the class of the blank first; NumPy keeps the order of arrays that lie
+    otherwise.
+    """
+    blank, *arrays = labels
+    return blank, *map(np.ascontiguousarray, arrays)
 
 
 def _logarithms(data: Array) -> Array:
@@ -193,20 +197,22 @@ def _logarithms(data: Array) -> Array:
     return logs.reshape(-1)
 
 
-def loss(
-    data: Array, label: Array, data_lengths: Array | None, label_lengths: Array | None, blank_first: bool, out: Array
-) -> None:
+def _sizes(data: Array, width: int) -> tuple[int, int, int, int]:
+    """How much work there is, the number of samples, of time steps and of classes."""
+    times, samples, classes = data.shape
+    return times * samples * (2 * width + 1), samples, times, classes
+
+
+def loss(data: Array, labels: Sequence[Any], out: Array) -> None:
     """Write the loss of each sample.
 
     Parameters
     ----------
     data : ndarray (time, samples, classes)
         Logits.
-    label : ndarray (samples, width)
-    data_lengths, label_lengths : ndarray (samples,) or None
-        Without the latter a label ends at its first padding, 0 or (with the blank last) -1.
-    blank_first : bool
-        The blank is class 0, not the last.
+    labels : (int, ndarray, ndarray, ndarray, ndarray)
+        What the operator's `read_labels` gives: the class of the blank; the labels, (samples, width); how many each
+        sample has; how many steps; and whether these suffice.
     out : ndarray (samples,)
         Minus the logarithm of the label's probability; 0 where the steps are too few for it, infinity where logits of
         minus infinity leave no alignment.
@@ -215,37 +221,23 @@ def loss(
     -----
     Behaviour matched: MXNet 1.9.1 CTCLoss.
     """
-    labels = read_labels(np, data.shape, label, data_lengths, label_lengths, blank_first)
-    _, samples, classes = data.shape
-    work = data.shape[0] * samples * (2 * label.shape[1] + 1)
+    (blank, *arrays), (work, samples, times, classes) = _plain(labels), _sizes(data, labels[1].shape[1])
     with writable(out) as (y,):
-        _losses.run(
-            _losses.workers(work), samples, data.shape[0], classes, labels.blank, _logarithms(data), *_plain(labels), y
-        )
+        _losses.run(_losses.workers(work), samples, times, classes, blank, _logarithms(data), *arrays, y)
 
 
-def loss_backward(
-    d_loss: Array,
-    data: Array,
-    label: Array,
-    data_lengths: Array | None,
-    label_lengths: Array | None,
-    blank_first: bool,
-    d_data: Array,
-) -> None:
+def loss_backward(d_loss: Array, data: Array, labels: Sequence[Any], d_data: Array) -> None:
     """Write the gradient of :func:`loss` with respect to the logits."""
-    labels = read_labels(np, data.shape, label, data_lengths, label_lengths, blank_first)
-    _, samples, classes = data.shape
-    work = data.shape[0] * samples * (2 * label.shape[1] + 1)
+    (blank, *arrays), (work, samples, times, classes) = _plain(labels), _sizes(data, labels[1].shape[1])
     with writable(d_data) as (dx,):
         _gradients.run(
             _gradients.workers(work),
             samples,
-            data.shape[0],
+            times,
             classes,
-            labels.blank,
+            blank,
             _logarithms(data),
-            *_plain(labels),
+            *arrays,
             flat(d_loss),
             dx.reshape(-1),
         )

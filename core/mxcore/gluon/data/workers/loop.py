@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.random  # NumPy does so when it is first used; a fork in the midst of that could never use it
 
 from .transport import pack, send
 

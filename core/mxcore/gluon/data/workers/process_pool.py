@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import multiprocessing
 import os
 import pickle
@@ -19,6 +20,7 @@ from collections.abc import Callable, Sequence
 from multiprocessing import connection
 from typing import TYPE_CHECKING, Any
 
+from ...._turns import fork_safe_lock
 from ....base import error
 from . import loop
 from .transport import receive
@@ -33,6 +35,20 @@ __all__ = ["ProcessPool", "WorkerTraceback"]
 
 #: Jobs that a worker may have at a time; more wait in the loader. See `transport.INLINE`.
 _MOST_JOBS = 8
+
+#: What fails for want of descriptors or memory here, not because a worker is gone.
+_SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+
+_LIMITS = "Use fewer workers, or raise the limits of the process (ulimit -n, ulimit -u)."
+
+
+#: Held while connections are made and closed: a process that is forked in the midst of it would hold, or close, those
+#: of others.
+_starting = fork_safe_lock()
+
+#: The loaders' ends of all connections. As long as a worker holds a copy, others do not notice that their loader is
+#: gone.
+_ends: weakref.WeakSet[connection.Connection] = weakref.WeakSet()
 
 
 class WorkerTraceback(Exception):
@@ -70,7 +86,7 @@ class _Worker:
 
     def end(self) -> None:
         """Close the connection; an idle worker leaves by itself, a busy one is stopped."""
-        with contextlib.suppress(OSError):
+        with _starting, contextlib.suppress(OSError):
             self.conn.close()
         if self.jobs:
             self.process.terminate()
@@ -128,26 +144,29 @@ class ProcessPool:
         try:
             for number in range(count):
                 self._start(_Worker(number), work, method)
+        except OSError as e:
+            started = len(self._workers)
+            self.close()
+            raise error(OSError, f"DataLoader: cannot start worker {started} of {count}: {e}. {_LIMITS}") from e
         except BaseException:
             self.close()
             raise
 
     def _start(self, worker: _Worker, work: tuple[Any, ...] | bytes, method: str) -> None:
-        ours, theirs = self._context.Pipe(duplex=True)
-        worker.conn = ours
-        inherited = [w.conn for w in self._workers] + [ours] if method == "fork" else []
-        worker.process = self._context.Process(
-            target=loop.run,
-            daemon=True,
-            name=f"DataLoader-{worker.number}",
-            args=(theirs, inherited, worker.number, os.getpid(), self._folder, work),
-        )
-        with warnings.catch_warnings():
+        with _starting, warnings.catch_warnings():
             # Python warns of threads at a fork. The library's own are quiet then; the child touches no
             # others.
             warnings.simplefilter("ignore", DeprecationWarning)
+            worker.conn, theirs = self._context.Pipe(duplex=True)
+            _ends.add(worker.conn)
+            worker.process = self._context.Process(
+                target=loop.run,
+                daemon=True,
+                name=f"DataLoader-{worker.number}",
+                args=(theirs, [*_ends] if method == "fork" else [], worker.number, os.getpid(), self._folder, work),
+            )
             worker.process.start()
-        theirs.close()
+            theirs.close()
         self._workers.append(worker)
 
     # -- jobs ------------------------------------------------------------------------------------------------
@@ -200,7 +219,9 @@ class ProcessPool:
             raise self._died(worker)
         try:
             job, failed, value = receive(worker.conn)
-        except (EOFError, OSError):
+        except (EOFError, OSError) as e:
+            if getattr(e, "errno", None) in _SCARCE:
+                raise error(OSError, f"DataLoader: cannot take a batch from {worker}: {e}. {_LIMITS}") from e
             raise self._died(worker) from None
         worker.jobs.pop(job)
         if failed:

@@ -7,6 +7,7 @@ does not live in ``/dev/shm``. Where the system has no such files, temporary fil
 
 from __future__ import annotations
 
+import errno
 import io
 import mmap
 import os
@@ -151,7 +152,8 @@ def _take_descriptor(conn: Connection) -> int:
     with socket.socket(fileno=os.dup(conn.fileno())) as channel:
         data, fds, _, _ = socket.recv_fds(channel, 1, 1)
     if not fds:
-        raise EOFError("the worker closed its connection") if not data else OSError("no descriptor arrived")
+        # The system drops one for which this process has no room.
+        raise OSError(errno.EMFILE, "no descriptor arrived") if data else EOFError("the worker closed its connection")
     return fds[0]
 
 
