@@ -13,7 +13,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from ._lent import lent
+from ._reexports import reexports
 
 _PLUGIN = "mxcore_io_rec.recordio"
 
@@ -32,7 +32,7 @@ def __getattr__(name: str) -> Any:
     try:
         found = getattr(plugin, name)
     except AttributeError:
-        return lent(__name__)(name)
+        return reexports(__name__)(name)
     globals()[name] = found  # found directly from now on
     return found
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from .. import optimizer as opt
 from .._io_files import write_atomic
-from .._lent import lent
-from .._turns import Turn, in_turn
+from .._locks import ObjectLock, locked
+from .._reexports import reexports
 from ..base import error
 from .parameter import Parameter, ParameterDict
 
@@ -77,7 +77,7 @@ class Trainer:
         compression_params: dict[str, Any] | None = None,
         update_on_kvstore: bool | None = None,
     ) -> None:
-        self._turn = Turn()
+        self._object_lock = ObjectLock()
         self._params = _as_list(params)
         self._param2idx = {p.name: i for i, p in enumerate(self._params)}
         for p in self._params:
@@ -279,7 +279,7 @@ class Trainer:
 
     # -- steps -----------------------------------------------------------------------------------------------
 
-    @in_turn
+    @locked
     def step(self, batch_size: int, ignore_stale_grad: bool = False) -> None:
         """Add gradients up over all contexts and machines, and update the parameters.
 
@@ -301,7 +301,7 @@ class Trainer:
         self._allreduce_grads()
         self._update(ignore_stale_grad)
 
-    @in_turn
+    @locked
     def allreduce_grads(self) -> None:
         """Add gradients up over all contexts and machines without updating; call `update` next.
 
@@ -314,7 +314,7 @@ class Trainer:
         self._refuse_on_store("allreduce_grads")
         self._allreduce_grads()
 
-    @in_turn
+    @locked
     def update(self, batch_size: int, ignore_stale_grad: bool = False) -> None:
         """Update the parameters from gradients that `allreduce_grads` added up; arguments as for `step`."""
         self._prepare()
@@ -398,7 +398,7 @@ class Trainer:
 
     # -- files -----------------------------------------------------------------------------------------------
 
-    @in_turn
+    @locked
     def save_states(self, fname: str) -> None:
         """Write the optimizer and its states (momentum and the like) to a file.
 
@@ -417,7 +417,7 @@ class Trainer:
         else:
             write_atomic(fname, self._updaters[0].get_states(dump_optimizer=True))
 
-    @in_turn
+    @locked
     def load_states(self, fname: str) -> None:
         """Read what `save_states` wrote; the parameters are not part of it.
 
@@ -449,4 +449,4 @@ def _as_list(params: ParameterDict | dict[str, Parameter] | Sequence[Parameter])
 
 
 # Most training needs no store: it is not loaded for the sake of a name.
-__getattr__ = lent(__name__)
+__getattr__ = reexports(__name__)

@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import ndarray as nd
 from .._core import call as calls
-from .._core import registry
+from .._core import tables
 from .._core.call import context_k, eager_call
 from .._core.errors import raise_in_op
 from .._core.kernels import Spec
@@ -26,7 +26,7 @@ __all__ = ["update"]
 #: Id of a weight -> (weak references to it and to its states, its last update): who drops one of them gets the memory
 #: of all back. A dictionary of arrays would compare them.
 _bound: dict[int, Any] = {}
-registry.on_change.append(_bound.clear)
+tables.on_change.append(_bound.clear)
 
 
 def update(name: str, *arrays: NDArray, **numbers: Any) -> None:
@@ -76,7 +76,7 @@ class _Bound:
     )
 
     def __init__(self, name: str, arrays: Sequence[NDArray], numbers: dict[str, Any]) -> None:
-        op = registry.ops.get(name)
+        op = tables.ops.get(name)
         self.name, self.observers = name, calls.observers
         datas = [a._data for a in arrays]
         self.datas = [None if i == 1 else d for i, d in enumerate(datas)]

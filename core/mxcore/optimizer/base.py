@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import ndarray as nd
 from .. import registry as _registry
-from .._core import registry as _shared
+from .._core import tables as _shared
 from ..base import asserted, error, plain
 from ..lr_scheduler import LRScheduler
 from ..ndarray import NDArray

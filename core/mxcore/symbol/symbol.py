@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import _io_files
-from .._core import registry
+from .._core import tables
 from .._core.errors import MXNetError, error, suggest
 from .._core.graph import Node, topo
 from .._core.op import Op
@@ -221,7 +221,7 @@ class Symbol(SymbolBase):
             raise error(
                 TypeError, f"{op}: a symbol cannot be combined with an array of NumPy; use a variable or a number"
             )
-        old = next((a for a in registry.ops.get(op).aliases if a.endswith("Scalar")), op)
+        old = next((a for a in tables.ops.get(op).aliases if a.endswith("Scalar")), op)
         return compose(old if op in _CAMEL_SCALARS else op, (self,), {"scalar": scalar})
 
     def _unary(self, op: str) -> Symbol:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from ... import ndarray as nd
-from ..._turns import fork_safe_lock
+from ..._locks import fork_safe_lock
 from ...base import error
 from ...context import current_context
 from ...model import write_checkpoint

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import ndarray as nd
-from ..._turns import Turn, in_turn
+from ..._locks import ObjectLock, locked
 from ...base import MXNetError, error
 from ...context import cpu_pinned
 from .batchify import default_batchify_fn, default_mp_batchify_fn, numpy_batchify
@@ -185,16 +185,16 @@ class _InTurn:
 
     def __init__(self, batches: Generator[Any, None, None]) -> None:
         self._batches = batches
-        self._turn = Turn()
+        self._object_lock = ObjectLock()
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
-    @in_turn
+    @locked
     def __next__(self) -> Any:
         return next(self._batches)
 
-    @in_turn
+    @locked
     def close(self) -> None:
         """End the round."""
         self._batches.close()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import ndarray as nd
 from ..._core.state import state as thread
-from ..._turns import Own
+from ..._locks import PerThread
 from ...base import asserted, error
 from ..block import Block, HybridBlock
 from .sequences import formatted, is_one, last, masked
@@ -141,7 +141,7 @@ class RecurrentCell(Block):
         #: Whether a modifier cell uses this one, which is then not to be called by others.
         self._modified = False
         #: What a thread keeps from step to step.
-        self._own = Own()
+        self._own = PerThread()
         self.reset()
 
     def reset(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..._core import registry, reverse, tape
+from ..._core import reverse, tables, tape
 from ..._core.params import Params
 from ..._core.state import state
 from ...typing import Call
@@ -49,7 +49,7 @@ def _apart(x: Any) -> Any:
     """The same array at a place of its own on the tape: one input may depend on another, whose gradient ends here."""
     twin = x.twin()
     if x._entry is not None and x._entry[0].flows:
-        op = registry.ops.get("_copy")
+        op = tables.ops.get("_copy")
         tape.record(op, op.parse({}), (x,), (twin,))
     return twin
 
@@ -57,16 +57,16 @@ def _apart(x: Any) -> Any:
 def _part(x: Any, t: int) -> Any:
     whole = ("s", None, None, None)
     index = (t, *[whole] * (len(x.shape) - 1)) if len(x.shape) > 1 else (("s", t, t + 1, None),)
-    return registry.ops.get("_basic_index")(x, index=index)
+    return tables.ops.get("_basic_index")(x, index=index)
 
 
 def _stacked(rows: Sequence[Any], length: int) -> Any:
-    stack = registry.ops.get("stack")(*rows, axis=0)
+    stack = tables.ops.get("stack")(*rows, axis=0)
     if len(rows) == length:
         return stack
-    zeros = registry.ops.get("zeros_like")(_part(stack, 0) if len(stack.shape) > 1 else stack)
-    rest = registry.ops.get("stack")(*[zeros] * (length - len(rows)), axis=0)
-    return registry.ops.get("Concat")(stack, rest, dim=0)
+    zeros = tables.ops.get("zeros_like")(_part(stack, 0) if len(stack.shape) > 1 else stack)
+    rest = tables.ops.get("stack")(*[zeros] * (length - len(rows)), axis=0)
+    return tables.ops.get("Concat")(stack, rest, dim=0)
 
 
 def foreach_on_arrays(p: Params, inputs: Sequence[Any], ctx: Any) -> list[Any]:
@@ -97,7 +97,7 @@ def while_on_arrays(p: Params, inputs: Sequence[Any], ctx: Any) -> list[Any]:
         now.update({names[i]: y for i, y in zip(p.func_var_locs, heads[p.num_out_data :])})
     if not rows:  # only shapes are asked of these: nothing flows through them
         rows = [interpret(p.func.heads, now, ctx)[: p.num_out_data]]
-        outs = [registry.ops.get("zeros_like")(_stacked(c, p.max_iterations)) for c in zip(*rows)]
+        outs = [tables.ops.get("zeros_like")(_stacked(c, p.max_iterations)) for c in zip(*rows)]
     else:
         outs = [_stacked(c, p.max_iterations) for c in zip(*rows)]
     return outs + [now[names[i]] for i in p.func_var_locs]

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from multiprocessing import connection
 from typing import TYPE_CHECKING, Any
 
-from ...._turns import fork_safe_lock
+from ...._locks import fork_safe_lock
 from ....base import error
 from . import loop
 from .transport import receive
