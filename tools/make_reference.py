@@ -25,7 +25,7 @@ os.environ["MXCORE_PLUGINS"] = "cpu_numba"  # the table speaks of what is stock
 import numpy as np
 
 from mxcore import symbol
-from mxcore._core import infer, registry
+from mxcore._core import infer, tables
 from mxcore._core.errors import MXNetError
 from mxcore._core.kernels import Spec
 from mxcore._core.op import MISSING, Op
@@ -95,7 +95,7 @@ def public(names: Iterable[str]) -> list[str]:
 
 def names_of(op: Op) -> list[str]:
     """The name of an operator, then its aliases."""
-    return [op.name, *sorted(n for n, o in registry.ops.items.items() if o is op and n != op.name)]
+    return [op.name, *sorted(n for n, o in tables.ops.items.items() if o is op and n != op.name)]
 
 
 def _smooth(op: Op) -> bool:
@@ -180,7 +180,7 @@ def kernels(op: Op, device: str) -> str:
 
     Tried with its samples, as they are and larger, since some kernels pay for large arrays only.
     """
-    declared = registry.kernels.of(device, op)
+    declared = tables.kernels.of(device, op)
     if not declared:
         return ""
     if any(kernel.dtypes is None and kernel.when is None for kernel in declared):
@@ -222,7 +222,7 @@ def compared_not(shown: Collection[str]) -> dict[str, dict[str, int]]:
         if e["op"] not in shown:
             continue
         runs, failed = e.get("runs", {}), e.get("failed", {})
-        partly = registry.ops.get(e["op"]).samples[e["number"]].mxnet
+        partly = tables.ops.get(e["op"]).samples[e["number"]].mxnet
         if e["skip"]:
             enter(e["skip"], e["op"])
         elif not runs:
@@ -295,7 +295,7 @@ def missing() -> Iterator[tuple[str, list[str]]]:
     facts = json.loads((GOLDEN / "operators.json").read_text(encoding="utf-8"))
     groups: dict[str, list[str]] = {reason: [] for reason in LEFT_OUT}
     for name in facts["others"]:
-        if registry.ops.find(name) is None:
+        if tables.ops.find(name) is None:
             reason = next((r for r, pattern in LEFT_OUT.items() if re.match(pattern, name)), None)
             if reason is None:
                 raise KeyError(

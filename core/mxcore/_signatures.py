@@ -8,31 +8,38 @@ from typing import Any, TypeVar
 
 __all__ = ["with_defaults"]
 
-F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C", bound=type[Any])
 
 
-def with_defaults(fn: F, **defaults: Any) -> F:
-    """A copy of a function with other defaults, which `help` and `inspect.signature` show.
+def with_defaults(**defaults: Any) -> Callable[[C], C]:
+    """A class decorator: the constructor is the inherited one with other defaults, which `help` shows.
 
     Parameters
     ----------
-    fn : function
-        It may use `super()` only if the class that gets the copy is derived from its own.
     **defaults
-        New defaults of its positional parameters, by name.
+        By the names of positional arguments.
 
     Examples
     --------
-    >>> def area(width, height=1): return width * height
-    >>> with_defaults(area, height=3)(2)
+    >>> class Box:
+    ...     def __init__(self, width, height=1): self.area = width * height
+    >>> @with_defaults(height=3)
+    ... class TallBox(Box): pass
+    >>> TallBox(2).area
     6
     """
-    assert isinstance(fn, FunctionType)
-    code = fn.__code__
-    names, old = code.co_varnames[: code.co_argcount], fn.__defaults__ or ()
-    now = dict(zip(names[len(names) - len(old) :], old)) | defaults
-    copy = FunctionType(code, fn.__globals__, fn.__name__, tuple(now[n] for n in names if n in now), fn.__closure__)
-    copy.__annotations__, copy.__doc__, copy.__module__ = fn.__annotations__, fn.__doc__, fn.__module__
-    copy.__kwdefaults__ = fn.__kwdefaults__
-    copy.__qualname__ = fn.__name__  # errors name no other class
-    return copy  # type: ignore[return-value]  # of the same signature but for defaults
+
+    def decorate(cls: C) -> C:
+        init: FunctionType = cls.__init__
+        code = init.__code__
+        names, old = code.co_varnames[: code.co_argcount], init.__defaults__ or ()
+        now = dict(zip(names[len(names) - len(old) :], old)) | defaults
+        own = FunctionType(
+            code, init.__globals__, "__init__", tuple(now[n] for n in names if n in now), init.__closure__
+        )
+        own.__qualname__, own.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
+        own.__annotations__, own.__kwdefaults__, own.__doc__ = init.__annotations__, init.__kwdefaults__, init.__doc__
+        cls.__init__ = own
+        return cls
+
+    return decorate

@@ -12,7 +12,7 @@ from ._core.errors import error
 from ._core.op import Op
 from ._core.params import Params
 from ._core.state import state
-from ._lent import lent
+from ._reexports import reexports
 
 __all__ = [
     "set_recording",
@@ -304,4 +304,4 @@ def _function_op(name: str, n_in: int, n_out: int) -> Op:
     return op
 
 
-__getattr__ = lent(__name__)
+__getattr__ = reexports(__name__)

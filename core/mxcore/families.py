@@ -278,12 +278,12 @@ def number_dtype(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any],
     if t is None or t.kind not in "iub":
         t = merge_dtype(t, outs[0])
         return [t], [t]
-    return ins, [_FLOAT64 if not p.is_int else _INT64 if t.kind == "b" else t]  # type: ignore[attr-defined]
+    return ins, [_FLOAT64 if not p.is_int else _INT64 if t.kind == "b" else t]
 
 
 def with_number(p: Params, data: Any) -> tuple[Any, Any]:
     """The array and its number, both as :func:`number_dtype` says."""
-    s: float = p.scalar  # type: ignore[attr-defined]
+    s: float = p.scalar
     if data.dtype.kind not in "iub":
         return data, s
     to = number_dtype(p, [data.dtype], [None])[1][0]

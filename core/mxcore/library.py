@@ -9,7 +9,7 @@ from types import ModuleType
 
 from ._core.errors import caught, in_a_line
 from ._io_files import checked
-from ._lent import lent
+from ._reexports import reexports
 from .base import MXNetError, error
 
 __all__ = ["MXNetError", "load"]
@@ -89,4 +89,4 @@ def load(path: str, verbose: bool = True) -> ModuleType:
     return module
 
 
-__getattr__ = lent(__name__)
+__getattr__ = reexports(__name__)

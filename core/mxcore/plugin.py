@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import builtin as _builtin  # noqa: F401  # its operators enter the registry
-from ._core import registry as _registry
+from ._core import tables as _tables
 from ._core.device import Device
 from ._core.errors import MXNetError, error
 from ._core.graph import Graph, GraphF, GraphPass, Node, Value
@@ -19,7 +19,7 @@ from ._core.kernels import KernelSet, Spec
 from ._core.manager import API_VERSION
 from ._core.op import Op, op
 from ._core.params import Param, Params
-from ._turns import fork_safe_lock
+from ._locks import fork_safe_lock
 from .context import Context, pinning
 from .families import binary, broadcast, broadcast_shapes, declarations, scalar, unary
 from .fusion import Expr, Fused, print_with
@@ -117,7 +117,7 @@ def find_op(name: str) -> Op:
     >>> dense.signature(dense.parse({"num_hidden": 8, "no_bias": True})).inputs
     ('data', 'weight')
     """
-    return _registry.ops.get(name)  # type: ignore[no-any-return]
+    return _tables.ops.get(name)  # type: ignore[no-any-return]
 
 
 def operators() -> list[Op]:
@@ -128,7 +128,7 @@ def operators() -> list[Op]:
     >>> {o.name for o in operators() if "reduces" in o.facets} >= {"max", "mean", "min", "sum"}
     True
     """
-    return [found for name in _registry.ops.names() if (found := _registry.ops.items[name]).name == name]
+    return [found for name in _tables.ops.names() if (found := _tables.ops.items[name]).name == name]
 
 
 def __getattr__(name: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ._core import registry
+from ._core import tables
 from ._core.errors import MXNetError, error, in_a_line
 from ._core.graph import Graph, Node, topo
 
@@ -91,7 +91,7 @@ def run_pass(name: str, graph: Graph, bound: bool = False) -> Graph:
     MXNetError
         If the pass raises, or returns something else than a sound graph; names the pass and its plugin.
     """
-    table = registry.tables["graph_pass"]
+    table = tables.by_kind["graph_pass"]
     where = f"graph pass '{name}' of {table.owners[name]}"
     heads, variables = [*graph.heads], {*graph.variables()} if bound else set()
     try:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore._core import registry
+from mxcore._core import tables
 from mxcore.ops.random import variates as bodies
 from mxcore_cpu.device import CPU
 from mxcore_cpu.kernels import variates
@@ -25,7 +25,7 @@ PARAMETERS = {
 
 def reference(name, params, *arrays, key=(7, 0, 0)):
     """What the operator's body gives for a key."""
-    op = registry.ops.get(name)
+    op = tables.ops.get(name)
     k = types.SimpleNamespace(
         xp=np, device=CPU(), rng=CPU().rng(key, 0), shapes=[params["shape"]] if "shape" in params else None
     )

@@ -98,6 +98,25 @@ def test_scopes_belong_to_threads():
     assert found == ["own_"]
 
 
+def test_scopes_that_an_interrupt_has_left_open_end():
+    """Ctrl-C may come before a scope's end has begun, or when its beginning is nearly over."""
+    outer, inner = nn.HybridSequential(prefix="outer_"), nn.Dense(2, prefix="inner_")
+    with outer.name_scope():
+        inner.name_scope().__enter__()
+    assert nn.Dense(2, prefix="a_").prefix == "a_" and mx.sym.tanh(mx.sym.var("x"), name="t").name == "t"
+
+    class Interrupted(nn.HybridBlock):
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs)
+            self.name_scope().__enter__()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Interrupted(prefix="gone_")
+    gc.collect()
+    assert nn.Dense(2, prefix="a_").prefix == "a_" and mx.sym.tanh(mx.sym.var("x"), name="t").name == "t"
+
+
 def test_collect_params_selects():
     net = Tied()
     chosen = list(net.collect_params(".*bias|.*_w$").keys())

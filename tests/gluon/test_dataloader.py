@@ -382,6 +382,83 @@ def test_workers_of_a_killed_loader_leave(tmp_path):
     assert not any(map(running, pids))
 
 
+class Ending(Dataset):
+    """Its data end earlier than its length says."""
+
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, i):
+        return next(iter([] if i == 7 else [i]))
+
+
+@pytest.mark.parametrize("kw", WORKERS)
+def test_a_dataset_that_ends_early_is_an_error(kw):
+    with pytest.raises(RuntimeError, match="raised StopIteration"):
+        list(DataLoader(Ending(), 2, **kw))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_want_of_descriptors_is_told(tmp_path):
+    code = """
+        import os, resource
+        import numpy as np
+        from mxcore.gluon.data import DataLoader
+
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+
+        def limit(number):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (number, most))
+
+        def attempt(batches):
+            try:
+                list(batches)
+            except OSError as e:
+                print(e)
+
+        loader = DataLoader(np.ones((20, 5000)), 2, num_workers=2)
+        list(DataLoader(np.ones((2, 2)), 2, num_workers=2))  # whatever is imported late
+        limit(len(os.listdir("/proc/self/fd")) - 1)
+        attempt(loader)
+        limit(100)
+        batches = iter(loader)
+        next(batches)
+        limit(len(os.listdir("/proc/self/fd")) - 1)
+        attempt(batches)
+        limit(100)
+        print(len(list(loader)))
+    """
+    out, err = in_fresh_python(tmp_path, code).communicate(timeout=60)
+    first, second, last = out.splitlines()
+    assert "DataLoader: cannot start worker 0 of 2" in first and "ulimit -n" in first, err
+    assert "cannot take a batch from DataLoader worker" in second and last == "10", err
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_loaders_start_in_many_threads(tmp_path):
+    code = """
+        import sys, threading
+        import numpy as np
+        from mxcore.gluon.data import DataLoader
+
+        sys.setswitchinterval(1e-6)
+        found = []
+
+        def load():
+            for _ in range(3):
+                found.append(sum(float(b.sum().asscalar()) for b in DataLoader(np.arange(12), 2, num_workers=2)))
+
+        threads = [threading.Thread(target=load) for _ in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        print(found == [66.0] * 12)
+    """
+    out, err = in_fresh_python(tmp_path, code).communicate(timeout=60)
+    assert out == "True\n", err
+
+
 def test_threads_share_a_round():
     """Each batch goes to one of them."""
 

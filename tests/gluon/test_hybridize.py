@@ -14,7 +14,7 @@ import pytest
 
 import mxcore as mx
 from mxcore._core import call as calls
-from mxcore._core import registry
+from mxcore._core import tables
 from mxcore._core.graph import Graph, GraphPass
 from mxcore._core.manager import manager
 from mxcore.executor import compile as compile_module
@@ -939,7 +939,7 @@ def test_plugins_come_while_threads_make_graphs():
         t.start()
     try:
         for _ in range(60):
-            registry.changed()
+            tables.changed()
     finally:
         over.set()
         for t in threads:

@@ -62,10 +62,10 @@ def test_line_budgets():
 
 def _registered():
     """All names of operators and devices."""
-    from mxcore._core import registry
+    from mxcore._core import tables
 
-    registry.names("iterator")  # loads the plugins
-    return {*registry.ops.items, *registry.devices.items}
+    tables.names("iterator")  # loads the plugins
+    return {*tables.ops.items, *tables.devices.items}
 
 
 def test_the_core_knows_no_operator_and_no_device_by_name():
@@ -92,13 +92,13 @@ def test_hooks_are_documented_and_tested():
 
 
 def test_operators_are_documented_and_sampled():
-    from mxcore._core import registry
+    from mxcore._core import tables
 
-    registry.names("iterator")  # loads the plugins
+    tables.names("iterator")  # loads the plugins
     bad = []
-    for op in {id(op): op for op in registry.ops.items.values()}.values():
+    for op in {id(op): op for op in tables.ops.items.values()}.values():
         bad += docs.check_op(op.name, op.doc, [*op.input_names, *op.params], len(op.samples))
-    assert registry.ops.items
+    assert tables.ops.items
     expect_none(sorted(bad))
 
 
@@ -112,6 +112,16 @@ def test_tables_of_samples_hold_the_operators_of_their_family():
         table = importlib.import_module(f"mxcore.ops.{folder}.samples").SAMPLES
         bad += [f"{family}: there is no operator {name}" for name in table.keys() - {op.name for op in declared}]
     expect_none(sorted(bad))
+
+
+def test_operators_use_no_gradients_by_name():
+    bad = []
+    for name, path in modules(CORE / "mxcore"):
+        for line, origin in imports.imported(read(path), name, path.name == "__init__.py"):
+            package, _, last = origin.partition(".gradients.")
+            if last and package.startswith("mxcore.ops.") and package != "mxcore.ops.common":
+                bad.append(f"{name}, line {line}: {package}.gradients stands on operators, not below them")
+    expect_none(bad)
 
 
 def test_operators_are_declared_without_their_samples():

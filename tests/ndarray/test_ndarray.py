@@ -118,6 +118,8 @@ def test_numpy_and_dlpack():
         with pytest.raises(mx.MXNetError, match="dtype .* cannot be held by an array"):
             nd.from_numpy(np.ones(3).astype(bad))
     assert (nd.from_numpy(np.ones(3, ">f4"), zero_copy=False) + nd.ones(3)).asnumpy().tolist() == [2, 2, 2]
+    of_a_subclass = np.ones(3, "float32").view(type("Mine", (np.ndarray,), {}))
+    assert nd.from_numpy(of_a_subclass).sum().asscalar() == 3 and not of_a_subclass.flags.writeable
 
 
 class _Older:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore._core import registry
+from mxcore._core import tables
 from mxcore.context import cpu
 from mxcore.ops.random import variates
 from mxcore.philox import Rng
@@ -185,7 +185,7 @@ def test_densities_are_those_of_the_samplers():
 
 def test_only_what_draws_takes_a_key():
     def draws(name, **params):
-        return registry.ops.get(name).parse(params)._sig.random
+        return tables.ops.get(name).parse(params)._sig.random
 
     assert draws("LeakyReLU", act_type="rrelu") and draws("Dropout") and draws("_random_uniform")
     assert not draws("LeakyReLU") and not draws("Dropout", p=0) and not draws("relu")

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from . import infer, registry
+from . import infer, tables
 from .array import Array, Like, Sparse
 from .context import Context
 from .engine import engine
@@ -113,7 +113,7 @@ def watch(*found: Observer) -> None:
     """Exchange the observers. What eager calls have bound is forgotten; programs look whenever they run."""
     global observers
     observers = found
-    registry.forget_calls()
+    tables.forget_calls()
 
 
 def observed(
@@ -135,7 +135,7 @@ class BoundCall:
     ins, specs : sequence of Spec
         Of inputs and outputs.
     kernel : tuple
-        What ``registry.kernels.resolve`` gives: function, whether it writes into given arrays, whose it is.
+        What ``tables.kernels.resolve`` gives: function, whether it writes into given arrays, whose it is.
 
     Attributes
     ----------
@@ -390,7 +390,7 @@ def eager_call(op: Op, p: Params, device: Any, ins: Sequence[Spec]) -> BoundCall
         )
     specs = [Spec(s if infer.known(s) else None, t, st) for s, t, st in zip(shapes, dtypes, stypes)]
     check_dtypes(op, device, (*ins, *specs))
-    kernel = registry.kernels.resolve(op, device, p, list(ins))
+    kernel = tables.kernels.resolve(op, device, p, list(ins))
     call = BoundCall(op, p, given, specs, kernel)
     if call.out and not op.stateful and any(s.shape is None for s in specs):
         raise error(ValueError, f"operator {op.name}: a kernel with out=True needs known output shapes")

@@ -14,7 +14,7 @@ __all__ = ["Device"]
 
 #: Methods whose failures users meet.
 _METHODS = frozenset(
-    "to_host from_host copy empty full activate synchronize memory empty_cache rng shares writable owns record wait "
+    "count to_host from_host copy empty full activate synchronize memory empty_cache rng shares writable owns record wait "
     "finish wait_for send fetch".split()
 )
 

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from . import registry
+from . import tables
 from .binding import bind
 from .errors import error
 from .op import Op
@@ -220,10 +220,10 @@ class GraphF:
     @property
     def roles(self) -> Roles:
         """Operators by their role, as `Eager.roles`."""
-        return Roles(self, registry.roles)
+        return Roles(self, tables.roles)
 
     def __getattr__(self, name: str) -> Any:
-        op = registry.ops.get(name)
+        op = tables.ops.get(name)
 
         def compose(*args: Any, **kwargs: Any) -> Any:
             kwargs.pop("wanted", None)  # liveness decides in a graph

@@ -24,7 +24,7 @@ from typing import Any
 
 import pluggy
 
-from . import hookspecs, registry
+from . import hookspecs, tables
 from .device import Device
 from .errors import MXNetError, caught, error, in_a_line, suggest, warn
 from .graph import GraphPass
@@ -46,9 +46,9 @@ PATIENCE = 300.0
 
 #: Hooks that return a list: of what, and what enters an item.
 _ONE_BY_ONE: dict[str, tuple[type, Any]] = {
-    "mxcore_ops": (Op, registry.ops.add_op),
-    "mxcore_devices": (Device, registry.devices.add_device),
-    "mxcore_graph_passes": (GraphPass, lambda gp, owner: registry.tables["graph_pass"].add(gp.name, gp, owner)),
+    "mxcore_ops": (Op, tables.ops.add_op),
+    "mxcore_devices": (Device, tables.devices.add_device),
+    "mxcore_graph_passes": (GraphPass, lambda gp, owner: tables.by_kind["graph_pass"].add(gp.name, gp, owner)),
 }
 
 
@@ -56,7 +56,7 @@ class Manager:
     """Loads plugins and enters what they return in the registries."""
 
     def __init__(self) -> None:
-        self._lock = registry.lock
+        self._lock = tables.lock
         self._loading = ""  # what is being loaded
         self.pm = pluggy.PluginManager("mxcore")
         self.pm.add_hookspecs(hookspecs)
@@ -173,7 +173,7 @@ class Manager:
                 self._remove(plugin, name)
                 raise
             self.failed.pop(name, None)
-            registry.changed()
+            tables.changed()
             if plugins.loaded:
                 self._event("mxcore_configure", plugin)
 
@@ -208,7 +208,7 @@ class Manager:
                     add(item, owner)
             elif hook == "mxcore_kernels":
                 for device, kernels in result.items():
-                    registry.kernels.add(device, kernels, owner)
+                    tables.kernels.add(device, kernels, owner)
             else:
                 kind = hookspecs.NAMED_HOOKS[hook]
                 for key, value in result.items():
@@ -217,7 +217,7 @@ class Manager:
                     ):
                         raise TypeError(f"{key!r}: {value!r} is not a name with a class or 'module:attr'")
                     # Only these two are looked up as they are written; see `mx.registry`.
-                    registry.tables[kind].add(key if kind in ("iterator", "cli") else key.lower(), value, owner)
+                    tables.by_kind[kind].add(key if kind in ("iterator", "cli") else key.lower(), value, owner)
         except (AttributeError, TypeError) as e:
             if isinstance(e, MXNetError):
                 raise
@@ -236,7 +236,7 @@ class Manager:
         if self.pm.get_plugin(name) is not None:
             self.pm.unregister(name=name)
         self.origin.pop(name, None)
-        registry.drop_owner(name)
+        tables.drop_owner(name)
 
     # -- events ------------------------------------------------------------------------------------------------
     def _event(self, hook: str, only: Any = None) -> None:
@@ -255,13 +255,13 @@ _held: list[bool] = []
 
 def _after_fork() -> None:
     if _held and _held.pop():  # there is nothing if this was imported in the midst of a fork
-        registry.lock.release()
+        tables.lock.release()
 
 
 # A child has no thread that would end what another one had begun to load: let it end first.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=lambda: _held.append(registry.lock.acquire(timeout=30)),
+        before=lambda: _held.append(tables.lock.acquire(timeout=30)),
         after_in_parent=_after_fork,
         after_in_child=_after_fork,
     )

@@ -92,7 +92,7 @@ def backward(
             if leaf.req != "add":
                 _write(leaf, g, leaf in own)
                 continue
-            with leaf.turn:
+            with leaf.lock:
                 _write(leaf, g)
         if dropped:
             _write_zeros(dropped, leaves)

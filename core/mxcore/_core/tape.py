@@ -31,12 +31,12 @@ _NOTHING: Any = ((), None, None)
 class Leaf:
     """A variable that gradients end in: its gradient array and how to write it ('write', 'add', 'null')."""
 
-    __slots__ = ("grad", "req", "flows", "fresh", "turn", "large")
+    __slots__ = ("grad", "req", "flows", "fresh", "lock", "large")
     op = plan = None
 
     def __init__(self, grad: Array | None, req: str) -> None:
-        #: `turn` is held by who adds to the gradient: threads may share a variable.
-        self.grad, self.req, self.flows, self.turn = grad, req, req != "null", threading.RLock()
+        #: `lock` is held by who adds to the gradient: threads may share a variable.
+        self.grad, self.req, self.flows, self.lock = grad, req, req != "null", threading.RLock()
         #: Whether it pays to hand a buffer over to it instead of copying.
         self.large = grad is not None and grad.stype == "default" and grad._data.nbytes >= 1 << 16
         #: Whether a backward has written the gradient since somebody last set this to False.

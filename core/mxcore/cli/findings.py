@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from .._core import registry
+from .._core import tables
 from .._core.errors import suggest
 from .._core.manager import manager
 from ..base import MXNetError, MXNetWarning
@@ -77,7 +77,7 @@ def _of(owner: str) -> Iterator[Finding]:
     for problem in problems(owner):
         yield Finding(True, owner, problem, "correct the target, or install what it imports")
     for device, lost in lost_kernels(owner):
-        names = ", ".join(f"'{n}'{suggest(n, registry.ops.items)}" for n in lost)
+        names = ", ".join(f"'{n}'{suggest(n, tables.ops.items)}" for n in lost)
         yield Finding(
             True,
             owner,
@@ -115,10 +115,10 @@ def _of(owner: str) -> Iterator[Finding]:
 
 def _commands(owner: str) -> Iterator[str]:
     """Commands of an owner that lack something."""
-    table = registry.tables["cli"]
+    table = tables.by_kind["cli"]
     for name in sorted(n for n, o in table.owners.items() if o == owner and owner != "stock"):
         try:
-            command = registry.lookup("cli", name)
+            command = tables.lookup("cli", name)
         except MXNetError:  # a target that cannot be imported is told as such
             continue
         if lacking := [a for a in ("help", "add_arguments", "main") if not hasattr(command, a)]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core import registry
+from .._core import tables
 from .._core.device import Device
 from .._core.kernels import Kernel
 from .._core.op import Op
@@ -29,13 +29,13 @@ def describe(name: str) -> list[str]:
     name : str
         The operator, or an alias of it.
     """
-    op = registry.ops.get(name)
+    op = tables.ops.get(name)
     alike: dict[tuple[str, ...], list[str]] = {}  # devices of one memory (cpu, cpu_pinned) say the same
-    for kind in registry.devices.names():
-        device = registry.devices.get(kind)
+    for kind in tables.devices.names():
+        device = tables.devices.get(kind)
         if _present(device):
-            alike.setdefault((_whose(registry.devices.owners[kind]), *_device(op, device)), []).append(kind)
-    lines = [f"operator {op.name} of {_whose(registry.ops.owners[name])}"]
+            alike.setdefault((_whose(tables.devices.owners[kind]), *_device(op, device)), []).append(kind)
+    lines = [f"operator {op.name} of {_whose(tables.ops.owners[name])}"]
     for (owner, *told), kinds in alike.items():
         lines += [f"{', '.join(kinds)}, of {owner}", *(f"  {line}" for line in told)]
     return lines
@@ -55,7 +55,7 @@ def _whose(owner: str) -> str:
 
 def _device(op: Op, device: Device) -> Iterator[str]:
     """Lines about one device: dtypes with one answer together, those that no kernel names last."""
-    found = registry.kernels.of(device.type, op)
+    found = tables.kernels.of(device.type, op)
     named: list[np.dtype[Any]] = sorted({t for k in found for t in k.dtypes or ()}, key=lambda t: (t.kind, t.itemsize))
     groups: dict[tuple[int, ...], list[str]] = {}
     for dtype in (*named, None):

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
-from .._core import registry, tape
+from .._core import tables, tape
 from .._core.array import Storage, faces, fresh
 from .._core.call import context_k
 from .._core.context import Context
@@ -228,7 +228,7 @@ def _forget_all() -> None:
             found._forget()
 
 
-registry.on_change.append(_forget_all)
+tables.on_change.append(_forget_all)
 
 
 def _current() -> Context:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core import infer, registry, transfer
+from .._core import infer, tables, transfer
 from .._core.array import Array, Storage, faces
 from .._core.call import K, check_dtypes
 from .._core.context import Context, current_context
@@ -434,7 +434,7 @@ class Executor:
                 transfer.store(ctx.device, nothing, target)
             return
         if req == "add":
-            add = registry.roles.get("sum of gradients").sparse_body
+            add = tables.roles.get("sum of gradients").sparse_body
             assert add is not None  # who has this role adds arrays of any storage type
             value = add(K(ctx, True), None, data, value)
         transfer.store(ctx.device, value, target)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .._core import registry
+from .._core import tables
 from .._core.call import K
 from .._core.graph import Graph, Node, topo
 from .._core.infer import known
@@ -255,7 +255,7 @@ class _Fusion:
         specs = [Spec(facts.shapes.get(e), facts.dtypes.get(e)) for e in n.inputs]
         if any(s.shape is None or s.dtype is None for s in specs):
             return False
-        fn, _, _ = registry.kernels.resolve(n.op, self.device, n.params, specs)
+        fn, _, _ = tables.kernels.resolve(n.op, self.device, n.params, specs)
         return fn is n.op.body
 
     # -- the new graph -----------------------------------------------------------------------------------------

@@ -25,6 +25,12 @@ __all__ = ["Instance"]
 Call = Callable[[], Any]
 
 
+@np.errstate(all="ignore")  # inf and NaN are results; as a decorator it costs half of what a with-block does
+def _run(todo: Iterable[Call]) -> None:
+    for call in todo:
+        call()
+
+
 class Instance:
     """A program with its memory, bound to the caller's arrays.
 
@@ -79,7 +85,7 @@ class Instance:
         #: The lists of inputs and outputs of each step that takes other arrays without being bound again, and where
         #: they hold a slot's, with the steps that must be bound again for it; the latter as far as was asked.
         self._lists: dict[int, tuple[list[Any], list[Any]]] = {}
-        self._seats: dict[int, tuple[list[tuple[list[Any], int]], list[int]]] = {}
+        self._uses: dict[int, tuple[list[tuple[list[Any], int]], list[int]]] = {}
         self._loose = [s for s in range(len(program.variables), program.n_slots) if not fixed(program.specs[s])]
         #: Steps to be bound, of both parts: all of them at first.
         self._dirty = (set(range(program.split)), set(range(program.split, len(program.steps))))
@@ -137,13 +143,13 @@ class Instance:
         dirty = self._dirty
         for slot, v in values:
             if env[slot] is not v:
-                self._seat(slot, v)
+                self._exchange(slot, v)
         for head, v in targets:
             if self.targets[head] is not v:
                 self.targets[head] = v
                 slot = program.head_slots[head]
                 if program.claimed.get(slot) == head:
-                    self._seat(slot, v)
+                    self._exchange(slot, v)
                 else:  # only the step that hands the value over; a value may go to thousands of heads
                     t = program.handed[head]
                     dirty[t >= split].add(t)
@@ -154,7 +160,7 @@ class Instance:
         while queue:
             t = heapq.heappop(queue)
             step, old = program.steps[t], self._calls[t]
-            self._unseat(t, step)
+            self._unbound(t, step)
             before = env[step.outs[0]] if step.view else None
             step.ctx.activate()
             try:
@@ -179,31 +185,31 @@ class Instance:
         if moved:
             self._collect(part)
 
-    def _seat(self, slot: int, v: Any) -> None:
+    def _exchange(self, slot: int, v: Any) -> None:
         """Put the caller's array where the steps look for it."""
-        known = self._seats.get(slot)
+        known = self._uses.get(slot)
         alike = v.__class__ is self.env[slot].__class__
         if known is None or not alike:
-            seats, bind = [], []
+            positions, bind = [], []
             for t in self.program.users[slot]:
                 if not alike or t not in self._lists:
                     bind.append(t)
                     continue
                 step = self.program.steps[t]
                 for slots, arrays in zip((step.ins, step.outs), self._lists[t]):
-                    seats += [(arrays, i) for i, s in enumerate(slots) if s == slot]
-            known = self._seats[slot] = seats, bind
+                    positions += [(arrays, i) for i, s in enumerate(slots) if s == slot]
+            known = self._uses[slot] = positions, bind
         self.env[slot] = v
         for arrays, i in known[0]:
             arrays[i] = v
         for t in known[1]:
             self._dirty[t >= self.program.split].add(t)
 
-    def _unseat(self, t: int, step: Step) -> None:
+    def _unbound(self, t: int, step: Step) -> None:
         """Forget where the arrays of a step are, which is bound anew."""
         self._lists.pop(t, None)
         for s in (*step.ins, *step.outs):
-            self._seats.pop(s, None)
+            self._uses.pop(s, None)
 
     def _change_mode(self) -> None:
         """Bind gradient operators for the other training mode; what backward computes again, and states, keep that of
@@ -304,9 +310,7 @@ class Instance:
         todo = self._parts[part] if not calls.observers else self._observed(part)
         rest = iter(todo)
         try:
-            with np.errstate(all="ignore"):  # inf and NaN are results
-                for call in rest:
-                    call()
+            _run(rest)
         except Exception as e:
             step = self.program.steps[self._where[part][len(todo) - length_hint(rest) - 1]]
             if step.op is None:

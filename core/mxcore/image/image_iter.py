@@ -253,8 +253,10 @@ class ImageIter(DataIter):
             except RuntimeError as e:
                 self._skipped(e)
                 continue
-            if self._place(data, label, i, image, numbers):
-                i += 1
+            try:
+                i += self._place(data, label, i, image, numbers)
+            except StopIteration as e:  # must not look like the end of the epoch
+                raise error(RuntimeError, f"{self._where()} made an augmenter raise StopIteration") from e
         return i
 
     def _place(self, data, label, i, image, numbers):

@@ -8,7 +8,7 @@
 
 from math import sqrt
 
-from .._lent import lent
+from .._reexports import reexports
 from ..ndarray import NDArray, load
 from ._load import Load
 from .base import InitDesc, Initializer, alias, create, register
@@ -29,4 +29,4 @@ __all__ = ["Bilinear", "Constant", "FusedRNN", "InitDesc", "Initializer", "LSTMB
            "load", "register", "sqrt"]  # fmt: skip
 
 
-__getattr__ = lent(__name__)
+__getattr__ = reexports(__name__)

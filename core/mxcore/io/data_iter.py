@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from .._turns import Turn, in_turn
+from .._locks import ObjectLock, locked
 from ..base import plain
 from .data_batch import DataBatch
 
@@ -42,21 +42,21 @@ class DataIter:
     2
     """
 
-    _turn: Turn
+    _object_lock: ObjectLock
 
     def __new__(cls: type[Iter], *args: Any, **kwargs: Any) -> Iter:
         self = super().__new__(cls)
-        self._turn = Turn()
+        self._object_lock = ObjectLock()
         return self
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for name in ("next", "reset", "hard_reset"):
             if name in cls.__dict__:
-                setattr(cls, name, in_turn(cls.__dict__[name]))
+                setattr(cls, name, locked(cls.__dict__[name]))
 
     def __init__(self, batch_size: int = 0) -> None:
-        self.batch_size = plain(batch_size)
+        self.batch_size: int = plain(batch_size)
 
     def __iter__(self: Iter) -> Iter:
         return self
@@ -64,7 +64,7 @@ class DataIter:
     def reset(self) -> None:
         """Go back to the beginning, for the next epoch."""
 
-    @in_turn
+    @locked
     def next(self) -> Any:
         """Return the next batch.
 
@@ -103,21 +103,21 @@ class DataIter:
 class WholeBatches(DataIter):
     """Base of iterators whose `iter_next` gets a whole batch from elsewhere, as `current_batch`."""
 
-    current_batch = None
+    current_batch: Any = None
 
-    def next(self):
+    def next(self) -> Any:
         if not self.iter_next():
             raise StopIteration
         return self.current_batch
 
-    def getdata(self):
+    def getdata(self) -> Any:
         return self.current_batch.data
 
-    def getlabel(self):
+    def getlabel(self) -> Any:
         return self.current_batch.label
 
-    def getindex(self):
+    def getindex(self) -> Any:
         return self.current_batch.index
 
-    def getpad(self):
+    def getpad(self) -> Any:
         return self.current_batch.pad

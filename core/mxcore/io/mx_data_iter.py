@@ -18,8 +18,9 @@ from .data_iter import DataIter
 
 __all__ = ["MXDataIter"]
 
+Array: TypeAlias = np.ndarray[Any, Any]
 #: Data and labels, how many examples only fill the batch, and their numbers.
-Arrays: TypeAlias = tuple[list[np.ndarray[Any, Any]], list[np.ndarray[Any, Any]], int, Any]
+Arrays: TypeAlias = tuple[list[Any], list[Any], int, Any]
 
 #: Parameters of the iterators over files, those that only MXNet has a use for included.
 _SPECS = {

@@ -8,7 +8,7 @@ from os import PathLike
 from typing import Any, TypeAlias
 
 from .. import optimizer as opt
-from .._core import registry
+from .._core import tables
 from .._core.errors import suggest
 from .._core.state import state
 from .._core.transfer import check_writable
@@ -352,13 +352,13 @@ def create(name: str = "local") -> KVStoreBase:
     if registered is not None:
         made: KVStoreBase = registered()
         return made
-    known = sorted({*registry.names("kvstore"), *KVStoreBase.kv_registry})
+    known = sorted({*tables.names("kvstore"), *KVStoreBase.kv_registry})
     if name not in known:
         raise error(
             KeyError,
             f"no kvstore is of type {name!r}{suggest(name, known)}; known types: {', '.join(known)}"
             + ("; the distributed ones are planned" if name.startswith("dist") else "")
-            + registry.why(),
+            + tables.why(),
         )
-    kind: Callable[[str], KVStoreBase] = registry.lookup("kvstore", name)
+    kind: Callable[[str], KVStoreBase] = tables.lookup("kvstore", name)
     return kind(name)

@@ -7,6 +7,10 @@
 ('accuracy', 0.5)
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as _np
 
 from .. import registry as _registry
@@ -38,7 +42,7 @@ __all__ = ["Accuracy", "Caffe", "CompositeEvalMetric", "CrossEntropy", "CustomMe
            "register"]  # fmt: skip
 
 
-def create(metric, *args, **kwargs):
+def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
     """Create a metric from a name, a function, a list or a configuration.
 
     Parameters
@@ -76,4 +80,5 @@ def create(metric, *args, **kwargs):
         return composite
     if callable(metric):
         return CustomMetric(metric, *args, **kwargs)
-    return _create_by_name(metric, *args, **kwargs)
+    named: EvalMetric = _create_by_name(metric, *args, **kwargs)
+    return named

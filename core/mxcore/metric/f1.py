@@ -1,9 +1,10 @@
 """F1 score."""
 
 from .._signatures import with_defaults
-from ._binary import BinaryMetric
+from ._binary import BinaryMetric, Counts
 
 
+@with_defaults(name="f1")
 class F1(BinaryMetric):
     """The F1 score of two classes: ``2 * precision * recall / (precision + recall)``, of class 1.
 
@@ -27,7 +28,5 @@ class F1(BinaryMetric):
     ('f1', 0.8)
     """
 
-    __init__ = with_defaults(BinaryMetric.__init__, name="f1")
-
-    def score(self, counts):
+    def score(self, counts: Counts) -> float:
         return counts.f1

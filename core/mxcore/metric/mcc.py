@@ -1,9 +1,10 @@
 """Matthews correlation coefficient."""
 
 from .._signatures import with_defaults
-from ._binary import BinaryMetric
+from ._binary import BinaryMetric, Counts
 
 
+@with_defaults(name="mcc")
 class MCC(BinaryMetric):
     """The Matthews correlation coefficient of two classes, from -1 to 1.
 
@@ -28,7 +29,5 @@ class MCC(BinaryMetric):
     ('mcc', 1.0)
     """
 
-    __init__ = with_defaults(BinaryMetric.__init__, name="mcc")
-
-    def score(self, counts):
+    def score(self, counts: Counts) -> float:
         return counts.mcc

@@ -4,6 +4,7 @@ from .._signatures import with_defaults
 from .cross_entropy import CrossEntropy
 
 
+@with_defaults(name="nll-loss")
 class NegativeLogLikelihood(CrossEntropy):
     """The mean negative log-likelihood of the labels: `CrossEntropy` under its statistical name.
 
@@ -26,5 +27,3 @@ class NegativeLogLikelihood(CrossEntropy):
     >>> round(m.get()[1], 4)
     0.6931
     """
-
-    __init__ = with_defaults(CrossEntropy.__init__, name="nll-loss")

@@ -4,24 +4,27 @@ import numpy as np
 
 from .._signatures import with_defaults
 from ..base import error
-from .base import PairMetric
+from .base import Array, PairMetric
 
 
 class RegressionMetric(PairMetric):
     """A mean over batches of a figure of ``label - prediction``; vectors count as columns."""
 
-    def __init__(self, name, output_names=None, label_names=None):
+    def __init__(
+        self, name: str = "regression", output_names: list[str] | None = None, label_names: list[str] | None = None
+    ) -> None:
         super().__init__(name, output_names, label_names)
 
-    def measure(self, label, pred):
+    def measure(self, label: Array, pred: Array) -> tuple[float, int]:
         label, pred = (a.reshape(-1, 1) if a.ndim == 1 else a for a in (label, pred))
-        return float(self.reduce(label - pred)), 1
+        return self.reduce(label - pred), 1
 
-    def reduce(self, difference):
+    def reduce(self, difference: Array) -> float:
         """Return the figure of one batch from its differences."""
         raise error(NotImplementedError, f"metric {type(self).__name__} does not define reduce(difference)")
 
 
+@with_defaults(name="mae")
 class MAE(RegressionMetric):
     """The mean absolute error: ``mean(|y - p|)``, averaged over batches.
 
@@ -42,12 +45,11 @@ class MAE(RegressionMetric):
     ('mae', 2.0)
     """
 
-    __init__ = with_defaults(RegressionMetric.__init__, name="mae")
-
-    def reduce(self, difference):
-        return np.abs(difference).mean()
+    def reduce(self, difference: Array) -> float:
+        return float(np.abs(difference).mean())
 
 
+@with_defaults(name="mse")
 class MSE(RegressionMetric):
     """The mean squared error: ``mean((y - p)**2)``, averaged over batches.
 
@@ -68,12 +70,11 @@ class MSE(RegressionMetric):
     ('mse', 5.0)
     """
 
-    __init__ = with_defaults(RegressionMetric.__init__, name="mse")
-
-    def reduce(self, difference):
-        return (difference**2).mean()
+    def reduce(self, difference: Array) -> float:
+        return float((difference**2).mean())
 
 
+@with_defaults(name="rmse")
 class RMSE(RegressionMetric):
     """The root of the mean squared error: ``sqrt(mean((y - p)**2))``, averaged over batches.
 
@@ -94,7 +95,5 @@ class RMSE(RegressionMetric):
     ('rmse', 1.0)
     """
 
-    __init__ = with_defaults(RegressionMetric.__init__, name="rmse")
-
-    def reduce(self, difference):
-        return (difference**2).mean() ** 0.5
+    def reduce(self, difference: Array) -> float:
+        return float((difference**2).mean() ** 0.5)

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from .._core import registry
+from .._core import tables
 from .._core.context import current_context
 from .._core.errors import error
-from .._views import eager_function, namespace
+from .._op_functions import eager_function, namespace
 from . import checks
 from .ndarray import NDArray
 from .random import uniform
@@ -107,7 +107,7 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states:
         collected.append(flat)
     if outs_back is None:
         return [], states
-    stack = registry.ops.get("stack")
+    stack = tables.ops.get("stack")
     return outs_back([stack(*step, axis=0) for step in zip(*collected)]), states
 
 
@@ -211,7 +211,7 @@ def while_loop(
         loop_vars = back(new)
     if outs_back is None:
         return [], loop_vars
-    ops = registry.ops
+    ops = tables.ops
     stacked = []
     for column in zip(*rows):
         y = ops.get("stack")(*column, axis=0)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core import dispatch, registry
+from .._core import dispatch, tables
 from .._core.array import Array, Storage
 from .._core.context import Context, current_context
 from .._core.engine import engine
@@ -69,8 +69,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     if getattr(source_array, "stype", "default") != "default" or hasattr(source_array, "toarray"):
         from . import sparse
 
-        made: NDArray = sparse.array(source_array, ctx, dtype)
-        return made
+        return sparse.array(source_array, ctx, dtype)
     if isinstance(source_array, Array):
         ctx = place("array", ctx)
         wanted = source_array._data.dtype if dtype is None else _dtype(dtype)
@@ -108,7 +107,7 @@ def _read(parser: Parser, **given: Any) -> Any:
 
 def _made(op: str, params: dict[str, Any], ctx: Any, dtype: Any, out: Any = None) -> NDArray:
     """What an operator without inputs makes; its own parameters say what is wrong with them."""
-    o = registry.ops.get(op)
+    o = tables.ops.get(op)
     return dispatch.invoke(o, (), _read(o.parser, **params, dtype=dtype), out, cls=NDArray, ctx=place(op, ctx, out))  # type: ignore[no-any-return]
 
 
@@ -157,7 +156,7 @@ def zeros(
     if stype not in (None, "default"):
         from . import sparse
 
-        return sparse.zeros(stype, shape, ctx=ctx, dtype=dtype)  # type: ignore[no-any-return]
+        return sparse.zeros(stype, shape, ctx=ctx, dtype=dtype)
     return _filled("_zeros", shape, ctx, dtype, out)
 
 
@@ -209,12 +208,12 @@ def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = Tr
         raise error(TypeError, f"concatenate: arrays must be a list of NDArrays, got {type(arrays).__name__}")
     if len(arrays) == 1 and not always_copy:
         return arrays[0]
-    return registry.ops.get("Concat")(*arrays, dim=axis)  # type: ignore[no-any-return]
+    return tables.ops.get("Concat")(*arrays, dim=axis)  # type: ignore[no-any-return]
 
 
 def stack_arrays(arrays: Sequence[NDArray], axis: int = 0) -> NDArray:
     """Join arrays along a new axis."""
-    return registry.ops.get("stack")(*arrays, axis=axis)  # type: ignore[no-any-return]
+    return tables.ops.get("stack")(*arrays, axis=axis)  # type: ignore[no-any-return]
 
 
 def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:
@@ -247,7 +246,7 @@ def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
     only_arrays("onehot_encode", indices=indices, out=out)
     if len(out.shape) != 2:
         raise error(ValueError, f"onehot_encode: out must be a matrix, (indices, classes), got shape {out.shape}")
-    return registry.ops.get("one_hot")(indices, depth=out.shape[1], dtype=out.dtype, out=out)  # type: ignore[no-any-return]
+    return tables.ops.get("one_hot")(indices, depth=out.shape[1], dtype=out.dtype, out=out)  # type: ignore[no-any-return]
 
 
 def histogram(a: NDArray, bins: Any = 10, range: tuple[float, float] | None = None) -> Any:
@@ -275,7 +274,7 @@ def histogram(a: NDArray, bins: Any = 10, range: tuple[float, float] | None = No
     ([0, 1, 2], [0.0, 1.0, 2.0, 3.0])
     """
     only_arrays("histogram", a=a)
-    op = registry.ops.get("_histogram")
+    op = tables.ops.get("_histogram")
     if isinstance(bins, NDArray):
         return op(a, bins)
     if not isinstance(bins, numbers.Integral):
@@ -320,7 +319,7 @@ def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True, array_cls:
         )
     with suppress(ValueError):  # which the memory itself may refuse
         ndarray.flags.writeable = True  # it may have been shared before
-    view = ndarray[...]
+    view = ndarray.view(np.ndarray)  # whose subclasses have rules of their own
     ndarray.flags.writeable = False
     return array_cls(view, Storage(ctx))
 

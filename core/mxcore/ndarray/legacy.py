@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _io_files
-from .._core import registry
+from .._core import tables
 from .._core.errors import suggest
 from .._core.params import Parser
 from ..base import error
@@ -179,5 +179,5 @@ def _onehot_encode(lhs: NDArray, rhs: NDArray, out: NDArray | None = None, **kwa
             f"operator _onehot_encode: indices (n,) and rows (n, classes) are needed, got {lhs.shape} and "
             f"{target.shape}",
         )
-    registry.ops.get("one_hot")(lhs, depth=target.shape[1], dtype=target.dtype, out=target)
+    tables.ops.get("one_hot")(lhs, depth=target.shape[1], dtype=target.dtype, out=target)
     return target

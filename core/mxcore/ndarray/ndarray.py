@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._core import dispatch, registry, reverse, tape, transfer
+from .._core import dispatch, reverse, tables, tape, transfer
 from .._core.array import Array, Storage, faces
 from .._core.context import Context
 from .._core.errors import error, warn
 from .._core.op import Op
 from .._core.state import state
 from .._core.stream import commit
-from .._views import take_last
+from .._op_functions import take_last
 from ..ops.shape.reshape_codes import resolve_shape
 from . import checks, indexing, operators, protocols
 from .methods import OP_METHODS
@@ -427,7 +427,7 @@ def _from_pickle(cls: type[NDArray], host: np.ndarray[Any, Any], ctx: Context) -
 
 
 def _op(name: str) -> Any:
-    return registry.ops.items.get(name) or registry.ops.get(name)
+    return tables.ops.items.get(name) or tables.ops.get(name)
 
 
 def _copy_to(x: NDArray, ctx: Context) -> NDArray:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from .._core import registry, transfer
+from .._core import tables, transfer
 from .._core.array import Storage, faces
 from .._core.context import Context
 from .._core.errors import error
 from .._core.params import Parser, as_dtype
-from .._views import eager_function, namespace
+from .._op_functions import eager_function, namespace
 from ..base import plain
 from ..ops.common.python_operators import OPERATORS
 from ..ops.sparse.operators import to_csr, to_rows
@@ -170,7 +170,7 @@ class CSRNDArray(BaseSparseNDArray):
         if indexing.is_all(key):
             return self
         rows = indexing.row_range(key, self.shape[0], self._what)
-        return registry.ops.get("slice")(self, begin=(rows.start,), end=(rows.stop,))  # type: ignore[no-any-return]
+        return tables.ops.get("slice")(self, begin=(rows.start,), end=(rows.stop,))  # type: ignore[no-any-return]
 
     def asscipy(self) -> Any:
         """A ``scipy.sparse.csr_matrix`` (needs SciPy)."""
@@ -318,7 +318,7 @@ _ZEROS = Parser("zeros", {"shape": Shape()})
 def zeros(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
     """An array of zeros of a storage type."""
     if stype == "default":
-        made: NDArray = registry.ops.get("_zeros")(shape=shape, ctx=ctx, dtype=dtype or np.float32)
+        made: NDArray = tables.ops.get("_zeros")(shape=shape, ctx=ctx, dtype=dtype or np.float32)
         return made
     make = {"row_sparse": row_sparse_array, "csr": csr_matrix}.get(stype)
     if make is None:

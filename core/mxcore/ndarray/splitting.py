@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from typing import TYPE_CHECKING, Any
 
-from .._core import registry
+from .._core import tables
 from .._core.errors import error
 from .._core.params import Parser
 from ..parameters import Shape
@@ -35,4 +35,4 @@ def split_v2(ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis
             raise error(
                 ValueError, f"operator split_v2: axis {axis} has length {ary.shape[int(axis)]}, not a multiple of {n}"
             )
-    return registry.ops.get("_split_v2")(ary, indices=where, axis=axis, squeeze_axis=squeeze_axis, sections=n)
+    return tables.ops.get("_split_v2")(ary, indices=where, axis=axis, squeeze_axis=squeeze_axis, sections=n)

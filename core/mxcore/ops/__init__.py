@@ -8,6 +8,7 @@ share is in `common`. To find an operator, search its name between quotes.
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
 
 from mxcore import builtin, context, philox  # noqa: F401  what they declare is needed with any operator
 from mxcore._core import dispatch  # noqa: F401  before `transfer`, which needs it and which it needs
@@ -44,7 +45,7 @@ FAMILIES = {
     "random": "operators densities hawkes gradients",
     "optimizer": "single layerwise many",
     "sparse": "operators stored_values",
-    "control": "loops branch",
+    "control": "operators",
     "custom": "operators",
     "legacy": "operators gradients",
 }
@@ -57,6 +58,6 @@ def declared(family: str) -> list[Op]:
 
 
 @hookimpl
-def mxcore_ops():
+def mxcore_ops() -> Any:
     declarations(builtin, samples="mxcore.ops.common.samples:SAMPLES")  # they are there already
     return list(dict.fromkeys(op for family in FAMILIES for op in declared(family)))

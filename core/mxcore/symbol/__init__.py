@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._views import namespace
+from .._op_functions import namespace
 from . import _internal, contrib, image, linalg, op, random, sparse
 from .creation import arange, eye, full, histogram, hypot, linspace, maximum, minimum, ones, pow, power, split_v2, zeros
 from .files import fromjson, load, load_json

@@ -10,7 +10,7 @@ from typing import Any
 from .. import attribute
 from .._core.errors import error
 from .._core.graph import Graph, Node, topo, variable
-from .._views import namespace
+from .._op_functions import namespace
 from ..attribute import AttrScope
 from ..base import asserted
 from ..ndarray import checks

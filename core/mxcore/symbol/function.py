@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._core.op import Op
-from .._views import LAST_OF_SYMBOLS, docstring, signature
+from .._op_functions import LAST_OF_SYMBOLS, docstring, signature
 from .symbol import Symbol, compose
 
 __all__ = ["symbol_function"]

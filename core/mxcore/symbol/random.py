@@ -6,7 +6,7 @@ import numbers
 from typing import Any
 
 from .._core.errors import error
-from .._views import namespace
+from .._op_functions import namespace
 from ..ndarray.random import _DISTRIBUTIONS, _given, _rate
 from .function import symbol_function
 from .symbol import Symbol, compose

@@ -25,7 +25,7 @@ PARTLY = ("forward only: ", "outputs only: ")
 
 def stock_operators() -> Iterator[tuple[str, Any]]:
     """(family, operator) of all stock operators."""
-    from .._core import registry
+    from .._core import tables
     from .._core.manager import manager
     from ..builtin import OWNER
     from ..ops import FAMILIES, declared
@@ -34,11 +34,11 @@ def stock_operators() -> Iterator[tuple[str, Any]]:
     seen: set[int] = set()
     for name in FAMILIES:
         for op in declared(name):
-            if id(op) not in seen and registry.ops.items.get(op.name) is op:
+            if id(op) not in seen and tables.ops.items.get(op.name) is op:
                 seen.add(id(op))
                 yield name, op
-    for name, op in registry.ops.items.items():
-        if registry.ops.owners[name] == OWNER and name == op.name:
+    for name, op in tables.ops.items.items():
+        if tables.ops.owners[name] == OWNER and name == op.name:
             yield "builtin", op
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .. import autograd
-from .._core import registry, rng, tape
+from .._core import rng, tables, tape
 from .._core.call import K
 from .._core.device import Device
 from .._core.errors import MXNetError
@@ -122,7 +122,7 @@ def kernels(case: Case) -> None:
     """
     shapes, dtypes = case.declared()
     specs = [Spec(a.shape, a.dtype) for a in case.host]
-    fitting = [k for k in registry.kernels.of(case.device.type, case.op) if k.fits(case.p, specs)]
+    fitting = [k for k in tables.kernels.of(case.device.type, case.op) if k.fits(case.p, specs)]
     for kernel in fitting:
         k = K(case.ctx, case.sample.train, None, (7, 0, 0) if case.op.random else None)
         datas = [case.device.from_host(a, case.ctx.device_id) for a in case.host]

@@ -21,7 +21,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
-from .._core import registry
+from .._core import tables
 from .._core.context import Context, current_context
 from .._core.errors import suggest
 from .._core.op import Op
@@ -59,7 +59,7 @@ def operators(pattern: str = "*") -> list[Op]:
     for wanted in pattern.replace(",", " ").split():
         fitting = {name for name in known if fnmatchcase(name, wanted)}
         if not fitting:
-            raise error(KeyError, f"no operator fits {wanted!r}{suggest(wanted, known)}{registry.why()}")
+            raise error(KeyError, f"no operator fits {wanted!r}{suggest(wanted, known)}{tables.why()}")
         found |= fitting
     return [known[name] for name in sorted(found)]
 
@@ -87,7 +87,7 @@ def check_op(op: Op | str, ctx: Context | None = None, checks: Iterable[str] | N
     >>> from mxcore.testing.conformance import check_op
     >>> check_op("relu", checks=["value", "gradient"])
     """
-    op = registry.ops.get(op) if isinstance(op, str) else op
+    op = tables.ops.get(op) if isinstance(op, str) else op
     ctx = ctx or current_context()
     chosen = list(CHECKS) if checks is None else [c for c in checks if c != "samples"]
     unknown = [c for c in chosen if c not in CHECKS]
@@ -173,7 +173,7 @@ def context_of(text: str) -> Context:
     text : str
     """
     kind, _, index = text.partition("(")
-    registry.devices.get(kind)
+    tables.devices.get(kind)
     return Context(kind, int(index.rstrip(")") or 0))
 
 

@@ -49,7 +49,7 @@ class Blas(NamedTuple):
 
 
 def _libraries() -> list[ctypes.CDLL]:
-    import numpy._core._multiarray_umath as core  # type: ignore[import-not-found]  # NumPy's types leave it out
+    import numpy._core._multiarray_umath as core
 
     # A symbol looked up in a library is also looked up in the libraries it was linked with; Windows does not
     # do that.

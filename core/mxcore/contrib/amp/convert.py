@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ... import ndarray as nd
-from ..._core import infer, registry
+from ..._core import infer, tables
 from ..._core.errors import MXNetError, suggest, warn
 from ..._core.graph import Node, topo
 from ..._core.params import as_dtype
@@ -48,7 +48,7 @@ class _Conversion:
         if self.dtypes.get(e) == to:
             return e
         if (e, to) not in self._cast:
-            op, attrs = registry.ops.get("amp_cast"), {} if e[0].op is None else beside(e[0])
+            op, attrs = tables.ops.get("amp_cast"), {} if e[0].op is None else beside(e[0])
             node = Node(op, op.parse({"dtype": to.name}), [e], f"{_label(e)}_amp_cast_{to.name}", attrs)
             self._cast[e, to] = node, 0
             self.dtypes[node, 0] = to
@@ -94,7 +94,7 @@ class _Conversion:
                 for i in places:
                     ins[i] = self.cast(ins[i], FLOAT32)
             return
-        op = registry.ops.get("amp_multicast")
+        op = tables.ops.get("amp_multicast")
         node = Node(
             op,
             op.parse({"num_outputs": len(places)}),

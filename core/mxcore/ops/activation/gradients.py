@@ -6,7 +6,9 @@ import math
 from typing import Any
 
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Enum
+from ...typing import Array, Call, Operators
 from ..common.bodies import formula, silent, wide
 from ..common.gradients import given
 from .operators import (
@@ -37,7 +39,7 @@ __all__: list[str] = []
         _ACTIVATIONS[p.act_type][2](F, dy * dy_, out),
     ),
 )
-def backward_activation(k, p, dy_, out):
+def backward_activation(k: Call, p: Params, dy_: Array, out: Array) -> Array:
     """The gradient of `Activation`, from the incoming gradient and its output.
 
     Parameters
@@ -49,7 +51,7 @@ def backward_activation(k, p, dy_, out):
     return _ACTIVATIONS[p.act_type][1](k.xp, dy_, out)
 
 
-def _slope(p: Any) -> str | None:
+def _slope(p: Params) -> str | None:
     """The formula of its gradient."""
     return _FORMS.get(p.act_type, (None, None))[1]
 
@@ -62,7 +64,7 @@ _CURVES: dict[str, Any] = {
 }
 
 
-def _leaky_grad(F: Any, p: Any, dy: Any, data: Any, gamma: Any, dys: Any, needs: Any, out_mask: Any) -> Any:
+def _leaky_grad(F: Operators, p: Params, dy: Any, data: Any, gamma: Any, dys: Any, needs: Any, out_mask: Any) -> Any:
     if p.act_type == "prelu":
         return F._backward_prelu(dy, data, gamma, wanted=tuple(needs))
     if p.act_type == "rrelu":
@@ -83,7 +85,7 @@ leaky_relu.grad(_leaky_grad)
         dy * dy_ * _CURVES[p.act_type](F, p, data) if p.act_type in _CURVES else F.zeros_like(data),
     ),
 )
-def backward_leaky_relu(k, p, dy_, data):
+def backward_leaky_relu(k: Call, p: Params, dy_: Array, data: Array) -> Array:
     """Gradient of `LeakyReLU` with a fixed slope.
 
     Parameters
@@ -104,7 +106,7 @@ def backward_leaky_relu(k, p, dy_, data):
     expr=_LEARNED_BACK,
     grad=lambda F, dy, dy_, data, mask: (F._backward_rrelu(dy, data, mask), None, dy * dy_ * (data <= 0)),
 )
-def backward_rrelu(k, p, dy_, data, mask):
+def backward_rrelu(k: Call, p: Params, dy_: Array, data: Array, mask: Array) -> Array:
     """Gradient of the random `LeakyReLU`.
 
     Parameters
@@ -122,7 +124,7 @@ def backward_rrelu(k, p, dy_, data, mask):
     grad=lambda F, dys, dy_, data, gamma: _prelu_grad_grad(F, dys, dy_, data, gamma),
 )
 @silent
-def backward_prelu(k, p, dy_, data, gamma):
+def backward_prelu(k: Call, p: Params, dy_: Array, data: Array, gamma: Array) -> Any:
     """Gradients of `LeakyReLU` with learned slopes, with respect to data and slopes.
 
     Parameters
@@ -142,7 +144,7 @@ def backward_prelu(k, p, dy_, data, gamma):
     return xp.where(x > 0, dy, dy * _slopes(x, wide(gamma))) if wanted[0] else None, d_gamma
 
 
-def _prelu_grad_grad(F: Any, dys: Any, dy: Any, data: Any, gamma: Any) -> Any:
+def _prelu_grad_grad(F: Operators, dys: Any, dy: Any, data: Any, gamma: Any) -> Any:
     g_data, g_gamma = dys  # None where the first backward pass computed nothing
     below = data <= 0
     d_dy = d_data = d_gamma = None
@@ -177,7 +179,7 @@ backward_prelu.shape(lambda p, ins: [ins[1], ins[2]])
         ),
     ),
 )
-def backward_softmax(k, p, dy_, out):
+def backward_softmax(k: Call, p: Params, dy_: Array, out: Array) -> Array:
     """Gradient of `softmax` with respect to its logits.
 
     Parameters
@@ -205,7 +207,7 @@ def backward_softmax(k, p, dy_, out):
         _cool(p, -F.broadcast_mul(dy * F.exp(out), F.sum(dy_, axis=p.axis, keepdims=True))),
     ),
 )
-def backward_log_softmax(k, p, dy_, out):
+def backward_log_softmax(k: Call, p: Params, dy_: Array, out: Array) -> Array:
     """Gradient of `log_softmax` with respect to its logits.
 
     Parameters

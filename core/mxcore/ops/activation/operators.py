@@ -8,7 +8,9 @@ import numpy as np
 
 from ..._core.infer import merge_shape, show
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool, Enum, Float, Shape
+from ...typing import Array, Call
 from ..common import special_functions
 from ..common.bodies import formula, wide
 from ..common.rules import along, floating, size_of
@@ -26,7 +28,7 @@ _EXPRESSIONS = {
     "softsign": ("data / (1 + abs(data))", "dy * square(1 - abs(out))"),
 }
 #: act_type -> (function; over dy and the output: its gradient; the gradient's derivative for the output, over g * dy)
-_ACTIVATIONS = {
+_ACTIVATIONS: dict[str, tuple[Any, Any, Any]] = {
     "relu": (
         lambda xp, x: xp.maximum(x, x.dtype.type(0)),
         lambda xp, dy, y: dy * xp.where(y > 0, y.dtype.type(1), y),
@@ -52,7 +54,7 @@ _ACTIVATIONS = {
     expr=lambda p: _EXPRESSIONS[p.act_type][0],
     grad=lambda F, p, dy, y: F._backward_Activation(dy, y, act_type=p.act_type),
 )
-def activation(k, p, data):
+def activation(k: Call, p: Params, data: Array) -> Array:
     """Apply an activation function.
 
     Parameters
@@ -75,7 +77,7 @@ activation.dtype(floating())
     expr="minimum(maximum(alpha * data + beta, 0), 1)",
     grad=lambda F, p, dy, y: dy * p.alpha * (y > 0) * (y < 1),
 )
-def hard_sigmoid(k, p, data):
+def hard_sigmoid(k: Call, p: Params, data: Array) -> Array:
     """max(0, min(1, alpha * x + beta)).
 
     Parameters
@@ -112,7 +114,7 @@ _QUICK = "maximum(data, data * slope)"
 _LEARNED, _LEARNED_BACK = "data if data > 0 else data * gamma", "dy if data > 0 else dy * mask"
 
 
-def _value(p: Any) -> str | None:
+def _value(p: Params) -> str | None:
     """The formula of `LeakyReLU`."""
     return _LEARNED if p.act_type == "prelu" else _FORMS.get(p.act_type, (None,))[0]
 
@@ -140,7 +142,7 @@ _LEAKY = dict(
     random=lambda p: p.act_type == "rrelu",
     grad=None,
 )
-def leaky_relu(k, p, data, gamma=None):
+def leaky_relu(k: Call, p: Params, data: Array, gamma: Array = None) -> Any:
     """Rectifiers that let something through below zero.
 
     Parameters
@@ -194,7 +196,7 @@ def _prelu_shape(ins: list[Any]) -> list[Any]:
 
 
 @leaky_relu.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     data = ins[0]
     for s in outs:
         data = merge_shape(data, s)
@@ -207,7 +209,7 @@ leaky_relu.cost(lambda p, ins, outs: size_of(ins[0]) * (2 if p.act_type in ("lea
 # -- Dropout --------------------------------------------------------------------------------------------------------
 
 
-def _mask_shape(p: Any, shape: Any) -> Any:
+def _mask_shape(p: Params, shape: Any) -> Any:
     axes = p.axes or ()
     if any(not 0 <= a < len(shape) for a in axes):
         raise ValueError(f"axes {axes} must lie in [0, {len(shape)})")
@@ -228,7 +230,7 @@ def _mask_shape(p: Any, shape: Any) -> Any:
     cudnn_off=Bool(False, optional=True),
     grad=lambda F, p, dy, out_mask: F.broadcast_mul(dy, out_mask) if p.axes else dy * out_mask,
 )
-def dropout(k, p, data):
+def dropout(k: Call, p: Params, data: Array) -> Any:
     """Set elements to zero at random and scale up the others, so that the mean stays.
 
     Parameters
@@ -260,7 +262,7 @@ def dropout(k, p, data):
 
 
 @dropout.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     data = merge_shape(ins[0], outs[0])
     return [data], [data, None if data is None else _mask_shape(p, data)]
 

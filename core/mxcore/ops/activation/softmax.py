@@ -8,7 +8,9 @@ import numpy as np
 
 from ..._core.infer import merge_shape
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool, Enum, Float, Int
+from ...typing import Array, Call, Operators
 from ..common.bodies import wide
 from ..common.rules import axis_of, floating, size_of
 
@@ -42,7 +44,7 @@ def soft(xp: Any, x: Any, axis: int) -> Any:
     return e
 
 
-def _logits(p: Any, data: Any, sign: int = 1) -> Any:
+def _logits(p: Params, data: Any, sign: int = 1) -> Any:
     """The data as floats of at least single precision, divided by the temperature."""
     if p.dtype == "float64" or data.dtype.kind != "f":
         x = data.astype(p.dtype)
@@ -52,7 +54,7 @@ def _logits(p: Any, data: Any, sign: int = 1) -> Any:
     return x if t == 1 else x / t
 
 
-def _soft_dtype(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+def _soft_dtype(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     if len(ins) == 2 and ins[1] is not None and ins[1].kind not in "iu":
         raise TypeError(f"length must be of an integer dtype, got {ins[1].name}")
     if p.dtype is not None:
@@ -63,7 +65,7 @@ def _soft_dtype(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], lis
     return [t, *ins[1:]], [t]
 
 
-def _soft_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+def _soft_shape(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     if p.use_length and len(ins) == 1:
         raise ValueError("use_length is for softmax; this operator has no input for lengths")
     data = merge_shape(ins[0], outs[0])
@@ -73,7 +75,7 @@ def _soft_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], lis
     return [data, data[:axis] + data[axis + 1 :]][: len(ins)], [data]
 
 
-def _to_input(F: Any, p: Any, g: Any, like: Any) -> Any:
+def _to_input(F: Operators, p: Params, g: Any, like: Any) -> Any:
     return g if p.dtype is None else F._cast_like(g, like)
 
 
@@ -87,7 +89,7 @@ def _to_input(F: Any, p: Any, g: Any, like: Any) -> Any:
         None,
     )[: 1 + p.use_length],
 )
-def softmax(k, p, data, length=None):
+def softmax(k: Call, p: Params, data: Array, length: Array = None) -> Array:
     """Exponentials that sum to one along an axis.
 
     Parameters
@@ -130,7 +132,7 @@ def softmax(k, p, data, length=None):
         F, p, F._backward_softmax(-dy, y, axis=p.axis, temperature=p.temperature), like_data
     ),
 )
-def softmin(k, p, data):
+def softmin(k: Call, p: Params, data: Array) -> Array:
     """Softmax of the negative.
 
     Parameters
@@ -161,7 +163,7 @@ def softmin(k, p, data):
         F, p, F._backward_log_softmax(dy, y, axis=p.axis, temperature=p.temperature), like_data
     ),
 )
-def log_softmax(k, p, data):
+def log_softmax(k: Call, p: Params, data: Array) -> Array:
     """Logarithm of the softmax, computed without overflow.
 
     Parameters
@@ -192,7 +194,7 @@ def log_softmax(k, p, data):
 _BACK = dict(axis=Int(-1), temperature=_NotZero(None))
 
 
-def _cool(p: Any, g: Any) -> Any:
+def _cool(p: Params, g: Any) -> Any:
     return g if p.temperature is None or p.temperature == 1 else g / p.temperature
 
 
@@ -203,7 +205,7 @@ def _cool(p: Any, g: Any) -> Any:
     mode=Enum("channel instance", "instance"),
     grad=lambda F, p, dy, y: F._backward_softmax(dy, y, axis=1 if p.mode == "channel" else -1),
 )
-def softmax_activation(k, p, data):
+def softmax_activation(k: Call, p: Params, data: Array) -> Array:
     """Softmax over the last axis, or over the channels.
 
     Parameters
@@ -221,7 +223,7 @@ def softmax_activation(k, p, data):
     return soft(k.xp, wide(data), axis_of(1 if p.mode == "channel" else -1, data.ndim))
 
 
-def _activation_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+def _activation_shape(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     data = merge_shape(ins[0], outs[0])
     if data is not None and len(data) < (2 if p.mode == "channel" else 1):
         raise ValueError(f"mode {p.mode} needs data of more dimensions than {data}")

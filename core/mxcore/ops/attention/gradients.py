@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from ..._core.op import op
+from ..._core.params import Params
+from ...typing import Array, Call, Operators
 from ..common.rules import fits, size_of
 from .operators import _HEADS, _flat, _floats, _sum, attention_scores, attention_sum, encdec_qk, selfatt_qk
 
 __all__: list[str] = []
 
 
-def _scores_grads(F: Any, p: Any, dy: Any, a: Any, b: Any, needs: Any) -> Any:
+def _scores_grads(F: Operators, p: Params, dy: Any, a: Any, b: Any, needs: Any) -> Any:
     kw = {"heads": p.heads, "scaled": p.scaled}
     return (
         F._attention_sum(dy, b, slot=p.b_slot, out_slot=p.a_slot, **kw) if needs[0] else None,
@@ -22,7 +24,7 @@ def _scores_grads(F: Any, p: Any, dy: Any, a: Any, b: Any, needs: Any) -> Any:
 attention_scores.grad(_scores_grads)
 
 
-def _sum_grads(F: Any, p: Any, dy: Any, weights: Any, values: Any, needs: Any) -> Any:
+def _sum_grads(F: Operators, p: Params, dy: Any, weights: Any, values: Any, needs: Any) -> Any:
     kw = {"heads": p.heads, "scaled": p.scaled}
     dw = dv = None
     if needs[0]:
@@ -43,7 +45,7 @@ def _both(xp: Any, dy: Any, x: Any, heads: int) -> Any:
     return _flat(_sum(xp, dy, x, heads, (0, 3), (1, 3), True, True, out), x.shape[1], heads)
 
 
-def _both_grads(F: Any, p: Any, dys: Any, dy_: Any, data: Any) -> Any:
+def _both_grads(F: Operators, p: Params, dys: Any, dy_: Any, data: Any) -> Any:
     g, kw = dys[0], {"heads": p.heads}
     return (
         F._attention_scores(g, data, a_slot=(0, 3), b_slot=(1, 3), **kw)
@@ -53,7 +55,7 @@ def _both_grads(F: Any, p: Any, dys: Any, dy_: Any, data: Any) -> Any:
 
 
 @op("_backward_interleaved_matmul_selfatt_qk", inputs="dy data", **_HEADS, grad=_both_grads)
-def backward_selfatt_qk(k, p, dy_, data):
+def backward_selfatt_qk(k: Call, p: Params, dy_: Array, data: Array) -> Array:
     """The gradient of `interleaved_matmul_selfatt_qk`.
 
     Parameters
@@ -68,12 +70,12 @@ def backward_selfatt_qk(k, p, dy_, data):
 
 
 @backward_selfatt_qk.shape
-def _(p, ins):
-    fits("dy", ins, selfatt_qk.shape_rule(p, ins[1:]))
+def _(p: Params, ins: list[Any]) -> list[Any]:
+    fits("dy", ins, selfatt_qk.shape_rule(p, ins[1:]))  # type: ignore[misc]
     return [ins[1]]
 
 
-def _encdec_qk_grads(F: Any, p: Any, dy: Any, queries: Any, keys_values: Any, needs: Any) -> Any:
+def _encdec_qk_grads(F: Operators, p: Params, dy: Any, queries: Any, keys_values: Any, needs: Any) -> Any:
     kw = {"heads": p.heads, "scaled": True}
     return (
         F._attention_sum(dy, keys_values, slot=(0, 2), **kw) if needs[0] else None,

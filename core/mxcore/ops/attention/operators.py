@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool, Int, Shape
+from ...typing import Array, Call, Operators
 from ..common.bodies import wide
 from ..common.rules import size_of
 
@@ -15,7 +17,7 @@ __all__ = ["attention_scores", "attention_sum", "encdec_qk", "selfatt_qk", "widt
 
 
 @op("_contrib_div_sqrt_dim", inputs="data", grad=lambda F, dy: F._contrib_div_sqrt_dim(dy))
-def div_sqrt_dim(k, p, data):
+def div_sqrt_dim(k: Call, p: Params, data: Array) -> Array:
     """Divide by the square root of the length of the last axis.
 
     Parameters
@@ -26,7 +28,7 @@ def div_sqrt_dim(k, p, data):
 
 
 @div_sqrt_dim.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     shape = ins[0] if ins[0] is not None else outs[0]
     if shape == ():
         raise ValueError("data must have at least one dimension")
@@ -133,7 +135,7 @@ def _weighted_shape(
     return [(n, values[1], values[2] // slots * out_slots)]
 
 
-def _floats(p: Any, ins: Any, outs: Any) -> Any:
+def _floats(p: Params, ins: Any, outs: Any) -> Any:
     known = next((t for t in (*ins, *outs) if t is not None), None)
     if known is not None and known.kind not in "fV":
         raise TypeError(f"{_FLOAT_ONLY}, got {known.name}")
@@ -141,7 +143,7 @@ def _floats(p: Any, ins: Any, outs: Any) -> Any:
 
 
 @op("_attention_scores", inputs="a b", **_HEADS, a_slot=Shape(_ONE), b_slot=Shape(_ONE), scaled=Bool(True))
-def attention_scores(k, p, a, b):
+def attention_scores(k: Call, p: Params, a: Array, b: Array) -> Array:
     """The products of all positions of two projections, a matrix for every head.
 
     Parameters
@@ -157,9 +159,9 @@ def attention_scores(k, p, a, b):
 
 
 @attention_scores.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     _slots(a_slot=p.a_slot, b_slot=p.b_slot)
-    return _pair_shape(("a", "b"), p, *ins, p.a_slot[1], p.b_slot[1])
+    return _pair_shape(("a", "b"), p, ins[0], ins[1], p.a_slot[1], p.b_slot[1])
 
 
 @op(
@@ -171,7 +173,7 @@ def _(p, ins):
     transpose=Bool(False),
     scaled=Bool(False),
 )
-def attention_sum(k, p, weights, values):
+def attention_sum(k: Call, p: Params, weights: Array, values: Array) -> Array:
     """Sums of a projection's positions, weighted by a matrix for every head; the other slots of the result are zero.
 
     Parameters
@@ -192,7 +194,7 @@ def attention_sum(k, p, weights, values):
 
 
 @attention_sum.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     _slots(slot=p.slot, out_slot=p.out_slot)
     return _weighted_shape(("values", "weights"), p, ins[1], ins[0], p.slot[1], p.out_slot[1], p.transpose)
 
@@ -211,7 +213,7 @@ _QKV = "queries_keys_values"
         dy, queries_keys_values, heads=p.heads
     ),
 )
-def selfatt_qk(k, p, queries_keys_values):
+def selfatt_qk(k: Call, p: Params, queries_keys_values: Array) -> Array:
     """The scores of self-attention: queries times keys, divided by the square root of their length.
 
     Parameters
@@ -236,7 +238,9 @@ def selfatt_qk(k, p, queries_keys_values):
 selfatt_qk.shape(lambda p, ins: _pair_shape((_QKV, _QKV), p, ins[0], ins[0], 3, 3))
 
 
-def _valatt_grads(F: Any, p: Any, dy: Any, values: Any, attention: Any, needs: Any, slot: tuple[int, int]) -> Any:
+def _valatt_grads(
+    F: Operators, p: Params, dy: Any, values: Any, attention: Any, needs: Any, slot: tuple[int, int]
+) -> Any:
     return (
         F._attention_sum(attention, dy, heads=p.heads, out_slot=slot, transpose=True) if needs[0] else None,
         F._attention_scores(dy, values, heads=p.heads, b_slot=slot, scaled=False) if needs[1] else None,
@@ -252,7 +256,7 @@ def _valatt_grads(F: Any, p: Any, dy: Any, values: Any, attention: Any, needs: A
         F, p, dy, queries_keys_values, attention, needs, (2, 3)
     ),
 )
-def selfatt_valatt(k, p, queries_keys_values, attention):
+def selfatt_valatt(k: Call, p: Params, queries_keys_values: Array, attention: Array) -> Array:
     """The output of self-attention: sums of the values, weighted by the attention.
 
     Parameters
@@ -277,11 +281,11 @@ def selfatt_valatt(k, p, queries_keys_values, attention):
     )
 
 
-selfatt_valatt.shape(lambda p, ins: _weighted_shape((_QKV, "attention"), p, *ins, 3, 1))
+selfatt_valatt.shape(lambda p, ins: _weighted_shape((_QKV, "attention"), p, ins[0], ins[1], 3, 1))
 
 
 @op("_contrib_interleaved_matmul_encdec_qk", inputs="queries keys_values", labels="outputs", **_HEADS)
-def encdec_qk(k, p, queries, keys_values):
+def encdec_qk(k: Call, p: Params, queries: Array, keys_values: Array) -> Array:
     """The scores of attention between two sequences: queries times keys, divided by the square root of their length.
 
     Parameters
@@ -302,7 +306,7 @@ def encdec_qk(k, p, queries, keys_values):
     return _scores(k.xp, queries, keys_values, p.heads, _ONE, (0, 2), True)
 
 
-encdec_qk.shape(lambda p, ins: _pair_shape(("queries", "keys_values"), p, *ins, 1, 2))
+encdec_qk.shape(lambda p, ins: _pair_shape(("queries", "keys_values"), p, ins[0], ins[1], 1, 2))
 
 
 @op(
@@ -312,7 +316,7 @@ encdec_qk.shape(lambda p, ins: _pair_shape(("queries", "keys_values"), p, *ins, 
     **_HEADS,
     grad=lambda F, p, dy, keys_values, attention, needs: _valatt_grads(F, p, dy, keys_values, attention, needs, (1, 2)),
 )
-def encdec_valatt(k, p, keys_values, attention):
+def encdec_valatt(k: Call, p: Params, keys_values: Array, attention: Array) -> Array:
     """The output of attention between two sequences: sums of the values, weighted by the attention.
 
     Parameters
@@ -333,7 +337,7 @@ def encdec_valatt(k, p, keys_values, attention):
     return _flat(_sum(k.xp, attention, keys_values, p.heads, (1, 2), _ONE, False, False), keys_values.shape[1], p.heads)
 
 
-encdec_valatt.shape(lambda p, ins: _weighted_shape(("keys_values", "attention"), p, *ins, 2, 1))
+encdec_valatt.shape(lambda p, ins: _weighted_shape(("keys_values", "attention"), p, ins[0], ins[1], 2, 1))
 
 for _op in (attention_scores, attention_sum, selfatt_qk, selfatt_valatt, encdec_qk, encdec_valatt):
     _op.dtype(_floats)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._core.infer import known, show
+from ..._core.params import Params
 
 __all__ = [
     "along",
@@ -62,13 +63,13 @@ def reduced(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> tu
     return tuple(d for i, d in enumerate(shape) if i not in axes) or one
 
 
-def same_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+def same_shape(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     """First input and all outputs have one shape; other inputs are left alone."""
     shape = ins[0] if ins[0] is not None else outs[0]
     return [shape, *ins[1:]], [shape] * len(outs)
 
 
-def first_dtype(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+def first_dtype(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     """First input and all outputs have one dtype; other inputs are left alone."""
     t = ins[0] if ins[0] is not None else outs[0]
     return [t, *ins[1:]], [t] * len(outs)
@@ -87,7 +88,7 @@ def undoing(forward: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     `like`.
     """
 
-    def rule(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    def rule(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
         like = outs[0] if ins[1] is None else ins[1]
         return [forward(p, like) if known(like) else None, like, *ins[2:]], [like]
 
@@ -118,7 +119,7 @@ def gradient_of(forward: Callable[[Any, list[Any]], Any]) -> Callable[..., Any]:
     `data`.
     """
 
-    def rule(p: Any, ins: list[Any]) -> list[Any]:
+    def rule(p: Params, ins: list[Any]) -> list[Any]:
         fits(p._sig.inputs[0], ins, [forward(p, ins[1:])])
         return [ins[1]]
 
@@ -137,7 +138,7 @@ def partly(forward: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     (-1).
     """
 
-    def rule(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    def rule(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
         if ins[0] is None:
             return ins, outs
         found = forward(p, ins[0])
@@ -160,7 +161,7 @@ def floating(rule: Callable[..., Any] | None = None) -> Callable[..., Any]:
         From the rule: if the first input is of whole numbers.
     """
 
-    def checked(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    def checked(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
         t = next((t for t in (ins[0], outs[0], *ins) if t is not None), None)
         if t is not None and t.kind in "biu":
             raise TypeError(f"{t.name} numbers are whole; the operator works on float16, float32 and float64")

@@ -3,36 +3,37 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 __all__ = ["digamma", "erf", "erfinv", "gamma", "gammaln", "half_away", "rint", "sigmoid", "softplus"]
 
 
-def sigmoid(xp, x):
+def sigmoid(xp: Any, x: Any) -> Any:
     """1 / (1 + exp(-x)), without overflow."""
     e = xp.exp(-xp.abs(x))
     return xp.where(x >= 0, 1 / (1 + e), e / (1 + e))
 
 
-def softplus(xp, x):
+def softplus(xp: Any, x: Any) -> Any:
     """log(1 + exp(x)), without overflow."""
     return xp.maximum(x, x.dtype.type(0)) + xp.log1p(xp.exp(-xp.abs(x)))
 
 
-def rint(xp, x):
+def rint(xp: Any, x: Any) -> Any:
     """Nearest integer; MXNet takes the lower of two equally near ones."""
     y = xp.rint(x)  # the even one of two
     return y - (y - x == 0.5)
 
 
-def half_away(xp, x):
+def half_away(xp: Any, x: Any) -> Any:
     """Nearest integer, halves away from zero, as C's round."""
     y = xp.trunc(x)
     return y + (x - y >= 0.5) - (y - x >= 0.5)  # not x + 0.5, which is itself rounded
 
 
-def _poly(x, coefficients):
+def _poly(x: Any, coefficients: Any) -> Any:
     """Horner's rule, highest power first."""
     y = x * 0 + coefficients[0]
     for c in coefficients[1:]:
@@ -89,7 +90,7 @@ _Q = (
 )
 
 
-def erf(xp, x):
+def erf(xp: Any, x: Any) -> Any:
     """Error function, to about 1e-15 in float64."""
     kind = x.dtype
     x = x.astype(np.float64)
@@ -107,7 +108,7 @@ def erf(xp, x):
     return xp.where(xp.isnan(x), x, y).astype(kind)
 
 
-def erfinv(xp, x):
+def erfinv(xp: Any, x: Any) -> Any:
     """Inverse error function: Giles' polynomial (GPU Computing Gems, 2011), then two Newton steps in float64."""
     kind = x.dtype
     x = x.astype(np.float64)
@@ -163,7 +164,7 @@ _LANCZOS = (
 )
 
 
-def _log_gamma_positive(xp, x):
+def _log_gamma_positive(xp: Any, x: Any) -> Any:
     x = x - 1
     s = x * 0 + _LANCZOS[0]
     for i, c in enumerate(_LANCZOS[1:], 1):
@@ -172,7 +173,7 @@ def _log_gamma_positive(xp, x):
     return 0.5 * math.log(2 * math.pi) + (x + 0.5) * xp.log(t) - t + xp.log(s)
 
 
-def gammaln(xp, x):
+def gammaln(xp: Any, x: Any) -> Any:
     """Logarithm of the absolute value of the gamma function."""
     kind = x.dtype
     x = x.astype(np.float64)
@@ -184,7 +185,7 @@ def gammaln(xp, x):
     return xp.where((x == 1) | (x == 2), 0.0, y).astype(kind)
 
 
-def gamma(xp, x):
+def gamma(xp: Any, x: Any) -> Any:
     """Gamma function."""
     kind = x.dtype
     x = x.astype(np.float64)
@@ -198,7 +199,7 @@ def gamma(xp, x):
     return xp.where((x < 0) & (x == xp.floor(x)), np.nan, y).astype(kind)
 
 
-def digamma(xp, x):
+def digamma(xp: Any, x: Any) -> Any:
     """Logarithmic derivative of the gamma function: recurrence up to 6, then the asymptotic series."""
     kind = x.dtype
     x = x.astype(np.float64)

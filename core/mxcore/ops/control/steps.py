@@ -27,7 +27,7 @@ def input_names(graph: Graph) -> list[str]:
     found = graph.info.get("inputs")
     if found is None:
         found = graph.info["inputs"] = [n.name for n in graph.variables()]
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def steps_for(

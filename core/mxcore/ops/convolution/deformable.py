@@ -14,7 +14,9 @@ import numpy as np
 
 from ..._core.infer import merge_shape
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool, Enum, Int, Shape
+from ...typing import Array, Call
 from ..common.bodies import silent, wide
 from ..common.gradients import given
 from ..common.rules import floating, size_of
@@ -39,7 +41,7 @@ _PLAIN = {**_PARAMS, "layout": _LAYOUT}
 _MODULATED = {**_PARAMS, "im2col_step": Int(64, ge=1), "layout": _LAYOUT}
 
 
-def _image_geometry(p: Any) -> Geometry:
+def _image_geometry(p: Params) -> Geometry:
     if len(p.kernel) != 2:
         raise ValueError(f"kernel {p.kernel} must have 2 dimensions: windows of images are what can be bent")
     if p.layout not in (None, "NCHW"):
@@ -80,7 +82,7 @@ def _axis(xp: Any, at: Any, n: int, modulated: bool) -> list[tuple[Any, Any, Any
 
 
 def _corners(
-    xp: Any, p: Any, g: Geometry, offset: Any, size: tuple[int, int], modulated: bool
+    xp: Any, p: Params, g: Geometry, offset: Any, size: tuple[int, int], modulated: bool
 ) -> list[tuple[Any, Any, Any, Any]]:
     """The four pixels around each place of all windows, (n, groups, 1, kernel * out): index, share, and its derivatives
     by y and by x.
@@ -107,13 +109,13 @@ def _columns(x: Any, g: Geometry, out: Any) -> Any:
     return x.reshape(n, c, k, o).transpose(1, 2, 0, 3).reshape(g.groups, c // g.groups * k, n * o)
 
 
-def _pieces(p: Any, data: Any, out: Any) -> list[slice]:
+def _pieces(p: Params, data: Any, out: Any) -> list[slice]:
     step = max(1, PIECE // max(1, data.shape[1] * size_of(p.kernel) * size_of(out)))
     return [slice(i, min(i + step, data.shape[0])) for i in range(0, data.shape[0], step)]
 
 
 @silent
-def _forward(k: Any, p: Any, data: Any, offset: Any, mask: Any, weight: Any, bias: Any) -> Any:
+def _forward(k: Call, p: Params, data: Any, offset: Any, mask: Any, weight: Any, bias: Any) -> Any:
     xp, g, d = k.xp, _image_geometry(p), p.num_deformable_group
     x, offset, w = wide(data), wide(offset), wide(weight)
     n, c, *size = x.shape
@@ -136,7 +138,7 @@ def _forward(k: Any, p: Any, data: Any, offset: Any, mask: Any, weight: Any, bia
 # -- the operators --------------------------------------------------------------------------------------------------
 
 
-def _shapes(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+def _shapes(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     """Shapes of data, offset, mask, weight and bias, and of the output."""
     g, d, kernel = _image_geometry(p), p.num_deformable_group, size_of(p.kernel)
     modulated = len(ins) == 5 - p.no_bias
@@ -166,7 +168,7 @@ def _shapes(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[An
         dy, data, offset, weight, wanted=tuple(needs), **given(p, _PLAIN)
     ),
 )
-def deformable_convolution(k, p, data, offset, weight, bias=None):
+def deformable_convolution(k: Call, p: Params, data: Array, offset: Array, weight: Array, bias: Array = None) -> Array:
     """Convolve images over windows whose places are moved, each by an offset of its own.
 
     Parameters
@@ -214,7 +216,9 @@ def deformable_convolution(k, p, data, offset, weight, bias=None):
         dy, data, offset, mask, weight, wanted=tuple(needs), **given(p, _MODULATED)
     ),
 )
-def modulated_deformable_convolution(k, p, data, offset, mask, weight, bias=None):
+def modulated_deformable_convolution(
+    k: Call, p: Params, data: Array, offset: Array, mask: Array, weight: Array, bias: Array = None
+) -> Array:
     """Convolve images over windows whose places are moved, each by an offset of its own, and weighed, each by a number
     of its own.
 
@@ -259,7 +263,7 @@ def modulated_deformable_convolution(k, p, data, offset, mask, weight, bias=None
     return _forward(k, p, data, offset, mask, weight, bias)
 
 
-def _cost(p: Any, ins: list[Any], outs: list[Any]) -> float:
+def _cost(p: Params, ins: list[Any], outs: list[Any]) -> float:
     at = p._sig.index
     return float(size_of(ins[at["offset"]]) * ins[at["data"]][1])
 

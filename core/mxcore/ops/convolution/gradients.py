@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..._core.op import Op, op
+from ..._core.params import Params
+from ...typing import Array, Call
 from ..common.bodies import silent, wide
 from ..common.gradients import linear_grad_grad
 from ..common.rules import fits, floating, size_of, undoing
@@ -17,7 +19,7 @@ __all__: list[str] = []
 
 
 @silent
-def _gradients(k: Any, p: Any, dy: Any, data: Any, weight: Any, transposed: bool) -> list[Any]:
+def _gradients(k: Call, p: Params, dy: Any, data: Any, weight: Any, transposed: bool) -> list[Any]:
     """Gradients of data, weight and bias as far as they are wanted; for the transposed convolution if so told."""
     xp, wanted = k.xp, k.wanted or (True,) * 3
     dy_, x, w = _first(xp, p, dy, data, weight)
@@ -39,7 +41,7 @@ def _gradients(k: Any, p: Any, dy: Any, data: Any, weight: Any, transposed: bool
     **_CONVOLUTION,
     grad=linear_grad_grad("Convolution", _CONVOLUTION),
 )
-def backward_convolution(k, p, dy_, data, weight):
+def backward_convolution(k: Call, p: Params, dy_: Array, data: Array, weight: Array) -> Any:
     """Gradients of `Convolution` with respect to data, weight and bias.
 
     Parameters
@@ -55,7 +57,7 @@ def backward_convolution(k, p, dy_, data, weight):
 
 
 def _gradient_shapes(forward: Op) -> Any:
-    def rule(p: Any, ins: list[Any]) -> list[Any]:
+    def rule(p: Params, ins: list[Any]) -> list[Any]:
         dy, data, weight = ins
         wanted, outs = forward.shape_rule(p, [data, weight], [None])  # type: ignore[misc]
         fits("data weight dy", (data, weight, dy), (*wanted[:2], outs[0]))
@@ -64,7 +66,7 @@ def _gradient_shapes(forward: Op) -> Any:
     return rule
 
 
-def _gradient_cost(p: Any, ins: list[Any], outs: list[Any]) -> float:
+def _gradient_cost(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     return size_of(ins[0]) * size_of(ins[2]) / p.num_filter / 5
 
 
@@ -79,7 +81,7 @@ backward_convolution.cost(_gradient_cost)
     **_DECONV,
     grad=linear_grad_grad("Deconvolution", _DECONV),
 )
-def backward_deconvolution(k, p, dy_, data, weight):
+def backward_deconvolution(k: Call, p: Params, dy_: Array, data: Array, weight: Array) -> Any:
     """Gradients of `Deconvolution` with respect to data, weight and bias.
 
     Parameters
@@ -99,12 +101,12 @@ backward_deconvolution.shape(_gradient_shapes(deconvolution))
 
 
 @backward_deconvolution.cost
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     return size_of(ins[1]) * size_of(ins[2]) / max(ins[2][0], 1) / 5
 
 
 @op("_col2im_like", inputs="data like~", **_WINDOW, grad=lambda F, p, dy: (F.im2col(dy, **_given(p)), None))
-def col2im_like(k, p, data, like):
+def col2im_like(k: Call, p: Params, data: Array, like: Array) -> Array:
     """Add patches up to images of a given shape: the gradient of `im2col`.
 
     Parameters
@@ -122,7 +124,7 @@ col2im_like.shape(undoing(_column_shape))
 
 
 @silent
-def _deformable_gradients(k: Any, p: Any, dy: Any, data: Any, offset: Any, mask: Any, weight: Any) -> list[Any]:
+def _deformable_gradients(k: Call, p: Params, dy: Any, data: Any, offset: Any, mask: Any, weight: Any) -> list[Any]:
     """Gradients of data, offset, mask (if there is one), weight and bias, as far as they are wanted."""
     xp, g, d = k.xp, _image_geometry(p), p.num_deformable_group
     dy, x, offset, w = wide(dy), wide(data), wide(offset), wide(weight)
@@ -184,7 +186,7 @@ def _deformable_gradients(k: Any, p: Any, dy: Any, data: Any, offset: Any, mask:
     outputs="data offset weight bias[not no_bias]",
     **_PLAIN,
 )
-def backward_deformable_convolution(k, p, dy_, data, offset, weight):
+def backward_deformable_convolution(k: Call, p: Params, dy_: Array, data: Array, offset: Array, weight: Array) -> Any:
     """Gradients of `DeformableConvolution` with respect to data, offset, weight and bias.
 
     Parameters
@@ -205,7 +207,9 @@ def backward_deformable_convolution(k, p, dy_, data, offset, weight):
     outputs="data offset mask weight bias[not no_bias]",
     **_MODULATED,
 )
-def backward_modulated_deformable_convolution(k, p, dy_, data, offset, mask, weight):
+def backward_modulated_deformable_convolution(
+    k: Call, p: Params, dy_: Array, data: Array, offset: Array, mask: Array, weight: Array
+) -> Any:
     """Gradients of `ModulatedDeformableConvolution` with respect to data, offset, mask, weight and bias.
 
     Parameters
@@ -220,7 +224,7 @@ def backward_modulated_deformable_convolution(k, p, dy_, data, offset, mask, wei
     return _deformable_gradients(k, p, dy_, data, offset, mask, weight)
 
 
-def _deformable_gradient_shapes(p: Any, ins: list[Any]) -> list[Any]:
+def _deformable_gradient_shapes(p: Params, ins: list[Any]) -> list[Any]:
     dy, *given_ = ins
     bias = [] if p.no_bias else [(p.num_filter,)]
     wanted, outs = _shapes(p, [*given_, *bias], [None])

@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool, Enum, Int, Shape
+from ...typing import Array, Call
 from ..common.bodies import wide
 from ..common.gradients import linear_grad
 from ..common.rules import floating, size_of
@@ -22,7 +24,7 @@ __all__ = ["convolution", "deconvolution"]
 _LAYOUTS = "NCW NCHW NCDHW NHWC NDHWC"
 
 
-def _last(p: Any) -> bool:
+def _last(p: Params) -> bool:
     """Whether channels come last; raises ValueError if the layout does not fit the kernel."""
     if p.layout is None:
         return False
@@ -31,22 +33,22 @@ def _last(p: Any) -> bool:
     return bool(p.layout[-1] == "C")
 
 
-def _first(xp: Any, p: Any, *arrays: Any) -> Any:
+def _first(xp: Any, p: Params, *arrays: Any) -> Any:
     """Arrays with channels moved to the second place, half precision widened."""
     last = _last(p)
     return [xp.moveaxis(wide(a), -1, 1) if last else wide(a) for a in arrays]
 
 
-def _back(xp: Any, p: Any, x: Any) -> Any:
+def _back(xp: Any, p: Params, x: Any) -> Any:
     return xp.ascontiguousarray(xp.moveaxis(x, 1, -1)) if _last(p) else x
 
 
-def _put(p: Any, shape: Any) -> Any:
+def _put(p: Params, shape: Any) -> Any:
     """A channels-first shape in the operator's layout, and the other way by `_take`."""
     return shape if shape is None or not _last(p) else (shape[0], *shape[2:], shape[1])
 
 
-def _take(p: Any, shape: Any, what: str) -> Any:
+def _take(p: Params, shape: Any, what: str) -> Any:
     if shape is None:
         return None
     if len(shape) != len(p.kernel) + 2:
@@ -54,7 +56,7 @@ def _take(p: Any, shape: Any, what: str) -> Any:
     return (shape[0], shape[-1], *shape[1:-1]) if _last(p) else tuple(shape)
 
 
-def _grouped(p: Any, n: int, what: str) -> int:
+def _grouped(p: Params, n: int, what: str) -> int:
     if n != -1 and n % p.num_group:
         raise ValueError(f"{what} {n} is no multiple of num_group={p.num_group}")
     return -1 if n == -1 else n // p.num_group
@@ -87,11 +89,11 @@ _DECONV = {
 }
 
 
-def _conv_geometry(p: Any) -> Geometry:
+def _conv_geometry(p: Params) -> Geometry:
     return geometry(p.kernel, p.stride, p.dilate, p.pad, p.num_group)
 
 
-def _bias_axis(p: Any, ndim: int) -> int:
+def _bias_axis(p: Params, ndim: int) -> int:
     return ndim - 1 if (p.layout or "NCW")[-1] == "C" else 1
 
 
@@ -104,7 +106,7 @@ def _bias_axis(p: Any, ndim: int) -> int:
     **_CONVOLUTION,
     grad=linear_grad("Convolution", _CONVOLUTION),
 )
-def convolution(k, p, data, weight, bias=None):
+def convolution(k: Call, p: Params, data: Array, weight: Array, bias: Array = None) -> Array:
     """Convolve over one, two or three spatial dimensions (a correlation: the kernel is not flipped).
 
     Parameters
@@ -140,7 +142,7 @@ def convolution(k, p, data, weight, bias=None):
 
 
 @convolution.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     g = _conv_geometry(p)
     data, out = _take(p, ins[0], "data"), _take(p, outs[0], "the output")
     _grouped(p, p.num_filter, "num_filter")
@@ -169,11 +171,11 @@ convolution.dtype(floating())
 
 
 @convolution.cost
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     return size_of(outs[0]) * size_of(ins[1]) / p.num_filter / 10
 
 
-def _transposed(p: Any, spatial: tuple[int, ...]) -> tuple[Geometry, tuple[int, ...]]:
+def _transposed(p: Params, spatial: tuple[int, ...]) -> tuple[Geometry, tuple[int, ...]]:
     """Geometry and lengths of the output of a transposed convolution over data of these lengths."""
     g = _conv_geometry(p)
     n = len(p.kernel)
@@ -216,7 +218,7 @@ def _transposed(p: Any, spatial: tuple[int, ...]) -> tuple[Geometry, tuple[int, 
     **_DECONV,
     grad=linear_grad("Deconvolution", _DECONV),
 )
-def deconvolution(k, p, data, weight, bias=None):
+def deconvolution(k: Call, p: Params, data: Array, weight: Array, bias: Array = None) -> Array:
     """Transposed convolution: the adjoint of `Convolution` in its data.
 
     Parameters
@@ -260,7 +262,7 @@ def deconvolution(k, p, data, weight, bias=None):
 
 
 @deconvolution.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     _conv_geometry(p)
     data, out = _take(p, ins[0], "data"), _take(p, outs[0], "the output")
     filters = _grouped(p, p.num_filter, "num_filter")
@@ -281,5 +283,5 @@ deconvolution.dtype(floating())
 
 
 @deconvolution.cost
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     return size_of(ins[0]) * size_of(ins[1]) / max(ins[1][0], 1) / 10

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Shape
+from ...typing import Array, Call
 from ..common.rules import size_of
 from .windows import Geometry, geometry, padded, windows
 
@@ -15,15 +17,15 @@ __all__: list[str] = []
 _WINDOW = {"kernel": Shape(), "stride": Shape(()), "dilate": Shape(()), "pad": Shape(())}
 
 
-def _patch_geometry(p: Any) -> Geometry:
+def _patch_geometry(p: Params) -> Geometry:
     return geometry(p.kernel, p.stride, p.dilate, p.pad)
 
 
-def _given(p: Any) -> dict[str, Any]:
+def _given(p: Params) -> dict[str, Any]:
     return {n: getattr(p, n) for n in _WINDOW}
 
 
-def _column_shape(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _column_shape(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
     if len(shape) != len(p.kernel) + 2:
         raise ValueError(
             f"data {shape} must have {len(p.kernel)} dimensions after batch and channel, as kernel {p.kernel}"
@@ -38,7 +40,7 @@ def _column_shape(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     **_WINDOW,
     grad=lambda F, p, dy, like_data: F._col2im_like(dy, like_data, **_given(p)),
 )
-def im2col(k, p, data):
+def im2col(k: Call, p: Params, data: Array) -> Array:
     """The patches that a convolution sees, as columns.
 
     Parameters
@@ -56,25 +58,25 @@ def im2col(k, p, data):
     x = padded(xp, data, g.pad, g.pad)
     cols = xp.empty((*data.shape[:2], *g.kernel, *out), data.dtype)
     for at, see in windows(g, out):
-        cols[(slice(None), slice(None), *at)] = x[(slice(None), slice(None), *see)]
+        cols[(slice(None),) * 2 + at] = x[(slice(None),) * 2 + see]
     return cols.reshape(_column_shape(p, data.shape))
 
 
 im2col.shape(lambda p, ins: [_column_shape(p, ins[0])])
 
 
-def _images(xp: Any, p: Any, cols: Any, shape: tuple[int, ...]) -> Any:
+def _images(xp: Any, p: Params, cols: Any, shape: tuple[int, ...]) -> Any:
     """Add columns up at the places they were taken from."""
     g = _patch_geometry(p)
     out = g.out(shape[2:])
     cols = cols.reshape(*shape[:2], *g.kernel, *out)
     full = xp.zeros((*shape[:2], *(n + 2 * w for n, w in zip(shape[2:], g.pad))), cols.dtype)
     for at, see in windows(g, out):
-        full[(slice(None), slice(None), *see)] += cols[(slice(None), slice(None), *at)]
-    return full[(slice(None), slice(None), *(slice(w, w + n) for w, n in zip(g.pad, shape[2:])))].copy()
+        full[(slice(None),) * 2 + see] += cols[(slice(None),) * 2 + at]
+    return full[(slice(None),) * 2 + tuple(slice(w, w + n) for w, n in zip(g.pad, shape[2:]))].copy()
 
 
-def _image_shape(p: Any, cols: tuple[int, ...]) -> tuple[int, ...]:
+def _image_shape(p: Params, cols: tuple[int, ...]) -> tuple[int, ...]:
     if len(p.output_size) != len(p.kernel):
         raise ValueError(f"output_size {p.output_size} must have as many dimensions as kernel {p.kernel}")
     if len(cols) != 3 or cols[1] % size_of(p.kernel):
@@ -98,7 +100,7 @@ def _image_shape(p: Any, cols: tuple[int, ...]) -> tuple[int, ...]:
     **_WINDOW,
     grad=lambda F, p, dy: F.im2col(dy, **_given(p)),
 )
-def col2im(k, p, data):
+def col2im(k: Call, p: Params, data: Array) -> Array:
     """Add columns of patches up to images.
 
     Parameters

@@ -19,7 +19,7 @@ def _convolution_use(**params: Any) -> dict[str, Any]:
     return params
 
 
-_CONV_SAMPLES = [
+_CONV_SAMPLES: list[tuple[list[Any], dict[str, Any]]] = [
     ([(2, 3, 7), (4, 3, 3), (4,)], _convolution_use(kernel=(3,), num_filter=4)),
     (
         [(2, 4, 5, 6), (6, 2, 3, 2), (6,)],
@@ -105,10 +105,10 @@ def _gradient_samples(samples: list[Any], out: Any) -> list[Sample]:
 
 def _conv_out(ins: list[Any], q: dict[str, Any]) -> tuple[int, ...]:
     p = convolution.parse(dict(q))
-    return convolution.shape_rule(p, list(ins), [None])[1][0]
+    return convolution.shape_rule(p, list(ins), [None])[1][0]  # type: ignore[misc, no-any-return]
 
 
-_DECONV_SAMPLES = [
+_DECONV_SAMPLES: list[tuple[list[Any], dict[str, Any]]] = [
     ([(2, 3, 5), (3, 4, 3), (4,)], _convolution_use(kernel=(3,), num_filter=4, stride=(2,), adj=(1,), no_bias=False)),
     (
         [(2, 4, 3, 4), (4, 3, 3, 2)],
@@ -173,7 +173,7 @@ _DECONV_SAMPLES = [
 
 def _deconv_out(ins: list[Any], q: dict[str, Any]) -> tuple[int, ...]:
     p = deconvolution.parse(dict(q))
-    return deconvolution.shape_rule(p, list(ins), [None])[1][0]
+    return deconvolution.shape_rule(p, list(ins), [None])[1][0]  # type: ignore[misc, no-any-return]
 
 
 _P = {"kernel": (2, 3), "stride": (2, 1), "pad": (1, 1)}

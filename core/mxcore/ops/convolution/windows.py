@@ -34,7 +34,7 @@ class Geometry:
         dilate: tuple[int, ...],
         pad: tuple[int, ...],
         groups: int,
-    ):
+    ) -> None:
         n = len(kernel)
         if not 1 <= n <= 3:
             raise ValueError(f"kernel {kernel} must have 1, 2 or 3 dimensions")
@@ -84,7 +84,7 @@ def padded(xp: Any, x: Any, before: tuple[int, ...], after: tuple[int, ...], val
     if not any(before) and not any(after):
         return x
     full = xp.full((*x.shape[:2], *(b + n + a for b, n, a in zip(before, x.shape[2:], after))), value, x.dtype)
-    full[(slice(None), slice(None), *(slice(b, b + n) for b, n in zip(before, x.shape[2:])))] = x
+    full[(slice(None),) * 2 + tuple(slice(b, b + n) for b, n in zip(before, x.shape[2:]))] = x
     return full
 
 
@@ -100,7 +100,7 @@ def _gather(xp: Any, x: Any, g: Geometry, out: tuple[int, ...]) -> Any:
     c, n = x.shape[:2]
     cols = xp.empty((c, *g.kernel, n, *out), x.dtype)
     for at, see in windows(g, out):
-        cols[(slice(None), *at)] = x[(slice(None), slice(None), *see)]
+        cols[(slice(None),) + at] = x[(slice(None),) * 2 + see]
     return cols.reshape(g.groups, c // g.groups * size_of(g.kernel), n * size_of(out))
 
 
@@ -142,9 +142,9 @@ def conv_data(xp: Any, dy: Any, w: Any, g: Geometry, spatial: tuple[int, ...]) -
             cols = xp.matmul(wt, _flat(dy[piece], g.groups)).reshape(c, *g.kernel, -1, *out)
             part = dx[piece].swapaxes(0, 1)
             for at, see in windows(g, out):
-                part[(slice(None), slice(None), *see)] += cols[(slice(None), *at)]
+                part[(slice(None),) * 2 + see] += cols[(slice(None),) + at]
     if any(g.pad):
-        dx = xp.ascontiguousarray(dx[(slice(None), slice(None), *(slice(p, p + s) for p, s in zip(g.pad, spatial)))])
+        dx = xp.ascontiguousarray(dx[(slice(None),) * 2 + tuple(slice(p, p + s) for p, s in zip(g.pad, spatial))])
     return dx
 
 

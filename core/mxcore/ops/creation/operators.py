@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..._core.op import op
+from ..._core.params import Params
 from ...families import wrapped
 from ...parameters import Bool, DType, Float, Int, Shape, Str
+from ...typing import Array, Call
 from ..common.bodies import silent
 from ..common.rules import axis_of, size_of
 
@@ -17,23 +21,23 @@ _F32 = np.dtype("float32")
 _WHERE = dict(ctx=Str(None), dtype=DType(_F32))
 
 
-def _asked(p, ins, outs):
+def _asked(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     return ins, [p.dtype]
 
 
-def _make(name, aliases, body, **more):
+def _make(name: str, aliases: Any, body: Any, **more: Any) -> Any:
     o = op(name, *aliases, inputs="", shape=Shape(()), **_WHERE, grad=None, **more)(body)
     o.shape(_shape)
     o.dtype(_asked)
     return o
 
 
-def _shape(p, ins, outs):
+def _shape(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     """A zero in the shape is a length that a graph's consumer decides, as in ``zeros(shape=(0, 5)) + d``."""
     return ins, [tuple(-1 if d == 0 else d for d in p.shape)]
 
 
-def _decided(k, p):
+def _decided(k: Call, p: Params) -> Any:
     """The shape to make: the one inferred in a graph, else the one asked for, zeros being lengths of zero."""
     if k.shapes:
         return k.shapes[0]
@@ -42,7 +46,7 @@ def _decided(k, p):
     return p.shape
 
 
-def zeros_(k, p):
+def zeros_(k: Call, p: Params) -> Any:
     """An array of zeros.
 
     Parameters
@@ -55,7 +59,7 @@ def zeros_(k, p):
     return k.xp.zeros(_decided(k, p), p.dtype)
 
 
-def ones_(k, p):
+def ones_(k: Call, p: Params) -> Any:
     """An array of ones.
 
     Parameters
@@ -68,7 +72,7 @@ def ones_(k, p):
     return k.xp.ones(_decided(k, p), p.dtype)
 
 
-def full_(k, p):
+def full_(k: Call, p: Params) -> Any:
     """An array of one value.
 
     Parameters
@@ -87,16 +91,16 @@ ones = _make("_ones", (), ones_)
 full = _make("_full", (), full_, value=Float())
 
 
-def _open(p) -> bool:
+def _open(p: Params) -> bool:
     """Whether the consumer decides how many."""
     return p.infer_range and p.stop is None
 
 
-def _first(p) -> float:
+def _first(p: Params) -> float:
     return 0.0 if p.stop is None and not p.infer_range else p.start
 
 
-def _count(p) -> int:
+def _count(p: Params) -> Any:
     stop = p.start if p.stop is None else p.stop
     if not all(map(np.isfinite, (_first(p), stop, p.step))):
         raise ValueError(f"start={p.start}, stop={p.stop}, step={p.step}: all must be finite")
@@ -116,7 +120,7 @@ def _count(p) -> int:
     **_WHERE,
     grad=None,
 )
-def arange(k, p):
+def arange(k: Call, p: Params) -> Array:
     """Evenly spaced values.
 
     Parameters
@@ -133,7 +137,7 @@ def arange(k, p):
     """
     if _open(p) and not k.shapes:
         raise ValueError("with infer_range the consumer's shape is needed, which only a graph knows; give stop")
-    n = k.shapes[0][0] if _open(p) else _count(p)
+    n = k.shapes[0][0] if _open(p) else _count(p)  # type: ignore[index]
     first, step = _first(p), float(p.step)
     if p.dtype.kind in "iub":  # as MXNet: both are cut before they are added, so that steps below 1 do not count
         first, step = int(first), int(step)
@@ -145,7 +149,7 @@ arange.dtype(_asked)
 
 
 @op("_eye", inputs="", N=Int(ge=0), M=Int(0), k=Int(0), **_WHERE, grad=None)
-def eye(k, p):
+def eye(k: Call, p: Params) -> Array:
     """A matrix with ones on a diagonal.
 
     Parameters
@@ -166,7 +170,7 @@ eye.dtype(_asked)
 
 @op("_linspace", inputs="", start=Float(), stop=Float(), num=Int(ge=0), endpoint=Bool(True), **_WHERE, grad=None)
 @silent
-def linspace(k, p):
+def linspace(k: Call, p: Params) -> Array:
     """A given number of evenly spaced values.
 
     Parameters
@@ -195,7 +199,7 @@ linspace.dtype(_asked)
     axis=Int(None),
     grad=None,
 )
-def arange_like(k, p, data):
+def arange_like(k: Call, p: Params, data: Array) -> Array:
     """Evenly spaced values, as many as an array has elements or as long as one of its axes.
 
     Parameters
@@ -217,7 +221,7 @@ def arange_like(k, p, data):
     return ((int(p.start) if whole else p.start) + places * (int(p.step) if whole else p.step)).reshape(shape)
 
 
-def _like_axis(p, shape):
+def _like_axis(p: Params, shape: Any) -> Any:
     return shape if p.axis is None else (shape[axis_of(p.axis, len(shape))],)
 
 
@@ -225,7 +229,7 @@ arange_like.shape(lambda p, ins: [_like_axis(p, ins[0])])
 
 
 @op("_zeros_without_dtype", inputs="", shape=Shape(None), ctx=Str(None), dtype=Int(-1), grad=None)
-def zeros_without_dtype(k, p):
+def zeros_without_dtype(k: Call, p: Params) -> Array:
     """Zeros whose dtype a graph's consumer decides; float32 if nobody does.
 
     Parameters
@@ -241,7 +245,7 @@ def zeros_without_dtype(k, p):
 _NUMBERS = ("float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool")
 
 
-def _numbered(p):
+def _numbered(p: Params) -> Any:
     return np.dtype(_NUMBERS[p.dtype]) if 0 <= p.dtype < len(_NUMBERS) else _F32
 
 

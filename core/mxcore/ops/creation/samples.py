@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...testing.sample import Ints, Sample
 
 __all__ = ["SAMPLES"]
 
 
-def _filled(**value):
+def _filled(**value: Any) -> Any:
     """Uses of an operator that makes arrays of one value; `value`, if that is a parameter."""
     return [
         Sample(params={**q, **value}, grad=False)

@@ -18,6 +18,7 @@ from ..._core.op import op
 from ..._core.params import Params
 from ..._core.state import state
 from ...parameters import Rest, Str
+from ...typing import Array, Call
 
 __all__ = ["PROPS", "enter", "prop_of"]
 
@@ -30,7 +31,7 @@ def prop_of(p: Params) -> Any:
     """The property object of one set of parameters, made on first use."""
     found = p.__dict__.get("_prop")
     if found is None:
-        op_type: str = p.op_type  # type: ignore[attr-defined]
+        op_type: str = p.op_type
         cls = PROPS.get(op_type)
         if cls is None:
             raise error(
@@ -38,7 +39,7 @@ def prop_of(p: Params) -> Any:
                 f"Custom: no operator is registered as {op_type!r}{suggest(op_type, PROPS)}; "
                 "decorate its CustomOpProp with mx.operator.register",
             )
-        given = dict(p.rest)  # type: ignore[attr-defined]
+        given = dict(p.rest)
         try:
             found = p._prop = cls(**given)  # type: ignore[attr-defined]
         except (TypeError, ValueError) as e:
@@ -76,7 +77,7 @@ def _user_code(p: Params, what: str, otherwise: type[Exception] = RuntimeError) 
         )
         raise error(
             kind,
-            f"{what} of the custom operator {p.op_type!r} ({type(prop_of(p)).__name__}) raised "  # type: ignore[attr-defined]
+            f"{what} of the custom operator {p.op_type!r} ({type(prop_of(p)).__name__}) raised "
             f"{type(e).__name__}: {e}\n{where.rstrip()}",
         ) from e
 
@@ -105,7 +106,7 @@ def _unrecorded(ctx: Any, train: bool) -> Iterator[None]:
     aux=lambda p: prop_of(p).list_auxiliary_states(),
     mutates=lambda p: prop_of(p).list_auxiliary_states(),
 )
-def custom(k, p, *data):
+def custom(k: Call, p: Params, *data: Array) -> Any:
     """Apply an operator written in Python.
 
     Parameters
@@ -157,7 +158,7 @@ custom.loss_rule = _ignores_grads
 
 
 @custom.backward
-def _(k, p, saved, dys, ins, outs):
+def _(k: Call, p: Params, saved: Any, dys: list[Any], ins: list[Any], outs: list[Any]) -> Any:
     worker, in_data, out_data, aux = saved
     for x in (*dys, *ins):
         x.wait_to_read()
@@ -181,7 +182,7 @@ def _check_storage(p: Params, prop: Any, n: int) -> None:
     with _user_code(p, "infer_storage_type"):
         asked = sorted({t for listed in rule(["default"] * n) for t in listed} - {"default"})
     if asked:
-        op_type = p.op_type  # type: ignore[attr-defined]
+        op_type = p.op_type
         raise ValueError(
             f"infer_storage_type of the custom operator {op_type!r} asks for {', '.join(asked)}; custom operators "
             "get and give "

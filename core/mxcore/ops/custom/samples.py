@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...testing.sample import Sample
 from .operators import PROPS
 
@@ -13,18 +15,18 @@ class _Twice:
 
     list_arguments = staticmethod(lambda: ["data"])
     list_outputs = staticmethod(lambda: ["output"])
-    list_auxiliary_states = staticmethod(list)
+    list_auxiliary_states: Any = staticmethod(list)
     declare_backward_dependency = staticmethod(lambda dys, ins, outs: dys)
-    infer_shape = staticmethod(lambda shapes: (shapes, [shapes[0]], []))
-    infer_type = staticmethod(lambda types: (types, [types[0]], []))
+    infer_shape: Any = staticmethod(lambda shapes: (shapes, [shapes[0]], []))
+    infer_type: Any = staticmethod(lambda types: (types, [types[0]], []))
 
-    def create_operator(self, ctx, shapes, dtypes):
+    def create_operator(self, ctx: Any, shapes: Any, dtypes: Any) -> Any:
         return self
 
-    def forward(self, is_train, req, in_data, out_data, aux):
+    def forward(self, is_train: Any, req: Any, in_data: Any, out_data: Any, aux: Any) -> None:
         out_data[0][:] = in_data[0] * 2
 
-    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+    def backward(self, req: Any, out_grad: Any, in_data: Any, out_data: Any, in_grad: Any, aux: Any) -> None:
         in_grad[0][:] = out_grad[0] * 2
 
 
@@ -33,18 +35,18 @@ class _Blend(_Twice):
 
     list_arguments = staticmethod(lambda: ["first", "second"])
     list_outputs = staticmethod(lambda: ["mixed", "difference"])
-    infer_shape = staticmethod(lambda shapes: (shapes, [shapes[0]] * 2, []))
-    infer_type = staticmethod(lambda types: (types, [types[0]] * 2, []))
+    infer_shape: Any = staticmethod(lambda shapes: (shapes, [shapes[0]] * 2, []))
+    infer_type: Any = staticmethod(lambda types: (types, [types[0]] * 2, []))
 
-    def __init__(self, part):
+    def __init__(self, part: Any) -> None:
         self.part = float(part)
 
-    def forward(self, is_train, req, in_data, out_data, aux):
+    def forward(self, is_train: Any, req: Any, in_data: Any, out_data: Any, aux: Any) -> None:
         first, second = in_data
         out_data[0][:] = first * self.part + second * (1 - self.part)
         out_data[1][:] = first - second
 
-    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+    def backward(self, req: Any, out_grad: Any, in_data: Any, out_data: Any, in_grad: Any, aux: Any) -> None:
         mixed, difference = out_grad
         in_grad[0][:] = mixed * self.part + difference
         in_grad[1][:] = mixed * (1 - self.part) - difference
@@ -57,7 +59,7 @@ class _Count(_Twice):
     infer_shape = staticmethod(lambda shapes: (shapes, [shapes[0]], [[1]]))
     infer_type = staticmethod(lambda types: (types, [types[0]], [types[0]]))
 
-    def forward(self, is_train, req, in_data, out_data, aux):
+    def forward(self, is_train: Any, req: Any, in_data: Any, out_data: Any, aux: Any) -> None:
         super().forward(is_train, req, in_data, out_data, aux)
         aux[0][:] += is_train
 

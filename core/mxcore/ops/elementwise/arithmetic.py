@@ -7,23 +7,26 @@ One row of a table per operator. Gradients of broadcasting operators are summed 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from ..._core.op import op
+from ..._core.params import Params
 from ...families import binary, broadcast, scalar
 from ...parameters import Int
+from ...typing import Array, Call, Operand, Operators
 
 __all__ = ["ARITHMETIC", "add_n"]
 
 
-def _div(xp, a, b):
+def _div(xp: Any, a: Any, b: Any) -> Any:
     # Integers divide as in C: towards zero.
     return xp.true_divide(a, b) if a.dtype.kind not in "iub" else xp.trunc(xp.true_divide(a, b))
 
 
-def _mod(xp, a, b):
+def _mod(xp: Any, a: Any, b: Any) -> Any:
     # MXNet: the sign of the divisor, and 0 where the divisor is 0.
     if a.dtype.kind not in "iub":
         return xp.where(b == 0, a.dtype.type(0), xp.mod(a, b))
@@ -31,7 +34,7 @@ def _mod(xp, a, b):
     return xp.where(b == 0, xp.zeros_like(a), xp.mod(a, safe))
 
 
-def _power(xp, a, b):
+def _power(xp: Any, a: Any, b: Any) -> Any:
     # Of whole numbers, MXNet cuts the floating power: a half is 0, and what does not fit, infinity too, is the lowest
     # int32 or int64, of which smaller types keep the low bits. What fits is exact here.
     if isinstance(b, float) or b.dtype.kind not in "iu":
@@ -45,10 +48,10 @@ def _power(xp, a, b):
     )
 
 
-_power.direct = "power:float"
+_power.direct = "power:float"  # type: ignore[attr-defined]
 
 
-def _logic(fn):
+def _logic(fn: Any) -> Any:
     return lambda xp, a, b: getattr(xp, fn)(a != 0, b != 0)
 
 
@@ -103,30 +106,26 @@ _BROADCAST_NAMES = {"add": ("broadcast_add", "broadcast_plus"), "sub": ("broadca
 _INT32, _INT64 = np.dtype("int32"), np.dtype("int64")
 
 
-def _elementwise_rule(g):
+def _elementwise_rule(g: Any) -> Any:
     n = g.__code__.co_argcount
     if n == 2:
         return lambda F, dy: g(F, dy)
     return lambda F, dy, lhs, rhs: g(F, dy, lhs, rhs)
 
 
-def _broadcast_rule(g):
-    if g.__code__.co_argcount == 2:
+def _broadcast_rule(g: Any) -> Any:
+    def linear(F: Operators, dy: Operand, like_lhs: Operand, like_rhs: Operand) -> Any:
+        da, db = g(F, dy)
+        return F._sum_like(da, like_lhs), F._sum_like(db, like_rhs)
 
-        def rule(F, dy, like_lhs, like_rhs):
-            da, db = g(F, dy)
-            return F._sum_like(da, like_lhs), F._sum_like(db, like_rhs)
-
-        return rule
-
-    def rule(F, dy, lhs, rhs):
+    def rule(F: Operators, dy: Operand, lhs: Operand, rhs: Operand) -> Any:
         da, db = g(F, dy, lhs, rhs)
         return F._sum_like(da, lhs), F._sum_like(db, rhs)
 
-    return rule
+    return linear if g.__code__.co_argcount == 2 else rule
 
 
-def _tables():
+def _tables() -> Iterator[Any]:
     for family, (fn, expr, g) in _MATH.items():
         told = {"labels": "outputs"} if family == "add" else {}
         name, *aliases = _ELEMENTWISE_NAMES[family]
@@ -139,11 +138,11 @@ def _tables():
         yield broadcast(f"broadcast_{family}", fn, expr=expr, grad=None)
 
 
-def _rpower(xp, x, s):
+def _rpower(xp: Any, x: Any, s: Any) -> Any:
     return _power(xp, s, x)
 
 
-_rpower.direct = "power:swap"
+_rpower.direct = "power:swap"  # type: ignore[attr-defined]
 
 
 def _scalar_name(base: str) -> tuple[str, str]:
@@ -157,7 +156,7 @@ def _scalar_name(base: str) -> tuple[str, str]:
 
 
 #: base name -> (function over x and the number s, expr, gradient over F, p, dy, x)
-_WITH_NUMBER: dict[str, tuple[Any, str, Any]] = {
+_WITH_NUMBER: dict[str, tuple[Any, Any, Any]] = {
     "plus": ("add", "x + s", lambda F, dy: dy),
     "minus": ("subtract", "x - s", lambda F, dy: dy),
     "rminus": ("subtract:swap", "s - x", lambda F, dy: -dy),
@@ -192,7 +191,7 @@ _WITH_NUMBER: dict[str, tuple[Any, str, Any]] = {
         lambda F, dy, data, y: dy * data / y,
     ),
 }
-_NUMBER_COMPARE = {
+_NUMBER_COMPARE: dict[str, tuple[Any, str]] = {
     "equal": ("equal", "x == s"),
     "not_equal": ("not_equal", "x != s"),
     "greater": ("greater", "x > s"),
@@ -206,16 +205,23 @@ _NUMBER_COMPARE = {
 
 
 #: Exponents with an expression of their own. NumPy treats most of them so too.
-_POWERS = {2.0: "square(x)", 1.0: "x", 0.5: "sqrt(x)", -1.0: "reciprocal(x)", 3.0: "x * x * x", -0.5: "rsqrt(x)"}
+_POWERS: dict[float, str] = {
+    2.0: "square(x)",
+    1.0: "x",
+    0.5: "sqrt(x)",
+    -1.0: "reciprocal(x)",
+    3.0: "x * x * x",
+    -0.5: "rsqrt(x)",
+}
 #: Numbers that change nothing.
 _NEUTRAL = {"mul": 1.0, "div": 1.0, "power": 1.0}
 
 
-def _log(s):
+def _log(s: Any) -> Any:
     return math.log(s) if s > 0 else -math.inf if s == 0 else math.nan
 
 
-def _scalars():
+def _scalars() -> Iterator[Any]:
     for base, (fn, expr, g) in _WITH_NUMBER.items():
         name, old = _scalar_name(base)
         neutral = _NEUTRAL.get(base)
@@ -248,7 +254,7 @@ _TERMS = 24
     expr=lambda p: " + ".join(f"arg{i}" for i in range(p.num_args)) if p.num_args <= _TERMS else None,
     grad=lambda F, p, dy: [[dy] * p.num_args],
 )
-def add_n(k, p, *args):
+def add_n(k: Call, p: Params, *args: Array) -> Array:
     """Sum arrays of one shape.
 
     Parameters

@@ -9,8 +9,10 @@ import numpy as np
 
 from ..._core.infer import merge_shape
 from ..._core.op import op
+from ..._core.params import Params
 from ...families import unary
 from ...parameters import Bool, DType, Float, Int
+from ...typing import Array, Call
 
 __all__ = ["block_grad", "clip", "copy", "make_loss"]
 
@@ -46,7 +48,7 @@ block_grad = unary(
     labels="outputs",
     grad=lambda F, like_data: F.ones_like(like_data),
 )
-def make_loss(k, p, data):
+def make_loss(k: Call, p: Params, data: Array) -> Any:
     """Mark `data` as a loss: its gradient is one, whatever comes in.
 
     Parameters
@@ -67,7 +69,7 @@ def make_loss(k, p, data):
     identity=True,
     grad=lambda F, dy, like_data: F._cast_like(dy, like_data),
 )
-def cast(k, p, data):
+def cast(k: Call, p: Params, data: Array) -> Array:
     """Convert to another dtype; fractions are cut off.
 
     Parameters
@@ -82,7 +84,7 @@ cast.dtype(lambda p, ins, outs: (ins, [p.dtype]))
 
 
 @op("_cast_like", inputs="data like~", expr="data", grad=lambda F, dy, like_data: (F._cast_like(dy, like_data), None))
-def cast_like(k, p, data, like):
+def cast_like(k: Call, p: Params, data: Array, like: Array) -> Array:
     """Convert `data` to the dtype of `like`.
 
     Parameters
@@ -106,7 +108,7 @@ cast_like.dtype(lambda p, ins, outs: ([ins[0], ins[1]], [ins[1]]))
     expr="minimum(maximum(data, a_min), a_max)",
     grad=lambda F, p, dy, data: dy * ((data < p.a_min) + (data > p.a_max) == 0),
 )
-def clip(k, p, data):
+def clip(k: Call, p: Params, data: Array) -> Array:
     """Limit values to [a_min, a_max].
 
     Parameters
@@ -128,7 +130,7 @@ def _whole(bound: float, dtype: Any) -> int:
 
 
 @clip.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     for name in ("a_min", "a_max"):
         if math.isnan(getattr(p, name)):
             raise ValueError(f"{name} must be a number, got nan; use -inf and inf for no bound")
@@ -155,7 +157,7 @@ def _cast(x: Any, dtype: Any) -> Any:
     identity=True,
     grad=lambda F, dy, like_data: F._cast_like(dy, like_data),
 )
-def amp_cast(k, p, data):
+def amp_cast(k: Call, p: Params, data: Array) -> Array:
     """Convert float32, float16 or bfloat16 to another dtype; arrays of other dtypes stay as they are.
 
     Parameters
@@ -167,7 +169,7 @@ def amp_cast(k, p, data):
 
 
 @amp_cast.dtype
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     return ins, [None if ins[0] is None else p.dtype if _is_float(ins[0]) else ins[0]]
 
 
@@ -181,7 +183,7 @@ def _(p, ins, outs):
     outputs=lambda p: ["output"] if p.num_outputs == 1 else [f"output{i}" for i in range(p.num_outputs)],
     grad=lambda F, dys, like_data: [[F._cast_like(g, x) for g, x in zip(dys, like_data)]],
 )
-def amp_multicast(k, p, *data):
+def amp_multicast(k: Call, p: Params, *data: Array) -> Any:
     """Convert float32, float16 and bfloat16 arrays to the widest dtype among them, or to the narrowest; others stay as
     they are.
 
@@ -197,19 +199,19 @@ def amp_multicast(k, p, *data):
     return [_cast(x, to) if _is_float(x.dtype) else x.copy() for x in data]
 
 
-def _common(p: Any, dtypes: list[Any]) -> Any:
+def _common(p: Params, dtypes: list[Any]) -> Any:
     found = sorted({t for t in dtypes if t is not None and _is_float(t)}, key=lambda t: t.itemsize)
     return None if not found else found[0] if p.cast_narrow else found[-1]
 
 
 @amp_multicast.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     shapes = [merge_shape(a, b) for a, b in zip(ins, outs)]
     return shapes, shapes
 
 
 @amp_multicast.dtype
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     to = None if any(t is None for t in ins) else _common(p, ins)
     return ins, [to if t is not None and _is_float(t) else t for t in ins]
 
@@ -222,7 +224,7 @@ def _(p, ins, outs):
     grad=lambda dy: (dy, None),
     alias="lhs->output",
 )
-def identity_like(k, p, lhs, rhs):
+def identity_like(k: Call, p: Params, lhs: Array, rhs: Array) -> Array:
     """A copy of `lhs`; a graph learns its shape and dtype from `rhs`.
 
     Parameters

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..._core.op import op
+from ..._core.params import Params
 from ...families import scalar, unary
 from ...parameters import Bool, Float
+from ...typing import Array, Call, Operators
 
 __all__ = ["ESTIMATORS"]
 
@@ -21,7 +23,7 @@ def _rounded(xp: Any, x: Any) -> Any:
     return xp.trunc(y)
 
 
-def _straight(F: Any, dy: Any) -> Any:
+def _straight(F: Operators, dy: Any) -> Any:
     return dy
 
 
@@ -59,7 +61,7 @@ ESTIMATORS = [
     alias="data->output",
     grad=lambda F, p, dy: F._contrib_backward_gradientmultiplier(dy, scalar=p.scalar),
 )
-def gradient_multiplier(k, p, data):
+def gradient_multiplier(k: Call, p: Params, data: Array) -> Array:
     """A copy, whose gradient is multiplied by a number: -1 reverses it, 0.1 slows the layers below down.
 
     Parameters

@@ -8,18 +8,20 @@ from typing import Any
 import numpy as np
 
 from ..._core.op import op
+from ..._core.params import Params
 from ...families import unary
 from ...parameters import Bool, Float
+from ...typing import Array, Call, Operand, Operators
 from ..common import special_functions
 
 __all__ = ["FUNCTIONS"]
 
 
-def _function(name, fn, grad, expr=None, **more):
+def _function(name: str, fn: Any, grad: Any, expr: Any = None, **more: Any) -> Any:
     return unary(name, fn, grad=grad, expr=expr, **more)
 
 
-def _relu_grad(F, dy, y):
+def _relu_grad(F: Operators, dy: Operand, y: Operand) -> Any:
     return F._backward_Activation(dy, y, act_type="relu")  # a NaN comes back as one
 
 
@@ -155,7 +157,7 @@ FUNCTIONS = [
     "scalar)",
     grad=lambda F, p, dy, data: dy * F.clip(data * (p.scalar * p.scalar), a_min=-1, a_max=1),
 )
-def smooth_l1(k, p, data):
+def smooth_l1(k: Call, p: Params, data: Array) -> Array:
     """Quadratic below 1 / scalar**2, linear beyond: (s x)**2 / 2, else abs(x) - 1 / (2 s**2).
 
     Parameters
@@ -190,7 +192,7 @@ def _cut(x: Any, dtype: Any) -> Any:
     expr="a * data * data + b * data + c",
     grad=lambda F, p, dy, data: F._contrib_backward_quadratic(dy, data, a=p.a, b=p.b, c=p.c),
 )
-def quadratic(k, p, data):
+def quadratic(k: Call, p: Params, data: Array) -> Array:
     """``a * x**2 + b * x + c`` of each element.
 
     Parameters

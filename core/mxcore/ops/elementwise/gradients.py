@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 
 from ..._core.op import op
+from ..._core.params import Params
+from ...typing import Array, Call, Operators
 from ..common.rules import spread_from
 from .functions import _ABC
 
 __all__: list[str] = []
 
 
-def _unspread(p, data, out):
+def _unspread(p: Params, data: Any, out: Any) -> Any:
     """The axes over which a sum gives `out`; None where there is nothing to add up."""
     if data == out:
         return None
@@ -29,7 +31,7 @@ def _unspread(p, data, out):
     identity=True,
     grad=lambda F, dy, like_data: (F._broadcast_back(dy, like_data), None),
 )
-def sum_like(k, p, data, like):
+def sum_like(k: Call, p: Params, data: Array, like: Array) -> Array:
     """Sum `data` over the axes along which it was broadcast from the shape of `like`.
 
     Parameters
@@ -51,8 +53,8 @@ def sum_like(k, p, data, like):
 
 
 @sum_like.shape
-def _(p, ins):
-    spread_from(*ins, "like")
+def _(p: Params, ins: list[Any]) -> list[Any]:
+    spread_from(ins[0], ins[1], "like")
     return [ins[1]]
 
 
@@ -60,7 +62,7 @@ sum_like.view = True  # equal shapes: the gradient itself, no copy
 
 
 @op("_broadcast_back", inputs="data like~", grad=lambda F, dy, like_data: (F._sum_like(dy, like_data), None))
-def broadcast_back(k, p, data, like):
+def broadcast_back(k: Call, p: Params, data: Array, like: Array) -> Array:
     """Repeat `data` to the shape of `like`, which may lack its leading ones: the gradient of `_sum_like`.
 
     Parameters
@@ -74,17 +76,17 @@ def broadcast_back(k, p, data, like):
 
 
 @broadcast_back.shape
-def _(p, ins):
-    spread_from(*ins[::-1], "data")
+def _(p: Params, ins: list[Any]) -> list[Any]:
+    spread_from(ins[1], ins[0], "data")
     return [ins[1]]
 
 
-def _quadratic_grads(F: Any, p: Any, dys: Any, dy_: Any, data: Any) -> Any:
+def _quadratic_grads(F: Operators, p: Params, dys: Any, dy_: Any, data: Any) -> Any:
     return F._contrib_backward_quadratic(dys[0], data, a=p.a, b=p.b, c=p.c), dys[0] * dy_ * (2 * p.a)
 
 
 @op("_contrib_backward_quadratic", inputs="dy data", params=_ABC, alias="dy->output", grad=_quadratic_grads)
-def backward_quadratic(k, p, dy_, data):
+def backward_quadratic(k: Call, p: Params, dy_: Array, data: Array) -> Array:
     """The gradient of `quadratic`: ``dy * (2 * a * x + b)``.
 
     Parameters

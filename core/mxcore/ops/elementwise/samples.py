@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...testing.sample import Distinct, Ints, Sample, Values
@@ -21,7 +23,7 @@ _WHOLE_POWERS = Sample(
 )
 
 
-def _elementwise(family, domain):
+def _elementwise(family: str, domain: Any) -> Any:
     return [
         Sample((3, 4), (3, 4), domain=domain, dtypes=_HALVES),
         Sample((0, 4), (0, 4), domain=domain),
@@ -30,7 +32,7 @@ def _elementwise(family, domain):
     ]
 
 
-def _broadcasting(family, domain):
+def _broadcasting(family: str, domain: Any) -> Any:
     return [
         Sample((2, 1, 4), (1, 3, 1), domain=domain, dtypes=_HALVES),
         Sample((3, 4), (3, 4), domain=domain),
@@ -57,7 +59,7 @@ _COMPARED_BROADCASTING = [
 ]
 
 
-def _with_number(base):
+def _with_number(base: str) -> Any:
     return [
         Sample((3, 4), params={"scalar": 1.5}, domain=(0.3, 2.7), dtypes=_HALVES),
         Sample((3, 4), domain=(0.3, 2.7)),
@@ -122,7 +124,7 @@ _DOMAINS = {
 }
 
 
-def _smooth(name):
+def _smooth(name: str) -> Any:
     domain = _DOMAINS.get(name, (-2.0, 2.0))
     return [
         Sample((3, 4), domain=domain, dtypes=_HALVES),

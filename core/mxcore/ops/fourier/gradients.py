@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ..._core.op import op
+from ..._core.params import Params
+from ...typing import Array, Call
 from .operators import _SKETCH, _columns
 
 __all__: list[str] = []
@@ -14,7 +16,7 @@ __all__: list[str] = []
     out_dim=_SKETCH["out_dim"],
     grad=lambda F, p, dys, h, s: (F._contrib_count_sketch(dys[0], h, s, out_dim=p.out_dim), None, None),
 )
-def backward_count_sketch(k, p, dy_, h, s):
+def backward_count_sketch(k: Call, p: Params, dy_: Array, h: Array, s: Array) -> Array:
     """The gradient of `count_sketch`: ``out[:, i] = s[i] * dy[:, h[i]]``.
 
     Parameters

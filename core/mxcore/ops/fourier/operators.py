@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Int
 from ...stypes import add_rows
+from ...typing import Array, Call
 from ..common.bodies import silent, wide
 from ..common.rules import size_of, within_limits
 
@@ -35,7 +37,7 @@ def _complex(xp: Any, x: Any) -> Any:
     return x.view("complex128" if x.dtype.itemsize == 8 else "complex64")
 
 
-def _floats(p: Any, ins: Any, outs: Any) -> Any:
+def _floats(p: Params, ins: Any, outs: Any) -> Any:
     t = ins[0] if ins[0] is not None else outs[0]
     if t is not None and t.kind != "f":
         raise TypeError(f"data must be float16, float32 or float64, got {t.name}")
@@ -46,7 +48,7 @@ def _floats(p: Any, ins: Any, outs: Any) -> Any:
 # gradient.
 @op("_contrib_fft", inputs="data", labels="outputs", **_SIZE, grad=lambda F, dy: F._contrib_ifft(dy))
 @silent
-def fft(k, p, data):
+def fft(k: Call, p: Params, data: Array) -> Array:
     """The discrete Fourier transform of real numbers along the last axis.
 
     Parameters
@@ -72,14 +74,14 @@ def fft(k, p, data):
 
 
 @fft.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     _rows("data", ins[0])
     return [(*ins[0][:-1], 2 * ins[0][-1])]
 
 
 @op("_contrib_ifft", inputs="data", labels="outputs", **_SIZE, grad=lambda F, dy: F._contrib_fft(dy))
 @silent
-def ifft(k, p, data):
+def ifft(k: Call, p: Params, data: Array) -> Array:
     """The real part of the inverse discrete Fourier transform along the last axis, not divided by the length.
 
     Parameters
@@ -107,7 +109,7 @@ def ifft(k, p, data):
 
 
 @ifft.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     _rows("data", ins[0])
     if ins[0][-1] % 2:
         raise ValueError(f"data {ins[0]} must have an even last axis: real and imaginary parts in turn")
@@ -117,13 +119,13 @@ def _(p, ins):
 _SKETCH = {"out_dim": Int(ge=1), "processing_batch_size": Int(32, ge=1)}
 
 
-def _hashes(p: Any, d: int, h: Any, s: Any) -> None:
+def _hashes(p: Params, d: int, h: Any, s: Any) -> None:
     for name, shape in (("h", h), ("s", s)):
         if size_of(shape) != d or shape[-1] != d:
             raise ValueError(f"{name} must be (1, {d}) or ({d},), a number for each column of data, got {shape}")
 
 
-def _columns(k: Any, p: Any, h: Any) -> Any:
+def _columns(k: Call, p: Params, h: Any) -> Any:
     """The columns as indices; out of range they are an error, or clipped where nobody may look."""
     at = h.reshape(-1).astype(np.int64)
     if not k.device.async_:
@@ -138,7 +140,7 @@ def _columns(k: Any, p: Any, h: Any) -> Any:
     **_SKETCH,
     grad=lambda F, p, dy, h, s: (F._backward_count_sketch(dy, h, s, out_dim=p.out_dim), None, None),
 )
-def count_sketch(k, p, data, h, s):
+def count_sketch(k: Call, p: Params, data: Array, h: Array, s: Array) -> Array:
     """Rows projected to fewer columns: ``out[:, h[i]] += s[i] * data[:, i]``.
 
     Parameters
@@ -169,7 +171,7 @@ def count_sketch(k, p, data, h, s):
 
 
 @count_sketch.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     if len(ins[0]) != 2:
         raise ValueError(f"data must be (n, d), got {ins[0]}")
     _hashes(p, ins[0][1], *ins[1:])

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Int
+from ...typing import Array, Call
 from ..common.bodies import silent, wide
 from ..common.gradients import linear_grad_grad
 from ..common.rules import along, fits, size_of
@@ -14,8 +16,9 @@ from .operators import _PARAMS, _matrix, _out
 __all__: list[str] = []
 
 
-def _upon(p: Any, ndim: int) -> int:
-    return min(p.axis, ndim - 1) if p.axis >= 0 else p.axis + ndim
+def _upon(p: Params, ndim: int) -> int:
+    axis: int = p.axis
+    return min(axis, ndim - 1) if axis >= 0 else axis + ndim
 
 
 @op(
@@ -26,7 +29,7 @@ def _upon(p: Any, ndim: int) -> int:
     aligned=lambda p, ins, out: [along(ins[0], _upon(p, len(out)), len(out)), None],
     grad=lambda F, p, dy, like_data: (F._bias_sum(dy, like_data, axis=p.axis), None),
 )
-def bias_like(k, p, data, like):
+def bias_like(k: Call, p: Params, data: Array, like: Array) -> Array:
     """Repeat a vector along one axis of an array, as a bias is.
 
     Parameters
@@ -52,7 +55,7 @@ def bias_like(k, p, data, like):
     grad=lambda F, p, dy, like_data: (F._bias_like(dy, like_data, axis=p.axis), None),
 )
 @silent
-def bias_sum(k, p, data, like):
+def bias_sum(k: Call, p: Params, data: Array, like: Array) -> Array:
     """Sum over all axes but one, or over all: the adjoint of `_bias_like`.
 
     Parameters
@@ -68,7 +71,7 @@ def bias_sum(k, p, data, like):
     return total.sum().reshape(1) if like.shape[0] == 1 else total
 
 
-def _bias_shape(p, ins, bias, whole):
+def _bias_shape(p: Params, ins: list[Any], bias: Any, whole: Any) -> Any:
     """The bias has one element, or one for each place on the axis."""
     if bias not in ((1,), whole[_upon(p, len(whole)) :][:1]):
         raise ValueError(f"the bias {bias} must have one element, or one for each place on axis {p.axis} of {whole}")
@@ -87,7 +90,7 @@ bias_sum.shape(lambda p, ins: _bias_shape(p, ins, *ins[::-1]))
     backward_of="FullyConnected",
     grad=linear_grad_grad("FullyConnected", _PARAMS),
 )
-def backward_fully_connected(k, p, dy_, data, weight):
+def backward_fully_connected(k: Call, p: Params, dy_: Array, data: Array, weight: Array) -> Any:
     """Gradients of `FullyConnected` with respect to data, weight and bias.
 
     Parameters
@@ -112,12 +115,12 @@ def backward_fully_connected(k, p, dy_, data, weight):
 
 
 @backward_fully_connected.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     dy, data, weight = ins
     fits("dy weight", (dy, weight), (_out(p, data), (p.num_hidden, size_of(data[1:] if p.flatten else data[-1:]))))
     return [data, weight, (p.num_hidden,)][: 2 if p.no_bias else 3]
 
 
 @backward_fully_connected.cost
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     return size_of(ins[1]) * p.num_hidden / 5

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool, Int
+from ...typing import Array, Call
 from ..common.bodies import wide
 from ..common.gradients import linear_grad
 from ..common.rules import floating, size_of
@@ -16,7 +18,7 @@ __all__: list[str] = []
 _PARAMS = dict(num_hidden=Int(ge=1), no_bias=Bool(False), flatten=Bool(True))
 
 
-def _matrix(p: Any, x: Any) -> Any:
+def _matrix(p: Params, x: Any) -> Any:
     """The data as a matrix, one sample (or position) a row."""
     if p.flatten:
         return x.reshape(x.shape[0], size_of(x.shape[1:]))
@@ -33,7 +35,7 @@ def _matrix(p: Any, x: Any) -> Any:
     rowwise=True,
     grad=linear_grad("FullyConnected", _PARAMS),
 )
-def fully_connected(k, p, data, weight, bias=None):
+def fully_connected(k: Call, p: Params, data: Array, weight: Array, bias: Array = None) -> Array:
     """Multiply by a weight matrix and add a bias: ``data @ weight.T + bias``.
 
     Parameters
@@ -67,12 +69,12 @@ def fully_connected(k, p, data, weight, bias=None):
     )
 
 
-def _out(p: Any, data: Any) -> tuple[int, ...]:
+def _out(p: Params, data: Any) -> tuple[int, ...]:
     return (data[0], p.num_hidden) if p.flatten else (*data[:-1], p.num_hidden)
 
 
 @fully_connected.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     data, (out,) = ins[0], outs
     if data is not None and not data:
         raise ValueError("data must have at least one dimension")
@@ -107,5 +109,5 @@ fully_connected.dtype(floating())
 
 
 @fully_connected.cost
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     return size_of(ins[0]) * p.num_hidden / 10

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..._core.op import Op, op
+from ..._core.params import Params
 from ...parameters import Float, Floats, Int
 from ...philox import Rng
+from ...typing import Array, Call
 from ..common.rules import size_of
 from . import colours, opencv
 from .operators import _one_or_many
@@ -30,12 +32,12 @@ class _Host:
         return a
 
 
-def chance(k: Any) -> Rng:
+def chance(k: Call) -> Rng:
     """The random numbers of a call, on the host."""
     return Rng(_Host, k.key, 0)  # type: ignore[arg-type]
 
 
-def _image_or_images(p: Any, ins: Any) -> Any:
+def _image_or_images(p: Params, ins: Any) -> Any:
     _one_or_many("data", ins[0])
     return [ins[0]]
 
@@ -76,7 +78,7 @@ def _flip(name: str, axis: int, doc: str) -> Op:
     axis=Int(),
     grad=lambda F, p, dy, chosen: (F._image_flip_if(dy, chosen, axis=p.axis), None),
 )
-def flip_if(k, p, data, chosen):
+def flip_if(k: Call, p: Params, data: Array, chosen: Array) -> Array:
     """An array flipped along an axis, or a copy of it: the gradient of random flips.
 
     Parameters
@@ -94,7 +96,7 @@ flip_if.dtype(lambda p, ins, outs: (ins, [ins[0] or outs[0]]))
 
 
 def _random_flip(name: str, axis: int, doc: str) -> Op:
-    def body(k: Any, p: Any, data: Any) -> Any:
+    def body(k: Call, p: Params, data: Any) -> Any:
         chosen = float(chance(k).uniform((1,))[0]) < 0.5
         return _mirrored(k.xp, data, axis) if chosen else data.copy(), k.xp.full((1,), chosen, np.float32)
 
@@ -111,7 +113,7 @@ def _random_flip(name: str, axis: int, doc: str) -> Op:
         f"Behaviour matched: MXNet 1.9.1 ``image.random_{name}``, except that the gradient is flipped as well.",
     )
 
-    def shape(p: Any, ins: Any) -> Any:
+    def shape(p: Params, ins: Any) -> Any:
         _single(ins[0])
         return [ins[0], (1,)]
 
@@ -130,7 +132,7 @@ def _single(shape: tuple[int, ...]) -> None:
 _STRAIGHT = "The gradient passes unchanged, as in MXNet."
 
 
-def _coloured(p: Any, ins: Any) -> Any:
+def _coloured(p: Params, ins: Any) -> Any:
     _single(ins[0])
     if ins[0][2] not in (1, 3):
         raise ValueError(f"data {ins[0]} must have 1 or 3 channels")
@@ -148,7 +150,7 @@ def _colour(name: str, body: Callable[..., Any], doc: str, random: bool = True, 
 def _factor(name: str, change: Callable[..., Any], what: str, note: str = "", shift: float = 0.0) -> Op:
     """A change by a random factor between `min_factor` and `max_factor`."""
 
-    def body(k: Any, p: Any, data: Any) -> Any:
+    def body(k: Call, p: Params, data: Any) -> Any:
         f = float(chance(k).uniform((1,), np.float64)[0])
         return change(k.xp, data, p.min_factor + (p.max_factor - p.min_factor) * f - shift)
 
@@ -173,13 +175,13 @@ Behaviour matched: MXNet 1.9.1 ``image.random_{name}``{note}. {_STRAIGHT}
     )
 
 
-def _adjust(k: Any, p: Any, data: Any) -> Any:
+def _adjust(k: Call, p: Params, data: Any) -> Any:
     if len(p.alpha) != 3:
         raise ValueError(f"alpha must be three numbers, one for each principal component, got {p.alpha}")
     return colours.lighting(k.xp, data, p.alpha)
 
 
-def _random_lighting(k: Any, p: Any, data: Any) -> Any:
+def _random_lighting(k: Call, p: Params, data: Any) -> Any:
     return colours.lighting(k.xp, data, p.alpha_std * chance(k).normal((3,), np.float64))
 
 
@@ -191,7 +193,7 @@ _JITTERS = (
 )
 
 
-def _jitter(k: Any, p: Any, data: Any) -> Any:
+def _jitter(k: Call, p: Params, data: Any) -> Any:
     u = chance(k).uniform((2, 4), np.float64)
     changes = [
         (when, change, around + getattr(p, name) * (2 * f - 1))
@@ -246,7 +248,7 @@ Notes
 -----
 Behaviour matched: MXNet 1.9.1 ``image.random_color_jitter``. {_STRAIGHT}
 """,
-        **{n: Float(ge=0) for n in _NONE},
+        **{n: Float(ge=0) for n in _NONE},  # type: ignore[arg-type]
     ),
     _colour(
         "_image_adjust_lighting",

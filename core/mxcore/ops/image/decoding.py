@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool, Float, Floats, Int
+from ...typing import Array, Call
 from . import opencv
 from .operators import resizable, resized
 
@@ -21,7 +25,7 @@ def _image(shape: tuple[int, ...]) -> None:
 
 
 @op("_cvimdecode", inputs="buf", flag=Int(1, ge=0), to_rgb=Bool(True), grad=None)
-def imdecode(k, p, buf):
+def imdecode(k: Call, p: Params, buf: Array) -> Array:
     """Decode an image file.
 
     Parameters
@@ -49,14 +53,14 @@ imdecode.shape(lambda p, ins: [None])
 
 
 @imdecode.dtype
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     if ins[0] is not None and ins[0] != _U1:
         raise TypeError(f"buf must be uint8, the bytes of a file, got {ins[0].name}")
     return [_U1], [_U1]
 
 
 @op("_cvimresize", inputs="src", w=Int(ge=1), h=Int(ge=1), interp=Int(1, ge=0, le=4), grad=None)
-def imresize(k, p, src):
+def imresize(k: Call, p: Params, src: Array) -> Array:
     """Resize an image.
 
     Parameters
@@ -76,7 +80,7 @@ def imresize(k, p, src):
 
 
 @imresize.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     _image(ins[0])
     if 0 in ins[0]:
         raise ValueError(f"src {ins[0]} has no pixels")
@@ -95,7 +99,7 @@ _MARGINS = {n: Int(ge=0) for n in ("top", "bot", "left", "right")}
     params={**_MARGINS, "type": Int(0, ge=0, le=4), "value": Float(0.0), "values": Floats(())},
     grad=None,
 )
-def copy_make_border(k, p, src):
+def copy_make_border(k: Call, p: Params, src: Array) -> Array:
     """Add a border to an image.
 
     Parameters
@@ -134,7 +138,7 @@ def copy_make_border(k, p, src):
 
 
 @copy_make_border.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     _image(ins[0])
     h, w, channels = ins[0]
     if p.type and (not h or not w):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..._core.op import op
+from ..._core.params import Params
+from ...typing import Array, Call
 from ..common.bodies import wide
 from ..common.rules import gradient_of
 from . import resampling
@@ -14,7 +16,7 @@ __all__: list[str] = []
 
 
 @op("_backward_image_to_tensor", inputs="dy like~", grad=lambda F, dys: (F._image_to_tensor(dys[0]), None))
-def backward_to_tensor(k, p, dy_, like):
+def backward_to_tensor(k: Call, p: Params, dy_: Array, like: Array) -> Array:
     """The gradient of `to_tensor`.
 
     Parameters
@@ -26,7 +28,7 @@ def backward_to_tensor(k, p, dy_, like):
     return k.xp.moveaxis(dy_, -3, -1) * np.float32(1 / 255)
 
 
-backward_to_tensor.shape(gradient_of(lambda p, ins: to_tensor.shape_rule(p, ins)[0]))
+backward_to_tensor.shape(gradient_of(lambda p, ins: to_tensor.shape_rule(p, ins)[0]))  # type: ignore[misc]
 backward_to_tensor.dtype(lambda p, ins, outs: (ins, [ins[1] or outs[0]]))
 
 
@@ -36,7 +38,7 @@ backward_to_tensor.dtype(lambda p, ins, outs: (ins, [ins[1] or outs[0]]))
     params=_WINDOW,
     grad=lambda F, p, dys: (F._image_crop(dys[0], x=p.x, y=p.y, width=p.width, height=p.height), None),
 )
-def backward_crop(k, p, dy_, like):
+def backward_crop(k: Call, p: Params, dy_: Array, like: Array) -> Array:
     """The gradient of `crop`: zero around the window.
 
     Parameters
@@ -53,7 +55,7 @@ def backward_crop(k, p, dy_, like):
     return out
 
 
-backward_crop.shape(gradient_of(lambda p, ins: crop.shape_rule(p, ins)[0]))
+backward_crop.shape(gradient_of(lambda p, ins: crop.shape_rule(p, ins)[0]))  # type: ignore[misc]
 
 
 @op(
@@ -62,7 +64,7 @@ backward_crop.shape(gradient_of(lambda p, ins: crop.shape_rule(p, ins)[0]))
     params=_RESIZE,
     grad=lambda F, p, dys: (F._image_resize(dys[0], size=p.size, keep_ratio=p.keep_ratio, interp=p.interp), None),
 )
-def backward_resize(k, p, dy_, like):
+def backward_resize(k: Call, p: Params, dy_: Array, like: Array) -> Array:
     """The gradient of `resize`.
 
     Parameters
@@ -81,4 +83,4 @@ def backward_resize(k, p, dy_, like):
     return resampling.apply(xp, y.T, w.T, x)
 
 
-backward_resize.shape(gradient_of(lambda p, ins: resize.shape_rule(p, ins)[0]))
+backward_resize.shape(gradient_of(lambda p, ins: resize.shape_rule(p, ins)[0]))  # type: ignore[misc]

@@ -82,7 +82,7 @@ def resize(image: np.ndarray[Any, Any], width: int, height: int, method: int = 1
     """Resize an image (height, width, channels): method 0 nearest, 1 bilinear, 2 cubic, 3 area, 4 Lanczos."""
     cv2 = opencv()
     if (height, width) == image.shape[:2]:
-        return image.copy()
+        return image.copy()  # type: ignore[no-any-return]
     try:
         # OpenCV drops an axis of size 1.
         out = cv2.resize(np.ascontiguousarray(image), (width, height), interpolation=getattr(cv2, _METHODS[method]))

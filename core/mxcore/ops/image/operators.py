@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool, Floats, Int, Shape
+from ...typing import Array, Call
 from ..common.bodies import wide
 from ..common.rules import size_of
 from . import colours, opencv, resampling
@@ -34,7 +36,7 @@ def _one_or_many(what: str, shape: tuple[int, ...], axes: str = "height, width, 
     labels="inputs",
     grad=lambda F, dy, like_data: F._backward_image_to_tensor(dy, like_data),
 )
-def to_tensor(k, p, data):
+def to_tensor(k: Call, p: Params, data: Array) -> Array:
     """An image of values from 0 to 255 as a float32 tensor of values from 0 to 1, channels first.
 
     Parameters
@@ -57,7 +59,7 @@ def to_tensor(k, p, data):
 
 
 @to_tensor.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     _one_or_many("data", ins[0])
     return [(*ins[0][:-3], ins[0][-1], *ins[0][-3:-1])]
 
@@ -89,7 +91,7 @@ def _moments(mean: tuple[float, ...], std: tuple[float, ...], channels: int, dty
     std=Floats((1.0,) * 4),
     grad=lambda F, p, dy: F._image_normalize(dy, mean=(0.0,), std=p.std),
 )
-def normalize(k, p, data):
+def normalize(k: Call, p: Params, data: Array) -> Array:
     """``(data - mean) / std``, a mean and a standard deviation for each channel.
 
     Parameters
@@ -111,7 +113,7 @@ def normalize(k, p, data):
 
 
 @normalize.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     _one_or_many("data", ins[0], "channels, height, width")
     channels = ins[0][-3]
     if channels not in (1, 3):
@@ -127,7 +129,7 @@ def _(p, ins):
 _WINDOW = {n: Int() for n in ("x", "y", "width", "height")}
 
 
-def _window(p: Any) -> Any:
+def _window(p: Params) -> Any:
     return (..., slice(p.y, p.y + p.height), slice(p.x, p.x + p.width), slice(None))
 
 
@@ -139,7 +141,7 @@ def _window(p: Any) -> Any:
         dy, like_data, x=p.x, y=p.y, width=p.width, height=p.height
     ),
 )
-def crop(k, p, data):
+def crop(k: Call, p: Params, data: Array) -> Array:
     """Cut a window out of an image or a batch of images.
 
     Parameters
@@ -158,7 +160,7 @@ def crop(k, p, data):
 
 
 @crop.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     _one_or_many("data", ins[0])
     *lead, h, w, c = ins[0]
     if p.x < 0 or p.y < 0 or p.width < 1 or p.height < 1 or p.x + p.width > w or p.y + p.height > h:
@@ -189,7 +191,7 @@ def resize_dtypes(method: int) -> str:
 def resizable(name: str) -> Callable[..., Any]:
     """A dtype rule: what OpenCV can resize."""
 
-    def rule(p: Any, ins: Any, outs: Any) -> Any:
+    def rule(p: Params, ins: Any, outs: Any) -> Any:
         t = ins[0] if ins[0] is not None else outs[0]
         if t is not None and t.kind != "f" and t.name not in ("uint8", "int16", "uint16"):
             raise TypeError(f"{name} must be uint8, int16, uint16 or floats to be resized, got {t.name}; cast it")
@@ -209,7 +211,7 @@ _RESIZE = {"size": Shape(()), "keep_ratio": Bool(False), "interp": Int(1, ge=0, 
         dy, like_data, size=p.size, keep_ratio=p.keep_ratio, interp=p.interp
     ),
 )
-def resize(k, p, data):
+def resize(k: Call, p: Params, data: Array) -> Array:
     """Resize an image or a batch of images.
 
     Parameters
@@ -231,7 +233,7 @@ def resize(k, p, data):
 
 
 @resize.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     _one_or_many("data", ins[0])
     *lead, h, w, c = ins[0]
     if not h or not w:

@@ -60,7 +60,7 @@ def _weights(old: int, new: int, method: int, shrinks: bool) -> np.ndarray[Any, 
         cell = np.arange(old)
         overlap = np.minimum(cell + 1, (at + 1)[:, None] * scale) - np.maximum(cell, at[:, None] * scale)
         rows = np.clip(overlap, 0, None)
-        return rows / rows.sum(1, keepdims=True)
+        return rows / rows.sum(1, keepdims=True)  # type: ignore[no-any-return]
     if method == _AREA:
         first = np.floor(at * scale).astype(int)
         t = (at + 1) - (first + 1) / scale

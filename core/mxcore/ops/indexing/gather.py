@@ -8,7 +8,9 @@ import numpy as np
 
 from ..._core.infer import known, merge_dtype
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool, Enum, Float, Int, Shape
+from ...typing import Array, Call
 from ..common.dtypes import Among
 from ..common.rules import axis_of, first_dtype, reduced, size_of
 from .take import within
@@ -19,13 +21,13 @@ __all__: list[str] = []
 _PICK = {"axis": Int(-1, optional=True), "keepdims": Bool(False), "mode": Enum("clip wrap", "clip")}
 
 
-def _pick_axis(p: Any, ndim: int) -> int:
+def _pick_axis(p: Params, ndim: int) -> int:
     if p.axis is None:
         raise ValueError("pick needs an axis")
     return axis_of(p.axis, ndim)
 
 
-def _pick_places(k: Any, p: Any, shape: tuple[int, ...], index: Any) -> tuple[Any, int]:
+def _pick_places(k: Call, p: Params, shape: tuple[int, ...], index: Any) -> tuple[Any, int]:
     axis = _pick_axis(p, len(shape))
     places = within(k.xp, index, shape[axis], p.mode)
     return places.reshape(reduced(shape, (axis,), True)), axis
@@ -41,7 +43,7 @@ def _pick_places(k: Any, p: Any, shape: tuple[int, ...], index: Any) -> tuple[An
         None,
     ),
 )
-def pick(k, p, data, index):
+def pick(k: Call, p: Params, data: Array, index: Array) -> Array:
     """One element for each place along an axis.
 
     Parameters
@@ -60,7 +62,7 @@ def pick(k, p, data, index):
 
 
 @pick.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     data, index = ins
     if data is None:
         return ins, outs
@@ -80,7 +82,7 @@ pick.dtype(first_dtype)
     inputs="a indices",
     grad=lambda F, dy, like_a, indices: (F._backward_pick(dy, like_a, indices, axis=1), None),
 )
-def batch_take(k, p, a, indices):
+def batch_take(k: Call, p: Params, a: Array, indices: Array) -> Array:
     """One element of each row.
 
     Parameters
@@ -94,7 +96,7 @@ def batch_take(k, p, a, indices):
 
 
 @batch_take.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     a, i = ins
     if len(a) != 2 or i not in ((a[0],), (a[0], 1)):
         raise ValueError(f"a {a} must be a matrix and indices {i} hold one column for each row")
@@ -102,14 +104,14 @@ def _(p, ins):
 
 
 @batch_take.dtype
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     return [ins[0] or outs[0], ins[1] or np.dtype("int32")], [ins[0] or outs[0]]
 
 
 def _two_alike(*which: int) -> Any:
     """A dtype rule: two of the inputs, and the output, have one dtype."""
 
-    def rule(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    def rule(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
         t = merge_dtype(merge_dtype(*[ins[i] for i in which]), outs[0])
         return [t if i in which else old for i, old in enumerate(ins)], [t]
 
@@ -117,7 +119,7 @@ def _two_alike(*which: int) -> Any:
 
 
 @op("fill_element_0index", inputs="lhs mhs rhs")
-def fill_element_0index(k, p, lhs, mhs, rhs):
+def fill_element_0index(k: Call, p: Params, lhs: Array, mhs: Array, rhs: Array) -> Array:
     """`lhs` with one element of each row replaced.
 
     Parameters
@@ -136,7 +138,7 @@ def fill_element_0index(k, p, lhs, mhs, rhs):
 
 
 @fill_element_0index.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     lhs, mhs, rhs = ins
     if len(lhs) != 2 or mhs != lhs[:1] or rhs != lhs[:1]:
         raise ValueError(f"lhs {lhs} must be a matrix, mhs {mhs} and rhs {rhs} hold one item for each row")
@@ -155,7 +157,7 @@ fill_element_0index.dtype(_two_alike(0, 1))
     dtype=Among("float32", names="uint8 int8 int32 int64 float16 float32 float64 bfloat16"),
     grad=None,
 )
-def one_hot(k, p, indices):
+def one_hot(k: Call, p: Params, indices: Array) -> Array:
     """Rows with one element set: the index-th.
 
     Parameters
@@ -180,7 +182,7 @@ one_hot.shape(lambda p, ins: [(*ins[0], p.depth)])
 
 
 @one_hot.dtype
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     if p.dtype.kind in "iu" and not (np.isfinite(p.on_value) and np.isfinite(p.off_value)):
         raise ValueError(f"on_value={p.on_value} and off_value={p.off_value} must be finite for dtype {p.dtype}")
     return ins, [p.dtype]
@@ -205,7 +207,7 @@ def _gathered(data: tuple[int, ...], indices: tuple[int, ...]) -> tuple[int, ...
     inputs="data indices",
     grad=lambda F, dy, like_data, indices: (F._backward_gather_nd(dy, indices, like_data), None),
 )
-def gather_nd(k, p, data, indices):
+def gather_nd(k: Call, p: Params, data: Array, indices: Array) -> Array:
     """The elements (or sub-arrays) at given coordinates; coordinates out of range are an error.
 
     Parameters
@@ -229,7 +231,7 @@ def _scattered(shape: tuple[int, ...], data: tuple[int, ...], indices: tuple[int
 
 
 @op("scatter_nd", inputs="data indices", shape=Shape(), grad=lambda F, dy, indices: (F.gather_nd(dy, indices), None))
-def scatter_nd(k, p, data, indices):
+def scatter_nd(k: Call, p: Params, data: Array, indices: Array) -> Array:
     """Zeros with elements (or sub-arrays) at given coordinates; of equal coordinates the last wins.
 
     Parameters
@@ -246,7 +248,7 @@ def scatter_nd(k, p, data, indices):
 
 
 @scatter_nd.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     if known(ins[0]) and known(ins[1]):
         _scattered(p.shape, *ins)
     return ins, [p.shape]
@@ -266,7 +268,7 @@ scatter_nd.dtype(first_dtype)
         None,
     ),
 )
-def scatter_set_nd(k, p, lhs, rhs, indices):
+def scatter_set_nd(k: Call, p: Params, lhs: Array, rhs: Array, indices: Array) -> Array:
     """`lhs` with the elements at given coordinates replaced.
 
     Parameters
@@ -306,7 +308,7 @@ def _strides(shape: tuple[int, ...]) -> list[int]:
 
 
 @op("_ravel_multi_index", "ravel_multi_index", inputs="data", labels="inputs", shape=Shape(None), grad=None)
-def ravel_multi_index(k, p, data):
+def ravel_multi_index(k: Call, p: Params, data: Array) -> Array:
     """Coordinates to places in the flattened array.
 
     Parameters
@@ -323,7 +325,7 @@ def ravel_multi_index(k, p, data):
 
 
 @ravel_multi_index.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     data, flat = ins[0], outs[0]
     if not p.shape:
         raise ValueError("the parameter shape is missing")
@@ -335,7 +337,7 @@ def _(p, ins, outs):
 
 
 @op("_unravel_index", "unravel_index", inputs="data", labels="inputs", shape=Shape(None), grad=None)
-def unravel_index(k, p, data):
+def unravel_index(k: Call, p: Params, data: Array) -> Array:
     """Places in the flattened array to coordinates.
 
     Parameters
@@ -352,7 +354,7 @@ def unravel_index(k, p, data):
 
 
 @unravel_index.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     if not p.shape:
         raise ValueError("the parameter shape is missing")
     flat = ins[0] if ins[0] is not None else outs[0] and outs[0][1:]
@@ -368,7 +370,7 @@ def _(p, ins, outs):
         F.take(dy, index_vector, axis=0),
     ),
 )
-def index_copy(k, p, old_tensor, index_vector, new_tensor):
+def index_copy(k: Call, p: Params, old_tensor: Array, index_vector: Array, new_tensor: Array) -> Array:
     """An array with rows replaced.
 
     Parameters
@@ -385,7 +387,7 @@ def index_copy(k, p, old_tensor, index_vector, new_tensor):
 
 
 @index_copy.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     old, index, new = ins
     if len(index) != 1 or new != index + old[1:]:
         raise ValueError(f"new_tensor {new} must be the rows that index_vector {index} names in old_tensor {old}")
@@ -396,7 +398,7 @@ index_copy.dtype(_two_alike(0, 2))
 
 
 @op("_contrib_index_array", inputs="data~", labels="inputs outputs", axes=Shape(None), grad=None)
-def index_array(k, p, data):
+def index_array(k: Call, p: Params, data: Array) -> Array:
     """The coordinates of every element.
 
     Parameters
@@ -415,7 +417,7 @@ def index_array(k, p, data):
 
 
 @index_array.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     n = len(ins[0])
     return [(*ins[0], n if p.axes is None else len([axis_of(a, n) for a in p.axes]))]
 

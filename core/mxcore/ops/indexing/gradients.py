@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..._core.infer import known
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Any_, Int
 from ...stypes import add_rows, merge_rows
+from ...typing import Array, Call
 from ..common.gradients import spread
 from ..common.rules import axis_of, first_dtype, fits, gradient_of, reduced, size_of
 from .gather import _PICK, _pick_axis, _pick_places, _point_places
@@ -32,7 +36,7 @@ basic_index_spread = spread(
     index=Any_(),
     grad=lambda F, p, dy, indices: (F._advanced_index(dy, *indices, index=p.index), None, [None] * len(indices)),
 )
-def advanced_index_spread(k, p, data, like, *indices):
+def advanced_index_spread(k: Call, p: Params, data: Array, like: Array, *indices: Array) -> Array:
     """Zeros like `like` with `data` added at the indexed places: the gradient of reading them.
 
     Parameters
@@ -64,7 +68,7 @@ advanced_index_spread.dtype(first_dtype)
     **_TAKE,
     grad=lambda F, p, dy, indices: (F.take(dy, indices, axis=p.axis, mode=p.mode), None, None),
 )
-def backward_take(k, p, dy, indices, like):
+def backward_take(k: Call, p: Params, dy: Array, indices: Array, like: Array) -> Array:
     """Zeros like `like` with the gradient added at the entries taken.
 
     Parameters
@@ -87,7 +91,7 @@ def backward_take(k, p, dy, indices, like):
 
 
 @backward_take.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     dy, indices, like = ins
     fits("dy", [dy], [_taken(p, like, indices)])
     return [like]
@@ -102,7 +106,7 @@ backward_take.dtype(first_dtype)
     **_EMBED,
     grad=lambda F, p, dy, data: (F.Embedding(data, dy, input_dim=p.input_dim, output_dim=p.output_dim), None, None),
 )
-def backward_embedding(k, p, dy, data, weight):
+def backward_embedding(k: Call, p: Params, dy: Array, data: Array, weight: Array) -> Array:
     """Sum the gradient's rows by index: the gradient of `Embedding` for its weight.
 
     Parameters
@@ -125,7 +129,7 @@ def backward_embedding(k, p, dy, data, weight):
 
 
 @backward_embedding.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     fits("dy weight", (ins[0], ins[2]), ((*ins[1], p.output_dim), (p.input_dim, p.output_dim)))
     return [ins[2]]
 
@@ -140,7 +144,7 @@ backward_embedding.storage(lambda p, s: ["row_sparse" if p.sparse_grad else "def
     axis=Int(0),
     grad=lambda F, p, dy, index: (F._contrib_boolean_mask(dy, index, axis=p.axis), None, None),
 )
-def backward_boolean_mask(k, p, dy, like, index):
+def backward_boolean_mask(k: Call, p: Params, dy: Array, like: Array, index: Array) -> Array:
     """Zeros like `like` with the gradient where `index` is not zero.
 
     Parameters
@@ -158,7 +162,7 @@ def backward_boolean_mask(k, p, dy, like, index):
 
 
 @backward_boolean_mask.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     dy, like, index = ins
     if all(map(known, ins)):
         axis = axis_of(p.axis, len(like))
@@ -180,7 +184,7 @@ backward_boolean_mask.dtype(first_dtype)
         None,
     ),
 )
-def backward_pick(k, p, dy, like, index):
+def backward_pick(k: Call, p: Params, dy: Array, like: Array, index: Array) -> Array:
     """Zeros like `like` with the gradient at the elements picked.
 
     Parameters
@@ -201,7 +205,7 @@ def backward_pick(k, p, dy, like, index):
 
 
 @backward_pick.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     dy, like, index = ins
     n = size_of(reduced(like, (_pick_axis(p, len(like)),), False))
     if size_of(dy) != n or size_of(index) != n:
@@ -219,7 +223,7 @@ backward_pick.dtype(first_dtype)
     inputs="dy indices like~",
     grad=lambda F, d_output, indices: (F.gather_nd(d_output, indices), None, None),
 )
-def backward_gather_nd(k, p, dy, indices, like):
+def backward_gather_nd(k: Call, p: Params, dy: Array, indices: Array, like: Array) -> Array:
     """Zeros like `like` with the gradient added at the coordinates.
 
     Parameters
@@ -249,7 +253,7 @@ backward_gather_nd.dtype(first_dtype)
         None,
     ),
 )
-def backward_index_copy(k, p, dy_, index_vector):
+def backward_index_copy(k: Call, p: Params, dy_: Array, index_vector: Array) -> Any:
     """The gradients of `index_copy`: zero where rows were replaced, and those rows.
 
     Parameters

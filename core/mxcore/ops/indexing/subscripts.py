@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Any_
+from ...typing import Array, Call, Operators
 from ..common.rules import first_dtype
 
 __all__: list[str] = []
@@ -70,7 +72,7 @@ def _per_axis(index: Any, ndim: int) -> list[Any]:
     view=True,
     grad=lambda F, p, dy, like_data: F._basic_index_spread(dy, like_data, index=p.index),
 )
-def basic_index(k, p, data):
+def basic_index(k: Call, p: Params, data: Array) -> Array:
     """The part of `data` that an index of ints, slices and None selects.
 
     Parameters
@@ -94,7 +96,7 @@ basic_index.shape(lambda p, ins: [_basic_shape(p.index, ins[0])])
         [None] * len(indices),
     ),
 )
-def advanced_index(k, p, data, *indices):
+def advanced_index(k: Call, p: Params, data: Array, *indices: Array) -> Array:
     """The elements of `data` that index arrays select, with NumPy's meaning; an index out of range is an error.
 
     Parameters
@@ -114,7 +116,7 @@ advanced_index.shape(lambda p, ins: [_advanced_shape(p.index, ins[0], ins[1:])])
 advanced_index.dtype(first_dtype)
 
 
-def _part_of_rhs(F: Any, part: Any, like_rhs: Any) -> Any:
+def _part_of_rhs(F: Operators, part: Any, like_rhs: Any) -> Any:
     """The gradient of a written value: that of the part, summed where the value was broadcast."""
     return F._cast_like(F._sum_like(part, like_rhs), like_rhs)
 
@@ -129,7 +131,7 @@ def _part_of_rhs(F: Any, part: Any, like_rhs: Any) -> Any:
         _part_of_rhs(F, F._basic_index(dy, index=p.index), like_rhs),
     ),
 )
-def slice_set(k, p, lhs, rhs):
+def slice_set(k: Call, p: Params, lhs: Array, rhs: Array) -> Array:
     """`lhs` with the indexed part replaced by `rhs`.
 
     Parameters
@@ -166,7 +168,7 @@ slice_set.dtype(first_dtype)
         [None] * len(indices),
     ),
 )
-def advanced_set(k, p, lhs, rhs, *indices):
+def advanced_set(k: Call, p: Params, lhs: Array, rhs: Array, *indices: Array) -> Array:
     """`lhs` with the elements at the indexed places replaced by `rhs`; of equal places the last wins.
 
     Parameters

@@ -8,7 +8,9 @@ import numpy as np
 
 from ..._core.infer import known, merge_shape
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool, DType, Enum, Int
+from ...typing import Array, Call
 from ..common.rules import axis_of, first_dtype, size_of
 
 __all__ = ["within"]
@@ -37,7 +39,7 @@ _TAKE = {"axis": Int(0), "mode": Enum("clip raise wrap", "clip")}
     **_TAKE,
     grad=lambda F, p, dy, like_a, indices: (F._backward_take(dy, indices, like_a, axis=p.axis, mode=p.mode), None),
 )
-def take(k, p, a, indices):
+def take(k: Call, p: Params, a: Array, indices: Array) -> Array:
     """Entries along an axis.
 
     Parameters
@@ -53,20 +55,20 @@ def take(k, p, a, indices):
     return k.xp.take(a, _row_places(k.xp, p, indices, a.shape[axis]), axis)
 
 
-def _row_places(xp: Any, p: Any, indices: Any, n: int) -> Any:
+def _row_places(xp: Any, p: Params, indices: Any, n: int) -> Any:
     if n == 0 and size_of(indices.shape):
         raise IndexError("cannot take from an axis of length 0")
     return within(xp, indices, n, p.mode)
 
 
-def _taken(p: Any, a: Any, indices: Any) -> Any:
+def _taken(p: Params, a: Any, indices: Any) -> Any:
     """The shape of what is taken: that of the indices in the place of the axis."""
     axis = axis_of(p.axis, len(a))
     return a[:axis] + indices + a[axis + 1 :]
 
 
 @take.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     a, i = ins
     if a is None or i is None:
         return ins, outs
@@ -96,7 +98,7 @@ _EMBED = {
         ),
     ),
 )
-def embedding(k, p, data, weight):
+def embedding(k: Call, p: Params, data: Array, weight: Array) -> Array:
     """Rows of `weight`, one for each index in `data`.
 
     Parameters
@@ -115,7 +117,7 @@ def embedding(k, p, data, weight):
 
 
 @embedding.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     data, out = ins[0], outs[0]
     if data is None and out is not None:
         data = tuple(out[:-1])
@@ -123,7 +125,7 @@ def _(p, ins, outs):
 
 
 @embedding.dtype
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     t = ins[1] if ins[1] is not None else outs[0] if outs[0] is not None else p.dtype
     return [ins[0], t], [t]
 
@@ -134,7 +136,7 @@ def _(p, ins, outs):
     axis=Int(0),
     grad=lambda F, p, dy, like_data, index: (F._backward_boolean_mask(dy, like_data, index, axis=p.axis), None),
 )
-def boolean_mask(k, p, data, index):
+def boolean_mask(k: Call, p: Params, data: Array, index: Array) -> Array:
     """The entries along an axis where `index` is not zero.
 
     Parameters
@@ -148,7 +150,7 @@ def boolean_mask(k, p, data, index):
 
 
 @boolean_mask.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     data, index = ins
     axis = axis_of(p.axis, len(data))
     if len(index) != 1 or index[0] != data[axis]:
@@ -172,7 +174,7 @@ boolean_mask.dtype(first_dtype)
         F.where(condition, F.zeros_like(dy), dy),
     ),
 )
-def where(k, p, condition, x, y):
+def where(k: Call, p: Params, condition: Array, x: Array, y: Array) -> Array:
     """Elements of `x` where `condition` is not zero, of `y` elsewhere.
 
     Parameters
@@ -189,7 +191,7 @@ def where(k, p, condition, x, y):
 
 
 @where.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     c, x, y = ins
     one = merge_shape(merge_shape(x, y), outs[0])
     if c is None:
@@ -200,6 +202,6 @@ def _(p, ins, outs):
 
 
 @where.dtype
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     t = ins[1] or ins[2] or outs[0]
     return [ins[0], t, t], [t]

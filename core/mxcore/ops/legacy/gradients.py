@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..._core.op import op
+from ..._core.params import Params
+from ...typing import Array, Call
 from ..common.bodies import wide
 from ..common.rules import fits, size_of
 from ..convolution.windows import windows
@@ -12,7 +16,7 @@ __all__: list[str] = []
 
 
 @op("_backward_Pooling_v1", inputs="dy data out", **_POOL)
-def backward_pooling_v1(k, p, dy_, data, out):
+def backward_pooling_v1(k: Call, p: Params, dy_: Array, data: Array, out: Array) -> Array:
     """Gradient of `Pooling_v1` with respect to its data.
 
     Parameters
@@ -36,11 +40,11 @@ def backward_pooling_v1(k, p, dy_, data, out):
     for _, see in windows(g, size):
         at = (slice(None), slice(None), *see)
         dx[at] += dy * (full[at] == y) if most else dy
-    return xp.ascontiguousarray(dx[(slice(None), slice(None), *(slice(q, q + n) for q, n in zip(g.pad, x.shape[2:])))])
+    return xp.ascontiguousarray(dx[(slice(None),) * 2 + tuple(slice(q, q + n) for q, n in zip(g.pad, x.shape[2:]))])
 
 
-def _pooled_back(p, ins):
-    size = pooling_v1.shape_rule(p, ins[1:2], [None])[1][0]
+def _pooled_back(p: Params, ins: list[Any]) -> Any:
+    size = pooling_v1.shape_rule(p, ins[1:2], [None])[1][0]  # type: ignore[misc]
     fits("dy data out", ins, [size, ins[1], size])
     return [ins[1]]
 

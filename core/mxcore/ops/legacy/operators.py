@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool, Enum, Shape
+from ...typing import Array, Call
 from ..common.bodies import wide
 from ..common.gradients import given, linear_grad
 from ..common.rules import floating, size_of
@@ -62,7 +64,7 @@ _CONV = {**convolution.params, "layout": Enum("NCDHW NCHW NDHWC NHWC", None)}
     **_CONV,
     grad=linear_grad("Convolution", _CONV),
 )
-def convolution_v1(k, p, data, weight, bias=None):
+def convolution_v1(k: Call, p: Params, data: Array, weight: Array, bias: Array = None) -> Array:
     """Convolve over two or three spatial dimensions: the first version of `Convolution`.
 
     Parameters
@@ -80,18 +82,18 @@ def convolution_v1(k, p, data, weight, bias=None):
     -----
     Behaviour matched: MXNet 1.9.1 ``Convolution_v1``.
     """
-    return convolution.body(k, p, data, weight, bias)
+    return convolution.body(k, p, data, weight, bias)  # type: ignore[misc]
 
 
 @convolution_v1.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     if len(p.kernel) not in (2, 3):
         raise ValueError(f"kernel {p.kernel} must have 2 or 3 numbers; Convolution also takes 1")
-    return convolution.shape_rule(p, ins, outs)
+    return convolution.shape_rule(p, ins, outs)  # type: ignore[misc, no-any-return]
 
 
 convolution_v1.dtype(floating())
-convolution_v1.cost(convolution.cost_rule)
+convolution_v1.cost(convolution.cost_rule)  # type: ignore[arg-type]
 
 # -- pooling ----------------------------------------------------------------------------------------------------------
 
@@ -105,7 +107,7 @@ _POOL = dict(
 )
 
 
-def _geometry(p: Any, shape: tuple[int, ...]) -> tuple[Geometry, tuple[int, ...]]:
+def _geometry(p: Params, shape: tuple[int, ...]) -> tuple[Geometry, tuple[int, ...]]:
     """How windows lie on data of this shape, and how many there are along each axis; -1 stays unknown."""
     spatial = tuple(shape[2:])
     if len(shape) not in (4, 5):
@@ -128,7 +130,7 @@ def _whole(g: Geometry, size: tuple[int, ...], spatial: tuple[int, ...]) -> tupl
     return tuple(max((o - 1) * s + k - n - 2 * q, 0) for n, o, k, s, q in zip(spatial, size, g.kernel, g.stride, g.pad))
 
 
-def _spread(xp: Any, p: Any, x: Any, g: Geometry, size: tuple[int, ...], beyond: Any) -> Any:
+def _spread(xp: Any, p: Params, x: Any, g: Geometry, size: tuple[int, ...], beyond: Any) -> Any:
     """The data as the windows see it: zeros as padding, `beyond` where there is not even that."""
     return padded(xp, padded(xp, x, g.pad, g.pad), (0,) * len(g.pad), _whole(g, size, x.shape[2:]), beyond)
 
@@ -140,7 +142,7 @@ def _spread(xp: Any, p: Any, x: Any, g: Geometry, size: tuple[int, ...], beyond:
     **_POOL,
     grad=lambda F, p, dy, data, y: F._backward_Pooling_v1(dy, data, y, **given(p, _POOL)),
 )
-def pooling_v1(k, p, data):
+def pooling_v1(k: Call, p: Params, data: Array) -> Array:
     """Reduce windows of two or three spatial dimensions to one value each: the first version of `Pooling`.
 
     Padding is zeros, which take part: in averages, and in maxima too. Averages always divide by the size of the kernel.
@@ -170,9 +172,9 @@ def pooling_v1(k, p, data):
         return xp.zeros((*x.shape[:2], *size), x.dtype)
     most = p.pool_type == "max"
     full = _spread(xp, p, x, g, size, -xp.inf if most else 0)
-    total = None
+    total: Any = None
     for _, see in windows(g, size):
-        part = full[(slice(None), slice(None), *see)]
+        part = full[(slice(None),) * 2 + see]
         if total is None:
             total = part.copy()
         elif most:
@@ -185,7 +187,7 @@ def pooling_v1(k, p, data):
 
 
 @pooling_v1.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     data, out = ins[0], outs[0]
     if data is None:
         return ins, outs

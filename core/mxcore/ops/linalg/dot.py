@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool, Enum
 from ...stypes import CSR, add_rows, merge_rows
+from ...typing import Array, Call, Operators
 from ..common.bodies import wide
 from ..common.rules import size_of
 from ..sparse.operators import dense_of, to_csr
@@ -17,16 +19,16 @@ __all__: list[str] = []
 _FLAGS = {"transpose_a": Bool(False), "transpose_b": Bool(False), "forward_stype": Enum("csr default row_sparse", None)}
 
 
-def _left(p: Any, a: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
+def _left(p: Params, a: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
     """(kept lengths, contracted length) of the left operand of dot."""
     return (a[1:], a[0]) if p.transpose_a and len(a) > 1 else (a[:-1], a[-1])
 
 
-def _right(p: Any, b: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
+def _right(p: Params, b: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
     return (b[:-1], b[-1]) if p.transpose_b and len(b) > 1 else (b[1:], b[0])
 
 
-def _dot_shape(p: Any, ins: list[Any]) -> list[Any]:
+def _dot_shape(p: Params, ins: list[Any]) -> list[Any]:
     a, b = ins
     if not a or not b:
         raise ValueError(f"lhs {a} and rhs {b} must have dimensions")
@@ -38,7 +40,7 @@ def _dot_shape(p: Any, ins: list[Any]) -> list[Any]:
     return [rows + cols or (1,)]
 
 
-def _dot_grads(F: Any, p: Any, dy: Any, lhs: Any, rhs: Any, needs: Any) -> tuple[Any, Any]:
+def _dot_grads(F: Operators, p: Params, dy: Any, lhs: Any, rhs: Any, needs: Any) -> tuple[Any, Any]:
     """With op(lhs) = A and op(rhs) = B as matrices: dA = dy B', dB = A' dy; a transposed operand gets the transpose."""
     ta, tb = p.transpose_a, p.transpose_b
     da = db = None
@@ -49,13 +51,13 @@ def _dot_grads(F: Any, p: Any, dy: Any, lhs: Any, rhs: Any, needs: Any) -> tuple
     return da, db
 
 
-def _left_matrix(p: Any, a: Any) -> Any:
+def _left_matrix(p: Params, a: Any) -> Any:
     """The left operand as a matrix (rows, n)."""
     rows, n = _left(p, a.shape)
     return a.reshape(n, size_of(rows)).T if p.transpose_a and a.ndim > 1 else a.reshape(size_of(rows), n)
 
 
-def _right_matrix(p: Any, b: Any) -> Any:
+def _right_matrix(p: Params, b: Any) -> Any:
     """The right operand as a matrix (n, columns)."""
     columns, n = _right(p, b.shape)
     return b.reshape(size_of(columns), n).T if p.transpose_b and b.ndim > 1 else b.reshape(n, size_of(columns))
@@ -69,7 +71,7 @@ def _right_matrix(p: Any, b: Any) -> Any:
     **_FLAGS,
     grad=lambda F, p, dy, lhs, rhs, needs: _dot_grads(F, p, dy, lhs, rhs, needs),
 )
-def dot(k, p, lhs, rhs):
+def dot(k: Call, p: Params, lhs: Array, rhs: Array) -> Array:
     """The product of two matrices; of arrays, the last axis of the one contracted with the first axis of the other.
 
     Parameters
@@ -96,7 +98,7 @@ dot.cost(lambda p, ins, outs: size_of(outs[0]) * _left(p, ins[0])[1] / 10)
 
 
 @dot.storage
-def _dot_stype(p, stypes):
+def _dot_stype(p: Params, stypes: Any) -> list[str]:
     a, b = stypes
     if a == "csr" and b != "csr":
         return ["row_sparse" if p.transpose_a and p.forward_stype in (None, "row_sparse") else "default"]
@@ -105,7 +107,7 @@ def _dot_stype(p, stypes):
     return ["default"]
 
 
-def _sparse_product(xp: Any, p: Any, a: CSR, b: Any) -> Any:
+def _sparse_product(xp: Any, p: Params, a: CSR, b: Any) -> Any:
     """A csr matrix, or its transpose, times an array; work and memory go with the stored values."""
     bm = _right_matrix(p, b)
     rows = xp.repeat(xp.arange(a.shape[0]), xp.diff(a.indptr))
@@ -117,7 +119,7 @@ def _sparse_product(xp: Any, p: Any, a: CSR, b: Any) -> Any:
     return add_rows(xp, (shape[0], bm.shape[1]), give, parts).astype(a.dtype).reshape(shape)
 
 
-def _batch_dot_shape(p: Any, ins: list[Any]) -> list[Any]:
+def _batch_dot_shape(p: Params, ins: list[Any]) -> list[Any]:
     a, b = ins
     if len(a) != len(b) or len(a) < 3 or any(-1 not in pair and pair[0] != pair[1] for pair in zip(a[:-2], b[:-2])):
         raise ValueError(
@@ -130,7 +132,7 @@ def _batch_dot_shape(p: Any, ins: list[Any]) -> list[Any]:
     return [(*map(max, a[:-2], b[:-2]), m, c)]
 
 
-def _batch_dot_grads(F: Any, p: Any, dy: Any, lhs: Any, rhs: Any, needs: Any) -> tuple[Any, Any]:
+def _batch_dot_grads(F: Operators, p: Params, dy: Any, lhs: Any, rhs: Any, needs: Any) -> tuple[Any, Any]:
     ta, tb = p.transpose_a, p.transpose_b
 
     def mul(a: Any, b: Any, x: bool, y: bool) -> Any:
@@ -148,7 +150,7 @@ def _batch_dot_grads(F: Any, p: Any, dy: Any, lhs: Any, rhs: Any, needs: Any) ->
     **_FLAGS,
     grad=lambda F, p, dy, lhs, rhs, needs: _batch_dot_grads(F, p, dy, lhs, rhs, needs),
 )
-def batch_dot(k, p, lhs, rhs):
+def batch_dot(k: Call, p: Params, lhs: Array, rhs: Array) -> Array:
     """The product of each pair of matrices of two stacks.
 
     Parameters
@@ -170,7 +172,7 @@ batch_dot.cost(lambda p, ins, outs: size_of(outs[0]) * ins[0][-2 if p.transpose_
 
 
 @op("khatri_rao", inputs="args*")
-def khatri_rao(k, p, *args):
+def khatri_rao(k: Call, p: Params, *args: Array) -> Array:
     """The Khatri-Rao product: for each column, the Kronecker product of the columns of all matrices.
 
     Parameters
@@ -186,7 +188,7 @@ def khatri_rao(k, p, *args):
 
 
 @khatri_rao.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     if any(len(s) != 2 or s[1] != ins[0][1] for s in ins):
         raise ValueError(f"khatri_rao needs matrices with the same number of columns, got {', '.join(map(str, ins))}")
     rows = 1

@@ -8,7 +8,9 @@ import numpy as np
 
 from ..._core.infer import known, merge_shape
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool
+from ...typing import Array, Call, Operators
 from ..common.bodies import silent
 from ..common.rules import size_of
 from .triangles import half_triangle, square, wide_floats
@@ -16,19 +18,19 @@ from .triangles import half_triangle, square, wide_floats
 __all__: list[str] = []
 
 
-def _t(F: Any, x: Any) -> Any:
+def _t(F: Operators, x: Any) -> Any:
     return F.SwapAxis(x, dim1=-1, dim2=-2)
 
 
-def _mul(F: Any, a: Any, b: Any, ta: bool = False, tb: bool = False, alpha: float = 1.0) -> Any:
+def _mul(F: Operators, a: Any, b: Any, ta: bool = False, tb: bool = False, alpha: float = 1.0) -> Any:
     return F._linalg_gemm2(a, b, transpose_a=ta, transpose_b=tb, alpha=alpha)
 
 
-def _cost(p: Any, ins: list[Any], outs: list[Any]) -> float:
+def _cost(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     return size_of(ins[0]) * ins[0][-1] / 2
 
 
-def _same_square(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+def _same_square(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     one = merge_shape(ins[0], outs[0])
     if known(one):
         square(one)
@@ -54,7 +56,7 @@ def _each(fn: Any, matrices: Any, what: str) -> Any:
         raise
 
 
-def _potrf_grad(F: Any, p: Any, dy: Any, y: Any) -> Any:
+def _potrf_grad(F: Operators, p: Params, dy: Any, y: Any) -> Any:
     """Murray, "Differentiation of the Cholesky decomposition", 2016, section 4; the gradient is symmetric."""
     low, g = (y, dy) if p.lower else (_t(F, y), _t(F, dy))
     middle = half_triangle(F, _mul(F, low, g, ta=True))
@@ -64,7 +66,7 @@ def _potrf_grad(F: Any, p: Any, dy: Any, y: Any) -> Any:
 
 @op("_linalg_potrf", "linalg_potrf", inputs="A", lower=Bool(True), grad=lambda F, p, dy, y: _potrf_grad(F, p, dy, y))
 @silent
-def potrf(k, p, A):
+def potrf(k: Call, p: Params, A: Array) -> Array:
     """The Cholesky factor L of symmetric positive definite matrices A = L L'.
 
     Parameters
@@ -78,7 +80,7 @@ def potrf(k, p, A):
     return low if p.lower else k.xp.ascontiguousarray(k.xp.swapaxes(low, -1, -2))
 
 
-def _potri_grad(F: Any, p: Any, dy: Any, A: Any, y: Any) -> Any:
+def _potri_grad(F: Operators, p: Params, dy: Any, A: Any, y: Any) -> Any:
     w = _mul(F, _mul(F, y, dy), y)
     w = -(w + _t(F, w))
     a = F._triangle(A, lower=p.lower)
@@ -93,7 +95,7 @@ def _potri_grad(F: Any, p: Any, dy: Any, A: Any, y: Any) -> Any:
     grad=lambda F, p, dy, A, y: _potri_grad(F, p, dy, A, y),
 )
 @silent
-def potri(k, p, A):
+def potri(k: Call, p: Params, A: Array) -> Array:
     """The inverse of the matrices whose Cholesky factors are given.
 
     Parameters
@@ -113,7 +115,7 @@ def potri(k, p, A):
     "_linalg_inverse", "linalg_inverse", inputs="A", grad=lambda F, dy, y: -_mul(F, _mul(F, y, dy, ta=True), y, tb=True)
 )
 @silent
-def inverse(k, p, A):
+def inverse(k: Call, p: Params, A: Array) -> Array:
     """The inverse of square matrices.
 
     Parameters
@@ -128,7 +130,7 @@ for _op in (potrf, potri, inverse):
     _op.cost(_cost)
 
 
-def _spread(F: Any, g: Any, like: Any) -> Any:
+def _spread(F: Operators, g: Any, like: Any) -> Any:
     return F._spread(g, like, axis=(-2, -1))
 
 
@@ -141,7 +143,7 @@ def _spread(F: Any, g: Any, like: Any) -> Any:
     grad=lambda F, dy, A, y: _spread(F, dy * y, A) * _t(F, F._inverse_or_zeros(A, y)),
 )
 @silent
-def det(k, p, A):
+def det(k: Call, p: Params, A: Array) -> Array:
     """The determinant of square matrices; its gradient is zero where the determinant is.
 
     Parameters
@@ -161,7 +163,7 @@ def det(k, p, A):
     grad=lambda F, d_logabsdet, A, out_sign: _spread(F, d_logabsdet, A) * _t(F, F._inverse_or_zeros(A, out_sign)),
 )
 @silent
-def slogdet(k, p, A):
+def slogdet(k: Call, p: Params, A: Array) -> Any:
     """Sign of the determinant of square matrices, and logarithm of its absolute value.
 
     Where the matrix is singular, sign and gradient are zero.
@@ -181,7 +183,7 @@ def slogdet(k, p, A):
     grad=lambda F, dy, A: _spread(F, dy, A) * F._linalg_makediag(1 / F._linalg_extractdiag(A)),
 )
 @silent
-def sumlogdiag(k, p, A):
+def sumlogdiag(k: Call, p: Params, A: Array) -> Array:
     """Sum of the logarithms of the diagonal of square matrices.
 
     Parameters
@@ -196,7 +198,7 @@ slogdet.shape(lambda p, ins: [_over_matrix(ins[0])] * 2)
 sumlogdiag.shape(lambda p, ins: [_over_matrix(ins[0])])
 
 
-def _gelqf_grad(F: Any, d_Q: Any, d_L: Any, q: Any, low: Any) -> Any:
+def _gelqf_grad(F: Operators, d_Q: Any, d_L: Any, q: Any, low: Any) -> Any:
     """Walter & Lehmann, "Algorithmic differentiation of linear algebra functions", 2010, for LQ instead of QR."""
     m = _mul(F, low, d_L, ta=True) - _mul(F, d_Q, q, tb=True)
     half = half_triangle(F, m)
@@ -212,7 +214,7 @@ def _gelqf_grad(F: Any, d_Q: Any, d_L: Any, q: Any, low: Any) -> Any:
     grad=lambda F, d_Q, d_L, out_Q, out_L: _gelqf_grad(F, d_Q, d_L, out_Q, out_L),
 )
 @silent
-def gelqf(k, p, A):
+def gelqf(k: Call, p: Params, A: Array) -> Any:
     """The factors Q and L of matrices A = L Q: Q has orthonormal rows, L is lower triangular.
 
     Parameters
@@ -226,7 +228,7 @@ def gelqf(k, p, A):
 
 
 @gelqf.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     if len(ins[0]) < 2 or ins[0][-2] > ins[0][-1]:
         raise ValueError(f"A {ins[0]} must be matrices with no more rows than columns")
     return [ins[0], (*ins[0][:-1], ins[0][-2])]
@@ -235,7 +237,7 @@ def _(p, ins):
 gelqf.cost(_cost)
 
 
-def _syevd_grad(F: Any, d_U: Any, d_L: Any, u: Any, values: Any) -> Any:
+def _syevd_grad(F: Operators, d_U: Any, d_L: Any, u: Any, values: Any) -> Any:
     """Giles, "Collected matrix derivative results", 2008, section 3.1; equal eigenvalues exchange nothing."""
     gap = F.broadcast_sub(F.expand_dims(values, axis=-2), F.expand_dims(values, axis=-1))
     turn = _mul(F, u, d_U, tb=True) * (gap != 0) / (gap + (gap == 0))
@@ -252,7 +254,7 @@ def _syevd_grad(F: Any, d_U: Any, d_L: Any, u: Any, values: Any) -> Any:
     grad=lambda F, d_U, d_L, out_U, out_L: _syevd_grad(F, d_U, d_L, out_U, out_L),
 )
 @silent
-def syevd(k, p, A):
+def syevd(k: Call, p: Params, A: Array) -> Any:
     """Eigenvectors and eigenvalues of symmetric matrices A = U' diag(L) U: the rows of U, and L in rising order.
 
     Of the two signs of an eigenvector, that one is chosen which makes its largest element positive.
@@ -271,7 +273,7 @@ def syevd(k, p, A):
 
 
 @syevd.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     square(ins[0])
     return [ins[0], ins[0][:-1]]
 

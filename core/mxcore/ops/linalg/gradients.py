@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool
 from ...stypes import CSR, add_rows, merge_rows
+from ...typing import Array, Call, Operators
 from ..common.bodies import silent, wide
 from ..common.rules import fits, size_of
 from ..sparse.operators import dense_of, to_rows
@@ -17,7 +19,7 @@ from .triangles import wide_floats
 __all__: list[str] = []
 
 
-def _factor(p: Any, dy: tuple[int, ...], factors: list[Any], which: int) -> tuple[int, ...]:
+def _factor(p: Params, dy: tuple[int, ...], factors: list[Any], which: int) -> tuple[int, ...]:
     """The shape of one factor, if `dy` has that of the product."""
     want = _dot_shape(p, factors)[0]
     if dy != want:
@@ -34,7 +36,7 @@ _TRANSPOSED = {"transpose_a": Bool(False), "transpose_b": Bool(False)}
     **_TRANSPOSED,
     grad=lambda F, p, dy_, dys, rhs, needs: _left_grads(F, p, dys[0], dy_, rhs),
 )
-def dot_left(k, p, dy, rhs, like):
+def dot_left(k: Call, p: Params, dy: Array, rhs: Array, like: Array) -> Array:
     """The gradient of `dot` for its left operand.
 
     Parameters
@@ -64,7 +66,7 @@ dot_left.storage(lambda p, stypes: ["default"])
     **_TRANSPOSED,
     grad=lambda F, p, dy_, dys, lhs, needs: _right_grads(F, p, dys[0], dy_, lhs),
 )
-def dot_right(k, p, dy, lhs, like):
+def dot_right(k: Call, p: Params, dy: Array, lhs: Array, like: Array) -> Array:
     """The gradient of `dot` for its right operand; row_sparse if the left one is csr.
 
     Parameters
@@ -87,7 +89,7 @@ def dot_right(k, p, dy, lhs, like):
     return out.astype(dy.dtype).reshape(shape)
 
 
-def _sparse_right(xp: Any, p: Any, dy: Any, lhs: CSR, shape: tuple[int, ...]) -> Any:
+def _sparse_right(xp: Any, p: Params, dy: Any, lhs: CSR, shape: tuple[int, ...]) -> Any:
     rows = xp.repeat(xp.arange(lhs.shape[0]), xp.diff(lhs.indptr))
     take, give = (lhs.indices, rows) if p.transpose_a else (rows, lhs.indices)
     g = wide(dy).reshape(lhs.shape[1] if p.transpose_a else lhs.shape[0], size_of(_right(p, shape)[0]))
@@ -101,20 +103,20 @@ dot_right.shape(lambda p, ins: [_factor(p, ins[0], [ins[1], ins[2]], 1)])
 dot_right.storage(lambda p, stypes: ["row_sparse" if stypes[1] == "csr" else "default"])
 
 
-def _left_grads(F: Any, p: Any, g: Any, dy: Any, rhs: Any) -> tuple[Any, Any, None]:
+def _left_grads(F: Operators, p: Params, g: Any, dy: Any, rhs: Any) -> tuple[Any, Any, None]:
     """dA = dy B' is linear in both: its gradients are again products of the same kind, with g in the place of lhs."""
     flags = {"transpose_a": p.transpose_a, "transpose_b": p.transpose_b}
     return F.dot(g, rhs, **flags), F._dot_right(dy, g, rhs, **flags), None
 
 
-def _right_grads(F: Any, p: Any, g: Any, dy: Any, lhs: Any) -> tuple[Any, Any, None]:
+def _right_grads(F: Operators, p: Params, g: Any, dy: Any, lhs: Any) -> tuple[Any, Any, None]:
     flags = {"transpose_a": p.transpose_a, "transpose_b": p.transpose_b}
     return F.dot(lhs, g, **flags), F._dot_left(dy, g, lhs, **flags), None
 
 
 @op("_inverse_or_zeros", inputs="A det", grad=lambda F, dy, y: (-_mul(F, _mul(F, y, dy, ta=True), y, tb=True), None))
 @silent
-def inverse_or_zeros(k, p, A, det):
+def inverse_or_zeros(k: Call, p: Params, A: Array, det: Array) -> Array:
     """The inverse of square matrices, and zeros in the place of those whose determinant is zero.
 
     Parameters
@@ -132,7 +134,7 @@ def inverse_or_zeros(k, p, A, det):
 
 
 @inverse_or_zeros.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     fits("det", ins[1:], [_over_matrix(ins[0])])
     return [ins[0]]
 

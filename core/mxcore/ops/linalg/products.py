@@ -8,7 +8,9 @@ import numpy as np
 
 from ..._core.infer import merge_shape
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool, Float, Int
+from ...typing import Array, Call, Operators
 from ..common.bodies import silent
 from ..common.rules import axis_of, partly, size_of
 from .triangles import floats, square, wide_floats
@@ -29,7 +31,7 @@ def _rows_back(xp: Any, a: Any, axis: int) -> Any:
     return a if axis_of(axis, a.ndim) == a.ndim - 2 else xp.ascontiguousarray(xp.moveaxis(a, -2, axis))
 
 
-def _gemm_shape(p: Any, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+def _gemm_shape(p: Params, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     if len(a) != len(b) or len(a) < 2:
         raise ValueError(f"A {a} and B {b} must have one rank, of at least 2")
     axis = axis_of(p.axis, len(a))
@@ -43,14 +45,14 @@ def _gemm_shape(p: Any, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ..
     return (*lead[:axis], m, *lead[axis:], c)
 
 
-def _gemm(k: Any, p: Any, a: Any, b: Any) -> Any:
+def _gemm(k: Call, p: Params, a: Any, b: Any) -> Any:
     xp = k.xp
     a, b = _rows_inside(xp, a, p.axis), _rows_inside(xp, b, p.axis)
     c = xp.matmul(_t(xp, a) if p.transpose_a else a, _t(xp, b) if p.transpose_b else b)
     return c if p.alpha == 1.0 else c * c.dtype.type(p.alpha)
 
 
-def _gemm_grads(F: Any, p: Any, dy: Any, A: Any, B: Any) -> tuple[Any, Any]:
+def _gemm_grads(F: Operators, p: Params, dy: Any, A: Any, B: Any) -> tuple[Any, Any]:
     def g(a: Any, b: Any, ta: bool, tb: bool) -> Any:
         return F._linalg_gemm2(a, b, transpose_a=ta, transpose_b=tb, alpha=p.alpha, axis=p.axis)
 
@@ -71,7 +73,7 @@ _GEMM2 = {"transpose_a": Bool(False), "transpose_b": Bool(False), "alpha": Float
     **_GEMM2,
     grad=lambda F, p, dy, A, B: _gemm_grads(F, p, dy, A, B),
 )
-def gemm2(k, p, A, B):
+def gemm2(k: Call, p: Params, A: Array, B: Array) -> Array:
     """alpha * op(A) @ op(B), for each pair of matrices of two stacks.
 
     Parameters
@@ -86,7 +88,7 @@ def gemm2(k, p, A, B):
     return _rows_back(k.xp, _gemm(k, p, A, B), p.axis)
 
 
-def _product_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+def _product_shape(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     """The shape of the product, and of what is added to it, as far as both factors tell."""
     a, b, *added = ins
     if a is None or b is None:
@@ -114,7 +116,7 @@ gemm2.cost(lambda p, ins, outs: size_of(outs[0]) * (ins[0][p.axis] if p.transpos
     axis=_GEMM2["axis"],
     grad=lambda F, p, dy, A, B: (*_gemm_grads(F, p, dy, A, B), dy * p.beta),
 )
-def gemm(k, p, A, B, C):
+def gemm(k: Call, p: Params, A: Array, B: Array, C: Array) -> Array:
     """alpha * op(A) @ op(B) + beta * C, for each triple of matrices of three stacks.
 
     Parameters
@@ -140,7 +142,7 @@ gemm.shape(_product_shape)
     alpha=Float(1.0),
     grad=lambda F, p, dy, A: _syrk_grad(F, p, dy, A),
 )
-def syrk(k, p, A):
+def syrk(k: Call, p: Params, A: Array) -> Array:
     """alpha * A @ A', or alpha * A' @ A, for each matrix of a stack.
 
     Parameters
@@ -156,12 +158,12 @@ def syrk(k, p, A):
     return c if p.alpha == 1.0 else c * c.dtype.type(p.alpha)
 
 
-def _syrk_grad(F: Any, p: Any, dy: Any, A: Any) -> Any:
+def _syrk_grad(F: Operators, p: Params, dy: Any, A: Any) -> Any:
     g = dy + F.SwapAxis(dy, dim1=-1, dim2=-2)
     return F._linalg_gemm2(A, g, alpha=p.alpha) if p.transpose else F._linalg_gemm2(g, A, alpha=p.alpha)
 
 
-def _syrk_shape(p: Any, a: tuple[int, ...]) -> tuple[int, ...]:
+def _syrk_shape(p: Params, a: tuple[int, ...]) -> tuple[int, ...]:
     if len(a) < 2:
         raise ValueError(f"A {a} must have at least two dimensions")
     n = a[-1 if p.transpose else -2]
@@ -174,12 +176,12 @@ syrk.shape(partly(_syrk_shape))
 _TRI = {"transpose": Bool(False), "rightside": Bool(False), "lower": Bool(True), "alpha": Float(1.0)}
 
 
-def _op_of(xp: Any, p: Any, A: Any) -> Any:
+def _op_of(xp: Any, p: Params, A: Any) -> Any:
     a = xp.tril(A) if p.lower else xp.triu(A)
     return _t(xp, a) if p.transpose else a
 
 
-def _tri_shape(p: Any, ins: list[Any]) -> list[Any]:
+def _tri_shape(p: Params, ins: list[Any]) -> list[Any]:
     a, b = ins
     n = square(a)
     if len(a) != len(b) or a[:-2] != b[:-2] or b[-1 if p.rightside else -2] != n:
@@ -190,7 +192,7 @@ def _tri_shape(p: Any, ins: list[Any]) -> list[Any]:
 
 
 @op("_linalg_trmm", "linalg_trmm", inputs="A B", **_TRI, grad=lambda F, p, dy, A, B: _trmm_grads(F, p, dy, A, B))
-def trmm(k, p, A, B):
+def trmm(k: Call, p: Params, A: Array, B: Array) -> Array:
     """alpha * op(A) @ B, or alpha * B @ op(A), for triangular matrices A.
 
     Parameters
@@ -211,12 +213,12 @@ def trmm(k, p, A, B):
     return out if p.alpha == 1.0 else out * out.dtype.type(p.alpha)
 
 
-def _trmm_grads(F: Any, p: Any, dy: Any, A: Any, B: Any) -> tuple[Any, Any]:
+def _trmm_grads(F: Operators, p: Params, dy: Any, A: Any, B: Any) -> tuple[Any, Any]:
     db = F._linalg_trmm(A, dy, transpose=not p.transpose, rightside=p.rightside, lower=p.lower, alpha=p.alpha)
     return F._triangle(_cross(F, p, B, dy, p.alpha), lower=p.lower), db
 
 
-def _cross(F: Any, p: Any, x: Any, g: Any, alpha: float) -> Any:
+def _cross(F: Operators, p: Params, x: Any, g: Any, alpha: float) -> Any:
     """The gradient of <g, op(A) x> or <g, x op(A)> for A."""
     if p.rightside:
         x, g = (g, x) if p.transpose else (x, g)
@@ -227,7 +229,7 @@ def _cross(F: Any, p: Any, x: Any, g: Any, alpha: float) -> Any:
 
 @op("_linalg_trsm", "linalg_trsm", inputs="A B", **_TRI, grad=lambda F, p, dy, A, y: _trsm_grads(F, p, dy, A, y))
 @silent
-def trsm(k, p, A, B):
+def trsm(k: Call, p: Params, A: Array, B: Array) -> Array:
     """The X with op(A) @ X = alpha * B, or X @ op(A) = alpha * B, for triangular matrices A.
 
     Parameters
@@ -267,7 +269,7 @@ def _substituted(xp: Any, a: Any, b: Any, lower: bool) -> Any:
     return x
 
 
-def _trsm_grads(F: Any, p: Any, dy: Any, A: Any, y: Any) -> tuple[Any, Any]:
+def _trsm_grads(F: Operators, p: Params, dy: Any, A: Any, y: Any) -> tuple[Any, Any]:
     g = F._linalg_trsm(A, dy, transpose=not p.transpose, rightside=p.rightside, lower=p.lower)
     return F._triangle(_cross(F, p, y, g, -1.0), lower=p.lower), g * p.alpha
 

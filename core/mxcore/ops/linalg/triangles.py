@@ -7,12 +7,14 @@ from typing import Any
 
 from ..._core.infer import merge_dtype
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool, Float, Int
+from ...typing import Array, Call, Operators
 
 __all__ = ["floats", "half_triangle", "square", "wide_floats"]
 
 
-def floats(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+def floats(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     """The dtype rule of products: one dtype of numbers with a point; whole numbers would lose what `alpha`
     multiplies.
     """
@@ -24,7 +26,7 @@ def floats(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any
     return [one] * len(ins), [one] * len(outs)
 
 
-def wide_floats(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+def wide_floats(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     """The dtype rule of factorisations: one dtype, float32 or float64, which is what LAPACK has."""
     ins, outs = floats(p, ins, outs)
     if ins[0] is not None and ins[0].itemsize < 4:
@@ -39,7 +41,7 @@ def square(shape: tuple[int, ...]) -> int:
     return shape[-1]
 
 
-def half_triangle(F: Any, x: Any) -> Any:
+def half_triangle(F: Operators, x: Any) -> Any:
     """The lower triangle with half its diagonal: a matrix that, added to its transpose, is symmetric."""
     return F._triangle(x, diagonal=0.5)
 
@@ -51,7 +53,7 @@ def half_triangle(F: Any, x: Any) -> Any:
     diagonal=Float(1.0),
     grad=lambda F, p, dy: F._triangle(dy, lower=p.lower, diagonal=p.diagonal),
 )
-def triangle(k, p, A):
+def triangle(k: Call, p: Params, A: Array) -> Array:
     """Square matrices with zeros beyond a triangle.
 
     Parameters
@@ -71,7 +73,7 @@ def triangle(k, p, A):
 
 
 @triangle.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     square(ins[0])
     return [ins[0]]
 
@@ -89,7 +91,7 @@ def _diagonal(xp: Any, n: int, offset: int) -> tuple[Any, Any]:
     offset=Int(0),
     grad=lambda F, p, dy: F._linalg_makediag(dy, offset=p.offset),
 )
-def extractdiag(k, p, A):
+def extractdiag(k: Call, p: Params, A: Array) -> Array:
     """A diagonal of square matrices.
 
     Parameters
@@ -98,11 +100,11 @@ def extractdiag(k, p, A):
     offset : int
         Which diagonal: above the main one if positive.
     """
-    return A[(..., *_diagonal(k.xp, A.shape[-1], p.offset))]
+    return A[(...,) + _diagonal(k.xp, A.shape[-1], p.offset)]
 
 
 @extractdiag.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     n = square(ins[0])
     if abs(p.offset) >= n:
         raise ValueError(f"a {n} x {n} matrix has no diagonal with offset {p.offset}")
@@ -116,7 +118,7 @@ def _(p, ins):
     offset=Int(0),
     grad=lambda F, p, dy: F._linalg_extractdiag(dy, offset=p.offset),
 )
-def makediag(k, p, A):
+def makediag(k: Call, p: Params, A: Array) -> Array:
     """Square matrices with vectors on a diagonal.
 
     Parameters
@@ -127,7 +129,7 @@ def makediag(k, p, A):
     """
     n = A.shape[-1] + abs(p.offset)
     out = k.xp.zeros((*A.shape[:-1], n, n), A.dtype)
-    out[(..., *_diagonal(k.xp, n, p.offset))] = A
+    out[(...,) + _diagonal(k.xp, n, p.offset)] = A
     return out
 
 
@@ -148,7 +150,7 @@ def _corner(xp: Any, n: int, offset: int, lower: bool) -> tuple[Any, Any]:
     lower=Bool(True),
     grad=lambda F, p, dy: F._linalg_maketrian(dy, offset=p.offset, lower=p.lower),
 )
-def extracttrian(k, p, A):
+def extracttrian(k: Call, p: Params, A: Array) -> Array:
     """A triangle of square matrices, as vectors: the lower one row by row, the upper one column by column.
 
     Parameters
@@ -159,11 +161,11 @@ def extracttrian(k, p, A):
     lower : bool
         The lower triangle, if `offset` is 0.
     """
-    return A[(..., *_corner(k.xp, A.shape[-1], p.offset, p.lower))]
+    return A[(...,) + _corner(k.xp, A.shape[-1], p.offset, p.lower)]
 
 
 @extracttrian.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     n = square(ins[0])
     m = n - abs(p.offset)
     if m < 1 and n:
@@ -171,11 +173,11 @@ def _(p, ins):
     return [(*ins[0][:-2], max(m, 0) * (max(m, 0) + 1) // 2)]
 
 
-def _side(p: Any, length: int) -> int:
+def _side(p: Params, length: int) -> int:
     m = (isqrt(8 * length + 1) - 1) // 2
     if m * (m + 1) // 2 != length:
         raise ValueError(f"{length} elements fill no triangle; 1, 3, 6, 10, ... do")
-    return m + abs(p.offset)
+    return m + abs(int(p.offset))
 
 
 @op(
@@ -186,7 +188,7 @@ def _side(p: Any, length: int) -> int:
     lower=Bool(True),
     grad=lambda F, p, dy: F._linalg_extracttrian(dy, offset=p.offset, lower=p.lower),
 )
-def maketrian(k, p, A):
+def maketrian(k: Call, p: Params, A: Array) -> Array:
     """Square matrices with vectors in a triangle: the lower one row by row, the upper one column by column.
 
     Parameters
@@ -199,7 +201,7 @@ def maketrian(k, p, A):
     """
     n = _side(p, A.shape[-1])
     out = k.xp.zeros((*A.shape[:-1], n, n), A.dtype)
-    out[(..., *_corner(k.xp, n, p.offset, p.lower))] = A
+    out[(...,) + _corner(k.xp, n, p.offset, p.lower)] = A
     return out
 
 

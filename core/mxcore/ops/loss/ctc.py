@@ -9,7 +9,9 @@ import numpy as np
 
 from ..._core.infer import merge_shape
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool, Enum
+from ...typing import Array, Call
 from ..common.bodies import silent, wide
 from ..common.gradients import given
 from ..common.rules import size_of
@@ -187,7 +189,7 @@ class _Problem:
     helpers={"read_labels": read_labels},
 )
 @silent
-def ctc_loss(k, p, *arrays):
+def ctc_loss(k: Call, p: Params, *arrays: Array) -> Array:
     """Minus the log probability of a label sequence, summed over all ways to align it with the time steps.
 
     Parameters
@@ -222,7 +224,7 @@ def ctc_loss(k, p, *arrays):
 
 
 @ctc_loss.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     data, label = ins[0], ins[1]
     n = merge_shape(outs[0], (-1,))
     for shape, rank, what in ((data, 3, "data (time, N, C)"), (label, 2, "label (N, L)")):
@@ -236,14 +238,14 @@ def _(p, ins, outs):
 
 
 @ctc_loss.dtype
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     t = ins[0] or outs[0]
     if t is not None and t.kind in "biu":
         raise TypeError(f"data are logits, of float16, float32 or float64, not {t.name}")
     return [t, *(v or t for v in ins[1:])], [t]
 
 
-def _cost(p: Any, ins: list[Any], outs: list[Any]) -> float:
+def _cost(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     data, label = (ins[0], ins[1]) if len(ins[0]) == 3 else (ins[1], ins[2])
     return 10 * size_of(data) + 1e5 * data[0] + 60 * data[0] * (2 * size_of(label) + 1)
 

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..._core.op import op
+from ..._core.params import Params
+from ...typing import Array, Call
 from ..activation.softmax import soft
 from ..common.bodies import silent, wide
 from ..common.rules import fits, gradient_of, size_of
@@ -17,7 +19,7 @@ __all__: list[str] = []
 
 
 @op("_backward_SoftmaxOutput", inputs="out label dy[out_grad]", **_SOFTMAX)
-def backward_softmax_output(k, p, out, label, dy_=None):
+def backward_softmax_output(k: Call, p: Params, out: Array, label: Array, dy_: Array = None) -> Array:
     """Gradient of `SoftmaxOutput` with respect to its data.
 
     Parameters
@@ -59,12 +61,12 @@ def backward_softmax_output(k, p, out, label, dy_=None):
     return _outgoing(p, g.reshape(out.shape), dy_)
 
 
-def _outgoing(p: Any, g: Any, dy: Any) -> Any:
+def _outgoing(p: Params, g: Any, dy: Any) -> Any:
     return g * wide(dy) if p.out_grad else g
 
 
 @backward_softmax_output.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     out, label, *dy = ins
     wanted = _softmax_labels(p, out, label)
     if size_of(label) != size_of(wanted):  # MXNet's graphs hold labels in other shapes, too
@@ -77,7 +79,7 @@ backward_softmax_output.cost(lambda p, ins, outs: size_of(ins[0]) * 4)
 
 
 @op("_backward_SVMOutput", inputs="data label", **_SVM)
-def backward_svm_output(k, p, data, label):
+def backward_svm_output(k: Call, p: Params, data: Array, label: Array) -> Array:
     """Gradient of `SVMOutput` with respect to its data.
 
     Parameters
@@ -108,7 +110,7 @@ backward_svm_output.shape(lambda p, ins: [ins[0]])
     **_SPARSE,
 )
 @silent
-def backward_identity_attach_kl_sparse_reg(k, p, dy_, data, moving_avg):
+def backward_identity_attach_kl_sparse_reg(k: Call, p: Params, dy_: Array, data: Array, moving_avg: Array) -> Any:
     """Gradient of `IdentityAttachKLSparseReg`; moves the moving average.
 
     Parameters
@@ -131,13 +133,13 @@ def backward_identity_attach_kl_sparse_reg(k, p, dy_, data, moving_avg):
 
 
 @backward_identity_attach_kl_sparse_reg.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     fits("dy data moving_avg", ins, [ins[1], ins[1], _channels(ins[1])])
     return [ins[1]]
 
 
 @op("_backward_MakeLoss", inputs="data", **_LOSS)
-def backward_make_loss(k, p, data):
+def backward_make_loss(k: Call, p: Params, data: Array) -> Array:
     """Gradient of `MakeLoss`.
 
     Parameters
@@ -157,7 +159,7 @@ def backward_make_loss(k, p, data):
 
 
 @op("_backward_softmax_cross_entropy", inputs="dy data label")
-def backward_softmax_cross_entropy(k, p, dy_, data, label):
+def backward_softmax_cross_entropy(k: Call, p: Params, dy_: Array, data: Array, label: Array) -> Array:
     """Gradient of `softmax_cross_entropy` with respect to its logits.
 
     Parameters
@@ -175,12 +177,12 @@ def backward_softmax_cross_entropy(k, p, dy_, data, label):
     return g * wide(dy_)
 
 
-backward_softmax_cross_entropy.shape(gradient_of(lambda p, ins: softmax_cross_entropy.shape_rule(p, ins, [None])[1][0]))
+backward_softmax_cross_entropy.shape(gradient_of(lambda p, ins: softmax_cross_entropy.shape_rule(p, ins, [None])[1][0]))  # type: ignore[misc]
 
 
 @op("_backward_ctc_loss", inputs="dy " + _INPUTS, **_PARAMS)
 @silent
-def backward_ctc_loss(k, p, dy_, *arrays):
+def backward_ctc_loss(k: Call, p: Params, dy_: Array, *arrays: Array) -> Array:
     """Gradient of `CTCLoss` with respect to its logits.
 
     Parameters
@@ -208,11 +210,11 @@ def backward_ctc_loss(k, p, dy_, *arrays):
     return xp.where(running[:, :, None], g, 0.0)
 
 
-backward_ctc_loss.shape(gradient_of(lambda p, ins: ctc_loss.shape_rule(p, ins, [None])[1][0]))
+backward_ctc_loss.shape(gradient_of(lambda p, ins: ctc_loss.shape_rule(p, ins, [None])[1][0]))  # type: ignore[misc]
 
 
 @backward_ctc_loss.dtype
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     t = ins[1] or ins[0]
     return [t, t, *(v or t for v in ins[2:])], [t]
 

@@ -9,7 +9,9 @@ import numpy as np
 
 from ..._core.infer import known, merge_shape, show
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool, Enum, Float
+from ...typing import Array, Call, Operand, Operators
 from ..activation.softmax import soft
 from ..common import special_functions
 from ..common.bodies import wide
@@ -40,7 +42,7 @@ _SOFTMAX = dict(
 )
 
 
-def _classes(p: Any, shape: tuple[int, ...]) -> tuple[int, int, int]:
+def _classes(p: Params, shape: tuple[int, ...]) -> tuple[int, int, int]:
     """The data as (samples, classes, positions)."""
     if p.multi_output:
         return shape[0], shape[1], size_of(shape[2:])
@@ -61,7 +63,7 @@ def _classes(p: Any, shape: tuple[int, ...]) -> tuple[int, int, int]:
         None,
     ),
 )
-def softmax_output(k, p, data, label):
+def softmax_output(k: Call, p: Params, data: Array, label: Array) -> Array:
     """Softmax forward; backward the gradient of the cross entropy with the label, whatever gradient comes in.
 
     Parameters
@@ -96,7 +98,7 @@ def softmax_output(k, p, data, label):
     return soft(k.xp, wide(data).reshape(_classes(p, data.shape)), 1).reshape(data.shape)
 
 
-def _softmax_labels(p: Any, data: Any, label: Any) -> Any:
+def _softmax_labels(p: Params, data: Any, label: Any) -> Any:
     """The label's shape for a data shape; as given where several are allowed."""
     if len(data) < (2 if p.multi_output else 1):
         raise ValueError(
@@ -118,7 +120,7 @@ def _softmax_labels(p: Any, data: Any, label: Any) -> Any:
 
 
 @softmax_output.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     data, label = merge_shape(ins[0], outs[0]), ins[1]
     if data and data[0] == -1 and label:
         data = (label[0], *data[1:])
@@ -168,7 +170,7 @@ _REGRESSION_DOC = """{0}
     """
 
 
-def _regression_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+def _regression_shape(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     data, label = merge_shape(ins[0], outs[0]), ins[1]
     if data is None:
         return [data, label], [data]
@@ -184,14 +186,14 @@ def _regression_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any
 
 
 def _regression(name: str, predict: Any, direction: Any, doc: str) -> tuple[Any, Any]:
-    def rule(F, p, y, label):
+    def rule(F: Operators, p: Params, y: Operand, label: Operand) -> Any:
         return getattr(F, f"_backward_{name}")(y, label, grad_scale=p.grad_scale), None
 
     forward = op(name, inputs="data label", grad=rule, doc=_REGRESSION_DOC.format(doc, name), **_SCALE)(
         lambda k, p, data, label: predict(k.xp, data)
     )
 
-    def body(k, p, out, label):
+    def body(k: Call, p: Params, out: Array, label: Array) -> Any:
         width = size_of(out.shape[1:])
         return direction(k.xp, out, label.reshape(out.shape)) * out.dtype.type(p.grad_scale / max(width, 1))
 
@@ -226,7 +228,7 @@ _SVM = dict(margin=Float(1.0), regularization_coefficient=Float(1.0), use_linear
     **_SVM,
     grad=lambda F, p, data, label: (F._backward_SVMOutput(data, label, **given(p, _SVM)), None),
 )
-def svm_output(k, p, data, label):
+def svm_output(k: Call, p: Params, data: Array, label: Array) -> Array:
     """Predict the data itself; backward the gradient of a one-against-all hinge loss.
 
     Parameters
@@ -250,7 +252,7 @@ def svm_output(k, p, data, label):
 
 
 @svm_output.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     data = merge_shape(ins[0], outs[0])
     if data is not None and not data:
         raise ValueError("data must have at least one dimension")
@@ -277,7 +279,7 @@ _SPARSE = dict(sparseness_target=Float(0.1, ge=0, le=1), penalty=Float(0.001), m
         None,
     ),
 )
-def identity_attach_kl_sparse_reg(k, p, data, moving_avg):
+def identity_attach_kl_sparse_reg(k: Call, p: Params, data: Array, moving_avg: Array) -> Any:
     """Pass activations unchanged; add to their gradient that of the KL divergence between their mean and a wanted
     sparseness.
 
@@ -313,7 +315,7 @@ def _channels(data: Any) -> Any:
 
 
 @identity_attach_kl_sparse_reg.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     data = merge_shape(ins[0], outs[0])
     return [data, _channels(data)], [data]
 
@@ -333,7 +335,7 @@ _LOSS = dict(grad_scale=Float(1.0), valid_thresh=Float(0.0), normalization=Enum(
     **_LOSS,
     grad=lambda F, p, data: F._backward_MakeLoss(data, **given(p, _LOSS)),
 )
-def make_loss_layer(k, p, data):
+def make_loss_layer(k: Call, p: Params, data: Array) -> Array:
     """Mark `data` as a loss: it passes unchanged, and its gradient is `grad_scale`, whatever comes in.
 
     Parameters
@@ -365,7 +367,7 @@ _FAINT = math.log(1e-8)
     inputs="data label",
     grad=lambda F, dy, data, label: (F._backward_softmax_cross_entropy(dy, data, label), None),
 )
-def softmax_cross_entropy(k, p, data, label):
+def softmax_cross_entropy(k: Call, p: Params, data: Array, label: Array) -> Array:
     """Sum over the batch of minus the logarithm of the softmax at the label.
 
     Parameters
@@ -390,7 +392,7 @@ def softmax_cross_entropy(k, p, data, label):
 
 
 @softmax_cross_entropy.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     data, label = ins
     n = merge_shape(None if data is None else data[:1], label)
     if data is not None and len(data) != 2:

@@ -36,7 +36,7 @@ def _softmax_samples() -> list[Sample]:
         ("many", {"smooth_alpha": 0.2}),
         ("shaped", {"smooth_alpha": 0.2}),
     ]
-    alike = {"grad": _FAKE}
+    alike: dict[str, Any] = {"grad": _FAKE}
     return [Sample(forms[f][0], forms[f][1], params={**forms[f][2], **q}, **alike) for f, q in rows] + [
         Sample((3, 2, 2), Ints((3, 2), 0, 2), params={"multi_output": True, "normalization": "valid"}, **alike),
         Sample((2, 3, 2, 2), Ints((2, 2, 2), 0, 3), params={"multi_output": True}, **alike),
@@ -87,7 +87,7 @@ def _without(shape: tuple[int, ...], *places: Any, value: float = -np.inf) -> An
 
 
 _ALL = slice(None)
-_SAMPLE = ([(5, 2, 4), [[1, 2, 0], [3, 3, 1]]], {})
+_SAMPLE: tuple[list[Any], dict[str, Any]] = ([(5, 2, 4), [[1, 2, 0], [3, 3, 1]]], {})
 
 
 SAMPLES = {

@@ -8,7 +8,9 @@ import numpy as np
 
 from ..._core.infer import merge_shape
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool, Float, Int
+from ...typing import Array, Call
 from ..common.bodies import silent, wide
 from ..common.gradients import given
 from ..common.rules import axis_of, floating, size_of
@@ -29,12 +31,12 @@ _BATCH = dict(
 )
 
 
-def with_statistics(p: Any) -> int:
+def with_statistics(p: Params) -> int:
     """Visible outputs: the statistics on demand."""
     return 3 if p.output_mean_var else 1
 
 
-def _by_channel(p: Any, x: Any) -> Any:
+def _by_channel(p: Params, x: Any) -> Any:
     """The data as (before, channels, after)."""
     axis = axis_of(p.axis, x.ndim)
     return wide(x).reshape(size_of(x.shape[:axis]), x.shape[axis], size_of(x.shape[axis + 1 :]))
@@ -62,7 +64,9 @@ def _column(v: Any) -> Any:
     ),
 )
 @silent
-def batch_norm(k, p, data, gamma, beta, moving_mean, moving_var):
+def batch_norm(
+    k: Call, p: Params, data: Array, gamma: Array, beta: Array, moving_mean: Array, moving_var: Array
+) -> Any:
     """Normalize each channel by its mean and variance over the batch, then scale and shift it.
 
     In training the statistics are the batch's; otherwise, or with `use_global_stats`, the moving ones. The moving
@@ -110,7 +114,7 @@ def batch_norm(k, p, data, gamma, beta, moving_mean, moving_var):
     return d.astype(data.dtype).reshape(data.shape), mean, inv
 
 
-def _batch_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+def _batch_shape(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     data = merge_shape(ins[0], outs[0])
     if data is None:
         return ins, outs
@@ -125,7 +129,7 @@ def _single(t: Any) -> Any:
     return np.dtype(np.float32) if t is not None and t.itemsize == 2 else t
 
 
-def _batch_dtype(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+def _batch_dtype(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     t = ins[0] or outs[0]
     return [t, *[_single(t)] * (len(ins) - 1)], [t, *[_single(t)] * (len(outs) - 1)]
 
@@ -136,7 +140,7 @@ batch_norm.dtype(floating(_batch_dtype))
 batch_norm.cost(lambda p, ins, outs: 4 * size_of(ins[0]))
 
 
-def _back_dtype(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+def _back_dtype(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     t = ins[1] or ins[0] or outs[0]
     return [t, t, *[_single(t)] * 5], [t, _single(t), _single(t)]
 
@@ -152,7 +156,9 @@ def _back_dtype(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], lis
     **_BATCH,
 )
 @silent
-def batch_norm_relu(k, p, data, gamma, beta, moving_mean, moving_var):
+def batch_norm_relu(
+    k: Call, p: Params, data: Array, gamma: Array, beta: Array, moving_mean: Array, moving_var: Array
+) -> Any:
     """`BatchNorm` followed by the positive part.
 
     Parameters

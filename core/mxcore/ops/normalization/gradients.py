@@ -2,45 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from ..._core.infer import merge_shape
 from ..._core.op import op
+from ..._core.params import Params
 from ..._core.state import state
+from ...typing import Array, Call, Operand, Operators
 from ..common.bodies import silent, wide
-from ..common.gradients import given
+from ..common.gradients import given, reshaped, standardized_gradients
 from ..common.rules import axis_of, size_of
 from .batch_norm import _BATCH, _back_dtype, _by_channel, _column, batch_norm, batch_norm_relu
 from .local_response import _LRN, _MODES, _lrn_base, _near, l2_normalization, lrn
 
-__all__ = ["standardized_gradients"]
-
-
-def standardized_gradients(F: Any, dy: Any, data: Any, gamma: Any, f: Any, eps: float) -> tuple[Any, Any, Any]:
-    """Gradients of a normalization, of differentiable operators: by data, gamma (None: it is fixed at 1) and beta.
-
-    `f` tells how the data is seen: ``view``, the ``axes`` to normalize over, the axis ``along`` which gamma and beta
-    lie.
-    """
-    x, dy = _reshaped(F, data, f.view), _reshaped(F, dy, f.view)
-    d = F.broadcast_sub(x, F.mean(x, axis=f.axes, keepdims=True))
-    inv = F.rsqrt(F.mean(F.square(d), axis=f.axes, keepdims=True) + eps)
-    z = F.broadcast_mul(d, inv)
-    g = (
-        dy
-        if gamma is None
-        else F.broadcast_mul(dy, _reshaped(F, gamma, [-1 if i == f.along else 1 for i in range(len(f.view))]))
-    )
-    along = F.broadcast_mul(z, F.mean(g * z, axis=f.axes, keepdims=True))
-    dx = F.broadcast_mul(F.broadcast_sub(g, F.mean(g, axis=f.axes, keepdims=True)) - along, inv)
-    others = tuple(i for i in range(len(f.view)) if i != f.along)
-    return F.Cast(F.Reshape(dx, shape=data.shape), dtype=data.dtype), F.sum(dy * z, axis=others), F.sum(dy, axis=others)
-
-
-def _reshaped(F: Any, x: Any, shape: Any) -> Any:
-    return F.Reshape(F.Cast(x, dtype="float32") if x.dtype == np.float16 else x, shape=shape)
+__all__: list[str] = []
 
 
 class _Channels:
@@ -48,19 +24,21 @@ class _Channels:
 
     axes, along = (0, 2), 1
 
-    def __init__(self, p: Any, shape: tuple[int, ...]) -> None:
+    def __init__(self, p: Params, shape: tuple[int, ...]) -> None:
         axis = axis_of(p.axis, len(shape))
         self.view = size_of(shape[:axis]), shape[axis], size_of(shape[axis + 1 :])
 
 
 @batch_norm.higher
-def _(F, p, dy, data, gamma, moving_mean, moving_var):
+def _(
+    F: Operators, p: Params, dy: Operand, data: Operand, gamma: Operand, moving_mean: Operand, moving_var: Operand
+) -> Any:
     f, scale = _Channels(p, data.shape), None if p.fix_gamma else gamma
     if state.train and not p.use_global_stats:
         dx, d_gamma, d_beta = standardized_gradients(F, dy, data, scale, f, p.eps)
     else:
         inv = F.rsqrt(moving_var + p.eps)
-        x, g = _reshaped(F, data, f.view), _reshaped(F, dy, f.view)
+        x, g = reshaped(F, data, f.view), reshaped(F, dy, f.view)
         z = F.broadcast_mul(
             F.broadcast_sub(x, F.Reshape(moving_mean, shape=(1, -1, 1))), F.Reshape(inv, shape=(1, -1, 1))
         )
@@ -79,7 +57,17 @@ def _(F, p, dy, data, gamma, moving_mean, moving_var):
     **_BATCH,
 )
 @silent
-def backward_batch_norm(k, p, dy_, data, gamma, mean, var, moving_mean, moving_var):
+def backward_batch_norm(
+    k: Call,
+    p: Params,
+    dy_: Array,
+    data: Array,
+    gamma: Array,
+    mean: Array,
+    var: Array,
+    moving_mean: Array,
+    moving_var: Array,
+) -> Any:
     """Gradients of `BatchNorm` with respect to data, gamma and beta; moves the moving statistics.
 
     Parameters
@@ -127,7 +115,7 @@ def backward_batch_norm(k, p, dy_, data, gamma, mean, var, moving_mean, moving_v
 
 
 @backward_batch_norm.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     data = merge_shape(merge_shape(ins[0], ins[1]), outs[0])
     channels = -1 if data is None else data[axis_of(p.axis, len(data))]
     return [data, data, *[(channels,)] * 5], [data, (channels,), (channels,)]
@@ -138,7 +126,19 @@ backward_batch_norm.cost(lambda p, ins, outs: 6 * size_of(ins[1]))
 
 
 @batch_norm_relu.grad
-def _(F, p, dy, y, data, gamma, out_mean, out_var, moving_mean, moving_var, needs):
+def _(
+    F: Operators,
+    p: Params,
+    dy: Operand,
+    y: Operand,
+    data: Operand,
+    gamma: Operand,
+    out_mean: Operand,
+    out_var: Operand,
+    moving_mean: Operand,
+    moving_var: Operand,
+    needs: Sequence[bool],
+) -> Any:
     d = F._backward_Activation(dy, y, act_type="relu")
     return (
         *F._backward_BatchNorm(
@@ -150,13 +150,22 @@ def _(F, p, dy, y, data, gamma, out_mean, out_var, moving_mean, moving_var, need
 
 
 @batch_norm_relu.higher
-def _(F, p, dy, y, data, gamma, moving_mean, moving_var):
-    return batch_norm.higher_rule(
+def _(
+    F: Operators,
+    p: Params,
+    dy: Operand,
+    y: Operand,
+    data: Operand,
+    gamma: Operand,
+    moving_mean: Operand,
+    moving_var: Operand,
+) -> Any:
+    return batch_norm.higher_rule(  # type: ignore[misc]
         F, p, F._backward_Activation(dy, y, act_type="relu"), data, gamma, moving_mean, moving_var
     )
 
 
-def _unit_grad(F: Any, p: Any, dy: Any, data: Any) -> Any:
+def _unit_grad(F: Operators, p: Params, dy: Any, data: Any) -> Any:
     along = {**_MODES[p.mode], "keepdims": True}
     inv = F.rsqrt(F.sum(F.square(data), **along) + p.eps)
     y = F.broadcast_mul(data, inv)
@@ -167,13 +176,13 @@ l2_normalization.grad(_unit_grad)
 
 
 @lrn.higher
-def _(F, p, dy, data):
+def _(F: Operators, p: Params, dy: Operand, data: Operand) -> Any:
     base, x = _near_again(F, p, data * data) * (p.alpha / p.nsize) + p.knorm, data
     power = base**-p.beta
     return dy * power - x * _near_again(F, p, dy * x * power / base) * (2 * p.alpha * p.beta / p.nsize)
 
 
-def _near_again(F: Any, p: Any, x: Any) -> Any:
+def _near_again(F: Operators, p: Params, x: Any) -> Any:
     """`_near` by differentiable operators."""
     parts = [x]
     for i in range(1, min(p.nsize // 2, x.shape[1] - 1) + 1):
@@ -186,7 +195,7 @@ def _near_again(F: Any, p: Any, x: Any) -> Any:
 
 
 @op("_backward_LRN", inputs="dy data", **_LRN)
-def backward_lrn(k, p, dy_, data):
+def backward_lrn(k: Call, p: Params, dy_: Array, data: Array) -> Array:
     """Gradient of `LRN` with respect to its data.
 
     Parameters

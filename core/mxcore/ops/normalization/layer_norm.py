@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..._core.infer import merge_shape
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool, Float, Int
+from ...typing import Array, Call, Operand, Operators
 from ..common.bodies import silent, wide
-from ..common.gradients import given
+from ..common.gradients import given, standardized_gradients
 from ..common.rules import axis_of, fits, floating, size_of
 from .batch_norm import with_statistics
-from .gradients import standardized_gradients
 
 __all__: list[str] = []
 
@@ -49,12 +51,12 @@ class _Form:
         return tuple(i for i in range(len(self.view)) if i != self.along)
 
 
-def _layer(p: Any, shape: Any) -> _Form:
+def _layer(p: Params, shape: Any) -> _Form:
     axis = axis_of(p.axis, len(shape))
     return _Form(shape, (axis,), axis, shape[:axis] + (1,) + shape[axis + 1 :])
 
 
-def _group(p: Any, shape: Any) -> _Form:
+def _group(p: Params, shape: Any) -> _Form:
     if len(shape) < 2:
         raise ValueError(f"data {shape} must have batch and channels")
     if shape[1] != -1 and shape[1] % p.num_groups:
@@ -63,7 +65,7 @@ def _group(p: Any, shape: Any) -> _Form:
     return _Form((shape[0], p.num_groups, rest), (2,), 1, (shape[0], p.num_groups))
 
 
-def _instance(p: Any, shape: Any) -> _Form:
+def _instance(p: Params, shape: Any) -> _Form:
     if len(shape) < 3:
         raise ValueError(f"data {shape} must have batch, channels and spatial dimensions")
     return _Form((*shape[:2], size_of(shape[2:])), (2,), 1, shape[:2])
@@ -71,7 +73,7 @@ def _instance(p: Any, shape: Any) -> _Form:
 
 def _forward(form: Any) -> Any:
     @silent
-    def body(k, p, data, gamma, beta):
+    def body(k: Call, p: Params, data: Array, gamma: Array, beta: Array) -> Any:
         f = form(p, data.shape)
         z, mean, std = _standard(k.xp, wide(data).reshape(f.view), f.axes, p.eps)
         z *= f.vector(gamma)
@@ -83,7 +85,7 @@ def _forward(form: Any) -> Any:
 
 def _backward(form: Any) -> Any:
     @silent
-    def body(k, p, dy_, data, gamma, mean, std):
+    def body(k: Call, p: Params, dy_: Array, data: Array, gamma: Array, mean: Array, std: Array) -> Any:
         wanted = k.wanted or (True,) * 3
         f = form(p, data.shape)
         ones = tuple(1 if i in f.axes else n for i, n in enumerate(f.view))
@@ -99,7 +101,7 @@ def _backward(form: Any) -> Any:
 
 
 def _forward_shape(form: Any, length: Any) -> Any:
-    def rule(p, ins, outs):
+    def rule(p: Params, ins: list[Any], outs: list[Any]) -> Any:
         data = merge_shape(ins[0], outs[0])
         if data is None:
             return ins, outs
@@ -110,7 +112,7 @@ def _forward_shape(form: Any, length: Any) -> Any:
 
 
 def _backward_shape(form: Any, length: Any) -> Any:
-    def rule(p, ins):
+    def rule(p: Params, ins: list[Any]) -> Any:
         data, gamma, stats = ins[1], (length(p, ins[1]),), form(p, ins[1]).stats
         fits("dy gamma mean std", (ins[0], *ins[2:]), (data, gamma, stats, stats))
         return [data, gamma, gamma]
@@ -121,7 +123,16 @@ def _backward_shape(form: Any, length: Any) -> Any:
 def _family(name: str, form: Any, length: Any, visible: Any, params: dict[str, Any], doc: str) -> tuple[Any, Any]:
     """An operator that normalizes within each sample, and its backward."""
 
-    def rule(F, p, dy, data, gamma, out_mean, out_std, needs):
+    def rule(
+        F: Operators,
+        p: Params,
+        dy: Operand,
+        data: Operand,
+        gamma: Operand,
+        out_mean: Operand,
+        out_std: Operand,
+        needs: Sequence[bool],
+    ) -> Any:
         return getattr(F, f"_backward_{name}")(
             dy, data, gamma, out_mean, out_std, wanted=tuple(needs), **given(p, params)
         )

@@ -6,7 +6,9 @@ from typing import Any
 
 from ..._core.infer import merge_shape
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Enum, Float, Int
+from ...typing import Array, Call
 from ..common.bodies import silent, wide
 from ..common.gradients import given
 from ..common.rules import floating, size_of
@@ -31,7 +33,7 @@ _MODES: dict[str, dict[str, Any]] = {
     mode=Enum("channel instance spatial", "instance"),
 )
 @silent
-def l2_normalization(k, p, data):
+def l2_normalization(k: Call, p: Params, data: Array) -> Array:
     """Divide by the Euclidean length.
 
     Parameters
@@ -87,7 +89,7 @@ _LRN = dict(alpha=Float(1e-4), beta=Float(0.75), knorm=Float(2.0), nsize=Int(ge=
     **_LRN,
     grad=lambda F, p, dy, data: F._backward_LRN(dy, data, **given(p, _LRN)),
 )
-def lrn(k, p, data):
+def lrn(k: Call, p: Params, data: Array) -> Array:
     """Local response normalization: divide by a power of the sum of squares of neighbouring channels.
 
     Parameters
@@ -108,13 +110,13 @@ def lrn(k, p, data):
 
 
 @lrn.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     if p.nsize % 2 == 0:
         raise ValueError(f"nsize must be odd, got {p.nsize}")
     return _of_rank(2, "the sum over channels", ins, outs)
 
 
-def _lrn_base(xp: Any, p: Any, x: Any) -> Any:
+def _lrn_base(xp: Any, p: Params, x: Any) -> Any:
     return p.knorm + (p.alpha / p.nsize) * _near(xp, xp.square(x), p.nsize)
 
 

@@ -43,7 +43,7 @@ def _alone() -> bool:
     call.
     """
     me = threading.current_thread()
-    if me.name.startswith("mxcore-") or getattr(engine.it, "_open", ()):
+    if me.name.startswith("mxcore-") or getattr(engine.it, "_open", False):
         return False
     return all(t is me or t.name.startswith("mxcore-") for t in threading.enumerate())
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..._core.infer import merge_shape
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Int, Str
+from ...typing import Call, Operand, Operators
 from ..common.bodies import silent, wide
 from ..common.gradients import given
 from ..common.rules import floating, size_of
@@ -28,7 +31,7 @@ def _columns(data: Any) -> Any:
     return x.reshape(x.shape[0], x.shape[1], size_of(x.shape[2:]))
 
 
-def _together(k: Any, p: Any, stage: str, values: Any) -> Any:
+def _together(k: Call, p: Params, stage: str, values: Any) -> Any:
     """Numbers of this context, (rows, channels), from all contexts of one key: (contexts, rows, channels)."""
     if getattr(p, "ndev", 1) == 1:
         return values[None]
@@ -43,7 +46,7 @@ def _together(k: Any, p: Any, stage: str, values: Any) -> Any:
 
 @silent
 def plain_batch_norm(
-    k: Any, p: Any, data: Any, gamma: Any, beta: Any, moving_mean: Any, moving_var: Any
+    k: Call, p: Params, data: Any, gamma: Any, beta: Any, moving_mean: Any, moving_var: Any
 ) -> tuple[Any, Any, Any]:
     """Output, mean and variance; the statistics of a batch are those of all contexts that share `p.key`."""
     xp, x = k.xp, _columns(data)
@@ -69,7 +72,7 @@ def plain_batch_norm(
 
 @silent
 def plain_batch_gradients(
-    k: Any, p: Any, dy: Any, data: Any, gamma: Any, mean: Any, var: Any, moving_mean: Any, moving_var: Any
+    k: Call, p: Params, dy: Any, data: Any, gamma: Any, mean: Any, var: Any, moving_mean: Any, moving_var: Any
 ) -> list[Any]:
     """Gradients of data, gamma and beta, then the new moving statistics."""
     xp, wanted = k.xp, k.wanted or (True,) * 3
@@ -100,7 +103,7 @@ def plain_batch_gradients(
     return [*found, moving_mean * keep + mean * (1 - keep), moving_var * keep + var * (1 - keep)]
 
 
-def plain_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+def plain_shape(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     """The shape rule of operators with statistics along the second axis."""
     data, channels = merge_shape(ins[0], outs[0]), -1
     if data is not None:
@@ -110,14 +113,14 @@ def plain_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], lis
     return [data, *[(channels,)] * 4], [data, (channels,), (channels,)]
 
 
-def _plain_back_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+def _plain_back_shape(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     data = merge_shape(merge_shape(ins[0], ins[1]), outs[0])
     channels = (-1 if data is None else data[1],)
     return [data, data, *[channels] * 5], [data, channels, channels]
 
 
 def _plain_cost(n: int) -> Any:
-    def cost(p, ins, outs):
+    def cost(p: Params, ins: list[Any], outs: list[Any]) -> Any:
         if getattr(p, "ndev", 1) == 1:
             return n * size_of(ins[0])
         # Whoever waits for other contexts must do so on a worker of the engine, while the caller goes on to call them.
@@ -130,7 +133,18 @@ def _plain_cost(n: int) -> Any:
 def batch_family(name: str, params: dict[str, Any], doc: str) -> tuple[Any, Any]:
     """A normalization over the batch that returns the variance, and its backward."""
 
-    def rule(F, p, dy, data, gamma, out_mean, out_var, moving_mean, moving_var, needs):
+    def rule(
+        F: Operators,
+        p: Params,
+        dy: Operand,
+        data: Operand,
+        gamma: Operand,
+        out_mean: Operand,
+        out_var: Operand,
+        moving_mean: Operand,
+        moving_var: Operand,
+        needs: Sequence[bool],
+    ) -> Any:
         return (
             *getattr(F, back)(
                 dy, data, gamma, out_mean, out_var, moving_mean, moving_var, wanted=tuple(needs[:3]), **given(p, params)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 
 from ..._core.op import Op, op
+from ..._core.params import Params
 from ...parameters import Bool, Float, Int, Shape
+from ...typing import Array, Call
 from .single import _adam_moments, _alike, _clipped, _doc, _f, _grad, _master_dtypes, _real
 
 __all__ = ["LAMB"]
@@ -21,13 +26,13 @@ class _Steps(Shape):
 
 
 # -- LAMB: the direction, then the step by the ratio of two norms -------------------------------------------------
-def _direction(xp, p, t, wd, w, g, mean, var):
+def _direction(xp: Any, p: Params, t: Any, wd: Any, w: Any, g: Any, mean: Any, var: Any) -> Any:
     mean, var = _adam_moments(p, _grad(xp, p, g), mean, var)
     m, v = (mean / (1 - p.beta1**t), var / (1 - p.beta2**t)) if p.bias_correction else (mean, var)
     return m / (xp.sqrt(v) + p.epsilon) + wd * w, mean, var
 
 
-def _by_norms(xp, p, lr, w, g, r1, r2):
+def _by_norms(xp: Any, p: Params, lr: Any, w: Any, g: Any, r1: Any, r2: Any) -> Any:
     """Scale the step by the ratio of the norms r1 (bounded) and r2; by 1 where one of them is 0."""
     if p.lower_bound >= 0:
         r1 = xp.maximum(r1, p.lower_bound)
@@ -37,7 +42,7 @@ def _by_norms(xp, p, lr, w, g, r1, r2):
     return w - lr * xp.where(bad, 1.0, r1 / xp.where(bad, 1.0, r2)).astype(w.dtype) * g
 
 
-def _norm(xp, x):
+def _norm(xp: Any, x: Any) -> Any:
     return xp.sqrt((x * x).sum())
 
 
@@ -54,21 +59,21 @@ _PHASE1 = {
 _PHASE2 = {"lr": _f(), "lower_bound": _f(-1.0), "upper_bound": _f(-1.0)}
 
 
-def _phase1(k, p, weight, grad, mean, var, weight32=None):
+def _phase1(k: Call, p: Params, weight: Array, grad: Array, mean: Array, var: Array, weight32: Array = None) -> Any:
     w = weight if weight32 is None else weight32
     return _direction(k.xp, p, p.t, p.wd, w, grad.astype(w.dtype), mean, var)
 
 
-def _phase2(k, p, weight, g, r1, r2):
+def _phase2(k: Call, p: Params, weight: Array, g: Array, r1: Array, r2: Array) -> Any:
     return _by_norms(k.xp, p, p.lr, weight, g, r1, r2)
 
 
-def _phase2_mixed(k, p, weight, g, r1, r2, weight32):
+def _phase2_mixed(k: Call, p: Params, weight: Array, g: Array, r1: Array, r2: Array, weight32: Array) -> Any:
     new = _by_norms(k.xp, p, p.lr, weight32, g, r1, r2)
     return new.astype(weight.dtype), new
 
 
-def _phases():
+def _phases() -> Iterator[Any]:
     first = ["weight", "grad", "mean", "var"]
     head = "The direction of a step of LAMB; a second operator scales it. The output is the direction."
     for mixed in (False, True):
@@ -107,7 +112,7 @@ def _phases():
         yield o
 
 
-def _phase2_shape(p, ins, outs):
+def _phase2_shape(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     w = ins[0] or ins[1] or outs[0]
     return [w, w, (1,), (1,), *([w] if len(ins) > 4 else [])], [w]
 
@@ -115,7 +120,7 @@ def _phase2_shape(p, ins, outs):
 LAMB = [*_phases()]
 
 
-def _adamw(xp, p, eta, lr, wd, scale, w, g, mean, var):
+def _adamw(xp: Any, p: Params, eta: Any, lr: Any, wd: Any, scale: Any, w: Any, g: Any, mean: Any, var: Any) -> Any:
     """`scale` multiplies the gradient; where it is zero or not finite, the step is left out."""
     scale = scale.reshape(-1)[:1]
     fine = xp.isfinite(scale) & (scale != 0)
@@ -128,16 +133,18 @@ def _adamw(xp, p, eta, lr, wd, scale, w, g, mean, var):
 _ADAMW = {"lr": _f(), **_BETAS, "epsilon": _f(1e-8), "wd": _f(0.0), "eta": _f(), "clip_gradient": _f(-1.0)}
 
 
-def _adamw_body(k, p, weight, grad, mean, var, rescale_grad):
+def _adamw_body(k: Call, p: Params, weight: Array, grad: Array, mean: Array, var: Array, rescale_grad: Array) -> Any:
     return _adamw(k.xp, p, p.eta, p.lr, p.wd, rescale_grad, weight, grad, mean, var)
 
 
-def _adamw_mixed(k, p, weight, grad, mean, var, weight32, rescale_grad):
+def _adamw_mixed(
+    k: Call, p: Params, weight: Array, grad: Array, mean: Array, var: Array, weight32: Array, rescale_grad: Array
+) -> Any:
     new, mean, var = _adamw(k.xp, p, p.eta, p.lr, p.wd, rescale_grad, weight32, grad.astype(_F32), mean, var)
     return new.astype(weight.dtype), mean, var, new
 
 
-def _adamw_ops():
+def _adamw_ops() -> Iterator[Any]:
     for mixed in (False, True):
         names = ["weight", "grad", "mean", "var", *(["weight32"] if mixed else [])]
         o = Op(
@@ -159,7 +166,7 @@ def _adamw_ops():
         yield o
 
 
-def _but_last(rule, p, ins, outs):
+def _but_last(rule: Any, p: Any, ins: list[Any], outs: list[Any]) -> Any:
     found, outs = rule(p, ins[:-1], outs)
     return [*found, _F32], outs
 
@@ -175,7 +182,7 @@ ADAMW = [*_adamw_ops()]
     eps=Float(),
     rescale_grad=_f(1.0),
 )
-def multi_lars(k, p, lrs, weights_sum_sq, grads_sum_sq, wds):
+def multi_lars(k: Call, p: Params, lrs: Array, weights_sum_sq: Array, grads_sum_sq: Array, wds: Array) -> Array:
     """Learning rates of LARS: scaled by the ratio of the norms of weights and gradients; as they are where one is zero.
 
     Parameters
@@ -208,7 +215,7 @@ multi_lars.dtype(_alike)
     num_arrays=Int(ge=1, le=1 << 16),
     arg_names=lambda p: [f"array_{i}" for i in range(p.num_arrays)],
 )
-def multi_sum_sq(k, p, *data):
+def multi_sum_sq(k: Call, p: Params, *data: Array) -> Array:
     """The sum of squares of each array, in one float32 array.
 
     Parameters

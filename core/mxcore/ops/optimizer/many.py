@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 
 from ..._core.op import Op, op
+from ..._core.params import Params
 from ...parameters import Bool, Floats, Int, Shape
+from ...typing import Array, Call
 from .layerwise import _BETAS, _adamw, _by_norms, _direction, _norm, _Steps
 from .single import _doc, _f, _real, _sgd, _sgd_mom
 
@@ -15,16 +20,16 @@ __all__ = ["MANY"]
 _F32 = np.dtype("float32")
 
 
-def _lamb_rule(xp, p, i, lr, wd, extra, w, g, mean, var):
+def _lamb_rule(xp: Any, p: Params, i: Any, lr: Any, wd: Any, extra: Any, w: Any, g: Any, mean: Any, var: Any) -> Any:
     step, mean, var = _direction(xp, p, p.step_count[i], wd, w, g, mean, var)
     return _by_norms(xp, p, lr, w, step, _norm(xp, w), _norm(xp, step)), mean, var
 
 
-def _adamw_rule(xp, p, i, lr, wd, extra, w, g, mean, var):
+def _adamw_rule(xp: Any, p: Params, i: Any, lr: Any, wd: Any, extra: Any, w: Any, g: Any, mean: Any, var: Any) -> Any:
     return _adamw(xp, p, p.etas[i], lr, wd, extra[0], w, g, mean, var)
 
 
-def _plain(rule):
+def _plain(rule: Any) -> Any:
     return lambda xp, p, i, lr, wd, extra, w, g, *states: rule(xp, p, lr, wd, w, g, *states)
 
 
@@ -43,7 +48,16 @@ _MANY_MEANING = {
 _IN_PLACE = " ".join(f"weight_{i}->output{i}" for i in range(256))
 
 
-def _many(name, rule, states, params, head, count="num_weights", last=(), rates=("lrs", "wds")):
+def _many(
+    name: str,
+    rule: Any,
+    states: Any,
+    params: Any,
+    head: str,
+    count: Any = "num_weights",
+    last: Any = (),
+    rates: Any = ("lrs", "wds"),
+) -> Iterator[Any]:
     """Declare ``name`` over the weights of one dtype and ``name % 'mp_'`` over weights with master copies.
 
     `last` are arrays after all the weights; those named in `rates` may be among them.
@@ -53,12 +67,13 @@ def _many(name, rule, states, params, head, count="num_weights", last=(), rates=
         names = ["weight", "grad", *states, *(["weight32"] if mixed else [])]
         own = {count: Int(1, ge=1)}
 
-        def body(k, p, *data, mixed=mixed, names=names):
+        def body(k: Call, p: Params, *data: Array, mixed: Array = mixed, names: Array = names) -> Any:
             xp, per, n = k.xp, len(names), getattr(p, count)
             more = dict(zip(last, data[n * per :]))
             lrs, wds = (more[r] if r in more else getattr(p, r) for r in rates)
             _one_each(p, count, lists)
-            outs, written = [], []
+            outs: list[Any] = []
+            written: list[Any] = []
             for i in range(n):
                 w, g, *old = data[i * per : (i + 1) * per]
                 if mixed:
@@ -70,10 +85,10 @@ def _many(name, rule, states, params, head, count="num_weights", last=(), rates=
                 written += [*new_states, new] if mixed else new_states
             return outs + written
 
-        def arguments(p, names=names):
+        def arguments(p: Params, names: Any = names) -> Any:
             return [f"{m}_{i}" for i in range(getattr(p, count)) for m in names] + list(last)
 
-        def written(p, names=names):
+        def written(p: Params, names: Any = names) -> Any:
             return [f"{m}_{i}" for i in range(getattr(p, count)) for m in names[2:]]
 
         specs = {**params, **own}
@@ -117,13 +132,13 @@ def _many(name, rule, states, params, head, count="num_weights", last=(), rates=
         yield o
 
 
-def _word(n):
+def _word(n: Any) -> Any:
     if n in _MANY_MEANING:
         return [f"{n} : {_MANY_MEANING[n]}"]
     return _doc("", [], [n]).splitlines()[4:-4]
 
 
-def _one_each(p, count, lists):
+def _one_each(p: Params, count: Any, lists: Any) -> None:
     """Raise ValueError unless each of these parameters holds a number for every weight."""
     n = getattr(p, count)
     for m in lists:
@@ -131,11 +146,11 @@ def _one_each(p, count, lists):
             raise ValueError(f"{m} must hold {n} numbers, one for each of {count}, got {len(getattr(p, m))}")
 
 
-def _rules(o, names, count, last, mixed, lists):
+def _rules(o: Op, names: Any, count: Any, last: Any, mixed: Any, lists: Any) -> None:
     per = len(names)
 
     @o.shape
-    def _(p, ins, outs):
+    def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
         n = getattr(p, count)
         _one_each(p, count, lists)
         new_ins, new_outs = [], []
@@ -147,7 +162,7 @@ def _rules(o, names, count, last, mixed, lists):
         return new_ins + [(n,) if m in ("lrs", "wds") else s for m, s in zip(last, ins[n * per :])], new_outs
 
     @o.dtype
-    def _(p, ins, outs):
+    def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
         n = getattr(p, count)
         given = [t for i in range(n) for t in (*ins[i * per : i * per + (2 if mixed else per)], outs[i])]
         one = _real(next((t for t in given if t is not None), None))
@@ -229,7 +244,7 @@ MANY = [
     count="num_arrays",
     mutates=lambda p: [f"arg{i}" for i in range(p.num_arrays)],
 )
-def reset_arrays(k, p, *data):
+def reset_arrays(k: Call, p: Params, *data: Array) -> Any:
     """Fill arrays with zeros.
 
     Parameters

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +23,7 @@ _ROWS = "for row_sparse gradients only"
 _STATE = {"n": (5.0, 7.0), "var": (0.2, 2.0), "v": (0.2, 2.0), "d": (0.2, 2.0), "history": (0.2, 2.0)}
 
 
-def _inputs(names, shape, mixed=False):
+def _inputs(names: Any, shape: Any, mixed: Any = False) -> Any:
     """The inputs of an update; `mixed` if the last is the master copy of the first."""
     kind = {"weight": "float16", "grad": "float16"} if mixed else {}
     made = [Values(shape, *_STATE.get(n, (-2.0, 2.0)), dtype=kind.get(n, "float32" if mixed else None)) for n in names]
@@ -56,7 +58,7 @@ _PLAIN = {"wd": 0.0, "clip_gradient": -1.0, "clip_grad": -1.0, "momentum": 0.0, 
 _ODD_GRAD = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 2.0])
 
 
-def _uses(op, choices=({},), mixed=False, mxnet=True):
+def _uses(op: Any, choices: Any = ({},), mixed: Any = False, mxnet: Any = True) -> Iterator[Any]:
     """Samples of an update: all parameters away from their defaults, none, as strings; clips; shapes; what is not
     finite.
     """
@@ -66,7 +68,7 @@ def _uses(op, choices=({},), mixed=False, mxnet=True):
     clip = next((n for n in params if n.startswith("clip_grad")), None)
     dtypes = {"dtypes": "float32"} if mixed else {}
 
-    def use(shape, values, **more):
+    def use(shape: Any, values: Any, **more: Any) -> Any:
         return Sample(*_inputs(names, shape, mixed), params=values, grad=False, **{"mxnet": mxnet, **dtypes, **more})
 
     yield from (use((3, 4), {**given, **c}) for c in choices)
@@ -85,7 +87,7 @@ def _uses(op, choices=({},), mixed=False, mxnet=True):
     yield use((0, 4), _needed(params))
 
 
-def _needed(params):
+def _needed(params: Any) -> Any:
     return {n: 3 if n == "t" else 0.25 for n, s in params.items() if s.required}
 
 
@@ -97,8 +99,8 @@ _CHOICES = {
 }
 
 
-def _phase2_uses(mixed):
-    def use(shape, r1, r2, values):
+def _phase2_uses(mixed: Any) -> Any:
+    def use(shape: Any, r1: Any, r2: Any, values: Any) -> Any:
         arrays = [Values(shape, dtype="float16") if mixed else shape, shape, [r1], [r2], *([shape] if mixed else [])]
         return Sample(
             *arrays,
@@ -119,13 +121,15 @@ def _phase2_uses(mixed):
     ]
 
 
-def _many_uses(op, names, given, last, rates, mixed):
+def _many_uses(op: Any, names: Any, given: Any, last: Any, rates: Any, mixed: Any) -> Iterator[Any]:
     """Two weights with everything; one, and three, with next to nothing; clips; strings; float16."""
     specs, count = op.params, op.count
     tail = {"lrs": [0.25, 0.5, 0.125], "wds": [0.125, 0.25, 0.0], "rescale_grad": [0.5]}
     needed = {n: s for n, s in specs.items() if s.required}
 
-    def use(shapes, values, dtypes="float32" if mixed or last else "float32 float64", **more):
+    def use(
+        shapes: Any, values: Any, dtypes: Any = "float32" if mixed or last else "float32 float64", **more: Any
+    ) -> Any:
         n = len(shapes)
         cut = {k: v[:n] if isinstance(v, tuple) else v for k, v in values.items()}
         ends = [np.array(tail[m][: n if m in rates else 1], np.float32) for m in last]
@@ -187,7 +191,7 @@ _MANY_USES = {
 }
 
 
-def _adamw_uses(names, mixed):
+def _adamw_uses(names: Any, mixed: Any) -> Any:
     given = {n: _EXACT[n] for n in _ADAMW}
     return [
         Sample(
@@ -206,7 +210,7 @@ def _adamw_uses(names, mixed):
     ]
 
 
-_PHASE1_CHOICES = ({}, {"bias_correction": False}, {"clip_gradient": -1.0, "t": 1})
+_PHASE1_CHOICES: tuple[dict[str, Any], ...] = ({}, {"bias_correction": False}, {"clip_gradient": -1.0, "t": 1})
 _BY_NAME = {op.name: op for op in (*LAMB, *MANY)}
 _WITH_MOMENTS = ["weight", "grad", "mean", "var"]
 

@@ -8,11 +8,16 @@ the new weight is its output, usually given as ``out=weight``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 
 from ..._core.op import Op, op
+from ..._core.params import Params
 from ...parameters import Bool, Float, Int
 from ...stypes import CSR, RowSparse
+from ...typing import Array, Call
 from ..sparse.operators import dense_of, to_csr
 
 __all__ = ["UPDATES"]
@@ -21,40 +26,40 @@ __all__ = ["UPDATES"]
 _F32 = np.dtype("float32")
 
 
-def _f(*default):
+def _f(*default: Any) -> Any:
     return Float(*default, dynamic=True)
 
 
-def _share(default):
+def _share(default: Any) -> Any:
     return Float(default, ge=0, le=1, dynamic=True)
 
 
-def _clipped(xp, p, x, bound=None):
+def _clipped(xp: Any, p: Params, x: Any, bound: Any = None) -> Any:
     """Values limited to the clip bound, if there is one."""
     bound = p.clip_gradient if bound is None else bound
     return xp.clip(x, x.dtype.type(-bound), x.dtype.type(bound)) if bound >= 0 else x
 
 
-def _grad(xp, p, g):
+def _grad(xp: Any, p: Params, g: Any) -> Any:
     return _clipped(xp, p, p.rescale_grad * g)
 
 
-def _decayed(xp, p, wd, w, g):
+def _decayed(xp: Any, p: Params, wd: Any, w: Any, g: Any) -> Any:
     """Decay before the clip, as in Adam and RMSProp."""
     return _clipped(xp, p, p.rescale_grad * g + wd * w)
 
 
 # -- the rules -----------------------------------------------------------------------------------------------------
-def _sgd(xp, p, lr, wd, w, g):
+def _sgd(xp: Any, p: Params, lr: Any, wd: Any, w: Any, g: Any) -> Any:
     return (w - lr * (_grad(xp, p, g) + wd * w),)
 
 
-def _sgd_mom(xp, p, lr, wd, w, g, mom):
+def _sgd_mom(xp: Any, p: Params, lr: Any, wd: Any, w: Any, g: Any, mom: Any) -> Any:
     mom = p.momentum * mom - lr * (_grad(xp, p, g) + wd * w)
     return w + mom, mom
 
 
-def _nag_mom(xp, p, lr, wd, w, g, mom):
+def _nag_mom(xp: Any, p: Params, lr: Any, wd: Any, w: Any, g: Any, mom: Any) -> Any:
     # MXNet writes the weight first and, in place as everybody calls it, decays the momentum by the new one (elsewhere
     # by the old one).
     g = _grad(xp, p, g)
@@ -63,30 +68,30 @@ def _nag_mom(xp, p, lr, wd, w, g, mom):
     return new, p.momentum * mom - lr * (g + wd * new)
 
 
-def _sign(x):
+def _sign(x: Any) -> Any:
     """1, 0 or -1; 0 for NaN, as in MXNet."""
     return (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype)
 
 
-def _signsgd(xp, p, lr, wd, w, g):
+def _signsgd(xp: Any, p: Params, lr: Any, wd: Any, w: Any, g: Any) -> Any:
     return ((1 - lr * wd) * w - lr * _sign(g),)
 
 
-def _signum(xp, p, lr, wd, w, g, mom):
+def _signum(xp: Any, p: Params, lr: Any, wd: Any, w: Any, g: Any, mom: Any) -> Any:
     mom = p.momentum * mom - (1 - p.momentum) * (wd * w + _grad(xp, p, g))
     return (1 - lr * p.wd_lh) * w + lr * _sign(mom), mom
 
 
-def _adam_moments(p, g, mean, var):
+def _adam_moments(p: Params, g: Any, mean: Any, var: Any) -> Any:
     return p.beta1 * mean + (1 - p.beta1) * g, p.beta2 * var + (1 - p.beta2) * (g * g)
 
 
-def _adam(xp, p, lr, wd, w, g, mean, var):
+def _adam(xp: Any, p: Params, lr: Any, wd: Any, w: Any, g: Any, mean: Any, var: Any) -> Any:
     mean, var = _adam_moments(p, _decayed(xp, p, wd, w, g), mean, var)
     return w - lr * mean / (xp.sqrt(var) + p.epsilon), mean, var
 
 
-def _ftml(xp, p, lr, wd, w, g, d, v, z):
+def _ftml(xp: Any, p: Params, lr: Any, wd: Any, w: Any, g: Any, d: Any, v: Any, z: Any) -> Any:
     g = _clipped(xp, p, p.rescale_grad * g + wd * w, p.clip_grad)
     z, v = p.beta1 * z + (1 - p.beta1) * g, p.beta2 * v + (1 - p.beta2) * (g * g)
     step = (1 - p.beta1**p.t) / lr * (xp.sqrt(v / (1 - p.beta2**p.t)) + p.epsilon)
@@ -94,7 +99,7 @@ def _ftml(xp, p, lr, wd, w, g, d, v, z):
     return -z / step, step, v, z
 
 
-def _ftrl(xp, p, lr, wd, w, g, z, n):
+def _ftrl(xp: Any, p: Params, lr: Any, wd: Any, w: Any, g: Any, z: Any, n: Any) -> Any:
     g = _grad(xp, p, g)
     grown = n + g * g
     z = z + g - (xp.sqrt(grown) - xp.sqrt(n)) * w / lr
@@ -102,17 +107,17 @@ def _ftrl(xp, p, lr, wd, w, g, z, n):
     return xp.where(xp.abs(z) <= p.lamda1, 0, w), z, grown
 
 
-def _bounded(xp, p, w):
+def _bounded(xp: Any, p: Params, w: Any) -> Any:
     return _clipped(xp, p, w, p.clip_weights)
 
 
-def _rmsprop(xp, p, lr, wd, w, g, n):
+def _rmsprop(xp: Any, p: Params, lr: Any, wd: Any, w: Any, g: Any, n: Any) -> Any:
     g = _decayed(xp, p, wd, w, g)
     n = (1 - p.gamma1) * (g * g) + p.gamma1 * n
     return _bounded(xp, p, w - lr * g / xp.sqrt(n + p.epsilon)), n
 
 
-def _rmspropalex(xp, p, lr, wd, w, g, n, mean, delta):
+def _rmspropalex(xp: Any, p: Params, lr: Any, wd: Any, w: Any, g: Any, n: Any, mean: Any, delta: Any) -> Any:
     g = _decayed(xp, p, wd, w, g)
     n = (1 - p.gamma1) * (g * g) + p.gamma1 * n
     mean = (1 - p.gamma1) * g + p.gamma1 * mean
@@ -120,13 +125,13 @@ def _rmspropalex(xp, p, lr, wd, w, g, n, mean, delta):
     return _bounded(xp, p, w + delta), n, mean, delta
 
 
-def _adagrad(xp, p, lr, wd, w, g, history):
+def _adagrad(xp: Any, p: Params, lr: Any, wd: Any, w: Any, g: Any, history: Any) -> Any:
     g = _grad(xp, p, g)
     history = history + g * g
     return w - lr * (g / xp.sqrt(history + p.epsilon) + wd * w), history
 
 
-def _group_adagrad(xp, p, lr, wd, w, g, history):
+def _group_adagrad(xp: Any, p: Params, lr: Any, wd: Any, w: Any, g: Any, history: Any) -> Any:
     g = _grad(xp, p, g)
     history = history + (g * g).mean(tuple(range(1, g.ndim))).reshape(history.shape)
     return w - lr * g / xp.sqrt(history.reshape(g.shape[:1] + (1,) * (g.ndim - 1)) + p.epsilon), history
@@ -162,7 +167,7 @@ _MEANING = {
 }
 
 
-def _doc(head, inputs, params):
+def _doc(head: str, inputs: Any, params: Any) -> Any:
     words = [f"{n} : " + _MEANING.get(n, "array\n    State; written.") for n in (*inputs, *params)]
     return "\n".join(
         [
@@ -179,27 +184,27 @@ def _doc(head, inputs, params):
     )
 
 
-def _stepping(clip="clip_gradient"):
+def _stepping(clip: Any = "clip_gradient") -> Any:
     return {"wd": _f(0.0), "rescale_grad": _f(1.0), clip: _f(-1.0)}
 
 
-def _like(xp, value, old):
+def _like(xp: Any, value: Any, old: Any) -> Any:
     """A new value in the storage type of the old one."""
     if isinstance(old, RowSparse):
         return RowSparse(old.shape, xp.arange(old.shape[0]), value)
     return to_csr(xp, value) if isinstance(old, CSR) else value
 
 
-def _always(p, weight):
+def _always(p: Params, weight: Any) -> Any:
     return True
 
 
-def _body(rule, lazy=_always):
+def _body(rule: Any, lazy: Any = _always) -> Any:
     """The operator's body around a rule; row-sparse arrays are handled here. `lazy` tells whether to touch their rows
     only.
     """
 
-    def body(k, p, weight, grad, *states):
+    def body(k: Call, p: Params, weight: Array, grad: Array, *states: Array) -> Any:
         xp, wd = k.xp, getattr(p, "wd", 0.0)
         given = (weight, *states)
         if not any(isinstance(x, (CSR, RowSparse)) for x in (grad, *given)):
@@ -221,37 +226,39 @@ def _body(rule, lazy=_always):
     return body
 
 
-def _master(rule):
+def _master(rule: Any) -> Any:
     """The body for a weight of low precision: the step is made on its float32 copy."""
 
-    def body(k, p, weight, grad, *states):
-        *states, weight32 = states
-        new, *states = rule(k.xp, p, p.lr, p.wd, weight32, grad.astype(_F32), *states)
-        return [new.astype(weight.dtype), *states, new]
+    def body(k: Call, p: Params, weight: Array, grad: Array, *states: Array) -> Any:
+        *old, weight32 = states
+        new, *written = rule(k.xp, p, p.lr, p.wd, weight32, grad.astype(_F32), *old)
+        return [new.astype(weight.dtype), *written, new]
 
     return body
 
 
-def _real(t):
+def _real(t: Any) -> Any:
     """The dtype of a weight, checked."""
     if t is not None and t.kind != "f":
         raise TypeError(f"weights must be float16, float32 or float64, got {t.name}")
     return t
 
 
-def _alike(p, ins, outs):
+def _alike(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     """Everything has one dtype, a float."""
     t = _real(next((t for t in (*ins, *outs) if t is not None), None))
     return [t] * len(ins), [t] * len(outs)
 
 
-def _master_dtypes(p, ins, outs):
+def _master_dtypes(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     """weight, gradient and output are alike, everything else float32."""
     t = _real(ins[0] or ins[1] or (outs[0] if outs else None))
     return [t, t, *[_F32] * (len(ins) - 2)], [t] * len(outs)
 
 
-def _update(name, rule, states, params, head, aliases=(), lazy=None, mixed=False):
+def _update(
+    name: str, rule: Any, states: Any, params: Any, head: str, aliases: Any = (), lazy: Any = None, mixed: Any = False
+) -> Iterator[Any]:
     """Declare the operator of a rule; with `lazy` for row_sparse arrays too; if `mixed`, also its form with a master
     copy.
     """
@@ -287,11 +294,11 @@ def _update(name, rule, states, params, head, aliases=(), lazy=None, mixed=False
 _LAZY = {"lazy_update": Bool(True)}
 
 
-def _if_told(p, weight):
+def _if_told(p: Params, weight: Any) -> Any:
     return p.lazy_update
 
 
-def _if_sparse(p, weight):
+def _if_sparse(p: Params, weight: Any) -> Any:
     return isinstance(weight, RowSparse)
 
 
@@ -408,7 +415,7 @@ UPDATES = [
     clip_gradient=_f(-1.0),
     epsilon=_f(1e-5),
 )
-def group_adagrad_update(k, p, weight, grad, history):
+def group_adagrad_update(k: Call, p: Params, weight: Array, grad: Array, history: Array) -> Any:
     """A step of AdaGrad with one rate for each row.
 
     Parameters
@@ -433,6 +440,6 @@ group_adagrad_update.storage(lambda p, stypes: [stypes[0]])
 
 
 @group_adagrad_update.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     w = ins[0] or ins[1] or outs[0]
     return [w, w, None if w is None else (w[0], 1)], [w]

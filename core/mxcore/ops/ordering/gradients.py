@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Int
+from ...typing import Array, Call
 from ..common.rules import axis_of, first_dtype, fits, size_of
 
 __all__: list[str] = []
@@ -27,7 +29,7 @@ def _scattered(xp: Any, shape: tuple[int, ...], axis: Any, places: Any, values: 
     axis=Int(None),
     grad=lambda F, p, dy, places: (F._order_pick(dy, places, axis=p.axis), None, None),
 )
-def order_spread(k, p, data, places, like):
+def order_spread(k: Call, p: Params, data: Array, places: Array, like: Array) -> Array:
     """Zeros like `like` with `data` at `places` along an axis: the gradient of `topk` and `sort`.
 
     Parameters
@@ -43,7 +45,7 @@ def order_spread(k, p, data, places, like):
 
 
 @order_spread.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     fits("data", ins, [ins[1]])
     _places_shape(p, ins[1], ins[2])
     return [ins[2]]
@@ -58,7 +60,7 @@ order_spread.dtype(first_dtype)
     axis=Int(None),
     grad=lambda F, p, dy, like_data, places: (F._order_spread(dy, places, like_data, axis=p.axis), None),
 )
-def order_pick(k, p, data, places):
+def order_pick(k: Call, p: Params, data: Array, places: Array) -> Array:
     """The elements of `data` at `places` along an axis.
 
     Parameters
@@ -72,7 +74,7 @@ def order_pick(k, p, data, places):
     return k.xp.take_along_axis(data, places.astype(np.int64), axis_of(p.axis, data.ndim))
 
 
-def _places_shape(p, places, shape):
+def _places_shape(p: Params, places: Any, shape: Any) -> Any:
     """The shape of places along an axis, or of any in the flattened array."""
     if p.axis is not None:
         axis = axis_of(p.axis, len(shape))

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool, Enum, Int
+from ...typing import Array, Call
 from ..common.dtypes import Among
 from ..common.rules import axis_of, size_of
 
@@ -60,7 +62,7 @@ def _as_rows(xp: Any, data: Any, axis: Any) -> tuple[Any, Any]:
     return rows, lambda r: xp.ascontiguousarray(xp.moveaxis(r.reshape(*lead, r.shape[1]), -1, axis))
 
 
-def _kept(p: Any, shape: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
+def _kept(p: Params, shape: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
     """(k, the shape with k entries along the axis)."""
     axis = None if p.axis is None else axis_of(p.axis, len(shape))
     n = size_of(shape) if axis is None else shape[axis]
@@ -85,7 +87,7 @@ def _kept(p: Any, shape: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
         None if out_output1 is None else F._order_spread(d_output0, out_output1, like_data, axis=p.axis)
     ),
 )
-def topk(k, p, data):
+def topk(k: Call, p: Params, data: Array) -> Any:
     """The k largest (or smallest) elements along an axis, in order.
 
     Parameters
@@ -121,13 +123,13 @@ def topk(k, p, data):
 
 
 @topk.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     _, shape = _kept(p, ins[0])
     return {"mask": [ins[0]], "indices": [shape]}.get(p.ret_typ, [shape, shape])
 
 
 @topk.dtype
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     if p.ret_typ == "indices":
         return ins, [p.dtype]
     t = ins[0] or outs[0]
@@ -138,7 +140,7 @@ def _(p, ins, outs):
 _SORT = {"axis": Int(-1, optional=True), "is_ascend": Bool(True)}
 
 
-def _sort_shape(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _sort_shape(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
     if p.axis is None:
         return (size_of(shape),)
     axis_of(p.axis, len(shape))
@@ -155,7 +157,7 @@ def _sort_shape(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
         d_output0, out_output1, like_data, axis=p.axis
     ),
 )
-def sort(k, p, data):
+def sort(k: Call, p: Params, data: Array) -> Any:
     """The elements in order along an axis.
 
     Parameters
@@ -178,7 +180,7 @@ sort.dtype(lambda p, ins, outs: ([ins[0] or outs[0]], [ins[0] or outs[0], np.dty
 
 
 @op("argsort", inputs="data", **_SORT, dtype=_PLACES, grad=None)
-def argsort(k, p, data):
+def argsort(k: Call, p: Params, data: Array) -> Array:
     """The places that put the elements in order along an axis; equal elements keep their order.
 
     Parameters

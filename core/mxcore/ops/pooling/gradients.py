@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..._core.op import op
+from ..._core.params import Params
+from ...typing import Array, Call, Operand, Operators
 from ..common.bodies import silent, wide
 from ..common.gradients import given
 from ..common.rules import fits, size_of
@@ -16,7 +18,7 @@ __all__: list[str] = []
 
 @op("_backward_Pooling", inputs="dy data out", **_PARAMS)
 @silent
-def backward_pooling(k, p, dy_, data, out):
+def backward_pooling(k: Call, p: Params, dy_: Array, data: Array, out: Array) -> Array:
     """Gradient of `Pooling` with respect to its data; the first of several equal maxima of a window gets all.
 
     Where a window holds nothing above the lowest number, its first place does; if that is padding, nobody.
@@ -53,7 +55,7 @@ def backward_pooling(k, p, dy_, data, out):
     dx = xp.zeros((*x.shape[:2], *(q + m + a for q, m, a in zip(g.pad, spatial, after))), dy.dtype)
     if p.pool_type in ("avg", "sum"):
         for _, see in windows(g, sizes):
-            dx[(slice(None), slice(None), *see)] += dy
+            dx[(slice(None),) * 2 + see] += dy
     else:
         full = padded(xp, x, g.pad, after, low)
         free = None
@@ -68,12 +70,12 @@ def backward_pooling(k, p, dy_, data, out):
             else:
                 dx[at] += dy * _norm_slope(xp, full[at], y, n)
     if any(g.pad) or any(after):
-        dx = xp.ascontiguousarray(dx[(slice(None), slice(None), *(slice(q, q + m) for q, m in zip(g.pad, spatial)))])
+        dx = xp.ascontiguousarray(dx[(slice(None),) * 2 + tuple(slice(q, q + m) for q, m in zip(g.pad, spatial))])
     return _back(p, xp, dx)
 
 
 @backward_pooling.grad
-def _(F, p, dy, dy_, data, out):
+def _(F: Operators, p: Params, dy: Operand, dy_: Operand, data: Operand, out: Operand) -> Any:
     if p.pool_type == "max":
         return F._max_pooling_at(dy, data, out, **given(p, _PARAMS)), None, None
     n = p.p_value if p.pool_type == "lp" else 1
@@ -91,7 +93,7 @@ def _(F, p, dy, dy_, data, out):
 
 @op("_max_pooling_at", inputs="source data out", **_PARAMS)
 @silent
-def max_pooling_at(k, p, source, data, out):
+def max_pooling_at(k: Call, p: Params, source: Array, data: Array, out: Array) -> Array:
     """What an array holds where max `Pooling` finds the maxima of another: what `_backward_Pooling` has for its
     gradient.
 
@@ -137,13 +139,13 @@ def _norm_slope(xp: Any, x: Any, y: Any, n: int) -> Any:
 
 
 @backward_pooling.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     fits("dy data out", ins, [_shape(p, ins[1]), ins[1], _shape(p, ins[1])])
     return [ins[1]]
 
 
 @backward_pooling.cost
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> float:
     return (
         3 * size_of(ins[1])
         if p.global_pool

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool, Enum, Int, Shape
+from ...typing import Array, Call
 from ..common.bodies import silent, wide
 from ..common.gradients import given
 from ..common.rules import floating, size_of
@@ -31,11 +33,11 @@ _PARAMS = dict(
 )
 
 
-def _last(p: Any) -> bool:
+def _last(p: Params) -> bool:
     return p.layout is not None and p.layout[-1] == "C"
 
 
-def _spatial(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _spatial(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
     """The lengths that are pooled over; raises ValueError if the data does not fit the parameters."""
     if p.pool_type == "lp" and p.p_value is None:
         raise ValueError("pool_type lp needs p_value, one of 1, 2, 3")
@@ -48,7 +50,7 @@ def _spatial(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(shape[1:-1] if _last(p) else shape[2:])
 
 
-def _geometry(p: Any, spatial: tuple[int, ...]) -> Geometry:
+def _geometry(p: Params, spatial: tuple[int, ...]) -> Geometry:
     if p.global_pool:
         return geometry(tuple(max(n, 1) for n in spatial), (), (), ())
     g = geometry(p.kernel, p.stride, (), p.pad)
@@ -62,7 +64,7 @@ def _geometry(p: Any, spatial: tuple[int, ...]) -> Geometry:
     return g
 
 
-def _sizes(p: Any, g: Geometry, spatial: tuple[int, ...]) -> tuple[int, ...]:
+def _sizes(p: Params, g: Geometry, spatial: tuple[int, ...]) -> tuple[int, ...]:
     """Number of windows per dimension; -1 stays unknown."""
     if p.pooling_convention == "valid" or p.global_pool:
         return g.out(spatial)
@@ -74,11 +76,11 @@ def _sizes(p: Any, g: Geometry, spatial: tuple[int, ...]) -> tuple[int, ...]:
     )
 
 
-def _first(p: Any, xp: Any, x: Any) -> Any:
+def _first(p: Params, xp: Any, x: Any) -> Any:
     return xp.moveaxis(x, -1, 1) if _last(p) else x
 
 
-def _back(p: Any, xp: Any, x: Any) -> Any:
+def _back(p: Params, xp: Any, x: Any) -> Any:
     return xp.ascontiguousarray(xp.moveaxis(x, 1, -1)) if _last(p) else x
 
 
@@ -90,10 +92,10 @@ def _reach(g: Geometry, spatial: tuple[int, ...], out: tuple[int, ...]) -> tuple
 def _seen(xp: Any, x: Any, g: Geometry, out: tuple[int, ...], value: Any) -> Iterator[Any]:
     """What all windows see at each place in the kernel, row by row."""
     x = padded(xp, x, g.pad, _reach(g, x.shape[2:], out), value)
-    return (x[(slice(None), slice(None), *see)] for _, see in windows(g, out))
+    return (x[(slice(None),) * 2 + see] for _, see in windows(g, out))
 
 
-def _counts(xp: Any, p: Any, g: Geometry, spatial: tuple[int, ...], out: tuple[int, ...], dtype: Any) -> Any:
+def _counts(xp: Any, p: Params, g: Geometry, spatial: tuple[int, ...], out: tuple[int, ...], dtype: Any) -> Any:
     """Elements in each window: with padding, but not beyond it, or without."""
     total = None
     include = p.count_include_pad is None or p.count_include_pad
@@ -121,7 +123,7 @@ def _lowest(dtype: Any) -> Any:
     grad=lambda F, p, dy, data, y: F._backward_Pooling(dy, data, y, **given(p, _PARAMS)),
 )
 @silent
-def pooling(k, p, data):
+def pooling(k: Call, p: Params, data: Array) -> Array:
     """Reduce windows of the spatial dimensions to one value each.
 
     Parameters
@@ -186,14 +188,14 @@ def pooling(k, p, data):
     return _back(p, xp, y)
 
 
-def _shape(p: Any, data: tuple[int, ...]) -> tuple[int, ...]:
+def _shape(p: Params, data: tuple[int, ...]) -> tuple[int, ...]:
     spatial = _spatial(p, data)
     out = (1,) * len(spatial) if p.global_pool else _sizes(p, _geometry(p, spatial), spatial)
     return (data[0], *out, data[-1]) if _last(p) else (*data[:2], *out)
 
 
 @pooling.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     data, out = ins[0], outs[0]
     if data is None:
         return ins, outs
@@ -207,13 +209,13 @@ _FLOATS = floating()
 
 
 @pooling.dtype
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     t = ins[0] or outs[0]
     if p.pool_type == "max" and t is not None and t.kind in "iu":  # which is exact
         return [t], [t]
-    return _FLOATS(p, ins, outs)
+    return _FLOATS(p, ins, outs)  # type: ignore[no-any-return]
 
 
 @pooling.cost
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> float:
     return 2 * size_of(ins[0]) if p.global_pool else size_of(outs[0]) * (size_of(p.kernel) + 1)

@@ -7,32 +7,37 @@ derivatives over ``F``; the rest (exponential, gradients of both forms) is commo
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ..._core.op import Op, op
+from ..._core.params import Params
 from ...parameters import Bool
+from ...typing import Array, Call, Operand, Operators
 from ..common import special_functions
 from ..common.bodies import silent
 
 __all__ = ["DENSITIES", "pdf_dirichlet"]
 
 
-def _chain(F, p, dy, y, sample, parameters, slopes):
+def _chain(
+    F: Operators, p: Params, dy: Operand, y: Operand, sample: Operand, parameters: Operand, slopes: Operand
+) -> Any:
     """Gradients from the slopes of the log density: (of the sample, or None for zero; of each parameter)."""
     g = dy if p.is_log else dy * y
     first, *others = slopes(sample, *[F._trailing_like(v, sample) for v in parameters])
     return (None if first is None else g * first, *[F._trailing_sum(g * s, v) for s, v in zip(others, parameters)])
 
 
-def _binomial(xp, x, k, p):
+def _binomial(xp: Any, x: Any, k: Any, p: Any) -> Any:
     g = special_functions.gammaln
     return g(xp, x + k) - g(xp, x + 1) - g(xp, k) + k * xp.log(p) + x * xp.log(1 - p)
 
 
-def _binomial_slopes(F, x, k, p):
+def _binomial_slopes(F: Operators, x: Operand, k: Operand, p: Operand) -> Any:
     return F._digamma(x + k) - F._digamma(k) + F.log(p), k / p - x / (1 - p)
 
 
-def _generalized_slopes(F, x, mu, alpha):
+def _generalized_slopes(F: Operators, x: Operand, mu: Operand, alpha: Operand) -> Any:
     k, p = 1 / alpha, 1 / (mu * alpha + 1)
     dk, dp = _binomial_slopes(F, x, k, p)
     return None, dp * alpha * p * p * -1, (dk * k * k + dp * mu * p * p) * -1
@@ -100,7 +105,7 @@ _TABLE = {
 }
 
 
-def _real(p, ins, outs):
+def _real(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     """One dtype for all, a float."""
     t = next((t for t in (*ins, *outs) if t is not None), None)
     if t is not None and t.kind != "f":
@@ -108,13 +113,12 @@ def _real(p, ins, outs):
     return [t] * len(ins), [t]
 
 
-def _density(name, parameters, log, rule):
+def _density(name: str, parameters: Any, log: Any, rule: Any) -> Any:
     names = parameters.split()
 
     @silent
-    def body(k, p, sample, *values):
-        values = [v.reshape(tuple(v.shape) + (1,) * (sample.ndim - v.ndim)) for v in values]
-        found = log(k.xp, sample, *values)
+    def body(k: Call, p: Params, sample: Array, *values: Array) -> Any:
+        found = log(k.xp, sample, *[v.reshape(tuple(v.shape) + (1,) * (sample.ndim - v.ndim)) for v in values])
         return found if p.is_log else k.xp.exp(found)
 
     o = Op(
@@ -144,7 +148,7 @@ def _density(name, parameters, log, rule):
     return o
 
 
-def _shape(p, ins, outs):
+def _shape(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     sample = ins[0] if ins[0] is not None else outs[0]
     first = next((s for s in ins[1:] if s is not None), None)
     if sample is not None and first is not None and sample[: len(first)] != first:
@@ -155,14 +159,14 @@ def _shape(p, ins, outs):
 DENSITIES = [_density(name, *row) for name, row in _TABLE.items()]
 
 
-def _middle(shape, like):
+def _middle(shape: Any, like: Any) -> Any:
     """The shape of `alpha` with dimensions of one where the samples have more, before the last."""
     return (*shape[:-1], *(1,) * (len(like) - len(shape)), shape[-1])
 
 
 @op("_random_pdf_dirichlet", "random_pdf_dirichlet", inputs="sample alpha", is_log=Bool(False))
 @silent
-def pdf_dirichlet(k, p, sample, alpha):
+def pdf_dirichlet(k: Call, p: Params, sample: Array, alpha: Array) -> Array:
     """The density of the Dirichlet distribution at `sample`.
 
     Parameters
@@ -182,7 +186,7 @@ def pdf_dirichlet(k, p, sample, alpha):
 
 
 @pdf_dirichlet.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     sample, alpha = ins
     if not alpha or sample[-1:] != alpha[-1:] or sample[: len(alpha) - 1] != alpha[:-1]:
         raise ValueError(f"samples of shape {sample} do not fit alpha of shape {alpha}")

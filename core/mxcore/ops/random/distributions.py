@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
+from ...typing import Call
 from ..common import special_functions
 from . import variates
 
@@ -16,29 +18,29 @@ __all__ = ["LAWS"]
 _F32, _F64, _I32 = np.dtype("float32"), np.dtype("float64"), np.dtype("int32")
 
 
-def _wide(dtype):
+def _wide(dtype: Any) -> Any:
     """The float type to compute in."""
     return _F64 if dtype == _F64 else _F32
 
 
-def _full(xp, value, shape):
+def _full(xp: Any, value: Any, shape: Any) -> Any:
     """A float64 array of `shape` from a number or an array."""
     return xp.zeros(shape, _F64) + value
 
 
-def _uniform(xp, rng, shape, t, low, high):
+def _uniform(xp: Any, rng: Any, shape: Any, t: Any, low: Any, high: Any) -> Any:
     return low + (high - low) * rng.uniform(shape, t)
 
 
-def _normal(xp, rng, shape, t, loc, scale):
+def _normal(xp: Any, rng: Any, shape: Any, t: Any, loc: Any, scale: Any) -> Any:
     return loc + scale * rng.normal(shape, t)
 
 
-def _exponential(xp, rng, shape, t, lam):
+def _exponential(xp: Any, rng: Any, shape: Any, t: Any, lam: Any) -> Any:
     return variates.exponential(rng, shape, t) / lam
 
 
-def _gamma(xp, rng, shape, t, alpha, beta):
+def _gamma(xp: Any, rng: Any, shape: Any, t: Any, alpha: Any, beta: Any) -> Any:
     return variates.gamma(rng, _full(xp, alpha, shape)) * beta
 
 
@@ -47,7 +49,7 @@ _TABLE, _SUCCESSES = 1 << 14, 1e4
 
 
 @lru_cache(64)
-def _poisson_table(lam):
+def _poisson_table(lam: Any) -> Any:
     last = lam + 12 * lam**0.5 + 40
     if last > _TABLE or not lam:
         return None
@@ -55,7 +57,7 @@ def _poisson_table(lam):
 
 
 @lru_cache(64)
-def _binomial_table(count, p):
+def _binomial_table(count: Any, p: Any) -> Any:
     """Of the negative binomial law; also for counts that are not whole."""
     mean = count * (1 - p) / p
     last = mean + 12 * (mean / p) ** 0.5 + (40 / -math.log1p(-p) if p < 1 else 0) + 40
@@ -73,12 +75,12 @@ def _binomial_table(count, p):
     )
 
 
-def _poisson(xp, rng, shape, t, lam):
+def _poisson(xp: Any, rng: Any, shape: Any, t: Any, lam: Any) -> Any:
     table = _poisson_table(lam) if isinstance(lam, (int, float)) else None
     return variates.poisson(rng, _full(xp, lam, shape)) if table is None else variates.tabulated(rng, shape, table)
 
 
-def _negative_binomial(xp, rng, shape, t, count, p):
+def _negative_binomial(xp: Any, rng: Any, shape: Any, t: Any, count: Any, p: Any) -> Any:
     table = _binomial_table(count, p) if isinstance(p, (int, float)) else None
     if table is not None:
         return variates.tabulated(rng, shape, table)
@@ -86,7 +88,7 @@ def _negative_binomial(xp, rng, shape, t, count, p):
     return variates.poisson(rng, variates.gamma(rng, _full(xp, count, shape)) * ((1 - p) / p))
 
 
-def _generalized_negative_binomial(xp, rng, shape, t, mu, alpha):
+def _generalized_negative_binomial(xp: Any, rng: Any, shape: Any, t: Any, mu: Any, alpha: Any) -> Any:
     if isinstance(alpha, (int, float)):
         return (
             _negative_binomial(xp, rng, shape, t, 1 / alpha, 1 / (mu * alpha + 1))
@@ -111,7 +113,7 @@ _CHANCE = (lambda v: (v > 0) & (v <= 1), "above 0 and at most 1")
 _IN_ARRAYS = {"sigma": _NOT_NEGATIVE}
 
 
-def _all_fit(good, message, *values):
+def _all_fit(good: Any, message: str, *values: Any) -> None:
     """Raise ValueError with the first of the values that are not good."""
     if not good.all().item():
         at = good.reshape(-1).argmin().item()
@@ -126,10 +128,10 @@ class _Law:
     its moments.
     """
 
-    def __init__(self, draw, doc, parameters, moments, short=False):
+    def __init__(self, draw: Any, doc: str, parameters: Any, moments: Any, short: Any = False) -> None:
         self.draw, self.doc, self.parameters, self.moments, self.short = draw, doc, parameters, moments, short
 
-    def check(self, values):
+    def check(self, values: Any) -> None:
         """Raise ValueError for numbers that are no parameters of the distribution."""
         for (name, _, _, (fits, words)), v in zip(self.parameters, values):
             if not fits(v):
@@ -137,7 +139,7 @@ class _Law:
         if self.draw is _uniform and values[1] < values[0]:
             raise ValueError(f"low must not be above high, got low {values[0]} and high {values[1]}")
 
-    def check_arrays(self, values):
+    def check_arrays(self, values: Any) -> None:
         """Raise ValueError for arrays in which there are numbers that are no parameters of the distribution."""
         for (_, name, _, usual), v in zip(self.parameters, values):
             fits, words = _IN_ARRAYS.get(name, usual)
@@ -145,7 +147,7 @@ class _Law:
         if self.draw is _uniform:
             _all_fit(values[1] >= values[0], "low must not be above high, got low and high", *values)
 
-    def numbers(self, k, shape, t, values):
+    def numbers(self, k: Call, shape: Any, t: Any, values: Any) -> Any:
         """Variates of dtype `t` for parameters that are numbers."""
         self.check(values)
         x = self.draw(k.xp, k.rng, shape, _wide(t), *values).astype(t)

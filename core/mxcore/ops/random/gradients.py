@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..._core.op import op
+from ..._core.params import Params
+from ...typing import Array, Call, Operand, Operators
 from ..common import rules
 from ..common.bodies import silent, wide
 from ..common.rules import fits
@@ -20,8 +22,8 @@ _I4 = np.dtype("int32")
 
 
 def _grad(
-    F: Any,
-    p: Any,
+    F: Operators,
+    p: Params,
     d_output: Any,
     d_out_state: Any,
     lda: Any,
@@ -48,7 +50,20 @@ hawkesll.grad(_grad)
     outputs="lda alpha beta state lags max_time",
 )
 @silent
-def backward_hawkesll(k, p, d_loglike, d_out_state, lda, alpha, beta, state, lags, marks, valid_length, max_time):
+def backward_hawkesll(
+    k: Call,
+    p: Params,
+    d_loglike: Array,
+    d_out_state: Array,
+    lda: Array,
+    alpha: Array,
+    beta: Array,
+    state: Array,
+    lags: Array,
+    marks: Array,
+    valid_length: Array,
+    max_time: Array,
+) -> Any:
     """The gradients of `hawkesll`.
 
     Parameters
@@ -94,13 +109,13 @@ def backward_hawkesll(k, p, d_loglike, d_out_state, lda, alpha, beta, state, lag
 
 
 @backward_hawkesll.shape
-def _(p, ins):
-    fits("d_loglike d_out_state", ins, hawkesll.shape_rule(p, ins[2:]))
+def _(p: Params, ins: list[Any]) -> list[Any]:
+    fits("d_loglike d_out_state", ins, hawkesll.shape_rule(p, ins[2:]))  # type: ignore[misc]
     return [ins[2], ins[3], ins[4], ins[5], ins[6], ins[9]]
 
 
 @backward_hawkesll.dtype
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     t = next((x for i, x in enumerate(ins) if x is not None and i != 7), outs[0])
     return [_I4 if i == 7 else t for i in range(10)], [t] * 6
 
@@ -109,7 +124,7 @@ backward_hawkesll.cost(lambda p, ins, outs: 60 * ins[6][0] * ins[6][1])
 
 
 @op("_backward_sample_multinomial", inputs="dy data sample")
-def backward_sample_multinomial(k, p, dy, data, sample):
+def backward_sample_multinomial(k: Call, p: Params, dy: Array, data: Array, sample: Array) -> Array:
     """The gradient of the log-probabilities of drawn indices: dy / probability at each index.
 
     Parameters
@@ -130,7 +145,7 @@ def backward_sample_multinomial(k, p, dy, data, sample):
 
 
 @backward_sample_multinomial.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     dy, data, sample = ins
     rules.fits("dy", ins, [sample])
     if data[:-1] not in (sample[: len(data) - 1], ()):
@@ -142,7 +157,7 @@ backward_sample_multinomial.dtype(lambda p, ins, outs: (ins, [ins[1]]))
 
 
 @op("_trailing_like", inputs="data like~", grad=lambda F, dy, like_data: (F._trailing_sum(dy, like_data), None))
-def trailing_like(k, p, data, like):
+def trailing_like(k: Call, p: Params, data: Array, like: Array) -> Array:
     """Repeat `data` along the dimensions that `like` has beyond it.
 
     Parameters
@@ -156,7 +171,7 @@ def trailing_like(k, p, data, like):
 
 
 @trailing_like.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     if ins[1][: len(ins[0])] != ins[0]:
         raise ValueError(f"like {ins[1]} does not begin with data {ins[0]}")
     return [ins[1]]
@@ -164,7 +179,7 @@ def _(p, ins):
 
 @op("_trailing_sum", inputs="data like~", grad=lambda F, dy, like_data: (F._trailing_like(dy, like_data), None))
 @silent
-def trailing_sum(k, p, data, like):
+def trailing_sum(k: Call, p: Params, data: Array, like: Array) -> Array:
     """Sum `data` over the dimensions that it has beyond those of `like`.
 
     Parameters
@@ -177,13 +192,13 @@ def trailing_sum(k, p, data, like):
 
 
 @trailing_sum.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     if ins[0][: len(ins[1])] != ins[1]:
         raise ValueError(f"data {ins[0]} does not begin with like {ins[1]}")
     return [ins[1]]
 
 
-def _dirichlet_slopes(F, p, dy, y, sample, alpha):
+def _dirichlet_slopes(F: Operators, p: Params, dy: Operand, y: Operand, sample: Operand, alpha: Operand) -> Any:
     g = F.expand_dims(dy if p.is_log else dy * y, axis=-1)
     ones = F.ones_like(sample)
     wide = F._middle_like(alpha, sample)
@@ -195,7 +210,7 @@ def _dirichlet_slopes(F, p, dy, y, sample, alpha):
 
 
 @op("_middle_like", inputs="data like~", grad=lambda F, dy, like_data: (F._middle_sum(dy, like_data), None))
-def middle_like(k, p, data, like):
+def middle_like(k: Call, p: Params, data: Array, like: Array) -> Array:
     """Repeat `data` along the dimensions that `like` has more, before the last one.
 
     Parameters
@@ -209,7 +224,7 @@ def middle_like(k, p, data, like):
 
 @op("_middle_sum", inputs="data like~", grad=lambda F, dy, like_data: (F._middle_like(dy, like_data), None))
 @silent
-def middle_sum(k, p, data, like):
+def middle_sum(k: Call, p: Params, data: Array, like: Array) -> Array:
     """Sum `data` over the dimensions that it has more than `like`, before the last one.
 
     Parameters
@@ -221,7 +236,7 @@ def middle_sum(k, p, data, like):
     return data.sum(tuple(range(like.ndim - 1, data.ndim - 1)))
 
 
-def _around(ins, short, long):
+def _around(ins: list[Any], short: Any, long: Any) -> Any:
     if not short or long[: len(short) - 1] != short[:-1] or long[-1:] != short[-1:]:
         raise ValueError(f"{long} must be {short} with further dimensions before the last")
     return [ins[1]]

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..._core.op import op
+from ..._core.params import Params
+from ...typing import Array, Call
 from ..common.bodies import silent, wide
 from ..common.rules import within_limits
 
@@ -63,7 +65,18 @@ def _intensity(rows: Any, lda: Any, alpha: Any, beta: Any, c: Any, se: Any) -> A
     helpers={"check_events": check_events},
 )
 @silent
-def hawkesll(k, p, lda, alpha, beta, state, lags, marks, valid_length, max_time):
+def hawkesll(
+    k: Call,
+    p: Params,
+    lda: Array,
+    alpha: Array,
+    beta: Array,
+    state: Array,
+    lags: Array,
+    marks: Array,
+    valid_length: Array,
+    max_time: Array,
+) -> Any:
     """The log likelihood of events under Hawkes processes with exponential decay, one process for each mark.
 
     The intensity of mark k is ``lda[k] + alpha[k] * beta[k] * sum(exp(-beta[k] * (t - t_i)))`` over its events before
@@ -112,7 +125,7 @@ def hawkesll(k, p, lda, alpha, beta, state, lags, marks, valid_length, max_time)
 
 
 @hawkesll.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     lags = ins[4]
     if len(lags) != 2:
         raise ValueError(f"lags must be (N, T), got {lags}")
@@ -133,7 +146,7 @@ def _(p, ins):
 
 
 @hawkesll.dtype
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     t = next((x for i, x in enumerate(ins) if x is not None and i != 5), outs[0])
     if t is not None and t.kind != "f":
         raise TypeError(f"lda, lags and the others must be floats, got {t.name}")

@@ -6,11 +6,14 @@ The numbers come from ``k.rng``, so they follow the seed and are equal on every 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from ..._core.op import Op, op
+from ..._core.params import Params
 from ...parameters import Bool, DType, Float, Int, Shape, Str
+from ...typing import Array, Call
 from ..common.bodies import silent
 from ..common.dtypes import Among
 from . import variates
@@ -19,23 +22,23 @@ from .distributions import _F32, _F64, _I32, LAWS, _wide
 __all__ = ["DISTRIBUTIONS"]
 
 
-def _parameters(law, spec=Float):
+def _parameters(law: Any, spec: Any = Float) -> Any:
     return {n: (Int(d, dynamic=True) if isinstance(d, int) else spec(d, dynamic=True)) for n, _, d, _ in law.parameters}
 
 
-def _float_dtype(p, name):
+def _float_dtype(p: Params, name: str) -> Any:
     t = p.dtype or _F32
     if t.kind != "f":
         raise TypeError(f"dtype must be float16, float32 or float64, got {t.name}")
     return t
 
 
-def _shape_asked(p, ins, outs):
+def _shape_asked(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     """The shape of the parameters; a graph's consumer decides what is left open."""
     return ins, [outs[0] if p.shape is None else tuple(-1 if d == 0 else d for d in p.shape)]
 
 
-def _decided(k, p):
+def _decided(k: Call, p: Params) -> Any:
     if k.shapes:
         return k.shapes[0]
     if p.shape is None:
@@ -51,15 +54,15 @@ dtype : dtype
     float32 unless told."""
 
 
-def _doc(head, names, rest):
+def _doc(head: str, names: Any, rest: Any) -> Any:
     return "\n".join([head, "", "Parameters", "----------", *names, *rest.splitlines()])
 
 
-def _numbers(name, law):
+def _numbers(name: str, law: Any) -> Any:
     """``_random_<name>``: parameters are numbers."""
     names = [n for n, *_ in law.parameters]
 
-    def body(k, p):
+    def body(k: Call, p: Params) -> Any:
         return law.numbers(k, _decided(k, p), p.dtype or _F32, [getattr(p, n) for n in names])
 
     o = Op(
@@ -78,11 +81,11 @@ def _numbers(name, law):
     return o
 
 
-def _like(name, law):
+def _like(name: str, law: Any) -> Any:
     """``_random_<name>_like``: parameters are numbers, the shape is that of an array."""
     names = [n for n, *_ in law.parameters]
 
-    def body(k, p, data):
+    def body(k: Call, p: Params, data: Array) -> Any:
         return law.numbers(k, tuple(data.shape), data.dtype, [getattr(p, n) for n in names])
 
     return Op(
@@ -101,18 +104,18 @@ def _like(name, law):
     )
 
 
-def _arrays(name, law):
+def _arrays(name: str, law: Any) -> Any:
     """``_sample_<name>``: parameters are arrays, `shape` values are drawn for each element."""
     inputs = [m for _, m, *_ in law.parameters]
 
-    def body(k, p, *values):
+    def body(k: Call, p: Params, *values: Array) -> Any:
         more, t = p.shape, p.dtype or _F32
         first = tuple(values[0].shape)
         ends = first + (1,) * len(more)
         if not k.device.async_:  # a look at the values would stop the queue
             law.check_arrays(values)
-        values = [v.astype(_wide(t)).reshape(ends) for v in values]
-        return law.draw(k.xp, k.rng, (*first, *more), _wide(t), *values).astype(t)
+        drawn = law.draw(k.xp, k.rng, (*first, *more), _wide(t), *[v.astype(_wide(t)).reshape(ends) for v in values])
+        return drawn.astype(t)
 
     o = Op(
         f"_sample_{name}",
@@ -133,7 +136,7 @@ def _arrays(name, law):
     )
 
     @o.shape
-    def _(p, ins, outs):
+    def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
         shape = next((s for s in ins if s is not None), None)
         return [shape] * len(ins), [None if shape is None else (*shape, *p.shape)]
 
@@ -156,7 +159,7 @@ DISTRIBUTIONS = [make(name, law) for name, law in LAWS.items() for make in (_num
     ctx=Str(""),
     dtype=DType(None),
 )
-def randint(k, p):
+def randint(k: Call, p: Params) -> Array:
     """Draw whole numbers from [low, high), all equally likely.
 
     Parameters
@@ -180,7 +183,7 @@ randint.shape(_shape_asked)
 
 
 @randint.dtype
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     t = p.dtype or _I32
     if t.kind not in "iu":
         raise TypeError(f"dtype must be int32 or int64, got {t.name}")
@@ -200,7 +203,7 @@ def _(p, ins, outs):
     grad=lambda F, p, dys, data, y: F._backward_sample_multinomial(dys[1], data, y) if p.get_prob else None,
 )
 @silent
-def sample_multinomial(k, p, data):
+def sample_multinomial(k: Call, p: Params, data: Array) -> Any:
     """Draw indices with the probabilities in the last axis of `data`.
 
     Parameters
@@ -237,30 +240,30 @@ def sample_multinomial(k, p, data):
     return drawn, xp.log(xp.take_along_axis(rows, index, 1)).reshape(drawn.shape)
 
 
-def _size(shape):
+def _size(shape: Any) -> Any:
     return int(np.prod(shape, dtype=np.int64))
 
 
-def _drawn_shape(data, more):
+def _drawn_shape(data: Any, more: Any) -> Any:
     return (*data[:-1], *more) or (1,)
 
 
 @sample_multinomial.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     if not ins[0] or not ins[0][-1]:
         raise ValueError(f"data must hold a probability at least, got shape {ins[0]}")
     return [_drawn_shape(ins[0], p.shape)] * (1 + p.get_prob)
 
 
 @sample_multinomial.dtype
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     if ins[0] is not None and ins[0].kind != "f":
         raise TypeError(f"data must be float16, float32 or float64, got {ins[0].name}")
     return ins, [p.dtype, ins[0]][: 1 + p.get_prob]
 
 
 @op("_shuffle", "shuffle", inputs="data", random=True)
-def shuffle(k, p, data):
+def shuffle(k: Call, p: Params, data: Array) -> Array:
     """Put the rows of `data` in random order.
 
     Parameters
@@ -280,7 +283,7 @@ def shuffle(k, p, data):
     range_max=Int(ge=1),
     shape=Shape(None),
 )
-def sample_unique_zipfian(k, p):
+def sample_unique_zipfian(k: Call, p: Params) -> Any:
     """Draw different whole numbers from [0, range_max), i with probability near 1 / (i + 1).
 
     Parameters

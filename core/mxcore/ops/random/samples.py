@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from .distributions import LAWS
 __all__ = ["SAMPLES"]
 
 
-_HAWKES_GRADS = dict(grad=(True, True, True, True, True, False, False, True))
+_HAWKES_GRADS: dict[str, Any] = dict(grad=(True, True, True, True, True, False, False, True))
 
 
 def _hawkes(n: int, length: int, marks: int, lengths: list[int], **kw: Any) -> Sample:
@@ -34,7 +35,7 @@ _F32, _F64, _I32 = np.dtype("float32"), np.dtype("float64"), np.dtype("int32")
 _FLOATS = "float16 float32 float64"
 
 
-def _plausible(x, mean, var, what=""):
+def _plausible(x: Any, mean: Any, var: Any, what: str = "") -> None:
     """Fail unless mean and variance of the values lie within six standard errors."""
     x = np.asarray(x, np.float64).ravel()
     if not x.size:
@@ -47,26 +48,28 @@ def _plausible(x, mean, var, what=""):
     assert abs(((x - mean) ** 2).mean() - var) <= 6 * spread + 2e-3 * var, f"{what}: variance {x.var()}, expected {var}"
 
 
-def _moments(law, values):
+def _moments(law: Any, values: Any) -> Any:
     """A sample's check: the outputs have the moments of the law with these parameters."""
-    return lambda inputs, outputs: _plausible(outputs[0], *law.moments(*map(float, values)), law.doc)
+    mean, var = law.moments(*map(float, values))
+    return lambda inputs, outputs: _plausible(outputs[0], mean, var, law.doc)
 
 
-def _moments_each(law):
+def _moments_each(law: Any) -> Any:
     """A sample's check: for each element of the parameter arrays, its row of draws has the right moments."""
 
-    def check(inputs, outputs):
+    def check(inputs: Any, outputs: Any) -> None:
         rows = np.asarray(outputs[0]).reshape(inputs[0].size, -1)
         for i, row in enumerate(rows):
-            _plausible(row, *law.moments(*[float(a.ravel()[i]) for a in inputs]), law.doc)
+            mean, var = law.moments(*[float(a.ravel()[i]) for a in inputs])
+            _plausible(row, mean, var, law.doc)
 
     return check
 
 
-def _whole(low, high, shape, **more):
+def _whole(low: Any, high: Any, shape: Any, **more: Any) -> Any:
     """A sample of `randint`, with its check."""
 
-    def check(inputs, outputs):
+    def check(inputs: Any, outputs: Any) -> None:
         x = np.asarray(outputs[0])
         assert x.size == 0 or (x.min() >= low and x.max() < high)
         if x.size > 100:
@@ -75,7 +78,7 @@ def _whole(low, high, shape, **more):
     return Sample(params={"low": low, "high": high, "shape": shape, **more}, grad=False, check=check)
 
 
-def _frequencies(inputs, outputs):
+def _frequencies(inputs: Any, outputs: Any) -> None:
     data = inputs[0].reshape(-1, inputs[0].shape[-1])
     rows = np.asarray(outputs[0]).reshape(data.shape[0], -1).astype(int)
     for q, row in zip(data, rows):
@@ -95,13 +98,13 @@ def _frequencies(inputs, outputs):
 _CHANCES = [[0.1, 0.2, 0.7], [0.5, 0.0, 0.5]]
 
 
-def _same_rows(inputs, outputs):
+def _same_rows(inputs: Any, outputs: Any) -> None:
     before, after = (np.asarray(a).reshape(a.shape[0], -1) for a in (inputs[0], outputs[0]))
     assert (np.sort(before, 0) == np.sort(after, 0)).all()
     assert before.shape[0] < 10 or (before != after).any(), "nothing moved"
 
 
-def _distinct(inputs, outputs):
+def _distinct(inputs: Any, outputs: Any) -> None:
     drawn, tries = (np.asarray(a) for a in outputs)
     for row, n in zip(drawn, tries):
         assert len(set(row)) == len(row) <= n and row.min(initial=0) >= 0 and row.max(initial=0) < 50
@@ -119,16 +122,16 @@ _PARAMETERS = {
 }
 
 
-def _choices(law, values):
+def _choices(law: Any, values: Any) -> Any:
     """The second value of each parameter, the first, and the default."""
     return [v[1] for v in values], [v[0] for v in values], [v[2] for v in law.parameters]
 
 
-def _by_numbers(law, values):
+def _by_numbers(law: Any, values: Any) -> Any:
     names = [n for n, *_ in law.parameters]
     some, others, usual = _choices(law, values)
 
-    def sample(values, shape, **more):
+    def sample(values: Any, shape: Any, **more: Any) -> Any:
         given = {} if values is usual else dict(zip(names, values))
         return Sample(params={**given, "shape": shape, **more}, grad=False, check=_moments(law, values))
 
@@ -148,7 +151,7 @@ def _by_numbers(law, values):
     ]
 
 
-def _by_shapes(law, values):
+def _by_shapes(law: Any, values: Any) -> Any:
     names = [n for n, *_ in law.parameters]
     some, others, usual = _choices(law, values)
     return [
@@ -160,10 +163,10 @@ def _by_shapes(law, values):
     ]
 
 
-def _by_arrays(law, values):
+def _by_arrays(law: Any, values: Any) -> Any:
     check = _moments_each(law)
 
-    def arrays(shape):
+    def arrays(shape: Any) -> Any:
         return [
             (Ints if isinstance(parameter[2], int) else Values)(shape, *v)
             for parameter, v in zip(law.parameters, values)
@@ -184,11 +187,11 @@ _POSITIVE, _COUNTS = Values((2, 3), 0.5, 2.0), Ints((2, 3), 0, 6)
 _SHAPES = (((2, 3), (2,)), ((2, 3, 2), (2,)), ((2, 3), (2, 3)), ((1, 5), (1,)), ((2, 1, 2), (2, 1)))
 
 
-def _spread(inputs):
+def _spread(inputs: Any) -> Iterator[Any]:
     """Uses of a density: both forms, over shapes and dtypes."""
     first, *others = [v if isinstance(v, Values) else Values(v) for v in inputs]
 
-    def given(sample, parameters):
+    def given(sample: Any, parameters: Any) -> Any:
         return [type(v)(shape, v.low, v.high) for v, shape in ((first, sample), *((v, parameters) for v in others))]
 
     for i, shapes in enumerate(_SHAPES):

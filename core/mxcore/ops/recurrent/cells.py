@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from ..._core.params import Params
+from ...typing import Call
+
 __all__ = ["CELLS", "GATES", "Layout", "dropout", "layout", "limits"]
 
 
@@ -58,7 +61,7 @@ class Layout:
 
     def views(self, vector: Any, i: int) -> list[Any]:
         """W_x, W_h, W_projection (or None), b_x, b_h of one layer and direction, as views of the vector."""
-        found = []
+        found: list[Any] = []
         for place in self.parts[i]:
             if place is None:
                 found.append(None)
@@ -75,7 +78,7 @@ def layout(mode: str, inputs: int, units: int, layers: int, directions: int, pro
     return Layout(mode, inputs, units, layers, directions, projected)
 
 
-def limits(p: Any) -> tuple[float, float, bool] | None:
+def limits(p: Params) -> tuple[float, float, bool] | None:
     """(lowest, highest, NaN too) of cell states, None where they have no limits."""
     if p.lstm_state_clip_min is None and p.lstm_state_clip_max is None:
         return None
@@ -87,7 +90,7 @@ def limits(p: Any) -> tuple[float, float, bool] | None:
     return p.lstm_state_clip_min, p.lstm_state_clip_max, p.lstm_state_clip_nan
 
 
-def dropout(k: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def dropout(k: Call, p: Params, shape: tuple[int, ...], dtype: Any) -> Any:
     """What the inputs of the layers above the first one are multiplied by, (layers - 1, time, batch, width)."""
     xp = k.xp
     if not k.is_train:
@@ -181,7 +184,20 @@ class LSTM(Cell):
 
     saved = ("gates", "cells")
 
-    def forward(self, xp, x, weights, h, c, hidden, gates, cells, steps, masks, clip):
+    def forward(
+        self,
+        xp: Any,
+        x: Any,
+        weights: Any,
+        h: Any,
+        c: Any,
+        hidden: Any,
+        gates: Any,
+        cells: Any,
+        steps: Any,
+        masks: Any,
+        clip: Any,
+    ) -> Any:
         w_x, w_h, w_r, b_x, b_h = weights
         n = w_x.shape[0] // 4
         # sigmoid(x) = tanh(x / 2) / 2 + 1 / 2: one tanh over all gates, with the half in the weights.
@@ -211,7 +227,22 @@ class LSTM(Cell):
             h, c = hidden[t], new_c
         return h, c
 
-    def backward(self, xp, dy, dh, dc, weights, c, hidden, before, gates, cells, steps, masks, clip):
+    def backward(
+        self,
+        xp: Any,
+        dy: Any,
+        dh: Any,
+        dc: Any,
+        weights: Any,
+        c: Any,
+        hidden: Any,
+        before: Any,
+        gates: Any,
+        cells: Any,
+        steps: Any,
+        masks: Any,
+        clip: Any,
+    ) -> Any:
         _, w_h, w_r, _, _ = weights
         n = gates.shape[2] // 4
         curved = xp.tanh(cells)
@@ -221,7 +252,7 @@ class LSTM(Cell):
         down = out * (1 - curved * curved)
         inside = None if clip is None else (cells > clip[0]) & (cells < clip[1])
         dz = xp.empty(gates.shape, dy.dtype)
-        d_state = None if w_r is None else xp.empty(hidden.shape, dy.dtype)
+        d_state: Any = None if w_r is None else xp.empty(hidden.shape, dy.dtype)
         for j in range(len(steps) - 1, -1, -1):
             t = steps[j]
             c_before = cells[steps[j - 1]] if j else c
@@ -258,7 +289,20 @@ class GRU(Cell):
 
     saved = ("gates",)
 
-    def forward(self, xp, x, weights, h, c, hidden, gates, cells, steps, masks, clip):
+    def forward(
+        self,
+        xp: Any,
+        x: Any,
+        weights: Any,
+        h: Any,
+        c: Any,
+        hidden: Any,
+        gates: Any,
+        cells: Any,
+        steps: Any,
+        masks: Any,
+        clip: Any,
+    ) -> Any:
         w_x, w_h, _, b_x, b_h = weights
         n = w_x.shape[0] // 3
         z = _times(xp, x, w_x)
@@ -281,7 +325,22 @@ class GRU(Cell):
             h = hidden[t]
         return h, c
 
-    def backward(self, xp, dy, dh, dc, weights, c, hidden, before, gates, cells, steps, masks, clip):
+    def backward(
+        self,
+        xp: Any,
+        dy: Any,
+        dh: Any,
+        dc: Any,
+        weights: Any,
+        c: Any,
+        hidden: Any,
+        before: Any,
+        gates: Any,
+        cells: Any,
+        steps: Any,
+        masks: Any,
+        clip: Any,
+    ) -> Any:
         w_h = weights[1]
         n = gates.shape[2] // 4
         reset, update, new, from_state = (gates[..., i * n : (i + 1) * n] for i in range(4))

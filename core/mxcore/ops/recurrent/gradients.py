@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..._core.op import op
+from ..._core.params import Params
+from ...typing import Array, Call, Operators
 from ..common.bodies import wide
 from ..common.gradients import given
 from ..common.rules import fits
@@ -15,8 +17,8 @@ __all__: list[str] = []
 
 
 def _grad(
-    F: Any,
-    p: Any,
+    F: Operators,
+    p: Params,
     dy: Any,
     d_state_output: Any,
     d_statecell_output: Any,
@@ -60,7 +62,7 @@ rnn.grad(_grad)
     **_PARAMS,
     inputs="dy d_state[state_outputs] d_cell[state_outputs and mode=='lstm'] " + _INPUTS + " " + _RESERVE,
 )
-def backward_rnn(k, p, *arrays):
+def backward_rnn(k: Call, p: Params, *arrays: Array) -> Any:
     """Gradients of `RNN` with respect to data, parameters and first states.
 
     Parameters
@@ -87,7 +89,7 @@ lstm_state_clip_nan, use_sequence_length
     plan, cell = sizes.layout(p, data.shape[2]), CELLS[p.mode]
     d_vector = xp.empty(vector.shape, vector.dtype) if wanted[1] else None
     d_first = xp.empty(state.shape, state.dtype)
-    d_cells = xp.empty(ins["state_cell"].shape, state.dtype) if lstm else None
+    d_cells: Any = xp.empty(ins["state_cell"].shape, state.dtype) if lstm else None
     dy = ins["dy"]
     for layer in range(p.num_layers - 1, -1, -1):
         if masks is not None:
@@ -147,7 +149,7 @@ lstm_state_clip_nan, use_sequence_length
 
 
 @backward_rnn.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     given = dict(zip(p._sig.inputs, ins))
     if len(given["data"]) != 3:
         raise ValueError(f"data {given['data']} must be (time, batch, inputs)")
@@ -161,6 +163,6 @@ backward_rnn.dtype(lambda p, ins, outs: _free_lengths(p._sig.inputs, ins, outs))
 
 
 @backward_rnn.cost
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     steps, n = ins[0][:2]
     return steps * n * outs[1][0] / 5 + 6e4 * steps

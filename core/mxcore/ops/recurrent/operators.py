@@ -6,7 +6,9 @@ from typing import Any
 
 from ..._core.infer import merge_shape
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool, Enum, Float, Int
+from ...typing import Array, Call
 from ..common.bodies import wide
 from ..common.rules import size_of, within_limits
 from .cells import CELLS, GATES, dropout, layout, limits
@@ -38,7 +40,7 @@ class _Sizes:
 
     __slots__ = ("directions", "units", "state", "rows")
 
-    def __init__(self, p: Any) -> None:
+    def __init__(self, p: Params) -> None:
         if p.projection_size is not None and p.mode != "lstm":
             raise ValueError(f"projection_size is for mode lstm, not {p.mode}")
         self.directions = 2 if p.bidirectional else 1
@@ -46,11 +48,11 @@ class _Sizes:
         #: Layers times directions.
         self.rows = p.num_layers * self.directions
 
-    def layout(self, p: Any, inputs: int) -> Any:
+    def layout(self, p: Params, inputs: int) -> Any:
         return layout(p.mode, inputs, self.units, p.num_layers, self.directions, p.projection_size or 0)
 
 
-def _masks(xp: Any, p: Any, steps: int, lengths: Any) -> Any:
+def _masks(xp: Any, p: Params, steps: int, lengths: Any) -> Any:
     if not p.use_sequence_length:
         return None
     return (xp.arange(steps)[:, None] < lengths[None, :])[:, :, None]
@@ -85,7 +87,7 @@ def _joined(xp: Any, hidden: Any, layer: int, directions: int, masks: Any) -> An
     **_PARAMS,
     helpers={"layout": layout, "limits": limits, "dropout": dropout, "check_lengths": check_lengths},
 )
-def rnn(k, p, *arrays):
+def rnn(k: Call, p: Params, *arrays: Array) -> Any:
     """Run a recurrent network over sequences.
 
     Parameters
@@ -149,7 +151,7 @@ def rnn(k, p, *arrays):
     gates = reserve(4 * sizes.units) if "gates" in cell.saved else None
     cells = reserve(sizes.units) if "cells" in cell.saved else None
     last_h = xp.empty((sizes.rows, n, sizes.state), x.dtype)
-    last_c = xp.empty((sizes.rows, n, sizes.units), x.dtype) if lstm else None
+    last_c: Any = xp.empty((sizes.rows, n, sizes.units), x.dtype) if lstm else None
     drop = None
     if p.p > 0 and p.num_layers > 1:
         drop = dropout(k, p, (p.num_layers - 1, steps, n, sizes.directions * sizes.state), x.dtype)
@@ -188,7 +190,7 @@ def rnn(k, p, *arrays):
     return [found[name] for name in p._sig.outputs]
 
 
-def _solve_inputs(p: Any, sizes: _Sizes, size: int) -> int:
+def _solve_inputs(p: Params, sizes: _Sizes, size: int) -> Any:
     """Number of inputs that parameters of this size are for."""
     rest = size - sizes.layout(p, 0).size
     each = sizes.directions * GATES[p.mode] * sizes.units
@@ -200,7 +202,7 @@ def _solve_inputs(p: Any, sizes: _Sizes, size: int) -> int:
 
 
 @rnn.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     s = _Sizes(p)
     at = {name: i for i, name in enumerate(p._sig.inputs)}
     out = {name: i for i, name in enumerate(p._sig.outputs)}
@@ -224,7 +226,7 @@ def _(p, ins, outs):
     return [shapes[name] for name in at], [shapes[name] for name in out]
 
 
-def _shapes(p: Any, s: Any, steps: int, n: int, inputs: int) -> dict[str, tuple[int, ...]]:
+def _shapes(p: Params, s: Any, steps: int, n: int, inputs: int) -> dict[str, tuple[int, ...]]:
     """The shapes of all inputs and outputs by name."""
     return {
         "data": (steps, n, inputs),
@@ -256,5 +258,5 @@ rnn.dtype(lambda p, ins, outs: _free_lengths(p._sig.inputs, ins, outs))
 
 
 @rnn.cost
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     return size_of(ins[0][:2]) * ins[1][0] / 10 + 3e4 * ins[0][0]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool, Shape
+from ...typing import Array, Call, Operators
 from ..common.rules import axes_of, reduced, size_of
 from .operators import _wide
 
@@ -27,7 +29,7 @@ __all__: list[str] = []
         None,
     ),
 )
-def spread(k, p, data, like):
+def spread(k: Call, p: Params, data: Array, like: Array) -> Array:
     """Repeat a reduced array along the axes it was reduced over.
 
     Parameters
@@ -54,7 +56,7 @@ def spread(k, p, data, like):
 
 
 @spread.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     data, like = ins
     kept = reduced(like, axes_of(p.axis, len(like), p.exclude), True)
     if size_of(data) != size_of(kept):
@@ -65,7 +67,7 @@ def _(p, ins):
 spread.dtype(lambda p, ins, outs: ([ins[0], ins[1]], [ins[0]]))
 
 
-def _second_norm_grads(F: Any, p: Any, dys: Any, dy_: Any, data: Any, length: Any) -> Any:
+def _second_norm_grads(F: Operators, p: Params, dys: Any, dy_: Any, data: Any, length: Any) -> Any:
     """The gradient is linear in `dy`, and but for `length` in `data`."""
     toward = F.reshape_like(
         F.sum(F._norm_grad(F.ones_like(length), data, length, axis=p.axis) * F._cast_like(dys[0], data), axis=p.axis),
@@ -76,7 +78,7 @@ def _second_norm_grads(F: Any, p: Any, dys: Any, dy_: Any, data: Any, length: An
 
 
 @op("_norm_grad", inputs="dy data length", axis=Shape(None), grad=_second_norm_grads)
-def norm_grad(k, p, dy_, data, length):
+def norm_grad(k: Call, p: Params, dy_: Array, data: Array, length: Array) -> Array:
     """The gradient of the Euclidean norm: ``dy * data / length``, zero where the norm is zero.
 
     Parameters
@@ -98,7 +100,7 @@ def norm_grad(k, p, dy_, data, length):
 
 
 @norm_grad.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     dy_, data, length = ins
     kept = reduced(data, axes_of(p.axis, len(data)), True)
     if size_of(dy_) != size_of(kept) or size_of(length) != size_of(kept):

@@ -10,7 +10,9 @@ import numpy as np
 
 from ..._core.infer import known, merge_shape
 from ..._core.op import Op, op
+from ..._core.params import Params
 from ...parameters import Bool, DType, Int, Shape
+from ...typing import Array, Call, Operators
 from ..common.bodies import silent
 from ..common.rules import axes_of, axis_of, reduced, size_of
 
@@ -42,28 +44,28 @@ def _some(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
         )
 
 
-def _extreme_shape(p: Any, ins: list[Any]) -> list[Any]:
+def _extreme_shape(p: Params, ins: list[Any]) -> list[Any]:
     _some(ins[0], axes_of(p.axis, len(ins[0]), p.exclude))
     return _axes_shape(p, ins)
 
 
-def _some_axes(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+def _some_axes(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     """The rule of sums and their kin, which know lengths of the result as soon as the data has them."""
     return ins, outs if ins[0] is None else _axes_shape(p, ins)
 
 
-def _axes_shape(p: Any, ins: list[Any]) -> list[Any]:
+def _axes_shape(p: Params, ins: list[Any]) -> list[Any]:
     return [reduced(ins[0], axes_of(p.axis, len(ins[0]), getattr(p, "exclude", False)), p.keepdims)]
 
 
-def _back(F: Any, p: Any, g: Any, like: Any, mean: bool = False) -> Any:
+def _back(F: Operators, p: Params, g: Any, like: Any, mean: bool = False) -> Any:
     """A gradient (or result) repeated over the reduced axes."""
     if p.axis is None and not mean:  # a loss, most often: the call without parameters is the shorter one
         return F._spread(g, like)
     return F._spread(g, like, axis=p.axis, exclude=p.exclude, mean=mean)
 
 
-def _prod_grad(F: Any, p: Any, dy: Any, data: Any, gone: Any) -> Any:
+def _prod_grad(F: Operators, p: Params, dy: Any, data: Any, gone: Any) -> Any:
     """dy times the product of the other factors; `gone` marks factors that do not count.
 
     The factors that are zero are taken out of the product, so nothing is divided by zero. They come back as `holes`:
@@ -81,7 +83,7 @@ def _prod_grad(F: Any, p: Any, dy: Any, data: Any, gone: Any) -> Any:
     return _back(F, p, dy, data) * (total(safe, F.prod) / safe) * factor * (1 - gone)
 
 
-def _extreme_grad(F: Any, p: Any, dy: Any, data: Any, y: Any) -> Any:
+def _extreme_grad(F: Operators, p: Params, dy: Any, data: Any, y: Any) -> Any:
     """All places that attain the extreme get the gradient."""
     return _back(F, p, dy, data) * (data == _back(F, p, y, data))
 
@@ -100,13 +102,19 @@ _DOC = """{}
     """
 
 
-def _reduced_axes(p: Any, data: Any, out: Any) -> tuple[int, ...]:
+def _reduced_axes(p: Params, data: Any, out: Any) -> tuple[int, ...]:
     """The axes that a chain which ends in a reduction reduces."""
     return axes_of(p.axis, len(data), p.exclude)
 
 
-#: What a chain takes from them.
-_ENDS = {name: dict(expr="data", reduces=(name, _reduced_axes)) for name in ("sum", "mean", "max", "min")}
+#: What passes must know of them: how a chain ends in one, and that it gives an array back whose axes have the length 1.
+_FACETS: dict[str, dict[str, Any]] = {
+    **{
+        name: dict(expr="data", reduces=(name, _reduced_axes), identity="elements")
+        for name in ("sum", "mean", "max", "min")
+    },
+    "prod": dict(identity="elements"),
+}
 
 
 #: name, further names -> (function over xp, data, axes; gradient; first line of the documentation)
@@ -149,13 +157,9 @@ _TABLE: dict[str, tuple[Any, Any, str]] = {
 }
 
 
-#: Those that give an array back whose axes have the length 1.
-_PLAIN = ("sum", "mean", "prod", "max", "min")
-
-
 def _reduction(names: str, fn: Any, grad: Any, doc: str) -> Op:
     @silent
-    def body(k: Any, p: Any, data: Any) -> Any:
+    def body(k: Call, p: Params, data: Any) -> Any:
         if p.axis is None and not p.keepdims:
             return fn(k.xp, data.reshape((1, -1)), 1)  # a result of shape (1,), without a scalar on the way
         return _over(data, axes_of(p.axis, data.ndim, p.exclude), p.keepdims, lambda x, axes: fn(k.xp, x, axes))
@@ -169,8 +173,7 @@ def _reduction(names: str, fn: Any, grad: Any, doc: str) -> Op:
         aliases=aliases,
         grad=grad,
         doc=_DOC.format(doc),
-        **_ENDS.get(name, {}),
-        **({"identity": "elements"} if name in _PLAIN else {}),
+        **_FACETS.get(name, {}),
     )
     new.shape(_extreme_shape if name in ("max", "min") else _some_axes)
     return new
@@ -179,7 +182,7 @@ def _reduction(names: str, fn: Any, grad: Any, doc: str) -> Op:
 REDUCTIONS = [_reduction(names, *row) for names, row in _TABLE.items()]
 
 
-def _norm_rule(F: Any, p: Any, dy: Any, data: Any, y: Any) -> Any:
+def _norm_rule(F: Operators, p: Params, dy: Any, data: Any, y: Any) -> Any:
     if p.ord == 2:
         return F._norm_grad(dy, data, y, axis=p.axis)
     return F._spread(dy if p.out_dtype is None else F._cast_like(dy, data), data, axis=p.axis) * F.sign(data)
@@ -224,7 +227,7 @@ def _euclid(k: Any, x: Any, axes: Any) -> Any:
     grad=lambda F, p, dy, data, y: _norm_rule(F, p, dy, data, y),
 )
 @silent
-def norm(k, p, data):
+def norm(k: Call, p: Params, data: Array) -> Array:
     """Norm over axes: the root of the sum of squares, or the sum of absolute values.
 
     Parameters
@@ -265,7 +268,7 @@ norm.dtype(lambda p, ins, outs: (ins, [p.out_dtype or ins[0]]))
     reduces=("sum", _reduced_axes),
     grad=lambda F, p, dy, data: _back(F, p, dy, data) * 2 * data,
 )
-def square_sum(k, p, data):
+def square_sum(k: Call, p: Params, data: Array) -> Array:
     """Sum of squares over axes.
 
     Parameters
@@ -299,7 +302,7 @@ square_sum.shape(_axes_shape)
     ),
 )
 @silent
-def moments(k, p, data):
+def moments(k: Call, p: Params, data: Array) -> Any:
     """Mean and variance over axes.
 
     Parameters
@@ -319,20 +322,20 @@ def moments(k, p, data):
 
 
 @moments.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     if not p.axes:
         raise ValueError("axes must name at least one axis; name them all for the moments of all elements")
     return [reduced(ins[0], axes_of(p.axes, len(ins[0])), p.keepdims)] * 2
 
 
-def _arg_shape(p: Any, ins: list[Any]) -> list[Any]:
+def _arg_shape(p: Params, ins: list[Any]) -> list[Any]:
     axes = tuple(range(len(ins[0]))) if p.axis is None else (axis_of(p.axis, len(ins[0])),)
     _some(ins[0], axes)
     return [reduced(ins[0], axes, p.keepdims)]
 
 
 def _arg(name: str, which: str) -> Op:
-    def body(k: Any, p: Any, data: Any) -> Any:
+    def body(k: Call, p: Params, data: Any) -> Any:
         i = getattr(k.xp, name)(data, None if p.axis is None else axis_of(p.axis, data.ndim))
         return (
             i if p.axis is not None and not p.keepdims and data.ndim > 1 else i.reshape(_arg_shape(p, [data.shape])[0])
@@ -363,7 +366,7 @@ ARGS = [_arg("argmax", "maximum"), _arg("argmin", "minimum")]
 
 
 @op("argmax_channel", inputs="data", grad=None)
-def argmax_channel(k, p, data):
+def argmax_channel(k: Call, p: Params, data: Array) -> Array:
     """Place of the maximum along axis 1, as a number of the dtype of `data`.
 
     Parameters
@@ -374,13 +377,13 @@ def argmax_channel(k, p, data):
 
 
 @argmax_channel.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     axis_of(1, len(ins[0]))
     _some(ins[0], (1,))
     return [ins[0][:1] + ins[0][2:]]
 
 
-def _cumsum_grad(F: Any, p: Any, dy: Any, like: Any) -> Any:
+def _cumsum_grad(F: Operators, p: Params, dy: Any, like: Any) -> Any:
     axis = 0 if p.axis is None else p.axis
     total = F.reverse(F.cumsum(F.reverse(dy, axis=axis), axis=axis), axis=axis)
     return F._cast_like(F.reshape_like(total, like), like)
@@ -395,7 +398,7 @@ def _cumsum_grad(F: Any, p: Any, dy: Any, like: Any) -> Any:
     grad=lambda F, p, dy, like_a: _cumsum_grad(F, p, dy, like_a),
 )
 @silent
-def cumsum(k, p, a):
+def cumsum(k: Call, p: Params, a: Array) -> Array:
     """Sums of the elements up to each one, along an axis.
 
     Parameters
@@ -414,7 +417,7 @@ def cumsum(k, p, a):
 
 
 @cumsum.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     if p.axis is None:
         return ins, [(size_of(ins[0]),) if known(ins[0]) else outs[0]]
     one = merge_shape(ins[0], outs[0])

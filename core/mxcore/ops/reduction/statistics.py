@@ -8,7 +8,9 @@ import numpy as np
 
 from ..._core.infer import known
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool, Float, Floats, Int
+from ...typing import Array, Call
 
 __all__ = ["even_edges"]
 
@@ -25,7 +27,7 @@ def _finite(xp: Any, arrays: Any) -> Any:
 
 
 @op("all_finite", inputs="data", init_output=Bool(True), grad=None)
-def all_finite(k, p, data):
+def all_finite(k: Call, p: Params, data: Array) -> Array:
     """1 if no element is infinite or NaN, else 0; an array of one float32.
 
     Parameters
@@ -46,7 +48,7 @@ def all_finite(k, p, data):
     params={"num_arrays": Int(1, ge=1)},
     grad=None,
 )
-def multi_all_finite(k, p, *data):
+def multi_all_finite(k: Call, p: Params, *data: Array) -> Array:
     """1 if no element of any array is infinite or NaN, else 0; an array of one float32.
 
     Parameters
@@ -66,7 +68,7 @@ for _op in (all_finite, multi_all_finite):
 
 
 @op("_contrib_allclose", inputs="a b", rtol=Float(1e-5), atol=Float(1e-8), equal_nan=Bool(True), grad=None)
-def allclose(k, p, a, b):
+def allclose(k: Call, p: Params, a: Array, b: Array) -> Array:
     """1 if two arrays are equal within tolerances, else 0; an array of one uint8.
 
     Parameters
@@ -82,7 +84,7 @@ def allclose(k, p, a, b):
 
 
 @allclose.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     if ins[0] != ins[1]:
         raise ValueError(f"a {ins[0]} and b {ins[1]} must have one shape")
     return [(1,)]
@@ -111,7 +113,7 @@ def even_edges(xp: Any, low: float, high: float, bins: int) -> tuple[float, floa
     grad=None,
     helpers={"even_edges": even_edges},
 )
-def histogram(k, p, data, bins=None):
+def histogram(k: Call, p: Params, data: Array, bins: Array = None) -> Any:
     """Counts of the values in bins, and the edges of the bins; the last bin includes its right edge.
 
     Parameters
@@ -153,7 +155,7 @@ def histogram(k, p, data, bins=None):
 
 
 @histogram.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     if p.bin_cnt is None:
         if not known(ins[1]):
             return ins, outs
@@ -166,5 +168,5 @@ def _(p, ins, outs):
 
 
 @histogram.dtype
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     return [ins[0] or ins[-1]] * len(ins), [_INT64, ins[0]]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..._core.op import op
+from ..._core.params import Params
+from ...typing import Array, Call
 from ..common.rules import first_dtype
 from .operators import _PARAMS, _again, _last, _last_shape
 
@@ -15,7 +19,7 @@ __all__: list[str] = []
     **_PARAMS,
     grad=lambda F, p, dy, sequence_length: (_again(F, "SequenceLast", p, dy, sequence_length)[0], None, None),
 )
-def sequence_last_spread(k, p, data, like, sequence_length=None):
+def sequence_last_spread(k: Call, p: Params, data: Array, like: Array, sequence_length: Array = None) -> Array:
     """Zeros like `like` with `data` at the last steps: the gradient of `SequenceLast`.
 
     Parameters
@@ -34,7 +38,7 @@ def sequence_last_spread(k, p, data, like, sequence_length=None):
 
 
 @sequence_last_spread.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     want = _last_shape(p, ins[1:])[1]
     if ins[0] != want:
         raise ValueError(f"data {ins[0]} must have the shape of the last steps, {want}")

@@ -8,8 +8,10 @@ import numpy as np
 
 from ..._core.infer import merge_dtype, merge_shape
 from ..._core.op import op
+from ..._core.params import Params
 from ...families import wrapped
 from ...parameters import Bool, Float, Int
+from ...typing import Array, Call, Operators
 from ..common.rules import within_limits
 
 __all__: list[str] = []
@@ -19,7 +21,7 @@ _INPUTS = "data sequence_length[use_sequence_length]"
 _PARAMS = {"use_sequence_length": Bool(False), "axis": Int(0, ge=0, le=1)}
 
 
-def _inputs(p: Any, data: Any, lengths: list[Any]) -> tuple[Any, list[Any]]:
+def _inputs(p: Params, data: Any, lengths: list[Any]) -> tuple[Any, list[Any]]:
     """The shapes of the data and of the lengths, if there are any, as far as each tells the other."""
     if data is None:
         return None, lengths
@@ -33,18 +35,18 @@ def _inputs(p: Any, data: Any, lengths: list[Any]) -> tuple[Any, list[Any]]:
     return tuple(batch if i == 1 - p.axis else d for i, d in enumerate(data)), [(batch,)] * len(lengths)
 
 
-def _same(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+def _same(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     data, lengths = _inputs(p, merge_shape(ins[0], outs[0]), ins[1:])
     return [data, *lengths], [data]
 
 
-def _as_data(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+def _as_data(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     """The dtype of the data; lengths may have another, and have the same if nothing else is known of them."""
     t = merge_dtype(ins[0], outs[0])
     return [t, *(t if n is None else n for n in ins[1:])], [t]
 
 
-def _per_sequence(p: Any, x: Any, ndim: int) -> Any:
+def _per_sequence(p: Params, x: Any, ndim: int) -> Any:
     """One whole number per sequence, shaped to broadcast with the data."""
     return x.reshape(tuple(-1 if i == 1 - p.axis else 1 for i in range(ndim)))
 
@@ -56,12 +58,12 @@ def _lengths(lengths: Any, low: int, steps: int) -> Any:
     return n
 
 
-def _times(xp: Any, p: Any, data: Any) -> Any:
+def _times(xp: Any, p: Params, data: Any) -> Any:
     """The time of each step, shaped to broadcast with the data."""
     return xp.arange(data.shape[p.axis]).reshape(tuple(-1 if i == p.axis else 1 for i in range(data.ndim)))
 
 
-def _again(F: Any, name: str, p: Any, dy: Any, lengths: Any) -> Any:
+def _again(F: Operators, name: str, p: Params, dy: Any, lengths: Any) -> Any:
     """Apply a linear operator of this family to the gradient."""
     inputs = (dy, lengths) if p.use_sequence_length else (dy,)
     return getattr(F, name)(*inputs, use_sequence_length=p.use_sequence_length, axis=p.axis), None
@@ -76,7 +78,7 @@ def _again(F: Any, name: str, p: Any, dy: Any, lengths: Any) -> Any:
     axis=_PARAMS["axis"],
     grad=lambda F, p, dy, sequence_length: _again(F, "SequenceMask", p, dy, sequence_length),
 )
-def sequence_mask(k, p, data, sequence_length=None):
+def sequence_mask(k: Call, p: Params, data: Array, sequence_length: Array = None) -> Array:
     """Overwrite what lies beyond the end of each sequence.
 
     Parameters
@@ -103,7 +105,7 @@ sequence_mask.shape(_same)
 sequence_mask.dtype(_as_data)
 
 
-def _last(xp: Any, p: Any, shape: tuple[int, ...], lengths: Any) -> Any:
+def _last(xp: Any, p: Params, shape: tuple[int, ...], lengths: Any) -> Any:
     """Index of the last steps: a tuple over time and batch."""
     n = shape[p.axis]
     if lengths is None:
@@ -129,7 +131,7 @@ def _last(xp: Any, p: Any, shape: tuple[int, ...], lengths: Any) -> Any:
         None,
     ),
 )
-def sequence_last(k, p, data, sequence_length=None):
+def sequence_last(k: Call, p: Params, data: Array, sequence_length: Array = None) -> Array:
     """The last step of each sequence.
 
     Parameters
@@ -145,7 +147,7 @@ def sequence_last(k, p, data, sequence_length=None):
     return data[_last(k.xp, p, data.shape, sequence_length)]
 
 
-def _last_shape(p: Any, ins: list[Any]) -> tuple[list[Any], Any]:
+def _last_shape(p: Params, ins: list[Any]) -> tuple[list[Any], Any]:
     data, lengths = _inputs(p, ins[0], ins[1:])
     if data is None:
         return [data, *lengths], None
@@ -155,7 +157,7 @@ def _last_shape(p: Any, ins: list[Any]) -> tuple[list[Any], Any]:
 
 
 @sequence_last.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     found, out = _last_shape(p, ins)
     return found, [out]
 
@@ -170,7 +172,7 @@ sequence_last.dtype(_as_data)
     **_PARAMS,
     grad=lambda F, p, dy, sequence_length: _again(F, "SequenceReverse", p, dy, sequence_length),
 )
-def sequence_reverse(k, p, data, sequence_length=None):
+def sequence_reverse(k: Call, p: Params, data: Array, sequence_length: Array = None) -> Array:
     """Each sequence backwards; what lies beyond its end stays.
 
     Parameters

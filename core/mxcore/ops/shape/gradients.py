@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool, Int, Shape
+from ...typing import Array, Call, Operators
 from ..common.bodies import silent
 from ..common.rules import axis_of, undoing
 from .rearrange import _DIAG, _diagonal_axes, _diagonal_shape
@@ -20,7 +22,7 @@ __all__: list[str] = []
     **_DIAG,
     grad=lambda F, p, dy: (F.diag(dy, k=p.k, axis1=p.axis1, axis2=p.axis2), None),
 )
-def diag_spread(k, p, data, like):
+def diag_spread(k: Call, p: Params, data: Array, like: Array) -> Array:
     """Zeros like `like` with `data` on a diagonal: the gradient of `diag`.
 
     Parameters
@@ -52,7 +54,7 @@ diag_spread.shape(undoing(_diagonal_shape))
     grad=lambda F, p, dy: (F.repeat(dy, repeats=p.repeats, axis=p.axis), None),
 )
 @silent
-def repeat_sum(k, p, data, like):
+def repeat_sum(k: Call, p: Params, data: Array, like: Array) -> Array:
     """Sum over the repetitions that `repeat` made: its gradient.
 
     Parameters
@@ -73,7 +75,7 @@ repeat_sum.shape(undoing(_repeated))
 
 @op("_tile_sum", inputs="data like~", reps=Shape(), grad=lambda F, p, dy: (F.tile(dy, reps=p.reps), None))
 @silent
-def tile_sum(k, p, data, like):
+def tile_sum(k: Call, p: Params, data: Array, like: Array) -> Array:
     """Sum over the repetitions that `tile` made: its gradient.
 
     Parameters
@@ -99,7 +101,7 @@ tile_sum.shape(undoing(_tiled_shape))
     grad=lambda F, p, dy: (F.Pad(dy, mode=p.mode, pad_width=p.pad_width), None),
 )
 @silent
-def backward_pad(k, p, dy, like):
+def backward_pad(k: Call, p: Params, dy: Array, like: Array) -> Array:
     """Bring the gradient of the margins back to the elements that filled them.
 
     Parameters
@@ -132,7 +134,7 @@ def backward_pad(k, p, dy, like):
 backward_pad.shape(undoing(_padded))
 
 
-def _joined(p: Any, ins: Any) -> Any:
+def _joined(p: Params, ins: Any) -> Any:
     first = ins[0]
     if p.squeeze_axis:
         axis = axis_of(p.axis, len(first) + 1, " of the result")
@@ -152,7 +154,7 @@ def _joined(p: Any, ins: Any) -> Any:
     sections=Int(0),
     grad=lambda F, p, dy, like_dys: [_parts(F, p, dy, len(like_dys))],
 )
-def split_v2_backward(k, p, *dys):
+def split_v2_backward(k: Call, p: Params, *dys: Array) -> Array:
     """The gradient of `split_v2`: its parts joined.
 
     Parameters
@@ -171,6 +173,6 @@ def split_v2_backward(k, p, *dys):
 split_v2_backward.shape(_joined)
 
 
-def _parts(F: Any, p: Any, dy: Any, n: int) -> list[Any]:
+def _parts(F: Operators, p: Params, dy: Any, n: int) -> list[Any]:
     parts = F._split_v2(dy, indices=p.indices, axis=p.axis, squeeze_axis=p.squeeze_axis, sections=p.sections)
     return list(parts) if isinstance(parts, (list, tuple)) else [parts]

@@ -7,13 +7,15 @@ from typing import Any
 from ..._core.errors import error
 from ..._core.infer import merge_shape
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool, Int, Shape
+from ...typing import Array, Call, Operators
 from ..common.rules import axis_of, cut_along, partly
 
 __all__ = ["concat"]
 
 
-def _join_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+def _join_shape(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     seen = next((s for s in (*ins, *outs) if s is not None), None)
     if seen is None:
         return ins, outs
@@ -31,7 +33,7 @@ def _join_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], lis
         lengths[unknown[0]] = total - sum(n for n in lengths if n is not None)
 
     def full(n: Any) -> tuple[int, ...]:
-        return common[:axis] + (-1 if n is None else n,) + common[axis + 1 :]
+        return common[:axis] + (-1 if n is None else n,) + common[axis + 1 :]  # type: ignore[no-any-return]
 
     return [full(n) for n in lengths], [full(total)]
 
@@ -47,7 +49,7 @@ def _join_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], lis
     dim=Int(1),
     grad=lambda F, p, dy, like_data: F._split_like(dy, *like_data, dim=p.dim),
 )
-def concat(k, p, *data):
+def concat(k: Call, p: Params, *data: Array) -> Array:
     """Join arrays along an existing axis.
 
     Parameters
@@ -72,7 +74,7 @@ concat.shape(_join_shape)
     outputs=lambda p: [f"output{i}" for i in range(p.num_args)],
     grad=lambda F, p, dys: [F.Concat(*dys, dim=p.dim), [None] * len(dys)],
 )
-def split_like(k, p, data, *likes):
+def split_like(k: Call, p: Params, data: Array, *likes: Array) -> Any:
     """Split along an axis into parts as long as the arrays `likes`: the gradient of `Concat`.
 
     Parameters
@@ -96,7 +98,7 @@ def split_like(k, p, data, *likes):
 split_like.shape(lambda p, ins: list(ins[1:]))
 
 
-def _split_axis(p: Any, shape: tuple[int, ...]) -> int:
+def _split_axis(p: Params, shape: tuple[int, ...]) -> int:
     axis = axis_of(p.axis, len(shape))
     if shape[axis] != -1 and shape[axis] % p.num_outputs:
         raise ValueError(f"axis {p.axis} has length {shape[axis]}, not a multiple of num_outputs={p.num_outputs}")
@@ -114,7 +116,7 @@ def _split_axis(p: Any, shape: tuple[int, ...]) -> int:
     outputs=lambda p: [f"output{i}" for i in range(p.num_outputs)],
     grad=lambda F, p, dys: F.stack(*dys, axis=p.axis) if p.squeeze_axis else F.Concat(*dys, dim=p.axis),
 )
-def slice_channel(k, p, data):
+def slice_channel(k: Call, p: Params, data: Array) -> Any:
     """Split along an axis into equal parts.
 
     Parameters
@@ -134,7 +136,7 @@ def slice_channel(k, p, data):
 
 
 @slice_channel.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     src, part = ins[0], None
     for s in outs:
         part = merge_shape(part, s)
@@ -161,7 +163,7 @@ def _(p, ins, outs):
 
 
 @op("stack", inputs="data*", axis=Int(0), num_args=Int(ge=1), grad=lambda F, p, dy: [_unstack(F, p, dy)])
-def stack(k, p, *data):
+def stack(k: Call, p: Params, *data: Array) -> Array:
     """Join arrays along a new axis.
 
     Parameters
@@ -176,13 +178,13 @@ def stack(k, p, *data):
     return k.xp.stack(data, axis_of(p.axis, data[0].ndim + 1, " of the result"))
 
 
-def _unstack(F: Any, p: Any, dy: Any) -> list[Any]:
+def _unstack(F: Operators, p: Params, dy: Any) -> list[Any]:
     parts = F.SliceChannel(dy, num_outputs=p.num_args, axis=p.axis, squeeze_axis=True)
     return list(parts) if isinstance(parts, (list, tuple)) else [parts]
 
 
 @stack.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     one = None
     for s in ins:
         one = merge_shape(one, s)
@@ -196,7 +198,7 @@ def _(p, ins, outs):
     return [one] * len(ins), [out]
 
 
-def _flat_join(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+def _flat_join(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     """Shapes of a joint vector of parameters; inputs may have any rank that the consumer decides.
 
     Where the whole is known, open inputs share what is left in equal parts: of a recurrent layer they are the weights
@@ -224,7 +226,7 @@ def _flat_join(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list
     dim=Int(1),
     grad=lambda F, p, dy, like_data: F._split_like(dy, *like_data, dim=p.dim),
 )
-def rnn_param_concat(k, p, *data):
+def rnn_param_concat(k: Call, p: Params, *data: Array) -> Array:
     """Join the parameters of a recurrent layer into one vector.
 
     Parameters
@@ -241,7 +243,7 @@ def rnn_param_concat(k, p, *data):
 rnn_param_concat.shape(_flat_join)
 
 
-def _cuts(p: Any, n: int) -> list[tuple[int, int]]:
+def _cuts(p: Params, n: int) -> list[tuple[int, int]]:
     """(begin, end) of each part along an axis of length n."""
     if p.sections > 0:
         small, more = divmod(n, p.sections)
@@ -255,14 +257,14 @@ def _cuts(p: Any, n: int) -> list[tuple[int, int]]:
     return list(zip(begins, ends))
 
 
-def _parts(p: Any) -> list[str]:
+def _parts(p: Params) -> list[str]:
     n = p.sections if p.sections > 0 else len(p.indices)
     if not n:
         raise error(ValueError, "operator _split_v2: needs indices, or a positive number of sections")
     return ["output"] if n == 1 else [f"output{i}" for i in range(n)]
 
 
-def _joined(F: Any, p: Any, dys: Any, like: Any) -> Any:
+def _joined(F: Operators, p: Params, dys: Any, like: Any) -> Any:
     """The gradient of a split: the parts side by side, and zeros before the first."""
     whole = F.stack(*dys, axis=p.axis) if p.squeeze_axis else F.Concat(*dys, dim=p.axis)
     first = 0 if p.sections > 0 else p.indices[0]
@@ -280,7 +282,7 @@ def _joined(F: Any, p: Any, dys: Any, like: Any) -> Any:
     outputs=lambda p: _parts(p),
     grad=lambda F, p, dys, like_data: _joined(F, p, dys, like_data),
 )
-def split_v2(k, p, data):
+def split_v2(k: Call, p: Params, data: Array) -> Any:
     """Split along an axis at indices, or into sections as equal as can be.
 
     Parameters
@@ -299,7 +301,7 @@ def split_v2(k, p, data):
     return [x.squeeze(axis) for x in parts] if p.squeeze_axis else parts
 
 
-def _part_shapes(p: Any, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+def _part_shapes(p: Params, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
     axis = axis_of(p.axis, len(shape))
     if shape[axis] == -1:
         return [shape[:axis] + shape[axis + p.squeeze_axis :]] * len(_parts(p))

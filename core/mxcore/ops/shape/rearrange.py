@@ -6,13 +6,15 @@ from typing import Any
 
 from ..._core.infer import merge_shape
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Int, Shape
+from ...typing import Array, Call
 from ..common.rules import axes_of, axis_of, partly, times
 
 __all__: list[str] = []
 
 
-def _permutation(p: Any, n: int) -> tuple[int, ...]:
+def _permutation(p: Params, n: int) -> tuple[int, ...]:
     axes = tuple(axis_of(a, n) for a in p.axes) if p.axes else tuple(reversed(range(n)))
     if sorted(axes) != list(range(n)):
         raise ValueError(f"axes {p.axes} are no permutation of {n} dimensions")
@@ -29,7 +31,7 @@ def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
     axes=Shape(()),
     grad=lambda F, p, dy: F.transpose(dy, axes=_inverse(tuple(a % len(p.axes) for a in p.axes))),
 )
-def transpose(k, p, data):
+def transpose(k: Call, p: Params, data: Array) -> Array:
     """Permute the axes.
 
     Parameters
@@ -42,7 +44,7 @@ def transpose(k, p, data):
 
 
 @transpose.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     src, dst = ins[0], outs[0]
     if src is not None:
         axes = _permutation(p, len(src))
@@ -62,7 +64,7 @@ def _(p, ins, outs):
     dim2=Int(0),
     grad=lambda F, p, dy: F.SwapAxis(dy, dim1=p.dim1, dim2=p.dim2),
 )
-def swapaxes(k, p, data):
+def swapaxes(k: Call, p: Params, data: Array) -> Array:
     """Exchange two axes.
 
     Parameters
@@ -73,7 +75,7 @@ def swapaxes(k, p, data):
     return k.xp.ascontiguousarray(k.xp.swapaxes(data, axis_of(p.dim1, data.ndim), axis_of(p.dim2, data.ndim)))
 
 
-def _swapped(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _swapped(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
     i, j = axis_of(p.dim1, len(shape)), axis_of(p.dim2, len(shape))
     out = list(shape)
     out[i], out[j] = out[j], out[i]
@@ -81,13 +83,13 @@ def _swapped(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @swapaxes.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     src, dst = ins[0], outs[0]
     return [src if dst is None else _swapped(p, dst)], [dst if src is None else _swapped(p, src)]
 
 
 @op("reverse", "flip", inputs="data", labels="inputs", axis=Shape(), grad=lambda F, p, dy: F.reverse(dy, axis=p.axis))
-def reverse(k, p, data):
+def reverse(k: Call, p: Params, data: Array) -> Array:
     """Reverse the order along axes.
 
     Parameters
@@ -100,27 +102,27 @@ def reverse(k, p, data):
 
 
 @reverse.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     shape = merge_shape(ins[0], outs[0])
     if shape is not None:
         axes_of(p.axis, len(shape))
     return [shape], [shape]
 
 
-def _blocks(p: Any, shape: tuple[int, ...]) -> tuple[int, int, int, int]:
+def _blocks(p: Params, shape: tuple[int, ...]) -> tuple[int, int, int, int]:
     if len(shape) != 4:
         raise ValueError(f"the array must have 4 dimensions (batch, channel, height, width), not {len(shape)}")
-    return shape  # type: ignore[return-value]
+    return shape
 
 
-def _deep_to_wide(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _deep_to_wide(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
     n, c, h, w = _blocks(p, shape)
     if c != -1 and c % p.block_size**2:
         raise ValueError(f"{c} channels are no multiple of block_size**2 = {p.block_size**2}")
     return n, c // p.block_size**2, times(p.block_size, h), times(p.block_size, w)
 
 
-def _wide_to_deep(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _wide_to_deep(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
     n, c, h, w = _blocks(p, shape)
     if any(d != -1 and d % p.block_size for d in (h, w)):
         raise ValueError(f"height and width of {shape} must be multiples of block_size = {p.block_size}")
@@ -134,7 +136,7 @@ def _wide_to_deep(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     block_size=Int(ge=1),
     grad=lambda F, p, dy: F.space_to_depth(dy, block_size=p.block_size),
 )
-def depth_to_space(k, p, data):
+def depth_to_space(k: Call, p: Params, data: Array) -> Array:
     """Lay channels out as blocks of pixels.
 
     Parameters
@@ -159,7 +161,7 @@ depth_to_space.shape(partly(_deep_to_wide))
     block_size=Int(ge=1),
     grad=lambda F, p, dy: F.depth_to_space(dy, block_size=p.block_size),
 )
-def space_to_depth(k, p, data):
+def space_to_depth(k: Call, p: Params, data: Array) -> Array:
     """Lay blocks of pixels out as channels.
 
     Parameters
@@ -177,14 +179,14 @@ def space_to_depth(k, p, data):
 space_to_depth.shape(partly(_wide_to_deep))
 
 
-def _diagonal_axes(p: Any, ndim: int) -> tuple[int, int]:
+def _diagonal_axes(p: Params, ndim: int) -> tuple[int, int]:
     i, j = axis_of(p.axis1, ndim), axis_of(p.axis2, ndim)
     if i == j:
         raise ValueError(f"axis1 and axis2 must differ, both are {i}")
     return i, j
 
 
-def _diagonal_shape(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _diagonal_shape(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
     if len(shape) == 1:
         return (shape[0] + abs(p.k),) * 2
     i, j = _diagonal_axes(p, len(shape))
@@ -204,7 +206,7 @@ _DIAG = {"k": Int(0), "axis1": Int(0), "axis2": Int(1)}
     **_DIAG,
     grad=lambda F, p, dy, like_data: F._diag_spread(dy, like_data, k=p.k, axis1=p.axis1, axis2=p.axis2),
 )
-def diag(k, p, data):
+def diag(k: Call, p: Params, data: Array) -> Array:
     """A diagonal of the matrices that two axes make; of a 1-D array, the matrix with it on the diagonal.
 
     Parameters

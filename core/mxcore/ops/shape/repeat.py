@@ -6,7 +6,9 @@ from typing import Any
 
 from ..._core.infer import known
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Enum, Float, Int, Shape
+from ...typing import Array, Call
 from ..common.bodies import silent
 from ..common.rules import axes_of, axis_of, partly, size_of, times
 from .reshape import reshape_like
@@ -14,7 +16,7 @@ from .reshape import reshape_like
 __all__: list[str] = []
 
 
-def _wide(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _wide(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
     if len(p.shape) != len(shape):
         raise ValueError(f"shape {p.shape} must have as many dimensions as the array, {len(shape)}")
     out = tuple(d if t == 0 else t for d, t in zip(shape, p.shape))
@@ -32,7 +34,7 @@ def _wide(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     identity=True,
     grad=lambda F, dy, like_data: F._sum_like(dy, like_data),
 )
-def broadcast_to(k, p, data):
+def broadcast_to(k: Call, p: Params, data: Array) -> Array:
     """Repeat along dimensions of length 1.
 
     Parameters
@@ -45,7 +47,7 @@ def broadcast_to(k, p, data):
 
 
 @broadcast_to.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     return ins, [outs[0] if ins[0] is None else _wide(p, ins[0])]
 
 
@@ -58,7 +60,7 @@ def _(p, ins, outs):
     identity=True,
     grad=lambda F, dy, like_lhs: (F._sum_like(dy, like_lhs), None),
 )
-def broadcast_like(k, p, lhs, rhs):
+def broadcast_like(k: Call, p: Params, lhs: Array, rhs: Array) -> Array:
     """Repeat `lhs` along dimensions of length 1 up to the shape of `rhs`.
 
     Parameters
@@ -72,7 +74,7 @@ def broadcast_like(k, p, lhs, rhs):
     return k.xp.broadcast_to(lhs, _broadcast_like(p, tuple(lhs.shape), tuple(rhs.shape))).copy()
 
 
-def _broadcast_like(p: Any, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+def _broadcast_like(p: Params, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     if (p.lhs_axes is None) != (p.rhs_axes is None) or len(p.lhs_axes or ()) != len(p.rhs_axes or ()):
         raise ValueError(f"lhs_axes={p.lhs_axes} and rhs_axes={p.rhs_axes} must be given together and have one length")
     if p.lhs_axes is None:
@@ -89,11 +91,11 @@ def _broadcast_like(p: Any, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int
 
 
 @broadcast_like.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     return ins, [_broadcast_like(p, *ins) if known(ins[0]) and known(ins[1]) else None]
 
 
-broadcast_like.dtype(reshape_like.dtype_rule)
+broadcast_like.dtype(reshape_like.dtype_rule)  # type: ignore[arg-type]
 
 _TIMES = {"repeats": Int(ge=0), "axis": Int(None)}
 
@@ -105,7 +107,7 @@ _TIMES = {"repeats": Int(ge=0), "axis": Int(None)}
     **_TIMES,
     grad=lambda F, p, dy, like_data: F._repeat_sum(dy, like_data, repeats=p.repeats, axis=p.axis),
 )
-def repeat(k, p, data):
+def repeat(k: Call, p: Params, data: Array) -> Array:
     """Repeat each element, one after the other.
 
     Parameters
@@ -119,7 +121,7 @@ def repeat(k, p, data):
     return k.xp.repeat(data, p.repeats, None if p.axis is None else axis_of(p.axis, data.ndim))
 
 
-def _repeated(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _repeated(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
     if p.axis is None:
         return (-1 if -1 in shape else size_of(shape) * p.repeats,)
     axis = axis_of(p.axis, len(shape))
@@ -142,7 +144,7 @@ def _tiled(reps: tuple[int, ...], shape: tuple[int, ...]) -> tuple[tuple[int, ..
     reps=Shape(),
     grad=lambda F, p, dy, like_data: F._tile_sum(dy, like_data, reps=p.reps),
 )
-def tile(k, p, data):
+def tile(k: Call, p: Params, data: Array) -> Array:
     """Repeat the whole array.
 
     Parameters
@@ -156,7 +158,7 @@ def tile(k, p, data):
     return k.xp.tile(data, p.reps)
 
 
-def _tiled_shape(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _tiled_shape(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
     if any(r < 0 for r in p.reps):
         raise ValueError(f"reps {p.reps} must not be negative")
     return tuple(times(r, d) for r, d in zip(*_tiled(p.reps, shape)))
@@ -167,7 +169,7 @@ tile.shape(partly(_tiled_shape))
 _PAD = {"mode": Enum("constant edge reflect"), "pad_width": Shape(), "constant_value": Float(0.0)}
 
 
-def _margins(p: Any, shape: tuple[int, ...]) -> list[tuple[int, int]]:
+def _margins(p: Params, shape: tuple[int, ...]) -> list[tuple[int, int]]:
     """(before, after) for each axis."""
     w = p.pad_width
     if len(w) != 2 * len(shape):
@@ -190,7 +192,7 @@ def _margins(p: Any, shape: tuple[int, ...]) -> list[tuple[int, int]]:
     grad=lambda F, p, dy, like_data: F._backward_Pad(dy, like_data, mode=p.mode, pad_width=p.pad_width),
 )
 @silent
-def pad(k, p, data):
+def pad(k: Call, p: Params, data: Array) -> Array:
     """Add margins to an array.
 
     Parameters
@@ -209,14 +211,14 @@ def pad(k, p, data):
     return k.xp.pad(data, pairs, mode=p.mode)
 
 
-def _padded(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _padded(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(-1 if d == -1 else b + d + a for d, (b, a) in zip(shape, _margins(p, shape)))
 
 
 pad.shape(partly(_padded))
 
 
-def _stretched(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _stretched(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
     if len(p.axis) != len(p.size):
         raise ValueError(f"axis {p.axis} and size {p.size} have different lengths")
     out = list(shape)
@@ -241,7 +243,7 @@ def _stretched(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     identity=True,
     grad=lambda F, dy, like_data: F._sum_like(dy, like_data),
 )
-def broadcast_axis(k, p, data):
+def broadcast_axis(k: Call, p: Params, data: Array) -> Array:
     """Repeat along axes of length 1.
 
     Parameters

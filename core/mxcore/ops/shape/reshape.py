@@ -8,7 +8,9 @@ import numpy as np
 
 from ..._core.infer import known, merge_shape
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool, Int, Shape
+from ...typing import Array, Call
 from ..common.rules import axes_of, axis_of, size_of
 from .reshape_codes import resolve_shape
 
@@ -19,7 +21,7 @@ _INT64, _F32 = np.dtype("int64"), np.dtype("float32")
 
 
 @op("shape_array", inputs="data~", grad=None)
-def shape_array(k, p, data):
+def shape_array(k: Call, p: Params, data: Array) -> Array:
     """The shape, as an array of int64.
 
     Parameters
@@ -35,7 +37,7 @@ shape_array.dtype(lambda p, ins, outs: (ins, [_INT64]))
 
 
 @op("size_array", inputs="data~", grad=None)
-def size_array(k, p, data):
+def size_array(k: Call, p: Params, data: Array) -> Array:
     """The number of elements, as an array of int64.
 
     Parameters
@@ -50,7 +52,7 @@ size_array.shape(lambda p, ins, outs: (ins, [(1,)]))
 size_array.dtype(lambda p, ins, outs: (ins, [_INT64]))
 
 
-def _target(p: Any) -> tuple[tuple[int, ...], bool]:
+def _target(p: Params) -> tuple[tuple[int, ...], bool]:
     """The codes of a Reshape: `shape`, or MXNet 0.x's `target_shape` (0 infers, `keep_highest` copies the first)."""
     if p.shape or not p.target_shape:
         return p.shape, p.reverse
@@ -72,7 +74,7 @@ def _target(p: Any) -> tuple[tuple[int, ...], bool]:
     view=True,
     grad=lambda F, dy, like_data: F.reshape_like(dy, like_data),
 )
-def reshape(k, p, data):
+def reshape(k: Call, p: Params, data: Array) -> Array:
     """Give the elements another shape.
 
     Parameters
@@ -90,7 +92,7 @@ def reshape(k, p, data):
 
 
 @reshape.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     codes, reverse = _target(p)
     (src,), (dst,) = ins, outs
     if src is not None:
@@ -116,7 +118,7 @@ def _(p, ins, outs):
     identity=True,
     grad=lambda F, dy, like_lhs: (F.reshape_like(dy, like_lhs), None),
 )
-def reshape_like(k, p, lhs, rhs):
+def reshape_like(k: Call, p: Params, lhs: Array, rhs: Array) -> Array:
     """Reshape `lhs` to the shape of `rhs`, or a range of its dimensions to a range of those of `rhs`.
 
     Parameters
@@ -130,7 +132,7 @@ def reshape_like(k, p, lhs, rhs):
     return lhs.reshape(_like_shape(p, tuple(lhs.shape), tuple(rhs.shape)))
 
 
-def _like_shape(p: Any, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+def _like_shape(p: Params, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     (ab, ae), (bb, be) = _dimensions(p, "lhs", len(a)), _dimensions(p, "rhs", len(b))
     out = a[:ab] + b[bb:be] + a[ae:]
     if size_of(out) != size_of(a):
@@ -138,7 +140,7 @@ def _like_shape(p: Any, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ..
     return out
 
 
-def _dimensions(p: Any, side: str, ndim: int) -> tuple[int, int]:
+def _dimensions(p: Params, side: str, ndim: int) -> tuple[int, int]:
     """The range of dimensions that `<side>_begin` and `<side>_end` give."""
     found = []
     for name, default in (("begin", 0), ("end", ndim)):
@@ -152,7 +154,7 @@ def _dimensions(p: Any, side: str, ndim: int) -> tuple[int, int]:
 
 
 @reshape_like.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     a, b = ins
     return ins, [_like_shape(p, a, b) if known(a) and known(b) else None]
 
@@ -169,7 +171,7 @@ reshape_like.dtype(lambda p, ins, outs: ([ins[0] or outs[0], ins[1]], [ins[0] or
     identity=True,
     grad=lambda F, dy, like_data: F.reshape_like(dy, like_data),
 )
-def flatten(k, p, data):
+def flatten(k: Call, p: Params, data: Array) -> Array:
     """Collapse all dimensions but the first.
 
     Parameters
@@ -190,7 +192,7 @@ flatten.shape(lambda p, ins: [(ins[0][0], size_of(ins[0][1:]))])
     expr="data",
     grad=lambda F, dy, like_data: F.reshape_like(dy, like_data),
 )
-def expand_dims(k, p, data):
+def expand_dims(k: Call, p: Params, data: Array) -> Array:
     """Insert a dimension of length 1.
 
     Parameters
@@ -204,7 +206,7 @@ def expand_dims(k, p, data):
 
 
 @expand_dims.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     if ins[0] is not None:
         axis = axis_of(p.axis, len(ins[0]) + 1, " of the result")
         return ins, [ins[0][:axis] + (1,) + ins[0][axis:]]
@@ -214,7 +216,7 @@ def _(p, ins, outs):
     return ins, outs
 
 
-def _squeezed(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _squeezed(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
     if p.axis is None:
         out = tuple(d for d in shape if d != 1)
     else:
@@ -235,7 +237,7 @@ def _squeezed(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     expr="data",
     grad=lambda F, dy, like_data: F.reshape_like(dy, like_data),
 )
-def squeeze(k, p, data):
+def squeeze(k: Call, p: Params, data: Array) -> Array:
     """Remove dimensions of length 1.
 
     Parameters

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..._core.op import op
+from ..._core.params import Params
+from ...typing import Array, Call
 from ..common.gradients import spread
 from ..common.rules import cut_along, gradient_of, undoing
 from .operators import _CROP, _ON_AXIS, RANGE, _axis_part, _axis_range, _crop_box, ranges_of, sliced
@@ -15,7 +19,7 @@ slice_spread = spread(
 )
 
 
-def _on_axis(p, shape):
+def _on_axis(p: Params, shape: Any) -> Any:
     axis, begin, end = _axis_range(p, shape)
     return cut_along(len(shape), axis, slice(begin, end))
 
@@ -24,7 +28,7 @@ slice_axis_spread = spread("slice_axis", _ON_AXIS, _on_axis, undoing(_axis_part)
 
 
 @op("_corner_spread", inputs="data like~", grad=lambda F, dy, like_data: (F.slice_like(dy, like_data), None))
-def corner_spread(k, p, data, like):
+def corner_spread(k: Call, p: Params, data: Array, like: Array) -> Array:
     """Zeros like `like` with `data` in the leading corner: the gradient of `slice_like`.
 
     Parameters
@@ -37,7 +41,7 @@ def corner_spread(k, p, data, like):
 
 
 @corner_spread.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     data, like = ins
     if len(data) != len(like) or any(n > d for n, d in zip(data, like)):
         raise ValueError(f"data {data} is no corner of {like}")
@@ -53,7 +57,7 @@ def _(p, ins):
         [None] * len(like_data),
     ],
 )
-def crop_spread(k, p, part, *data):
+def crop_spread(k: Call, p: Params, part: Array, *data: Array) -> Array:
     """Zeros like the images with `part` in the part: the gradient of `Crop`.
 
     Parameters
@@ -71,7 +75,7 @@ def crop_spread(k, p, part, *data):
 
 
 @crop_spread.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     part = (*ins[1][:2], *_crop_box(p, ins[1:])[2:])
     if ins[0] != part:
         raise ValueError(f"part {ins[0]} must have the shape of what Crop keeps, {part}")
@@ -87,7 +91,7 @@ def _(p, ins):
         [None] * len(like_data),
     ],
 )
-def crop_again(k, p, images, *data):
+def crop_again(k: Call, p: Params, images: Array, *data: Array) -> Array:
     """The part of other images that `Crop` keeps of `data`: the gradient of its gradient.
 
     Parameters
@@ -104,7 +108,7 @@ def crop_again(k, p, images, *data):
 
 
 @crop_again.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     if ins[0] != ins[1]:
         raise ValueError(f"images {ins[0]} must have the shape of the first of data, {ins[1]}")
     return [(*ins[0][:2], *_crop_box(p, ins[1:])[2:])]

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from ..._core.op import op
+from ..._core.params import Params
 from ...families import wrapped
 from ...parameters import Bool, Float, Int, Shape
+from ...typing import Array, Call
 from ..common.rules import axis_of, cut_along, first_dtype, partly
 
 __all__ = ["RANGE", "ranges_of", "slice_", "sliced"]
 
 
-def ranges_of(p: Any, shape: tuple[int, ...]) -> tuple[slice, ...]:
+def ranges_of(p: Params, shape: tuple[int, ...]) -> tuple[slice, ...]:
     """The slices of begin, end, step; MXNet clips ends as Python does."""
     if len(p.begin) != len(p.end):
         raise ValueError(f"begin {p.begin} and end {p.end} have different lengths")
@@ -45,7 +47,7 @@ RANGE = {"begin": Shape(none=True), "end": Shape(none=True), "step": Shape((), n
     view=True,
     grad=lambda F, p, dy, like_data: F._slice_spread(dy, like_data, begin=p.begin, end=p.end, step=p.step),
 )
-def slice_(k, p, data):
+def slice_(k: Call, p: Params, data: Array) -> Array:
     """A range of each dimension.
 
     Parameters
@@ -59,11 +61,11 @@ def slice_(k, p, data):
 
 
 @slice_.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     return ins, [None if ins[0] is None else sliced(ins[0], ranges_of(p, ins[0]))]
 
 
-def _axis_range(p: Any, shape: tuple[int, ...]) -> tuple[int, int, int]:
+def _axis_range(p: Params, shape: tuple[int, ...]) -> tuple[int, int, int]:
     """(axis, first, last + 1), checked as MXNet does."""
     axis = axis_of(p.axis, len(shape))
     n = shape[axis]
@@ -86,7 +88,7 @@ _ON_AXIS = {"axis": Int(), "begin": Int(), "end": Int(optional=True)}
     view=True,
     grad=lambda F, p, dy, like_data: F._slice_axis_spread(dy, like_data, axis=p.axis, begin=p.begin, end=p.end),
 )
-def slice_axis(k, p, data):
+def slice_axis(k: Call, p: Params, data: Array) -> Array:
     """A range along one axis.
 
     Parameters
@@ -102,7 +104,7 @@ def slice_axis(k, p, data):
     return data[cut_along(data.ndim, axis, slice(begin, end))]
 
 
-def _axis_part(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _axis_part(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
     axis = axis_of(p.axis, len(shape))
     if shape[axis] == -1:
         return shape
@@ -113,7 +115,7 @@ def _axis_part(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 slice_axis.shape(partly(_axis_part))
 
 
-def _like_shape(p: Any, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+def _like_shape(p: Params, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     if not p.axes and len(a) != len(b):
         raise ValueError(f"data {a} and shape_like {b} have different ranks; give axes")
     out = list(a)
@@ -133,7 +135,7 @@ def _like_shape(p: Any, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ..
     view=True,
     grad=lambda F, dy, like_data: (F._corner_spread(dy, like_data), None),
 )
-def slice_like(k, p, data, shape_like):
+def slice_like(k: Call, p: Params, data: Array, shape_like: Array) -> Array:
     """The leading part of `data` that is as long as another array.
 
     Parameters
@@ -148,14 +150,14 @@ def slice_like(k, p, data, shape_like):
 
 
 @slice_like.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     return ins, [None if None in ins else _like_shape(p, *ins)]
 
 
 slice_like.dtype(first_dtype)
 
 
-def _crop_box(p: Any, ins: Any) -> tuple[int, int, int, int]:
+def _crop_box(p: Params, ins: Any) -> tuple[int, int, int, int]:
     """(top, left, height, width) of the part that Crop keeps."""
     shape = ins[0]
     if any(len(s) != 4 for s in ins):
@@ -188,7 +190,7 @@ _CROP = {"offset": Shape((0, 0)), "h_w": Shape((0, 0)), "center_crop": Bool(Fals
         ]
     ],
 )
-def crop(k, p, *data):
+def crop(k: Call, p: Params, *data: Array) -> Array:
     """Cut a part out of images.
 
     Parameters
@@ -222,7 +224,7 @@ crop.shape(lambda p, ins: [(*ins[0][:2], *_crop_box(p, ins)[2:])])
         F.slice(dy, begin=p.begin, end=p.end, step=p.step),
     ),
 )
-def slice_assign(k, p, lhs, rhs):
+def slice_assign(k: Call, p: Params, lhs: Array, rhs: Array) -> Array:
     """`lhs` with a range of each dimension replaced by `rhs`.
 
     Parameters
@@ -239,7 +241,7 @@ def slice_assign(k, p, lhs, rhs):
 
 
 @slice_assign.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     src = ins[0] if ins[0] is not None else outs[0]
     return [src, ins[1] if src is None else sliced(src, ranges_of(p, src))], [src]
 
@@ -253,7 +255,7 @@ def _(p, ins, outs):
     alias="data->output",
     grad=lambda F, p, dy: F._slice_assign_scalar(dy, begin=p.begin, end=p.end, step=p.step, scalar=0.0),
 )
-def slice_assign_scalar(k, p, data):
+def slice_assign_scalar(k: Call, p: Params, data: Array) -> Array:
     """`data` with a range of each dimension set to a number.
 
     Parameters
@@ -269,7 +271,7 @@ def slice_assign_scalar(k, p, data):
 
 
 @slice_assign_scalar.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     shape = ins[0] if ins[0] is not None else outs[0]
     if shape is not None:
         ranges_of(p, shape)

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from ..._core.op import Op, op
+from ..._core.params import Params
 from ...families import number_dtype, with_number
 from ...parameters import Bool, Enum, Float, Int
 from ...stypes import CSR, RowSparse
+from ...typing import Array, Call
 from ..common.rules import first_dtype, size_of
 
 __all__ = ["ON_STORED", "dense_of", "to_csr", "to_rows"]
@@ -47,7 +49,7 @@ def to_csr(xp: Any, x: Any) -> CSR:
     role="other storage type",
     grad=lambda dy: dy,
 )
-def cast_storage(k, p, data):
+def cast_storage(k: Call, p: Params, data: Array) -> Array:
     """The values in another storage type.
 
     Parameters
@@ -60,16 +62,14 @@ def cast_storage(k, p, data):
     if getattr(data, "stype", "default") == p.stype:
         return data.with_parts(*[a.copy() for a in data.parts]) if p.stype != "default" else data.copy()
     data = dense_of(xp, data)
-    return {"default": lambda: data, "row_sparse": lambda: to_rows(xp, data), "csr": lambda: to_csr(xp, data)}[
-        p.stype
-    ]()
+    return {"default": lambda xp, data: data, "row_sparse": to_rows, "csr": to_csr}[p.stype](xp, data)
 
 
 cast_storage.storage(lambda p, stypes: [p.stype])
 
 
 @op("_sparse_retain", inputs="data indices", grad=lambda F, dy, indices: (F._sparse_retain(dy, indices), None))
-def sparse_retain(k, p, data, indices):
+def sparse_retain(k: Call, p: Params, data: Array, indices: Array) -> Array:
     """Some rows of an array; the others become zero.
 
     Parameters
@@ -91,7 +91,7 @@ def sparse_retain(k, p, data, indices):
 
 
 @sparse_retain.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     if len(ins[1]) != 1:
         raise ValueError(f"indices {ins[1]} must have one dimension")
     return [ins[0]]
@@ -102,7 +102,7 @@ sparse_retain.storage(lambda p, stypes: ["row_sparse"])
 
 
 @op("_contrib_getnnz", inputs="data", axis=Int(None, ge=0, le=1), grad=None)
-def getnnz(k, p, data):
+def getnnz(k: Call, p: Params, data: Array) -> Array:
     """Number of stored values of a csr matrix; of other arrays, of values that are not zero.
 
     Parameters
@@ -127,7 +127,7 @@ getnnz.storage(lambda p, stypes: ["default"])
 
 
 def _on_stored(name: str, sign: int, what: str) -> Op:
-    def body(k: Any, p: Any, data: Any) -> Any:
+    def body(k: Call, p: Params, data: Any) -> Any:
         def moved(values: Any) -> Any:
             values, s = with_number(p, values)
             return values + s if sign > 0 else values - s
@@ -166,7 +166,7 @@ ON_STORED = [
 
 
 @op("_scatter_elemwise_div", inputs="lhs rhs", grad=lambda F, dy, lhs, rhs: (dy / rhs, -dy * lhs / (rhs * rhs)))
-def scatter_elemwise_div(k, p, lhs, rhs):
+def scatter_elemwise_div(k: Call, p: Params, lhs: Array, rhs: Array) -> Array:
     """Divide; of a row_sparse `lhs`, the stored rows only.
 
     Parameters

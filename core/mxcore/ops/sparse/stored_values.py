@@ -12,7 +12,9 @@ import numpy as np
 
 from ... import builtin
 from ..._core.op import Op
+from ..._core.params import Params
 from ...stypes import CSR, RowSparse, merge_rows
+from ...typing import Call
 from ..elementwise.arithmetic import ARITHMETIC, add_n
 from ..elementwise.casts import block_grad, clip, copy, make_loss
 from ..elementwise.functions import FUNCTIONS
@@ -34,7 +36,7 @@ _ZERO_AT_ZEROS = frozenset("elemwise_add elemwise_sub elemwise_mul _maximum _min
 
 
 def _on_values(op: Op) -> Any:
-    def body(k: Any, p: Any, data: Any) -> Any:
+    def body(k: Call, p: Params, data: Any) -> Any:
         *where, values = data.parts
         return data.with_parts(*[a.copy() for a in where], op.body(k, p, values).astype(values.dtype))  # type: ignore[misc]
 
@@ -65,7 +67,7 @@ def _united(xp: Any, keys: list[Any], values: list[Any]) -> tuple[Any, list[Any]
 
 
 def _of_two(op: Op) -> Any:
-    def body(k: Any, p: Any, lhs: Any, rhs: Any) -> Any:
+    def body(k: Call, p: Params, lhs: Any, rhs: Any) -> Any:
         xp = k.xp
         if isinstance(lhs, RowSparse) and isinstance(rhs, RowSparse):
             rows, (a, b) = _united(xp, [lhs.indices, rhs.indices], [lhs.values, rhs.values])
@@ -85,7 +87,7 @@ def _of_two(op: Op) -> Any:
 def _with_dense(op: Op) -> Any:
     """A sparse array times (or divided by) a dense one, which may broadcast."""
 
-    def body(k: Any, p: Any, lhs: Any, rhs: Any) -> Any:
+    def body(k: Call, p: Params, lhs: Any, rhs: Any) -> Any:
         xp = k.xp
         swap = not isinstance(lhs, (CSR, RowSparse))
         data, other = (rhs, lhs) if swap else (lhs, rhs)
@@ -95,14 +97,13 @@ def _with_dense(op: Op) -> Any:
         other = xp.broadcast_to(other, data.shape)
         other = other[_coordinates(xp, data)] if isinstance(data, CSR) else other[data.indices]
         *where, values = data.parts
-        return data.with_parts(
-            *[a.copy() for a in where], op.body(k, p, *((other, values) if swap else (values, other)))
-        )  # type: ignore[misc]
+        found = op.body(k, p, *((other, values) if swap else (values, other)))  # type: ignore[misc]
+        return data.with_parts(*[a.copy() for a in where], found)
 
     return body
 
 
-def _empty(k: Any, p: Any, data: Any) -> Any:
+def _empty(k: Call, p: Params, data: Any) -> Any:
     if isinstance(data, CSR):
         return CSR(
             data.shape, k.xp.zeros(data.shape[0] + 1, np.int64), k.xp.zeros(0, np.int64), k.xp.zeros(0, data.dtype)
@@ -110,30 +111,30 @@ def _empty(k: Any, p: Any, data: Any) -> Any:
     return RowSparse(data.shape, k.xp.zeros(0, np.int64), k.xp.zeros((0, *data.shape[1:]), data.dtype))
 
 
-def _alike(p: Any, stypes: list[str]) -> list[str]:
+def _alike(p: Params, stypes: list[str]) -> list[str]:
     return [stypes[0] if len(set(stypes)) == 1 else "default"]
 
 
-def _product(p: Any, stypes: list[str]) -> list[str]:
+def _product(p: Params, stypes: list[str]) -> list[str]:
     kinds = {*stypes} - {"default"}
     return [kinds.pop() if len(kinds) == 1 else "default"]
 
 
-def _csr_first(p: Any, stypes: list[str]) -> list[str]:
+def _csr_first(p: Params, stypes: list[str]) -> list[str]:
     return ["csr" if stypes == ["csr", "default"] else "default"]
 
 
-def _rows_only(p: Any, stypes: list[str]) -> list[str]:
+def _rows_only(p: Params, stypes: list[str]) -> list[str]:
     return ["row_sparse" if {*stypes} == {"row_sparse"} else "default"]
 
 
-def _sum_of_rows(k: Any, p: Any, *args: Any) -> Any:
+def _sum_of_rows(k: Call, p: Params, *args: Any) -> Any:
     xp = k.xp
     rows, values = _united(xp, [a.indices for a in args], [a.values for a in args])
     return RowSparse(args[0].shape, rows, sum(values[1:], values[0]))
 
 
-def _stacked(k: Any, p: Any, *data: Any) -> Any:
+def _stacked(k: Call, p: Params, *data: Any) -> Any:
     """Matrices below each other."""
     xp = k.xp
     starts = [d.indptr[1:] - d.indptr[:-1] for d in data]
@@ -147,7 +148,7 @@ def _stacked(k: Any, p: Any, *data: Any) -> Any:
     )
 
 
-def _part(k: Any, p: Any, data: Any) -> Any:
+def _part(k: Call, p: Params, data: Any) -> Any:
     """A range of rows and columns."""
     xp = k.xp
     (top, bottom), (left, right) = ((r.start, max(r.stop, r.start)) for r in _ranges(p, data.shape))
@@ -157,12 +158,12 @@ def _part(k: Any, p: Any, data: Any) -> Any:
     return _csr(xp, (bottom - top, right - left), rows[kept], cols[kept] - left, data.values[first:last][kept])
 
 
-def _ranges(p: Any, full: tuple[int, ...]) -> list[range]:
+def _ranges(p: Params, full: tuple[int, ...]) -> list[range]:
     cuts = ranges_of(p, full)
     return [range(d)[s] for d, s in zip(full, [*cuts, *[slice(None)] * (len(full) - len(cuts))])]
 
 
-def _sum_of_gradients(k: Any, p: Any, lhs: Any, rhs: Any) -> Any:
+def _sum_of_gradients(k: Call, p: Params, lhs: Any, rhs: Any) -> Any:
     """The sum of two gradients, one of them sparse; row-sparse ones stay so, and are added to dense ones where they
     are.
     """
@@ -187,7 +188,7 @@ def _keep(op: Op, rule: Any, stored: Any) -> None:
     so.
     """
 
-    def body(k: Any, p: Any, *values: Any) -> Any:
+    def body(k: Call, p: Params, *values: Any) -> Any:
         if rule(p, [getattr(v, "stype", "default") for v in values]) == ["default"]:
             result = op.body(k, p, *[dense_of(k.xp, v) for v in values])  # type: ignore[misc]
             return result if getattr(result, "base", None) is None else result.copy()

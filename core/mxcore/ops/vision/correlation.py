@@ -7,7 +7,9 @@ from typing import Any
 
 from ..._core.infer import merge_shape
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool, Int
+from ...typing import Array, Call
 from ..common.bodies import silent, wide
 from ..common.gradients import given
 from ..common.rules import floating, size_of
@@ -26,13 +28,13 @@ _CORRELATION = dict(
 )
 
 
-def _steps(p: Any) -> list[int]:
+def _steps(p: Params) -> list[int]:
     """The displacements along one axis."""
     n = p.max_displacement // p.stride2
     return [i * p.stride2 for i in range(-n, n + 1)]
 
 
-def _sizes(p: Any, size: tuple[int, ...]) -> tuple[int, ...]:
+def _sizes(p: Params, size: tuple[int, ...]) -> tuple[int, ...]:
     """Places at which patches are compared, along each axis; -1 stays unknown."""
     if p.kernel_size % 2 == 0:
         raise ValueError(f"kernel_size must be odd, got {p.kernel_size}")
@@ -53,7 +55,7 @@ class _Form:
 
     __slots__ = ("size", "geometry", "reach", "first", "steps")
 
-    def __init__(self, p: Any, size: tuple[int, ...]) -> None:
+    def __init__(self, p: Params, size: tuple[int, ...]) -> None:
         self.size = _sizes(p, size)
         k = p.kernel_size
         self.geometry = geometry((k, k), (p.stride1,) * 2, (), ())
@@ -71,7 +73,7 @@ class _Form:
         return ((i * len(self.steps) + j, dy, dx) for i, dy in enumerate(self.steps) for j, dx in enumerate(self.steps))
 
 
-def _both(xp: Any, p: Any, *arrays: Any) -> Any:
+def _both(xp: Any, p: Params, *arrays: Any) -> Any:
     return [padded(xp, wide(a), (p.pad_size,) * 2, (p.pad_size,) * 2) for a in arrays]
 
 
@@ -87,7 +89,7 @@ def _both(xp: Any, p: Any, *arrays: Any) -> Any:
     ),
 )
 @silent
-def correlation(k, p, data1, data2):
+def correlation(k: Call, p: Params, data1: Array, data2: Array) -> Array:
     """Compare patches of one stack of images with moved patches of another.
 
     Parameters
@@ -128,13 +130,13 @@ def correlation(k, p, data1, data2):
         right = f.part(b, dy, dx)
         alike = (left * right if p.is_multiply else xp.abs(left - right)).sum(1, keepdims=True)
         for _, see in windows(f.geometry, f.size):
-            out[:, channel] += alike[(slice(None), 0, *see)]
+            out[:, channel] += alike[(slice(None), 0) + see]
     out /= a.dtype.type(p.kernel_size**2 * data1.shape[1])
     return out
 
 
 @correlation.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     data = merge_shape(merge_shape(*ins), (-1,) * 4)
     out = merge_shape(outs[0], (-1, len(_steps(p)) ** 2, -1, -1))
     n = merge_shape(data[:1], out[:1])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..._core.op import op
+from ..._core.params import Params
+from ...typing import Array, Call, Operand, Operators
 from ..common.bodies import silent, wide
 from ..common.gradients import given
 from ..common.rules import fits, size_of
@@ -20,7 +23,7 @@ __all__ = ["sample_gradients"]
 
 
 @op("_backward_GridGenerator", inputs="dy", **_GRID)
-def backward_grid_generator(k, p, dy_):
+def backward_grid_generator(k: Call, p: Params, dy_: Array) -> Array:
     """Gradient of `GridGenerator`.
 
     Parameters
@@ -39,12 +42,12 @@ def backward_grid_generator(k, p, dy_):
 
 
 @backward_grid_generator.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     return [(ins[0][0], 6) if p.transform_type == "affine" else ins[0]]
 
 
 @backward_grid_generator.grad
-def _(F, p, dy):  # it is linear, and scaling is its own adjoint
+def _(F: Operators, p: Params, dy: Operand) -> Any:  # it is linear, and scaling is its own adjoint
     return (
         F.GridGenerator(dy, **given(p, _GRID))
         if p.transform_type == "affine"
@@ -77,7 +80,7 @@ def sample_gradients(xp: Any, dy: Any, data: Any, grid: Any, wanted: Any = (True
 
 
 @op("_backward_BilinearSampler", inputs="dy data grid", outputs="data grid")
-def backward_bilinear_sampler(k, p, dy_, data, grid):
+def backward_bilinear_sampler(k: Call, p: Params, dy_: Array, data: Array, grid: Array) -> Any:
     """Gradients of `BilinearSampler` with respect to images and places.
 
     Parameters
@@ -91,15 +94,15 @@ def backward_bilinear_sampler(k, p, dy_, data, grid):
 
 
 @backward_bilinear_sampler.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     dy, data, grid = ins
-    wanted, outs = bilinear_sampler.shape_rule(p, [data, grid], [None])
+    wanted, outs = bilinear_sampler.shape_rule(p, [data, grid], [None])  # type: ignore[misc]
     fits("data grid dy", (data, grid, dy), (*wanted, outs[0]))
     return [data, grid]
 
 
 @spatial_transformer.grad
-def _(F, p, dy, data, loc, needs):
+def _(F: Operators, p: Params, dy: Operand, data: Operand, loc: Operand, needs: Sequence[bool]) -> Any:
     how = {"transform_type": "affine", "target_shape": p.target_shape}
     d_data, d_grid = F._backward_BilinearSampler(dy, data, F.GridGenerator(loc, **how), wanted=tuple(needs))
     return d_data, F._backward_GridGenerator(d_grid, **how) if needs[1] else None
@@ -109,7 +112,7 @@ backward_bilinear_sampler.cost(lambda p, ins, outs: 40 * size_of(ins[0]))
 
 
 @op("_backward_ROIPooling", inputs="dy data~ maxidx rois")
-def backward_roi_pooling(k, p, dy_, data, maxidx, rois):
+def backward_roi_pooling(k: Call, p: Params, dy_: Array, data: Array, maxidx: Array, rois: Array) -> Array:
     """Gradient of `ROIPooling` with respect to its images: to the first of the largest elements of each bin.
 
     Parameters
@@ -138,7 +141,7 @@ def backward_roi_pooling(k, p, dy_, data, maxidx, rois):
 
 
 @backward_roi_pooling.shape
-def _(p, ins):
+def _(p: Params, ins: list[Any]) -> list[Any]:
     dy, data, maxidx, rois = ins
     if len(dy) != 4 or len(data) != 4:
         raise ValueError(f"dy {dy} and data {data} must have 4 dimensions")
@@ -147,7 +150,7 @@ def _(p, ins):
 
 
 @backward_roi_pooling.dtype
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     t = ins[0] or outs[0]
     return [t, t, ins[2], t], [t]
 
@@ -157,7 +160,7 @@ backward_roi_pooling.cost(lambda p, ins, outs: 8 * size_of(ins[0]) + size_of(ins
 
 @op("_backward_Correlation", inputs="dy data1 data2", outputs="data1 data2", **_CORRELATION)
 @silent
-def backward_correlation(k, p, dy_, data1, data2):
+def backward_correlation(k: Call, p: Params, dy_: Array, data1: Array, data2: Array) -> Any:
     """Gradients of `Correlation` with respect to both its inputs.
 
     Parameters
@@ -178,7 +181,7 @@ def backward_correlation(k, p, dy_, data1, data2):
     for channel, y, x in f.moved() if dy.size else ():
         g = xp.zeros((dy.shape[0], 1, *f.reach), dy.dtype)
         for _, see in windows(f.geometry, f.size):
-            g[(slice(None), 0, *see)] += dy[:, channel]
+            g[(slice(None), 0) + see] += dy[:, channel]
         right = f.part(b, y, x)
         if p.is_multiply:
             slopes = g * right, g * left
@@ -195,8 +198,8 @@ def backward_correlation(k, p, dy_, data1, data2):
 
 
 @backward_correlation.shape
-def _(p, ins):
-    fits("dy", ins, correlation.shape_rule(p, ins[1:], [None])[1])
+def _(p: Params, ins: list[Any]) -> list[Any]:
+    fits("dy", ins, correlation.shape_rule(p, ins[1:], [None])[1])  # type: ignore[misc]
     return [ins[1], ins[2]]
 
 
@@ -209,7 +212,7 @@ backward_correlation.cost(lambda p, ins, outs: 2 * size_of(ins[0]) * ins[1][1] *
     grad=lambda F, p, dys, like_dy: (F._forward_AdaptiveAvgPooling2D(dys[0], like_dy), None),
 )
 @silent
-def backward_adaptive_avg_pooling(k, p, dy_, data):
+def backward_adaptive_avg_pooling(k: Call, p: Params, dy_: Array, data: Array) -> Array:
     """Gradient of `_contrib_AdaptiveAvgPooling2D`.
 
     Parameters
@@ -232,7 +235,7 @@ def backward_adaptive_avg_pooling(k, p, dy_, data):
     grad=lambda F, p, dy, like_data: (F._backward_AdaptiveAvgPooling2D(dy, like_data), None),
 )
 @silent
-def forward_adaptive_avg_pooling(k, p, data, like):
+def forward_adaptive_avg_pooling(k: Call, p: Params, data: Array, like: Array) -> Array:
     """Average images over as many parts as another array has elements.
 
     Parameters
@@ -258,12 +261,12 @@ _ALIGN = dict(align_corners=_RESIZE["align_corners"])
 
 
 @bilinear_resize.grad
-def _(F, p, dy, like_data):
+def _(F: Operators, p: Params, dy: Operand, like_data: Operand) -> Any:
     return F._backward_BilinearResize2D(dy, like_data, **given(p, _ALIGN)), *([None] if p.mode == "like" else [])
 
 
 @op("_backward_BilinearResize2D", inputs="dy data~", **_ALIGN)
-def backward_bilinear_resize(k, p, dy_, data):
+def backward_bilinear_resize(k: Call, p: Params, dy_: Array, data: Array) -> Array:
     """Gradient of `_contrib_BilinearResize2D`.
 
     Parameters
@@ -283,7 +286,7 @@ def backward_bilinear_resize(k, p, dy_, data):
 
 
 @backward_bilinear_resize.grad
-def _(F, p, dys, like_dy):  # it is linear: the adjoint of its adjoint
+def _(F: Operators, p: Params, dys: Operand, like_dy: Operand) -> Any:  # it is linear: the adjoint of its adjoint
     return F._contrib_BilinearResize2D(dys[0], like_dy, mode="like", align_corners=p.align_corners), None
 
 
@@ -295,7 +298,7 @@ for _op in (backward_adaptive_avg_pooling, forward_adaptive_avg_pooling, backwar
     _op.cost(lambda p, ins, outs: 6 * (size_of(ins[0]) + size_of(outs[0])))
 
 
-def _grad(F: Any, p: Any, dy: Any, data: Any, needs: Any) -> Any:
+def _grad(F: Operators, p: Params, dy: Any, data: Any, needs: Any) -> Any:
     if p.sample_type == "bilinear":
         return [F._backward_Deconvolution(dy, *data, wanted=tuple(needs), **_kernel(p))]
     parts = F._backward_UpSampling(dy, *data, scale=p.scale, multi_input_mode=p.multi_input_mode, num_args=p.num_args)
@@ -329,7 +332,7 @@ def _gathered(x: Any, h: int, w: int) -> Any:
         [None] * p.num_args,
     ),
 )
-def backward_up_sampling(k, p, dy_, *likes):
+def backward_up_sampling(k: Call, p: Params, dy_: Array, *likes: Array) -> Any:
     """Gradients of `UpSampling` by repetition with respect to its images.
 
     Parameters

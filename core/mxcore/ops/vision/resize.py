@@ -11,7 +11,9 @@ import numpy as np
 
 from ..._core.infer import merge_shape
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool, Enum, Float, Int, Shape
+from ...typing import Array, Call
 from ..common.bodies import silent, wide
 from ..common.rules import floating, size_of
 
@@ -32,7 +34,7 @@ def _apart(xp: Any, x: Any, rows: Any, columns: Any) -> Any:
 _POOLED = dict(output_size=Shape(()))
 
 
-def _parts(p: Any) -> tuple[int, int]:
+def _parts(p: Params) -> tuple[int, int]:
     """Height and width of the output of the adaptive pooling."""
     size = p.output_size or (1,)
     if len(size) > 2 or min(size) < 1:
@@ -57,7 +59,7 @@ def _averages(xp: Any, n: int, parts: int, dtype: Any) -> Any:
     grad=lambda F, p, dy, like_data: F._backward_AdaptiveAvgPooling2D(dy, like_data),
 )
 @silent
-def adaptive_avg_pooling(k, p, data):
+def adaptive_avg_pooling(k: Call, p: Params, data: Array) -> Array:
     """Average images over as many parts as wanted.
 
     Parameters
@@ -85,7 +87,7 @@ def adaptive_avg_pooling(k, p, data):
 
 
 @adaptive_avg_pooling.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     data, out = merge_shape(ins[0], (-1,) * 4), merge_shape(outs[0], (-1, -1, *_parts(p)))
     if 0 in data[2:]:
         raise ValueError(f"data {data} has no places to average over")
@@ -121,7 +123,7 @@ def _scaled(n: int, scale: float) -> int:
     return int(np.float32(n) * np.float32(scale))
 
 
-def _resized(p: Any, shape: tuple[int, ...], like: Any) -> tuple[int, ...]:
+def _resized(p: Params, shape: tuple[int, ...], like: Any) -> tuple[int, ...]:
     """Height and width of the result; -1 stays unknown."""
     if p.mode == "like":
         return (-1, -1) if like is None else tuple(like[2:])
@@ -163,7 +165,7 @@ def _stretched(xp: Any, x: Any, size: Any, align_corners: bool) -> Any:
 
 
 @op("_contrib_BilinearResize2D", inputs="data like~[mode=='like']", labels="inputs", **_RESIZE)
-def bilinear_resize(k, p, data, like=None):
+def bilinear_resize(k: Call, p: Params, data: Array, like: Array = None) -> Array:
     """Resize images by bilinear interpolation.
 
     Parameters
@@ -196,7 +198,7 @@ def bilinear_resize(k, p, data, like=None):
 
 
 @bilinear_resize.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     data, out = merge_shape(ins[0], (-1,) * 4), merge_shape(outs[0], (-1,) * 4)
     like = [merge_shape(s, (-1,) * 4) for s in ins[1:]]
     kept = merge_shape(data[:2], out[:2])
@@ -211,7 +213,7 @@ adaptive_avg_pooling.dtype(floating())
 
 @bilinear_resize.dtype
 @floating
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     t = ins[0] or outs[0]
     return [t, *(like or t for like in ins[1:])], [t]
 

@@ -8,7 +8,9 @@ import numpy as np
 
 from ..._core.infer import merge_shape
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Float, Shape
+from ...typing import Array, Call
 from ..common.bodies import wide
 from ..common.rules import floating, size_of
 
@@ -18,7 +20,7 @@ __all__: list[str] = []
 _PARAMS = dict(pooled_size=Shape(), spatial_scale=Float(ge=0, le=1))
 
 
-def _size(p: Any) -> tuple[int, int]:
+def _size(p: Params) -> tuple[int, int]:
     if len(p.pooled_size) != 2 or min(p.pooled_size) < 1:
         raise ValueError(f"pooled_size must be a height and a width of at least 1, got {p.pooled_size}")
     return p.pooled_size  # type: ignore[no-any-return]
@@ -52,7 +54,7 @@ def _bins(xp: Any, first: Any, last: Any, count: int, size: int) -> tuple[Any, A
     **_PARAMS,
     grad=lambda F, p, dy, like_data, out_maxidx, rois: (F._backward_ROIPooling(dy, like_data, out_maxidx, rois), None),
 )
-def roi_pooling(k, p, data, rois):
+def roi_pooling(k: Call, p: Params, data: Array, rois: Array) -> Any:
     """Cut regions out of images into a fixed number of bins, and take the maximum of each bin.
 
     Parameters
@@ -108,7 +110,7 @@ def roi_pooling(k, p, data, rois):
 
 
 @roi_pooling.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     data, rois, out = (
         merge_shape(ins[0], (-1,) * 4),
         merge_shape(ins[1], (-1, 5)),
@@ -121,7 +123,7 @@ def _(p, ins, outs):
 
 @roi_pooling.dtype
 @floating
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     t = ins[0] or ins[1] or outs[0]
     return [t, t], [t, np.dtype(np.int64)]
 

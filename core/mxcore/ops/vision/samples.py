@@ -39,7 +39,7 @@ _MODES = "like odd_scale size to_even_down to_even_up to_odd_down to_odd_up"
 
 
 def _resize_samples() -> list[Sample]:
-    uses: list[tuple[list[tuple[int, ...]], dict[str, Any]]] = [
+    uses: list[tuple[list[Any], dict[str, Any]]] = [
         ([(2, 3, 4, 5)], {"height": 7, "width": 3}),
         ([(1, 2, 3, 4)], {"height": 5, "width": 6, "align_corners": False}),
         ([(1, 2, 7, 6)], {"height": 3, "width": 2, "align_corners": False}),

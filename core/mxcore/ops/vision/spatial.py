@@ -8,7 +8,9 @@ import numpy as np
 
 from ..._core.infer import merge_shape
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Bool, Enum, Shape
+from ...typing import Array, Call
 from ..common.bodies import wide
 from ..common.gradients import given
 from ..common.rules import floating, size_of
@@ -21,7 +23,7 @@ __all__ = ["affine_grid", "bilinear_sampler", "sample", "spatial_transformer"]
 _GRID = dict(transform_type=Enum("affine warp"), target_shape=Shape((0, 0)))
 
 
-def _target(p: Any) -> tuple[int, int]:
+def _target(p: Params) -> tuple[int, int]:
     """The height and width that the caller asked for."""
     if len(p.target_shape) != 2 or min(p.target_shape) < 1:
         raise ValueError(f"target_shape must be a height and a width of at least 1, got {p.target_shape}")
@@ -57,7 +59,7 @@ def _halves(xp: Any, shape: Any, dtype: Any) -> Any:
     **_GRID,
     grad=lambda F, p, dy: F._backward_GridGenerator(dy, **given(p, _GRID)),
 )
-def grid_generator(k, p, data):
+def grid_generator(k: Call, p: Params, data: Array) -> Array:
     """Places to sample an image at, from affine maps or from flows; (-1, -1) is its first and (1, 1) its last place.
 
     Parameters
@@ -90,7 +92,7 @@ def grid_generator(k, p, data):
 
 
 @grid_generator.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     if p.transform_type == "warp":
         flow = merge_shape(merge_shape(ins[0], outs[0]), (-1, 2, -1, -1))
         return [flow], [flow]
@@ -163,7 +165,7 @@ _SAMPLER = dict(cudnn_off=Bool(None))
     **_SAMPLER,
     grad=lambda F, p, dy, data, grid, needs: F._backward_BilinearSampler(dy, data, grid, wanted=tuple(needs)),
 )
-def bilinear_sampler(k, p, data, grid):
+def bilinear_sampler(k: Call, p: Params, data: Array, grid: Array) -> Array:
     """Sample images at places between theirs, by bilinear interpolation; outside they are zero.
 
     Parameters
@@ -188,7 +190,7 @@ def bilinear_sampler(k, p, data, grid):
 
 
 @bilinear_sampler.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     data, grid, out = (merge_shape(s, (-1, m, -1, -1)) for s, m in zip((*ins, *outs), (-1, 2, -1)))
     n = merge_shape(merge_shape(data[:1], grid[:1]), out[:1])
     channels, size = merge_shape(data[1:2], out[1:2]), merge_shape(grid[2:], out[2:])
@@ -201,7 +203,7 @@ _TRANSFORMER = dict(
 
 
 @op("SpatialTransformer", inputs="data loc", labels="gradients outputs", mxnet_outputs=3, **_TRANSFORMER)
-def spatial_transformer(k, p, data, loc):
+def spatial_transformer(k: Call, p: Params, data: Array, loc: Array) -> Array:
     """Move, turn and scale images: `BilinearSampler` at the places that `GridGenerator` makes of affine maps.
 
     Parameters
@@ -232,7 +234,7 @@ def spatial_transformer(k, p, data, loc):
 
 
 @spatial_transformer.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     data, loc, out = (
         merge_shape(ins[0], (-1,) * 4),
         merge_shape(ins[1], (-1, 6)),

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import Enum, Int
+from ...typing import Array, Call
 from ..common.bodies import wide
 from ..common.rules import floating, size_of
 from ..convolution.windows import conv_data, geometry
@@ -23,7 +25,7 @@ _UPSAMPLING = dict(
 )
 
 
-def _kernel(p: Any) -> dict[str, Any]:
+def _kernel(p: Params) -> dict[str, Any]:
     """The transposed convolution that a bilinear enlargement is."""
     if p.num_filter < 1:
         raise ValueError("sample_type bilinear needs num_filter, the number of channels")
@@ -38,12 +40,12 @@ def _kernel(p: Any) -> dict[str, Any]:
     }
 
 
-def _names(p: Any) -> list[str]:
+def _names(p: Params) -> list[str]:
     return ["data", "weight"] if p.sample_type == "bilinear" else [f"arg{i}" for i in range(p.num_args)]
 
 
 @op("UpSampling", inputs="data*", labels="inputs outputs", arg_names=_names, **_UPSAMPLING)
-def up_sampling(k, p, *data):
+def up_sampling(k: Call, p: Params, *data: Array) -> Array:
     """Enlarge images.
 
     Parameters
@@ -98,7 +100,7 @@ def _repeated(xp: Any, x: Any, times: int) -> Any:
 
 
 @up_sampling.shape
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     first = ins[0]
     if first is None:
         return ins, outs
@@ -122,14 +124,14 @@ _FLOATS = floating()
 
 
 @up_sampling.dtype
-def _(p, ins, outs):
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     if p.sample_type == "bilinear":
-        return _FLOATS(p, ins, outs)
+        return _FLOATS(p, ins, outs)  # type: ignore[no-any-return]
     t = next((v for v in (*ins, *outs) if v is not None), None)
     return [t] * len(ins), [t]
 
 
-def _check_image(p: Any, s: Any, first: Any, size: tuple[int, ...]) -> None:
+def _check_image(p: Params, s: Any, first: Any, size: tuple[int, ...]) -> None:
     """Raise an error unless an image can join the first one, which is enlarged to `size`."""
     if s is None:
         return

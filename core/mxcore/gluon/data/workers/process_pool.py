@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import multiprocessing
 import os
 import pickle
@@ -15,26 +16,49 @@ import time
 import warnings
 import weakref
 from collections import deque
+from collections.abc import Callable, Sequence
 from multiprocessing import connection
+from typing import TYPE_CHECKING, Any
 
+from ...._locks import fork_safe_lock
 from ....base import error
 from . import loop
 from .transport import receive
+
+if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
+
+    from ..dataset import Dataset
+    from .loop import Failure
 
 __all__ = ["ProcessPool", "WorkerTraceback"]
 
 #: Jobs that a worker may have at a time; more wait in the loader. See `transport.INLINE`.
 _MOST_JOBS = 8
 
+#: What fails for want of descriptors or memory here, not because a worker is gone.
+_SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+
+_LIMITS = "Use fewer workers, or raise the limits of the process (ulimit -n, ulimit -u)."
+
+
+#: Held while connections are made and closed: a process that is forked in the midst of it would hold, or close, those
+#: of others.
+_starting = fork_safe_lock()
+
+#: The loaders' ends of all connections. As long as a worker holds a copy, others do not notice that their loader is
+#: gone.
+_ends: weakref.WeakSet[connection.Connection] = weakref.WeakSet()
+
 
 class WorkerTraceback(Exception):
     """Shows, as the cause of an exception, what the worker saw."""
 
-    def __str__(self):
-        return "\n" + self.args[0]
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
 
 
-def _start_method():
+def _start_method() -> str:
     """What the user chose with `multiprocessing.set_start_method`; else fork where safe, else spawn."""
     methods = multiprocessing.get_all_start_methods()
     chosen = multiprocessing.get_start_method(allow_none=True)
@@ -48,23 +72,26 @@ def _start_method():
 class _Worker:
     """One process, the loader's end of its connection, and what it has to do."""
 
-    def __init__(self, number):
-        self.number = number
-        self.conn = None
-        self.process = None
-        self.jobs = {}
+    #: From `ProcessPool._start` on.
+    conn: Any
+    process: BaseProcess
 
-    def __str__(self):
+    def __init__(self, number: int) -> None:
+        self.number = number
+        #: When each was given to it.
+        self.jobs: dict[int, float] = {}
+
+    def __str__(self) -> str:
         return f"DataLoader worker {self.number} (process {self.process.pid})"
 
-    def end(self):
+    def end(self) -> None:
         """Close the connection; an idle worker leaves by itself, a busy one is stopped."""
-        with contextlib.suppress(OSError):
+        with _starting, contextlib.suppress(OSError):
             self.conn.close()
         if self.jobs:
             self.process.terminate()
 
-    def reap(self):
+    def reap(self) -> None:
         """Wait for the end, which comes one way or another."""
         self.process.join(1.0)
         for stop in (self.process.terminate, self.process.kill):
@@ -75,7 +102,7 @@ class _Worker:
             self.process.close()
 
 
-def _close(workers, folder, owner):
+def _close(workers: list[_Worker], folder: str, owner: int) -> None:
     """End workers; only in the process that started them, not in a fork of it."""
     if os.getpid() != owner:
         return
@@ -102,51 +129,54 @@ class ProcessPool:
         If the processes cannot be forked and the dataset cannot be pickled.
     """
 
-    def __init__(self, count, dataset, batchify):
+    def __init__(self, count: int, dataset: Dataset, batchify: Callable[..., Any]) -> None:
         method = _start_method()
-        self._context = multiprocessing.get_context(method)
-        work = (dataset, batchify)
+        self._context: Any = multiprocessing.get_context(method)
+        work: Any = (dataset, batchify)
         if method != "fork":
             work = _pickled(work, method)
         self._folder = os.path.join(tempfile.gettempdir(), f"mxcore-loader-{secrets.token_hex(8)}")
-        self._queue = deque()
-        self._workers = []
+        self._queue: deque[tuple[int, int, Sequence[Any]]] = deque()
+        self._workers: list[_Worker] = []
         self._count = count
         # Runs at the latest when the interpreter ends.
         self._finish = weakref.finalize(self, _close, self._workers, self._folder, os.getpid())
         try:
             for number in range(count):
                 self._start(_Worker(number), work, method)
+        except OSError as e:
+            started = len(self._workers)
+            self.close()
+            raise error(OSError, f"DataLoader: cannot start worker {started} of {count}: {e}. {_LIMITS}") from e
         except BaseException:
             self.close()
             raise
 
-    def _start(self, worker, work, method):
-        ours, theirs = self._context.Pipe(duplex=True)
-        worker.conn = ours
-        inherited = [w.conn for w in self._workers] + [ours] if method == "fork" else []
-        worker.process = self._context.Process(
-            target=loop.run,
-            daemon=True,
-            name=f"DataLoader-{worker.number}",
-            args=(theirs, inherited, worker.number, os.getpid(), self._folder, work),
-        )
-        with warnings.catch_warnings():
+    def _start(self, worker: _Worker, work: tuple[Any, ...] | bytes, method: str) -> None:
+        with _starting, warnings.catch_warnings():
             # Python warns of threads at a fork. The library's own are quiet then; the child touches no
             # others.
             warnings.simplefilter("ignore", DeprecationWarning)
+            worker.conn, theirs = self._context.Pipe(duplex=True)
+            _ends.add(worker.conn)
+            worker.process = self._context.Process(
+                target=loop.run,
+                daemon=True,
+                name=f"DataLoader-{worker.number}",
+                args=(theirs, [*_ends] if method == "fork" else [], worker.number, os.getpid(), self._folder, work),
+            )
             worker.process.start()
-        theirs.close()
+            theirs.close()
         self._workers.append(worker)
 
     # -- jobs ------------------------------------------------------------------------------------------------
 
-    def submit(self, job, seed, indices):
+    def submit(self, job: int, seed: int, indices: Sequence[Any]) -> None:
         """Give a job to whoever has the least to do."""
         self._queue.append((job, seed, indices))
         self._dispatch()
 
-    def _dispatch(self):
+    def _dispatch(self) -> None:
         while self._queue:
             worker = min(self._workers, key=lambda w: len(w.jobs))
             if len(worker.jobs) >= _MOST_JOBS:
@@ -158,7 +188,7 @@ class ProcessPool:
             except OSError:
                 raise self._died(worker) from None
 
-    def collect(self, left, timeout):
+    def collect(self, left: float, timeout: float) -> tuple[int, Any]:
         """Wait for a finished job: (job, batch).
 
         Parameters
@@ -189,7 +219,9 @@ class ProcessPool:
             raise self._died(worker)
         try:
             job, failed, value = receive(worker.conn)
-        except (EOFError, OSError):
+        except (EOFError, OSError) as e:
+            if getattr(e, "errno", None) in _SCARCE:
+                raise error(OSError, f"DataLoader: cannot take a batch from {worker}: {e}. {_LIMITS}") from e
             raise self._died(worker) from None
         worker.jobs.pop(job)
         if failed:
@@ -199,7 +231,7 @@ class ProcessPool:
 
     # -- what can go wrong -----------------------------------------------------------------------------------
 
-    def _died(self, worker):
+    def _died(self, worker: _Worker) -> Exception:
         worker.process.join(1.0)
         code = worker.process.exitcode
         if code is None:
@@ -218,7 +250,7 @@ class ProcessPool:
         doing = f" while making batch {job}" if job is not None else ""
         return error(RuntimeError, f"{worker} of {self._count} {how}{doing}.{hint}")
 
-    def _late(self, timeout):
+    def _late(self, timeout: float) -> Exception:
         now = time.monotonic()
         busy = [
             f"worker {w.number} (process {w.process.pid}) has worked on batch {min(w.jobs)} for "
@@ -232,16 +264,16 @@ class ProcessPool:
             "samples take that long; num_workers=0 shows where the dataset hangs.",
         )
 
-    def close(self):
+    def close(self) -> None:
         """End all workers. Doing it twice is harmless."""
         self._finish()
 
-    def idle(self):
+    def idle(self) -> bool:
         """Whether there is nothing left to do."""
         return not self._queue and not any(w.jobs for w in self._workers)
 
 
-def _pickled(work, method):
+def _pickled(work: tuple[Any, ...], method: str) -> bytes:
     try:
         return pickle.dumps(work)
     except Exception as e:
@@ -252,7 +284,7 @@ def _pickled(work, method):
         ) from e
 
 
-def _exception(failure):
+def _exception(failure: Failure) -> Any:
     if failure.pickled is not None:
         try:
             return pickle.loads(failure.pickled)

@@ -6,10 +6,10 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["lent"]
+__all__ = ["reexports"]
 
 
-def lent(module: str) -> Callable[[str], Any]:
+def reexports(module: str) -> Callable[[str], Any]:
     """The ``__getattr__`` of a module that shows such names. `compat.names` knows them, and is read when one is asked
     for.
 
@@ -28,6 +28,6 @@ def lent(module: str) -> Callable[[str], Any]:
     def find(name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        return importlib.import_module("mxcore.compat.names").lent(module, name)
+        return importlib.import_module("mxcore.compat.names").reexports(module, name)
 
     return find

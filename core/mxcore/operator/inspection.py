@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core.params import REQUIRED, Param
-from .._core.registry import ops
+from .._core.tables import ops
 from ..parameters import Rest
 
 __all__ = ["OperatorArguments", "get_all_registered_operators", "get_operator_arguments"]

@@ -36,7 +36,7 @@ __all__ = [
     "roles",
     "devices",
     "kernels",
-    "tables",
+    "by_kind",
     "broken",
     "register",
     "lookup",
@@ -316,7 +316,7 @@ ops = OpTable("operator")
 roles = RoleTable("role")
 devices = Context.devices = DeviceTable("device")
 kernels = KernelTable()
-tables: dict[str, Table] = {k: Table(k) for k in KINDS}
+by_kind: dict[str, Table] = {k: Table(k) for k in KINDS}
 #: Targets ``"module:attr"`` that could not be imported when they were asked for, with the reason.
 broken: dict[str, str] = {}
 
@@ -339,7 +339,7 @@ def register(kind: str, name: str, value: Any) -> None:
 
     It takes the place of what was there before with a warning, as in MXNet.
     """
-    table = tables[kind]
+    table = by_kind[kind]
     plugins.load()
     if table.items.get(name, value) is not value:
         warn(f"{kind} '{name}' of {USER} replaces the one of {table.owners[name]}")
@@ -348,7 +348,7 @@ def register(kind: str, name: str, value: Any) -> None:
 
 def lookup(kind: str, name: str) -> Any:
     """The object registered under `name`, imported if it was given as ``"module:attr"``."""
-    table = tables[kind]
+    table = by_kind[kind]
     found = table.get(name)
     if isinstance(found, str):
         owner, target = table.owners[name], found
@@ -362,13 +362,13 @@ def lookup(kind: str, name: str) -> Any:
 
 def names(kind: str) -> list[str]:
     """All names of a kind, sorted."""
-    return tables[kind].names()
+    return by_kind[kind].names()
 
 
 def drop_owner(owner: str) -> None:
     """Remove everything that `owner` registered."""
     gone = set(ops.items.values())
-    for t in (ops, roles, devices, kernels, *tables.values()):
+    for t in (ops, roles, devices, kernels, *by_kind.values()):
         t.drop(owner)  # type: ignore[attr-defined]
     changed(gone)
 

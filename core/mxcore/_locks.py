@@ -10,7 +10,7 @@ from typing import Any
 
 from ._core.array import Storage
 
-__all__ = ["Own", "Turn", "fork_safe_lock", "in_turn", "turn_of"]
+__all__ = ["PerThread", "ObjectLock", "fork_safe_lock", "locked", "lock_of"]
 
 
 def fork_safe_lock() -> threading.RLock:
@@ -25,7 +25,8 @@ def fork_safe_lock() -> threading.RLock:
     """
     lock = threading.RLock()
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=lock._at_fork_reinit)  # as the locks of the standard library do
+        # As the locks of the standard library do.
+        os.register_at_fork(after_in_child=lock._at_fork_reinit)  # type: ignore[attr-defined]
     return lock
 
 
@@ -33,15 +34,15 @@ def fork_safe_lock() -> threading.RLock:
 _making = fork_safe_lock()
 
 
-class Turn:
+class ObjectLock:
     """A lock that a thread may take again; a copy of who holds it, also by pickle, has one of its own.
 
     Examples
     --------
     >>> import copy
-    >>> turn = Turn()
-    >>> with turn, turn:
-    ...     copy.copy(turn) is turn
+    >>> lock = ObjectLock()
+    >>> with lock, lock:
+    ...     copy.copy(lock) is lock
     False
     """
 
@@ -55,41 +56,41 @@ class Turn:
         self._lock.release()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Turn, ()
+        return ObjectLock, ()
 
 
-class Own(threading.local):
+class PerThread(threading.local):
     """What each thread has for itself of an object that threads share; a copy has nothing yet.
 
     Examples
     --------
     >>> import copy
-    >>> own = Own()
+    >>> own = PerThread()
     >>> own.n = 1
     >>> hasattr(copy.copy(own), "n")
     False
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Own, ()
+        return PerThread, ()
 
 
-def turn_of(st: Storage) -> Any:
+def lock_of(st: Storage) -> Any:
     """The lock of the memory of arrays, a with-block for who reads it to write it: `x += 1` of two threads adds 2."""
     try:
-        return st.turn
+        return st.lock
     except AttributeError:
         with _making:
-            st.turn = getattr(st, "turn", None) or threading.RLock()
-        return st.turn
+            st.lock = getattr(st, "lock", None) or threading.RLock()
+        return st.lock
 
 
-def in_turn(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Let an object, whose `_turn` is a `Turn`, do one such thing at a time, whichever threads ask."""
+def locked(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let an object, whose `_object_lock` is a `ObjectLock`, do one such thing at a time, whichever threads ask."""
 
     @functools.wraps(method)
     def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with self._turn:
+        with self._object_lock:
             return method(self, *args, **kwargs)
 
     return wrapped

@@ -8,12 +8,12 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ._core import registry
+from ._core import tables
 from ._core.array import Array
 from ._core.errors import error, suggest
 from ._core.op import Op
-from ._lent import lent
-from ._turns import turn_of
+from ._locks import lock_of
+from ._reexports import reexports
 
 __all__ = ["LAST", "LAST_OF_SYMBOLS", "PREFIXES", "eager_function", "namespace", "signature", "take_last", "docstring"]
 
@@ -97,7 +97,7 @@ def eager_function(name: str, op: Op) -> Callable[..., Any]:
             args = tuple(take_last(op, args, kwargs))
         out = kwargs and kwargs.get("out")
         if isinstance(out, Array):
-            with turn_of(out._st):
+            with lock_of(out._st):
                 return call(op, args, kwargs)
         return call(op, args, kwargs)
 
@@ -123,19 +123,19 @@ def namespace(
         (name, op) -> function.
     """
     cached: set[str] = set()
-    others = lent(where["__name__"])
+    others = reexports(where["__name__"])
 
     def forget() -> None:
         for n in tuple(cached):  # other threads may be adding to it
             where.pop(n, None)
             cached.discard(n)
 
-    registry.on_change.append(forget)
+    tables.on_change.append(forget)
 
     def getattr_(name: str) -> Any:
         if not name.startswith("__"):
             for prefix in PREFIXES[sub]:
-                op = registry.ops.find(prefix + name)
+                op = tables.ops.find(prefix + name)
                 if op is not None:
                     fn = where[name] = make(name, op)
                     cached.add(name)
@@ -146,13 +146,13 @@ def namespace(
             if name.startswith("__"):  # what inspection asks for
                 raise
         raise AttributeError(
-            f"module {where['__name__']!r} has no attribute {name!r}{suggest(name, dir_())}{registry.why()}"
+            f"module {where['__name__']!r} has no attribute {name!r}{suggest(name, dir_())}{tables.why()}"
         )
 
     def dir_() -> list[str]:
         shown = {*where.get("__all__", ()), *cached}
         for prefix in PREFIXES[sub]:
-            for n in registry.ops.names():
+            for n in tables.ops.names():
                 if n.startswith(prefix) and not (prefix == "" and n.startswith("_")):
                     shown.add(n[len(prefix) :])
         return sorted(n for n in shown if n.isidentifier())

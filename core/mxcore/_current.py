@@ -7,28 +7,28 @@ from typing import Any
 from ._core.errors import error
 from ._core.state import state
 
-__all__ = ["Seated"]
+__all__ = ["PerThreadCurrent"]
 
 
-class Seated(type):
+class PerThreadCurrent(type):
     """Metaclass that gives a class and its subclasses the attribute `current`: the object of this thread.
 
-    The object is kept in ``state.extra`` under `_seat`, a name that the class has; one made without arguments comes
+    The object is kept in ``state.extra`` under `_state_key`, a name that the class has; one made without arguments comes
     first.
     """
 
-    _seat: str
+    _state_key: str
 
     @property
     def _root(cls) -> Any:
-        return next(c for c in reversed(cls.__mro__) if isinstance(c, Seated))
+        return next(c for c in reversed(cls.__mro__) if isinstance(c, PerThreadCurrent))
 
     @property
     def current(cls) -> Any:
         """The object of this thread."""
-        found = state.extra.get(cls._seat)
+        found = state.extra.get(cls._state_key)
         if found is None:
-            found = state.extra[cls._seat] = cls._root()
+            found = state.extra[cls._state_key] = cls._root()
         return found
 
     @current.setter
@@ -39,4 +39,4 @@ class Seated(type):
             raise error(
                 TypeError, f"{root.__name__}.current must be {article} {root.__name__}, got {type(value).__name__}"
             )
-        state.extra[cls._seat] = value
+        state.extra[cls._state_key] = value

@@ -1,17 +1,21 @@
-"""Loops as operators: over the first axis of arrays, and while a condition holds."""
+"""Control flow as operators: loops over the first axis of arrays and while a condition holds, one of two branches."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from ..._core import infer
 from ..._core.errors import error
+from ..._core.graph import Graph
 from ..._core.op import op
+from ..._core.params import Params
 from ...parameters import GraphParam, Int, Shape
-from .facts import inner_facts, merged
+from ...typing import Array, Call
+from .inference import inner_facts, merged
 from .loop import Loop, Predicate, Run, gradients, output_names, owned
-from .replay import foreach_on_arrays, replay, while_on_arrays
+from .replay import cond_on_arrays, foreach_on_arrays, replay, while_on_arrays
 
-__all__ = ["foreach", "while_loop"]
+__all__ = ["cond", "foreach", "while_loop"]
 
 
 @op(
@@ -27,7 +31,7 @@ __all__ = ["foreach", "while_loop"]
     stateful=True,
     outputs=output_names,
 )
-def foreach(k, p, *data):
+def foreach(k: Call, p: Params, *data: Array) -> Any:
     """Run a sub-graph over the first axis of arrays, handing states from step to step.
 
     Parameters
@@ -58,20 +62,20 @@ def foreach(k, p, *data):
     return [*outs, *states], run
 
 
-def _foreach_places(p: Any) -> list[int]:
+def _foreach_places(p: Params) -> list[int]:
     """Input of the operator -> input of the sub-graph."""
     return [*p.in_data_locs, *p.in_state_locs, *p.remain_locs]
 
 
 @foreach.backward
-def _(k, p, run, dys, ins, outs):
+def _(k: Call, p: Params, run: Run, dys: list[Any], ins: list[Any], outs: list[Any]) -> Any:
     return gradients(run, dys, _foreach_places(p), k.wanted, ins)
 
 
 foreach.replay_rule = replay(foreach_on_arrays)
 
 
-def _foreach_facts(p: Any, ins: list[Any], what: str) -> tuple[list[Any], list[Any]]:
+def _foreach_facts(p: Params, ins: list[Any], what: str) -> tuple[list[Any], list[Any]]:
     places, n_d, shape = _foreach_places(p), len(p.in_data_locs), what == "shape"
     steps = max([v[0] for v in ins[:n_d] if v is not None], default=-1) if shape else -1
     # An array of one dimension comes in parts of one element.
@@ -107,7 +111,7 @@ foreach.dtype(lambda p, ins, outs: _foreach_facts(p, ins, "dtype"))
     stateful=True,
     outputs=output_names,
 )
-def while_loop(k, p, *data):
+def while_loop(k: Call, p: Params, *data: Array) -> Any:
     """Run a sub-graph while another one says so, handing variables from step to step.
 
     Parameters
@@ -151,21 +155,21 @@ def while_loop(k, p, *data):
     return [*padded, *last], run
 
 
-def _while_places(p: Any) -> list[int]:
+def _while_places(p: Params) -> list[int]:
     """Input of the operator -> input of `func`; -1 for those that only `cond` reads."""
     at = {j: i for i, j in enumerate(p.func_input_locs)}
     return [at.get(j, -1) for j in range(p.num_args)]
 
 
 @while_loop.backward
-def _(k, p, run, dys, ins, outs):
+def _(k: Call, p: Params, run: Run, dys: list[Any], ins: list[Any], outs: list[Any]) -> Any:
     return gradients(run, dys, _while_places(p), k.wanted, ins)
 
 
 while_loop.replay_rule = replay(while_on_arrays)
 
 
-def _while_facts(p: Any, ins: list[Any], what: str) -> tuple[list[Any], list[Any]]:
+def _while_facts(p: Params, ins: list[Any], what: str) -> tuple[list[Any], list[Any]]:
     shape = what == "shape"
     carried = [(p.num_out_data + j, i) for j, i in enumerate(p.func_var_locs)]
     inner, heads = inner_facts(p.func, {i: ins[j] for i, j in enumerate(p.func_input_locs)}, what, carried)
@@ -187,3 +191,92 @@ def _while_facts(p: Any, ins: list[Any], what: str) -> tuple[list[Any], list[Any
 
 while_loop.shape(lambda p, ins, outs: _while_facts(p, ins, "shape"))
 while_loop.dtype(lambda p, ins, outs: _while_facts(p, ins, "dtype"))
+
+
+def _branch(graph: Graph) -> Loop:
+    """A branch is a loop of one step, which collects all heads and carries none."""
+    return Loop(graph, len(graph.heads), (), (), "cond")
+
+
+@op(
+    "_cond",
+    inputs="data*",
+    cond=GraphParam(),
+    then_branch=GraphParam(),
+    else_branch=GraphParam(),
+    num_args=Int(ge=0),
+    num_outputs=Int(ge=1, le=2**16),
+    cond_input_locs=Shape(),
+    then_input_locs=Shape(),
+    else_input_locs=Shape(),
+    stateful=True,
+    outputs=output_names,
+)
+def cond(k: Call, p: Params, *data: Array) -> Any:
+    """Run one of two sub-graphs, as a third one decides.
+
+    Parameters
+    ----------
+    data : arrays
+        Inputs of the sub-graphs.
+    num_args : int
+        How many; counted for you.
+    cond : graph
+        Gives one number: which of the branches to run.
+    then_branch, else_branch : graph
+        They give as many outputs, of the same dtypes.
+    num_outputs : int
+        How many.
+    cond_input_locs, then_input_locs, else_input_locs : tuple of int
+        Which of `data` the inputs of the three sub-graphs are.
+    """
+    ask, then, otherwise = owned(
+        k, p, lambda: (Predicate(p.cond, "cond: pred"), _branch(p.then_branch), _branch(p.else_branch))
+    )
+    answer = ask(k, [data[j] for j in p.cond_input_locs])
+    run = Run(
+        then if answer else otherwise, k, [data[j] for j in (p.then_input_locs if answer else p.else_input_locs)], 1
+    )
+    outs, _ = run.forward(lambda _: True)
+    return [y.reshape(y.shape[1:]) for y in outs], (run, answer)
+
+
+@cond.backward
+def _(k: Call, p: Params, saved: Any, dys: list[Any], ins: list[Any], outs: list[Any]) -> Any:
+    run, answer = saved
+    at = {j: i for i, j in enumerate(p.then_input_locs if answer else p.else_input_locs)}
+    whole = [type(g)(g._data.reshape((1, *g.shape)), g._st) for g in dys]
+    return gradients(run, whole, [at.get(j, -1) for j in range(p.num_args)], k.wanted, ins)
+
+
+cond.replay_rule = replay(cond_on_arrays)
+
+
+def _cond_facts(p: Params, ins: list[Any], what: str) -> tuple[list[Any], list[Any]]:
+    told: list[list[Any]] = [[] for _ in ins]
+    branches = []
+    for graph, locs in (
+        (p.cond, p.cond_input_locs),
+        (p.then_branch, p.then_input_locs),
+        (p.else_branch, p.else_input_locs),
+    ):
+        inner, heads = inner_facts(graph, {i: ins[j] for i, j in enumerate(locs)}, what)
+        branches.append(heads)
+        for v, j in zip(inner, locs):
+            told[j].append(v)
+    _, then, otherwise = branches
+    if what == "shape":  # branches of different shapes make one that is known only by running
+        outs = [a if a == b and infer.known(a) else None for a, b in zip(then, otherwise)]
+    else:
+        outs = [_one_dtype(i, a, b) for i, (a, b) in enumerate(zip(then, otherwise))]
+    return [merged(v, what) for v in told], outs
+
+
+def _one_dtype(i: int, a: Any, b: Any) -> Any:
+    if a is not None and b is not None and a != b:
+        raise TypeError(f"output {i} is {a.name} in the then-branch and {b.name} in the else-branch; cast one of them")
+    return b if a is None else a
+
+
+cond.shape(lambda p, ins, outs: _cond_facts(p, ins, "shape"))
+cond.dtype(lambda p, ins, outs: _cond_facts(p, ins, "dtype"))
