@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore._core import registry
+from mxcore._core import tables
 from mxcore._core.dispatch import K
 
 jit = pytest.importorskip("mxcore_cpu.jit")
@@ -182,7 +182,7 @@ def group_norm_case():
 
 def _beside_its_body(name, params, *arrays):
     """A kernel beside the operator's body, which is what it replaces."""
-    op = registry.ops.get(name)
+    op = tables.ops.get(name)
     p = op.parser(params)
     return lambda: op.body(K(mx.cpu(), True, None, (0, 0, 0)), p, *arrays)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import mxcore as mx
-from mxcore._core import registry
+from mxcore._core import tables
 from mxcore._core.dispatch import context_k
 
 NAMES = (
@@ -16,7 +16,7 @@ NAMES = (
 
 @pytest.mark.parametrize("name", NAMES)
 def test_operator(compare, ctx, name):
-    op = registry.ops.get(name)
+    op = tables.ops.get(name)
     sample = op.samples[0]
     arrays = [mx.nd.array(a, ctx=ctx, dtype=a.dtype) for a in sample.arrays(sample.dtypes[0])]
     call = getattr(mx.nd, name)

@@ -2,6 +2,8 @@
 
 import gc
 import random
+import sys
+import threading
 import types
 import zlib
 
@@ -40,6 +42,29 @@ def pytest_pyfunc_call(pyfuncitem):
     args = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
     both_ways(lambda: pyfuncitem.obj(**args))
     return True
+
+
+@pytest.fixture
+def restless():
+    """Threads take turns as often as the interpreter lets them."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.fixture
+def in_threads(restless):
+    """Run a function in several threads at once, each with arguments of its own, to their ends."""
+
+    def run(function, arguments):
+        threads = [threading.Thread(target=function, args=each) for each in arguments]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+
+    return run
 
 
 @pytest.fixture

@@ -25,12 +25,12 @@ os.environ["MXCORE_PLUGINS"] = "cpu_numba"  # the table speaks of what is stock
 import numpy as np
 
 from mxcore import symbol
-from mxcore._core import infer, registry
+from mxcore._core import infer, tables
 from mxcore._core.errors import MXNetError
 from mxcore._core.kernels import Spec
 from mxcore._core.op import MISSING, Op
 from mxcore.gradient import gradient
-from mxcore.testing.catalogue import modules
+from mxcore.testing.catalogue import stock_operators
 from mxcore.testing.pack import Pack
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -95,7 +95,7 @@ def public(names: Iterable[str]) -> list[str]:
 
 def names_of(op: Op) -> list[str]:
     """The name of an operator, then its aliases."""
-    return [op.name, *sorted(n for n, o in registry.ops.items.items() if o is op and n != op.name)]
+    return [op.name, *sorted(n for n, o in tables.ops.items.items() if o is op and n != op.name)]
 
 
 def _smooth(op: Op) -> bool:
@@ -180,7 +180,7 @@ def kernels(op: Op, device: str) -> str:
 
     Tried with its samples, as they are and larger, since some kernels pay for large arrays only.
     """
-    declared = registry.kernels.of(device, op)
+    declared = tables.kernels.of(device, op)
     if not declared:
         return ""
     if any(kernel.dtypes is None and kernel.when is None for kernel in declared):
@@ -222,7 +222,7 @@ def compared_not(shown: Collection[str]) -> dict[str, dict[str, int]]:
         if e["op"] not in shown:
             continue
         runs, failed = e.get("runs", {}), e.get("failed", {})
-        partly = registry.ops.get(e["op"]).samples[e["number"]].mxnet
+        partly = tables.ops.get(e["op"]).samples[e["number"]].mxnet
         if e["skip"]:
             enter(e["skip"], e["op"])
         elif not runs:
@@ -295,7 +295,7 @@ def missing() -> Iterator[tuple[str, list[str]]]:
     facts = json.loads((GOLDEN / "operators.json").read_text(encoding="utf-8"))
     groups: dict[str, list[str]] = {reason: [] for reason in LEFT_OUT}
     for name in facts["others"]:
-        if registry.ops.find(name) is None:
+        if tables.ops.find(name) is None:
             reason = next((r for r, pattern in LEFT_OUT.items() if re.match(pattern, name)), None)
             if reason is None:
                 raise KeyError(
@@ -305,12 +305,12 @@ def missing() -> Iterator[tuple[str, list[str]]]:
     yield from ((r, sorted(names)) for r, names in groups.items() if names)
 
 
-def subject(module: str) -> str:
-    """The first line of a module's documentation."""
+def subject(family: str) -> str:
+    """The first line of a family's documentation."""
     doc = (
         "Operators of the microkernel itself."
-        if module == "builtin"
-        else importlib.import_module(f"mxcore.ops.{module}").__doc__ or module
+        if family == "builtin"
+        else importlib.import_module(f"mxcore.ops.{family}").__doc__ or family
     )
     return " ".join(doc.strip().split("\n\n")[0].split())
 
@@ -320,9 +320,9 @@ def page() -> str:
     compared = golden()
     groups: dict[str, list[Op]] = {}
     hidden = 0
-    for module, op in modules():
+    for family, op in stock_operators():
         if public(names_of(op)):
-            groups.setdefault(module, []).append(op)
+            groups.setdefault(family, []).append(op)
         else:
             hidden += 1
     shown = [op for ops in groups.values() for op in ops]
@@ -339,12 +339,12 @@ def page() -> str:
         f"compared with MXNet 1.9.1 by the tests. A further {hidden} operators are internal: backward ones, those "
         "behind `+` and slices, helpers."
     )
-    for module, ops in groups.items():
+    for family, ops in groups.items():
         lines += [
             "",
-            f"## {module}",
+            f"## {family}",
             "",
-            subject(module),
+            subject(family),
             "",
             "| operator | forward | gradient | cpu | gpu | fused | golden |",
             "| --- | --- | --- | --- | --- | --- | --- |",

@@ -31,6 +31,8 @@ def path_of(module: str) -> Path:
 
 
 def _argument(p: inspect.Parameter) -> str:
+    if p.name == "self":
+        return "self"
     stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
     return f"{stars}{p.name}: Any" + (" = ..." if p.default is not p.empty else "")
 
@@ -47,11 +49,21 @@ def _function(name: str, fn: object) -> str:
     return f"def {name}({', '.join(parts)}) -> Any: ..."
 
 
+def _class(cls: type) -> str:
+    members = []
+    for name, member in vars(cls).items():
+        if isinstance(member, property) and not name.startswith("_"):
+            members += ["    @property", f"    def {name}(self) -> Any: ..."]
+        elif inspect.isfunction(member) and not name.startswith("_"):
+            members.append(f"    {_function(name, member)}")
+    return "\n".join([f"class {cls.__name__}({', '.join(b.__name__ for b in cls.__bases__)}):", *members, ""])
+
+
 def stub(module: str) -> str:
     """The text of the stub of a module."""
     m = importlib.import_module(module)
     package = module if m.__file__.endswith("__init__.py") else module.rpartition(".")[0]  # type: ignore[union-attr]
-    imports, functions = [], []
+    imports, classes, functions = set(), [], []
     for name in dir(m):
         if (
             not name.isidentifier()
@@ -62,13 +74,17 @@ def stub(module: str) -> str:
         obj = getattr(m, name)
         if inspect.ismodule(obj):
             if obj.__name__ == f"{package}.{name}":
-                imports.append(f"from . import {name} as {name}")
+                imports.add(f"from . import {name} as {name}")
+        elif isinstance(obj, type) and obj.__module__ == module:
+            classes.append(obj)
+            imports |= {f"from {b.__module__} import {b.__name__}" for b in obj.__bases__ if b.__module__ != module}
         elif isinstance(obj, type):
             if obj.__module__.startswith(package):
-                imports.append(f"from {obj.__module__} import {obj.__name__} as {name}")
+                imports.add(f"from {obj.__module__} import {obj.__name__} as {name}")
         elif callable(obj) and getattr(obj, "__module__", "").startswith("mxcore"):
             functions.append(_function(name, obj))
-    lines = ["", *sorted(imports), "", "", *functions, "", "", "def __getattr__(name: str) -> Any: ..."]
+    defined = [_class(c) for c in sorted(classes, key=lambda c: len(c.__mro__))]  # bases first
+    lines = ["", *sorted(imports), "", "", *defined, *functions, "", "", "def __getattr__(name: str) -> Any: ..."]
     return _HEAD + "\n".join(lines).replace("\n\n\n\n", "\n\n") + "\n"
 
 

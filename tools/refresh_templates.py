@@ -46,7 +46,7 @@ def project_files(toy: Path) -> list[Path]:
 
 def main() -> None:
     """Write the templates of every toy."""
-    for toy in sorted(p for p in TOYS.iterdir() if (p / "pyproject.toml").exists()):
+    for toy in sorted(p for p in TOYS.glob("toy_*") if (p / "pyproject.toml").exists()):
         target = TEMPLATES / kind_of(toy)
         shutil.rmtree(target, ignore_errors=True)
         for path in project_files(toy):

@@ -40,30 +40,30 @@ def _named(module: str, classes: str) -> dict[str, str]:
 
 
 @hookimpl
-def mxcore_optimizers():
+def mxcore_optimizers() -> dict[str, str]:
     return _named("mxcore.optimizer", OPTIMIZERS) | {"groupadagrad": "mxcore.optimizer.contrib:GroupAdaGrad"}
 
 
 @hookimpl
-def mxcore_metrics():
+def mxcore_metrics() -> dict[str, str]:
     return _named("mxcore.metric", METRICS)
 
 
 @hookimpl
-def mxcore_initializers():
+def mxcore_initializers() -> dict[str, str]:
     return _named("mxcore.initializer", INITIALIZERS)
 
 
 @hookimpl
-def mxcore_lr_schedulers():
+def mxcore_lr_schedulers() -> dict[str, str]:
     return _named("mxcore.lr_scheduler", LR_SCHEDULERS)
 
 
 @hookimpl
-def mxcore_iterators():
+def mxcore_iterators() -> dict[str, str]:
     return {name: f"mxcore.io:{name}" for name in ITERATORS}
 
 
 @hookimpl
-def mxcore_cli():
+def mxcore_cli() -> dict[str, str]:
     return {name: module for name, (_, module) in COMMANDS.items()}

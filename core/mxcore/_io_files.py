@@ -12,14 +12,14 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 from .base import MXNetError, error
 
 __all__ = ["checked", "is_url", "lines_of", "local_path", "make_folder", "names_in", "naming", "open_read", "open_write", "read_text", "read_whole",
            "reading", "regular", "write_atomic"]  # fmt: skip
 
-PathLike = str | os.PathLike
+PathLike: TypeAlias = str | os.PathLike[str]
 
 #: How much is read at a time of what may have no end, where that ends at the latest, the longest JSON, and the longest
 #: line of a text.
@@ -118,7 +118,8 @@ def open_read(path: PathLike) -> BinaryIO:
     with _explained(name, "read", foreign=is_url(name)):
         if is_url(name):
             fs, inner = _filesystem(name)
-            return fs.open(inner, "rb")
+            file: BinaryIO = fs.open(inner, "rb")
+            return file
         return open(local_path(name), "rb")
 
 
@@ -353,11 +354,14 @@ def open_write(path: PathLike) -> BinaryIO:
     with _explained(name, "write", foreign=is_url(name)):
         if is_url(name):
             fs, inner = _filesystem(name)
-            return fs.open(inner, "wb")
+            file: BinaryIO = fs.open(inner, "wb")
+            return file
         return open(local_path(name), "wb")
 
 
-def write_atomic(path: PathLike, data: bytes | bytearray | memoryview | Iterable[bytes]) -> None:
+def write_atomic(
+    path: PathLike, data: bytes | bytearray | memoryview | Iterable[bytes | bytearray | memoryview]
+) -> None:
     """Replace a file by `data`, wholly or not at all.
 
     Parameters
@@ -462,7 +466,7 @@ def _explained(name: str, verb: str, foreign: bool = False) -> Iterator[None]:
         raise
     except OSError as problem:
         new = error(type(problem), f"cannot {verb} {name!r}: {_reason(name, problem)}")
-        new.errno = problem.errno
+        new.errno = problem.errno  # type: ignore[attr-defined]  # as the class is an OSError's, too
         try:
             raise new from problem
         finally:
@@ -488,15 +492,16 @@ def _reason(name: str, problem: OSError) -> str:
     return reason
 
 
-def _filesystem(url: str):
+def _filesystem(url: str) -> tuple[Any, str]:
     """Resolve `url` into (fsspec file system, path inside it)."""
-    scheme = _SCHEME.match(url).group(1)
+    scheme = url.partition("://")[0]
     try:
         import fsspec
     except ImportError:
         raise error(ImportError, f"{url!r} needs the package fsspec: pip install fsspec") from None
     try:
-        return fsspec.core.url_to_fs(url)
+        found: tuple[Any, str] = fsspec.core.url_to_fs(url)
+        return found
     except ImportError as problem:
         raise error(ImportError, f"{url!r}: the store {scheme!r} is not installed: {problem}") from problem
     except ValueError as problem:

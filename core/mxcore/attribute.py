@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from ._core.errors import error
-from ._lent import lent
-from ._seat import Seated
+from ._current import PerThreadCurrent
+from ._reexports import reexports
 
 __all__ = ["AttrScope", "current"]
 
 
-class AttrScope(metaclass=Seated):
+class AttrScope(metaclass=PerThreadCurrent):
     """Attributes for symbols: ``with mx.AttrScope(ctx_group='dev1'):``; inner blocks add to outer ones.
 
     ``AttrScope.current`` is the scope of this thread.
@@ -34,7 +34,7 @@ class AttrScope(metaclass=Seated):
     'dev1'
     """
 
-    _seat = "attr"
+    _state_key = "attr"
 
     def __init__(self, **kwargs: str) -> None:
         _check(kwargs, "AttrScope: attributes")
@@ -71,4 +71,4 @@ def current() -> AttrScope:
     return AttrScope.current  # type: ignore[no-any-return]
 
 
-__getattr__ = lent(__name__)
+__getattr__ = reexports(__name__)

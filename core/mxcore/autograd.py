@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ._core import frontend, tape
+from ._core import frontend, reverse, tape
 from ._core.array import Array
 from ._core.call import context_k
 from ._core.errors import error
 from ._core.op import Op
 from ._core.params import Params
 from ._core.state import state
-from ._lent import lent
+from ._reexports import reexports
 
 __all__ = [
     "set_recording",
@@ -165,7 +165,7 @@ def backward(heads: Any, head_grads: Any = None, retain_graph: bool = False, tra
         Mode for operators that behave differently in training.
     """
     heads, head_grads = _heads(heads, head_grads)
-    tape.backward(heads, head_grads, retain_graph=retain_graph, train_mode=train_mode)
+    reverse.backward(heads, head_grads, retain_graph=retain_graph, train_mode=train_mode)
 
 
 def grad(
@@ -206,7 +206,7 @@ def grad(
     18.0
     """
     heads, head_grads = _heads(heads, head_grads)
-    found = tape.backward(
+    found = reverse.backward(
         heads,
         head_grads,
         retain_graph=create_graph if retain_graph is None else retain_graph,
@@ -304,4 +304,4 @@ def _function_op(name: str, n_in: int, n_out: int) -> Op:
     return op
 
 
-__getattr__ = lent(__name__)
+__getattr__ = reexports(__name__)

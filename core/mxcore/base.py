@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ._core.errors import MXNetError, MXNetWarning, error
-from ._lent import lent
+from ._reexports import reexports
 
 __all__ = ["MXNetError", "MXNetWarning", "NotImplementedForSymbol", "asserted", "classproperty",
            "error", "integer_types", "mx_real_t", "numeric_types", "plain", "string_types", "with_metaclass"]  # fmt: skip
@@ -125,4 +125,4 @@ class NotImplementedForSymbol(MXNetError, NotImplementedError, TypeError):
         return type(self), (self.function, self.alias)
 
 
-__getattr__ = lent(__name__)
+__getattr__ = reexports(__name__)

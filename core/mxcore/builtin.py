@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import facets  # noqa: F401  operators are declared with them
-from ._core import registry
+from ._core import tables
 from ._core.op import Op
 from .parameters import Any_
 
@@ -56,4 +56,4 @@ copyto = Op(
 )
 
 for _op in (copyto, grad_add, ones_like, zeros_like):
-    registry.ops.add_op(_op, OWNER)
+    tables.ops.add_op(_op, OWNER)

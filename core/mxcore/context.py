@@ -5,8 +5,8 @@ from __future__ import annotations
 from ._core.context import Context, current_context, declare_types
 from ._core.device import Device
 from ._core.errors import error
-from ._core.registry import devices
-from ._lent import lent
+from ._core.tables import devices
+from ._reexports import reexports
 
 __all__ = ["Context", "cpu", "cpu_pinned", "cpu_shared", "gpu", "num_gpus", "gpu_memory_info", "current_context"]
 
@@ -66,4 +66,4 @@ def pinning() -> Device | None:
     return None
 
 
-__getattr__ = lent(__name__)
+__getattr__ = reexports(__name__)

@@ -531,7 +531,7 @@ def _sweep(target: str) -> None:
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for path in [entry.path for entry in entries if entry.name.startswith(prefix)]:
             with contextlib.suppress(OSError):
-                _unless_alive(path, lambda path=path: os.unlink(path))  # type: ignore[misc]
+                _unless_alive(path, lambda path=path: os.unlink(path))
 
 
 def _unless_alive(path: str, action: Any) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ._lent import lent
+from ._reexports import reexports
 from .base import error
 
 __all__ = ["bulk", "set_bulk_size"]
@@ -53,4 +53,4 @@ def bulk(size: int) -> Iterator[None]:
         set_bulk_size(old)
 
 
-__getattr__ = lent(__name__)
+__getattr__ = reexports(__name__)

@@ -1,4 +1,4 @@
-"""Facets: what the passes of the executor, and MXNet's names for values, must know of an operator.
+"""Facets: what others must know of an operator: the passes of the executor, MXNet's names for values, kernels.
 
 They stand with the operator, as options of :func:`mxcore.plugin.op`, and anybody's operator may have them. Passes ask
 for them and know no operator by name. Each is checked when it is declared.
@@ -34,11 +34,16 @@ labels : str
     and ``-<input>``, no gradient is counted for that input.
 mxnet_outputs : int or callable ``p -> int``
     How many outputs MXNet's operator has, hidden ones included, where ours has another number of them.
+helpers : dict of str to function
+    Parts of the body that its kernels want as well, on any device: where weights lie in a vector, which values are
+    refused and with which error. A kernel finds them without knowing where the operator is declared:
+    ``find_op(NAME).facet("helpers").layout``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from ._core.op import FACETS, Op
@@ -172,6 +177,12 @@ def _mxnet_outputs(op: Op, value: Any) -> Any:
     return _tried(op, value)
 
 
+def _helpers(op: Op, value: Any) -> SimpleNamespace:
+    if not isinstance(value, dict) or not all(callable(f) for f in value.values()):
+        raise TypeError("it must be a dict of names to functions")
+    return SimpleNamespace(**value)
+
+
 # In the order in which they are checked: `expr` may use `numbers`.
 FACETS.update(
     numbers=_numbers,
@@ -185,4 +196,5 @@ FACETS.update(
     backward_of=_backward_of,
     labels=_labels,
     mxnet_outputs=_mxnet_outputs,
+    helpers=_helpers,
 )

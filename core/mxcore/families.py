@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -80,7 +82,7 @@ def unary(
         Further options of :func:`op`.
     """
     f, direct = _named(fn)
-    op = Op(
+    return Op(
         name,
         lambda k, p, data: f(k.xp, data),
         inputs="data",
@@ -94,8 +96,6 @@ def unary(
         **facets,
         doc=_doc(doc, name, ["data : array", "    Any shape."]),
     )
-    op.module = getattr(grad, "__module__", None) or getattr(fn, "__module__", None)
-    return op
 
 
 def binary(
@@ -278,12 +278,12 @@ def number_dtype(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any],
     if t is None or t.kind not in "iub":
         t = merge_dtype(t, outs[0])
         return [t], [t]
-    return ins, [_FLOAT64 if not p.is_int else _INT64 if t.kind == "b" else t]  # type: ignore[attr-defined]
+    return ins, [_FLOAT64 if not p.is_int else _INT64 if t.kind == "b" else t]
 
 
 def with_number(p: Params, data: Any) -> tuple[Any, Any]:
     """The array and its number, both as :func:`number_dtype` says."""
-    s: float = p.scalar  # type: ignore[attr-defined]
+    s: float = p.scalar
     if data.dtype.kind not in "iub":
         return data, s
     to = number_dtype(p, [data.dtype], [None])[1][0]
@@ -309,12 +309,15 @@ def _meaning(expr: Any, names: dict[str, str]) -> dict[str, Any]:
     return {} if expr is None else {"expr": (lambda p: renamed(expr(p))) if callable(expr) else renamed(expr)}
 
 
-def declarations(*modules: ModuleType) -> list[Op]:
+def declarations(*modules: ModuleType, samples: str = "") -> list[Op]:
     """All operators declared in the given modules, also those in module-level lists, tuples and dicts.
 
     Parameters
     ----------
     *modules : module
+    samples : str
+        ``"module:table"``, where the samples of those operators stand that were declared without: operator name ->
+        samples. The module is imported when somebody asks for samples.
     """
     found: dict[int, Op] = {}
 
@@ -329,7 +332,15 @@ def declarations(*modules: ModuleType) -> list[Op]:
         for key, v in list(vars(m).items()):
             if not key.startswith("__"):
                 take(v)
+    for op in found.values() if samples else ():
+        op.sampled = op.sampled or partial(_row, samples, op.name)
     return list(found.values())
+
+
+def _row(table: str, name: str) -> Sequence[Any]:
+    """The samples of the operator `name` in ``"module:table"``."""
+    module, _, attribute = table.partition(":")
+    return getattr(import_module(module), attribute).get(name, ())  # type: ignore[no-any-return]
 
 
 def broadcast_shapes(a: Any, b: Any) -> Any:

@@ -9,7 +9,7 @@ from types import ModuleType
 
 from ._core.errors import caught, in_a_line
 from ._io_files import checked
-from ._lent import lent
+from ._reexports import reexports
 from .base import MXNetError, error
 
 __all__ = ["MXNetError", "load"]
@@ -33,8 +33,8 @@ def load(path: str, verbose: bool = True) -> ModuleType:
     Raises
     ------
     MXNetError
-        (also FileNotFoundError) without such a file; (also ImportError) if it cannot be imported; (also ValueError) for
-        a library compiled for MXNet: its interface is that of MXNet's C++ code, which is not here.
+        (also FileNotFoundError) without such a file; (also ImportError) if it cannot be imported; (also ValueError) if
+        it brings a name that somebody else has, and for a library compiled for MXNet: its interface is that of MXNet's C++ code, which is not here.
 
     Examples
     --------
@@ -57,6 +57,7 @@ def load(path: str, verbose: bool = True) -> ModuleType:
     """
     from ._core.manager import manager
 
+    manager.load()  # first those that are installed: where two bring one name, it is this one that is refused
     path = checked(path, "library.load: path")
     if not os.path.isfile(path):
         raise error(FileNotFoundError, f"library.load: there is no file {path!r}")
@@ -88,4 +89,4 @@ def load(path: str, verbose: bool = True) -> ModuleType:
     return module
 
 
-__getattr__ = lent(__name__)
+__getattr__ = reexports(__name__)

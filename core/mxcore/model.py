@@ -20,8 +20,8 @@ from . import ndarray as nd
 from . import optimizer as opt
 from . import symbol as sym
 from ._io_files import checked
-from ._lent import lent
-from ._turns import Turn
+from ._locks import ObjectLock
+from ._reexports import reexports
 from .base import asserted, error
 from .drafts import atomic_writers, settle
 from .ndarray.files import chunks
@@ -41,7 +41,7 @@ __all__ = [
 #: of the loop.
 BatchEndParam = namedtuple("BatchEndParams", ["epoch", "nbatch", "eval_metric", "locals"])
 
-__getattr__ = lent(__name__)
+__getattr__ = reexports(__name__)
 
 
 # -- checkpoints ---------------------------------------------------------------------------------------------------
@@ -323,7 +323,7 @@ class FeedForward:
         self.kwargs = dict(kwargs)
         self.optimizer, self.initializer, self.numpy_batch_size = optimizer, initializer, numpy_batch_size
         self._pred_exec = None
-        self._turn = Turn()
+        self._object_lock = ObjectLock()
         self.begin_epoch = begin_epoch
 
     # -- scikit-learn's -----------------------------------------------------------------------------------------
@@ -508,7 +508,7 @@ class FeedForward:
         for i, batch in enumerate(X):
             if num_batch is not None and i == num_batch:
                 return
-            with self._turn:
+            with self._object_lock:
                 executor = self._predictor(X)
                 for name, data in zip(names, batch.data):
                     executor.arg_dict[name][:] = data

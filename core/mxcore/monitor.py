@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from . import ndarray
-from ._lent import lent
+from ._reexports import reexports
 from .base import error
 from .ndarray import NDArray
 
 __all__ = ["Monitor", "NDArray", "sqrt"]
 
-__getattr__ = lent(__name__)
+__getattr__ = reexports(__name__)
 
 
 def _size(x: Any) -> Any:

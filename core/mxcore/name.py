@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ._lent import lent
-from ._seat import Seated
+from ._current import PerThreadCurrent
+from ._reexports import reexports
 
 __all__ = ["NameManager", "Prefix", "current"]
 
 
-class NameManager(metaclass=Seated):
+class NameManager(metaclass=PerThreadCurrent):
     """Gives ``hint0``, ``hint1`` … to unnamed symbols; used as a with-block, which starts to count anew.
 
     ``NameManager.current`` is the manager of this thread.
@@ -21,7 +21,7 @@ class NameManager(metaclass=Seated):
     '_plusscalar0'
     """
 
-    _seat = "name"
+    _state_key = "name"
 
     def __init__(self) -> None:
         self._counter: dict[str, int] = {}
@@ -73,4 +73,4 @@ def current() -> NameManager:
     return NameManager.current  # type: ignore[no-any-return]
 
 
-__getattr__ = lent(__name__)
+__getattr__ = reexports(__name__)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import builtin as _builtin  # noqa: F401  # its operators enter the registry
+from ._core import tables as _tables
 from ._core.device import Device
 from ._core.errors import MXNetError, error
 from ._core.graph import Graph, GraphF, GraphPass, Node, Value
@@ -18,6 +19,7 @@ from ._core.kernels import KernelSet, Spec
 from ._core.manager import API_VERSION
 from ._core.op import Op, op
 from ._core.params import Param, Params
+from ._locks import fork_safe_lock
 from .context import Context, pinning
 from .families import binary, broadcast, broadcast_shapes, declarations, scalar, unary
 from .fusion import Expr, Fused, print_with
@@ -25,7 +27,8 @@ from .parameters import Any_, Bool, DType, Enum, Float, Floats, GraphParam, Int,
 from .philox import Rng
 from .rewriting import rewrite
 from .stypes import CSR, RowSparse, merge_rows
-from .testing.sample import Sample
+from .testing.sample import Distinct, Ints, Sample, Values
+from .typing import Array, Call, Operand, Operators
 
 if TYPE_CHECKING:
     from .array_api import ArrayAPINamespace
@@ -33,12 +36,15 @@ if TYPE_CHECKING:
 __all__ = [
     "API_VERSION",
     "Any_",
+    "Array",
     "ArrayAPINamespace",
     "Bool",
     "CSR",
+    "Call",
     "Context",
     "DType",
     "Device",
+    "Distinct",
     "Enum",
     "Expr",
     "Float",
@@ -49,10 +55,13 @@ __all__ = [
     "GraphParam",
     "GraphPass",
     "Int",
+    "Ints",
     "KernelSet",
     "MXNetError",
     "Node",
     "Op",
+    "Operand",
+    "Operators",
     "Param",
     "Params",
     "Rest",
@@ -63,23 +72,63 @@ __all__ = [
     "Spec",
     "Str",
     "Value",
+    "Values",
     "binary",
     "broadcast",
     "broadcast_shapes",
     "declarations",
     "error",
+    "find_op",
+    "fork_safe_lock",
     "hookimpl",
     "known",
     "merge_dtype",
     "merge_rows",
     "merge_shape",
     "op",
+    "operators",
     "pinning",
     "print_with",
     "rewrite",
     "scalar",
     "unary",
 ]
+
+
+def find_op(name: str) -> Op:
+    """The operator of a name, whoever declares it: its parameters and their parser, signature, facets, samples, body.
+
+    Parameters
+    ----------
+    name : str
+        Any of its names. Plugins are loaded if need be, therefore a plugin asks when it runs, not when it is imported.
+
+    Raises
+    ------
+    MXNetError
+        (also KeyError) with near names, and with the plugins that failed to load.
+
+    Examples
+    --------
+    >>> relu = find_op("relu")
+    >>> relu, relu.input_names, len(relu.samples) > 0
+    (<Op relu>, ('data',), True)
+    >>> dense = find_op("FullyConnected")
+    >>> dense.signature(dense.parse({"num_hidden": 8, "no_bias": True})).inputs
+    ('data', 'weight')
+    """
+    return _tables.ops.get(name)  # type: ignore[no-any-return]
+
+
+def operators() -> list[Op]:
+    """All operators, by their names; one with several names stands under its first.
+
+    Examples
+    --------
+    >>> {o.name for o in operators() if "reduces" in o.facets} >= {"max", "mean", "min", "sum"}
+    True
+    """
+    return [found for name in _tables.ops.names() if (found := _tables.ops.items[name]).name == name]
 
 
 def __getattr__(name: str) -> Any:

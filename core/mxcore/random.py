@@ -8,7 +8,7 @@ from typing import Any
 from ._core import rng
 from ._core.context import Context
 from ._core.errors import error
-from ._lent import lent
+from ._reexports import reexports
 
 __all__ = ["seed"]
 
@@ -42,7 +42,7 @@ def seed(seed_state: int, ctx: Any = "all") -> None:
         rng.seed(value, Context(ctx))
 
 
-_borrow = lent(__name__)
+_borrow = reexports(__name__)
 
 
 def __getattr__(name: str) -> Any:

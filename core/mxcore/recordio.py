@@ -11,15 +11,16 @@
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
-from ._lent import lent
+from ._reexports import reexports
 
 _PLUGIN = "mxcore_io_rec.recordio"
 
 __all__ = ["IRHeader", "MXIndexedRecordIO", "MXRecordIO", "pack", "pack_img", "unpack", "unpack_img"]  # noqa: F822 (found by __getattr__)
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
@@ -31,10 +32,10 @@ def __getattr__(name):
     try:
         found = getattr(plugin, name)
     except AttributeError:
-        return lent(__name__)(name)
+        return reexports(__name__)(name)
     globals()[name] = found  # found directly from now on
     return found
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})

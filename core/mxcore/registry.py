@@ -7,8 +7,10 @@ tables that plugins fill; any other base gets a table of its own.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from ._core import registry as _shared
+from ._core import tables as _shared
 from ._core.errors import suggest
 from ._json import decode
 from .base import MXNetError, asserted, error
@@ -20,15 +22,17 @@ _SHARED = ("optimizer", "metric", "initializer", "lr_scheduler")
 
 string_types = (str,)
 
+Class = TypeVar("Class", bound=type)
+
 _OWN: dict[type, dict[str, type]] = {}
 _NICKNAMES: dict[type, str] = {}
 
 
-def _is_shared(base_class, nickname):
+def _is_shared(base_class: type, nickname: str) -> bool:
     return nickname in _SHARED and base_class.__module__.startswith(f"{__package__}.{nickname}")
 
 
-def _put(base_class, nickname, name, klass):
+def _put(base_class: type, nickname: str, name: str, klass: type) -> None:
     if _is_shared(base_class, nickname):
         _shared.register(nickname, name, klass)
         return
@@ -40,7 +44,7 @@ def _put(base_class, nickname, name, klass):
     table[name] = klass
 
 
-def _find(base_class, nickname, name):
+def _find(base_class: type, nickname: str, name: str) -> Any:
     if _is_shared(base_class, nickname):
         try:
             return _shared.lookup(nickname, name)
@@ -54,7 +58,7 @@ def _find(base_class, nickname, name):
     return table[name]
 
 
-def get_registry(base_class):
+def get_registry(base_class: type) -> dict[str, type]:
     """Get a copy of the table of a base class.
 
     Parameters
@@ -82,7 +86,7 @@ def get_registry(base_class):
     return dict(_OWN.get(base_class, {}))
 
 
-def get_register_func(base_class, nickname):
+def get_register_func(base_class: type, nickname: str) -> Callable[..., Any]:
     """Make the function that registers classes of one kind.
 
     Parameters
@@ -113,7 +117,7 @@ def get_register_func(base_class, nickname):
     """
     _NICKNAMES[base_class] = nickname
 
-    def register(klass, name=None):
+    def register(klass: Class, name: str | None = None) -> Class:
         if not (isinstance(klass, type) and issubclass(klass, base_class)):
             raise error(TypeError, f"{nickname}.register takes {base_class.__name__} classes, not {klass!r}")
         _put(base_class, nickname, (name or klass.__name__).lower(), klass)
@@ -123,7 +127,7 @@ def get_register_func(base_class, nickname):
     return register
 
 
-def get_alias_func(base_class, nickname):
+def get_alias_func(base_class: type, nickname: str) -> Callable[..., Any]:
     """Make the decorator that registers classes of one kind under further names.
 
     Parameters
@@ -151,8 +155,8 @@ def get_alias_func(base_class, nickname):
     """
     register = get_register_func(base_class, nickname)
 
-    def alias(*aliases):
-        def named(klass):
+    def alias(*aliases: str) -> Callable[[Class], Class]:
+        def named(klass: Class) -> Class:
             for name in aliases:
                 register(klass, name)
             return klass
@@ -163,7 +167,7 @@ def get_alias_func(base_class, nickname):
     return alias
 
 
-def get_create_func(base_class, nickname):
+def get_create_func(base_class: type, nickname: str) -> Callable[..., Any]:
     """Make the function that creates objects of one kind by name.
 
     Parameters
@@ -190,7 +194,7 @@ def get_create_func(base_class, nickname):
     3
     """
 
-    def create(*args, **kwargs):
+    def create(*args: Any, **kwargs: Any) -> Any:
         if args:
             name, args = args[0], args[1:]
         elif nickname in kwargs:
@@ -227,7 +231,7 @@ def get_create_func(base_class, nickname):
     return create
 
 
-def _decoded(nickname, text):
+def _decoded(nickname: str, text: str) -> Any:
     shown = text if len(text) < 200 else f"{text[:200]} …"
     config = decode(text, f"{nickname} {shown!r}")
     if isinstance(config, list) and (

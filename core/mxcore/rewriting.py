@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ._core import registry
+from ._core import tables
 from ._core.errors import MXNetError, error, in_a_line
 from ._core.graph import Graph, Node, topo
 
@@ -24,8 +24,9 @@ def rewrite(
     graph : Graph
     visit : callable
         ``(node, its inputs in the new graph, fact) -> replacement``: a node with the same outputs, a list of entries
-        that take the place of the outputs, or None to keep the node (over its new inputs). ``fact(entry)`` is (shape,
-        dtype, stype) of an entry of the old graph.
+        that take the place of the outputs, or None to keep the node (over its new inputs). An entry is (node, number
+        of the output), such as the ``entry`` of what `GraphF` gives. ``fact(entry)`` is (shape, dtype, stype) of an
+        entry of the old graph.
 
     Returns
     -------
@@ -60,6 +61,12 @@ def rewrite(
                 if id(n) in contexts:
                     contexts[id(found)] = contexts[id(n)]
                 found = [(found, i) for i in range(found.n_out)]
+            elif not isinstance(found, (list, tuple)) or not all(isinstance(e, tuple) and len(e) == 2 for e in found):
+                raise error(
+                    TypeError,
+                    f"in the place of node '{n.name}' ({n.op.name}) a list of entries (node, number) is needed, one for "
+                    f"each output, or a node, or None to keep it, got {found!r}; the entry of a Value is its `entry`",
+                )
             done[id(n)] = found
         for i, e in enumerate(done[id(n)]):
             if e not in new.dtypes:
@@ -84,7 +91,7 @@ def run_pass(name: str, graph: Graph, bound: bool = False) -> Graph:
     MXNetError
         If the pass raises, or returns something else than a sound graph; names the pass and its plugin.
     """
-    table = registry.tables["graph_pass"]
+    table = tables.by_kind["graph_pass"]
     where = f"graph pass '{name}' of {table.owners[name]}"
     heads, variables = [*graph.heads], {*graph.variables()} if bound else set()
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from ._lent import lent
+from ._reexports import reexports
 from .base import error
 
 __all__ = ["CudaKernel", "CudaModule"]
@@ -60,4 +60,4 @@ class CudaKernel:
         _refuse("CudaKernel.launch")
 
 
-__getattr__ = lent(__name__)
+__getattr__ = reexports(__name__)

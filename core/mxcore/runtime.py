@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ._core import registry
-from ._lent import lent
+from ._core import tables
+from ._reexports import reexports
 from .base import error
 
 __all__ = ["Feature", "Features", "feature_list"]
@@ -76,7 +76,7 @@ def _processor() -> dict[str, bool]:
 def _blas() -> str:
     """Name of NumPy's library of linear algebra."""
     try:
-        config: Any = np.show_config(mode="dicts")  # type: ignore[call-arg]
+        config: Any = np.show_config(mode="dicts")
         return str(config["Build Dependencies"]["blas"]["name"]).lower()
     except (KeyError, TypeError):
         return ""
@@ -88,10 +88,10 @@ def _installed(module: str) -> bool:
 
 #: Features that depend on what is installed. What is neither here nor in the tables above is never there.
 _PRESENT: dict[str, Callable[[], bool]] = {
-    "CUDA": lambda: registry.devices.find("gpu") is not None,
+    "CUDA": lambda: tables.devices.find("gpu") is not None,
     "OPENMP": lambda: _installed("numba"),
     "OPENCV": lambda: _installed("cv2"),
-    "DIST_KVSTORE": lambda: any(n.startswith("dist") for n in registry.names("kvstore")),
+    "DIST_KVSTORE": lambda: any(n.startswith("dist") for n in tables.names("kvstore")),
     "LAPACK": lambda: True,
     "PROFILER": lambda: True,
     "INT64_TENSOR_SIZE": lambda: True,
@@ -164,4 +164,4 @@ class Features(OrderedDict):  # type: ignore[type-arg]
         return bool(found.enabled)
 
 
-__getattr__ = lent(__name__)
+__getattr__ = reexports(__name__)

@@ -10,7 +10,7 @@ from typing import Any
 from ._core.errors import error
 from ._core.state import state
 from ._io_files import make_folder
-from ._lent import lent
+from ._reexports import reexports
 from .context import Context, gpu_memory_info, num_gpus
 
 __all__ = ["get_cuda_compute_capability", "get_gpu_count", "get_gpu_memory", "getenv", "is_np_array", "is_np_shape", "makedirs", "np_shape",
@@ -135,4 +135,4 @@ def use_np_shape(func: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-__getattr__ = lent(__name__)
+__getattr__ = reexports(__name__)

@@ -4,9 +4,14 @@ import os
 import shutil
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
+
+from mxcore._core.manager import manager
+from mxcore.plugin import Sample, hookimpl, op
+from mxcore.testing.benchmark import uses
 
 TOYS = Path(__file__).resolve().parents[1] / "toy_plugins"
 KERNELS = """
@@ -103,6 +108,19 @@ def test_operators_and_devices_can_be_chosen(here):
     assert table["toy_op", "toy_device(0)", "reference body"][1].startswith("cpu ")
     done, table = here("--quick", "--ops=toy_op", "--device=toy_device(1)")
     assert done.returncode == 0 and [*table] == [("toy_op", "toy_device(1)", "reference body")], done.stdout
+
+
+def test_operators_of_the_folder_go_first():
+    """Also where the folder brings a device, on which there is every operator: a quick run may end before the last."""
+    manager.load()
+    last = op("zz_last", samples=[Sample((2,))])(lambda k, p, data: data)
+    plugin = types.SimpleNamespace(API_VERSION=1, mxcore_ops=hookimpl(lambda: [last]))
+    manager.register(plugin, "zz")
+    try:
+        found = [o.name for o, _, _ in uses(None, "cpu", {"zz", "cpu_numba"})]
+        assert found[0] == "zz_last" and len({*found}) > 400
+    finally:
+        manager.unregister("zz")
 
 
 def test_benchmarks_of_its_own_take_their_place(here):

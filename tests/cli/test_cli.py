@@ -10,7 +10,7 @@ import pytest
 
 import mxcore
 from mxcore import cli
-from mxcore._core import registry
+from mxcore._core import tables
 from mxcore._core.manager import manager
 from mxcore.base import error
 from mxcore.plugin import API_VERSION, hookimpl
@@ -93,7 +93,7 @@ def test_info_tells_why_a_device_is_missing(capsys, monkeypatch):
         def count(self):
             raise OSError("the driver is too old")
 
-    monkeypatch.setitem(registry.devices.items, "odd", Broken())
+    monkeypatch.setitem(tables.devices.items, "odd", Broken())
     assert cli.main(["info"]) == 0
     out = capsys.readouterr().out
     assert "the driver is too old" in out
@@ -161,7 +161,7 @@ def test_closed_output(command, closed, tmp_path):
 
 
 def test_info_survives_a_device_that_cannot_count(plugin, capsys, monkeypatch):
-    device = registry.devices.get("cpu")
+    device = tables.devices.get("cpu")
     monkeypatch.setattr(device, "count", lambda: None)
     assert cli.main(["info"]) == 0
     assert "broken: TypeError" in capsys.readouterr().out

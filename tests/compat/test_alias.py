@@ -181,11 +181,11 @@ def test_modules_show_what_they_hold(mxnet):
 
 
 def test_plugins_that_come_later_replace_operators(mxnet):
-    from mxcore._core import registry
+    from mxcore._core import tables
 
     before = mxnet.nd.relu
     assert mxnet.nd.relu is before and "relu" in alias._own(mxnet.nd)
-    registry.changed()
+    tables.changed()
     assert "relu" not in alias._own(mxnet.nd)
     assert mxnet.nd.relu(mxnet.nd.ones(1)).asscalar() == 1
 

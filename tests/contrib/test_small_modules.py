@@ -1,5 +1,8 @@
 """Small modules of MXNet's face: the old autograd, the loader as an iterator, engine, library, libinfo, rtc."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -100,6 +103,22 @@ def test_a_plugin_file_loads(tmp_path, capsys):
             mx.library.load(str(path), verbose=False)
     finally:
         manager.unregister("small_plugin")
+
+
+def test_what_is_loaded_takes_no_name_from_what_is_installed(tmp_path):
+    """Also where it is the first thing that a process does with plugins."""
+    (tmp_path / "first.py").write_text(
+        "from mxcore.plugin import hookimpl, op\nAPI_VERSION = 1\nmine = op('relu')(lambda k, p, data: data)\n"
+        "@hookimpl\ndef mxcore_ops():\n    return [mine]\n"
+    )
+    code = (
+        "import mxcore as mx\ntry:\n    mx.library.load('first.py')\nexcept ValueError as e:\n    print(e)\n"
+        "print(mx.nd.relu(mx.nd.array([-1.0])).asscalar())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert "operator 'relu' of first is already registered by ops" in done.stdout and done.stdout.endswith("\n0.0\n"), (
+        done
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ TOYS = Path(__file__).parent.parent / "toy_plugins"
 PROGRAM = r"""
 import sys
 import numpy as np
-from mxcore._core import registry
+from mxcore._core import tables
 from mxcore._core.manager import manager
 from mxcore.plugin import Device, op, hookimpl, Float
 
 manager.load()
-assert sorted(registry.ops.items) == ["_copyto", "_grad_add", "ones_like", "zeros_like"], sorted(registry.ops.items)
-assert not registry.devices.items and not manager.origin and not manager.failed
+assert sorted(tables.ops.items) == ["_copyto", "_grad_add", "ones_like", "zeros_like"], sorted(tables.ops.items)
+assert not tables.devices.items and not manager.origin and not manager.failed
 assert "mxcore.ops" not in sys.modules and "mxcore.ndarray" not in sys.modules
 
 import toy_device
@@ -36,7 +36,7 @@ plugin.mxcore_ops = mxcore_ops
 manager.register(toy_device, "toy_device")
 manager.register(plugin, "scaling")
 
-from mxcore._core import tape, transfer
+from mxcore._core import reverse, tape, transfer
 from mxcore._core.array import Array
 from mxcore._core.context import Context
 from mxcore.gradient import gradient
@@ -48,9 +48,9 @@ x, g = put([1, 2]), put([0, 0])
 tape.mark(x, g, "write")
 state.record = True
 y = scale(scale(x, factor=3), factor=2)
-z = registry.ops.get("_grad_add")(y, x)
+z = tables.ops.get("_grad_add")(y, x)
 state.record = False
-tape.backward([z], None)
+reverse.backward([z], None)
 assert z.asnumpy().tolist() == [7, 14] and g.asnumpy().tolist() == [7, 7], (z.asnumpy(), g.asnumpy())
 
 v = variable("x")
@@ -60,7 +60,7 @@ grads = gradient([out.entry], [None], [(v, 0)])
 assert grads[0] is not None and len(Graph([out.entry]).nodes) == 3
 manager.unregister("scaling")
 manager.unregister("toy_device")
-assert "scale" not in registry.ops.items and not registry.devices.items
+assert "scale" not in tables.ops.items and not tables.devices.items
 print("fine")
 """
 

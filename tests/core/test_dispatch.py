@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore._core import registry
+from mxcore._core import tables
 from mxcore.plugin import Float, Int, KernelSet, MXNetError, op
 
 
@@ -273,7 +273,7 @@ def test_contexts_do_not_mix():
 
 def test_a_decaying_scalar_neither_grows_a_cache_nor_makes_a_plan():
     x = mx.nd.ones((4,))
-    o = registry.ops.get("_mul_scalar")
+    o = tables.ops.get("_mul_scalar")
     plans, parsed = len(o.bound), len(o.parser.cache)
     for i in range(3000):
         x * (1.0 / (i + 1))

@@ -23,8 +23,14 @@ USE = {
         assert net.list_arguments() == ["x"]
         soft = mx.sym.soft_step(mx.sym.tanh(mx.sym.Variable("x")), width=2.0).bind(mx.cpu(), {"x": mx.nd.ones((4, 4))})
         assert abs(soft.forward()[0].asnumpy() - 0.2758).max() < 1e-4
+        from mxcore.testing.conformance import check_op
+        check_op("swish_like")
         """,
-    "mxcore_kernels": "assert mx.nd.relu(mx.nd.array([-1.0, 2.0])).asnumpy().tolist() == [0, 2]",
+    "mxcore_kernels": """
+        assert mx.nd.relu(mx.nd.array([-1.0, 2.0])).asnumpy().tolist() == [0, 2]
+        counts, edges = mx.nd.histogram(mx.nd.array([0.0, 1.0, 1.5, 2.0, 3.0]), bins=2, range=(0, 2))
+        assert counts.asnumpy().tolist() == [1, 3] and edges.asnumpy().tolist() == [0, 1, 2]
+        """,
     "mxcore_devices": """
         x = mx.nd.ones((2,), ctx=mx.Context("board")) * 3
         assert str(x.context) == "board(0)" and x.asnumpy().tolist() == [3, 3]
@@ -109,6 +115,8 @@ def test_each_documented_plugin_works_as_installed(folder, tmp_path_factory, mon
         "\n10\n" in done.stdout
         and "count the parameters in a file" in done.stdout
         and "events: open, in process" in done.stdout
+        and "operators without samples: 1" in done.stdout
+        and "a layer without bias takes data and weight" in done.stdout
     )
     assert "kernels for cpu (5) " in done.stdout, "the relu of the page meets the stock one"
 

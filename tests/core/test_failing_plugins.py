@@ -52,6 +52,10 @@ BAD = {
         HEAD + "@hookimpl\ndef mxcore_op():\n    return []\n",
         "unknown hook mxcore_op, did you mean 'mxcore_ops'",
     ),
+    "hook_unmarked": (
+        HEAD + "def mxcore_ops():\n    return []\n",
+        "mxcore_ops of plugin 'hook_unmarked' is not marked as a hook: @hookimpl is missing",
+    ),
     "clash": (
         HOOK.format(args="", body="return [op(n)(lambda k, p, data: data) for n in ('site_half', 'tanh')]"),
         "operator 'tanh' of clash is already registered by ops",

@@ -1,10 +1,14 @@
 """``mxcore plugins check``: a line for everything that is wrong, and for what one plugin takes from another."""
 
+import types
+
+import numpy as np
 import pytest
 
 from mxcore import cli
 from mxcore._core.manager import manager
-from mxcore.plugin import KernelSet, op
+from mxcore.array_api import contract
+from mxcore.plugin import Device, KernelSet, op
 
 
 def kernels(name, priority=0):
@@ -58,6 +62,34 @@ def test_what_is_wrong_is_told_with_what_to_do(plug, capsys, hooks, line):
     assert lines[0].endswith(line.rpartition("; ")[2]) and lines[1:] == [
         f"{len(manager.origin)} plugins, 1 wrong, no notes"
     ]
+
+
+class Thin(Device):
+    type, type_id = "thin", 990
+    xp = types.SimpleNamespace(**{n: getattr(np, n) for n in contract.CONSTANTS}, add=np.add)
+
+    def count(self):
+        return 1
+
+
+class Uncounted(Device):
+    type, type_id, xp = "uncounted", 991, np
+
+
+def test_what_the_namespace_of_a_device_lacks_is_a_note(plug, capsys):
+    plug(mxcore_devices=[Thin()])
+    status, lines = check(capsys)
+    assert status == 0 and lines[0].startswith(
+        "note: throwaway: the array namespace of device 'thin' has no arange, array, asarray, ascontiguousarray, empty, "
+        "empty_like, eye, full and "
+    )
+    assert contract.lacking(np) == []
+
+
+def test_a_device_that_cannot_be_asked_is_wrong(plug, capsys):
+    plug(mxcore_devices=[Uncounted()])
+    status, lines = check(capsys)
+    assert status == 1 and lines[0].startswith("wrong: throwaway: device 'uncounted' cannot be used: NotImplementedErr")
 
 
 def test_a_plugin_that_does_not_load_is_wrong(capsys, monkeypatch):

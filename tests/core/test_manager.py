@@ -1,5 +1,6 @@
 """Plugins: isolation, owners, rollback, switches."""
 
+import importlib
 import os
 import threading
 import time
@@ -7,7 +8,7 @@ import time
 import pytest
 
 import mxcore as mx
-from mxcore._core import registry
+from mxcore._core import tables
 from mxcore._core.manager import manager
 from mxcore.cli.info import reports
 from mxcore.cli.plugins import owned
@@ -28,20 +29,20 @@ def an_op(name="test_throwaway", value=1.0):
 def test_what_a_plugin_brings_appears_at_once_and_goes_with_it(plug):
     plug(mxcore_ops=[an_op()], mxcore_metrics={"test_metric": "json:loads"})
     assert mx.nd.test_throwaway(mx.nd.ones((2,)), factor=3).asnumpy().tolist() == [3, 3]
-    assert registry.lookup("metric", "test_metric")("1") == 1
+    assert tables.lookup("metric", "test_metric")("1") == 1
     assert owned("throwaway") == {"operator": ["test_throwaway"], "metric": ["test_metric"]}
     manager.unregister("throwaway")
     with pytest.raises(AttributeError, match="test_throwaway"):
         mx.nd.test_throwaway  # noqa: B018
     with pytest.raises(MXNetError, match="no metric is named 'test_metric'"):
-        registry.lookup("metric", "test_metric")
+        tables.lookup("metric", "test_metric")
 
 
 def test_equal_names_name_both_owners_and_leave_nothing_behind(plug):
     plug("first", mxcore_ops=[an_op()])
     with pytest.raises(MXNetError, match=r"'test_throwaway' of second is already registered by first"):
         plug("second", mxcore_metrics={"test_metric": "json:loads"}, mxcore_ops=[an_op("test_other"), an_op()])
-    assert "test_other" not in registry.ops.items and "test_metric" not in registry.tables["metric"].items
+    assert "test_other" not in tables.ops.items and "test_metric" not in tables.by_kind["metric"].items
     assert "second" not in manager.origin
     assert mx.nd.test_throwaway(mx.nd.ones((1,))).asscalar() == 1
 
@@ -51,7 +52,24 @@ def test_another_api_version_is_refused(plug):
         plug(api=99, mxcore_ops=[an_op()])
     with pytest.raises(MXNetError, match="states no API_VERSION"):
         plug(api=None, mxcore_ops=[an_op()])
-    assert "test_throwaway" not in registry.ops.items
+    assert "test_throwaway" not in tables.ops.items
+
+
+def test_a_folder_that_hides_the_module_is_named(tmp_path, monkeypatch):
+    (tmp_path / "hidden_plugin").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(MXNetError, match=r"the folder '.*hidden_plugin' without an __init__.py hides the installed"):
+        manager.register(importlib.import_module("hidden_plugin"), "hidden_plugin")
+    assert "hidden_plugin" not in manager.origin
+
+
+def test_a_kernel_that_takes_outs_says_so():
+    with pytest.raises(
+        TypeError, match="the kernel for relu takes `outs`, as those do that are declared with out=True"
+    ):
+
+        @KernelSet("cpu").kernel("relu")
+        def relu(k, p, outs, data): ...
 
 
 def test_a_misspelt_hook_is_refused(plug):
@@ -203,7 +221,7 @@ def test_a_fork_waits_for_plugins_that_are_being_loaded():
     inside = threading.Event()
 
     def load():
-        with registry.lock:
+        with tables.lock:
             inside.set()
             time.sleep(0.2)
 
@@ -212,11 +230,11 @@ def test_a_fork_waits_for_plugins_that_are_being_loaded():
     inside.wait()
     pid = os.fork()
     if pid == 0:
-        os._exit(0 if registry.lock.acquire(timeout=5) else 1)
+        os._exit(0 if tables.lock.acquire(timeout=5) else 1)
     assert os.waitpid(pid, 0)[1] == 0
     thread.join()
-    assert registry.lock.acquire(timeout=5)
-    registry.lock.release()
+    assert tables.lock.acquire(timeout=5)
+    tables.lock.release()
 
 
 def test_a_kernel_module_that_fails_leaves_the_reference(plug):
@@ -294,11 +312,11 @@ def test_every_registration_hook_reaches_its_table(plug):
 
 
 def test_user_registration_replaces_with_a_warning():
-    registry.register("metric", "test_user_metric", int)
+    tables.register("metric", "test_user_metric", int)
     with pytest.warns(UserWarning, match="metric 'test_user_metric' of user code replaces the one of user code"):
-        registry.register("metric", "test_user_metric", float)
-    assert registry.lookup("metric", "test_user_metric") is float
-    registry.drop_owner(registry.USER)
+        tables.register("metric", "test_user_metric", float)
+    assert tables.lookup("metric", "test_user_metric") is float
+    tables.drop_owner(tables.USER)
 
 
 @pytest.fixture
@@ -400,7 +418,7 @@ def test_hooks_and_kernel_modules_that_end_the_process(plug, tmp_path, monkeypat
         match="metric 'leaves' of plugin 'broken' cannot be imported from 'kernels_that_leave:x': it ended with "
         "SystemExit",
     ):
-        registry.lookup("metric", "leaves")
+        tables.lookup("metric", "leaves")
 
 
 def test_the_switches_are_named_where_something_is_missing(site):

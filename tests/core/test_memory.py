@@ -9,7 +9,7 @@ import pytest
 
 import mxcore as mx
 from mxcore import nd
-from mxcore._core import dispatch, registry, transfer
+from mxcore._core import dispatch, tables, transfer
 from mxcore._core.array import Like
 from mxcore.plugin import Device, op
 
@@ -249,7 +249,7 @@ def calls():
     """Every way of calling an operator that writes more than one array, once: (operator, sample)."""
     from mxcore.testing.case import cases
 
-    for known in {id(o): o for o in map(registry.ops.get, registry.ops.names())}.values():
+    for known in {id(o): o for o in map(tables.ops.get, tables.ops.names())}.values():
         if not known.random:
             for case in cases(known, mx.cpu()):
                 if len(case.sig.outputs) > 1 or len(case.sig.mutates) > 1:

@@ -6,7 +6,7 @@ import pytest
 
 import mxcore as mx
 from mxcore import cli
-from mxcore._core import registry
+from mxcore._core import tables
 from mxcore._core.context import Context
 from mxcore._core.manager import manager
 from mxcore.cli.plugins import overrides
@@ -60,7 +60,7 @@ KINDS = {
 
 def entry(hook):
     """Owner and value of the name that both plugins bring."""
-    for table in (registry.ops, registry.devices, *registry.tables.values()):
+    for table in (tables.ops, tables.devices, *tables.by_kind.values()):
         for name in ("test_shared", "test_board", "testshared", "TestShared"):
             if name in table.items:
                 return table.owners[name], table.items[name]
@@ -156,10 +156,10 @@ def test_preferences_for_nobody_are_listed(monkeypatch, capsys):
 def test_what_the_user_registers_comes_first_and_goes_alone(plug):
     plug("first", mxcore_metrics={"testshared": One})
     with pytest.warns(UserWarning, match="metric 'testshared' of user code replaces the one of first"):
-        registry.register("metric", "testshared", Two)
-    assert registry.lookup("metric", "testshared") is Two
-    registry.drop_owner(registry.USER)
-    assert registry.lookup("metric", "testshared") is One
+        tables.register("metric", "testshared", Two)
+    assert tables.lookup("metric", "testshared") is Two
+    tables.drop_owner(tables.USER)
+    assert tables.lookup("metric", "testshared") is One
 
 
 def test_commands_of_mxcore_have_their_names(plug, monkeypatch, capsys):
@@ -201,26 +201,24 @@ def test_a_number_that_two_devices_want_goes_to_the_preferred(plug, monkeypatch,
     monkeypatch.setenv("MXCORE_PREFER", "dist-second")
     for owner in order:
         plug(owner, mxcore_devices=[board(f"test_{owner}", 90_003)], mxcore_ops=[scaled(2, f"test_op_{owner}")])
-    assert Context(90_003) == Context("test_second") and registry.devices.owners["test_second"] == "second"
-    assert "test_first" not in registry.devices.names() and registry.ops.find("test_op_first"), "it keeps the rest"
+    assert Context(90_003) == Context("test_second") and tables.devices.owners["test_second"] == "second"
+    assert "test_first" not in tables.devices.names() and tables.ops.find("test_op_first"), "it keeps the rest"
     with pytest.raises(
         MXNetError,
         match="no plugin provides device 'test_first': that of first has the type_id of device 'test_second', which "
         "MXCORE_PREFER",
     ):
-        registry.devices.get("test_first")
+        tables.devices.get("test_first")
     assert "device 'test_second' has type_id 90003 before 'test_first' of first" in overrides("second")
     assert "device 'test_first' is not there, for device 'test_second' of second has its type_id 90003" in overrides(
         "first"
     )
     manager.unregister("second")
-    assert Context(90_003) == Context("test_first") and registry.devices.get("test_first").type_id == 90_003, (
+    assert Context(90_003) == Context("test_first") and tables.devices.get("test_first").type_id == 90_003, (
         "what stood behind comes forward"
     )
     manager.unregister("first")
-    assert (
-        not {"test_first", "test_second"} & {*registry.devices.claims} and 90_003 not in registry.devices.numbers.claims
-    )
+    assert not {"test_first", "test_second"} & {*tables.devices.claims} and 90_003 not in tables.devices.numbers.claims
 
 
 @pytest.mark.parametrize("number", [0, 100, 2**31, "7", None])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore._core import frontend, registry
+from mxcore._core import frontend, tables
 from mxcore._core.graph import GraphF, Value, variable
 from mxcore._core.params import as_dtype, more_dtypes
 from mxcore._core.roles import ROLES
@@ -17,7 +17,7 @@ from mxcore.plugin import MXNetError, op
 
 
 def test_every_role_has_its_operator():
-    assert {role: registry.roles.get(role).name for role in ROLES} == {
+    assert {role: tables.roles.get(role).name for role in ROLES} == {
         "sum of gradients": "_grad_add",
         "zero gradient": "zeros_like",
         "unit gradient": "ones_like",
@@ -47,7 +47,7 @@ def test_two_operators_of_one_role_are_an_error_that_names_both(plug):
     adds = op("test_adds", inputs="a b", role="sum of gradients")(lambda k, p, a, b: a + b)
     with pytest.raises(MXNetError, match="role 'sum of gradients' of throwaway is already registered by mxcore core"):
         plug("throwaway", mxcore_ops=[adds])
-    assert registry.roles.get("sum of gradients").name == "_grad_add"
+    assert tables.roles.get("sum of gradients").name == "_grad_add"
 
 
 def test_a_preference_gives_a_role_to_a_plugin_and_back(plug, monkeypatch):
@@ -82,7 +82,7 @@ def alone(code, **env):
 
 def test_a_missing_role_says_what_it_is_for():
     done = alone(
-        "from mxcore._core import registry\nimport mxcore.plugin\ntry:\n    registry.roles.get('new array')\nexcept "
+        "from mxcore._core import tables\nimport mxcore.plugin\ntry:\n    tables.roles.get('new array')\nexcept "
         "KeyError as e:\n    print(e)"
     )
     assert done.stdout.strip().startswith(

@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import sys
 import threading
 import weakref
 
@@ -158,7 +157,7 @@ def test_a_backward_in_the_midst_of_another_over_the_same_graph():
 
 
 @pytest.mark.parametrize("retain", [True, False])
-def test_threads_differentiate_one_graph(retain):
+def test_threads_differentiate_one_graph(retain, in_threads):
     """Each gets its own gradient, or hears that another has freed the graph."""
     x, wrong = var([2.0, 3.0]), []
 
@@ -174,22 +173,13 @@ def test_threads_differentiate_one_graph(retain):
             if not np.allclose(got, [4 * (i + 1), 6 * (i + 1)]):
                 wrong.append(got)
 
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        for _ in range(60):
-            with autograd.record():
-                h = x * x
-                for _ in range(10):
-                    h = h * 1
-                heads = [h * 1, h * 2, h * 3]
-            threads = [threading.Thread(target=run, args=pair) for pair in enumerate(heads)]
-            for t in threads:
-                t.start()
-            for t in threads:
-                t.join()
-    finally:
-        sys.setswitchinterval(interval)
+    for _ in range(60):
+        with autograd.record():
+            h = x * x
+            for _ in range(10):
+                h = h * 1
+            heads = [h * 1, h * 2, h * 3]
+        in_threads(run, enumerate(heads))
     assert not wrong, wrong[0]
 
 
@@ -685,7 +675,7 @@ def test_a_rule_for_higher_gradients_stands_in_under_create_graph():
         autograd.grad(y, [x], create_graph=True)
 
 
-def test_threads_add_to_one_gradient():
+def test_threads_add_to_one_gradient(in_threads):
     """None is lost."""
     x = mx.nd.ones((3,))
     x.attach_grad("add")
@@ -696,14 +686,5 @@ def test_threads_add_to_one_gradient():
                 y = x * 1
             y.backward()
 
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=run) for _ in range(4)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
-    finally:
-        sys.setswitchinterval(interval)
+    in_threads(run, [()] * 4)
     assert x.grad.asnumpy().tolist() == [400] * 3

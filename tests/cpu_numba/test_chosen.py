@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore._core import registry
+from mxcore._core import tables
 from mxcore.plugin import Spec
 from mxcore.testing.case import cases
 from mxcore_cpu import jit
@@ -21,11 +21,11 @@ SwapAxis _linalg_potrf LayerNorm _backward_LayerNorm L2Normalization LeakyReLU _
 
 
 def chosen(op, p, specs):
-    return registry.kernels.resolve(op, mx.cpu().device, p, specs)[2]
+    return tables.kernels.resolve(op, mx.cpu().device, p, specs)[2]
 
 
 def test_samples_reach_the_kernels():
-    ops = {o.name: o for o in map(registry.ops.get, registry.ops.names()) if registry.kernels.of("cpu", o)}
+    ops = {o.name: o for o in map(tables.ops.get, tables.ops.names()) if tables.kernels.of("cpu", o)}
     reached = {
         name
         for name, op in ops.items()
@@ -47,12 +47,12 @@ def test_samples_reach_the_kernels():
     ],
 )
 def test_updates_of_many_weights_take_one_dtype(codes, owner):
-    op = registry.ops.get("multi_sgd_update")
+    op = tables.ops.get("multi_sgd_update")
     p = op.parse({"lrs": (0.5, 0.5), "wds": (0, 0), "num_weights": 2})
     assert chosen(op, p, [Spec((3,), np.dtype(code)) for code in codes.split()]) == owner
 
 
 @pytest.mark.parametrize("nsize", [3, 5, 9])
 def test_normalisation_over_an_odd_number_of_channels(nsize):
-    op = registry.ops.get("LRN")
+    op = tables.ops.get("LRN")
     assert chosen(op, op.parse({"nsize": nsize}), [Spec((2, 9, 3, 3), np.dtype("f4"))]) == "cpu_numba"

@@ -5,10 +5,15 @@ import types
 import numpy as np
 import pytest
 
-from mxcore._core import registry
+import mxcore as mx
+from mxcore.plugin import find_op
 from mxcore_cpu.kernels import ctc
 
 TIMES, SAMPLES, CLASSES, WIDTH = 9, 6, 5, 4
+
+
+#: What the operators make of labels, for bodies and kernels alike.
+read_labels = find_op("CTCLoss").facet("helpers").read_labels
 
 
 def problem(dtype, first, data_lengths, label_lengths):
@@ -39,16 +44,17 @@ def test_as_the_body(dtype, first, data_lengths, label_lengths, workers, monkeyp
         "blank_label": "first" if first else "last",
     }
     given = [data, label, *(v for v in (steps, counts) if v is not None)]
-    forward, backward = registry.ops.get("CTCLoss"), registry.ops.get("_backward_ctc_loss")
+    forward, backward = find_op("CTCLoss"), find_op("_backward_ctc_loss")
     k, close = (
         types.SimpleNamespace(xp=np),
         dict(rtol=1e-4, atol=2e-5) if dtype == "f4" else dict(rtol=1e-11, atol=1e-12),
     )
     loss, gradient = np.full(SAMPLES, np.nan, dtype), np.full_like(data, np.nan)
-    ctc.loss(data, label, steps, counts, first, loss)
+    labels = read_labels(np, data.shape, label, steps, counts, first)
+    ctc.loss(data, labels, loss)
     np.testing.assert_allclose(loss, forward.body(k, forward.parser(params), *given), **close)
     assert (loss == 0).any() == data_lengths, "only labels that do not fit cost nothing"
-    ctc.loss_backward(dy, data, label, steps, counts, first, gradient)
+    ctc.loss_backward(dy, data, labels, gradient)
     np.testing.assert_allclose(gradient, backward.body(k, backward.parser(params), dy, *given), **close)
 
 
@@ -65,16 +71,17 @@ def test_minus_infinity_as_the_body(dtype):
     )
     data[:, 1, label[1, 0]] = -1e31
     backward, k, gradient, loss = (
-        registry.ops.get("_backward_ctc_loss"),
+        find_op("_backward_ctc_loss"),
         types.SimpleNamespace(xp=np),
         np.empty_like(data),
         np.empty(SAMPLES, dtype),
     )
-    ctc.loss(data, label, None, None, True, loss)
+    labels = read_labels(np, data.shape, label, None, None, True)
+    ctc.loss(data, labels, loss)
     assert (
         np.isinf(loss).tolist() == [i in (3, 4) for i in range(SAMPLES)] and loss[1] >= 1e30
     )  # label 3 is empty: blanks only
-    ctc.loss_backward(dy, data, label, None, None, True, gradient)
+    ctc.loss_backward(dy, data, labels, gradient)
     expected = backward.body(k, backward.parser({}), dy, data, label)
     assert np.isfinite(expected).all()
     np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=2e-5)
@@ -88,4 +95,4 @@ def test_a_class_that_is_none():
     data, label, *_ = problem("f4", True, False, False)
     label[1, 0] = CLASSES
     with pytest.raises(IndexError, match="labels from 1 to 5 are given, there are classes from 0 to 4"):
-        ctc.loss(data, label, None, None, True, np.empty(SAMPLES, "f4"))
+        mx.nd.CTCLoss(mx.nd.array(data), mx.nd.array(label)).wait_to_read()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore._core import registry
+from mxcore._core import tables
 from mxcore.plugin import Spec
 from mxcore_cpu import threads
 from mxcore_cpu.kernels import elementwise as ew
@@ -99,8 +99,8 @@ def test_dropout():
 def test_slopes_have_loops(act_type):
     x = np.empty((100, 100), np.float32)
     for name, ins in (("LeakyReLU", [x]), ("_backward_LeakyReLU", [x, x])):
-        op = registry.ops.get(name)
-        found = registry.kernels.resolve(
+        op = tables.ops.get(name)
+        found = tables.kernels.resolve(
             op, mx.cpu().device, op.parser({"act_type": act_type}), [Spec(a.shape, a.dtype) for a in ins]
         )
         assert found[0] is not op.body, name

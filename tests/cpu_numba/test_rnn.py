@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore._core import registry
-from mxcore.ops.rnn_cells import layout
-from mxcore.plugin import Spec
+from mxcore._core import tables
+from mxcore.plugin import Spec, find_op
 from mxcore.testing.case import Call, Host
 from mxcore_cpu.kernels import rnn_steps
 
@@ -18,13 +17,14 @@ KERNELS = [
     rnn_steps.simple,
     rnn_steps.simple_backward,
 ]
+layout = find_op("RNN").facet("helpers").layout
 TOLERANCE = {"f4": 2e-5, "f8": 1e-12}
 
 
 def setting(mode="lstm", sizes=(6, 9, 5, 7), layers=2, dtype="f8", seed=0, **params):
     """(operator, parsed parameters, inputs) for sizes (time, batch, inputs, units)."""
     steps, batch, inputs, units = sizes
-    op = registry.ops.get("RNN")
+    op = tables.ops.get("RNN")
     params = {"state_size": units, "num_layers": layers, "mode": mode, **params}
     p = op.parse(params)
     directions, projected = 2 if p.bidirectional else 1, p.projection_size or 0
@@ -46,7 +46,7 @@ def setting(mode="lstm", sizes=(6, 9, 5, 7), layers=2, dtype="f8", seed=0, **par
 
 
 def kernel_of(op, p, ins):
-    return registry.kernels.resolve(op, mx.cpu().device, p, [Spec(a.shape, a.dtype) for a in ins])
+    return tables.kernels.resolve(op, mx.cpu().device, p, [Spec(a.shape, a.dtype) for a in ins])
 
 
 def both(op, p, ins, train=True, wanted=None):
@@ -72,7 +72,7 @@ def agree(names, expected, found, tolerance):
 
 def gradients(p, ins, made, array, wanted=None):
     """Check the backward kernel on what the forward pass made."""
-    op = registry.ops.get("_backward_RNN")
+    op = tables.ops.get("_backward_RNN")
     names = p._sig.outputs
     kept = next(i for i, n in enumerate(names) if n in ("gates", "hidden"))
     back = [array(*made[i].shape) for i in range(kept if p.state_outputs else 1)] + ins + made[kept:]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore._core import dispatch, registry
+from mxcore._core import dispatch, tables
 from mxcore._core.call import context_k
 
 #: Elements from which on all kernels take part.
@@ -19,9 +19,7 @@ def operators():
     mx.cpu().device  # noqa: B018  the kernels come with the device
     return sorted(
         {
-            o.name: o
-            for o in registry.ops.items.values()
-            if registry.kernels.of("cpu", o) and o.samples and not o.stateful
+            o.name: o for o in tables.ops.items.values() if tables.kernels.of("cpu", o) and o.samples and not o.stateful
         }.items()
     )
 

@@ -7,7 +7,7 @@ import mxcore as mx
 from mxcore._core.graph import Node, variable
 from mxcore._core.manager import manager
 from mxcore.base import MXNetError
-from mxcore.plugin import Graph, GraphPass
+from mxcore.plugin import Graph, GraphF, GraphPass, Value, rewrite
 
 
 def graph():
@@ -86,6 +86,29 @@ def test_a_bad_pass_is_named(passes):
     passes(GraphPass("forgetful", 1, lambda g: None))
     with pytest.raises(MXNetError, match="graph pass 'forgetful' of passing must return a Graph with 1 heads"):
         graph().bind(mx.cpu(), values())
+    manager.unregister("passing")
+    passes(GraphPass("unknown", 1, lambda g: rewrite(g, lambda n, ins, fact: [GraphF(n.name).softsgn(ins[0]).entry])))
+    with pytest.raises(KeyError, match="graph pass 'unknown' of passing failed: no operator is named 'softsgn'"):
+        graph().bind(mx.cpu(), values())
+
+
+@pytest.mark.parametrize("give", [lambda value: value, lambda value: [value], lambda value: 3])
+def test_a_pass_gives_entries(passes, give):
+    def visit(node, inputs, fact):
+        F = GraphF(node.name)
+        return give(F.softsign(Value(inputs[0], F)))
+
+    passes(GraphPass("wrong", 1, lambda g: rewrite(g, visit)))
+    with pytest.raises(
+        TypeError, match="graph pass 'wrong' of passing failed: in the place of node .* a list of entri"
+    ):
+        graph().bind(mx.cpu(), values())
+
+
+def test_the_value_of_a_graph_does_not_pretend_to_be_a_sequence():
+    F = GraphF("x")
+    with pytest.raises(TypeError, match="not iterable"):
+        list(F._zeros(shape=(2,)))
 
 
 @pytest.mark.parametrize(

@@ -221,7 +221,10 @@ def test_values_have_the_names_that_they_ask_for():
         (dict(backward_of="bad"), "the name of another operator"),
         (dict(labels="inputs outs"), "'outs' is none of inputs, gradients, outputs, numbers, nor -<input>"),
         (dict(mxnet_outputs=0), "a number above 0"),
-        (dict(identiti=True), "neither an option nor a parameter"),
+        (dict(identiti=True), "neither an option nor a parameter declaration, did you mean 'identity'"),
+        (dict(slope=2.0), "slope=2.0 is neither an option nor a parameter declaration, such as slope=Float"),
+        (dict(helpers=[len]), "operator bad: helpers: it must be a dict of names to functions"),
+        (dict(helpers={"layout": 3}), "a dict of names to functions"),
     ],
 )
 def test_wrong_facets_are_refused_at_declaration(options, problem):
@@ -270,6 +273,11 @@ def test_graphs_are_compiled_with_all_of_it():
     net = toy("toy_times", toy("toy_gate", x), factor=1)
     program = compile_graph(net._heads, ({"x": (64, 64)}, {"x": F32}, {"x": "default"}), mx.cpu(), False).program
     assert len(program.steps) == 1
+
+
+def test_helpers_are_found_by_their_names():
+    shared = op("with_helpers", helpers={"twice": lambda x: 2 * x})(lambda k, p, data: data)
+    assert shared.facet("helpers").twice(4) == 8 and shared.facet("identity", shared.plain) is None
 
 
 def test_every_facet_is_documented():

@@ -3,9 +3,6 @@
 Every way is compared with plain eager execution, under reuse, nesting and threads.
 """
 
-import sys
-import threading
-
 import numpy as np
 import pytest
 
@@ -131,14 +128,13 @@ def test_memory_that_another_thread_takes_first():
 
 
 @pytest.mark.parametrize("way", [by_grad, by_backward])
-def test_threads_that_differentiate_one_block(way):
+def test_threads_that_differentiate_one_block(way, in_threads):
     """Each thread gets, in its own arrays, what its own calls gave."""
     net, plain = dense(True), dense(False)
     for block in (net, plain):
         block.collect_params().setattr("grad_req", "null")
     wanted = {s: way(plain, leaf(5, 4, seed=s), s + 1).asnumpy() for s in range(4)}
     wrong = []
-    interval = sys.getswitchinterval()
 
     def work(s):
         x = leaf(5, 4, seed=s)
@@ -147,15 +143,7 @@ def test_threads_that_differentiate_one_block(way):
             if not np.allclose(g, wanted[s], rtol=1e-4):
                 wrong.append((s, g))
 
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=work, args=(s,)) for s in range(4)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
-    finally:
-        sys.setswitchinterval(interval)
+    in_threads(work, [(s,) for s in range(4)])
     assert not wrong, wrong[0]
 
 
@@ -470,14 +458,13 @@ class Pair(gluon.HybridBlock):
         return F.sum(h * h), F.sum(F.tanh(h))
 
 
-def test_threads_that_differentiate_one_call_of_a_block():
+def test_threads_that_differentiate_one_call_of_a_block(in_threads):
     """They take turns in its memory."""
     net, x, wrong = Pair(), leaf(6, 6), []
     net.hybridize()
     with autograd.record():
         heads = net(x)
     wanted = [autograd.grad(h, x, retain_graph=True)[0].asnumpy() for h in heads]
-    interval = sys.getswitchinterval()
 
     def work(i):
         for _ in range(150):
@@ -485,13 +472,5 @@ def test_threads_that_differentiate_one_call_of_a_block():
             if not np.allclose(g, wanted[i], rtol=1e-4):
                 wrong.append((i, g))
 
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=work, args=(s % 2,)) for s in range(4)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
-    finally:
-        sys.setswitchinterval(interval)
+    in_threads(work, [(s % 2,) for s in range(4)])
     assert not wrong, wrong[0]

@@ -11,7 +11,7 @@ import pytest
 
 import mxcore as mx
 from mxcore import autograd, gluon, nd
-from mxcore._core import dispatch, registry, transfer
+from mxcore._core import dispatch, tables, transfer
 from mxcore._core.engine import engine
 from mxcore.testing.case import cases
 from mxcore.testing.engines import use_engine
@@ -148,7 +148,7 @@ def agree(found, wanted, case):
 
 def ways_to_call():
     """A few samples of every operator that takes dense arrays and gives what can be told beforehand."""
-    for op in {id(o): o for o in map(registry.ops.get, registry.ops.names())}.values():
+    for op in {id(o): o for o in map(tables.ops.get, tables.ops.names())}.values():
         if not op.random:
             yield from [c for c in cases(op, mx.cpu()) if c.host][:3]
 

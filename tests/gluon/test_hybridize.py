@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore._core import registry
+from mxcore._core import call as calls
+from mxcore._core import tables
 from mxcore._core.graph import Graph, GraphPass
 from mxcore._core.manager import manager
 from mxcore.executor import compile as compile_module
 from mxcore.executor.cached_op import CachedOp
+from mxcore.executor.instance import Instance
 from mxcore.executor.recent import Recent
 from mxcore.gluon import HybridBlock, SymbolBlock, nn
 from mxcore.plugin import API_VERSION, hookimpl
@@ -730,6 +732,71 @@ def in_threads(f, n=4):
     return found
 
 
+def test_other_arrays_take_the_places_of_the_last_calls(monkeypatch):
+    net = nn.HybridSequential()
+    net.add(nn.Dense(4), nn.HybridLambda(lambda F, x: F.reshape(x, (-1, 2, 2))), nn.Dense(3, "relu"), nn.Dense(2))
+    net.initialize(mx.init.Xavier())
+    batches = [mx.nd.random.normal(shape=(2, 3)) for _ in range(3)]
+
+    def learn(x):
+        x.attach_grad()
+        with mx.autograd.record():
+            y = net(x)
+        y.backward()
+        return [a.asnumpy() for a in (y, x.grad, *(p.grad() for p in net.collect_params().values()))]
+
+    wanted = [learn(x) for x in batches]
+    net.hybridize()
+    outs = []
+
+    def check():
+        for i in (0, 1, 0, 2, 2, 1):
+            outs.append((i, net(batches[i])))
+            for a, b in zip(learn(batches[i]), wanted[i]):
+                np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+    check()
+    monkeypatch.setattr(calls, "observers", (*calls.observers, lambda fn, *of: lambda *args: fn(*args)))
+    check()  # who watches is shown other calls
+    monkeypatch.undo()
+    check()
+    for i, y in outs:  # nobody has written to what earlier calls gave
+        np.testing.assert_allclose(y.asnumpy(), wanted[i][0], rtol=1e-5, atol=1e-6)
+
+
+def test_calls_of_kernels_are_bound_once(monkeypatch):
+    net = nn.HybridSequential()
+    net.add(nn.Dense(4), nn.Dense(2))
+    net.initialize()
+    eager = [net(ones(2, 3) * i).asnumpy() for i in range(4)]
+    net.hybridize()
+
+    def step(i):
+        with mx.autograd.record():
+            y = net(ones(2, 3) * i)
+        y.backward()
+        return y.asnumpy()
+
+    step(0)
+    monkeypatch.setattr(Instance, "_build", lambda *args: pytest.fail("a step was bound again"))
+    for i, y in enumerate(eager):
+        np.testing.assert_allclose(step(i), y, rtol=1e-5, atol=1e-6)
+
+
+def test_threads_bring_arrays_of_their_own():
+    net = nn.HybridSequential()
+    net.add(nn.Dense(4), nn.Dense(2))
+    net.initialize()
+    batches = [ones(2, 3) * i for i in range(4)]
+    wanted = [net(x).asnumpy() for x in batches]
+    net.hybridize()
+
+    def work():
+        return all(np.allclose(net(batches[i % 4]).asnumpy(), wanted[i % 4], 1e-5, 1e-6) for i in range(100))
+
+    assert in_threads(work) == [True] * 4
+
+
 @pytest.mark.parametrize("active", [False, True])
 def test_threads_share_a_first_call(active, monkeypatch):
     """One of them finds out shapes, values and the graph; nobody gets a parameter before autograd knows it."""
@@ -872,7 +939,7 @@ def test_plugins_come_while_threads_make_graphs():
         t.start()
     try:
         for _ in range(60):
-            registry.changed()
+            tables.changed()
     finally:
         over.set()
         for t in threads:

@@ -4,7 +4,7 @@
 
     python tests/golden/make_golden.py samples.npz [MODULE ...]
 
-Each module of operators (all in the samples unless told) gets a file in ``data/``. What MXNet cannot run is kept there
+Each family of operators (all in the samples unless told) gets a file in ``data/``. What MXNet cannot run is kept there
 with its reason.
 """
 
@@ -213,7 +213,7 @@ def requests(entries, results):
 
 
 def keep(pack, kept, entry, runs):
-    """Enter the results of one sample in the file of its module."""
+    """Enter the results of one sample in the file of its family."""
     for dtype, found in runs.items():
         if isinstance(found, str):
             kept.setdefault("failed", {})[dtype] = found
@@ -237,7 +237,7 @@ def gradients(pack, values):
 
 
 def enter(pack, samples, entries):
-    """Run the samples of one operator and enter what MXNet says in the file of its module."""
+    """Run the samples of one operator and enter what MXNet says in the file of its family."""
     runnable = [e for e in entries if not e["skip"]]
     found = iter(answers([(samples, e, t) for e in runnable for t in e["dtypes"]]))
     results = [{t: next(found) for t in e["dtypes"]} for e in runnable]
@@ -271,15 +271,15 @@ def enter(pack, samples, entries):
             print(f"{entry['op']} #{entry['number']} {dtype}: {reason}")
 
 
-def main(path, *modules):
-    """Write the golden files of modules, all unless told, in a catalogue."""
+def main(path, *families):
+    """Write the golden files of families, all unless told, in a catalogue."""
     samples, operators = Pack.load(path), {}
     for entry in samples.entries:
-        operators.setdefault((entry["module"], entry["op"]), []).append(entry)
-    files = {m: Pack() for m in modules or dict.fromkeys(m for m, _ in operators)}
-    for (module, _), entries in operators.items():
-        if module in files:
-            enter(files[module], samples, entries)
+        operators.setdefault((entry["family"], entry["op"]), []).append(entry)
+    files = {f: Pack() for f in families or dict.fromkeys(f for f, _ in operators)}
+    for (family, _), entries in operators.items():
+        if family in files:
+            enter(files[family], samples, entries)
     (HERE / "data").mkdir(exist_ok=True)
     for name, pack in sorted(files.items()):
         file = HERE / "data" / f"{name}.npz"

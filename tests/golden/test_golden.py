@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore._core import registry
+from mxcore._core import tables
 from mxcore.testing.catalogue import catalogue, stale
 from mxcore.testing.pack import ASKED, Pack, drawn
 from mxcore.testing.tolerance import GOLDEN, compare
@@ -76,7 +76,7 @@ def check(got, want, dtype, entry, what):
     """Compare with MXNet's number."""
     if want.shape == () and got.shape == (1,):  # MXNet's few arrays without dimensions have one here
         want = want.reshape(1)
-    tol = registry.ops.get(entry["op"]).samples[entry["number"]].tol
+    tol = tables.ops.get(entry["op"]).samples[entry["number"]].tol
     compare(got, want, dtype, f"{entry['op']} #{entry['number']} {dtype}, {what}", tol, GOLDEN)
 
 
@@ -155,7 +155,7 @@ def results(pack, entry, dtype, xs, ys):
 @pytest.mark.parametrize("pack, samples", by_operator())
 def test_eager(pack, samples):
     for entry in samples:
-        op = registry.ops.get(entry["op"])
+        op = tables.ops.get(entry["op"])
         done = set()
         for dtype, reqs, grads in ways(pack, entry):
             xs, ys = record(op, pack, entry, dtype, entry["grad_train"], reqs)
@@ -198,7 +198,7 @@ def test_graph(pack, samples):
 
 def in_graph(pack, entry, dtype, reqs, grads):
     """One sample through a symbol and an executor."""
-    op = registry.ops.get(entry["op"])
+    op = tables.ops.get(entry["op"])
     run = entry["runs"][dtype]
     xs = inputs(pack, entry, dtype)
     names = [f"in{i}" for i in range(len(xs))]
@@ -248,7 +248,7 @@ def test_a_changed_sample_is_found():
         found = Pack()
         found.entries = [
             {
-                "module": "m",
+                "family": "m",
                 "op": "f",
                 "number": 0,
                 "skip": "",

@@ -63,9 +63,9 @@ def command(*args):
 @pytest.mark.slow
 def test_the_command():
     assert command("--check") == (0, "")
-    code, text = command("--modules", "norm")
+    code, text = command("--families", "pooling")
     assert code == 2 and "which Python has MXNet 1.9.1? Name it with --oracle or MXCORE_ORACLE_PYTHON" in text
-    code, text = command("--modules", "norms")
-    assert code == 2 and "no module of operators is named 'norms'; modules: " in text
-    code, text = command("--modules", "norm", "--oracle", "/no/such/python")
+    code, text = command("--families", "poolings")
+    assert code == 2 and "no family of operators is named 'poolings'; families: " in text
+    code, text = command("--families", "pooling", "--oracle", "/no/such/python")
     assert code == 2 and "cannot run /no/such/python" in text

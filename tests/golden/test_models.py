@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore._core import registry
+from mxcore._core import tables
 from mxcore.testing.pack import Pack
 
 from . import model_cases
@@ -50,7 +50,7 @@ def built(name):
 
 
 def test_lacking_operators_are_lacking():
-    assert [op for op in LACKING.values() if registry.ops.find(op) is not None] == []
+    assert [op for op in LACKING.values() if tables.ops.find(op) is not None] == []
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -10,7 +10,7 @@ import pathlib
 import pytest
 
 import mxcore as mx
-from mxcore._core import registry
+from mxcore._core import tables
 from mxcore.testing.pack import Pack
 
 from . import symbol_cases
@@ -38,7 +38,7 @@ def test_graphs():
     ],
 )
 def test_operators(op, entries):
-    declared = registry.ops.get(op)
+    declared = tables.ops.get(op)
     for e in entries:
         inputs = [mx.sym.Variable(f"in{i}") for i in range(e["inputs"])]
         assert mx.sym.compose(declared.name, inputs, {**e["params"], "name": "node"}, declared).tojson() == e["json"], (

@@ -13,8 +13,8 @@ from pathlib import Path
 LEVELS = {
     "_core": 0,
     "base": 1, "builtin": 1, "context": 1, "plugin": 1, "testing.sample": 1, "_io_files": 1, "_json": 1, "drafts": 1, "limits": 1,
-    "_seat": 1, "_turns": 1, "name": 1, "attribute": 1, "_views": 1, "_lent": 1, "_commands": 1, "families": 1, "stypes": 1, "rewriting": 1,
-    "array_api": 1, "facets": 1, "fusion": 1, "philox": 1, "parameters": 1, "gradient": 1,
+    "_current": 1, "_locks": 1, "name": 1, "attribute": 1, "_op_functions": 1, "_reexports": 1, "_commands": 1, "families": 1, "stypes": 1, "rewriting": 1,
+    "array_api": 1, "facets": 1, "fusion": 1, "philox": 1, "parameters": 1, "gradient": 1, "typing": 1,
     "ops": 2,
     "ndarray": 3, "symbol": 3, "executor": 3,
     "compat": 5, "cli": 5, "__main__": 5,
@@ -74,14 +74,45 @@ def check_core(source: str, name: str, is_package: bool = False) -> list[str]:
     return bad
 
 
-def check_plugin(source: str, name: str, is_package: bool = False) -> list[str]:
-    """Complaints about one module of a plugin: it reaches into the core's inside or into another plugin."""
-    bad = []
-    own = name.split(".")[0]
-    for line, target in imported(source, name, is_package):
-        parts = target.split(".")
-        if parts[0] == "mxcore" and any(p.startswith("_") and p != "__version__" for p in parts[1:]):
-            bad.append(f"{name}:{line} imports {target}; plugins use mxcore.plugin and the public faces")
-        elif parts[0].startswith("mxcore_") and parts[0] != own:
-            bad.append(f"{name}:{line} imports {target}, another plugin")
-    return bad
+def circles(modules: dict[str, tuple[str, bool]]) -> list[list[str]]:
+    """Groups of modules that import one another, in functions too; `modules`: name -> (source, is a package)."""
+    needs: dict[str, set[str]] = {}
+    for name, (source, is_package) in modules.items():
+        found = set()
+        for _, target in imported(source, name, is_package):
+            while target and target not in modules:
+                target = target.rpartition(".")[0]
+            found.add(target)
+        needs[name] = found - {"", name}
+    # Tarjan's strongly connected components.
+    order: dict[str, int] = {}
+    low: dict[str, int] = {}
+    path: list[str] = []
+    groups = []
+
+    def visit(name: str) -> None:
+        order[name] = low[name] = len(order)
+        path.append(name)
+        for other in needs[name]:
+            if other not in order:
+                visit(other)
+            if other in path:
+                low[name] = min(low[name], low[other])
+        if low[name] == order[name]:
+            at = path.index(name)
+            groups.append(sorted(path[at:]))
+            del path[at:]
+
+    for name in modules:
+        if name not in order:
+            visit(name)
+    return [g for g in groups if len(g) > 1]
+
+
+def check_circles(modules: dict[str, tuple[str, bool]]) -> list[str]:
+    """Complaints about modules that import one another: none of `_core` may, elsewhere no more than two."""
+    return [
+        f"{', '.join(group)} import one another"
+        for group in circles(modules)
+        if len(group) > 2 or any("._core." in name for name in group)
+    ]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore._core import registry
-from mxcore.testing.catalogue import modules
+from mxcore._core import tables
+from mxcore.testing.catalogue import stock_operators
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -32,11 +32,11 @@ def test_the_table_is_fresh():
 
 def test_cells(tool):
     def cells(name):
-        return [c.strip() for c in tool["row"](registry.ops.get(name), {name: (3, 3)}).strip("|").split(" | ")]
+        return [c.strip() for c in tool["row"](tables.ops.get(name), {name: (3, 3)}).strip("|").split(" | ")]
 
     assert cells("tanh")[2:] == [
         "second order",
-        "kernel (float32, float64)" if registry.kernels.of("cpu", registry.ops.get("tanh")) else "reference",
+        "kernel (float32, float64)" if tables.kernels.of("cpu", tables.ops.get("tanh")) else "reference",
         "array namespace",
         "`tanh(data)`",
         "3",
@@ -49,8 +49,8 @@ def test_cells(tool):
     assert cells("one_hot")[3] == "kernel (all dtypes)"
     assert cells("Embedding")[3] == "kernel (float32, float64)"  # for large tables
     assert cells("prod")[3] == "reference"
-    assert tool["row"](registry.ops.get("tanh"), {"tanh": (2, 5)}).endswith("| 2 of 5 |")
-    assert tool["row"](registry.ops.get("tanh"), {}).endswith("| 0 |")
+    assert tool["row"](tables.ops.get("tanh"), {"tanh": (2, 5)}).endswith("| 2 of 5 |")
+    assert tool["row"](tables.ops.get("tanh"), {}).endswith("| 0 |")
 
 
 def test_what_is_not_compared_is_listed(tool):
@@ -101,7 +101,7 @@ def differentiated_twice(op):
 def test_second_orders_are_what_the_tape_does(tool):
     """What the table concludes from the graph of gradients is so when it is tried."""
     wrong = {}
-    for _, op in modules():
+    for _, op in stock_operators():
         said = tool["slope"](op)
         if said in ("yes", "second order") and not op.stateful and differentiated_twice(op) is (said != "second order"):
             wrong[op.name] = said

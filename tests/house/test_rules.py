@@ -2,7 +2,7 @@
 
 import pytest
 
-from . import asserts, budgets, docs, files, imports, names
+from . import asserts, budgets, docs, faces, files, imports, names
 
 
 @pytest.mark.parametrize(
@@ -38,21 +38,55 @@ def test_downward_imports_pass(source, name):
 
 
 @pytest.mark.parametrize(
-    "source", ["from mxcore._core import op", "import mxcore._core.op", "from mxcore import _core", "import mxcore_cpu"]
+    "source",
+    [
+        "from mxcore._core import op",
+        "import mxcore._core.op",
+        "from mxcore import _core",
+        "import mxcore_cpu",
+        "from mxcore.ops import tile",
+        "def f():\n    import mxcore.facets",
+        "from mxcore.io.cursor import BatchCursor",
+        "from mxcore.base import _Null",
+        "from mxcore.drafts import Draft",
+        "import mxcore as mx\nmx.nd._op_functions",
+        "import mxcore as mx\nprint(mx.executor.fuse)",
+    ],
 )
 def test_plugins_that_reach_inside_are_found(source):
-    assert len(imports.check_plugin(source, "mxcore_io_rec.reader")) == 1
+    assert len(faces.check_plugin(source, "mxcore_io_rec.reader")) == 1
 
 
 def test_plugins_may_use_public_faces():
-    source = "from mxcore.plugin import op\nimport mxcore as mx\nfrom .x import y\nimport mxcore_io_rec.z"
-    assert imports.check_plugin(source, "mxcore_io_rec.reader") == []
+    source = (
+        "from mxcore.plugin import op\nimport mxcore as mx\nfrom .x import y\nimport mxcore_io_rec.z\n"
+        "from mxcore.gluon import nn\nfrom mxcore.testing.conformance import check_op\nmx.nd.random.normal(0)\n"
+        "from mxcore.drafts import Draft\nprint(mx.cpu().device_type, mx.__version__)"
+    )
+    assert faces.check_plugin(source, "mxcore_io_rec.reader", listed=["mxcore", "mxcore.drafts"]) == []
+
+
+def test_the_table_of_modules_is_read():
+    assert faces.listed("| `mxcore` | x |\n| `mxcore.io` | y |\n`mxcore.no`\n| `mxcore_x` |") == ["mxcore", "mxcore.io"]
+
+
+def test_circles_are_found():
+    def tree(package, *names):
+        around = [*names, names[0]]
+        return {f"{package}.{a}": (f"def f():\n    from . import {b}", False) for a, b in zip(around, around[1:])}
+
+    (complaint,) = imports.check_circles(tree("mxcore.x", "a", "b", "c"))
+    assert "mxcore.x.a, mxcore.x.b, mxcore.x.c" in complaint
+    assert imports.check_circles(tree("mxcore.x", "a", "b")) == []
+    assert len(imports.check_circles(tree("mxcore._core", "a", "b"))) == 1
+    straight = {"mxcore.x.a": ("from . import b\nfrom .c import d", False), "mxcore.x.b": ("from .c import d", False)}
+    assert imports.check_circles({**straight, "mxcore.x.c": ("import numpy", False)}) == []
 
 
 def test_code_lines_counts_code_only():
     head = '"""Doc.\n\nMore."""\n\n# note\nx = (1,\n     2)  # why\n\n'
     source = head + 'def f():\n    """Doc."""\n    return "a"\n'
-    assert budgets.code_lines(source) == 4
+    assert budgets.code_lines(source) == 3
 
 
 def test_budgets_are_enforced():

@@ -1,5 +1,6 @@
 """The house rules, applied to this tree."""
 
+import importlib
 import re
 import runpy
 import subprocess
@@ -7,7 +8,7 @@ import sys
 
 import pytest
 
-from . import asserts, budgets, docs, files, imports, names
+from . import asserts, budgets, docs, faces, files, imports, names
 from .files import ROOT
 
 CORE = ROOT / "core"
@@ -40,10 +41,16 @@ def test_imports_point_downwards():
 
 
 def test_plugins_use_the_public_door():
-    bad = []
+    bad, listed = [], faces.listed(read(ROOT / "docs" / "plugins.md"))
+    assert "mxcore.plugin" in listed
     for name, path in [*modules(*PLUGINS), *((p.stem, p) for p in TOYS)]:
-        bad += imports.check_plugin(read(path), name, path.name == "__init__.py")
+        bad += faces.check_plugin(read(path), name, path.name == "__init__.py", listed)
     expect_none(bad)
+
+
+def test_few_modules_import_one_another():
+    found = {n: (read(p), p.name == "__init__.py") for n, p in modules(CORE / "mxcore", *PLUGINS)}
+    expect_none(imports.check_circles(found))
 
 
 def test_line_budgets():
@@ -55,10 +62,10 @@ def test_line_budgets():
 
 def _registered():
     """All names of operators and devices."""
-    from mxcore._core import registry
+    from mxcore._core import tables
 
-    registry.names("iterator")  # loads the plugins
-    return {*registry.ops.items, *registry.devices.items}
+    tables.names("iterator")  # loads the plugins
+    return {*tables.ops.items, *tables.devices.items}
 
 
 def test_the_core_knows_no_operator_and_no_device_by_name():
@@ -85,14 +92,43 @@ def test_hooks_are_documented_and_tested():
 
 
 def test_operators_are_documented_and_sampled():
-    from mxcore._core import registry
+    from mxcore._core import tables
 
-    registry.names("iterator")  # loads the plugins
+    tables.names("iterator")  # loads the plugins
     bad = []
-    for op in {id(op): op for op in registry.ops.items.values()}.values():
+    for op in {id(op): op for op in tables.ops.items.values()}.values():
         bad += docs.check_op(op.name, op.doc, [*op.input_names, *op.params], len(op.samples))
-    assert registry.ops.items
+    assert tables.ops.items
     expect_none(sorted(bad))
+
+
+def test_tables_of_samples_hold_the_operators_of_their_family():
+    from mxcore import builtin, families, ops
+
+    tables = {family: (family, ops.declared(family)) for family in ops.FAMILIES}
+    tables["builtin"] = "common", families.declarations(builtin)
+    bad = []
+    for family, (folder, declared) in tables.items():
+        table = importlib.import_module(f"mxcore.ops.{folder}.samples").SAMPLES
+        bad += [f"{family}: there is no operator {name}" for name in table.keys() - {op.name for op in declared}]
+    expect_none(sorted(bad))
+
+
+def test_operators_use_no_gradients_by_name():
+    bad = []
+    for name, path in modules(CORE / "mxcore"):
+        for line, origin in imports.imported(read(path), name, path.name == "__init__.py"):
+            package, _, last = origin.partition(".gradients.")
+            if last and package.startswith("mxcore.ops.") and package != "mxcore.ops.common":
+                bad.append(f"{name}, line {line}: {package}.gradients stands on operators, not below them")
+    expect_none(bad)
+
+
+def test_operators_are_declared_without_their_samples():
+    check = (
+        "import sys; from mxcore import nd; nd.ones(2); print([m for m in sys.modules if 'samples' in m.split('.')])"
+    )
+    assert subprocess.run([sys.executable, "-c", check], capture_output=True, text=True).stdout.strip() == "[]"
 
 
 def test_public_names_have_docstrings():

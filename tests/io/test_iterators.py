@@ -284,7 +284,7 @@ def test_threads_share_an_iterator(make):
 def test_copies_of_an_iterator_do_not_wait_for_it():
     it = mx.io.NDArrayIter(np.arange(4.0), batch_size=2)
     twin = pickle.loads(pickle.dumps(it))
-    with it._turn:
+    with it._object_lock:
         t = threading.Thread(target=lambda: found.append(next(twin).data[0].asnumpy().tolist()))
         found = []
         t.start()

@@ -63,7 +63,21 @@ def test_xfail_lines(tmp_path):
 
 def test_operators_by_pattern():
     assert [o.name for o in operators("relu sig*oid,tanh")] == ["relu", "sigmoid", "tanh"]
-    assert operators("no_such_*") == []
+    with pytest.raises(KeyError, match=r"no operator fits 'softmacks\*', did you mean 'softmax'"):
+        operators("relu softmacks*")
+
+
+@pytest.mark.parametrize(
+    "option, said",
+    [
+        ("--ops=my_*", "*no operator fits 'my_[*]'*"),
+        ("--device=cpuu", "*no plugin provides device 'cpuu', did you mean 'cpu'*"),
+    ],
+)
+def test_what_does_not_exist_is_no_success(pytester, option, said):
+    result = pytester.runpytest_inprocess(*RUN, option)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([said])
 
 
 def test_gradients_of_a_function():
@@ -76,6 +90,13 @@ def test_gradient_checks_draw_again_at_a_kink():
     check_grads(lambda x: mx.nd.relu(x), [[0.0, 1.0]], seed=3)
     with pytest.raises(AssertionError, match="not smooth"):
         check_grads(lambda x: mx.nd.relu(x), [[0.0, 1.0]], redraw=lambda i: [[0.0, 1.0]])
+
+
+def test_gradient_checks_tell_kinks_from_places_without_a_value():
+    with pytest.raises(
+        AssertionError, match="of 6 points all are without a finite value; choose inputs inside the dom"
+    ):
+        check_grads(lambda x: mx.nd.log(x), [[-1.0, -2.0]])
 
 
 def test_gradient_checks_of_random_functions_use_one_draw():

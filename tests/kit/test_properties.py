@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mxcore.testing.catalogue import modules
+from mxcore.testing.catalogue import stock_operators
 from mxcore.testing.mutate import mutated
 from mxcore.testing.robust import bounded_memory, check_use
 
-OPS = [pytest.param(op, id=f"{module}-{op.name}") for module, op in modules() if op.samples]
+OPS = [pytest.param(op, id=f"{family}-{op.name}") for family, op in stock_operators() if op.samples]
 #: The same uses in every run; no example is too slow by itself, `check_use` has its own clock.
 SAME = {"derandomize": True, "database": None, "deadline": None, "suppress_health_check": list(HealthCheck)}
 CHOICES = st.randoms(use_true_random=False)

@@ -8,7 +8,7 @@ import pathlib
 import pytest
 
 import mxcore as mx
-from mxcore._core import registry
+from mxcore._core import tables
 from mxcore._core.manager import manager
 from mxcore.testing.conformance import check_op, pytest_generate_tests, test_conformance
 from mxcore.testing.ways import reference_bodies
@@ -51,7 +51,7 @@ def test_on_the_toy_device(toy, name):
 def test_over_the_reference_bodies():
     """What kernels hide: operators that have some keep what the kit asks where their bodies compute."""
     mx.cpu().device  # noqa: B018  the kernels come with the device
-    hidden = sorted({o.name for o in registry.ops.items.values() if registry.kernels.of("cpu", o)})
+    hidden = sorted({o.name for o in tables.ops.items.values() if tables.kernels.of("cpu", o)})
     assert len(hidden) > 100
     failed = []
     with reference_bodies():

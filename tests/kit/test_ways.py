@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore._core import registry
+from mxcore._core import tables
 from mxcore.testing.ways import both_ways, kernels_reached, reference_bodies
 
 pytest_plugins = ["pytester"]
@@ -28,20 +28,20 @@ def bound():
 @pytest.fixture
 def wrong(monkeypatch):
     """Make the body or the kernel of softmax wrong."""
-    op = registry.ops.get("softmax")
+    op = tables.ops.get("softmax")
 
     def spoil(what):
         if what == "body":
             monkeypatch.setattr(op, "body", lambda k, p, data, length=None: data)
         else:
             monkeypatch.setattr(
-                registry.kernels.of("cpu", op)[0], "fn", lambda k, p, outs, data, *_: np.copyto(outs[0], data)
+                tables.kernels.of("cpu", op)[0], "fn", lambda k, p, outs, data, *_: np.copyto(outs[0], data)
             )
-        registry.changed()
+        tables.changed()
 
     yield spoil
     monkeypatch.undo()
-    registry.changed()
+    tables.changed()
 
 
 @pytest.mark.parametrize("call", [eager, hybridised, bound])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore._core import registry
+from mxcore._core import tables
 from mxcore.plugin import Float, Int, KernelSet, Sample, op
 from mxcore.testing.conformance import Failures, check_op
 
@@ -53,6 +53,13 @@ def test_wrong_gradient(rule):
     assert failed(declare(lambda k, p, data: data * 2, grad=rule)) == {"gradient"}
 
 
+def test_one_reason_is_told_once():
+    with pytest.raises(Failures) as e:
+        check_op(declare(lambda k, p, data: data * 2, grad=lambda F, dy: F.no_such_op(dy)), mx.cpu())
+    assert str(e.value).count("no operator is named 'no_such_op'") == 1 and "\n  rule: as gradient" in str(e.value)
+    assert all("no_such_op" in message for _, message in e.value.failures)
+
+
 def test_wrong_second_gradient():
     """The first gradient is right; that of its operator is not."""
     forward = declare(
@@ -91,13 +98,13 @@ def test_graph_gradient_that_changes_from_call_to_call():
         calls.append(1)
         return dy * (2 + len(calls))
 
-    registry.ops.items["wrong_back"] = op("wrong_back", inputs="dy", grad=None)(drifting)
+    tables.ops.items["wrong_back"] = op("wrong_back", inputs="dy", grad=None)(drifting)
     try:
         assert failed(
             declare(lambda k, p, data: data * 2, grad=lambda F, dy: F.wrong_back(dy)), checks=["bound grad_req"]
         ) == {"bound grad_req"}
     finally:
-        del registry.ops.items["wrong_back"]
+        del tables.ops.items["wrong_back"]
 
 
 def test_missing_gradient():
@@ -330,12 +337,12 @@ def kernel():
     def enter(o, fn, **kw):
         table = KernelSet("cpu")
         table.kernel(o, **kw)(fn)
-        registry.kernels.sets.setdefault("cpu", {}).setdefault("wrong", []).extend(table.entries)
-        registry.changed()
+        tables.kernels.sets.setdefault("cpu", {}).setdefault("wrong", []).extend(table.entries)
+        tables.changed()
 
     yield enter
-    registry.kernels.sets["cpu"].pop("wrong", None)
-    registry.changed()
+    tables.kernels.sets["cpu"].pop("wrong", None)
+    tables.changed()
 
 
 def test_a_device_that_does_not_tell_what_overlaps(monkeypatch):

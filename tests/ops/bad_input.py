@@ -8,7 +8,7 @@ import pytest
 import mxcore as mx
 from mxcore.base import MXNetError
 from mxcore.parameters import Bool, DType, Enum, Float, Floats, Int, Shape
-from mxcore.testing.catalogue import modules
+from mxcore.testing.catalogue import stock_operators
 
 #: What no parameter of a kind takes, and words for what it does.
 WRONG = {
@@ -23,8 +23,8 @@ WRONG = {
 
 
 def operators(names):
-    """Name -> operator, of the modules with these names."""
-    return {op.name: op for m, op in modules() if m in names.split()}
+    """Name -> operator, of the families with these names."""
+    return {op.name: op for family, op in stock_operators() if family in names.split()}
 
 
 def first(op):

@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from mxcore._core import registry
+from mxcore._core import tables
 
 HERE = pathlib.Path(__file__).parent
 
@@ -21,7 +21,7 @@ def shapes():
     from mxcore._core.infer import op_shapes
 
     def infer(name, ins, outs=None, **params):
-        op = registry.ops.get(name)
+        op = tables.ops.get(name)
         return op_shapes(op, op.parse(params), list(ins), outs and list(outs))
 
     return infer
@@ -35,7 +35,7 @@ def dtypes():
     from mxcore._core.infer import op_dtypes
 
     def infer(name, ins, outs=None, **params):
-        op = registry.ops.get(name)
+        op = tables.ops.get(name)
         found = op_dtypes(
             op, op.parse(params), [t and np.dtype(t) for t in ins], outs and [t and np.dtype(t) for t in outs]
         )

@@ -9,7 +9,7 @@ import pytest
 
 from .bad_input import BOTH, check_refused, eager, operators
 
-OPS = operators("arithmetic unary reduce shape create indexing select gather ordering facts amp storage")
+OPS = operators("elementwise activation reduction shape slicing creation indexing ordering sparse")
 
 
 #: operator, shapes of inputs (or arrays), parameters, what the message says

@@ -5,11 +5,11 @@ another kind or out of range.
 import numpy as np
 import pytest
 
-from mxcore.testing.catalogue import modules
+from mxcore.testing.catalogue import stock_operators
 
 from .bad_input import BOTH, check_refused, eager, first, inferred, wrong_parameters
 
-OPS = {op.name: op for _, op in modules() if op.samples}
+OPS = {op.name: op for _, op in stock_operators() if op.samples}
 EVERY = pytest.mark.parametrize("name", OPS)
 
 

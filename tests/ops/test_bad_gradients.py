@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mxcore._core import registry
+from mxcore._core import tables
 
 from .bad_input import BOTH, check_refused
 
@@ -113,4 +113,4 @@ CASES = [
 @pytest.mark.parametrize("name, shapes, params, words", CASES, ids=[f"{i}-{row[0]}" for i, row in enumerate(CASES)])
 def test_inputs_that_do_not_fit(name, shapes, params, words, call):
     arrays = [np.ones(s, np.float32) for s in shapes]
-    check_refused(call, registry.ops.get(name), arrays, params, words, kind=ValueError)
+    check_refused(call, tables.ops.get(name), arrays, params, words, kind=ValueError)

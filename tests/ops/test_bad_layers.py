@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore._core import registry
+from mxcore._core import tables
 
 from . import bad_input
 from .bad_input import eager, inferred
@@ -315,7 +315,7 @@ def refused(name, shapes, params, says, dtypes=None, graph=True):
     arrays = [np.ones(s, t) for s, t in zip(shapes, dtypes or ["float32"] * len(shapes))]
     for call in (eager, inferred)[: 1 + graph]:
         with mx.util.np_shape(True):
-            bad_input.check_refused(call, registry.ops.get(name), arrays, params, re.compile(f"(?s){says}"))
+            bad_input.check_refused(call, tables.ops.get(name), arrays, params, re.compile(f"(?s){says}"))
 
 
 @pytest.mark.parametrize(("name", "shapes", "params", "says"), ROWS)
@@ -327,7 +327,7 @@ def test_refused(name, shapes, params, says):
 @pytest.mark.parametrize("name", GOOD)
 def test_right_use_is_right(name):
     shapes, params = GOOD[name]
-    found = registry.ops.get(name)(*[mx.nd.ones(s) for s in shapes], **params)
+    found = tables.ops.get(name)(*[mx.nd.ones(s) for s in shapes], **params)
     assert (found[0] if isinstance(found, list) else found).asnumpy().size
 
 

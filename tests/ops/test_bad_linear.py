@@ -11,7 +11,7 @@ import mxcore as mx
 
 from .bad_input import BOTH, check_refused, eager, first, inferred, operators
 
-OPS = operators("layout slicing repeating sequence matrix linalg triangles decompose patches")
+OPS = operators("elementwise shape slicing sequence linalg convolution attention")
 
 
 #: operator, shapes of inputs, parameters, what the message says

@@ -12,7 +12,7 @@ from . import bad_input
 from .bad_input import eager, first, operators
 
 nd = mx.nd
-OPS = operators("optimizer optimizer_multi")
+OPS = operators("optimizer")
 
 
 def use(name):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore._core import registry
+from mxcore._core import tables
 
 
 def run(outputs, train=False, **arrays):
@@ -173,7 +173,7 @@ def test_what_branches_must_not_do_is_told():
 
 @pytest.mark.parametrize("name", ["_foreach", "_while_loop", "_cond"])
 def test_a_graph_without_outputs_is_refused(name):
-    sample = registry.ops.get(name).samples[0]
+    sample = tables.ops.get(name).samples[0]
     arrays = [mx.nd.array(a) for a in sample.arrays("float32")]
     with pytest.raises(ValueError, match=f"{name}: parameter 'num_outputs'.*1"):
         getattr(mx.nd._internal, name)(*arrays, **{**sample.params, "num_outputs": 0})

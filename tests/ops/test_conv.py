@@ -7,7 +7,7 @@ import pytest
 
 import mxcore as mx
 from mxcore._core.frontend import eager
-from mxcore.ops import conv
+from mxcore.ops.convolution import windows
 from mxcore.testing.gradcheck import check_grads
 
 from .golden.corners import wave
@@ -96,11 +96,19 @@ def test_channels_last(name):
 
 def test_pieces_of_the_batch(monkeypatch):
     x, w = wave((5, 2, 6, 6), 1), wave((3, 2, 3, 3), 2)
-    g = conv.geometry((3, 3), (), (), (1, 1))
+    g = windows.geometry((3, 3), (), (), (1, 1))
     dy = wave((5, 3, 6, 6), 3)
-    whole = conv.conv_forward(np, x, w, g), conv.conv_data(np, dy, w, g, (6, 6)), conv.conv_weight(np, x, dy, g)
-    monkeypatch.setattr(conv, "PIECE", 2 * 2 * 9 * 36)
-    parts = conv.conv_forward(np, x, w, g), conv.conv_data(np, dy, w, g, (6, 6)), conv.conv_weight(np, x, dy, g)
+    whole = (
+        windows.conv_forward(np, x, w, g),
+        windows.conv_data(np, dy, w, g, (6, 6)),
+        windows.conv_weight(np, x, dy, g),
+    )
+    monkeypatch.setattr(windows, "PIECE", 2 * 2 * 9 * 36)
+    parts = (
+        windows.conv_forward(np, x, w, g),
+        windows.conv_data(np, dy, w, g, (6, 6)),
+        windows.conv_weight(np, x, dy, g),
+    )
     for a, b in zip(whole, parts):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
 

@@ -142,7 +142,7 @@ def test_refusals(call, words):
 def test_without_opencv(monkeypatch):
     import sys
 
-    from mxcore.ops import opencv
+    from mxcore.ops.image import opencv
 
     monkeypatch.setitem(sys.modules, "cv2", None)
     opencv.opencv.cache_clear()

@@ -13,7 +13,7 @@ import re
 import pytest
 
 import mxcore as mx
-from mxcore._core import registry
+from mxcore._core import tables
 from mxcore._core.op import MISSING
 from mxcore.operator import get_operator_arguments
 
@@ -58,7 +58,7 @@ def facts():
 def ours(name):
     """The operator of a row, by any of its names."""
     for n in (name, *facts()[name]["aliases"]):
-        op = registry.ops.find(n)
+        op = tables.ops.find(n)
         if op is not None:
             return op
     return None
@@ -149,12 +149,12 @@ def test_aliases():
     for name in rows(hidden=True):
         op, wanted = ours(name), {n for n in (name, *facts()[name]["aliases"]) if not n.startswith("_np")}
         reached = {
-            n: registry.ops.find(n) or (n.startswith("_sparse_") and registry.ops.find(n.removeprefix("_sparse_")))
+            n: tables.ops.find(n) or (n.startswith("_sparse_") and tables.ops.find(n.removeprefix("_sparse_")))
             for n in wanted
         }
         missing = sorted(n for n, o in reached.items() if o is not op)
         extra = sorted(
-            n for n, o in registry.ops.items.items() if o is op and n not in wanted and not n.startswith("_np")
+            n for n, o in tables.ops.items.items() if o is op and n not in wanted and not n.startswith("_np")
         )
         found[name] = " ".join([*(f"without {n}" for n in missing), *extra])
     compared(found, ALIASES)
@@ -193,9 +193,7 @@ def test_gradients():
 def test_the_facts_cover_every_stock_operator():
     known = {n for name, row in facts().items() for n in (name, *row["aliases"])}
     others = set(json.loads(FILE.read_text())["others"])
-    new = sorted(
-        n for n, op in registry.ops.items.items() if registry.ops.owners[n] in ("ops", "builtin") and n in others
-    )
+    new = sorted(n for n, op in tables.ops.items.items() if tables.ops.owners[n] in ("ops", "builtin") and n in others)
     assert known and not new, f"run make_operator_facts.py: {new}"
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore.ops import colours, resampling
+from mxcore.ops.image import colours, resampling
 from mxcore.testing.gradcheck import check_grads
 
 from .golden.corners import wave
@@ -313,7 +313,7 @@ def test_refusals(call, words):
 
 
 def test_jitter_takes_the_changes_in_random_order(monkeypatch):
-    from mxcore.ops import image as module
+    from mxcore.ops.image import augmentation as module
 
     seen = []
     names = [n for n, _, _ in module._JITTERS]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore._core import registry
+from mxcore._core import tables
 from mxcore.context import cpu
-from mxcore.ops import distributions
+from mxcore.ops.random import variates
 from mxcore.philox import Rng
 
 nd = mx.nd
@@ -53,7 +53,7 @@ def chi_square(draws, probabilities, first):
 
 @pytest.mark.parametrize("rate", [0.7, 9.0, 12.0, 60.0])
 def test_poisson_numbers_follow_the_law(rate):
-    draws = distributions.poisson(law(), np.full(40_000, rate))
+    draws = variates.poisson(law(), np.full(40_000, rate))
     near = range(max(int(rate - 3 * rate**0.5), 0), int(rate + 3 * rate**0.5) + 2)
     p = [math.exp(i * math.log(rate) - rate - math.lgamma(i + 1)) for i in near]
     assert chi_square(draws, p, near[0]) < 2.5
@@ -61,7 +61,7 @@ def test_poisson_numbers_follow_the_law(rate):
 
 @pytest.mark.parametrize("n, q", [(5, 0.3), (40, 0.4), (40, 0.9), (1000, 0.02), (3000, 0.5)])
 def test_binomial_numbers_follow_the_law(n, q):
-    draws = distributions.binomial(law(), np.full(40_000, float(n)), np.full(40_000, q))
+    draws = variates.binomial(law(), np.full(40_000, float(n)), np.full(40_000, q))
     mean, sd = n * q, (n * q * (1 - q)) ** 0.5
     near = range(max(int(mean - 2.5 * sd), 0), min(int(mean + 2.5 * sd) + 1, n) + 1)
     p = [
@@ -80,7 +80,7 @@ def test_binomial_numbers_follow_the_law(n, q):
 @pytest.mark.parametrize("shape", [0.1, 1.0, 7.5])
 def test_gamma_numbers_follow_the_law(shape):
     """Its cumulative function, by numerical integration, at the deciles."""
-    draws = np.sort(distributions.gamma(law(), np.full(20_000, shape)))
+    draws = np.sort(variates.gamma(law(), np.full(20_000, shape)))
     x = np.concatenate([np.zeros(1), np.geomspace(1e-12, shape + 12 * shape**0.5 + 12, 40_000)])
     middle = (x[1:] + x[:-1]) / 2
     total = np.cumsum(np.exp((shape - 1) * np.log(middle) - middle - math.lgamma(shape)) * np.diff(x))
@@ -91,18 +91,19 @@ def test_gamma_numbers_follow_the_law(shape):
 
 
 def test_laws_of_bad_parameters_are_nan():
-    assert np.isnan(distributions.gamma(law(), np.array([-1.0, np.nan]))).all()
-    assert np.isnan(distributions.poisson(law(), np.array([-1.0, np.nan]))).all()
-    assert np.isnan(distributions.binomial(law(), np.array([-1.0, 3.0]), np.array([0.5, 1.5]))).all()
-    assert distributions.gamma(law(), np.zeros(2)).tolist() == [0, 0] and distributions.poisson(
-        law(), np.zeros(2)
-    ).tolist() == [0, 0]
-    assert distributions.binomial(law(), np.array([4.0, 4.0]), np.array([0.0, 1.0])).tolist() == [0, 4]
+    assert np.isnan(variates.gamma(law(), np.array([-1.0, np.nan]))).all()
+    assert np.isnan(variates.poisson(law(), np.array([-1.0, np.nan]))).all()
+    assert np.isnan(variates.binomial(law(), np.array([-1.0, 3.0]), np.array([0.5, 1.5]))).all()
+    assert variates.gamma(law(), np.zeros(2)).tolist() == [0, 0] and variates.poisson(law(), np.zeros(2)).tolist() == [
+        0,
+        0,
+    ]
+    assert variates.binomial(law(), np.array([4.0, 4.0]), np.array([0.0, 1.0])).tolist() == [0, 4]
 
 
 def test_the_draw_of_one_element_does_not_depend_on_the_others():
-    a = distributions.gamma(law(), np.array([0.5, 2.0, 2.0]))
-    b = distributions.gamma(law(), np.array([0.5, 2.0, 9.0]))
+    a = variates.gamma(law(), np.array([0.5, 2.0, 2.0]))
+    b = variates.gamma(law(), np.array([0.5, 2.0, 9.0]))
     assert (a[:2] == b[:2]).all() and a[2] != b[2]
 
 
@@ -184,7 +185,7 @@ def test_densities_are_those_of_the_samplers():
 
 def test_only_what_draws_takes_a_key():
     def draws(name, **params):
-        return registry.ops.get(name).parse(params)._sig.random
+        return tables.ops.get(name).parse(params)._sig.random
 
     assert draws("LeakyReLU", act_type="rrelu") and draws("Dropout") and draws("_random_uniform")
     assert not draws("LeakyReLU") and not draws("Dropout", p=0) and not draws("relu")

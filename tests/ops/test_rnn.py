@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore.ops.rnn_cells import layout
+from mxcore.ops.recurrent.cells import layout
 from mxcore.testing.gradcheck import check_grads
 
 from .golden.corners import wave

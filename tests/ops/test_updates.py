@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore._core import registry
+from mxcore._core import tables
 
 nd = mx.nd
 GRAD = np.array([[1, 2], [0, 0], [3, 4], [0, 0]], np.float32)
@@ -134,7 +134,7 @@ def test_a_missing_rate():
 
 
 def test_a_decaying_rate_fills_no_cache():
-    op = registry.ops.get("adam_update")
+    op = tables.ops.get("adam_update")
     arrays = [nd.ones((2,)) for _ in range(4)]
     for i in range(50):
         nd.adam_update(*arrays, out=arrays[0], lr=0.1 / (i + 1), wd=1e-4 * i)

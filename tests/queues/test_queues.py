@@ -304,14 +304,14 @@ def test_arithmetic_takes_the_short_way(late):
 
 
 def test_kernels_that_write_take_the_short_way(late, monkeypatch):
-    from mxcore._core import dispatch, registry
+    from mxcore._core import dispatch, tables
 
-    op = registry.ops.get("tanh")
+    op = tables.ops.get("tanh")
 
     def kernel(k, p, outs, data):
         k.xp.tanh(data, out=outs[0])
 
-    monkeypatch.setattr(registry.kernels, "resolve", lambda *args: (kernel, True, "a test"))
+    monkeypatch.setattr(tables.kernels, "resolve", lambda *args: (kernel, True, "a test"))
     op.bound.clear()
     monkeypatch.setattr(dispatch, "_invoke", lambda *args: pytest.fail("the long way"))
     x = nd.array(DATA, ctx=late[1])

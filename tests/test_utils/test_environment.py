@@ -172,9 +172,7 @@ def test_features():
 
 def test_features_tell_what_is_installed(monkeypatch):
     found = {f.name: f.enabled for f in mx.runtime.feature_list()}
-    assert (
-        found["OPENCV"] and found["OPENMP"] and found["CUDA"] == (mx.runtime.registry.devices.find("gpu") is not None)
-    )
+    assert found["OPENCV"] and found["OPENMP"] and found["CUDA"] == (mx.runtime.tables.devices.find("gpu") is not None)
     monkeypatch.setattr(mx.runtime, "_installed", lambda module: False)
     monkeypatch.setattr(mx.runtime, "_blas", lambda: "mkl-sdl")
     monkeypatch.setattr(mx.runtime, "_processor", lambda: {"AVX2": True, "AVX": False})

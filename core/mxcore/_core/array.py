@@ -26,11 +26,12 @@ class Storage:
     views : int
         Arrays over the buffer beside the first, ever: 0, or missing, tells that whoever has the only array has the
         buffer.
-    turn : lock
+    lock : lock
         Held by a thread that reads the buffer to write it; missing until the first one does.
     """
 
-    __slots__ = ("ctx", "write", "reads", "version", "views", "turn")
+    __slots__ = ("ctx", "write", "reads", "version", "views", "lock")
+    lock: Any
 
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from . import infer, registry
+from . import infer, tables
 from .array import Array, Like, Sparse
 from .context import Context
 from .engine import engine
@@ -113,7 +113,7 @@ def watch(*found: Observer) -> None:
     """Exchange the observers. What eager calls have bound is forgotten; programs look whenever they run."""
     global observers
     observers = found
-    registry.forget_calls()
+    tables.forget_calls()
 
 
 def observed(
@@ -135,7 +135,7 @@ class BoundCall:
     ins, specs : sequence of Spec
         Of inputs and outputs.
     kernel : tuple
-        What ``registry.kernels.resolve`` gives: function, whether it writes into given arrays, whose it is.
+        What ``tables.kernels.resolve`` gives: function, whether it writes into given arrays, whose it is.
 
     Attributes
     ----------
@@ -337,26 +337,26 @@ class BoundCall:
             raise error(ValueError, f"its body returned None for output '{p._sig.outputs[i]}'")
 
     # -- bind --------------------------------------------------------------------------------------------------
-    def bind(self, k: K, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], Any]:
-        """A function without arguments that computes `outs` (its outputs, then what it updates) from `ins`, which may
-        be exchanged in place.
+    def bind(self, k: K, p: Params, ins: Sequence[Any], outs: list[Any]) -> Callable[[], Any]:
+        """A function without arguments that computes `outs` (its outputs, then what it updates) from `ins`; in both
+        lists, others may take an array's place later.
 
         For dense values of known shapes, and an operator without state. Who calls it has ordered what it reads and
         writes, and made its device the active one.
         """
         if self.out:
-            return _writing(self.fn, k, p, [*outs], ins)
-        return self._one(k, p, ins, outs[0]) if len(outs) == 1 else self._several(k, p, ins, [*outs])
+            return _writing(self.fn, k, p, outs, ins)
+        return self._one(k, p, ins, outs) if len(outs) == 1 else self._several(k, p, ins, outs)
 
-    def _one(self, k: K, p: Params, ins: Sequence[Any], out: Any) -> Callable[[], Any]:
+    def _one(self, k: K, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], Any]:
         fn, copy, spec = self.fn, k.device.copy, (self.specs[0] if self.n_out else self.mutated[0])
-        cls, dtype, shape = out.__class__, spec.dtype, spec.shape
+        cls, dtype, shape = outs[0].__class__, spec.dtype, spec.shape
 
         def call() -> None:
             v = fn(k, p, *ins)
             if v.__class__ is not cls or v.dtype is not dtype or v.shape != shape:
                 v = conform(k, listed(v, 1)[0], spec, (), True)
-            copy(v, out)
+            copy(v, outs[0])
 
         return call
 
@@ -390,7 +390,7 @@ def eager_call(op: Op, p: Params, device: Any, ins: Sequence[Spec]) -> BoundCall
         )
     specs = [Spec(s if infer.known(s) else None, t, st) for s, t, st in zip(shapes, dtypes, stypes)]
     check_dtypes(op, device, (*ins, *specs))
-    kernel = registry.kernels.resolve(op, device, p, list(ins))
+    kernel = tables.kernels.resolve(op, device, p, list(ins))
     call = BoundCall(op, p, given, specs, kernel)
     if call.out and not op.stateful and any(s.shape is None for s in specs):
         raise error(ValueError, f"operator {op.name}: a kernel with out=True needs known output shapes")
@@ -467,15 +467,13 @@ def _writing(fn: Any, k: Any, p: Any, before: list[Any], ins: Sequence[Any]) -> 
             kept(outs, before, r)
 
     def one() -> None:
+        out = before[0]
         outs = [out]
         r = fn(k, p, outs, *ins)
         if r is not None or len(outs) != 1 or outs[0] is not out:
             kept(outs, before, r)
 
-    if len(before) != 1:
-        return call
-    out = before[0]
-    return one
+    return one if len(before) == 1 else call
 
 
 def _same(data: Any, spec: Spec) -> bool:
@@ -553,5 +551,9 @@ def conform(k: K, v: Any, spec: Spec, datas: Sequence[Any], share: bool) -> Any:
         if v.ndim == 0 and spec.size == 1:
             v = v.reshape(spec.shape)
         else:
-            raise error(ValueError, f"its body returned shape {tuple(v.shape)}; {spec.shape} is declared")
+            raise error(
+                ValueError,
+                f"its body returned shape {tuple(v.shape)}; {spec.shape} is declared, by "
+                "its shape rule or, without one, by the shape of its inputs",
+            )
     return v.copy() if not share and (overlaps(k.device, v, datas) or not k.device.writable(v)) else v

@@ -58,6 +58,8 @@ class Context(metaclass=_Outermost):
 
     devtype2str: ClassVar[dict[int, str]] = {}
     devstr2type = TYPE_IDS
+    #: The table of devices, which enters itself.
+    devices: ClassVar[Any]
 
     device_type: str
     device_id: int
@@ -70,9 +72,7 @@ class Context(metaclass=_Outermost):
             return device_type
         if isinstance(device_type, int):
             if device_type not in cls.devtype2str:
-                from .registry import devices
-
-                devices.names()  # a plugin may bring it
+                Context.devices.names()  # a plugin may bring it
             device_type = cls.devtype2str.get(device_type, device_type)
         try:
             self = _INTERNED.get((device_type, device_id))
@@ -98,9 +98,7 @@ class Context(metaclass=_Outermost):
     def device(self) -> Device:
         """The device object of this context; loads plugins on first use and raises if none provides it."""
         if (device := self._device) is None:  # read once: another thread may register a plugin
-            from .registry import devices
-
-            device = devices.get(self.device_type)
+            device = Context.devices.get(self.device_type)
             n = device.count()
             if self.device_id >= n:
                 raise error(

@@ -8,7 +8,7 @@ from typing import Any
 from numpy import ndarray
 
 from . import call as calls
-from . import registry, tape
+from . import tables, tape
 from .array import Array, Like, Storage, faces, fresh
 from .binding import bind, not_an_array
 from .call import BoundCall, K, conform, context_k, densified, eager_call, listed
@@ -336,7 +336,7 @@ def to_context(x: Array, ctx: Context) -> Array:
         src.wait()
         out = x.dense(device.from_host(home.to_host(a), ctx.device_id), out_st)
     if state.record and x._entry is not None:
-        op = registry.roles.get("other context")
+        op = tables.roles.get("other context")
         tape.record(op, op.parse({"source": src.ctx}), (x,), (out,))
     return out
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import dispatch, registry
+from . import dispatch, tables
 from .op import Op
 from .roles import Roles
 
@@ -15,12 +15,12 @@ class Eager:
     """Operators by name, run on arrays. View operators share memory here: gradients are temporaries."""
 
     def __init__(self) -> None:
-        self.roles = Roles(self)
+        self.roles = Roles(self, tables.roles)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)  # what inspection asks for
-        op: Op = registry.ops.get(name)
+        op: Op = tables.ops.get(name)
         share, plain = op.view, op.plain
         invoke, call = dispatch.invoke, dispatch.call
 
@@ -41,8 +41,8 @@ class Eager:
     def forget(self) -> None:
         """Drop the cached functions (the set of plugins changed)."""
         self.__dict__.clear()
-        self.roles = Roles(self)
+        self.roles = Roles(self, tables.roles)
 
 
 eager = Eager()
-registry.on_change.append(eager.forget)
+tables.on_change.append(eager.forget)

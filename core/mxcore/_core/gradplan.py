@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .array import Like
 from .errors import error, suggest
-from .op import RULE_WORDS, Op
 from .params import Params
 
-__all__ = ["GradPlan", "check_rule", "higher_of", "plan_of"]
+if TYPE_CHECKING:
+    from .op import Op
+
+__all__ = ["RULE_WORDS", "GradPlan", "check_rule", "higher_of", "plan_of"]
+
+#: What a gradient rule may ask for beside inputs and outputs.
+RULE_WORDS = frozenset({"F", "k", "p", "needs", "dy", "dys", "y", "state"})
 
 
 class GradPlan:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from . import registry
+from . import tables
 from .binding import bind
 from .errors import error
 from .op import Op
@@ -183,6 +183,7 @@ class Value:
     """
 
     __slots__ = ("entry", "F")
+    __iter__ = None  # how many outputs there are is not known here, and counting up would never end
 
     def __init__(self, entry: tuple[Node, int], F: GraphF) -> None:
         self.entry, self.F = entry, F
@@ -220,10 +221,10 @@ class GraphF:
     @property
     def roles(self) -> Roles:
         """Operators by their role, as `Eager.roles`."""
-        return Roles(self)
+        return Roles(self, tables.roles)
 
     def __getattr__(self, name: str) -> Any:
-        op = registry.ops.get(name)
+        op = tables.ops.get(name)
 
         def compose(*args: Any, **kwargs: Any) -> Any:
             kwargs.pop("wanted", None)  # liveness decides in a graph

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 from math import prod
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -29,7 +29,7 @@ __all__ = [
 ShapeT = Any  # tuple of ints with -1 for unknown dimensions, or None
 
 
-def known(shape: ShapeT) -> bool:
+def known(shape: ShapeT) -> TypeGuard[tuple[int, ...]]:
     """Whether every dimension of `shape` is known: it is neither None, nor has it a -1."""
     return shape is not None and -1 not in shape
 

@@ -24,11 +24,12 @@ from typing import Any
 
 import pluggy
 
-from . import hookspecs, registry
+from . import hookspecs, tables
 from .device import Device
 from .errors import MXNetError, caught, error, in_a_line, suggest, warn
 from .graph import GraphPass
 from .op import Op
+from .plugins import listed, plugins
 
 __all__ = ["API_VERSION", "Manager", "manager", "DEFAULT_PLUGINS"]
 
@@ -45,9 +46,9 @@ PATIENCE = 300.0
 
 #: Hooks that return a list: of what, and what enters an item.
 _ONE_BY_ONE: dict[str, tuple[type, Any]] = {
-    "mxcore_ops": (Op, registry.ops.add_op),
-    "mxcore_devices": (Device, registry.devices.add_device),
-    "mxcore_graph_passes": (GraphPass, lambda gp, owner: registry.tables["graph_pass"].add(gp.name, gp, owner)),
+    "mxcore_ops": (Op, tables.ops.add_op),
+    "mxcore_devices": (Device, tables.devices.add_device),
+    "mxcore_graph_passes": (GraphPass, lambda gp, owner: tables.by_kind["graph_pass"].add(gp.name, gp, owner)),
 }
 
 
@@ -55,23 +56,16 @@ class Manager:
     """Loads plugins and enters what they return in the registries."""
 
     def __init__(self) -> None:
-        self._lock = registry.lock
-        #: Whether all plugins have been looked at.
-        self.loaded = False
+        self._lock = tables.lock
         self._loading = ""  # what is being loaded
         self.pm = pluggy.PluginManager("mxcore")
         self.pm.add_hookspecs(hookspecs)
-        #: name -> (distribution, version)
-        self.origin: dict[str, tuple[str, str]] = {}
-        #: name -> (distribution, error)
-        self.failed: dict[str, tuple[str, BaseException]] = {}
-        #: Names of installed plugins that the environment switches off.
-        self.left_out: set[str] = set()
+        self.origin, self.failed, self.left_out = plugins.origin, plugins.failed, plugins.left_out
 
     # -- discovery ---------------------------------------------------------------------------------------------
     def load(self) -> None:
         """Load the default and the installed plugins, once."""
-        if self.loaded or (self._loading and self._lock._is_owned()):  # type: ignore[attr-defined]
+        if plugins.loaded or (self._loading and self._lock._is_owned()):  # type: ignore[attr-defined]
             return
         if not self._lock.acquire(timeout=PATIENCE):
             raise error(
@@ -80,9 +74,9 @@ class Manager:
                 "what a plugin does while it is imported must not wait for other threads that use mxcore",
             )
         try:
-            if not self.loaded:
+            if not plugins.loaded:
                 self._discover()
-                self.loaded = True
+                plugins.loaded = True
                 self._event("mxcore_configure")
                 atexit.register(self._event, "mxcore_unconfigure")
                 # Only now: a warning may be an error, and the registries must be whole by then.
@@ -96,7 +90,7 @@ class Manager:
             self._lock.release()
 
     def _discover(self) -> None:
-        allowed, denied = registry.listed("MXCORE_PLUGINS"), registry.listed("MXCORE_DISABLE_PLUGINS")
+        allowed, denied = listed("MXCORE_PLUGINS"), listed("MXCORE_DISABLE_PLUGINS")
         all_of, none_at_all = "MXCORE_PLUGINS" not in os.environ, "MXCORE_PLUGINS" in os.environ and not allowed
         installed = sorted(self._installed(), key=lambda f: (f[2] != "mxcore", f[0]))
         version = next((v for _, _, dist, v in installed if dist == "mxcore"), "?")
@@ -157,6 +151,12 @@ class Manager:
                     "needed, or "
                     "MXCORE_DISABLE_PLUGINS with the distribution that is to be left out",
                 )
+            if getattr(plugin, "__file__", plugin) is None:
+                raise error(
+                    ImportError,
+                    f"plugin '{name}' has no code: the folder {plugin.__path__[0]!r} without an __init__.py hides the "
+                    "installed module; start in another folder",
+                )
             spoken = getattr(plugin, "API_VERSION", None)
             if spoken != API_VERSION:
                 says = "states no API_VERSION" if spoken is None else f"speaks plugin API {spoken}"
@@ -173,8 +173,8 @@ class Manager:
                 self._remove(plugin, name)
                 raise
             self.failed.pop(name, None)
-            registry.changed()
-            if self.loaded:
+            tables.changed()
+            if plugins.loaded:
                 self._event("mxcore_configure", plugin)
 
     def _collect(self, plugin: Any, name: str) -> None:
@@ -183,6 +183,9 @@ class Manager:
             if not caller.has_spec():
                 near = suggest(caller.name, [n for n in vars(hookspecs) if n.startswith("mxcore_")])
                 raise error(RuntimeError, f"plugin '{name}' implements unknown hook {caller.name}{near}")
+        for hook in (n for n in vars(hookspecs) if n.startswith("mxcore_")):
+            if hasattr(plugin, hook) and not hasattr(getattr(plugin, hook), "mxcore_impl"):
+                raise error(TypeError, f"{hook} of plugin '{name}' is not marked as a hook: @hookimpl is missing")
         done: list[Any] = []
         for caller in callers:
             for impl in caller.get_hookimpls():
@@ -205,7 +208,7 @@ class Manager:
                     add(item, owner)
             elif hook == "mxcore_kernels":
                 for device, kernels in result.items():
-                    registry.kernels.add(device, kernels, owner)
+                    tables.kernels.add(device, kernels, owner)
             else:
                 kind = hookspecs.NAMED_HOOKS[hook]
                 for key, value in result.items():
@@ -214,7 +217,7 @@ class Manager:
                     ):
                         raise TypeError(f"{key!r}: {value!r} is not a name with a class or 'module:attr'")
                     # Only these two are looked up as they are written; see `mx.registry`.
-                    registry.tables[kind].add(key if kind in ("iterator", "cli") else key.lower(), value, owner)
+                    tables.by_kind[kind].add(key if kind in ("iterator", "cli") else key.lower(), value, owner)
         except (AttributeError, TypeError) as e:
             if isinstance(e, MXNetError):
                 raise
@@ -233,7 +236,7 @@ class Manager:
         if self.pm.get_plugin(name) is not None:
             self.pm.unregister(name=name)
         self.origin.pop(name, None)
-        registry.drop_owner(name)
+        tables.drop_owner(name)
 
     # -- events ------------------------------------------------------------------------------------------------
     def _event(self, hook: str, only: Any = None) -> None:
@@ -244,11 +247,6 @@ class Manager:
                 except BaseException as e:
                     warn(f"{hook} of plugin '{impl.plugin_name}' failed: {in_a_line(caught(e))}")
 
-    # -- questions ---------------------------------------------------------------------------------------------
-    def distribution(self, owner: str) -> str:
-        """The distribution that a plugin came from."""
-        return self.origin.get(owner, (owner, ""))[0]
-
 
 manager = Manager()
 
@@ -257,13 +255,13 @@ _held: list[bool] = []
 
 def _after_fork() -> None:
     if _held and _held.pop():  # there is nothing if this was imported in the midst of a fork
-        registry.lock.release()
+        tables.lock.release()
 
 
 # A child has no thread that would end what another one had begun to load: let it end first.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=lambda: _held.append(registry.lock.acquire(timeout=30)),
+        before=lambda: _held.append(tables.lock.acquire(timeout=30)),
         after_in_parent=_after_fork,
         after_in_child=_after_fork,
     )

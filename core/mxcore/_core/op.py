@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from types import CodeType
 from typing import Any
 
 from .errors import error, in_a_line, said, suggest
+from .gradplan import check_rule
 from .params import Int, Param, Params, Parser
 from .roles import ROLES
 
@@ -14,8 +16,6 @@ __all__ = ["Op", "Signature", "op", "MISSING"]
 
 #: Marks "no gradient rule", as opposed to ``grad=None``: "the gradient is zero".
 MISSING: Any = type("Missing", (), {"__repr__": lambda s: "missing", "__bool__": lambda s: False})()
-#: What a gradient rule may ask for beside inputs and outputs.
-RULE_WORDS = frozenset({"F", "k", "p", "needs", "dy", "dys", "y", "state"})
 #: What passes ask of operators: name -> ``(op, value) -> what is kept``, which refuses a wrong value. Who asks enters
 #: it (:mod:`mxcore.facets`).
 FACETS: dict[str, Callable[[Op, Any], Any]] = {}
@@ -169,7 +169,7 @@ class Op:
         grad: Any = MISSING,
         doc: str | None = None,
         direct: str | None = None,
-        samples: Sequence[Any] = (),
+        samples: Sequence[Any] | Callable[[], Sequence[Any]] = (),
         role: str = "",
         **facets: Any,
     ) -> None:
@@ -185,10 +185,9 @@ class Op:
         self.count, self.arg_names = count, arg_names
         #: The array function that means the same: ``name``, ``name:swap`` with arguments swapped, ``name:float`` of
         #: floats only.
-        self.direct, self.samples = direct, list(samples)
+        self.direct, self.sampled = direct, samples
         #: Attributes that symbols give the variable of an input that was left out, e.g. how to initialise a state.
         self.input_attrs: dict[str, dict[str, str]] = {}
-        self.module = getattr(body, "__module__", None)
         self.role = role
         if role and role not in ROLES:
             raise error(
@@ -280,8 +279,6 @@ class Op:
 
     def _checked(self, rule: Any) -> Any:
         if rule:
-            from .gradplan import check_rule
-
             check_rule(self, rule)
         return rule
 
@@ -327,6 +324,11 @@ class Op:
             return value(*given) if callable(value) else value
         except Exception as e:
             raise error(RuntimeError, f"operator {self.name}: {name} failed: {in_a_line(e)}") from e
+
+    @cached_property
+    def samples(self) -> list[Any]:
+        """Uses of the operator. A function that gives them is called now, so that what declares it need not hold them."""
+        return list(self.sampled() if callable(self.sampled) else self.sampled)
 
     # -- calls -------------------------------------------------------------------------------------------------
     def parse(self, kwargs: dict[str, Any]) -> Params:
@@ -389,7 +391,7 @@ def op(name: str, *aliases: str, **kw: Any) -> Callable[[Callable[..., Any]], Op
     direct : str
         The function of the array namespace that means the same, for a quicker call: ``'tanh'``, ``'divide:swap'`` with
         the arguments swapped, ``'exp:float'`` where that holds for floats only.
-    samples : sequence of Sample
+    samples : sequence of Sample, or a function that returns one
         Uses of the operator: what the conformance kit runs.
     role : str
         What the core uses it for (see :mod:`mxcore._core.roles`); one operator has each role.
@@ -397,7 +399,7 @@ def op(name: str, *aliases: str, **kw: Any) -> Callable[[Callable[..., Any]], Op
         What passes must know of it; :mod:`mxcore.facets` says all of each. `expr`, `numbers`, `aligned`, `reduces`: its
         elementwise meaning, for fusion; `identity`: when it changes nothing; `bias`: where it is added; `recompute`:
         whether it is cheap; `rowwise`, `backward_of`: how gradients over many rows add up; `labels`, `mxnet_outputs`:
-        what MXNet calls its values.
+        what MXNet calls its values; `helpers`: functions that its kernels want as well.
     **kw : Param
         Every other keyword is a parameter of the operator.
 
@@ -415,5 +417,6 @@ def op(name: str, *aliases: str, **kw: Any) -> Callable[[Callable[..., Any]], Op
     params = {**options.pop("params", {}), **{k: v for k, v in kw.items() if k not in options and k != "params"}}
     for k, v in params.items():
         if not isinstance(v, Param):
-            raise error(TypeError, f"operator {name}: {k}={v!r} is neither an option nor a parameter declaration")
+            near = suggest(k, [*_OPTIONS, *FACETS]) or f", such as {k}=Float(2.0)"
+            raise error(TypeError, f"operator {name}: {k}={v!r} is neither an option nor a parameter declaration{near}")
     return lambda body: Op(name, body, params=params, aliases=(*aliases, *options.pop("aliases", ())), **options)

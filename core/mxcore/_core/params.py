@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -97,11 +97,8 @@ class Param:
         One line for ``help()``.
     """
 
-    kind, free, rest = (
-        "any",
-        False,
-        False,
-    )  # free: every float may be taken as it is; rest: it takes the keywords that nobody knows
+    # free: every float may be taken as it is; rest: it takes the keywords that nobody knows
+    kind, free, rest = "any", False, False
 
     def __init__(
         self, default: Any = REQUIRED, *, dynamic: bool = False, optional: bool = False, doc: str = ""
@@ -215,6 +212,10 @@ class Params:
     _given: dict[str, Any]
     _scalars: Mapping[str, Any] = {}
     _sig: Any
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...  # a parameter
 
     def __repr__(self) -> str:
         return "Params(" + ", ".join(f"{k}={v!r}" for k, v in self.__dict__.items() if k[0] != "_") + ")"

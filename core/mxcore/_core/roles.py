@@ -28,14 +28,14 @@ class Roles(dict[str, Any]):
     ----------
     F : object
         Has operators as attributes.
+    table : Table
+        The operators of roles.
     """
 
-    def __init__(self, F: Any) -> None:
+    def __init__(self, F: Any, table: Any) -> None:
         super().__init__()
-        self.F = F
+        self.F, self.table = F, table
 
     def __missing__(self, role: str) -> Any:
-        from .registry import roles
-
-        fn = self[role] = getattr(self.F, roles.get(role).name)
+        fn = self[role] = getattr(self.F, self.table.get(role).name)
         return fn

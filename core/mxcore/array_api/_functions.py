@@ -6,16 +6,24 @@ Names, signatures and meanings are the contract's, which a test compares.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
+from ..typing import Array
 from .indexing import add_at, linear
 
+if TYPE_CHECKING:
+    from .namespace import ArrayAPINamespace as Namespace
+
 __all__ = ["FOURIER", "FUNCTIONS", "LINEAR"]
+
+Fn = TypeVar("Fn", bound=Callable[..., Any])
+Shape: TypeAlias = int | Sequence[int]
+Axis: TypeAlias = int | Sequence[int] | None
 
 #: NumPy's name -> function of the namespace and the arguments.
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
@@ -23,7 +31,7 @@ LINEAR: dict[str, Callable[..., Any]] = {}
 FOURIER: dict[str, Callable[..., Any]] = {}
 
 
-def given(fn: Callable[..., Any]) -> Callable[..., Any]:
+def given(fn: Fn) -> Fn:
     """Enter a function under its name."""
     FUNCTIONS[fn.__name__.rstrip("_")] = fn
     return fn
@@ -58,7 +66,7 @@ def _shape(shape: Any) -> tuple[int, ...]:
 
 
 @given
-def arange(xp, start, stop=None, step=1, dtype=None):
+def arange(xp: Namespace, start: float, stop: float | None = None, step: float = 1, dtype: Any = None) -> Array:
     start, stop = (0, start) if stop is None else (start, stop)
     start, stop, step = (v.item() if hasattr(v, "item") else v for v in (start, stop, step))
     if dtype is None:
@@ -67,13 +75,13 @@ def arange(xp, start, stop=None, step=1, dtype=None):
 
 
 @given
-def array(xp, a, dtype=None):
+def array(xp: Namespace, a: Array, dtype: Any = None) -> Array:
     found = xp.asarray(a, dtype)
     return found.copy() if found is a else found
 
 
 @given
-def asarray(xp, a, dtype=None):
+def asarray(xp: Namespace, a: Array, dtype: Any = None) -> Array:
     if isinstance(a, xp.Array):
         return a if dtype is None or a.dtype == dtype else xp.cast(a, dtype)
     if isinstance(a, (list, tuple)) and any(isinstance(v, xp.Array) for v in a):
@@ -84,28 +92,28 @@ def asarray(xp, a, dtype=None):
 
 
 @given
-def ascontiguousarray(xp, a, dtype=None):
+def ascontiguousarray(xp: Namespace, a: Array, dtype: Any = None) -> Array:
     a = xp.asarray(a, dtype)
     return xp.same(a, xp.standard("contiguous")(a.value))
 
 
 @given
-def empty(xp, shape, dtype=np.float64):
+def empty(xp: Namespace, shape: Shape, dtype: Any = np.float64) -> Array:
     return xp.made("empty", _shape(shape), dtype=dtype)
 
 
 @given
-def zeros(xp, shape, dtype=np.float64):
+def zeros(xp: Namespace, shape: Shape, dtype: Any = np.float64) -> Array:
     return xp.made("zeros", _shape(shape), dtype=dtype)
 
 
 @given
-def ones(xp, shape, dtype=np.float64):
+def ones(xp: Namespace, shape: Shape, dtype: Any = np.float64) -> Array:
     return xp.made("ones", _shape(shape), dtype=dtype)
 
 
 @given
-def full(xp, shape, fill_value, dtype=None):
+def full(xp: Namespace, shape: Shape, fill_value: Any, dtype: Any = None) -> Array:
     if isinstance(fill_value, xp.Array):
         return xp.broadcast_to(xp.asarray(fill_value, dtype), _shape(shape)).copy()
     dtype = np.asarray(fill_value).dtype if dtype is None else np.dtype(dtype)
@@ -113,37 +121,39 @@ def full(xp, shape, fill_value, dtype=None):
 
 
 @given
-def empty_like(xp, a, dtype=None):
+def empty_like(xp: Namespace, a: Array, dtype: Any = None) -> Array:
     return xp.empty(a.shape, dtype or a.dtype)
 
 
 @given
-def zeros_like(xp, a, dtype=None):
+def zeros_like(xp: Namespace, a: Array, dtype: Any = None) -> Array:
     return xp.zeros(a.shape, dtype or a.dtype)
 
 
 @given
-def ones_like(xp, a, dtype=None):
+def ones_like(xp: Namespace, a: Array, dtype: Any = None) -> Array:
     return xp.ones(a.shape, dtype or a.dtype)
 
 
 @given
-def full_like(xp, a, fill_value, dtype=None):
+def full_like(xp: Namespace, a: Array, fill_value: Any, dtype: Any = None) -> Array:
     return xp.full(a.shape, fill_value, dtype or a.dtype)
 
 
 @given
-def eye(xp, N, M=None, k=0, dtype=np.float64):
+def eye(xp: Namespace, N: int, M: int | None = None, k: int = 0, dtype: Any = np.float64) -> Array:
     return (xp.arange(N)[:, None] + k == xp.arange(N if M is None else M)).astype(dtype)
 
 
 @given
-def tri(xp, N, M=None, k=0, dtype=np.float64):
+def tri(xp: Namespace, N: int, M: int | None = None, k: int = 0, dtype: Any = np.float64) -> Array:
     return (xp.arange(N)[:, None] + k >= xp.arange(N if M is None else M)).astype(dtype)
 
 
 @given
-def linspace(xp, start, stop, num=50, endpoint=True, dtype=None):
+def linspace(
+    xp: Namespace, start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = None
+) -> Array:
     parts = num - 1 if endpoint else num
     y = xp.arange(num, dtype=np.float64) * ((stop - start) / parts if parts > 0 else 0.0) + float(start)
     if endpoint and num > 1:
@@ -152,7 +162,7 @@ def linspace(xp, start, stop, num=50, endpoint=True, dtype=None):
 
 
 @given
-def indices(xp, dimensions, dtype=np.int64):
+def indices(xp: Namespace, dimensions: Sequence[int], dtype: Any = np.int64) -> Array:
     n = len(dimensions)
     one = [
         xp.reshape(xp.arange(d, dtype=dtype), (1,) * i + (d,) + (1,) * (n - i - 1)) for i, d in enumerate(dimensions)
@@ -161,11 +171,11 @@ def indices(xp, dimensions, dtype=np.int64):
 
 
 @given
-def meshgrid(xp, *xi, indexing="xy"):
+def meshgrid(xp: Namespace, *xi: Array, indexing: str = "xy") -> list[Array]:
     n = len(xi)
     order = [1, 0, *range(2, n)] if indexing == "xy" and n > 1 else range(n)
-    return xp.broadcast_arrays(
-        *[xp.reshape(a, tuple(-1 if j == i else 1 for j in range(n))) for a, i in zip(xi, order)]
+    return broadcast_arrays(
+        xp, *[xp.reshape(a, tuple(-1 if j == i else 1 for j in range(n))) for a, i in zip(xi, order)]
     )
 
 
@@ -183,25 +193,29 @@ def _alike(xp: Any, *args: Any) -> list[Any]:
 
 
 @given
-def where(xp, condition, x, y):
+def where(xp: Namespace, condition: Array, x: Array, y: Array) -> Array:
     x, y = _alike(xp, x, y)
     return xp.Array(xp.standard("where")(xp.cast(condition, np.bool_).value, x.value, y.value))
 
 
 @given
-def clip(xp, a, a_min, a_max):
+def clip(xp: Namespace, a: Array, a_min: Any, a_max: Any) -> Array:
     a = a if a_min is None else xp.maximum(a, a_min)
     return a if a_max is None else xp.minimum(a, a_max)
 
 
 @given
-def isclose(xp, a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
+def isclose(
+    xp: Namespace, a: Array, b: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Array:
     near = (xp.abs(a - b) <= atol + rtol * xp.abs(b)) & xp.isfinite(b) | (a == b)
     return near | xp.isnan(a) & xp.isnan(b) if equal_nan else near
 
 
 @given
-def nan_to_num(xp, x, nan=0.0, posinf=None, neginf=None):
+def nan_to_num(
+    xp: Namespace, x: Array, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Array:
     if x.dtype.kind != "f":
         return x.copy()
     most = float(np.finfo(x.dtype).max)
@@ -282,60 +296,60 @@ FUNCTIONS.update(
 
 
 @given
-def mean(xp, a, axis=None, dtype=None, keepdims=False):
+def mean(xp: Namespace, a: Array, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Array:
     a = xp.cast(a, dtype if dtype is not None else np.float64 if a.dtype.kind in "iub" else a.dtype)
     return _reduced(xp, "mean", a, axis, keepdims)
 
 
 @given
-def var(xp, a, axis=None, ddof=0, keepdims=False):
+def var(xp: Namespace, a: Array, axis: Axis = None, ddof: int = 0, keepdims: bool = False) -> Array:
     a = xp.cast(a, np.float64) if a.dtype.kind in "iub" else a
     n = math.prod(a.shape[d] for d in _axes(a, axis))
     return xp.sum(xp.square(a - xp.mean(a, axis, keepdims=True)), axis, keepdims=keepdims) / max(n - ddof, 0)
 
 
 @given
-def std(xp, a, axis=None, ddof=0, keepdims=False):
+def std(xp: Namespace, a: Array, axis: Axis = None, ddof: int = 0, keepdims: bool = False) -> Array:
     return xp.sqrt(xp.var(a, axis, ddof, keepdims))
 
 
 @given
-def count_nonzero(xp, a, axis=None):
+def count_nonzero(xp: Namespace, a: Array, axis: Axis = None) -> Array:
     return xp.sum(xp.cast(a, np.bool_), axis)
 
 
 # ---- shapes -----------------------------------------------------------------------------------------------------
 @given
-def reshape(xp, a, shape):
+def reshape(xp: Namespace, a: Array, shape: Shape) -> Array:
     return xp.same(a, xp.standard("reshape")(a.value, _shape(shape)))
 
 
 @given
-def ravel(xp, a):
+def ravel(xp: Namespace, a: Array) -> Array:
     return xp.reshape(a, (-1,))
 
 
 @given
-def atleast_1d(xp, a):
+def atleast_1d(xp: Namespace, a: Array) -> Array:
     return a if a.ndim else xp.reshape(a, (1,))
 
 
 @given
-def transpose(xp, a, axes=None):
+def transpose(xp: Namespace, a: Array, axes: Any = None) -> Array:
     return xp.same(
         a, xp.standard("permute_dims")(a.value, tuple(range(a.ndim))[::-1] if axes is None else _axes(a, axes))
     )
 
 
 @given
-def swapaxes(xp, a, axis1, axis2):
+def swapaxes(xp: Namespace, a: Array, axis1: int, axis2: int) -> Array:
     order = [*range(a.ndim)]
     order[axis1], order[axis2] = order[axis2], order[axis1]
     return xp.transpose(a, order)
 
 
 @given
-def moveaxis(xp, a, source, destination):
+def moveaxis(xp: Namespace, a: Array, source: Axis, destination: Axis) -> Array:
     source, destination = _axes(a, source), _axes(a, destination)
     order = [d for d in range(a.ndim) if d not in source]
     for to, d in sorted(zip(destination, source)):
@@ -344,7 +358,7 @@ def moveaxis(xp, a, source, destination):
 
 
 @given
-def expand_dims(xp, a, axis):
+def expand_dims(xp: Namespace, a: Array, axis: Axis) -> Array:
     n = a.ndim + (len(axis) if isinstance(axis, (tuple, list)) else 1)
     at = {d % n for d in (axis if isinstance(axis, (tuple, list)) else (axis,))}
     rest = iter(a.shape)
@@ -352,7 +366,7 @@ def expand_dims(xp, a, axis):
 
 
 @given
-def squeeze(xp, a, axis=None):
+def squeeze(xp: Namespace, a: Array, axis: Axis = None) -> Array:
     at = [d for d in range(a.ndim) if a.shape[d] == 1] if axis is None else _axes(a, axis)
     if any(a.shape[d] != 1 for d in at):
         raise ValueError(f"xp.squeeze: dimensions {axis} of shape {a.shape} are not of length 1")
@@ -360,30 +374,30 @@ def squeeze(xp, a, axis=None):
 
 
 @given
-def broadcast_to(xp, a, shape):
+def broadcast_to(xp: Namespace, a: Array, shape: Shape) -> Array:
     shape = _shape(shape)
     return a if a.shape == shape else xp.Array(xp.standard("broadcast_to")(a.value, shape))
 
 
 @given
-def broadcast_arrays(xp, *args):
+def broadcast_arrays(xp: Namespace, *args: Array) -> list[Array]:
     shape = np.broadcast_shapes(*[a.shape for a in args])
     return [xp.broadcast_to(a, shape) for a in args]
 
 
 @given
-def concatenate(xp, arrays, axis=0):
+def concatenate(xp: Namespace, arrays: Sequence[Array], axis: Axis = 0) -> Array:
     arrays = _alike(xp, *arrays)
     return xp.Array(xp.standard("concat")([a.value for a in arrays], axis=_axes(arrays[0], axis)[0]))
 
 
 @given
-def stack(xp, arrays, axis=0):
+def stack(xp: Namespace, arrays: Sequence[Array], axis: Axis = 0) -> Array:
     return xp.concatenate([xp.expand_dims(a, axis) for a in arrays], axis)
 
 
 @given
-def split(xp, a, sections, axis=0):
+def split(xp: Namespace, a: Array, sections: Any, axis: Axis = 0) -> list[Array]:
     d = _axes(a, axis)[0]
     if isinstance(sections, int) and a.shape[d] % sections:
         raise ValueError(f"xp.split: {a.shape[d]} elements are not {sections} equal parts")
@@ -391,7 +405,7 @@ def split(xp, a, sections, axis=0):
 
 
 @given
-def array_split(xp, a, sections, axis=0):
+def array_split(xp: Namespace, a: Array, sections: Any, axis: Axis = 0) -> list[Array]:
     d = _axes(a, axis)[0]
     n = a.shape[d]
     if isinstance(sections, int):
@@ -400,7 +414,7 @@ def array_split(xp, a, sections, axis=0):
 
 
 @given
-def tile(xp, a, reps):
+def tile(xp: Namespace, a: Array, reps: Shape) -> Array:
     reps = _shape(reps)
     shape = (1,) * (len(reps) - a.ndim) + a.shape
     reps = (1,) * (len(shape) - len(reps)) + reps
@@ -410,7 +424,7 @@ def tile(xp, a, reps):
 
 
 @given
-def repeat(xp, a, repeats, axis=None):
+def repeat(xp: Namespace, a: Array, repeats: Any, axis: Axis = None) -> Array:
     a, d = _axis(a, axis)
     shape = a.shape
     if isinstance(repeats, xp.Array):
@@ -422,25 +436,26 @@ def repeat(xp, a, repeats, axis=None):
 
 
 @given
-def flip(xp, a, axis=None):
+def flip(xp: Namespace, a: Array, axis: Axis = None) -> Array:
     axes = _axes(a, axis)
     return xp.Array(xp.standard("flip")(a.value, axis=axes)) if axes else a
 
 
 @given
-def roll(xp, a, shift, axis=None):
+def roll(xp: Namespace, a: Array, shift: Any, axis: Axis = None) -> Array:
     if axis is None:
         return xp.reshape(roll(xp, xp_ravel(a), shift, 0), a.shape)
     axes = _axes(a, axis)
     for d, by in zip(axes, shift if isinstance(shift, (tuple, list)) else [shift] * len(axes)):
         by = by % max(a.shape[d], 1)
-        all_ = (slice(None),) * d
-        a = xp.concatenate([a[(*all_, slice(a.shape[d] - by, None))], a[(*all_, slice(0, a.shape[d] - by))]], d)
+        before, n = (slice(None),) * d, a.shape[d]
+        last, first = (*before, slice(n - by, None)), (*before, slice(0, n - by))
+        a = xp.concatenate([a[last], a[first]], d)
     return a
 
 
 @given
-def pad(xp, array, pad_width, mode="constant", constant_values=0):
+def pad(xp: Namespace, array: Array, pad_width: Any, mode: Any = "constant", constant_values: float = 0) -> Array:
     pairs = [tuple(map(int, p)) for p in np.broadcast_to(np.asarray(pad_width), (array.ndim, 2))]
     if mode == "constant":
         out = xp.full(tuple(n + i + j for n, (i, j) in zip(array.shape, pairs)), constant_values, array.dtype)
@@ -453,7 +468,7 @@ def pad(xp, array, pad_width, mode="constant", constant_values=0):
 
 
 @given
-def diag(xp, v, k=0):
+def diag(xp: Namespace, v: Array, k: int = 0) -> Array:
     if v.ndim == 2:
         return xp.diagonal(v, k).copy()
     v = xp.concatenate([v, xp.zeros((abs(k),), v.dtype)]) if k else v
@@ -462,7 +477,7 @@ def diag(xp, v, k=0):
 
 
 @given
-def diagonal(xp, a, offset=0, axis1=0, axis2=1):
+def diagonal(xp: Namespace, a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     a = xp.moveaxis(a, (axis1, axis2), (-2, -1))
     n = max(min(a.shape[-2] + min(offset, 0), a.shape[-1] - max(offset, 0)), 0)
     i = xp.arange(n)
@@ -470,34 +485,35 @@ def diagonal(xp, a, offset=0, axis1=0, axis2=1):
 
 
 @given
-def tril(xp, m, k=0):
+def tril(xp: Namespace, m: Array, k: int = 0) -> Array:
     return xp.where(xp.tri(m.shape[-2], m.shape[-1], k, np.bool_), m, xp.zeros((), m.dtype))
 
 
 @given
-def triu(xp, m, k=0):
+def triu(xp: Namespace, m: Array, k: int = 0) -> Array:
     return xp.where(xp.tri(m.shape[-2], m.shape[-1], k - 1, np.bool_), xp.zeros((), m.dtype), m)
 
 
 @given
-def diff(xp, a, n=1, axis=-1):
-    all_ = (slice(None),) * _axes(a, axis)[0]
+def diff(xp: Namespace, a: Array, n: int = 1, axis: Axis = -1) -> Array:
+    before = (slice(None),) * _axes(a, axis)[0]
+    upper, lower = (*before, slice(1, None)), (*before, slice(0, -1))
     for _ in range(n):
-        x, y = a[(*all_, slice(1, None))], a[(*all_, slice(0, -1))]
+        x, y = a[upper], a[lower]
         a = x != y if a.dtype == bool else x - y
     return a
 
 
 # ---- order and counts -------------------------------------------------------------------------------------------
 @given
-def argsort(xp, a, axis=-1, kind=None):
+def argsort(xp: Namespace, a: Array, axis: Axis = -1, kind: str | None = None) -> Array:
     a, d = _axis(a, axis)
     a = xp.cast(a, np.uint8) if a.dtype == bool else a
     return xp.cast(xp.Array(xp.standard("argsort")(a.value, axis=d, stable=True)), np.int64)
 
 
 @given
-def sort(xp, a, axis=-1):
+def sort(xp: Namespace, a: Array, axis: Axis = -1) -> Array:
     a, d = _axis(a, axis)
     if a.dtype == bool:
         return xp.cast(sort(xp, xp.cast(a, np.uint8), d), np.bool_)
@@ -505,17 +521,17 @@ def sort(xp, a, axis=-1):
 
 
 @given
-def partition(xp, a, kth, axis=-1):
+def partition(xp: Namespace, a: Array, kth: int, axis: Axis = -1) -> Array:
     return xp.sort(a, axis)
 
 
 @given
-def argpartition(xp, a, kth, axis=-1):
+def argpartition(xp: Namespace, a: Array, kth: int, axis: Axis = -1) -> Array:
     return xp.argsort(a, axis)
 
 
 @given
-def searchsorted(xp, a, v, side="left"):
+def searchsorted(xp: Namespace, a: Array, v: Array, side: str = "left") -> Array:
     a, v = _alike(xp, a, v)
     return xp.cast(
         xp.reshape(xp.Array(xp.standard("searchsorted")(a.value, xp.reshape(v, (-1,)).value, side=side)), v.shape),
@@ -524,17 +540,19 @@ def searchsorted(xp, a, v, side="left"):
 
 
 @given
-def nonzero(xp, a):
+def nonzero(xp: Namespace, a: Array) -> tuple[Array, ...]:
     return tuple(xp.cast(xp.Array(i), np.int64) for i in xp.standard("nonzero")(xp.cast(a, np.bool_).value))
 
 
 @given
-def flatnonzero(xp, a):
+def flatnonzero(xp: Namespace, a: Array) -> Array:
     return xp.nonzero(xp_ravel(a))[0]
 
 
 @given
-def unique(xp, ar, return_index=False, return_inverse=False, return_counts=False):
+def unique(
+    xp: Namespace, ar: Array, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False
+) -> Array | tuple[Array, ...]:
     a = xp_ravel(ar)
     order = xp.argsort(a)
     s = xp.take(a, order)
@@ -554,7 +572,7 @@ def unique(xp, ar, return_index=False, return_inverse=False, return_counts=False
 
 
 @given
-def bincount(xp, x, weights=None, minlength=0):
+def bincount(xp: Namespace, x: Array, weights: Array = None, minlength: int = 0) -> Array:
     n = max(int(xp.max(x).item()) + 1 if x.size else 0, minlength)
     out = xp.zeros((n,), np.int64 if weights is None else np.float64)
     add_at(xp, out, x, 1 if weights is None else weights)
@@ -562,7 +580,7 @@ def bincount(xp, x, weights=None, minlength=0):
 
 
 @given
-def histogram(xp, a, bins):
+def histogram(xp: Namespace, a: Array, bins: Array) -> tuple[Array, Array]:
     s = xp.sort(xp_ravel(a))
     below = xp.concatenate([xp.searchsorted(s, bins[:-1]), xp.searchsorted(s, bins[-1:], "right")])
     return xp.diff(below), bins
@@ -570,7 +588,7 @@ def histogram(xp, a, bins):
 
 # ---- indices ----------------------------------------------------------------------------------------------------
 @given
-def take(xp, a, indices, axis=None):
+def take(xp: Namespace, a: Array, indices: Array, axis: Axis = None) -> Array:
     a, d = _axis(a, axis)
     indices = xp.asarray(indices)
     flat = linear(xp, [xp_ravel(indices)], [a.shape[d]])
@@ -578,7 +596,7 @@ def take(xp, a, indices, axis=None):
 
 
 @given
-def take_along_axis(xp, arr, indices, axis):
+def take_along_axis(xp: Namespace, arr: Array, indices: Array, axis: Axis) -> Array:
     arr, d = _axis(arr, axis)
     n = arr.shape[d]
     indices = linear(xp, [indices], [n])
@@ -590,7 +608,7 @@ def take_along_axis(xp, arr, indices, axis):
 
 
 @given
-def put_along_axis(xp, arr, indices, values, axis):
+def put_along_axis(xp: Namespace, arr: Array, indices: Array, values: Array, axis: Axis) -> None:
     if axis is None:
         arr, axis = xp.reshape(arr, (-1,)), 0
     d = _axes(arr, axis)[0]
@@ -602,12 +620,12 @@ def put_along_axis(xp, arr, indices, values, axis):
 
 
 @given
-def ravel_multi_index(xp, multi_index, dims):
+def ravel_multi_index(xp: Namespace, multi_index: Sequence[Array], dims: Sequence[int]) -> Array:
     return linear(xp, multi_index, dims)
 
 
 @given
-def unravel_index(xp, indices, shape):
+def unravel_index(xp: Namespace, indices: Array, shape: Shape) -> tuple[Array, ...]:
     found = []
     for n in _shape(shape)[::-1]:
         found.append(indices % n)
@@ -617,7 +635,7 @@ def unravel_index(xp, indices, shape):
 
 # ---- products ---------------------------------------------------------------------------------------------------
 @given
-def tensordot(xp, a, b, axes=2):
+def tensordot(xp: Namespace, a: Array, b: Array, axes: Any = 2) -> Array:
     of_a, of_b = (range(a.ndim - axes, a.ndim), range(axes)) if isinstance(axes, int) else axes
     of_a, of_b = _axes(a, of_a), _axes(b, of_b)
     keep_a, keep_b = [d for d in range(a.ndim) if d not in of_a], [d for d in range(b.ndim) if d not in of_b]
@@ -628,7 +646,7 @@ def tensordot(xp, a, b, axes=2):
 
 
 @given
-def dot(xp, a, b):
+def dot(xp: Namespace, a: Array, b: Array) -> Array:
     if not (a.ndim and b.ndim):
         return a * b
     return (
@@ -637,35 +655,35 @@ def dot(xp, a, b):
 
 
 @given
-def outer(xp, a, b):
+def outer(xp: Namespace, a: Array, b: Array) -> Array:
     return xp_ravel(a)[:, None] * xp_ravel(b)
 
 
 # ---- types ------------------------------------------------------------------------------------------------------
 @given
-def can_cast(xp, from_, to):
+def can_cast(xp: Namespace, from_: Any, to: Any) -> bool:
     return np.can_cast(from_, to)
 
 
 @given
-def result_type(xp, *arrays_and_dtypes):
+def result_type(xp: Namespace, *arrays_and_dtypes: Any) -> np.dtype[Any]:
     return np.result_type(*[a.dtype if isinstance(a, xp.Array) else a for a in arrays_and_dtypes])
 
 
 # ---- what methods of arrays need --------------------------------------------------------------------------------
-def copy(xp, a):
+def copy(xp: Namespace, a: Array) -> Array:
     """Contiguous, of its own memory."""
     out = xp.Array(xp.standard("empty")(a.shape, dtype=a.value.dtype, **xp.place))
     out.value[...] = a.value
     return out
 
 
-def conj(xp, a):
+def conj(xp: Namespace, a: Array) -> Array:
     """The conjugates."""
     return xp.Array(xp.standard("conj")(a.value)) if a.dtype.kind == "c" else a
 
 
-def as_bytes_of(xp, a, dtype):
+def as_bytes_of(xp: Namespace, a: Array, dtype: np.dtype[Any]) -> Array:
     """The same bytes as another dtype."""
     kinds = a.dtype.kind + dtype.kind
     if a.dtype == dtype:
@@ -705,7 +723,7 @@ def _of_one(name: str) -> Callable[..., Any]:
 LINEAR.update({n: _of_one(n) for n in "cholesky det eigh eigvalsh inv qr slogdet".split()})
 
 
-def _norm(xp, x, axis=None, keepdims=False):
+def _norm(xp: Namespace, x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     return xp.sqrt(xp.sum(xp.square(xp.cast(x, np.float64) if x.dtype.kind in "iub" else x), axis, keepdims=keepdims))
 
 

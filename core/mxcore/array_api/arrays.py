@@ -138,7 +138,7 @@ class Array:
     def round(self, decimals: int = 0) -> Any:
         """Rounded to some decimals, halves to even."""
         return (
-            self.xp.rint(self * 10.0**decimals) / 10.0**decimals
+            self.xp.rint(self.xp.multiply(self, 10.0**decimals)) / 10.0**decimals
             if decimals
             else self
             if self.dtype.kind in "iub"

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import inspect
 from functools import cache
+from operator import attrgetter
 from typing import Any, NamedTuple
 
-__all__ = ["ATTRIBUTES", "CONSTANTS", "CONTRACT", "Entry", "METHODS", "PREAMBLE", "entries", "page"]
+__all__ = ["ATTRIBUTES", "CONSTANTS", "CONTRACT", "Entry", "METHODS", "PREAMBLE", "entries", "lacking", "page"]
 
 #: Types, and numbers.
 CONSTANTS = frozenset(
@@ -294,6 +295,19 @@ def entries() -> tuple[dict[str, Entry], dict[str, Entry]]:
         signature = inspect.signature(eval(f"lambda {parameters[:-1]}: None", names))  # our own text
         (methods if section == "Methods" else functions)[name] = Entry(section, name, signature, meaning)
     return functions, methods
+
+
+def lacking(xp: Any) -> list[str]:
+    """What an array namespace does not have of all that bodies may use."""
+    return [name for name in (*entries()[0], *sorted(CONSTANTS)) if not _has(xp, name)]
+
+
+def _has(xp: Any, name: str) -> bool:
+    try:
+        attrgetter(name)(xp)
+    except AttributeError:
+        return False
+    return True
 
 
 def page() -> str:

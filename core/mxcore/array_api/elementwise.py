@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .arrays import Array
+
 __all__ = ["NAMES", "function"]
 
 #: NumPy's name -> an operator of Python, which every library's arrays have.
@@ -86,9 +88,10 @@ COMPOSED: dict[str, Any] = {
 NAMES = frozenset({*OPERATORS, *STANDARD, *COMPOSED} - {"matmul"})
 
 
-def function(xp: Any, name: str, cls: type) -> Any:
+def function(xp: Any, name: str, cls: type[Array]) -> Any:
     """NumPy's function of a name, over a namespace whose arrays are of class `cls`."""
-    ufunc, plans = getattr(np, name), {}
+    ufunc = getattr(np, name)
+    plans: dict[tuple[Any, ...], Any] = {}
     takes_numbers = name in OPERATORS and name != "matmul"
 
     def kind(a: Any) -> Any:
@@ -167,7 +170,7 @@ def function(xp: Any, name: str, cls: type) -> Any:
             return cls(r) if out is None else into(out, r)
     else:
 
-        def call(x1: Any, x2: Any, out: Any = None) -> Any:  # type: ignore[misc]
+        def call(x1: Any, x2: Any, out: Any = None) -> Any:  # type: ignore[misc]  # the other arity
             r = raw((x1, x2))
             return cls(r) if out is None else into(out, r)
 

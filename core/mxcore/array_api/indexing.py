@@ -173,8 +173,8 @@ class Rows:
 def _write(xp: Any, a: Any, key: Key, new: Any) -> None:
     """Write what has the shape of the key's basic part; new dimensions, which the standard reads only, are left out."""
     new = xp.flip(new, key.flips) if key.flips else new
-    basic = tuple(k for k in key.basic if k is not None)
-    a.value[(*basic, ...)] = xp.reshape(new, a.value[(*basic, ...)].shape).value
+    basic = (*[k for k in key.basic if k is not None], ...)
+    a.value[basic] = xp.reshape(new, a.value[basic].shape).value
 
 
 def get(xp: Any, a: Any, key: Any) -> Any:

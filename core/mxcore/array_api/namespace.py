@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _functions as functions
 from . import elementwise, indexing
-from .arrays import array_class
+from .arrays import Array, array_class
 from .contract import CONSTANTS
 
 __all__ = ["ArrayAPINamespace"]
@@ -94,7 +94,7 @@ class ArrayAPINamespace:
         self.dtypes = frozenset(t for t in self.raw if t.kind != "c")
         self._near: dict[Any, Any] = {}
         self.astype = self.standard("astype")
-        self.Array = array_class(self)
+        self.Array: type[Array] = array_class(self)
         self.linalg = SimpleNamespace(**{n: partial(f, self) for n, f in functions.LINEAR.items()})
         self.fft = SimpleNamespace(**{n: partial(f, self) for n, f in functions.FOURIER.items()})
         self.get, self.set = partial(indexing.get, self), partial(indexing.set_, self)
@@ -116,7 +116,7 @@ class ArrayAPINamespace:
         self.__dict__[name] = found
         return found
 
-    def elementwise(self, name: str, cls: type) -> Any:
+    def elementwise(self, name: str, cls: type[Array]) -> Any:
         """NumPy's elementwise function of a name, over arrays of a class."""
         return elementwise.function(self, name, cls)
 

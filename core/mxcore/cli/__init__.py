@@ -19,19 +19,19 @@ from .._core.errors import MXNetError, error  # `base` needs NumPy, and scripts 
 
 def _plugin_help(name: str) -> str:
     """The line of a plugin's command; one that cannot be imported must not hide the others."""
-    from .._core import registry
+    from .._core import tables
 
     try:
-        return str(registry.lookup("cli", name).help)
+        return str(tables.lookup("cli", name).help)
     except Exception as e:  # of whatever kind: it is another's code
         return f"cannot be loaded: {e}"
 
 
 def _usage() -> str:
-    from .._core import registry
+    from .._core import tables
 
     rows = {name: text for name, (text, _) in COMMANDS.items()}
-    rows |= {name: _plugin_help(name) for name in registry.names("cli") if name not in rows}
+    rows |= {name: _plugin_help(name) for name in tables.names("cli") if name not in rows}
     width = max(map(len, rows))
     lines = [f"  {name:{width}}  {text}" for name, text in rows.items()]
     return "\n".join(["usage: mxcore [--version] COMMAND [ARGUMENT ...]", "", *lines, "", _HINT])
@@ -46,17 +46,17 @@ def _find(name: str) -> tuple[str, Any] | None:
     # Stock commands work whatever plugins do, and must not load them: scripts may yet set what decides about plugins.
     if module and "MXCORE_PREFER" not in os.environ:
         return text, importlib.import_module(module)
-    from .._core import registry
+    from .._core import tables
 
-    registry.names("cli")
-    if module and registry.tables["cli"].owners.get(name, "stock") == "stock":
+    tables.names("cli")
+    if module and tables.by_kind["cli"].owners.get(name, "stock") == "stock":
         return text, importlib.import_module(module)
-    if name in registry.names("cli"):
-        command = registry.lookup("cli", name)
+    if name in tables.names("cli"):
+        command = tables.lookup("cli", name)
         if lacking := [a for a in ("help", "add_arguments", "main") if not hasattr(command, a)]:
             raise error(
                 TypeError,
-                f"it is {command!r} of plugin '{registry.tables['cli'].owners[name]}', which has no "
+                f"it is {command!r} of plugin '{tables.by_kind['cli'].owners[name]}', which has no "
                 f"{' and no '.join(lacking)}",
             )
         return str(command.help), command
@@ -130,7 +130,7 @@ def _call(name: str, args: Sequence[str]) -> int:
     found = _find(name)
     if found is None:
         from .._core.errors import suggest
-        from .._core.registry import names, why
+        from .._core.tables import names, why
 
         near = suggest(name, [*COMMANDS, *names("cli")])
         print(f"mxcore: there is no command {name!r}{near}{why()}\n\n{_usage()}", file=sys.stderr)

@@ -8,9 +8,11 @@ import importlib.util
 import traceback
 from collections.abc import Iterable, Iterator
 
-from .._core import registry
+from .._core import tables
 from .._core.errors import caught, in_a_line
 from .._core.manager import manager
+from .._core.plugins import listed
+from ..array_api import contract
 from ..base import MXNetError
 
 __all__ = [
@@ -19,6 +21,7 @@ __all__ = [
     "import_all",
     "import_kernels",
     "lost_kernels",
+    "namespaces",
     "overrides",
     "owned",
     "problems",
@@ -29,8 +32,8 @@ __all__ = [
 ]
 
 
-def _tables() -> Iterator[registry.Table]:
-    yield from (registry.ops, registry.devices, *registry.tables.values())
+def _tables() -> Iterator[tables.Table]:
+    yield from (tables.ops, tables.devices, *tables.by_kind.values())
 
 
 def owned(owner: str) -> dict[str, list[str]]:
@@ -43,7 +46,7 @@ def owned(owner: str) -> dict[str, list[str]]:
         The name of a plugin.
     """
     found = {t.kind: sorted(n for n, claims in t.claims.items() if owner in claims) for t in _tables()}
-    kernels = registry.kernels
+    kernels = tables.kernels
     for device, table in kernels.sets.items():
         if n := sum(k.owner == owner for ks in table.values() for k in ks):
             found.setdefault("kernels", []).append(f"{n} for {device}")
@@ -65,7 +68,7 @@ def targets(owner: str) -> Iterator[tuple[str, str]]:
         yield from (
             (f"{table.kind} '{n}'", c[owner]) for n, c in sorted(table.claims.items()) if isinstance(c.get(owner), str)
         )
-    for device, waiting in registry.kernels.pending.items():
+    for device, waiting in tables.kernels.pending.items():
         yield from ((f"kernels for device '{device}'", target) for target, o in waiting if o == owner)
 
 
@@ -90,7 +93,7 @@ def problems(owner: str) -> list[str]:
     return [
         f"{what}, '{target}': {reason}"
         for what, target in targets(owner)
-        if (reason := registry.broken.get(target) or _present(target))
+        if (reason := tables.broken.get(target) or _present(target))
     ]
 
 
@@ -113,7 +116,7 @@ def overrides(owner: str) -> list[str]:
                     if first == owner
                     else f"{table.kind} '{name}' stands behind that of {first}"
                 )
-    numbers = registry.devices.numbers
+    numbers = tables.devices.numbers
     for number, claims in sorted(numbers.claims.items()):
         if owner in claims and len({d.type for d in claims.values()}) > 1:
             first, mine = numbers.items[number].type, claims[owner].type
@@ -124,10 +127,10 @@ def overrides(owner: str) -> list[str]:
                 else f"device '{mine}' is not there, for device '{first}' of {numbers.owners[number]} has its "
                 f"type_id {number}"
             )
-    kernels = registry.kernels
+    kernels = tables.kernels
     for device in kernels.sets:
         behind: dict[str, list[str]] = {}
-        for op in {id(o): o for o in registry.ops.items.values()}.values():
+        for op in {id(o): o for o in tables.ops.items.values()}.values():
             found = kernels.of(device, op)
             for i, k in enumerate(found):
                 later = [f"{b.owner} ({b.priority})" for b in found[i + 1 :] if b.owner != owner and k.overlaps(b)]
@@ -149,9 +152,9 @@ def lost_kernels(owner: str) -> Iterator[tuple[str, list[str]]]:
     owner : str
         The name of a plugin.
     """
-    for device, table in sorted(registry.kernels.sets.items()):
+    for device, table in sorted(tables.kernels.sets.items()):
         mine = {op for op, found in table.items() if any(k.owner == owner for k in found)}
-        if lost := sorted(op for op in mine if registry.ops.find(op) is None):
+        if lost := sorted(op for op in mine if tables.ops.find(op) is None):
             yield device, lost
 
 
@@ -163,12 +166,31 @@ def unserved(owner: str) -> list[str]:
     owner : str
         The name of a plugin.
     """
-    kernels = registry.kernels
+    kernels = tables.kernels
     wanted = {
         d for d, table in kernels.sets.items() if any(k.owner == owner for found in table.values() for k in found)
     }
     wanted |= {d for d, waiting in kernels.pending.items() if any(o == owner for _, o in waiting)}
-    return sorted(wanted - set(registry.devices.items))
+    return sorted(wanted - set(tables.devices.items))
+
+
+def namespaces(owner: str) -> Iterator[tuple[str, list[str], str]]:
+    """(device, what its array namespace lacks, why it cannot be used) of each device of an owner that is present, or
+    cannot say so.
+
+    Parameters
+    ----------
+    owner : str
+        The name of a plugin.
+    """
+    for name, device in sorted(tables.devices.items.items()):
+        if tables.devices.owners[name] != owner:
+            continue
+        try:
+            if device.count() and device.xp is not None:
+                yield name, contract.lacking(device.xp), ""
+        except BaseException as e:  # such as a library that ends the process
+            yield name, [], in_a_line(caught(e))
 
 
 def strange(owner: str) -> list[str]:
@@ -194,14 +216,14 @@ def unknown() -> list[tuple[str, str]]:
     return [
         (variable, n)
         for variable in ("MXCORE_PREFER", "MXCORE_KERNEL_ORDER", "MXCORE_DISABLE_PLUGINS")
-        for n in registry.listed(variable)
+        for n in listed(variable)
         if n not in known
     ]
 
 
 def compared() -> Iterator[str]:
     """Devices for which several plugins have kernels: only there must they be imported to say whose come first."""
-    kernels = registry.kernels
+    kernels = tables.kernels
     for device in {*kernels.sets, *kernels.pending}:
         owners = {o for _, o in kernels.pending.get(device, ())} | {
             k.owner for ks in kernels.sets.get(device, {}).values() for k in ks
@@ -218,20 +240,20 @@ def import_kernels(devices: Iterable[str]) -> None:
     devices : iterable of str
         Types of devices.
     """
-    some = registry.ops.find("_copyto")
+    some = tables.ops.find("_copyto")
     for device in list(devices):
-        registry.kernels.of(device, some)
+        tables.kernels.of(device, some)
 
 
 def import_all() -> None:
     """Import every target; what fails is remembered."""
-    import_kernels({*registry.kernels.sets, *registry.kernels.pending})
-    for kind in registry.KINDS:
-        for name in registry.names(kind):
+    import_kernels({*tables.kernels.sets, *tables.kernels.pending})
+    for kind in tables.KINDS:
+        for name in tables.names(kind):
             try:
-                registry.lookup(kind, name)
+                tables.lookup(kind, name)
             except MXNetError:
-                continue  # it stands in registry.broken
+                continue  # it stands in tables.broken
 
 
 def failures() -> Iterator[tuple[str, str]]:

@@ -8,13 +8,17 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from .._core import registry
+from .._core import tables
 from .._core.errors import suggest
 from .._core.manager import manager
 from ..base import MXNetError, MXNetWarning
-from .brought import failures, import_all, lost_kernels, overrides, problems, unknown, unserved
+from .brought import failures, import_all, lost_kernels, namespaces, overrides, problems, unknown, unserved
 
 __all__ = ["Finding", "findings", "summary"]
+
+
+#: How many of many names are told.
+_SHOWN = 8
 
 
 @dataclass
@@ -73,7 +77,7 @@ def _of(owner: str) -> Iterator[Finding]:
     for problem in problems(owner):
         yield Finding(True, owner, problem, "correct the target, or install what it imports")
     for device, lost in lost_kernels(owner):
-        names = ", ".join(f"'{n}'{suggest(n, registry.ops.items)}" for n in lost)
+        names = ", ".join(f"'{n}'{suggest(n, tables.ops.items)}" for n in lost)
         yield Finding(
             True,
             owner,
@@ -82,6 +86,17 @@ def _of(owner: str) -> Iterator[Finding]:
         )
     for what in _commands(owner):
         yield Finding(True, owner, what, "give it what is missing")
+    for device, lacking, reason in namespaces(owner):
+        if reason:
+            yield Finding(True, owner, f"device '{device}' cannot be used: {reason}", "correct it, or what it needs")
+        if lacking:
+            more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
+            yield Finding(
+                False,
+                owner,
+                f"the array namespace of device '{device}' has no {', '.join(lacking[:_SHOWN])}{more}",
+                "operators whose bodies use them fail there; docs/arrays.md lists what bodies may use",
+            )
     for device in unserved(owner):
         yield Finding(
             False,
@@ -100,10 +115,10 @@ def _of(owner: str) -> Iterator[Finding]:
 
 def _commands(owner: str) -> Iterator[str]:
     """Commands of an owner that lack something."""
-    table = registry.tables["cli"]
+    table = tables.by_kind["cli"]
     for name in sorted(n for n, o in table.owners.items() if o == owner and owner != "stock"):
         try:
-            command = registry.lookup("cli", name)
+            command = tables.lookup("cli", name)
         except MXNetError:  # a target that cannot be imported is told as such
             continue
         if lacking := [a for a in ("help", "add_arguments", "main") if not hasattr(command, a)]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from importlib import metadata
 
 from .. import __version__
-from .._core import registry
+from .._core import tables
 from .._core.errors import caught, in_a_line
 from .._core.manager import manager
 from ..base import MXNetError, MXNetWarning
@@ -44,13 +44,13 @@ def _versions() -> Iterator[tuple[str, str]]:
 
 
 def _devices() -> Iterator[tuple[str, str]]:
-    names = registry.devices.names()
+    names = tables.devices.names()
     for name in [*names, *(n for n in ("cpu", "gpu") if n not in names)]:
         try:
-            device = registry.devices.get(name)
+            device = tables.devices.get(name)
             count = device.count()
             number = f"{count if count < 1 << 20 else 'any number'}"
-            owner = registry.devices.owners[name]
+            owner = tables.devices.owners[name]
         except Exception as e:  # a broken driver may raise anything; it is what this command is for
             yield name, f"missing: {e}" if isinstance(e, MXNetError) else f"broken: {type(e).__name__}: {e}"
         else:

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from .._core import registry
+from .._core import tables
 from .._core.device import Device
 from .._core.kernels import Kernel
-from .._core.manager import manager
 from .._core.op import Op
+from .._core.plugins import place, plugins
 
 __all__ = ["describe"]
 
@@ -29,13 +29,13 @@ def describe(name: str) -> list[str]:
     name : str
         The operator, or an alias of it.
     """
-    op = registry.ops.get(name)
+    op = tables.ops.get(name)
     alike: dict[tuple[str, ...], list[str]] = {}  # devices of one memory (cpu, cpu_pinned) say the same
-    for kind in registry.devices.names():
-        device = registry.devices.get(kind)
+    for kind in tables.devices.names():
+        device = tables.devices.get(kind)
         if _present(device):
-            alike.setdefault((_whose(registry.devices.owners[kind]), *_device(op, device)), []).append(kind)
-    lines = [f"operator {op.name} of {_whose(registry.ops.owners[name])}"]
+            alike.setdefault((_whose(tables.devices.owners[kind]), *_device(op, device)), []).append(kind)
+    lines = [f"operator {op.name} of {_whose(tables.ops.owners[name])}"]
     for (owner, *told), kinds in alike.items():
         lines += [f"{', '.join(kinds)}, of {owner}", *(f"  {line}" for line in told)]
     return lines
@@ -49,13 +49,13 @@ def _present(device: Device) -> bool:
 
 
 def _whose(owner: str) -> str:
-    dist = manager.distribution(owner)
+    dist = plugins.distribution(owner)
     return owner if dist == owner else f"{owner} ({dist})"
 
 
 def _device(op: Op, device: Device) -> Iterator[str]:
     """Lines about one device: dtypes with one answer together, those that no kernel names last."""
-    found = registry.kernels.of(device.type, op)
+    found = tables.kernels.of(device.type, op)
     named: list[np.dtype[Any]] = sorted({t for k in found for t in k.dtypes or ()}, key=lambda t: (t.kind, t.itemsize))
     groups: dict[tuple[int, ...], list[str]] = {}
     for dtype in (*named, None):
@@ -103,11 +103,11 @@ def _why(k: Kernel, later: Sequence[Kernel]) -> str:
         return f"its priority {k.priority} is above {n.priority}"
     if n.owner == k.owner:
         return f"priority {k.priority} as the next one, and declared before it"
-    if registry._place(k.owner, _ORDER) != registry._place(n.owner, _ORDER):
+    if place(k.owner, _ORDER) != place(n.owner, _ORDER):
         return f"priority {k.priority} as the next one, and {_ORDER} names {k.owner} first"
     return (
-        f"priority {k.priority} as the next one, and the name of {manager.distribution(k.owner)} is before "
-        f"{manager.distribution(n.owner)} ({_ORDER} decides otherwise)"
+        f"priority {k.priority} as the next one, and the name of {plugins.distribution(k.owner)} is before "
+        f"{plugins.distribution(n.owner)} ({_ORDER} decides otherwise)"
     )
 
 

@@ -17,7 +17,7 @@ import zlib
 from pathlib import Path
 from string import Template
 
-from .._core import registry
+from .._core import tables
 from .._core.context import TYPE_IDS
 from .._core.manager import manager
 from .._io_files import _explained
@@ -64,11 +64,11 @@ def _owner(name: str, kind: str, files: dict[str, str]) -> str | None:
     manager.load()
     if name in manager.origin:
         return "another plugin"
-    if kind == "op" and name in registry.ops.owners:
-        return f"an operator of plugin '{registry.ops.owners[name]}'"
-    if kind == "device" and name in {*TYPE_IDS, *registry.devices.owners}:
+    if kind == "op" and name in tables.ops.owners:
+        return f"an operator of plugin '{tables.ops.owners[name]}'"
+    if kind == "device" and name in {*TYPE_IDS, *tables.devices.owners}:
         return "another device"
-    table = registry.tables.get(kind.replace("-", "_"))
+    table = tables.by_kind.get(kind.replace("-", "_"))
     if table is not None and (other := table.owners.get(_camel(name) if kind == "iterator" else name)):
         return f"the {kind} of plugin '{other}'"
     imported = [n for n in ast.walk(ast.parse(files[f"{name}.py"])) if isinstance(n, (ast.Import, ast.ImportFrom))]

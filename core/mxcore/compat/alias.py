@@ -95,7 +95,7 @@ _kept: list[tuple[ModuleType, str]] = []
 def _forget_later(module: ModuleType, name: str) -> None:
     """Keep a function only until plugins come or go, which may put another operator in its place."""
     if not _kept:
-        on_change = importlib.import_module("mxcore._core.registry").on_change
+        on_change = importlib.import_module("mxcore._core.tables").on_change
         if _forget not in on_change:
             on_change.append(_forget)
     _kept.append((module, name))

@@ -15,7 +15,7 @@ import sys
 from types import ModuleType
 from typing import Any, NamedTuple
 
-__all__ = ["Facts", "facts", "find", "homes", "is_package", "lent", "listed", "reason"]
+__all__ = ["Facts", "facts", "find", "homes", "is_package", "reexports", "listed", "reason"]
 
 #: What mxcore keeps elsewhere or under another name: MXNet's module -> {mxcore's module: names, ``shown=defined`` where
 #: they differ}.
@@ -23,7 +23,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
     "_ctypes.ndarray": {"executor": "CachedOp", "ndarray": "NDArrayBase=NDArray"},
     "_ctypes.symbol": {"symbol": "SymbolBase=Symbol"},
     "autograd": {"autograd": "_RecordingStateScope=_Scope _parse_head=_heads"},
-    "base": {"compat.ctext": "MXCallbackList c_array c_array_buf c_handle_array c_str c_str_array check_call "
+    "base": {"compat.c_helpers": "MXCallbackList c_array c_array_buf c_handle_array c_str c_str_array check_call "
                              "ctypes2buffer ctypes2numpy_shared "
                        "mx_float_p py_str",
              "compat.helpers": "NotSupportedForSparseNDArray _Null add_fileline_to_docstring build_param_doc "
@@ -259,7 +259,7 @@ def _has(module: str, name: str) -> bool:
     return True
 
 
-def lent(module: str, name: str) -> Any:
+def reexports(module: str, name: str) -> Any:
     """What a module of mxcore shows because MXNet's module has it in its public face, though another defines it.
 
     Raises

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import autograd
-from .._lent import lent
+from .._reexports import reexports
 from ..base import error
 from ..ndarray import NDArray, zeros_like
 
@@ -153,4 +153,4 @@ def grad(func: Callable[..., Any], argnum: int | Sequence[int] | None = None) ->
     return wrapped
 
 
-__getattr__ = lent(__name__)
+__getattr__ = reexports(__name__)

@@ -1,6 +1,6 @@
 """Executors: symbols bound to arrays, run as flat programs; as ``mxnet.executor``."""
 
-from .._lent import lent
+from .._reexports import reexports
 from .body import Body
 from .cached_op import CachedOp
 from .executor import Executor
@@ -9,4 +9,4 @@ from .program import Program
 
 __all__ = ["Body", "CachedOp", "Executor", "Program", "enabled", "passes_off"]
 
-__getattr__ = lent(__name__)
+__getattr__ = reexports(__name__)

@@ -203,7 +203,7 @@ def simple_arrays(
             return old
         with naming_memory(f"{_LABELS[label]} '{n.name}'"):
             if shared_buffer is None or stype != "default" or label == "aux" or n.name in shared_names:
-                return nd_zeros(shape, ctx=where, dtype=dtype, stype=stype)  # type: ignore[call-overload]
+                return nd_zeros(shape, ctx=where, dtype=dtype, stype=stype)
             return from_buffer(shared_buffer, ("grad of " if label == "grad" else "") + n.name, shape, dtype, where)
 
     old_args, old_grads, old_aux = (

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
-from .._core import dispatch, registry, transfer
+from .._core import dispatch, tables, transfer
 from .._core.context import Context
 from .._core.graph import Graph, Node, topo, variable
 from .._core.kernels import Spec
@@ -165,7 +165,7 @@ def _of_rows(n: Node) -> bool:
     """Whether a node gives the gradients of what computes each row of its output from the same row of its first input,
     and from others as a whole: their gradients are sums over all rows.
     """
-    forward = registry.ops.find(n.op.facets.get("backward_of", ""))
+    forward = tables.ops.find(n.op.facets.get("backward_of", ""))
     return forward is not None and len(n.inputs) == 3 and bool(forward.facet("rowwise", n.params))
 
 
@@ -291,7 +291,7 @@ class CompiledSteps:
             for h in (first, first + 1):
                 if h not in self._stacks or len(self._stacks[h][1]) != n:
                     spec = program.specs[program.head_slots[h]]
-                    whole = _empty(self.body.ctx, Spec((n, *spec.shape), spec.dtype))  # type: ignore[misc]
+                    whole = _empty(self.body.ctx, Spec((n, *spec.shape), spec.dtype))
                     self._stacks[h] = whole, [whole[t] for t in range(n)]
 
     def finish(self) -> dict[int, Any]:
@@ -341,7 +341,7 @@ def _forget() -> None:
     _generation += 1
 
 
-registry.on_change.append(_forget)
+tables.on_change.append(_forget)
 
 
 def _compile(

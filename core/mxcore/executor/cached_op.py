@@ -9,8 +9,8 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
-from .._core import registry, tape
-from .._core.array import Storage, faces
+from .._core import tables, tape
+from .._core.array import Storage, faces, fresh
 from .._core.call import context_k
 from .._core.context import Context
 from .._core.errors import error
@@ -171,7 +171,7 @@ class CachedOp:
         datas = [x._data for x in args]
         ctx = args[0]._st.ctx if args else _current()
         found = self._last
-        if found is None or not found.fits(ctx, mode["train"], needs, datas):
+        if found is None or not found.fits(ctx, mode["train"], needs, args, datas):
             found = self._last = self._signature(ctx, mode["train"], needs, args, datas)
         return found.call(self, args, datas)
 
@@ -228,7 +228,7 @@ def _forget_all() -> None:
             found._forget()
 
 
-registry.on_change.append(_forget_all)
+tables.on_change.append(_forget_all)
 
 
 def _current() -> Context:
@@ -264,19 +264,28 @@ class _Signature:
         #: (slot, input) of what the program reads, and those auxiliary states that it may write in training.
         self.slots = [(program.variables[n], i) for i, n in enumerate(names) if n in program.variables]
         self.mutated = [i for i, n in enumerate(names) if n in owner._aux and n in program.variables]
-        self.n_out = program.n_first
-        self.specs = [program.specs[s] for s in program.head_slots]
+        #: For each part the heads that are asked for, with shape and dtype of what can be made before it runs.
+        self.heads = self._made(range(program.n_first)), self._made(compiled.grads)
         self.head_grads = [(program.variables[n], i) for i, n in enumerate(compiled.head_grads) if n is not None]
         self.free: list[_Memory] = []
         self.k = context_k(ctx, train)
 
-    def fits(self, ctx: Context, train: bool, needs: Any, datas: Sequence[Any]) -> bool:
+    def _made(self, heads: Iterable[int | None]) -> list[tuple[int | None, tuple[Any, Any] | None]]:
+        specs = [None if h is None else self.program.specs[self.program.head_slots[h]] for h in heads]
+        return [(h, (s.shape, s.dtype) if s is not None and fixed(s) else None) for h, s in zip(heads, specs)]
+
+    def fits(self, ctx: Context, train: bool, needs: Any, args: Sequence[Any], datas: Sequence[Any]) -> bool:
         """Whether inputs are like those it was compiled for; most of them are the very same arrays."""
         if ctx is not self.ctx or train is not self.train or needs != self.needs:
             return False
         for i, (d, old) in enumerate(zip(datas, self.datas)):
             if d is not old:
-                if d.shape != old.shape or d.dtype != old.dtype or d.__class__ is not old.__class__:
+                if (
+                    d.shape != old.shape
+                    or d.dtype != old.dtype
+                    or d.__class__ is not old.__class__
+                    or args[i]._st.ctx is not ctx
+                ):
                     return False
                 self.datas[i] = d
         return True
@@ -291,7 +300,7 @@ class _Signature:
         memory.reads = [x._st for x in args]
         memory.moved = [args[i] for i in self.mutated]
         memory.again = [(slot, datas[i]) for slot, i in self.slots], instance.keys(0)
-        outs = memory.run(0, *memory.again, range(self.n_out))
+        outs = memory.run(0, *memory.again)
         if self.needs is None:
             if program.sync:
                 instance.forget()
@@ -322,7 +331,7 @@ class _Memory:
         self.lock = threading.RLock()
 
     def run(
-        self, part: int, values: Any, keys: Any, heads: Iterable[int | None], more: Iterable[Any] = ()
+        self, part: int, values: Sequence[tuple[int, Any]], keys: Sequence[Any], more: Sequence[Storage] = ()
     ) -> list[Any]:
         """Run a part now, or in the order of the engine; `more` is what it reads beside the inputs.
 
@@ -332,42 +341,40 @@ class _Memory:
             The heads, in new arrays, as who gets them owns them; None for None.
         """
         s, instance = self.signature, self.instance
-        ctx, heads = s.ctx, list(heads)
+        ctx, heads = s.ctx, s.heads[part]
+        empty, index = ctx.device.empty, ctx.device_id
+        outs: list[Any] = []
+        targets: list[tuple[Any, Any]] = []
+        writes = [self.st]
         try:
-            outs: list[Any] = [
-                NDArray(ctx.device.empty(s.specs[h].shape, s.specs[h].dtype, ctx.device_id), Storage(ctx))
-                if h is not None and fixed(s.specs[h])
-                else None
-                for h in heads
-            ]
+            for h, made in heads:
+                y = None
+                if made is not None:
+                    y = fresh(NDArray, empty(*made, index), ctx)
+                    targets.append((h, y._data))
+                    writes.append(y._st)
+                outs.append(y)
         except MemoryError as e:
             raise error(
                 MemoryError, f"no memory on {ctx} for the {'gradients' if part else 'outputs'} of a compiled block: {e}"
             ) from e
-        targets = [(h, y._data) for h, y in zip(heads, outs) if y is not None]
         train = state.train if part else s.train  # backward has a mode of its own
-        moved = self.moved if train else []
-        for x, i in zip(moved, s.mutated):
-            check_writable(x, f"training moves the auxiliary state '{s.names[i]}'")
+        if train:
+            for x, i in zip(self.moved, s.mutated):
+                check_writable(x, f"training moves the auxiliary state '{s.names[i]}'")
+                writes.append(x._st)
 
         def work(where: str) -> None:
             instance.bind(part, values, targets, train)
             instance.run(part, keys, where)
 
-        launch(
-            s.program,
-            part,
-            ctx,
-            work,
-            [*self.reads, *more],
-            [*(y._st for y in outs if y is not None), *(x._st for x in moved), self.st],
-            train=train,
-        )
+        launch(s.program, part, ctx, work, [*self.reads, *more], writes, train=train)
         # Heads of unknown shape exist only once the program has run; such programs run at once.
-        for i, h in enumerate(heads):
-            value = None if h is None or outs[i] is not None else instance.loose(h)
-            if value is not None:
-                outs[i] = faces[getattr(value, "stype", "default")](value, Storage(ctx))
+        if len(targets) != len(heads):
+            for i, (h, made) in enumerate(heads):
+                value = None if h is None or made is not None else instance.loose(h)
+                if value is not None:
+                    outs[i] = faces[getattr(value, "stype", "default")](value, Storage(ctx))
         return outs
 
     def backward(self, dys: Sequence[Any]) -> list[Any]:
@@ -375,13 +382,12 @@ class _Memory:
         s = self.signature
         with self.lock:
             if self.used and self.again is not None:
-                self.run(0, *self.again, range(s.n_out))  # not to the first outputs: they are the caller's
+                self.run(0, *self.again)  # not to the first outputs: they are the caller's
             self.used = True
             return self.run(
                 1,
                 [(slot, dys[i]._data) for slot, i in s.head_grads],
                 self.instance.keys(1),
-                s.compiled.grads,
                 [dys[i]._st for _, i in s.head_grads],
             )
 

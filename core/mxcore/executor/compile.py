@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._core import registry
+from .._core import tables
 from .._core.context import Context
 from .._core.errors import error
 from .._core.graph import Graph, Node, topo
@@ -44,7 +44,7 @@ class Compiled:
 
 _LIMIT = 64
 _cache = Recent(_LIMIT)
-registry.on_change.append(_cache.clear)
+tables.on_change.append(_cache.clear)
 
 
 def compile_graph(

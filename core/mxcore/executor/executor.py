@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core import infer, registry, transfer
+from .._core import infer, tables, transfer
 from .._core.array import Array, Storage, faces
 from .._core.call import K, check_dtypes
 from .._core.context import Context, current_context
@@ -81,7 +81,7 @@ class Executor:
         #: Where the array of a variable may live: where its group does; anywhere in the graph if it has none.
         somewhere = list(dict.fromkeys((self._ctx, *self._groups.values())))
         at = {
-            n.name: [self._groups[group_of(n)]] if group_of(n) in self._groups else somewhere
+            n.name: [own] if (own := self._groups.get(group_of(n) or "")) else somewhere
             for n in topo(symbol._heads)
             if n.op is None
         }.__getitem__
@@ -434,7 +434,9 @@ class Executor:
                 transfer.store(ctx.device, nothing, target)
             return
         if req == "add":
-            value = registry.roles.get("sum of gradients").sparse_body(K(ctx, True), None, data, value)
+            add = tables.roles.get("sum of gradients").sparse_body
+            assert add is not None  # who has this role adds arrays of any storage type
+            value = add(K(ctx, True), None, data, value)
         transfer.store(ctx.device, value, target)
 
     # -- other shapes ------------------------------------------------------------------------------------------

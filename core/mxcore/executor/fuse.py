@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .._core import registry
+from .._core import tables
 from .._core.call import K
 from .._core.graph import Graph, Node, topo
 from .._core.infer import known
@@ -83,7 +83,7 @@ class _Fusion:
     def __init__(self, graph: Graph, device: Any, smallest: int) -> None:
         self.graph, self.device, self.smallest = graph, device, smallest
         self.allowed = getattr(device, "fused_functions", None)
-        self.mixed = getattr(device, "fused_dtypes", frozenset())
+        self.mixed: frozenset[str] = getattr(device, "fused_dtypes", frozenset())
         self.order = graph.nodes
         n_first = graph.info.get("n_first")
         self.first = {id(n) for n in topo(graph.heads[:n_first])} if n_first is not None else set()
@@ -255,7 +255,7 @@ class _Fusion:
         specs = [Spec(facts.shapes.get(e), facts.dtypes.get(e)) for e in n.inputs]
         if any(s.shape is None or s.dtype is None for s in specs):
             return False
-        fn, _, _ = registry.kernels.resolve(n.op, self.device, n.params, specs)
+        fn, _, _ = tables.kernels.resolve(n.op, self.device, n.params, specs)
         return fn is n.op.body
 
     # -- the new graph -----------------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ class _Fusion:
         if group is None or any(part.node is e[0] for part in group.outs):
             return e
         shape, dtype = self.facts.shapes[e], self.facts.dtypes[e]
-        candidates = [(part.node, 0) for part in group.outs] + [c for c, _ in group.inputs]
+        candidates: list[Entry] = [(part.node, 0) for part in group.outs] + [c for c, _ in group.inputs]
         for c in candidates:
             if self.facts.shapes.get(c) == shape and self.facts.dtypes.get(c) == dtype:
                 return c
@@ -403,7 +403,7 @@ class _Rebuild:
                 (graph.stypes, facts.stypes),
             ):
                 if e in theirs:
-                    mine[node, i] = theirs[e]  # type: ignore[index]
+                    mine[node, i] = theirs[e]
         if id(first) in self.fusion.places:
             graph.info["contexts"][id(node)] = self.fusion.places[id(first)]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from .._core.array import Storage
 from .._core.context import Context
@@ -20,8 +20,8 @@ def launch(
     part: int,
     ctx: Context,
     work: Callable[[str], None],
-    reads: Iterable[Storage],
-    writes: Iterable[Storage],
+    reads: Sequence[Storage],
+    writes: Sequence[Storage],
     now: bool = False,
     train: bool | None = None,
 ) -> None:
@@ -36,13 +36,12 @@ def launch(
         Whose worker does it.
     work : callable
         Called with where in the user's code the call was, if that is not where its errors surface.
-    reads, writes : iterable of Storage
+    reads, writes : sequence of Storage
     now : bool
         Do it before returning.
     train : bool, optional
         The training mode that Python code inside sees; that of the caller unless told.
     """
-    reads, writes = list(reads), list(writes)
     now = now or program.sync or ctx.device.async_
     commit(writes)
     if begin(reads, writes, now) or not now and heavy(program.work[part]):

@@ -65,7 +65,7 @@ def mirror(graph: Graph, everywhere: bool) -> Graph:
             for i in range(n.n_out):
                 for values in (new.shapes, new.dtypes, new.stypes):
                     if (n, i) in values:
-                        values[copy, i] = values[n, i]  # type: ignore[index]
+                        values[copy, i] = values[n, i]
             if id(n) in new.info["contexts"]:
                 new.info["contexts"][id(copy)] = new.info["contexts"][id(n)]
     return new

@@ -18,7 +18,7 @@ import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from .._core import registry
+from .._core import tables
 from .._core.errors import error, suggest, warn
 from .._core.graph import STOCK_PASSES, Graph
 from .._core.state import state
@@ -33,18 +33,19 @@ STOCK = STOCK_PASSES
 
 def _off() -> frozenset[str]:
     names = os.environ.get("MXCORE_DISABLE_PASSES")
-    return state.extra.get("passes_off", frozenset()) | (_listed(names) if names else frozenset())
+    off: frozenset[str] = state.extra.get("passes_off", frozenset())
+    return off | (_listed(names) if names else frozenset())
 
 
 @functools.cache
 def _listed(names: str) -> frozenset[str]:
     """The names in a list of the environment; the first look at one that is no pass warns."""
     found = frozenset(n.strip() for n in names.split(",") if n.strip())
-    known = [*STOCK, *registry.names("graph_pass")]
+    known = [*STOCK, *tables.names("graph_pass")]
     for name in sorted(found - set(known)):
         warn(
             f"MXCORE_DISABLE_PASSES: no graph pass is named {name!r}{suggest(name, known)}; there are "
-            f"{', '.join(known)}{registry.why()}"
+            f"{', '.join(known)}{tables.why()}"
         )
     return found
 
@@ -99,12 +100,12 @@ def passes_off(*names: str) -> Iterator[None]:
     MXNetError
         If no pass has such a name.
     """
-    known = [*STOCK, *registry.names("graph_pass")]
+    known = [*STOCK, *tables.names("graph_pass")]
     for name in names:
         if name not in known:
             raise error(
                 ValueError,
-                f"no graph pass is named {name!r}{suggest(name, known)}; there are {', '.join(known)}{registry.why()}",
+                f"no graph pass is named {name!r}{suggest(name, known)}; there are {', '.join(known)}{tables.why()}",
             )
     old = state.extra.get("passes_off", frozenset())
     state.extra["passes_off"] = old | frozenset(names or STOCK)
@@ -123,7 +124,7 @@ def run_passes(heads: Any) -> Any:
         If a pass raises, or returns something else than a sound graph with as many heads; names the pass and its
         plugin.
     """
-    table, off = registry.tables["graph_pass"], _off()
+    table, off = tables.by_kind["graph_pass"], _off()
     always = [n for n in table.names() if n not in off and table.items[n].order is not None]
     for name in sorted(always, key=lambda n: (table.items[n].order, n)):
         heads = run_pass(name, Graph(heads), bound=True).heads

@@ -102,7 +102,7 @@ def place(graph: Graph, default: Context, groups: Mapping[str, Context], variabl
     for n in new.nodes:
         if n.op is crossing:
             for values in (new.shapes, new.dtypes, new.stypes):
-                values[n, 0] = values[n.inputs[0]]  # type: ignore[index]
+                values[n, 0] = values[n.inputs[0]]
         if n.op is None:
             where[id(n)] = context_of(n, default, groups, variables)
     new.info["contexts"] = where

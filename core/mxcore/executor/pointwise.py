@@ -17,7 +17,7 @@ from .._core.kernels import Spec
 from .._core.op import Op
 from ..fusion import Tree
 from ..fusion.dtypes import cast, compared, is_cast, rounds_once, selects
-from ..ops.dense import along
+from ..ops.common.rules import along
 from ..parameters import Int
 
 __all__ = ["BIAS", "Part", "constant_of", "functions_of", "part_of", "substitute"]
@@ -164,7 +164,7 @@ def functions_of(tree: Tree) -> set[str]:
 
 def _expression(node: Node) -> Tree | None:
     expr = node.op.facet("expr", node.params)
-    return None if expr is None or _deep(expr.tree) else expr.tree  # type: ignore[no-any-return]
+    return None if expr is None or _deep(expr.tree) else expr.tree
 
 
 def _deep(tree: Tree) -> bool:
@@ -269,7 +269,7 @@ def part_of(
     if dtype == _HALF and tree[0] != "name" and not is_cast(tree):
         tree = cast(tree, dtype.name)
     part = Part(node, tree, operands, types, scalars, sources, tuple(shape), dtype)
-    fitted = _fitted(part) if operands and math.prod(part.shape) else None
+    fitted = _fitted(part) if operands and math.prod(part.shape) > 0 else None
     return None if fitted is None or fitted.reduce and dtype == _HALF else fitted
 
 

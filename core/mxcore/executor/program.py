@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core import infer, registry
+from .._core import infer, tables
 from .._core.call import BoundCall, K, check_dtypes, context_k, densifies
 from .._core.context import Context
 from .._core.errors import REFERENCE
@@ -251,7 +251,7 @@ class Program:
         # Shapes known only by running leave the reference, which decides nothing beforehand.
         kernel = op.body, False, REFERENCE
         if step.back is None and all(s.shape is not None for s in ins):
-            found = registry.kernels.resolve(
+            found = tables.kernels.resolve(
                 op, step.ctx.device, p, [Spec(s.shape, s.dtype) for s in ins] if densifies(op, ins) else ins
             )
             if not found[1] or all(map(fixed, outs)):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from .._core import infer, registry
+from .._core import infer, tables
 from .._core.graph import Graph, Node
 from ..rewriting import rewrite
 
@@ -49,7 +49,7 @@ def simplify(graph: Graph, merge: bool = True) -> Graph:
         if same and fact((n, 0)) == fact(n.inputs[0]) and infer.known(fact((n, 0))[0]):
             return [inputs[0]]
         if same and op.facet("identity", n.params) == "elements" and _as_many(fact((n, 0)), fact(n.inputs[0])):
-            reshape = registry.roles.get("other shape")
+            reshape = tables.roles.get("other shape")
             return Node(reshape, reshape.parse({"shape": fact((n, 0))[0]}), inputs[:1], n.name, n.attrs)
         # Consumers may decide the shape of zeros.
         return (

@@ -21,7 +21,7 @@ def cast(tree: Tree, dtype: str) -> Tree:
 
 def is_cast(tree: Tree) -> bool:
     """Whether a tree is no more than a cast."""
-    return tree[0] == "cast"
+    return bool(tree[0] == "cast")
 
 
 def compared(tree: Tree, name: str, dtype: str) -> Tree | None:

@@ -13,6 +13,7 @@ datasets and loaders, `model_zoo` whole networks, and `Trainer` applies an optim
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 from . import block, parameter, trainer, utils
 from .block import Block, HybridBlock, SymbolBlock
@@ -27,11 +28,11 @@ __all__ = ["Block", "Constant", "DeferredInitializationError", "HybridBlock", "P
            *_LAZY]  # fmt: skip
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY})

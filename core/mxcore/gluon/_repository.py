@@ -6,6 +6,8 @@ import os
 import shutil
 import tarfile
 import zipfile
+from collections.abc import Iterable, Iterator
+from typing import IO
 
 from ..base import MXNetError, error
 from ..drafts import atomic_writer
@@ -17,18 +19,18 @@ __all__ = ["data_dir", "fetch", "repo_url", "unpack"]
 _PUBLISHED = "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/"
 
 
-def data_dir(*parts):
+def data_dir(*parts: str) -> str:
     """Path below ``~/.mxnet``, or below the folder in the environment variable ``MXNET_HOME``."""
     return os.path.join(os.environ.get("MXNET_HOME") or os.path.join("~", ".mxnet"), *parts)
 
 
-def repo_url():
+def repo_url() -> str:
     """Where files are published: the URL in the environment variable ``MXNET_GLUON_REPO``, or MXNet's."""
     base = os.environ.get("MXNET_GLUON_REPO") or _PUBLISHED
     return base if base.endswith("/") else base + "/"
 
 
-def fetch(remote, root, sha1_hash, what):
+def fetch(remote: str, root: str, sha1_hash: str | None, what: str) -> str:
     """Path of a published file in `root`, downloading it if it is not there.
 
     Parameters
@@ -61,7 +63,7 @@ def fetch(remote, root, sha1_hash, what):
         ) from e
 
 
-def unpack(archive, names, root):
+def unpack(archive: str, names: Iterable[str], root: str) -> None:
     """Take files out of a tar or zip archive, and nothing else, whatever folders it has.
 
     Parameters
@@ -92,7 +94,7 @@ def unpack(archive, names, root):
         raise error(ValueError, f"{archive} lacks {', '.join(sorted(wanted))}")
 
 
-def _files(archive, wanted):
+def _files(archive: str, wanted: set[str]) -> Iterator[tuple[str, int, IO[bytes]]]:
     """(name, size, open file) of the first file of each name."""
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as z:
@@ -102,7 +104,8 @@ def _files(archive, wanted):
                     yield name, member.file_size, z.open(member)
     else:
         with tarfile.open(archive) as tar:
-            for member in tar:
-                name = os.path.basename(member.name)
-                if member.isfile() and name in wanted:
-                    yield name, member.size, tar.extractfile(member)
+            for entry in tar:
+                name = os.path.basename(entry.name)
+                source = tar.extractfile(entry) if name in wanted else None  # None: no file
+                if source is not None:
+                    yield name, entry.size, source

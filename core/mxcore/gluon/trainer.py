@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import optimizer as opt
 from .._io_files import write_atomic
-from .._lent import lent
-from .._turns import Turn, in_turn
+from .._locks import ObjectLock, locked
+from .._reexports import reexports
 from ..base import error
 from .parameter import Parameter, ParameterDict
+
+if TYPE_CHECKING:
+    from ..context import Context
+    from ..kvstore import KVStoreBase
+    from ..ndarray import NDArray
+    from ..optimizer import Optimizer
 
 __all__ = ["KVStore", "Parameter", "ParameterDict", "Trainer"]  # noqa: F822 (found by __getattr__)
 
@@ -62,14 +70,14 @@ class Trainer:
 
     def __init__(
         self,
-        params,
-        optimizer,
-        optimizer_params=None,
-        kvstore="device",
-        compression_params=None,
-        update_on_kvstore=None,
-    ):
-        self._turn = Turn()
+        params: ParameterDict | dict[str, Parameter] | Sequence[Parameter],
+        optimizer: str | Optimizer,
+        optimizer_params: dict[str, Any] | None = None,
+        kvstore: str | KVStoreBase | None = "device",
+        compression_params: dict[str, Any] | None = None,
+        update_on_kvstore: bool | None = None,
+    ) -> None:
+        self._object_lock = ObjectLock()
         self._params = _as_list(params)
         self._param2idx = {p.name: i for i, p in enumerate(self._params)}
         for p in self._params:
@@ -81,13 +89,13 @@ class Trainer:
         self._init_optimizer(optimizer, optimizer_params or {})
         self._scale = self._optimizer.rescale_grad
         #: Of mixed precision (`contrib.amp.init_trainer`): who tells of gradients that overflowed.
-        self._amp_loss_scaler = None
-        self._kvstore_params = {"kvstore": kvstore, "update_on_kvstore": update_on_kvstore}
+        self._amp_loss_scaler: Any = None
+        self._kvstore_params: dict[str, Any] = {"kvstore": kvstore, "update_on_kvstore": update_on_kvstore}
         self._reset_kvstore()
 
     # -- set-up ----------------------------------------------------------------------------------------------
 
-    def _check_contexts(self):
+    def _check_contexts(self) -> list[Context]:
         contexts = None
         for p in self._params:
             ctx = p.list_ctx()
@@ -100,7 +108,7 @@ class Trainer:
             contexts = ctx
         return contexts or []
 
-    def _init_optimizer(self, optimizer, optimizer_params):
+    def _init_optimizer(self, optimizer: str | Optimizer, optimizer_params: dict[str, Any]) -> None:
         by_index = dict(enumerate(self._params))
         if isinstance(optimizer, opt.Optimizer):
             if optimizer_params:
@@ -115,22 +123,22 @@ class Trainer:
             self._optimizer = opt.create(optimizer, param_dict=by_index, **optimizer_params)
         self._updaters = [opt.get_updater(self._optimizer) for _ in self._contexts]
 
-    def _reset_kvstore(self):
+    def _reset_kvstore(self) -> None:
         """Start over with the store: values were set behind its back."""
         if getattr(self, "_kvstore", None) is not None and "dist" in self._kvstore.type:
             raise error(RuntimeError, "Cannot reset distributed KVStore.")
         self._kv_initialized = False
-        self._kvstore = None
-        self._distributed = None
-        self._update_on_kvstore = None
+        self._kvstore: Any = None
+        self._distributed: bool | None = None
+        self._update_on_kvstore: bool | None = None
         self._params_to_init = list(self._params)
 
-    def _forget_stored(self, param):
+    def _forget_stored(self, param: Parameter) -> None:
         """A parameter's value was set: a store that updates must take the new value over."""
         if self._kv_initialized and self._update_on_kvstore and all(p is not param for p in self._params_to_init):
             self._reset_kvstore()
 
-    def _init_kvstore(self):
+    def _init_kvstore(self) -> None:
         """Make the store, if one is needed, and decide who updates."""
         config = self._kvstore_params
         kv, update = self._make_store(config["kvstore"])
@@ -169,7 +177,7 @@ class Trainer:
         self._update_on_kvstore = bool(update) if kv is not None else None
         self._kv_initialized = True
 
-    def _update_by_itself(self, where):
+    def _update_by_itself(self, where: str) -> None:
         """Take the update from the store, where that is free to choose."""
         wanted, kv = self._kvstore_params["update_on_kvstore"], self._kvstore_params["kvstore"]
         kind = str(kv if isinstance(kv, str) else getattr(kv, "type", ""))
@@ -194,12 +202,12 @@ class Trainer:
             self._reset_kvstore()
 
     @staticmethod
-    def _must_update(wanted, why):
+    def _must_update(wanted: bool | None, why: str) -> bool:
         if wanted is False:
             raise error(ValueError, f"Cannot set update_on_kvstore=False on the Trainer with {why}.")
         return True
 
-    def _make_store(self, kvstore):
+    def _make_store(self, kvstore: str | KVStoreBase | None) -> tuple[Any, bool]:
         """The store, or None where a single context needs none, and whether it updates by default."""
         update = os.environ.get("MXNET_UPDATE_ON_KVSTORE", "1") not in ("0", "false", "False", "")
         if kvstore is None or kvstore == "":
@@ -215,7 +223,7 @@ class Trainer:
 
         return stores.create(kvstore), update
 
-    def _init_params(self):
+    def _init_params(self) -> None:
         """Hand values to the store that it does not have yet; what is not initialised waits."""
         waiting = []
         for p in self._params_to_init:
@@ -230,13 +238,13 @@ class Trainer:
                     self._kvstore.broadcast(i, values[0], values, priority=-i)
         self._params_to_init = waiting
 
-    def _prepare(self):
+    def _prepare(self) -> None:
         if not self._kv_initialized:
             self._init_kvstore()
         if self._params_to_init:
             self._init_params()
 
-    def _row_sparse_pull(self, parameter, out, row_id, full_idx=False):
+    def _row_sparse_pull(self, parameter: Parameter, out: Any, row_id: NDArray, full_idx: bool = False) -> None:
         """Fetch rows of a sparse parameter from the store."""
         self._prepare()
         i = self._param2idx[parameter.name]
@@ -249,16 +257,16 @@ class Trainer:
     # -- the optimizer ---------------------------------------------------------------------------------------
 
     @property
-    def optimizer(self):
+    def optimizer(self) -> Optimizer:
         """The optimizer at work."""
         return self._optimizer
 
     @property
-    def learning_rate(self):
+    def learning_rate(self) -> float:
         """Current learning rate."""
-        return self._optimizer.learning_rate
+        return float(self._optimizer.learning_rate)
 
-    def set_learning_rate(self, lr):
+    def set_learning_rate(self, lr: float) -> None:
         """Set the learning rate; refused while a scheduler decides it."""
         if self._optimizer.lr_scheduler is not None:
             raise error(
@@ -271,8 +279,8 @@ class Trainer:
 
     # -- steps -----------------------------------------------------------------------------------------------
 
-    @in_turn
-    def step(self, batch_size, ignore_stale_grad=False):
+    @locked
+    def step(self, batch_size: int, ignore_stale_grad: bool = False) -> None:
         """Add gradients up over all contexts and machines, and update the parameters.
 
         Parameters
@@ -293,8 +301,8 @@ class Trainer:
         self._allreduce_grads()
         self._update(ignore_stale_grad)
 
-    @in_turn
-    def allreduce_grads(self):
+    @locked
+    def allreduce_grads(self) -> None:
         """Add gradients up over all contexts and machines without updating; call `update` next.
 
         Raises
@@ -306,15 +314,15 @@ class Trainer:
         self._refuse_on_store("allreduce_grads")
         self._allreduce_grads()
 
-    @in_turn
-    def update(self, batch_size, ignore_stale_grad=False):
+    @locked
+    def update(self, batch_size: int, ignore_stale_grad: bool = False) -> None:
         """Update the parameters from gradients that `allreduce_grads` added up; arguments as for `step`."""
         self._prepare()
         self._refuse_on_store("update")
         self._set_rescale(batch_size)
         self._update(ignore_stale_grad)
 
-    def _refuse_on_store(self, method):
+    def _refuse_on_store(self, method: str) -> None:
         if self._update_on_kvstore:
             raise error(
                 AssertionError,
@@ -322,7 +330,7 @@ class Trainer:
                 "`update_on_kvstore` to False when creating trainer.",
             )
 
-    def _set_rescale(self, batch_size):
+    def _set_rescale(self, batch_size: int) -> None:
         scale = self._scale / batch_size
         if self._update_on_kvstore and self._distributed and self._optimizer.rescale_grad != scale:
             # Workers may differ, and the optimizer lives on the servers since the first step.
@@ -335,7 +343,7 @@ class Trainer:
             )
         self._optimizer.rescale_grad = scale
 
-    def _allreduce_grads(self):
+    def _allreduce_grads(self) -> None:
         kv = self._kvstore
         if kv is None:
             return
@@ -352,7 +360,7 @@ class Trainer:
                 out = p.list_data() if self._update_on_kvstore else grads
                 kv.pull(i, out, priority=-i, ignore_sparse=self._distributed)
 
-    def _update(self, ignore_stale_grad=False):
+    def _update(self, ignore_stale_grad: bool = False) -> None:
         if self._amp_loss_scaler is not None and self._amp_loss_scaler.has_overflow(self._params):
             return
         live = [(i, p, p._check_and_get("_data", list)) for i, p in enumerate(self._params) if p.grad_req != "null"]
@@ -361,7 +369,7 @@ class Trainer:
             self._refuse_stale(live)
         if self._update_on_kvstore:
             return
-        work = [([], [], []) for _ in self._updaters]
+        work: list[tuple[list[int], list[NDArray], list[NDArray]]] = [([], [], []) for _ in self._updaters]
         for i, p, arrays in live:
             for (indices, gradients, weights), array, grad in zip(work, arrays, p.list_grad()):
                 if ignore_stale_grad and not array._fresh_grad:
@@ -375,7 +383,7 @@ class Trainer:
                 updater(indices, gradients, weights)
 
     @staticmethod
-    def _refuse_stale(live):
+    def _refuse_stale(live: Iterable[tuple[int, Parameter, list[NDArray]]]) -> None:
         for _, p, arrays in live:
             for array in arrays:
                 if not array._fresh_grad:
@@ -390,8 +398,8 @@ class Trainer:
 
     # -- files -----------------------------------------------------------------------------------------------
 
-    @in_turn
-    def save_states(self, fname):
+    @locked
+    def save_states(self, fname: str) -> None:
         """Write the optimizer and its states (momentum and the like) to a file.
 
         Parameters
@@ -409,8 +417,8 @@ class Trainer:
         else:
             write_atomic(fname, self._updaters[0].get_states(dump_optimizer=True))
 
-    @in_turn
-    def load_states(self, fname):
+    @locked
+    def load_states(self, fname: str) -> None:
         """Read what `save_states` wrote; the parameters are not part of it.
 
         Parameters
@@ -429,7 +437,7 @@ class Trainer:
         self._optimizer.param_dict = dict(enumerate(self._params))
 
 
-def _as_list(params):
+def _as_list(params: ParameterDict | dict[str, Parameter] | Sequence[Parameter]) -> list[Parameter]:
     if isinstance(params, (dict, ParameterDict)):
         params = [params[name] for name in sorted(params.keys())]
     if not isinstance(params, (list, tuple)):
@@ -441,4 +449,4 @@ def _as_list(params):
 
 
 # Most training needs no store: it is not loaded for the sake of a name.
-__getattr__ = lent(__name__)
+__getattr__ = reexports(__name__)

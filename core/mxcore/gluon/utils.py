@@ -13,6 +13,9 @@ import urllib.parse
 import urllib.request
 import warnings
 import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from .. import ndarray as nd
 from .._core.state import state
@@ -21,21 +24,26 @@ from .._io_files import checked, make_folder, reading
 from ..base import error
 from ..drafts import atomic_writer
 
+if TYPE_CHECKING:
+    from ..context import Context
+    from ..drafts import Draft
+    from ..ndarray import NDArray
+
 __all__ = ["HookHandle", "check_sha1", "clip_global_norm", "download", "is_np_array", "is_np_shape",
            "replace_file", "shape_is_known", "split_and_load", "split_data"]  # fmt: skip
 
 
-def is_np_shape():
+def is_np_shape() -> bool:
     """Whether NumPy shape semantics are on in this thread: a dimension of 0 is empty, not unknown."""
     return state.np_shape
 
 
-def is_np_array():
+def is_np_array() -> bool:
     """Whether blocks work on `mxcore.np` arrays in this thread."""
     return bool(state.extra.get("np_array"))
 
 
-def shape_is_known(shape):
+def shape_is_known(shape: tuple[int, ...] | None) -> bool:
     """Whether every dimension of a shape is known.
 
     Parameters
@@ -73,11 +81,11 @@ class HookHandle:
     ...     y = net(mx.nd.ones((2, 3, 4)))
     """
 
-    def __init__(self):
-        self._hooks = None
-        self._id = None
+    def __init__(self) -> None:
+        self._hooks: weakref.ref[Any] | None = None
+        self._id: int | None = None
 
-    def attach(self, hooks_dict, hook):
+    def attach(self, hooks_dict: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
         """Put `hook` into an ordered dict of hooks; a handle serves one hook only."""
         if self._hooks is not None:
             raise error(AssertionError, "HookHandle.attach: this handle already holds a hook; make a new handle")
@@ -85,27 +93,27 @@ class HookHandle:
         hooks_dict[self._id] = hook
         self._hooks = weakref.ref(hooks_dict)
 
-    def detach(self):
+    def detach(self) -> None:
         """Take the hook off. Doing it twice is harmless."""
         hooks = self._hooks() if self._hooks is not None else None
         if hooks is not None:
             hooks.pop(self._id, None)
 
-    def __getstate__(self):
+    def __getstate__(self) -> tuple[Any, int | None]:
         return (self._hooks() if self._hooks is not None else None, self._id)
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: tuple[Any, int | None]) -> None:
         hooks, self._id = state
         self._hooks = None if hooks is None else weakref.ref(hooks)
 
-    def __enter__(self):
+    def __enter__(self) -> HookHandle:
         return self
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: object) -> None:
         self.detach()
 
 
-def split_data(data, num_slice, batch_axis=0, even_split=True):
+def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: bool = True) -> list[NDArray]:
     """Cut an array into slices along its batch axis.
 
     Parameters
@@ -157,7 +165,9 @@ def split_data(data, num_slice, batch_axis=0, even_split=True):
     return [nd.slice_axis(data, axis=batch_axis, begin=begin, end=end) for begin, end in zip(cuts, cuts[1:])]
 
 
-def split_and_load(data, ctx_list, batch_axis=0, even_split=True):
+def split_and_load(
+    data: Any, ctx_list: Sequence[Context], batch_axis: int = 0, even_split: bool = True
+) -> list[NDArray]:
     """Cut a batch into one slice a context and move each slice there.
 
     Parameters
@@ -188,7 +198,7 @@ def split_and_load(data, ctx_list, batch_axis=0, even_split=True):
     return [part.as_in_context(ctx) for part, ctx in zip(slices, ctx_list)]
 
 
-def clip_global_norm(arrays, max_norm, check_isfinite=True):
+def clip_global_norm(arrays: Sequence[NDArray], max_norm: float, check_isfinite: bool = True) -> float | NDArray:
     """Scale arrays in place so that the L2 norm of all of them together is at most `max_norm`.
 
     Parameters
@@ -223,7 +233,7 @@ def clip_global_norm(arrays, max_norm, check_isfinite=True):
     home = arrays[0].context
     squares = [nd.sum(nd.square(a)).reshape((1,)).astype("float32").as_in_context(home) for a in arrays]
     total = nd.sqrt(nd.add_n(*squares) if len(squares) > 1 else squares[0])
-    norm = total
+    norm: float | NDArray = total
     if check_isfinite:
         norm = float(total.asscalar())
         if not math.isfinite(norm):
@@ -238,7 +248,7 @@ def clip_global_norm(arrays, max_norm, check_isfinite=True):
     return norm
 
 
-def check_sha1(filename, sha1_hash):
+def check_sha1(filename: str, sha1_hash: str) -> bool:
     """Whether a file has the given SHA-1 digest.
 
     Parameters
@@ -260,31 +270,31 @@ def check_sha1(filename, sha1_hash):
     with reading(checked(filename, "check_sha1: filename")) as f:
         while chunk := f.read(1 << 20):
             digest.update(chunk)
-    return _agrees(digest, sha1_hash)
+    return _agrees(digest.hexdigest(), sha1_hash)
 
 
-def _agrees(digest, expected):
+def _agrees(digest: str, expected: str) -> bool:
     """Whether a digest begins as expected, with eight digits at least."""
-    return digest.hexdigest()[: max(8, len(expected))] == expected.lower()
+    return digest[: max(8, len(expected))] == expected.lower()
 
 
 class _Hashed:
     """Writes to a file, and keeps the SHA-1 digest of what was written."""
 
-    def __init__(self, file):
+    def __init__(self, file: Draft) -> None:
         self.file, self.digest = file, hashlib.sha1()
 
-    def write(self, data):
+    def write(self, data: bytes) -> None:
         self.digest.update(data)
         self.file.write(data)
 
 
-def replace_file(src, dst):
+def replace_file(src: str, dst: str) -> None:
     """Move `src` over `dst` in one step: readers see the old file or the new one, never half of it."""
     os.replace(src, dst)
 
 
-def _local_path(url):
+def _local_path(url: str) -> str | None:
     """Path behind a ``file://`` URL or a plain path, None for anything on a network."""
     parts = urllib.parse.urlsplit(url)
     if parts.scheme == "file":
@@ -293,7 +303,7 @@ def _local_path(url):
     return url if len(parts.scheme) < 2 else None
 
 
-def _fetch(url, out, verify_ssl):
+def _fetch(url: str, out: _Hashed, verify_ssl: bool) -> None:
     local = _local_path(url)
     if local is not None:
         with open(local, "rb") as source:
@@ -311,7 +321,14 @@ def _fetch(url, out, verify_ssl):
         shutil.copyfileobj(source, out, 1 << 20)
 
 
-def download(url, path=None, overwrite=False, sha1_hash=None, retries=5, verify_ssl=True):
+def download(
+    url: str,
+    path: str | None = None,
+    overwrite: bool = False,
+    sha1_hash: str | None = None,
+    retries: int = 5,
+    verify_ssl: bool = True,
+) -> str:
     """Fetch a file unless it is there already.
 
     Parameters
@@ -366,7 +383,7 @@ def download(url, path=None, overwrite=False, sha1_hash=None, retries=5, verify_
             with atomic_writer(target) as out:
                 hashed = _Hashed(out)
                 _fetch(url, hashed, verify_ssl)
-                if sha1_hash and not _agrees(hashed.digest, sha1_hash):
+                if sha1_hash and not _agrees(hashed.digest.hexdigest(), sha1_hash):
                     raise OSError(f"its SHA-1 digest is not the expected {sha1_hash}")
             return target
         except (OSError, ValueError) as e:
@@ -380,3 +397,4 @@ def download(url, path=None, overwrite=False, sha1_hash=None, retries=5, verify_
                     "Without a network, put the file there yourself.",
                 ) from e
             time.sleep(min(0.05 * 2**attempt, 2.0))
+    raise AssertionError  # the loop has no end

@@ -6,7 +6,7 @@ OpenCV reads and resizes it; it is loaded when it is first needed.
 
 from __future__ import annotations
 
-from .._lent import lent
+from .._reexports import reexports
 from .augmenters import (
     Augmenter,
     BrightnessJitterAug,
@@ -64,4 +64,4 @@ __all__ = [
     "random_size_crop", "resize_short", "scale_down",
 ]  # fmt: skip
 
-__getattr__ = lent(__name__)
+__getattr__ = reexports(__name__)

@@ -504,9 +504,8 @@ def CreateAugmenter(
     Examples
     --------
     >>> import mxcore as mx
-    >>> [a.dumps() for a in mx.image.CreateAugmenter((3, 20, 20), rand_mirror=True)]
-    ['["centercropaug", {"size": [20, 20], "interp": 2}]', '["horizontalflipaug", {"p": 0.5}]', '["castaug", {"type":
-    "float32"}]']
+    >>> [a.dumps() for a in mx.image.CreateAugmenter((3, 20, 20), rand_mirror=True)][1:]
+    ['["horizontalflipaug", {"p": 0.5}]', '["castaug", {"type": "float32"}]']
     """
     size = data_shape[2], data_shape[1]
     found = [ResizeAug(resize, inter_method)] if resize > 0 else []

@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import ndarray as nd
 from ..base import asserted, error
-from ..ops.opencv import opencv
+from ..ops.image.opencv import opencv
 from .augmenters import _MEAN, _STD
 from .det_augmenters import CreateDetAugmenter, areas
 from .image_iter import ImageIter

@@ -8,11 +8,10 @@
 
 from math import sqrt
 
-from .. import registry as _registry
-from .._lent import lent
+from .._reexports import reexports
 from ..ndarray import NDArray, load
 from ._load import Load
-from .base import InitDesc, Initializer
+from .base import InitDesc, Initializer, alias, create, register
 from .bilinear import Bilinear
 from .constant import Constant, One, Zero
 from .fused_rnn import FusedRNN
@@ -23,10 +22,6 @@ from .orthogonal import Orthogonal
 from .uniform import Uniform
 from .xavier import MSRAPrelu, Xavier
 
-register = _registry.get_register_func(Initializer, "initializer")
-alias = _registry.get_alias_func(Initializer, "initializer")
-create = _registry.get_create_func(Initializer, "initializer")
-
 string_types = (str,)
 
 __all__ = ["Bilinear", "Constant", "FusedRNN", "InitDesc", "Initializer", "LSTMBias", "Load", "MSRAPrelu",
@@ -34,4 +29,4 @@ __all__ = ["Bilinear", "Constant", "FusedRNN", "InitDesc", "Initializer", "LSTMB
            "load", "register", "sqrt"]  # fmt: skip
 
 
-__getattr__ = lent(__name__)
+__getattr__ = reexports(__name__)

@@ -1,10 +1,14 @@
 """Values from a file."""
 
+from __future__ import annotations
+
 import logging
 import re
+from typing import Any
 
 from ..base import asserted, error
-from ..ndarray import load
+from ..ndarray import NDArray, load
+from .base import Initializer
 
 
 class Load:
@@ -38,7 +42,7 @@ class Load:
     array([1., 2.], dtype=float32)
     """
 
-    def __init__(self, param, default_init=None, verbose=False):
+    def __init__(self, param: Any, default_init: Initializer | None = None, verbose: bool = False) -> None:
         if isinstance(param, str):
             param = load(param)
         if not isinstance(param, dict):
@@ -47,7 +51,7 @@ class Load:
         self.default_init = default_init
         self.verbose = verbose
 
-    def __call__(self, name, arr):
+    def __call__(self, name: str, arr: NDArray) -> None:
         """Fill `arr` with what was saved as `name`."""
         saved = self.param.get(name)
         if saved is not None:

@@ -6,10 +6,14 @@ import json
 import logging
 import math
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from ..base import error, plain
+from ..ndarray import NDArray
+from ..registry import get_alias_func, get_create_func, get_register_func
 
 #: Ending of a parameter's name -> method that fills it. The first that fits counts.
 SUFFIXES = (
@@ -63,7 +67,12 @@ class InitDesc(str):
     'fc_weight'
     """
 
-    def __new__(cls, name, attrs=None, global_init=None):
+    attrs: dict[str, str]
+    global_init: Initializer | None
+
+    def __new__(
+        cls, name: str, attrs: dict[str, str] | None = None, global_init: Initializer | None = None
+    ) -> InitDesc:
         desc = super().__new__(cls, name)
         desc.attrs = attrs or {}
         desc.global_init = global_init
@@ -97,19 +106,19 @@ class Initializer:
     array([7., 7.], dtype=float32)
     """
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         self._kwargs = plain(kwargs)
         self._verbose = False
-        self._print_func = None
+        self._print_func: Callable[[NDArray], Any] | None = None
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if not isinstance(other, Initializer):
             return NotImplemented
         return type(self) is type(other) and self._kwargs == other._kwargs
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]  # equal ones are not the same
 
-    def set_verbosity(self, verbose=False, print_func=None):
+    def set_verbosity(self, verbose: bool = False, print_func: Callable[[NDArray], Any] | None = None) -> Initializer:
         """Log each initialization.
 
         Parameters
@@ -128,7 +137,7 @@ class Initializer:
         self._print_func = print_func or _root_mean_square
         return self
 
-    def dumps(self):
+    def dumps(self) -> str:
         """Return the initializer as JSON that `mx.init.create` takes.
 
         Returns
@@ -137,7 +146,7 @@ class Initializer:
         """
         return json.dumps([type(self).__name__.lower(), self._kwargs])
 
-    def __call__(self, desc, arr):
+    def __call__(self, desc: str, arr: NDArray) -> None:
         """Fill an array.
 
         Parameters
@@ -162,8 +171,6 @@ class Initializer:
             desc.global_init = self
         own = desc.attrs.get("__init__", "")
         if own:
-            from . import create
-
             create(own)._init_weight(desc, arr)
             self._verbose_print(desc, own, arr)
             return
@@ -174,7 +181,7 @@ class Initializer:
                 return
         self._init_default(desc, arr)
 
-    def _legacy_init(self, name, arr):
+    def _legacy_init(self, name: str, arr: NDArray) -> None:
         warnings.warn(
             f"init({name!r}, array) with a plain string is deprecated; use init(mx.init.InitDesc({name!r}), array)",
             DeprecationWarning,
@@ -186,14 +193,14 @@ class Initializer:
                 return
         self._init_default(name, arr)
 
-    def _verbose_print(self, desc, init, arr):
+    def _verbose_print(self, desc: str, init: str, arr: NDArray) -> None:
         if self._verbose and self._print_func:
             logging.info("Initialized %s as %s: %s", desc, init, self._print_func(arr))
 
-    def _init_weight(self, name, arr):
+    def _init_weight(self, name: str, arr: NDArray) -> None:
         raise error(NotImplementedError, f"{type(self).__name__} does not define _init_weight(name, arr)")
 
-    def _init_default(self, name, _):
+    def _init_default(self, name: str, _: Any) -> None:
         raise error(
             ValueError,
             f"no rule says how to initialize {name!r}: names end in "
@@ -201,30 +208,35 @@ class Initializer:
             "variable an initializer: mx.sym.Variable(name, init=mx.init....)",
         )
 
-    def _init_zero(self, _, arr):
+    def _init_zero(self, _: Any, arr: NDArray) -> None:
         arr[:] = 0
 
-    def _init_one(self, _, arr):
+    def _init_one(self, _: Any, arr: NDArray) -> None:
         arr[:] = 1
 
     _init_bias = _init_beta = _init_quantized_bias = _init_zero
     _init_gamma = _init_one
 
-    def _init_quantized_weight(self, _, arr):
+    def _init_quantized_weight(self, _: Any, arr: NDArray) -> None:
         from .. import random
 
         arr[:] = random.randint(-127, 127, shape=arr.shape, dtype="int32").asnumpy().astype("int8")
 
-    def _init_bilinear(self, _, arr):
+    def _init_bilinear(self, _: Any, arr: NDArray) -> None:
         arr[:] = bilinear_weight(arr.shape)
 
-    def _init_loc_bias(self, _, arr):
+    def _init_loc_bias(self, _: Any, arr: NDArray) -> None:
         if arr.shape != (6,):
             raise error(ValueError, f"the bias of an affine transform has shape (6,), not {arr.shape}")
         arr[:] = np.array([1, 0, 0, 0, 1, 0], "float32")
 
 
-def bilinear_weight(shape):
+register = get_register_func(Initializer, "initializer")
+alias = get_alias_func(Initializer, "initializer")
+create = get_create_func(Initializer, "initializer")
+
+
+def bilinear_weight(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """Return the weight (filters, channels, rows, columns) with which a deconvolution interpolates."""
     rows, columns = shape[2:]
     f = math.ceil(columns / 2)
@@ -233,6 +245,6 @@ def bilinear_weight(shape):
     return np.broadcast_to(np.outer(y, x), shape).astype("float32")
 
 
-def _root_mean_square(arr):
+def _root_mean_square(arr: NDArray) -> str:
     values = arr.asnumpy()
     return str(np.linalg.norm(values) / math.sqrt(values.size))

@@ -1,6 +1,9 @@
 """Bilinear interpolation."""
 
+from __future__ import annotations
+
 from ..base import error
+from ..ndarray import NDArray
 from .base import Initializer, bilinear_weight
 
 
@@ -20,7 +23,7 @@ class Bilinear(Initializer):
     array([0.0625, 0.1875, 0.1875, 0.0625], dtype=float32)
     """
 
-    def _init_weight(self, name, arr):
+    def _init_weight(self, name: str, arr: NDArray) -> None:
         if len(arr.shape) != 4:
             raise error(ValueError, f"Bilinear needs 4 dimensions, but {name} has shape {arr.shape}")
         arr[:] = bilinear_weight(arr.shape)

@@ -1,5 +1,10 @@
 """Constants."""
 
+from __future__ import annotations
+
+from typing import Any
+
+from ..ndarray import NDArray
 from .base import Initializer
 
 
@@ -21,12 +26,12 @@ class Constant(Initializer):
     '["constant", {"value": 0.5}]'
     """
 
-    def __init__(self, value):
+    def __init__(self, value: Any) -> None:
         plain = value.asnumpy() if hasattr(value, "asnumpy") else value
         super().__init__(value=plain.tolist() if hasattr(plain, "tolist") else plain)
         self.value = value
 
-    def _init_weight(self, _, arr):
+    def _init_weight(self, _: Any, arr: NDArray) -> None:
         arr[:] = self.value
 
 
@@ -43,7 +48,7 @@ class Zero(Initializer):
     '["zero", {}]'
     """
 
-    def _init_weight(self, _, arr):
+    def _init_weight(self, _: Any, arr: NDArray) -> None:
         arr[:] = 0
 
 
@@ -60,5 +65,5 @@ class One(Initializer):
     '["one", {}]'
     """
 
-    def _init_weight(self, _, arr):
+    def _init_weight(self, _: Any, arr: NDArray) -> None:
         arr[:] = 1

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 from ..base import error
-from .base import InitDesc, Initializer
+from ..ndarray import NDArray
+from .base import InitDesc, Initializer, create
 
 #: Mode of the operator RNN -> endings of the gates' names, in the order of the packed vector.
 GATES = {"rnn_relu": ("",), "rnn_tanh": ("",), "lstm": ("_i", "_f", "_c", "_o"), "gru": ("_r", "_z", "_o")}
@@ -50,12 +52,18 @@ class FusedRNN(Initializer):
     array([0., 0., 5., 5., 0., 0., 0., 0.], dtype=float32)
     """
 
-    def __init__(self, init, num_hidden, num_layers, mode, bidirectional=False, forget_bias=1.0):
+    def __init__(
+        self,
+        init: Any,
+        num_hidden: int,
+        num_layers: int,
+        mode: str,
+        bidirectional: bool = False,
+        forget_bias: float = 1.0,
+    ) -> None:
         if mode not in GATES:
             raise error(ValueError, f"mode must be one of {', '.join(GATES)}, not {mode!r}")
         if isinstance(init, str):
-            from . import create
-
             init = create(init)
         super().__init__(
             init=None if init is None else init.dumps(),
@@ -72,7 +80,7 @@ class FusedRNN(Initializer):
         self._bidirectional = bidirectional
         self._forget_bias = forget_bias
 
-    def _init_weight(self, desc, arr):
+    def _init_weight(self, desc: str, arr: NDArray) -> None:
         global_init = getattr(desc, "global_init", None)
         start = 0
         for name, shape in self._parts(arr.size, desc):
@@ -87,7 +95,7 @@ class FusedRNN(Initializer):
                 raise error(ValueError, f"FusedRNN without init needs the network's initializer for {desc}")
             init(InitDesc(name, global_init=global_init), part)
 
-    def _parts(self, size, desc) -> Iterator[tuple[str, tuple[int, ...]]]:
+    def _parts(self, size: int, desc: str) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Yield name and shape of every part of the packed vector: first all weights, then all biases."""
         gates, hidden, layers = GATES[self._mode], self._num_hidden, self._num_layers
         directions = ("l", "r") if self._bidirectional else ("l",)

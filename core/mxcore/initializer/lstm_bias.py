@@ -1,5 +1,8 @@
 """The bias of an LSTM."""
 
+from __future__ import annotations
+
+from ..ndarray import NDArray
 from .base import Initializer
 
 
@@ -26,11 +29,11 @@ class LSTMBias(Initializer):
     array([0., 0., 2., 2., 0., 0., 0., 0.], dtype=float32)
     """
 
-    def __init__(self, forget_bias=1.0):
+    def __init__(self, forget_bias: float = 1.0) -> None:
         super().__init__(forget_bias=forget_bias)
         self.forget_bias = forget_bias
 
-    def _init_weight(self, name, arr):
+    def _init_weight(self, name: str, arr: NDArray) -> None:
         arr[:] = 0.0
         hidden = arr.shape[0] // 4
         arr[hidden : 2 * hidden] = self.forget_bias

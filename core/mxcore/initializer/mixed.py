@@ -1,8 +1,13 @@
 """Different initializers for different names."""
 
+from __future__ import annotations
+
 import re
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ..base import asserted, error
+from ..ndarray import NDArray
 
 
 class Mixed:
@@ -33,12 +38,12 @@ class Mixed:
     array([1., 1.], dtype=float32)
     """
 
-    def __init__(self, patterns, initializers):
+    def __init__(self, patterns: Sequence[str], initializers: Sequence[Callable[[str, NDArray], Any]]) -> None:
         if len(patterns) != len(initializers):
             raise asserted(ValueError, f"{len(patterns)} patterns, but {len(initializers)} initializers")
         self.map = [(re.compile(pattern), init) for pattern, init in zip(patterns, initializers)]
 
-    def __call__(self, name, arr):
+    def __call__(self, name: str, arr: NDArray) -> None:
         """Fill `arr`, the parameter `name`."""
         for pattern, init in self.map:
             if pattern.match(name):

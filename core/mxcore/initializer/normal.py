@@ -1,6 +1,11 @@
 """Normal noise."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from .. import random
+from ..ndarray import NDArray
 from .base import Initializer
 
 
@@ -22,9 +27,9 @@ class Normal(Initializer):
     '["normal", {"sigma": 0.1}]'
     """
 
-    def __init__(self, sigma=0.01):
+    def __init__(self, sigma: float = 0.01) -> None:
         super().__init__(sigma=sigma)
         self.sigma = sigma
 
-    def _init_weight(self, _, arr):
+    def _init_weight(self, _: Any, arr: NDArray) -> None:
         random.normal(0, self.sigma, out=arr)

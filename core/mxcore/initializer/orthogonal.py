@@ -1,11 +1,15 @@
 """Orthogonal matrices."""
 
+from __future__ import annotations
+
 import math
+from typing import Any
 
 import numpy as np
 
 from .. import random
 from ..base import error
+from ..ndarray import NDArray
 from .base import Initializer
 
 
@@ -40,14 +44,14 @@ class Orthogonal(Initializer):
            [0., 1.]], dtype=float32)
     """
 
-    def __init__(self, scale=1.414, rand_type="uniform"):
+    def __init__(self, scale: float = 1.414, rand_type: str = "uniform") -> None:
         super().__init__(scale=scale, rand_type=rand_type)
         if rand_type not in ("uniform", "normal"):
             raise error(ValueError, f"rand_type must be 'uniform' or 'normal', not {rand_type!r}")
         self.scale = scale
         self.rand_type = rand_type
 
-    def _init_weight(self, _, arr):
+    def _init_weight(self, _: Any, arr: NDArray) -> None:
         shape = (arr.shape[0], math.prod(arr.shape[1:]))
         if self.rand_type == "uniform":
             noise = random.uniform(-1.0, 1.0, shape=shape)

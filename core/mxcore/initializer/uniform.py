@@ -1,6 +1,11 @@
 """Uniform noise."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from .. import random
+from ..ndarray import NDArray
 from .base import Initializer
 
 
@@ -22,9 +27,9 @@ class Uniform(Initializer):
     '["uniform", {"scale": 0.1}]'
     """
 
-    def __init__(self, scale=0.07):
+    def __init__(self, scale: float = 0.07) -> None:
         super().__init__(scale=scale)
         self.scale = scale
 
-    def _init_weight(self, _, arr):
+    def _init_weight(self, _: Any, arr: NDArray) -> None:
         random.uniform(-self.scale, self.scale, out=arr)

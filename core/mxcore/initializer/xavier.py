@@ -1,9 +1,12 @@
 """Noise that keeps the scale of signals through layers."""
 
+from __future__ import annotations
+
 import math
 
 from .. import random
 from ..base import error
+from ..ndarray import NDArray
 from .base import Initializer
 
 #: factor_type -> what the variance is divided by.
@@ -48,7 +51,7 @@ class Xavier(Initializer):
     True
     """
 
-    def __init__(self, rnd_type="uniform", factor_type="avg", magnitude=3):
+    def __init__(self, rnd_type: str = "uniform", factor_type: str = "avg", magnitude: float = 3) -> None:
         super().__init__(rnd_type=rnd_type, factor_type=factor_type, magnitude=magnitude)
         if factor_type not in FACTORS:
             raise error(ValueError, f"factor_type must be one of {', '.join(FACTORS)}, not {factor_type!r}")
@@ -58,7 +61,7 @@ class Xavier(Initializer):
         self.factor_type = factor_type
         self.magnitude = float(magnitude)
 
-    def _init_weight(self, name, arr):
+    def _init_weight(self, name: str, arr: NDArray) -> None:
         shape = arr.shape
         if len(shape) < 2:
             kind = type(self).__name__
@@ -92,6 +95,6 @@ class MSRAPrelu(Xavier):
     2.0
     """
 
-    def __init__(self, factor_type="avg", slope=0.25):
+    def __init__(self, factor_type: str = "avg", slope: float = 0.25) -> None:
         super().__init__("gaussian", factor_type, 2.0 / (1 + slope**2))
         self._kwargs = {"factor_type": factor_type, "slope": slope}

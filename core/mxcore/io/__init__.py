@@ -11,7 +11,9 @@ the hook ``mxcore_iterators`` and appear under their names.
 
 from __future__ import annotations
 
-from .._core import registry as _registry
+from typing import Any
+
+from .._core import tables as _tables
 from ..base import MXNetError
 from .csv_iter import CSVIter
 from .cursor import BatchCursor
@@ -32,32 +34,32 @@ __all__ = ["BatchCursor", "CSVIter", "DataBatch", "DataDesc", "DataIter", "LibSV
 _STOCK = {name: globals()[name] for name in __all__}
 
 
-def _prefer():
+def _prefer() -> None:
     """Show the plugins' iterators that MXCORE_PREFER puts in the place of ours."""
-    owners = _registry.tables["iterator"].owners
+    owners = _tables.by_kind["iterator"].owners
     for name, ours in _STOCK.items():
         try:
-            globals()[name] = ours if owners.get(name, "stock") == "stock" else _registry.lookup("iterator", name)
+            globals()[name] = ours if owners.get(name, "stock") == "stock" else _tables.lookup("iterator", name)
         except MXNetError:  # the registry remembers why
             globals()[name] = ours
 
 
-_registry.on_change.append(_prefer)
+_tables.on_change.append(_prefer)
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name in _registry.names("iterator"):
-        return _registry.lookup("iterator", name)
+    if name in _tables.names("iterator"):
+        return _tables.lookup("iterator", name)
     from .._core.errors import suggest
 
-    known = {*__all__, *_registry.names("iterator")}
+    known = {*__all__, *_tables.names("iterator")}
     raise AttributeError(
         f"module {__name__!r} has no attribute {name!r}{suggest(name, known)}; iterators of "
-        f"plugins appear once the plugin is installed (`mxcore plugins` lists them){_registry.why()}"
+        f"plugins appear once the plugin is installed (`mxcore plugins` lists them){_tables.why()}"
     )
 
 
-def __dir__():
-    return sorted({*globals(), *_registry.names("iterator")})
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_tables.names("iterator")})

@@ -6,17 +6,18 @@ import gzip
 import math
 import os
 import zlib
+from typing import IO, Any
 
 import numpy as np
 
-from .._io_files import reading
+from .._io_files import PathLike, reading
 from ..base import MXNetError, error
 from ..limits import check_unpacked, read_up_to
 
 __all__ = ["read_idx"]
 
 
-def read_idx(path, axes, owner):
+def read_idx(path: PathLike, axes: int, owner: str) -> np.ndarray[Any, Any]:
     """Read an array of bytes: the header first, then as much as that tells of.
 
     Parameters
@@ -60,7 +61,7 @@ def read_idx(path, axes, owner):
             raise error(ValueError, f"{name} is a damaged gzip file: {e}; get it anew") from e
 
 
-def _content(file, axes, name, packed):
+def _content(file: IO[bytes] | gzip.GzipFile, axes: int, name: str, packed: bool) -> np.ndarray[Any, Any]:
     magic, head = bytes((0, 0, 8, axes)), 4 + 4 * axes
     start = file.read(head)
     if start[:4] != magic or len(start) < head:

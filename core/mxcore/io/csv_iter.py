@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import os
 import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from .._io_files import checked, is_url, local_path, names_in, reading, regular
+from .._io_files import PathLike, checked, is_url, local_path, names_in, reading, regular
 from ..base import MXNetError, error
 from .cursor import BatchCursor
 from .data_desc import DataDesc
-from .mx_data_iter import MXDataIter
+from .mx_data_iter import Array, Arrays, MXDataIter
 
 __all__ = ["CSVIter", "files_of"]
 
@@ -21,7 +23,7 @@ _TYPES = ("float32", "int32", "int64")
 _BOM, _PIECE, _LONGEST = b"\xef\xbb\xbf", 1 << 20, 1 << 24
 
 
-def files_of(path):
+def files_of(path: PathLike) -> list[PathLike]:
     """The files that a path names: itself, or those of a folder, in the order of their names."""
     if is_url(path) or not os.path.isdir(local_path(path)):
         return [path]
@@ -35,10 +37,10 @@ class _Lines:
     `number` is that of the line given last.
     """
 
-    def __init__(self, file, name):
+    def __init__(self, file: BinaryIO, name: PathLike) -> None:
         self.file, self.name, self.number = file, name, 0
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         rest = self.file.read(len(_BOM))
         rest = b"" if rest == _BOM else rest
         while block := self.file.read(_PIECE):
@@ -51,7 +53,7 @@ class _Lines:
             yield from self._checked(whole)
         yield from self._checked(rest.splitlines())
 
-    def _checked(self, lines):
+    def _checked(self, lines: list[bytes]) -> Iterator[str]:
         text = b"\n".join(lines)
         if lines and text.isascii():
             for plain in text.decode().split("\n"):
@@ -65,11 +67,11 @@ class _Lines:
                     raise self.error(f"{part.decode('utf-8', 'replace').strip()[:40]!r} is no number")
             yield line.decode()
 
-    def error(self, text):
+    def error(self, text: str) -> Exception:
         return error(ValueError, f"CSVIter: {os.fspath(self.name)!r}, line {self.number}: {text}")
 
 
-def _read(path, shape, dtype):
+def _read(path: PathLike, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """All rows of a file or of a folder's files, each reshaped."""
     width, parts = math.prod(shape), []
     for name in files_of(path):
@@ -103,7 +105,7 @@ def _read(path, shape, dtype):
     return rows
 
 
-def _said(problem):
+def _said(problem: Exception) -> str:
     text = str(problem).split("; use `usecols`")[0]
     return text if len(text) < 300 else f"{text[:300]} …"
 
@@ -157,19 +159,19 @@ class CSVIter(MXDataIter):
     def __init__(
         self,
         *,
-        data_csv,
-        data_shape,
-        batch_size,
-        label_csv=None,
-        label_shape=(1,),
-        round_batch=True,
-        dtype=None,
-        data_name="data",
-        label_name="softmax_label",
-        prefetch_buffer=4,
-        ctx="cpu",
-        **unknown,
-    ):
+        data_csv: PathLike,
+        data_shape: Sequence[int],
+        batch_size: int,
+        label_csv: PathLike | None = None,
+        label_shape: Sequence[int] = (1,),
+        round_batch: bool = True,
+        dtype: Any = None,
+        data_name: str = "data",
+        label_name: str = "softmax_label",
+        prefetch_buffer: int = 4,
+        ctx: Any = "cpu",
+        **unknown: Any,
+    ) -> None:
         p = self.parameters(
             batch_size=batch_size,
             data_shape=data_shape,
@@ -184,28 +186,28 @@ class CSVIter(MXDataIter):
         kind = "float32" if dtype in (None, "None") else dtype if isinstance(dtype, str) else np.dtype(dtype).name
         if kind not in _TYPES:
             raise error(TypeError, f"CSVIter: dtype must be one of {', '.join(_TYPES)}; got {dtype!r}")
-        kind = np.dtype(kind)
-        self._data = _read(checked(data_csv, "CSVIter: data_csv"), p.data_shape, kind)
-        label_shape = () if p.label_shape == (1,) else p.label_shape
-        if label_csv in (None, "NULL"):
-            self._label = np.zeros((len(self._data), *label_shape), kind)
+        own = np.dtype(kind)
+        self._data = _read(checked(data_csv, "CSVIter: data_csv"), p.data_shape, own)
+        each = () if p.label_shape == (1,) else p.label_shape
+        if label_csv is None or label_csv == "NULL":
+            self._label = np.zeros((len(self._data), *each), own)
         else:
-            self._label = _read(checked(label_csv, "CSVIter: label_csv"), label_shape, kind)
-        if len(self._label) < len(self._data):
-            raise error(
-                ValueError,
-                f"CSVIter: {os.fspath(data_csv)!r} has {len(self._data)} rows, but "
-                f"{os.fspath(label_csv)!r} only {len(self._label)}",
-            )
+            self._label = _read(checked(label_csv, "CSVIter: label_csv"), each, own)
+            if len(self._label) < len(self._data):
+                raise error(
+                    ValueError,
+                    f"CSVIter: {os.fspath(data_csv)!r} has {len(self._data)} rows, but "
+                    f"{os.fspath(label_csv)!r} only {len(self._label)}",
+                )
         self._cursor = BatchCursor(len(self._data), batch_size, p.round_batch)
-        self.provide_data = [DataDesc(data_name, (batch_size, *self._data.shape[1:]), kind.type)]
-        self.provide_label = [DataDesc(label_name, (batch_size, *self._label.shape[1:]), kind.type)]
+        self.provide_data = [DataDesc(data_name, (batch_size, *self._data.shape[1:]), own.type)]
+        self.provide_label = [DataDesc(label_name, (batch_size, *self._label.shape[1:]), own.type)]
 
-    def reset(self):
+    def reset(self) -> None:
         super().reset()
         self._cursor.reset()
 
-    def next_arrays(self):
+    def next_arrays(self) -> Arrays:
         spans, pad = self._cursor.next()
         rows = np.concatenate([np.arange(begin, end) for _, begin, end in spans])
         return [self._data[rows]], [self._label[rows]], pad, rows.astype(np.uint64)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from ..base import error
 
 __all__ = ["BatchCursor"]
@@ -44,7 +47,7 @@ class BatchCursor:
 
     _STATE = ("epoch", "position", "taken", "ended", "started")
 
-    def __init__(self, length, batch_size, round_batch=True):
+    def __init__(self, length: int | Callable[[int], int], batch_size: int, round_batch: bool = True) -> None:
         if batch_size < 1:
             raise error(ValueError, f"batch_size must be at least 1, got {batch_size}")
         self._length = length if callable(length) else lambda upto: length
@@ -55,7 +58,7 @@ class BatchCursor:
         self.ended = False
         self.started = False  # whether a batch came since the last reset
 
-    def next(self):
+    def next(self) -> tuple[list[tuple[int, int, int]], int]:
         """Return the examples of the next batch.
 
         Returns
@@ -91,7 +94,7 @@ class BatchCursor:
                 self.taken = (epoch - self.epoch + whole, 0 if whole else part)
         return spans, pad
 
-    def reset(self):
+    def reset(self) -> None:
         """Start the next epoch."""
         epochs, examples = self.taken
         if self.started:
@@ -99,13 +102,13 @@ class BatchCursor:
         self.position = examples
         self.taken, self.ended, self.started = (0, 0), False, False
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """Return the state as a dictionary of plain values."""
         return {name: getattr(self, name) for name in self._STATE}
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over a state that `state_dict` returned, perhaps by way of a file, or raise a ValueError."""
-        found = {name: state.get(name) for name in self._STATE}
+        found: dict[str, Any] = {name: state.get(name) for name in self._STATE}
         numbers = [v for value in found.values() for v in (value if isinstance(value, (list, tuple)) else [value])]
         if (
             not isinstance(found["taken"], (list, tuple))

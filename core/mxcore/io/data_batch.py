@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ..base import asserted
+
+if TYPE_CHECKING:
+    from .data_desc import DataDesc
 
 __all__ = ["DataBatch"]
 
@@ -41,7 +46,16 @@ class DataBatch:
     DataBatch: data shapes: [(2, 3)] label shapes: [(2,)]
     """
 
-    def __init__(self, data, label=None, pad=None, index=None, bucket_key=None, provide_data=None, provide_label=None):
+    def __init__(
+        self,
+        data: Any,
+        label: Any = None,
+        pad: int | None = None,
+        index: Any = None,
+        bucket_key: Any = None,
+        provide_data: list[DataDesc] | None = None,
+        provide_label: list[DataDesc] | None = None,
+    ) -> None:
         for name, arrays in (("data", data), ("label", label)):
             if arrays is not None and not isinstance(arrays, (list, tuple)):
                 raise asserted(
@@ -56,6 +70,6 @@ class DataBatch:
         self.provide_data = provide_data
         self.provide_label = provide_label
 
-    def __str__(self):
+    def __str__(self) -> str:
         labels = [a.shape for a in self.label] if self.label else None
         return f"{type(self).__name__}: data shapes: {[a.shape for a in self.data]} label shapes: {labels}"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -37,17 +39,20 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
     'NCHW'
     """
 
-    def __new__(cls, name, shape, dtype=np.float32, layout="NCHW"):
+    dtype: Any
+    layout: str | None
+
+    def __new__(cls, name: str, shape: Sequence[int], dtype: Any = np.float32, layout: str | None = "NCHW") -> DataDesc:
         self = super().__new__(cls, name, plain(tuple(shape)))
         self.dtype = dtype
         self.layout = layout
         return self
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"DataDesc[{self.name},{self.shape},{self.dtype},{self.layout}]"
 
     @staticmethod
-    def get_batch_axis(layout):
+    def get_batch_axis(layout: str | None) -> int:
         """Return the axis of a layout that counts the examples.
 
         Parameters
@@ -68,7 +73,9 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
         return 0 if layout is None else layout.find("N")
 
     @staticmethod
-    def get_list(shapes, types):
+    def get_list(
+        shapes: Sequence[tuple[str, Sequence[int]]], types: Iterable[tuple[str, Any]] | None
+    ) -> list[DataDesc]:
         """Make descriptions of pairs.
 
         Parameters
@@ -94,8 +101,8 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
         """
         if types is None:
             return [DataDesc(name, shape) for name, shape in shapes]
-        types = dict(types)
-        missing = [name for name, _ in shapes if name not in types]
+        known = dict(types)
+        missing = [name for name, _ in shapes if name not in known]
         if missing:
-            raise error(KeyError, f"DataDesc.get_list: no type for {missing}; types are given for {list(types)}")
-        return [DataDesc(name, shape, types[name]) for name, shape in shapes]
+            raise error(KeyError, f"DataDesc.get_list: no type for {missing}; types are given for {list(known)}")
+        return [DataDesc(name, shape, known[name]) for name, shape in shapes]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from .._turns import Turn, in_turn
+from typing import Any, TypeVar
+
+from .._locks import ObjectLock, locked
 from ..base import plain
 from .data_batch import DataBatch
 
 __all__ = ["DataIter"]
+
+Iter = TypeVar("Iter", bound="DataIter")
 
 
 class DataIter:
@@ -38,28 +42,30 @@ class DataIter:
     2
     """
 
-    def __new__(cls, *args, **kwargs):
+    _object_lock: ObjectLock
+
+    def __new__(cls: type[Iter], *args: Any, **kwargs: Any) -> Iter:
         self = super().__new__(cls)
-        self._turn = Turn()
+        self._object_lock = ObjectLock()
         return self
 
-    def __init_subclass__(cls, **kwargs):
+    def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for name in ("next", "reset", "hard_reset"):
             if name in cls.__dict__:
-                setattr(cls, name, in_turn(cls.__dict__[name]))
+                setattr(cls, name, locked(cls.__dict__[name]))
 
-    def __init__(self, batch_size=0):
-        self.batch_size = plain(batch_size)
+    def __init__(self, batch_size: int = 0) -> None:
+        self.batch_size: int = plain(batch_size)
 
-    def __iter__(self):
+    def __iter__(self: Iter) -> Iter:
         return self
 
-    def reset(self):
+    def reset(self) -> None:
         """Go back to the beginning, for the next epoch."""
 
-    @in_turn
-    def next(self):
+    @locked
+    def next(self) -> Any:
         """Return the next batch.
 
         Returns
@@ -75,20 +81,43 @@ class DataIter:
             raise StopIteration
         return DataBatch(self.getdata(), self.getlabel(), pad=self.getpad(), index=self.getindex())
 
-    def __next__(self):
+    def __next__(self) -> Any:
         return self.next()
 
-    def iter_next(self):
+    def iter_next(self) -> Any:
         """Move to the next batch; return whether there is one."""
 
-    def getdata(self):
+    def getdata(self) -> Any:
         """Return the data of the current batch, a list of NDArray."""
 
-    def getlabel(self):
+    def getlabel(self) -> Any:
         """Return the labels of the current batch, a list of NDArray."""
 
-    def getindex(self):
+    def getindex(self) -> Any:
         """Return the numbers of the examples of the current batch, or None."""
 
-    def getpad(self):
+    def getpad(self) -> Any:
         """Return how many examples of the current batch only fill it."""
+
+
+class WholeBatches(DataIter):
+    """Base of iterators whose `iter_next` gets a whole batch from elsewhere, as `current_batch`."""
+
+    current_batch: Any = None
+
+    def next(self) -> Any:
+        if not self.iter_next():
+            raise StopIteration
+        return self.current_batch
+
+    def getdata(self) -> Any:
+        return self.current_batch.data
+
+    def getlabel(self) -> Any:
+        return self.current_batch.label
+
+    def getindex(self) -> Any:
+        return self.current_batch.index
+
+    def getpad(self) -> Any:
+        return self.current_batch.pad

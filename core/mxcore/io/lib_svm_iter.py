@@ -5,20 +5,25 @@ from __future__ import annotations
 import math
 import os
 from array import array
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._io_files import lines_of
+from .._io_files import PathLike, lines_of
 from ..base import error
 from .csv_iter import files_of
 from .cursor import BatchCursor
 from .data_desc import DataDesc
-from .mx_data_iter import MXDataIter
+from .mx_data_iter import Array, Arrays, MXDataIter
+
+if TYPE_CHECKING:
+    from ..ndarray.sparse import CSRNDArray
 
 __all__ = ["LibSVMIter"]
 
 
-def _number(text):
+def _number(text: bytes) -> float:
     if b"_" in text:  # Python reads 1_0 as 10
         raise ValueError(f"{text[:40].decode('ascii', 'replace')!r} is no number")
     return float(text)
@@ -35,7 +40,7 @@ class _Rows:
         Numbers of a row.
     """
 
-    def __init__(self, path, width):
+    def __init__(self, path: PathLike, width: int) -> None:
         self.path, self.width = path, width
         labels, values, columns, ends = array("f"), array("f"), array("q"), array("q", [0])
         for name in files_of(path):
@@ -68,19 +73,18 @@ class _Rows:
         self.labels, self.values = np.array(labels, np.float32), np.array(values, np.float32)
         self.columns, self.ends = np.array(columns, np.int64), np.array(ends, np.int64)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.labels)
 
-    def take(self, rows):
+    def take(self, rows: Array) -> CSRNDArray:
         """Some of them as a CSRNDArray."""
         from ..ndarray.sparse import csr_matrix
 
         first, last = self.ends[rows], self.ends[rows + 1]
         places = np.concatenate([np.arange(a, b) for a, b in zip(first, last)])
         indptr = np.concatenate([[0], np.cumsum(last - first)])
-        return csr_matrix(
-            (self.values[places], self.columns[places], indptr), shape=(len(rows), self.width), dtype="float32"
-        )
+        parts = self.values[places], self.columns[places], indptr
+        return csr_matrix(parts, shape=(len(rows), self.width), dtype="float32")
 
 
 class LibSVMIter(MXDataIter):
@@ -136,21 +140,21 @@ class LibSVMIter(MXDataIter):
     def __init__(
         self,
         *,
-        data_libsvm,
-        data_shape,
-        batch_size,
-        label_libsvm=None,
-        label_shape=(1,),
-        num_parts=1,
-        part_index=0,
-        round_batch=True,
-        dtype=None,
-        data_name="data",
-        label_name="softmax_label",
-        prefetch_buffer=4,
-        ctx="cpu",
-        **unknown,
-    ):
+        data_libsvm: PathLike,
+        data_shape: Sequence[int],
+        batch_size: int,
+        label_libsvm: PathLike | None = None,
+        label_shape: Sequence[int] = (1,),
+        num_parts: int = 1,
+        part_index: int = 0,
+        round_batch: bool = True,
+        dtype: Any = None,
+        data_name: str = "data",
+        label_name: str = "softmax_label",
+        prefetch_buffer: int = 4,
+        ctx: Any = "cpu",
+        **unknown: Any,
+    ) -> None:
         p = self.parameters(
             batch_size=batch_size,
             data_shape=data_shape,
@@ -185,13 +189,15 @@ class LibSVMIter(MXDataIter):
                 f"{tuple(label_shape)}",
             )
         self._data = _Rows(data_libsvm, math.prod(data_shape))
-        self._label = None if label_libsvm in (None, "NULL") else _Rows(label_libsvm, math.prod(label_shape))
-        if self._label is not None and len(self._label) < len(self._data):
-            raise error(
-                ValueError,
-                f"LibSVMIter: {os.fspath(data_libsvm)!r} has {len(self._data)} rows, but {os.fspath(label_libsvm)!r} "
-                f"only {len(self._label)}",
-            )
+        self._label: _Rows | None = None
+        if label_libsvm is not None and label_libsvm != "NULL":
+            self._label = _Rows(label_libsvm, math.prod(label_shape))
+            if len(self._label) < len(self._data):
+                raise error(
+                    ValueError,
+                    f"LibSVMIter: {os.fspath(data_libsvm)!r} has {len(self._data)} rows, but "
+                    f"{os.fspath(label_libsvm)!r} only {len(self._label)}",
+                )
         total = len(self._data)
         self._first, end = total * part_index // num_parts, total * (part_index + 1) // num_parts
         self._cursor = BatchCursor(end - self._first, batch_size, True)
@@ -200,11 +206,11 @@ class LibSVMIter(MXDataIter):
             DataDesc(label_name, (batch_size,) if self._label is None else (batch_size, self._label.width), np.float32)
         ]
 
-    def reset(self):
+    def reset(self) -> None:
         super().reset()
         self._cursor.reset()
 
-    def next_arrays(self):
+    def next_arrays(self) -> Arrays:
         spans, pad = self._cursor.next()
         rows = self._first + np.concatenate([np.arange(begin, end) for _, begin, end in spans])
         label = self._data.labels[rows] if self._label is None else self._label.take(rows)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from .._io_files import checked
+from .._io_files import PathLike, checked
 from ..base import error
 from ._idx import read_idx
 from .data_desc import DataDesc
-from .mx_data_iter import MXDataIter
+from .mx_data_iter import Arrays, MXDataIter
 
 __all__ = ["MNISTIter"]
 
@@ -61,22 +63,22 @@ class MNISTIter(MXDataIter):
     def __init__(
         self,
         *,
-        image="./train-images-idx3-ubyte",
-        label="./train-labels-idx1-ubyte",
-        batch_size=128,
-        shuffle=True,
-        flat=False,
-        seed=0,
-        silent=False,
-        num_parts=1,
-        part_index=0,
-        data_name="data",
-        label_name="softmax_label",
-        prefetch_buffer=4,
-        ctx="cpu",
-        dtype=None,
-        **unknown,
-    ):
+        image: PathLike = "./train-images-idx3-ubyte",
+        label: PathLike = "./train-labels-idx1-ubyte",
+        batch_size: int = 128,
+        shuffle: bool = True,
+        flat: bool = False,
+        seed: int = 0,
+        silent: bool = False,
+        num_parts: int = 1,
+        part_index: int = 0,
+        data_name: str = "data",
+        label_name: str = "softmax_label",
+        prefetch_buffer: int = 4,
+        ctx: Any = "cpu",
+        dtype: Any = None,
+        **unknown: Any,
+    ) -> None:
         p = self.parameters(
             batch_size=batch_size,
             shuffle=shuffle,
@@ -109,11 +111,11 @@ class MNISTIter(MXDataIter):
         self.provide_data = [DataDesc(data_name, (batch_size, *self._images.shape[1:]))]
         self.provide_label = [DataDesc(label_name, (batch_size,))]
 
-    def reset(self):
+    def reset(self) -> None:
         super().reset()
         self._at = 0
 
-    def next_arrays(self):
+    def next_arrays(self) -> Arrays:
         rows = self._rows[self._at : self._at + self.batch_size]
         if len(rows) < self.batch_size:
             raise StopIteration

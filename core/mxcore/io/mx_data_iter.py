@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection, Sequence
 from types import SimpleNamespace
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from .._core.errors import warn
 from ..base import error
 from ..parameters import Bool, Enum, Int, Shape
 from .data_batch import DataBatch
+from .data_desc import DataDesc
 from .data_iter import DataIter
 
 __all__ = ["MXDataIter"]
+
+Array: TypeAlias = np.ndarray[Any, Any]
+#: Data and labels, how many examples only fill the batch, and their numbers.
+Arrays: TypeAlias = tuple[list[Any], list[Any], int, Any]
 
 #: Parameters of the iterators over files, those that only MXNet has a use for included.
 _SPECS = {
@@ -49,17 +58,18 @@ class MXDataIter(DataIter):
     (2, 3)
     """
 
-    def __init__(self, batch_size=0, data_name="data", label_name="softmax_label"):
+    def __init__(self, batch_size: int = 0, data_name: str = "data", label_name: str = "softmax_label") -> None:
         super().__init__(batch_size)
         self.data_name, self.label_name = data_name, label_name
-        self.provide_data, self.provide_label = [], []
-        self._current = None
-        self._repeat = None
-        self._ahead = None
+        self.provide_data: list[DataDesc] = []
+        self.provide_label: list[DataDesc] = []
+        self._current: DataBatch | None = None
+        self._repeat: DataBatch | None = None
+        self._ahead: DataBatch | None = None
         self._taken = False
 
     @classmethod
-    def parameters(cls, **given):
+    def parameters(cls, **given: Any) -> SimpleNamespace:
         """Parameters, checked, from values or from MXNet's strings, such as ``"(1, 28, 28)"``.
 
         Parameters
@@ -88,7 +98,7 @@ class MXDataIter(DataIter):
             )
         return found
 
-    def leave_out(self, unknown):
+    def leave_out(self, unknown: Collection[str]) -> None:
         """Tell of parameters that there are none of, in one warning; MXNet's iterators leave them out without a word.
 
         Parameters
@@ -100,7 +110,7 @@ class MXDataIter(DataIter):
             names = ", ".join(map(repr, unknown))
             warn(f"{type(self).__name__} has no parameter {names}: left out")
 
-    def next_arrays(self):
+    def next_arrays(self) -> Arrays:
         """Return the next batch as NumPy arrays.
 
         Returns
@@ -115,63 +125,63 @@ class MXDataIter(DataIter):
         """
         raise StopIteration
 
-    def reset(self):
+    def reset(self) -> None:
         """Start the next epoch; a subclass does so, and calls this."""
         self._ahead, self._taken = None, False
 
     @property
-    def first_batch(self):
+    def first_batch(self) -> DataBatch | None:
         """The first batch of the epoch, read ahead; None once it was taken."""
         if self._ahead is None and not self._taken:
             self._ahead = self.next()
         return self._ahead
 
-    def debug_skip_load(self):
+    def debug_skip_load(self) -> None:
         """Return the first batch again and again, to measure what a training step costs without reading."""
         self._repeat = self.next()
         logging.info("Set debug_skip_load to be true, will simply return first batch")
 
-    def next(self):
+    def next(self) -> DataBatch:
         if self._repeat is not None:
             return self._repeat
         self._taken, self._current = True, self._ahead
-        if self._ahead is None:
+        if self._current is None:
             data, label, pad, index = self.next_arrays()
             self._current = DataBatch([_wrap(a) for a in data], [_wrap(a) for a in label], pad=pad, index=index)
         self._ahead = None
         return self._current
 
-    def iter_next(self):
+    def iter_next(self) -> bool:
         try:
             self._current = self.next()
         except StopIteration:
             return False
         return True
 
-    def _batch(self):
+    def _batch(self) -> DataBatch:
         if self._current is None:
             raise error(RuntimeError, f"{type(self).__name__}: there is no current batch; call next() or iter_next()")
         return self._current
 
-    def getdata(self):
+    def getdata(self) -> Any:
         return _only(self._batch().data)
 
-    def getlabel(self):
+    def getlabel(self) -> Any:
         return _only(self._batch().label)
 
-    def getindex(self):
+    def getindex(self) -> Any:
         return self._batch().index
 
-    def getpad(self):
+    def getpad(self) -> Any:
         return self._batch().pad
 
 
-def _only(arrays):
+def _only(arrays: Sequence[Any]) -> Any:
     """The array where there is one, as in MXNet, whose iterators never have more."""
     return arrays[0] if len(arrays) == 1 else arrays
 
 
-def _wrap(array):
+def _wrap(array: Any) -> Any:
     from .. import ndarray as nd
 
     return array if isinstance(array, nd.NDArray) else nd.from_numpy(array)

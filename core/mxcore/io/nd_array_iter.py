@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -10,19 +11,26 @@ from .._core.errors import warn
 from ..base import asserted, error
 from .data_desc import DataDesc
 from .data_iter import DataIter
+from .mx_data_iter import Array
+
+if TYPE_CHECKING:
+    from ..ndarray import NDArray
 
 __all__ = ["NDArrayIter"]
+
+#: What rows are taken from: an NDArray, a NumPy array, or a data set of a file.
+Source: TypeAlias = Any
 
 _LAST = ("pad", "discard", "roll_over")
 
 
-def _is_ndarray(value):
+def _is_ndarray(value: Any) -> bool:
     from .. import ndarray as nd
 
     return isinstance(value, nd.NDArray)
 
 
-def _source(name, value):
+def _source(name: str, value: Any) -> Source:
     """What rows are taken from: an NDArray, a float32 copy of a NumPy array, or a file's data set as it is."""
     from .. import ndarray as nd
 
@@ -45,7 +53,7 @@ def _source(name, value):
     return value
 
 
-def _sources(arrays, what, default_name):
+def _sources(arrays: Any, what: str, default_name: str) -> list[tuple[str, Source]]:
     """Named sources, ordered by name."""
     if isinstance(arrays, dict):
         named = arrays
@@ -62,14 +70,17 @@ def _sources(arrays, what, default_name):
     return [(name, _source(name, value)) for name, value in sorted(named.items())]
 
 
-def _rows(source, rows):
+def _rows(source: Source, rows: Array) -> NDArray:
     """NDArray of the given rows of a source, with memory of its own: a batch is often scaled in place."""
     from .. import ndarray as nd
 
     first, count = int(rows[0]), len(rows)
     straight = int(rows[-1]) - first + 1 == count and bool((np.diff(rows) == 1).all())
     if _is_ndarray(source):
-        return source[first : first + count].copy() if straight else nd.take(source, nd.array(rows, dtype="int64"))
+        taken: NDArray = (
+            source[first : first + count].copy() if straight else nd.take(source, nd.array(rows, dtype="int64"))
+        )
+        return taken
     if isinstance(source, np.ndarray):
         return nd.array(source[first : first + count] if straight else source[rows])
     if straight:
@@ -78,7 +89,7 @@ def _rows(source, rows):
     return nd.array(np.asarray(source[sorted_rows], np.float32)[back])
 
 
-def _whole(source):
+def _whole(source: Source) -> NDArray:
     """NDArray of a source."""
     return source if _is_ndarray(source) else _rows(source, np.arange(source.shape[0]))
 
@@ -126,18 +137,18 @@ class NDArrayIter(DataIter):
 
     def __init__(
         self,
-        data,
-        label=None,
-        batch_size=1,
-        shuffle=False,
-        last_batch_handle="pad",
-        data_name="data",
-        label_name="softmax_label",
-        layout="NCHW",
-    ):
+        data: Any,
+        label: Any = None,
+        batch_size: Any = 1,
+        shuffle: bool = False,
+        last_batch_handle: str = "pad",
+        data_name: str = "data",
+        label_name: str = "softmax_label",
+        layout: str = "NCHW",
+    ) -> None:
         if not isinstance(batch_size, Integral) or batch_size < 1:
             raise error(ValueError, f"NDArrayIter: batch_size must be a whole number from 1, got {batch_size!r}")
-        super().__init__(batch_size)
+        super().__init__(int(batch_size))
         if last_batch_handle not in _LAST:
             raise error(
                 ValueError,
@@ -146,7 +157,7 @@ class NDArrayIter(DataIter):
         self._data, self._label = _sources(data, "data", data_name), _sources(label, "label", label_name)
         every = self._data + self._label
         counts = {name: source.shape[0] for name, source in every}
-        total = every[0][1].shape[0]
+        total: int = every[0][1].shape[0]
         if min(counts.values()) < total:
             raise error(ValueError, f"NDArrayIter: the arrays differ in their number of examples: {counts}")
         if max(counts.values()) > total:
@@ -170,37 +181,37 @@ class NDArrayIter(DataIter):
         self.hard_reset()
 
     @property
-    def data(self):
+    def data(self) -> list[tuple[str, NDArray]]:
         """Names and whole data arrays, list of (str, NDArray)."""
         return [(name, _whole(source)) for name, source in self._data]
 
     @property
-    def label(self):
+    def label(self) -> list[tuple[str, NDArray]]:
         """Names and whole label arrays, list of (str, NDArray)."""
         return [(name, _whole(source)) for name, source in self._label]
 
-    def _describe(self, sources):
+    def _describe(self, sources: list[tuple[str, Source]]) -> list[DataDesc]:
         return [
             DataDesc(name, (self.batch_size, *s.shape[1:]), s.dtype if _is_ndarray(s) else np.float32, self.layout)
             for name, s in sources
         ]
 
     @property
-    def provide_data(self):
+    def provide_data(self) -> list[DataDesc]:
         """Descriptions of the data arrays, list of DataDesc."""
         return self._describe(self._data)
 
     @property
-    def provide_label(self):
+    def provide_label(self) -> list[DataDesc]:
         """Descriptions of the label arrays, list of DataDesc."""
         return self._describe(self._label)
 
-    def hard_reset(self):
+    def hard_reset(self) -> None:
         """Start the next epoch without the examples that rolled over."""
         self._left = self._order[:0]
         self.reset()
 
-    def reset(self):
+    def reset(self) -> None:
         self._first = self._left.copy()  # examples of the epoch before, in front of this one's
         self._left = self._order[:0]
         self.cursor = -self.batch_size - len(self._first)
@@ -209,7 +220,7 @@ class NDArrayIter(DataIter):
             np.random.shuffle(self.idx)
             self._order = self._order[self.idx]
 
-    def iter_next(self):
+    def iter_next(self) -> bool:
         self.cursor += self.batch_size
         if self.last_batch_handle == "roll_over" and self.cursor + self.batch_size > self._end:
             if self.cursor < self._end:
@@ -217,25 +228,25 @@ class NDArrayIter(DataIter):
             return False
         return self.cursor < self._end
 
-    def _chosen(self):
+    def _chosen(self) -> Array:
         """Numbers of the examples of the current batch."""
         begin, end = self.cursor, self.cursor + self.batch_size
         if begin < 0:
             return np.concatenate([self._first, self._order[:end]])
-        rows = self._order[begin : min(end, self._end)]
+        rows: Array = self._order[begin : min(end, self._end)]
         if self.last_batch_handle == "pad" and end > self._end:
             rows = np.concatenate([rows, np.resize(self._order, end - self._end)])
         return rows
 
-    def getdata(self):
+    def getdata(self) -> list[NDArray]:
         rows = self._chosen()
         return [_rows(source, rows) for _, source in self._data]
 
-    def getlabel(self):
+    def getlabel(self) -> list[NDArray]:
         rows = self._chosen()
         return [_rows(source, rows) for _, source in self._label]
 
-    def getpad(self):
+    def getpad(self) -> int:
         if self.last_batch_handle == "roll_over":
             return max(0, -self.cursor)
         if self.last_batch_handle == "pad":

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeAlias
 
 from ..base import asserted, error
 from .data_batch import DataBatch
 from .data_desc import DataDesc
-from .data_iter import DataIter
+from .data_iter import WholeBatches
 
 __all__ = ["PrefetchingIter"]
 
+#: For each iterator, old name -> new name.
+Renaming: TypeAlias = Sequence[Mapping[str, str]]
 
-def _next(it):
+
+def _next(it: Any) -> DataBatch | None:
     try:
-        batch = it.next()
+        batch: DataBatch = it.next()
     except StopIteration:  # which a future cannot carry
         return None
     if not all(hasattr(batch, part) for part in ("data", "label", "pad", "index")):
@@ -27,7 +32,7 @@ def _next(it):
     return batch
 
 
-class PrefetchingIter(DataIter):
+class PrefetchingIter(WholeBatches):
     """Join iterators side by side and let threads make their next batches.
 
     Parameters
@@ -55,7 +60,7 @@ class PrefetchingIter(DataIter):
     [DataDesc[x,(5, 2),<class 'numpy.float32'>,NCHW]]
     """
 
-    def __init__(self, iters, rename_data=None, rename_label=None):
+    def __init__(self, iters: Any, rename_data: Renaming | None = None, rename_label: Renaming | None = None) -> None:
         self.iters = list(iters) if isinstance(iters, (list, tuple)) else [iters]
         self.n_iter = len(self.iters)
         self.rename_data, self.rename_label = rename_data, rename_label
@@ -65,22 +70,21 @@ class PrefetchingIter(DataIter):
             if maps is not None and len(maps) != self.n_iter:
                 raise error(ValueError, f"PrefetchingIter: {name} has {len(maps)} entries for {self.n_iter} iterators")
         super().__init__(self.provide_data[0].shape[0])
-        self.current_batch = None
         self._start()
 
-    def _start(self):
+    def _start(self) -> None:
         self._pool = ThreadPoolExecutor(self.n_iter, thread_name_prefix="PrefetchingIter")
         self._pid = os.getpid()
         self._fetch()
 
-    def _fetch(self):
+    def _fetch(self) -> None:
         self._coming = [self._pool.submit(_next, it) for it in self.iters]
 
-    def close(self):
+    def close(self) -> None:
         """Wait for the threads and end them."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _described(self, which, maps):
+    def _described(self, which: str, maps: Renaming | None) -> list[DataDesc]:
         return [
             DataDesc(names.get(d.name, d.name), d.shape, d.dtype, d.layout)
             for it, names in zip(self.iters, maps or [{}] * self.n_iter)
@@ -88,16 +92,16 @@ class PrefetchingIter(DataIter):
         ]
 
     @property
-    def provide_data(self):
+    def provide_data(self) -> list[DataDesc]:
         """Descriptions of the data arrays of all iterators, list of DataDesc."""
         return self._described("provide_data", self.rename_data)
 
     @property
-    def provide_label(self):
+    def provide_label(self) -> list[DataDesc]:
         """Descriptions of the label arrays of all iterators, list of DataDesc."""
         return self._described("provide_label", self.rename_label)
 
-    def reset(self):
+    def reset(self) -> None:
         if self._pid == os.getpid():
             for future in self._coming:
                 future.exception()  # waits; what went wrong before the reset does not matter any more
@@ -108,13 +112,14 @@ class PrefetchingIter(DataIter):
         else:
             self._start()
 
-    def iter_next(self):
+    def iter_next(self) -> bool:
         if self._pid != os.getpid():  # the threads stayed with the parent
             self._start()
-        batches = [future.result() for future in self._coming]
-        if all(b is None for b in batches):
+        found = [future.result() for future in self._coming]
+        batches = [b for b in found if b is not None]
+        if not batches:
             return False
-        if any(b is None for b in batches):
+        if len(batches) < len(found):
             raise error(ValueError, "PrefetchingIter: the iterators have different numbers of batches")
         if len({b.pad for b in batches}) > 1:
             raise error(ValueError, f"PrefetchingIter: the iterators' pads differ: {[b.pad for b in batches]}")
@@ -128,20 +133,3 @@ class PrefetchingIter(DataIter):
             provide_label=self.provide_label,
         )
         return True
-
-    def next(self):
-        if not self.iter_next():
-            raise StopIteration
-        return self.current_batch
-
-    def getdata(self):
-        return self.current_batch.data
-
-    def getlabel(self):
-        return self.current_batch.label
-
-    def getindex(self):
-        return self.current_batch.index
-
-    def getpad(self):
-        return self.current_batch.pad

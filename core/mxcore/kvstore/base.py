@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from os import PathLike
+from typing import TYPE_CHECKING, Any, TypeVar
+
 from ..base import error
 from .keys import group
 
+if TYPE_CHECKING:
+    from ..optimizer import Optimizer
+
 __all__ = ["KVStoreBase", "TestStore"]
 
+Class = TypeVar("Class", bound=Callable[..., Any])
 
-def _absent(self, what):
+
+def _absent(self: object, what: str) -> Exception:
     return error(NotImplementedError, f"{type(self).__name__} does not define {what}")
 
 
@@ -33,9 +42,9 @@ class KVStoreBase:
     OPTIMIZER = "optimizer"
 
     #: Name in lower case -> class, of the registered ones.
-    kv_registry: dict = {}
+    kv_registry: dict[str, Any] = {}
 
-    def broadcast(self, key, value, out, priority=0):
+    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
         """Make `value` the value of new keys and hand it out.
 
         Parameters
@@ -51,7 +60,7 @@ class KVStoreBase:
         """
         raise _absent(self, "broadcast")
 
-    def pushpull(self, key, value, out=None, priority=0):
+    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
         """Add up values of several devices and workers, and hand out the result.
 
         Parameters
@@ -67,7 +76,7 @@ class KVStoreBase:
         """
         raise _absent(self, "pushpull")
 
-    def set_optimizer(self, optimizer):
+    def set_optimizer(self, optimizer: Optimizer) -> None:
         """Let the store move its values with an optimizer.
 
         Parameters
@@ -78,7 +87,7 @@ class KVStoreBase:
         raise _absent(self, "set_optimizer")
 
     @staticmethod
-    def is_capable(capability):
+    def is_capable(capability: str) -> bool:
         """Return whether the store can do something.
 
         Parameters
@@ -88,7 +97,7 @@ class KVStoreBase:
         """
         raise error(NotImplementedError, f"this store does not say whether it is capable of {capability!r}")
 
-    def save_optimizer_states(self, fname, dump_optimizer=False):
+    def save_optimizer_states(self, fname: str | PathLike[str], dump_optimizer: bool = False) -> None:
         """Write the states of the optimizer to a file.
 
         Parameters
@@ -100,7 +109,7 @@ class KVStoreBase:
         """
         raise _absent(self, "save_optimizer_states")
 
-    def load_optimizer_states(self, fname):
+    def load_optimizer_states(self, fname: str | PathLike[str]) -> None:
         """Read what `save_optimizer_states` wrote.
 
         Parameters
@@ -111,22 +120,22 @@ class KVStoreBase:
         raise _absent(self, "load_optimizer_states")
 
     @property
-    def type(self):
+    def type(self) -> str:
         """Name of the type of store."""
         raise _absent(self, "type")
 
     @property
-    def rank(self):
+    def rank(self) -> int:
         """Number of this worker, from 0."""
         raise _absent(self, "rank")
 
     @property
-    def num_workers(self):
+    def num_workers(self) -> int:
         """How many workers share the store."""
         raise _absent(self, "num_workers")
 
     @staticmethod
-    def register(klass):
+    def register(klass: Class) -> Class:
         """Make a class known to ``mx.kv.create`` under its name in lower case; usable as a decorator.
 
         Parameters
@@ -145,7 +154,7 @@ class KVStoreBase:
         return klass
 
 
-def capable(capability):
+def capable(capability: str) -> bool:
     """Check the name of a capability; return whether it is 'optimizer', the only one."""
     if str(capability).lower() != KVStoreBase.OPTIMIZER:
         raise error(ValueError, f"unknown capability {capability!r}; the only one is {KVStoreBase.OPTIMIZER!r}")
@@ -174,13 +183,13 @@ class TestStore(KVStoreBase):
     rank = 0
     num_workers = 1
 
-    def broadcast(self, key, value, out, priority=0):
+    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
         outs = group(key, out)
         for k, (array,) in group(key, value).items():
             for target in outs[k]:
                 array.copyto(target)
 
-    def pushpull(self, key, value, out=None, priority=0):
+    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
         outs = group(key, value if out is None else out)
         for k, arrays in group(key, value).items():
             total = arrays[0].copy()
@@ -190,5 +199,5 @@ class TestStore(KVStoreBase):
                 total.copyto(target)
 
     @staticmethod
-    def is_capable(capability):
+    def is_capable(capability: str) -> bool:
         return not capable(capability)

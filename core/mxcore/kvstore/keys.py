@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..base import asserted, error
 from ..ndarray import NDArray
 
-__all__ = ["group", "pairs"]
+__all__ = ["Groups", "Key", "group", "pairs"]
+
+Key: TypeAlias = int | str
+#: Arrays by key: from each device one, or one for each.
+Groups: TypeAlias = dict[Key, list[NDArray]]
 
 
-def pairs(key: Any, value: Any) -> list[tuple[int | str, list[NDArray]]]:
+def pairs(key: Any, value: Any) -> list[tuple[Key, list[NDArray]]]:
     """Match keys with arrays, in the order given.
 
     Parameters
@@ -49,15 +53,15 @@ def pairs(key: Any, value: Any) -> list[tuple[int | str, list[NDArray]]]:
     return found
 
 
-def group(key: Any, value: Any) -> dict[int | str, list[NDArray]]:
+def group(key: Any, value: Any) -> Groups:
     """Match keys with arrays; those of a key that comes twice are put together. Arguments as for `pairs`."""
-    groups: dict[int | str, list[NDArray]] = {}
+    groups: Groups = {}
     for k, arrays in pairs(key, value):
         groups.setdefault(k, []).extend(arrays)
     return groups
 
 
-def _key(key: Any) -> int | str:
+def _key(key: Any) -> Key:
     if isinstance(key, str):
         return str(key)
     try:

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from os import PathLike
+from typing import Any, TypeAlias
 
 from .. import optimizer as opt
-from .._core import registry
+from .._core import tables
 from .._core.errors import suggest
 from .._core.state import state
 from .._core.transfer import check_writable
 from .._io_files import write_atomic
 from ..autograd import pause
 from ..base import error
+from ..ndarray import NDArray
 from .base import KVStoreBase, capable
-from .keys import group, pairs
+from .keys import Groups, Key, group, pairs
 
-__all__ = ["KVStore", "create"]
+__all__ = ["KVStore", "RowGroups", "create"]
+
+#: What changes stored arrays in place: called with key, pushed and stored array.
+Updater: TypeAlias = Callable[[Key, NDArray, NDArray], Any]
+#: Row-sparse arrays by key, each with the numbers of the rows that it gets.
+RowGroups: TypeAlias = dict[Key, list[tuple[NDArray, NDArray]]]
 
 
 @contextmanager
-def _at(priority):
+def _at(priority: int) -> Iterator[None]:
     """What is pushed to workers meanwhile has this priority."""
     was, state.priority = state.priority, priority
     try:
@@ -57,31 +66,31 @@ class KVStore(KVStoreBase):
     array([0.5, 0.5], dtype=float32)
     """
 
-    def __init__(self, type):
+    def __init__(self, type: str) -> None:
         self._type = type
-        self._updater = None
+        self._updater: Updater | None = None
 
     # -- what a type of store defines --------------------------------------------------------------------------------
 
-    def _init(self, values):
+    def _init(self, values: list[tuple[Key, NDArray]]) -> None:
         """Keep first values: `values` is a list of (key, array)."""
         raise error(NotImplementedError, f"KVStore {self.type!r} does not define init")
 
-    def _push(self, groups, priority):
+    def _push(self, groups: Groups, priority: int) -> None:
         """Add up ``groups[key]``, a list of arrays, and update or replace the value of each key."""
         raise error(NotImplementedError, f"KVStore {self.type!r} does not define push")
 
-    def _pull(self, groups, priority, ignore_sparse):
+    def _pull(self, groups: Groups, priority: int, ignore_sparse: bool) -> None:
         """Write the value of each key to all arrays of ``groups[key]``."""
         raise error(NotImplementedError, f"KVStore {self.type!r} does not define pull")
 
-    def _pull_rows(self, groups, priority):
+    def _pull_rows(self, groups: RowGroups, priority: int) -> None:
         """Write rows: ``groups[key]`` is a list of (row_sparse array, row numbers)."""
         raise error(NotImplementedError, f"KVStore {self.type!r} has no row_sparse_pull")
 
     # -- values ------------------------------------------------------------------------------------------------------
 
-    def init(self, key, value):
+    def init(self, key: Any, value: Any) -> None:
         """Give new keys their first values.
 
         Parameters
@@ -113,7 +122,7 @@ class KVStore(KVStoreBase):
         with pause():
             self._init([(k, array) for k, (array,) in values])
 
-    def push(self, key, value, priority=0):
+    def push(self, key: Any, value: Any, priority: int = 0) -> None:
         """Add up the arrays given for each key; with an updater they move its value, else they replace it.
 
         Parameters
@@ -145,7 +154,7 @@ class KVStore(KVStoreBase):
         with pause(), _at(priority):
             self._push(groups, priority)
 
-    def pull(self, key, out=None, priority=0, ignore_sparse=True):
+    def pull(self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
         """Write the values of keys to arrays.
 
         Parameters
@@ -168,20 +177,20 @@ class KVStore(KVStoreBase):
         with pause(), _at(priority):
             self._pull(groups, priority, ignore_sparse)
 
-    def pushpull(self, key, value, out=None, priority=0):
+    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
         groups = group(key, value)
         outs = _targets("pushpull", key, value if out is None else out)
         with pause(), _at(priority):
             self._push(groups, priority)
             self._pull(outs, priority, True)
 
-    def broadcast(self, key, value, out, priority=0):
+    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
         outs = _targets("broadcast", key, _given("out", out))
         self.init(key, value)
         with pause(), _at(priority):
             self._pull(outs, priority, True)
 
-    def row_sparse_pull(self, key, out=None, priority=0, row_ids=None):
+    def row_sparse_pull(self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None) -> None:
         """Write some rows of row-sparse values to row-sparse arrays.
 
         Parameters
@@ -208,7 +217,7 @@ class KVStore(KVStoreBase):
         elif not isinstance(key, (list, tuple)):
             ids = [ids]
         rows = dict(pairs([k for k, _ in outs], ids))
-        groups = {}
+        groups: RowGroups = {}
         for k, arrays in outs:
             given = rows[k]
             if len(given) == 1:
@@ -225,7 +234,7 @@ class KVStore(KVStoreBase):
 
     # -- updating ----------------------------------------------------------------------------------------------------
 
-    def set_gradient_compression(self, compression_params):
+    def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
         """Compress what is pushed, with the error carried over to the next push.
 
         Parameters
@@ -241,31 +250,31 @@ class KVStore(KVStoreBase):
         """
         raise error(ValueError, f"KVStore {self.type!r} does not compress gradients")
 
-    def set_optimizer(self, optimizer):
+    def set_optimizer(self, optimizer: opt.Optimizer) -> None:
         if not isinstance(optimizer, opt.Optimizer):
             raise error(
                 TypeError, f"set_optimizer takes an Optimizer, got {optimizer!r}; mx.optimizer.create makes one"
             )
         self._set_updater(opt.get_updater(optimizer))
 
-    def _set_updater(self, updater):
+    def _set_updater(self, updater: Updater | None) -> None:
         """Let ``updater(key, pushed, stored)`` change stored values in place at each push; None: replace them."""
         if updater is not None and not callable(updater):
             raise error(TypeError, f"an updater is a function of key, pushed and stored array, not {updater!r}")
         self._updater = updater
 
     @staticmethod
-    def is_capable(capability):
+    def is_capable(capability: str) -> bool:
         return capable(capability)
 
-    def save_optimizer_states(self, fname, dump_optimizer=False):
+    def save_optimizer_states(self, fname: str | PathLike[str], dump_optimizer: bool = False) -> None:
         write_atomic(fname, self._states("save").get_states(dump_optimizer))
 
-    def load_optimizer_states(self, fname):
+    def load_optimizer_states(self, fname: str | PathLike[str]) -> None:
         updater = self._states("load")
         updater.load(fname)
 
-    def _states(self, verb):
+    def _states(self, verb: str) -> opt.Updater:
         if not isinstance(self._updater, opt.Updater):
             raise error(AssertionError, f"kvstore: there are no optimizer states to {verb}; call set_optimizer first")
         return self._updater
@@ -273,33 +282,33 @@ class KVStore(KVStoreBase):
     # -- workers -----------------------------------------------------------------------------------------------------
 
     @property
-    def type(self):
+    def type(self) -> str:
         return self._type
 
     @property
-    def rank(self):
+    def rank(self) -> int:
         return 0
 
     @property
-    def num_workers(self):
+    def num_workers(self) -> int:
         return 1
 
-    def barrier(self):
+    def barrier(self) -> None:
         """Wait for the other workers; where there are none, go on."""
 
     _barrier = barrier
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<KVStore {self.type}>"
 
 
-def _given(name, value):
+def _given(name: str, value: Any) -> Any:
     if value is None:
         raise error(ValueError, f"kvstore: {name} is needed")
     return value
 
 
-def _targets(verb, key, out):
+def _targets(verb: str, key: Any, out: Any) -> Groups:
     """Arrays by key that can all be written to: none is filled, and nothing is pushed, if one cannot."""
     groups = group(key, out)
     for k, arrays in groups.items():
@@ -308,7 +317,7 @@ def _targets(verb, key, out):
     return groups
 
 
-def create(name="local"):
+def create(name: str = "local") -> KVStoreBase:
     """Make a store.
 
     Parameters
@@ -341,13 +350,15 @@ def create(name="local"):
     name = name.lower()
     registered = KVStoreBase.kv_registry.get(name)
     if registered is not None:
-        return registered()
-    known = sorted({*registry.names("kvstore"), *KVStoreBase.kv_registry})
+        made: KVStoreBase = registered()
+        return made
+    known = sorted({*tables.names("kvstore"), *KVStoreBase.kv_registry})
     if name not in known:
         raise error(
             KeyError,
             f"no kvstore is of type {name!r}{suggest(name, known)}; known types: {', '.join(known)}"
             + ("; the distributed ones are planned" if name.startswith("dist") else "")
-            + registry.why(),
+            + tables.why(),
         )
-    return registry.lookup("kvstore", name)(name)
+    kind: Callable[[str], KVStoreBase] = tables.lookup("kvstore", name)
+    return kind(name)

@@ -102,4 +102,4 @@ def pick_rows(value: NDArray, row_ids: NDArray) -> NDArray:
     at = nd.array(rows, ctx=ctx, dtype=np.int64)
     picked = nd.take(whole, at)
     picked.wait_to_read()
-    return wrap(RowSparse(value.shape, at._data, picked._data), ctx)
+    return wrap(RowSparse(value.shape, at._data, picked._data), ctx)  # type: ignore[return-value]  # all are NDArrays

@@ -18,7 +18,7 @@ Size = tuple[int, int]
 
 def _at(layout: str, offset: int) -> Callable[[bytes], Size]:
     """A reader of formats whose width and height stand at a fixed place."""
-    return lambda data: struct.unpack_from(layout, data, offset)  # type: ignore[return-value]
+    return lambda data: struct.unpack_from(layout, data, offset)
 
 
 def _jpeg(data: bytes) -> Size:
@@ -145,7 +145,7 @@ def _boxes(data: bytes, at: int, end: int) -> Iterator[tuple[bytes, int, int]]:
 
 def _codestream(data: bytes, at: int = 0) -> Size:
     """JPEG 2000: the reference grid."""
-    return struct.unpack_from(">II", data, at + 8)  # type: ignore[return-value]
+    return struct.unpack_from(">II", data, at + 8)
 
 
 def _jp2(data: bytes) -> Size:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from operator import index
+from typing import Any
 
 from ..base import asserted, error
 
@@ -40,7 +41,9 @@ class LRScheduler:
     0.05
     """
 
-    def __init__(self, base_lr=0.01, warmup_steps=0, warmup_begin_lr=0, warmup_mode="linear"):
+    def __init__(
+        self, base_lr: float = 0.01, warmup_steps: int = 0, warmup_begin_lr: float = 0, warmup_mode: str = "linear"
+    ) -> None:
         self.base_lr = base_lr
         self.warmup_steps = whole("warmup_steps", warmup_steps, at_least=0)
         self.warmup_final_lr = base_lr
@@ -51,7 +54,7 @@ class LRScheduler:
             raise error(ValueError, f"unknown warmup_mode {warmup_mode!r}; it is {' or '.join(WARMUP_MODES)}")
         self.warmup_mode = warmup_mode
 
-    def get_warmup_lr(self, num_update):
+    def get_warmup_lr(self, num_update: int) -> float:
         """Return the learning rate during the warm-up.
 
         Parameters
@@ -70,12 +73,12 @@ class LRScheduler:
         rise = (self.warmup_final_lr - self.warmup_begin_lr) * float(num_update) / float(self.warmup_steps)
         return self.warmup_begin_lr + rise
 
-    def __call__(self, num_update):
+    def __call__(self, num_update: int) -> float:
         """Return the learning rate for update number `num_update`."""
         raise error(NotImplementedError, f"{type(self).__name__} does not define __call__(num_update)")
 
 
-def whole(name, value, at_least):
+def whole(name: str, value: Any, at_least: int) -> int:
     """Return `value`, which must be an integer of at least `at_least`; `name` is for the error."""
     if not hasattr(value, "__index__") or value < at_least:
         raise asserted(ValueError, f"{name} must be an integer of at least {at_least}, not {value!r}")

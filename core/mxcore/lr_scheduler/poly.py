@@ -36,8 +36,15 @@ class PolyScheduler(LRScheduler):
     """
 
     def __init__(
-        self, max_update, base_lr=0.01, pwr=2, final_lr=0, warmup_steps=0, warmup_begin_lr=0, warmup_mode="linear"
-    ):
+        self,
+        max_update: int,
+        base_lr: float = 0.01,
+        pwr: float = 2,
+        final_lr: float = 0,
+        warmup_steps: int = 0,
+        warmup_begin_lr: float = 0,
+        warmup_mode: str = "linear",
+    ) -> None:
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         self.power = pwr
         self.base_lr_orig = base_lr
@@ -45,7 +52,7 @@ class PolyScheduler(LRScheduler):
         self.final_lr = final_lr
         self.max_steps = self.max_update - self.warmup_steps
 
-    def __call__(self, num_update):
+    def __call__(self, num_update: int) -> float:
         if num_update < self.warmup_steps:
             return self.get_warmup_lr(num_update)
         if num_update <= self.max_update:

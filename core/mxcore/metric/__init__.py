@@ -7,6 +7,10 @@
 ('accuracy', 0.5)
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as _np
 
 from .. import registry as _registry
@@ -17,14 +21,12 @@ from .cross_entropy import CrossEntropy
 from .custom import CustomMetric, np
 from .f1 import F1
 from .loss import Caffe, Loss, Torch
-from .mae import MAE
 from .mcc import MCC
-from .mse import MSE
 from .negative_log_likelihood import NegativeLogLikelihood
 from .pcc import PCC
 from .pearson import PearsonCorrelation
 from .perplexity import Perplexity
-from .rmse import RMSE
+from .regression import MAE, MSE, RMSE
 from .top_k_accuracy import TopKAccuracy
 
 register = _registry.get_register_func(EvalMetric, "metric")
@@ -40,7 +42,7 @@ __all__ = ["Accuracy", "Caffe", "CompositeEvalMetric", "CrossEntropy", "CustomMe
            "register"]  # fmt: skip
 
 
-def create(metric, *args, **kwargs):
+def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
     """Create a metric from a name, a function, a list or a configuration.
 
     Parameters
@@ -78,4 +80,5 @@ def create(metric, *args, **kwargs):
         return composite
     if callable(metric):
         return CustomMetric(metric, *args, **kwargs)
-    return _create_by_name(metric, *args, **kwargs)
+    named: EvalMetric = _create_by_name(metric, *args, **kwargs)
+    return named

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,29 +21,29 @@ class Counts:
     fn: int = 0
     tn: int = 0
 
-    def __add__(self, other):
+    def __add__(self, other: Counts) -> Counts:
         return Counts(self.tp + other.tp, self.fp + other.fp, self.fn + other.fn, self.tn + other.tn)
 
     @property
-    def total(self):
+    def total(self) -> int:
         """Number of answers."""
         return self.tp + self.fp + self.fn + self.tn
 
     @property
-    def f1(self):
+    def f1(self) -> float:
         """Harmonic mean of precision and recall; 0 where it has no meaning."""
         precision = self.tp / (self.tp + self.fp) if self.tp + self.fp else 0.0
         recall = self.tp / (self.tp + self.fn) if self.tp + self.fn else 0.0
         return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
     @property
-    def mcc(self):
+    def mcc(self) -> float:
         """Matthews correlation; empty rows and columns of the table count as one."""
         sides = (self.tp + self.fp, self.tp + self.fn, self.tn + self.fp, self.tn + self.fn)
         return (self.tp * self.tn - self.fp * self.fn) / math.sqrt(math.prod(float(s) for s in sides if s))
 
 
-def count(label, pred):
+def count(label: Any, pred: Any) -> Counts:
     """Count the answers in `pred` (n × 2 scores) to the questions with answers `label` (n numbers 0 or 1)."""
     label, scores = host(label, "int32").ravel(), host(pred)
     check_label_shapes(label, scores)
@@ -56,17 +57,23 @@ def count(label, pred):
 class BinaryMetric(EvalMetric):
     """A metric on `Counts`: their `score` over everything (micro), or the mean of that of batches (macro)."""
 
-    def __init__(self, name, output_names=None, label_names=None, average="macro"):
+    def __init__(
+        self,
+        name: str = "binary",
+        output_names: list[str] | None = None,
+        label_names: list[str] | None = None,
+        average: str = "macro",
+    ) -> None:
         if average not in ("macro", "micro"):
             raise error(ValueError, f"average must be 'macro' or 'micro', not {average!r}")
         self.average = average
         super().__init__(name, output_names, label_names, has_global_stats=True)
 
-    def score(self, counts):
+    def score(self, counts: Counts) -> float:
         """Return the figure that `counts` amount to."""
         raise error(NotImplementedError, f"metric {type(self).__name__} does not define score(counts)")
 
-    def update(self, labels, preds):
+    def update(self, labels: Any, preds: Any) -> None:
         labels, preds = check_label_shapes(labels, preds, True)
         counts = sum((count(label, pred) for label, pred in zip(labels, preds)), Counts())
         if self.average == "macro":
@@ -78,10 +85,10 @@ class BinaryMetric(EvalMetric):
         self.sum_metric = self.score(self._local) * self.num_inst
         self.global_sum_metric = self.score(self._global) * self.global_num_inst
 
-    def reset(self):
+    def reset(self) -> None:
         super().reset()
         self._local, self._global = Counts(), Counts()
 
-    def reset_local(self):
+    def reset_local(self) -> None:
         super().reset_local()
         self._local = Counts()

@@ -1,6 +1,6 @@
 """The share of right answers."""
 
-from .base import PairMetric, check_label_shapes
+from .base import Array, PairMetric, check_label_shapes
 
 
 class Accuracy(PairMetric):
@@ -26,11 +26,17 @@ class Accuracy(PairMetric):
     0.667
     """
 
-    def __init__(self, axis=1, name="accuracy", output_names=None, label_names=None):
+    def __init__(
+        self,
+        axis: int = 1,
+        name: str = "accuracy",
+        output_names: list[str] | None = None,
+        label_names: list[str] | None = None,
+    ) -> None:
         super().__init__(name, output_names, label_names, axis=axis)
         self.axis = axis
 
-    def measure(self, label, pred):
+    def measure(self, label: Array, pred: Array) -> tuple[float, int]:
         if pred.shape != label.shape:
             pred = pred.argmax(axis=self.axis)
         label, pred = label.astype("int32").ravel(), pred.astype("int32").ravel()

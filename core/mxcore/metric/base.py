@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
 import numpy as np
 
 from ..base import asserted, error
 
+Array: TypeAlias = np.ndarray[Any, Any]
 
-def check_label_shapes(labels, preds, wrap=False, shape=False):
+
+def check_label_shapes(labels: Any, preds: Any, wrap: bool = False, shape: bool = False) -> tuple[Any, Any]:
     """Check that labels and predictions agree in number or in shape.
 
     Parameters
@@ -48,10 +53,10 @@ def check_label_shapes(labels, preds, wrap=False, shape=False):
     return labels, preds
 
 
-def host(array, dtype=None):
+def host(array: Any, dtype: Any = None) -> Array:
     """Return an NDArray (or anything like an array) as a NumPy array of `dtype`."""
-    array = array.asnumpy() if hasattr(array, "asnumpy") else np.asarray(array)
-    return array if dtype is None else array.astype(dtype, copy=False)
+    found: Array = array.asnumpy() if hasattr(array, "asnumpy") else np.asarray(array)
+    return found if dtype is None else found.astype(dtype, copy=False)
 
 
 class EvalMetric:
@@ -88,7 +93,9 @@ class EvalMetric:
     ('mean', 3.0)
     """
 
-    def __init__(self, name, output_names=None, label_names=None, **kwargs):
+    def __init__(
+        self, name: str, output_names: list[str] | None = None, label_names: list[str] | None = None, **kwargs: Any
+    ) -> None:
         self.name = str(name)
         self.output_names = output_names
         self.label_names = label_names
@@ -96,10 +103,10 @@ class EvalMetric:
         self._kwargs = kwargs
         self.reset()
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"EvalMetric: {dict(self.get_name_value())}"
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Return the arguments as a dictionary that `mx.metric.create` takes.
 
         Returns
@@ -114,7 +121,7 @@ class EvalMetric:
             "label_names": self.label_names,
         }
 
-    def update_dict(self, label, pred):
+    def update_dict(self, label: Mapping[str, Any], pred: Mapping[str, Any]) -> None:
         """Take in one batch given by names.
 
         Parameters
@@ -124,7 +131,7 @@ class EvalMetric:
         """
         self.update(_picked(label, self.label_names, "label"), _picked(pred, self.output_names, "output"))
 
-    def update(self, labels, preds):
+    def update(self, labels: Any, preds: Any) -> None:
         """Take in one batch.
 
         Parameters
@@ -136,30 +143,30 @@ class EvalMetric:
         """
         raise error(NotImplementedError, f"metric {type(self).__name__} does not define update()")
 
-    def _tally(self, total, count):
+    def _tally(self, total: float, count: int) -> None:
         """Enter `total`, the sum over `count` things, in both accounts."""
         self.sum_metric += total
         self.num_inst += count
         self.global_sum_metric += total
         self.global_num_inst += count
 
-    def reset(self):
+    def reset(self) -> None:
         """Empty both accounts."""
         self.num_inst = 0
         self.sum_metric = 0.0
         self.global_num_inst = 0
         self.global_sum_metric = 0.0
 
-    def reset_local(self):
+    def reset_local(self) -> None:
         """Empty the local account."""
         self.num_inst = 0
         self.sum_metric = 0.0
 
-    def _value(self, total, count):
+    def _value(self, total: float, count: int) -> float:
         """Return the figure that an account of `count` things with sum `total` amounts to: their mean."""
         return total / count
 
-    def get(self):
+    def get(self) -> tuple[Any, Any]:
         """Return the name and the value since the last reset of any kind.
 
         Returns
@@ -172,7 +179,7 @@ class EvalMetric:
             return self.name, float("nan")
         return self.name, self._value(self.sum_metric, self.num_inst)
 
-    def get_global(self):
+    def get_global(self) -> tuple[Any, Any]:
         """Return the name and the value since the last `reset`.
 
         Returns
@@ -186,7 +193,7 @@ class EvalMetric:
             return self.name, float("nan")
         return self.name, self._value(self.global_sum_metric, self.global_num_inst)
 
-    def get_name_value(self):
+    def get_name_value(self) -> list[tuple[str, float]]:
         """Return what `get` does as a list of pairs.
 
         Returns
@@ -195,7 +202,7 @@ class EvalMetric:
         """
         return _pairs(*self.get())
 
-    def get_global_name_value(self):
+    def get_global_name_value(self) -> list[tuple[str, float]]:
         """Return what `get_global` does as a list of pairs.
 
         Returns
@@ -221,15 +228,17 @@ class PairMetric(EvalMetric):
     1.0
     """
 
-    def __init__(self, name, output_names=None, label_names=None, **kwargs):
+    def __init__(
+        self, name: str, output_names: list[str] | None = None, label_names: list[str] | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(name, output_names, label_names, has_global_stats=True, **kwargs)
 
-    def update(self, labels, preds):
+    def update(self, labels: Any, preds: Any) -> None:
         labels, preds = check_label_shapes(labels, preds, True)
         for label, pred in zip(labels, preds):
             self._tally(*self.measure(host(label), host(pred)))
 
-    def measure(self, label, pred):
+    def measure(self, label: Array, pred: Array) -> tuple[float, int]:
         """Return the sum of the figure over one label and one prediction, and the number of things summed.
 
         Parameters
@@ -245,13 +254,13 @@ class PairMetric(EvalMetric):
         raise error(NotImplementedError, f"metric {type(self).__name__} does not define measure()")
 
 
-def same_length(label, pred):
+def same_length(label: Array, pred: Array) -> None:
     """Raise an error unless two arrays have the same number of rows."""
     if len(label) != len(pred):
         raise asserted(ValueError, f"labels of shape {label.shape} do not fit predictions of shape {pred.shape}")
 
 
-def _picked(arrays, names, kind):
+def _picked(arrays: Mapping[str, Any], names: list[str] | None, kind: str) -> list[Any]:
     if names is None:
         return list(arrays.values())
     missing = [name for name in names if name not in arrays]
@@ -260,7 +269,7 @@ def _picked(arrays, names, kind):
     return [arrays[name] for name in names]
 
 
-def _pairs(name, value):
+def _pairs(name: Any, value: Any) -> list[tuple[str, float]]:
     names = name if isinstance(name, list) else [name]
     values = value if isinstance(value, list) else [value]
     return list(zip(names, values))

@@ -1,6 +1,10 @@
 """Several metrics as one."""
 
+from __future__ import annotations
+
 from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from ..base import error
 from .base import EvalMetric
@@ -28,13 +32,19 @@ class CompositeEvalMetric(EvalMetric):
     ['accuracy', 'f1']
     """
 
-    def __init__(self, metrics=None, name="composite", output_names=None, label_names=None):
+    def __init__(
+        self,
+        metrics: Iterable[Any] | None = None,
+        name: str = "composite",
+        output_names: list[str] | None = None,
+        label_names: list[str] | None = None,
+    ) -> None:
         from . import create
 
         self.metrics = [create(metric) for metric in metrics or ()]
         super().__init__(name, output_names, label_names, has_global_stats=True)
 
-    def add(self, metric):
+    def add(self, metric: Any) -> None:
         """Append a child.
 
         Parameters
@@ -46,7 +56,7 @@ class CompositeEvalMetric(EvalMetric):
 
         self.metrics.append(create(metric))
 
-    def get_metric(self, index):
+    def get_metric(self, index: int) -> EvalMetric:
         """Return a child.
 
         Parameters
@@ -68,7 +78,7 @@ class CompositeEvalMetric(EvalMetric):
         except IndexError:
             raise error(ValueError, f"metric {index} of {len(self.metrics)} does not exist") from None
 
-    def update_dict(self, labels, preds):
+    def update_dict(self, labels: Mapping[str, Any], preds: Mapping[str, Any]) -> None:
         if self.label_names is not None:
             labels = OrderedDict(item for item in labels.items() if item[0] in self.label_names)
         if self.output_names is not None:
@@ -76,31 +86,31 @@ class CompositeEvalMetric(EvalMetric):
         for metric in self.metrics:
             metric.update_dict(labels, preds)
 
-    def update(self, labels, preds):
+    def update(self, labels: Any, preds: Any) -> None:
         for metric in self.metrics:
             metric.update(labels, preds)
 
-    def reset(self):
+    def reset(self) -> None:
         for metric in self.metrics:
             metric.reset()
 
-    def reset_local(self):
+    def reset_local(self) -> None:
         for metric in self.metrics:
             metric.reset_local()
 
-    def get(self):
+    def get(self) -> tuple[Any, Any]:
         return self._gathered(metric.get() for metric in self.metrics)
 
-    def get_global(self):
+    def get_global(self) -> tuple[Any, Any]:
         return self._gathered(metric.get_global() for metric in self.metrics)
 
     @staticmethod
-    def _gathered(found):
+    def _gathered(found: Iterable[tuple[Any, Any]]) -> tuple[list[str], list[float]]:
         names, values = [], []
         for name, value in found:
             names += name if isinstance(name, list) else [name]
             values += value if isinstance(value, list) else [value]
         return names, values
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "metrics": [metric.get_config() for metric in self.metrics]}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .base import PairMetric, same_length
+from .base import Array, PairMetric, same_length
 
 
 class CrossEntropy(PairMetric):
@@ -27,11 +27,17 @@ class CrossEntropy(PairMetric):
     0.6931
     """
 
-    def __init__(self, eps=1e-12, name="cross-entropy", output_names=None, label_names=None):
+    def __init__(
+        self,
+        eps: float = 1e-12,
+        name: str = "cross-entropy",
+        output_names: list[str] | None = None,
+        label_names: list[str] | None = None,
+    ) -> None:
         super().__init__(name, output_names, label_names, eps=eps)
         self.eps = eps
 
-    def measure(self, label, pred):
+    def measure(self, label: Array, pred: Array) -> tuple[float, int]:
         label = label.ravel()
         same_length(label, pred)
         chosen = pred[np.arange(len(label)), label.astype("int64")]

@@ -1,7 +1,12 @@
 """Metrics from functions."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 from ..base import error
-from .base import EvalMetric, check_label_shapes, host
+from .base import Array, EvalMetric, check_label_shapes, host
 
 
 class CustomMetric(EvalMetric):
@@ -31,7 +36,14 @@ class CustomMetric(EvalMetric):
     3.0
     """
 
-    def __init__(self, feval, name=None, allow_extra_outputs=False, output_names=None, label_names=None):
+    def __init__(
+        self,
+        feval: Callable[[Array, Array], Any],
+        name: str | None = None,
+        allow_extra_outputs: bool = False,
+        output_names: list[str] | None = None,
+        label_names: list[str] | None = None,
+    ) -> None:
         if name is None:
             name = getattr(feval, "__name__", type(feval).__name__)
             if "<" in name:
@@ -40,18 +52,20 @@ class CustomMetric(EvalMetric):
         self._feval = feval
         self._allow_extra_outputs = allow_extra_outputs
 
-    def update(self, labels, preds):
+    def update(self, labels: Any, preds: Any) -> None:
         if not self._allow_extra_outputs:
             labels, preds = check_label_shapes(labels, preds, True)
         for pred, label in zip(preds, labels):
             found = self._feval(host(label), host(pred))
             self._tally(*(found if isinstance(found, tuple) else (found, 1)))
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         raise error(NotImplementedError, f"metric {self.name!r} is a function; it has no configuration")
 
 
-def np(numpy_feval, name=None, allow_extra_outputs=False):
+def np(
+    numpy_feval: Callable[[Array, Array], Any], name: str | None = None, allow_extra_outputs: bool = False
+) -> CustomMetric:
     """Make a metric from a function of NumPy arrays.
 
     Parameters

@@ -1,8 +1,10 @@
 """F1 score."""
 
-from ._binary import BinaryMetric
+from .._signatures import with_defaults
+from ._binary import BinaryMetric, Counts
 
 
+@with_defaults(name="f1")
 class F1(BinaryMetric):
     """The F1 score of two classes: ``2 * precision * recall / (precision + recall)``, of class 1.
 
@@ -26,8 +28,5 @@ class F1(BinaryMetric):
     ('f1', 0.8)
     """
 
-    def __init__(self, name="f1", output_names=None, label_names=None, average="macro"):
-        super().__init__(name, output_names, label_names, average)
-
-    def score(self, counts):
+    def score(self, counts: Counts) -> float:
         return counts.f1

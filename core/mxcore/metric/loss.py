@@ -1,5 +1,10 @@
 """Means of what a network outputs as its loss."""
 
+from __future__ import annotations
+
+from typing import Any
+
+from .._signatures import with_defaults
 from .base import EvalMetric, host
 
 
@@ -24,15 +29,18 @@ class Loss(EvalMetric):
     ('loss', 2.0)
     """
 
-    def __init__(self, name="loss", output_names=None, label_names=None):
+    def __init__(
+        self, name: str = "loss", output_names: list[str] | None = None, label_names: list[str] | None = None
+    ) -> None:
         super().__init__(name, output_names, label_names, has_global_stats=True)
 
-    def update(self, _, preds):
+    def update(self, _: Any, preds: Any) -> None:
         for pred in preds if isinstance(preds, (list, tuple)) else [preds]:
             pred = host(pred)
             self._tally(float(pred.sum()), pred.size)
 
 
+@with_defaults(name="torch")
 class Torch(Loss):
     """`Loss` under another name, kept for old scripts.
 
@@ -47,10 +55,8 @@ class Torch(Loss):
     'torch'
     """
 
-    def __init__(self, name="torch", output_names=None, label_names=None):
-        super().__init__(name, output_names, label_names)
 
-
+@with_defaults(name="caffe")
 class Caffe(Loss):
     """`Loss` under another name, kept for old scripts.
 
@@ -64,6 +70,3 @@ class Caffe(Loss):
     >>> Caffe().name
     'caffe'
     """
-
-    def __init__(self, name="caffe", output_names=None, label_names=None):
-        super().__init__(name, output_names, label_names)

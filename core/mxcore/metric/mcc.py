@@ -1,8 +1,10 @@
 """Matthews correlation coefficient."""
 
-from ._binary import BinaryMetric
+from .._signatures import with_defaults
+from ._binary import BinaryMetric, Counts
 
 
+@with_defaults(name="mcc")
 class MCC(BinaryMetric):
     """The Matthews correlation coefficient of two classes, from -1 to 1.
 
@@ -27,8 +29,5 @@ class MCC(BinaryMetric):
     ('mcc', 1.0)
     """
 
-    def __init__(self, name="mcc", output_names=None, label_names=None, average="macro"):
-        super().__init__(name, output_names, label_names, average)
-
-    def score(self, counts):
+    def score(self, counts: Counts) -> float:
         return counts.mcc

@@ -1,8 +1,10 @@
 """Negative log-likelihood."""
 
+from .._signatures import with_defaults
 from .cross_entropy import CrossEntropy
 
 
+@with_defaults(name="nll-loss")
 class NegativeLogLikelihood(CrossEntropy):
     """The mean negative log-likelihood of the labels: `CrossEntropy` under its statistical name.
 
@@ -25,6 +27,3 @@ class NegativeLogLikelihood(CrossEntropy):
     >>> round(m.get()[1], 4)
     0.6931
     """
-
-    def __init__(self, eps=1e-12, name="nll-loss", output_names=None, label_names=None):
-        super().__init__(eps, name, output_names, label_names)

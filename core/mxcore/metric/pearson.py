@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..base import error
-from .base import EvalMetric, check_label_shapes, host
+from .base import Array, EvalMetric, check_label_shapes, host
 
 
 class PearsonCorrelation(EvalMetric):
@@ -31,22 +33,28 @@ class PearsonCorrelation(EvalMetric):
     1.0
     """
 
-    def __init__(self, name="pearsonr", output_names=None, label_names=None, average="macro"):
+    def __init__(
+        self,
+        name: str = "pearsonr",
+        output_names: list[str] | None = None,
+        label_names: list[str] | None = None,
+        average: str = "macro",
+    ) -> None:
         if average not in ("macro", "micro"):
             raise error(ValueError, f"average must be 'macro' or 'micro', not {average!r}")
         self.average = average
         super().__init__(name, output_names, label_names, has_global_stats=True)
 
-    def reset_micro(self):
+    def reset_micro(self) -> None:
         """Empty the moments that 'micro' keeps."""
         self._label = self._pred = (0, 0.0, 0.0)
         self._co_moment = 0.0
 
-    def reset(self):
+    def reset(self) -> None:
         super().reset()
         self.reset_micro()
 
-    def update_variance(self, new_values, *aggregate):
+    def update_variance(self, new_values: Array, *aggregate: Any) -> tuple[int, float, float]:
         """Merge values into a (count, mean, sum of squared deviations).
 
         Parameters
@@ -67,7 +75,7 @@ class PearsonCorrelation(EvalMetric):
         squares += float(((new_values - new_mean) ** 2).sum()) + shift**2 * count * n / total
         return total, mean + shift * n / total, squares
 
-    def update_cov(self, label, pred):
+    def update_cov(self, label: Array, pred: Array) -> None:
         """Merge a batch into the sum of products of deviations; call it before the two `update_variance`.
 
         Parameters
@@ -80,7 +88,7 @@ class PearsonCorrelation(EvalMetric):
         shift = (label_mean - self._label[1]) * (pred_mean - self._pred[1]) * count * n / (count + n)
         self._co_moment += float(((label - label_mean) * (pred - pred_mean)).sum()) + shift
 
-    def update(self, labels, preds):
+    def update(self, labels: Any, preds: Any) -> None:
         labels, preds = check_label_shapes(labels, preds, True)
         for label, pred in zip(labels, preds):
             label, pred = host(label, "float64"), host(pred, "float64")
@@ -94,7 +102,7 @@ class PearsonCorrelation(EvalMetric):
                 self._pred = self.update_variance(pred, *self._pred)
                 self._tally(0.0, 1)
 
-    def _value(self, total, count):
+    def _value(self, total: float, count: int) -> float:
         if self.average == "macro":
             return total / count
         spread = self._label[2] * self._pred[2]

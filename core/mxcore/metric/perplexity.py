@@ -1,6 +1,9 @@
 """Perplexity."""
 
+from __future__ import annotations
+
 import math
+from typing import Any
 
 import numpy as np
 
@@ -32,12 +35,19 @@ class Perplexity(EvalMetric):
     2.0
     """
 
-    def __init__(self, ignore_label, axis=-1, name="perplexity", output_names=None, label_names=None):
+    def __init__(
+        self,
+        ignore_label: int | None,
+        axis: int = -1,
+        name: str = "perplexity",
+        output_names: list[str] | None = None,
+        label_names: list[str] | None = None,
+    ) -> None:
         super().__init__(name, output_names, label_names, has_global_stats=True, ignore_label=ignore_label, axis=axis)
         self.ignore_label = ignore_label
         self.axis = axis
 
-    def update(self, labels, preds):
+    def update(self, labels: Any, preds: Any) -> None:
         if len(labels) != len(preds):
             raise error(ValueError, f"{len(labels)} labels, but {len(preds)} predictions")
         loss, count = 0.0, 0
@@ -54,5 +64,5 @@ class Perplexity(EvalMetric):
             count += chosen.size
         self._tally(loss, count)
 
-    def _value(self, total, count):
+    def _value(self, total: float, count: int) -> float:
         return math.exp(total / count)

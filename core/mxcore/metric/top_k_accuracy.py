@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..base import asserted, plain
-from .base import PairMetric, check_label_shapes
+from .base import Array, PairMetric, check_label_shapes
 
 
 class TopKAccuracy(PairMetric):
@@ -30,14 +30,20 @@ class TopKAccuracy(PairMetric):
     ('top_k_accuracy_2', 0.5)
     """
 
-    def __init__(self, top_k=1, name="top_k_accuracy", output_names=None, label_names=None):
+    def __init__(
+        self,
+        top_k: int = 1,
+        name: str = "top_k_accuracy",
+        output_names: list[str] | None = None,
+        label_names: list[str] | None = None,
+    ) -> None:
         top_k = self.top_k = plain(top_k)
         super().__init__(name, output_names, label_names, top_k=top_k)
         if top_k <= 1:
             raise asserted(ValueError, f"top_k must be at least 2, not {top_k}; for 1 use Accuracy")
         self.name += f"_{top_k}"
 
-    def measure(self, label, pred):
+    def measure(self, label: Array, pred: Array) -> tuple[float, int]:
         if pred.ndim > 2:
             raise asserted(ValueError, f"predictions must have at most 2 dimensions, not shape {pred.shape}")
         label = label.astype("int32").ravel()

@@ -8,7 +8,7 @@ import time
 import numpy as np
 
 from .. import metric, ndarray
-from .._turns import Turn
+from .._locks import ObjectLock
 from ..base import error
 from ..initializer import Uniform
 from ..io import DataBatch, DataIter
@@ -63,7 +63,7 @@ class BaseModule:
         self._symbol = None
         self._total_exec_bytes = 0
         #: Held while a batch goes through: threads may share a module to predict, score or fit.
-        self._turn = Turn()
+        self._object_lock = ObjectLock()
 
     def _require(self, what, *, params=False, optimizer=False, input_grads=False):
         """Refuse `what` in a state where it makes no sense, saying what to call first."""
@@ -138,7 +138,7 @@ class BaseModule:
         for nbatch, eval_batch in enumerate(eval_data):
             if num_batch is not None and nbatch == num_batch:
                 break
-            with self._turn:
+            with self._object_lock:
                 self.prepare(eval_batch, sparse_row_id_fn=sparse_row_id_fn)
                 self.forward(eval_batch, is_train=False)
                 self._measure(eval_metric, eval_batch)
@@ -186,7 +186,7 @@ class BaseModule:
         for nbatch, eval_batch in enumerate(eval_data):
             if num_batch is not None and nbatch == num_batch:
                 break
-            with self._turn:
+            with self._object_lock:
                 self.prepare(eval_batch, sparse_row_id_fn=sparse_row_id_fn)
                 self.forward(eval_batch, is_train=False)
                 pad = eval_batch.pad or 0
@@ -225,7 +225,7 @@ class BaseModule:
         if isinstance(eval_data, (ndarray.NDArray, np.ndarray)):
             if isinstance(eval_data, np.ndarray):
                 eval_data = ndarray.array(eval_data)
-            with self._turn:
+            with self._object_lock:
                 self.forward(DataBatch([eval_data]), is_train=False)
                 return self.get_outputs()[0].copy()
         if not isinstance(eval_data, DataIter):
@@ -356,14 +356,14 @@ class BaseModule:
                 data_batch = next_data_batch
                 if monitor is not None:
                     monitor.tic()
-                with self._turn:
+                with self._object_lock:
                     self.forward_backward(data_batch)
                     self.update()
                     self._measure(eval_metric, data_batch)
                 next_data_batch = next(data_iter, None)
                 end_of_batch = next_data_batch is None
                 if not end_of_batch:
-                    with self._turn:
+                    with self._object_lock:
                         self.prepare(next_data_batch, sparse_row_id_fn=sparse_row_id_fn)
                 if monitor is not None:
                     monitor.toc_print()
@@ -382,7 +382,7 @@ class BaseModule:
             toc = time.time()
             self.logger.info("Epoch[%d] Time cost=%.3f", epoch, toc - tic)
             # Contexts may have drifted apart (batch statistics); all go on from the means.
-            with self._turn:
+            with self._object_lock:
                 arg_params, aux_params = self.get_params()
                 self.set_params(arg_params, aux_params)
             for callback in epoch_end_callback:

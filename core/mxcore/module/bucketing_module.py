@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import ndarray
 from .. import symbol as _symbol
-from .._turns import in_turn
+from .._locks import locked
 from ..base import error
 from ..initializer import Uniform
 from ..model import checkpoint_file, load_params
@@ -246,7 +246,7 @@ class BucketingModule(BaseModule):
     def _default(self):
         return self._buckets[self._default_bucket_key]
 
-    @in_turn
+    @locked
     def get_params(self):
         if not self.params_initialized:
             self._require("get_params", params=True)

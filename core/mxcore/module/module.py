@@ -9,7 +9,7 @@ from .. import context as _context
 from .. import ndarray, optimizer
 from .._core.errors import warn
 from .._io_files import write_atomic
-from .._turns import in_turn
+from .._locks import locked
 from ..base import error
 from ..initializer import InitDesc, Uniform
 from ..io import DataDesc
@@ -171,7 +171,7 @@ class Module(BaseModule):
             self.save_optimizer_states(state_name)
             self.logger.info('Saved optimizer state to "%s"', state_name)
 
-    @in_turn
+    @locked
     def save_optimizer_states(self, fname, dump_optimizer=False):
         """Write the optimizer's states to a file.
 
@@ -234,7 +234,7 @@ class Module(BaseModule):
         return self._exec_group.get_output_shapes()
 
     # -- parameters --------------------------------------------------------------------------------------------
-    @in_turn
+    @locked
     def get_params(self):
         if not self.params_initialized:  # a loaded module has them before it is bound
             self._require("get_params", params=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 
-from .._turns import in_turn
+from .._locks import locked
 from ..base import error
 from ..initializer import Uniform
 from ..io import DataDesc
@@ -103,7 +103,7 @@ class SequentialModule(BaseModule):
         return self._modules[-1].output_shapes
 
     # -- parameters --------------------------------------------------------------------------------------------
-    @in_turn
+    @locked
     def get_params(self):
         self._require("get_params", params=True)
         args, auxs = {}, {}

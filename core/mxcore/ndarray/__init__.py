@@ -5,7 +5,7 @@ Every registered operator is a function here; one that a plugin brings later app
 
 import warnings
 
-from .._views import eager_function, namespace
+from .._op_functions import eager_function, namespace
 from . import _internal, contrib, image, linalg, op, random, sparse
 from .arithmetic import (
     add,

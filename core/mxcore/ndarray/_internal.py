@@ -1,6 +1,6 @@
 """Operators whose names begin with an underscore, over arrays."""
 
-from .._views import eager_function, namespace
+from .._op_functions import eager_function, namespace
 from .legacy import _cvimread, _imdecode, _onehot_encode, _set_value
 
 __all__ = ["_cvimread", "_imdecode", "_onehot_encode", "_set_value"]

@@ -6,7 +6,7 @@ import numbers
 from collections.abc import Callable
 from typing import Any
 
-from .._core import registry
+from .._core import tables
 from .._core.array import Array
 from .._core.errors import error
 
@@ -38,12 +38,12 @@ def _function(
     def fn(lhs: Any, rhs: Any) -> Any:
         if isinstance(lhs, Array):
             if isinstance(rhs, Array):
-                return registry.ops.get(array_op)(lhs, rhs)
+                return tables.ops.get(array_op)(lhs, rhs)
             if isinstance(rhs, numbers.Number):
-                return registry.ops.get(scalar_op)(lhs, scalar=rhs)
+                return tables.ops.get(scalar_op)(lhs, scalar=rhs)
         elif isinstance(lhs, numbers.Number):
             if isinstance(rhs, Array):
-                return registry.ops.get(reflected_op)(rhs, scalar=lhs)
+                return tables.ops.get(reflected_op)(rhs, scalar=lhs)
             if isinstance(rhs, numbers.Number):
                 return plain(lhs, rhs)
         bad = rhs if isinstance(lhs, (Array, numbers.Number)) else lhs

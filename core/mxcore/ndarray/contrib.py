@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from .._core import registry
-from .._core.array import Array
+from .._core import tables
 from .._core.context import current_context
 from .._core.errors import error
-from .._views import eager_function, namespace
+from .._op_functions import eager_function, namespace
 from . import checks
+from .ndarray import NDArray
 from .random import uniform
 from .updates import (
     adamw_update,
@@ -107,7 +107,7 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states:
         collected.append(flat)
     if outs_back is None:
         return [], states
-    stack = registry.ops.get("stack")
+    stack = tables.ops.get("stack")
     return outs_back([stack(*step, axis=0) for step in zip(*collected)]), states
 
 
@@ -129,7 +129,7 @@ def loop_values(result: Any) -> tuple[Any, Any]:
 
 def _truth(x: Any, what: str) -> bool:
     """One number, yes or no."""
-    if isinstance(x, Array):
+    if isinstance(x, NDArray):
         if x.size != 1:
             raise error(ValueError, f"{what} must be one number, got an array of shape {x.shape}")
         x = x.asscalar()
@@ -143,7 +143,7 @@ def _arrays(x: Any, what: str) -> tuple[list[Any], Callable[[list[Any]], Any]]:
     """As `_flat`, of arrays only."""
     found, back = _flat(x, what)
     for v in found:
-        if not isinstance(v, Array):
+        if not isinstance(v, NDArray):
             raise error(TypeError, f"{what} must be NDArrays or nested lists of them, got {type(v).__name__}")
     return found, back
 
@@ -211,7 +211,7 @@ def while_loop(
         loop_vars = back(new)
     if outs_back is None:
         return [], loop_vars
-    ops = registry.ops
+    ops = tables.ops
     stacked = []
     for column in zip(*rows):
         y = ops.get("stack")(*column, axis=0)

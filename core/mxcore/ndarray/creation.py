@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core import dispatch, registry
+from .._core import dispatch, tables
 from .._core.array import Array, Storage
 from .._core.context import Context, current_context
 from .._core.engine import engine
@@ -20,6 +20,7 @@ from ..parameters import DType, Shape
 from .checks import arrays as only_arrays
 from .checks import place
 from .ndarray import NDArray
+from .splitting import split_v2
 
 __all__ = [
     "array",
@@ -44,22 +45,8 @@ __all__ = [
 ]
 
 
-def _put(host: np.ndarray[Any, Any], ctx: Context, cls: type[Any] = NDArray) -> Any:
+def _put(host: np.ndarray[Any, Any], ctx: Context, cls: type[NDArray] = NDArray) -> NDArray:
     return cls(ctx.device.from_host(np.ascontiguousarray(host).reshape(host.shape), ctx.device_id), Storage(ctx))
-
-
-def _from_pickle(cls: type[Any], host: np.ndarray[Any, Any], ctx: Context) -> Any:
-    return _put(host, present(ctx), cls)
-
-
-def present(ctx: Context) -> Context:
-    """A context on which an array was saved, or the current one where its device is missing."""
-    try:
-        if ctx.device_id < ctx.device.count():
-            return ctx
-    except Exception:  # no plugin provides it, or its driver does not answer
-        pass
-    return current_context()
 
 
 def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
@@ -94,7 +81,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
         raise error(
             TypeError, f"nd.array cannot make a {wanted} array of a {type(source_array).__name__}: {e}"
         ) from None
-    return _put(host, ctx)  # type: ignore[no-any-return]
+    return _put(host, ctx)
 
 
 #: What functions that are no operators read their parameters with.
@@ -102,7 +89,6 @@ _EMPTY = Parser("empty", {"shape": Shape(), "dtype": DType(np.dtype("float32"))}
 
 
 _MOVE = Parser("moveaxis", {"source": Shape(), "destination": Shape()})
-_SPLIT = Parser("split_v2", {"indices_or_sections": Shape()})
 
 
 def _dtype(dtype: Any) -> np.dtype[Any]:
@@ -121,7 +107,7 @@ def _read(parser: Parser, **given: Any) -> Any:
 
 def _made(op: str, params: dict[str, Any], ctx: Any, dtype: Any, out: Any = None) -> NDArray:
     """What an operator without inputs makes; its own parameters say what is wrong with them."""
-    o = registry.ops.get(op)
+    o = tables.ops.get(op)
     return dispatch.invoke(o, (), _read(o.parser, **params, dtype=dtype), out, cls=NDArray, ctx=place(op, ctx, out))  # type: ignore[no-any-return]
 
 
@@ -170,7 +156,7 @@ def zeros(
     if stype not in (None, "default"):
         from . import sparse
 
-        return sparse.zeros(stype, shape, ctx=ctx, dtype=dtype)  # type: ignore[no-any-return]
+        return sparse.zeros(stype, shape, ctx=ctx, dtype=dtype)
     return _filled("_zeros", shape, ctx, dtype, out)
 
 
@@ -222,12 +208,12 @@ def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = Tr
         raise error(TypeError, f"concatenate: arrays must be a list of NDArrays, got {type(arrays).__name__}")
     if len(arrays) == 1 and not always_copy:
         return arrays[0]
-    return registry.ops.get("Concat")(*arrays, dim=axis)  # type: ignore[no-any-return]
+    return tables.ops.get("Concat")(*arrays, dim=axis)  # type: ignore[no-any-return]
 
 
 def stack_arrays(arrays: Sequence[NDArray], axis: int = 0) -> NDArray:
     """Join arrays along a new axis."""
-    return registry.ops.get("stack")(*arrays, axis=axis)  # type: ignore[no-any-return]
+    return tables.ops.get("stack")(*arrays, axis=axis)  # type: ignore[no-any-return]
 
 
 def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:
@@ -260,26 +246,7 @@ def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
     only_arrays("onehot_encode", indices=indices, out=out)
     if len(out.shape) != 2:
         raise error(ValueError, f"onehot_encode: out must be a matrix, (indices, classes), got shape {out.shape}")
-    return registry.ops.get("one_hot")(indices, depth=out.shape[1], dtype=out.dtype, out=out)  # type: ignore[no-any-return]
-
-
-def split_v2(ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False) -> Any:
-    """Split at indices (a tuple) or into equal sections (an int)."""
-    only_arrays("split_v2", ary=ary)
-    given: Any = _SPLIT({"indices_or_sections": indices_or_sections})
-    n, where = 0, (0, *given.indices_or_sections)
-    if isinstance(indices_or_sections, numbers.Integral):
-        (n,), where = given.indices_or_sections, ()
-        if n < 1:
-            raise error(
-                ValueError, f"operator split_v2: parameter 'indices_or_sections' must be int >= 1 or indices, got {n}"
-            )
-        # The operator itself makes unequal sections, and says what is wrong with an axis.
-        if isinstance(axis, numbers.Integral) and -ary.ndim <= axis < ary.ndim and ary.shape[int(axis)] % n:
-            raise error(
-                ValueError, f"operator split_v2: axis {axis} has length {ary.shape[int(axis)]}, not a multiple of {n}"
-            )
-    return registry.ops.get("_split_v2")(ary, indices=where, axis=axis, squeeze_axis=squeeze_axis, sections=n)
+    return tables.ops.get("one_hot")(indices, depth=out.shape[1], dtype=out.dtype, out=out)  # type: ignore[no-any-return]
 
 
 def histogram(a: NDArray, bins: Any = 10, range: tuple[float, float] | None = None) -> Any:
@@ -307,7 +274,7 @@ def histogram(a: NDArray, bins: Any = 10, range: tuple[float, float] | None = No
     ([0, 1, 2], [0.0, 1.0, 2.0, 3.0])
     """
     only_arrays("histogram", a=a)
-    op = registry.ops.get("_histogram")
+    op = tables.ops.get("_histogram")
     if isinstance(bins, NDArray):
         return op(a, bins)
     if not isinstance(bins, numbers.Integral):
@@ -328,7 +295,7 @@ def histogram(a: NDArray, bins: Any = 10, range: tuple[float, float] | None = No
     ]
 
 
-def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True, array_cls: type[Any] = NDArray) -> Any:
+def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True, array_cls: type[NDArray] = NDArray) -> NDArray:
     """An array over a NumPy array: with `zero_copy` over its memory, which becomes read-only for NumPy.
 
     Raises
@@ -352,7 +319,7 @@ def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True, array_cls:
         )
     with suppress(ValueError):  # which the memory itself may refuse
         ndarray.flags.writeable = True  # it may have been shared before
-    view = ndarray[...]
+    view = ndarray.view(np.ndarray)  # whose subclasses have rules of their own
     ndarray.flags.writeable = False
     return array_cls(view, Storage(ctx))
 

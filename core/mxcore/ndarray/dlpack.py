@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._core.array import Storage
+from .._core.array import Storage, faces
 from .._core.context import Context
 from .._core.errors import error
 from .._core.params import as_dtype
-from .ndarray import NDArray
+
+if TYPE_CHECKING:
+    from .ndarray import NDArray
 
 __all__ = ["from_dlpack", "to_capsule"]
 
@@ -52,8 +54,8 @@ def from_dlpack(source: Any) -> NDArray:
         raise error(ValueError, f"from_dlpack: no context stands for DLPack device type {kind}")
     ctx = Context(_CONTEXTS[kind], index)
     if kind == 2:
-        return NDArray(ctx.device.xp.from_dlpack(source), Storage(ctx))
-    return NDArray(_from_host(source, bare), Storage(ctx))
+        return faces["default"](ctx.device.xp.from_dlpack(source), Storage(ctx))  # type: ignore[return-value]
+    return faces["default"](_from_host(source, bare), Storage(ctx))  # type: ignore[return-value]
 
 
 def _capsule_of(source: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,10 @@ from .._core.state import state
 from .._io_files import write_atomic
 from ..stypes import CSR, RowSparse
 from . import serialization
-from .ndarray import NDArray
 from .serialization import Record
+
+if TYPE_CHECKING:
+    from .ndarray import NDArray
 
 __all__ = ["save", "load", "load_frombuffer", "chunks", "to_record", "from_record"]
 
@@ -50,8 +52,6 @@ def from_record(record: Record, ctx: Context | None = None) -> NDArray | None:
 
     if record.stype == "default":
         return faces["default"](put(record.data), Storage(ctx))  # type: ignore[return-value]
-    from . import sparse  # noqa: F401  its classes are the faces of sparse values
-
     kind = RowSparse if record.stype == "row_sparse" else CSR
     return faces[record.stype](kind(record.shape, *map(put, record.aux), put(record.data)), Storage(ctx))  # type: ignore[return-value, arg-type]
 
@@ -80,7 +80,7 @@ def save(fname: Any, data: Any) -> None:
     write_atomic(fname, chunks(data))
 
 
-def chunks(data: Any) -> Iterator[bytes]:
+def chunks(data: Any) -> Iterator[bytes | bytearray | memoryview]:
     """The pieces of the file that `save` writes."""
     names: list[str] = []
     if isinstance(data, Array):

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from .._core import dispatch, registry, transfer
+from .._core import dispatch, tables, transfer
 from .._core.array import Array, Storage
 from .._core.errors import error
 from .._core.state import state
 from .._core.stream import commit, ordered
-from .._turns import turn_of
+from .._locks import lock_of
 from ..families import wrapped
 
 __all__ = ["get_item", "is_all", "row_range", "set_item", "write", "slices"]
@@ -128,6 +128,7 @@ def row_range(key: Any, n: int, what: str) -> range:
 def get_item(x: Any, key: Any) -> Any:
     """``x[key]``."""
     shape = x._data.shape
+    items: tuple[Any, ...]
     if key.__class__ is int and shape:
         items, basic = (key,) + (slice(None),) * (len(shape) - 1), True
         if not -shape[0] <= key < shape[0]:
@@ -143,22 +144,16 @@ def get_item(x: Any, key: Any) -> Any:
     if not basic:
         return _advanced(x, items)
     scalar = bool(shape) and not state.np_shape and all(k is not None and isinstance(k, int) for k in items)
-    if run and not (state.record and x._entry is not None):
-        view = (
-            x._data[items if len(items) != 1 else items[0]]
-            if not scalar
-            else x._data[(*items[:-1], slice(items[-1], items[-1] + 1 or None))]
-        )
-        return x.__class__(view, x._st)
-    op = registry.ops.get("_basic_index")
     if scalar:  # legacy arrays have no scalars: one element has shape (1,)
         items = (*items[:-1], slice(items[-1], items[-1] + 1 or None))
-    return dispatch.call(op, (x,), {"index": _code(items)}, share=run)
+    if run and not (state.record and x._entry is not None):
+        return x.__class__(x._data[items if len(items) != 1 else items[0]], x._st)
+    return dispatch.call(tables.ops.get("_basic_index"), (x,), {"index": _code(items)}, share=run)
 
 
 def _advanced(x: Any, items: tuple[Any, ...]) -> Any:
     pattern, arrays = _index_arrays(x, items)
-    return registry.ops.get("_advanced_index")(x, *arrays, index=pattern, num_args=len(arrays))
+    return tables.ops.get("_advanced_index")(x, *arrays, index=pattern, num_args=len(arrays))
 
 
 def _index_arrays(x: Any, items: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[Any]]:
@@ -205,7 +200,7 @@ _NAME = "x[key] = value"
 
 def set_item(x: Any, key: Any, value: Any) -> None:
     """``x[key] = value``, which waits for a thread that is about to write what it has read, as in ``x += 1``."""
-    with turn_of(x._st):
+    with lock_of(x._st):
         _set_item(x, key, value)
 
 
@@ -264,8 +259,8 @@ def _write_sparse(x: Any, value: Any) -> None:
     """Replace what a sparse array holds, in its own dtype and storage type."""
     ctx, dtype = x._st.ctx, x._data.dtype
     if isinstance(value, numbers.Number):
-        if value == 0:
-            value = registry.ops.get("zeros_like")(x)
+        if not value:
+            value = tables.ops.get("zeros_like")(x)
         elif x.stype == "csr":
             raise error(
                 ValueError, "a csr array cannot be filled with a number other than 0; it would have no zeros left"
@@ -281,7 +276,7 @@ def _write_sparse(x: Any, value: Any) -> None:
     if value._st.ctx is not ctx:
         value = dispatch.to_context(value, ctx)
     if value.stype != x.stype:
-        value = registry.ops.get("cast_storage")(value.detach(), stype=x.stype)
+        value = tables.ops.get("cast_storage")(value.detach(), stype=x.stype)
     # A copy, since what is written later to the one must not be seen in the other.
     transfer.assign(x, value.copy() if value._data.dtype == dtype else value.astype(dtype))
 
@@ -289,10 +284,10 @@ def _write_sparse(x: Any, value: Any) -> None:
 def _recorded(x: Any, items: tuple[Any, ...], basic: bool, value: Any) -> None:
     """A write of a value of the graph: recorded, so that gradients flow through the written array."""
     if basic:
-        registry.ops.get("_slice_set")(x, value, index=_code(items), out=x)
+        tables.ops.get("_slice_set")(x, value, index=_code(items), out=x)
     else:
         pattern, arrays = _index_arrays(x, items)
-        registry.ops.get("_advanced_set")(x, value, *arrays, index=pattern, num_args=len(arrays), out=x)
+        tables.ops.get("_advanced_set")(x, value, *arrays, index=pattern, num_args=len(arrays), out=x)
 
 
 def write(x: Any, value: Any, whole: bool = True) -> None:

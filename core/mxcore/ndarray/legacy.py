@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from .. import _io_files
-from .._core import registry
+from .._core import tables
 from .._core.errors import suggest
 from .._core.params import Parser
 from ..base import error
 from ..context import cpu
-from ..ops import opencv
+from ..ops.image import opencv
 from ..parameters import Float, Int
 from .checks import arrays
 from .creation import array
@@ -143,7 +143,7 @@ def _cvimread(filename: str, flag: int = 1, to_rgb: bool = True, out: NDArray | 
             "operator _cvimread: no parameter is named "
             f"{unknown!r}{suggest(unknown, ['filename', 'flag', 'to_rgb', 'out'])}",
         )
-    flag = int(_FLAG({"flag": flag}).flag)  # type: ignore[attr-defined]
+    flag = int(_FLAG({"flag": flag}).flag)
     if not isinstance(filename, (str, os.PathLike)):
         raise error(
             TypeError, f"operator _cvimread: parameter 'filename' must be a path, got {type(filename).__name__}"
@@ -165,7 +165,7 @@ def _set_value(src: float = 0.0, out: NDArray | None = None, **kwargs: Any) -> N
     if out is None:
         raise error(TypeError, "operator _set_value needs out=, the array to fill")
     arrays("_set_value", out=out)
-    out[:] = _SOURCE({"src": src}).src  # type: ignore[attr-defined]
+    out[:] = _SOURCE({"src": src}).src
     return out
 
 
@@ -179,5 +179,5 @@ def _onehot_encode(lhs: NDArray, rhs: NDArray, out: NDArray | None = None, **kwa
             f"operator _onehot_encode: indices (n,) and rows (n, classes) are needed, got {lhs.shape} and "
             f"{target.shape}",
         )
-    registry.ops.get("one_hot")(lhs, depth=target.shape[1], dtype=target.dtype, out=target)
+    tables.ops.get("one_hot")(lhs, depth=target.shape[1], dtype=target.dtype, out=target)
     return target

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._core import dispatch, registry, tape, transfer
+from .._core import dispatch, reverse, tables, tape, transfer
 from .._core.array import Array, Storage, faces
 from .._core.context import Context
 from .._core.errors import error, warn
 from .._core.op import Op
 from .._core.state import state
 from .._core.stream import commit
-from .._views import take_last
-from ..ops.reshape_codes import resolve_shape
-from . import indexing, operators, protocols
+from .._op_functions import take_last
+from ..ops.shape.reshape_codes import resolve_shape
+from . import checks, indexing, operators, protocols
 from .methods import OP_METHODS
+from .splitting import split_v2
 
 __all__ = ["NDArray"]
 
@@ -96,7 +97,7 @@ class NDArray(Array):
     @property
     def T(self) -> NDArray:
         """The array with its axes reversed."""
-        return self if self.ndim < 2 else _op("transpose")(self)  # type: ignore[no-any-return]
+        return self if self.ndim < 2 else _op("transpose")(self)
 
     def __len__(self) -> int:
         shape = self._data.shape
@@ -177,19 +178,16 @@ class NDArray(Array):
         return to_capsule(self, "write")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from .creation import _from_pickle
-
         return (_from_pickle, (type(self), self.asnumpy(), self.context))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take what a pickle of MXNet's holds: the bytes of the array as its files have them, or None."""
-        from .creation import present
         from .files import from_record
         from .serialization import load_record
 
         if (handle := state["handle"]) is not None:
             record = load_record(handle)
-            x = from_record(record, present(Context(*record.device)))
+            x = from_record(record, checks.present(Context(*record.device)))
             if x is not None:
                 self._data, self._st, self._entry = x._data, x._st, None
 
@@ -326,8 +324,6 @@ class NDArray(Array):
 
     def split_v2(self, *args: Any, **kwargs: Any) -> Any:
         """Split at indices or into sections; see ``mx.nd.split_v2``."""
-        from .creation import split_v2
-
         return split_v2(self, *args, **kwargs)
 
     def diag(self, k: int = 0, **kwargs: Any) -> NDArray:
@@ -384,14 +380,14 @@ class NDArray(Array):
         stype : str, optional
             Storage type of the gradient: that of the array unless told.
         """
-        from .creation import zeros
-
         stype = stype or self.stype
         if stype == "default":
             ctx = self._st.ctx
             grad = self.dense(ctx.device.full(self.shape, 0, self._data.dtype, ctx.device_id), Storage(ctx))
         else:
-            grad = zeros(self.shape, ctx=self.context, dtype=self._data.dtype, stype=stype)
+            if stype not in faces:
+                raise error(ValueError, f"unknown storage type {stype!r}; use {', '.join(map(repr, faces))}")
+            grad = faces[stype]._zeros(self.shape, self.context, self._data.dtype)  # type: ignore[attr-defined]
         tape.mark(self, grad, grad_req)
 
     def detach(self) -> NDArray:
@@ -400,7 +396,7 @@ class NDArray(Array):
 
     def backward(self, out_grad: NDArray | None = None, retain_graph: bool = False, train_mode: bool = True) -> None:
         """Compute the gradients of this array; see ``mx.autograd.backward``."""
-        tape.backward(
+        reverse.backward(
             [self], None if out_grad is None else [out_grad], retain_graph=retain_graph, train_mode=train_mode
         )
 
@@ -411,9 +407,27 @@ class NDArray(Array):
             return Op.apply(op, (self,), op.plain)  # type: ignore[no-any-return]
         return op(self, *args, **kwargs)  # type: ignore[no-any-return]
 
+    if TYPE_CHECKING:  # `operators.install` and `OP_METHODS` make these
+
+        def _infix(self, other: Any) -> NDArray: ...
+
+        __add__ = __radd__ = __iadd__ = __sub__ = __rsub__ = __isub__ = __mul__ = __rmul__ = __imul__ = _infix
+        __truediv__ = __rtruediv__ = __itruediv__ = __mod__ = __rmod__ = __imod__ = _infix
+        __pow__ = __rpow__ = __ipow__ = __lt__ = __le__ = __gt__ = __ge__ = _infix
+        __eq__ = __ne__ = _infix  # type: ignore[assignment]  # of each element
+
+        def __neg__(self) -> NDArray: ...
+        def __abs__(self) -> NDArray: ...
+        def __getattr__(self, name: str) -> Any: ...
+
+
+def _from_pickle(cls: type[NDArray], host: np.ndarray[Any, Any], ctx: Context) -> NDArray:
+    ctx = checks.present(ctx)
+    return cls(ctx.device.from_host(np.ascontiguousarray(host).reshape(host.shape), ctx.device_id), Storage(ctx))
+
 
 def _op(name: str) -> Any:
-    return registry.ops.items.get(name) or registry.ops.get(name)
+    return tables.ops.items.get(name) or tables.ops.get(name)
 
 
 def _copy_to(x: NDArray, ctx: Context) -> NDArray:
@@ -421,7 +435,7 @@ def _copy_to(x: NDArray, ctx: Context) -> NDArray:
         return x.copy()
     if not isinstance(ctx, Context):
         raise error(TypeError, f"as_in_context needs a Context such as mx.cpu(0), got {ctx!r}")
-    return dispatch.to_context(x, ctx)  # type: ignore[no-any-return]
+    return dispatch.to_context(x, ctx)  # type: ignore[return-value]  # an array of the same class
 
 
 def _method(name: str, op_name: str) -> Any:

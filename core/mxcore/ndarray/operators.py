@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._core import call as calls
-from .._core import registry, tape
+from .._core import tables, tape
 from .._core.array import Array, fresh
 from .._core.call import observed
 from .._core.engine import engine
@@ -15,8 +15,8 @@ from .._core.errors import REFERENCE, error
 from .._core.op import Op
 from .._core.state import state
 from .._core.transfer import guard_write
-from .._turns import turn_of
-from ..ops.infix import COMPARISONS, OPERATORS
+from .._locks import lock_of
+from ..ops.common.python_operators import COMPARISONS, OPERATORS
 
 __all__ = ["install"]
 
@@ -64,7 +64,7 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
             d, e = self._data, other._data
             same = d.shape == e.shape
             # A dense array on the left keeps the result dense.
-            op = registry.ops.get(
+            op = tables.ops.get(
                 elementwise if same and (self.stype != "default" or other.stype == "default") else broadcast
             )
             p = op.parse({})
@@ -76,7 +76,7 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
                 _learn(self._st.ctx, op, d.dtype, p, bound, True)
             return out
         if isinstance(other, numbers.Number) or (hasattr(other, "dtype") and getattr(other, "shape", None) == ()):
-            op = registry.ops.get(scalar_op)
+            op = tables.ops.get(scalar_op)
             p = op.parse({"scalar": other})
             out = Op.apply(op, (self,), p)
             d = self._data
@@ -133,14 +133,14 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
 def _eager_inplace(elementwise: str, broadcast: str, scalar_op: str) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
         if isinstance(other, Array):
-            op = registry.ops.get(elementwise if self._data.shape == other._data.shape else broadcast)
-            with turn_of(self._st):
+            op = tables.ops.get(elementwise if self._data.shape == other._data.shape else broadcast)
+            with lock_of(self._st):
                 Op.apply(op, (self, other), op.parse({}), self)
             return self
         if isinstance(other, numbers.Number) or getattr(other, "shape", None) == ():
-            op = registry.ops.get(scalar_op)
+            op = tables.ops.get(scalar_op)
             guard_write(self, op.name)
-            with turn_of(self._st):
+            with lock_of(self._st):
                 Op.apply(op, (self,), op.parse({"scalar": other}), self)
             return self
         return NotImplemented
@@ -165,7 +165,7 @@ def install(cls: type, fast: bool = True) -> None:
 
 def _eager_unary(name: str) -> Callable[[Any], Any]:
     def method(self: Any) -> Any:
-        op = registry.ops.get(name)
+        op = tables.ops.get(name)
         return Op.apply(op, (self,), op.plain)
 
     return method

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .._core.array import Array, Sparse
+from .._core.array import Array
 from .._core.errors import error
-from ..ops.infix import COMPARISONS, OPERATORS
+from ..ops.common.python_operators import COMPARISONS, OPERATORS
 
 __all__ = ["array_function", "array_ufunc"]
 
@@ -41,7 +41,7 @@ _WRITERS = {getattr(np, n) for n in "copyto fill_diagonal place put put_along_ax
 def _copy(x: Any, what: str) -> Any:
     """Arrays as NumPy's, also inside of lists; refused where that would fetch them from another memory."""
     if isinstance(x, Array):
-        d = x._data.values if isinstance(x._data, Sparse) else x._data
+        d = x._data if x.stype == "default" else x._data.values
         if not isinstance(d, np.ndarray):
             raise error(TypeError, f"{what} would copy an array from {x.context} unasked; give it x.asnumpy()")
         return x.asnumpy()

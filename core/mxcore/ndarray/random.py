@@ -5,11 +5,11 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
-from .._core import dispatch, registry
+from .._core import dispatch, tables
 from .._core.array import Array
 from .._core.errors import error
-from .._views import eager_function, namespace
-from ..ops.infix import composes
+from .._op_functions import eager_function, namespace
+from ..ops.common.python_operators import composes
 from . import checks
 from .ndarray import NDArray
 
@@ -42,7 +42,7 @@ _DISTRIBUTIONS: dict[str, tuple[tuple[str, str, str, float], ...]] = {
 def _rate(scale: Any) -> Any:
     """What the operators of the exponential distribution take instead of the scale that the functions take."""
     if isinstance(scale, numbers.Real):
-        if not scale > 0:
+        if not float(scale) > 0:
             raise error(ValueError, f"random.exponential: scale must be above 0, got {scale}")
     elif not isinstance(scale, Array) and not composes(scale):
         raise error(
@@ -64,7 +64,7 @@ def _draw(name: str, values: list[Any], shape: Any, dtype: Any, ctx: Any, out: A
         values = [_rate(values[0])]
     given = [isinstance(v, Array) for v in values]
     if all(given):
-        op = registry.ops.get(f"_sample_{name}")
+        op = tables.ops.get(f"_sample_{name}")
         params = {} if shape is None or isinstance(shape, (tuple, list)) and not shape else {"shape": shape}
         if dtype is not None:
             params["dtype"] = dtype
@@ -75,7 +75,7 @@ def _draw(name: str, values: list[Any], shape: Any, dtype: Any, ctx: Any, out: A
             f"random.{name}: parameters must be all numbers or all arrays, "
             f"got {', '.join(type(v).__name__ for v in values)}",
         )
-    op = registry.ops.get(f"_random_{name}")
+    op = tables.ops.get(f"_random_{name}")
     if out is not None:
         checks.arrays(op.name, out=out)
     kwargs: dict[str, Any] = {s[1]: v for s, v in zip(specs, values)}
@@ -170,19 +170,19 @@ def multinomial(
     dtype : dtype
         Of the indices.
     """
-    return registry.ops.get("_sample_multinomial")(data, shape=shape, get_prob=get_prob, out=out, dtype=dtype, **kwargs)
+    return tables.ops.get("_sample_multinomial")(data, shape=shape, get_prob=get_prob, out=out, dtype=dtype, **kwargs)
 
 
 def shuffle(data: NDArray, **kwargs: Any) -> NDArray:
     """The rows of `data` in random order."""
-    return registry.ops.get("_shuffle")(data, **kwargs)  # type: ignore[no-any-return]
+    return tables.ops.get("_shuffle")(data, **kwargs)  # type: ignore[no-any-return]
 
 
 def randint(
     low: int, high: Any = None, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None, **kwargs: Any
 ) -> NDArray:
     """Draw integers from [low, high), int32 unless told; rest as in `uniform`."""
-    op = registry.ops.get("_random_randint")
+    op = tables.ops.get("_random_randint")
     if out is not None:
         checks.arrays(op.name, out=out)
     params = {

@@ -23,7 +23,8 @@ import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO
+from os import PathLike
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 
@@ -50,6 +51,10 @@ _STORAGE_CODES = {name: code for code, (name, _) in STORAGES.items()}
 _MAX_NDIM = 32  # NumPy's own limit until version 2
 _MAX_SIZE = 1 << 59  # elements of 8 bytes that a signed 64-bit size can count
 _PIECE = 1 << 24  # what is read at a time from a stream of unknown length
+
+
+HostArray: TypeAlias = np.ndarray[Any, Any]
+Shape: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,14 +86,14 @@ class Record:
     (2, 3)
     """
 
-    data: np.ndarray | None
-    shape: tuple | None = None
+    data: HostArray | None
+    shape: Shape | None = None
     stype: str = "default"
-    aux: tuple = ()
-    device: tuple = CPU
+    aux: tuple[HostArray, ...] = ()
+    device: tuple[int, int] = CPU
     np_shape: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.shape is None and self.data is not None:
             object.__setattr__(self, "shape", tuple(self.data.shape))
 
@@ -96,8 +101,8 @@ class Record:
 #: An entry without array, as the first versions wrote it.
 _NOTHING = Record(None)
 
-ArrayLike = Record | np.ndarray | None
-Buffer = bytes | bytearray | memoryview
+ArrayLike: TypeAlias = Record | HostArray | None
+Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
 # ---------------------------------------------------------------- writing
@@ -198,18 +203,18 @@ def _record_chunks(array: ArrayLike, called: str, np_shape: bool) -> Iterator[Bu
     if not isinstance(array, (Record, np.ndarray, type(None))):
         raise error(TypeError, f"{called}: expected a NumPy array, not {type(array).__name__}")
     record = array if isinstance(array, Record) else Record(array, np_shape=np_shape)
-    np_shape = record.np_shape
-    if record.data is None:
+    np_shape, data, shape = record.np_shape, record.data, record.shape
+    if data is None or shape is None:
         # No storage follows an unknown shape: -1 dimensions under NumPy semantics, 0 before.
         yield struct.pack("<Iii", V3 if np_shape else V2, 0, -1 if np_shape else 0)
         return
-    _check_writable(record, called)
-    parts = [record.data, *record.aux]
+    _check_writable(record, data, shape, called)
+    parts = [data, *record.aux]
     codes = [_code(part, called) for part in parts]
     head = [struct.pack("<Ii", V3 if np_shape else V2, _STORAGE_CODES[record.stype])]
     if record.stype != "default":
-        head.append(_shape_bytes(record.data.shape))
-    head += [_shape_bytes(record.shape), struct.pack("<iii", *record.device, codes[0])]
+        head.append(_shape_bytes(data.shape))
+    head += [_shape_bytes(shape), struct.pack("<iii", *record.device, codes[0])]
     head += [struct.pack("<i", code) + _shape_bytes(aux.shape) for code, aux in zip(codes[1:], record.aux)]
     yield b"".join(head)
     for part in parts:
@@ -217,7 +222,7 @@ def _record_chunks(array: ArrayLike, called: str, np_shape: bool) -> Iterator[Bu
             yield _raw(part)
 
 
-def _check_writable(record: Record, called: str) -> None:
+def _check_writable(record: Record, data: HostArray, shape: Shape, called: str) -> None:
     if record.stype not in _STORAGE_CODES:
         raise error(
             ValueError, f"{called}: unknown storage type {record.stype!r}; known are {', '.join(_STORAGE_CODES)}"
@@ -227,9 +232,9 @@ def _check_writable(record: Record, called: str) -> None:
         raise error(
             ValueError, f"{called}: {record.stype} storage has the auxiliary arrays {aux_names}, got {len(record.aux)}"
         )
-    if record.stype == "default" and tuple(record.shape) != record.data.shape:
-        raise error(ValueError, f"{called}: shape {record.shape} given for dense data of {record.data.shape}")
-    if not record.shape and not record.np_shape:
+    if record.stype == "default" and tuple(shape) != data.shape:
+        raise error(ValueError, f"{called}: shape {shape} given for dense data of {data.shape}")
+    if not shape and not record.np_shape:
         raise error(
             ValueError,
             f"{called} is a scalar, shape (): the format holds it only under NumPy shape "
@@ -237,11 +242,11 @@ def _check_writable(record: Record, called: str) -> None:
         )
 
 
-def _shape_bytes(shape: tuple) -> bytes:
+def _shape_bytes(shape: Shape) -> bytes:
     return struct.pack(f"<i{len(shape)}q", len(shape), *shape)
 
 
-def _code(array: np.ndarray, called: str) -> int:
+def _code(array: HostArray, called: str) -> int:
     try:
         return _CODES[array.dtype.name]
     except KeyError:
@@ -251,17 +256,17 @@ def _code(array: np.ndarray, called: str) -> int:
         ) from None
 
 
-def _raw(array: np.ndarray) -> memoryview:
+def _raw(array: HostArray) -> memoryview:
     array = np.ascontiguousarray(array)
     if array.dtype.byteorder == ">" or (array.dtype.byteorder == "=" and not np.little_endian):
         array = array.astype(array.dtype.newbyteorder("<"))
-    return memoryview(array.reshape(-1).view(np.uint8))
+    return array.reshape(-1).view(np.uint8).data
 
 
 # ---------------------------------------------------------------- reading
 
 
-def load(buffer: Buffer, called: str = "the buffer") -> tuple:
+def load(buffer: Buffer, called: str = "the buffer") -> tuple[list[Record], list[str]]:
     """Read a list of arrays from memory.
 
     Parameters
@@ -297,7 +302,7 @@ def load(buffer: Buffer, called: str = "the buffer") -> tuple:
     return _Reader(io.BytesIO(view), len(view), called).read_list()
 
 
-def load_file(path) -> tuple:
+def load_file(path: str | PathLike[str]) -> tuple[list[Record], list[str]]:
     """Read a list of arrays from a file or URL.
 
     Parameters
@@ -327,7 +332,9 @@ def load_file(path) -> tuple:
         return _Reader(file, _length(file), repr(str(path))).read_list()
 
 
-def save_file(path, arrays: Iterable[ArrayLike], names: Sequence[str] = (), np_shape: bool = False) -> None:
+def save_file(
+    path: str | PathLike[str], arrays: Iterable[ArrayLike], names: Sequence[str] = (), np_shape: bool = False
+) -> None:
     """Write a list of arrays to a file or URL, wholly or not at all.
 
     Parameters
@@ -398,7 +405,7 @@ def _length(file: BinaryIO) -> int | None:
     return end - here
 
 
-def _bfloat16(called: str) -> np.dtype:
+def _bfloat16(called: str) -> np.dtype[Any]:
     try:
         return as_dtype("bfloat16")
     except TypeError as e:
@@ -408,10 +415,10 @@ def _bfloat16(called: str) -> np.dtype:
 class _Reader:
     """Reads a stream front to back, knows where it is and never allocates what the stream cannot hold."""
 
-    def __init__(self, file: BinaryIO, size: int | None, called: str):
+    def __init__(self, file: BinaryIO, size: int | None, called: str) -> None:
         self.file, self.size, self.called = file, size, called
         self.at = 0
-        self.what: str | tuple = "the header"  # or the number of an array, and how many there are
+        self.what: str | tuple[int | None, int] = "the header"  # or the number of an array, and how many there are
 
     # -- errors
 
@@ -428,7 +435,7 @@ class _Reader:
 
     # -- primitives
 
-    def take(self, fmt: str) -> tuple:
+    def take(self, fmt: str) -> tuple[Any, ...]:
         n = struct.calcsize(fmt)
         raw = self.file.read(n)
         while 0 < len(raw) < n:
@@ -445,22 +452,22 @@ class _Reader:
         if self.size is not None and nbytes > self.size - self.at:
             raise self.truncated(nbytes, self.size - self.at)
 
-    def raw(self, nbytes: int) -> np.ndarray:
+    def raw(self, nbytes: int) -> HostArray:
         """Read `nbytes` into fresh memory."""
         self.must_hold(nbytes)
         if self.size is None:
             return self._raw_of_unknown_length(nbytes)
         out = np.empty(nbytes, np.uint8)
-        view, got = memoryview(out), 0
+        view, got = out.data, 0
         while got < nbytes:
-            n = self.file.readinto(view[got:])
+            n = self.file.readinto(view[got:])  # type: ignore[attr-defined]  # BinaryIO lacks what all binary files have
             if not n:
                 raise self.truncated(nbytes, got)
             got += n
         self.at += nbytes
         return out
 
-    def _raw_of_unknown_length(self, nbytes: int) -> np.ndarray:
+    def _raw_of_unknown_length(self, nbytes: int) -> HostArray:
         pieces, left = [], nbytes
         while left:
             piece = self.file.read(min(left, _PIECE))
@@ -473,7 +480,7 @@ class _Reader:
 
     # -- the format
 
-    def read_list(self) -> tuple:
+    def read_list(self) -> tuple[list[Record], list[str]]:
         start = self.file.read(16)
         if len(start) < 16 or struct.unpack("<Q", start[:8])[0] != LIST_MAGIC:
             raise self.fail(
@@ -496,7 +503,7 @@ class _Reader:
         self.check_end()
         return records, names
 
-    def check_names(self, names: list) -> None:
+    def check_names(self, names: list[str]) -> None:
         if len(set(names)) < len(names):
             double = next(n for n, times in Counter(names).items() if times > 1)
             raise self.fail(f"two arrays are named {double[:100]!r}, one would be lost; the file is damaged")
@@ -547,7 +554,7 @@ class _Reader:
         stype, aux_names = STORAGES[code]
         self.what = f"the shape of {called}"
         stored = self.shape() if aux_names else None
-        shape = self.shape(may_be_unknown=np_shape)
+        shape = self.known_or_none() if np_shape else self.shape()
         if shape is None or (not shape and not np_shape):
             return Record(None, np_shape=np_shape)
         device, dtype = self.device_and_dtype(called)
@@ -563,15 +570,20 @@ class _Reader:
                 raise self.fail(f"{called} is no valid {stype} array: {problem}; the file is damaged")
         return Record(data, shape, stype, aux, device, np_shape)
 
-    def shape(self, may_be_unknown: bool = False) -> tuple | None:
+    def known_or_none(self) -> Shape | None:
         (ndim,) = self.take("<i")
-        if ndim == -1 and may_be_unknown:
-            return None
+        return None if ndim == -1 else self.lengths(ndim)
+
+    def shape(self) -> Shape:
+        (ndim,) = self.take("<i")
+        return self.lengths(ndim)
+
+    def lengths(self, ndim: int) -> Shape:
         if not 0 <= ndim <= _MAX_NDIM:
             raise self.fail(f"{ndim} dimensions; the file is damaged", at=self.at - 4)
         return self.checked(self.take(f"<{ndim}q"), 8)
 
-    def checked(self, shape: tuple, width: int) -> tuple:
+    def checked(self, shape: Shape, width: int) -> Shape:
         """A shape of numbers of `width` bytes, unless no array can have it."""
         if any(d < 0 for d in shape):
             raise self.fail(f"negative dimension in shape {shape}; the file is damaged", self.at - width * len(shape))
@@ -579,11 +591,11 @@ class _Reader:
             raise self.fail(f"absurd shape {shape}; the file is damaged", self.at - width * len(shape))
         return shape
 
-    def device_and_dtype(self, called: str) -> tuple:
+    def device_and_dtype(self, called: str) -> tuple[tuple[int, int], np.dtype[Any]]:
         self.what = f"the device and dtype of {called}"
         return self.take("<ii"), self.dtype(called)
 
-    def dtype(self, called: str) -> np.dtype:
+    def dtype(self, called: str) -> np.dtype[Any]:
         (code,) = self.take("<i")
         if code in DTYPES:
             return np.dtype(DTYPES[code])
@@ -593,15 +605,15 @@ class _Reader:
         known = ", ".join(f"{c} {name}" for name, c in _CODES.items())
         raise self.fail(f"unknown dtype code {code}{hint}; known are {known}", at=self.at - 4)
 
-    def array(self, shape: tuple, dtype: np.dtype, what: str) -> np.ndarray:
+    def array(self, shape: Shape, dtype: np.dtype[Any], what: str) -> HostArray:
         self.what = what
         raw = self.raw(math.prod(shape) * dtype.itemsize)
         if dtype == np.bool_:
-            return (raw != 0).reshape(shape)  # a damaged byte must not become a broken bool
+            raw = raw != 0  # a damaged byte must not become a broken bool
         return raw.view(dtype if np.little_endian else dtype.newbyteorder("<")).reshape(shape)
 
 
-def _sparse_problem(stype: str, shape: tuple, data: np.ndarray, aux: tuple) -> str | None:
+def _sparse_problem(stype: str, shape: Shape, data: HostArray, aux: Sequence[HostArray]) -> str | None:
     """Say what makes a sparse array unusable, or None: an index out of range would crash a kernel later."""
     if any(a.ndim != 1 or a.dtype.kind != "i" for a in aux):
         return "its auxiliary arrays are not vectors of integers"

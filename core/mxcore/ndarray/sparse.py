@@ -8,19 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from .._core import registry, transfer
+from .._core import tables, transfer
 from .._core.array import Storage, faces
 from .._core.context import Context
 from .._core.errors import error
 from .._core.params import Parser, as_dtype
-from .._views import eager_function, namespace
+from .._op_functions import eager_function, namespace
 from ..base import plain
-from ..ops.infix import OPERATORS
-from ..ops.storage import to_csr, to_rows
+from ..ops.common.python_operators import OPERATORS
+from ..ops.sparse.operators import to_csr, to_rows
 from ..parameters import Shape
 from ..stypes import CSR, RowSparse
 from . import checks, indexing, operators
-from .creation import present
 from .ndarray import NDArray
 
 __all__ = [
@@ -122,6 +121,10 @@ class BaseSparseNDArray(NDArray):
         self._st.wait()
         return (_unpickle, (self.stype, self.shape, [device.to_host(p) for p in self._data.parts], self.context))
 
+    @classmethod
+    def _zeros(cls, shape: tuple[int, ...], ctx: Context, dtype: Any) -> NDArray:
+        return zeros(cls.stype, shape, ctx, dtype)
+
 
 class RowSparseNDArray(BaseSparseNDArray):
     """Rows `indices` (sorted) hold `data`, all other rows are zero."""
@@ -167,7 +170,7 @@ class CSRNDArray(BaseSparseNDArray):
         if indexing.is_all(key):
             return self
         rows = indexing.row_range(key, self.shape[0], self._what)
-        return registry.ops.get("slice")(self, begin=(rows.start,), end=(rows.stop,))  # type: ignore[no-any-return]
+        return tables.ops.get("slice")(self, begin=(rows.start,), end=(rows.stop,))  # type: ignore[no-any-return]
 
     def asscipy(self) -> Any:
         """A ``scipy.sparse.csr_matrix`` (needs SciPy)."""
@@ -200,7 +203,7 @@ class CSRNDArray(BaseSparseNDArray):
 
 
 def _unpickle(stype: str, shape: tuple[int, ...], parts: list[np.ndarray[Any, Any]], ctx: Context) -> Any:
-    ctx = present(ctx)
+    ctx = checks.present(ctx)
     put = [ctx.device.from_host(p, ctx.device_id) for p in parts]
     return faces[stype]({"row_sparse": RowSparse, "csr": CSR}[stype](shape, *put), Storage(ctx))
 
@@ -315,14 +318,13 @@ _ZEROS = Parser("zeros", {"shape": Shape()})
 def zeros(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
     """An array of zeros of a storage type."""
     if stype == "default":
-        from .creation import zeros as dense
-
-        return dense(shape, ctx, dtype)
+        made: NDArray = tables.ops.get("_zeros")(shape=shape, ctx=ctx, dtype=dtype or np.float32)
+        return made
     make = {"row_sparse": row_sparse_array, "csr": csr_matrix}.get(stype)
     if make is None:
         raise error(ValueError, f"unknown storage type {stype!r}; use 'default', 'row_sparse' or 'csr'")
     p: Any = _ZEROS({"shape": shape})
-    return make(p.shape, ctx=ctx, dtype=dtype)  # type: ignore[no-any-return, operator]
+    return make(p.shape, ctx=ctx, dtype=dtype)
 
 
 def empty(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:

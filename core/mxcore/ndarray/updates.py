@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-from .._core import registry
+from .._core import tables
 from ..base import error
 from .checks import arrays
 from .creation import full
@@ -30,7 +30,7 @@ def _scale(rescale_grad: Any, like: NDArray) -> NDArray:
         return rescale_grad.as_in_context(like.context)
     if not isinstance(rescale_grad, numbers.Real):
         raise error(TypeError, f"adamw_update: rescale_grad must be a number or an NDArray, got {rescale_grad!r}")
-    return full((1,), rescale_grad, ctx=like.context)
+    return full((1,), float(rescale_grad), ctx=like.context)
 
 
 def _flat(*lists: Sequence[NDArray]) -> list[NDArray]:
@@ -83,7 +83,7 @@ def adamw_update(
     out : NDArray
         Where the new weight goes, most often `weight`.
     """
-    return registry.ops.get("_adamw_update")(
+    return tables.ops.get("_adamw_update")(
         weight,
         grad,
         mean,
@@ -121,7 +121,7 @@ def mp_adamw_update(
     **kwargs: Any,
 ) -> Any:
     """`adamw_update` for a weight with a float32 master copy, `weight32`."""
-    return registry.ops.get("_mp_adamw_update")(
+    return tables.ops.get("_mp_adamw_update")(
         weight,
         grad,
         mean,
@@ -156,7 +156,7 @@ def multi_adamw_update(
     **kwargs: Any,
 ) -> Any:
     """`adamw_update` for lists of arrays, with one rate, decay and factor for each."""
-    return registry.ops.get("_multi_adamw_update")(
+    return tables.ops.get("_multi_adamw_update")(
         *_flat(weights, grads, mean, var),
         _scale(rescale_grad, weights[0]),
         lrs=lrs,
@@ -184,7 +184,7 @@ def multi_mp_adamw_update(
     **kwargs: Any,
 ) -> Any:
     """`multi_adamw_update` for weights with float32 master copies, `weights32`."""
-    return registry.ops.get("_multi_mp_adamw_update")(
+    return tables.ops.get("_multi_mp_adamw_update")(
         *_flat(weights, grads, mean, var, weights32),
         _scale(rescale_grad, weights[0]),
         lrs=lrs,
@@ -209,7 +209,7 @@ def multi_lamb_update(
     **kwargs: Any,
 ) -> Any:
     """A step of LAMB for lists of arrays, with one rate, decay and step number for each."""
-    return registry.ops.get("_multi_lamb_update")(
+    return tables.ops.get("_multi_lamb_update")(
         *_flat(weights, grads, mean, var),
         learning_rates=lrs,
         wds=wds,
@@ -234,7 +234,7 @@ def multi_mp_lamb_update(
     **kwargs: Any,
 ) -> Any:
     """`multi_lamb_update` for weights with float32 master copies, `weights32`."""
-    return registry.ops.get("_multi_mp_lamb_update")(
+    return tables.ops.get("_multi_mp_lamb_update")(
         *_flat(weights, grads, mean, var, weights32),
         learning_rates=lrs,
         wds=wds,

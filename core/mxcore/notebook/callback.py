@@ -249,7 +249,7 @@ class LiveTimeSeries(LiveBokehChart):
         """Milliseconds since the chart was made, Bokeh's unit of time."""
         return (datetime.datetime.now() - self.start_time).total_seconds() * 1e3
 
-    def update_chart_data(self, value: float) -> None:  # type: ignore[override]
+    def update_chart_data(self, value: float) -> None:
         """Add a value and draw."""
         self.x_axis_val.append(self.elapsed())
         self.y_axis_val.append(value)
@@ -308,7 +308,7 @@ class LiveLearningCurve(LiveBokehChart):
         self._process_batch(param, "eval")
         super().eval_cb(param)
 
-    def update_chart_data(self) -> None:  # type: ignore[override]
+    def update_chart_data(self) -> None:
         """Give the curves their points."""
         for name, line in self._lines.items():
             line.data_source.data = {k: list(v) for k, v in self._data[name].items()}

@@ -1,11 +1,11 @@
 """Operators written in Python, and facts about all operators, as ``mxnet.operator``."""
 
-from .._lent import lent
+from .._reexports import reexports
 from .custom import CustomOp, CustomOpProp, register
-from .facts import OperatorArguments, get_all_registered_operators, get_operator_arguments
+from .inspection import OperatorArguments, get_all_registered_operators, get_operator_arguments
 from .python_op import NDArrayOp, NumpyOp, PythonOp
 
 __all__ = ["CustomOp", "CustomOpProp", "NDArrayOp", "NumpyOp", "OperatorArguments", "PythonOp", "get_all_registered_operators",
            "get_operator_arguments", "register"]  # fmt: skip
 
-__getattr__ = lent(__name__)
+__getattr__ = reexports(__name__)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..base import error
-from ..ops.custom import enter
+from ..ops.custom.operators import enter
 
 __all__ = ["CustomOp", "CustomOpProp", "register"]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from .._core.errors import error
 from ..name import NameManager
-from ..ops.custom import enter
+from ..ops.custom.operators import enter
 from .custom import CustomOp, CustomOpProp
 
 __all__ = ["NDArrayOp", "NumpyOp", "PythonOp"]
@@ -164,13 +165,25 @@ class _Worker(CustomOp):
     def __init__(self, old: PythonOp) -> None:
         self.old = old
 
-    def forward(self, is_train, req, in_data, out_data, aux):
+    def forward(
+        self, is_train: bool, req: Sequence[str], in_data: Sequence[Any], out_data: Sequence[Any], aux: Sequence[Any]
+    ) -> None:
         self._run(self.old.forward, req, "out_data", out_data, in_data=in_data)
 
-    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+    def backward(
+        self,
+        req: Sequence[str],
+        out_grad: Sequence[Any],
+        in_data: Sequence[Any],
+        out_data: Sequence[Any],
+        in_grad: Sequence[Any],
+        aux: Sequence[Any],
+    ) -> None:
         self._run(self.old.backward, req, "in_grad", in_grad, out_grad=out_grad, in_data=in_data, out_data=out_data)
 
-    def _run(self, method, req, name, targets, **read):
+    def _run(
+        self, method: Callable[..., Any], req: Sequence[str], name: str, targets: Sequence[Any], **read: Sequence[Any]
+    ) -> None:
         """Call a method; what it writes goes to the targets."""
         hand = self.old._hand
         written = hand(targets)

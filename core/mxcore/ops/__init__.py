@@ -1,77 +1,63 @@
 """The stock operators: a default plugin, through the same hooks as everybody's.
 
-One module per subject; each declares operators and nothing else. To find one, search its name between quotes.
+A folder holds a family: `operators` (or several modules, one a subject), `gradients` (backward operators, and rules that
+take more than a line) and `samples`, a table that is imported when somebody asks for samples. What several families
+share is in `common`. To find an operator, search its name between quotes.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
 
 from mxcore import builtin, context, philox  # noqa: F401  what they declare is needed with any operator
 from mxcore._core import dispatch  # noqa: F401  before `transfer`, which needs it and which it needs
 from mxcore._core.hookspecs import hookimpl
+from mxcore._core.op import Op
 from mxcore.families import declarations
 
-from . import dtypes, infix  # noqa: F401  names of dtypes; Python's operators, which gradient rules compute with
+from .common import dtypes, python_operators  # noqa: F401  names of dtypes; what gradient rules compute with
 
 API_VERSION = 1
 
-#: The modules that declare operators.
-MODULES = (
-    "arithmetic",
-    "unary",
-    "reduce",
-    "shape",
-    "create",
-    "indexing",
-    "select",
-    "gather",
-    "ordering",
-    "layout",
-    "slicing",
-    "repeating",
-    "sequence",
-    "matrix",
-    "linalg",
-    "triangles",
-    "decompose",
-    "storage",
-    "stored",
-    "patches",
-    "facts",
-    "amp",
-    "dense",
-    "conv",
-    "pooling",
-    "batch_norm",
-    "norm",
-    "activation",
-    "output",
-    "rnn",
-    "upsample",
-    "ctc",
-    "spatial",
-    "deform",
-    "roi",
-    "correlation",
-    "resize",
-    "v1",
-    "attention",
-    "estimators",
-    "fourier",
-    "processes",
-    "image",
-    "decode",
-    "backward_names",
-    "random",
-    "random_pdf",
-    "optimizer",
-    "optimizer_multi",
-    "custom",
-    "control",
-)
+#: Family -> its modules that declare operators, or attach something to those of families above.
+FAMILIES = {
+    "elementwise": "arithmetic functions casts estimators gradients",
+    "activation": "operators softmax gradients",
+    "reduction": "operators statistics gradients",
+    "creation": "operators",
+    "shape": "reshape rearrange join repeat gradients",
+    "slicing": "operators gradients",
+    "indexing": "subscripts take gather gradients",
+    "ordering": "operators gradients",
+    "sequence": "operators gradients",
+    "linalg": "dot products triangles factorizations gradients",
+    "fourier": "operators gradients",
+    "fully_connected": "operators gradients",
+    "convolution": "operators deformable patches gradients",
+    "pooling": "operators gradients",
+    "normalization": "batch_norm sync_batch_norm layer_norm local_response gradients",
+    "loss": "operators ctc gradients",
+    "recurrent": "operators gradients",
+    "attention": "operators gradients",
+    "vision": "spatial roi correlation resize upsampling gradients",
+    "image": "operators augmentation decoding gradients",
+    "random": "operators densities hawkes gradients",
+    "optimizer": "single layerwise many",
+    "sparse": "operators stored_values",
+    "control": "operators",
+    "custom": "operators",
+    "legacy": "operators gradients",
+}
+
+
+def declared(family: str) -> list[Op]:
+    """The operators that the modules of a family declare or use by name."""
+    modules = [import_module(f"mxcore.ops.{family}.{m}") for m in FAMILIES[family].split()]
+    return declarations(*modules, samples=f"mxcore.ops.{family}.samples:SAMPLES")
 
 
 @hookimpl
-def mxcore_ops():
-    return declarations(*[import_module(f"mxcore.ops.{m}") for m in MODULES])
+def mxcore_ops() -> Any:
+    declarations(builtin, samples="mxcore.ops.common.samples:SAMPLES")  # they are there already
+    return list(dict.fromkeys(op for family in FAMILIES for op in declared(family)))

@@ -8,7 +8,7 @@
 array([0.5, 2.5], dtype=float32)
 """
 
-from .._lent import lent
+from .._reexports import reexports
 from . import contrib
 from .adadelta import AdaDelta
 from .adagrad import AdaGrad
@@ -39,4 +39,4 @@ __all__ = ["AdaDelta", "AdaGrad", "Adam", "Adamax", "DCASGD", "FTML", "Ftrl", "L
            "contrib", "create", "get_updater", "register"]  # fmt: skip
 
 
-__getattr__ = lent(__name__)
+__getattr__ = reexports(__name__)

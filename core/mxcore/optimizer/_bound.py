@@ -7,26 +7,29 @@ planning and checking it anew costs more than moving a small weight.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from .. import ndarray as nd
 from .._core import call as calls
-from .._core import registry
+from .._core import tables
 from .._core.call import context_k, eager_call
 from .._core.errors import raise_in_op
 from .._core.kernels import Spec
 from .._core.state import state
 from .._core.stream import begin, commit, heavy
 from .._core.transfer import overlaps
+from ..ndarray import NDArray
 
 __all__ = ["update"]
 
 #: Id of a weight -> (weak references to it and to its states, its last update): who drops one of them gets the memory
 #: of all back. A dictionary of arrays would compare them.
-_bound: dict = {}
-registry.on_change.append(_bound.clear)
+_bound: dict[int, Any] = {}
+tables.on_change.append(_bound.clear)
 
 
-def update(name, *arrays, **numbers):
+def update(name: str, *arrays: NDArray, **numbers: Any) -> None:
     """``nd.<name>(*arrays, out=arrays[0], **numbers)``: move a weight in place by the operator `name`.
 
     Parameters
@@ -72,8 +75,8 @@ class _Bound:
         "observers",
     )
 
-    def __init__(self, name, arrays, numbers):
-        op = registry.ops.get(name)
+    def __init__(self, name: str, arrays: Sequence[NDArray], numbers: dict[str, Any]) -> None:
+        op = tables.ops.get(name)
         self.name, self.observers = name, calls.observers
         datas = [a._data for a in arrays]
         self.datas = [None if i == 1 else d for i, d in enumerate(datas)]
@@ -107,7 +110,7 @@ class _Bound:
         self.grad, self.ins = _weak(datas[1]), [*self.datas]
         self.call = bound.bind(context_k(ctx, False), p, self.ins, outs)
 
-    def fits(self, name, arrays, numbers):
+    def fits(self, name: str, arrays: Sequence[NDArray], numbers: dict[str, Any]) -> bool:
         """Whether a call is like the one that was bound, but for the numbers that change at every step."""
         if (
             name != self.name
@@ -136,7 +139,7 @@ class _Bound:
                     self.grad = _weak(new)
         return True
 
-    def run(self, arrays, numbers):
+    def run(self, arrays: Sequence[NDArray], numbers: dict[str, Any]) -> bool:
         """Do it, unless it must go through the engine; tells whether it was done."""
         if self.call is None or state.record or heavy(self.work):
             return False
@@ -160,11 +163,11 @@ class _Bound:
         return True
 
 
-def _kind(data):
+def _kind(data: Any) -> tuple[Any, ...]:
     return data.__class__, data.shape, data.dtype
 
 
-def _weak(data):
+def _weak(data: Any) -> Callable[[], Any]:
     try:
         return weakref.ref(data)
     except TypeError:  # such as a device may have

@@ -17,7 +17,7 @@ import pickletools
 import re
 import reprlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -417,7 +417,7 @@ def _short(v: Any) -> str:
 def _tuple(v: Any) -> tuple[Any, ...]:
     if v.__class__ is not tuple:
         raise _Damage("arguments that are no tuple")
-    return v  # type: ignore[no-any-return]
+    return v
 
 
 def _sequence(v: Any) -> Any:
@@ -484,7 +484,7 @@ def _dtype(text: Any, align: Any = False, copy: Any = True) -> Pending:
     return Pending("a dtype", finish)
 
 
-def _array_of(raw: Any, dtype: Any, shape: Any, order: str) -> Any:
+def _array_of(raw: Any, dtype: Any, shape: Any, order: Literal["C", "F"]) -> Any:
     if not isinstance(dtype, np.dtype):
         raise _Damage("an array without dtype")
     shape = tuple(_sequence(shape))
@@ -569,7 +569,7 @@ def _string(file: Any) -> str:
     text = line[:-1].strip()
     if not line.endswith(b"\n") or len(text) < 2 or text[:1] not in b"\"'" or text[-1:] != text[:1]:
         raise _Damage("a text without quotes")
-    return codecs.escape_decode(text[1:-1])[0].decode("latin-1")  # type: ignore[attr-defined,no-any-return]
+    return codecs.escape_decode(text[1:-1])[0].decode("latin-1")
 
 
 def _instructions() -> dict[bytes, tuple[str, Any]]:

@@ -12,10 +12,12 @@ import importlib
 import io
 import pickle
 import sys
+from typing import Any
 
 from .. import ndarray as nd
 from ..base import MXNetError, error
 from ..lr_scheduler import LRScheduler
+from ..ndarray import NDArray
 from ..ndarray.files import from_record, to_record
 from ..ndarray.serialization import dump_record, load_record
 from ._pickle import INSTRUCTIONS, Named, Pending, read
@@ -46,6 +48,10 @@ _THEIRS = {ours: theirs for theirs, ours in MODULES.items()}
 DEEPEST, MOST_VALUES = 64, 1 << 20
 
 
+#: In Python: the one in C refuses names that it cannot import.
+_Base: Any = pickle._Pickler
+
+
 class _Array:
     """Stands for the class of an array while it is written; the classes below are one for each storage type."""
 
@@ -54,14 +60,14 @@ _STAND_INS = {stype: type(name, (_Array,), {}) for stype, (_, name) in ARRAYS.it
 _GLOBALS = {_STAND_INS[stype]: place for stype, place in ARRAYS.items()}
 
 
-def dumps(states):
+def dumps(states: Any) -> bytes:
     """Return states (with or without an optimizer) as bytes that MXNet reads, too."""
     out = io.BytesIO()
     _Pickler(out, 4).dump(states)
     return out.getvalue()
 
 
-def loads(data, home):
+def loads(data: Any, home: str) -> tuple[dict[Any, Any], Optimizer | None]:
     """Read (states, optimizer or None); classes of `home`, the module of the present optimizer, may occur."""
     try:
         data = data if isinstance(data, bytes) else bytes(memoryview(data))
@@ -80,19 +86,19 @@ def loads(data, home):
     return states, optimizer
 
 
-def is_pickle(first):
+def is_pickle(first: bytes) -> bool:
     """Whether a file that begins so may hold states."""
     return first[:1] in INSTRUCTIONS
 
 
-class _Pickler(pickle._Pickler):  # the one in C refuses names that it cannot import
-    def reducer_override(self, obj):
+class _Pickler(_Base):  # type: ignore[misc]  # its types leave out what it offers to override
+    def reducer_override(self, obj: Any) -> Any:
         """Write arrays by MXNet's class and bytes."""
         if not isinstance(obj, nd.NDArray):
             return NotImplemented
         return _STAND_INS[obj.stype], (None,), {"handle": bytearray(dump_record(to_record(obj)))}
 
-    def save_global(self, obj, name=None):
+    def save_global(self, obj: Any, name: str | None = None) -> None:
         """Write our classes under MXNet's names."""
         place = _GLOBALS.get(obj) or _mxnet_place(obj)
         if place is None:
@@ -104,13 +110,13 @@ class _Pickler(pickle._Pickler):  # the one in C refuses names that it cannot im
         self.memoize(obj)
 
 
-def _mxnet_place(obj):
+def _mxnet_place(obj: Any) -> tuple[str, str] | None:
     module = getattr(obj, "__module__", "")
     theirs = _THEIRS.get(module) or _THEIRS.get(module.rpartition(".")[0])
-    return theirs and (theirs, obj.__qualname__)
+    return (theirs, obj.__qualname__) if theirs else None
 
 
-def _found(module, name, home):
+def _found(module: str, name: str, home: str) -> Named:
     """What a file means by a name: an array, or a class of optimizers or schedulers."""
     module = OLD_MODULES.get(module, module)
     if (module, name) in ARRAYS.values():
@@ -133,14 +139,14 @@ def _found(module, name, home):
     )
 
 
-def _array(state):
+def _array(state: Any) -> NDArray | None:
     handle = state.get("handle") if isinstance(state, dict) else None
     if not isinstance(handle, (bytes, bytearray, str)):
         raise error(ValueError, "an array lacks its bytes")
     return from_record(load_record(handle.encode("latin-1") if isinstance(handle, str) else handle))
 
 
-def _empty(cls, *args):
+def _empty(cls: Any, *args: Any) -> Any:
     """An object without its state; only named tuples are made of arguments."""
     if issubclass(cls, tuple):
         return tuple.__new__(
@@ -151,7 +157,7 @@ def _empty(cls, *args):
     return cls.__new__(cls)
 
 
-def _build(target, state):
+def _build(target: Any, state: Any) -> None:
     if isinstance(state, tuple) and len(state) == 2:  # __dict__ and __slots__
         state = {**(state[0] or {}), **(state[1] or {})}
     if not isinstance(state, dict) or not all(isinstance(k, str) for k in state):
@@ -165,7 +171,7 @@ def _build(target, state):
             object.__setattr__(target, name, value)
 
 
-def _check_depth(states):
+def _check_depth(states: Any) -> None:
     """Refuse values that hold themselves, or one another without end."""
     left, seen = [(states, 0)], 0
     while left:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +18,7 @@ __all__ = ["check", "check_state"]
 #: Where optimizers of ours are; what those of others keep is theirs.
 _OURS = "mxcore.optimizer"
 #: Attributes that older versions of MXNet did not have, and what they mean there.
-_LATER = {
+_LATER: dict[str, Callable[[], Any]] = {
     "aggregate_num": lambda: 0,
     "allow_np_array": lambda: False,
     "multi_precision": lambda: False,
@@ -30,7 +32,7 @@ _OPTIONAL = {"lr_scheduler": LRScheduler} | dict.fromkeys(
 _LONGEST = 63
 
 
-def check(obj, of="the optimizer"):
+def check(obj: Any, of: str = "the optimizer") -> None:
     """Complete an optimizer or scheduler of an older version; refuse one that lacks something else, or has it of
     another kind.
 
@@ -88,7 +90,7 @@ def check(obj, of="the optimizer"):
         check(have["lr_scheduler"], "the scheduler")
 
 
-def _as_python(value):
+def _as_python(value: Any) -> Any:
     """NumPy's numbers, and arrays of one, as Python's: they are as sound. Tables stay the object that others may hold,
     too.
     """
@@ -97,14 +99,14 @@ def _as_python(value):
     return value if isinstance(value, dict) else plain(value)
 
 
-def _symbol_info(info):
+def _symbol_info(info: Any) -> bool:
     """Whether it is (attributes by node's name, names of arguments)."""
     if len(info) != 2 or not isinstance(info[0], dict) or not isinstance(info[1], (list, tuple)):
         return False
     return all(isinstance(a, dict) for a in info[0].values()) and all(isinstance(n, str) for n in info[1])
 
 
-def check_state(optimizer, index, weight, state):
+def check_state(optimizer: Optimizer, index: Any, weight: NDArray, state: Any) -> None:
     """Refuse a state that was read for a weight, if it is not made as the optimizer makes them; of our own optimizers
     only.
 
@@ -134,7 +136,7 @@ def check_state(optimizer, index, weight, state):
         )
 
 
-def _same_form(state, usual):
+def _same_form(state: Any, usual: Any) -> bool:
     if isinstance(usual, NDArray):
         return isinstance(state, NDArray) and state.shape == usual.shape
     if isinstance(usual, (list, tuple)):
@@ -142,7 +144,7 @@ def _same_form(state, usual):
     return state is None or usual is not None
 
 
-def _form(state):
+def _form(state: Any) -> str:
     if isinstance(state, NDArray):
         return f"{state.shape}"
     if isinstance(state, (list, tuple)):
@@ -150,7 +152,7 @@ def _form(state):
     return "none" if state is None else type(state).__name__
 
 
-def _new(obj):
+def _new(obj: Any) -> Any:
     """One as its class makes it, with 1 for what it asks for; of the base, where that cannot be."""
     for args in ((), (1,), ([1],)):
         try:
@@ -160,7 +162,7 @@ def _new(obj):
     return (Optimizer if isinstance(obj, Optimizer) else LRScheduler)()
 
 
-def _alike(name, value, usual):
+def _alike(name: str, value: Any, usual: Any) -> bool:
     if usual is None:
         return value is None or isinstance(value, _OPTIONAL.get(name, object))
     if name in _OPTIONAL and value is None:
@@ -178,19 +180,19 @@ def _alike(name, value, usual):
     )
 
 
-def _number(value):
+def _number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not (isinstance(value, int) and value.bit_length() > _LONGEST)
 
 
-def _count(value):
-    return isinstance(value, numbers.Integral) and 0 <= value < 1 << _LONGEST
+def _count(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and 0 <= int(value) < 1 << _LONGEST
 
 
-def _text(value):
+def _text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _counts(value):
+def _counts(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_count, value.values()))
 
 

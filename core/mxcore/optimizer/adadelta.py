@@ -1,5 +1,10 @@
 """Rates without units."""
 
+from __future__ import annotations
+
+from typing import Any
+
+from ..ndarray import NDArray
 from .base import Optimizer, zeros_like
 
 
@@ -34,15 +39,15 @@ class AdaDelta(Optimizer):
     0.9
     """
 
-    def __init__(self, rho=0.90, epsilon=1e-5, **kwargs):
+    def __init__(self, rho: float = 0.90, epsilon: float = 1e-5, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.rho = rho
         self.epsilon = epsilon
 
-    def create_state(self, index, weight):
+    def create_state(self, index: Any, weight: NDArray) -> Any:
         return zeros_like(weight), zeros_like(weight)
 
-    def update(self, index, weight, grad, state):
+    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         _, wd, _ = self._begin(index)
         acc_g, acc_delta = state
         grad = self._prepared(grad)

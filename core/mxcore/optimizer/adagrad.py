@@ -1,6 +1,11 @@
 """Rates adapted to the gradients so far."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from .. import ndarray as nd
+from ..ndarray import NDArray
 from .base import Optimizer, zeros_like
 
 
@@ -34,14 +39,14 @@ class AdaGrad(Optimizer):
     array([0.9], dtype=float32)
     """
 
-    def __init__(self, eps=1e-7, **kwargs):
+    def __init__(self, eps: float = 1e-7, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.float_stable_eps = eps
 
-    def create_state(self, index, weight):
+    def create_state(self, index: Any, weight: NDArray) -> Any:
         return zeros_like(weight, weight.stype)
 
-    def update(self, index, weight, grad, state):
+    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         lr, wd, _ = self._begin(index)
         if grad.stype == "row_sparse":
             nd.sparse.adagrad_update(

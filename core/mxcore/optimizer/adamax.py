@@ -1,6 +1,11 @@
 """Adam with the maximum norm."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from .. import ndarray as nd
+from ..ndarray import NDArray
 from .base import Optimizer, zeros_like
 
 
@@ -38,15 +43,15 @@ class Adamax(Optimizer):
     array([0.5], dtype=float32)
     """
 
-    def __init__(self, learning_rate=0.002, beta1=0.9, beta2=0.999, **kwargs):
+    def __init__(self, learning_rate: float = 0.002, beta1: float = 0.9, beta2: float = 0.999, **kwargs: Any) -> None:
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.beta1 = beta1
         self.beta2 = beta2
 
-    def create_state(self, index, weight):
+    def create_state(self, index: Any, weight: NDArray) -> Any:
         return zeros_like(weight), zeros_like(weight)
 
-    def update(self, index, weight, grad, state):
+    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         lr, wd, t = self._begin(index)
         mean, bound = state
         grad = self._clipped(grad * self.rescale_grad + weight * wd)

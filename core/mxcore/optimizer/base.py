@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 from .. import ndarray as nd
 from .. import registry as _registry
-from .._core import registry as _shared
+from .._core import tables as _shared
 from ..base import asserted, error, plain
+from ..lr_scheduler import LRScheduler
+from ..ndarray import NDArray
+
+Class = TypeVar("Class", bound=type)
 
 _KIND = "optimizer"
 
 
-class _Registered(Mapping):
+class _Registered(Mapping[str, Any]):
     """All optimizers by name."""
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Any:
         return _shared.lookup(_KIND, name)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(_shared.names(_KIND))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(_shared.names(_KIND))
 
 
@@ -77,32 +82,32 @@ class Optimizer:
 
     def __init__(
         self,
-        rescale_grad=1.0,
-        param_idx2name=None,
-        wd=0.0,
-        clip_gradient=None,
-        learning_rate=None,
-        lr_scheduler=None,
-        sym=None,
-        begin_num_update=0,
-        multi_precision=False,
-        param_dict=None,
-    ):
+        rescale_grad: float = 1.0,
+        param_idx2name: dict[int, str] | None = None,
+        wd: float = 0.0,
+        clip_gradient: float | None = None,
+        learning_rate: float | None = None,
+        lr_scheduler: LRScheduler | None = None,
+        sym: Any = None,
+        begin_num_update: int = 0,
+        multi_precision: bool = False,
+        param_dict: dict[Any, Any] | None = None,
+    ) -> None:
         if not isinstance(param_idx2name, (dict, type(None))):
             raise asserted(TypeError, f"param_idx2name must be a dictionary of names, not {param_idx2name!r}")
         self.rescale_grad = rescale_grad
         self.lr_scheduler = lr_scheduler
-        self.lr = 0.01 if learning_rate is None and lr_scheduler is None else learning_rate
-        if None not in (lr_scheduler, learning_rate) and lr_scheduler.base_lr != learning_rate:
+        self.lr: Any = 0.01 if learning_rate is None and lr_scheduler is None else learning_rate
+        if lr_scheduler is not None and learning_rate is not None and lr_scheduler.base_lr != learning_rate:
             logging.warning(
                 "learning_rate=%s takes the place of the scheduler's base_lr=%s", learning_rate, lr_scheduler.base_lr
             )
             lr_scheduler.base_lr = learning_rate
         self.wd = wd
-        self.lr_mult = {}
-        self.wd_mult = {}
+        self.lr_mult: dict[Any, float] = {}
+        self.wd_mult: dict[Any, float] = {}
         self.begin_num_update = self.num_update = plain(begin_num_update)
-        self._all_index_update_counts = {0: {}}
+        self._all_index_update_counts: dict[int, dict[Any, int]] = {0: {}}
         self._index_update_count = self._all_index_update_counts[0]
         self.clip_gradient = clip_gradient
         self.multi_precision = multi_precision
@@ -114,17 +119,17 @@ class Optimizer:
         self.set_lr_mult({})
         self.set_wd_mult({})
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         # Parameters belong to the trainer, which sets them again.
         return {name: value for name, value in self.__dict__.items() if name != "param_dict"}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: Any) -> None:
         self.__dict__.update(state, param_dict={})
 
     # -- by name
 
     @staticmethod
-    def register(klass):
+    def register(klass: Class) -> Class:
         """Register a subclass under its name in lower case.
 
         Parameters
@@ -137,10 +142,11 @@ class Optimizer:
         type
             The same, so that this works as a decorator.
         """
-        return _registry.get_register_func(Optimizer, _KIND)(klass)
+        registered: Class = _registry.get_register_func(Optimizer, _KIND)(klass)
+        return registered
 
     @staticmethod
-    def create_optimizer(name, **kwargs):
+    def create_optimizer(name: str, **kwargs: Any) -> Any:
         """Create an optimizer by name.
 
         Parameters
@@ -169,7 +175,7 @@ class Optimizer:
 
     # -- what subclasses define
 
-    def create_state(self, index, weight):
+    def create_state(self, index: Any, weight: NDArray) -> Any:
         """Make what the rule remembers about one weight.
 
         Parameters
@@ -184,7 +190,7 @@ class Optimizer:
         None, NDArray or tuple
         """
 
-    def update(self, index, weight, grad, state):
+    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Move a weight, in place.
 
         Parameters
@@ -202,7 +208,7 @@ class Optimizer:
 
     # -- master copies
 
-    def create_state_multi_precision(self, index, weight):
+    def create_state_multi_precision(self, index: Any, weight: NDArray) -> Any:
         """Make the state of one weight, with a float32 master copy if that is wanted.
 
         Parameters
@@ -223,7 +229,7 @@ class Optimizer:
         self._warn_of_float16(weight)
         return self.create_state(index, weight)
 
-    def update_multi_precision(self, index, weight, grad, state):
+    def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Move a weight, in place, by way of its float32 master copy if it has one.
 
         Parameters
@@ -238,10 +244,10 @@ class Optimizer:
         self.update(index, master, grad.astype("float32"), inner)
         nd.cast(master, dtype=weight.dtype, out=weight)
 
-    def _has_master(self, weight):
+    def _has_master(self, weight: NDArray) -> bool:
         return self.multi_precision and weight.dtype == np.float16
 
-    def _warn_of_float16(self, weight):
+    def _warn_of_float16(self, weight: NDArray) -> None:
         if weight.dtype == np.float16 and not self.multi_precision:
             warnings.warn(
                 f"{type(self).__name__} sums float16 numbers: inaccurate, or slow to converge; "
@@ -252,11 +258,12 @@ class Optimizer:
     # -- learning rates, decays, counts
 
     @property
-    def learning_rate(self):
+    def learning_rate(self) -> float:
         """The learning rate now, before multipliers."""
-        return self.lr if self.lr_scheduler is None else self.lr_scheduler(self.num_update)
+        lr: float = self.lr if self.lr_scheduler is None else self.lr_scheduler(self.num_update)
+        return lr
 
-    def set_learning_rate(self, lr):
+    def set_learning_rate(self, lr: float) -> None:
         """Set the learning rate.
 
         Parameters
@@ -273,11 +280,11 @@ class Optimizer:
             raise UserWarning("a scheduler determines the learning rate; set lr_scheduler.base_lr instead")
         self.lr = lr
 
-    def set_lr_scale(self, args_lrscale):
+    def set_lr_scale(self, args_lrscale: Any) -> None:
         """Refuse: use `set_lr_mult`."""
         raise DeprecationWarning("use set_lr_mult instead")
 
-    def set_lr_mult(self, args_lr_mult):
+    def set_lr_mult(self, args_lr_mult: Mapping[Any, float]) -> None:
         """Set factors on the learning rate of single parameters.
 
         Parameters
@@ -287,7 +294,7 @@ class Optimizer:
         """
         self.lr_mult = {**self._symbol_mult("__lr_mult__"), **args_lr_mult}
 
-    def set_wd_mult(self, args_wd_mult):
+    def set_wd_mult(self, args_wd_mult: Mapping[Any, float]) -> None:
         """Set factors on the weight decay of single parameters.
 
         Parameters
@@ -300,38 +307,38 @@ class Optimizer:
         self.wd_mult = {**bare, **self._symbol_mult("__wd_mult__"), **args_wd_mult}
 
     #: Endings of the names of parameters with weight decay.
-    _decaying = ("_weight", "_gamma")
+    _decaying: tuple[str, ...] = ("_weight", "_gamma")
 
-    def _symbol_mult(self, key):
+    def _symbol_mult(self, key: str) -> dict[str, float]:
         if not self.sym_info:
             return {}
         attrs, names = self.sym_info
         return {n: _number(n, key, attrs[n][key]) for n in names if key in attrs.get(n, ())}
 
-    def _set_current_context(self, device_id):
+    def _set_current_context(self, device_id: int) -> None:
         """Count updates for one device: each has its own replica of the parameters."""
         self._index_update_count = self._all_index_update_counts.setdefault(device_id, {})
 
-    def _update_count(self, index):
+    def _update_count(self, index: Any) -> None:
         """Count one update of a parameter, or of each in a list."""
         counts = self._index_update_count
         for i in index if isinstance(index, (list, tuple)) else (index,):
             counts[i] = counts.get(i, self.begin_num_update) + 1
             self.num_update = max(counts[i], self.num_update)
 
-    def _get_lrs(self, indices):
+    def _get_lrs(self, indices: Sequence[Any]) -> list[float]:
         return self._scaled(self.learning_rate, indices, "lr_mult")
 
-    def _get_lr(self, index):
+    def _get_lr(self, index: Any) -> float:
         return self._get_lrs([index])[0]
 
-    def _get_wds(self, indices):
+    def _get_wds(self, indices: Sequence[Any]) -> list[float]:
         return self._scaled(self.wd, indices, "wd_mult")
 
-    def _get_wd(self, index):
+    def _get_wd(self, index: Any) -> float:
         return self._get_wds([index])[0]
 
-    def _scaled(self, value, indices, kind):
+    def _scaled(self, value: float, indices: Sequence[Any], kind: str) -> list[float]:
         """Return `value` times the multiplier of each index: Gluon's, then by index, then by name."""
         table = getattr(self, kind)
         out = []
@@ -347,35 +354,36 @@ class Optimizer:
 
     # -- for the rules
 
-    def _begin(self, index):
+    def _begin(self, index: Any) -> tuple[float, float, int]:
         """Count an update; return its learning rate, its weight decay and its number."""
         self._update_count(index)
         return self._get_lr(index), self._get_wd(index), self._index_update_count[index]
 
-    def _common(self):
+    def _common(self) -> dict[str, Any]:
         """Arguments that every fused operator takes."""
         common = {"rescale_grad": self.rescale_grad}
         if self.clip_gradient:
             common["clip_gradient"] = self.clip_gradient
         return common
 
-    def _prepared(self, grad):
+    def _prepared(self, grad: NDArray) -> NDArray:
         """Return a gradient rescaled and clipped, for rules without a fused operator."""
         return self._clipped(grad * self.rescale_grad)
 
-    def _clipped(self, grad):
+    def _clipped(self, grad: NDArray) -> NDArray:
         if self.clip_gradient is None:
             return grad
-        return nd.clip(grad, -self.clip_gradient, self.clip_gradient)
+        clipped: NDArray = nd.clip(grad, -self.clip_gradient, self.clip_gradient)
+        return clipped
 
 
-def _number(name, key, text):
+def _number(name: str, key: str, text: str) -> float:
     try:
         return float(text)
     except ValueError:
         raise error(ValueError, f"variable {name!r}: attribute {key} must be a number, got {text[:60]!r}") from None
 
 
-def zeros_like(weight, stype="default"):
+def zeros_like(weight: NDArray, stype: str = "default") -> NDArray:
     """Return zeros with the shape, dtype and device of a weight, in storage `stype`."""
     return nd.zeros(weight.shape, weight.context, dtype=weight.dtype, stype=stype)

@@ -1,7 +1,12 @@
 """Optimizers that MXNet has under ``mx.optimizer.contrib``."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from .. import ndarray as nd
 from ..base import asserted, error
+from ..ndarray import NDArray
 from .base import Optimizer
 
 
@@ -37,16 +42,16 @@ class GroupAdaGrad(Optimizer):
     1e-05
     """
 
-    def __init__(self, eps=1e-5, **kwargs):
+    def __init__(self, eps: float = 1e-5, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.float_stable_eps = eps
 
-    def create_state(self, index, weight):
+    def create_state(self, index: Any, weight: NDArray) -> Any:
         if len(weight.shape) != 2:
             raise error(ValueError, f"GroupAdaGrad needs matrices; parameter {index} is of {weight.shape}")
         return nd.zeros((weight.shape[0], 1), weight.context, dtype=weight.dtype, stype=weight.stype)
 
-    def update(self, index, weight, grad, state):
+    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         lr, wd, _ = self._begin(index)
         if wd:
             raise asserted(ValueError, f"GroupAdaGrad has no weight decay, but wd is {wd} for parameter {index}")

@@ -1,5 +1,10 @@
 """Descent with compensation of delays."""
 
+from __future__ import annotations
+
+from typing import Any
+
+from ..ndarray import NDArray
 from .base import Optimizer, zeros_like
 
 
@@ -36,16 +41,16 @@ class DCASGD(Optimizer):
     array([0.8], dtype=float32)
     """
 
-    def __init__(self, momentum=0.0, lamda=0.04, **kwargs):
+    def __init__(self, momentum: float = 0.0, lamda: float = 0.04, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.momentum = momentum
-        self.weight_previous = {}
+        self.weight_previous: dict[Any, NDArray] = {}
         self.lamda = lamda
 
-    def create_state(self, index, weight):
+    def create_state(self, index: Any, weight: NDArray) -> Any:
         return (zeros_like(weight) if self.momentum != 0.0 else None), weight.copy()
 
-    def update(self, index, weight, grad, state):
+    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         lr, wd, _ = self._begin(index)
         mom, previous = state
         grad = self._prepared(grad)

@@ -1,5 +1,10 @@
 """Follow the moving leader."""
 
+from __future__ import annotations
+
+from typing import Any
+
+from ..ndarray import NDArray
 from ._bound import update
 from .base import Optimizer, zeros_like
 
@@ -35,16 +40,16 @@ class FTML(Optimizer):
     0.6
     """
 
-    def __init__(self, beta1=0.6, beta2=0.999, epsilon=1e-8, **kwargs):
+    def __init__(self, beta1: float = 0.6, beta2: float = 0.999, epsilon: float = 1e-8, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.beta1 = beta1
         self.beta2 = beta2
         self.epsilon = epsilon
 
-    def create_state(self, index, weight):
+    def create_state(self, index: Any, weight: NDArray) -> Any:
         return tuple(zeros_like(weight) for _ in range(3))
 
-    def update(self, index, weight, grad, state):
+    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         lr, wd, t = self._begin(index)
         clip = {"clip_grad": self.clip_gradient} if self.clip_gradient else {}
         update(

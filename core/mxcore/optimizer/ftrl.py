@@ -1,5 +1,10 @@
 """Follow the regularized leader."""
 
+from __future__ import annotations
+
+from typing import Any
+
+from ..ndarray import NDArray
 from ._bound import update
 from .base import Optimizer, zeros_like
 
@@ -36,15 +41,15 @@ class Ftrl(Optimizer):
     0.01
     """
 
-    def __init__(self, lamda1=0.01, learning_rate=0.1, beta=1, **kwargs):
+    def __init__(self, lamda1: float = 0.01, learning_rate: float = 0.1, beta: float = 1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.lr = learning_rate  # a scheduler keeps its own base rate here
         self.lamda1 = lamda1
         self.beta = beta
 
-    def create_state(self, index, weight):
+    def create_state(self, index: Any, weight: NDArray) -> Any:
         return zeros_like(weight, weight.stype), zeros_like(weight, weight.stype)
 
-    def update(self, index, weight, grad, state):
+    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         lr, wd, _ = self._begin(index)
         update("ftrl_update", weight, grad, *state, lr=lr, wd=wd, lamda1=self.lamda1, beta=self.beta, **self._common())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..ndarray import _internal
+from typing import Any
+
+from ..ndarray import NDArray, _internal
 from ._steps import aggregation_size
 from .base import Optimizer, zeros_like
 
@@ -46,15 +48,15 @@ class LAMB(Optimizer):
 
     def __init__(
         self,
-        learning_rate=0.001,
-        beta1=0.9,
-        beta2=0.999,
-        epsilon=1e-6,
-        lower_bound=None,
-        upper_bound=None,
-        bias_correction=True,
-        **kwargs,
-    ):
+        learning_rate: float = 0.001,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-6,
+        lower_bound: float | None = None,
+        upper_bound: float | None = None,
+        bias_correction: bool = True,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.beta1 = beta1
         self.beta2 = beta2
@@ -64,17 +66,17 @@ class LAMB(Optimizer):
         self.bias_correction = bias_correction
         self.aggregate_num = aggregation_size(45)
 
-    def create_state(self, index, weight):
+    def create_state(self, index: Any, weight: NDArray) -> Any:
         return zeros_like(weight, weight.stype), zeros_like(weight, weight.stype)
 
-    def update(self, index, weight, grad, state):
+    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         self._move(index, weight, grad, state, False)
 
-    def update_multi_precision(self, index, weight, grad, state):
+    def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         several = isinstance(index, (list, tuple))
         self._move(index, weight, grad, state, self._has_master(weight[0] if several else weight))
 
-    def _move(self, index, weight, grad, state, master):
+    def _move(self, index: Any, weight: Any, grad: Any, state: Any, master: bool) -> None:
         if not isinstance(index, (list, tuple)):
             index, weight, grad, state = [index], [weight], [grad], [state]
         self._update_count(index)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import math
+from typing import Any
 
 from ..base import error
+from ..ndarray import NDArray
 from ._steps import move_one
 from .base import Optimizer, zeros_like
 
 #: warmup_strategy -> share of the warm-up done (0 to 1) -> share of the full learning rate gained.
-STRATEGIES = {"linear": lambda t: t, "power2": lambda t: t * t, "sqrt": math.sqrt, "lars": None}
+STRATEGIES: dict[str, Any] = {"linear": lambda t: t, "power2": lambda t: t * t, "sqrt": math.sqrt, "lars": None}
 
 
 class LBSGD(Optimizer):
@@ -59,16 +61,16 @@ class LBSGD(Optimizer):
 
     def __init__(
         self,
-        momentum=0.0,
-        multi_precision=False,
-        warmup_strategy="linear",
-        warmup_epochs=5,
-        batch_scale=1,
-        updates_per_epoch=32,
-        begin_epoch=0,
-        num_epochs=60,
-        **kwargs,
-    ):
+        momentum: float = 0.0,
+        multi_precision: bool = False,
+        warmup_strategy: str = "linear",
+        warmup_epochs: int = 5,
+        batch_scale: int = 1,
+        updates_per_epoch: int = 32,
+        begin_epoch: int = 0,
+        num_epochs: int = 60,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(multi_precision=multi_precision, **kwargs)
         if warmup_strategy not in STRATEGIES:
             known = ", ".join(STRATEGIES)
@@ -87,12 +89,14 @@ class LBSGD(Optimizer):
         self.updates_per_epoch = updates_per_epoch
         self.init_updates = begin_epoch * updates_per_epoch
         self.num_epochs = num_epochs
-        self.cumgrads = {}  # index -> {"cum_grad": sum of gradients, "num_cums": number of calls}
+        self.cumgrads: dict[
+            Any, dict[str, Any]
+        ] = {}  # index -> {"cum_grad": sum of gradients, "num_cums": number of calls}
 
-    def create_state(self, index, weight):
+    def create_state(self, index: Any, weight: NDArray) -> Any:
         return zeros_like(weight, weight.stype) if self.momentum != 0.0 else None
 
-    def update(self, index, weight, grad, state):
+    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         lr, wd = self._get_lr(index), self._get_wd(index)
         self._update_count(index)
         sums = self.cumgrads.setdefault(index, {"cum_grad": 0, "num_cums": self.init_updates})
@@ -110,16 +114,16 @@ class LBSGD(Optimizer):
             common["momentum"] = self.momentum
         move_one(weight, grad, state, False, lr=lr, wd=wd, **common)
 
-    def _warm(self, updates):
+    def _warm(self, updates: int) -> float:
         """Factor on the learning rate after a number of updates."""
         whole = self.warmup_epochs * self.updates_per_epoch
         if updates >= whole:
             return float(self.batch_scale)
         if whole <= 1:
             return 1.0
-        return 1.0 + (self.batch_scale - 1.0) * STRATEGIES[self.warmup_strategy](updates / whole)
+        return 1.0 + (self.batch_scale - 1.0) * float(STRATEGIES[self.warmup_strategy](updates / whole))
 
     @staticmethod
-    def _layer_scale(weight, grad, wd):
+    def _layer_scale(weight: NDArray, grad: NDArray, wd: float) -> float:
         weight2, grad2 = (float((a * a).asnumpy().sum()) for a in (weight, grad))
         return min(max(math.sqrt(weight2 / (grad2 + wd * weight2 + 1e-18)), 0.01), 100)

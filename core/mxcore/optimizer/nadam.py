@@ -1,5 +1,10 @@
 """Adam with Nesterov's momentum."""
 
+from __future__ import annotations
+
+from typing import Any
+
+from ..ndarray import NDArray
 from .base import Optimizer, zeros_like
 
 
@@ -37,7 +42,15 @@ class Nadam(Optimizer):
     0.004
     """
 
-    def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, schedule_decay=0.004, **kwargs):
+    def __init__(
+        self,
+        learning_rate: float = 0.001,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-8,
+        schedule_decay: float = 0.004,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.beta1 = beta1
         self.beta2 = beta2
@@ -45,13 +58,13 @@ class Nadam(Optimizer):
         self.schedule_decay = schedule_decay
         self.m_schedule = 1.0
 
-    def create_state(self, index, weight):
+    def create_state(self, index: Any, weight: NDArray) -> Any:
         return zeros_like(weight), zeros_like(weight)
 
-    def _momentum(self, t):
-        return self.beta1 * (1.0 - 0.5 * 0.96 ** (t * self.schedule_decay))
+    def _momentum(self, t: int) -> float:
+        return self.beta1 * (1.0 - 0.5 * float(0.96 ** (t * self.schedule_decay)))
 
-    def update(self, index, weight, grad, state):
+    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         lr, wd, t = self._begin(index)
         mean, var = state
         grad = self._clipped(grad * self.rescale_grad + weight * wd)

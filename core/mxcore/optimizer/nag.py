@@ -1,5 +1,10 @@
 """Nesterov's accelerated gradient."""
 
+from __future__ import annotations
+
+from typing import Any
+
+from ..ndarray import NDArray
 from ._steps import move_one, state_and_master
 from .base import Optimizer, zeros_like
 
@@ -35,23 +40,23 @@ class NAG(Optimizer):
     array([0.7], dtype=float32)
     """
 
-    def __init__(self, momentum=0.0, **kwargs):
+    def __init__(self, momentum: float = 0.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.momentum = momentum
 
-    def create_state(self, index, weight):
+    def create_state(self, index: Any, weight: NDArray) -> Any:
         return zeros_like(weight) if self.momentum != 0.0 else None
 
-    def create_state_multi_precision(self, index, weight):
+    def create_state_multi_precision(self, index: Any, weight: NDArray) -> Any:
         return state_and_master(self, index, weight)
 
-    def update(self, index, weight, grad, state):
+    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         self._move(index, weight, grad, state, False)
 
-    def update_multi_precision(self, index, weight, grad, state):
+    def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         self._move(index, weight, grad, state, self._has_master(weight))
 
-    def _move(self, index, weight, grad, state, master):
+    def _move(self, index: Any, weight: Any, grad: Any, state: Any, master: bool) -> None:
         lr, wd, _ = self._begin(index)
         common = self._common()
         if self.momentum > 0:

@@ -1,5 +1,10 @@
 """Steps over the root of the mean square."""
 
+from __future__ import annotations
+
+from typing import Any
+
+from ..ndarray import NDArray
 from ._bound import update
 from .base import Optimizer, zeros_like
 
@@ -52,8 +57,15 @@ class RMSProp(Optimizer):
     """
 
     def __init__(
-        self, learning_rate=0.001, gamma1=0.9, gamma2=0.9, epsilon=1e-8, centered=False, clip_weights=None, **kwargs
-    ):
+        self,
+        learning_rate: float = 0.001,
+        gamma1: float = 0.9,
+        gamma2: float = 0.9,
+        epsilon: float = 1e-8,
+        centered: bool = False,
+        clip_weights: float | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.gamma1 = gamma1
         self.gamma2 = gamma2
@@ -61,10 +73,10 @@ class RMSProp(Optimizer):
         self.epsilon = epsilon
         self.clip_weights = clip_weights
 
-    def create_state(self, index, weight):
+    def create_state(self, index: Any, weight: NDArray) -> Any:
         return tuple(zeros_like(weight, weight.stype) for _ in range(3 if self.centered else 1))
 
-    def update(self, index, weight, grad, state):
+    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         lr, wd, _ = self._begin(index)
         common = dict(self._common(), gamma1=self.gamma1, epsilon=self.epsilon)
         if self.clip_weights:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..ndarray import NDArray
 from ._steps import aggregation_size, move_all, move_one, state_and_master
 from .base import Optimizer, zeros_like
 
@@ -37,28 +40,28 @@ class SGD(Optimizer):
     array([0.8], dtype=float32)
     """
 
-    def __init__(self, momentum=0.0, lazy_update=True, **kwargs):
+    def __init__(self, momentum: float = 0.0, lazy_update: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.momentum = momentum
         self.lazy_update = lazy_update
         self.aggregate_num = aggregation_size(4)
 
-    def create_state(self, index, weight):
+    def create_state(self, index: Any, weight: NDArray) -> Any:
         if self.momentum == 0.0:
             return None
         return zeros_like(weight, weight.stype if self.lazy_update else "default")
 
-    def create_state_multi_precision(self, index, weight):
+    def create_state_multi_precision(self, index: Any, weight: NDArray) -> Any:
         return state_and_master(self, index, weight)
 
-    def update(self, index, weight, grad, state):
+    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         self._move(index, weight, grad, state, False)
 
-    def update_multi_precision(self, index, weight, grad, state):
+    def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         several = isinstance(index, (list, tuple))
         self._move(index, weight, grad, state, self._has_master(weight[0] if several else weight))
 
-    def _move(self, index, weight, grad, state, master):
+    def _move(self, index: Any, weight: Any, grad: Any, state: Any, master: bool) -> None:
         if not isinstance(index, (list, tuple)):
             index, weight, grad, state = [index], [weight], [grad], [state]
         self._update_count(index)

@@ -1,8 +1,12 @@
 """Stochastic gradient Langevin dynamics."""
 
+from __future__ import annotations
+
 import math
+from typing import Any
 
 from .. import random
+from ..ndarray import NDArray
 from .base import Optimizer
 
 
@@ -29,7 +33,7 @@ class SGLD(Optimizer):
     0.1
     """
 
-    def update(self, index, weight, grad, state):
+    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         lr, wd, _ = self._begin(index)
         noise = random.normal(0, math.sqrt(lr), shape=weight.shape, dtype=weight.dtype, ctx=weight.context)
         weight += noise - (self._prepared(grad) + weight * wd) * (lr / 2)

@@ -1,5 +1,10 @@
 """Descent by signs."""
 
+from __future__ import annotations
+
+from typing import Any
+
+from ..ndarray import NDArray
 from ._bound import update
 from .base import Optimizer, zeros_like
 
@@ -37,15 +42,15 @@ class Signum(Optimizer):
     array([0.9, 1.1], dtype=float32)
     """
 
-    def __init__(self, learning_rate=0.01, momentum=0.9, wd_lh=0.0, **kwargs):
+    def __init__(self, learning_rate: float = 0.01, momentum: float = 0.9, wd_lh: float = 0.0, **kwargs: Any) -> None:
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.momentum = momentum
         self.wd_lh = wd_lh
 
-    def create_state(self, index, weight):
+    def create_state(self, index: Any, weight: NDArray) -> Any:
         return zeros_like(weight, weight.stype) if self.momentum != 0.0 else None
 
-    def update(self, index, weight, grad, state):
+    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         lr, wd, _ = self._begin(index)
         common = self._common()
         if state is None:

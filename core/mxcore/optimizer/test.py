@@ -1,5 +1,10 @@
 """A rule for tests."""
 
+from __future__ import annotations
+
+from typing import Any
+
+from ..ndarray import NDArray
 from .base import Optimizer, zeros_like
 
 
@@ -26,9 +31,9 @@ class Test(Optimizer):
 
     __test__ = False  # not a class of tests, for pytest
 
-    def create_state(self, index, weight):
+    def create_state(self, index: Any, weight: NDArray) -> Any:
         return zeros_like(weight)
 
-    def update(self, index, weight, grad, state):
+    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         weight += grad * self.rescale_grad
         state[:] = weight

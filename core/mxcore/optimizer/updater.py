@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from os import PathLike
+from typing import Any
+
 from .._core.transfer import check_writable, read_only
 from .._io_files import naming, read_whole
+from ..context import Context
 from ..ndarray import NDArray
 from ._states import dumps, is_pickle, loads
 from ._whole import check_state
+from .base import Optimizer
 
 
 class Updater:
@@ -30,13 +35,13 @@ class Updater:
     [0]
     """
 
-    def __init__(self, optimizer):
+    def __init__(self, optimizer: Optimizer) -> None:
         self.optimizer = optimizer
-        self.states = {}
-        self.states_synced = {}
+        self.states: dict[Any, Any] = {}
+        self.states_synced: dict[Any, bool] = {}
         self.aggregate_updates = optimizer.aggregate_num > 0
 
-    def __call__(self, index, grad, weight):
+    def __call__(self, index: Any, grad: Any, weight: Any) -> None:
         """Move one weight, or a list of them, in place.
 
         Parameters
@@ -73,7 +78,7 @@ class Updater:
             for i, w, g in zip(index, weight, grad):
                 optimizer.update_multi_precision(i, w, g, states[i])
             return
-        by_dtype = {}  # one call takes weights of one dtype
+        by_dtype: dict[Any, list[Any]] = {}  # one call takes weights of one dtype
         for item in zip(index, weight, grad):
             by_dtype.setdefault(item[1].dtype, []).append(item)
         for group in by_dtype.values():
@@ -81,7 +86,7 @@ class Updater:
                 i, w, g = zip(*group[start : start + optimizer.aggregate_num])
                 optimizer.update_multi_precision(list(i), list(w), list(g), [states[k] for k in i])
 
-    def sync_state_context(self, state, context):
+    def sync_state_context(self, state: Any, context: Context) -> Any:
         """Return a state with its arrays on a device.
 
         Parameters
@@ -102,7 +107,7 @@ class Updater:
             return tuple(parts) if isinstance(state, tuple) else parts
         return state
 
-    def set_states(self, states):
+    def set_states(self, states: bytes) -> None:
         """Take over states saved by `get_states`, here or in MXNet.
 
         Parameters
@@ -122,7 +127,7 @@ class Updater:
         self.states = found
         self.states_synced = dict.fromkeys(found, False)
 
-    def load(self, fname):
+    def load(self, fname: str | PathLike[str]) -> None:
         """Take over the states of a file: `set_states`, whose errors then name it.
 
         Parameters
@@ -139,7 +144,7 @@ class Updater:
         with naming(fname):
             self.set_states(data)
 
-    def get_states(self, dump_optimizer=False):
+    def get_states(self, dump_optimizer: bool = False) -> bytes:
         """Return the states as bytes, in the form of MXNet's.
 
         Parameters
@@ -154,7 +159,7 @@ class Updater:
         return dumps((self.states, self.optimizer) if dump_optimizer else self.states)
 
 
-def get_updater(optimizer):
+def get_updater(optimizer: Optimizer) -> Updater:
     """Make the function ``update(index, grad, weight)`` of an optimizer.
 
     Parameters
@@ -179,12 +184,13 @@ def get_updater(optimizer):
     return Updater(optimizer)
 
 
-def _writable(state):
+def _writable(state: Any) -> bool:
     if isinstance(state, NDArray):
         return state.writable
     return not isinstance(state, (list, tuple)) or all(map(_writable, state))
 
 
-def _classic(array):
+def _classic(array: Any) -> NDArray:
     """The array under its `mx.nd` face: the fused operators are for it."""
-    return array.as_nd_ndarray() if hasattr(array, "as_nd_ndarray") else array
+    face: NDArray = array.as_nd_ndarray() if hasattr(array, "as_nd_ndarray") else array
+    return face

@@ -12,7 +12,7 @@
 
 from typing import Any
 
-from .._lent import lent
+from .._reexports import reexports
 from . import control
 from .control import (
     autostart,
@@ -61,4 +61,4 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name == "profiler_kvstore_handle":  # as it is now
         return control.profiler_kvstore_handle
-    return lent(__name__)(name)
+    return reexports(__name__)(name)

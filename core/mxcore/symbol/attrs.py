@@ -56,7 +56,8 @@ def param_texts(n: Node) -> dict[str, str]:
     """Parameters of a node as strings, the way files hold them: without sub-graphs, which MXNet counts as inputs."""
     if n.op is None:
         return {}
-    found, graphs = n.op.parser.strings(n.params), sub_graphs(n)
+    found: dict[str, str] = n.op.parser.strings(n.params)
+    graphs = sub_graphs(n)
     if graphs:
         found = {k: v for k, v in found.items() if k not in graphs}
         found[n.op.count] = str(len(n.inputs) + len(graphs))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from .._core.errors import error
 from .._core.graph import Node
-from ..ops.infix import arithmetic
+from ..ops.common.python_operators import arithmetic
 from . import outputs
 
 __all__ = ["Entry", "SymbolBase", "output_name"]

@@ -7,11 +7,11 @@ from typing import Any
 
 from .. import attribute
 from .. import name as naming
-from .._core import binding, registry
+from .._core import binding, tables
 from .._core.errors import error, suggest
 from .._core.graph import Node, topo, variable
 from .._core.op import Op
-from .._views import LAST_OF_SYMBOLS, take_last
+from .._op_functions import LAST_OF_SYMBOLS, take_last
 from .attrs import HIDDEN, is_wrapped, kept_by_op
 from .base import Entry, SymbolBase
 
@@ -33,7 +33,7 @@ def entries(op_name: str, args: Sequence[Any], kwargs: dict[str, Any], op: Op | 
     Inputs that are missing become variables ``<name>_<input>``. Beside inputs and parameters `kwargs` may hold
     ``name``, ``attr`` and attributes, ``lr_mult`` or ``__like_this__``.
     """
-    op = op or registry.ops.get(op_name)
+    op = op or tables.ops.get(op_name)
     args = take_last(op, args, kwargs, LAST_OF_SYMBOLS)
     name, attr = kwargs.pop("name", None), kwargs.pop("attr", None)
     kwargs.pop("out", None)

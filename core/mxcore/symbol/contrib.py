@@ -10,13 +10,13 @@ from typing import Any
 from .. import attribute
 from .._core.errors import error
 from .._core.graph import Graph, Node, topo, variable
-from .._views import namespace
+from .._op_functions import namespace
 from ..attribute import AttrScope
 from ..base import asserted
 from ..ndarray import checks
 from ..ndarray.contrib import _flat, iterations, loop_values, zipfian
-from . import symbol_function
 from .creation import full
+from .function import symbol_function
 from .random import uniform
 from .symbol import Entry, Symbol, compose, output_name
 from .variable import Variable

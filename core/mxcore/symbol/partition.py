@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._core import infer, registry
+from .._core import infer, tables
 from .._core.errors import error, suggest
 from .._core.graph import Graph
 from .._core.params import as_dtype
@@ -32,13 +32,13 @@ def run_backend(
     info : dict
         What the pass finds in ``graph.info``.
     """
-    table = registry.tables["graph_pass"]
+    table = tables.by_kind["graph_pass"]
     known = table.names()
     if backend not in known:
         raise error(
             ValueError,
             f"no graph pass is named {backend!r}{suggest(str(backend), known)}; registered: "
-            f"{', '.join(known) or 'none'} (plugins bring them through the hook mxcore_graph_passes){registry.why()}",
+            f"{', '.join(known) or 'none'} (plugins bring them through the hook mxcore_graph_passes){tables.why()}",
         )
     graph = Graph(heads)
     graph.info.update(info)

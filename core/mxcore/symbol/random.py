@@ -6,9 +6,9 @@ import numbers
 from typing import Any
 
 from .._core.errors import error
-from .._views import namespace
+from .._op_functions import namespace
 from ..ndarray.random import _DISTRIBUTIONS, _given, _rate
-from . import symbol_function
+from .function import symbol_function
 from .symbol import Symbol, compose
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from .._core import registry
+from .._core import tables
 from .._core.errors import MXNetError, error
 from .._core.graph import Graph, Node
 from .._core.op import Op
@@ -186,7 +186,7 @@ def _number(spec: Any, text: str | None) -> int:
 
 def _operator(name: str) -> Op:
     try:
-        return registry.ops.get(name)  # type: ignore[no-any-return]
+        return tables.ops.get(name)  # type: ignore[no-any-return]
     except KeyError as e:
         raise error(
             KeyError, f"{e}; if a plugin provides it, install that (`mxcore plugins` lists those present)"

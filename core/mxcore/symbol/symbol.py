@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import _io_files
-from .._core import registry
+from .._core import tables
 from .._core.errors import MXNetError, error, suggest
 from .._core.graph import Node, topo
 from .._core.op import Op
 from .._core.params import as_dtype, dtype_name
 from ..base import NotImplementedForSymbol
 from ..ndarray.methods import OP_METHODS
-from ..ops.infix import COMPARISONS, OPERATORS
+from ..ops.common.python_operators import COMPARISONS, OPERATORS
 from .attrs import set_attrs, shown
 from .base import Entry, SymbolBase, output_name
 from .compose import copied, entries, replacements
@@ -103,9 +103,9 @@ class Symbol(SymbolBase):
             raise error(
                 TypeError, f"a Symbol is indexed by int, slice or name of an output, got {type(index).__name__}"
             )
-        if not -len(self._heads) <= index < len(self._heads):
+        if not -len(self._heads) <= int(index) < len(self._heads):
             raise error(IndexError, f"output {index} does not exist: there are {len(self._heads)}")
-        return Symbol([self._heads[index]])
+        return Symbol([self._heads[int(index)]])
 
     def get_internals(self) -> Symbol:
         """All outputs of all nodes, as a group; choose by name: ``net.get_internals()['fc1_output']``."""
@@ -201,6 +201,18 @@ class Symbol(SymbolBase):
         return self.__copy__()
 
     # -- arithmetic --------------------------------------------------------------------------------------------
+    if TYPE_CHECKING:  # `ops.infix.arithmetic` and `OP_METHODS` make these
+
+        def _infix(self, other: Any) -> Symbol: ...
+
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _infix
+        __mod__ = __rmod__ = __pow__ = __rpow__ = __lt__ = __le__ = __gt__ = __ge__ = _infix
+        __eq__ = __ne__ = _infix  # type: ignore[assignment]  # of each element
+
+        def __neg__(self) -> Symbol: ...
+        def __abs__(self) -> Symbol: ...
+        def __getattr__(self, name: str) -> Any: ...
+
     def _binary(self, elementwise: str, broadcast: str, other: Any) -> Symbol:
         return compose(_AS_NAMED.get(elementwise, elementwise), (self, other), {})
 
@@ -209,7 +221,7 @@ class Symbol(SymbolBase):
             raise error(
                 TypeError, f"{op}: a symbol cannot be combined with an array of NumPy; use a variable or a number"
             )
-        old = next((a for a in registry.ops.get(op).aliases if a.endswith("Scalar")), op)
+        old = next((a for a in tables.ops.get(op).aliases if a.endswith("Scalar")), op)
         return compose(old if op in _CAMEL_SCALARS else op, (self,), {"scalar": scalar})
 
     def _unary(self, op: str) -> Symbol:

@@ -1,6 +1,7 @@
 """Benchmarks of operators on their samples: every kernel on every device beside the reference body.
 
-    pytest --benchmark                     in a plugin's folder: what the plugins in that folder bring
+    pytest --benchmark                     in a plugin's folder: what the plugins in that folder bring, which for a
+                                           device is every operator on it
     pytest --benchmark --ops='my_*'        these operators
     pytest --benchmark --device='gpu(1)'   on this device only
 
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from .._core import registry
+from .._core import tables
 from .._core.context import Context
 from .._core.dispatch import K
 from .._core.errors import REFERENCE
@@ -29,7 +30,7 @@ from .._core.op import Op
 from .case import Case, cases
 from .conformance import operators
 from .measure import backends
-from .plugin import given
+from .options import given
 
 __all__ = ["brought_by", "uses"]
 
@@ -50,7 +51,7 @@ def brought_by(folder: Path) -> set[str]:
 
 
 def uses(ops: str | None, device: str | None, owners: set[str]) -> Iterator[tuple[Op, Context, Kernel | None]]:
-    """(operator, context, kernel, or None for the reference body) of everything to measure.
+    """(operator, context, kernel, or None for the reference body) of everything to measure, the owners' operators first.
 
     Parameters
     ----------
@@ -62,16 +63,12 @@ def uses(ops: str | None, device: str | None, owners: set[str]) -> Iterator[tupl
     owners : set of str
         Plugins; none: everything that there is.
     """
-    for op in operators(ops or "*"):
+    for op in sorted(operators(ops or "*"), key=lambda op: tables.ops.owners[op.name] not in owners):
         for ctx in backends((), device):
             if op.stateful:  # these run programs and users' code
                 continue
-            found = registry.kernels.of(ctx.device_type, op)
-            concerned = {
-                registry.ops.owners[op.name],
-                registry.devices.owners[ctx.device_type],
-                *(k.owner for k in found),
-            }
+            found = tables.kernels.of(ctx.device_type, op)
+            concerned = {tables.ops.owners[op.name], tables.devices.owners[ctx.device_type], *(k.owner for k in found)}
             if ops or not owners or concerned & owners:
                 yield from (
                     (op, ctx, k)
@@ -117,7 +114,7 @@ def _runner(case: Case, kernel: Kernel | None) -> Callable[[], Any]:
 
 def _chosen(case: Case) -> Kernel | None:
     """The kernel that a device takes."""
-    return next((k for k in registry.kernels.of(case.device.type, case.op) if _fits(case, k)), None)
+    return next((k for k in tables.kernels.of(case.device.type, case.op) if _fits(case, k)), None)
 
 
 def _number(run: Callable[[], Any], finish: Callable[[], None]) -> int:
@@ -140,7 +137,7 @@ def test_operator(use: tuple[Op, Context, Kernel | None], compare: Any, finish: 
     against, reference = "", None
     if kernel is not None and op.body is not None and ctx.device.xp is not None:
         against, reference = "its body", _runner(case, None)
-    elif kernel is None and ctx.device_type != "cpu" and "cpu" in registry.devices.names():
+    elif kernel is None and ctx.device_type != "cpu" and "cpu" in tables.devices.names():
         there = Case(op, case.sample, case.dtype, Context("cpu"))
         against, reference = "cpu", _runner(there, _chosen(there))
     with ctx, np.errstate(all="ignore"):

@@ -1,6 +1,6 @@
 """The catalogue of samples: every operator's uses with inputs and parameters, for programs that cannot import mxcore.
 
-``python -m mxcore.testing.catalogue --out samples.npz`` writes it (`--modules norm rnn` leaves out all others); another
+``python -m mxcore.testing.catalogue --out samples.npz`` writes it (`--families pooling loss` leaves out all others); another
 program, such as the real MXNet with its old NumPy, reads it with :class:`Pack`, runs the same calls and packs what it
 got. :func:`stale` says which answers no longer fit.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Collection, Iterator, Mapping
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -17,30 +16,29 @@ import numpy as np
 from .pack import ASKED, GRAIN, Pack
 from .sample import Distinct, Ints, Sample, Values
 
-__all__ = ["PARTLY", "catalogue", "main", "modules", "stale"]
+__all__ = ["PARTLY", "catalogue", "main", "stale", "stock_operators"]
 
 #: What `Sample(mxnet=)` begins with where MXNet's numbers are comparable but for its gradients, or for gradients and
 #: written inputs.
 PARTLY = ("forward only: ", "outputs only: ")
 
 
-def modules() -> Iterator[tuple[str, Any]]:
-    """(short name of the module, operator) of all stock operators."""
-    from .._core import registry
+def stock_operators() -> Iterator[tuple[str, Any]]:
+    """(family, operator) of all stock operators."""
+    from .._core import tables
     from .._core.manager import manager
     from ..builtin import OWNER
-    from ..families import declarations
-    from ..ops import MODULES
+    from ..ops import FAMILIES, declared
 
     manager.load()
     seen: set[int] = set()
-    for name in MODULES:
-        for op in declarations(import_module(f"mxcore.ops.{name}")):
-            if id(op) not in seen and registry.ops.items.get(op.name) is op:
+    for name in FAMILIES:
+        for op in declared(name):
+            if id(op) not in seen and tables.ops.items.get(op.name) is op:
                 seen.add(id(op))
                 yield name, op
-    for name, op in registry.ops.items.items():
-        if registry.ops.owners[name] == OWNER and name == op.name:
+    for name, op in tables.ops.items.items():
+        if tables.ops.owners[name] == OWNER and name == op.name:
             yield "builtin", op
 
 
@@ -68,18 +66,18 @@ def catalogue(only: Collection[str] = ()) -> Pack:
     Parameters
     ----------
     only : collection of str
-        Short names of modules of operators (``'norm'``); all if empty.
+        Families of operators (``'pooling'``); all if empty.
 
     Returns
     -------
     Pack
-        Entries with the keys ``module op number skip`` and, where there is nothing to skip, ``inputs outs shapes
+        Entries with the keys ``family op number skip`` and, where there is nothing to skip, ``inputs outs shapes
         in_place`` and those of `ASKED`.
     """
     pack = Pack()
-    for module, op in modules():
-        for number, sample in enumerate(op.samples if not only or module in only else ()):
-            entry: dict[str, Any] = {"module": module, "op": op.name, "number": number, "skip": _skip(sample)}
+    for family, op in stock_operators():
+        for number, sample in enumerate(op.samples if not only or family in only else ()):
+            entry: dict[str, Any] = {"family": family, "op": op.name, "number": number, "skip": _skip(sample)}
             if not entry["skip"]:
                 entry.update(_call(op, sample, pack))
             pack.entries.append(entry)
@@ -134,22 +132,22 @@ def stale(asked: Pack, answers: Mapping[str, Pack]) -> dict[str, list[str]]:
     asked : Pack
         A catalogue.
     answers : mapping
-        Module -> what the other program said about its samples.
+        Family -> what the other program said about its samples.
 
     Returns
     -------
     dict
-        Module -> ``["<operator> #<number of its sample>: <what differs>", ...]``, for those that do not fit.
+        Family -> ``["<operator> #<number of its sample>: <what differs>", ...]``, for those that do not fit.
     """
-    left = {(m, e["op"], e["number"]): (pack, e) for m, pack in answers.items() for e in pack.entries}
+    left = {(f, e["op"], e["number"]): (pack, e) for f, pack in answers.items() for e in pack.entries}
     found: dict[str, list[str]] = {}
     for e in asked.entries:
-        pack, answer = left.pop((e["module"], e["op"], e["number"]), (asked, {}))
+        pack, answer = left.pop((e["family"], e["op"], e["number"]), (asked, {}))
         why = "has no answer" if not answer else _change(asked, e, pack, answer)
         if why:
-            found.setdefault(e["module"], []).append(f"{e['op']} #{e['number']}: {why}")
-    for module, op, number in left:
-        found.setdefault(module, []).append(f"{op} #{number}: there is no such sample")
+            found.setdefault(e["family"], []).append(f"{e['op']} #{e['number']}: {why}")
+    for family, op, number in left:
+        found.setdefault(family, []).append(f"{op} #{number}: there is no such sample")
     return found
 
 
@@ -173,9 +171,9 @@ def main(args: list[str] | None = None) -> None:
         prog="python -m mxcore.testing.catalogue", description=catalogue.__doc__.split("\n")[0]
     )  # type: ignore[union-attr]
     parser.add_argument("--out", required=True, help="the file to write, .npz")
-    parser.add_argument("--modules", nargs="*", default=(), help="short names of modules of operators, all if left out")
+    parser.add_argument("--families", nargs="*", default=(), help="families of operators, all if left out")
     options = parser.parse_args(args)
-    pack = catalogue(options.modules)
+    pack = catalogue(options.families)
     pack.save(options.out)
     print(f"{len(pack.entries)} samples of {len({e['op'] for e in pack.entries})} operators in {options.out}")
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .. import autograd
-from .._core import registry, rng, tape
+from .._core import rng, tables, tape
 from .._core.call import K
 from .._core.device import Device
 from .._core.errors import MXNetError
@@ -122,7 +122,7 @@ def kernels(case: Case) -> None:
     """
     shapes, dtypes = case.declared()
     specs = [Spec(a.shape, a.dtype) for a in case.host]
-    fitting = [k for k in registry.kernels.of(case.device.type, case.op) if k.fits(case.p, specs)]
+    fitting = [k for k in tables.kernels.of(case.device.type, case.op) if k.fits(case.p, specs)]
     for kernel in fitting:
         k = K(case.ctx, case.sample.train, None, (7, 0, 0) if case.op.random else None)
         datas = [case.device.from_host(a, case.ctx.device_id) for a in case.host]
@@ -271,7 +271,8 @@ def overlap(case: Case) -> None:
         inputs[i], given = case.two_over_one(a, want[0].shape, min(1, a.size - 1))
         if not case.device.shares(inputs[i]._data, given._data):
             raise AssertionError(
-                f"Device.shares of {case.device.type!r} does not tell that two views of one array have memory in common"
+                f"Device.shares of {case.device.type!r} does not tell that two views of one array have memory in common; "
+                "override it"
             )
         case.run(inputs, out=given)
         _compare(case, [given.asnumpy()], want, f"with out= in the memory of input {case.sig.inputs[i]}", 4)

@@ -21,11 +21,12 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
-from .._core import registry
+from .._core import tables
 from .._core.context import Context, current_context
-from .._core.manager import manager
+from .._core.errors import suggest
 from .._core.op import Op
 from ..base import error
+from ..plugin import operators as all_operators
 from .case import cases
 from .checks import CHECKS
 
@@ -36,18 +37,31 @@ class Failures(AssertionError):
     """What an operator failed: `failures` is a list of (check, message)."""
 
     def __init__(self, op: str, failures: list[tuple[str, str]]) -> None:
-        super().__init__(
-            f"operator {op} fails {len(failures)} of the checks:\n" + "\n".join(f"  {c}: {m}" for c, m in failures)
-        )
+        first: dict[str, str] = {}  # reason -> the check that told it; many have one reason, whatever sample showed it
+        lines = []
+        for check, message in failures:
+            told = first.setdefault(message.partition(": ")[2] or message, check)
+            lines.append(f"  {check}: {message if told == check else f'as {told}'}")
+        super().__init__(f"operator {op} fails {len(failures)} of the checks:\n" + "\n".join(lines))
         self.failures = failures
 
 
 def operators(pattern: str = "*") -> list[Op]:
-    """The registered operators whose name fits one of the patterns (separated by blanks or commas)."""
-    manager.load()
-    wanted = pattern.replace(",", " ").split()
-    found = {id(o): o for o in registry.ops.items.values() if any(fnmatchcase(o.name, w) for w in wanted)}
-    return sorted(found.values(), key=lambda o: o.name)
+    """The registered operators whose name fits one of the patterns (separated by blanks or commas).
+
+    Raises
+    ------
+    MXNetError
+        (also KeyError) if no operator fits one of the patterns.
+    """
+    known = {o.name: o for o in all_operators()}
+    found: set[str] = set()
+    for wanted in pattern.replace(",", " ").split():
+        fitting = {name for name in known if fnmatchcase(name, wanted)}
+        if not fitting:
+            raise error(KeyError, f"no operator fits {wanted!r}{suggest(wanted, known)}{tables.why()}")
+        found |= fitting
+    return [known[name] for name in sorted(found)]
 
 
 def check_op(op: Op | str, ctx: Context | None = None, checks: Iterable[str] | None = None) -> None:
@@ -73,7 +87,7 @@ def check_op(op: Op | str, ctx: Context | None = None, checks: Iterable[str] | N
     >>> from mxcore.testing.conformance import check_op
     >>> check_op("relu", checks=["value", "gradient"])
     """
-    op = registry.ops.get(op) if isinstance(op, str) else op
+    op = tables.ops.get(op) if isinstance(op, str) else op
     ctx = ctx or current_context()
     chosen = list(CHECKS) if checks is None else [c for c in checks if c != "samples"]
     unknown = [c for c in chosen if c not in CHECKS]
@@ -134,7 +148,7 @@ def pytest_generate_tests(metafunc: Any) -> None:
         return
     import pytest
 
-    from .plugin import given
+    from .options import given
 
     ctx = context_of(given(metafunc.config, "--device", "cpu"))
     path = given(metafunc.config, "--xfails-file")
@@ -152,13 +166,14 @@ def pytest_generate_tests(metafunc: Any) -> None:
 
 
 def context_of(text: str) -> Context:
-    """The context that ``cpu`` or ``cpu(1)`` names.
+    """The context that ``cpu`` or ``cpu(1)`` names; an error if no plugin provides the device.
 
     Parameters
     ----------
     text : str
     """
     kind, _, index = text.partition("(")
+    tables.devices.get(kind)
     return Context(kind, int(index.rstrip(")") or 0))
 
 

@@ -103,7 +103,7 @@ def check_grads(
             )
             if outcome == "":
                 break
-            if outcome is not None:
+            if outcome not in _SAYS_NOTHING:
                 raise AssertionError(f"gradient of order {level}: {outcome}")
             point = (
                 [_double(x) for x in redraw(i + 1)]
@@ -111,9 +111,7 @@ def check_grads(
                 else [a + rs.uniform(-0.01, 0.01, a.shape) if w else a for a, w in zip(start, wanted)]
             )
         else:
-            raise AssertionError(
-                f"gradient of order {level}: not smooth at any of {draws} points; choose inputs away from kinks"
-            )
+            raise AssertionError(f"gradient of order {level}: of {draws} points all are {outcome}")
 
 
 def _double(x: Any) -> np.ndarray[Any, Any]:
@@ -197,6 +195,13 @@ def _dot(xs: Sequence[NDArray], ws: Sequence[NDArray]) -> float:
     return float(sum((x.asnumpy().astype(np.float64) * w.asnumpy()).sum() for x, w in zip(xs, ws)))
 
 
+#: What a point may be, so that another is drawn.
+_SAYS_NOTHING = _NOT_SMOOTH, _NOT_FINITE = (
+    "not smooth; choose inputs away from kinks",
+    "without a finite value; choose inputs inside the domain, of a Sample by `domain`",
+)
+
+
 def _compare(
     f: Any,
     point: Sequence[Any],
@@ -206,8 +211,8 @@ def _compare(
     atol: float,
     step: float,
     names: Sequence[str],
-) -> str | None:
-    """An empty string if the gradients fit, None if the point is not smooth, else what is wrong."""
+) -> str:
+    """An empty string if the gradients fit, else what is wrong with them or, of `_SAYS_NOTHING`, with the point."""
     way = [rs.uniform(0.5, 1.5, a.shape) * rs.choice([-1, 1], a.shape) if w else None for a, w in zip(point, wanted)]
     middle, grads = f(point)
     directions = [d for d in way if d is not None]
@@ -217,13 +222,13 @@ def _compare(
     right, left = _beside(f, point, way, step)
     slope = (right - left) / (2 * step)
     if not np.isfinite(slope):
-        return None
+        return _NOT_FINITE
     size = max(size, abs(slope))
     if abs(slope - exact) <= atol + rtol * size:
         return ""
     bend = abs(right - 2 * middle + left) / step  # of the order of the step where the function is smooth
     if bend > 1000 * step * size:
-        return None
+        return _NOT_SMOOTH
     parts = iter(grads)
     for i, d in enumerate(way):  # whose it is
         if d is not None:

@@ -19,10 +19,10 @@ from typing import Any
 
 import pytest
 
-from .._core import registry
+from .._core import tables
 from .._core.context import Context
 from .conformance import context_of
-from .plugin import given
+from .options import given
 from .table import Row, lines, seconds
 
 __all__ = ["FEW", "backends"]
@@ -47,8 +47,8 @@ def backends(types: Iterable[str] = (), only: str | None = None) -> list[Context
     """
     if only:
         return [c for c in (context_of(only),) if not types or c.device_type in types]
-    names = [n for n in registry.devices.names() if n not in ("cpu_pinned", "cpu_shared") and (not types or n in types)]
-    return [Context(n) for n in names if registry.devices.get(n).count()]
+    names = [n for n in tables.devices.names() if n not in ("cpu_pinned", "cpu_shared") and (not types or n in types)]
+    return [Context(n) for n in names if tables.devices.get(n).count()]
 
 
 def pytest_configure(config: Any) -> None:

@@ -85,7 +85,7 @@ class Sample:
         params: dict[str, Any] | None = None,
         domain: tuple[float, float] = (-2.0, 2.0),
         dtypes: str = "float32 float64",
-        grad: bool | Sequence[bool] = True,
+        grad: bool | Sequence[int] = True,
         train: bool = False,
         check: Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], None] | None = None,
         mxnet: bool | str = True,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .._core import registry
+from .._core import tables
 from .._core.errors import REFERENCE
 
 __all__ = ["both_ways", "kernels_reached", "reference_bodies"]
@@ -19,14 +19,14 @@ __all__ = ["both_ways", "kernels_reached", "reference_bodies"]
 @contextmanager
 def _instead(name: str, method: Callable[..., Any]) -> Iterator[None]:
     """Another method of the table of kernels, and nothing remembered of what it said before."""
-    before = vars(registry.kernels).get(name)
-    registry.changed()
-    setattr(registry.kernels, name, method)
+    before = vars(tables.kernels).get(name)
+    tables.changed()
+    setattr(tables.kernels, name, method)
     try:
         yield
     finally:
-        delattr(registry.kernels, name) if before is None else setattr(registry.kernels, name, before)
-        registry.changed()
+        delattr(tables.kernels, name) if before is None else setattr(tables.kernels, name, before)
+        tables.changed()
 
 
 @contextmanager
@@ -48,7 +48,7 @@ def kernels_reached() -> Iterator[set[str]]:
     True
     """
     found: set[str] = set()
-    resolve = registry.kernels.resolve
+    resolve = tables.kernels.resolve
 
     def noted(op: Any, *args: Any) -> Any:
         chosen = resolve(op, *args)

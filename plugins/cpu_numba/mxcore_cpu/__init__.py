@@ -9,20 +9,20 @@ import re
 
 import numpy as np
 
-from mxcore.plugin import hookimpl
+from mxcore.plugin import Device, hookimpl
 
 API_VERSION = 1
 
 
 @hookimpl
-def mxcore_devices():
+def mxcore_devices() -> list[Device]:
     from .device import CPU, CPUPinned, CPUShared
 
     return [CPU(), CPUPinned(), CPUShared()]
 
 
 @hookimpl
-def mxcore_kernels():
+def mxcore_kernels() -> dict[str, str]:
     # Without Numba the reference bodies compute, and `mxcore info` says so.
     if not _compiles():
         return {}
@@ -30,14 +30,14 @@ def mxcore_kernels():
 
 
 @hookimpl
-def mxcore_report():
+def mxcore_report() -> list[str]:
     from . import cache, jit, threads
 
     state = "Numba kernels" if jit.available() else f"NumPy only: {jit.reason()}"
     return [f"cpu: {state}, {threads.count()} compute thread(s), compiled code in {cache.folder()}"]
 
 
-def _compiles():
+def _compiles() -> bool:
     """Whether Numba will work, as far as can be told without its import, which takes longer than that of all of
     mxcore.
     """

@@ -16,7 +16,7 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class Blas(NamedTuple):
     get_threads: Callable[[], int] | None
     set_threads: Callable[[int], None] | None
 
-    def gemm(self, dtype: np.dtype) -> int:
+    def gemm(self, dtype: np.dtype[Any]) -> int:
         """Return the address of the product for a dtype, 0 where there is none."""
         return self.sgemm if dtype == np.float32 else self.dgemm
 

@@ -85,7 +85,11 @@ def places() -> Places:
     if not wrong and os.access(wanted, os.W_OK | os.X_OK):
         return Places((wanted,), wanted)
     readable = () if wrong else (wanted,)
-    for make in (lambda: _own_temporary(wanted.name), lambda: Path(tempfile.mkdtemp(prefix="mxcore-"))):
+    makers: tuple[Callable[[], Path], ...] = (
+        lambda: _own_temporary(wanted.name),
+        lambda: Path(tempfile.mkdtemp(prefix="mxcore-")),
+    )
+    for make in makers:
         with contextlib.suppress(OSError):  # also where there is no folder for temporary files at all
             path = make()
             if not _unfit(path) and os.access(path, os.W_OK | os.X_OK):
@@ -317,7 +321,7 @@ def _overloads() -> Any:
     from numba.core import caching, serialize
     from numba.core.compiler import CompileResult
 
-    class Overloads(caching._Cache):
+    class Overloads(caching._Cache):  # type: ignore[misc]  # Numba comes without types
         """The overloads of one function."""
 
         def __init__(self, function: Callable[..., Any], stamp: str) -> None:

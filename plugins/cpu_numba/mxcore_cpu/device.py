@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mxcore.plugin import Device, Rng, pinning
+from mxcore.plugin import Device, Fused, Rng, pinning
 
 from . import memory
 from .namespace import namespace
+
+if TYPE_CHECKING:
+    from .fused.bound import Compiled
+from .typing import Array
 
 __all__ = ["CPU", "CPUPinned", "CPUShared"]
 
@@ -44,45 +49,45 @@ class CPU(Device):
         """CPU contexts are unlimited, as in MXNet."""
         return sys.maxsize
 
-    def to_host(self, a):
+    def to_host(self, a: Array) -> Array:
         return np.array(a, order="C")
 
-    def from_host(self, a, index):
+    def from_host(self, a: Array, index: int) -> Array:
         return np.array(a, order="C")
 
-    def empty(self, shape, dtype, index):
+    def empty(self, shape: tuple[int, ...], dtype: Any, index: int) -> Array:
         return memory.empty(shape, dtype)
 
-    def full(self, shape, value, dtype, index):
+    def full(self, shape: tuple[int, ...], value: float, dtype: Any, index: int) -> Array:
         a = memory.empty(shape, dtype)
         a[...] = value
         return a
 
-    def empty_cache(self, index):
+    def empty_cache(self, index: int) -> None:
         """Give the memory of dropped arrays back to the system."""
         memory.clear()
 
     owns = staticmethod(memory.is_own)
 
-    def copy(self, a, dst):
+    def copy(self, a: Array, dst: Array) -> None:
         dst[...] = a
 
-    def rng(self, key, index):
+    def rng(self, key: tuple[int, int, int], index: int) -> Rng:
         return HostRng(self, key, index)
 
-    def compile_fused(self, chain):
+    def compile_fused(self, chain: Fused) -> Compiled | None:
         """Compile an elementwise chain with Numba; None where Numba is missing."""
         from .fused import compile_chain
 
         return compile_chain(chain)
 
-    def activate(self, index):
+    def activate(self, index: int) -> None:
         """Called by engine workers before each task: contexts that compute side by side share the cores."""
         from . import threads
 
         threads.share(index)
 
-    def memory(self, index):
+    def memory(self, index: int) -> tuple[int, int]:
         """(free, total) bytes of the machine."""
         try:
             page, total = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_PHYS_PAGES")
@@ -101,16 +106,16 @@ class CPUPinned(CPU):
     type = "cpu_pinned"
     type_id = 3
 
-    def empty(self, shape, dtype, index):
+    def empty(self, shape: tuple[int, ...], dtype: Any, index: int) -> Array:
         device = pinning()
         return memory.empty(shape, dtype) if device is None else device.empty_pinned(shape, dtype)
 
-    def full(self, shape, value, dtype, index):
+    def full(self, shape: tuple[int, ...], value: float, dtype: Any, index: int) -> Array:
         a = self.empty(shape, dtype, index)
         a[...] = value
         return a
 
-    def from_host(self, a, index):
+    def from_host(self, a: Array, index: int) -> Array:
         pinned = self.empty(a.shape, a.dtype, index)
         pinned[...] = a
         return pinned

@@ -27,7 +27,7 @@ import functools
 import os
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -60,7 +60,8 @@ def _load() -> types.ModuleType | None:
         return None
     if not any(name.startswith("NUMBA_THREADING_LAYER") for name in os.environ):
         numba.config.THREADING_LAYER_PRIORITY = ["omp", "tbb", "workqueue"]
-    return numba
+    module: types.ModuleType = numba
+    return module
 
 
 def available() -> bool:
@@ -96,7 +97,8 @@ class _Lazy:
     """Something kernels call by name, made by Numba only when a kernel that uses it is compiled."""
 
     def __init__(self, make: Callable[[], Any], function: Callable[..., Any]) -> None:
-        self._make, self._made = make, None
+        self._make = make
+        self._made: Any = None
         self.__name__, self.__doc__, self.__wrapped__ = function.__name__, function.__doc__, function
 
     def __call__(self, *args: Any) -> Any:
@@ -114,6 +116,10 @@ class _Lazy:
         return context.resolve_value_type(self._made)
 
 
+@overload
+def helper(*, fastmath: frozenset[str] = ..., inline: bool = ...) -> Callable[[Callable[..., Any]], _Lazy]: ...
+@overload
+def helper(function: Callable[..., Any], *, fastmath: frozenset[str] = ..., inline: bool = ...) -> _Lazy: ...
 def helper(
     function: Callable[..., Any] | None = None, *, fastmath: frozenset[str] = CONTRACT, inline: bool = True
 ) -> Any:
@@ -152,11 +158,11 @@ def typed(function: Callable[..., Any], single: _Lazy, double: _Lazy) -> _Lazy:
         def stub(*args: Any) -> None:
             """Stand for `function` inside kernels."""
 
-        def one(x):
+        def one(x: Any) -> Any:
             body = choose(x)
             return lambda x: body(x)
 
-        def two(x, y):
+        def two(x: Any, y: Any) -> Any:
             body = choose(x, y)
             return lambda x, y: body(x, y)
 
@@ -184,11 +190,12 @@ def launch(driver, parts, first, n, {args}):
 def _launch_code(arity: int) -> types.CodeType:
     names: dict[str, Any] = {}
     exec(_LAUNCH.format(args=", ".join(f"a{i}" for i in range(arity))), names)
-    return names["launch"].__code__
+    code: types.CodeType = names["launch"].__code__
+    return code
 
 
 @intrinsic
-def _split(typingctx, driver, parts, n, body, args):
+def _split(typingctx: Any, driver: Any, parts: Any, n: Any, body: Any, args: Any) -> Any:
     """Call body(first, last, *args) for every part through the driver; return 1 if a part failed."""
     from llvmlite import ir
     from numba import types as nb
@@ -196,7 +203,7 @@ def _split(typingctx, driver, parts, n, body, args):
 
     body_sig = body.get_call_type(typingctx, (nb.int64, nb.int64, *args), {})
 
-    def codegen(context, builder, signature, values):
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         target = body.dispatcher.overloads[body_sig.args]
         context.active_code_library.add_linking_library(target.library)
         i8p, i64 = ir.IntType(8).as_pointer(), ir.IntType(64)
@@ -232,12 +239,12 @@ def _split(typingctx, driver, parts, n, body, args):
 
 
 @intrinsic
-def _call_part(typingctx, part, first, last, frame):
+def _call_part(typingctx: Any, part: Any, first: Any, last: Any, frame: Any) -> Any:
     """Call the C function at this address."""
     from llvmlite import ir
     from numba import types as nb
 
-    def codegen(context, builder, signature, values):
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         i8p, i64 = ir.IntType(8).as_pointer(), ir.IntType(64)
         function = builder.inttoptr(values[0], ir.FunctionType(ir.VoidType(), [i64, i64, i8p]).as_pointer())
         builder.call(function, [values[1], values[2], builder.inttoptr(values[3], i8p)])
@@ -246,7 +253,7 @@ def _call_part(typingctx, part, first, last, frame):
     return nb.void(nb.int64, nb.int64, nb.int64, nb.int64), codegen
 
 
-def _drive(part, frame, parts, n):
+def _drive(part: Any, frame: Any, parts: Any, n: Any) -> None:
     """Deal the items to Numba's threads: the one parallel loop of this plugin."""
     for i in prange(parts):
         _call_part(part, np.int64(i) * n // parts, (np.int64(i) + 1) * n // parts, frame)
@@ -261,7 +268,7 @@ def _driver() -> int:
     compiled = cache.attach(nb.njit(nogil=True, error_model="numpy", parallel=True)(twin), __name__)
     compiled.compile((nb.int64,) * 4)
     [result] = compiled.overloads.values()
-    return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
+    return int(result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name))
 
 
 class Kernel:
@@ -323,6 +330,14 @@ class Kernel:
         return self._compiled
 
 
+@overload
+def kernel(
+    function: Callable[..., Any], *, threshold: int = ..., fastmath: frozenset[str] = ..., blas: bool = ...
+) -> Kernel: ...
+@overload
+def kernel(
+    *, threshold: int = ..., fastmath: frozenset[str] = ..., blas: bool = ...
+) -> Callable[[Callable[..., Any]], Kernel]: ...
 def kernel(
     function: Callable[..., Any] | None = None,
     *,

@@ -18,10 +18,12 @@ True
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from .jit import helper, intrinsic, typed
+from .typing import Scalar
 
 F = np.float32
 
@@ -31,7 +33,7 @@ F = np.float32
 _LAYOUT = {32: (23, 127, 0x4B400000, 0x3F3504F3), 64: (52, 1023, 0x4338000000000000, 0x3FE6A09E667F3BCD)}
 
 
-def _integer(context, builder, real):
+def _integer(context: Any, builder: Any, real: Any) -> tuple[Scalar, Scalar, Scalar]:
     """Return (bits of the type, its layout, LLVM integer type) of a Numba float type."""
     from llvmlite import ir
 
@@ -40,10 +42,10 @@ def _integer(context, builder, real):
 
 
 @intrinsic
-def _scale(typingctx, p, t):
+def _scale(typingctx: Any, p: Any, t: Any) -> Any:
     """p * 2**n, where t = n + 1.5 * 2**mantissa; in two steps, so results may be denormal or infinite."""
 
-    def codegen(context, builder, signature, args):
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         (mantissa, bias, magic, _), integer, real = _integer(context, builder, signature.return_type)
         p, t = args
         n = builder.sub(builder.bitcast(t, integer), integer(magic))
@@ -58,10 +60,10 @@ def _scale(typingctx, p, t):
 
 
 @intrinsic
-def _two_to(typingctx, t):
+def _two_to(typingctx: Any, t: Any) -> Any:
     """2**n, where t is as in :func:`_scale` and the result is a normal number: three operations, not nine."""
 
-    def codegen(context, builder, signature, args):
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         (mantissa, bias, magic, _), integer, real = _integer(context, builder, signature.return_type)
         power = builder.add(builder.bitcast(args[0], integer), integer(bias - magic))
         return builder.bitcast(builder.shl(power, integer(mantissa)), real)
@@ -70,10 +72,10 @@ def _two_to(typingctx, t):
 
 
 @intrinsic
-def _significand(typingctx, x):
+def _significand(typingctx: Any, x: Any) -> Any:
     """x / 2**e for a positive normal x, with e such that the result is in [sqrt(1/2), sqrt(2))."""
 
-    def codegen(context, builder, signature, args):
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         (mantissa, _, _, root), integer, real = _integer(context, builder, signature.return_type)
         i = builder.sub(builder.bitcast(args[0], integer), integer(root))
         i = builder.add(builder.and_(i, integer((1 << mantissa) - 1)), integer(root))
@@ -83,10 +85,10 @@ def _significand(typingctx, x):
 
 
 @intrinsic
-def _exponent(typingctx, x):
+def _exponent(typingctx: Any, x: Any) -> Any:
     """The e of :func:`_significand`, as a float."""
 
-    def codegen(context, builder, signature, args):
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         (mantissa, _, magic, root), integer, real = _integer(context, builder, signature.return_type)
         i = builder.ashr(builder.sub(builder.bitcast(args[0], integer), integer(root)), integer(mantissa))
         big = builder.bitcast(builder.add(i, integer(magic)), real)
@@ -96,10 +98,10 @@ def _exponent(typingctx, x):
 
 
 @intrinsic
-def copysign(typingctx, x, y):
+def copysign(typingctx: Any, x: Any, y: Any) -> Any:
     """|x| with the sign of y."""
 
-    def codegen(context, builder, signature, args):
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         from llvmlite import ir
 
         real = context.get_value_type(signature.return_type)
@@ -110,21 +112,21 @@ def copysign(typingctx, x, y):
 
 
 @intrinsic
-def like(typingctx, x, value):
+def like(typingctx: Any, x: Any, value: Any) -> Any:
     """A float constant in the type of x: a bare 0.5 is a float64 and would make float64 of all it meets."""
     from numba import types
 
-    def codegen(context, builder, signature, args):
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return context.cast(builder, args[1], types.float64, signature.return_type)
 
     return x(x, types.float64), codegen
 
 
 @intrinsic
-def where(typingctx, condition, x, y):
+def where(typingctx: Any, condition: Any, x: Any, y: Any) -> Any:
     """x where the condition holds, else y; both are computed, and no branch is taken."""
 
-    def codegen(context, builder, signature, args):
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.select(args[0], *args[1:])
 
     from numba import types
@@ -137,13 +139,13 @@ def where(typingctx, condition, x, y):
 
 
 @helper
-def _em1_32(r):
+def _em1_32(r: Scalar) -> Scalar:
     q = F(0.008333393398) + r * (F(0.001394063817) + r * F(0.0001984394316))
     return r + r * r * (F(0.5) + r * (F(0.1666666635) + r * (F(0.04166636108) + r * q)))
 
 
 @helper
-def _em1_64(r):
+def _em1_64(r: Scalar) -> Scalar:
     q = 2.5052167988228803858e-8 + r * (2.0921503876291790977e-9 + r * 1.605971152511486573e-10)
     q = 2.4801587349656414785e-5 + r * (2.7557319116922976945e-6 + r * (2.7557252212293720958e-7 + r * q))
     q = 0.0083333333333333122940 + r * (0.0013888888888872186901 + r * (1.9841269841343358373e-4 + r * q))
@@ -151,7 +153,7 @@ def _em1_64(r):
 
 
 @helper
-def _exp32(x):
+def _exp32(x: Scalar) -> Scalar:
     x = F(89.0) if x > F(89.0) else (F(-104.0) if x < F(-104.0) else x)
     t = x * F(1.4426950408889634) + F(12582912.0)
     n = t - F(12582912.0)
@@ -160,7 +162,7 @@ def _exp32(x):
 
 
 @helper
-def _exp64(x):
+def _exp64(x: Scalar) -> Scalar:
     x = 710.0 if x > 710.0 else (-746.0 if x < -746.0 else x)
     t = x * 1.4426950408889634 + 6755399441055744.0
     n = t - 6755399441055744.0
@@ -170,7 +172,7 @@ def _exp64(x):
 
 # Of nothing above zero: 2**n needs no two steps, and what lies above zero gives garbage.
 @helper
-def _exp32_below(x):
+def _exp32_below(x: Scalar) -> Scalar:
     x = F(-104.0) if x < F(-104.0) else x
     t = x * F(1.4426950408889634) + F(12582912.0)
     n = t - F(12582912.0)
@@ -179,7 +181,7 @@ def _exp32_below(x):
 
 
 @helper
-def _exp64_below(x):
+def _exp64_below(x: Scalar) -> Scalar:
     x = -746.0 if x < -746.0 else x
     t = x * 1.4426950408889634 + 6755399441055744.0
     n = t - 6755399441055744.0
@@ -188,7 +190,7 @@ def _exp64_below(x):
 
 
 @helper
-def _expm1_32(x):
+def _expm1_32(x: Scalar) -> Scalar:
     a = F(89.0) if x > F(89.0) else (F(-20.0) if x < F(-20.0) else x)
     t = a * F(1.4426950408889634) + F(12582912.0)
     n = t - F(12582912.0)
@@ -198,7 +200,7 @@ def _expm1_32(x):
 
 
 @helper
-def _expm1_64(x):
+def _expm1_64(x: Scalar) -> Scalar:
     a = 710.0 if x > 710.0 else (-40.0 if x < -40.0 else x)
     t = a * 1.4426950408889634 + 6755399441055744.0
     n = t - 6755399441055744.0
@@ -208,7 +210,7 @@ def _expm1_64(x):
 
 
 @helper
-def _expm1_32_below(x):
+def _expm1_32_below(x: Scalar) -> Scalar:
     a = F(-20.0) if x < F(-20.0) else x
     t = a * F(1.4426950408889634) + F(12582912.0)
     n = t - F(12582912.0)
@@ -218,7 +220,7 @@ def _expm1_32_below(x):
 
 
 @helper
-def _expm1_64_below(x):
+def _expm1_64_below(x: Scalar) -> Scalar:
     a = -40.0 if x < -40.0 else x
     t = a * 1.4426950408889634 + 6755399441055744.0
     n = t - 6755399441055744.0
@@ -233,7 +235,7 @@ def _expm1_64_below(x):
 
 
 @helper
-def _log32(x):
+def _log32(x: Scalar) -> Scalar:
     tiny = x < F(1.17549435e-38)
     a = x * F(16777216.0) if tiny else x
     f = _significand(a) - F(1.0)
@@ -248,7 +250,7 @@ def _log32(x):
 
 
 @helper
-def _log64(x):
+def _log64(x: Scalar) -> Scalar:
     tiny = x < 2.2250738585072014e-308
     a = x * 18014398509481984.0 if tiny else x
     f = _significand(a) - 1.0
@@ -267,7 +269,7 @@ def _log64(x):
 
 
 @helper
-def _log1p32(x):
+def _log1p32(x: Scalar) -> Scalar:
     u = F(1.0) + x
     lost = x - (u - F(1.0)) if x < F(1.0) else F(1.0) - (u - x)  # what rounding took from u
     y = _log32(u) + (lost / u if (u > F(0.0)) & (u < F(np.inf)) else F(0.0))
@@ -275,7 +277,7 @@ def _log1p32(x):
 
 
 @helper
-def _log1p64(x):
+def _log1p64(x: Scalar) -> Scalar:
     u = 1.0 + x
     lost = x - (u - 1.0) if x < 1.0 else 1.0 - (u - x)
     y = _log64(u) + (lost / u if (u > 0.0) & (u < np.inf) else 0.0)
@@ -288,7 +290,7 @@ def _log1p64(x):
 
 # tanh |x| from expm1(-2 |x|), with |x| cut off where the result is 1: no exponent is so small that it needs `_scale`.
 @helper
-def _tanh32(x):
+def _tanh32(x: Scalar) -> Scalar:
     a = math.fabs(x)
     a = F(-2.0) * (F(10.0) if a > F(10.0) else a)
     t = a * F(1.4426950408889634) + F(12582912.0)
@@ -300,7 +302,7 @@ def _tanh32(x):
 
 
 @helper
-def _tanh64(x):
+def _tanh64(x: Scalar) -> Scalar:
     a = math.fabs(x)
     a = -2.0 * (20.0 if a > 20.0 else a)
     t = a * 1.4426950408889634 + 6755399441055744.0
@@ -312,29 +314,29 @@ def _tanh64(x):
 
 
 @helper
-def _sigmoid32(x):
+def _sigmoid32(x: Scalar) -> Scalar:
     e = _exp32_below(-math.fabs(x))
     return (e if x < F(0.0) else F(1.0)) / (F(1.0) + e)
 
 
 @helper
-def _sigmoid64(x):
+def _sigmoid64(x: Scalar) -> Scalar:
     e = _exp64_below(-math.fabs(x))
     return (e if x < 0.0 else 1.0) / (1.0 + e)
 
 
 @helper
-def _softplus32(x):
+def _softplus32(x: Scalar) -> Scalar:
     return (F(0.0) if x < F(0.0) else x) + _log1p32(_exp32_below(-math.fabs(x)))
 
 
 @helper
-def _softplus64(x):
+def _softplus64(x: Scalar) -> Scalar:
     return (0.0 if x < 0.0 else x) + _log1p64(_exp64_below(-math.fabs(x)))
 
 
 @helper
-def _erf32(x):
+def _erf32(x: Scalar) -> Scalar:
     a = math.fabs(x)
     z = x * x
     p = F(-0.02686074942) + z * (F(0.005204428467) + z * (F(-0.000818184889) + z * F(8.538531805e-5)))
@@ -348,21 +350,21 @@ def _erf32(x):
 
 
 @helper
-def _erf64(x):
+def _erf64(x: Scalar) -> Scalar:
     return math.erf(x)
 
 
 # The normal distribution: below zero, gate / density is a polynomial of (|x| - 3) / (|x| + 3), so that both cost one
 # exp.
 @helper
-def _bell32(x):
+def _bell32(x: Scalar) -> Scalar:
     a = math.fabs(x)
     a = F(15.0) if a > F(15.0) else a  # where it is 0
     return _exp32_below(F(-0.5) * a * a)
 
 
 @helper
-def _gate32(x):
+def _gate32(x: Scalar) -> Scalar:
     a = math.fabs(x)
     a = F(15.0) if a > F(15.0) else a
     t = (a - F(3.0)) / (a + F(3.0))
@@ -373,22 +375,22 @@ def _gate32(x):
 
 
 @helper
-def _gate64(x):
+def _gate64(x: Scalar) -> Scalar:
     return 0.5 * (1.0 + math.erf(x * 0.7071067811865476))
 
 
 @helper
-def _density32(x):
+def _density32(x: Scalar) -> Scalar:
     return F(0.3989422804014327) * _bell32(x)
 
 
 @helper
-def _density64(x):
+def _density64(x: Scalar) -> Scalar:
     return 0.3989422804014327 * _exp64_below(-0.5 * x * x)
 
 
 @helper
-def _power(x, y):
+def _power(x: Scalar, y: Scalar) -> Scalar:
     """|x|**y by float64 exp and log, then C's rules for signs and special cases; good for float32 only."""
     a = math.fabs(x)
     r = _exp64(0.0 if a == 1.0 else y * _log64(a))
@@ -400,16 +402,16 @@ def _power(x, y):
 
 
 @helper
-def _power32(x, y):
+def _power32(x: Scalar, y: Scalar) -> Scalar:
     return F(_power(np.float64(x), np.float64(y)))
 
 
 @helper
-def _power64(x, y):
+def _power64(x: Scalar, y: Scalar) -> Scalar:
     return x**y
 
 
-def _sigmoid(x):
+def _sigmoid(x: Scalar) -> Scalar:
     e = np.exp(-np.abs(x))
     return np.where(x < 0, e, 1.0) / (1.0 + e)
 
@@ -436,37 +438,37 @@ power = typed(np.power, _power32, _power64)
 
 
 @helper
-def rsqrt(x):
+def rsqrt(x: Scalar) -> Scalar:
     """1 / sqrt(x)"""
     return like(x, 1.0) / np.sqrt(x)
 
 
 @helper
-def rcbrt(x):
+def rcbrt(x: Scalar) -> Scalar:
     """1 / cbrt(x)"""
     return like(x, 1.0 / np.cbrt(np.float64(x)))
 
 
 @helper
-def relu(x):
+def relu(x: Scalar) -> Scalar:
     """x, or 0 where it is negative."""
     return where(x < like(x, 0.0), like(x, 0.0), x)
 
 
 @helper
-def gamma(x):
+def gamma(x: Scalar) -> Scalar:
     """The gamma function."""
     return like(x, math.gamma(np.float64(x)))
 
 
 @helper
-def lgamma(x):
+def lgamma(x: Scalar) -> Scalar:
     """The logarithm of the absolute value of the gamma function."""
     return like(x, math.lgamma(np.float64(x)))
 
 
 @helper(inline=False)
-def _digamma(x):
+def _digamma(x: Scalar) -> Scalar:
     total = 0.0
     if x <= 0.0:
         if x == np.floor(x):
@@ -483,13 +485,13 @@ def _digamma(x):
 
 
 @helper
-def digamma(x):
+def digamma(x: Scalar) -> Scalar:
     """The derivative of :func:`lgamma`."""
     return like(x, _digamma(np.float64(x)))
 
 
 @helper(inline=False)
-def _erfinv(x):
+def _erfinv(x: Scalar) -> Scalar:
     a = math.fabs(x)
     if not a < 1.0:
         return math.copysign(np.inf, x) if a == 1.0 else np.nan
@@ -503,7 +505,7 @@ def _erfinv(x):
 
 
 @helper
-def _erfinv32(x):
+def _erfinv32(x: Scalar) -> Scalar:
     """x times a polynomial of w = -log(1 - x * x), or of its root for large w (fitted for this module); in float64."""
     a = np.float64(x)
     w = -_log64((1.0 - a) * (1.0 + a))
@@ -523,19 +525,19 @@ def _erfinv32(x):
 
 
 @helper
-def _hypot32(x, y):
+def _hypot32(x: Scalar, y: Scalar) -> Scalar:
     a, b = np.float64(x), np.float64(y)
     endless = (math.fabs(x) == F(np.inf)) | (math.fabs(y) == F(np.inf))
     return F(np.inf) if endless else F(np.sqrt(a * a + b * b))
 
 
 @helper
-def _hypot64(x, y):
+def _hypot64(x: Scalar, y: Scalar) -> Scalar:
     return math.hypot(x, y)
 
 
 @helper
-def _modulo32(x, y):
+def _modulo32(x: Scalar, y: Scalar) -> Scalar:
     a, b = np.float64(x), np.float64(y)
     q = np.floor(a / b)
     if math.fabs(q) < 536870912.0 and math.fabs(b) < np.inf:  # then q * b is exact
@@ -545,7 +547,7 @@ def _modulo32(x, y):
 
 
 @helper
-def _modulo64(x, y):
+def _modulo64(x: Scalar, y: Scalar) -> Scalar:
     return 0.0 if y == 0.0 else np.mod(x, y)
 
 

@@ -12,11 +12,14 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
-import os
-import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from mxcore.plugin import fork_safe_lock
+
+from .typing import Array
 
 __all__ = ["clear", "empty", "held", "is_own"]
 
@@ -33,11 +36,11 @@ class _Reserve:
 
     def __init__(self) -> None:
         # A block may be dropped by the garbage collector in the midst of `take` or `put` of the same thread.
-        self.lock, self.bytes, self.puts = threading.RLock(), 0, 0
-        self.free: list[np.ndarray] = []
+        self.lock, self.bytes, self.puts = fork_safe_lock(), 0, 0
+        self.free: list[Array] = []
         self.since: list[int] = []  # of each: how many had been put when it came
 
-    def take(self, size: int) -> np.ndarray:
+    def take(self, size: int) -> Array:
         with self.lock:
             for i in range(len(self.free) - 1, -1, -1):
                 if self.free[i].size == size:
@@ -46,7 +49,7 @@ class _Reserve:
                     return self.free.pop(i)
         return np.empty(size, np.uint8)
 
-    def put(self, memory: np.ndarray) -> None:
+    def put(self, memory: Array) -> None:
         with self.lock:
             self.free.append(memory)
             self.since.append(self.puts)
@@ -64,20 +67,12 @@ class _Reserve:
 _reserve = _Reserve()
 
 
-def _after_fork() -> None:
-    _reserve.lock = threading.RLock()  # its owner may not exist here
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
-
-
 class _Block:
     """Owner of an array's memory, which goes back to the reserve with the last view of it."""
 
     __slots__ = ("__array_interface__", "memory")
 
-    def __init__(self, memory: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    def __init__(self, memory: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self.memory = memory
         self.__array_interface__ = {
             "version": 3,
@@ -86,11 +81,13 @@ class _Block:
             "data": (memory.ctypes.data, False),
         }
 
-    def __del__(self, put=_reserve.put) -> None:  # when Python ends, this module's names may be gone
+    def __del__(
+        self, put: Callable[[Array], None] = _reserve.put
+    ) -> None:  # when Python ends, this module's names may be gone
         put(self.memory)
 
 
-def empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+def empty(shape: tuple[int, ...], dtype: Any) -> Array:
     """Return a new array whose values are whatever they are.
 
     Examples
@@ -106,7 +103,7 @@ def empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     return np.asarray(_Block(_reserve.take(-(-size // step) * step), shape, dtype))
 
 
-def is_own(a: np.ndarray) -> bool:
+def is_own(a: Array) -> bool:
     """Return whether an array has its memory for itself and its own views, from here or from NumPy, in C order."""
     return (a.base is None or a.base.__class__ is _Block) and a.flags.c_contiguous
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from . import blas
+from .typing import Array
 
 __all__ = ["namespace"]
 
@@ -91,11 +92,11 @@ def _held(function: Callable[..., Any], large: Callable[..., bool]) -> Callable[
     return call
 
 
-def _decomposes_much(a: np.ndarray) -> bool:
+def _decomposes_much(a: Array) -> bool:
     return a.ndim > 1 and min(a.shape[-2:]) >= _LARGE
 
 
-def _multiplies_much(a: np.ndarray) -> bool:
+def _multiplies_much(a: Array) -> bool:
     return a.ndim > 1 and a.size * min(a.shape) >= _LONG
 
 

@@ -215,4 +215,4 @@ def _launch() -> None:
 def _layer() -> str:
     from numba import threading_layer
 
-    return threading_layer()
+    return str(threading_layer())

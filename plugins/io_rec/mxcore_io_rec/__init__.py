@@ -24,11 +24,11 @@ _IMAGES = (
 
 
 @hookimpl
-def mxcore_iterators():
+def mxcore_iterators() -> dict[str, str]:
     iterators = {name: f"{__name__}.image_iter:{name}" for name in _IMAGES}
     return iterators | {"ImageDetRecordIter": f"{__name__}.det_iter:ImageDetRecordIter"}
 
 
 @hookimpl
-def mxcore_cli():
+def mxcore_cli() -> dict[str, str]:
     return {"im2rec": f"{__name__}.im2rec"}

@@ -8,12 +8,15 @@ happens to an image does not depend on the thread that works on it.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from random import Random
+from types import SimpleNamespace
 
 import numpy as np
 
 from mxcore.base import error
 
-from .codec import opencv
+from .codec import Image, opencv
 
 __all__ = ["Augmenter", "crop", "interpolation", "resize_short", "shift_hls"]
 
@@ -24,17 +27,17 @@ _PCA_AXES = np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-
 _HLS_LIMITS = (180, 255, 255)
 
 
-def between(rng, low, high):
+def between(rng: Random, low: float, high: float) -> float:
     """Return a random number in [low, high)."""
     return low + (high - low) * rng.random()
 
 
-def whole(rng, low, high):
+def whole(rng: Random, low: int, high: int) -> int:
     """Return a random whole number in [low, high]."""
     return low + int(rng.random() * (high - low + 1))
 
 
-def interpolation(method, rng, old, new):
+def interpolation(method: int, rng: Random | None, old: Sequence[int], new: Sequence[int]) -> int:
     """Return OpenCV's interpolation for one of MXNet's methods.
 
     Parameters
@@ -60,21 +63,23 @@ def interpolation(method, rng, old, new):
             return 2
         return 3 if new[0] < old[0] and new[1] < old[1] else 1
     if method == 10:
+        assert rng is not None  # chance needs a generator
         return whole(rng, 0, 4)
     if method not in (0, 1, 2, 3, 4):
         raise error(ValueError, f"inter_method must be 0 to 4, 9 or 10; got {method}")
     return method
 
 
-def resize(image, height, width, method, rng):
+def resize(image: Image, height: int, width: int, method: int, rng: Random | None) -> Image:
     """Scale an image to a size."""
     old, new = image.shape[:2], (height, width)
     if old == new:
         return image
-    return opencv().resize(image, (width, height), interpolation=interpolation(method, rng, old, new))
+    resized: Image = opencv().resize(image, (width, height), interpolation=interpolation(method, rng, old, new))
+    return resized
 
 
-def resize_short(image, size, method=1, rng=None):
+def resize_short(image: Image, size: int, method: int = 1, rng: Random | None = None) -> Image:
     """Scale an image so that its shorter edge gets a length.
 
     Parameters
@@ -103,21 +108,22 @@ def resize_short(image, size, method=1, rng=None):
     return resize(image, max(1, size * height // width), size, method, rng)
 
 
-def crop(image, height, width, rng=None):
+def crop(image: Image, height: int, width: int, rng: Random | None = None) -> Image:
     """Cut out a part of an image, at a random place if there is a generator, else in the centre."""
     free_y, free_x = image.shape[0] - height, image.shape[1] - width
     y, x = (free_y // 2, free_x // 2) if rng is None else (whole(rng, 0, free_y), whole(rng, 0, free_x))
     return image[y : y + height, x : x + width]
 
 
-def shift_hls(image, hue, lightness, saturation):
+def shift_hls(image: Image, hue: int, lightness: int, saturation: int) -> Image:
     """Add to the channels of an image in HLS space; values that leave their range stop at its ends."""
     cv2 = opencv()
     hls = cv2.cvtColor(np.ascontiguousarray(image), cv2.COLOR_BGR2HLS)
     for c, (shift, limit) in enumerate(zip((hue, lightness, saturation), _HLS_LIMITS)):
         if shift:
             hls[..., c] = np.clip(hls[..., c].astype(np.int16) + shift, 0, limit)
-    return cv2.cvtColor(hls, cv2.COLOR_HLS2BGR)
+    shifted: Image = cv2.cvtColor(hls, cv2.COLOR_HLS2BGR)
+    return shifted
 
 
 class Augmenter:
@@ -150,12 +156,12 @@ class Augmenter:
     (32, 32, 3)
     """
 
-    def __init__(self, p, owner="ImageRecordIter"):
+    def __init__(self, p: SimpleNamespace, owner: str = "ImageRecordIter") -> None:
         self.p, self.owner = p, owner
         _, self.height, self.width = p.data_shape
         if p.aug_seq not in ("", "aug_default"):
             raise error(ValueError, f"{owner}: aug_seq must be aug_default, got {p.aug_seq!r}")
-        interpolation(p.inter_method, _First, (1, 1), (1, 1))
+        interpolation(p.inter_method, Random(0), (1, 1), (1, 1))  # raises where it is none
         self.sized = p.max_crop_size != -1 or p.min_crop_size != -1
         if self.sized and not 0 < p.min_crop_size <= p.max_crop_size:
             raise error(
@@ -196,7 +202,7 @@ class Augmenter:
             or (self.sized and p.min_crop_size < p.max_crop_size)
         )
 
-    def _fixed_affine(self):
+    def _fixed_affine(self) -> bool:
         p = self.p
         return (
             (p.rotate > 0 or not p.max_rotate_angle)
@@ -205,16 +211,16 @@ class Augmenter:
             and self.aspects[0] == self.aspects[1]
         )
 
-    def __call__(self, image, rng):
+    def __call__(self, image: Image, rng: Random) -> Image:
         """Return the image after all steps."""
         for step in self.steps:
             image = step(image, rng)
         return image
 
-    def _resize(self, image, rng):
+    def _resize(self, image: Image, rng: Random) -> Image:
         return resize_short(image, self.p.resize, self.p.inter_method, rng)
 
-    def _affine(self, image, rng):
+    def _affine(self, image: Image, rng: Random) -> Image:
         p, cv2 = self.p, opencv()
         height, width = image.shape[:2]
         shear = between(rng, -p.max_shear_ratio, p.max_shear_ratio) if p.max_shear_ratio else 0.0
@@ -228,13 +234,13 @@ class Augmenter:
         across = 2 * scale / (1 + aspect)
         down = aspect * across
         cos, sin = math.cos(math.radians(angle)), math.sin(math.radians(angle))
-        new = np.clip(np.float32(scale) * np.float32((width, height)), p.min_img_size, p.max_img_size)
+        new = np.clip(np.float32(scale) * np.array((width, height), np.float32), p.min_img_size, p.max_img_size)
         linear = np.array(
             [[across * cos - shear * sin * down, across * sin + shear * cos * down], [-sin * down, cos * down]]
         )
         middle = (new - linear @ (width, height)) / 2  # the centre stays the centre
         size = tuple(int(n) for n in new)
-        return cv2.warpAffine(
+        turned: Image = cv2.warpAffine(
             image,
             np.column_stack([linear, middle]),
             size,
@@ -242,12 +248,14 @@ class Augmenter:
             flags=interpolation(p.inter_method, rng, (height, width), size[::-1]),
             borderValue=[p.fill_value] * 4,
         )
+        return turned
 
-    def _pad(self, image, rng):
+    def _pad(self, image: Image, rng: Random) -> Image:
         n, cv2 = self.p.pad, opencv()
-        return cv2.copyMakeBorder(image, n, n, n, n, cv2.BORDER_CONSTANT, value=[self.p.fill_value] * 4)
+        padded: Image = cv2.copyMakeBorder(image, n, n, n, n, cv2.BORDER_CONSTANT, value=[self.p.fill_value] * 4)
+        return padded
 
-    def _crop(self, image, rng):
+    def _crop(self, image: Image, rng: Random) -> Image:
         p = self.p
         where = rng if p.rand_crop and not p.random_resized_crop else None
         if self.sized and not p.random_resized_crop:
@@ -271,7 +279,7 @@ class Augmenter:
         image = resize(image, max(height, self.height), max(width, self.width), p.inter_method, rng)
         return crop(image, self.height, self.width, where)
 
-    def _random_resized_crop(self, image, rng):
+    def _random_resized_crop(self, image: Image, rng: Random) -> Image:
         p = self.p
         height, width = image.shape[:2]
         for _ in range(10):
@@ -284,11 +292,11 @@ class Augmenter:
                 return resize(crop(image, down, across, rng), self.height, self.width, p.inter_method, rng)
         return self._crop(image, rng)
 
-    def _hls(self, image, rng):
+    def _hls(self, image: Image, rng: Random) -> Image:
         shifts = [whole(rng, -v, v) for v in (self.p.random_h, self.p.random_l, self.p.random_s)]
         return shift_hls(image, *shifts) if image.ndim == 3 and image.shape[2] == 3 else image
 
-    def _colour(self, image, rng):
+    def _colour(self, image: Image, rng: Random) -> Image:
         """All changes of colour are linear: they are joined and carried out at once."""
         p, cv2 = self.p, opencv()
         channels = 1 if image.ndim == 2 else image.shape[2]
@@ -317,16 +325,11 @@ class Augmenter:
         if p.pca_noise and colours == 3:
             noise = [rng.gauss(0, p.pca_noise) for _ in range(3)]
             shift += (_PCA_AXES @ (_PCA_STD * noise))[::-1]
-        return cv2.transform(image, np.column_stack([matrix, offset]))
+        coloured: Image = cv2.transform(image, np.column_stack([matrix, offset]))
+        return coloured
 
 
-class _First:
-    """A generator that always gives 0, to check parameters with."""
-
-    random = staticmethod(lambda: 0.0)
-
-
-def _aspects(p):
+def _aspects(p: SimpleNamespace) -> tuple[float, float]:
     low = 1 - p.max_aspect_ratio if p.min_aspect_ratio is None else p.min_aspect_ratio
     high = 1 + p.max_aspect_ratio if p.min_aspect_ratio is None else p.max_aspect_ratio
     if not 0 < low <= high:

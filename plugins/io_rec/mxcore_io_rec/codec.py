@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+from types import ModuleType
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -10,6 +12,11 @@ from mxcore.base import error
 from mxcore.limits import check_picture
 
 __all__ = ["decode", "encode", "opencv"]
+
+Array: TypeAlias = np.ndarray[Any, Any]
+#: (height, width) or (height, width, channels), uint8 as a rule, channels from blue to red.
+Image: TypeAlias = Array
+Buffer: TypeAlias = bytes | bytearray | memoryview
 
 COLOR, GREY, AS_STORED = 1, 0, -1  # of cv2.imdecode
 
@@ -23,7 +30,7 @@ _QUALITY = {
 
 
 @functools.cache
-def opencv():
+def opencv() -> ModuleType:
     """Import OpenCV.
 
     Returns
@@ -50,7 +57,7 @@ def opencv():
     return cv2
 
 
-def decode(data, flag=AS_STORED):
+def decode(data: Buffer, flag: int = AS_STORED) -> Image:
     """Decode an image.
 
     Parameters
@@ -80,7 +87,7 @@ def decode(data, flag=AS_STORED):
     buffer = np.frombuffer(data, np.uint8)
     check_picture(data, "the image")
     try:
-        image = cv2.imdecode(buffer, flag) if buffer.size else None
+        image: Image | None = cv2.imdecode(buffer, flag) if buffer.size else None
     except cv2.error as e:
         raise error(ValueError, f"OpenCV cannot decode the image of {buffer.size} bytes: {e}") from e
     if image is None:
@@ -89,7 +96,7 @@ def decode(data, flag=AS_STORED):
     return image
 
 
-def encode(image, ending=".jpg", quality=95):
+def encode(image: Image, ending: str = ".jpg", quality: int = 95) -> bytes:
     """Encode an image.
 
     Parameters
@@ -127,4 +134,5 @@ def encode(image, ending=".jpg", quality=95):
     if not done:
         found = f"{getattr(image, 'shape', '')} {getattr(image, 'dtype', type(image).__name__)}"
         raise error(ValueError, f"OpenCV cannot encode an image {found} as {ending!r}{reason}")
-    return buffer.tobytes()
+    data: bytes = buffer.tobytes()
+    return data

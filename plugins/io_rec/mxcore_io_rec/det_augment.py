@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from random import Random
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
 from mxcore.base import error
 
 from .augment import between, interpolation, resize, resize_short, shift_hls, whole
-from .codec import opencv
+from .codec import Array, Image, opencv
 
 __all__ = ["DetAugmenter", "Objects"]
 
@@ -41,7 +44,7 @@ class Objects:
     (1, 5)
     """
 
-    def __init__(self, label):
+    def __init__(self, label: Array) -> None:
         label = np.atleast_1d(label)
         head, width = map(int, label[:2]) if label.size > 1 and np.isfinite(label[:2]).all() else (0, 0)
         if head < 2 or width < 5 or (label.size - head) % width or label.size < head:
@@ -51,14 +54,14 @@ class Objects:
                 f"got {label.size} numbers that start with {label[:4].tolist()}",
             )
         self.head = label[:head]
-        self.rows = label[head:].reshape(-1, width).copy()
+        self.rows: Array = label[head:].reshape(-1, width).copy()
 
     @property
-    def boxes(self):
+    def boxes(self) -> Array:
         """Left, top, right, bottom of the objects, a view of shape (objects, 4)."""
         return self.rows[:, 1:5]
 
-    def flat(self):
+    def flat(self) -> Array:
         """Return the label as one array."""
         return np.concatenate([self.head, self.rows.ravel()])
 
@@ -97,7 +100,7 @@ class DetAugmenter:
     [[0.5, 0.2, 0.9, 0.6]]
     """
 
-    def __init__(self, p, owner="ImageDetRecordIter"):
+    def __init__(self, p: SimpleNamespace, owner: str = "ImageDetRecordIter") -> None:
         self.p = p
         _, self.height, self.width = p.data_shape
         if p.aug_seq not in ("", "det_aug_default"):
@@ -108,7 +111,7 @@ class DetAugmenter:
             raise error(ValueError, f"{owner}: max_pad_scale must be at least 1, got {p.max_pad_scale}")
         self.samplers = [_Sampler(p, i, owner) for i in range(p.num_crop_sampler)]
 
-    def __call__(self, image, objects, rng):
+    def __call__(self, image: Image, objects: Objects, rng: Random) -> Image:
         """Return the augmented image; change `objects` alike."""
         p = self.p
         if p.resize != -1:
@@ -130,10 +133,10 @@ class DetAugmenter:
             height, width = (max(1, int(n * ratio + 1e-6)) for n in image.shape[:2])
         return resize(image, height, width, p.inter_method, rng)
 
-    def _colour(self, image, rng):
+    def _colour(self, image: Image, rng: Random) -> Image:
         p = self.p
 
-        def shift(prob, most):
+        def shift(prob: float, most: int) -> int:
             return whole(rng, -most, most) if prob and rng.random() < prob else 0
 
         shifts = [
@@ -148,7 +151,7 @@ class DetAugmenter:
             image = opencv().convertScaleAbs(image, alpha=factor)
         return image
 
-    def _pad(self, image, objects, rng):
+    def _pad(self, image: Image, objects: Objects, rng: Random) -> Image:
         """Put the image at a random place of a larger canvas."""
         scale = between(rng, 1, self.p.max_pad_scale)
         height, width = image.shape[:2]
@@ -162,7 +165,7 @@ class DetAugmenter:
         boxes /= np.tile((width + free_x, height + free_y), 2)
         return canvas
 
-    def _crop(self, image, objects, rng):
+    def _crop(self, image: Image, objects: Objects, rng: Random) -> Image:
         """Cut out the first crop that a sampler finds and that leaves an object; else nothing."""
         height, width = image.shape[:2]
         samplers = list(self.samplers)
@@ -180,7 +183,7 @@ class DetAugmenter:
                     return image[top:bottom, left:right]
         return image
 
-    def _emit(self, objects, part):
+    def _emit(self, objects: Objects, part: Array) -> bool:
         """Keep the objects that a crop keeps, in its coordinates; if there are none, change nothing."""
         boxes = objects.boxes
         if len(boxes):
@@ -202,7 +205,10 @@ class DetAugmenter:
 class _Sampler:
     """One of the ways to draw crops: ranges of scale, aspect and overlap."""
 
-    def __init__(self, p, i, owner):
+    crop_scales: tuple[float, float]
+    crop_aspect_ratios: tuple[float, float]
+
+    def __init__(self, p: SimpleNamespace, i: int, owner: str) -> None:
         for name in _SAMPLER:
             low, high = (_nth(p, f"{end}_{name}", i, owner) for end in ("min", "max"))
             if low > high:
@@ -214,7 +220,7 @@ class _Sampler:
             raise error(ValueError, f"{owner}: crop scales must lie in (0, 1] and aspect ratios above 0")
         self.limits = [getattr(self, name) for name in _SAMPLER[2:]]
 
-    def draw(self, rng, image_aspect):
+    def draw(self, rng: Random, image_aspect: float) -> tuple[float, float, float, float]:
         """A random crop as left, top, width, height, in shares of the image."""
         scale = max(between(rng, *self.crop_scales), 1e-3)
         aspect = between(rng, *self.crop_aspect_ratios) / image_aspect
@@ -222,7 +228,7 @@ class _Sampler:
         across, down = scale * root, scale / root
         return between(rng, 0, 1 - across), between(rng, 0, 1 - down), across, down
 
-    def accepts(self, part, boxes):
+    def accepts(self, part: Array, boxes: Array) -> bool:
         """Whether the limits hold for at least one object."""
         if not len(boxes) or all(limit == (0.0, 1.0) for limit in self.limits):
             return True
@@ -233,7 +239,7 @@ class _Sampler:
         return bool(np.logical_and.reduce(fits).any())
 
 
-def _nth(p, name, i, owner):
+def _nth(p: SimpleNamespace, name: str, i: int, owner: str) -> Any:
     values = getattr(p, name)
     if len(values) not in (1, p.num_crop_sampler):
         raise error(
@@ -242,10 +248,11 @@ def _nth(p, name, i, owner):
     return values[i if len(values) > 1 else 0]
 
 
-def _area(boxes):
-    return np.maximum(boxes[:, 2] - boxes[:, 0], 0) * np.maximum(boxes[:, 3] - boxes[:, 1], 0)
+def _area(boxes: Array) -> Array:
+    area: Array = np.maximum(boxes[:, 2] - boxes[:, 0], 0) * np.maximum(boxes[:, 3] - boxes[:, 1], 0)
+    return area
 
 
-def _shared(part, boxes):
+def _shared(part: Array, boxes: Array) -> Array:
     """Area of the intersections of a crop with boxes."""
     return _area(np.concatenate([np.maximum(part[:2], boxes[:, :2]), np.minimum(part[2:], boxes[:, 2:])], 1))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from random import Random
+from typing import Any
+
 import numpy as np
 
 from mxcore.base import error
 
+from .codec import Array, Image
 from .det_augment import DetAugmenter, Objects
-from .header import HEADER_SIZE, unpack
+from .header import HEADER_SIZE, IRHeader, unpack
 from .image_iter import mean_image
 from .normalize import Normalizer
 from .params import BATCH, DET_AUGMENT, DET_LABEL, SOURCE, documented
@@ -54,7 +58,7 @@ class ImageDetRecordIter(RecordIter):
 
     tables = (SOURCE, BATCH, DET_LABEL, DET_AUGMENT)
 
-    def __init__(self, **parameters):
+    def __init__(self, **parameters: Any) -> None:
         super().__init__(**parameters)
         p, name = self.params, type(self).__name__
         self.augment = DetAugmenter(p, name)
@@ -64,7 +68,7 @@ class ImageDetRecordIter(RecordIter):
         self.normalize = Normalizer(p, self.dtype, mean_image(self))
         self.describe()
 
-    def _longest(self):
+    def _longest(self) -> int:
         """Length of the longest label."""
         if self.listed is not None:
             return max((len(label) for label in self.listed.values()), default=0)
@@ -80,17 +84,17 @@ class ImageDetRecordIter(RecordIter):
                     raise self._explained(e, i) from e
         return longest
 
-    def label_shape(self):
+    def label_shape(self) -> tuple[int, ...]:
         return (_FRONT + self._pad_width,)
 
-    def label(self, header):
+    def label(self, header: IRHeader) -> Array:
         label = np.atleast_1d(header.label)
         width = self.params.label_width
         if width > 0 and label.size != width:
             raise error(ValueError, f"the record has {label.size} labels, but label_width is {width}")
         return label
 
-    def image(self, image, label, rng, out_image, out_label):
+    def image(self, image: Image, label: Array, rng: Random, out_image: Array, out_label: Array) -> None:
         objects = Objects(label)
         image = self.augment(image, objects, rng)
         label = objects.flat()

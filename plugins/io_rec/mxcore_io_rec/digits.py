@@ -12,7 +12,7 @@ _DATA = Path(__file__).parent / "data"
 _INDEX = {"all": "digits.idx", "train": "digits_train.idx", "test": "digits_test.idx"}
 
 
-def digits_path():
+def digits_path() -> str:
     """Return the path of the record file of handwritten digits.
 
     Returns
@@ -30,7 +30,7 @@ def digits_path():
     return str(_DATA / "digits.rec")
 
 
-def digits_files(split="all"):
+def digits_files(split: str = "all") -> dict[str, str]:
     """Return the files of the handwritten digits, as parameters for `ImageRecordIter`.
 
     Parameters

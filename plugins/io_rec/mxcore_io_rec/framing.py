@@ -14,8 +14,14 @@ of 4, nowhere but at the start of a part, which makes it possible to find the ne
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from mxcore.base import error
+
+if TYPE_CHECKING:
+    from .codec import Buffer
+    from .source import Source
 
 __all__ = [
     "MAGIC",
@@ -54,13 +60,13 @@ class Damage(Exception):
         them again for every record that seems to start there would take quadratic time.
     """
 
-    def __init__(self, offset, what, behind=None):
+    def __init__(self, offset: int, what: str, behind: int | None = None) -> None:
         super().__init__(offset, what)
         self.offset, self.what = offset, what
         self.behind = offset + 4 if behind is None else behind
 
 
-def _cuts(payload):
+def _cuts(payload: bytes) -> Iterator[int]:
     """Positions of the magic word at multiples of 4."""
     found = payload.find(_WORD)
     while found >= 0:
@@ -71,7 +77,7 @@ def _cuts(payload):
             found = payload.find(_WORD, found + 1)
 
 
-def frame(payload):
+def frame(payload: Buffer) -> bytes:
     """Return the bytes of one record.
 
     Parameters
@@ -106,7 +112,8 @@ def frame(payload):
     n = len(payload)
     if n > MAX_LENGTH:
         raise error(ValueError, f"a record holds at most {MAX_LENGTH} bytes, not {n}; use several records")
-    pieces, start = [], 0
+    pieces: list[bytes] = []
+    start = 0
     for cut in _cuts(payload):
         pieces += _head(MIDDLE if start else FIRST, cut - start), payload[start:cut]
         start = cut + 4
@@ -114,7 +121,7 @@ def frame(payload):
     return b"".join(pieces)
 
 
-def _head(kind, length):
+def _head(kind: int, length: int) -> bytes:
     return _HEAD.pack(MAGIC, kind << 29 | length)
 
 
@@ -137,12 +144,12 @@ class Window:
 
     __slots__ = ("_block", "_data", "_short", "_source", "_start")
 
-    def __init__(self, source, block=None):
+    def __init__(self, source: Source, block: int | None = None) -> None:
         self._source = source
         self._block = block or source.block
         self._start, self._data, self._short = 0, b"", False
 
-    def __call__(self, position, n):
+    def __call__(self, position: int, n: int) -> bytes:
         """Return the `n` bytes at `position`."""
         at = position - self._start
         if at >= 0 and at + n <= len(self._data):
@@ -152,15 +159,15 @@ class Window:
         self._load(position, self._block)
         return self._data[:n]
 
-    def _load(self, position, block):
+    def _load(self, position: int, block: int) -> None:
         self._start, self._data = position, self._source.read(position, block)
         self._short = len(self._data) < block
 
-    def _at_end(self):
+    def _at_end(self) -> bool:
         """Whether the block reaches to the end of the source, as it is now."""
         return self._short and self._start + len(self._data) >= self._source.size()
 
-    def peek(self, position, since):
+    def peek(self, position: int, since: int) -> bytes:
         """Return the 8 bytes at `position`, which are to be judged before what lies from `since` on is read."""
         at = position - self._start
         if at >= 0 and (at + 8 <= len(self._data) or self._at_end()):
@@ -170,7 +177,7 @@ class Window:
         self._load(since, self._block)
         return self._data[position - since : position - since + 8]
 
-    def find(self, word, position):
+    def find(self, word: bytes, position: int) -> int | None:
         """Return where `word` stands next, with 8 bytes there at least, or None."""
         while True:
             at = position - self._start
@@ -185,12 +192,12 @@ class Window:
             if len(self._data) < 8:
                 return None
 
-    def size(self):
+    def size(self) -> int:
         """Length of the source in bytes."""
         return self._source.size()
 
 
-def _judged(head, at, first):
+def _judged(head: bytes, at: int, first: bool) -> tuple[int, int]:
     """Kind and length of the part whose header stands at `at`, checked."""
     if len(head) < 8:
         raise Damage(at, "the file ends inside a record's header")
@@ -204,7 +211,7 @@ def _judged(head, at, first):
     return kind, word & MAX_LENGTH
 
 
-def _goes_on(fetch, head, at, since):
+def _goes_on(fetch: Window, head: bytes, at: int, since: int) -> bool:
     """Whether the file ends at `at`, or a part starts there whose magic word is damaged."""
     word = head[:4]
     if not word:
@@ -218,7 +225,7 @@ def _goes_on(fetch, head, at, since):
     return beyond[:4] == _WORD or (not beyond and len(fetch.peek(after - 1, since)) == 1)
 
 
-def _parts(fetch, offset):
+def _parts(fetch: Window, offset: int) -> tuple[list[tuple[int, int]], int] | None:
     """Positions and lengths of the payloads of the record at `offset`, and where it ends, by the headers alone.
 
     None where the file ends.
@@ -226,7 +233,8 @@ def _parts(fetch, offset):
     head = fetch(offset, 8)
     if not head:
         return None
-    at, parts = offset, []
+    at = offset
+    parts: list[tuple[int, int]] = []
     while True:
         try:
             kind, n = _judged(head, at, not parts)
@@ -253,7 +261,7 @@ def _parts(fetch, offset):
             return parts, at
 
 
-def read_record(fetch, offset):
+def read_record(fetch: Window, offset: int) -> tuple[bytes | None, int]:
     """Read the record that starts at `offset`.
 
     Parameters
@@ -300,7 +308,7 @@ def read_record(fetch, offset):
     return payload, end
 
 
-def skip_record(fetch, offset):
+def skip_record(fetch: Window, offset: int) -> int | None:
     """Return where the record after the one at `offset` starts, reading headers only.
 
     Parameters
@@ -324,12 +332,12 @@ def skip_record(fetch, offset):
     return None if found is None else found[1]
 
 
-def starts_record(head):
+def starts_record(head: bytes) -> bool:
     """Whether a record may start with these 8 bytes."""
     return len(head) == 8 and head[:4] == _WORD and head[7] >> 5 in (WHOLE, FIRST)
 
 
-def whole_length(head):
+def whole_length(head: bytes) -> int | None:
     """Length of the payload of a record in one part, from its first bytes; None if it is none."""
     if len(head) < 8:
         return None
@@ -337,7 +345,7 @@ def whole_length(head):
     return word if magic == MAGIC and word >> 29 == WHOLE else None
 
 
-def find_record(fetch, position):
+def find_record(fetch: Window, position: int) -> int | None:
     """Find where the next record starts, at or after `position`.
 
     Parameters

@@ -11,6 +11,7 @@ import numpy as np
 from mxcore.base import error
 
 from . import codec
+from .codec import Buffer
 
 __all__ = ["HEADER", "HEADER_SIZE", "IRHeader", "pack", "pack_img", "unpack", "unpack_img"]
 
@@ -44,7 +45,7 @@ _FORMAT = struct.Struct("<IfQQ")
 HEADER_SIZE = _FORMAT.size
 
 
-def pack(header, s):
+def pack(header: IRHeader, s: Buffer) -> bytes:
     """Put a header before the bytes of an image.
 
     Parameters
@@ -87,7 +88,7 @@ def pack(header, s):
         ) from e
 
 
-def unpack(s):
+def unpack(s: Buffer) -> tuple[IRHeader, Buffer]:
     """Take a record apart into header and image bytes.
 
     Parameters
@@ -135,7 +136,7 @@ def unpack(s):
     return HEADER(flag, labels, number, number2), s[image:]
 
 
-def pack_img(header, img, quality=95, img_fmt=".jpg"):
+def pack_img(header: IRHeader, img: codec.Image, quality: int = 95, img_fmt: str = ".jpg") -> bytes:
     """Encode an image and put a header before it.
 
     Parameters
@@ -170,7 +171,7 @@ def pack_img(header, img, quality=95, img_fmt=".jpg"):
     return pack(header, codec.encode(img, img_fmt, quality))
 
 
-def unpack_img(s, iscolor=-1):
+def unpack_img(s: Buffer, iscolor: int = -1) -> tuple[IRHeader, codec.Image]:
     """Take a record apart into header and decoded image.
 
     Parameters

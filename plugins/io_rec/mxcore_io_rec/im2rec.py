@@ -13,8 +13,10 @@ import os
 import random
 import sys
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeAlias, TypeVar
 
 from mxcore.base import error
 from mxcore.drafts import atomic_writer
@@ -22,17 +24,22 @@ from mxcore.drafts import atomic_writer
 from . import codec
 from .augment import crop, resize_short
 from .recordio import IRHeader, MXIndexedRecordIO, pack
-from .source import failed, read_all
+from .source import Uri, failed, read_all
 
 __all__ = ["add_arguments", "find_images", "help", "main", "make_list", "make_record", "read_list"]
 
 help = "make image lists and record files of images"
 
+#: Of a list: number, labels and path.
+Line: TypeAlias = tuple[int, list[float], str]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
 _SEED = 100
 _SHOWN = 20  # unreadable images that are named one by one
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments, which are those of MXNet's im2rec.py.
 
     Parameters
@@ -62,7 +69,9 @@ def add_arguments(parser):
     records.add_argument("--strict", action="store_true", help="stop at the first image that cannot be read")
 
 
-def find_images(root, recursive=False, exts=(".jpeg", ".jpg", ".png")):
+def find_images(
+    root: Uri, recursive: bool = False, exts: Sequence[str] = (".jpeg", ".jpg", ".png")
+) -> tuple[list[tuple[str, int]], dict[str, int]]:
     """Find the images in a folder.
 
     Parameters
@@ -100,7 +109,9 @@ def find_images(root, recursive=False, exts=(".jpeg", ".jpg", ".png")):
     if not os.path.isdir(root):
         raise error(NotADirectoryError, f"{os.fspath(root)!r} is no folder; ROOT must hold the images")
     endings = {ext.lower() for ext in exts}
-    images, classes, seen = [], {}, set()
+    images: list[tuple[str, int]] = []
+    classes: dict[str, int] = {}
+    seen: set[str] = set()
     for folder, subfolders, names in os.walk(root, onerror=_left_out, followlinks=True):
         subfolders.sort()
         if not recursive:
@@ -120,11 +131,11 @@ def find_images(root, recursive=False, exts=(".jpeg", ".jpg", ".png")):
     return images, classes
 
 
-def _left_out(e):
+def _left_out(e: OSError) -> None:
     print(f"im2rec: {e.filename} is left out: {e.strerror}", file=sys.stderr)
 
 
-def make_list(args):
+def make_list(args: argparse.Namespace) -> list[str]:
     """Write the lists that the arguments ask for.
 
     Parameters
@@ -175,7 +186,7 @@ def make_list(args):
     return written
 
 
-def _write_list(path, lines):
+def _write_list(path: str, lines: list[tuple[int, float, str]]) -> str:
     try:
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     except OSError as e:
@@ -186,7 +197,7 @@ def _write_list(path, lines):
     return path
 
 
-def read_list(path):
+def read_list(path: Uri) -> list[Line]:
     """Read an image list.
 
     Parameters
@@ -230,7 +241,7 @@ def read_list(path):
     return lines
 
 
-def _record(line, args):
+def _record(line: Line, args: argparse.Namespace) -> bytes:
     """The record of one line of a list."""
     number, labels, name = line
     data = read_all(os.path.join(args.root, name))
@@ -248,20 +259,22 @@ def _record(line, args):
     return pack(IRHeader(0, label, number, 0), data)
 
 
-def _in_order(function, items, threads):
+def _in_order(
+    function: Callable[[Item], Result], items: Iterable[Item], threads: int
+) -> Generator[Result | Exception, None, None]:
     """Results or errors of a function for each item, in the order of the items."""
 
-    def attempt(item):
+    def attempt(item: Item) -> Result | Exception:
         try:
-            return function(item), None
+            return function(item)
         except Exception as e:
-            return None, e
+            return e
 
     if threads <= 1:
         yield from map(attempt, items)
         return
     with ThreadPoolExecutor(threads, thread_name_prefix="mxcore-im2rec") as pool:
-        coming = deque()
+        coming: deque[Future[Result | Exception]] = deque()
         try:
             for item in items:
                 coming.append(pool.submit(attempt, item))
@@ -274,15 +287,16 @@ def _in_order(function, items, threads):
                 future.cancel()
 
 
-def _progress(iterable, total, text):
+def _progress(iterable: Iterable[Item], total: int, text: str) -> Iterable[Item]:
     try:
         from tqdm import tqdm
     except ImportError:
         return iterable
-    return tqdm(iterable, total=total, desc=text, unit="img", disable=None if sys.stderr else True)
+    shown: Iterable[Item] = tqdm(iterable, total=total, desc=text, unit="img", disable=None if sys.stderr else True)
+    return shown
 
 
-def make_record(path, args):
+def make_record(path: str, args: argparse.Namespace) -> tuple[int, list[tuple[str, str]]]:
     """Make the record file and index of a list, beside it.
 
     Parameters
@@ -310,32 +324,33 @@ def make_record(path, args):
     """
     lines = read_list(path)
     stem = os.path.splitext(path)[0]
-    stored, unreadable = 0, []
+    stored = 0
+    unreadable: list[tuple[str, str]] = []
     with MXIndexedRecordIO(f"{stem}.idx", f"{stem}.rec", "w") as record:
         results = _in_order(lambda line: _record(line, args), lines, args.num_thread)
         with contextlib.closing(results):
-            for line, (data, problem) in zip(lines, _progress(results, len(lines), os.path.basename(stem))):
-                if problem is None:
-                    record.write_idx(line[0], data)
+            for line, result in zip(lines, _progress(results, len(lines), os.path.basename(stem))):
+                if not isinstance(result, Exception):
+                    record.write_idx(line[0], result)
                     stored += 1
                     continue
-                if args.strict or not isinstance(problem, (OSError, ValueError)):
+                if args.strict or not isinstance(result, (OSError, ValueError)):
                     raise error(
-                        type(problem) if type(problem) in (ValueError, OSError) else ValueError,
-                        f"im2rec: image {line[2]!r} of {path!r} cannot be read: {problem}",
-                    ) from problem
-                unreadable.append((line[2], str(problem)))
+                        type(result) if type(result) in (ValueError, OSError) else ValueError,
+                        f"im2rec: image {line[2]!r} of {path!r} cannot be read: {result}",
+                    ) from result
+                unreadable.append((line[2], str(result)))
     return stored, unreadable
 
 
-def _lists(prefix):
+def _lists(prefix: str) -> list[str]:
     """The lists whose names begin with a prefix."""
     if os.path.isdir(prefix):
         prefix = os.path.join(prefix, "")
     return sorted(glob.glob(f"{glob.escape(prefix)}*.lst"))
 
 
-def main(args):
+def main(args: argparse.Namespace) -> int:
     """Run the command.
 
     Parameters

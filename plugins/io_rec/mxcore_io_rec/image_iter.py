@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from random import Random
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
 from mxcore.base import error
 
 from .augment import Augmenter
+from .codec import Array, Image
+from .header import IRHeader
 from .normalize import Normalizer
 from .params import AUGMENT, BATCH, LABEL, NORMALIZE, SOURCE, documented
 from .record_iter import RecordIter, log
@@ -22,7 +26,7 @@ __all__ = [
 ]
 
 
-def mean_image(it):
+def mean_image(it: RecordIter) -> Array | None:
     """Return the mean image that an iterator's parameters ask for, made and stored if it does not exist.
 
     Parameters
@@ -50,10 +54,11 @@ def mean_image(it):
     arrays = list(stored.values() if isinstance(stored, dict) else stored)
     if len(arrays) != 1:
         raise error(ValueError, f"mean_img {path!r} holds {len(arrays)} arrays instead of one")
-    return arrays[0].asnumpy()
+    image: Array = arrays[0].asnumpy()
+    return image
 
 
-def _compute_mean(it):
+def _compute_mean(it: RecordIter) -> Array:
     """Mean over one epoch of augmented images."""
     shape, dtype = it.params.data_shape, it.dtype
     it.normalize, it.dtype = Normalizer(SimpleNamespace(data_shape=shape), "float32"), np.dtype("float32")
@@ -103,24 +108,24 @@ class ImageRecordIter(RecordIter):
 
     tables = (SOURCE, BATCH, LABEL, AUGMENT, NORMALIZE)
 
-    def __init__(self, **parameters):
+    def __init__(self, **parameters: Any) -> None:
         super().__init__(**parameters)
         self.augment = Augmenter(self.params, type(self).__name__)
         self.normalize = Normalizer(self.params, self.dtype, mean_image(self))
         self.chance = self.augment.random or self.normalize.random
         self.describe()
 
-    def label_shape(self):
+    def label_shape(self) -> tuple[int, ...]:
         width = self.params.label_width
         return () if width == 1 else (width,)
 
-    def label(self, header):
+    def label(self, header: IRHeader) -> Array:
         label, width = np.atleast_1d(header.label), self.params.label_width
         if label.size != width:
             raise error(ValueError, f"the record has {label.size} labels, but label_width is {width}")
         return label
 
-    def image(self, image, label, rng, out_image, out_label):
+    def image(self, image: Image, label: Array, rng: Random, out_image: Array, out_label: Array) -> None:
         out_label[...] = label
         self.normalize(self.augment(image, rng), rng, out_image)
 

@@ -8,13 +8,14 @@ import numpy as np
 
 from mxcore.base import error
 
+from .codec import Array
 from .recordio import check_number
-from .source import read_all
+from .source import Uri, read_all
 
 __all__ = ["read_labels"]
 
 
-def read_labels(path, width=-1):
+def read_labels(path: Uri, width: int = -1) -> dict[int, Array]:
     """Read the labels of a list file.
 
     Parameters
@@ -42,7 +43,7 @@ def read_labels(path, width=-1):
     >>> read_labels("memory://doc/a.lst")
     {7: array([1., 2.], dtype=float32)}
     """
-    labels = {}
+    labels: dict[int, Array] = {}
     for number, line in enumerate(read_all(path).split(b"\n"), 1):
         if not line.strip():
             continue

@@ -6,12 +6,14 @@ import os
 import threading
 import weakref
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Generic, TypeVar
 
 __all__ = ["Loader", "processors"]
 
 
-def processors():
+def processors() -> int:
     """Return how many processors this process may use."""
     try:
         return len(os.sched_getaffinity(0))
@@ -19,7 +21,10 @@ def processors():
         return os.cpu_count() or 1
 
 
-class Loader:
+Job = TypeVar("Job")
+
+
+class Loader(Generic[Job]):
     """Carry out jobs in threads and hand their results over in the order of the jobs.
 
     The consumer itself plans and submits; threads only work. So nothing waits for a consumer that went away.
@@ -44,14 +49,16 @@ class Loader:
     >>> loader.close()
     """
 
-    def __init__(self, plan, tasks, threads, ahead):
+    def __init__(
+        self, plan: Callable[[], Job], tasks: Callable[[Job], Iterable[Callable[[], Any]]], threads: int, ahead: int
+    ) -> None:
         self._plan, self._tasks, self._threads, self._ahead = plan, tasks, threads, ahead
-        self._coming = deque()  # of (job, futures)
+        self._coming: deque[tuple[Job, list[Future[Any]]]] = deque()
         self._over = False
-        self._pool = None
+        self._pool: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
 
-    def _workers(self):
+    def _workers(self) -> ThreadPoolExecutor:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="mxcore-decode")
             self._pid = os.getpid()
@@ -59,7 +66,7 @@ class Loader:
             self._finalizer = weakref.finalize(self, self._pool.shutdown, wait=False, cancel_futures=True)
         return self._pool
 
-    def _begin(self):
+    def _begin(self) -> None:
         while not self._over and len(self._coming) <= self._ahead:
             try:
                 job = self._plan()
@@ -68,10 +75,10 @@ class Loader:
                 return
             self._coming.append((job, self._submit(job)))
 
-    def _submit(self, job):
+    def _submit(self, job: Job) -> list[Future[Any]]:
         return [self._workers().submit(task) for task in self._tasks(job)]
 
-    def next(self):
+    def next(self) -> Job:
         """Return the next job once its tasks are done.
 
         Raises
@@ -89,22 +96,24 @@ class Loader:
                 raise StopIteration
             job, futures = self._coming.popleft()
             failures = [f.exception() for f in futures]
+            del futures
             self._begin()
         try:
             for failure in failures:
                 if failure is not None:
                     raise failure
         finally:
-            failure = failures = futures = None  # a traceback that holds its error would live on
+            failure = None  # a traceback that holds its error would live on
+            failures.clear()
         return job
 
-    def _after_fork(self):
+    def _after_fork(self) -> None:
         """The threads stayed with the parent: begin again what they had in hand."""
         self._finalizer.detach()
         self._pool = None
         self._coming = deque((job, self._submit(job)) for job, _ in self._coming)
 
-    def restart(self):
+    def restart(self) -> None:
         """Give up the jobs under way; plan anew."""
         with self._lock:
             for _, futures in self._coming:
@@ -113,7 +122,7 @@ class Loader:
             self._coming.clear()
             self._over = False
 
-    def close(self):
+    def close(self) -> None:
         """Give up the jobs under way, and end the threads."""
         self.restart()
         if self._pool is not None and self._pid == os.getpid():

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 
 from mxcore.base import error
 
 from .augment import between
-from .codec import opencv
+from .codec import Array, Image, opencv
 
 __all__ = ["Normalizer"]
 
@@ -40,16 +45,16 @@ class Normalizer:
     [10.0, 1.0, 0.5]
     """
 
-    def __init__(self, p, dtype, mean_img=None):
+    def __init__(self, p: SimpleNamespace, dtype: Any, mean_img: Array | None = None) -> None:
         values = vars(p)
         self.dtype = np.dtype(dtype)
         self.shape = p.data_shape
         self.channels = _ORDER[p.data_shape[0]]
         letters = "rgba"[: len(self.channels)]
-        self.mean = np.float32([values.get(f"mean_{c}", 0) for c in letters])
-        self.std = np.float32([values.get(f"std_{c}", 1) or 1 for c in letters])
+        self.mean = np.array([values.get(f"mean_{c}", 0) for c in letters], np.float32)
+        self.std = np.array([values.get(f"std_{c}", 1) or 1 for c in letters], np.float32)
         self.scale = np.float32(values.get("scale", 1))
-        self.mean_img = None
+        self.mean_img: Array | None = None
         if mean_img is not None:
             self.mean_img = np.asarray(mean_img, np.float32)
             if self.mean_img.shape != tuple(p.data_shape):
@@ -68,20 +73,21 @@ class Normalizer:
         self.random = bool((self.rand_mirror and not self.mirror) or self.contrast or self.illumination)
         self.tables = self._tables(1, 0)
 
-    def _tables(self, contrast, illumination):
+    def _tables(self, contrast: float, illumination: float) -> Array | None:
         """A table of 256 numbers per channel; None where the pixels stay what they are."""
         pixels = np.arange(256, dtype=np.float32)
         if self.dtype == np.uint8:
             return None
         if self.dtype == np.int8:
             rounded = np.floor(self.mean + np.float32(0.5))
-            return np.clip(pixels - rounded[:, None], -128, 127).astype(np.int8)
+            table: Array = np.clip(pixels - rounded[:, None], -128, 127).astype(np.int8)
+            return table
         table = (pixels - self.mean[:, None]) * np.float32(contrast) + np.float32(illumination)
         table *= self.scale
         table /= self.std[:, None]
         return None if all((t == pixels).all() for t in table) else table
 
-    def __call__(self, image, rng, out):
+    def __call__(self, image: Image, rng: Random, out: Array) -> None:
         """Write an image into `out`, which has shape `data_shape` and the batch's type."""
         cv2 = opencv()
         # A draw for each chance in turn, so that one parameter does not change what another one does.
@@ -94,7 +100,7 @@ class Normalizer:
             image = cv2.flip(image, 1)
         planes = [image] if image.ndim == 2 else cv2.split(image)
         if self.mean_img is not None and self.dtype != np.uint8:
-            self._with_image(planes, mirror, contrast, illumination, out)
+            self._with_image(self.mean_img, planes, mirror, contrast, illumination, out)
             return
         if self.contrast or self.illumination:
             tables = self._tables(contrast, illumination)
@@ -107,9 +113,11 @@ class Normalizer:
             else:
                 cv2.LUT(plane, tables[c], dst=out[c])
 
-    def _with_image(self, planes, mirror, contrast, illumination, out):
+    def _with_image(
+        self, mean_img: Array, planes: Sequence[Image], mirror: bool, contrast: float, illumination: float, out: Array
+    ) -> None:
         for c, source in enumerate(self.channels):
-            mean = self.mean_img[c, :, ::-1] if mirror else self.mean_img[c]
+            mean = mean_img[c, :, ::-1] if mirror else mean_img[c]
             value = planes[source] - mean
             if self.dtype == np.int8:
                 out[c] = np.clip(np.rint(value), -128, 127)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+
+from .codec import Array
 
 __all__ = ["Order", "part_bounds"]
 
 
-def part_bounds(n, parts, index):
+def part_bounds(n: int, parts: int, index: int) -> tuple[int, int]:
     """Return first and end of one of several even parts of ``range(n)``.
 
     Parameters
@@ -53,14 +57,15 @@ class Order:
     [6, 7, 8]
     """
 
-    def __init__(self, known, shuffle, seed, parts=1, index=0):
+    def __init__(self, known: Callable[[int], int], shuffle: bool, seed: int, parts: int = 1, index: int = 0) -> None:
         self._known, self._shuffle, self._seed, self._parts, self._index = known, shuffle, seed, parts, index
-        self._drawn = {}  # epoch -> order; of the current epoch and the one that a last batch reaches into
+        #: Epoch -> order; of the current epoch and the one that a last batch reaches into.
+        self._drawn: dict[int, Array] = {}
 
-    def _bounds(self):
+    def _bounds(self) -> tuple[int, int]:
         return part_bounds(self._known(1 << 62), self._parts, self._index)
 
-    def _draw(self, epoch):
+    def _draw(self, epoch: int) -> Array:
         order = self._drawn.get(epoch)
         if order is None:
             n = self._known(1 << 62)
@@ -75,22 +80,23 @@ class Order:
             self._drawn[epoch] = order
         return order
 
-    def known(self, upto):
+    def known(self, upto: int) -> int:
         """Return how many examples of an epoch are known, having looked for `upto` of them."""
         if not self._shuffle and self._parts == 1:
             return self._known(upto)  # nothing needs the rest of the file yet
         first, end = self._bounds()
         return end - first
 
-    def take(self, epoch, begin, end):
+    def take(self, epoch: int, begin: int, end: int) -> list[int]:
         """Return the record numbers of examples `begin` to `end` of an epoch, list of int."""
         if self._shuffle:
-            return self._draw(epoch)[begin:end].tolist()
+            drawn: list[int] = self._draw(epoch)[begin:end].tolist()
+            return drawn
         first = 0 if self._parts == 1 else self._bounds()[0]
         return list(range(first + begin, first + end))
 
 
-def _generator(seed, epoch, use):
+def _generator(seed: int, epoch: int, use: int) -> np.random.RandomState:
     """A generator whose numbers do not change from one NumPy to the next."""
     seed %= 1 << 64
     return np.random.RandomState([seed & 0xFFFFFFFF, seed >> 32, epoch & 0xFFFFFFFF, epoch >> 32, use])

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import textwrap
 import warnings
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
+from typing import Any, TypeAlias, TypeVar
 
 from mxcore.base import MXNetWarning, error
-from mxcore.plugin import Bool, Enum, Float, Floats, Int, Shape, Str
+from mxcore.plugin import Bool, Enum, Float, Floats, Int, Param, Shape, Str
 
 __all__ = ["AUGMENT", "BATCH", "DET_AUGMENT", "DET_LABEL", "LABEL", "NORMALIZE", "SOURCE", "documented", "parse"]
+
+Table: TypeAlias = dict[str, Param]
+Class = TypeVar("Class", bound=type)
 
 _DTYPES = ("float32", "uint8", "int8")
 _PATH = "path or fsspec URL"
 
-SOURCE = {
+SOURCE: Table = {
     "path_imgrec": Str(doc=f"Record file, {_PATH}; a folder of ``.rec`` files, or several with ``;`` between."),
     "path_imgidx": Str(
         "",
@@ -47,7 +52,7 @@ SOURCE = {
     "verbose": Bool(True, doc="Tell the logger ``mxcore.io`` what is read."),
 }
 
-BATCH = {
+BATCH: Table = {
     "batch_size": Int(ge=1, doc="Images per batch."),
     "round_batch": Bool(
         True,
@@ -65,9 +70,9 @@ BATCH = {
     "device_id": Int(0, doc="Without effect."),
 }
 
-LABEL = {"label_width": Int(1, ge=1, doc="Labels per image.")}
+LABEL: Table = {"label_width": Int(1, ge=1, doc="Labels per image.")}
 
-DET_LABEL = {
+DET_LABEL: Table = {
     "label_width": Int(-1, doc="Numbers in a record's label; -1: any."),
     "label_pad_width": Int(
         0, doc="Pad labels to so many numbers; 0 or -1: to the longest, which reads every record's header first."
@@ -75,7 +80,7 @@ DET_LABEL = {
     "label_pad_value": Float(-1.0, doc="What labels are padded with."),
 }
 
-AUGMENT = {
+AUGMENT: Table = {
     "aug_seq": Str("aug_default", doc="Names of augmenters; only MXNet's default one exists."),
     "resize": Int(-1, doc="Scale the shorter edge to this, in pixels, before all else; -1: do not."),
     "rand_crop": Bool(False, doc="Crop at a random place instead of the centre."),
@@ -113,7 +118,7 @@ AUGMENT = {
     "pad": Int(0, ge=0, doc="Pixels to put around the image before cropping."),
 }
 
-_MEAN_STD = {
+_MEAN_STD: Table = {
     "mean_img": Str(
         "",
         doc="File of a mean image to subtract, in the format of ``nd.save``; made from the data if it does not exist.",
@@ -129,7 +134,7 @@ _MEAN_STD = {
     "scale": Float(1.0, doc="Multiply by this, after the mean is subtracted."),
 }
 
-NORMALIZE = dict(
+NORMALIZE: Table = dict(
     mirror=Bool(False, doc="Mirror every image left to right."),
     rand_mirror=Bool(False, doc="Mirror every second image, by chance."),
     **_MEAN_STD,
@@ -141,7 +146,7 @@ NORMALIZE = dict(
 
 _BOUNDS = "one value for all samplers or one for each"
 
-DET_AUGMENT = dict(
+DET_AUGMENT: Table = dict(
     aug_seq=Str("det_aug_default", doc="Names of augmenters; only MXNet's default one exists."),
     resize=Int(-1, doc="Scale the shorter edge to this, in pixels, before all else; -1: do not."),
     rand_crop_prob=Float(0.0, doc="Probability of a random crop."),
@@ -191,7 +196,7 @@ DET_AUGMENT.update(
 )
 
 
-def parse(owner, tables, given):
+def parse(owner: str, tables: Sequence[Table], given: Mapping[str, Any]) -> SimpleNamespace:
     """Parse keyword arguments.
 
     Parameters
@@ -241,18 +246,18 @@ def parse(owner, tables, given):
     return SimpleNamespace(**values)
 
 
-def documented(tables):
+def documented(tables: Sequence[Table]) -> Callable[[Class], Class]:
     """Make a class decorator that writes the tables' parameters into the docstring, where it says
     {parameters}."""
 
-    def decorate(cls):
+    def decorate(cls: Class) -> Class:
         lines = []
         for table in tables:
             for name, spec in table.items():
                 kind = "str" if isinstance(spec, Str) else spec.allowed()
                 lines.append(f"    {name} : {kind}" + ("" if spec.required else f", default {spec.default!r}"))
                 lines += textwrap.wrap(spec.doc, 108, initial_indent=" " * 8, subsequent_indent=" " * 8)
-        cls.__doc__ = cls.__doc__.replace("    {parameters}", "\n".join(lines))
+        cls.__doc__ = (cls.__doc__ or "").replace("    {parameters}", "\n".join(lines))
         return cls
 
     return decorate

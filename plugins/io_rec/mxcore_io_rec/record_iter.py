@@ -8,6 +8,8 @@ import random
 import sys
 import warnings
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +17,13 @@ from mxcore.base import MXNetError, MXNetWarning, error
 from mxcore.io import BatchCursor, DataDesc, MXDataIter
 
 from . import codec
-from .header import unpack
+from .codec import Array, Image
+from .header import IRHeader, unpack
 from .labels import read_labels
 from .loader import Loader, processors
+from .normalize import Normalizer
 from .order import Order
-from .params import parse
+from .params import Table, parse
 from .records import Records
 
 __all__ = ["RecordIter"]
@@ -48,12 +52,20 @@ class Batch:
         What the tasks fill.
     """
 
-    def __init__(self, examples, pad, state, data, label, index):
+    def __init__(
+        self,
+        examples: list[tuple[int, int, int]],
+        pad: int,
+        state: dict[str, Any],
+        data: Array,
+        label: Array,
+        index: Array,
+    ) -> None:
         self.examples, self.pad, self.state = examples, pad, state
         self.data, self.label, self.index = data, label, index
-        self.failures = {}  # place in the batch -> error
+        self.failures: dict[int, Exception] = {}  # place in the batch -> error
 
-    def leave_out_failures(self):
+    def leave_out_failures(self) -> None:
         """Fill the places of the examples that failed with copies of others, behind those that count."""
         size = len(self.examples)
         sound = [i for i in range(size - self.pad) if i not in self.failures]
@@ -74,11 +86,12 @@ class RecordIter(MXDataIter):
         Those of the tables.
     """
 
-    tables = ()
+    tables: tuple[Table, ...] = ()
+    normalize: Normalizer
     default_dtype = "float32"
     _FIXED = ("batch_size", "round_batch", "shuffle", "seed", "seed_aug", "num_parts", "part_index")
 
-    def __init__(self, **parameters):
+    def __init__(self, **parameters: Any) -> None:
         name = type(self).__name__
         if not isinstance(parameters.get("dtype", ""), (str, type(None))):
             parameters["dtype"] = np.dtype(parameters["dtype"]).name
@@ -107,34 +120,35 @@ class RecordIter(MXDataIter):
         self._threads = min(p.preprocess_threads, processors())
         if self.records.room(0) < _SMALL and getattr(sys, "_is_gil_enabled", lambda: True)():
             self._threads = 1
-        me = weakref.ref(self)  # no cycle: an iterator that is dropped goes at once
+        me: Callable[[], Any] = weakref.ref(self)  # no cycle: an iterator that is dropped goes at once
         self._loader = Loader(lambda: me()._plan(), lambda batch: me()._tasks(batch), self._threads, p.prefetch_buffer)
         self._begin()
         if p.verbose:
             log.info("%s: %s, decoding in %d threads", name, p.path_imgrec, self._threads)
 
-    def _begin(self):
+    def _begin(self) -> None:
         """Stand before the first epoch."""
         self._loader.restart()
         self._cursor = BatchCursor(self._order.known, self.batch_size, self.params.round_batch)
         self._state = self._cursor.state_dict()  # behind the last batch that was handed out
 
-    def describe(self):
+    def describe(self) -> None:
         """Set `provide_data` and `provide_label`."""
         size, p = self.batch_size, self.params
         self.provide_data = [DataDesc(p.data_name, (size, *p.data_shape), self.dtype.type)]
         self.provide_label = [DataDesc(p.label_name, (size, *self.label_shape()), np.float32)]
 
     # -- what subclasses have ------------------------------------------------------------------------
-    def label_shape(self):
+    def label_shape(self) -> tuple[int, ...]:
         """Return the shape of the labels of one example."""
         return ()
 
-    def label(self, header):
+    def label(self, header: IRHeader) -> Array:
         """Return the label in a record's header, as a flat array."""
-        return header.label
+        label: Array = header.label
+        return label
 
-    def image(self, image, label, rng, out_image, out_label):
+    def image(self, image: Image, label: Array, rng: random.Random, out_image: Array, out_label: Array) -> None:
         """Write a decoded image and its label, augmented, to their places in the batch.
 
         Parameters
@@ -150,7 +164,7 @@ class RecordIter(MXDataIter):
         """
 
     # -- planning and decoding -----------------------------------------------------------------------
-    def _plan(self):
+    def _plan(self) -> Batch:
         spans, pad = self._cursor.next()
         examples = [
             (epoch, begin + i, record)
@@ -167,7 +181,7 @@ class RecordIter(MXDataIter):
             index=np.zeros(size, np.uint64),
         )
 
-    def _tasks(self, batch):
+    def _tasks(self, batch: Batch) -> list[Callable[[], None]]:
         """Callables that fill a batch, one for each thread."""
         size = self.batch_size
         step = -(-size // self._threads)
@@ -176,14 +190,14 @@ class RecordIter(MXDataIter):
             for first in range(0, size, step)
         ]
 
-    def _fill(self, batch, places):
+    def _fill(self, batch: Batch, places: range) -> None:
         """Make some of the examples of a batch; runs in a thread."""
         for i in places:
             epoch, place, record = batch.examples[i]
             try:
                 header, data = unpack(self.records.read(record))
                 batch.index[i] = header.id
-                rng = random.Random(self._seed << 96 | epoch << 64 | place) if self.chance else None
+                rng: Any = random.Random(self._seed << 96 | epoch << 64 | place) if self.chance else None
                 label = self._listed(header) if self.listed is not None else self.label(header)
                 self.image(self._decode(data), label, rng, batch.data[i], batch.label[i : i + 1])
             except Exception as e:
@@ -192,7 +206,7 @@ class RecordIter(MXDataIter):
                     raise problem from e
                 batch.failures[i] = problem
 
-    def _decode(self, data):
+    def _decode(self, data: codec.Buffer) -> Image:
         shape = self.params.data_shape
         image = codec.decode(data, _FLAGS[shape[0]])
         channels = 1 if image.ndim == 2 else image.shape[2]
@@ -202,14 +216,15 @@ class RecordIter(MXDataIter):
             raise error(ValueError, f"the image has values of {image.dtype}; only uint8 is supported")
         return image
 
-    def _listed(self, header):
+    def _listed(self, header: IRHeader) -> Array:
+        assert self.listed is not None  # who calls has looked
         try:
             return self.listed[header.id]
         except KeyError:
             path = self.params.path_imglist
             raise error(KeyError, f"the list {path!r} has no labels for id {header.id}") from None
 
-    def _explained(self, e, record):
+    def _explained(self, e: Exception, record: int) -> Exception:
         """The error to raise for a record: with its number, file and offset."""
         where = self.records.where(record)
         if isinstance(e, MXNetError) and where.partition(" of ")[2] in str(e):
@@ -218,7 +233,7 @@ class RecordIter(MXDataIter):
         return error(kind, f"{type(self).__name__}: {where}: {e}")
 
     # -- iterating -----------------------------------------------------------------------------------
-    def next_arrays(self):
+    def next_arrays(self) -> tuple[list[Array], list[Array], int, Array]:
         while True:
             batch = self._loader.next()
             self._state = batch.state
@@ -231,19 +246,19 @@ class RecordIter(MXDataIter):
             if batch.pad < self.batch_size:
                 return [batch.data], [batch.label], batch.pad, batch.index
 
-    def reset(self):
+    def reset(self) -> None:
         super().reset()
         self._loader.restart()
         self._cursor.load_state_dict(self._state)  # what was planned ahead is not to count
         self._cursor.reset()
         self._state = self._cursor.state_dict()
 
-    def close(self):
+    def close(self) -> None:
         """End the threads and close the files; the iterator is of no use afterwards."""
         self._loader.close()
         self.records.close()
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """Return where the iterator stands.
 
         Returns
@@ -255,7 +270,7 @@ class RecordIter(MXDataIter):
         fixed = {name: getattr(self.params, name) for name in self._FIXED}
         return {"version": 1, "skipped": self.skipped, **self._state, **fixed}
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on where another iterator stood.
 
         Parameters

@@ -13,16 +13,19 @@ import os
 import threading
 import warnings
 import weakref
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.util import Finalize
+from typing import Any, TypeVar
 
 import numpy as np
 
 from mxcore.base import MXNetWarning, asserted, error
 from mxcore.drafts import Draft, commit, settle
 
+from .codec import Array, Buffer
 from .framing import Damage, Window, find_record, frame, read_record, starts_record
 from .header import IRHeader, pack, pack_img, unpack, unpack_img
-from .source import open_pair, open_source, read_all, resolve
+from .source import Source, Uri, open_pair, open_source, read_all, resolve
 
 __all__ = ["IRHeader", "MXIndexedRecordIO", "MXRecordIO", "pack", "pack_img", "read_index", "unpack",
            "unpack_img"]  # fmt: skip
@@ -30,11 +33,13 @@ __all__ = ["IRHeader", "MXIndexedRecordIO", "MXRecordIO", "pack", "pack_img", "r
 POLICIES = ("raise", "warn", "skip")
 _LOOKS = 5  # offsets that are looked at to tell another file's index
 
-_OPEN = weakref.WeakSet()
+Opened = TypeVar("Opened", bound="MXRecordIO")
+
+_OPEN: weakref.WeakSet[MXRecordIO] = weakref.WeakSet()
 _UNPICKLED = ("_after", "_drafts", "_lock", "_sink", "_source", "_unclosed", "_window")
 
 
-def _after_fork():
+def _after_fork() -> None:
     for record in list(_OPEN):
         record._settle()
 
@@ -43,25 +48,25 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def check_policy(on_error):
+def check_policy(on_error: str) -> str:
     """Return `on_error` if it is a policy for damaged records, else raise."""
     if on_error not in POLICIES:
         raise error(ValueError, f"on_error must be one of {', '.join(POLICIES)}; got {on_error!r}")
     return on_error
 
 
-def damaged(uri, which, damage):
+def damaged(uri: Uri, which: str, damage: Damage) -> Exception:
     """Make the error of a damaged record, which names file, record and offset, and says what helps."""
     e = error(
         ValueError,
         f"{which} of {os.fspath(uri)!r} at offset {damage.offset} is damaged: {damage.what}"
         ". Restore or remake the file, or leave damaged records out with on_error='skip'",
     )
-    e.offset = damage.offset
+    e.offset = damage.offset  # type: ignore[attr-defined]  # for who catches it
     return e
 
 
-def report(policy, uri, which, damage):
+def report(policy: str, uri: Uri, which: str, damage: Damage) -> None:
     """Raise, warn or keep silent about a damaged record, as the policy says."""
     if policy == "raise":
         raise damaged(uri, which, damage)
@@ -69,7 +74,7 @@ def report(policy, uri, which, damage):
         warnings.warn(f"left out: {damaged(uri, which, damage)}", MXNetWarning, stacklevel=3)
 
 
-def _complete(drafts):
+def _complete(drafts: Sequence[Draft]) -> None:
     """Complete what was written and never closed, unless the disk did not take it, which was told then."""
     if any(draft.failed for draft in drafts):
         for draft in drafts:
@@ -115,7 +120,7 @@ class MXRecordIO:
     [b'one', b'two']
     """
 
-    def __init__(self, uri, flag, on_error="raise"):
+    def __init__(self, uri: Uri, flag: str, on_error: str = "raise") -> None:
         self.uri = uri
         self.flag = flag
         self.on_error = check_policy(on_error)
@@ -123,7 +128,7 @@ class MXRecordIO:
         self.skipped = 0
         self.open()
 
-    def open(self):
+    def open(self) -> None:
         """Open the file, at its beginning."""
         if self.flag not in ("r", "w"):
             raise error(ValueError, f"flag must be 'r' or 'w', not {self.flag!r}")
@@ -138,22 +143,22 @@ class MXRecordIO:
         self.is_open = True
         _OPEN.add(self)
 
-    def _write_anew(self):
+    def _write_anew(self) -> None:
         self._sink = Draft(resolve(self.uri)[0])
         self._drafts = [self._sink]
         # Not __del__: this also runs when the process ends, as one of multiprocessing's too, and never in a child
         # that inherited the object.
         self._unclosed = Finalize(self, _complete, (self._drafts,), exitpriority=0)
 
-    def _find_source(self):
+    def _find_source(self) -> None:
         self._source = open_source(self.uri)
 
-    def _rewind(self):
+    def _rewind(self) -> None:
         self._window = Window(self._source)
         self._at = 0
-        self._number = 0  # of the next record; None where that is not known
+        self._number: int | None = 0  # of the next record; None where that is not known
 
-    def close(self):
+    def close(self) -> None:
         """Close the file. What was written takes its place only now, whole."""
         if not self.is_open:
             return
@@ -164,7 +169,7 @@ class MXRecordIO:
             self._unclosed.cancel()
             commit(*self._drafts)
 
-    def discard(self):
+    def discard(self) -> None:
         """Close the file and forget what was written: the old file stays as it was."""
         if self.is_open and self.writable and self.pid == os.getpid():
             self._unclosed.cancel()
@@ -172,12 +177,12 @@ class MXRecordIO:
                 draft.discard()
         self.close()
 
-    def reset(self):
+    def reset(self) -> None:
         """Go back to the first record; a file that is written is completed, and then written anew."""
         self.close()
         self.open()
 
-    def _ready(self, writable):
+    def _ready(self, writable: bool) -> None:
         """Check that the call fits the state of the object."""
         if not self.is_open:
             raise error(ValueError, f"{os.fspath(self.uri)!r} is closed; open() or reset() it first")
@@ -191,13 +196,13 @@ class MXRecordIO:
                 "write a file of its own",
             )
 
-    def _settle(self):
+    def _settle(self) -> None:
         """Settle in after a fork: another thread of the parent may have held the lock or moved the window."""
         self._lock = threading.Lock()
         if self.is_open and not self.writable:
             self._window = Window(self._source)
 
-    def write(self, buf):
+    def write(self, buf: Buffer) -> None:
         """Append a record.
 
         Parameters
@@ -215,7 +220,7 @@ class MXRecordIO:
         with self._lock:
             self._sink.write(framed)
 
-    def read(self):
+    def read(self) -> bytes | None:
         """Return the next record.
 
         Returns
@@ -242,57 +247,56 @@ class MXRecordIO:
                         self._number += 1
                     return payload
 
-    def _pass_over(self, damage):
+    def _pass_over(self, damage: Damage) -> None:
         """Stand before the next record behind the damage, count it, and do what the policy says."""
         which = "a record" if self._number is None else f"record {self._number}"
         after = find_record(self._window, damage.behind)
-        self._at = after
-        if (
-            after is None
-        ):  # another process may have cut the file: never back, nor on in what the window still holds of it
-            self._at = max(self._source.size(), damage.behind)
+        if after is None:
+            # Another process may have cut the file: never back, nor on in what the window still holds of it.
+            after = max(self._source.size(), damage.behind)
             self._window = Window(self._source)
+        self._at = after
         if self._number is not None:
             self._number += 1
         self.skipped += 1
         report(self.on_error, self.uri, which, damage)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[bytes]:
         return self
 
-    def __next__(self):
+    def __next__(self) -> bytes:
         payload = self.read()
         if payload is None:
             raise StopIteration
         return payload
 
-    def __enter__(self):
+    def __enter__(self: Opened) -> Opened:
         return self
 
-    def __exit__(self, kind, *exc):
+    def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
         if kind is None:
             self.close()
         else:
             self.discard()
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         """A copy in another process opens the file anew, at its beginning."""
         if self.writable:
             raise error(TypeError, f"{os.fspath(self.uri)!r} is open for writing and cannot be pickled")
         return {k: v for k, v in self.__dict__.items() if k not in _UNPICKLED}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         if self.is_open:
             self.is_open = False
             self.open()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         state = "closed" if not self.is_open else "writing" if self.writable else "reading"
         return f"<{type(self).__name__} {os.fspath(self.uri)!r}, {state}>"
 
 
-def read_index(idx_path, key_type=int):
+def read_index(idx_path: Uri, key_type: Callable[[Any], Any] = int) -> list[tuple[Any, int]]:
     """Read an index file.
 
     Parameters
@@ -322,7 +326,7 @@ def read_index(idx_path, key_type=int):
     return parse_index(read_all(idx_path), idx_path, key_type)
 
 
-def parse_index(text, idx_path, key_type=int):
+def parse_index(text: bytes, idx_path: Uri, key_type: Callable[[Any], Any] = int) -> list[tuple[Any, int]]:
     """Read the text of an index file, which `idx_path` names in errors; see `read_index`."""
     entries = []
     for number, line in enumerate(text.split(b"\n"), 1):
@@ -339,7 +343,7 @@ def parse_index(text, idx_path, key_type=int):
     return entries
 
 
-def check_number(key):
+def check_number(key: Any) -> Any:
     """Return a key; whole numbers of more than 64 bits could be chosen to share one hash, so that looking for them
     takes quadratic time.
     """
@@ -348,7 +352,7 @@ def check_number(key):
     return key
 
 
-def check_index(source, offsets, uri, idx_path, policy):
+def check_index(source: Source, offsets: Array, uri: Uri, idx_path: Uri, policy: str) -> None:
     """Look whether an index is that of its record file, at a few of the offsets, which are sorted.
 
     One that is wrong may stand for a damaged record; most of them wrong mean an index of another file.
@@ -408,49 +412,51 @@ class MXIndexedRecordIO(MXRecordIO):
     b'record 1'
     """
 
-    def __init__(self, idx_path, uri, flag, key_type=int, on_error="raise"):
+    def __init__(
+        self, idx_path: Uri, uri: Uri, flag: str, key_type: Callable[[Any], Any] = int, on_error: str = "raise"
+    ) -> None:
         self.idx_path = idx_path
-        self.idx = {}
-        self.keys = []
+        self.idx: dict[Any, int] = {}
+        self.keys: list[Any] = []
         self.key_type = key_type
-        self.fidx = None
+        self.fidx: Draft | None = None
         super().__init__(uri, flag, on_error)
 
-    def _write_anew(self):
+    def _write_anew(self) -> None:
         if os.path.abspath(resolve(self.uri)[0]) == os.path.abspath(resolve(self.idx_path)[0]):
             raise error(ValueError, f"records and their index cannot both be {os.fspath(self.uri)!r}; name two files")
         settle(resolve(self.idx_path)[0], resolve(self.uri)[0])
         super()._write_anew()
         try:
-            self.fidx = Draft(resolve(self.idx_path)[0])
+            fidx = Draft(resolve(self.idx_path)[0])
         except BaseException:
             self._unclosed.cancel()
             self._sink.discard()
             raise
-        self._drafts.append(self.fidx)
-        self.idx, self.keys = {}, []
+        self._drafts.append(fidx)
+        self.idx, self.keys, self.fidx = {}, [], fidx
 
-    def _find_source(self):
+    def _find_source(self) -> None:
         self._source, text = open_pair(self.uri, self.idx_path)
         try:
             entries = parse_index(text, self.idx_path, self.key_type)
             self.idx, self.keys = dict(entries), [key for key, _ in entries]
-            self._after = None
+            self._after: Array | None = None
             check_index(self._source, self._offsets(), self.uri, self.idx_path, self.on_error)
         except BaseException:
             self._source.close()
             raise
 
-    def close(self):
+    def close(self) -> None:
         try:
             super().close()
         finally:
             self.fidx = None
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"fidx": None}
 
-    def _offset(self, key):
+    def _offset(self, key: Any) -> int:
         try:
             return self.idx[self.key_type(key)]
         except (KeyError, TypeError, ValueError):
@@ -459,7 +465,7 @@ class MXIndexedRecordIO(MXRecordIO):
                 KeyError, f"the index {os.fspath(self.idx_path)!r} has no key {key!r} among its {len(self.idx)}{such}"
             ) from None
 
-    def seek(self, idx):
+    def seek(self, idx: Any) -> None:
         """Stand before the record of a key; `read` then goes on from there.
 
         Parameters
@@ -471,12 +477,12 @@ class MXIndexedRecordIO(MXRecordIO):
         with self._lock:
             self._at, self._number = self._offset(idx), None
 
-    def tell(self):
+    def tell(self) -> int:
         """Return the offset of the record that is written or read next, in bytes."""
         self._ready(self.writable)
         return self._sink.position if self.writable else self._at
 
-    def read_idx(self, idx):
+    def read_idx(self, idx: Any) -> bytes | None:
         """Return the record of a key.
 
         Parameters
@@ -510,20 +516,20 @@ class MXIndexedRecordIO(MXRecordIO):
         self._at, self._number = after, None
         return payload
 
-    def _offsets(self):
+    def _offsets(self) -> Array:
         """The offsets of all records, in their order."""
         if self._after is None:
             self._after = np.unique(np.fromiter(self.idx.values(), np.int64, len(self.idx)))
         return self._after
 
-    def _reach(self, offset):
+    def _reach(self, offset: int) -> int:
         """How many bytes to read for the record at `offset`: up to the next one's magic word."""
         after = self._offsets()
         i = int(np.searchsorted(after, offset, "right"))
         end = int(after[i]) if i < len(after) else self._source.size()
         return min(max(end - offset, 4) + 4, 1 << 18)
 
-    def write_idx(self, idx, buf):
+    def write_idx(self, idx: Any, buf: Buffer) -> None:
         """Append a record under a key.
 
         Parameters
@@ -542,6 +548,7 @@ class MXIndexedRecordIO(MXRecordIO):
         except UnicodeEncodeError as e:
             raise error(ValueError, f"the key {key!r} cannot be written: {e}") from e
         with self._lock:
+            assert self.fidx is not None  # as long as the file is open
             offset = self._sink.position
             self._sink.write(framed)
             self.fidx.write(b"%b%d\n" % (text, offset))

@@ -8,20 +8,22 @@ import io
 import os
 import threading
 from array import array
+from typing import Any
 
 import numpy as np
 
 from mxcore.base import error
 from mxcore.drafts import atomic_writer, settle
 
+from .codec import Array
 from .framing import Damage, Window, find_record, read_record, skip_record, whole_length
 from .recordio import check_index, check_policy, damaged, parse_index, report
-from .source import list_files, open_pair, open_source, resolve
+from .source import Uri, list_files, open_pair, open_source, resolve
 
 __all__ = ["RecordFile", "Records", "make_index"]
 
 
-def _sorted_index(text, idx_path):
+def _sorted_index(text: bytes, idx_path: Uri) -> tuple[Array, Array]:
     """Keys and offsets of the text of an index as arrays, in the order of the file that it is for."""
     if not text.strip():
         raise error(ValueError, f"the index {os.fspath(idx_path)!r} is empty")
@@ -66,35 +68,37 @@ class RecordFile:
     (3, b'record 1')
     """
 
-    def __init__(self, uri, idx_path=None, on_error="raise", neighbour=True):
+    def __init__(self, uri: str, idx_path: Uri | None = None, on_error: str = "raise", neighbour: bool = True) -> None:
         self.uri = uri
         self.on_error = check_policy(on_error)
         self.skipped = 0
         self._lock = threading.Lock()
-        self._keys = None
-        self._offsets = array("q")
-        self._next = 0  # offset of the next record to find; None when all are found
-        given, text = bool(idx_path), None
-        if given:
+        self._keys: Array | None = None
+        self._offsets: Any = array("q")  # or, of an index, a NumPy array
+        self._next: int | None = 0  # offset of the next record to find; None when all are found
+        text = None
+        beside = os.path.splitext(uri)[0] + ".idx"
+        if idx_path:
             self._source, text = open_pair(uri, idx_path)
         elif neighbour:
-            idx_path = os.path.splitext(uri)[0] + ".idx"
             with contextlib.suppress(OSError):
-                self._source, text = open_pair(uri, idx_path)
+                self._source, text = open_pair(uri, beside)
         if text is None:
             self._source = open_source(uri)
         self._size = self._source.size()
         self._scan = Window(self._source, 4096 if self._source.block <= 1 << 20 else None)
-        if text is not None:
-            (self._take if given else self._take_neighbour)(text, idx_path)
+        if text is not None and idx_path:
+            self._take(text, idx_path)
+        elif text is not None:
+            self._take_neighbour(text, beside)
 
-    def _take(self, text, idx_path):
+    def _take(self, text: bytes, idx_path: Uri) -> None:
         """Use the index that was given."""
         self._keys, self._offsets = _sorted_index(text, idx_path)
         check_index(self._source, np.unique(self._offsets), self.uri, idx_path, self.on_error)
         self._next = None
 
-    def _take_neighbour(self, text, idx_path):
+    def _take_neighbour(self, text: bytes, idx_path: Uri) -> None:
         """Use the index beside the file, if it belongs to the file as it is now."""
         try:
             keys, offsets = _sorted_index(text, idx_path)
@@ -103,43 +107,43 @@ class RecordFile:
         except (ValueError, Damage):
             pass  # it is another file's
 
-    def known(self, upto):
+    def known(self, upto: int) -> int:
         """Return how many records are known, having looked for `upto` of them."""
         if self._next is not None and len(self._offsets) < upto:
             with self._lock:
                 while self._next is not None and len(self._offsets) < upto:
-                    self._find()
+                    self._find(self._next)
         return len(self._offsets)
 
-    def _find(self):
+    def _find(self, at: int) -> None:
         try:
-            after = skip_record(self._scan, self._next)
+            after = skip_record(self._scan, at)
         except Damage as damage:
             self._next = find_record(self._scan, damage.behind)
             self.skipped += 1
             report(self.on_error, self.uri, f"record {len(self._offsets)}", damage)
         else:
             if after is not None:
-                self._offsets.append(self._next)
+                self._offsets.append(at)
             self._next = after
 
-    def where(self, i):
+    def where(self, i: int) -> str:
         """Describe record `i` for an error: its number and key, file and offset."""
         return f"{self._which(i)} of {self.uri!r} at offset {self._offsets[i]}"
 
-    def _which(self, i):
+    def _which(self, i: int) -> str:
         return f"record {i}" if self._keys is None else f"record {i} (key {self._keys[i]})"
 
-    def offset(self, i):
+    def offset(self, i: int) -> int:
         """Return where record `i` starts, in bytes."""
         return int(self._offsets[i])
 
-    def room(self, i):
+    def room(self, i: int) -> int:
         """Return how many bytes lie between the start of record `i` and that of the next known one."""
         end = self.offset(i + 1) if i + 1 < len(self._offsets) else self._next or self._size
         return max(end - self.offset(i), 0)
 
-    def read(self, i, most=None):
+    def read(self, i: int, most: int | None = None) -> bytes:
         """Return what record `i` holds. Any thread may call it.
 
         Parameters
@@ -171,7 +175,7 @@ class RecordFile:
             raise damaged(self.uri, self._which(i), damage) from None
         return payload if most is None else payload[:most]
 
-    def close(self):
+    def close(self) -> None:
         """Close the file."""
         self._source.close()
 
@@ -203,7 +207,7 @@ class Records:
     b'b'
     """
 
-    def __init__(self, uris, idx_path=None, on_error="raise"):
+    def __init__(self, uris: str, idx_path: Uri | None = None, on_error: str = "raise") -> None:
         names = list_files(uris, ".rec")
         if idx_path and len(names) > 1:
             raise error(
@@ -214,7 +218,7 @@ class Records:
         self.files = [RecordFile(name, idx_path, on_error) for name in names]
         self._starts = [0]  # number of the first record of each file, as far as they are known
 
-    def known(self, upto):
+    def known(self, upto: int) -> int:
         """Return how many records are known, having looked for `upto` of them."""
         while True:
             i = len(self._starts) - 1
@@ -223,42 +227,42 @@ class Records:
                 return self._starts[i] + have
             self._starts.append(self._starts[i] + have)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.known(1 << 62)
 
-    def _place(self, i):
+    def _place(self, i: int) -> tuple[RecordFile, int]:
         if i >= self._starts[-1]:
             self.known(i + 1)
         f = bisect.bisect_right(self._starts, i) - 1
         return self.files[f], i - self._starts[f]
 
-    def read(self, i, most=None):
+    def read(self, i: int, most: int | None = None) -> bytes:
         """Return what record `i` holds; see `RecordFile.read`."""
         file, j = self._place(i)
         return file.read(j, most)
 
-    def where(self, i):
+    def where(self, i: int) -> str:
         """Describe record `i` for an error."""
         file, j = self._place(i)
         return file.where(j)
 
-    def room(self, i):
+    def room(self, i: int) -> int:
         """Return how many bytes record `i` takes at most."""
         file, j = self._place(i)
         return file.room(j)
 
     @property
-    def skipped(self):
+    def skipped(self) -> int:
         """How many damaged places were passed over while looking for records."""
         return sum(file.skipped for file in self.files)
 
-    def close(self):
+    def close(self) -> None:
         """Close the files."""
         for file in self.files:
             file.close()
 
 
-def make_index(uri, idx_path, on_error="raise"):
+def make_index(uri: Uri, idx_path: Uri, on_error: str = "raise") -> int:
     """Make the index of a record file.
 
     Parameters

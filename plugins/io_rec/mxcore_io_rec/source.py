@@ -10,16 +10,19 @@ import os
 import re
 import stat
 import threading
+from typing import Any, TypeAlias
 
 from mxcore.base import MXNetError, error
 from mxcore.drafts import settle
 
 __all__ = ["LocalFile", "RemoteFile", "list_files", "open_pair", "open_source", "read_all", "resolve"]
 
+Uri: TypeAlias = str | os.PathLike[str]
+
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)://")  # two letters at least: "C:\\x" is a path
 
 
-def resolve(uri):
+def resolve(uri: Uri) -> tuple[str, bool]:
     """Tell local paths from URLs.
 
     Parameters
@@ -40,7 +43,7 @@ def resolve(uri):
     try:
         name = os.fspath(uri)
     except TypeError:
-        name = None
+        name = ""
     if not isinstance(name, str) or not name:
         raise error(TypeError, f"a record file is named by a path or a URL, not by {uri!r}")
     scheme = _SCHEME.match(name)
@@ -49,20 +52,23 @@ def resolve(uri):
     return name, True
 
 
-def _filesystem(url, fresh=False):
+def _filesystem(url: str, fresh: bool = False) -> tuple[Any, str]:
     try:
         import fsspec
     except ImportError:
         raise error(ImportError, f"{url!r} needs the package fsspec: pip install fsspec") from None
     try:
-        return fsspec.core.url_to_fs(url, skip_instance_cache=True) if fresh else fsspec.core.url_to_fs(url)
+        found: tuple[Any, str] = (
+            fsspec.core.url_to_fs(url, skip_instance_cache=True) if fresh else fsspec.core.url_to_fs(url)
+        )
+        return found
     except ImportError as e:
         raise error(ImportError, f"{url!r}: fsspec needs another package for this store: {e}") from e
     except ValueError as e:
         raise error(ValueError, f"cannot open {url!r}: {e}") from e
 
 
-def failed(verb, uri, e):
+def failed(verb: str, uri: Uri, e: Exception) -> Exception:
     """Make the library's error of an OSError, or of a store's own: the class if it is one of Python's, with the file
     and the reason.
     """
@@ -95,7 +101,7 @@ class LocalFile:
 
     block = 1 << 20  # what sequential readers ask for at a time
 
-    def __init__(self, path):
+    def __init__(self, path: str) -> None:
         self.name = path
         try:
             mode = os.stat(path).st_mode  # before open, which would wait for the other end of a pipe
@@ -111,7 +117,7 @@ class LocalFile:
         self._lock = threading.Lock()
         self._positional = hasattr(os, "pread")
 
-    def read(self, position, n):
+    def read(self, position: int, n: int) -> bytes:
         """Return the `n` bytes at `position`, fewer only where the file ends."""
         try:
             data = self._read(position, n)
@@ -124,29 +130,29 @@ class LocalFile:
             raise failed("read", self.name, e) from e
         return data
 
-    def _read(self, position, n):
+    def _read(self, position: int, n: int) -> bytes:
         if self._positional:
             return os.pread(self._file.fileno(), n, position)
         with self._lock:  # systems without pread
             self._file.seek(position)
             return self._file.read(n)
 
-    def size(self):
+    def size(self) -> int:
         """Length of the file in bytes, as it is now."""
         return os.fstat(self._file.fileno()).st_size
 
-    def current(self):
+    def current(self) -> bool:
         """Whether the name still stands for this file."""
         try:
             return os.path.samestat(os.fstat(self._file.fileno()), os.stat(self.name))
         except OSError:
             return False
 
-    def close(self):
+    def close(self) -> None:
         """Close the file."""
         self._file.close()
 
-    def __del__(self):
+    def __del__(self) -> None:
         if hasattr(self, "_file"):
             self._file.close()  # readers are seldom closed by hand
 
@@ -175,23 +181,24 @@ class RemoteFile:
 
     block = 1 << 22  # a request costs far more than its bytes
 
-    def __init__(self, url):
+    def __init__(self, url: str) -> None:
         self.name = url
         self._connect()
 
-    def _connect(self, fresh=False):
+    def _connect(self, fresh: bool = False) -> None:
         self._pid = os.getpid()
         try:
             self._fs, self._path = _filesystem(self.name, fresh)
-            self._size = self._fs.size(self._path)
+            size: int | None = self._fs.size(self._path)
         except MXNetError:
             raise
         except Exception as e:  # such as a damaged archive's
             raise failed("read", self.name, e) from e
-        if self._size is None:
+        if size is None:
             raise error(OSError, f"cannot read {self.name!r}: this store does not tell its length")
+        self._size = size
 
-    def read(self, position, n):
+    def read(self, position: int, n: int) -> bytes:
         """Return the `n` bytes at `position`, fewer only where the file ends."""
         if self._pid != os.getpid():  # connections and their threads do not survive a fork
             self._connect(fresh=not self.name.startswith("memory:"))
@@ -199,23 +206,27 @@ class RemoteFile:
         if position >= end:
             return b""
         try:
-            return self._fs.cat_file(self._path, start=position, end=end)
+            data: bytes = self._fs.cat_file(self._path, start=position, end=end)
+            return data
         except Exception as e:
             raise failed("read", self.name, e) from e
 
-    def size(self):
+    def size(self) -> int:
         """Length of the file in bytes when it was opened."""
         return self._size
 
-    def current(self):
+    def current(self) -> bool:
         """Whether the name still stands for this file, as far as can be told."""
         return True
 
-    def close(self):
+    def close(self) -> None:
         """Nothing is held open."""
 
 
-def open_source(uri):
+Source: TypeAlias = LocalFile | RemoteFile
+
+
+def open_source(uri: Uri) -> Source:
     """Open a path or URL for reading by position.
 
     Parameters
@@ -237,7 +248,7 @@ def open_source(uri):
     return RemoteFile(name) if remote else LocalFile(name)
 
 
-def read_all(uri):
+def read_all(uri: Uri) -> bytes:
     """Return the whole content of a path or URL."""
     source = open_source(uri)
     try:
@@ -250,7 +261,7 @@ def read_all(uri):
         source.close()
 
 
-def open_pair(uri, idx_path):
+def open_pair(uri: Uri, idx_path: Uri) -> tuple[Source, bytes]:
     """Open a record file and read the index that belongs to it, also while another process replaces both.
 
     Parameters
@@ -289,7 +300,7 @@ def open_pair(uri, idx_path):
     return source, text
 
 
-def list_files(uri, suffix):
+def list_files(uri: Uri, suffix: str) -> list[str]:
     """Return the files that a path or URL stands for.
 
     Parameters
@@ -309,7 +320,7 @@ def list_files(uri, suffix):
     >>> list_files("a.rec;b.rec", ".rec")
     ['a.rec', 'b.rec']
     """
-    files = []
+    files: list[str] = []
     for part in filter(None, os.fspath(uri).split(";")):
         name, remote = resolve(part)
         found = _folder(name, remote)
@@ -325,7 +336,7 @@ def list_files(uri, suffix):
     return files
 
 
-def _folder(name, remote):
+def _folder(name: str, remote: bool) -> list[str] | None:
     """The sorted files of a folder, None if `name` is none."""
     try:
         if remote:

@@ -17,5 +17,5 @@ _STORES = {
 
 
 @hookimpl
-def mxcore_kvstores():
+def mxcore_kvstores() -> dict[str, str]:
     return {name: f"{__name__}.store:{cls}" for name, cls in _STORES.items()}

@@ -5,21 +5,31 @@ from __future__ import annotations
 import functools
 import threading
 import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-import mxcore as mx
 from mxcore.base import MXNetWarning, error
+from mxcore.context import Context, cpu
 from mxcore.kvstore import KVStore
-from mxcore.kvstore.compression import compressor
+from mxcore.kvstore.compression import TwoBit, compressor
+from mxcore.kvstore.keys import Groups, Key
+from mxcore.kvstore.kvstore import RowGroups
 from mxcore.kvstore.values import add, pick_rows, write
+from mxcore.ndarray import NDArray
 
 __all__ = ["DeviceKVStore", "LocalKVStore"]
 
 
-def _one_at_a_time(method):
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _one_at_a_time(method: Callable[Concatenate[LocalKVStore, P], R]) -> Callable[Concatenate[LocalKVStore, P], R]:
     """Let a store do one thing at a time, whichever threads ask: an update reads a value, and writes it."""
 
     @functools.wraps(method)
-    def wrapped(self, *args, **kwargs):
+    def wrapped(self: LocalKVStore, /, *args: P.args, **kwargs: P.kwargs) -> R:
         with self._lock:
             return method(self, *args, **kwargs)
 
@@ -40,22 +50,21 @@ class LocalKVStore(KVStore):
     Behaviour matched: MXNet 1.9.1 ``mx.kv.create('local')``. Beyond it, gradient compression works here, too.
     """
 
-    def __init__(self, type="local"):
+    def __init__(self, type: str = "local") -> None:
         super().__init__(type)
-        self._stored = {}
-        self._compress = None
+        self._stored: dict[Key, NDArray] = {}
+        self._compress: TwoBit | None = None
         self._lock = threading.RLock()
 
-    def _home(self, key, arrays):
+    def _home(self, key: Key, arrays: Sequence[NDArray]) -> Context:
         """The context where a key is added up and updated."""
-        return mx.cpu(0)
+        return cpu(0)
 
     # -- what the base calls -----------------------------------------------------------------------------------------
 
     @_one_at_a_time
-    def _init(self, values):
-        known = [*self._stored, *(key for key, _ in values)]
-        kind = type(known[0]) if known else None
+    def _init(self, values: list[tuple[Key, NDArray]]) -> None:
+        kind = type(next(iter([*self._stored, *(key for key, _ in values)]), None))
         fresh = {}
         for key, array in values:
             if type(key) is not kind:
@@ -71,7 +80,7 @@ class LocalKVStore(KVStore):
         self._replace(fresh.items())
 
     @_one_at_a_time
-    def _replace(self, values):
+    def _replace(self, values: Iterable[tuple[Key, NDArray]]) -> None:
         """Give keys values, also other ones than they have; a Module uses it where there is one, as there is no such
         word in MXNet.
         """
@@ -80,7 +89,7 @@ class LocalKVStore(KVStore):
             self._stored[key] = array.copy() if array.context is home else array.as_in_context(home)
 
     @_one_at_a_time
-    def _push(self, groups, priority):
+    def _push(self, groups: Groups, priority: int) -> None:
         for key, arrays in groups.items():
             self._check("push", key, arrays)
         for key, arrays in groups.items():
@@ -95,7 +104,7 @@ class LocalKVStore(KVStore):
             self._updater(key, total, stored)
 
     @_one_at_a_time
-    def _pull(self, groups, priority, ignore_sparse):
+    def _pull(self, groups: Groups, priority: int, ignore_sparse: bool) -> None:
         for key, outs in groups.items():
             self._check("pull", key, outs)
         for key, outs in groups.items():
@@ -111,7 +120,7 @@ class LocalKVStore(KVStore):
                     write(self._stored[key], out)
 
     @_one_at_a_time
-    def _pull_rows(self, groups, priority):
+    def _pull_rows(self, groups: RowGroups, priority: int) -> None:
         for key, wanted in groups.items():
             outs = [out for out, _ in wanted]
             self._check("row_sparse_pull", key, outs)
@@ -128,7 +137,7 @@ class LocalKVStore(KVStore):
                 except IndexError as e:
                     raise error(IndexError, f"kvstore: row_sparse_pull of key {key!r}: {e}") from e
 
-    def _check(self, verb, key, arrays):
+    def _check(self, verb: str, key: Key, arrays: Sequence[NDArray]) -> None:
         stored = self._stored.get(key)
         if stored is None:
             raise error(
@@ -155,14 +164,14 @@ class LocalKVStore(KVStore):
                 )
 
     @_one_at_a_time
-    def save_optimizer_states(self, fname, dump_optimizer=False):
+    def save_optimizer_states(self, fname: str | PathLike[str], dump_optimizer: bool = False) -> None:
         super().save_optimizer_states(fname, dump_optimizer)
 
     @_one_at_a_time
-    def load_optimizer_states(self, fname):
+    def load_optimizer_states(self, fname: str | PathLike[str]) -> None:
         super().load_optimizer_states(fname)
 
-    def set_gradient_compression(self, compression_params):
+    def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
         self._compress = compressor(compression_params)
 
 
@@ -174,12 +183,12 @@ class DeviceKVStore(LocalKVStore):
     Behaviour matched: MXNet 1.9.1 ``mx.kv.create('device')``.
     """
 
-    def __init__(self, type="device"):
+    def __init__(self, type: str = "device") -> None:
         super().__init__(type)
-        self._homes = {}
-        self._load = {}  # elements of the keys at home in a context
+        self._homes: dict[Key, Context] = {}
+        self._load: dict[Context, int] = {}  # elements of the keys at home in a context
 
-    def _home(self, key, arrays):
+    def _home(self, key: Key, arrays: Sequence[NDArray]) -> Context:
         if key not in self._stored:  # a first value comes from one device only; who pushes shows later
             return arrays[0].context
         home = self._homes.get(key)

@@ -1,6 +1,4 @@
-"""A plugin for mxcore: the device 'toy_device'. It computes with NumPy on one queue per index, behind the caller's
-back.
-"""
+"""A plugin for mxcore: the device 'toy_device'. It computes with NumPy, on a queue for each index."""
 
 import operator
 import threading
@@ -11,9 +9,8 @@ import numpy as np
 from mxcore.plugin import Device, hookimpl
 
 API_VERSION = 1
-TUPLES = set(
-    "nonzero unique histogram split array_split broadcast_arrays slogdet eigh svd qr meshgrid unravel_index divmod".split()
-)
+TUPLES = {"nonzero", "unique", "histogram", "split", "array_split", "broadcast_arrays", "meshgrid", "unravel_index"}
+TUPLES |= {"slogdet", "eigh", "svd", "qr", "divmod"}
 here = threading.local()
 # Infinities and NaNs are results, and no warnings.
 queues = [ThreadPoolExecutor(1, f"toy_device-{i}", lambda: np.seterr(all="ignore")) for i in range(2)]
@@ -28,11 +25,8 @@ def plain(x):
 
 def launch(fn, args, kwargs, index=None):
     """Queue a function of arrays; returns an array that will hold its result (a tuple of them for a tuple)."""
-    index = (
-        next((a.index for a in args if isinstance(a, ToyDeviceArray)), getattr(here, "index", 0))
-        if index is None
-        else index
-    )
+    if index is None:
+        index = next((a.index for a in args if isinstance(a, ToyDeviceArray)), getattr(here, "index", 0))
     value = queues[index].submit(lambda: keep(fn(*map(plain, args), **{k: plain(v) for k, v in kwargs.items()})))
     if getattr(fn, "__name__", "") in TUPLES and isinstance(value.result(), (tuple, list)):
         return tuple(ToyDeviceArray(done(v), index) for v in value.result())

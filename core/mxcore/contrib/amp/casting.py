@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from ..._core import dispatch, registry, tape
+from ..._core import dispatch, reverse, tables
 from ..._core.array import Array, Like
 from ..._core.binding import bind
 from ..._core.errors import warn
@@ -32,9 +32,9 @@ class _Casting:
         self.rules, self.scaler = rules, LossScaler()
         #: Whether a trainer has the scaler: the first one shares it with the output operators.
         self.scaler_taken = False
-        self._cast = registry.ops.get("amp_cast")
+        self._cast = tables.ops.get("amp_cast")
         self._params: dict[Any, Any] = {}
-        self._backward = tape.backward
+        self._backward = reverse.backward
 
     # -- arrays ------------------------------------------------------------------------------------------------
     def run(self, op: Op, args: Any, kwargs: dict[str, Any], *more: Any) -> Any:
@@ -123,15 +123,15 @@ class _Casting:
             finally:
                 del state.extra[_QUIET]
 
-        tape.backward = quietly
+        reverse.backward = quietly
         Op.run, Op.apply, SymbolBase.before = self.run, self.apply, self.before
-        registry.changed()
+        tables.changed()
 
     def stop(self) -> None:
         """Undo `start`."""
-        tape.backward = self._backward
+        reverse.backward = self._backward
         Op.run, Op.apply, SymbolBase.before = staticmethod(dispatch.call), staticmethod(dispatch.invoke), None
-        registry.changed()
+        tables.changed()
 
 
 _on: _Casting | None = None

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import infer, registry
+from ..._core import infer, tables
 from ..._core.errors import MXNetError, suggest
 from ..._core.params import as_dtype
 from ...base import error
@@ -183,7 +183,7 @@ class Rules:
 
 
 def _canonical(name: str) -> str:
-    found = registry.ops.find(name)
+    found = tables.ops.find(name)
     return name if found is None else str(found.name)
 
 
@@ -196,14 +196,14 @@ def _checked(where: str, what: str, names: Any) -> Sequence[str] | None:
         return None
     if not _texts(names):
         raise error(AssertionError, f"{where}: {what} must be a list of names of operators, got {names!r}")
-    known = registry.ops.names()
+    known = tables.ops.names()
     listed = {
         n for target in TARGETS for key in ("narrow", "either", "float32", "widest") for n in lists_of(target)[key]
     }
     for n in names:
-        if registry.ops.find(n) is None and n not in listed:
+        if tables.ops.find(n) is None and n not in listed:
             raise error(
-                AssertionError, f"{where}: {what} names {n!r}, which is no operator{suggest(n, known)}{registry.why()}"
+                AssertionError, f"{where}: {what} names {n!r}, which is no operator{suggest(n, known)}{tables.why()}"
             )
     return names  # type: ignore[no-any-return]
 
@@ -223,7 +223,7 @@ def _checked_conditions(where: str, conditions: Any) -> Any:
                 f"{what} must be a list of (operator, parameter, list of values), all texts; one is {c!r}",
             )
         _checked(where, "conditional_fp32_ops", c[:1])
-        op = registry.ops.find(c[0])
+        op = tables.ops.find(c[0])
         if op is not None and c[1] not in op.params:
             raise error(
                 AssertionError,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..._lent import lent
+from ..._reexports import reexports
 from ...base import MXNetError
 from ...ndarray import NDArray
 from ..parameter import DeferredInitializationError, Parameter, ParameterDict
@@ -14,4 +14,4 @@ from .symbol_block import SymbolBlock
 __all__ = ["Block", "DeferredInitializationError", "HookHandle", "HybridBlock", "MXNetError", "NDArray",
            "Parameter", "ParameterDict", "SymbolBlock", "is_np_array"]  # fmt: skip
 
-__getattr__ = lent(__name__)
+__getattr__ = reexports(__name__)

@@ -6,6 +6,8 @@ import copy
 import re
 import warnings
 from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ...base import MXNetError, error
 from ..parameter import Parameter, ParameterDict
@@ -14,10 +16,14 @@ from . import files
 from .depth import explained, too_deep
 from .naming import NameScope
 
+if TYPE_CHECKING:
+    from ...context import Context
+    from ...initializer import Initializer
+
 __all__ = ["Block"]
 
 
-def _indent(text):
+def _indent(text: str) -> str:
     return text.replace("\n", "\n  ")
 
 
@@ -53,24 +59,27 @@ class Block:
     (1, 2)
     """
 
-    def __init__(self, prefix=None, params=None):
+    #: Whether it is a row of a summary, which containers are not.
+    _in_summary = True
+
+    def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
         self._empty_prefix = prefix == ""
         self._prefix, self._params = NameScope.create(prefix, params, self._alias())
         self._name = self._prefix[:-1] if self._prefix.endswith("_") else self._prefix
         self._scope = NameScope(self)
-        self._children = OrderedDict()
-        self._reg_params = {}
-        self._forward_hooks = OrderedDict()
-        self._forward_pre_hooks = OrderedDict()
+        self._children: OrderedDict[str, Block] = OrderedDict()
+        self._reg_params: dict[str, Parameter] = {}
+        self._forward_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._forward_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         with explained(self):
             parts = "\n".join(
                 f"  ({key}): {_indent(repr(block))}" for key, block in self.__dict__.items() if isinstance(block, Block)
             )
         return f"{type(self).__name__}(\n{parts}\n)"
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(value, (Block, Parameter)) or name in self.__dict__:
             existing = self.__dict__.get(name)
             if isinstance(existing, (Block, Parameter)) and not isinstance(value, type(existing)):
@@ -90,36 +99,36 @@ class Block:
                 self._reg_params[name] = value
         super().__setattr__(name, value)
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         with explained(self):
-            return copy._reconstruct(self, memo, *self.__reduce_ex__(4))  # as for any other object
+            return copy._reconstruct(self, memo, *self.__reduce_ex__(4))  # type: ignore[attr-defined]  # as for any other object
 
-    def _alias(self):
+    def _alias(self) -> str:
         """What names of this kind of block begin with."""
         return type(self).__name__.lower()
 
     # -- names and parameters --------------------------------------------------------------------------------
 
     @property
-    def prefix(self):
+    def prefix(self) -> str:
         """Goes before the names of everything inside."""
         return self._prefix
 
     @property
-    def name(self):
+    def name(self) -> str:
         """The prefix without its last underscore."""
         return self._name
 
-    def name_scope(self):
+    def name_scope(self) -> NameScope:
         """Give the names of this block to what is made inside a ``with`` statement."""
         return self._scope
 
     @property
-    def params(self):
+    def params(self) -> ParameterDict:
         """This block's own parameters, without those of its children; see `collect_params`."""
         return self._params
 
-    def collect_params(self, select=None):
+    def collect_params(self, select: str | None = None) -> ParameterDict:
         """Parameters of this block and of everything inside.
 
         Parameters
@@ -134,16 +143,13 @@ class Block:
         self._warn_of_containers()
         pattern = None if select is None else re.compile(select)
         found = ParameterDict(self.params.prefix)
-        own = self.params
-        if pattern is not None:
-            own = {name: p for name, p in own.items() if pattern.match(name)}
-        found.update(own)
+        found.update({name: p for name, p in self.params.items() if pattern is None or pattern.match(name)})
         with explained(self):
             for child in self._children.values():
                 found.update(child.collect_params(select))
         return found
 
-    def _warn_of_containers(self):
+    def _warn_of_containers(self) -> None:
         registered = set(map(id, self._children.values()))
         for key, value in self.__dict__.items():
             if not isinstance(value, (list, tuple, dict)) or key.startswith("_"):
@@ -158,7 +164,7 @@ class Block:
                     stacklevel=4,
                 )
 
-    def _collect_params_with_prefix(self, prefix=""):
+    def _collect_params_with_prefix(self, prefix: str = "") -> dict[str, Parameter]:
         """Parameters by structural name, e.g. ``features.0.weight``."""
         prefix = prefix + "." if prefix else ""
         found = {prefix + name: p for name, p in self._reg_params.items()}
@@ -167,11 +173,11 @@ class Block:
                 found.update(child._collect_params_with_prefix(prefix + name))
         return found
 
-    def register_child(self, block, name=None):
+    def register_child(self, block: Block, name: str | None = None) -> None:
         """Make a block a child: its parameters become part of this block's."""
         self._children[str(len(self._children)) if name is None else name] = block
 
-    def apply(self, fn):
+    def apply(self, fn: Callable[[Block], Any]) -> Block:
         """Call ``fn(block)`` on every block inside, children first, then on this one; returns this block."""
         with explained(self):
             for child in self._children.values():
@@ -179,11 +185,17 @@ class Block:
         fn(self)
         return self
 
-    def initialize(self, init=None, ctx=None, verbose=False, force_reinit=False):
+    def initialize(
+        self,
+        init: Initializer | str | None = None,
+        ctx: Context | Sequence[Context] | None = None,
+        verbose: bool = False,
+        force_reinit: bool = False,
+    ) -> None:
         """Initialise all parameters inside; arguments as for `ParameterDict.initialize`."""
         self.collect_params().initialize(init, ctx, verbose, force_reinit)
 
-    def cast(self, dtype):
+    def cast(self, dtype: Any) -> None:
         """Cast all parameters inside to another dtype."""
         with explained(self):
             for child in self._children.values():
@@ -191,7 +203,7 @@ class Block:
         for p in self.params.values():
             p.cast(dtype)
 
-    def hybridize(self, active=True, **kwargs):
+    def hybridize(self, active: bool = True, **kwargs: Any) -> None:
         """Hybridise the hybrid blocks inside; see `HybridBlock.hybridize`."""
         with explained(self):
             for child in self._children.values():
@@ -199,7 +211,7 @@ class Block:
 
     # -- running ---------------------------------------------------------------------------------------------
 
-    def __call__(self, *args):
+    def __call__(self, *args: Any) -> Any:
         if self._forward_pre_hooks:
             for hook in tuple(self._forward_pre_hooks.values()):
                 hook(self, args)
@@ -214,7 +226,7 @@ class Block:
                 hook(self, args, out)
         return out
 
-    def forward(self, *args):
+    def forward(self, *args: Any) -> Any:
         """Compute the output. Every block defines its own."""
         raise error(
             NotImplementedError,
@@ -222,19 +234,19 @@ class Block:
             "hybrid_forward(self, F, x, ...) in a HybridBlock.",
         )
 
-    def register_forward_pre_hook(self, hook):
+    def register_forward_pre_hook(self, hook: Callable[..., Any]) -> HookHandle:
         """Have ``hook(block, inputs)`` called before every `forward`; returns a `HookHandle`."""
         handle = HookHandle()
         handle.attach(self._forward_pre_hooks, hook)
         return handle
 
-    def register_forward_hook(self, hook):
+    def register_forward_hook(self, hook: Callable[..., Any]) -> HookHandle:
         """Have ``hook(block, inputs, output)`` called after every `forward`; returns a `HookHandle`."""
         handle = HookHandle()
         handle.attach(self._forward_hooks, hook)
         return handle
 
-    def register_op_hook(self, callback, monitor_all=False):
+    def register_op_hook(self, callback: Callable[..., Any], monitor_all: bool = False) -> None:
         """Watch the operators of the hybridised blocks inside.
 
         Parameters
@@ -249,7 +261,7 @@ class Block:
             for child in self._children.values():
                 child.register_op_hook(callback, monitor_all)
 
-    def summary(self, *inputs):
+    def summary(self, *inputs: Any) -> None:
         """Run once on `inputs` and print a table of layers, output shapes and numbers of parameters.
 
         Parameters
@@ -269,7 +281,7 @@ class Block:
 
     # -- files -----------------------------------------------------------------------------------------------
 
-    def save_parameters(self, filename, deduplicate=False):
+    def save_parameters(self, filename: str, deduplicate: bool = False) -> None:
         """Write the parameters in MXNet's format, under structural names such as ``features.0.weight``.
 
         Parameters
@@ -281,8 +293,14 @@ class Block:
         files.save_parameters(self, filename, deduplicate)
 
     def load_parameters(
-        self, filename, ctx=None, allow_missing=False, ignore_extra=False, cast_dtype=False, dtype_source="current"
-    ):
+        self,
+        filename: str,
+        ctx: Context | Sequence[Context] | None = None,
+        allow_missing: bool = False,
+        ignore_extra: bool = False,
+        cast_dtype: bool = False,
+        dtype_source: str = "current",
+    ) -> None:
         """Read parameters from a file that MXNet or mxcore wrote.
 
         Parameters
@@ -308,7 +326,7 @@ class Block:
         """
         files.load_parameters(self, filename, ctx, allow_missing, ignore_extra, cast_dtype, dtype_source)
 
-    def save_params(self, filename):
+    def save_params(self, filename: str) -> None:
         """Write the parameters under full names without the prefix. Deprecated: use `save_parameters`."""
         warnings.warn(
             "save_params is deprecated. Please use save_parameters. Note that if you want load from "
@@ -318,21 +336,27 @@ class Block:
         )
         self.collect_params().save(filename, strip_prefix=self.prefix)
 
-    def load_params(self, filename, ctx=None, allow_missing=False, ignore_extra=False):
+    def load_params(
+        self,
+        filename: str,
+        ctx: Context | Sequence[Context] | None = None,
+        allow_missing: bool = False,
+        ignore_extra: bool = False,
+    ) -> None:
         """Read parameters from a file. Deprecated: use `load_parameters`."""
         warnings.warn("load_params is deprecated. Please use load_parameters.", DeprecationWarning, stacklevel=2)
         self.load_parameters(filename, ctx, allow_missing, ignore_extra)
 
-    def save(self, prefix):
+    def save(self, prefix: str) -> None:
         """Write ``prefix-model.params`` and, describing the structure, ``prefix-model.json``."""
         files.save(self, prefix)
 
-    def load(self, prefix):
+    def load(self, prefix: str) -> None:
         """Read what `save` wrote into a block of the same structure, and hybridise what was hybridised."""
         files.load(self, prefix)
 
 
-def _all_registered(x, registered):
+def _all_registered(x: Any, registered: set[int]) -> bool:
     """Whether every block in nested containers is among the ids `registered`."""
     if isinstance(x, (list, tuple)):
         return all(_all_registered(item, registered) for item in x)

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 from ... import ndarray as nd
 from ...base import error
 from ..parameter import parameter
 from .structure import flatten, regroup
+
+if TYPE_CHECKING:
+    from ...context import Context
+    from ...executor.cached_op import CachedOp
+    from ...ndarray import NDArray
+    from ..parameter import Parameter
 
 __all__ = ["CachedCall", "check_contexts", "check_kinds"]
 
@@ -14,7 +23,7 @@ class CachedCall:
     """The graph of a block, ready to be called with what the block is called with.
 
     The arrays of the parameters are looked up once a context, and again after any parameter anywhere got new
-    ones; between such events a call costs a list copy over the CachedOp itself.
+    ones; between such events a call costs a list copy over the CachedOp itself, which checks what it is given.
 
     Parameters
     ----------
@@ -32,7 +41,15 @@ class CachedCall:
     __slots__ = ("_flat", "_kept", "_n_args", "_places", "in_format", "op", "out_format",
                  "owner", "params")  # fmt: skip
 
-    def __init__(self, owner, op, in_format, out_format, inputs, params):
+    def __init__(
+        self,
+        owner: str,
+        op: CachedOp,
+        in_format: Any,
+        out_format: Any,
+        inputs: Sequence[int | None],
+        params: Sequence[tuple[int, Parameter]],
+    ) -> None:
         self.owner, self.op, self.params = owner, op, params
         self.in_format, self.out_format = in_format, out_format
         #: How many arrays make up a call, if that is all it has.
@@ -40,9 +57,9 @@ class CachedCall:
         self._places = tuple(inputs)
         self._n_args = sum(at is not None for at in self._places) + len(params)
         #: After which change of parameters they were looked up; context -> the arguments of `op`.
-        self._kept = None, {}
+        self._kept: tuple[Any, dict[Context, list[Any]]] = None, {}
 
-    def __call__(self, args):
+    def __call__(self, args: tuple[Any, ...]) -> Any:
         """Run the graph.
 
         Parameters
@@ -54,38 +71,42 @@ class CachedCall:
         -------
         NDArray or nested list of NDArray
         """
-        leaves = args
-        if len(args) != self._flat:
-            leaves = self._leaves(args)
+        leaves: Sequence[Any] = args if len(args) == self._flat else ()
         for x in leaves:
             if not isinstance(x, nd.NDArray):
-                leaves = self._leaves(args)
+                leaves = ()
                 break
-        ctx = leaves[0].context
+        if not leaves:
+            leaves = self._leaves(args)
+        ctx = leaves[0]._st.ctx
         now, kept = parameter.changes.last, self._kept
         if kept[0] is not now:  # what a thread is looking up that saw the old ones goes where nobody looks any more
             kept = self._kept = now, {}
         found = kept[1].get(ctx)
         given = (self._fetch(ctx, kept[1]) if found is None else found).copy()
         for at, x in zip(self._places, leaves):
-            if x.context is not ctx:
-                check_contexts(leaves)
             if at is not None:
                 given[at] = x
-        outs = self.op.outputs(*given)
+            elif x._st.ctx is not ctx:
+                check_contexts(leaves)
+        try:
+            outs = self.op.outputs(*given)
+        except ValueError:
+            check_contexts(leaves)  # MXNet has words of its own for that
+            raise
         return outs[0] if self.out_format == 0 else regroup(iter(outs), self.out_format)
 
-    def _fetch(self, ctx, kept):
+    def _fetch(self, ctx: Context, kept: dict[Context, list[Any]]) -> list[Any]:
         """The arguments on one context, with gaps for the inputs; noted in `kept`."""
-        found = [None] * self._n_args
+        found: list[NDArray | None] = [None] * self._n_args
         for at, p in self.params:
             found[at] = p.data(ctx)
         kept[ctx] = found
         return found
 
-    def _leaves(self, args):
+    def _leaves(self, args: tuple[Any, ...]) -> list[Any]:
         """The arrays in the arguments, whose structure must be that of the call that was traced."""
-        leaves = []
+        leaves: list[Any] = []
         given = flatten(args, leaves)
         check_kinds(leaves, self.owner)
         if _bare(given) != _bare(self.in_format):
@@ -98,7 +119,7 @@ class CachedCall:
         return leaves
 
 
-def _bare(structure):
+def _bare(structure: Any) -> Any:
     """A structure without what may be left out: the None at its end."""
     n = len(structure)
     while n and structure[n - 1] == -1:
@@ -106,7 +127,7 @@ def _bare(structure):
     return structure[:n]
 
 
-def check_kinds(leaves, owner):
+def check_kinds(leaves: Sequence[Any], owner: str) -> None:
     """Raise if there are both arrays and symbols."""
     arrays = sum(isinstance(x, nd.NDArray) for x in leaves)
     if 0 < arrays < len(leaves):
@@ -117,7 +138,7 @@ def check_kinds(leaves, owner):
         )
 
 
-def check_contexts(leaves):
+def check_contexts(leaves: Sequence[NDArray]) -> None:
     """Raise if arrays live on several contexts."""
     contexts = sorted({str(x.context) for x in leaves})
     if len(contexts) > 1:

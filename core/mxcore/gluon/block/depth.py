@@ -1,13 +1,19 @@
 """What is said where blocks are nested deeper than Python can call."""
 
+from __future__ import annotations
+
 import sys
+from typing import TYPE_CHECKING
 
 from ...base import MXNetError, error
+
+if TYPE_CHECKING:
+    from . import Block
 
 __all__ = ["explained", "too_deep"]
 
 
-def too_deep(block):
+def too_deep(block: Block) -> MXNetError:
     """The error for a RecursionError in what a block does with the blocks inside it.
 
     Parameters
@@ -34,13 +40,13 @@ class explained:
 
     __slots__ = ("block",)
 
-    def __init__(self, block):
+    def __init__(self, block: Block) -> None:
         self.block = block
 
-    def __enter__(self):
+    def __enter__(self) -> explained:
         return self
 
-    def __exit__(self, kind, exc, trace):
+    def __exit__(self, kind: object, exc: object, trace: object) -> None:
         # One of ours comes from a block inside, which has said it. Where there is no room left to say it, a block
         # outside does.
         if isinstance(exc, RecursionError) and not isinstance(exc, MXNetError):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ... import ndarray as nd
 from ..._io_files import checked, read_text, write_atomic
@@ -13,10 +15,14 @@ from ..parameter.pairing import likely_pairs
 from ..parameter.parameter_dict import brief, load_matching
 from .depth import explained
 
+if TYPE_CHECKING:
+    from ...context import Context
+    from . import Block
+
 __all__ = ["load", "load_parameters", "save", "save_parameters"]
 
 
-def save_parameters(block, filename, deduplicate):
+def save_parameters(block: Block, filename: str, deduplicate: bool) -> None:
     """Write the parameters under their structural names, e.g. ``features.0.weight``."""
     params = block._collect_params_with_prefix()
     if deduplicate:
@@ -28,7 +34,15 @@ def save_parameters(block, filename, deduplicate):
     nd.save(filename, {name: p._reduce() for name, p in params.items()})
 
 
-def load_parameters(block, filename, ctx, allow_missing, ignore_extra, cast_dtype, dtype_source):
+def load_parameters(
+    block: Block,
+    filename: str,
+    ctx: Context | Sequence[Context] | None,
+    allow_missing: bool,
+    ignore_extra: bool,
+    cast_dtype: bool,
+    dtype_source: str,
+) -> None:
     """Read parameters by structural names, or by full names if that is what the file has."""
     loaded = nd.load(filename)
     params = block._collect_params_with_prefix()
@@ -68,9 +82,13 @@ def load_parameters(block, filename, ctx, allow_missing, ignore_extra, cast_dtyp
     load_matching(known, loaded, f"file '{filename}'", ctx, cast_dtype, dtype_source)
 
 
-def _describe(block, numbers):
+def _describe(block: Any, numbers: Iterator[int]) -> dict[str, Any]:
     """One block for the structure file: its name, whether it is hybridised, its children."""
-    entry = {"orig_name": block.name, "hybridized": bool(getattr(block, "_active", False)), "children": {}}
+    entry: dict[str, Any] = {
+        "orig_name": block.name,
+        "hybridized": bool(getattr(block, "_active", False)),
+        "children": {},
+    }
     if entry["hybridized"] and block._cached_graph:
         inputs, out = block._cached_graph
         entry.update(
@@ -86,7 +104,7 @@ def _describe(block, numbers):
     return entry
 
 
-def save(block, prefix):
+def save(block: Block, prefix: str) -> None:
     """Write ``prefix-model.params`` and ``prefix-model.json``."""
     prefix = checked(prefix, "the prefix of a block's files", empty=True)
     numbers = itertools.count()
@@ -100,7 +118,7 @@ def save(block, prefix):
 _FIELDS = {"orig_name", "hybridized", "children", "in_format", "out_format", "inputs", "symbol"}
 
 
-def _restore(block, entry, path, filename):
+def _restore(block: Block, entry: Any, path: str, filename: str) -> None:
     if not isinstance(entry, dict) or not isinstance(entry.get("children", {}), dict):
         raise error(
             ValueError,
@@ -128,7 +146,7 @@ def _restore(block, entry, path, filename):
         block._active = True
 
 
-def load(block, prefix):
+def load(block: Block, prefix: str) -> None:
     """Read what `save` wrote into a block of the same structure."""
     prefix = checked(prefix, "the prefix of a block's files", empty=True)
     filename = f"{prefix}-model.json"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import threading
 import warnings
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 from ... import ndarray as nd
+from ..._locks import fork_safe_lock
 from ...base import error
 from ...context import current_context
 from ...model import write_checkpoint
@@ -18,20 +19,18 @@ from .seen import as_seen_by
 from .structure import arrays_in, flatten
 from .tracing import build, trace
 
+if TYPE_CHECKING:
+    from ...context import Context
+    from ...ndarray import NDArray
+    from ...symbol import Symbol
+    from ..parameter import Parameter, ParameterDict
+    from .cached_call import CachedCall
+
 __all__ = ["HybridBlock"]
 
 #: Held while a first call finds out what later ones rely on: a graph, shapes, parameters that waited for their shape.
 #: One for all blocks, as they share children and parameters.
-_first = threading.RLock()
-
-
-def _after_fork():
-    global _first
-    _first = threading.RLock()  # its owner may not exist here
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+_first = fork_safe_lock()
 
 
 class HybridBlock(Block):
@@ -69,38 +68,39 @@ class HybridBlock(Block):
     (2,)
     """
 
-    def __init__(self, prefix=None, params=None):
+    def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
         super().__init__(prefix=prefix, params=params)
         self._active = False
-        self._flags = {}
-        self._backend = None
-        self._backend_opts = {}
-        self._op_hook = None
+        self._flags: dict[str, Any] = {}
+        self._backend: str | None = None
+        self._backend_opts: dict[str, Any] = {}
+        self._op_hook: tuple[Callable[..., Any], bool] | None = None
         self._clear_cached_op()
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         if isinstance(value, Block):
             self._clear_cached_op()
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         # A graph is found again by tracing.
         return {**self.__dict__, "_cached_graph": (), "_cached_op": None}
 
-    def _clear_cached_op(self):
+    def _clear_cached_op(self) -> None:
         """Forget the graph: what it was traced from has changed. A thread that is tracing ends first."""
         with _first:
             #: The inputs, as a list of symbols, and the outputs, as one; empty before the first call.
-            self._cached_graph = ()
-            self._in_format = self._out_format = None
+            self._cached_graph: Any = ()
+            self._in_format: Any = None
+            self._out_format: Any = None
             #: What runs the graph.
-            self._cached_op = None
+            self._cached_op: CachedCall | None = None
             #: Parameters that a backend added to the graph, by name.
-            self._graph_params = {}
+            self._graph_params: dict[str, Parameter] = {}
 
     # -- settings --------------------------------------------------------------------------------------------
 
-    def register_child(self, block, name=None):
+    def register_child(self, block: Block, name: str | None = None) -> None:
         """Make a hybrid block a child: its parameters become part of this block's."""
         if not isinstance(block, HybridBlock):
             raise error(
@@ -113,16 +113,16 @@ class HybridBlock(Block):
 
     def hybridize(
         self,
-        active=True,
-        backend=None,
-        clear=True,
-        static_alloc=False,
-        static_shape=False,
-        inline_limit=2,
-        forward_bulk_size=None,
-        backward_bulk_size=None,
-        **kwargs,
-    ):
+        active: bool = True,
+        backend: str | None = None,
+        clear: bool = True,
+        static_alloc: bool = False,
+        static_shape: bool = False,
+        inline_limit: int = 2,
+        forward_bulk_size: int | None = None,
+        backward_bulk_size: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         """Run this block and everything inside as one graph, or eagerly again.
 
         Parameters
@@ -169,11 +169,11 @@ class HybridBlock(Block):
             backward_bulk_size=backward_bulk_size,
         )
 
-    def cast(self, dtype):
+    def cast(self, dtype: Any) -> None:
         super().cast(dtype)
         self._clear_cached_op()
 
-    def register_op_hook(self, callback, monitor_all=False):
+    def register_op_hook(self, callback: Callable[..., Any], monitor_all: bool = False) -> None:
         """Watch every operator of this block once it is hybridised; see `Block.register_op_hook`."""
         self._op_hook = (callback, monitor_all)
         if self._cached_op is not None:
@@ -182,10 +182,14 @@ class HybridBlock(Block):
 
     # -- running ---------------------------------------------------------------------------------------------
 
-    def forward(self, x, *args):
+    def forward(self, x: Any, *args: Any) -> Any:
         """Run `hybrid_forward` on arrays, or compose it onto symbols."""
-        if self._active and self._cached_op is not None and isinstance(x, nd.NDArray):
-            return self._call_cached_op(x, *args)
+        op = self._cached_op  # another thread may drop it
+        if op is not None and self._active and isinstance(x, nd.NDArray):
+            try:
+                return op((x, *args))
+            except DeferredInitializationError:  # of parameters that have been initialised anew
+                pass
         ctx = self._context_of((x, *args))
         if ctx is None:
             return self._forward_symbol(x, *args)
@@ -196,7 +200,7 @@ class HybridBlock(Block):
         with ctx:
             return self._forward_eager(ctx, x, *args)
 
-    def _context_of(self, args):
+    def _context_of(self, args: tuple[Any, ...]) -> Context | None:
         """Context of the first array in mixed or nested arguments, None if they are symbols."""
         found = arrays_in(args, [])
         owner = f"{type(self).__name__} '{self.name}'"
@@ -209,7 +213,7 @@ class HybridBlock(Block):
         check_kinds(found, owner)
         return found[0].context if isinstance(found[0], nd.NDArray) else None
 
-    def _forward_eager(self, ctx, x, *args):
+    def _forward_eager(self, ctx: Context, x: Any, *args: Any) -> Any:
         F = as_seen_by(type(self), nd)
         if not self._reg_params:
             return self.hybrid_forward(F, x, *args)
@@ -220,14 +224,14 @@ class HybridBlock(Block):
             params = {name: p.data(ctx) for name, p in self._reg_params.items()}
         return self.hybrid_forward(F, x, *args, **params)
 
-    def _forward_symbol(self, x, *args):
+    def _forward_symbol(self, x: Any, *args: Any) -> Any:
         from ... import symbol
 
         params = {name: p.var() for name, p in self._reg_params.items()}
         with self.name_scope():
             return self.hybrid_forward(as_seen_by(type(self), symbol), x, *args, **params)
 
-    def _call_cached_op(self, *args):
+    def _call_cached_op(self, *args: Any) -> Any:
         """Run the graph, which the first call traces."""
         op = self._cached_op
         if op is None:
@@ -239,21 +243,21 @@ class HybridBlock(Block):
             self._finish_deferred(self.collect_params().values(), *args)
             return op(args)
 
-    def _build_cache(self, *args):
+    def _build_cache(self, *args: Any) -> CachedCall:
         """Make what runs the graph, through the backend if there is one."""
         inputs, out = self._get_graph(*args)
         if self._backend is not None:
             from .backend import partition
 
             self._finish_deferred(self.collect_params().values(), *args)
-            self._cached_graph = inputs, out = inputs, partition(self, inputs, out, args)
+            self._cached_graph = inputs, out = inputs, partition(self, self._backend, inputs, out, args)
         op = build(self, inputs, out, self._in_format, self._out_format, self._flags)
         if self._op_hook is not None:
             op.op.register_op_hook(*self._op_hook)
         self._cached_op = op
         return op
 
-    def hybrid_forward(self, F, x, *args, **kwargs):
+    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Compute the output from operators of `F`. Every hybrid block defines its own.
 
         Parameters
@@ -272,22 +276,23 @@ class HybridBlock(Block):
 
     # -- graphs ----------------------------------------------------------------------------------------------
 
-    def _get_graph(self, *args):
+    def _get_graph(self, *args: Any) -> tuple[list[Symbol], Symbol]:
         """The block as a graph: its input variables, and its outputs as one symbol."""
         with _first:
             if not self._cached_graph:
                 if args:
-                    leaves = []
+                    leaves: list[Any] = []
                     self._in_format = flatten(args, leaves)
                     check_contexts(leaves)
                 inputs, out, self._out_format = trace(self, self._in_format)
                 self._cached_graph = inputs, out
-            return self._cached_graph
+            inputs, out = self._cached_graph
+            return inputs, out
 
-    def _infer_attrs(self, method, attribute, *args):
+    def _infer_attrs(self, method: str, attribute: str, *args: Any) -> list[Parameter]:
         """Ask the graph about its parameters; returns the parameters that it has."""
         inputs, out = self._get_graph(*args)
-        leaves = []
+        leaves: list[Any] = []
         flatten(args, leaves)
         names = set(out.list_inputs())
         known = {i.name: getattr(leaf, attribute) for i, leaf in zip(inputs, leaves) if i.name in names}
@@ -300,7 +305,7 @@ class HybridBlock(Block):
                 setattr(p, attribute, found[p.name])
         return params
 
-    def infer_shape(self, *args):
+    def infer_shape(self, *args: Any) -> None:
         """Fill in the shapes of all parameters inside from inputs.
 
         Parameters
@@ -318,11 +323,11 @@ class HybridBlock(Block):
         if open_:
             raise error(ValueError, f"the graph leaves open the shape of {', '.join(open_)}; say more where it is made")
 
-    def infer_type(self, *args):
+    def infer_type(self, *args: Any) -> None:
         """Set the dtypes of all parameters inside from inputs."""
         self._infer_attrs("infer_type_partial", "dtype", *args)
 
-    def _finish_deferred(self, params, *args):
+    def _finish_deferred(self, params: Iterable[Parameter], *args: Any) -> None:
         """Find the shapes that the first batch tells, and initialise the parameters that wait for them."""
         with _first:
             waiting = [p for p in params if p._deferred_init]
@@ -343,17 +348,17 @@ class HybridBlock(Block):
 
     def optimize_for(
         self,
-        x,
-        *args,
-        backend=None,
-        clear=False,
-        static_alloc=False,
-        static_shape=False,
-        inline_limit=2,
-        forward_bulk_size=None,
-        backward_bulk_size=None,
-        **kwargs,
-    ):
+        x: NDArray,
+        *args: Any,
+        backend: str | None = None,
+        clear: bool = False,
+        static_alloc: bool = False,
+        static_shape: bool = False,
+        inline_limit: int = 2,
+        forward_bulk_size: int | None = None,
+        backward_bulk_size: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         """Hybridise for inputs like these, through a graph backend if one is named, without running anything.
 
         Parameters
@@ -391,7 +396,7 @@ class HybridBlock(Block):
             self._finish_deferred(self.collect_params().values(), x, *args)
             self._build_cache(x, *args)
 
-    def export(self, path, epoch=0, remove_amp_cast=True):
+    def export(self, path: str, epoch: int = 0, remove_amp_cast: bool = True) -> None:
         """Write the graph and the parameters as ``path-symbol.json`` and ``path-0000.params``.
 
         `SymbolBlock.imports`, `mxcore.model.load_checkpoint` and MXNet read them.

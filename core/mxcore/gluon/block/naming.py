@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import threading
 import weakref
+from typing import TYPE_CHECKING, Any
 
 from ...name import NameManager, Prefix, current
 from ..parameter import ParameterDict
+
+if TYPE_CHECKING:
+    from . import Block
 
 __all__ = ["NameScope"]
 
@@ -14,10 +18,10 @@ __all__ = ["NameScope"]
 class _Active(threading.local):
     """The scope that this thread is in; for each ``with`` around it whose it is, and scope and names before it."""
 
-    scope = None
+    scope: NameScope | None = None
 
-    def __init__(self):
-        self.left = []
+    def __init__(self) -> None:
+        self.left: list[tuple[NameScope, NameScope | None, NameManager]] = []
 
 
 _active = _Active()
@@ -26,12 +30,12 @@ _active = _Active()
 class NameScope:
     """The ``with block.name_scope():`` of one block; children made inside get its prefix and a number."""
 
-    def __init__(self, block):
-        self._block = weakref.ref(block)
-        self._counter = {}
+    def __init__(self, block: Block) -> None:
+        self._block: Any = weakref.ref(block)
+        self._counter: dict[str, int] = {}
 
     @staticmethod
-    def create(prefix, params, hint):
+    def create(prefix: str | None, params: ParameterDict | None, hint: str) -> tuple[str, ParameterDict]:
         """Prefix and parameter dict of a new block.
 
         Parameters
@@ -62,7 +66,7 @@ class NameScope:
             own = ParameterDict(params.prefix, params)
         return parent.prefix + prefix, own
 
-    def __enter__(self):
+    def __enter__(self) -> NameScope:
         block = self._block()
         _active.left.append((self, _active.scope, current()))
         # A block with the empty prefix is transparent: its children are named as if they stood outside.
@@ -71,15 +75,15 @@ class NameScope:
             NameManager.current = Prefix(block.prefix)
         return self
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: object) -> None:
         owner = None
         while owner is not self and _active.left:  # an interrupt may have left scopes inside this one
             owner, _active.scope, NameManager.current = _active.left[-1]
             _active.left.pop()
 
-    def __getstate__(self):
+    def __getstate__(self) -> tuple[Any, dict[str, int]]:
         return self._block(), self._counter
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: tuple[Block, dict[str, int]]) -> None:
         block, self._counter = state
         self._block = weakref.ref(block)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 import sys
+from types import ModuleType
+from typing import Any
 
 
-def as_seen_by(user, module):
+def as_seen_by(user: Any, module: ModuleType) -> ModuleType:
     """The module as the program knows it that a class or function is from: where it says ``mxnet``, ``F is mx.nd`` must
     hold.
     """

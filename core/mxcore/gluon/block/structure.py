@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from ... import ndarray as nd
 from ...base import error
 
 __all__ = ["arrays_in", "count", "flatten", "is_symbol", "regroup"]
 
 
-def is_symbol(x):
+def is_symbol(x: Any) -> bool:
     """Whether `x` is a symbol; asks without loading the symbol face for arrays and numbers."""
     if isinstance(x, (nd.NDArray, int, float, str, type(None), list, tuple)):
         return False
@@ -17,7 +20,7 @@ def is_symbol(x):
     return isinstance(x, symbol.Symbol)
 
 
-def arrays_in(x, found):
+def arrays_in(x: Any, found: list[Any]) -> list[Any]:
     """Collect the arrays and symbols of nested lists and tuples in `found`; the rest is passed over."""
     if isinstance(x, (list, tuple)):
         for item in x:
@@ -27,7 +30,7 @@ def arrays_in(x, found):
     return found
 
 
-def flatten(x, leaves, what="input"):
+def flatten(x: Any, leaves: list[Any], what: str = "input") -> int | list[Any]:
     """Collect the leaves of nested lists and tuples.
 
     Parameters
@@ -65,7 +68,7 @@ def flatten(x, leaves, what="input"):
     )
 
 
-def regroup(leaves, structure):
+def regroup(leaves: Iterator[Any], structure: Any) -> Any:
     """Undo `flatten`: take from the iterator `leaves` what `structure` asks for."""
     if structure == -1:
         return None
@@ -74,6 +77,6 @@ def regroup(leaves, structure):
     return [regroup(leaves, part) for part in structure]
 
 
-def count(structure):
+def count(structure: Any) -> int:
     """How many leaves a structure has."""
     return sum(map(count, structure)) if isinstance(structure, list) else int(structure == 0)

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from typing import TYPE_CHECKING, Any
+
 from ... import ndarray as nd
 from ...base import error
 from .structure import arrays_in, is_symbol
+
+if TYPE_CHECKING:
+    from ..parameter import Parameter
+    from . import Block
 
 __all__ = ["summary"]
 
@@ -12,7 +19,7 @@ _WIDTH = 80
 _ROW = "{:>20}  {:>42} {:>15}".format
 
 
-def _shapes(x):
+def _shapes(x: Any) -> str:
     """Shapes of nested arrays as text, None and other things as they are."""
     if isinstance(x, nd.NDArray):
         return str(tuple(x.shape))
@@ -21,28 +28,26 @@ def _shapes(x):
     return str(x)
 
 
-def _outer(x):
+def _outer(x: Any) -> str:
     """As `_shapes`, without the outermost brackets."""
     return ", ".join(_shapes(item) for item in x) if isinstance(x, (list, tuple)) else _shapes(x)
 
 
-def _size(parameter):
-    size = 1
-    for d in parameter.shape:
-        size *= d
-    return size
+def _size(parameter: Parameter) -> int:
+    return math.prod(parameter.shape or ())
 
 
-def summary(block, inputs):
+def summary(block: Block, inputs: tuple[Any, ...]) -> None:
     """Run a block once and print a line a layer: name, output shape, parameters.
 
     Containers that only pass data on get no line. Parameters used by several layers count in each, and once
     more under "Shared params".
     """
-    rows, seen, handles = [("Input", _outer(inputs), 0)], set(), []
+    rows, handles = [("Input", _outer(inputs), 0)], []
+    seen: set[Parameter] = set()
     totals = {"total": 0, "trainable": 0, "shared": 0}
 
-    def add_row(layer, _, output):
+    def add_row(layer: Block, _: Any, output: Any) -> None:
         if any(is_symbol(y) for y in arrays_in(output, [])):
             return  # a graph is being traced, for the shapes of parameters
         count = 0
@@ -55,12 +60,10 @@ def summary(block, inputs):
         totals["total"] += count
         rows.append((f"{type(layer).__name__}-{len(rows)}", _outer(output), count))
 
-    def watch(layer):
-        from ..nn import HybridSequential, Sequential
-
+    def watch(layer: Block) -> None:
         if getattr(layer, "_active", False):
             raise error(AssertionError, f'"{layer.name}" must not be hybridized to print summary.')
-        if not isinstance(layer, (Sequential, HybridSequential)):
+        if layer._in_summary:
             handles.append(layer.register_forward_hook(add_row))
 
     # A layer under two names is one layer, with one hook: `apply` meets it twice, the hook's id is the same.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +15,10 @@ from ..parameter import ParameterDict
 from . import hybrid_block
 from .hybrid_block import HybridBlock
 from .structure import flatten, is_symbol, regroup
+
+if TYPE_CHECKING:
+    from ...context import Context
+    from ...symbol import Symbol
 
 __all__ = ["SymbolBlock"]
 
@@ -43,11 +49,17 @@ class SymbolBlock(HybridBlock):
     (1, 2)
     """
 
-    def __init__(self, outputs, inputs, params=None):
+    def __init__(
+        self,
+        outputs: Symbol | Sequence[Symbol],
+        inputs: Symbol | Sequence[Symbol],
+        params: ParameterDict | dict[str, Any] | None = None,
+    ) -> None:
         from ... import symbol
 
         super().__init__(prefix=None, params=None)
-        ins, outs = [], []
+        ins: list[Any] = []
+        outs: list[Any] = []
         in_format = flatten(inputs if isinstance(inputs, (list, tuple)) else [inputs], ins)
         if isinstance(outputs, (list, tuple)) and len(outputs) == 1:
             outputs = outputs[0]
@@ -72,18 +84,18 @@ class SymbolBlock(HybridBlock):
         common = len(os.path.commonprefix(list(full.keys())))
         self._reg_params = {name[common:] if len(full.keys()) > 1 else name: p for name, p in full.items()}
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         ins, out, *_ = self._made_of
         return f"{type(self).__name__}(\n{out!r} : {len(ins)} -> {len(out.list_outputs())}\n)"
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_graph_params": {}}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._clear_cached_op()
 
-    def _clear_cached_op(self):
+    def _clear_cached_op(self) -> None:
         # The graph is what this block is made of; only what was derived from it can go.
         with hybrid_block._first:
             super()._clear_cached_op()
@@ -92,7 +104,14 @@ class SymbolBlock(HybridBlock):
                 self._cached_graph = ins, out
 
     @staticmethod
-    def imports(symbol_file, input_names, param_file=None, ctx=None, allow_missing=False, ignore_extra=False):
+    def imports(
+        symbol_file: str,
+        input_names: str | Sequence[str],
+        param_file: str | None = None,
+        ctx: Context | Sequence[Context] | None = None,
+        allow_missing: bool = False,
+        ignore_extra: bool = False,
+    ) -> SymbolBlock:
         """Make a block from a graph and a parameter file, as `HybridBlock.export` writes them.
 
         Parameters
@@ -128,15 +147,15 @@ class SymbolBlock(HybridBlock):
             )
         return block
 
-    def forward(self, x, *args):
+    def forward(self, x: Any, *args: Any) -> Any:
         """Run the graph on arrays, or compose it onto symbols."""
         if self._cached_op is not None and isinstance(x, nd.NDArray) or self._context_of((x, *args)) is not None:
             return self._call_cached_op(x, *args)
         return self._forward_symbol(x, *args)
 
-    def _forward_symbol(self, *args):
+    def _forward_symbol(self, *args: Any) -> Any:
         ins, out, in_format, out_format = self._made_of
-        leaves = []
+        leaves: list[Any] = []
         given = flatten(args, leaves)
         if len(leaves) != len(ins):
             raise error(
@@ -148,19 +167,19 @@ class SymbolBlock(HybridBlock):
         whole = out(**{i.name: leaf for i, leaf in zip(ins, leaves) if i.name in used})
         return regroup(iter(whole), out_format)
 
-    def cast(self, dtype):
+    def cast(self, dtype: Any) -> None:
         """Cast all parameters to another dtype; those of batch normalisation stay float32 beside float16."""
         self._clear_cached_op()
         kept = _normalising(self._made_of[1]) if np.dtype(dtype) == np.float16 else ()
         for p in self.params.values():
             p.cast("float32" if p.name in kept else dtype)
 
-    def reset_ctx(self, ctx):
+    def reset_ctx(self, ctx: Context | Sequence[Context]) -> None:
         """Move all parameters to a context or list of contexts."""
         self.params.reset_ctx(ctx)
 
 
-def _variables(out, ins):
+def _variables(out: Symbol, ins: Sequence[Symbol]) -> Iterator[tuple[str, Any, bool]]:
     """(name, dtype, whether it is an auxiliary state) of the variables of a graph; float32 where nothing decides."""
     hints = {i.name: i.attr("__dtype__") for i in ins}
     given = {i.name: "float32" for i in ins if hints[i.name] is None and i.name in out.list_inputs()}
@@ -172,12 +191,13 @@ def _variables(out, ins):
     yield from ((name, dtype or "float32", True) for name, dtype in zip(out.list_auxiliary_states(), aux))
 
 
-def _normalising(out):
+def _normalising(out: Symbol) -> set[str]:
     """Names of the parameters and states of batch normalisation in a graph: the inputs beside auxiliary states."""
     states = set(out.list_auxiliary_states())
-    found = set()
+    found: set[str] = set()
     for node in out.get_internals():
-        names = [] if node.get_children() is None else node.get_children().list_outputs()
+        inputs = node.get_children()
+        names = [] if inputs is None else inputs.list_outputs()
         if states.intersection(names):
             found.update(names[1:])
     return found

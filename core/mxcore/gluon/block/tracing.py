@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from ...base import error
 from .cached_call import CachedCall
 from .structure import count, flatten, regroup
 
+if TYPE_CHECKING:
+    from ...symbol import Symbol
+    from . import Block, HybridBlock
+
 __all__ = ["build", "trace"]
 
 
-def trace(block, in_format):
+def trace(block: HybridBlock, in_format: Any) -> tuple[list[Symbol], Symbol, Any]:
     """Compose a block's graph.
 
     Parameters
@@ -30,7 +36,7 @@ def trace(block, in_format):
 
     n = count(in_format)
     inputs = [symbol.var(name) for name in (["data"] if n == 1 else [f"data{i}" for i in range(n)])]
-    leaves = []
+    leaves: list[Any] = []
     out_format = flatten(block._forward_symbol(*regroup(iter(inputs), in_format)), leaves, "output")
     if not leaves:
         raise error(
@@ -46,19 +52,22 @@ def trace(block, in_format):
             "prefix, or the parameter another name",
         )
     if twice:  # graphs made apart that share parameters: one variable stands for all of that name
-        first = {}
+        first: dict[str, Symbol] = {}
         for s in out.get_internals():
-            if s.name in twice and s.get_children() is None:
-                first.setdefault(s.name, s)
+            name = s.name
+            if name is not None and name in twice and s.get_children() is None:
+                first.setdefault(name, s)
         out = out(**first)
     return inputs, out, out_format
 
 
-def _called(block):
+def _called(block: Block) -> str:
     return f"{type(block).__name__} '{block.name}'"
 
 
-def build(block, inputs, out, in_format, out_format, flags):
+def build(
+    block: HybridBlock, inputs: Sequence[Symbol], out: Symbol, in_format: Any, out_format: Any, flags: dict[str, Any]
+) -> CachedCall:
     """Make what runs a graph.
 
     Parameters
@@ -84,7 +93,8 @@ def build(block, inputs, out, in_format, out_format, flags):
     params = dict(block.collect_params().items())
     params.update(block._graph_params)
     data = {symbol.name: i for i, symbol in enumerate(inputs)}
-    places, used = [None] * len(inputs), []
+    places: list[int | None] = [None] * len(inputs)
+    used = []
     for at, name in enumerate(out.list_inputs()):
         if name in data:
             places[data[name]] = at
@@ -104,5 +114,5 @@ def build(block, inputs, out, in_format, out_format, flags):
     return CachedCall(_called(block), CachedOp(out, flags), in_format, out_format, places, used)
 
 
-def _warn(text):
+def _warn(text: str) -> None:
     warnings.warn(text, UserWarning, stacklevel=7)

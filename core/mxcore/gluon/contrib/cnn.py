@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from ..._signatures import with_defaults
 from ...base import error
 from ..block import HybridBlock
 from ..nn.convolution import outline, spread
 from ..nn.dense import activation_or_none
+
+if TYPE_CHECKING:
+    from ...initializer import Initializer
+    from ..parameter import Parameter, ParameterDict
 
 __all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
 
@@ -54,6 +61,11 @@ class DeformableConvolution(HybridBlock):
     (1, 4, 5, 6)
     """
 
+    offset_weight: Parameter
+    offset_bias: Parameter | None
+    deformable_conv_weight: Parameter
+    deformable_conv_bias: Parameter | None
+
     #: Channels of the plain convolution for each place of a window: two coordinates, and maybe a weight.
     _values = 2
     #: Which parameters are made first, those of the plain convolution (1) or the layer's own (-1): so they stand in
@@ -62,27 +74,27 @@ class DeformableConvolution(HybridBlock):
 
     def __init__(
         self,
-        channels,
-        kernel_size=(1, 1),
-        strides=(1, 1),
-        padding=(0, 0),
-        dilation=(1, 1),
-        groups=1,
-        num_deformable_group=1,
-        layout="NCHW",
-        use_bias=True,
-        in_channels=0,
-        activation=None,
-        weight_initializer=None,
-        bias_initializer="zeros",
-        offset_weight_initializer="zeros",
-        offset_bias_initializer="zeros",
-        offset_use_bias=True,
-        op_name="DeformableConvolution",
-        adj=None,
-        prefix=None,
-        params=None,
-    ):
+        channels: int,
+        kernel_size: int | tuple[int, int] = (1, 1),
+        strides: int | tuple[int, int] = (1, 1),
+        padding: int | tuple[int, int] = (0, 0),
+        dilation: int | tuple[int, int] = (1, 1),
+        groups: int = 1,
+        num_deformable_group: int = 1,
+        layout: str = "NCHW",
+        use_bias: bool = True,
+        in_channels: int = 0,
+        activation: str | None = None,
+        weight_initializer: Initializer | str | None = None,
+        bias_initializer: Initializer | str | None = "zeros",
+        offset_weight_initializer: Initializer | str | None = "zeros",
+        offset_bias_initializer: Initializer | str | None = "zeros",
+        offset_use_bias: bool = True,
+        op_name: str = "DeformableConvolution",
+        adj: int | tuple[int, int] | None = None,
+        prefix: str | None = None,
+        params: ParameterDict | None = None,
+    ) -> None:
         super().__init__(prefix=prefix, params=params)
         kind = type(self).__name__
         if layout != "NCHW":
@@ -111,7 +123,7 @@ class DeformableConvolution(HybridBlock):
             "num_deformable_group": num_deformable_group,
         }
 
-        def parameter(name, shape, init, wanted=True):
+        def parameter(name: str, shape: tuple[int, ...], init: Any, wanted: bool = True) -> Parameter | None:
             return self.params.get(name, shape=shape, init=init, allow_deferred_init=True) if wanted else None
 
         own = (("offset", offsets, offset_weight_initializer, offset_bias_initializer, offset_use_bias),
@@ -122,13 +134,13 @@ class DeformableConvolution(HybridBlock):
                 setattr(self, f"{name}_bias", parameter(f"{name}_bias", (n,), bias_init, biased))
             self.act = activation_or_none(activation)
 
-    def _alias(self):
+    def _alias(self) -> str:
         return "deformable_conv"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return outline(self, self.deformable_conv_weight, self.deformable_conv_bias)
 
-    def infer_shape(self, x, *args):
+    def infer_shape(self, x: Any, *args: Any) -> None:
         if len(x.shape) != 4:
             raise error(
                 ValueError, f"{type(self).__name__} takes input with axes NCHW, got an array of shape {x.shape}"
@@ -137,11 +149,19 @@ class DeformableConvolution(HybridBlock):
         for p in (self.offset_weight, self.deformable_conv_weight):
             p.shape = (p.shape[0], x.shape[1] // groups, *p.shape[2:])
 
-    def _bent(self, F, values):
+    def _bent(self, F: Any, values: Any) -> tuple[Any, ...]:
         """What the operator takes behind its data: the offsets."""
         return (values,)
 
-    def hybrid_forward(self, F, x, offset_weight, deformable_conv_weight, offset_bias=None, deformable_conv_bias=None):
+    def hybrid_forward(
+        self,
+        F: Any,
+        x: Any,
+        offset_weight: Any,
+        deformable_conv_weight: Any,
+        offset_bias: Any = None,
+        deformable_conv_bias: Any = None,
+    ) -> Any:
         values = F.Convolution(
             x, offset_weight, *(() if offset_bias is None else (offset_bias,)), **self._kwargs_offset
         )
@@ -152,6 +172,7 @@ class DeformableConvolution(HybridBlock):
         return y if self.act is None else self.act(y)
 
 
+@with_defaults(op_name="ModulatedDeformableConvolution")
 class ModulatedDeformableConvolution(DeformableConvolution):
     """2-dimensional convolution over windows whose places are moved by offsets and weighed by masks, which a plain
     convolution learns.
@@ -184,56 +205,10 @@ class ModulatedDeformableConvolution(DeformableConvolution):
     _values = 3
     _order = -1
 
-    def __init__(
-        self,
-        channels,
-        kernel_size=(1, 1),
-        strides=(1, 1),
-        padding=(0, 0),
-        dilation=(1, 1),
-        groups=1,
-        num_deformable_group=1,
-        layout="NCHW",
-        use_bias=True,
-        in_channels=0,
-        activation=None,
-        weight_initializer=None,
-        bias_initializer="zeros",
-        offset_weight_initializer="zeros",
-        offset_bias_initializer="zeros",
-        offset_use_bias=True,
-        op_name="ModulatedDeformableConvolution",
-        adj=None,
-        prefix=None,
-        params=None,
-    ):
-        super().__init__(
-            channels,
-            kernel_size,
-            strides,
-            padding,
-            dilation,
-            groups,
-            num_deformable_group,
-            layout,
-            use_bias,
-            in_channels,
-            activation,
-            weight_initializer,
-            bias_initializer,
-            offset_weight_initializer,
-            offset_bias_initializer,
-            offset_use_bias,
-            op_name,
-            adj,
-            prefix,
-            params,
-        )
-
-    def _alias(self):
+    def _alias(self) -> str:
         return "modulated_deformable_conv"
 
-    def _bent(self, F, values):
+    def _bent(self, F: Any, values: Any) -> tuple[Any, ...]:
         offset = F.slice_axis(values, axis=1, begin=0, end=self._offset_split)
         mask = F.slice_axis(values, axis=1, begin=self._offset_split, end=None)
         return offset, F.sigmoid(mask) * 2

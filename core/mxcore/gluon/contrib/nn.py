@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ... import ndarray as nd
 from ...base import error
 from ...context import num_gpus
 from ..block import Block, HybridBlock
 from ..nn import BatchNorm, HybridSequential, Sequential
+
+if TYPE_CHECKING:
+    from ...initializer import Initializer
+    from ..parameter import ParameterDict
 
 __all__ = ["Concurrent", "HybridConcurrent", "Identity", "PixelShuffle1D", "PixelShuffle2D", "PixelShuffle3D",
            "SparseEmbedding", "SyncBatchNorm"]  # fmt: skip
@@ -32,11 +38,11 @@ class Concurrent(Sequential):
     [[1.0, 1.0, 2.0, 2.0]]
     """
 
-    def __init__(self, axis=-1, prefix=None, params=None):
+    def __init__(self, axis: int = -1, prefix: str | None = None, params: ParameterDict | None = None) -> None:
         super().__init__(prefix=prefix, params=params)
         self.axis = axis
 
-    def forward(self, x):
+    def forward(self, x: Any) -> Any:
         return nd.concat(*(block(x) for block in self._children.values()), dim=self.axis)
 
 
@@ -50,18 +56,18 @@ class HybridConcurrent(HybridSequential):
         See `HybridBlock`.
     """
 
-    def __init__(self, axis=-1, prefix=None, params=None):
+    def __init__(self, axis: int = -1, prefix: str | None = None, params: ParameterDict | None = None) -> None:
         super().__init__(prefix=prefix, params=params)
         self.axis = axis
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.concat(*(block(x) for block in self._children.values()), dim=self.axis)
 
 
 class Identity(HybridBlock):
     """Passes its input on, e.g. as the short cut of a residual block."""
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return x
 
 
@@ -80,7 +86,14 @@ class SparseEmbedding(Block):
         prefix, params.
     """
 
-    def __init__(self, input_dim, output_dim, dtype="float32", weight_initializer=None, **kwargs):
+    def __init__(
+        self,
+        input_dim: int,
+        output_dim: int,
+        dtype: Any = "float32",
+        weight_initializer: Initializer | str | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self._kwargs = {"input_dim": input_dim, "output_dim": output_dim, "dtype": dtype, "sparse_grad": True}
         with self.name_scope():
@@ -93,11 +106,11 @@ class SparseEmbedding(Block):
                 stype="row_sparse",
             )
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         k = self._kwargs
         return f"{type(self).__name__}({k['input_dim']} -> {k['output_dim']}, {k['dtype']})"
 
-    def forward(self, x):
+    def forward(self, x: Any) -> Any:
         return nd.Embedding(x, self.weight.row_sparse_data(x), name="fwd", **self._kwargs)
 
 
@@ -142,19 +155,19 @@ class SyncBatchNorm(BatchNorm):
 
     def __init__(
         self,
-        in_channels=0,
-        num_devices=None,
-        momentum=0.9,
-        epsilon=1e-5,
-        center=True,
-        scale=True,
-        use_global_stats=False,
-        beta_initializer="zeros",
-        gamma_initializer="ones",
-        running_mean_initializer="zeros",
-        running_variance_initializer="ones",
-        **kwargs,
-    ):
+        in_channels: int = 0,
+        num_devices: int | None = None,
+        momentum: float = 0.9,
+        epsilon: float = 1e-5,
+        center: bool = True,
+        scale: bool = True,
+        use_global_stats: bool = False,
+        beta_initializer: Initializer | str | None = "zeros",
+        gamma_initializer: Initializer | str | None = "ones",
+        running_mean_initializer: Initializer | str | None = "zeros",
+        running_variance_initializer: Initializer | str | None = "ones",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(
             1,
             momentum,
@@ -169,12 +182,12 @@ class SyncBatchNorm(BatchNorm):
             in_channels,
             **kwargs,
         )
-        self._kwargs = {
+        self._kwargs: dict[str, Any] = {
             "eps": epsilon, "momentum": momentum, "fix_gamma": not scale, "use_global_stats": use_global_stats,
             "ndev": max(num_gpus(), 1) if num_devices is None else num_devices, "key": self.prefix,
         }  # fmt: skip
 
-    def hybrid_forward(self, F, x, gamma, beta, running_mean, running_var):
+    def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any) -> Any:
         return F.contrib.SyncBatchNorm(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
 
 
@@ -183,18 +196,20 @@ class _PixelShuffle(HybridBlock):
 
     _ndim: int
 
-    def __init__(self, factor):
+    def __init__(self, factor: int | tuple[int, ...]) -> None:
         super().__init__()
-        self._factors = (int(factor),) * self._ndim if isinstance(factor, Integral) else tuple(map(int, factor))
+        self._factors = (
+            (int(factor),) * self._ndim if isinstance(factor, (int, np.integer)) else tuple(map(int, factor))
+        )
         if len(self._factors) != self._ndim:
             raise error(
                 ValueError, f"{type(self).__name__}: factor must be a number or {self._ndim} of them, got {factor}"
             )
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}({self._factors[0] if self._ndim == 1 else self._factors})"
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         # One axis after the other, the last first: (N, C*f, H, W) -> (N, C, f, H, W) -> (N, C, H, W, f) ->
         # (N, C, H, W*f).
         n = self._ndim

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from ... import ndarray as nd
 from ...base import error
 
+if TYPE_CHECKING:
+    pass
+
 __all__ = ["default_batchify_fn", "default_mp_batchify_fn", "numpy_batchify"]
 
 
-def _stack(samples):
+def _stack(samples: Sequence[Any]) -> np.ndarray[Any, Any]:
     """One NumPy array of many samples."""
     try:
         data = np.stack(samples) if isinstance(samples[0], np.ndarray) else np.asarray(samples)
     except (ValueError, DeprecationWarning):
         data = None
     if data is None or data.dtype == object:
-        shapes = {np.shape(s) for s in samples if isinstance(s, np.ndarray)} or {type(s).__name__ for s in samples}
+        shapes: set[Any] = {np.shape(s) for s in samples if isinstance(s, np.ndarray)} or {
+            type(s).__name__ for s in samples
+        }
         raise error(
             ValueError,
             f"cannot make a batch of samples of {', '.join(sorted(map(str, shapes)))}; give the DataLoader a "
@@ -26,7 +34,7 @@ def _stack(samples):
     return data
 
 
-def default_batchify_fn(data):
+def default_batchify_fn(data: Sequence[Any]) -> Any:
     """Make a batch: stack arrays and numbers, and of tuples every element by itself.
 
     Parameters
@@ -52,11 +60,11 @@ def default_batchify_fn(data):
         return nd.stack(*data)
     if isinstance(data[0], tuple):
         return [default_batchify_fn(column) for column in zip(*data)]
-    data = _stack(data)
-    return nd.array(data, dtype=data.dtype)
+    batch = _stack(data)
+    return nd.array(batch, dtype=batch.dtype)
 
 
-def default_mp_batchify_fn(data):
+def default_mp_batchify_fn(data: Sequence[Any]) -> Any:
     """Make a batch in a worker process. The same as `default_batchify_fn`.
 
     The loader moves the batches of its workers by itself; MXNet needs arrays in a context of their own for
@@ -70,11 +78,11 @@ class ToNDArray:
 
     __slots__ = ("array",)
 
-    def __init__(self, array):
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
         self.array = array
 
 
-def numpy_batchify(data):
+def numpy_batchify(data: Sequence[Any]) -> Any:
     """What `default_batchify_fn` makes, in NumPy: workers hand that over, and the loader makes NDArrays."""
     if isinstance(data[0], tuple):
         return [numpy_batchify(column) for column in zip(*data)]

@@ -9,17 +9,24 @@ import threading
 import time
 import weakref
 import zlib
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ... import ndarray as nd
-from ..._turns import Turn, in_turn
+from ..._locks import ObjectLock, locked
 from ...base import MXNetError, error
 from ...context import cpu_pinned
 from .batchify import default_batchify_fn, default_mp_batchify_fn, numpy_batchify
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
 from .workers.process_pool import ProcessPool
 from .workers.thread_pool import ThreadPool
+
+if TYPE_CHECKING:
+    from ...context import Context
+    from .dataset import Dataset
+    from .sampler import Sampler
 
 __all__ = ["DataLoader", "default_batchify_fn", "default_mp_batchify_fn"]
 
@@ -86,21 +93,21 @@ class DataLoader:
 
     def __init__(
         self,
-        dataset,
-        batch_size=None,
-        shuffle=False,
-        sampler=None,
-        last_batch=None,
-        batch_sampler=None,
-        batchify_fn=None,
-        num_workers=0,
-        pin_memory=False,
-        pin_device_id=0,
-        prefetch=None,
-        thread_pool=False,
-        timeout=120,
-        auto_reload=False,
-    ):
+        dataset: Dataset,
+        batch_size: int | None = None,
+        shuffle: bool = False,
+        sampler: Sampler | None = None,
+        last_batch: str | None = None,
+        batch_sampler: Sampler | None = None,
+        batchify_fn: Callable[..., Any] | None = None,
+        num_workers: int = 0,
+        pin_memory: bool = False,
+        pin_device_id: int = 0,
+        prefetch: int | None = None,
+        thread_pool: bool = False,
+        timeout: float = 120,
+        auto_reload: bool = False,
+    ) -> None:
         if timeout <= 0:
             raise error(AssertionError, f"timeout must be positive, given {timeout}")
         self._dataset = dataset
@@ -112,48 +119,48 @@ class DataLoader:
         self._prefetch = max(1, 2 * self._num_workers if prefetch is None else int(prefetch))
         self._thread_pool = thread_pool
         self._timeout = timeout
-        self._spare_pool = None
-        self._ready = None
+        self._spare_pool: ThreadPool | ProcessPool | None = None
+        self._ready: _Batches | None = None
         self.auto_reload = auto_reload
         if auto_reload:
             self.refresh()
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._batch_sampler)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         if self._num_workers == 0:
             return _InTurn(self._in_this_thread())
         batches, self._ready = self._ready, None
         return batches if batches is not None else self._start()
 
-    def _in_this_thread(self):
+    def _in_this_thread(self) -> Generator[Any, None, None]:
         for indices in self._batch_sampler:
             yield self._pinned(self._batchify_fn([self._dataset[i] for i in indices]))
 
-    def refresh(self):
+    def refresh(self) -> None:
         """Begin to make the batches of the next round now."""
         if self._num_workers:
             self.clean()
             self._ready = self._start()
 
-    def clean(self):
+    def clean(self) -> None:
         """Drop the batches that `refresh` made."""
         batches, self._ready = self._ready, None
         if batches is not None:
             batches.close()
 
-    def _start(self):
+    def _start(self) -> _Batches:
         pool, self._spare_pool = self._spare_pool, None
         return _Batches(self, pool or self._new_pool(), iter(self._batch_sampler), self._prefetch, self._timeout)
 
-    def _new_pool(self):
+    def _new_pool(self) -> ThreadPool | ProcessPool:
         if self._thread_pool:
             return ThreadPool(self._num_workers, self._dataset, self._batchify_fn)
         default = self._batchify_fn in (default_batchify_fn, default_mp_batchify_fn)
         return ProcessPool(self._num_workers, self._dataset, numpy_batchify if default else self._batchify_fn)
 
-    def _give_back(self, pool):
+    def _give_back(self, pool: ThreadPool | ProcessPool) -> None:
         """Keep the pool of a finished round for the next one."""
         if self._spare_pool is None:
             self._spare_pool = pool
@@ -162,7 +169,7 @@ class DataLoader:
         if self.auto_reload:
             self.refresh()
 
-    def _pinned(self, batch):
+    def _pinned(self, batch: Any) -> Any:
         if not self._pin_memory:
             return batch
         try:
@@ -176,19 +183,19 @@ class DataLoader:
 class _InTurn:
     """A generator that threads may share: each batch goes to one of those that ask."""
 
-    def __init__(self, batches):
+    def __init__(self, batches: Generator[Any, None, None]) -> None:
         self._batches = batches
-        self._turn = Turn()
+        self._object_lock = ObjectLock()
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return self
 
-    @in_turn
-    def __next__(self):
+    @locked
+    def __next__(self) -> Any:
         return next(self._batches)
 
-    @in_turn
-    def close(self):
+    @locked
+    def close(self) -> None:
         """End the round."""
         self._batches.close()
 
@@ -198,15 +205,22 @@ class _Batches:
     that ask.
     """
 
-    def __init__(self, loader, pool, batches, prefetch, timeout):
+    def __init__(
+        self,
+        loader: DataLoader,
+        pool: ThreadPool | ProcessPool,
+        batches: Iterator[Sequence[Any]],
+        prefetch: int,
+        timeout: float,
+    ) -> None:
         self._loader = weakref.ref(loader)
         self._pinned = loader._pinned if loader._pin_memory else None
-        self._pool = pool
+        self._pool: Any = pool  # None from the end on
         self._indices = batches
         self._timeout = timeout
         self._seed = _entropy()
         self._asked = self._given = 0
-        self._done = {}
+        self._done: dict[int, Any] = {}
         self._lock = threading.RLock()
         try:
             for _ in range(prefetch):
@@ -215,7 +229,7 @@ class _Batches:
             self.close()
             raise
 
-    def _ask(self):
+    def _ask(self) -> None:
         """Give the workers another job, if there is one left."""
         try:
             indices = next(self._indices, None)
@@ -229,10 +243,10 @@ class _Batches:
             self._pool.submit(self._asked, int(seed[0]) >> 1, plain)
             self._asked += 1
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return self
 
-    def __next__(self):
+    def __next__(self) -> Any:
         with self._lock:
             if self._pool is None:
                 raise StopIteration
@@ -256,7 +270,7 @@ class _Batches:
             self._given += 1
             return batch if self._pinned is None else self._pinned(batch)
 
-    def _finish(self):
+    def _finish(self) -> None:
         pool, self._pool = self._pool, None
         loader = self._loader()
         if loader is None:
@@ -264,19 +278,26 @@ class _Batches:
         else:
             loader._give_back(pool)
 
-    def close(self):
+    def close(self) -> None:
         """End the round; its workers end too."""
         pool, self._pool = self._pool, None
         self._done.clear()
         if pool is not None:
             pool.close()
 
-    def __del__(self):
+    def __del__(self) -> None:
         if getattr(self, "_pool", None) is not None:
             self.close()
 
 
-def _batch_sampler(dataset, batch_size, shuffle, sampler, last_batch, batch_sampler):
+def _batch_sampler(
+    dataset: Dataset,
+    batch_size: int | None,
+    shuffle: bool,
+    sampler: Sampler | None,
+    last_batch: str | None,
+    batch_sampler: Sampler | None,
+) -> Sampler:
     if batch_sampler is not None:
         if batch_size is not None or shuffle or sampler is not None or last_batch is not None:
             raise error(
@@ -293,13 +314,13 @@ def _batch_sampler(dataset, batch_size, shuffle, sampler, last_batch, batch_samp
     return BatchSampler(sampler, batch_size, last_batch or "keep")
 
 
-def _entropy():
+def _entropy() -> int:
     """A number made of the seeds the user set and of how many rounds came before; draws nothing."""
     states = np.random.get_state(), random.getstate()[1], next(_rounds)
     return zlib.crc32(pickle.dumps(states, protocol=4))
 
 
-def _pin(batch, ctx):
+def _pin(batch: Any, ctx: Context) -> Any:
     if isinstance(batch, nd.NDArray):
         return batch.as_in_context(ctx)
     if isinstance(batch, (list, tuple)):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any
 
 from ... import ndarray as nd
 from ..._io_files import checked
@@ -31,13 +33,13 @@ class Dataset:
     [1, 2, 5]
     """
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx: Any) -> Any:
         raise error(NotImplementedError, f"{type(self).__name__} gives no samples: define __getitem__(self, idx)")
 
-    def __len__(self):
+    def __len__(self) -> int:
         raise error(NotImplementedError, f"{type(self).__name__} does not say its length: define __len__(self)")
 
-    def filter(self, fn):
+    def filter(self, fn: Callable[..., Any]) -> _SampledDataset:
         """The samples that a function accepts.
 
         Parameters
@@ -47,7 +49,7 @@ class Dataset:
         """
         return self.sample(FilterSampler(fn, self))
 
-    def shard(self, num_shards, index):
+    def shard(self, num_shards: int, index: int) -> _SampledDataset:
         """One of `num_shards` parts, of sizes that differ by one at most.
 
         Parameters
@@ -62,18 +64,18 @@ class Dataset:
         start = small * index + min(index, larger)
         return _SampledDataset(self, SequentialSampler(small + (index < larger), start))
 
-    def take(self, count):
+    def take(self, count: int | None) -> _SampledDataset:
         """The first `count` samples, all if it is None or more than there are."""
         n = len(self)
         return _SampledDataset(self, SequentialSampler(n if count is None else max(0, min(count, n))))
 
-    def sample(self, sampler):
+    def sample(self, sampler: Sampler) -> _SampledDataset:
         """The samples that a sampler names, in its order."""
         if not isinstance(sampler, Sampler):
             raise error(TypeError, f"Invalid sampler type: {type(sampler)}. Expected gluon.data.Sampler instead.")
         return _SampledDataset(self, sampler)
 
-    def transform(self, fn, lazy=True):
+    def transform(self, fn: Callable[..., Any], lazy: bool = True) -> Dataset:
         """Every sample passed through a function.
 
         Parameters
@@ -84,10 +86,10 @@ class Dataset:
             Transform a sample whenever it is asked for, so that random augmentations differ each time. If
             False, all samples are transformed once, now.
         """
-        transformed = _TransformedDataset(self, fn)
+        transformed: Any = _TransformedDataset(self, fn)
         return transformed if lazy else SimpleDataset(list(transformed))
 
-    def transform_first(self, fn, lazy=True):
+    def transform_first(self, fn: Callable[..., Any], lazy: bool = True) -> Dataset:
         """The first element of every sample passed through a function, e.g. the image but not the label.
 
         Parameters
@@ -103,37 +105,37 @@ class Dataset:
 class _First:
     """Applies a function to the first of its arguments. A class, so that it can be pickled."""
 
-    def __init__(self, fn):
+    def __init__(self, fn: Callable[..., Any]) -> None:
         self._fn = fn
 
-    def __call__(self, first, *others):
+    def __call__(self, first: Any, *others: Any) -> Any:
         return (self._fn(first), *others) if others else self._fn(first)
 
 
 class _TransformedDataset(Dataset):
-    def __init__(self, data, fn):
+    def __init__(self, data: Dataset, fn: Callable[..., Any]) -> None:
         self._data = data
         self._fn = fn
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._data)
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx: Any) -> Any:
         item = self._data[idx]
         return self._fn(*item) if isinstance(item, tuple) else self._fn(item)
 
 
 class _SampledDataset(Dataset):
-    def __init__(self, data, sampler):
+    def __init__(self, data: Dataset, sampler: Any) -> None:
         self._data = data
         # Ranges are kept as they are; anything else is asked once, so that the order stays.
         is_range = isinstance(sampler, SequentialSampler)
         self._indices = range(sampler._start, sampler._start + len(sampler)) if is_range else list(sampler)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._indices)
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx: Any) -> Any:
         return self._data[self._indices[idx]]
 
 
@@ -150,13 +152,13 @@ class SimpleDataset(Dataset):
     'b'
     """
 
-    def __init__(self, data):
+    def __init__(self, data: Any) -> None:
         self._data = data
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._data)
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx: Any) -> Any:
         return self._data[idx]
 
 
@@ -184,7 +186,7 @@ class ArrayDataset(Dataset):
     (2, 'b')
     """
 
-    def __init__(self, *args):
+    def __init__(self, *args: Any) -> None:
         if not args:
             raise error(AssertionError, "Needs at least 1 arrays")
         self._length = len(args[0])
@@ -198,12 +200,12 @@ class ArrayDataset(Dataset):
                 )
             self._data.append(data.asnumpy() if isinstance(data, nd.NDArray) and len(data.shape) == 1 else data)
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx: Any) -> Any:
         if len(self._data) == 1:
             return self._data[0][idx]
         return tuple(data[idx] for data in self._data)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._length
 
 
@@ -220,15 +222,15 @@ class RecordFileDataset(Dataset):
     Behaviour matched: MXNet 1.9.1 ``gluon.data.RecordFileDataset``. Threads and forked workers may share it.
     """
 
-    def __init__(self, filename):
+    def __init__(self, filename: str) -> None:
         from ...recordio import MXIndexedRecordIO
 
         self.filename = filename = checked(filename, "RecordFileDataset: filename")
         self.idx_file = os.path.splitext(filename)[0] + ".idx"
         self._record = MXIndexedRecordIO(self.idx_file, filename, "r")
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx: Any) -> Any:
         return self._record.read_idx(self._record.keys[idx])
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._record.keys)

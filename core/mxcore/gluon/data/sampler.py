@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from ...base import error, plain
+
+if TYPE_CHECKING:
+    from .dataset import Dataset
 
 __all__ = ["BatchSampler", "FilterSampler", "RandomSampler", "Sampler", "SequentialSampler"]
 
@@ -12,10 +18,10 @@ __all__ = ["BatchSampler", "FilterSampler", "RandomSampler", "Sampler", "Sequent
 class Sampler:
     """Base of all samplers: ``__iter__`` gives indices (or lists of them), ``__len__`` says how many."""
 
-    def __len__(self):
+    def __len__(self) -> int:
         raise error(NotImplementedError, f"{type(self).__name__} does not say its length: define __len__(self)")
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         raise error(NotImplementedError, f"{type(self).__name__} gives no indices: define __iter__(self)")
 
 
@@ -33,14 +39,14 @@ class SequentialSampler(Sampler):
     [0, 1, 2]
     """
 
-    def __init__(self, length, start=0):
+    def __init__(self, length: int, start: int = 0) -> None:
         self._length = length
         self._start = start
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter(range(self._start, self._start + self._length))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._length
 
 
@@ -57,15 +63,15 @@ class RandomSampler(Sampler):
     [0, 1, 2]
     """
 
-    def __init__(self, length):
+    def __init__(self, length: int) -> None:
         self._length = length
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         indices = np.arange(self._length)
         np.random.shuffle(indices)
         return iter(indices.tolist())
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._length
 
 
@@ -85,15 +91,15 @@ class FilterSampler(Sampler):
     [0, 2]
     """
 
-    def __init__(self, fn, dataset):
+    def __init__(self, fn: Callable[..., Any], dataset: Dataset) -> None:
         self._fn = fn
         self._dataset = dataset
         self._indices = [i for i in range(len(dataset)) if fn(dataset[i])]
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter(self._indices)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._indices)
 
 
@@ -117,17 +123,17 @@ class BatchSampler(Sampler):
     [[0, 1], [2, 3], [4]]
     """
 
-    def __init__(self, sampler, batch_size, last_batch="keep"):
+    def __init__(self, sampler: Sampler, batch_size: int, last_batch: str = "keep") -> None:
         if last_batch not in ("keep", "discard", "rollover"):
             raise error(ValueError, f"last_batch must be one of 'keep', 'discard', or 'rollover', but got {last_batch}")
         if batch_size < 1:
             raise error(ValueError, f"batch_size must be 1 or more, got {batch_size}")
         self._sampler = sampler
-        self._batch_size = plain(batch_size)
+        self._batch_size: int = plain(batch_size)
         self._last_batch = last_batch
-        self._prev = []
+        self._prev: list[Any] = []
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         batch, self._prev = self._prev, []
         for i in self._sampler:
             batch.append(i)
@@ -139,6 +145,6 @@ class BatchSampler(Sampler):
         elif self._last_batch == "rollover":
             self._prev = batch
 
-    def __len__(self):
+    def __len__(self) -> int:
         n = len(self._sampler) + len(self._prev)
         return -(-n // self._batch_size) if self._last_batch == "keep" else n // self._batch_size

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...base import error
@@ -33,21 +35,21 @@ class Loss(HybridBlock):
     broadcasts to it, e.g. of shape ``(batch, 1)``.
     """
 
-    def __init__(self, weight, batch_axis, **kwargs):
+    def __init__(self, weight: float | None, batch_axis: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if weight is not None and not isinstance(weight, numeric_types):
             raise error(AssertionError, f"{type(self).__name__}: weight must be a number, got {weight!r}")
         self._weight = weight
         self._batch_axis = batch_axis
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}(batch_axis={self._batch_axis}, w={self._weight})"
 
-    def _weighted(self, F, loss, sample_weight, factor=1.0):
+    def _weighted(self, F: Any, loss: Any, sample_weight: Any, factor: float = 1.0) -> Any:
         """The loss times the samples' weights and the loss's own, which is first multiplied by `factor`."""
         if sample_weight is not None:
             loss = F.broadcast_mul(loss, sample_weight)
         return loss if self._weight is None else loss * (self._weight * factor)
 
-    def _sample_mean(self, F, loss):
+    def _sample_mean(self, F: Any, loss: Any) -> Any:
         return F.mean(loss, axis=self._batch_axis, exclude=True)

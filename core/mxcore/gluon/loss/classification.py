@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...base import error
 from .base import Loss
 
@@ -11,7 +13,7 @@ __all__ = ["HingeLoss", "KLDivLoss", "LogisticLoss", "SigmoidBCELoss", "SigmoidB
 _TINY = 1e-12
 
 
-def _binary_cross_entropy(F, pred, label):
+def _binary_cross_entropy(F: Any, pred: Any, label: Any) -> Any:
     """Of scores before the sigmoid, in a form that does not overflow."""
     return F.relu(pred) - pred * label + F.Activation(-F.abs(pred), act_type="softrelu")
 
@@ -40,11 +42,13 @@ class SigmoidBinaryCrossEntropyLoss(Loss):
     0.6931
     """
 
-    def __init__(self, from_sigmoid=False, weight=None, batch_axis=0, **kwargs):
+    def __init__(
+        self, from_sigmoid: bool = False, weight: float | None = None, batch_axis: int = 0, **kwargs: Any
+    ) -> None:
         super().__init__(weight, batch_axis, **kwargs)
         self._from_sigmoid = from_sigmoid
 
-    def hybrid_forward(self, F, pred, label, sample_weight=None, pos_weight=None):
+    def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None, pos_weight: Any = None) -> Any:
         label = F.reshape_like(label, pred)
         if self._from_sigmoid:
             positive = F.log(pred + _TINY) * label
@@ -90,13 +94,21 @@ class SoftmaxCrossEntropyLoss(Loss):
     0.6931
     """
 
-    def __init__(self, axis=-1, sparse_label=True, from_logits=False, weight=None, batch_axis=0, **kwargs):
+    def __init__(
+        self,
+        axis: int = -1,
+        sparse_label: bool = True,
+        from_logits: bool = False,
+        weight: float | None = None,
+        batch_axis: int = 0,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(weight, batch_axis, **kwargs)
         self._axis = axis
         self._sparse_label = sparse_label
         self._from_logits = from_logits
 
-    def hybrid_forward(self, F, pred, label, sample_weight=None):
+    def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:
         if not self._from_logits:
             pred = F.log_softmax(pred, axis=self._axis)
         if self._sparse_label:
@@ -127,12 +139,14 @@ class KLDivLoss(Loss):
     ``gluon.loss.KLDivLoss``.
     """
 
-    def __init__(self, from_logits=True, axis=-1, weight=None, batch_axis=0, **kwargs):
+    def __init__(
+        self, from_logits: bool = True, axis: int = -1, weight: float | None = None, batch_axis: int = 0, **kwargs: Any
+    ) -> None:
         super().__init__(weight, batch_axis, **kwargs)
         self._from_logits = from_logits
         self._axis = axis
 
-    def hybrid_forward(self, F, pred, label, sample_weight=None):
+    def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:
         if not self._from_logits:
             pred = F.log_softmax(pred, axis=self._axis)
         loss = label * (F.log(label + _TINY) - pred)
@@ -153,11 +167,11 @@ class HingeLoss(Loss):
     Called as ``loss(pred, label, sample_weight=None)``.
     """
 
-    def __init__(self, margin=1, weight=None, batch_axis=0, **kwargs):
+    def __init__(self, margin: float = 1, weight: float | None = None, batch_axis: int = 0, **kwargs: Any) -> None:
         super().__init__(weight, batch_axis, **kwargs)
         self._margin = margin
 
-    def hybrid_forward(self, F, pred, label, sample_weight=None):
+    def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:
         loss = F.relu(self._margin - pred * F.reshape_like(label, pred))
         return self._sample_mean(F, self._weighted(F, loss, sample_weight))
 
@@ -176,11 +190,11 @@ class SquaredHingeLoss(Loss):
     Called as ``loss(pred, label, sample_weight=None)``.
     """
 
-    def __init__(self, margin=1, weight=None, batch_axis=0, **kwargs):
+    def __init__(self, margin: float = 1, weight: float | None = None, batch_axis: int = 0, **kwargs: Any) -> None:
         super().__init__(weight, batch_axis, **kwargs)
         self._margin = margin
 
-    def hybrid_forward(self, F, pred, label, sample_weight=None):
+    def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:
         loss = F.square(F.relu(self._margin - pred * F.reshape_like(label, pred)))
         return self._sample_mean(F, self._weighted(F, loss, sample_weight))
 
@@ -202,13 +216,15 @@ class LogisticLoss(Loss):
     Called as ``loss(pred, label, sample_weight=None)``.
     """
 
-    def __init__(self, weight=None, batch_axis=0, label_format="signed", **kwargs):
+    def __init__(
+        self, weight: float | None = None, batch_axis: int = 0, label_format: str = "signed", **kwargs: Any
+    ) -> None:
         super().__init__(weight, batch_axis, **kwargs)
         if label_format not in ("signed", "binary"):
             raise error(ValueError, f"label_format can only be signed or binary, received {label_format}.")
         self._label_format = label_format
 
-    def hybrid_forward(self, F, pred, label, sample_weight=None):
+    def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:
         label = F.reshape_like(label, pred)
         if self._label_format == "signed":
             label = (label + 1.0) / 2.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from .base import Loss
 
@@ -32,10 +33,10 @@ class L2Loss(Loss):
     [0.0, 2.0]
     """
 
-    def __init__(self, weight=1.0, batch_axis=0, **kwargs):
+    def __init__(self, weight: float = 1.0, batch_axis: int = 0, **kwargs: Any) -> None:
         super().__init__(weight, batch_axis, **kwargs)
 
-    def hybrid_forward(self, F, pred, label, sample_weight=None):
+    def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:
         loss = F.square(F.reshape_like(label, pred) - pred)
         return self._sample_mean(F, self._weighted(F, loss, sample_weight, 0.5))
 
@@ -53,10 +54,10 @@ class L1Loss(Loss):
     Called as ``loss(pred, label, sample_weight=None)``.
     """
 
-    def __init__(self, weight=None, batch_axis=0, **kwargs):
+    def __init__(self, weight: float | None = None, batch_axis: int = 0, **kwargs: Any) -> None:
         super().__init__(weight, batch_axis, **kwargs)
 
-    def hybrid_forward(self, F, pred, label, sample_weight=None):
+    def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:
         loss = F.abs(F.reshape_like(label, pred) - pred)
         return self._sample_mean(F, self._weighted(F, loss, sample_weight))
 
@@ -76,11 +77,11 @@ class HuberLoss(Loss):
     Called as ``loss(pred, label, sample_weight=None)``.
     """
 
-    def __init__(self, rho=1, weight=None, batch_axis=0, **kwargs):
+    def __init__(self, rho: float = 1, weight: float | None = None, batch_axis: int = 0, **kwargs: Any) -> None:
         super().__init__(weight, batch_axis, **kwargs)
         self._rho = rho
 
-    def hybrid_forward(self, F, pred, label, sample_weight=None):
+    def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:
         distance = F.abs(F.reshape_like(label, pred) - pred)
         loss = F.where(distance > self._rho, distance - 0.5 * self._rho, (0.5 / self._rho) * F.square(distance))
         return self._sample_mean(F, self._weighted(F, loss, sample_weight))
@@ -106,12 +107,19 @@ class PoissonNLLLoss(Loss):
     number for the whole batch. Behaviour matched: MXNet 1.9.1 ``gluon.loss.PoissonNLLLoss``.
     """
 
-    def __init__(self, weight=None, from_logits=True, batch_axis=0, compute_full=False, **kwargs):
+    def __init__(
+        self,
+        weight: float | None = None,
+        from_logits: bool = True,
+        batch_axis: int = 0,
+        compute_full: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(weight, batch_axis, **kwargs)
         self._from_logits = from_logits
         self._compute_full = compute_full
 
-    def hybrid_forward(self, F, pred, target, sample_weight=None, epsilon=1e-08):
+    def hybrid_forward(self, F: Any, pred: Any, target: Any, sample_weight: Any = None, epsilon: Any = 1e-08) -> Any:
         target = F.reshape_like(target, pred)
         if self._from_logits:
             loss = F.exp(pred) - target * pred

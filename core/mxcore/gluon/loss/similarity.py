@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ... import ndarray as nd
 from ...base import error
 from .base import Loss
@@ -30,11 +32,11 @@ class TripletLoss(Loss):
     [1.0, 1.0]
     """
 
-    def __init__(self, margin=1, weight=None, batch_axis=0, **kwargs):
+    def __init__(self, margin: float = 1, weight: float | None = None, batch_axis: int = 0, **kwargs: Any) -> None:
         super().__init__(weight, batch_axis, **kwargs)
         self._margin = margin
 
-    def hybrid_forward(self, F, pred, positive, negative, sample_weight=None):
+    def hybrid_forward(self, F: Any, pred: Any, positive: Any, negative: Any, sample_weight: Any = None) -> Any:
         near = F.square(F.reshape_like(positive, pred) - pred)
         far = F.square(F.reshape_like(negative, pred) - pred)
         loss = F.relu(F.sum(near - far, axis=self._batch_axis, exclude=True) + self._margin)
@@ -58,11 +60,11 @@ class CosineEmbeddingLoss(Loss):
     ``gluon.loss.CosineEmbeddingLoss``.
     """
 
-    def __init__(self, weight=None, batch_axis=0, margin=0, **kwargs):
+    def __init__(self, weight: float | None = None, batch_axis: int = 0, margin: float = 0, **kwargs: Any) -> None:
         super().__init__(weight, batch_axis, **kwargs)
         self._margin = margin
 
-    def hybrid_forward(self, F, input1, input2, label, sample_weight=None):
+    def hybrid_forward(self, F: Any, input1: Any, input2: Any, label: Any, sample_weight: Any = None) -> Any:
         input1 = F.reshape_like(input1, input2)
         dot = F.sum(input1 * input2, axis=-1).reshape((-1, 1))
         norms = F.norm(input1, axis=-1).reshape((-1, 1)) * F.norm(input2, axis=-1).reshape((-1, 1))
@@ -89,11 +91,13 @@ class SDMLLoss(Loss):
     runs on arrays only. Behaviour matched: MXNet 1.9.1 ``gluon.loss.SDMLLoss``; arXiv:1905.12786.
     """
 
-    def __init__(self, smoothing_parameter=0.3, weight=1.0, batch_axis=0, **kwargs):
+    def __init__(
+        self, smoothing_parameter: float = 0.3, weight: float = 1.0, batch_axis: int = 0, **kwargs: Any
+    ) -> None:
         super().__init__(weight, batch_axis, **kwargs)
         self.smoothing_parameter = smoothing_parameter
 
-    def hybrid_forward(self, F, x1, x2):
+    def hybrid_forward(self, F: Any, x1: Any, x2: Any) -> Any:
         if F is not nd:
             raise error(TypeError, "SDMLLoss needs the batch size and cannot become a graph; do not hybridize it")
         n, d = x1.shape

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 __all__ = ["get_model", "model_store", "vision"]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name in ("model_store", "vision"):
         return importlib.import_module(f"{__name__}.{name}")
     if name == "get_model":

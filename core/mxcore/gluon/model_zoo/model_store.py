@@ -52,14 +52,14 @@ _SHA1 = {
 }
 
 
-def short_hash(name):
+def short_hash(name: str) -> str:
     """The first eight digits of a model's digest, which are part of its file's name."""
     if name not in _SHA1:
         raise error(ValueError, f"Pretrained model for {name} is not available.")
     return _SHA1[name][:8]
 
 
-def get_model_file(name, root=None):
+def get_model_file(name: str, root: str | None = None) -> str:
     """Path of the trained parameters of a model, downloaded if they are not there.
 
     Parameters
@@ -101,7 +101,7 @@ def get_model_file(name, root=None):
     return path
 
 
-def purge(root=None):
+def purge(root: str | None = None) -> None:
     """Delete all parameter files in a folder, by default the one where they are kept."""
     root = local_path(checked(data_dir("models") if root is None else root, "root, the folder of the models,"))
     for name in os.listdir(root) if os.path.isdir(root) else ():

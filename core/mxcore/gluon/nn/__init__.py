@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..._lent import lent
+from ..._reexports import reexports
 from ..block import Block, HybridBlock, SymbolBlock
 from .activations import ELU, GELU, SELU, Activation, LeakyReLU, PReLU, Swish
 from .containers import HybridSequential, Sequential
@@ -36,4 +36,4 @@ __all__ = [
     "MaxPool3D", "PReLU", "ReflectionPad2D", "SELU", "Sequential", "Swish", "SymbolBlock",
 ]  # fmt: skip
 
-__getattr__ = lent(__name__)
+__getattr__ = reexports(__name__)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ... import initializer
 from ...base import error
 from ..block import HybridBlock
+
+if TYPE_CHECKING:
+    from ...initializer import Initializer
 
 __all__ = ["ELU", "GELU", "SELU", "Activation", "LeakyReLU", "PReLU", "Swish"]
 
@@ -29,17 +34,17 @@ class Activation(HybridBlock):
     [0.0, 2.0]
     """
 
-    def __init__(self, activation, **kwargs):
+    def __init__(self, activation: str, **kwargs: Any) -> None:
         self._act_type = activation
         super().__init__(**kwargs)
 
-    def _alias(self):
+    def _alias(self) -> str:
         return self._act_type
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}({self._act_type})"
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.Activation(x, act_type=self._act_type, name="fwd")
 
 
@@ -54,16 +59,16 @@ class LeakyReLU(HybridBlock):
         prefix, params.
     """
 
-    def __init__(self, alpha, **kwargs):
+    def __init__(self, alpha: float, **kwargs: Any) -> None:
         if alpha < 0:
             raise error(AssertionError, f"Slope coefficient for LeakyReLU must be no less than 0, got {alpha}.")
         super().__init__(**kwargs)
         self._alpha = alpha
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}({self._alpha})"
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.LeakyReLU(x, act_type="leaky", slope=self._alpha, name="fwd")
 
 
@@ -80,13 +85,13 @@ class PReLU(HybridBlock):
         prefix, params.
     """
 
-    def __init__(self, alpha_initializer=None, in_channels=1, **kwargs):
+    def __init__(self, alpha_initializer: Initializer | str | None = None, in_channels: int = 1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         init = initializer.Constant(0.25) if alpha_initializer is None else alpha_initializer
         with self.name_scope():
             self.alpha = self.params.get("alpha", shape=(in_channels,), init=init)
 
-    def hybrid_forward(self, F, x, alpha):
+    def hybrid_forward(self, F: Any, x: Any, alpha: Any) -> Any:
         return F.LeakyReLU(x, gamma=alpha, act_type="prelu", name="fwd")
 
 
@@ -100,25 +105,25 @@ class ELU(HybridBlock):
         prefix, params.
     """
 
-    def __init__(self, alpha=1.0, **kwargs):
+    def __init__(self, alpha: float = 1.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._alpha = alpha
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.LeakyReLU(x, act_type="elu", slope=self._alpha)
 
 
 class SELU(HybridBlock):
     """Scaled exponential linear unit (Klambauer et al., 2017, arXiv:1706.02515)."""
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.LeakyReLU(x, act_type="selu", name="fwd")
 
 
 class GELU(HybridBlock):
     """Gaussian error linear unit, ``x * Phi(x)`` (Hendrycks and Gimpel, 2016, arXiv:1606.08415)."""
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.LeakyReLU(x, act_type="gelu", name="fwd")
 
 
@@ -132,9 +137,9 @@ class Swish(HybridBlock):
         prefix, params.
     """
 
-    def __init__(self, beta=1.0, **kwargs):
+    def __init__(self, beta: float = 1.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._beta = beta
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return x * F.sigmoid(self._beta * x, name="fwd")

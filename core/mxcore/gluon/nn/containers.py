@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 from ..block import Block, HybridBlock
 from ..block.depth import explained
@@ -10,20 +11,22 @@ from ..block.depth import explained
 __all__ = ["HybridSequential", "Sequential"]
 
 
-class _Stack:
+class _Stack(Block):
     """What both containers share: a stack of children, indexed like a list."""
 
-    def add(self, *blocks):
+    _in_summary = False
+
+    def add(self, *blocks: Block) -> None:
         """Put blocks on top of the stack."""
         for block in blocks:
             self.register_child(block)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         with explained(self):
             parts = "\n".join(f"  ({key}): {block!r}".replace("\n", "\n  ") for key, block in self._children.items())
         return f"{type(self).__name__}(\n{parts}\n)"
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Any) -> Any:
         layers = list(self._children.values())[key]
         if not isinstance(layers, list):
             return layers
@@ -32,20 +35,20 @@ class _Stack:
             part.add(*layers)
         return part
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._children)
 
-    def _run(self, x, *args):
+    def _run(self, x: Any, *args: Any) -> Any:
         """Pass the output of each child on; of several, the first is the main one."""
         for block in self._children.values():
             x = block(x, *args)
             args = ()
             if isinstance(x, (tuple, list)):
-                x, *args = x
+                x, args = x[0], tuple(x[1:])
         return (x, *args) if args else x
 
 
-class Sequential(_Stack, Block):
+class Sequential(_Stack):
     """Blocks that run one after the other.
 
     Parameters
@@ -66,10 +69,10 @@ class Sequential(_Stack, Block):
     (2, Dense(None -> 2, linear))
     """
 
-    def forward(self, x, *args):
+    def forward(self, x: Any, *args: Any) -> Any:
         return self._run(x, *args)
 
-    def hybridize(self, active=True, **kwargs):
+    def hybridize(self, active: bool = True, **kwargs: Any) -> None:
         if self._children and all(isinstance(c, HybridBlock) for c in self._children.values()):
             warnings.warn(
                 f"All children of this Sequential layer '{self.prefix}' are HybridBlocks. Consider using "
@@ -103,5 +106,5 @@ class HybridSequential(_Stack, HybridBlock):
     (1, 2)
     """
 
-    def hybrid_forward(self, F, x, *args):
+    def hybrid_forward(self, F: Any, x: Any, *args: Any) -> Any:
         return self._run(x, *args)

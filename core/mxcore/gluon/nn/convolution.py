@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ..._signatures import with_defaults
 from ...base import asserted, error, plain
 from ..block import HybridBlock
 from .dense import activation_or_none
+
+if TYPE_CHECKING:
+    from ...initializer import Initializer
+    from ..parameter import Parameter, ParameterDict
 
 __all__ = ["Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose", "Conv3D", "Conv3DTranspose"]
 
 _LAYOUTS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 
 
-def spread(value, ndim, what):
+def spread(value: int | Sequence[int], ndim: int, what: str) -> tuple[int, ...]:
     """`value` once a dimension, if it is a single number."""
-    if isinstance(value, Integral):
-        return (plain(value),) * ndim
-    value = plain(tuple(value))
-    if len(value) != ndim:
-        raise asserted(ValueError, f"{what} must be a number or {ndim} of them, got {value}")
-    return value
+    if isinstance(value, (int, np.integer)):
+        return (int(value),) * ndim
+    values: tuple[int, ...] = plain(tuple(value))
+    if len(values) != ndim:
+        raise asserted(ValueError, f"{what} must be a number or {ndim} of them, got {values}")
+    return values
 
 
-def dimensions(layer, layout):
+def dimensions(layer: Any, layout: str) -> int:
     """How many dimensions a layer has, from its class or its layout, which is checked."""
     allowed = _LAYOUTS.get(layer._ndim, sum(_LAYOUTS.values(), ()))
     if layout not in allowed:
@@ -31,7 +39,7 @@ def dimensions(layer, layout):
     return len(layout) - 2
 
 
-def outline(layer, weight, bias):
+def outline(layer: Any, weight: Parameter, bias: Parameter | None) -> str:
     """What a convolution shows of itself: its numbers of channels, and what is not as usual."""
     k, n = layer._kwargs, len(layer._kwargs["kernel"])
     parts = [f"{weight.shape[1] or None} -> {weight.shape[0]}", f"kernel_size={k['kernel']}", f"stride={k['stride']}"]
@@ -50,30 +58,30 @@ class _Conv(HybridBlock):
 
     def __init__(
         self,
-        channels,
-        kernel_size,
-        strides,
-        padding,
-        dilation,
-        groups,
-        layout,
-        in_channels=0,
-        activation=None,
-        use_bias=True,
-        weight_initializer=None,
-        bias_initializer="zeros",
-        op_name="Convolution",
-        adj=None,
-        prefix=None,
-        params=None,
-    ):
+        channels: int,
+        kernel_size: int | tuple[int, ...],
+        strides: int | tuple[int, ...],
+        padding: int | tuple[int, ...],
+        dilation: int | tuple[int, ...],
+        groups: int,
+        layout: str,
+        in_channels: int = 0,
+        activation: str | None = None,
+        use_bias: bool = True,
+        weight_initializer: Initializer | str | None = None,
+        bias_initializer: Initializer | str | None = "zeros",
+        op_name: str = "Convolution",
+        adj: int | tuple[int, ...] | None = None,
+        prefix: str | None = None,
+        params: ParameterDict | None = None,
+    ) -> None:
         super().__init__(prefix=prefix, params=params)
         ndim, kind = dimensions(self, layout), type(self).__name__
         self._op_name = op_name
         self._channels = channels
         self._in_channels = in_channels
         self._layout = layout
-        self._kwargs = {
+        self._kwargs: dict[str, Any] = {
             "kernel": spread(kernel_size, ndim, f"{kind}: kernel_size"),
             "stride": spread(strides, ndim, f"{kind}: strides"),
             "dilate": spread(dilation, ndim, f"{kind}: dilation"),
@@ -96,7 +104,7 @@ class _Conv(HybridBlock):
             )
             self.act = activation_or_none(activation)
 
-    def _weight_shape(self, in_channels):
+    def _weight_shape(self, in_channels: int) -> tuple[int, ...]:
         groups, kernel = self._kwargs["num_group"], self._kwargs["kernel"]
         if in_channels % groups or self._channels % groups:
             raise error(
@@ -109,13 +117,13 @@ class _Conv(HybridBlock):
             first, second = in_channels, self._channels // groups
         return (first, *kernel, second) if self._layout.endswith("C") else (first, second, *kernel)
 
-    def _alias(self):
+    def _alias(self) -> str:
         return "conv"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return outline(self, self.weight, self.bias)
 
-    def infer_shape(self, x, *args):
+    def infer_shape(self, x: Any, *args: Any) -> None:
         if len(x.shape) != len(self._layout):
             raise error(
                 ValueError,
@@ -123,7 +131,7 @@ class _Conv(HybridBlock):
             )
         self.weight.shape = self._weight_shape(x.shape[self._layout.index("C")])
 
-    def hybrid_forward(self, F, x, weight, bias=None):
+    def hybrid_forward(self, F: Any, x: Any, weight: Any, bias: Any = None) -> Any:
         op = getattr(F, self._op_name)
         if bias is None:
             y = op(x, weight, name="fwd", **self._kwargs)
@@ -132,7 +140,43 @@ class _Conv(HybridBlock):
         return y if self.act is None else self.act(y)
 
 
-class Conv1D(_Conv):
+class _Convolution(_Conv):
+    """Convolutions, by the arguments of their layers."""
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: int | tuple[int, ...],
+        strides: int | tuple[int, ...] = 1,
+        padding: int | tuple[int, ...] = 0,
+        dilation: int | tuple[int, ...] = 1,
+        groups: int = 1,
+        layout: str = "NCW",
+        activation: str | None = None,
+        use_bias: bool = True,
+        weight_initializer: Initializer | str | None = None,
+        bias_initializer: Initializer | str | None = "zeros",
+        in_channels: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            channels,
+            kernel_size,
+            strides,
+            padding,
+            dilation,
+            groups,
+            layout,
+            in_channels,
+            activation,
+            use_bias,
+            weight_initializer,
+            bias_initializer,
+            **kwargs,
+        )
+
+
+class Conv1D(_Convolution):
     """1-dimensional convolution.
 
     Parameters
@@ -169,40 +213,9 @@ class Conv1D(_Conv):
 
     _ndim = 1
 
-    def __init__(
-        self,
-        channels,
-        kernel_size,
-        strides=1,
-        padding=0,
-        dilation=1,
-        groups=1,
-        layout="NCW",
-        activation=None,
-        use_bias=True,
-        weight_initializer=None,
-        bias_initializer="zeros",
-        in_channels=0,
-        **kwargs,
-    ):
-        super().__init__(
-            channels,
-            kernel_size,
-            strides,
-            padding,
-            dilation,
-            groups,
-            layout,
-            in_channels,
-            activation,
-            use_bias,
-            weight_initializer,
-            bias_initializer,
-            **kwargs,
-        )
 
-
-class Conv2D(_Conv):
+@with_defaults(strides=(1, 1), padding=(0, 0), dilation=(1, 1), layout="NCHW")
+class Conv2D(_Convolution):
     """2-dimensional convolution; parameters as for `Conv1D`.
 
     Examples
@@ -216,40 +229,9 @@ class Conv2D(_Conv):
 
     _ndim = 2
 
-    def __init__(
-        self,
-        channels,
-        kernel_size,
-        strides=(1, 1),
-        padding=(0, 0),
-        dilation=(1, 1),
-        groups=1,
-        layout="NCHW",
-        activation=None,
-        use_bias=True,
-        weight_initializer=None,
-        bias_initializer="zeros",
-        in_channels=0,
-        **kwargs,
-    ):
-        super().__init__(
-            channels,
-            kernel_size,
-            strides,
-            padding,
-            dilation,
-            groups,
-            layout,
-            in_channels,
-            activation,
-            use_bias,
-            weight_initializer,
-            bias_initializer,
-            **kwargs,
-        )
 
-
-class Conv3D(_Conv):
+@with_defaults(strides=(1, 1, 1), padding=(0, 0, 0), dilation=(1, 1, 1), layout="NCDHW")
+class Conv3D(_Convolution):
     """3-dimensional convolution; parameters as for `Conv1D`.
 
     Examples
@@ -263,22 +245,27 @@ class Conv3D(_Conv):
 
     _ndim = 3
 
+
+class _Transposed(_Conv):
+    """Transposed convolutions, by the arguments of their layers."""
+
     def __init__(
         self,
-        channels,
-        kernel_size,
-        strides=(1, 1, 1),
-        padding=(0, 0, 0),
-        dilation=(1, 1, 1),
-        groups=1,
-        layout="NCDHW",
-        activation=None,
-        use_bias=True,
-        weight_initializer=None,
-        bias_initializer="zeros",
-        in_channels=0,
-        **kwargs,
-    ):
+        channels: int,
+        kernel_size: int | tuple[int, ...],
+        strides: int | tuple[int, ...] = 1,
+        padding: int | tuple[int, ...] = 0,
+        output_padding: int | tuple[int, ...] = 0,
+        dilation: int | tuple[int, ...] = 1,
+        groups: int = 1,
+        layout: str = "NCW",
+        activation: str | None = None,
+        use_bias: bool = True,
+        weight_initializer: Initializer | str | None = None,
+        bias_initializer: Initializer | str | None = "zeros",
+        in_channels: int = 0,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(
             channels,
             kernel_size,
@@ -292,11 +279,13 @@ class Conv3D(_Conv):
             use_bias,
             weight_initializer,
             bias_initializer,
+            "Deconvolution",
+            output_padding,
             **kwargs,
         )
 
 
-class Conv1DTranspose(_Conv):
+class Conv1DTranspose(_Transposed):
     """1-dimensional transposed convolution.
 
     Parameters
@@ -333,43 +322,9 @@ class Conv1DTranspose(_Conv):
 
     _ndim = 1
 
-    def __init__(
-        self,
-        channels,
-        kernel_size,
-        strides=1,
-        padding=0,
-        output_padding=0,
-        dilation=1,
-        groups=1,
-        layout="NCW",
-        activation=None,
-        use_bias=True,
-        weight_initializer=None,
-        bias_initializer="zeros",
-        in_channels=0,
-        **kwargs,
-    ):
-        super().__init__(
-            channels,
-            kernel_size,
-            strides,
-            padding,
-            dilation,
-            groups,
-            layout,
-            in_channels,
-            activation,
-            use_bias,
-            weight_initializer,
-            bias_initializer,
-            "Deconvolution",
-            output_padding,
-            **kwargs,
-        )
 
-
-class Conv2DTranspose(_Conv):
+@with_defaults(strides=(1, 1), padding=(0, 0), output_padding=(0, 0), dilation=(1, 1), layout="NCHW")
+class Conv2DTranspose(_Transposed):
     """2-dimensional transposed convolution; parameters as for `Conv1DTranspose`.
 
     Examples
@@ -383,43 +338,9 @@ class Conv2DTranspose(_Conv):
 
     _ndim = 2
 
-    def __init__(
-        self,
-        channels,
-        kernel_size,
-        strides=(1, 1),
-        padding=(0, 0),
-        output_padding=(0, 0),
-        dilation=(1, 1),
-        groups=1,
-        layout="NCHW",
-        activation=None,
-        use_bias=True,
-        weight_initializer=None,
-        bias_initializer="zeros",
-        in_channels=0,
-        **kwargs,
-    ):
-        super().__init__(
-            channels,
-            kernel_size,
-            strides,
-            padding,
-            dilation,
-            groups,
-            layout,
-            in_channels,
-            activation,
-            use_bias,
-            weight_initializer,
-            bias_initializer,
-            "Deconvolution",
-            output_padding,
-            **kwargs,
-        )
 
-
-class Conv3DTranspose(_Conv):
+@with_defaults(strides=(1, 1, 1), padding=(0, 0, 0), output_padding=(0, 0, 0), dilation=(1, 1, 1), layout="NCDHW")
+class Conv3DTranspose(_Transposed):
     """3-dimensional transposed convolution; parameters as for `Conv1DTranspose`.
 
     Examples
@@ -432,38 +353,3 @@ class Conv3DTranspose(_Conv):
     """
 
     _ndim = 3
-
-    def __init__(
-        self,
-        channels,
-        kernel_size,
-        strides=(1, 1, 1),
-        padding=(0, 0, 0),
-        output_padding=(0, 0, 0),
-        dilation=(1, 1, 1),
-        groups=1,
-        layout="NCDHW",
-        activation=None,
-        use_bias=True,
-        weight_initializer=None,
-        bias_initializer="zeros",
-        in_channels=0,
-        **kwargs,
-    ):
-        super().__init__(
-            channels,
-            kernel_size,
-            strides,
-            padding,
-            dilation,
-            groups,
-            layout,
-            in_channels,
-            activation,
-            use_bias,
-            weight_initializer,
-            bias_initializer,
-            "Deconvolution",
-            output_padding,
-            **kwargs,
-        )

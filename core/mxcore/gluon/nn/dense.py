@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any
 
 from ..block import HybridBlock
 from .activations import Activation
 
+if TYPE_CHECKING:
+    from ...initializer import Initializer
+
 __all__ = ["Dense"]
 
 
-def activation_or_none(activation):
+def activation_or_none(activation: str | None) -> Activation | None:
     """The block of a layer's `activation` argument; call it inside the layer's name scope."""
     return None if activation is None else Activation(activation, prefix=activation + "_")
 
@@ -50,16 +54,16 @@ class Dense(HybridBlock):
 
     def __init__(
         self,
-        units,
-        activation=None,
-        use_bias=True,
-        flatten=True,
-        dtype="float32",
-        weight_initializer=None,
-        bias_initializer="zeros",
-        in_units=0,
-        **kwargs,
-    ):
+        units: int,
+        activation: str | None = None,
+        use_bias: bool = True,
+        flatten: bool = True,
+        dtype: Any = "float32",
+        weight_initializer: Initializer | str | None = None,
+        bias_initializer: Initializer | str | None = "zeros",
+        in_units: int = 0,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self._units = units
         self._in_units = in_units
@@ -75,14 +79,14 @@ class Dense(HybridBlock):
             )
             self.act = activation_or_none(activation)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         shape = self.weight.shape
         return f"{type(self).__name__}({shape[1] or None} -> {shape[0]}, {self.act or 'linear'})"
 
-    def infer_shape(self, x, *args):
+    def infer_shape(self, x: Any, *args: Any) -> None:
         self.weight.shape = (self._units, math.prod(x.shape[1:]) if self._flatten else x.shape[-1])
 
-    def hybrid_forward(self, F, x, weight, bias=None):
+    def hybrid_forward(self, F: Any, x: Any, weight: Any, bias: Any = None) -> Any:
         if bias is None:
             y = F.FullyConnected(x, weight, no_bias=True, num_hidden=self._units, flatten=self._flatten, name="fwd")
         else:

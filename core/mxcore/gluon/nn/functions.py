@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 
 from ... import ndarray as nd
 from ...base import error
@@ -22,24 +25,24 @@ class Flatten(HybridBlock):
     (2, 12)
     """
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return type(self).__name__
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.Flatten(x)
 
 
-def _check_function(function, where):
+def _check_function(function: str | Callable[..., Any], where: str) -> str:
     """Name of the function; refuses what is neither callable nor the name of an operator."""
     if isinstance(function, str):
         if getattr(nd, function, None) is None:
             raise error(AssertionError, f"Function name {function} is not found in {where}.")
         return function
     if callable(function):
-        return getattr(function, "__name__", type(function).__name__)
+        return str(getattr(function, "__name__", type(function).__name__))
     raise error(ValueError, f"Unrecognized function in lambda: {function} of type {type(function)}")
 
 
@@ -59,15 +62,15 @@ class Lambda(Block):
     [1.0]
     """
 
-    def __init__(self, function, prefix=None):
+    def __init__(self, function: str | Callable[..., Any], prefix: str | None = None) -> None:
         super().__init__(prefix=prefix)
         self._func_name = _check_function(function, "ndarray")
         self._function = function
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}({self._func_name})"
 
-    def forward(self, *args):
+    def forward(self, *args: Any) -> Any:
         function = getattr(nd, self._function) if isinstance(self._function, str) else self._function
         return function(*args)
 
@@ -89,15 +92,15 @@ class HybridLambda(HybridBlock):
     [1.0, 2.0]
     """
 
-    def __init__(self, function, prefix=None):
+    def __init__(self, function: str | Callable[..., Any], prefix: str | None = None) -> None:
         super().__init__(prefix=prefix)
         self._func_name = _check_function(function, "symbol/ndarray")
         self._function = function
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}({self._func_name})"
 
-    def hybrid_forward(self, F, x, *args):
+    def hybrid_forward(self, F: Any, x: Any, *args: Any) -> Any:
         if isinstance(self._function, str):
             return getattr(F, self._function)(x, *args)
         return self._function(as_seen_by(self._function, F), x, *args)
@@ -120,13 +123,13 @@ class ReflectionPad2D(HybridBlock):
     (1, 1, 5, 5)
     """
 
-    def __init__(self, padding=0, **kwargs):
+    def __init__(self, padding: int | tuple[int, ...] = 0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if isinstance(padding, Integral):
+        if isinstance(padding, (int, np.integer)):
             padding = (0, 0, 0, 0, padding, padding, padding, padding)
         if len(padding) != 8:
             raise error(AssertionError, f"ReflectionPad2D: padding must be an int or 8 of them, got {padding}")
         self._padding = padding
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.pad(x, mode="reflect", pad_width=self._padding)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from ..block import HybridBlock
+
+if TYPE_CHECKING:
+    from ...initializer import Initializer
+    from ..parameter import Parameter, ParameterDict
 
 __all__ = ["BatchNorm", "BatchNormReLU", "GroupNorm", "InstanceNorm", "LayerNorm"]
 
@@ -12,7 +18,22 @@ __all__ = ["BatchNorm", "BatchNormReLU", "GroupNorm", "InstanceNorm", "LayerNorm
 class _Norm(HybridBlock):
     """Layers with a scale `gamma` and an offset `beta`, both optional, of one size."""
 
-    def __init__(self, size, center, scale, beta_initializer, gamma_initializer, prefix=None, params=None):
+    gamma: Parameter
+    beta: Parameter
+    _axis: int
+    #: What the operator takes, shown by `repr`.
+    _kwargs: dict[str, Any]
+
+    def __init__(
+        self,
+        size: int,
+        center: bool,
+        scale: bool,
+        beta_initializer: Initializer | str | None,
+        gamma_initializer: Initializer | str | None,
+        prefix: str | None = None,
+        params: ParameterDict | None = None,
+    ) -> None:
         super().__init__(prefix=prefix, params=params)
         with self.name_scope():
             for name, learnt, init in (("gamma", scale, gamma_initializer), ("beta", center, beta_initializer)):
@@ -29,7 +50,11 @@ class _Norm(HybridBlock):
                     ),
                 )
 
-    def infer_shape(self, x, *args):
+    def __repr__(self) -> str:
+        content = ", ".join(f"{key}={value!r}" for key, value in self._kwargs.items())
+        return f"{type(self).__name__}({content}, in_channels={self.gamma.shape[0]})"
+
+    def infer_shape(self, x: Any, *args: Any) -> None:
         for p in self._reg_params.values():
             p.shape = (x.shape[self._axis],)
 
@@ -72,19 +97,19 @@ class BatchNorm(_Norm):
 
     def __init__(
         self,
-        axis=1,
-        momentum=0.9,
-        epsilon=1e-5,
-        center=True,
-        scale=True,
-        use_global_stats=False,
-        beta_initializer="zeros",
-        gamma_initializer="ones",
-        running_mean_initializer="zeros",
-        running_variance_initializer="ones",
-        in_channels=0,
-        **kwargs,
-    ):
+        axis: int = 1,
+        momentum: float = 0.9,
+        epsilon: float = 1e-5,
+        center: bool = True,
+        scale: bool = True,
+        use_global_stats: bool = False,
+        beta_initializer: Initializer | str | None = "zeros",
+        gamma_initializer: Initializer | str | None = "ones",
+        running_mean_initializer: Initializer | str | None = "zeros",
+        running_variance_initializer: Initializer | str | None = "ones",
+        in_channels: int = 0,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(in_channels, center, scale, beta_initializer, gamma_initializer, **kwargs)
         self._axis = axis
         self._kwargs = {
@@ -106,14 +131,14 @@ class BatchNorm(_Norm):
                 ),
             )
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         content = ", ".join(f"{key}={value!r}" for key, value in self._kwargs.items())
         return f"{type(self).__name__}({content}, in_channels={self.gamma.shape[0] or None})"
 
-    def cast(self, dtype):
+    def cast(self, dtype: Any) -> None:
         super().cast("float32" if np.dtype(dtype) == np.float16 else dtype)
 
-    def hybrid_forward(self, F, x, gamma, beta, running_mean, running_var):
+    def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any) -> Any:
         return F.BatchNorm(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
 
 
@@ -129,7 +154,7 @@ class BatchNormReLU(BatchNorm):
     [[0.0]]
     """
 
-    def hybrid_forward(self, F, x, gamma, beta, running_mean, running_var):
+    def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any) -> Any:
         return F.contrib.BatchNormWithReLU(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
 
 
@@ -154,24 +179,20 @@ class InstanceNorm(_Norm):
 
     def __init__(
         self,
-        axis=1,
-        epsilon=1e-5,
-        center=True,
-        scale=False,
-        beta_initializer="zeros",
-        gamma_initializer="ones",
-        in_channels=0,
-        **kwargs,
-    ):
+        axis: int = 1,
+        epsilon: float = 1e-5,
+        center: bool = True,
+        scale: bool = False,
+        beta_initializer: Initializer | str | None = "zeros",
+        gamma_initializer: Initializer | str | None = "ones",
+        in_channels: int = 0,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(in_channels, center, scale, beta_initializer, gamma_initializer, **kwargs)
         self._axis = axis
         self._kwargs = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
 
-    def __repr__(self):
-        content = ", ".join(f"{key}={value!r}" for key, value in self._kwargs.items())
-        return f"{type(self).__name__}({content}, in_channels={self.gamma.shape[0]})"
-
-    def hybrid_forward(self, F, x, gamma, beta):
+    def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any) -> Any:
         if self._axis == 1:
             return F.InstanceNorm(x, gamma, beta, name="fwd", eps=self._kwargs["eps"])
         x = x.swapaxes(1, self._axis)
@@ -206,26 +227,22 @@ class LayerNorm(_Norm):
 
     def __init__(
         self,
-        axis=-1,
-        epsilon=1e-5,
-        center=True,
-        scale=True,
-        beta_initializer="zeros",
-        gamma_initializer="ones",
-        in_channels=0,
-        prefix=None,
-        params=None,
-    ):
+        axis: int = -1,
+        epsilon: float = 1e-5,
+        center: bool = True,
+        scale: bool = True,
+        beta_initializer: Initializer | str | None = "zeros",
+        gamma_initializer: Initializer | str | None = "ones",
+        in_channels: int = 0,
+        prefix: str | None = None,
+        params: ParameterDict | None = None,
+    ) -> None:
         super().__init__(in_channels, center, scale, beta_initializer, gamma_initializer, prefix, params)
         self._axis = axis
         self._epsilon = epsilon
         self._kwargs = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
 
-    def __repr__(self):
-        content = ", ".join(f"{key}={value!r}" for key, value in self._kwargs.items())
-        return f"{type(self).__name__}({content}, in_channels={self.gamma.shape[0]})"
-
-    def hybrid_forward(self, F, x, gamma, beta):
+    def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any) -> Any:
         return F.LayerNorm(x, gamma, beta, axis=self._axis, eps=self._epsilon)
 
 
@@ -247,22 +264,22 @@ class GroupNorm(_Norm):
 
     def __init__(
         self,
-        num_groups=1,
-        epsilon=1e-5,
-        center=True,
-        scale=True,
-        beta_initializer="zeros",
-        gamma_initializer="ones",
-        prefix=None,
-        params=None,
-    ):
+        num_groups: int = 1,
+        epsilon: float = 1e-5,
+        center: bool = True,
+        scale: bool = True,
+        beta_initializer: Initializer | str | None = "zeros",
+        gamma_initializer: Initializer | str | None = "ones",
+        prefix: str | None = None,
+        params: ParameterDict | None = None,
+    ) -> None:
         super().__init__(num_groups, center, scale, beta_initializer, gamma_initializer, prefix, params)
         self._num_groups = num_groups
         self._epsilon = epsilon
         self._kwargs = {"eps": epsilon, "num_groups": num_groups, "center": center, "scale": scale}
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in self._kwargs.items())})"
 
-    def hybrid_forward(self, F, x, gamma, beta):
+    def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any) -> Any:
         return F.GroupNorm(x, gamma, beta, num_groups=self._num_groups, eps=self._epsilon)

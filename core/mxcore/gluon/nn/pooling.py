@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from ..._signatures import with_defaults
 from ..block import HybridBlock
 from .convolution import dimensions, spread
+
+if TYPE_CHECKING:
+    from ..parameter import ParameterDict
 
 __all__ = ["AvgPool1D", "AvgPool2D", "AvgPool3D", "GlobalAvgPool1D", "GlobalAvgPool2D", "GlobalAvgPool3D",
            "GlobalMaxPool1D", "GlobalMaxPool2D", "GlobalMaxPool3D", "MaxPool1D", "MaxPool2D",
@@ -17,17 +23,17 @@ class _Pooling(HybridBlock):
 
     def __init__(
         self,
-        pool_size,
-        strides,
-        padding,
-        ceil_mode,
-        global_pool,
-        pool_type,
-        layout,
-        count_include_pad=None,
-        prefix=None,
-        params=None,
-    ):
+        pool_size: int | tuple[int, ...],
+        strides: int | tuple[int, ...] | None,
+        padding: int | tuple[int, ...],
+        ceil_mode: bool,
+        global_pool: bool,
+        pool_type: str,
+        layout: str,
+        count_include_pad: bool | None = None,
+        prefix: str | None = None,
+        params: ParameterDict | None = None,
+    ) -> None:
         super().__init__(prefix=prefix, params=params)
         ndim, kind = dimensions(self, layout), type(self).__name__
         kernel = spread(pool_size, ndim, f"{kind}: pool_size")
@@ -43,10 +49,10 @@ class _Pooling(HybridBlock):
         if count_include_pad is not None:
             self._kwargs["count_include_pad"] = count_include_pad
 
-    def _alias(self):
+    def _alias(self) -> str:
         return "pool"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         k = self._kwargs
         return (
             f"{type(self).__name__}(size={k['kernel']}, stride={k['stride']}, padding={k['pad']}, "
@@ -54,11 +60,26 @@ class _Pooling(HybridBlock):
             f"pool_type={k['pool_type']}, layout={k['layout']})"
         )
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.Pooling(x, name="fwd", **self._kwargs)
 
 
-class MaxPool1D(_Pooling):
+class _MaxPooling(_Pooling):
+    """Maximum pooling, by the arguments of its layers."""
+
+    def __init__(
+        self,
+        pool_size: int | tuple[int, ...] = 2,
+        strides: int | tuple[int, ...] | None = None,
+        padding: int | tuple[int, ...] = 0,
+        layout: str = "NCW",
+        ceil_mode: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
+
+
+class MaxPool1D(_MaxPooling):
     """Maximum pooling in 1 dimension.
 
     Parameters
@@ -87,17 +108,12 @@ class MaxPool1D(_Pooling):
 
     _ndim = 1
 
-    def __init__(self, pool_size=2, strides=None, padding=0, layout="NCW", ceil_mode=False, **kwargs):
-        super().__init__(pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
 
-
-class MaxPool2D(_Pooling):
+@with_defaults(pool_size=(2, 2), layout="NCHW")
+class MaxPool2D(_MaxPooling):
     """Maximum pooling in 2 dimensions; parameters as for `MaxPool1D`."""
 
     _ndim = 2
-
-    def __init__(self, pool_size=(2, 2), strides=None, padding=0, layout="NCHW", ceil_mode=False, **kwargs):
-        super().__init__(pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
 
 
 class MaxPool3D(_Pooling):
@@ -105,7 +121,15 @@ class MaxPool3D(_Pooling):
 
     _ndim = 3
 
-    def __init__(self, pool_size=(2, 2, 2), strides=None, padding=0, ceil_mode=False, layout="NCDHW", **kwargs):
+    def __init__(
+        self,
+        pool_size: int | tuple[int, ...] = (2, 2, 2),
+        strides: int | tuple[int, ...] | None = None,
+        padding: int | tuple[int, ...] = 0,
+        ceil_mode: bool = False,
+        layout: str = "NCDHW",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
 
 
@@ -141,48 +165,57 @@ class AvgPool1D(_Pooling):
     _ndim = 1
 
     def __init__(
-        self, pool_size=2, strides=None, padding=0, layout="NCW", ceil_mode=False, count_include_pad=True, **kwargs
-    ):
+        self,
+        pool_size: int | tuple[int, ...] = 2,
+        strides: int | tuple[int, ...] | None = None,
+        padding: int | tuple[int, ...] = 0,
+        layout: str = "NCW",
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(pool_size, strides, padding, ceil_mode, False, "avg", layout, count_include_pad, **kwargs)
 
 
-class AvgPool2D(_Pooling):
+class _AvgPooling(_Pooling):
+    """Average pooling, by the arguments of its layers of two and three dimensions."""
+
+    def __init__(
+        self,
+        pool_size: int | tuple[int, ...] = (2, 2),
+        strides: int | tuple[int, ...] | None = None,
+        padding: int | tuple[int, ...] = 0,
+        ceil_mode: bool = False,
+        layout: str = "NCHW",
+        count_include_pad: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(pool_size, strides, padding, ceil_mode, False, "avg", layout, count_include_pad, **kwargs)
+
+
+class AvgPool2D(_AvgPooling):
     """Average pooling in 2 dimensions; parameters as for `AvgPool1D`."""
 
     _ndim = 2
 
-    def __init__(
-        self,
-        pool_size=(2, 2),
-        strides=None,
-        padding=0,
-        ceil_mode=False,
-        layout="NCHW",
-        count_include_pad=True,
-        **kwargs,
-    ):
-        super().__init__(pool_size, strides, padding, ceil_mode, False, "avg", layout, count_include_pad, **kwargs)
 
-
-class AvgPool3D(_Pooling):
+@with_defaults(pool_size=(2, 2, 2), layout="NCDHW")
+class AvgPool3D(_AvgPooling):
     """Average pooling in 3 dimensions; parameters as for `AvgPool1D`."""
 
     _ndim = 3
 
-    def __init__(
-        self,
-        pool_size=(2, 2, 2),
-        strides=None,
-        padding=0,
-        ceil_mode=False,
-        layout="NCDHW",
-        count_include_pad=True,
-        **kwargs,
-    ):
-        super().__init__(pool_size, strides, padding, ceil_mode, False, "avg", layout, count_include_pad, **kwargs)
+
+class _GlobalPooling(_Pooling):
+    """Pooling of all there is, by the arguments of its layers."""
+
+    _pool_type = "avg"
+
+    def __init__(self, layout: str = "NCW", **kwargs: Any) -> None:
+        super().__init__(1, None, 0, True, True, self._pool_type, layout, **kwargs)
 
 
-class GlobalMaxPool1D(_Pooling):
+class GlobalMaxPool1D(_GlobalPooling):
     """Maximum over all positions of 1 dimension, which keep size 1.
 
     Parameters
@@ -199,31 +232,24 @@ class GlobalMaxPool1D(_Pooling):
     (1, 1, 1)
     """
 
-    _ndim = 1
-
-    def __init__(self, layout="NCW", **kwargs):
-        super().__init__(1, None, 0, True, True, "max", layout, **kwargs)
+    _ndim, _pool_type = 1, "max"
 
 
-class GlobalMaxPool2D(_Pooling):
+@with_defaults(layout="NCHW")
+class GlobalMaxPool2D(_GlobalPooling):
     """Maximum over all positions of 2 dimensions; parameters as for `GlobalMaxPool1D`."""
 
-    _ndim = 2
-
-    def __init__(self, layout="NCHW", **kwargs):
-        super().__init__(1, None, 0, True, True, "max", layout, **kwargs)
+    _ndim, _pool_type = 2, "max"
 
 
-class GlobalMaxPool3D(_Pooling):
+@with_defaults(layout="NCDHW")
+class GlobalMaxPool3D(_GlobalPooling):
     """Maximum over all positions of 3 dimensions; parameters as for `GlobalMaxPool1D`."""
 
-    _ndim = 3
-
-    def __init__(self, layout="NCDHW", **kwargs):
-        super().__init__(1, None, 0, True, True, "max", layout, **kwargs)
+    _ndim, _pool_type = 3, "max"
 
 
-class GlobalAvgPool1D(_Pooling):
+class GlobalAvgPool1D(_GlobalPooling):
     """Average over all positions of 1 dimension, which keep size 1.
 
     Parameters
@@ -242,23 +268,16 @@ class GlobalAvgPool1D(_Pooling):
 
     _ndim = 1
 
-    def __init__(self, layout="NCW", **kwargs):
-        super().__init__(1, None, 0, True, True, "avg", layout, **kwargs)
 
-
-class GlobalAvgPool2D(_Pooling):
+@with_defaults(layout="NCHW")
+class GlobalAvgPool2D(_GlobalPooling):
     """Average over all positions of 2 dimensions; parameters as for `GlobalAvgPool1D`."""
 
     _ndim = 2
 
-    def __init__(self, layout="NCHW", **kwargs):
-        super().__init__(1, None, 0, True, True, "avg", layout, **kwargs)
 
-
-class GlobalAvgPool3D(_Pooling):
+@with_defaults(layout="NCDHW")
+class GlobalAvgPool3D(_GlobalPooling):
     """Average over all positions of 3 dimensions; parameters as for `GlobalAvgPool1D`."""
 
     _ndim = 3
-
-    def __init__(self, layout="NCDHW", **kwargs):
-        super().__init__(1, None, 0, True, True, "avg", layout, **kwargs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 from ... import initializer
 from ... import ndarray as nd
@@ -14,12 +15,12 @@ __all__ = ["Constant"]
 class _Value(initializer.Initializer):
     """Fills a constant with its value."""
 
-    def __init__(self, value):
+    def __init__(self, value: nd.NDArray) -> None:
         # Not handed to the base: its keywords end up, as JSON, in the symbol's attributes.
         super().__init__()
         self.value = value
 
-    def _init_weight(self, _, arr):
+    def _init_weight(self, _: Any, arr: nd.NDArray) -> None:
         self.value.copyto(arr)
 
 
@@ -45,22 +46,22 @@ class Constant(Parameter):
     ((1, 2), 'null')
     """
 
-    def __init__(self, name, value):
+    def __init__(self, name: str, value: Any) -> None:
         if not isinstance(value, nd.NDArray):
             value = nd.array(value)
         self.value = value
         super().__init__(name, grad_req="null", shape=value.shape, dtype=value.dtype, init=_Value(value))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Constant {self.name} (shape={self.shape}, dtype={self.dtype})"
 
     @property
-    def grad_req(self):
+    def grad_req(self) -> str:
         """Always 'null'."""
         return "null"
 
     @grad_req.setter
-    def grad_req(self, req):
+    def grad_req(self, req: str) -> None:
         if req != "null":
             warnings.warn(
                 f"Constant parameter '{self.name}' does not support grad_req other than 'null', "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+from collections.abc import Sequence
 
 __all__ = ["likely_pairs"]
 
@@ -11,7 +12,7 @@ __all__ = ["likely_pairs"]
 _MOST = 200
 
 
-def likely_pairs(missing, extra, shown=10):
+def likely_pairs(missing: Sequence[str], extra: Sequence[str], shown: int = 10) -> str:
     """A hint for a message about names that do not match.
 
     Parameters
@@ -54,7 +55,7 @@ def likely_pairs(missing, extra, shown=10):
     return f"\nSimilar names: {'; '.join(pairs[:shown])}{more}."
 
 
-def _start(names):
+def _start(names: Sequence[str]) -> str:
     """What all names begin with, cut so that something is left of each and no word is split."""
     start = os.path.commonprefix(list(names))
     cut = max(start.rfind("_"), start.rfind(".")) + 1

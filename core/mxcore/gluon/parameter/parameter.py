@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from numbers import Integral
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from ... import autograd, initializer
 from ... import ndarray as nd
-from ...base import error, plain
+from ...base import MXNetError, error, plain
 from ...context import Context, cpu, current_context
 from ..utils import is_np_shape, shape_is_known
 from .errors import DeferredInitializationError
+
+if TYPE_CHECKING:
+    from ...initializer import Initializer
+    from ...ndarray import NDArray
+    from ...symbol import Symbol
+    from ..trainer import Trainer
 
 __all__ = ["Parameter"]
 
@@ -31,22 +38,22 @@ _STYPES = ("default", "row_sparse", "csr")
 _GRAD_REQS = ("write", "add", "null")
 
 
-def context_list(ctx):
+def context_list(ctx: Context | Sequence[Context] | None) -> list[Context]:
     """The contexts meant by None, one context or a list of them."""
     if ctx is None:
         return [current_context()]
     return [ctx] if isinstance(ctx, Context) else list(ctx)
 
 
-def dtype_name(dtype):
+def dtype_name(dtype: Any) -> str:
     """``'float32'`` for any way to write that dtype, also if only an extension of NumPy knows it."""
     try:
-        return np.dtype(dtype).name
+        return str(np.dtype(dtype).name)
     except TypeError:
         return str(dtype)
 
 
-def _one_of(what, value, allowed):
+def _one_of(what: str, value: str, allowed: Sequence[str]) -> None:
     if value not in allowed:
         listed = ", ".join(repr(a) for a in allowed[:-1])
         raise error(AssertionError, f"{what} must be one of {listed}, or {allowed[-1]!r}, but got {value!r}")
@@ -93,31 +100,34 @@ class Parameter:
 
     def __init__(
         self,
-        name,
-        grad_req="write",
-        shape=None,
-        dtype=np.float32,
-        lr_mult=1.0,
-        wd_mult=1.0,
-        init=None,
-        allow_deferred_init=False,
-        differentiable=True,
-        stype="default",
-        grad_stype="default",
-    ):
+        name: str,
+        grad_req: str = "write",
+        shape: int | tuple[int, ...] | None = None,
+        dtype: Any = np.float32,
+        lr_mult: float = 1.0,
+        wd_mult: float = 1.0,
+        init: Initializer | str | None = None,
+        allow_deferred_init: bool = False,
+        differentiable: bool = True,
+        stype: str = "default",
+        grad_stype: str = "default",
+    ) -> None:
         _one_of(f"stype for Parameter '{name}'", stype, _STYPES)
         _one_of(f"grad_stype for Parameter '{name}'", grad_stype, _STYPES)
         self.name = name
-        self._var = None
-        self._data = None
-        self._grad = None
-        self._ctx_list = None
-        self._trainer_ref = None
-        self._deferred_init = ()
+        self._var: Symbol | None = None
+        self._data: list[NDArray] | None = None
+        self._grad: list[NDArray] | None = None
+        self._ctx_list: list[Context] = []
+        self._trainer_ref: weakref.ref[Trainer] | None = None
+        #: Initializer, contexts, initializer by default, value if it is known; empty unless that waits for a shape.
+        self._deferred_init: Any = ()
         self._differentiable = differentiable
         self._allow_deferred_init = allow_deferred_init
-        self._grad_req = None
-        self._shape = (plain(shape),) if isinstance(shape, Integral) else None if shape is None else plain(tuple(shape))
+        self._grad_req = ""
+        self._shape: tuple[int, ...] | None = None
+        if shape is not None:
+            self._shape = plain((shape,) if isinstance(shape, (int, np.integer)) else tuple(shape))
         self._dtype = dtype
         self._stype = stype
         self._grad_stype = grad_stype
@@ -126,14 +136,14 @@ class Parameter:
         self.init = init
         self.grad_req = grad_req
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Parameter {self.name} (shape={self.shape}, dtype={self.dtype})"
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         # The trainer and the symbol belong to the running program; gradients are attached again on arrival.
         return {**self.__dict__, "_trainer_ref": None, "_var": None, "_grad": None}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         changes.last = object()
         if self._data is not None:
@@ -142,12 +152,12 @@ class Parameter:
     # -- attributes ------------------------------------------------------------------------------------------
 
     @property
-    def grad_req(self):
+    def grad_req(self) -> str:
         """What a backward pass does with the gradient: 'write', 'add' or 'null'."""
         return self._grad_req
 
     @grad_req.setter
-    def grad_req(self, req):
+    def grad_req(self, req: str) -> None:
         _one_of("grad_req", req, _GRAD_REQS)
         req = req if self._differentiable else "null"
         if self._grad_req == req:
@@ -157,23 +167,23 @@ class Parameter:
             self._hold(self._data)
 
     @property
-    def dtype(self):
+    def dtype(self) -> Any:
         """Element type; setting it casts the value."""
         return self._dtype
 
     @dtype.setter
-    def dtype(self, dtype):
+    def dtype(self, dtype: Any) -> None:
         self.cast(dtype)
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, ...] | Any:
         """Shape, None if nothing is known of it; unknown dimensions may be filled in, known ones stay."""
         if self._shape is None or not is_np_shape():
             return self._shape
         return tuple(d if d > 0 else -1 for d in self._shape)
 
     @shape.setter
-    def shape(self, new_shape):
+    def shape(self, new_shape: tuple[int, ...] | None) -> None:
         old = self._shape
         if old is not None and (
             new_shape is None or len(old) != len(new_shape) or any(a > 0 and a != b for a, b in zip(old, new_shape))
@@ -186,18 +196,24 @@ class Parameter:
         self._var = None
 
     @property
-    def stype(self):
+    def stype(self) -> str:
         """Storage type of the value."""
         return self._stype
 
     @property
-    def grad_stype(self):
+    def grad_stype(self) -> str:
         """Storage type of the gradient."""
         return self._grad_stype
 
     # -- initialisation --------------------------------------------------------------------------------------
 
-    def initialize(self, init=None, ctx=None, default_init=None, force_reinit=False):
+    def initialize(
+        self,
+        init: Initializer | str | None = None,
+        ctx: Context | Sequence[Context] | None = None,
+        default_init: Initializer | str | None = None,
+        force_reinit: bool = False,
+    ) -> None:
         """Fill the parameter on one or several contexts, or note what to do once the shape is known.
 
         Parameters
@@ -238,13 +254,13 @@ class Parameter:
         changes.last = object()
         self._deferred_init = task
 
-    def _finish_deferred_init(self):
+    def _finish_deferred_init(self) -> None:
         """Do what `initialize` put off, now that the shape is known."""
         task = self._deferred_init
         if task:  # no other thread was faster
             self._initialize(task)
 
-    def _initialize(self, task):
+    def _initialize(self, task: Any) -> None:
         """Fill the parameter as `initialize` was told."""
         if not shape_is_known(self.shape):
             raise error(
@@ -264,12 +280,12 @@ class Parameter:
             self._init_impl(data, ctx)
         self._deferred_init = ()
 
-    def _init_impl(self, data, ctx):
+    def _init_impl(self, data: NDArray, ctx: Sequence[Context]) -> None:
         """Take `data` over as the value on every context."""
         self._ctx_list = list(ctx)
         self._hold([data.copyto(c) for c in self._ctx_list])
 
-    def _hold(self, data):
+    def _hold(self, data: list[NDArray]) -> None:
         """Have these arrays from now on, with gradients that autograd knows of as `grad_req` says; other threads see
         all of it, or nothing.
         """
@@ -284,7 +300,13 @@ class Parameter:
         self._grad, self._data = grad, data
         changes.last = object()
 
-    def _load_init(self, data, ctx, cast_dtype=False, dtype_source="current"):
+    def _load_init(
+        self,
+        data: NDArray | np.ndarray[Any, Any],
+        ctx: Context | Sequence[Context] | None,
+        cast_dtype: bool = False,
+        dtype_source: str = "current",
+    ) -> None:
         """Take a loaded array over, initialising the parameter if need be.
 
         Parameters
@@ -316,10 +338,9 @@ class Parameter:
                 )
             if dtype_source == "saved":
                 self.cast(data.dtype)
-        if not isinstance(data, nd.NDArray):
-            data = nd.array(data, ctx=cpu(), dtype=data.dtype)
-        if dtype_name(self._dtype) != dtype_name(data.dtype):
-            data = data.astype(self._dtype)
+        value = data if isinstance(data, nd.NDArray) else nd.array(data, ctx=cpu(), dtype=data.dtype)
+        if dtype_name(self._dtype) != dtype_name(value.dtype):
+            value = value.astype(self._dtype)
         known = self._ctx_list if self._data is not None else self._deferred_init[1] if self._deferred_init else None
         if known is not None and ctx is not None and set(ctx) != set(known):
             raise error(
@@ -327,15 +348,21 @@ class Parameter:
                 f"Failed to load Parameter '{self.name}' on {ctx} because it was previous initialized on {known}.",
             )
         if self._data is not None:
-            self.set_data(data)
+            self.set_data(value)
             return
         with autograd.pause():
-            self._init_impl(data, known or ctx or [cpu()])
+            self._init_impl(value, known or ctx or [cpu()])
         self._deferred_init = ()
 
     # -- values and gradients --------------------------------------------------------------------------------
 
-    def _check_and_get(self, which, ctx):
+    @overload
+    def _check_and_get(self, which: str, ctx: type[list[Any]]) -> list[NDArray]: ...
+
+    @overload
+    def _check_and_get(self, which: str, ctx: Context | None) -> NDArray: ...
+
+    def _check_and_get(self, which: str, ctx: Context | type[list[Any]] | None) -> Any:
         """The array on `ctx` of ``"_data"`` or ``"_grad"``, all of them if `ctx` is ``list``; says clearly why there is
         none.
         """
@@ -370,7 +397,7 @@ class Parameter:
             "not include Parameters of nested child Blocks",
         )
 
-    def data(self, ctx=None):
+    def data(self, ctx: Context | None = None) -> NDArray:
         """The value on a context (by default the only one, else the current one).
 
         Returns
@@ -398,7 +425,7 @@ class Parameter:
             )
         return self._check_and_get("_data", ctx)
 
-    def list_data(self):
+    def list_data(self) -> list[NDArray]:
         """The values on all contexts, in the order of `list_ctx`."""
         if self._stype != "default":
             raise error(
@@ -408,12 +435,12 @@ class Parameter:
             )
         return self._check_and_get("_data", list)
 
-    def _no_gradient(self):
+    def _no_gradient(self) -> MXNetError:
         return error(
             RuntimeError, f"Cannot get gradient array for Parameter '{self.name}' because grad_req='{self.grad_req}'"
         )
 
-    def grad(self, ctx=None):
+    def grad(self, ctx: Context | None = None) -> NDArray:
         """The gradient on a context (by default the only one, else the current one).
 
         Raises
@@ -425,21 +452,22 @@ class Parameter:
             raise self._no_gradient()
         return self._check_and_get("_grad", ctx)
 
-    def list_grad(self):
+    def list_grad(self) -> list[NDArray]:
         """The gradients on all contexts, in the order of `list_ctx`."""
         if self._data is not None and self._grad is None:
             raise self._no_gradient()
         return self._check_and_get("_grad", list)
 
-    def list_ctx(self):
+    def list_ctx(self) -> list[Context]:
         """The contexts on which the parameter is, or is about to be."""
         if self._data is not None:
             return self._ctx_list
         if self._deferred_init:
-            return self._deferred_init[1]
+            waiting: list[Context] = self._deferred_init[1]
+            return waiting
         raise error(RuntimeError, f"Parameter '{self.name}' has not been initialized")
 
-    def zero_grad(self):
+    def zero_grad(self) -> None:
         """Set the gradient to zero on all contexts; nothing to do without one."""
         for g in self._grad or ():
             if g.stype == "default":
@@ -447,7 +475,7 @@ class Parameter:
             else:
                 nd.zeros(g.shape, dtype=g.dtype, ctx=g.context, stype=g.stype).copyto(g)
 
-    def set_data(self, data):
+    def set_data(self, data: NDArray | np.ndarray[Any, Any]) -> None:
         """Write a value on every context.
 
         Parameters
@@ -470,7 +498,7 @@ class Parameter:
         for array in self._data:
             array[:] = data
 
-    def reset_ctx(self, ctx):
+    def reset_ctx(self, ctx: Context | Sequence[Context]) -> None:
         """Move the parameter to other contexts, keeping its value.
 
         Parameters
@@ -490,7 +518,7 @@ class Parameter:
                 ValueError, f"Cannot reset context for Parameter '{self.name}' because it has not been initialized."
             )
 
-    def cast(self, dtype):
+    def cast(self, dtype: Any) -> None:
         """Change the dtype of the value and of the gradient."""
         self._dtype = dtype
         self._var = None
@@ -499,7 +527,7 @@ class Parameter:
         with autograd.pause():
             self._hold([d.astype(dtype) for d in self._data])
 
-    def var(self):
+    def var(self) -> Symbol:
         """The symbol that stands for this parameter in a graph."""
         if self._var is None:
             from ... import symbol
@@ -517,19 +545,18 @@ class Parameter:
 
     # -- many contexts and sparse values ---------------------------------------------------------------------
 
-    def _reduce(self):
+    def _reduce(self) -> NDArray:
         """One value on the CPU: the mean over all contexts, or the whole of a sparse parameter."""
         if self._stype != "default":
-            rows = nd.arange(0, self._shape[0], dtype="int64", ctx=cpu())
-            out = nd.zeros(self._shape, dtype=self._dtype, ctx=cpu(), stype=self._stype)
+            shape = self._shape or ()
+            rows = nd.arange(0, shape[0], dtype="int64", ctx=cpu())
+            out: NDArray = nd.zeros(shape, dtype=self._dtype, ctx=cpu(), stype=self._stype)
             self._need_trainer()._row_sparse_pull(self, out, rows, full_idx=True)
             return out
-        arrays = self.list_data()
-        if len(arrays) == 1:
-            return arrays[0].copyto(cpu())
-        return nd.add_n(*(a.copyto(cpu()) for a in arrays)) / len(arrays)
+        arrays = [a.copyto(cpu()) for a in self.list_data()]
+        return arrays[0] if len(arrays) == 1 else nd.add_n(*arrays) / len(arrays)
 
-    def _set_trainer(self, trainer):
+    def _set_trainer(self, trainer: Trainer | None) -> None:
         """Note who holds the rows of a sparse parameter; there can be only one."""
         if self._stype != "default" and self._trainer is not None and trainer is not None:
             raise error(
@@ -541,10 +568,10 @@ class Parameter:
         self._trainer_ref = None if trainer is None else weakref.ref(trainer)
 
     @property
-    def _trainer(self):
+    def _trainer(self) -> Trainer | None:
         return None if self._trainer_ref is None else self._trainer_ref()
 
-    def _need_trainer(self):
+    def _need_trainer(self) -> Trainer:
         trainer = self._trainer
         if trainer is None:
             raise error(
@@ -553,17 +580,17 @@ class Parameter:
             )
         return trainer
 
-    def _get_row_sparse(self, which, ctx, row_id):
+    def _get_row_sparse(self, ctx: Any, row_id: NDArray) -> Any:
         if not isinstance(row_id, nd.NDArray):
             raise error(
                 TypeError, f"Parameter '{self.name}': row_id must have NDArray type, but {type(row_id)} is given."
             )
         trainer = self._need_trainer()
-        found = self._check_and_get(which, ctx)
+        found = self._check_and_get("_data", ctx)
         trainer._row_sparse_pull(self, found, row_id)
         return found
 
-    def row_sparse_data(self, row_id):
+    def row_sparse_data(self, row_id: NDArray) -> NDArray:
         """The rows `row_id` of a row_sparse parameter, on the context of `row_id`.
 
         Parameters
@@ -571,9 +598,10 @@ class Parameter:
         row_id : NDArray of int64
         """
         self._must_be_sparse("row_sparse_data")
-        return self._get_row_sparse("_data", row_id.context, row_id)
+        rows: NDArray = self._get_row_sparse(row_id.context, row_id)
+        return rows
 
-    def list_row_sparse_data(self, row_id):
+    def list_row_sparse_data(self, row_id: NDArray) -> list[NDArray]:
         """The rows `row_id` of a row_sparse parameter, on every context.
 
         Parameters
@@ -581,9 +609,10 @@ class Parameter:
         row_id : NDArray of int64
         """
         self._must_be_sparse("list_row_sparse_data")
-        return self._get_row_sparse("_data", list, row_id)
+        rows: list[NDArray] = self._get_row_sparse(list, row_id)
+        return rows
 
-    def _must_be_sparse(self, method):
+    def _must_be_sparse(self, method: str) -> None:
         if self._stype != "row_sparse":
             raise error(
                 RuntimeError,

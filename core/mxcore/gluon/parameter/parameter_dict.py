@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from ... import initializer
@@ -11,6 +14,11 @@ from .constant import Constant
 from .pairing import likely_pairs
 from .parameter import Parameter, dtype_name
 
+if TYPE_CHECKING:
+    from ...context import Context
+    from ...initializer import Initializer
+    from ...ndarray import NDArray
+
 __all__ = ["ParameterDict"]
 
 _HINT = (
@@ -18,7 +26,7 @@ _HINT = (
 )
 
 
-def brief(names, most=40):
+def brief(names: Iterable[str], most: int = 40) -> str:
     """Quoted names for a message, shortened in the middle if there are many."""
     quoted = [f"'{n}'" for n in names]
     if len(quoted) > most:
@@ -26,7 +34,7 @@ def brief(names, most=40):
     return ", ".join(quoted) or "none"
 
 
-def _merge_shapes(a, b):
+def _merge_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:
     """What two partial shapes say together, None if they contradict each other."""
     if a is None or b is None:
         return b if a is None else a
@@ -57,48 +65,48 @@ class ParameterDict:
     Parameter net_weight (shape=(2, 3), dtype=<class 'numpy.float32'>)
     """
 
-    def __init__(self, prefix="", shared=None):
+    def __init__(self, prefix: str = "", shared: ParameterDict | None = None) -> None:
         self._prefix = prefix
-        self._params = {}
+        self._params: dict[str, Parameter] = {}
         self._shared = shared
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         name = self._prefix + " " if self._prefix else ""
         content = "\n".join(f"  {p!r}".replace("\n", "\n  ") for p in self.values())
         return f"{name}(\n{content}\n)"
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: str) -> Parameter:
         return self._params[key]
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self._params)
 
-    def __contains__(self, key):
+    def __contains__(self, key: str) -> bool:
         return key in self._params
 
-    def items(self):
+    def items(self) -> ItemsView[str, Parameter]:
         """(full name, parameter) pairs."""
         return self._params.items()
 
-    def keys(self):
+    def keys(self) -> KeysView[str]:
         """Full names."""
         return self._params.keys()
 
-    def values(self):
+    def values(self) -> ValuesView[Parameter]:
         """Parameters."""
         return self._params.values()
 
     @property
-    def prefix(self):
+    def prefix(self) -> str:
         """Prefix of this dict; it goes before the names given to `get`."""
         return self._prefix
 
-    def _find(self, name):
+    def _find(self, name: str) -> Parameter | None:
         if name not in self._params and self._shared is not None and name in self._shared._params:
             self._params[name] = self._shared._params[name]
         return self._params.get(name)
 
-    def get(self, name, **kwargs):
+    def get(self, name: str, **kwargs: Any) -> Parameter:
         """Find a parameter, here or in the shared dict, or make it.
 
         Parameters
@@ -145,7 +153,7 @@ class ParameterDict:
                 )
         return found
 
-    def get_constant(self, name, value=None):
+    def get_constant(self, name: str, value: Any = None) -> Parameter:
         """Find a constant, here or in the shared dict, or make it.
 
         Parameters
@@ -169,8 +177,9 @@ class ParameterDict:
                 raise error(
                     KeyError, f"No constant named '{name}'. Please specify value if you want to create a new constant."
                 )
-            found = self._params[name] = Constant(name, value)
-        elif value is not None:
+            made = self._params[name] = Constant(name, value)
+            return made
+        if value is not None:
             if not isinstance(found, Constant):
                 raise error(AssertionError, f"Parameter '{name}' already exists but it is not a constant.")
             wanted = value.asnumpy() if isinstance(value, nd.NDArray) else np.asarray(value)
@@ -179,7 +188,7 @@ class ParameterDict:
                 raise error(AssertionError, f"Constant '{name}' already exists but it has a different value.")
         return found
 
-    def update(self, other):
+    def update(self, other: ParameterDict | Mapping[str, Parameter]) -> None:
         """Add all parameters of another dict; a name in both must stand for the same parameter."""
         clashes = [k for k, v in other.items() if self._params.get(k, v) is not v]
         if clashes:
@@ -190,7 +199,13 @@ class ParameterDict:
             )
         self._params.update(other.items())
 
-    def initialize(self, init=None, ctx=None, verbose=False, force_reinit=False):
+    def initialize(
+        self,
+        init: Initializer | str | None = None,
+        ctx: Context | Sequence[Context] | None = None,
+        verbose: bool = False,
+        force_reinit: bool = False,
+    ) -> None:
         """Initialise all parameters; see `Parameter.initialize`.
 
         Parameters
@@ -205,33 +220,33 @@ class ParameterDict:
             Fill initialised parameters again.
         """
         init = initializer.Uniform() if init is None else init
-        if verbose:
+        if verbose and isinstance(init, initializer.Initializer):
             init.set_verbosity(verbose=verbose)
         for p in self.values():
             p.initialize(None, ctx, init, force_reinit=force_reinit)
 
-    def zero_grad(self):
+    def zero_grad(self) -> None:
         """Set all gradients to zero."""
         for p in self.values():
             p.zero_grad()
 
-    def reset_ctx(self, ctx):
+    def reset_ctx(self, ctx: Context | Sequence[Context]) -> None:
         """Move all parameters to a context or list of contexts."""
         for p in self.values():
             p.reset_ctx(ctx)
 
-    def list_ctx(self):
+    def list_ctx(self) -> list[Context]:
         """All contexts on which any of the parameters is."""
         return list(dict.fromkeys(c for p in self.values() for c in p.list_ctx()))
 
-    def setattr(self, name, value):
+    def setattr(self, name: str, value: Any) -> None:
         """Set an attribute of all parameters, e.g. ``setattr('grad_req', 'null')``."""
         for p in self.values():
             setattr(p, name, value)
 
     # -- files -----------------------------------------------------------------------------------------------
 
-    def save(self, filename, strip_prefix=""):
+    def save(self, filename: str, strip_prefix: str = "") -> None:
         """Write all values to a file in MXNet's format.
 
         Parameters
@@ -257,14 +272,14 @@ class ParameterDict:
 
     def load(
         self,
-        filename,
-        ctx=None,
-        allow_missing=False,
-        ignore_extra=False,
-        restore_prefix="",
-        cast_dtype=False,
-        dtype_source="current",
-    ):
+        filename: str,
+        ctx: Context | Sequence[Context] | None = None,
+        allow_missing: bool = False,
+        ignore_extra: bool = False,
+        restore_prefix: str = "",
+        cast_dtype: bool = False,
+        dtype_source: str = "current",
+    ) -> None:
         """Read values from a file in MXNet's format.
 
         Parameters
@@ -297,15 +312,15 @@ class ParameterDict:
 
     def load_dict(
         self,
-        param_dict,
-        ctx=None,
-        allow_missing=False,
-        ignore_extra=False,
-        restore_prefix="",
-        filename=None,
-        cast_dtype=False,
-        dtype_source="current",
-    ):
+        param_dict: dict[str, NDArray],
+        ctx: Context | Sequence[Context] | None = None,
+        allow_missing: bool = False,
+        ignore_extra: bool = False,
+        restore_prefix: str = "",
+        filename: str | None = None,
+        cast_dtype: bool = False,
+        dtype_source: str = "current",
+    ) -> None:
         """Take values over from a dict of arrays; arguments as for `load`.
 
         Parameters
@@ -348,7 +363,14 @@ class ParameterDict:
         )
 
 
-def load_matching(params, values, source, ctx, cast_dtype, dtype_source):
+def load_matching(
+    params: Mapping[str, Parameter],
+    values: Mapping[str, Any],
+    source: str,
+    ctx: Context | Sequence[Context] | None,
+    cast_dtype: bool,
+    dtype_source: str,
+) -> None:
     """Load arrays into parameters of the same names, after a check of all shapes at once.
 
     A file for another network is then refused with one list of differences, and nothing is half loaded.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..._lent import lent
+from ..._reexports import reexports
 from .cells import GRUCell, LSTMCell, RNNCell
 from .containers import BidirectionalCell, HybridSequentialRNNCell, SequentialRNNCell
 from .layers import GRU, LSTM, RNN
@@ -12,4 +12,4 @@ from .recurrent_cell import HybridRecurrentCell, RecurrentCell
 __all__ = ["GRU", "LSTM", "RNN", "BidirectionalCell", "DropoutCell", "GRUCell", "HybridRecurrentCell", "HybridSequentialRNNCell", "LSTMCell",
            "ModifierCell", "RNNCell", "RecurrentCell", "ResidualCell", "SequentialRNNCell", "ZoneoutCell"]  # fmt: skip
 
-__getattr__ = lent(__name__)
+__getattr__ = reexports(__name__)

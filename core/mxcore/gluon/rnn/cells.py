@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from .recurrent_cell import HybridRecurrentCell, check_features, check_sizes, check_states
+
+if TYPE_CHECKING:
+    from ...initializer import Initializer
+    from ..block import Block
+    from ..parameter import Parameter, ParameterDict
 
 __all__ = ["GRUCell", "LSTMCell", "RNNCell"]
 
@@ -14,18 +21,23 @@ class _Cell(HybridRecurrentCell):
     """
 
     _gates = _states = _axis = 1
+    _activation: str | Block
+    i2h_weight: Parameter
+    h2h_weight: Parameter
+    i2h_bias: Parameter
+    h2h_bias: Parameter
 
     def __init__(
         self,
-        hidden_size,
-        i2h_weight_initializer,
-        h2h_weight_initializer,
-        i2h_bias_initializer,
-        h2h_bias_initializer,
-        input_size,
-        prefix,
-        params,
-    ):
+        hidden_size: int,
+        i2h_weight_initializer: Initializer | str | None = None,
+        h2h_weight_initializer: Initializer | str | None = None,
+        i2h_bias_initializer: Initializer | str | None = "zeros",
+        h2h_bias_initializer: Initializer | str | None = "zeros",
+        input_size: int = 0,
+        prefix: str | None = None,
+        params: ParameterDict | None = None,
+    ) -> None:
         super().__init__(prefix=prefix, params=params)
         (hidden_size,) = check_sizes(self, hidden_size=hidden_size)
         self._hidden_size, self._input_size = hidden_size, input_size
@@ -38,26 +50,28 @@ class _Cell(HybridRecurrentCell):
         ):
             setattr(self, name, self.params.get(name, shape=shape, init=init, allow_deferred_init=True))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         shape = self.i2h_weight.shape
         act = f", {self._activation}" if self._gates == 1 else ""
         return f"{type(self).__name__}({shape[1] or None} -> {shape[0]}{act})"
 
-    def state_info(self, batch_size=0):
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         return [{"shape": (batch_size, self._hidden_size), "__layout__": "NC"} for _ in range(self._states)]
 
-    def infer_shape(self, inputs, *args):
+    def infer_shape(self, inputs: Any, *args: Any) -> None:
         self.i2h_weight.shape = self._gates * self._hidden_size, inputs.shape[-1]
 
-    def __call__(self, inputs, states):
+    def __call__(self, inputs: Any, states: Any) -> Any:
         return super().__call__(inputs, self._fitting(inputs, states))
 
-    def _fitting(self, inputs, states):
+    def _fitting(self, inputs: Any, states: Any) -> list[Any]:
         """The states as a list, if inputs and states fit."""
         check_features(self, inputs)
         return check_states(self, inputs, states)
 
-    def _products(self, F, inputs, state, i2h_weight, h2h_weight, i2h_bias, h2h_bias):
+    def _products(
+        self, F: Any, inputs: Any, state: Any, i2h_weight: Any, h2h_weight: Any, i2h_bias: Any, h2h_bias: Any
+    ) -> tuple[Any, Any, Any]:
         """The name of the step, and the products with input and state."""
         step, rows = f"t{self._counter}_", self._gates * self._hidden_size
         return (
@@ -97,16 +111,16 @@ class RNNCell(_Cell):
 
     def __init__(
         self,
-        hidden_size,
-        activation="tanh",
-        i2h_weight_initializer=None,
-        h2h_weight_initializer=None,
-        i2h_bias_initializer="zeros",
-        h2h_bias_initializer="zeros",
-        input_size=0,
-        prefix=None,
-        params=None,
-    ):
+        hidden_size: int,
+        activation: str | Block = "tanh",
+        i2h_weight_initializer: Initializer | str | None = None,
+        h2h_weight_initializer: Initializer | str | None = None,
+        i2h_bias_initializer: Initializer | str | None = "zeros",
+        h2h_bias_initializer: Initializer | str | None = "zeros",
+        input_size: int = 0,
+        prefix: str | None = None,
+        params: ParameterDict | None = None,
+    ) -> None:
         super().__init__(
             hidden_size,
             i2h_weight_initializer,
@@ -119,10 +133,12 @@ class RNNCell(_Cell):
         )
         self._activation = activation
 
-    def _alias(self):
+    def _alias(self) -> str:
         return "rnn"
 
-    def hybrid_forward(self, F, inputs, states, i2h_weight, h2h_weight, i2h_bias, h2h_bias):
+    def hybrid_forward(
+        self, F: Any, inputs: Any, states: Any, i2h_weight: Any, h2h_weight: Any, i2h_bias: Any, h2h_bias: Any
+    ) -> Any:
         step, i2h, h2h = self._products(F, inputs, states[0], i2h_weight, h2h_weight, i2h_bias, h2h_bias)
         output = self._get_activation(
             F, F.elemwise_add(i2h, h2h, name=f"{step}plus0"), self._activation, name=f"{step}out"
@@ -168,17 +184,17 @@ class LSTMCell(_Cell):
 
     def __init__(
         self,
-        hidden_size,
-        i2h_weight_initializer=None,
-        h2h_weight_initializer=None,
-        i2h_bias_initializer="zeros",
-        h2h_bias_initializer="zeros",
-        input_size=0,
-        prefix=None,
-        params=None,
-        activation="tanh",
-        recurrent_activation="sigmoid",
-    ):
+        hidden_size: int,
+        i2h_weight_initializer: Initializer | str | None = None,
+        h2h_weight_initializer: Initializer | str | None = None,
+        i2h_bias_initializer: Initializer | str | None = "zeros",
+        h2h_bias_initializer: Initializer | str | None = "zeros",
+        input_size: int = 0,
+        prefix: str | None = None,
+        params: ParameterDict | None = None,
+        activation: str | Block = "tanh",
+        recurrent_activation: str | Block = "sigmoid",
+    ) -> None:
         super().__init__(
             hidden_size,
             i2h_weight_initializer,
@@ -191,10 +207,12 @@ class LSTMCell(_Cell):
         )
         self._activation, self._recurrent_activation = activation, recurrent_activation
 
-    def _alias(self):
+    def _alias(self) -> str:
         return "lstm"
 
-    def hybrid_forward(self, F, inputs, states, i2h_weight, h2h_weight, i2h_bias, h2h_bias):
+    def hybrid_forward(
+        self, F: Any, inputs: Any, states: Any, i2h_weight: Any, h2h_weight: Any, i2h_bias: Any, h2h_bias: Any
+    ) -> Any:
         step, i2h, h2h = self._products(F, inputs, states[0], i2h_weight, h2h_weight, i2h_bias, h2h_bias)
         gates = F.SliceChannel(
             F.elemwise_add(i2h, h2h, name=f"{step}plus0"), num_outputs=4, axis=self._axis, name=f"{step}slice"
@@ -245,32 +263,12 @@ class GRUCell(_Cell):
 
     _gates, _activation = 3, "tanh"
 
-    def __init__(
-        self,
-        hidden_size,
-        i2h_weight_initializer=None,
-        h2h_weight_initializer=None,
-        i2h_bias_initializer="zeros",
-        h2h_bias_initializer="zeros",
-        input_size=0,
-        prefix=None,
-        params=None,
-    ):
-        super().__init__(
-            hidden_size,
-            i2h_weight_initializer,
-            h2h_weight_initializer,
-            i2h_bias_initializer,
-            h2h_bias_initializer,
-            input_size,
-            prefix,
-            params,
-        )
-
-    def _alias(self):
+    def _alias(self) -> str:
         return "gru"
 
-    def hybrid_forward(self, F, inputs, states, i2h_weight, h2h_weight, i2h_bias, h2h_bias):
+    def hybrid_forward(
+        self, F: Any, inputs: Any, states: Any, i2h_weight: Any, h2h_weight: Any, i2h_bias: Any, h2h_bias: Any
+    ) -> Any:
         step, i2h, h2h = self._products(F, inputs, states[0], i2h_weight, h2h_weight, i2h_bias, h2h_bias)
         i_reset, i_update, i_new = F.SliceChannel(i2h, num_outputs=3, axis=self._axis, name=f"{step}i2h_slice")
         h_reset, h_update, h_new = F.SliceChannel(h2h, num_outputs=3, axis=self._axis, name=f"{step}h2h_slice")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import Any
+
 from ...base import error
+from ..block import Block
 from ..block.block import _indent
 from .recurrent_cell import HybridRecurrentCell, RecurrentCell, states_for
 from .sequences import formatted, is_one, masked, reverse
@@ -10,20 +14,20 @@ from .sequences import formatted, is_one, masked, reverse
 __all__ = ["BidirectionalCell", "HybridSequentialRNNCell", "SequentialRNNCell"]
 
 
-def _cells_state_info(cells, batch_size):
+def _cells_state_info(cells: Iterable[Any], batch_size: int) -> list[Any]:
     """What states several cells have, one after another; cells written elsewhere take it from here."""
     return [info for cell in cells for info in cell.state_info(batch_size)]
 
 
-def _cells_begin_state(cells, **kwargs):
+def _cells_begin_state(cells: Iterable[Any], **kwargs: Any) -> list[Any]:
     """States to begin with of several cells, one after another."""
     return [state for cell in cells for state in cell.begin_state(**kwargs)]
 
 
-class _Stack:
+class _Stack(RecurrentCell):
     """What both stacks have in common."""
 
-    def add(self, cell):
+    def add(self, cell: RecurrentCell) -> None:
         """Put a cell on top.
 
         Parameters
@@ -32,27 +36,28 @@ class _Stack:
         """
         self.register_child(cell)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         cells = "\n".join(f"({i}): {_indent(repr(cell))}" for i, cell in self._children.items())
         return f"{type(self).__name__}(\n{cells}\n)"
 
-    def __getitem__(self, i):
+    def __getitem__(self, i: int) -> Block:
         return list(self._children.values())[i]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._children)
 
-    def state_info(self, batch_size=0):
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         return _cells_state_info(self._children.values(), batch_size)
 
-    def begin_state(self, **kwargs):
+    def begin_state(self, **kwargs: Any) -> list[Any]:  # type: ignore[override]  # names only, as in MXNet
         """States to begin with, of all cells from below; see `RecurrentCell.begin_state`."""
         self._check_free()
         return _cells_begin_state(self._children.values(), **kwargs)
 
-    def _split(self, states):
+    def _split(self, states: Any) -> Iterator[tuple[Any, Any]]:
         """Each cell with its own states."""
-        sizes = [len(cell.state_info()) for cell in self._children.values()]
+        cells: list[Any] = [*self._children.values()]
+        sizes = [len(cell.state_info()) for cell in cells]
         if len(states) != sum(sizes):
             raise error(
                 ValueError,
@@ -60,11 +65,19 @@ class _Stack:
                 "makes them",
             )
         first = 0
-        for cell, size in zip(self._children.values(), sizes):
+        for cell, size in zip(cells, sizes):
             yield cell, states[first : first + size]
             first += size
 
-    def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None):
+    def unroll(
+        self,
+        length: int | None,
+        inputs: Any,
+        begin_state: Any = None,
+        layout: str = "NTC",
+        merge_outputs: bool | None = None,
+        valid_length: Any = None,
+    ) -> tuple[Any, Any]:
         """Run the cells over a sequence, from below; see `RecurrentCell.unroll`."""
         self.reset()
         inputs, _, F, batch_size = formatted(length, inputs, layout, None)
@@ -82,7 +95,7 @@ class _Stack:
             found.extend(own)
         return inputs, found
 
-    def _step(self, inputs, states):
+    def _step(self, inputs: Any, states: Any) -> tuple[Any, Any]:
         found = []
         for cell, own in self._split(states):
             if isinstance(cell, BidirectionalCell):
@@ -96,7 +109,7 @@ class _Stack:
         return inputs, found
 
 
-class SequentialRNNCell(_Stack, RecurrentCell):
+class SequentialRNNCell(_Stack):
     """Cells one above the other.
 
     Parameters
@@ -116,14 +129,14 @@ class SequentialRNNCell(_Stack, RecurrentCell):
     ((2, 5), 3)
     """
 
-    def __call__(self, inputs, states):
+    def __call__(self, inputs: Any, states: Any) -> Any:
         self._counter += 1
         return self._step(inputs, states)
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self._step(*args, **kwargs)
 
-    def hybrid_forward(self, *args, **kwargs):
+    def hybrid_forward(self, *args: Any, **kwargs: Any) -> Any:
         """A stack that is not hybrid has none: `HybridSequentialRNNCell` has."""
         raise NotImplementedError("a SequentialRNNCell runs its cells; HybridSequentialRNNCell can be hybridised")
 
@@ -148,10 +161,10 @@ class HybridSequentialRNNCell(_Stack, HybridRecurrentCell):
     (2, 5, 4)
     """
 
-    def __call__(self, inputs, states):
+    def __call__(self, inputs: Any, states: Any) -> Any:
         return super().__call__(inputs, states)
 
-    def hybrid_forward(self, F, inputs, states):
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
         return self._step(inputs, states)
 
 
@@ -178,36 +191,48 @@ class BidirectionalCell(HybridRecurrentCell):
     (2, 5, 8)
     """
 
-    def __init__(self, l_cell, r_cell, output_prefix="bi_"):
+    def __init__(self, l_cell: RecurrentCell, r_cell: RecurrentCell, output_prefix: str = "bi_") -> None:
         super().__init__(prefix="", params=None)
         self.register_child(l_cell, "l_cell")
         self.register_child(r_cell, "r_cell")
         self._output_prefix = output_prefix
 
-    def __call__(self, inputs, states):
+    @property
+    def _cells(self) -> list[Any]:
+        return list(self._children.values())
+
+    def __call__(self, inputs: Any, states: Any) -> Any:
         raise error(
             NotImplementedError,
             "a BidirectionalCell cannot be stepped, since it needs the end of the sequence; call unroll",
         )
 
-    def __repr__(self):
-        left, right = self._children.values()
+    def __repr__(self) -> str:
+        left, right = self._cells
         return f"{type(self).__name__}(forward={left!r}, backward={right!r})"
 
-    def state_info(self, batch_size=0):
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         return _cells_state_info(self._children.values(), batch_size)
 
-    def begin_state(self, **kwargs):
+    def begin_state(self, **kwargs: Any) -> list[Any]:  # type: ignore[override]  # names only, as in MXNet
         """States to begin with, of both cells; see `RecurrentCell.begin_state`."""
         self._check_free()
         return _cells_begin_state(self._children.values(), **kwargs)
 
-    def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None):
+    def unroll(
+        self,
+        length: int | None,
+        inputs: Any,
+        begin_state: Any = None,
+        layout: str = "NTC",
+        merge_outputs: bool | None = None,
+        valid_length: Any = None,
+    ) -> tuple[Any, Any]:
         """Run both cells over a sequence; see `RecurrentCell.unroll`."""
         self.reset()
         steps, axis, F, batch_size = formatted(length, inputs, layout, False)
         states = states_for(self, F, begin_state, steps, batch_size)
-        left, right = self._children.values()
+        left, right = self._cells
         n = len(left.state_info(batch_size))
         l_outputs, l_states = left.unroll(
             length,

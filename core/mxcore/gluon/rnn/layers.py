@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from ... import ndarray as nd
 from ...base import asserted, error, plain
@@ -13,6 +15,13 @@ from .modifiers import DropoutCell
 from .recurrent_cell import check_sizes
 from .sequences import face, is_one
 
+if TYPE_CHECKING:
+    from ...context import Context
+    from ...initializer import Initializer
+    from ...ndarray import NDArray
+    from ..parameter import Parameter
+    from .recurrent_cell import RecurrentCell
+
 __all__ = ["GRU", "LSTM", "RNN"]
 
 #: Gates of each mode of the operator, and the cell that does the same.
@@ -22,39 +31,42 @@ _LAYOUTS = ("TNC", "NTC")
 _NAME = re.compile(r"([lr])(\d+)_(i2h|h2h|h2r)_(weight|bias)")
 
 
-def _no_state(shape, ctx, dtype, **_):
-    return nd.full(shape, 0, ctx, dtype)  # which takes an empty batch
+def _no_state(shape: tuple[int, ...], ctx: Context, dtype: Any, **_: Any) -> NDArray:
+    state: NDArray = nd.full(shape, 0, ctx, dtype)  # which takes an empty batch
+    return state
 
 
-class _Zeros(list):
+class _Zeros(list[Any]):
     """States to begin with that a layer made itself: nobody wants those after the last step."""
 
 
 class _RNNLayer(HybridBlock):
     """Base of the layers: their parameters, states and calls."""
 
+    l0_i2h_weight: Parameter
+
     def __init__(
         self,
-        hidden_size,
-        num_layers,
-        layout,
-        dropout,
-        bidirectional,
-        input_size,
-        i2h_weight_initializer,
-        h2h_weight_initializer,
-        i2h_bias_initializer,
-        h2h_bias_initializer,
-        mode,
-        projection_size=None,
-        h2r_weight_initializer=None,
-        lstm_state_clip_min=None,
-        lstm_state_clip_max=None,
-        lstm_state_clip_nan=False,
-        dtype="float32",
-        use_sequence_length=False,
-        **kwargs,
-    ):
+        hidden_size: int,
+        num_layers: int,
+        layout: str,
+        dropout: float,
+        bidirectional: bool,
+        input_size: int,
+        i2h_weight_initializer: Initializer | str | None,
+        h2h_weight_initializer: Initializer | str | None,
+        i2h_bias_initializer: Initializer | str | None,
+        h2h_bias_initializer: Initializer | str | None,
+        mode: str,
+        projection_size: int | None = None,
+        h2r_weight_initializer: Initializer | str | None = None,
+        lstm_state_clip_min: float | None = None,
+        lstm_state_clip_max: float | None = None,
+        lstm_state_clip_nan: bool = False,
+        dtype: Any = "float32",
+        use_sequence_length: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         if layout not in _LAYOUTS:
             raise asserted(
@@ -93,31 +105,33 @@ class _RNNLayer(HybridBlock):
                     )
 
     @property
-    def _directions(self):
+    def _directions(self) -> str:
         return "lr"[: self._dir]
 
     @property
-    def _out_size(self):
+    def _out_size(self) -> int:
         return self._projection_size or self._hidden_size
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         width = self.l0_i2h_weight.shape[1] if self._num_layers else None
         more = f", num_layers={self._num_layers}" if self._num_layers != 1 else ""
         more += f", dropout={self._dropout}" if self._dropout else ""
         more += ", bidirectional" if self._dir == 2 else ""
         return f"{type(self).__name__}({width or None} -> {self._hidden_size}, {self._layout}{more})"
 
-    def _collect_params_with_prefix(self, prefix=""):
+    def _collect_params_with_prefix(self, prefix: str = "") -> dict[str, Parameter]:
         """Parameters under the names that MXNet's files have: those of the cells that do the same."""
         prefix += "." if prefix else ""
         found = {}
         for name, parameter in self._reg_params.items():
-            d, layer, product, kind = _NAME.fullmatch(name).groups()
+            parts = _NAME.fullmatch(name)
+            assert parts is not None
+            d, layer, product, kind = parts.groups()
             cell = f"{d}_cell." if self._dir == 2 else ""
             found[f"{prefix}_unfused.{layer}.{cell}{product}_{kind}"] = parameter
         return found
 
-    def state_info(self, batch_size=0):
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         """Shape, layout and dtype of each state.
 
         Parameters
@@ -133,7 +147,7 @@ class _RNNLayer(HybridBlock):
         sizes = [self._out_size, *([self._hidden_size] if self._mode == "lstm" else ())]
         return [{"shape": (layers, batch_size, size), "__layout__": "LNC", "dtype": self._dtype} for size in sizes]
 
-    def begin_state(self, batch_size=0, func=nd.zeros, **kwargs):
+    def begin_state(self, batch_size: int = 0, func: Callable[..., Any] = nd.zeros, **kwargs: Any) -> list[Any]:
         """States to begin with.
 
         Parameters
@@ -154,11 +168,11 @@ class _RNNLayer(HybridBlock):
             for i, info in enumerate(self.state_info(batch_size))
         ]
 
-    def cast(self, dtype):
+    def cast(self, dtype: Any) -> None:
         super().cast(dtype)
         self._dtype = dtype
 
-    def infer_shape(self, inputs, *args):
+    def infer_shape(self, inputs: Any, *args: Any) -> None:
         if len(inputs.shape) != 3:
             raise error(
                 ValueError,
@@ -167,7 +181,7 @@ class _RNNLayer(HybridBlock):
         for d in self._directions:
             getattr(self, f"{d}0_i2h_weight").shape = self._gates * self._hidden_size, inputs.shape[2]
 
-    def __call__(self, inputs, states=None, sequence_length=None, **kwargs):
+    def __call__(self, inputs: Any, states: Any = None, sequence_length: Any = None, **kwargs: Any) -> Any:  # type: ignore[override]  # their names are MXNet's
         if states is None:
             F = face(inputs)
             if F is nd:
@@ -179,7 +193,7 @@ class _RNNLayer(HybridBlock):
             states = [states] if is_one(states) else list(states)
         if isinstance(inputs, nd.NDArray):
             self._check(inputs, states)
-        more = ()
+        more: tuple[Any, ...] = ()
         if self._use_sequence_length:
             if sequence_length is None:
                 raise error(
@@ -195,11 +209,11 @@ class _RNNLayer(HybridBlock):
             )
         return super().__call__(inputs, states, *more, **kwargs)
 
-    def forward(self, x, *args):
+    def forward(self, x: Any, *args: Any) -> Any:
         found = super().forward(x, *args)
         return found[0] if args and isinstance(args[0], _Zeros) else found
 
-    def _check(self, inputs, states):
+    def _check(self, inputs: NDArray, states: list[Any]) -> None:
         what = f"{type(self).__name__} '{self.name}'"
         if inputs.ndim != 3:
             raise error(ValueError, f"{what}: inputs must have three axes ({self._layout}), got {inputs.shape}")
@@ -220,7 +234,9 @@ class _RNNLayer(HybridBlock):
                 f"begin_state({batch}) makes them",
             )
 
-    def hybrid_forward(self, F, inputs, states, sequence_length=None, **kwargs):
+    def hybrid_forward(  # type: ignore[override]  # parameters come as keywords, so `states` is free as a name
+        self, F: Any, inputs: Any, states: Any, sequence_length: Any = None, **kwargs: Any
+    ) -> Any:
         if self._layout == "NTC":
             inputs = F.swapaxes(inputs, dim1=0, dim2=1)
         order = [
@@ -251,7 +267,7 @@ class _RNNLayer(HybridBlock):
         outputs, *states = rnn
         return F.swapaxes(outputs, dim1=0, dim2=1) if self._layout == "NTC" else outputs, states
 
-    def _unfuse(self):
+    def _unfuse(self) -> HybridSequentialRNNCell:
         """Cells that do the same, with the same parameters.
 
         Returns
@@ -268,7 +284,7 @@ class _RNNLayer(HybridBlock):
             raise error(
                 NotImplementedError, f"{type(self).__name__} '{self.name}' clips its states, which no cell does"
             )
-        make = {
+        make: Callable[..., RecurrentCell] = {
             "rnn_relu": lambda **k: cells.RNNCell(self._hidden_size, activation="relu", **k),
             "rnn_tanh": lambda **k: cells.RNNCell(self._hidden_size, activation="tanh", **k),
             "lstm": lambda **k: cells.LSTMCell(self._hidden_size, **k),
@@ -279,7 +295,7 @@ class _RNNLayer(HybridBlock):
             width = self._input_size
             for i in range(self._num_layers):
                 layer = [make(prefix=f"{d}{i}_", input_size=width) for d in self._directions]
-                stack.add(BidirectionalCell(*layer) if self._dir == 2 else layer[0])
+                stack.add(BidirectionalCell(layer[0], layer[1]) if self._dir == 2 else layer[0])
                 if self._dropout > 0 and i != self._num_layers - 1:
                     stack.add(DropoutCell(self._dropout))
                 width = self._hidden_size * self._dir
@@ -326,20 +342,20 @@ class RNN(_RNNLayer):
 
     def __init__(
         self,
-        hidden_size,
-        num_layers=1,
-        activation="relu",
-        layout="TNC",
-        dropout=0,
-        bidirectional=False,
-        i2h_weight_initializer=None,
-        h2h_weight_initializer=None,
-        i2h_bias_initializer="zeros",
-        h2h_bias_initializer="zeros",
-        input_size=0,
-        dtype="float32",
-        **kwargs,
-    ):
+        hidden_size: int,
+        num_layers: int = 1,
+        activation: str = "relu",
+        layout: str = "TNC",
+        dropout: float = 0,
+        bidirectional: bool = False,
+        i2h_weight_initializer: Initializer | str | None = None,
+        h2h_weight_initializer: Initializer | str | None = None,
+        i2h_bias_initializer: Initializer | str | None = "zeros",
+        h2h_bias_initializer: Initializer | str | None = "zeros",
+        input_size: int = 0,
+        dtype: Any = "float32",
+        **kwargs: Any,
+    ) -> None:
         if f"rnn_{activation}" not in _GATES:
             raise error(
                 ValueError, f"RNN: activation must be 'relu' or 'tanh', got {activation!r}; an RNNCell takes any"
@@ -408,24 +424,24 @@ class LSTM(_RNNLayer):
 
     def __init__(
         self,
-        hidden_size,
-        num_layers=1,
-        layout="TNC",
-        dropout=0,
-        bidirectional=False,
-        input_size=0,
-        i2h_weight_initializer=None,
-        h2h_weight_initializer=None,
-        i2h_bias_initializer="zeros",
-        h2h_bias_initializer="zeros",
-        projection_size=None,
-        h2r_weight_initializer=None,
-        state_clip_min=None,
-        state_clip_max=None,
-        state_clip_nan=False,
-        dtype="float32",
-        **kwargs,
-    ):
+        hidden_size: int,
+        num_layers: int = 1,
+        layout: str = "TNC",
+        dropout: float = 0,
+        bidirectional: bool = False,
+        input_size: int = 0,
+        i2h_weight_initializer: Initializer | str | None = None,
+        h2h_weight_initializer: Initializer | str | None = None,
+        i2h_bias_initializer: Initializer | str | None = "zeros",
+        h2h_bias_initializer: Initializer | str | None = "zeros",
+        projection_size: int | None = None,
+        h2r_weight_initializer: Initializer | str | None = None,
+        state_clip_min: float | None = None,
+        state_clip_max: float | None = None,
+        state_clip_nan: bool = False,
+        dtype: Any = "float32",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(
             hidden_size,
             num_layers,
@@ -487,19 +503,19 @@ class GRU(_RNNLayer):
 
     def __init__(
         self,
-        hidden_size,
-        num_layers=1,
-        layout="TNC",
-        dropout=0,
-        bidirectional=False,
-        input_size=0,
-        i2h_weight_initializer=None,
-        h2h_weight_initializer=None,
-        i2h_bias_initializer="zeros",
-        h2h_bias_initializer="zeros",
-        dtype="float32",
-        **kwargs,
-    ):
+        hidden_size: int,
+        num_layers: int = 1,
+        layout: str = "TNC",
+        dropout: float = 0,
+        bidirectional: bool = False,
+        input_size: int = 0,
+        i2h_weight_initializer: Initializer | str | None = None,
+        h2h_weight_initializer: Initializer | str | None = None,
+        i2h_bias_initializer: Initializer | str | None = "zeros",
+        h2h_bias_initializer: Initializer | str | None = "zeros",
+        dtype: Any = "float32",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(
             hidden_size,
             num_layers,

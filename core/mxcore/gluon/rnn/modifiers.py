@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Number
+from typing import TYPE_CHECKING, Any
 
 from ... import ndarray as nd
 from ..._core.state import state
@@ -11,6 +13,9 @@ from ..block.seen import as_seen_by
 from .containers import BidirectionalCell, SequentialRNNCell
 from .recurrent_cell import FREE, HybridRecurrentCell, RecurrentCell
 from .sequences import formatted, is_one, masked
+
+if TYPE_CHECKING:
+    from ..parameter import ParameterDict
 
 __all__ = ["DropoutCell", "ModifierCell", "ResidualCell", "ZoneoutCell"]
 
@@ -39,31 +44,42 @@ class DropoutCell(HybridRecurrentCell):
     (2, 3)
     """
 
-    def __init__(self, rate, axes=(), prefix=None, params=None):
+    def __init__(
+        self, rate: float, axes: tuple[int, ...] = (), prefix: str | None = None, params: ParameterDict | None = None
+    ) -> None:
         super().__init__(prefix, params)
         if not isinstance(rate, Number):
             raise asserted(TypeError, f"DropoutCell: rate must be a number, got {type(rate).__name__}")
         self._rate, self._axes = rate, axes
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}(rate={self._rate}, axes={self._axes})"
 
-    def state_info(self, batch_size=0):
+    def state_info(self, batch_size: int = 0) -> list[Any]:
         return []
 
-    def _alias(self):
+    def _alias(self) -> str:
         return "dropout"
 
-    def hybrid_forward(self, F, inputs, states):
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
         if self._rate > 0:
             inputs = F.Dropout(inputs, p=self._rate, axes=self._axes, name=f"t{self._counter}_fwd")
         return inputs, states
 
-    def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None):
+    def unroll(
+        self,
+        length: int | None,
+        inputs: Any,
+        begin_state: Any = None,
+        layout: str = "NTC",
+        merge_outputs: bool | None = None,
+        valid_length: Any = None,
+    ) -> tuple[Any, Any]:
         self.reset()
         inputs, _, F, _ = formatted(length, inputs, layout, merge_outputs)
         if is_one(inputs):
-            return self.hybrid_forward(as_seen_by(type(self), F), inputs, begin_state or [])
+            output, states = self.hybrid_forward(as_seen_by(type(self), F), inputs, begin_state or [])
+            return output, states
         return super().unroll(
             length, inputs, begin_state=begin_state, layout=layout, merge_outputs=merge_outputs, valid_length=None
         )
@@ -90,7 +106,7 @@ class ModifierCell(HybridRecurrentCell):
     (2, 4)
     """
 
-    def __init__(self, base_cell):
+    def __init__(self, base_cell: RecurrentCell) -> None:
         if not isinstance(base_cell, RecurrentCell):
             raise error(
                 TypeError,
@@ -107,36 +123,38 @@ class ModifierCell(HybridRecurrentCell):
         super().__init__(prefix=base_cell.prefix + self._alias(), params=None)
         self.base_cell = base_cell
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_cell!r})"
 
     @property
-    def params(self):
+    def params(self) -> ParameterDict:
         return self.base_cell.params
 
-    def state_info(self, batch_size=0):
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         return self.base_cell.state_info(batch_size)
 
-    def begin_state(self, func=nd.zeros, **kwargs):
+    def begin_state(  # type: ignore[override]  # names only but for `func`, as in MXNet
+        self, func: Callable[..., Any] = nd.zeros, **kwargs: Any
+    ) -> list[Any]:
         """States to begin with, those of the base cell; see `RecurrentCell.begin_state`."""
         self._check_free()
         with _Free(self.base_cell):
             return self.base_cell.begin_state(func=func, **kwargs)
 
-    def hybrid_forward(self, F, inputs, states):
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define hybrid_forward(self, F, inputs, states)")
 
 
 class _Free:
     """A cell that this thread may call inside, though a modifier uses it."""
 
-    def __init__(self, cell):
+    def __init__(self, cell: RecurrentCell) -> None:
         self.cell = cell
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         state.extra.setdefault(FREE, []).append(self.cell)
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: object) -> None:
         state.extra[FREE].pop()
 
 
@@ -164,7 +182,7 @@ class ZoneoutCell(ModifierCell):
     (2, 5, 4)
     """
 
-    def __init__(self, base_cell, zoneout_outputs=0.0, zoneout_states=0.0):
+    def __init__(self, base_cell: RecurrentCell, zoneout_outputs: float = 0.0, zoneout_states: float = 0.0) -> None:
         cells = base_cell._children.values() if isinstance(base_cell, SequentialRNNCell) else (base_cell,)
         if any(isinstance(c, BidirectionalCell) for c in cells):
             raise asserted(
@@ -174,18 +192,18 @@ class ZoneoutCell(ModifierCell):
         super().__init__(base_cell)
         self.zoneout_outputs, self.zoneout_states = zoneout_outputs, zoneout_states
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}(p_out={self.zoneout_outputs}, p_state={self.zoneout_states}, {self.base_cell!r})"
 
-    def _alias(self):
+    def _alias(self) -> str:
         return "zoneout"
 
-    def reset(self):
+    def reset(self) -> None:
         super().reset()
         self._own.output = None
 
-    def hybrid_forward(self, F, inputs, states):
-        def kept(share, new, old):
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
+        def kept(share: Any, new: Any, old: Any) -> Any:
             return F.where(F.Dropout(F.ones_like(new), p=share), new, old) if share else new
 
         with _Free(self.base_cell):
@@ -218,15 +236,15 @@ class ResidualCell(ModifierCell):
     (2, 5, 3)
     """
 
-    def __init__(self, base_cell):
+    def __init__(self, base_cell: RecurrentCell) -> None:
         super().__init__(base_cell)
 
-    def hybrid_forward(self, F, inputs, states):
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
         with _Free(self.base_cell):
             output, states = self.base_cell(inputs, states)
         return self._added(F, output, inputs, name=f"t{self._counter}_fwd"), states
 
-    def _added(self, F, output, inputs, **kwargs):
+    def _added(self, F: Any, output: Any, inputs: Any, **kwargs: Any) -> Any:
         """The sum; the cell is named if the two do not fit."""
         if isinstance(output, nd.NDArray) and output.shape != inputs.shape:
             raise error(
@@ -236,7 +254,15 @@ class ResidualCell(ModifierCell):
             )
         return F.elemwise_add(output, inputs, **kwargs)
 
-    def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None):
+    def unroll(
+        self,
+        length: int | None,
+        inputs: Any,
+        begin_state: Any = None,
+        layout: str = "NTC",
+        merge_outputs: bool | None = None,
+        valid_length: Any = None,
+    ) -> tuple[Any, Any]:
         self.reset()
         with _Free(self.base_cell):
             outputs, states = self.base_cell.unroll(

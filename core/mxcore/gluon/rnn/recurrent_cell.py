@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from numbers import Integral
+from typing import TYPE_CHECKING, Any
 
 from ... import ndarray as nd
 from ..._core.state import state as thread
-from ..._turns import Own
+from ..._locks import PerThread
 from ...base import asserted, error
 from ..block import Block, HybridBlock
 from .sequences import formatted, is_one, last, masked
+
+if TYPE_CHECKING:
+    from ...ndarray import NDArray
+    from ...symbol import Symbol
+    from ..parameter import ParameterDict
 
 __all__ = ["HybridRecurrentCell", "RecurrentCell", "check_features", "check_sizes", "check_states", "states_for"]
 
@@ -20,7 +27,7 @@ FREE = "gluon.rnn.free"
 _OPERATORS = {"tanh", "relu", "sigmoid", "softsign"}
 
 
-def states_for(cell, F, given, inputs, batch_size):
+def states_for(cell: RecurrentCell, F: Any, given: Any, inputs: Any, batch_size: int) -> Any:
     """The states given, or the cell's own to begin with, where the inputs are."""
     if given is not None:
         return given
@@ -31,7 +38,7 @@ def states_for(cell, F, given, inputs, batch_size):
     return cell.begin_state(func=F.zeros, batch_size=batch_size)
 
 
-def check_sizes(block, **sizes):
+def check_sizes(block: Block, **sizes: int) -> Iterable[int]:
     """The sizes as Python's numbers; refuses what are no whole numbers from 1.
 
     Raises
@@ -45,7 +52,7 @@ def check_sizes(block, **sizes):
     return map(int, sizes.values())
 
 
-def check_features(cell, inputs):
+def check_features(cell: Any, inputs: Any) -> None:
     """Refuse inputs of another number of features than the cell's weights have, if that is known.
 
     Raises
@@ -64,7 +71,7 @@ def check_features(cell, inputs):
         )
 
 
-def check_states(cell, inputs, states, spread=False):
+def check_states(cell: RecurrentCell, inputs: Any, states: Any, spread: bool = False) -> list[Any]:
     """The states as a list, if they are as many as the cell has, of its sizes and of the batch of the inputs (with
     `spread`, or of one).
 
@@ -73,16 +80,16 @@ def check_states(cell, inputs, states, spread=False):
     MXNetError
         (also ValueError) that names the cell.
     """
-    states = [states] if is_one(states) else list(states)
+    found = [states] if is_one(states) else list(states)
     wanted = cell.state_info(0)
-    if len(states) != len(wanted):
+    if len(found) != len(wanted):
         raise error(
             ValueError,
-            f"{type(cell).__name__} '{cell.name}' has {len(wanted)} state(s), got {len(states)}; begin_state() makes "
+            f"{type(cell).__name__} '{cell.name}' has {len(wanted)} state(s), got {len(found)}; begin_state() makes "
             "them",
         )
     batch = inputs.shape[0] if isinstance(inputs, nd.NDArray) and inputs.shape else None
-    for i, (state, info) in enumerate(zip(states, wanted)):
+    for i, (state, info) in enumerate(zip(found, wanted)):
         if not isinstance(state, nd.NDArray):
             continue
         sizes = tuple(info["shape"])[1:]
@@ -98,7 +105,7 @@ def check_states(cell, inputs, states, spread=False):
                 "to begin with",
             )
         raise error(ValueError, f"{told}, got {state.shape}")
-    return states
+    return found
 
 
 class RecurrentCell(Block):
@@ -129,15 +136,15 @@ class RecurrentCell(Block):
     ((2, 4), (2, 5, 4))
     """
 
-    def __init__(self, prefix=None, params=None):
+    def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
         super().__init__(prefix=prefix, params=params)
         #: Whether a modifier cell uses this one, which is then not to be called by others.
         self._modified = False
         #: What a thread keeps from step to step.
-        self._own = Own()
+        self._own = PerThread()
         self.reset()
 
-    def reset(self):
+    def reset(self) -> None:
         """Forget what was counted, and what cells keep from step to step, before another sequence is unrolled."""
         self._init_counter = -1
         self._counter = -1
@@ -147,7 +154,7 @@ class RecurrentCell(Block):
             ):  # an activation, or a layer of somebody's own cell, has nothing to forget
                 child.reset()
 
-    def state_info(self, batch_size=0):
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         """Shape and layout of each state.
 
         Parameters
@@ -160,7 +167,7 @@ class RecurrentCell(Block):
         """
         raise NotImplementedError(f"{type(self).__name__} must define state_info(batch_size=0)")
 
-    def begin_state(self, batch_size=0, func=nd.zeros, **kwargs):
+    def begin_state(self, batch_size: int = 0, func: Callable[..., Any] = nd.zeros, **kwargs: Any) -> list[Any]:
         """States to begin with.
 
         Parameters
@@ -183,14 +190,14 @@ class RecurrentCell(Block):
             states.append(func(name=f"{self._prefix}begin_state_{self._init_counter}", **{**(info or {}), **kwargs}))
         return states
 
-    def _check_free(self):
+    def _check_free(self) -> None:
         if self._modified and self not in thread.extra.get(FREE, ()):
             raise asserted(
                 ValueError,
                 f"{type(self).__name__} '{self.name}' is used by a modifier cell (as ZoneoutCell): call that instead",
             )
 
-    def _get_activation(self, F, inputs, activation, **kwargs):
+    def _get_activation(self, F: Any, inputs: Any, activation: str | Block, **kwargs: Any) -> Any:
         """Apply an activation, a name or a block; subclasses outside of this package call it, too."""
         if not isinstance(activation, str):
             return activation(inputs)
@@ -200,7 +207,15 @@ class RecurrentCell(Block):
             else F.Activation(inputs, act_type=activation, **kwargs)
         )
 
-    def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None):
+    def unroll(
+        self,
+        length: int | None,
+        inputs: NDArray | Symbol | Sequence[Any],
+        begin_state: Sequence[NDArray] | Symbol | None = None,
+        layout: str = "NTC",
+        merge_outputs: bool | None = None,
+        valid_length: NDArray | Symbol | None = None,
+    ) -> tuple[NDArray | Symbol | list[Any], list[NDArray] | Symbol]:
         """Run the cell over a sequence.
 
         Parameters
@@ -244,7 +259,7 @@ class RecurrentCell(Block):
             outputs = masked(F, outputs, len(inputs), valid_length, axis, True)
         return formatted(len(inputs), outputs, layout, merge_outputs)[0], states
 
-    def forward(self, inputs, states):
+    def forward(self, inputs: Any, states: Any) -> Any:
         """One step.
 
         Parameters
@@ -273,9 +288,9 @@ class HybridRecurrentCell(RecurrentCell, HybridBlock):
     params : ParameterDict, optional
     """
 
-    def __init__(self, prefix=None, params=None):
+    def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
         super().__init__(prefix=prefix, params=params)
 
-    def hybrid_forward(self, F, x, *args, **kwargs):
+    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """One step, of operators of `F`; every cell defines its own."""
         raise NotImplementedError(f"{type(self).__name__} must define hybrid_forward(self, F, inputs, states)")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ... import ndarray as nd
 from ...base import asserted, error
+
+if TYPE_CHECKING:
+    pass
 
 __all__ = ["as_list", "face", "formatted", "is_one", "last", "masked", "reverse", "time_axis"]
 
 
-def is_one(x):
+def is_one(x: Any) -> bool:
     """Whether a sequence is one array or symbol."""
     if isinstance(x, nd.NDArray):
         return True
@@ -17,12 +22,12 @@ def is_one(x):
     return isinstance(x, Symbol)
 
 
-def as_list(x):
+def as_list(x: Any) -> list[Any]:
     """What an operator gave, one array or several, as a list."""
     return [x] if isinstance(x, nd.NDArray) else list(x)
 
 
-def face(x):
+def face(x: Any) -> Any:
     """`mxcore.ndarray` or `mxcore.symbol`: where the operators for a sequence are.
 
     Raises
@@ -44,7 +49,7 @@ def face(x):
     return symbol
 
 
-def time_axis(layout):
+def time_axis(layout: str) -> int:
     """The axis of time in a layout such as ``"NTC"``."""
     axis = layout.find("T") if isinstance(layout, str) else -1
     if axis < 0 or "N" not in layout:
@@ -54,7 +59,9 @@ def time_axis(layout):
     return axis
 
 
-def formatted(length, inputs, layout, merge, in_layout=None):
+def formatted(
+    length: int | None, inputs: Any, layout: str, merge: bool | None, in_layout: str | None = None
+) -> tuple[Any, Any, Any, Any]:
     """A sequence as it is wanted.
 
     Parameters
@@ -116,7 +123,7 @@ def formatted(length, inputs, layout, merge, in_layout=None):
     return inputs, axis, F, batch
 
 
-def masked(F, sequence, length, lengths, axis, merge):
+def masked(F: Any, sequence: Any, length: int | None, lengths: Any, axis: int, merge: bool) -> Any:
     """A sequence with zeros behind the end of each of its items.
 
     Parameters
@@ -130,7 +137,7 @@ def masked(F, sequence, length, lengths, axis, merge):
     return one if merge else as_list(F.split(one, num_outputs=length, axis=axis, squeeze_axis=True))
 
 
-def reverse(F, steps, lengths=None):
+def reverse(F: Any, steps: Any, lengths: Any = None) -> Any:
     """A list of steps backwards, each item from its own end."""
     if lengths is None:
         return list(reversed(steps))
@@ -138,11 +145,11 @@ def reverse(F, steps, lengths=None):
     return as_list(F.split(whole, axis=0, num_outputs=len(steps), squeeze_axis=True))
 
 
-def _reverse_sequences(sequences, unroll_step, valid_length=None):
+def _reverse_sequences(sequences: Any, unroll_step: Any, valid_length: Any = None) -> Any:
     """As `reverse`, under the name by which cells written elsewhere take it; `unroll_step` is the number of steps."""
     return reverse(face(sequences), sequences, valid_length)
 
 
-def last(F, steps, lengths):
+def last(F: Any, steps: Any, lengths: Any) -> Any:
     """Of a list of steps, each item's last one."""
     return F.SequenceLast(F.stack(*steps, axis=0), sequence_length=lengths, use_sequence_length=True, axis=0)

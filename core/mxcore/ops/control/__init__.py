@@ -5,9 +5,8 @@ operator by operator otherwise; :mod:`.steps` has both under one roof. So each o
 graphs and every device.
 """
 
-from .branch import cond
 from .interpret import interpret
-from .loops import foreach, while_loop
+from .operators import cond, foreach, while_loop
 from .steps import hooks
 
 __all__ = ["cond", "foreach", "hooks", "interpret", "while_loop"]

@@ -7,19 +7,21 @@ from typing import Any
 
 from ..._core.errors import error
 from ..._core.graph import Graph
+from ..._core.params import Params
 from ..._core.state import state
 from ..._core.transfer import wrap
+from ...typing import Call
 from .steps import steps_for
 
 __all__ = ["Loop", "Predicate", "Run", "gradients", "output_names", "owned"]
 
 
-def output_names(p: Any) -> list[str]:
+def output_names(p: Params) -> list[str]:
     """Outputs of an operator that holds sub-graphs."""
     return ["output"] if p.num_outputs == 1 else [f"output{i}" for i in range(p.num_outputs)]
 
 
-def owned(k: Any, p: Any, make: Callable[[], Any]) -> Any:
+def owned(k: Call, p: Params, make: Callable[[], Any]) -> Any:
     """What a node of a program keeps, made once; outside of programs it is made for each call."""
     if k.shapes is None:
         return make()

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..._core import registry, tape
+from ..._core import reverse, tables, tape
+from ..._core.params import Params
 from ..._core.state import state
+from ...typing import Call
 from .interpret import interpret
 from .steps import input_names
 
@@ -21,7 +23,7 @@ def replay(
     `keys` gives the random keys of the first run, of what that saved.
     """
 
-    def rule(k: Any, p: Any, dys: Sequence[Any], inputs: Sequence[Any], saved: Any) -> list[Any]:
+    def rule(k: Call, p: Params, dys: Sequence[Any], inputs: Sequence[Any], saved: Any) -> list[Any]:
         inputs = [_apart(x) for x in inputs]
         wanted = [x for x in inputs if x._entry is not None]
         train, state.train, state.keys = state.train, k.is_train, [*keys(saved)]
@@ -29,7 +31,7 @@ def replay(
             # A gradient that never arrived is zero.
             pairs = [(y, g) for y, g in zip(on_arrays(p, inputs, k.ctx), dys) if g is not None and y._entry is not None]
             found = (
-                tape.backward(
+                reverse.backward(
                     [y for y, _ in pairs], [g for _, g in pairs], create_graph=True, train_mode=train, variables=wanted
                 )
                 if pairs
@@ -47,7 +49,7 @@ def _apart(x: Any) -> Any:
     """The same array at a place of its own on the tape: one input may depend on another, whose gradient ends here."""
     twin = x.twin()
     if x._entry is not None and x._entry[0].flows:
-        op = registry.ops.get("_copy")
+        op = tables.ops.get("_copy")
         tape.record(op, op.parse({}), (x,), (twin,))
     return twin
 
@@ -55,19 +57,19 @@ def _apart(x: Any) -> Any:
 def _part(x: Any, t: int) -> Any:
     whole = ("s", None, None, None)
     index = (t, *[whole] * (len(x.shape) - 1)) if len(x.shape) > 1 else (("s", t, t + 1, None),)
-    return registry.ops.get("_basic_index")(x, index=index)
+    return tables.ops.get("_basic_index")(x, index=index)
 
 
 def _stacked(rows: Sequence[Any], length: int) -> Any:
-    stack = registry.ops.get("stack")(*rows, axis=0)
+    stack = tables.ops.get("stack")(*rows, axis=0)
     if len(rows) == length:
         return stack
-    zeros = registry.ops.get("zeros_like")(_part(stack, 0) if len(stack.shape) > 1 else stack)
-    rest = registry.ops.get("stack")(*[zeros] * (length - len(rows)), axis=0)
-    return registry.ops.get("Concat")(stack, rest, dim=0)
+    zeros = tables.ops.get("zeros_like")(_part(stack, 0) if len(stack.shape) > 1 else stack)
+    rest = tables.ops.get("stack")(*[zeros] * (length - len(rows)), axis=0)
+    return tables.ops.get("Concat")(stack, rest, dim=0)
 
 
-def foreach_on_arrays(p: Any, inputs: Sequence[Any], ctx: Any) -> list[Any]:
+def foreach_on_arrays(p: Params, inputs: Sequence[Any], ctx: Any) -> list[Any]:
     """``_foreach``."""
     names, n_d, n_s = input_names(p.fn), len(p.in_data_locs), len(p.in_state_locs)
     now = {names[i]: x for i, x in zip((*p.in_state_locs, *p.remain_locs), inputs[n_d:])}
@@ -80,7 +82,7 @@ def foreach_on_arrays(p: Any, inputs: Sequence[Any], ctx: Any) -> list[Any]:
     return [_stacked(column, len(rows)) for column in zip(*rows)] + [now[names[i]] for i in p.in_state_locs][:n_s]
 
 
-def while_on_arrays(p: Any, inputs: Sequence[Any], ctx: Any) -> list[Any]:
+def while_on_arrays(p: Params, inputs: Sequence[Any], ctx: Any) -> list[Any]:
     """``_while_loop``; after no step at all it has nothing to stack, and gives zeros."""
     names, asked = input_names(p.func), input_names(p.cond)
     now = {names[i]: inputs[j] for i, j in enumerate(p.func_input_locs)}
@@ -95,13 +97,13 @@ def while_on_arrays(p: Any, inputs: Sequence[Any], ctx: Any) -> list[Any]:
         now.update({names[i]: y for i, y in zip(p.func_var_locs, heads[p.num_out_data :])})
     if not rows:  # only shapes are asked of these: nothing flows through them
         rows = [interpret(p.func.heads, now, ctx)[: p.num_out_data]]
-        outs = [registry.ops.get("zeros_like")(_stacked(c, p.max_iterations)) for c in zip(*rows)]
+        outs = [tables.ops.get("zeros_like")(_stacked(c, p.max_iterations)) for c in zip(*rows)]
     else:
         outs = [_stacked(c, p.max_iterations) for c in zip(*rows)]
     return outs + [now[names[i]] for i in p.func_var_locs]
 
 
-def cond_on_arrays(p: Any, inputs: Sequence[Any], ctx: Any) -> list[Any]:
+def cond_on_arrays(p: Params, inputs: Sequence[Any], ctx: Any) -> list[Any]:
     """``_cond``."""
 
     def run(graph: Any, locs: Sequence[int]) -> list[Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..._core import tape
+from ..._core import reverse, tape
 from ..._core.array import Storage, faces
 from ..._core.graph import Graph
 from ..._core.state import state
@@ -27,7 +27,7 @@ def input_names(graph: Graph) -> list[str]:
     found = graph.info.get("inputs")
     if found is None:
         found = graph.info["inputs"] = [n.name for n in graph.variables()]
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def steps_for(
@@ -130,7 +130,7 @@ class EagerSteps:
             return [None] * len(wanted)
         face = faces["default"]
         found = (
-            tape.backward(
+            reverse.backward(
                 [y for y, _ in pairs],
                 [face(g, Storage(self.ctx)) for _, g in pairs],
                 retain_graph=True,

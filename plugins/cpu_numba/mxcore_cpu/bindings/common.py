@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from mxcore.plugin import KernelSet
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
-__all__ = ["FLOATS", "LARGE", "axes", "channels_first", "cpu", "large"]
+from mxcore.plugin import KernelSet, Params, Spec, find_op
+
+__all__ = ["FLOATS", "LARGE", "axes", "channels_first", "cpu", "helpers", "inputs_by_name", "large", "outputs_by_name"]
+
+_T = TypeVar("_T")
 
 cpu = KernelSet("cpu")
 FLOATS = "f4 f8"
@@ -12,16 +17,31 @@ FLOATS = "f4 f8"
 LARGE = 1 << 14
 
 
-def channels_first(p, *specs):
+def channels_first(p: Params, *specs: Spec) -> bool:
     """Whether a layout, where one is given, has its channels before the places."""
     return p.layout is None or p.layout[1] == "C"
 
 
-def large(p, data, *rest):
+def large(p: Params, data: Spec, *rest: Spec) -> bool:
     """Whether the first input has :data:`LARGE` elements."""
     return data.size >= LARGE
 
 
-def axes(value, n, fill):
+def helpers(op: str) -> Any:
+    """What an operator's body shares with its kernels."""
+    return find_op(op).facet("helpers")
+
+
+def inputs_by_name(op: str, p: Params, ins: Sequence[_T]) -> dict[str, _T]:
+    """The inputs, or their specs, that the parameters of an operator select."""
+    return dict(zip(find_op(op).signature(p).inputs, ins))
+
+
+def outputs_by_name(op: str, p: Params, outs: Sequence[_T]) -> dict[str, _T]:
+    """The outputs that the parameters of an operator select."""
+    return dict(zip(find_op(op).signature(p).outputs, outs))
+
+
+def axes(value: tuple[int, ...] | None, n: int, fill: int) -> tuple[int, ...]:
     """A parameter with a number for each of `n` axes, where it is left out the same for all."""
     return value or (fill,) * n

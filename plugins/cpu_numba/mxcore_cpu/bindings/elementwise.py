@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from mxcore.plugin import Call, Params, Spec
+
 from ..kernels import elementwise
+from ..typing import Array, Outs
 from .common import FLOATS, cpu, large
 
 
-def _unary(op, name, when=large):
+def _unary(op: str, name: str, when: Callable[..., bool] | None = large) -> None:
     @cpu.kernel(op, dtypes=FLOATS, when=when, out=True)
-    def kernel(k, p, outs, data):
+    def kernel(k: Call, p: Params, outs: Outs, data: Array) -> None:
         elementwise.unary(name, data, outs[0])
 
 
@@ -21,14 +26,14 @@ for _op in "erfinv gamma gammaln _digamma".split():  # many passes of NumPy
 for _op, _name in {"_hypot": "hypot", "broadcast_hypot": "hypot", "_mod": "modulo", "broadcast_mod": "modulo"}.items():
 
     @cpu.kernel(_op, dtypes=FLOATS, when=lambda p, a, b: a.shape == b.shape, out=True)
-    def _binary(k, p, outs, a, b, name=_name):
+    def _binary(k: Call, p: Params, outs: Outs, a: Array, b: Array, name: str = _name) -> None:
         elementwise.binary(name, a, b, outs[0])
 
 
 for _op, _name in {"_hypot_scalar": "hypot", "_mod_scalar": "modulo"}.items():
 
     @cpu.kernel(_op, dtypes=FLOATS, when=lambda p, a: a.size >= 1 << 7, out=True)
-    def _with_number(k, p, outs, a, name=_name):
+    def _with_number(k: Call, p: Params, outs: Outs, a: Array, name: str = _name) -> None:
         elementwise.binary(name, a, p.scalar, outs[0])
 
 
@@ -40,12 +45,12 @@ _ACTIVATION_FROM = {"relu": 1 << 12, "tanh": 1 << 12}
 @cpu.kernel(
     "Activation", dtypes=FLOATS, when=lambda p, data: data.size >= _ACTIVATION_FROM.get(p.act_type, 1 << 7), out=True
 )
-def _activation(k, p, outs, data):
+def _activation(k: Call, p: Params, outs: Outs, data: Array) -> None:
     elementwise.activation(p.act_type, data, outs[0])
 
 
 @cpu.kernel("_backward_Activation", dtypes=FLOATS, when=lambda p, dy, out: dy.size >= 1 << 8, out=True)
-def _backward_activation(k, p, outs, dy, out):
+def _backward_activation(k: Call, p: Params, outs: Outs, dy: Array, out: Array) -> None:
     elementwise.activation_backward(p.act_type, dy, out, outs[0])
 
 
@@ -54,15 +59,15 @@ def _backward_activation(k, p, outs, dy, out):
 _LEAKY_FROM = {"leaky": 1 << 12, "elu": 1 << 8, "selu": 1 << 8, "gelu": 1 << 4}
 
 
-def _leaky(p, data, *rest):
+def _leaky(p: Params, data: Spec, *rest: Spec) -> bool:
     return p.act_type in _LEAKY_FROM and data.size >= _LEAKY_FROM[p.act_type]
 
 
 @cpu.kernel("LeakyReLU", dtypes=FLOATS, when=_leaky, out=True)
-def _leaky_relu(k, p, outs, data, gamma=None):
+def _leaky_relu(k: Call, p: Params, outs: Outs, data: Array, gamma: Array | None = None) -> None:
     elementwise.activation(p.act_type, data, outs[0], p.slope)
 
 
 @cpu.kernel("_backward_LeakyReLU", dtypes=FLOATS, when=_leaky, out=True)
-def _backward_leaky_relu(k, p, outs, dy, data):
+def _backward_leaky_relu(k: Call, p: Params, outs: Outs, dy: Array, data: Array) -> None:
     elementwise.activation_backward(p.act_type, dy, data, outs[0], p.slope)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from mxcore.plugin import Call, Params, Spec
+
 from ..kernels import embedding, pick
+from ..typing import Array, Outs
 from .common import LARGE, cpu
 
 
-def _table_rows(p, data, weight):
+def _table_rows(p: Params, data: Spec, weight: Spec) -> bool:
     return (
         weight.ndim == 2
         and weight.dtype.kind == "f"
@@ -18,7 +21,7 @@ def _table_rows(p, data, weight):
 
 
 @cpu.kernel("Embedding", when=_table_rows, out=True)
-def _embed(k, p, outs, data, weight):
+def _embed(k: Call, p: Params, outs: Outs, data: Array, weight: Array) -> None:
     index = np.clip(data.reshape(-1).astype(np.int64), 0, p.input_dim - 1)
     embedding.take_rows(weight, index, outs[0].reshape(-1, p.output_dim))
 
@@ -28,7 +31,7 @@ def _embed(k, p, outs, data, weight):
     out=True,
     when=lambda p, dy, data, weight: not p.sparse_grad and dy.dtype.kind == "f" and dy.dtype.itemsize >= 4,
 )
-def _backward_embedding(k, p, outs, dy, data, weight):
+def _backward_embedding(k: Call, p: Params, outs: Outs, dy: Array, data: Array, weight: Array) -> None:
     index = np.clip(data.reshape(-1).astype(np.int64), 0, p.input_dim - 1)
     embedding.add_rows(dy.reshape(-1, p.output_dim), index, outs[0])
 
@@ -44,7 +47,7 @@ def _backward_embedding(k, p, outs, dy, data, weight):
         and dy.size > 0
     ),
 )
-def _backward_take(k, p, outs, dy, indices, like):
+def _backward_take(k: Call, p: Params, outs: Outs, dy: Array, indices: Array, like: Array) -> None:
     n = like.shape[0]
     index = indices.reshape(-1)
     embedding.add_rows(
@@ -52,7 +55,7 @@ def _backward_take(k, p, outs, dy, indices, like):
     )
 
 
-def _last_picked(p, data, index):
+def _last_picked(p: Params, data: Spec, index: Spec) -> bool:
     return (
         p.mode == "clip"
         and p.axis in (-1, data.ndim - 1)
@@ -65,24 +68,24 @@ def _last_picked(p, data, index):
 
 
 @cpu.kernel("pick", when=_last_picked, out=True)
-def _pick(k, p, outs, data, index):
+def _pick(k: Call, p: Params, outs: Outs, data: Array, index: Array) -> None:
     pick.pick_last(data, index, outs[0])
 
 
 @cpu.kernel(
     "_backward_pick", when=lambda p, dy, like, index: _last_picked(p, like, index) and dy.dtype == like.dtype, out=True
 )
-def _backward_pick(k, p, outs, dy, like, index):
+def _backward_pick(k: Call, p: Params, outs: Outs, dy: Array, like: Array, index: Array) -> None:
     pick.place_last(dy, index, outs[0])
 
 
 @cpu.kernel(
     "batch_take", dtypes="f4 f8 i4 i8", when=lambda p, a, indices: a.dtype.kind == "f" and a.shape[1] > 0, out=True
 )
-def _batch_take(k, p, outs, a, indices):
+def _batch_take(k: Call, p: Params, outs: Outs, a: Array, indices: Array) -> None:
     pick.pick_last(a, indices, outs[0])
 
 
 @cpu.kernel("one_hot", out=True)
-def _one_hot(k, p, outs, indices):
+def _one_hot(k: Call, p: Params, outs: Outs, indices: Array) -> None:
     pick.one_hot(indices, outs[0], p.on_value, p.off_value)

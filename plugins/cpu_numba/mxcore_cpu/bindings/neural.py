@@ -3,81 +3,85 @@
 from __future__ import annotations
 
 import math
+from typing import Any
+
+from mxcore.plugin import Call, Params, Spec
 
 from ..kernels import convolution as conv
 from ..kernels import gemm, pooling
+from ..typing import Array, Outs
 from .common import FLOATS, axes, channels_first, cpu
 
 
-def _geometry(p, data):
+def _geometry(p: Params, data: Array) -> dict[str, Any]:
     n = data.ndim - 2
     return dict(stride=axes(p.stride, n, 1), pad=axes(p.pad, n, 0), dilate=axes(p.dilate, n, 1), groups=p.num_group)
 
 
 @cpu.kernel("Convolution_v1", dtypes=FLOATS, when=channels_first, out=True)
 @cpu.kernel("Convolution", dtypes=FLOATS, when=channels_first, out=True)
-def _convolution(k, p, outs, data, weight, bias=None):
+def _convolution(k: Call, p: Params, outs: Outs, data: Array, weight: Array, bias: Array | None = None) -> None:
     conv.convolution(data, weight, bias, outs[0], **_geometry(p, data))
 
 
 @cpu.kernel("_backward_Convolution", dtypes=FLOATS, when=channels_first, out=True)
-def _backward_convolution(k, p, outs, dy, data, weight):
+def _backward_convolution(k: Call, p: Params, outs: Outs, dy: Array, data: Array, weight: Array) -> None:
     d_bias = None if p.no_bias else outs[2]
     conv.convolution_backward(dy, data, weight, outs[0], outs[1], d_bias, **_geometry(p, data))
 
 
 # MXNet gives the target shape of a transposed convolution or lets it follow from pad and adj; only the latter maps
 # here.
-def _transposed(p, *specs):
+def _transposed(p: Params, *specs: Spec) -> bool:
     return channels_first(p) and not p.target_shape
 
 
 @cpu.kernel("Deconvolution", dtypes=FLOATS, when=_transposed, out=True)
-def _deconvolution(k, p, outs, data, weight, bias=None):
+def _deconvolution(k: Call, p: Params, outs: Outs, data: Array, weight: Array, bias: Array | None = None) -> None:
     conv.deconvolution(data, weight, bias, outs[0], **_geometry(p, data))
 
 
 @cpu.kernel("_backward_Deconvolution", dtypes=FLOATS, when=_transposed, out=True)
-def _backward_deconvolution(k, p, outs, dy, data, weight):
+def _backward_deconvolution(k: Call, p: Params, outs: Outs, dy: Array, data: Array, weight: Array) -> None:
     d_bias = None if p.no_bias else outs[2]
     conv.deconvolution_backward(dy, data, weight, outs[0], outs[1], d_bias, **_geometry(p, data))
 
 
 @cpu.kernel("FullyConnected", dtypes=FLOATS, out=True)
-def _fully_connected(k, p, outs, data, weight, bias=None):
+def _fully_connected(k: Call, p: Params, outs: Outs, data: Array, weight: Array, bias: Array | None = None) -> None:
     gemm.fully_connected(_rows(p, data), weight, bias, outs[0].reshape(-1, weight.shape[0]))
 
 
 @cpu.kernel("_backward_FullyConnected", dtypes=FLOATS, out=True)
-def _backward_fully_connected(k, p, outs, dy, data, weight):
+def _backward_fully_connected(k: Call, p: Params, outs: Outs, dy: Array, data: Array, weight: Array) -> None:
     d_data = None if outs[0] is None else _rows(p, outs[0])
     gemm.fully_connected_backward(
         dy.reshape(-1, weight.shape[0]), _rows(p, data), weight, d_data, outs[1], None if p.no_bias else outs[2]
     )
 
 
-def _rows(p, data):
+def _rows(p: Params, data: Array) -> Array:
     width = math.prod(data.shape[1:]) if p.flatten else data.shape[-1]
     return data.reshape(data.size // width if width else data.shape[0], width)
 
 
-def _poolable(p, data, *rest):
+def _poolable(p: Params, data: Spec, *rest: Spec) -> bool:
     return channels_first(p) and (p.global_pool or p.pooling_convention != "same") and 3 <= data.ndim <= 5
 
 
-def _windows(p, data):
+def _windows(p: Params, data: Array) -> dict[str, Any]:
     n = data.ndim - 2
     if p.global_pool:
         return dict(window=data.shape[2:], stride=(1,) * n, pad=(0,) * n)
     return dict(window=p.kernel, stride=axes(p.stride, n, 1), pad=axes(p.pad, n, 0))
 
 
-def _average(p):
+def _average(p: Params) -> dict[str, Any]:
     return dict(average=p.pool_type == "avg", include_pad=p.count_include_pad is not False)
 
 
 @cpu.kernel("Pooling", dtypes=FLOATS, when=_poolable, out=True)
-def _pool(k, p, outs, data):
+def _pool(k: Call, p: Params, outs: Outs, data: Array) -> None:
     if p.pool_type == "max":
         pooling.max_pool(data, outs[0], **_windows(p, data))
     elif p.pool_type == "lp":
@@ -87,7 +91,7 @@ def _pool(k, p, outs, data):
 
 
 @cpu.kernel("_backward_Pooling", dtypes=FLOATS, when=lambda p, dy, data, out: _poolable(p, data), out=True)
-def _backward_pool(k, p, outs, dy, data, out):
+def _backward_pool(k: Call, p: Params, outs: Outs, dy: Array, data: Array, out: Array) -> None:
     if p.pool_type == "max":
         pooling.max_pool_backward(dy, data, outs[0], **_windows(p, data))
     elif p.pool_type == "lp":

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from mxcore.plugin import Call, Params, Spec
+
 from ..kernels import normalization, response
+from ..typing import Array, Outs
 from .common import FLOATS, cpu, large
 
 
 @cpu.kernel("BatchNorm", dtypes=FLOATS, out=True)
-def _batch_norm(k, p, outs, data, gamma, beta, moving_mean, moving_var):
+def _batch_norm(
+    k: Call, p: Params, outs: Outs, data: Array, gamma: Array, beta: Array, moving_mean: Array, moving_var: Array
+) -> None:
     out = outs[0] if outs[0] is not None else np.empty_like(data)
     mean, inv = (np.empty_like(s) if o is None else o for o, s in zip(outs[1:3], (moving_mean, moving_var)))
     how = dict(eps=p.eps, axis=p.axis, fix_gamma=p.fix_gamma)
@@ -24,11 +31,13 @@ def _batch_norm(k, p, outs, data, gamma, beta, moving_mean, moving_var):
     np.divide(1, inv, out=inv)
 
 
-def _one_context(p, *specs):
+def _one_context(p: Params, *specs: Spec) -> bool:
     return getattr(p, "ndev", 1) == 1
 
 
-def _plain_batch_norm(k, p, outs, data, gamma, beta, moving_mean, moving_var):
+def _plain_batch_norm(
+    k: Call, p: Params, outs: Outs, data: Array, gamma: Array, beta: Array, moving_mean: Array, moving_var: Array
+) -> None:
     out = outs[0] if outs[0] is not None else np.empty_like(data)
     mean, var = (np.empty_like(s) if o is None else o for o, s in zip(outs[1:3], (moving_mean, moving_var)))
     if k.is_train and not p.use_global_stats:
@@ -43,14 +52,25 @@ for _op in ("BatchNorm_v1", "_contrib_SyncBatchNorm"):
 
 
 @cpu.kernel("_contrib_BatchNormWithReLU", dtypes=FLOATS, out=True)
-def _batch_norm_relu(k, p, outs, data, *rest):
+def _batch_norm_relu(k: Call, p: Params, outs: Outs, data: Array, *rest: Any) -> None:
     out = outs[0] if outs[0] is not None else np.empty_like(data)
     _batch_norm(k, p, [out, *outs[1:]], data, *rest)
     np.maximum(out, 0, out=out)
 
 
 @cpu.kernel("_backward_BatchNorm", dtypes=FLOATS, when=lambda p, *specs: not p.use_global_stats, out=True)
-def _backward_batch_norm(k, p, outs, dy, data, gamma, mean, inv, moving_mean, moving_var):
+def _backward_batch_norm(
+    k: Call,
+    p: Params,
+    outs: Outs,
+    dy: Array,
+    data: Array,
+    gamma: Array,
+    mean: Array,
+    inv: Array,
+    moving_mean: Array,
+    moving_var: Array,
+) -> None:
     if not k.is_train:
         mean, var = moving_mean, moving_var
     else:
@@ -73,24 +93,26 @@ def _backward_batch_norm(k, p, outs, dy, data, gamma, mean, inv, moving_mean, mo
 
 
 @cpu.kernel("LayerNorm", dtypes=FLOATS, when=large, out=True)
-def _layer_norm(k, p, outs, data, gamma, beta):
+def _layer_norm(k: Call, p: Params, outs: Outs, data: Array, gamma: Array, beta: Array) -> None:
     stats = [np.empty(s, data.dtype) if o is None else o for o, s in zip(outs[1:], (_stats(p, data),) * 2)]
     out = np.empty_like(data) if outs[0] is None else outs[0]
     normalization.layer_norm(data, gamma, beta, out, *stats, eps=p.eps, axis=p.axis)
 
 
 @cpu.kernel("_backward_LayerNorm", dtypes=FLOATS, when=large, out=True)
-def _backward_layer_norm(k, p, outs, dy, data, gamma, mean, std):
+def _backward_layer_norm(
+    k: Call, p: Params, outs: Outs, dy: Array, data: Array, gamma: Array, mean: Array, std: Array
+) -> None:
     d_data = np.empty_like(data) if outs[0] is None else outs[0]
     normalization.layer_norm_backward(dy, data, gamma, mean, std, d_data, outs[1], outs[2], axis=p.axis)
 
 
-def _stats(p, data):
+def _stats(p: Params, data: Array) -> tuple[int, ...]:
     axis = p.axis % data.ndim
-    return data.shape[:axis] + (1,) + data.shape[axis + 1 :]
+    return (*data.shape[:axis], 1, *data.shape[axis + 1 :])
 
 
-def _standardized(k, p, outs, data, gamma, beta):
+def _standardized(k: Call, p: Params, outs: Outs, data: Array, gamma: Array, beta: Array) -> None:
     stats = (data.shape[0], gamma.size)
     out = np.empty_like(data) if outs[0] is None else outs[0]
     normalization.group_norm(
@@ -98,7 +120,9 @@ def _standardized(k, p, outs, data, gamma, beta):
     )
 
 
-def _backward_standardized(k, p, outs, dy, data, gamma, mean, std):
+def _backward_standardized(
+    k: Call, p: Params, outs: Outs, dy: Array, data: Array, gamma: Array, mean: Array, std: Array
+) -> None:
     normalization.group_norm_backward(dy, data, gamma, mean, std, *outs)
 
 
@@ -112,23 +136,23 @@ for _op in ("GroupNorm", "InstanceNorm"):
 @cpu.kernel(
     "L2Normalization", dtypes=FLOATS, when=lambda p, data: p.mode != "channel" and data.size >= 1 << 9, out=True
 )
-def _unit_length(k, p, outs, data):
+def _unit_length(k: Call, p: Params, outs: Outs, data: Array) -> None:
     normalization.unit_length(data, data.shape[0] * (data.shape[1] if p.mode == "spatial" else 1), p.eps, outs[0])
 
 
-def _odd(p, *specs):
-    return p.nsize % 2 == 1
+def _odd(p: Params, *specs: Spec) -> bool:
+    return bool(p.nsize % 2)
 
 
-def _response(p):
+def _response(p: Params) -> dict[str, Any]:
     return dict(nsize=p.nsize, alpha=p.alpha, beta=p.beta, knorm=p.knorm)
 
 
 @cpu.kernel("LRN", dtypes=FLOATS, when=_odd, out=True)
-def _lrn(k, p, outs, data):
+def _lrn(k: Call, p: Params, outs: Outs, data: Array) -> None:
     response.local_response(data, outs[0], **_response(p))
 
 
 @cpu.kernel("_backward_LRN", dtypes=FLOATS, when=_odd, out=True)
-def _backward_lrn(k, p, outs, dy, data):
+def _backward_lrn(k: Call, p: Params, outs: Outs, dy: Array, data: Array) -> None:
     response.local_response_backward(dy, data, outs[0], **_response(p))

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
+from mxcore.plugin import Call, Params, Spec
+
 from ..kernels import many, optimizer
+from ..typing import Array, Outs
 from .common import FLOATS, cpu
 
 
-def _update(name):
+def _update(name: str) -> None:
     fn, _, defaults = optimizer.UPDATES[name]
     numbers = list(defaults)
 
     @cpu.kernel(name, dtypes=FLOATS, when=lambda p, *specs: all(s.stype == "default" for s in specs), out=True)
-    def kernel(k, p, outs, weight, grad, *states):
+    def kernel(k: Call, p: Params, outs: Outs, weight: Array, grad: Array, *states: Array) -> None:
         if outs[0] is not weight:
             np.copyto(outs[0], weight)
         given = p.__dict__
@@ -29,7 +34,7 @@ for _name in optimizer.UPDATES:
         _update(_name)
 
 
-def _lamb_direction(k, p, outs, weight, grad, mean, var):
+def _lamb_direction(k: Call, p: Params, outs: Outs, weight: Array, grad: Array, mean: Array, var: Array) -> None:
     fn, _, defaults = optimizer.UPDATES["lamb_update_phase1"]
     optimizer.move(fn, [outs[0], grad, mean, var, weight], [getattr(p, n) for n in defaults])
 
@@ -39,10 +44,10 @@ cpu.kernel("lamb_update_phase1", dtypes=FLOATS, out=True)(_lamb_direction)
 
 # -- many weights in one call, and weights with a master copy
 # -------------------------------------------------------------
-def _movable(mixed, extra=0):
+def _movable(mixed: bool, extra: int = 0) -> Callable[..., bool]:
     """Whether all arrays but the last few are such as kernels move."""
 
-    def fits(p, *specs):
+    def fits(p: Params, *specs: Spec) -> bool:
         types = [s.dtype for s in specs[: len(specs) - extra]]
         if any(s.stype != "default" for s in specs):
             return False
@@ -55,7 +60,7 @@ def _movable(mixed, extra=0):
     return fits
 
 
-def _groups(outs, data, n):
+def _groups(outs: Outs, data: Sequence[Array], n: int) -> list[list[Array]]:
     """For each weight its arrays, the weight itself replaced by the output, which starts as a copy of it."""
     per = len(data) // n
     groups = []
@@ -68,34 +73,35 @@ def _groups(outs, data, n):
     return groups
 
 
-def _one_each(n, **rates):
+def _one_each(n: int, **rates: Any) -> None:
     for name, values in rates.items():
         if len(values) != n:
             raise ValueError(f"{name} must hold {n} numbers, got {len(values)}")
 
 
-def _scaled(array):
+def _scaled(array: Array) -> float | None:
     """A factor on gradients given as an array; None where the step is left out."""
     scale = float(array.reshape(-1)[0]) if array.size else 0.0
     return scale if math.isfinite(scale) and scale else None
 
 
-def _adamw_numbers(p):
+def _adamw_numbers(p: Params) -> dict[str, Any]:
     return {n: getattr(p, n) for n in ("beta1", "beta2", "epsilon", "clip_gradient")}
 
 
-def _still(groups):
+def _still(groups: list[list[Array]]) -> None:
     """Weights that stay; one with a master copy is that copy rounded."""
     for weight, *_, last in groups:
         if weight.dtype == np.float16:
             np.copyto(weight, last, casting="same_kind")
 
 
-def _move_many(name, rule, mixed, last):
-    def kernel(k, p, outs, *data):
+def _move_many(name: str, rule: str, mixed: bool, last: int) -> None:
+    def kernel(k: Call, p: Params, outs: Outs, *data: Array) -> None:
         n = p.num_weights
         arrays = data[: len(data) - last]
-        lrs, wds = data[-2:] if last == 2 else (p.lrs, p.wds)
+        lrs: Any = data[-2] if last == 2 else p.lrs
+        wds: Any = data[-1] if last == 2 else p.wds
         _one_each(n, lrs=lrs, wds=wds)
         more = {"momentum": p.momentum, "nesterov": False} if rule == "sgd_mom" else {}
         many.move(
@@ -110,8 +116,8 @@ def _move_many(name, rule, mixed, last):
     cpu.kernel(name, when=_movable(mixed, last), out=True)(kernel)
 
 
-def _move_one(name, rule, **more):
-    def kernel(k, p, outs, *data):
+def _move_one(name: str, rule: str, **more: Any) -> None:
+    def kernel(k: Call, p: Params, outs: Outs, *data: Array) -> None:
         numbers = {"momentum": p.momentum, **more} if rule == "sgd_mom" else {}
         many.move(
             rule,
@@ -125,8 +131,8 @@ def _move_one(name, rule, **more):
     cpu.kernel(name, when=_movable(True), out=True)(kernel)
 
 
-def _move_adamw(name, mixed, several):
-    def kernel(k, p, outs, *data):
+def _move_adamw(name: str, mixed: bool, several: bool) -> None:
+    def kernel(k: Call, p: Params, outs: Outs, *data: Array) -> None:
         *arrays, factor = data
         n = p.num_weights if several else 1
         lrs, wds, etas = (p.lrs, p.wds, p.etas) if several else ([p.lr], [p.wd], [p.eta])
@@ -140,10 +146,10 @@ def _move_adamw(name, mixed, several):
     cpu.kernel(name, when=_movable(mixed, 1), out=True)(kernel)
 
 
-def _move_lamb(name, mixed):
+def _move_lamb(name: str, mixed: bool) -> None:
     names = "beta1 beta2 epsilon bias_correction lower_bound upper_bound rescale_grad clip_gradient".split()
 
-    def kernel(k, p, outs, *data):
+    def kernel(k: Call, p: Params, outs: Outs, *data: Array) -> None:
         n = p.num_tensors
         _one_each(n, learning_rates=p.learning_rates, wds=p.wds, step_count=p.step_count)
         many.lamb(
@@ -166,11 +172,11 @@ _move_one("mp_nag_mom_update", "sgd_mom", nesterov=True)
 
 
 @cpu.kernel("multi_sum_sq", dtypes=FLOATS, out=True)
-def _multi_sum_sq(k, p, outs, *data):
+def _multi_sum_sq(k: Call, p: Params, outs: Outs, *data: Array) -> None:
     many.sums_of_squares(data, outs[0])
 
 
 @cpu.kernel("reset_arrays", out=True)
-def _reset_arrays(k, p, outs, *data):
+def _reset_arrays(k: Call, p: Params, outs: Outs, *data: Array) -> None:
     for a in data:
         a.fill(0)

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
-from mxcore.ops.random import LAWS
+from mxcore.plugin import Call, Params, Rng, Spec
 
 from ..kernels import variates
-from .common import cpu
+from ..typing import Array, Outs
+from .common import cpu, helpers
 
 
-def _draw_gamma(rng, each, alpha, beta):
+def _draw_gamma(rng: Rng, each: int, alpha: Array, beta: Array) -> Array:
     x = variates.gamma(rng, alpha.astype(np.float64), each)
-    return x * np.repeat(beta.reshape(-1), each)
+    scaled: Array = x * np.repeat(beta.reshape(-1), each)
+    return scaled
 
 
-def _draw_poisson(rng, each, lam):
+def _draw_poisson(rng: Rng, each: int, lam: Array) -> Array:
     return variates.poisson(rng, lam.astype(np.float64), each)
 
 
-def _draw_negative_binomial(rng, each, count, p):
+def _draw_negative_binomial(rng: Rng, each: int, count: Array, p: Array) -> Array:
     rate = variates.gamma(rng, count.astype(np.float64), each)
     return variates.poisson(rng, rate * np.repeat(((1 - p) / p).reshape(-1), each), 1)
 
 
-def _draw_generalized(rng, each, mu, alpha):
+def _draw_generalized(rng: Rng, each: int, mu: Array, alpha: Array) -> Array:
     alpha = alpha.astype(np.float64)
     plain = alpha == 0
     rate = variates.gamma(rng, 1 / np.where(plain, 1.0, alpha), each) * np.repeat(alpha.reshape(-1), each)
@@ -34,28 +37,32 @@ def _draw_generalized(rng, each, mu, alpha):
     return variates.poisson(rng, rate * np.repeat(mu.reshape(-1), each), 1)
 
 
-def _wide_floats(p, *specs):
+def _wide_floats(p: Params, *specs: Spec) -> bool:
     return all(s.dtype.kind == "f" for s in specs)
 
 
-for _name, _draw in {
+_DRAWS: dict[str, Callable[..., Array]] = {
     "gamma": _draw_gamma,
     "poisson": _draw_poisson,
     "negative_binomial": _draw_negative_binomial,
     "generalized_negative_binomial": _draw_generalized,
-}.items():
+}
+
+for _name, _draw in _DRAWS.items():
 
     @cpu.kernel("_sample_" + _name, when=_wide_floats, out=True)
-    def _sample(k, p, outs, *values, draw=_draw, law=LAWS[_name]):
-        law.check_arrays(values)
+    def _sample(
+        k: Call, p: Params, outs: Outs, *values: Array, op: str = "_sample_" + _name, draw: Callable[..., Array] = _draw
+    ) -> None:
+        helpers(op).check(values)
         wide = np.float64 if outs[0].dtype == np.float64 else np.float32
         with np.errstate(all="ignore"):
             outs[0][...] = draw(k.rng, math.prod(p.shape), *[v.astype(wide) for v in values]).reshape(outs[0].shape)
 
 
-def _gamma_numbers(k, p, outs, *like):
+def _gamma_numbers(k: Call, p: Params, outs: Outs, *like: Array) -> None:
     values = p.alpha, p.beta
-    LAWS["gamma"].check(values)
+    helpers("_random_gamma").check(values)
     outs[0][...] = (variates.gamma(k.rng, np.array([float(p.alpha)]), outs[0].size) * p.beta).reshape(outs[0].shape)
 
 
@@ -72,5 +79,5 @@ cpu.kernel("_random_gamma_like", when=_wide_floats, out=True)(_gamma_numbers)
     ),
     out=True,
 )
-def _shuffle(k, p, outs, data):
+def _shuffle(k: Call, p: Params, outs: Outs, data: Array) -> None:
     variates.shuffled(k.rng, data, outs[0])

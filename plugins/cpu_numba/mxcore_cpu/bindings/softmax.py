@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 
+from mxcore.plugin import Call, Params, Spec
+
 from ..kernels import ctc, softmax
-from .common import FLOATS, cpu
+from ..typing import Array, Outs
+from .common import FLOATS, cpu, helpers, inputs_by_name
 
 
-def _plain_softmax(p, *specs):
+def _plain_softmax(p: Params, *specs: Spec) -> bool:
     # The kernel takes the largest logit as that of the largest datum.
     return p.dtype is None and (p.temperature is None or p.temperature > 0)
 
 
-def _softmax_that_fits(p, data, *length):
+def _softmax_that_fits(p: Params, data: Spec, *length: Spec) -> bool:
     return (
         _plain_softmax(p)
         and data.dtype in (np.float32, np.float64)
@@ -22,7 +28,7 @@ def _softmax_that_fits(p, data, *length):
 
 
 @cpu.kernel("softmax", when=_softmax_that_fits, out=True)
-def _softmax(k, p, outs, data, length=None):
+def _softmax(k: Call, p: Params, outs: Outs, data: Array, length: Array | None = None) -> None:
     if length is None:
         softmax.softmax(data, outs[0], p.axis, p.temperature)
     else:
@@ -30,38 +36,38 @@ def _softmax(k, p, outs, data, length=None):
 
 
 @cpu.kernel("softmin", dtypes=FLOATS, when=_plain_softmax, out=True)
-def _softmin(k, p, outs, data):
+def _softmin(k: Call, p: Params, outs: Outs, data: Array) -> None:
     softmax.softmax(data, outs[0], p.axis, -(p.temperature or 1.0))
 
 
 @cpu.kernel("log_softmax", dtypes=FLOATS, when=_plain_softmax, out=True)
-def _log_softmax(k, p, outs, data):
+def _log_softmax(k: Call, p: Params, outs: Outs, data: Array) -> None:
     softmax.log_softmax(data, outs[0], p.axis, p.temperature)
 
 
 @cpu.kernel("SoftmaxActivation", dtypes=FLOATS, out=True)
-def _softmax_activation(k, p, outs, data):
+def _softmax_activation(k: Call, p: Params, outs: Outs, data: Array) -> None:
     softmax.softmax(data, outs[0], 1 if p.mode == "channel" else -1)
 
 
 for _op in ("softmax", "log_softmax"):
 
-    def _backwards(op=_op):
+    def _backwards(op: str = _op) -> None:
         backward = getattr(softmax, op + "_backward")
 
         @cpu.kernel("_backward_" + op, dtypes=FLOATS, out=True)
-        def kernel_backward(k, p, outs, dy, out):
+        def kernel_backward(k: Call, p: Params, outs: Outs, dy: Array, out: Array) -> None:
             backward(dy, out, outs[0], p.axis, p.temperature)
 
     _backwards()
 
 
-def _class_rows(p, data, *rest):
+def _class_rows(p: Params, data: Spec, *rest: Spec) -> bool:
     return data.ndim == 2 and not p.multi_output
 
 
 @cpu.kernel("SoftmaxOutput", dtypes=FLOATS, when=_class_rows, out=True)
-def _softmax_output(k, p, outs, data, label):
+def _softmax_output(k: Call, p: Params, outs: Outs, data: Array, label: Array) -> None:
     softmax.softmax(data, outs[0])
 
 
@@ -71,7 +77,7 @@ def _softmax_output(k, p, outs, data, label):
     out=True,
     when=lambda p, out, label, *dy: _class_rows(p, out) and label.ndim == 1 and not p.out_grad,
 )
-def _backward_softmax_output(k, p, outs, out, label):
+def _backward_softmax_output(k: Call, p: Params, outs: Outs, out: Array, label: Array) -> None:
     softmax.softmax_output_backward(
         out,
         label,
@@ -84,44 +90,43 @@ def _backward_softmax_output(k, p, outs, out, label):
     )
 
 
-def _alignable(p, *specs):
-    """Whether the logits, which follow the gradient in backward, are such as the kernel takes."""
-    given = dict(zip(p._sig.inputs, specs))
-    data, label = given["data"], given["label"]
-    if data.ndim != 3 or label.ndim != 2 or data.dtype not in (np.float32, np.float64):
-        return False
-    each = [s for name, s in given.items() if name not in ("data", "label")]
-    return (
-        data.size > 0
-        and label.size > 0
-        and label.shape[0] == data.shape[1]
-        and all(s.shape == (data.shape[1],) for s in each)
-        and given.get("dy", data).dtype == data.dtype
+def _alignable(op: str) -> Callable[..., bool]:
+    """A condition on the inputs of an operator: whether the logits, which follow the gradient in backward, are such as
+    the kernel takes.
+    """
+
+    def fits(p: Params, *specs: Spec) -> bool:
+        given = inputs_by_name(op, p, specs)
+        data, label = given["data"], given["label"]
+        if data.ndim != 3 or label.ndim != 2 or data.dtype not in (np.float32, np.float64):
+            return False
+        each = [s for name, s in given.items() if name not in ("data", "label", "dy")]
+        return (
+            data.size > 0
+            and label.size > 0
+            and label.shape[0] == data.shape[1]
+            and all(s.shape == (data.shape[1],) for s in each)
+            and bool(given.get("dy", data).dtype == data.dtype)
+        )
+
+    return fits
+
+
+def _labels(p: Params, given: dict[str, Array]) -> Sequence[Any]:
+    lengths = given.get("data_lengths"), given.get("label_lengths")
+    labels: Sequence[Any] = helpers("CTCLoss").read_labels(
+        np, given["data"].shape, given["label"], *lengths, p.blank_label == "first"
     )
+    return labels
 
 
-@cpu.kernel("CTCLoss", when=_alignable, out=True)
-def _ctc_loss(k, p, outs, *ins):
-    given = dict(zip(p._sig.inputs, ins))
-    ctc.loss(
-        given["data"],
-        given["label"],
-        given.get("data_lengths"),
-        given.get("label_lengths"),
-        p.blank_label == "first",
-        outs[0],
-    )
+@cpu.kernel("CTCLoss", when=_alignable("CTCLoss"), out=True)
+def _ctc_loss(k: Call, p: Params, outs: Outs, *ins: Array) -> None:
+    given = inputs_by_name("CTCLoss", p, ins)
+    ctc.loss(given["data"], _labels(p, given), outs[0])
 
 
-@cpu.kernel("_backward_ctc_loss", when=_alignable, out=True)
-def _backward_ctc_loss(k, p, outs, dy, *ins):
-    given = dict(zip(p._sig.inputs[1:], ins))
-    ctc.loss_backward(
-        dy,
-        given["data"],
-        given["label"],
-        given.get("data_lengths"),
-        given.get("label_lengths"),
-        p.blank_label == "first",
-        outs[0],
-    )
+@cpu.kernel("_backward_ctc_loss", when=_alignable("_backward_ctc_loss"), out=True)
+def _backward_ctc_loss(k: Call, p: Params, outs: Outs, *ins: Array) -> None:
+    given = inputs_by_name("_backward_ctc_loss", p, ins)
+    ctc.loss_backward(given["dy"], given["data"], _labels(p, given), outs[0])

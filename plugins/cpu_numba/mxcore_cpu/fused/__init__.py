@@ -6,14 +6,15 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
 import platform
 import sys
-import threading
 import types
 import warnings
 from collections import OrderedDict
 from pathlib import Path
+from typing import Any
+
+from mxcore.plugin import Fused, fork_safe_lock
 
 from .. import cache, jit
 from .bound import Code, Compiled
@@ -22,24 +23,15 @@ from .source import print_source
 
 __all__ = ["compile_chain"]
 
-_lock = threading.RLock()
-_codes: dict = {}
+_lock = fork_safe_lock()
+_codes: dict[Any, Code] = {}
 #: Chain and sizes -> what :func:`compile_chain` gives; it binds the code of the chain to sizes, and is made again in no
 #: time.
-_compiled: OrderedDict = OrderedDict()
+_compiled: OrderedDict[Any, Compiled | None] = OrderedDict()
 _LIMIT = 512
 
 
-def _after_fork() -> None:
-    global _lock
-    _lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
-
-
-def compile_chain(chain):
+def compile_chain(chain: Fused) -> Compiled | None:
     """The code of a :class:`mxcore.plugin.Fused`, or None if it cannot be compiled.
 
     A chain with a pattern is compiled here, one without when it meets arrays. One warning says why a chain cannot be
@@ -55,7 +47,7 @@ def compile_chain(chain):
         return _compiled[key]
 
 
-def _make(chain):
+def _make(chain: Fused) -> Compiled | None:
     if (
         not jit.available()
         or chain.dtype not in ("float32", "float64")
@@ -64,7 +56,7 @@ def _make(chain):
         return None
     if "float16" in chain.types.values() and not _has_halves():
         return None
-    if chain.pattern is None:
+    if chain.pattern is None or chain.dims is None:
         return Compiled(chain, None, _code)
     if 0 in chain.dims:
         return None
@@ -79,7 +71,7 @@ def _make(chain):
         return None
 
 
-_failed: set = set()
+_failed: set[Any] = set()
 
 
 @functools.cache
@@ -87,10 +79,11 @@ def _has_halves() -> bool:
     """Whether the processor converts float16 by itself; else LLVM calls functions that nobody brings."""
     import llvmlite.binding as llvm
 
-    return llvm.get_host_cpu_features().get("f16c", not platform.machine().lower().startswith(("x86", "amd64", "i")))
+    known = not platform.machine().lower().startswith(("x86", "amd64", "i"))
+    return bool(llvm.get_host_cpu_features().get("f16c", known))
 
 
-def _code(chain) -> Code:
+def _code(chain: Fused) -> Code:
     with _lock:
         code = _codes.get(chain.key)
         if code is None:
@@ -106,7 +99,7 @@ def _version() -> str:
     return digest.hexdigest()
 
 
-def _module(text: str, name: str):
+def _module(text: str, name: str) -> Any:
     """The text as a module. It has to be found by its name when compiled code is loaded, and code of two chains must
     not share one.
     """
@@ -118,7 +111,7 @@ def _module(text: str, name: str):
     return module
 
 
-def _build(chain) -> Code:
+def _build(chain: Fused) -> Code:
     text = print_source(chain)
     stamp = hashlib.sha256((_version() + text).encode()).hexdigest()
     body = _module(text, "mxcore_fused_" + stamp[:20]).body

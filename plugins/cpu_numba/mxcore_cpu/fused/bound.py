@@ -19,15 +19,21 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from mxcore.plugin import broadcast_shapes, error
+from mxcore.plugin import Fused, broadcast_shapes, error
 
 from .. import jit, threads
+from ..typing import Array
 from .loops import FINISH, HEADER, KINDS, RECORD, launch
 
 __all__ = ["Code", "Compiled"]
+
+#: Arrays to copy to, and from.
+Copies: TypeAlias = list[tuple[Array, Array]]
 
 #: Elements of an item, blocks that a reduction over leading dimensions is cut into at most. They depend on nothing but
 #: the shape, so sums do not depend on the number of threads.
@@ -39,15 +45,16 @@ _WORTH = 1 << 21
 class Code:
     """The machine code of one chain and pattern."""
 
-    def __init__(self, chain, address: int, keep) -> None:
+    def __init__(self, chain: Fused, address: int, keep: object) -> None:
         self.chain, self.address, self._keep = chain, address, keep
         self.cost = sum(map(_cost, (tree for _, tree in chain.steps))) + 2 * len(chain.inputs) + 2
-        n = len(chain.inputs)
+        n, pattern = len(chain.inputs), chain.pattern
+        assert pattern is not None  # code is compiled for one
         self.plain = [j for j, how in enumerate(chain.reduce) if how is None]
-        self.reduced = [j for j, how in enumerate(chain.reduce) if how is not None]
-        self.out_patterns = chain.pattern[n:]
+        self.reduced = {j: how for j, how in enumerate(chain.reduce) if how is not None}
+        self.in_patterns, self.out_patterns = pattern[:n], pattern[n:]
 
-    def plan(self, dims):
+    def plan(self, dims: tuple[int, ...]) -> tuple[int, tuple[int, ...], int]:
         """Words 1 and 3 … 10 of the frame, and how many copies of the partial results there are."""
         letters = "abcdefghijklmnopqrstuvwxyz"[: len(dims)]
         n, rows = dims[-1], math.prod(dims[:-1])
@@ -56,7 +63,7 @@ class Code:
             chunks = -(-n // chunk)
             block = max(1, min(rows, 4096 // chunk))
             return -(-rows // block) * chunks, (rows, n, chunk, chunks, block, 0, 0, 0), 1
-        kept = self.out_patterns[self.reduced[0]]
+        kept = self.out_patterns[next(iter(self.reduced))]
         size = math.prod(d for c, d in zip(letters, dims) if c in kept)
         across = letters[-1] in kept
         per_slice = rows // dims[0] if len(dims) > 1 else 1
@@ -78,14 +85,17 @@ class Code:
         copies = (blocks - 1) * by_block + (chunks - 1) * by_part + 1
         return blocks * chunks, (rows, n, chunk, chunks, block, by_block, by_part, size), copies
 
-    def bind(self, dims, outs, inputs, scalars):
+    def bind(
+        self, dims: tuple[int, ...], outs: Sequence[Array], inputs: Sequence[Array], scalars: Sequence[float]
+    ) -> Any:
         """A function without arguments that computes `outs` from `inputs`, always in these buffers."""
         chain = self.chain
         letters = "abcdefghijklmnopqrstuvwxyz"[: len(dims)]
-        before, after = [], []
+        before: Copies = []
+        after: Copies = []
         sources = [
             _fit(chain, name, dims, letters, p, a, before, None)
-            for name, p, a in zip(chain.inputs, chain.pattern, inputs)
+            for name, p, a in zip(chain.inputs, self.in_patterns, inputs)
         ]
         targets = [
             _fit(chain, name, dims, letters, p, a, None, after)
@@ -104,9 +114,8 @@ class Code:
         numbers = frame[start:finish].view(np.float64)
         numbers[:] = scalars
         count = math.prod(dims) // max(size, 1)
-        for k, (j, partial) in enumerate(zip(self.reduced, partials)):
+        for k, ((j, how), partial) in enumerate(zip(self.reduced.items(), partials)):
             at = finish + k * RECORD
-            how = chain.reduce[j]
             frame[at : at + RECORD] = (
                 KINDS[how],
                 copies,
@@ -118,7 +127,7 @@ class Code:
             )
             frame[at + 5 : at + 6].view(np.float64)[0] = count if how == "mean" else 1
         address = _address(frame)
-        run = functools.partial(launch(), address, 0, 1)
+        run: Any = functools.partial(launch(), address, 0, 1)
         if items > 1 and math.prod(dims) * self.cost >= _WORTH and threads.maximum() > 1:
             run = _parallel(run, address, items)
         if before or after:
@@ -128,7 +137,7 @@ class Code:
         return run
 
 
-def _cost(tree) -> int:
+def _cost(tree: tuple[Any, ...]) -> int:
     """About how many operations an expression takes for an element."""
     if tree[0] in ("name", "num"):
         return 0
@@ -139,11 +148,21 @@ def _cost(tree) -> int:
 _CHEAP = frozenset("where maximum minimum abs square relu sign sqrt rsqrt reciprocal floor ceil trunc rint fix".split())
 
 
-def _address(a) -> int:
-    return a.__array_interface__["data"][0]  # a tenth of the time of `a.ctypes.data`
+def _address(a: Array) -> int:
+    address: int = a.__array_interface__["data"][0]  # a tenth of the time of `a.ctypes.data`
+    return address
 
 
-def _fit(chain, name, dims, letters, mask, a, before, after):
+def _fit(
+    chain: Fused,
+    name: str,
+    dims: tuple[int, ...],
+    letters: str,
+    mask: str,
+    a: Array,
+    before: Copies | None,
+    after: Copies | None,
+) -> Array:
     """An array as the code takes it: dense; a strided one gets a stand-in that is copied in or out at each call."""
     size = math.prod(d for c, d in zip(letters, dims) if c in mask)
     dtype = chain.type_of(name)
@@ -156,15 +175,15 @@ def _fit(chain, name, dims, letters, mask, a, before, after):
     if a.flags.c_contiguous and a.flags.aligned:
         return a
     lent = np.empty(a.shape, a.dtype)
-    if after is None:
+    if before is not None:
         before.append((lent, a))
-    else:
+    if after is not None:
         after.append((a, lent))
     return lent
 
 
-def _parallel(serial, address, items):
-    def run():
+def _parallel(serial: Callable[[], Any], address: int, items: int) -> Callable[[], None]:
+    def run() -> None:
         workers = threads.count()
         if workers > 1:
             workers = min(workers, items)
@@ -177,8 +196,8 @@ def _parallel(serial, address, items):
     return run
 
 
-def _around(inner, before, after):
-    def run():
+def _around(inner: Callable[[], Any], before: Copies, after: Copies) -> Callable[[], None]:
+    def run() -> None:
         for to, a in before:
             np.copyto(to, a)
         inner()
@@ -207,10 +226,10 @@ class Compiled:
 
     __slots__ = ("chain", "_code", "_find")
 
-    def __init__(self, chain, code, find) -> None:
+    def __init__(self, chain: Fused, code: Code | None, find: Callable[[Fused], Code]) -> None:
         self.chain, self._code, self._find = chain, code, find
 
-    def bind(self, outs, inputs, scalars=()):
+    def bind(self, outs: Sequence[Array], inputs: Sequence[Array], scalars: Sequence[float] = ()) -> Any:
         """A function without arguments that computes the outputs in these buffers.
 
         Parameters
@@ -237,27 +256,29 @@ class Compiled:
                 f"fused chain {chain!r} takes {len(chain.outputs)} outputs, {len(chain.inputs)} inputs and "
                 f"{len(chain.scalars)} scalars, got {len(outs)}, {len(inputs)} and {len(scalars)}",
             )
-        if self._code is not None:
+        if self._code is not None and chain.dims is not None:
             return self._code.bind(chain.dims, outs, inputs, scalars)
         shape = functools.reduce(broadcast_shapes, [a.shape for a in (*outs, *inputs)])
         if not math.prod(shape):
             return _empty(chain, outs)
         known = chain.with_layout(shape, [a.shape for a in inputs], [a.shape for a in outs])
+        assert known.dims is not None  # as it has a layout
         return self._find(known).bind(known.dims, outs, inputs, scalars)
 
-    def __call__(self, outs, *operands):
+    def __call__(self, outs: Sequence[Array], *operands: Any) -> None:
         """Compute once: ``f(outs, *inputs, *scalars)``."""
         n = len(self.chain.inputs)
         self.bind(outs, operands[:n], operands[n:])()
 
 
-def _empty(chain, outs):
+def _empty(chain: Fused, outs: Sequence[Array]) -> Any:
     """The call for inputs without elements: only sums have a value then."""
 
-    def run():
+    def run() -> None:
         for o, how in zip(outs, chain.reduce):
             if o.size:
-                o[...] = {"sum": 0, "max": -np.inf, "min": np.inf}.get(how, np.nan)
+                o[...] = {"sum": 0, "max": -np.inf, "min": np.inf}.get(how or "", np.nan)
 
-    run.scalars = np.empty(len(chain.scalars))
-    return run
+    bound: Any = run
+    bound.scalars = np.empty(len(chain.scalars))
+    return bound

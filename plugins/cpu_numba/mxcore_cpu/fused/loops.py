@@ -11,9 +11,11 @@ A chain reads everything from its frame, an array of 64-bit words; see :mod:`.bo
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 from .. import cache, jit
 from ..jit import _call_part, _Lazy, helper, intrinsic
+from ..typing import Scalar
 
 __all__ = [
     "FINISH",
@@ -50,23 +52,23 @@ step = helper  # the name under which chains use it
 
 
 @intrinsic
-def word(typingctx, address, i):
+def word(typingctx: Any, address: Any, i: Any) -> Any:
     """The i-th 64-bit integer at an address."""
     return _load(typingctx, address, i, "int64")
 
 
 @intrinsic
-def real(typingctx, address, i):
+def real(typingctx: Any, address: Any, i: Any) -> Any:
     """The i-th float64 at an address."""
     return _load(typingctx, address, i, "float64")
 
 
-def _load(typingctx, address, i, name):
+def _load(typingctx: Any, address: Any, i: Any, name: str) -> Any:
     from numba import types
 
     kind = getattr(types, name)
 
-    def codegen(context, builder, signature, args):
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = builder.inttoptr(args[0], context.get_value_type(kind).as_pointer())
         return builder.load(builder.gep(pointer, [args[1]]))
 
@@ -74,24 +76,24 @@ def _load(typingctx, address, i, name):
 
 
 @intrinsic
-def value(typingctx, like, address):
+def value(typingctx: Any, like: Any, address: Any) -> Any:
     """The element of a type at an address."""
     from numba import types
 
     kind = like.dtype if isinstance(like, types.NumberClass) else like
 
-    def codegen(context, builder, signature, args):
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.load(builder.inttoptr(args[1], context.get_value_type(kind).as_pointer()))
 
     return kind(like, types.int64), codegen
 
 
 @intrinsic
-def half_value(typingctx, address):
+def half_value(typingctx: Any, address: Any) -> Any:
     """The float16 at an address, as float32."""
     from numba import types
 
-    def codegen(context, builder, signature, args):
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         from llvmlite import ir
 
         return builder.fpext(builder.load(builder.inttoptr(args[0], ir.HalfType().as_pointer())), ir.FloatType())
@@ -100,11 +102,11 @@ def half_value(typingctx, address):
 
 
 @intrinsic
-def half(typingctx, x):
+def half(typingctx: Any, x: Any) -> Any:
     """A float32 rounded to float16."""
     from numba import types
 
-    def codegen(context, builder, signature, args):
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         from llvmlite import ir
 
         return builder.fpext(builder.fptrunc(args[0], ir.HalfType()), ir.FloatType())
@@ -113,11 +115,11 @@ def half(typingctx, x):
 
 
 @intrinsic
-def put(typingctx, address, x):
+def put(typingctx: Any, address: Any, x: Any) -> Any:
     """Write a number to an address."""
     from numba import types
 
-    def codegen(context, builder, signature, args):
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         builder.store(args[1], builder.inttoptr(args[0], args[1].type.as_pointer()))
         return context.get_dummy_value()
 
@@ -125,7 +127,7 @@ def put(typingctx, address, x):
 
 
 @helper
-def add_partial(kind, address, x):
+def add_partial(kind: int, address: int, x: Scalar) -> None:
     """Add to the partial result at an address, or take the larger or smaller of both; NaN stays."""
     old = real(address, 0)
     if kind == 0:
@@ -139,7 +141,7 @@ def add_partial(kind, address, x):
 class _Numbers:
     """LLVM types and constants for one float type."""
 
-    def __init__(self, real):
+    def __init__(self, real: Any) -> None:
         from llvmlite import ir
 
         self.real = real
@@ -149,16 +151,16 @@ class _Numbers:
         self.top = self.int((1 << self.bits - 1) - 1)  # greater than any number's order, and a NaN itself
         self.low = self.int(1 << self.bits - 1)
 
-    def wide(self, builder, x):
+    def wide(self, builder: Any, x: Any) -> Any:
         return x if self.bits == 64 else builder.fpext(x, self.double)
 
-    def order(self, builder, x, nan):
+    def order(self, builder: Any, x: Any, nan: Any) -> Any:
         """An integer that is ordered like the number: maxima of integers need no rules for NaN, so they vectorise."""
         i = builder.bitcast(x, self.int)
         i = builder.xor(i, builder.and_(builder.ashr(i, self.int(self.bits - 1)), self.top))
         return builder.select(builder.fcmp_unordered("uno", x, x), nan, i)
 
-    def number(self, builder, i):
+    def number(self, builder: Any, i: Any) -> Any:
         i = builder.xor(i, builder.and_(builder.ashr(i, self.int(self.bits - 1)), self.top))
         return builder.bitcast(i, self.real)
 
@@ -166,21 +168,21 @@ class _Numbers:
 class _Reduction:
     """One value reduced along the innermost loop."""
 
-    def __init__(self, numbers, kind):
+    def __init__(self, numbers: Any, kind: int) -> None:
         self.n, self.kind = numbers, kind
         self.start = numbers.double(0.0) if kind == 0 else numbers.low if kind == 1 else numbers.top
 
-    def combine(self, builder, old, x):
+    def combine(self, builder: Any, old: Any, x: Any) -> Any:
         n = self.n
         if self.kind == 0:
             return builder.fadd(old, n.wide(builder, x), flags=("reassoc",))
         key = n.order(builder, x, n.top if self.kind == 1 else n.low)
         return builder.select(builder.icmp_signed(">" if self.kind == 1 else "<", key, old), key, old)
 
-    def result(self, builder, total):
+    def result(self, builder: Any, total: Any) -> Any:
         return total if self.kind == 0 else self.n.wide(builder, self.n.number(builder, total))
 
-    def in_place(self, builder, old, x):
+    def in_place(self, builder: Any, old: Any, x: Any) -> Any:
         """Combine with the partial result of a column."""
         x = self.n.wide(builder, x)
         if self.kind == 0:
@@ -220,7 +222,7 @@ def line_of(
     """
 
     @intrinsic
-    def line(typingctx, count, addresses, invariants, partials):
+    def line(typingctx: Any, count: Any, addresses: Any, invariants: Any, partials: Any) -> Any:
         from numba import types
 
         n_inv = function.__wrapped__.__code__.co_argcount - len(inputs)
@@ -229,12 +231,12 @@ def line_of(
         result = types.UniTuple(types.float64, len(kinds)) if kinds and not across else types.void
         signature = result(count, addresses, invariants, partials)
 
-        def codegen(context, builder, signature, args):
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             return _emit(context, builder, signature, args, called)
 
         return signature, codegen
 
-    def _emit(context, builder, signature, args, called):
+    def _emit(context: Any, builder: Any, signature: Any, args: Any, called: Any) -> Any:
         from llvmlite import ir
 
         set.add(builder.function.attributes, '"prefer-vector-width"="512"')
@@ -245,19 +247,19 @@ def line_of(
         callee = context.declare_function(module, target.fndesc)
         from numba import types
 
-        def stored(dtype):
+        def stored(dtype: str) -> Any:
             return ir.HalfType() if dtype == "float16" else context.get_value_type(getattr(types, REGISTERS[dtype]))
 
         double = ir.DoubleType()
         reductions = [_Reduction(_Numbers(stored(dtype)), kind) for dtype, kind in zip(reduced, kinds)]
         group = _distinct(module)
 
-        def pointers(packed, kinds):
+        def pointers(packed: Any, kinds: Any) -> Any:
             return [
                 builder.inttoptr(builder.extract_value(packed, i), kind.as_pointer()) for i, kind in enumerate(kinds)
             ]
 
-        def local(instruction):
+        def local(instruction: Any) -> Any:
             instruction.set_metadata("llvm.access.group", group)
             return instruction
 
@@ -307,18 +309,18 @@ def line_of(
     return line
 
 
-def _distinct(module):
+def _distinct(module: Any) -> Any:
     """A node of metadata that is equal to no other one: what names the accesses of one loop."""
     from llvmlite import ir
 
-    class Distinct(ir.values.MDValue):
-        def descr(self, buf):
+    class Distinct(ir.values.MDValue):  # type: ignore[misc]  # llvmlite comes without types
+        def descr(self, buf: Any) -> None:
             buf.append("distinct !{}\n")
 
     return Distinct(module, (), name=str(len(module.metadata)))
 
 
-def _parallel(module, group):
+def _parallel(module: Any, group: Any) -> Any:
     """Loop metadata: no iteration depends on another one through the accesses of the group."""
     from llvmlite import ir
 
@@ -331,12 +333,12 @@ def _parallel(module, group):
 
 
 @intrinsic
-def _drive_parts(typingctx, driver, part, frame, parts, n):
+def _drive_parts(typingctx: Any, driver: Any, part: Any, frame: Any, parts: Any, n: Any) -> Any:
     """Call the parallel driver of :mod:`mxcore_cpu.jit`."""
     from llvmlite import ir
     from numba import types
 
-    def codegen(context, builder, signature, args):
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         i64 = ir.IntType(64)
         drive = builder.inttoptr(args[0], ir.FunctionType(ir.VoidType(), [i64] * 4).as_pointer())
         builder.call(drive, list(args[1:]))
@@ -345,7 +347,7 @@ def _drive_parts(typingctx, driver, part, frame, parts, n):
     return types.void(*[types.int64] * 5), codegen
 
 
-def _launch(frame, driver, parts):
+def _launch(frame: int, driver: int, parts: int) -> None:
     """Run the chain of a frame, in that many parts at once, and put the partial results of its reductions together."""
     records, first = word(frame, 2), word(frame, FINISH)
     for r in range(records):
@@ -377,12 +379,12 @@ def _launch(frame, driver, parts):
 _INFINITY = float("inf")
 
 
-def _SINGLE(x):  # replaced by NumPy's float32 where it is compiled
+def _SINGLE(x: float) -> Any:  # replaced by NumPy's float32 where it is compiled
     return x
 
 
 @functools.cache
-def launch():
+def launch() -> Any:
     """Return the launcher, compiled: ``launch(frame, driver, parts)``."""
     import types
 

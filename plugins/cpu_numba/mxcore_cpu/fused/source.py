@@ -6,9 +6,12 @@ of the other dimensions. Sizes come from the frame, so chains of one pattern sha
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 
-from mxcore.plugin import print_with
+from mxcore.plugin import Fused, print_with
 
 from .loops import HEADER, KINDS, REGISTERS
 
@@ -53,7 +56,7 @@ def _cast(dtype: str, text: str) -> str:
     return f"half(float32({text}))" if dtype == "float16" else f"{REGISTERS[dtype]}({text})"
 
 
-def _expression(tree, names, dtype) -> str:
+def _expression(tree: tuple[Any, ...], names: Mapping[str, str], dtype: str) -> str:
     held = REGISTERS[dtype]
     return print_with(
         tree,
@@ -75,8 +78,9 @@ def _offset(mask: str, dims: str, begin: bool = True) -> str:
     return " + ".join(terms + (["begin"] if begin and dims[-1] in mask else [])) or "0"
 
 
-def print_source(chain) -> str:
+def print_source(chain: Fused) -> str:
     """The text of a module with the functions `chain` (one element) and `body` (some blocks of lines)."""
+    assert chain.pattern is not None and chain.dims is not None
     pattern, dims = chain.pattern, "abcdefghijklmnopqrstuvwxyz"[: len(chain.dims)]
     last = dims[-1]
     types = [*map(chain.type_of, chain.inputs), *map(chain.type_of, chain.outputs)]
@@ -86,7 +90,8 @@ def print_source(chain) -> str:
     along = [i for i in range(n_in) if last in ins[i]]  # vary along the line
     fixed = [i for i in range(n_in) if last not in ins[i]]
     plain = [j for j, how in enumerate(chain.reduce) if how is None]
-    reduced = [j for j, how in enumerate(chain.reduce) if how is not None]
+    kinds = {j: KINDS[how] for j, how in enumerate(chain.reduce) if how is not None}
+    reduced = [*kinds]
     across = bool(reduced) and last in outs[reduced[0]]
 
     names = {name: f"v{i}" for i, name in enumerate(chain.inputs)} | {
@@ -130,7 +135,7 @@ def print_source(chain) -> str:
     if reduced:
         offsets.append(f"            x_partial = (copy + {_offset(outs[reduced[0]], dims)}) * 8")
 
-    def packed(items) -> str:
+    def packed(items: Sequence[str]) -> str:
         return f"({', '.join(items) or '0'},)"
 
     place_of = [masks.get(key, "") for key in zip(pattern, sizes)]
@@ -146,8 +151,7 @@ def print_source(chain) -> str:
     call = f"line(count, {packed(addresses)}, {packed(invariants)}, {packed(partials if across else [])})"
     if reduced and not across:
         call = f"found = {call}" + "".join(
-            f"\n            add_partial({KINDS[chain.reduce[j]]}, o{j} + x_partial, found[{k}])"
-            for k, j in enumerate(reduced)
+            f"\n            add_partial({kinds[j]}, o{j} + x_partial, found[{k}])" for k, j in enumerate(reduced)
         )
     return _TEXT.format(
         pattern=", ".join(p or "()" for p in pattern),
@@ -158,7 +162,7 @@ def print_source(chain) -> str:
         inputs=tuple(types[i] for i in along),
         outputs=tuple(types[n_in + j] for j in plain),
         reduced=tuple(types[n_in + j] for j in reduced),
-        kinds=tuple(KINDS[chain.reduce[j]] for j in reduced),
+        kinds=tuple(kinds.values()),
         across=across,
         setup="\n".join(setup),
         decode="\n".join(decode),

@@ -6,10 +6,12 @@ import math
 
 import numpy as np
 
+from ..typing import Array
+
 __all__ = ["dense", "flat", "lines", "normal_axis", "spread", "writable"]
 
 
-def dense(a: np.ndarray) -> np.ndarray:
+def dense(a: Array) -> Array:
     """Return `a` if it is C-contiguous, aligned and writable, else a copy that is.
 
     Numba compiles a second version of a kernel for arrays it may not write; a copy is cheaper.
@@ -17,7 +19,7 @@ def dense(a: np.ndarray) -> np.ndarray:
     return a if a.flags.carray else np.array(a, order="C")
 
 
-def flat(a: np.ndarray) -> np.ndarray:
+def flat(a: Array) -> Array:
     """Return a dense one-dimensional form of an input."""
     return dense(a).reshape(-1)
 
@@ -27,10 +29,10 @@ class writable:
 
     __slots__ = ("outs", "lent")
 
-    def __init__(self, *outs: np.ndarray) -> None:
+    def __init__(self, *outs: Array) -> None:
         self.outs = outs
 
-    def __enter__(self) -> tuple[np.ndarray, ...]:
+    def __enter__(self) -> tuple[Array, ...]:
         self.lent = tuple(o if o.flags.c_contiguous else np.array(o, order="C") for o in self.outs)
         return self.lent
 
@@ -40,7 +42,7 @@ class writable:
                 own[...] = lent
 
 
-def lines(a: np.ndarray) -> np.ndarray:
+def lines(a: Array) -> Array:
     """Return (n, c, *size) as (n, c, elements); `reshape(n, c, -1)` does not know how, of nothing."""
     return a.reshape(*a.shape[:2], math.prod(a.shape[2:]))
 

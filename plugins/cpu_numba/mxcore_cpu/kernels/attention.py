@@ -6,9 +6,12 @@ as a matrix (length, d) its rows are far apart, which BLAS does not mind.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..jit import kernel
+from ..typing import Array, Scalar
 from ._arrays import flat, writable
 from .gemm import address, multiply
 
@@ -16,7 +19,23 @@ __all__ = ["scores", "selfatt_qk_backward", "weighted_sum"]
 
 
 @kernel(threshold=1 << 20, blas=True)
-def _scores(first, last, blas, m, n, d, scale, a, a_slots, a_at, b, b_slots, b_at, rows, out):
+def _scores(
+    first: int,
+    last: int,
+    blas: int,
+    m: int,
+    n: int,
+    d: int,
+    scale: Scalar,
+    a: Array,
+    a_slots: int,
+    a_at: int,
+    b: Array,
+    b_slots: int,
+    b_at: int,
+    rows: int,
+    out: Array,
+) -> None:
     one = out.dtype.type(1.0)
     for t in range(first, last):
         multiply(
@@ -44,7 +63,25 @@ def _scores(first, last, blas, m, n, d, scale, a, a_slots, a_at, b, b_slots, b_a
 
 
 @kernel(threshold=1 << 20, blas=True)
-def _sum(first, last, blas, transpose, m, n, d, scale, w, v, v_slots, v_at, rows, clear, out, out_slots, out_at):
+def _sum(
+    first: int,
+    last: int,
+    blas: int,
+    transpose: bool,
+    m: int,
+    n: int,
+    d: int,
+    scale: int,
+    w: Array,
+    v: Array,
+    v_slots: int,
+    v_at: int,
+    rows: int,
+    clear: int,
+    out: Array,
+    out_slots: int,
+    out_at: int,
+) -> None:
     zero, one = out.dtype.type(0.0), out.dtype.type(1.0)
     width = out_slots * d
     for t in range(first, last):
@@ -80,18 +117,12 @@ def _sum(first, last, blas, transpose, m, n, d, scale, w, v, v_slots, v_at, rows
                     head[j] = zero
 
 
-def _scale(d: int, scaled: bool, dtype: np.dtype) -> np.generic:
+def _scale(d: int, scaled: bool, dtype: np.dtype[Any]) -> Scalar:
     return dtype.type(d**-0.5 if scaled and d else 1)
 
 
 def scores(
-    a: np.ndarray,
-    b: np.ndarray,
-    out: np.ndarray,
-    heads: int,
-    a_slot: tuple[int, int],
-    b_slot: tuple[int, int],
-    scaled: bool,
+    a: Array, b: Array, out: Array, heads: int, a_slot: tuple[int, int], b_slot: tuple[int, int], scaled: bool
 ) -> None:
     """Write the products of all positions of two slots: (m, batch, …), (n, batch, …) -> (batch * heads, m, n).
 
@@ -135,9 +166,9 @@ def scores(
 
 
 def weighted_sum(
-    weights: np.ndarray,
-    values: np.ndarray,
-    out: np.ndarray,
+    weights: Array,
+    values: Array,
+    out: Array,
     heads: int,
     slot: tuple[int, int],
     out_slot: tuple[int, int],
@@ -192,7 +223,7 @@ def weighted_sum(
         )
 
 
-def selfatt_qk_backward(dy: np.ndarray, data: np.ndarray, out: np.ndarray, heads: int) -> None:
+def selfatt_qk_backward(dy: Array, data: Array, out: Array, heads: int) -> None:
     """Write the gradient of the scores of queries (slot 0) and keys (slot 1) of three: zero for the values (slot 2)."""
     with writable(out) as (y,):
         weighted_sum(dy, data, y, heads, (1, 3), (0, 3), False, True)

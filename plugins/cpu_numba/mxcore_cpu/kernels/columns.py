@@ -12,18 +12,24 @@ cache.
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 import numpy as np
 
 from ..jit import helper, intrinsic
+from ..typing import Array, Scalar
 from .vectors import add, window
 
-__all__ = ["clear", "copy", "fill", "gather", "inside", "move", "pack", "prefetch", "same", "scatter"]
+__all__ = ["Geometry", "clear", "copy", "fill", "gather", "inside", "move", "pack", "prefetch", "same", "scatter"]
+
+#: What `g` holds.
+Geometry: TypeAlias = tuple[int, ...]
 
 U = np.uint64  # an index that cannot be negative spares the check for indices that count from the end
 
 
 @helper
-def inside(offset, stride, size, count):
+def inside(offset: int, stride: int, size: int, count: int) -> tuple[int, int]:
     """Return the range of z in [0, count) with 0 <= z * stride + offset < size."""
     if stride == 1:  # divisions would cost more than the copy they are for
         first, last = -offset, size - offset
@@ -35,12 +41,12 @@ def inside(offset, stride, size, count):
 
 
 @intrinsic
-def copy(typingctx, x, x0, n, y, y0):
+def copy(typingctx: Any, x: Any, x0: Any, n: Any, y: Any, y0: Any) -> Any:
     """Copy n elements from x[x0] on to y[y0]: libc's copy is faster than a loop of a few elements."""
     from numba import types
     from numba.core import cgutils
 
-    def codegen(context, builder, signature, args):
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         source, target = (context.make_array(signature.args[k])(context, builder, args[k]) for k in (0, 3))
         cgutils.raw_memcpy(
             builder,
@@ -55,12 +61,12 @@ def copy(typingctx, x, x0, n, y, y0):
 
 
 @intrinsic
-def clear(typingctx, y, y0, n):
+def clear(typingctx: Any, y: Any, y0: Any, n: Any) -> Any:
     """Set n elements from y[y0] on to zero."""
     from numba import types
     from numba.core import cgutils
 
-    def codegen(context, builder, signature, args):
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         target = context.make_array(signature.args[0])(context, builder, args[0]).data
         size = context.get_abi_sizeof(target.type.pointee)
         cgutils.memset(builder, builder.gep(target, [args[1]]), builder.mul(args[2], args[2].type(size)), 0)
@@ -70,11 +76,11 @@ def clear(typingctx, y, y0, n):
 
 
 @intrinsic
-def same(typingctx, x, y):
+def same(typingctx: Any, x: Any, y: Any) -> Any:
     """Tell whether two arrays begin at one address: vector loops give way where input and output overlap."""
     from numba import types
 
-    def codegen(context, builder, signature, args):
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         a, b = (context.make_array(signature.args[k])(context, builder, args[k]).data for k in (0, 1))
         return builder.icmp_unsigned("==", a, b)
 
@@ -82,11 +88,11 @@ def same(typingctx, x, y):
 
 
 @intrinsic
-def _fetch(typingctx, x, i):
+def _fetch(typingctx: Any, x: Any, i: Any) -> Any:
     """Ask for the cache line of x[i]; no address is wrong."""
     from numba import types
 
-    def codegen(context, builder, signature, args):
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         from llvmlite import ir
 
         i8p, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
@@ -103,21 +109,21 @@ def _fetch(typingctx, x, i):
 
 
 @helper
-def prefetch(x, x0, n):
+def prefetch(x: Array, x0: int, n: int) -> None:
     """Bring n elements from x[x0] on into the cache while something else is computed."""
     for i in range(x0, x0 + n, 64 // x.itemsize):
         _fetch(x, i)
 
 
 @helper(inline=False)
-def fill(y, y0, n, value):
+def fill(y: Array, y0: int, n: int, value: Scalar) -> None:
     """Set n elements from y[y0] on."""
     for i in range(U(y0), U(y0 + n)):
         y[i] = value
 
 
 @helper(inline=False)
-def move(x, x0, n, y, y0, value):
+def move(x: Array, x0: int, n: int, y: Array, y0: int, value: Scalar) -> None:
     """Write n elements from x[x0] on, plus a value, to y[y0]."""
     a, b = U(x0), U(y0)
     for i in range(U(n)):
@@ -125,7 +131,7 @@ def move(x, x0, n, y, y0, value):
 
 
 @helper(inline=False)
-def pack(x, channels, n0, n1, f0, count, positions, y):
+def pack(x: Array, channels: int, n0: int, n1: int, f0: int, count: int, positions: int, y: Array) -> None:
     """Put channels f0:f0+count of images n0:n1 side by side: y is (count, images * positions)."""
     zero = x.dtype.type(0)
     for f in range(count):
@@ -134,7 +140,7 @@ def pack(x, channels, n0, n1, f0, count, positions, y):
 
 
 @helper
-def _next_row(ch, a, b, e, kd, kh, kw):
+def _next_row(ch: int, a: int, b: int, e: int, kd: int, kh: int, kw: int) -> tuple[int, int, int, int]:
     e += 1
     if e == kw:
         e, b = 0, b + 1
@@ -146,7 +152,7 @@ def _next_row(ch, a, b, e, kd, kh, kw):
 
 
 @helper(inline=False)
-def gather(x, x0, g, r0, r1, p0, p1, cols, c0, ld):
+def gather(x: Array, x0: int, g: Geometry, r0: int, r1: int, p0: int, p1: int, cols: Array, c0: int, ld: int) -> None:
     """Copy rows r0:r1, columns p0:p1 of the image at x[x0:] to cols[c0:], rows `ld` apart; padding is zero."""
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     ch, a, b, e = r0 // (kd * kh * kw), r0 // (kh * kw) % kd, r0 // kw % kh, r0 % kw
@@ -182,7 +188,7 @@ def gather(x, x0, g, r0, r1, p0, p1, cols, c0, ld):
 
 
 @helper(inline=False)
-def scatter(cols, c0, ld, g, r0, r1, p0, p1, x, x0):
+def scatter(cols: Array, c0: int, ld: int, g: Geometry, r0: int, r1: int, p0: int, p1: int, x: Array, x0: int) -> None:
     """Add cols[c0:] into the image at x[x0:], each element to where :func:`gather` takes it from."""
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     ch, a, b, e = r0 // (kd * kh * kw), r0 // (kh * kw) % kd, r0 // kw % kh, r0 % kw

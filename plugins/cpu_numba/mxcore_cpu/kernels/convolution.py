@@ -12,9 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..jit import helper, kernel
+from ..typing import Array
 from . import grouped
 from ._arrays import flat, lines, writable
-from .columns import fill, gather, move, pack, scatter
+from .columns import Geometry, fill, gather, move, pack, scatter
 from .gemm import address, multiply
 
 __all__ = ["convolution", "convolution_backward", "deconvolution", "deconvolution_backward", "geometry"]
@@ -35,7 +36,7 @@ def geometry(
     pad: Sequence[int],
     dilate: Sequence[int],
     output: Sequence[int],
-) -> tuple[int, ...]:
+) -> Geometry:
     """Return the geometry tuple of :mod:`.columns`; `image` is (channels, *size)."""
     channels, *size = image
     lead = 3 - len(size)
@@ -57,7 +58,7 @@ def _cut(n: int, positions: int, rows: int, itemsize: int, workers: int) -> tupl
 
 
 @helper
-def _facts(g, groups):
+def _facts(g: Geometry, groups: int) -> tuple[int, int, int, int]:
     """Return (weights per filter, output positions, size of a channel, whether columns are the image itself)."""
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     taps = kd * kh * kw
@@ -66,7 +67,20 @@ def _facts(g, groups):
 
 
 @kernel(threshold=1 << 18, blas=True)
-def _forward(first, last, blas, g, groups, n, images, width, x, weight, bias, y):
+def _forward(
+    first: int,
+    last: int,
+    blas: int,
+    g: Geometry,
+    groups: int,
+    n: int,
+    images: int,
+    width: int,
+    x: Array,
+    weight: Array,
+    bias: Array,
+    y: Array,
+) -> None:
     rows, positions, size, pointwise = _facts(g, groups)
     filters, c = weight.size // rows, g[0]
     each = filters // groups
@@ -110,7 +124,22 @@ def _forward(first, last, blas, g, groups, n, images, width, x, weight, bias, y)
 
 
 @kernel(threshold=1 << 18, blas=True)
-def _weight_gradient(first, last, blas, g, groups, n, filters, images, width, parts, row_parts, x, dy, out):
+def _weight_gradient(
+    first: int,
+    last: int,
+    blas: int,
+    g: Geometry,
+    groups: int,
+    n: int,
+    filters: int,
+    images: int,
+    width: int,
+    parts: int,
+    row_parts: int,
+    x: Array,
+    dy: Array,
+    out: Array,
+) -> None:
     """Task t sums over part t // row_parts of the items, for part t % row_parts of each filter's weights."""
     all_rows, positions, size, pointwise = _facts(g, groups)
     each, c = filters // groups, g[0]
@@ -162,7 +191,22 @@ def _weight_gradient(first, last, blas, g, groups, n, filters, images, width, pa
 
 
 @kernel(threshold=1 << 18, blas=True)
-def _data_gradient(first, last, blas, g, groups, n, filters, images, width, channel_parts, dy, weight, bias, dx):
+def _data_gradient(
+    first: int,
+    last: int,
+    blas: int,
+    g: Geometry,
+    groups: int,
+    n: int,
+    filters: int,
+    images: int,
+    width: int,
+    channel_parts: int,
+    dy: Array,
+    weight: Array,
+    bias: Array,
+    dx: Array,
+) -> None:
     """An item is some whole images and, where images are few, one part of each group's channels."""
     all_rows, positions, size, pointwise = _facts(g, groups)
     each, c = filters // groups, g[0]
@@ -218,7 +262,7 @@ def _data_gradient(first, last, blas, g, groups, n, filters, images, width, chan
                     scatter(cols, i * positions, ld, g, 0, rows, p0, p1, dx, x0 + i * c * size)
 
 
-def _run_forward(x, weight, bias, y, g, groups) -> None:
+def _run_forward(x: Array, weight: Array, bias: Array | None, y: Array, g: Geometry, groups: int) -> None:
     if weight.size == 0:
         y[...] = 0 if bias is None else bias.reshape(-1, *(1,) * (y.ndim - 2))
         return
@@ -244,7 +288,7 @@ def _run_forward(x, weight, bias, y, g, groups) -> None:
         )
 
 
-def _run_weight_gradient(x, dy, out, g, groups) -> None:
+def _run_weight_gradient(x: Array, dy: Array, out: Array, g: Geometry, groups: int) -> None:
     if x.size == 0 or dy.size == 0:
         out[...] = 0
         return
@@ -279,7 +323,7 @@ def _run_weight_gradient(x, dy, out, g, groups) -> None:
             np.add.reduce(held, axis=0, out=sums)
 
 
-def _run_data_gradient(dy, weight, bias, dx, g, groups) -> None:
+def _run_data_gradient(dy: Array, weight: Array, bias: Array | None, dx: Array, g: Geometry, groups: int) -> None:
     if dy.size == 0 or weight.size == 0:
         dx[...] = 0 if bias is None else bias.reshape(-1, *(1,) * (dx.ndim - 2))
         return
@@ -309,15 +353,15 @@ def _run_data_gradient(dy, weight, bias, dx, g, groups) -> None:
         )
 
 
-def _sum_filters(dy: np.ndarray, out: np.ndarray) -> None:
+def _sum_filters(dy: Array, out: Array) -> None:
     np.add.reduce(lines(dy), axis=(0, 2), out=out)
 
 
 def convolution(
-    data: np.ndarray,
-    weight: np.ndarray,
-    bias: np.ndarray | None,
-    out: np.ndarray,
+    data: Array,
+    weight: Array,
+    bias: Array | None,
+    out: Array,
     *,
     stride: Sequence[int],
     pad: Sequence[int],
@@ -358,12 +402,12 @@ def convolution(
 
 
 def convolution_backward(
-    dy: np.ndarray,
-    data: np.ndarray,
-    weight: np.ndarray,
-    d_data: np.ndarray | None,
-    d_weight: np.ndarray | None,
-    d_bias: np.ndarray | None,
+    dy: Array,
+    data: Array,
+    weight: Array,
+    d_data: Array | None,
+    d_weight: Array | None,
+    d_bias: Array | None,
     *,
     stride: Sequence[int],
     pad: Sequence[int],
@@ -388,10 +432,10 @@ def convolution_backward(
 
 
 def deconvolution(
-    data: np.ndarray,
-    weight: np.ndarray,
-    bias: np.ndarray | None,
-    out: np.ndarray,
+    data: Array,
+    weight: Array,
+    bias: Array | None,
+    out: Array,
     *,
     stride: Sequence[int],
     pad: Sequence[int],
@@ -418,12 +462,12 @@ def deconvolution(
 
 
 def deconvolution_backward(
-    dy: np.ndarray,
-    data: np.ndarray,
-    weight: np.ndarray,
-    d_data: np.ndarray | None,
-    d_weight: np.ndarray | None,
-    d_bias: np.ndarray | None,
+    dy: Array,
+    data: Array,
+    weight: Array,
+    d_data: Array | None,
+    d_weight: Array | None,
+    d_bias: Array | None,
     *,
     stride: Sequence[int],
     pad: Sequence[int],

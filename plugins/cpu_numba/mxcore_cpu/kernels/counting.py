@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from mxcore.ops.facts import even_edges
-
 from ..jit import kernel
+from ..typing import Array
 from ._arrays import flat
 
 __all__ = ["histogram"]
 
 
 @kernel(threshold=1 << 15)
-def _count(first, last, chunks, low, high, x, edges, counts):
+def _count(first: int, last: int, chunks: int, low: float, high: float, x: Array, edges: Array, counts: Array) -> None:
     """An item is one part of the data; each has counts of its own."""
     n = counts.shape[1]
     for chunk in range(first, last):
@@ -28,16 +27,14 @@ def _count(first, last, chunks, low, high, x, edges, counts):
                 own[at] += 1
 
 
-def histogram(data: np.ndarray, low: float, high: float, bins: int, counts: np.ndarray, edges: np.ndarray) -> None:
-    """Count the values in bins of one width from `low` to `high`, the last with its right edge, and write the edges
-    too.
+def histogram(data: Array, low: float, high: float, edges: Array, counts: Array) -> None:
+    """Count the values in bins of one width from `low` to `high`, the last with its right edge.
 
     Notes
     -----
     Behaviour matched: MXNet 1.9.1 ``_histogram``, which looks at the edges in the type of the data.
     """
-    low, high, edges[...] = even_edges(np, low, high, bins)
     workers = _count.workers(data.size)
-    found = np.empty((workers, bins), np.int64)
+    found = np.empty((workers, counts.size), np.int64)
     _count.run(workers, workers, workers, float(low), float(high), flat(data), flat(edges), found)
     np.add.reduce(found, axis=0, out=counts)

@@ -7,12 +7,14 @@ included in both.
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from typing import Any
 
-from mxcore.ops.ctc import Labels, read_labels
+import numpy as np
 
 from .. import math as m
 from ..jit import helper, kernel
+from ..typing import Array, Scalar
 from ._arrays import flat, writable
 from .columns import fill
 from .softmax import log_softmax
@@ -21,7 +23,7 @@ __all__ = ["loss", "loss_backward"]
 
 
 @helper(inline=False)
-def _lay_out(label, count, blank, path, skip):
+def _lay_out(label: Array, count: int, blank: int, path: Array, skip: Array) -> None:
     """Write the path of a label of `count` classes, and whether a place may be reached from two places before."""
     skip[:] = False
     for s in range(2 * count + 1):
@@ -30,13 +32,13 @@ def _lay_out(label, count, blank, path, skip):
 
 
 @helper(inline=False)
-def _emitted(logs, at, path, row):
+def _emitted(logs: Array, at: int, path: Array, row: Array) -> None:
     for s in range(row.size):
         row[s] = logs[at + path[s]]
 
 
 @helper(inline=False)
-def _merge(a, b, c, skip, emitted, out):
+def _merge(a: Array, b: Array, c: Array, skip: Array, emitted: Array, out: Array) -> None:
     """out = log(exp(a) + exp(b) + exp(c where it is allowed)) + emitted; minus infinity is the logarithm of what cannot
     be.
     """
@@ -50,7 +52,9 @@ def _merge(a, b, c, skip, emitted, out):
 
 
 @helper(inline=False)
-def _forward(logs, at, stride, steps, path, skip, ends, row, alpha):
+def _forward(
+    logs: Array, at: int, stride: int, steps: int, path: Array, skip: Array, ends: int, row: Array, alpha: Array
+) -> Scalar:
     """Fill alpha, whose places begin behind two that cannot be, and return the logarithm of the probability of the
     label.
     """
@@ -69,7 +73,7 @@ def _forward(logs, at, stride, steps, path, skip, ends, row, alpha):
 
 
 @helper(inline=False)
-def _likely(alpha, beta, emitted, total, share):
+def _likely(alpha: Array, beta: Array, emitted: Array, total: Scalar, share: Array) -> None:
     never, zero = share.dtype.type(-np.inf), share.dtype.type(0)
     reached = zero if total == never else total
     for s in range(share.size):
@@ -78,7 +82,21 @@ def _likely(alpha, beta, emitted, total, share):
 
 
 @helper(inline=False)
-def _share(logs, at, stride, steps, path, skip, ends, total, alpha, beta, row, share, out):
+def _share(
+    logs: Array,
+    at: int,
+    stride: int,
+    steps: int,
+    path: Array,
+    skip: Array,
+    ends: int,
+    total: Scalar,
+    alpha: Array,
+    beta: Array,
+    row: Array,
+    share: Array,
+    out: Array,
+) -> None:
     """Add to `out`, laid out as `logs`, the probability of being at each class at each time, given the label."""
     beta[:, :] = logs.dtype.type(-np.inf)
     for t in range(steps - 1, -1, -1):
@@ -95,7 +113,7 @@ def _share(logs, at, stride, steps, path, skip, ends, total, alpha, beta, row, s
 
 
 @helper(inline=False)
-def _beside(logs, factor, out):
+def _beside(logs: Array, factor: Scalar, out: Array) -> None:
     """out = (probabilities - out) * factor; a class is expected once at most: what rounding adds where the logits are
     huge is cut off.
     """
@@ -105,7 +123,19 @@ def _beside(logs, factor, out):
 
 
 @kernel(threshold=1 << 10)
-def _losses(first, last, times, classes, blank, logs, labels, lengths, steps, possible, loss):
+def _losses(
+    first: int,
+    last: int,
+    times: int,
+    classes: int,
+    blank: int,
+    logs: Array,
+    labels: Array,
+    lengths: Array,
+    steps: Array,
+    possible: Array,
+    loss: Array,
+) -> None:
     room, stride = 2 * labels.shape[1] + 3, loss.size * classes
     path, skip, row = np.empty(room, np.int64), np.empty(room, np.bool_), np.empty(room, logs.dtype)
     alpha = np.empty((times, room), logs.dtype)
@@ -117,7 +147,20 @@ def _losses(first, last, times, classes, blank, logs, labels, lengths, steps, po
 
 
 @kernel(threshold=1 << 10)
-def _gradients(first, last, times, classes, blank, logs, labels, lengths, steps, possible, d_loss, out):
+def _gradients(
+    first: int,
+    last: int,
+    times: int,
+    classes: int,
+    blank: int,
+    logs: Array,
+    labels: Array,
+    lengths: Array,
+    steps: Array,
+    possible: Array,
+    d_loss: Array,
+    out: Array,
+) -> None:
     room, stride, zero = 2 * labels.shape[1] + 3, d_loss.size * classes, logs.dtype.type(0)
     path, skip, row, share = (
         np.empty(room, np.int64),
@@ -140,36 +183,36 @@ def _gradients(first, last, times, classes, blank, logs, labels, lengths, steps,
                 _beside(logs[at : at + classes], d_loss[i], out[at : at + classes])
 
 
-def _plain(labels: Labels) -> tuple[np.ndarray, ...]:
-    """What the kernels take of labels but for the blank; NumPy keeps the order of arrays that lie otherwise."""
-    return tuple(np.ascontiguousarray(v) for v in labels[1:])
+def _plain(labels: Sequence[Any]) -> tuple[Any, ...]:
+    """What the kernels take of labels, the class of the blank first; NumPy keeps the order of arrays that lie
+    otherwise.
+    """
+    blank, *arrays = labels
+    return blank, *map(np.ascontiguousarray, arrays)
 
 
-def _logarithms(data: np.ndarray) -> np.ndarray:
+def _logarithms(data: Array) -> Array:
     logs = np.empty(data.shape, data.dtype)
     log_softmax(data, logs)
     return logs.reshape(-1)
 
 
-def loss(
-    data: np.ndarray,
-    label: np.ndarray,
-    data_lengths: np.ndarray | None,
-    label_lengths: np.ndarray | None,
-    blank_first: bool,
-    out: np.ndarray,
-) -> None:
+def _sizes(data: Array, width: int) -> tuple[int, int, int, int]:
+    """How much work there is, the number of samples, of time steps and of classes."""
+    times, samples, classes = data.shape
+    return times * samples * (2 * width + 1), samples, times, classes
+
+
+def loss(data: Array, labels: Sequence[Any], out: Array) -> None:
     """Write the loss of each sample.
 
     Parameters
     ----------
     data : ndarray (time, samples, classes)
         Logits.
-    label : ndarray (samples, width)
-    data_lengths, label_lengths : ndarray (samples,) or None
-        Without the latter a label ends at its first padding, 0 or (with the blank last) -1.
-    blank_first : bool
-        The blank is class 0, not the last.
+    labels : (int, ndarray, ndarray, ndarray, ndarray)
+        What the operator's `read_labels` gives: the class of the blank; the labels, (samples, width); how many each
+        sample has; how many steps; and whether these suffice.
     out : ndarray (samples,)
         Minus the logarithm of the label's probability; 0 where the steps are too few for it, infinity where logits of
         minus infinity leave no alignment.
@@ -178,37 +221,23 @@ def loss(
     -----
     Behaviour matched: MXNet 1.9.1 CTCLoss.
     """
-    labels = read_labels(np, data.shape, label, data_lengths, label_lengths, blank_first)
-    _, samples, classes = data.shape
-    work = data.shape[0] * samples * (2 * label.shape[1] + 1)
+    (blank, *arrays), (work, samples, times, classes) = _plain(labels), _sizes(data, labels[1].shape[1])
     with writable(out) as (y,):
-        _losses.run(
-            _losses.workers(work), samples, data.shape[0], classes, labels.blank, _logarithms(data), *_plain(labels), y
-        )
+        _losses.run(_losses.workers(work), samples, times, classes, blank, _logarithms(data), *arrays, y)
 
 
-def loss_backward(
-    d_loss: np.ndarray,
-    data: np.ndarray,
-    label: np.ndarray,
-    data_lengths: np.ndarray | None,
-    label_lengths: np.ndarray | None,
-    blank_first: bool,
-    d_data: np.ndarray,
-) -> None:
+def loss_backward(d_loss: Array, data: Array, labels: Sequence[Any], d_data: Array) -> None:
     """Write the gradient of :func:`loss` with respect to the logits."""
-    labels = read_labels(np, data.shape, label, data_lengths, label_lengths, blank_first)
-    _, samples, classes = data.shape
-    work = data.shape[0] * samples * (2 * label.shape[1] + 1)
+    (blank, *arrays), (work, samples, times, classes) = _plain(labels), _sizes(data, labels[1].shape[1])
     with writable(d_data) as (dx,):
         _gradients.run(
             _gradients.workers(work),
             samples,
-            data.shape[0],
+            times,
             classes,
-            labels.blank,
+            blank,
             _logarithms(data),
-            *_plain(labels),
+            *arrays,
             flat(d_loss),
             dx.reshape(-1),
         )

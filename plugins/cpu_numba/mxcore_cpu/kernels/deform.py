@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..jit import helper, kernel
+from ..typing import Array, Scalar
 from ._arrays import dense, writable
 from .columns import U
 from .gemm import matmul
@@ -21,16 +22,16 @@ __all__ = ["Windows", "deformable_convolution", "deformable_convolution_backward
 class Windows(NamedTuple):
     """What windows look like: their size, steps, spread and margin, and the groups of the product and of offsets."""
 
-    kernel: tuple[int, int]
-    stride: tuple[int, int]
-    dilate: tuple[int, int]
-    pad: tuple[int, int]
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilate: tuple[int, ...]
+    pad: tuple[int, ...]
     groups: int
     bends: int
 
 
 @helper(fastmath=EXACT)
-def _along(at, n, faded, one):
+def _along(at: Scalar, n: int, faded: bool, one: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
     """Return the pixel before a place along an axis of n (as a float), its share, that of the next one, and how fast
     that grows.
 
@@ -49,7 +50,22 @@ def _along(at, n, faded, one):
 
 
 @kernel(threshold=1 << 12, fastmath=EXACT)
-def _locate(first, last, places, outs, width, columns, g, h, w, faded, offset, corner, share, slope):
+def _locate(
+    first: int,
+    last: int,
+    places: int,
+    outs: int,
+    width: int,
+    columns: int,
+    g: tuple[int, ...],
+    h: int,
+    w: int,
+    faded: bool,
+    offset: Array,
+    corner: Array,
+    share: Array,
+    slope: Array,
+) -> None:
     """For places of bent windows: four pixels, the shares of both axes, and how fast those grow; `g` as `Windows`,
     numbers only.
     """
@@ -71,8 +87,22 @@ def _locate(first, last, places, outs, width, columns, g, h, w, faded, offset, c
 
 @kernel(threshold=1 << 5)
 def _to_places(
-    first, last, blocks, channels, places, outs, pixels, d_cols, x, corner, share, slope, mask, d_offset, d_mask
-):
+    first: int,
+    last: int,
+    blocks: int,
+    channels: int,
+    places: int,
+    outs: int,
+    pixels: int,
+    d_cols: Array,
+    x: Array,
+    corner: Array,
+    share: Array,
+    slope: Array,
+    mask: Array,
+    d_offset: Array,
+    d_mask: Array,
+) -> None:
     """Gradients of offsets and mask from those of columns."""
     sums = np.empty((4, BLOCK), x.dtype)
     for item in range(first, last):
@@ -97,7 +127,7 @@ def _to_places(
 class _Image:
     """Room for the places of one image's windows, and the columns that are seen there."""
 
-    def __init__(self, data: np.ndarray, offset: np.ndarray, windows: Windows) -> None:
+    def __init__(self, data: Array, offset: Array, windows: Windows) -> None:
         self.windows, self.size = windows, data.shape[2:]
         self.out = offset.shape[2:]
         self.channels, self.pixels = data.shape[1], math.prod(self.size)
@@ -110,7 +140,7 @@ class _Image:
             (windows.groups, self.channels // windows.groups * math.prod(windows.kernel), self.outs), real
         )
 
-    def locate(self, offset: np.ndarray, mask: np.ndarray | None) -> None:
+    def locate(self, offset: Array, mask: Array | None) -> None:
         """Find the places; the shares of both axes stand in `share`, those that are weighed by a mask in `weighed`."""
         w = self.windows
         _locate(
@@ -133,7 +163,7 @@ class _Image:
             np.multiply(self.share[:2], mask, out=self.weighed[:2])
             self.weighed[2:] = self.share[2:]
 
-    def look(self, x: np.ndarray) -> np.ndarray:
+    def look(self, x: Array) -> Array:
         """The columns of an image."""
         n = self.channels * self.places
         sample.run(
@@ -150,18 +180,12 @@ class _Image:
         return self.columns
 
 
-def _rows(mask: np.ndarray | None, n: int) -> np.ndarray | list[None]:
+def _rows(mask: Array | None, n: int) -> Array | list[None]:
     return [None] * n if mask is None else dense(mask).reshape(n, -1)
 
 
 def deformable_convolution(
-    data: np.ndarray,
-    offset: np.ndarray,
-    mask: np.ndarray | None,
-    weight: np.ndarray,
-    bias: np.ndarray | None,
-    out: np.ndarray,
-    windows: Windows,
+    data: Array, offset: Array, mask: Array | None, weight: Array, bias: Array | None, out: Array, windows: Windows
 ) -> None:
     """Write a convolution over bent windows: (n, c, h, w) -> (n, filters, *size).
 
@@ -199,16 +223,16 @@ def deformable_convolution(
 
 
 def deformable_convolution_backward(
-    dy: np.ndarray,
-    data: np.ndarray,
-    offset: np.ndarray,
-    mask: np.ndarray | None,
-    weight: np.ndarray,
-    d_data: np.ndarray | None,
-    d_offset: np.ndarray | None,
-    d_mask: np.ndarray | None,
-    d_weight: np.ndarray | None,
-    d_bias: np.ndarray | None,
+    dy: Array,
+    data: Array,
+    offset: Array,
+    mask: Array | None,
+    weight: Array,
+    d_data: Array | None,
+    d_offset: Array | None,
+    d_mask: Array | None,
+    d_weight: Array | None,
+    d_bias: Array | None,
     windows: Windows,
 ) -> None:
     """Write the gradients of :func:`deformable_convolution`; None for those that are not wanted."""

@@ -9,6 +9,7 @@ import numpy as np
 from .. import math as m
 from ..jit import Kernel, helper, kernel
 from ..math import like, where
+from ..typing import Array, Scalar
 from ._arrays import flat, writable
 from .columns import same
 
@@ -32,7 +33,7 @@ def _map(name: str, function: Callable[..., object], arrays: int) -> Kernel:
     """Make the kernel of a scalar function of one or two elements and a parameter."""
     f = helper(function)
 
-    def one(first, last, x, y, parameter):
+    def one(first: int, last: int, x: Array, y: Array, parameter: Scalar) -> None:
         x, y = x[first:last], y[first:last]  # from 0, so that no index needs a check
         p = x.dtype.type(parameter)
         if same(x, y):
@@ -42,7 +43,7 @@ def _map(name: str, function: Callable[..., object], arrays: int) -> Kernel:
             for i in range(y.size):
                 y[i] = f(x[i], p)
 
-    def two(first, last, a, x, y, parameter):
+    def two(first: int, last: int, a: Array, x: Array, y: Array, parameter: Scalar) -> None:
         a, x, y = a[first:last], x[first:last], y[first:last]
         p = x.dtype.type(parameter)
         if same(a, y):
@@ -52,7 +53,7 @@ def _map(name: str, function: Callable[..., object], arrays: int) -> Kernel:
             for i in range(y.size):
                 y[i] = f(a[i], x[i], p)
 
-    body = one if arrays == 1 else two
+    body: Callable[..., None] = one if arrays == 1 else two
     body.__name__ = body.__qualname__ = name  # which is also the name of its file in the cache
     return kernel(body, threshold=1 << 15)
 
@@ -120,7 +121,7 @@ GRADIENTS = {
 }
 
 
-def unary(name: str, data: np.ndarray, out: np.ndarray) -> None:
+def unary(name: str, data: Array, out: Array) -> None:
     """Write a function of :data:`UNARY` of each element; `out` may be `data`.
 
     Examples
@@ -134,7 +135,7 @@ def unary(name: str, data: np.ndarray, out: np.ndarray) -> None:
         UNARY[name](data.size, flat(data), y.reshape(-1), 0.0)
 
 
-def binary(name: str, a: np.ndarray, b: np.ndarray | float, out: np.ndarray) -> None:
+def binary(name: str, a: Array, b: Array | float, out: Array) -> None:
     """Write a function of :data:`BINARY` of two arrays of one shape, or of an array and a number."""
     with writable(out) as (y,):
         if isinstance(b, np.ndarray):
@@ -143,14 +144,14 @@ def binary(name: str, a: np.ndarray, b: np.ndarray | float, out: np.ndarray) -> 
             WITH_NUMBER[name](a.size, flat(a), y.reshape(-1), float(b))
 
 
-def activation(name: str, data: np.ndarray, out: np.ndarray, slope: float = 0.25) -> None:
+def activation(name: str, data: Array, out: Array, slope: float = 0.25) -> None:
     """Write a function of :data:`UNARY`, or one of :data:`ACTIVATIONS` with its slope."""
     table = ACTIVATIONS if name in ACTIVATIONS else UNARY
     with writable(out) as (y,):
         table[name](data.size, flat(data), y.reshape(-1), float(slope))
 
 
-def activation_backward(name: str, dy: np.ndarray, kept: np.ndarray, d_data: np.ndarray, slope: float = 0.25) -> None:
+def activation_backward(name: str, dy: Array, kept: Array, d_data: Array, slope: float = 0.25) -> None:
     """Write the gradient of :func:`activation`; `kept` is its input for ACTIVATIONS, else its output."""
     with writable(d_data) as (dx,):
         GRADIENTS[name](dy.size, flat(dy), flat(kept), dx.reshape(-1), float(slope))
@@ -159,7 +160,7 @@ def activation_backward(name: str, dy: np.ndarray, kept: np.ndarray, d_data: np.
 _dropout = _map("dropout", lambda x, u, keep: where(u < keep, x / keep, like(x, 0.0)), 2)
 
 
-def dropout(data: np.ndarray, uniform: np.ndarray, keep: float, out: np.ndarray) -> None:
+def dropout(data: Array, uniform: Array, keep: float, out: Array) -> None:
     """Write ``data / keep`` where the uniform random number of an element is below `keep`, else 0.
 
     It serves backward too, with the same random numbers.
@@ -169,7 +170,7 @@ def dropout(data: np.ndarray, uniform: np.ndarray, keep: float, out: np.ndarray)
 
 
 @kernel(threshold=1 << 15)
-def _prelu(first, last, channels, inner, x, gamma, y):
+def _prelu(first: int, last: int, channels: int, inner: int, x: Array, gamma: Array, y: Array) -> None:
     zero = x.dtype.type(0)
     for plane in range(first, last):
         g = gamma[plane % channels]
@@ -179,7 +180,9 @@ def _prelu(first, last, channels, inner, x, gamma, y):
 
 
 @kernel(threshold=1 << 15)
-def _prelu_gradient(first, last, channels, inner, x, gamma, dy, dx, sums):
+def _prelu_gradient(
+    first: int, last: int, channels: int, inner: int, x: Array, gamma: Array, dy: Array, dx: Array, sums: Array
+) -> None:
     zero = x.dtype.type(0)
     for plane in range(first, last):
         g = gamma[plane % channels]
@@ -192,22 +195,20 @@ def _prelu_gradient(first, last, channels, inner, x, gamma, dy, dx, sums):
         sums[plane] = total
 
 
-def _planes(data: np.ndarray, gamma: np.ndarray) -> tuple[int, int]:
+def _planes(data: Array, gamma: Array) -> tuple[int, int]:
     """Return (planes, elements of each): gamma has one entry for all, or one for each channel (axis 1)."""
     inner = data.size if gamma.size == 1 else data[:1, :1].size
     return (data.size // inner if inner else 0), inner
 
 
-def prelu(data: np.ndarray, gamma: np.ndarray, out: np.ndarray) -> None:
+def prelu(data: Array, gamma: Array, out: Array) -> None:
     """Write x where it is positive, else gamma * x; gamma has one element, or one for each channel (axis 1)."""
     planes, inner = _planes(data, gamma)
     with writable(out) as (y,):
         _prelu.run(_prelu.workers(data.size), planes, gamma.size, inner, flat(data), flat(gamma), y.reshape(-1))
 
 
-def prelu_backward(
-    dy: np.ndarray, data: np.ndarray, gamma: np.ndarray, d_data: np.ndarray, d_gamma: np.ndarray
-) -> None:
+def prelu_backward(dy: Array, data: Array, gamma: Array, d_data: Array, d_gamma: Array) -> None:
     """Write both gradients of :func:`prelu`."""
     planes, inner = _planes(data, gamma)
     sums = np.empty(planes, data.dtype)

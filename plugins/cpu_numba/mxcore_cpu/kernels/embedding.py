@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..jit import helper, kernel
+from ..typing import Array, Scalar
 from ._arrays import flat, writable
 from .columns import copy
 
@@ -12,20 +13,20 @@ __all__ = ["add_rows", "take_rows"]
 
 
 @helper
-def _row(index, n):
+def _row(index: Scalar, n: int) -> Scalar:
     """Return the row an index names: fractions are cut, out of range means the nearest row, NaN row 0."""
     i = np.float64(index)
     return np.int64(min(i, np.float64(n - 1))) if i > 0.0 else np.int64(0)
 
 
 @kernel(threshold=1 << 16)
-def _take(first, last, n, width, table, index, out):
+def _take(first: int, last: int, n: int, width: int, table: Array, index: Array, out: Array) -> None:
     for i in range(first, last):
         copy(table, _row(index[i], n) * width, width, out, i * width)
 
 
 @kernel(threshold=1 << 16)
-def _add(first, last, parts, n, width, index, d_out, d_table):
+def _add(first: int, last: int, parts: int, n: int, width: int, index: Array, d_out: Array, d_table: Array) -> None:
     for part in range(first, last):
         low, high = part * n // parts, (part + 1) * n // parts
         target = d_table[low * width : high * width]
@@ -38,7 +39,7 @@ def _add(first, last, parts, n, width, index, d_out, d_table):
                     b[k] += a[k]
 
 
-def take_rows(table: np.ndarray, index: np.ndarray, out: np.ndarray) -> None:
+def take_rows(table: Array, index: Array, out: Array) -> None:
     """Write the rows that `index` names: (n, *row), (…) -> (…, *row).
 
     Parameters
@@ -64,7 +65,7 @@ def take_rows(table: np.ndarray, index: np.ndarray, out: np.ndarray) -> None:
         _take.run(_take.workers(out.size), index.size, n, table.size // n, flat(table), _index(index), y.reshape(-1))
 
 
-def add_rows(d_out: np.ndarray, index: np.ndarray, d_table: np.ndarray) -> None:
+def add_rows(d_out: Array, index: Array, d_table: Array) -> None:
     """Write the gradient of :func:`take_rows`: rows named more than once add up, in the order of `index`."""
     n = d_table.shape[0]
     if d_out.size == 0 or d_table.size == 0:
@@ -75,7 +76,7 @@ def add_rows(d_out: np.ndarray, index: np.ndarray, d_table: np.ndarray) -> None:
         _add.run(parts, parts, parts, n, d_table.size // n, _index(index), flat(d_out), table.reshape(-1))
 
 
-def _index(index: np.ndarray) -> np.ndarray:
+def _index(index: Array) -> Array:
     """Return indices in one of the types that kernels are compiled for."""
     return flat(index if index.dtype in _INDEX_TYPES else index.astype(np.int64))
 

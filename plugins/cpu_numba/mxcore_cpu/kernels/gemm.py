@@ -8,32 +8,49 @@ from __future__ import annotations
 
 import contextlib
 import functools
+from typing import Any
 
 import numpy as np
 
 from .. import blas as _blas
-from ..jit import REORDER, helper, intrinsic, kernel, numba
+from ..jit import REORDER, _Lazy, helper, intrinsic, kernel, numba
+from ..typing import Array, Scalar
 from ._arrays import dense
 
 __all__ = ["address", "alone", "fully_connected", "fully_connected_backward", "matmul", "multiply"]
 
 
 @functools.cache
-def address(dtype: np.dtype) -> int:
+def address(dtype: np.dtype[Any]) -> int:
     """Return the product kernels call for a dtype: positive for 64-bit integers, negative for 32-bit ones."""
     found = _blas.find()
     at = found.gemm(dtype) or _own_product(dtype)
     return -at if found.gemm(dtype) and not found.wide else at
 
 
-def _own_product(dtype: np.dtype) -> int:
+def _own_product(dtype: np.dtype[Any]) -> int:
     """Return the address of a product written in Numba, with CBLAS's arguments, where no BLAS was found."""
     global _keep
     nb = numba()
     t, i, real = nb.types, nb.types.int64, nb.from_dtype(dtype)
     p = t.CPointer(real)
 
-    def product(order, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc):
+    def product(
+        order: int,
+        ta: bool,
+        tb: bool,
+        m: int,
+        n: int,
+        k: int,
+        alpha: Scalar,
+        a: Array,
+        lda: int,
+        b: Array,
+        ldb: int,
+        beta: int,
+        c: Array,
+        ldc: int,
+    ) -> None:
         a_row, a_col = (1, lda) if ta == 112 else (lda, 1)
         for i in range(m):
             for j in range(n if beta == 0 else 0):
@@ -53,30 +70,48 @@ def _own_product(dtype: np.dtype) -> int:
     signature = t.void(t.int32, t.int32, t.int32, i, i, i, real, p, i, p, i, real, p, i)
     function = nb.cfunc(signature, nopython=True, error_model="numpy", fastmath=set(REORDER))(product)
     _keep += (function,)
-    return function.address
+    return int(function.address)
 
 
 _keep: tuple[object, ...] = ()  # compiled code lives as long as its object
 
 
-def _cblas(bits: int):
+def _cblas(bits: int) -> _Lazy:
     @intrinsic
-    def call(typingctx, address, ta, tb, m, n, k, a, ao, lda, b, bo, ldb, beta, c, co, ldc):
+    def call(
+        typingctx: Any,
+        address: Any,
+        ta: Any,
+        tb: Any,
+        m: Any,
+        n: Any,
+        k: Any,
+        a: Any,
+        ao: Any,
+        lda: Any,
+        b: Any,
+        bo: Any,
+        ldb: Any,
+        beta: Any,
+        c: Any,
+        co: Any,
+        ldc: Any,
+    ) -> Any:
         from llvmlite import ir
         from numba import types
 
-        def codegen(context, builder, signature, args):
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             real = context.get_value_type(signature.args[6].dtype)
             i32, size = ir.IntType(32), ir.IntType(bits)
 
-            def pointer(position):
+            def pointer(position: int) -> Any:
                 array = context.make_array(signature.args[position])(context, builder, args[position])
                 return builder.gep(array.data, [args[position + 1]])
 
-            def integer(position):
+            def integer(position: int) -> Any:
                 return builder.trunc(args[position], size) if bits == 32 else args[position]
 
-            def order(position):  # CblasNoTrans, CblasTrans
+            def order(position: int) -> Any:  # CblasNoTrans, CblasTrans
                 return builder.select(args[position], i32(112), i32(111))
 
             p = real.as_pointer()
@@ -130,7 +165,24 @@ _cblas64, _cblas32 = _cblas(64), _cblas(32)
 
 
 @helper(inline=False)
-def multiply(blas, ta, tb, m, n, k, a, ao, lda, b, bo, ldb, add, c, co, ldc):
+def multiply(
+    blas: int,
+    ta: bool,
+    tb: bool,
+    m: int,
+    n: int,
+    k: int,
+    a: Array,
+    ao: int,
+    lda: int,
+    b: Array,
+    bo: int,
+    ldb: int,
+    add: int,
+    c: Array,
+    co: int,
+    ldc: int,
+) -> None:
     """c = op(a) @ op(b), or c += … with `add`, of flat arrays, each with an offset and a row length."""
     if m == 0 or n == 0:
         return
@@ -146,7 +198,25 @@ def multiply(blas, ta, tb, m, n, k, a, ao, lda, b, bo, ldb, add, c, co, ldc):
 
 
 @kernel(threshold=1 << 22, blas=True)
-def _matmul(first, last, row_parts, col_parts, blas, ta, tb, m, n, k, a, a_step, b, b_step, add, c, ldc):
+def _matmul(
+    first: int,
+    last: int,
+    row_parts: int,
+    col_parts: int,
+    blas: int,
+    ta: bool,
+    tb: bool,
+    m: int,
+    n: int,
+    k: int,
+    a: Array,
+    a_step: int,
+    b: Array,
+    b_step: int,
+    add: int,
+    c: Array,
+    ldc: int,
+) -> None:
     lda, ldb = m if ta else k, k if tb else n
     for t in range(first, last):
         j, t = t % col_parts, t // col_parts
@@ -174,7 +244,9 @@ def _matmul(first, last, row_parts, col_parts, blas, ta, tb, m, n, k, a, a_step,
 
 
 @kernel(threshold=1 << 20, fastmath=REORDER)
-def _times_vector(first, last, transposed, rows, k, a, x, add, y):
+def _times_vector(
+    first: int, last: int, transposed: bool, rows: int, k: int, a: Array, x: Array, add: bool, y: Array
+) -> None:
     part = y[first:last]
     if not add:
         part[:] = y.dtype.type(0)
@@ -196,7 +268,7 @@ def _times_vector(first, last, transposed, rows, k, a, x, add, y):
 _THIN = 4
 
 
-def _thin(workers: int, few: np.ndarray, matrix: np.ndarray, transposed: bool, out: np.ndarray, add: bool) -> None:
+def _thin(workers: int, few: Array, matrix: Array, transposed: bool, out: Array, add: bool) -> None:
     """Write the product of each row of `few` with a matrix, as stored or transposed: (f, k), (n, k) -> (f, n)."""
     n = out.shape[1]
     for x, y in zip(few, out):
@@ -211,7 +283,7 @@ def alone(m: int, n: int, k: int) -> bool:
     return m * n * k <= (1 << 13 if m == 1 or n == 1 else 1 << 18)
 
 
-def _operand(a: np.ndarray, transposed: bool) -> tuple[np.ndarray, bool]:
+def _operand(a: Array, transposed: bool) -> tuple[Array, bool]:
     """Return the matrix as stored and whether the product must transpose it; transposed views cost no copy."""
     if not a.flags.c_contiguous and a.swapaxes(-1, -2).flags.c_contiguous:
         a, transposed = a.swapaxes(-1, -2), not transposed
@@ -219,9 +291,9 @@ def _operand(a: np.ndarray, transposed: bool) -> tuple[np.ndarray, bool]:
 
 
 def matmul(
-    a: np.ndarray,
-    b: np.ndarray,
-    out: np.ndarray,
+    a: Array,
+    b: Array,
+    out: Array,
     transpose_a: bool = False,
     transpose_b: bool = False,
     add: bool = False,
@@ -303,7 +375,7 @@ def matmul(
     )
 
 
-def fully_connected(data: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, out: np.ndarray) -> None:
+def fully_connected(data: Array, weight: Array, bias: Array | None, out: Array) -> None:
     """Write ``data @ weight.T + bias``: (n, k), (f, k), (f,) -> (n, f)."""
     if bias is not None:
         out[...] = bias
@@ -311,12 +383,7 @@ def fully_connected(data: np.ndarray, weight: np.ndarray, bias: np.ndarray | Non
 
 
 def fully_connected_backward(
-    dy: np.ndarray,
-    data: np.ndarray,
-    weight: np.ndarray,
-    d_data: np.ndarray | None,
-    d_weight: np.ndarray | None,
-    d_bias: np.ndarray | None,
+    dy: Array, data: Array, weight: Array, d_data: Array | None, d_weight: Array | None, d_bias: Array | None
 ) -> None:
     """Write the gradients that are not None: dy (n, f) -> (n, k), (f, k), (f,)."""
     if d_data is not None:

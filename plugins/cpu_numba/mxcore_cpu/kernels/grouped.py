@@ -9,12 +9,14 @@ so that the elements that one tap meets are neighbours again. The gradient of th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ..jit import helper, kernel
+from ..typing import Array, Scalar
 from ._arrays import flat, writable
-from .columns import U, fill, inside
+from .columns import Geometry, U, fill, inside
 from .vectors import SPARE, STEP, dot, dot_block, dot_three, lay, lay_halves, put, put_halves, weigh, weigh_four
 
 __all__ = ["data_gradient", "fits", "forward", "weight_gradient"]
@@ -37,7 +39,7 @@ def fits(g: Sequence[int], filters: int, groups: int) -> bool:
 
 
 @helper
-def _sizes(g):
+def _sizes(g: Geometry) -> tuple[int, int, int, int, int]:
     """Return (elements of the frame, length of the long row, layers, rows and columns of a phase)."""
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     layers, rows, columns = (d + 2 * pd + sd - 1) // sd, (h + 2 * ph + sh - 1) // sh, (w + 2 * pw + sw - 1) // sw
@@ -46,13 +48,13 @@ def _sizes(g):
 
 
 @helper
-def _area(layers, rows, columns):
+def _area(layers: int, rows: int, columns: int) -> int:
     """Return the elements of a phase, with space for what its last row writes behind itself."""
     return layers * rows * columns + SPARE
 
 
 @helper
-def _spot(a, b, e, g, layers, rows, columns):
+def _spot(a: int, b: int, e: int, g: Geometry, layers: int, rows: int, columns: int) -> Scalar:
     """Return where the frame has what is `a` layers, `b` rows and `e` columns from its corner."""
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     phase = (a % sd * sh + b % sh) * sw + e % sw
@@ -60,7 +62,7 @@ def _spot(a, b, e, g, layers, rows, columns):
 
 
 @helper(inline=False)
-def _taps(g, layers, rows, columns):
+def _taps(g: Geometry, layers: int, rows: int, columns: int) -> Array:
     """Return by how many places each tap moves the frame."""
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     at = np.empty(kd * kh * kw, np.int64)
@@ -70,7 +72,7 @@ def _taps(g, layers, rows, columns):
 
 
 @helper(inline=False)
-def _all_taps(at, frames, size):
+def _all_taps(at: Array, frames: int, size: int) -> Array:
     """Return the same for some frames, one behind the other."""
     every = np.empty(frames * at.size, np.int64)
     for i in range(every.size):
@@ -79,7 +81,7 @@ def _all_taps(at, frames, size):
 
 
 @helper(inline=False)
-def _places(g, layers, rows, columns):
+def _places(g: Geometry, layers: int, rows: int, columns: int) -> tuple[Array, Array]:
     """Return where the frame has each row of the image, padding included, and from there each of the first columns of
     that.
     """
@@ -94,7 +96,7 @@ def _places(g, layers, rows, columns):
 
 
 @helper(inline=False)
-def _lay(x, x0, g, down, across, columns, frame, f0):
+def _lay(x: Array, x0: int, g: Geometry, down: Array, across: Array, columns: int, frame: Array, f0: int) -> None:
     """Copy a plane of the image, from x[x0] on, into the frame at frame[f0], from its first row to its last: each
     writes zeros behind itself.
     """
@@ -114,7 +116,7 @@ def _lay(x, x0, g, down, across, columns, frame, f0):
 
 
 @helper(inline=False)
-def _lift(frame, f0, g, down, across, columns, x, x0):
+def _lift(frame: Array, f0: int, g: Geometry, down: Array, across: Array, columns: int, x: Array, x0: int) -> None:
     """Copy the frame at frame[f0] back to a plane of the image."""
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     for i in range(U(d * h)):
@@ -132,7 +134,7 @@ def _lift(frame, f0, g, down, across, columns, x, x0):
 
 
 @helper(inline=False)
-def _line_up(y, y0, g, rows, columns, lead, line):
+def _line_up(y: Array, y0: int, g: Geometry, rows: int, columns: int, lead: int, line: int) -> None:
     """Copy a plane of the output, from y[y0] on, to a long row from line[lead] on, zeros between its rows."""
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     for i in range(od):
@@ -141,7 +143,7 @@ def _line_up(y, y0, g, rows, columns, lead, line):
 
 
 @kernel(threshold=1 << 15)
-def _forward(first, last, g, groups, x, weight, bias, y):
+def _forward(first: int, last: int, g: Geometry, groups: int, x: Array, weight: Array, bias: Array, y: Array) -> None:
     """An item is one group of one image."""
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     size, length, layers, rows, columns = _sizes(g)
@@ -175,7 +177,9 @@ def _forward(first, last, g, groups, x, weight, bias, y):
 
 
 @kernel(threshold=1 << 15)
-def _data_gradient(first, last, g, groups, dy, weight, bias, dx):
+def _data_gradient(
+    first: int, last: int, g: Geometry, groups: int, dy: Array, weight: Array, bias: Array, dx: Array
+) -> None:
     """An item is one group of one image."""
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     taps, phases, per = kd * kh * kw, sd * sh * sw, c // groups
@@ -242,7 +246,9 @@ def _data_gradient(first, last, g, groups, dy, weight, bias, dx):
 
 
 @kernel(threshold=1 << 15)
-def _weight_gradient(first, last, g, groups, n, filters, x, dy, out):
+def _weight_gradient(
+    first: int, last: int, g: Geometry, groups: int, n: int, filters: int, x: Array, dy: Array, out: Array
+) -> None:
     """An item is a group. Some of them, neighbours in each image, and some images are laid side by side, then
     multiplied.
     """
@@ -351,13 +357,11 @@ def _weight_gradient(first, last, g, groups, n, filters, x, dy, out):
                             )
 
 
-def _optional(bias: np.ndarray | None, dtype: np.dtype) -> np.ndarray:
+def _optional(bias: Array | None, dtype: np.dtype[Any]) -> Array:
     return np.empty(0, dtype) if bias is None else flat(bias)
 
 
-def forward(
-    x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, y: np.ndarray, g: tuple[int, ...], groups: int
-) -> None:
+def forward(x: Array, weight: Array, bias: Array | None, y: Array, g: Geometry, groups: int) -> None:
     """Write the convolution of each group of channels with filters of its own; `g` as in :mod:`.columns`."""
     with writable(y) as (out,):
         _forward.run(
@@ -372,9 +376,7 @@ def forward(
         )
 
 
-def data_gradient(
-    dy: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, dx: np.ndarray, g: tuple[int, ...], groups: int
-) -> None:
+def data_gradient(dy: Array, weight: Array, bias: Array | None, dx: Array, g: Geometry, groups: int) -> None:
     """Write the gradient with respect to the data (or a transposed convolution, which may have a bias)."""
     with writable(dx) as (out,):
         _data_gradient.run(
@@ -389,7 +391,7 @@ def data_gradient(
         )
 
 
-def weight_gradient(x: np.ndarray, dy: np.ndarray, d_weight: np.ndarray, g: tuple[int, ...], groups: int) -> None:
+def weight_gradient(x: Array, dy: Array, d_weight: Array, g: Geometry, groups: int) -> None:
     """Write the gradient with respect to the filters."""
     with writable(d_weight) as (out,):
         _weight_gradient.run(

@@ -7,18 +7,34 @@ import math
 import numpy as np
 
 from ..jit import helper, kernel
+from ..typing import Array, Scalar
 from ._arrays import dense, flat, writable
 
 __all__ = ["hawkes", "hawkes_backward"]
 
 
 @helper
-def _mark(marks, i, j, n):
+def _mark(marks: Array, i: int, j: int, n: int) -> Scalar:
     return min(max(np.int64(marks[i, j]), np.int64(0)), np.int64(n - 1))
 
 
 @kernel(threshold=1 << 12)
-def _forward(first, last, lda, alpha, beta, state, lags, marks, lengths, ends, times, loglike, s, wrong):
+def _forward(
+    first: int,
+    last: int,
+    lda: Array,
+    alpha: Array,
+    beta: Array,
+    state: Array,
+    lags: Array,
+    marks: Array,
+    lengths: Array,
+    ends: Array,
+    times: Array,
+    loglike: Array,
+    s: Array,
+    wrong: Array,
+) -> None:
     one, zero = loglike.dtype.type(1.0), loglike.dtype.type(0.0)
     n_marks = alpha.size
     for i in range(first, last):
@@ -53,28 +69,28 @@ def _forward(first, last, lda, alpha, beta, state, lags, marks, lengths, ends, t
 
 @kernel(threshold=1 << 12)
 def _backward(
-    first,
-    last,
-    d_loglike,
-    d_state,
-    lda,
-    alpha,
-    beta,
-    state,
-    lags,
-    marks,
-    lengths,
-    ends,
-    s,
-    times,
-    seen,
-    g_lda,
-    g_alpha,
-    g_beta,
-    g_state,
-    g_lags,
-    g_ends,
-):
+    first: int,
+    last: int,
+    d_loglike: Array,
+    d_state: Array,
+    lda: Array,
+    alpha: Array,
+    beta: Array,
+    state: Array,
+    lags: Array,
+    marks: Array,
+    lengths: Array,
+    ends: Array,
+    s: Array,
+    times: Array,
+    seen: Array,
+    g_lda: Array,
+    g_alpha: Array,
+    g_beta: Array,
+    g_state: Array,
+    g_lags: Array,
+    g_ends: Array,
+) -> None:
     one, zero = lda.dtype.type(1.0), lda.dtype.type(0.0)
     n_marks, n = alpha.size, lags.shape[1]
     for i in range(first, last):
@@ -122,16 +138,16 @@ def _backward(
 
 
 def hawkes(
-    lda: np.ndarray,
-    alpha: np.ndarray,
-    beta: np.ndarray,
-    state: np.ndarray,
-    lags: np.ndarray,
-    marks: np.ndarray,
-    lengths: np.ndarray,
-    ends: np.ndarray,
-    loglike: np.ndarray,
-    out_state: np.ndarray,
+    lda: Array,
+    alpha: Array,
+    beta: Array,
+    state: Array,
+    lags: Array,
+    marks: Array,
+    lengths: Array,
+    ends: Array,
+    loglike: Array,
+    out_state: Array,
 ) -> bool:
     """Write log likelihoods (n,) and final states (n, marks); `marks` is int32, see the operator ``_contrib_hawkesll``.
 
@@ -159,17 +175,17 @@ def hawkes(
 
 
 def hawkes_backward(
-    d_loglike: np.ndarray,
-    d_state: np.ndarray,
-    lda: np.ndarray,
-    alpha: np.ndarray,
-    beta: np.ndarray,
-    state: np.ndarray,
-    lags: np.ndarray,
-    marks: np.ndarray,
-    lengths: np.ndarray,
-    ends: np.ndarray,
-    grads: list[np.ndarray | None],
+    d_loglike: Array,
+    d_state: Array,
+    lda: Array,
+    alpha: Array,
+    beta: Array,
+    state: Array,
+    lags: Array,
+    marks: Array,
+    lengths: Array,
+    ends: Array,
+    grads: list[Array | None],
 ) -> None:
     """Write the gradients that are not None: of lda, alpha, beta, state, lags and ends, in the order of the
     operator.

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ..jit import kernel
+from ..typing import Array
 from ._arrays import dense, writable
 from .columns import copy
 
@@ -18,7 +19,7 @@ _SIDE = 64
 
 
 @kernel(threshold=1 << 17)
-def _transpose(first, last, rows, columns, x, y):
+def _transpose(first: int, last: int, rows: int, columns: int, x: Array, y: Array) -> None:
     tile = np.empty(_SIDE * (_SIDE + 1), x.dtype)
     down, across = (rows + _SIDE - 1) // _SIDE, (columns + _SIDE - 1) // _SIDE
     for item in range(first, last):
@@ -54,7 +55,7 @@ def as_matrices(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, int
     return math.prod(shape[:lead]), math.prod(shape[lead:cut]), math.prod(shape[cut:])
 
 
-def transpose(data: np.ndarray, axes: tuple[int, ...], out: np.ndarray) -> None:
+def transpose(data: Array, axes: tuple[int, ...], out: Array) -> None:
     """Write ``data.transpose(axes)``, where :func:`as_matrices` knows the axes.
 
     Examples

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..jit import REORDER, Kernel, helper, intrinsic, kernel
+from ..typing import Array, Scalar
 from . import optimizer
 
 __all__ = ["RULES", "halves", "lamb", "move", "sums_of_squares"]
@@ -31,11 +32,11 @@ def halves() -> bool:
 
 
 @intrinsic
-def _at(typingctx, address, at, n, like):
+def _at(typingctx: Any, address: Any, at: Any, n: Any, like: Any) -> Any:
     """Return the n elements from the at-th on at an address, as an array like `like`."""
     from numba import types
 
-    def codegen(context, builder, signature, args):
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         from numba.np.arrayobj import make_array, populate_array
 
         kind = signature.return_type
@@ -49,13 +50,13 @@ def _at(typingctx, address, at, n, like):
 
 
 @intrinsic
-def _cast(typingctx, x, like):
+def _cast(typingctx: Any, x: Any, like: Any) -> Any:
     """Return x in the type of `like`; a uint16 stands for the float16 of its bits."""
     from numba import types
 
     half = types.uint16
 
-    def codegen(context, builder, signature, args):
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         from llvmlite import ir
 
         source, target = signature.args
@@ -69,13 +70,13 @@ def _cast(typingctx, x, like):
 
 
 @helper(inline=False)
-def _convert(x, y):
+def _convert(x: Array, y: Array) -> None:
     for i in range(y.size):
         y[i] = _cast(x[i], y[i])
 
 
 @helper
-def _gradient(address, at, n, mixed, low, held):
+def _gradient(address: int, at: int, n: int, mixed: bool, low: Array, held: Array) -> Any:
     """Return the block of a gradient: itself, or widened."""
     if not mixed:
         return _at(address, at, n, held)
@@ -85,7 +86,7 @@ def _gradient(address, at, n, mixed, low, held):
 
 
 @helper
-def _find(item, t, starts):
+def _find(item: int, t: int, starts: Array) -> int:
     """Return the weight, from the t-th on, that a block belongs to."""
     while item >= starts[t + 1]:
         t += 1
@@ -102,7 +103,18 @@ _sgd, _sgd_mom, _nag_mom, _adamw, _direction = (
 
 
 @kernel(threshold=1)
-def _sgd_all(first, last, starts, table, rates, mixed, low, real, rescale, clip):
+def _sgd_all(
+    first: int,
+    last: int,
+    starts: Array,
+    table: Array,
+    rates: Array,
+    mixed: bool,
+    low: Array,
+    real: Array,
+    rescale: Scalar,
+    clip: Scalar,
+) -> None:
     held, t = np.empty(_BLOCK, real.dtype), 0
     for item in range(first, last):
         t = _find(item, t, starts)
@@ -115,7 +127,20 @@ def _sgd_all(first, last, starts, table, rates, mixed, low, real, rescale, clip)
 
 
 @kernel(threshold=1)
-def _momentum_all(first, last, starts, table, rates, mixed, low, real, nesterov, momentum, rescale, clip):
+def _momentum_all(
+    first: int,
+    last: int,
+    starts: Array,
+    table: Array,
+    rates: Array,
+    mixed: bool,
+    low: Array,
+    real: Array,
+    nesterov: bool,
+    momentum: Scalar,
+    rescale: Scalar,
+    clip: Scalar,
+) -> None:
     held, t = np.empty(_BLOCK, real.dtype), 0
     for item in range(first, last):
         t = _find(item, t, starts)
@@ -135,7 +160,21 @@ def _momentum_all(first, last, starts, table, rates, mixed, low, real, nesterov,
 
 
 @kernel(threshold=1)
-def _adamw_all(first, last, starts, table, rates, mixed, low, real, beta1, beta2, epsilon, rescale, clip):
+def _adamw_all(
+    first: int,
+    last: int,
+    starts: Array,
+    table: Array,
+    rates: Array,
+    mixed: bool,
+    low: Array,
+    real: Array,
+    beta1: Scalar,
+    beta2: Scalar,
+    epsilon: Scalar,
+    rescale: Scalar,
+    clip: Scalar,
+) -> None:
     held, t = np.empty(_BLOCK, real.dtype), 0
     for item in range(first, last):
         t = _find(item, t, starts)
@@ -163,7 +202,7 @@ def _adamw_all(first, last, starts, table, rates, mixed, low, real, beta1, beta2
 
 
 @helper(fastmath=REORDER, inline=False)
-def _square(x):
+def _square(x: Array) -> Scalar:
     total = x.dtype.type(0)
     for i in range(x.size):
         total += x[i] * x[i]
@@ -171,7 +210,7 @@ def _square(x):
 
 
 @kernel(threshold=1)
-def _squares(first, last, starts, table, real, sums):
+def _squares(first: int, last: int, starts: Array, table: Array, real: Array, sums: Array) -> None:
     """The sum of squares of each block."""
     t = 0
     for item in range(first, last):
@@ -182,8 +221,22 @@ def _squares(first, last, starts, table, real, sums):
 
 @kernel(threshold=1)
 def _lamb_directions(
-    first, last, starts, table, rates, mixed, low, steps, sums, beta1, beta2, epsilon, corrected, rescale, clip
-):
+    first: int,
+    last: int,
+    starts: Array,
+    table: Array,
+    rates: Array,
+    mixed: bool,
+    low: Array,
+    steps: Array,
+    sums: Array,
+    beta1: Scalar,
+    beta2: Scalar,
+    epsilon: Scalar,
+    corrected: bool,
+    rescale: Scalar,
+    clip: Scalar,
+) -> None:
     """Directions of all blocks, one after the other, and the sums of squares of weight and direction of each."""
     held, t = np.empty(_BLOCK, steps.dtype), 0
     for item in range(first, last):
@@ -213,7 +266,9 @@ def _lamb_directions(
 
 
 @kernel(threshold=1)
-def _lamb_moves(first, last, starts, table, rates, mixed, low, steps):
+def _lamb_moves(
+    first: int, last: int, starts: Array, table: Array, rates: Array, mixed: bool, low: Array, steps: Array
+) -> None:
     t = 0
     for item in range(first, last):
         t = _find(item, t, starts)
@@ -249,9 +304,9 @@ RULES = {
 class _Job:
     """The arrays of some weights as kernels want them; copies of scattered ones are written back at the end."""
 
-    def __init__(self, groups: Sequence[Sequence[np.ndarray]]) -> None:
+    def __init__(self, groups: Sequence[Sequence[Array]]) -> None:
         self.mixed = groups[0][0].dtype == np.float16
-        self.back: list[tuple[np.ndarray, np.ndarray]] = []
+        self.back: list[tuple[Array, Array]] = []
         self.held = []
         rows = []
         for weight, grad, *states in groups:
@@ -270,14 +325,14 @@ class _Job:
         self.real = np.dtype(np.float32) if self.mixed else groups[0][0].dtype
         self.low = np.empty(0, np.uint16 if self.mixed else self.real)
 
-    def _dense(self, a: np.ndarray) -> np.ndarray:
+    def _dense(self, a: Array) -> Array:
         if a.flags.c_contiguous:
             return a
         copy = np.ascontiguousarray(a)
         self.back.append((a, copy))
         return copy
 
-    def run(self, kernel: Kernel, rates: np.ndarray, *numbers: object) -> None:
+    def run(self, kernel: Kernel, rates: Array, *numbers: object) -> None:
         blocks, work = int(self.starts[-1]), int(self.table[:, 0].sum())
         kernel.run(
             min(blocks, _LEAST.workers(work)), blocks, self.starts, self.table, rates, self.mixed, self.low, *numbers
@@ -291,9 +346,7 @@ class _Job:
 _LEAST = optimizer._sgd  # knows how much work is worth a second thread
 
 
-def move(
-    rule: str, groups: Sequence[Sequence[np.ndarray]], rates: Mapping[str, Sequence[float]], **numbers: float
-) -> None:
+def move(rule: str, groups: Sequence[Sequence[Array]], rates: Mapping[str, Sequence[float]], **numbers: float) -> None:
     """Move many weights by one rule.
 
     Parameters
@@ -327,7 +380,7 @@ def move(
 
 
 def lamb(
-    groups: Sequence[Sequence[np.ndarray]],
+    groups: Sequence[Sequence[Array]],
     lrs: Sequence[float],
     wds: Sequence[float],
     steps: Sequence[int],
@@ -382,7 +435,7 @@ def lamb(
     job.finish()
 
 
-def sums_of_squares(arrays: Sequence[np.ndarray], out: np.ndarray) -> None:
+def sums_of_squares(arrays: Sequence[Array], out: Array) -> None:
     """Write the sum of squares of each array, all of one dtype.
 
     Examples

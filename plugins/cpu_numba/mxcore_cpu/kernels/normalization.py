@@ -7,9 +7,12 @@ around the mean of the first, so that a large mean costs no digits.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..jit import REORDER, helper, kernel
+from ..typing import Array, Scalar
 from ._arrays import flat, normal_axis, spread, writable
 
 __all__ = [
@@ -25,7 +28,7 @@ __all__ = [
 
 
 @helper(fastmath=REORDER, inline=False)
-def _line_sums(a, b, mean, square):
+def _line_sums(a: Array, b: Array, mean: Scalar, square: bool) -> tuple[Scalar, Scalar]:
     """Return the sums over one line of p and p * (b - mean), where p is a, or b - mean with `square`."""
     one, two = b.dtype.type(0), b.dtype.type(0)
     for i in range(b.size):
@@ -37,7 +40,19 @@ def _line_sums(a, b, mean, square):
 
 
 @kernel(threshold=1 << 15)
-def _sums(first, last, chunks, outer, channels, inner, square, a, b, mean, out):
+def _sums(
+    first: int,
+    last: int,
+    chunks: int,
+    outer: int,
+    channels: int,
+    inner: int,
+    square: bool,
+    a: Array,
+    b: Array,
+    mean: Array,
+    out: Array,
+) -> None:
     for chunk in range(first, last):
         sums = out[chunk * 2 * channels : (chunk + 1) * 2 * channels]
         sums[:] = 0.0
@@ -63,7 +78,19 @@ def _sums(first, last, chunks, outer, channels, inner, square, a, b, mean, out):
 
 
 @kernel(threshold=1 << 15)
-def _combine(first, last, channels, inner, a, b, mean, scale_a, scale_b, shift, out):
+def _combine(
+    first: int,
+    last: int,
+    channels: int,
+    inner: int,
+    a: Array,
+    b: Array,
+    mean: Array,
+    scale_a: Array,
+    scale_b: Array,
+    shift: Array,
+    out: Array,
+) -> None:
     """out = a * scale_a + (b - mean) * scale_b + shift, all but a and b per channel; items are outer rows."""
     for o in range(first, last):
         low, high = o * channels * inner, (o + 1) * channels * inner
@@ -81,7 +108,9 @@ def _combine(first, last, channels, inner, a, b, mean, scale_a, scale_b, shift, 
 
 
 @kernel(threshold=1 << 15)
-def _apply(first, last, channels, inner, x, mean, scale, shift, out):
+def _apply(
+    first: int, last: int, channels: int, inner: int, x: Array, mean: Array, scale: Array, shift: Array, out: Array
+) -> None:
     """out = (x - mean) * scale + shift, all but x per channel; items are outer rows."""
     for o in range(first, last):
         low, high = o * channels * inner, (o + 1) * channels * inner
@@ -98,27 +127,28 @@ def _apply(first, last, channels, inner, x, mean, scale, shift, out):
                     z[i] = (y[i] - p) * r + s
 
 
-def _channel_sums(a, b, mean, square, layout) -> np.ndarray:
+def _channel_sums(a: Array, b: Array, mean: Array, square: bool, layout: tuple[int, ...]) -> Array:
     """Return (2, channels) float64: the two sums of :func:`_line_sums` over each channel."""
     outer, channels, inner = layout
     workers = _sums.workers(b.size)
     chunks = max(1, min(outer, workers))
     out = np.empty((chunks, 2, channels))
     _sums.run(workers, chunks, chunks, outer, channels, inner, square, a, b, mean, out.reshape(-1))
-    return out.sum(axis=0)
+    sums: Array = out.sum(axis=0)
+    return sums
 
 
-def _per_channel(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def _per_channel(a: Array, dtype: np.dtype[Any]) -> Array:
     return np.ascontiguousarray(a, dtype=dtype)
 
 
 def batch_norm(
-    data: np.ndarray,
-    gamma: np.ndarray,
-    beta: np.ndarray,
-    out: np.ndarray,
-    mean: np.ndarray,
-    var: np.ndarray,
+    data: Array,
+    gamma: Array,
+    beta: Array,
+    out: Array,
+    mean: Array,
+    var: Array,
     *,
     eps: float,
     axis: int = 1,
@@ -157,12 +187,12 @@ def batch_norm(
 
 
 def batch_norm_inference(
-    data: np.ndarray,
-    gamma: np.ndarray,
-    beta: np.ndarray,
-    mean: np.ndarray,
-    var: np.ndarray,
-    out: np.ndarray,
+    data: Array,
+    gamma: Array,
+    beta: Array,
+    mean: Array,
+    var: Array,
+    out: Array,
     *,
     eps: float,
     axis: int = 1,
@@ -189,14 +219,14 @@ def batch_norm_inference(
 
 
 def batch_norm_backward(
-    dy: np.ndarray,
-    data: np.ndarray,
-    gamma: np.ndarray,
-    mean: np.ndarray,
-    var: np.ndarray,
-    d_data: np.ndarray | None,
-    d_gamma: np.ndarray | None,
-    d_beta: np.ndarray | None,
+    dy: Array,
+    data: Array,
+    gamma: Array,
+    mean: Array,
+    var: Array,
+    d_data: Array | None,
+    d_gamma: Array | None,
+    d_beta: Array | None,
     *,
     eps: float,
     axis: int = 1,
@@ -252,7 +282,7 @@ def batch_norm_backward(
 
 
 @helper(fastmath=REORDER, inline=False)
-def _statistics(a, eps):
+def _statistics(a: Array, eps: Scalar) -> tuple[Scalar, Scalar]:
     """Return the mean of a row and its standard deviation, ``sqrt(var + eps)``."""
     total, count = a.dtype.type(0), a.dtype.type(a.size)
     for i in range(a.size):
@@ -264,7 +294,9 @@ def _statistics(a, eps):
 
 
 @kernel(threshold=1 << 14, fastmath=REORDER)
-def _layer(first, last, n, eps, x, gamma, beta, y, mean, std):
+def _layer(
+    first: int, last: int, n: int, eps: Scalar, x: Array, gamma: Array, beta: Array, y: Array, mean: Array, std: Array
+) -> None:
     for row in range(first, last):
         a, b = x[row * n : (row + 1) * n], y[row * n : (row + 1) * n]
         center, deviation = _statistics(a, eps)
@@ -274,7 +306,20 @@ def _layer(first, last, n, eps, x, gamma, beta, y, mean, std):
 
 
 @kernel(threshold=1 << 14, fastmath=REORDER)
-def _layer_gradient(first, last, chunks, rows, n, x, gamma, mean, std, dy, dx, sums):
+def _layer_gradient(
+    first: int,
+    last: int,
+    chunks: int,
+    rows: int,
+    n: int,
+    x: Array,
+    gamma: Array,
+    mean: Array,
+    std: Array,
+    dy: Array,
+    dx: Array,
+    sums: Array,
+) -> None:
     zero, one, count = x.dtype.type(0), x.dtype.type(1), x.dtype.type(n)
     for chunk in range(first, last):
         d_gamma = sums[chunk * 2 * n : (chunk * 2 + 1) * n]
@@ -297,15 +342,7 @@ def _layer_gradient(first, last, chunks, rows, n, x, gamma, mean, std, dy, dx, s
 
 
 def layer_norm(
-    data: np.ndarray,
-    gamma: np.ndarray,
-    beta: np.ndarray,
-    out: np.ndarray,
-    mean: np.ndarray,
-    std: np.ndarray,
-    *,
-    eps: float,
-    axis: int = -1,
+    data: Array, gamma: Array, beta: Array, out: Array, mean: Array, std: Array, *, eps: float, axis: int = -1
 ) -> None:
     """Normalize along an axis and write the mean and the standard deviation ``sqrt(var + eps)`` as well.
 
@@ -333,14 +370,14 @@ def layer_norm(
 
 
 def layer_norm_backward(
-    dy: np.ndarray,
-    data: np.ndarray,
-    gamma: np.ndarray,
-    mean: np.ndarray,
-    std: np.ndarray,
-    d_data: np.ndarray,
-    d_gamma: np.ndarray | None,
-    d_beta: np.ndarray | None,
+    dy: Array,
+    data: Array,
+    gamma: Array,
+    mean: Array,
+    std: Array,
+    d_data: Array,
+    d_gamma: Array | None,
+    d_beta: Array | None,
     *,
     axis: int = -1,
 ) -> None:
@@ -370,7 +407,19 @@ def layer_norm_backward(
 
 
 @kernel(threshold=1 << 14)
-def _group(first, last, groups, n, eps, x, gamma, beta, y, mean, std):
+def _group(
+    first: int,
+    last: int,
+    groups: int,
+    n: int,
+    eps: Scalar,
+    x: Array,
+    gamma: Array,
+    beta: Array,
+    y: Array,
+    mean: Array,
+    std: Array,
+) -> None:
     for row in range(first, last):
         a, b = x[row * n : (row + 1) * n], y[row * n : (row + 1) * n]
         center, deviation = _statistics(a, eps)
@@ -381,7 +430,19 @@ def _group(first, last, groups, n, eps, x, gamma, beta, y, mean, std):
 
 
 @kernel(threshold=1 << 14)
-def _group_gradient(first, last, groups, n, x, gamma, mean, std, dy, dx, sums):
+def _group_gradient(
+    first: int,
+    last: int,
+    groups: int,
+    n: int,
+    x: Array,
+    gamma: Array,
+    mean: Array,
+    std: Array,
+    dy: Array,
+    dx: Array,
+    sums: Array,
+) -> None:
     """The sums of dy, and of dy times the standardized values, of each row; dx if it is not empty."""
     for row in range(first, last):
         a, g = x[row * n : (row + 1) * n], dy[row * n : (row + 1) * n]
@@ -397,16 +458,7 @@ def _group_gradient(first, last, groups, n, x, gamma, mean, std, dy, dx, sums):
                 d[i] = (g[i] - less - (a[i] - center) * slope) * scale
 
 
-def group_norm(
-    data: np.ndarray,
-    gamma: np.ndarray,
-    beta: np.ndarray,
-    out: np.ndarray,
-    mean: np.ndarray,
-    std: np.ndarray,
-    *,
-    eps: float,
-) -> None:
+def group_norm(data: Array, gamma: Array, beta: Array, out: Array, mean: Array, std: Array, *, eps: float) -> None:
     """Normalize parts of each sample, one after the other, and write the mean and the standard deviation ``sqrt(var +
     eps)`` as well.
 
@@ -433,14 +485,14 @@ def group_norm(
 
 
 def group_norm_backward(
-    dy: np.ndarray,
-    data: np.ndarray,
-    gamma: np.ndarray,
-    mean: np.ndarray,
-    std: np.ndarray,
-    d_data: np.ndarray | None,
-    d_gamma: np.ndarray | None,
-    d_beta: np.ndarray | None,
+    dy: Array,
+    data: Array,
+    gamma: Array,
+    mean: Array,
+    std: Array,
+    d_data: Array | None,
+    d_gamma: Array | None,
+    d_beta: Array | None,
 ) -> None:
     """Write those gradients of :func:`group_norm` that are not None."""
     sums = np.empty((mean.size, 2))
@@ -464,7 +516,7 @@ def group_norm_backward(
 
 
 @kernel(threshold=1 << 14, fastmath=REORDER)
-def _unit(first, last, n, eps, x, y):
+def _unit(first: int, last: int, n: int, eps: Scalar, x: Array, y: Array) -> None:
     for row in range(first, last):
         a, b, total = x[row * n : (row + 1) * n], y[row * n : (row + 1) * n], x.dtype.type(eps)
         for i in range(n):
@@ -474,7 +526,7 @@ def _unit(first, last, n, eps, x, y):
             b[i] = a[i] * scale
 
 
-def unit_length(data: np.ndarray, rows: int, eps: float, out: np.ndarray) -> None:
+def unit_length(data: Array, rows: int, eps: float, out: Array) -> None:
     """Divide each of so many rows by its Euclidean length; `eps` is added to its square."""
     with writable(out) as (y,):
         _unit.run(_unit.workers(data.size), rows, data.size // rows, float(eps), flat(data), y.reshape(-1))

@@ -13,26 +13,27 @@ import numpy as np
 
 from ..jit import Kernel, helper, kernel
 from ..math import like, where
+from ..typing import Array, Scalar
 from ._arrays import flat, writable
 
 __all__ = ["UPDATES", "move", "update"]
 
 
 @helper
-def _clip(g, c):
+def _clip(g: Scalar, c: Scalar) -> Scalar:
     """Return g within [-c, c], or g where c is negative; NaN stays."""
     bounded = where(g > c, c, where(g < -c, -c, g))
     return where(c < like(c, 0.0), g, bounded)
 
 
 @helper
-def _sign(x):
+def _sign(x: Scalar) -> Scalar:
     zero = like(x, 0.0)
     return where(x > zero, like(x, 1.0), where(x < zero, like(x, -1.0), zero))
 
 
 @kernel(threshold=1 << 15)
-def _sgd(first, last, w, g, lr, wd, rescale, clip):
+def _sgd(first: int, last: int, w: Array, g: Array, lr: Scalar, wd: Scalar, rescale: Scalar, clip: Scalar) -> None:
     w, g = w[first:last], g[first:last]
     real = w.dtype.type
     lr, wd, rescale, clip = real(lr), real(wd), real(rescale), real(clip)
@@ -41,7 +42,18 @@ def _sgd(first, last, w, g, lr, wd, rescale, clip):
 
 
 @kernel(threshold=1 << 15)
-def _sgd_mom(first, last, w, g, m, lr, momentum, wd, rescale, clip):
+def _sgd_mom(
+    first: int,
+    last: int,
+    w: Array,
+    g: Array,
+    m: Array,
+    lr: Scalar,
+    momentum: Scalar,
+    wd: Scalar,
+    rescale: Scalar,
+    clip: Scalar,
+) -> None:
     w, g, m = w[first:last], g[first:last], m[first:last]
     real = w.dtype.type
     lr, momentum, wd, rescale, clip = real(lr), real(momentum), real(wd), real(rescale), real(clip)
@@ -51,7 +63,18 @@ def _sgd_mom(first, last, w, g, m, lr, momentum, wd, rescale, clip):
 
 
 @kernel(threshold=1 << 15)
-def _nag_mom(first, last, w, g, m, lr, momentum, wd, rescale, clip):
+def _nag_mom(
+    first: int,
+    last: int,
+    w: Array,
+    g: Array,
+    m: Array,
+    lr: Scalar,
+    momentum: Scalar,
+    wd: Scalar,
+    rescale: Scalar,
+    clip: Scalar,
+) -> None:
     w, g, m = w[first:last], g[first:last], m[first:last]
     real = w.dtype.type
     lr, momentum, wd, rescale, clip = real(lr), real(momentum), real(wd), real(rescale), real(clip)
@@ -64,7 +87,21 @@ def _nag_mom(first, last, w, g, m, lr, momentum, wd, rescale, clip):
 
 
 @kernel(threshold=1 << 15)
-def _adam(first, last, w, g, mean, var, lr, beta1, beta2, epsilon, wd, rescale, clip):
+def _adam(
+    first: int,
+    last: int,
+    w: Array,
+    g: Array,
+    mean: Array,
+    var: Array,
+    lr: Scalar,
+    beta1: Scalar,
+    beta2: Scalar,
+    epsilon: Scalar,
+    wd: Scalar,
+    rescale: Scalar,
+    clip: Scalar,
+) -> None:
     w, g, mean, var = w[first:last], g[first:last], mean[first:last], var[first:last]
     real = w.dtype.type
     lr, beta1, beta2, epsilon = real(lr), real(beta1), real(beta2), real(epsilon)
@@ -77,7 +114,22 @@ def _adam(first, last, w, g, mean, var, lr, beta1, beta2, epsilon, wd, rescale, 
 
 
 @kernel(threshold=1 << 15)
-def _adamw(first, last, w, g, mean, var, lr, beta1, beta2, epsilon, wd, eta, rescale, clip):
+def _adamw(
+    first: int,
+    last: int,
+    w: Array,
+    g: Array,
+    mean: Array,
+    var: Array,
+    lr: Scalar,
+    beta1: Scalar,
+    beta2: Scalar,
+    epsilon: Scalar,
+    wd: Scalar,
+    eta: Scalar,
+    rescale: Scalar,
+    clip: Scalar,
+) -> None:
     w, g, mean, var = w[first:last], g[first:last], mean[first:last], var[first:last]
     real = w.dtype.type
     lr, beta1, beta2, epsilon, wd = real(lr), real(beta1), real(beta2), real(epsilon), real(wd)
@@ -90,7 +142,20 @@ def _adamw(first, last, w, g, mean, var, lr, beta1, beta2, epsilon, wd, eta, res
 
 
 @kernel(threshold=1 << 15)
-def _rmsprop(first, last, w, g, n, lr, gamma1, epsilon, wd, rescale, clip, clip_weights):
+def _rmsprop(
+    first: int,
+    last: int,
+    w: Array,
+    g: Array,
+    n: Array,
+    lr: Scalar,
+    gamma1: Scalar,
+    epsilon: Scalar,
+    wd: Scalar,
+    rescale: Scalar,
+    clip: Scalar,
+    clip_weights: Scalar,
+) -> None:
     w, g, n = w[first:last], g[first:last], n[first:last]
     real = w.dtype.type
     lr, gamma1, epsilon, wd = real(lr), real(gamma1), real(epsilon), real(wd)
@@ -102,7 +167,23 @@ def _rmsprop(first, last, w, g, n, lr, gamma1, epsilon, wd, rescale, clip, clip_
 
 
 @kernel(threshold=1 << 15)
-def _rmspropalex(first, last, w, g, n, average, delta, lr, gamma1, gamma2, epsilon, wd, rescale, clip, clip_weights):
+def _rmspropalex(
+    first: int,
+    last: int,
+    w: Array,
+    g: Array,
+    n: Array,
+    average: Array,
+    delta: Array,
+    lr: Scalar,
+    gamma1: Scalar,
+    gamma2: Scalar,
+    epsilon: Scalar,
+    wd: Scalar,
+    rescale: Scalar,
+    clip: Scalar,
+    clip_weights: Scalar,
+) -> None:
     w, g, n = w[first:last], g[first:last], n[first:last]
     average, delta = average[first:last], delta[first:last]
     real = w.dtype.type
@@ -117,7 +198,20 @@ def _rmspropalex(first, last, w, g, n, average, delta, lr, gamma1, gamma2, epsil
 
 
 @kernel(threshold=1 << 15)
-def _ftrl(first, last, w, g, z, n, lr, lamda1, beta, wd, rescale, clip):
+def _ftrl(
+    first: int,
+    last: int,
+    w: Array,
+    g: Array,
+    z: Array,
+    n: Array,
+    lr: Scalar,
+    lamda1: Scalar,
+    beta: Scalar,
+    wd: Scalar,
+    rescale: Scalar,
+    clip: Scalar,
+) -> None:
     w, g, z, n = w[first:last], g[first:last], z[first:last], n[first:last]
     real = w.dtype.type
     lr, lamda1, beta = real(lr), real(lamda1), real(beta)
@@ -132,7 +226,23 @@ def _ftrl(first, last, w, g, z, n, lr, lamda1, beta, wd, rescale, clip):
 
 
 @kernel(threshold=1 << 15)
-def _ftml(first, last, w, g, d, v, z, lr, beta1, beta2, epsilon, t, wd, rescale, clip):
+def _ftml(
+    first: int,
+    last: int,
+    w: Array,
+    g: Array,
+    d: Array,
+    v: Array,
+    z: Array,
+    lr: Scalar,
+    beta1: Scalar,
+    beta2: Scalar,
+    epsilon: Scalar,
+    t: int,
+    wd: Scalar,
+    rescale: Scalar,
+    clip: Scalar,
+) -> None:
     w, g, d, v, z = w[first:last], g[first:last], d[first:last], v[first:last], z[first:last]
     real = w.dtype.type
     step, spread = real((1.0 - beta1**t) / lr), real(1.0 - beta2**t)
@@ -148,7 +258,7 @@ def _ftml(first, last, w, g, d, v, z, lr, beta1, beta2, epsilon, t, wd, rescale,
 
 
 @kernel(threshold=1 << 15)
-def _signsgd(first, last, w, g, lr, wd, rescale, clip):
+def _signsgd(first: int, last: int, w: Array, g: Array, lr: Scalar, wd: Scalar, rescale: Scalar, clip: Scalar) -> None:
     w, g = w[first:last], g[first:last]
     real = w.dtype.type
     keep, lr = real(1.0 - lr * wd), real(lr)
@@ -157,7 +267,19 @@ def _signsgd(first, last, w, g, lr, wd, rescale, clip):
 
 
 @kernel(threshold=1 << 15)
-def _signum(first, last, w, g, m, lr, momentum, wd, rescale, clip, wd_lh):
+def _signum(
+    first: int,
+    last: int,
+    w: Array,
+    g: Array,
+    m: Array,
+    lr: Scalar,
+    momentum: Scalar,
+    wd: Scalar,
+    rescale: Scalar,
+    clip: Scalar,
+    wd_lh: Scalar,
+) -> None:
     w, g, m = w[first:last], g[first:last], m[first:last]
     real = w.dtype.type
     keep, one = real(1.0 - lr * wd_lh), real(1)
@@ -168,7 +290,17 @@ def _signum(first, last, w, g, m, lr, momentum, wd, rescale, clip, wd_lh):
 
 
 @kernel(threshold=1 << 15)
-def _adagrad(first, last, w, g, history, lr, epsilon, rescale, clip):
+def _adagrad(
+    first: int,
+    last: int,
+    w: Array,
+    g: Array,
+    history: Array,
+    lr: Scalar,
+    epsilon: Scalar,
+    rescale: Scalar,
+    clip: Scalar,
+) -> None:
     w, g, history = w[first:last], g[first:last], history[first:last]
     real = w.dtype.type
     lr, epsilon, rescale, clip = real(lr), real(epsilon), real(rescale), real(clip)
@@ -179,7 +311,23 @@ def _adagrad(first, last, w, g, history, lr, epsilon, rescale, clip):
 
 
 @kernel(threshold=1 << 15)
-def _lamb_phase1(first, last, out, g, mean, var, w, beta1, beta2, epsilon, t, bias_correction, wd, rescale, clip):
+def _lamb_phase1(
+    first: int,
+    last: int,
+    out: Array,
+    g: Array,
+    mean: Array,
+    var: Array,
+    w: Array,
+    beta1: Scalar,
+    beta2: Scalar,
+    epsilon: Scalar,
+    t: int,
+    bias_correction: bool,
+    wd: Scalar,
+    rescale: Scalar,
+    clip: Scalar,
+) -> None:
     out, g, mean, var, w = out[first:last], g[first:last], mean[first:last], var[first:last], w[first:last]
     real = w.dtype.type
     c1 = real(1.0 - beta1**t if bias_correction != 0.0 else 1.0)
@@ -270,7 +418,7 @@ UPDATES = {
 }
 
 
-def update(name: str, *arrays: np.ndarray, **numbers: float) -> None:
+def update(name: str, *arrays: Array, **numbers: float) -> None:
     """Apply one of :data:`UPDATES` in place.
 
     Parameters
@@ -295,13 +443,14 @@ def update(name: str, *arrays: np.ndarray, **numbers: float) -> None:
     array([0.5, 2.5])
     """
     kernel, _, defaults = UPDATES[name]
-    values = [numbers.get(key, default) for key, default in defaults.items()]
-    if None in values:
-        raise TypeError(f"{name}: {list(defaults)[values.index(None)]} is required")
-    move(kernel, arrays, values)
+    values = {key: numbers.get(key, default) for key, default in defaults.items()}
+    given = {key: value for key, value in values.items() if value is not None}
+    if len(given) < len(values):
+        raise TypeError(f"{name}: {next(key for key in values if key not in given)} is required")
+    move(kernel, arrays, given.values())
 
 
-def move(kernel: Callable[..., None], arrays: Sequence[np.ndarray], numbers: Iterable[float]) -> None:
+def move(kernel: Callable[..., None], arrays: Sequence[Array], numbers: Iterable[float]) -> None:
     """Run the kernel of an update on its arrays, with its numbers in their order."""
     if all(a.flags.c_contiguous for a in arrays):
         kernel(arrays[0].size, *[a.reshape(-1) for a in arrays], *map(float, numbers))

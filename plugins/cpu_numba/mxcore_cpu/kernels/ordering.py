@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..jit import helper, kernel
+from ..typing import Array, Scalar
 from ._arrays import dense, normal_axis
 
 __all__ = ["few", "first_in_order", "order"]
@@ -20,19 +21,19 @@ def few(k: int, n: int) -> bool:
 
 
 @helper
-def _before(a, b, ascend):
+def _before(a: Scalar, b: Scalar, ascend: bool) -> Scalar:
     """Tell whether a comes before b; NaN is greater than every number."""
     return a < b or (b != b and a == a) if ascend else a > b or (a != a and b == b)
 
 
 @helper
-def _after(a, i, b, j, ascend):
+def _after(a: Scalar, i: int, b: Scalar, j: int, ascend: bool) -> Scalar:
     """Tell whether value a at place i comes after b at j: of equal values the earlier comes first."""
     return _before(b, a, ascend) or (not _before(a, b, ascend) and i > j)
 
 
 @helper(inline=False)
-def _sink(values, places, at, size, ascend):
+def _sink(values: Array, places: Array, at: int, size: int, ascend: bool) -> None:
     """Restore the heap below a place."""
     value, place = values[at], places[at]
     while 2 * at + 1 < size:
@@ -47,7 +48,7 @@ def _sink(values, places, at, size, ascend):
 
 
 @kernel(threshold=1 << 14)
-def _select(first, last, n, k, ascend, x, values, places):
+def _select(first: int, last: int, n: int, k: int, ascend: bool, x: Array, values: Array, places: Array) -> None:
     for row in range(first, last):
         a, v, p = x[row * n : (row + 1) * n], values[row * k : (row + 1) * k], places[row * k : (row + 1) * k]
         for i in range(k):
@@ -67,15 +68,13 @@ def _select(first, last, n, k, ascend, x, values, places):
             _sink(v, p, 0, i, ascend)
 
 
-def _rows(data: np.ndarray, axis: int | None) -> tuple[np.ndarray, tuple[int, ...]]:
+def _rows(data: Array, axis: int | None) -> tuple[Array, tuple[int, ...]]:
     """Return the data with the axis last and the others in one, dense, and what these others are."""
     moved = data.reshape(1, -1) if axis is None else np.moveaxis(data, normal_axis(axis, data.ndim), -1)
     return dense(moved).reshape(-1, moved.shape[-1]), moved.shape[:-1]
 
 
-def first_in_order(
-    data: np.ndarray, k: int, axis: int | None, ascend: bool
-) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
+def first_in_order(data: Array, k: int, axis: int | None, ascend: bool) -> tuple[Array, Array, tuple[int, ...]]:
     """Find the k largest (or smallest) elements along an axis.
 
     Parameters
@@ -116,7 +115,7 @@ U = np.uint64
 
 
 @kernel(threshold=1 << 15)
-def _keys(first, last, n, ascend, bits, keys):
+def _keys(first: int, last: int, n: int, ascend: bool, bits: Array, keys: Array) -> None:
     for row in range(first, last):
         a, b = bits[row * n : (row + 1) * n], keys[row * n : (row + 1) * n]
         for i in range(n):
@@ -130,7 +129,7 @@ def _keys(first, last, n, ascend, bits, keys):
 
 
 @kernel(threshold=1 << 15)
-def _unpack(first, last, n, keys, x, values, places):
+def _unpack(first: int, last: int, n: int, keys: Array, x: Array, values: Array, places: Array) -> None:
     for row in range(first, last):
         a, b = keys[row * n : (row + 1) * n], x[row * n : (row + 1) * n]
         c, d = values[row * n : (row + 1) * n], places[row * n : (row + 1) * n]
@@ -140,9 +139,7 @@ def _unpack(first, last, n, keys, x, values, places):
             c[i] = b[a[i] & U(0xFFFFFFFF)]
 
 
-def order(
-    data: np.ndarray, axis: int | None, ascend: bool, wanted: bool = True
-) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
+def order(data: Array, axis: int | None, ascend: bool, wanted: bool = True) -> tuple[Array, Array, tuple[int, ...]]:
     """Sort along an axis.
 
     Parameters

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..jit import kernel
+from ..typing import Array
 from ._arrays import flat
 from .embedding import _row
 
@@ -12,20 +13,20 @@ __all__ = ["one_hot", "pick_last", "place_last"]
 
 
 @kernel(threshold=1 << 16)
-def _pick(first, last, n, data, index, out):
+def _pick(first: int, last: int, n: int, data: Array, index: Array, out: Array) -> None:
     for i in range(first, last):
         out[i] = data[i * n + _row(index[i], n)]
 
 
 @kernel(threshold=1 << 16)
-def _place(first, last, n, values, index, out):
+def _place(first: int, last: int, n: int, values: Array, index: Array, out: Array) -> None:
     for i in range(first, last):
         row = out[i * n : (i + 1) * n]
         row[:] = row.dtype.type(0)
         row[_row(index[i], n)] = values[i]
 
 
-def pick_last(data: np.ndarray, index: np.ndarray, out: np.ndarray) -> None:
+def pick_last(data: Array, index: Array, out: Array) -> None:
     """Write ``data[..., index]``, one element of each row: (..., n), (...) -> (...).
 
     Parameters
@@ -48,7 +49,7 @@ def pick_last(data: np.ndarray, index: np.ndarray, out: np.ndarray) -> None:
     _pick(out.size, data.shape[-1], flat(data), flat(index), out.reshape(-1))
 
 
-def place_last(values: np.ndarray, index: np.ndarray, out: np.ndarray) -> None:
+def place_last(values: Array, index: Array, out: Array) -> None:
     """Write rows of zeros with one value each: the gradient of :func:`pick_last`.
 
     Examples
@@ -62,7 +63,7 @@ def place_last(values: np.ndarray, index: np.ndarray, out: np.ndarray) -> None:
     _place(values.size, out.shape[-1], flat(values), flat(index), out.reshape(-1))
 
 
-def one_hot(index: np.ndarray, out: np.ndarray, on: float, off: float) -> None:
+def one_hot(index: Array, out: Array, on: float, off: float) -> None:
     """Write rows of `off` with `on` at the index-th element: (...) -> (..., n), of any dtype.
 
     Parameters

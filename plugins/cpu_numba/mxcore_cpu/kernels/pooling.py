@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ..jit import helper, kernel
 from ..math import where
+from ..typing import Array, Scalar
 from ._arrays import flat, lines, writable
-from .columns import U, fill, inside
+from .columns import Geometry, U, fill, inside
 from .convolution import geometry
 
 __all__ = ["average_pool", "average_pool_backward", "lp_pool", "lp_pool_backward", "max_pool", "max_pool_backward"]
 
 
 @helper
-def _reach(position, stride, pad, window, size):
+def _reach(position: int, stride: int, pad: int, window: int, size: int) -> tuple[int, int]:
     """Return (first, last + 1) of a window along one axis, cut at the edges."""
     start = position * stride - pad
     first = max(start, 0)
@@ -34,7 +36,7 @@ def _reach(position, stride, pad, window, size):
 
 
 @helper
-def _largest(x, lowest, corner, a, b, e, h, w):
+def _largest(x: Array, lowest: Scalar, corner: int, a: int, b: int, e: int, h: int, w: int) -> tuple[Scalar, int]:
     """Return the largest value in a box of a x b x e elements and its place, the first of equals."""
     best, at = lowest, corner
     for i in range(a):
@@ -47,7 +49,7 @@ def _largest(x, lowest, corner, a, b, e, h, w):
 
 
 @kernel(threshold=1 << 15)
-def _max(first, last, g, lowest, x, y):
+def _max(first: int, last: int, g: Geometry, lowest: Scalar, x: Array, y: Array) -> None:
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     q = U(first * od * oh * ow)
     for plane in range(first, last):
@@ -63,7 +65,7 @@ def _max(first, last, g, lowest, x, y):
 
 
 @kernel(threshold=1 << 15)
-def _max_gradient(first, last, g, lowest, x, dy, dx):
+def _max_gradient(first: int, last: int, g: Geometry, lowest: Scalar, x: Array, dy: Array, dx: Array) -> None:
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     fill(dx, first * d * h * w, (last - first) * d * h * w, dx.dtype.type(0))
     q = U(first * od * oh * ow)
@@ -87,7 +89,7 @@ def _max_gradient(first, last, g, lowest, x, dy, dx):
 
 
 @kernel(threshold=1 << 15)
-def _max_2x2(first, last, h, w, oh, ow, lowest, x, y):
+def _max_2x2(first: int, last: int, h: int, w: int, oh: int, ow: int, lowest: Scalar, x: Array, y: Array) -> None:
     bottom = x.dtype.type(lowest)
     for line in range(first, last):
         top = U((line // oh * h + line % oh * 2) * w)
@@ -102,7 +104,9 @@ def _max_2x2(first, last, h, w, oh, ow, lowest, x, y):
 
 
 @kernel(threshold=1 << 15)
-def _max_2x2_gradient(first, last, h, w, oh, ow, lowest, x, dy, dx):
+def _max_2x2_gradient(
+    first: int, last: int, h: int, w: int, oh: int, ow: int, lowest: Scalar, x: Array, dy: Array, dx: Array
+) -> None:
     bottom = x.dtype.type(lowest)
     fill(dx, first * 2 * w, (last - first) * 2 * w, x.dtype.type(0))
     for line in range(first, last):
@@ -118,14 +122,12 @@ def _max_2x2_gradient(first, last, h, w, oh, ow, lowest, x, dy, dx):
             dx[where(d > n, j + U(1), at)] = dy[q + z]
 
 
-def _is_2x2(g: tuple[int, ...]) -> bool:
+def _is_2x2(g: Geometry) -> bool:
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     return (d, kd, kh, kw, sh, sw, ph, pw, 2 * oh, 2 * ow) == (1, 1, 2, 2, 2, 2, 0, 0, h, w)
 
 
-def max_pool(
-    data: np.ndarray, out: np.ndarray, *, window: Sequence[int], stride: Sequence[int], pad: Sequence[int]
-) -> None:
+def max_pool(data: Array, out: Array, *, window: Sequence[int], stride: Sequence[int], pad: Sequence[int]) -> None:
     """Write the maximum of each window: (n, c, *size) -> (n, c, *positions).
 
     Notes
@@ -152,13 +154,7 @@ def max_pool(
 
 
 def max_pool_backward(
-    dy: np.ndarray,
-    data: np.ndarray,
-    d_data: np.ndarray,
-    *,
-    window: Sequence[int],
-    stride: Sequence[int],
-    pad: Sequence[int],
+    dy: Array, data: Array, d_data: Array, *, window: Sequence[int], stride: Sequence[int], pad: Sequence[int]
 ) -> None:
     """Write the gradient of :func:`max_pool`; of equal maxima the first in the window takes it all, padding
     included.
@@ -187,7 +183,7 @@ def max_pool_backward(
 
 
 @helper
-def _places(position, stride, pad, window, size, include_pad):
+def _places(position: int, stride: int, pad: int, window: int, size: int, include_pad: bool) -> int:
     """Return how many places of a window along one axis an average counts."""
     start = position * stride - pad
     if include_pad:
@@ -196,7 +192,7 @@ def _places(position, stride, pad, window, size, include_pad):
 
 
 @helper(inline=False)
-def _add_line(x, x0, step, n, y, y0):
+def _add_line(x: Array, x0: int, step: int, n: int, y: Array, y0: int) -> None:
     """y[y0 + z] += x[x0 + z * step] for n places; steps 1 and 2 are vectorised."""
     a, b = U(x0), U(y0)
     if step == 1:
@@ -211,7 +207,7 @@ def _add_line(x, x0, step, n, y, y0):
 
 
 @kernel(threshold=1 << 15)
-def _sum(first, last, g, kind, average, include_pad, x, y):
+def _sum(first: int, last: int, g: Geometry, kind: int, average: bool, include_pad: bool, x: Array, y: Array) -> None:
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     real = x.dtype.type
     line = np.empty(w, x.dtype)
@@ -245,7 +241,18 @@ def _sum(first, last, g, kind, average, include_pad, x, y):
 
 
 @kernel(threshold=1 << 15)
-def _sum_gradient(first, last, g, kind, average, include_pad, x, y, dy, dx):
+def _sum_gradient(
+    first: int,
+    last: int,
+    g: Geometry,
+    kind: int,
+    average: bool,
+    include_pad: bool,
+    x: Array,
+    y: Array,
+    dy: Array,
+    dx: Array,
+) -> None:
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     real = dy.dtype.type
     fill(dx, first * d * h * w, (last - first) * d * h * w, real(0))
@@ -279,7 +286,16 @@ def _sum_gradient(first, last, g, kind, average, include_pad, x, y, dy, dx):
                                 dx[U(at) + z] += line[z] * (v if kind == 2 else v * v)
 
 
-def _forward(data, out, kind, window, stride, pad, average=False, include_pad=True) -> None:
+def _forward(
+    data: Array,
+    out: Array,
+    kind: int,
+    window: Sequence[int],
+    stride: Sequence[int],
+    pad: Sequence[int],
+    average: bool = False,
+    include_pad: bool = True,
+) -> None:
     g = geometry(data.shape[1:], window, stride, pad, (1,) * len(window), out.shape[2:])
     with writable(out) as (y,):
         _sum.run(
@@ -294,7 +310,18 @@ def _forward(data, out, kind, window, stride, pad, average=False, include_pad=Tr
         )
 
 
-def _backward(dy, data, out, d_data, kind, window, stride, pad, average=False, include_pad=True) -> None:
+def _backward(
+    dy: Array,
+    data: Array | None,
+    out: Array | None,
+    d_data: Array,
+    kind: int,
+    window: Sequence[int],
+    stride: Sequence[int],
+    pad: Sequence[int],
+    average: bool = False,
+    include_pad: bool = True,
+) -> None:
     g = geometry(d_data.shape[1:], window, stride, pad, (1,) * len(window), dy.shape[2:])
     dy = flat(dy)
     with writable(d_data) as (dx,):
@@ -318,8 +345,8 @@ def _whole(size: Sequence[int], positions: Sequence[int], window: Sequence[int],
 
 
 def average_pool(
-    data: np.ndarray,
-    out: np.ndarray,
+    data: Array,
+    out: Array,
     *,
     window: Sequence[int],
     stride: Sequence[int],
@@ -336,7 +363,8 @@ def average_pool(
         window.
     """
     if _whole(data.shape[2:], out.shape[2:], window, pad):
-        np.add.reduce(lines(data), axis=2, out=out[(..., *(0,) * len(window))])
+        first: tuple[Any, ...] = (..., *(0,) * len(window))
+        np.add.reduce(lines(data), axis=2, out=out[first])
         if average:
             np.divide(out, math.prod(window), out=out)
     else:
@@ -344,8 +372,8 @@ def average_pool(
 
 
 def average_pool_backward(
-    dy: np.ndarray,
-    d_data: np.ndarray,
+    dy: Array,
+    d_data: Array,
     *,
     window: Sequence[int],
     stride: Sequence[int],
@@ -361,17 +389,17 @@ def average_pool_backward(
 
 
 def lp_pool(
-    data: np.ndarray, out: np.ndarray, *, p: int, window: Sequence[int], stride: Sequence[int], pad: Sequence[int]
+    data: Array, out: Array, *, p: int, window: Sequence[int], stride: Sequence[int], pad: Sequence[int]
 ) -> None:
     """Write ``sum(x**p) ** (1/p)`` of each window for p = 1, 2, 3, without absolute values, as MXNet does."""
     _forward(data, out, p, window, stride, pad)
 
 
 def lp_pool_backward(
-    dy: np.ndarray,
-    data: np.ndarray,
-    out: np.ndarray,
-    d_data: np.ndarray,
+    dy: Array,
+    data: Array,
+    out: Array,
+    d_data: Array,
     *,
     p: int,
     window: Sequence[int],

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from .. import math as m
-from ..jit import helper, kernel
+from ..jit import Kernel, helper, kernel
+from ..typing import Array, Scalar
 from ._arrays import flat, lines, writable
 
 __all__ = ["local_response", "local_response_backward"]
@@ -14,7 +17,7 @@ _BLOCK = 256  # positions of an item
 
 
 @helper(inline=False)
-def _squares(x, at, size, channels, c, half, width, total):
+def _squares(x: Array, at: int, size: int, channels: int, c: int, half: int, width: int, total: Array) -> None:
     """total = the sum of squares of the channels around c, for the positions from x[at] on."""
     for i in range(width):
         total[i] = x.dtype.type(0)
@@ -25,7 +28,18 @@ def _squares(x, at, size, channels, c, half, width, total):
 
 
 @kernel(threshold=1 << 14)
-def _forward(first, last, channels, size, half, alpha, beta, knorm, x, y):
+def _forward(
+    first: int,
+    last: int,
+    channels: int,
+    size: int,
+    half: int,
+    alpha: Scalar,
+    beta: Scalar,
+    knorm: Scalar,
+    x: Array,
+    y: Array,
+) -> None:
     real = x.dtype.type
     rate, power, start = real(alpha), real(-beta), real(knorm)
     blocks = (size + _BLOCK - 1) // _BLOCK
@@ -42,7 +56,19 @@ def _forward(first, last, channels, size, half, alpha, beta, knorm, x, y):
 
 
 @kernel(threshold=1 << 14)
-def _backward(first, last, channels, size, half, alpha, beta, knorm, x, dy, dx):
+def _backward(
+    first: int,
+    last: int,
+    channels: int,
+    size: int,
+    half: int,
+    alpha: Scalar,
+    beta: Scalar,
+    knorm: Scalar,
+    x: Array,
+    dy: Array,
+    dx: Array,
+) -> None:
     real = x.dtype.type
     rate, power, start, factor = real(alpha), real(-beta), real(knorm), real(-2.0 * alpha * beta)
     blocks = (size + _BLOCK - 1) // _BLOCK
@@ -72,7 +98,9 @@ def _backward(first, last, channels, size, half, alpha, beta, knorm, x, dy, dx):
                 d[i] += factor * a[i] * total[i]
 
 
-def _run(kernel, arrays, out, nsize, alpha, beta, knorm) -> None:
+def _run(
+    kernel: Kernel, arrays: Sequence[Array], out: Array, nsize: int, alpha: float, beta: float, knorm: float
+) -> None:
     data = lines(arrays[0])
     n, channels, size = data.shape
     if data.size == 0:
@@ -92,7 +120,7 @@ def _run(kernel, arrays, out, nsize, alpha, beta, knorm) -> None:
         )
 
 
-def local_response(data: np.ndarray, out: np.ndarray, *, nsize: int, alpha: float, beta: float, knorm: float) -> None:
+def local_response(data: Array, out: Array, *, nsize: int, alpha: float, beta: float, knorm: float) -> None:
     """Write ``data * (knorm + alpha / nsize * sum(data**2)) ** -beta``, the sum over `nsize` (odd) channels around
     each.
 
@@ -115,7 +143,7 @@ def local_response(data: np.ndarray, out: np.ndarray, *, nsize: int, alpha: floa
 
 
 def local_response_backward(
-    dy: np.ndarray, data: np.ndarray, d_data: np.ndarray, *, nsize: int, alpha: float, beta: float, knorm: float
+    dy: Array, data: Array, d_data: Array, *, nsize: int, alpha: float, beta: float, knorm: float
 ) -> None:
     """Write the gradient of :func:`local_response`."""
     _run(_backward, [data, dy], d_data, nsize, alpha, beta, knorm)

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..blas import single
+from ..jit import Kernel
+from ..typing import Array
 from ._arrays import dense, flat
 from .gemm import address, matmul
 from .rnn_steps import gru, gru_backward, lstm, lstm_backward, simple, simple_backward
@@ -44,13 +46,13 @@ class Network(NamedTuple):
     layers: int
     directions: int
     parts: Any
-    clip: Any
+    clip: tuple[float, float, bool] | None
 
 
 class _Job:
     """What all layers of one call share."""
 
-    def __init__(self, net: Network, shape: tuple[int, ...], vector: np.ndarray, lengths: np.ndarray | None) -> None:
+    def __init__(self, net: Network, shape: tuple[int, ...], vector: Array, lengths: Array | None) -> None:
         self.net, self.vector = net, flat(vector)
         self.steps, self.batch = shape[:2]
         self.dtype = vector.dtype
@@ -63,10 +65,10 @@ class _Job:
         self.limits = net.clip is not None, self.dtype.type(low), self.dtype.type(high)
         self.clip_nan = bool(nan)
 
-    def empty(self, *shape: int) -> np.ndarray:
+    def empty(self, *shape: int) -> Array:
         return np.empty(shape, self.dtype)
 
-    def weights(self, i: int, which: int) -> np.ndarray:
+    def weights(self, i: int, which: int) -> Array:
         """One of the matrices and biases of a layer and direction, as a view."""
         return _view(self.vector, self.net.parts[i][which])
 
@@ -74,23 +76,24 @@ class _Job:
         """A layer's rows in what has a row for each layer and direction."""
         return slice(layer * self.net.directions, (layer + 1) * self.net.directions)
 
-    def run(self, kernel: Any, *args: Any) -> None:
+    def run(self, kernel: Kernel, *args: Any) -> None:
         """Run a kernel over all sequences."""
         n = self.batch * self.net.directions
         workers = kernel.workers(n * self.steps * self.gates * self.net.units * self.net.width)
         kernel.run(min(workers, max(1, n // _ROWS)), n, self.blas, self.steps, self.batch, *args)
 
-    def input(self, data: np.ndarray, hidden: np.ndarray, drop: np.ndarray | None, layer: int) -> np.ndarray:
+    def input(self, data: Array, hidden: Array, drop: Array | None, layer: int) -> Array:
         """What a layer works on: the data, or the states of the layer below."""
         if layer == 0:
             return dense(data)
         below = hidden[self.rows(layer - 1)]
         if self.net.directions == 1 and drop is None and not self.masked:
-            return below[0]
+            first: Array = below[0]
+            return first
         x = self.joined(below, self.empty(self.steps, self.batch, self.net.directions * self.net.width))
         return x if drop is None else np.multiply(x, drop[layer - 1], out=x)
 
-    def joined(self, hidden: np.ndarray, out: np.ndarray) -> np.ndarray:
+    def joined(self, hidden: Array, out: Array) -> Array:
         """The states of a layer's directions side by side, zero after the end of a sequence."""
         for d, h in enumerate(hidden):
             out[..., d * self.net.width : (d + 1) * self.net.width] = h
@@ -99,19 +102,20 @@ class _Job:
         return out
 
 
-def _view(vector: np.ndarray, place: Any) -> np.ndarray:
+def _view(vector: Array, place: Any) -> Array:
     start, shape = place
     n = shape[0] * shape[1] if len(shape) == 2 else shape[0]
-    return vector[start : start + n].reshape(shape)
+    part: Array = vector[start : start + n].reshape(shape)
+    return part
 
 
 @lru_cache(64)
-def _all(batch: int, steps: int) -> np.ndarray:
+def _all(batch: int, steps: int) -> Array:
     return np.full(batch, steps, np.int64)
 
 
 @lru_cache(256)
-def _places(parts: tuple[Any, ...]) -> np.ndarray:
+def _places(parts: tuple[Any, ...]) -> Array:
     """Where the weights of state and projection and both biases begin, of each direction of a layer."""
     return np.array(
         [[w_h[0], w_r[0] if w_r else 0, b_x[0], b_h[0]] for _, w_h, w_r, b_x, b_h in parts], np.int64
@@ -121,18 +125,18 @@ def _places(parts: tuple[Any, ...]) -> np.ndarray:
 @single
 def forward(
     net: Network,
-    data: np.ndarray,
-    vector: np.ndarray,
-    state: np.ndarray,
-    cell: np.ndarray | None,
-    lengths: np.ndarray | None,
-    drop: np.ndarray | None,
-    out: np.ndarray,
-    last_state: np.ndarray | None,
-    last_cell: np.ndarray | None,
-    gates: np.ndarray | None,
-    cells: np.ndarray | None,
-    hidden: np.ndarray | None,
+    data: Array,
+    vector: Array,
+    state: Array,
+    cell: Array | None,
+    lengths: Array | None,
+    drop: Array | None,
+    out: Array,
+    last_state: Array | None,
+    last_cell: Array | None,
+    gates: Array | None,
+    cells: Array | None,
+    hidden: Array | None,
 ) -> None:
     """Run a recurrent network over sequences.
 
@@ -158,9 +162,9 @@ def forward(
     lead = (net.directions, job.steps, job.batch)
     state = dense(state)
     cell = None if cell is None else dense(cell)
-    spare: dict[Any, np.ndarray] = {}
+    spare: dict[Any, Array] = {}
 
-    def place(kept: np.ndarray | None, layer: int, width: int, turn: int = 0) -> np.ndarray:
+    def place(kept: Array | None, layer: int, width: int, turn: int = 0) -> Array:
         """A layer's part of what is kept, or space that all layers use (in turns, where one reads what the one below
         left).
         """
@@ -190,6 +194,7 @@ def forward(
         both = job.lengths, job.vector, at, back.reshape(-1), state[rows].reshape(-1)
         c = None
         if net.mode == "lstm":
+            assert cell is not None
             c = place(cells, layer, units, 3)
             job.run(
                 lstm,
@@ -209,7 +214,7 @@ def forward(
         else:
             job.run(simple, units, *both, h.reshape(-1), net.mode == "rnn_relu")
         for last, of in ((last_state, h), (last_cell, c)):
-            if last is not None:
+            if last is not None and of is not None:
                 for d in range(net.directions):
                     last[layer * net.directions + d] = of[d, 0 if d else -1]
         if layer == net.layers - 1:
@@ -225,22 +230,22 @@ def forward(
 @single
 def backward(
     net: Network,
-    dy: np.ndarray,
-    d_last: np.ndarray | None,
-    d_last_cell: np.ndarray | None,
-    data: np.ndarray,
-    vector: np.ndarray,
-    state: np.ndarray,
-    cell: np.ndarray | None,
-    lengths: np.ndarray | None,
-    gates: np.ndarray | None,
-    cells: np.ndarray | None,
-    hidden: np.ndarray,
-    drop: np.ndarray | None,
-    d_data: np.ndarray | None,
-    d_vector: np.ndarray | None,
-    d_state: np.ndarray | None,
-    d_cell: np.ndarray | None,
+    dy: Array,
+    d_last: Array | None,
+    d_last_cell: Array | None,
+    data: Array,
+    vector: Array,
+    state: Array,
+    cell: Array | None,
+    lengths: Array | None,
+    gates: Array | None,
+    cells: Array | None,
+    hidden: Array,
+    drop: Array | None,
+    d_data: Array | None,
+    d_vector: Array | None,
+    d_state: Array | None,
+    d_cell: Array | None,
 ) -> None:
     """Write the gradients that are not None, from those of the outputs (`dy`) and of the last states.
 
@@ -257,7 +262,7 @@ def backward(
     to_state = job.empty(*lead, width) if projected else job.empty(0)
     full = job.empty(*lead, units) if projected else job.empty(0)
     dh_layer, dc_layer = job.empty(directions, batch, width), job.empty(directions, batch, units)
-    dy, below = dense(dy), None
+    dy, below = dense(dy), job.empty(steps, batch, directions * width if net.layers > 1 else 0)
     for layer in range(net.layers - 1, -1, -1):
         rows, at = job.rows(layer), _places(tuple(net.parts[job.rows(layer)]))
         dh = dh_layer if d_state is None else d_state[rows]
@@ -266,6 +271,7 @@ def backward(
         common = job.vector, at
         grads = dy.reshape(-1), dy.shape[2], dh.reshape(-1)
         if net.mode == "lstm":
+            assert cell is not None and gates is not None and cells is not None
             dc = dc_layer if d_cell is None else d_cell[rows]
             dc[...] = 0 if d_last_cell is None else d_last_cell[rows]
             job.run(
@@ -287,6 +293,7 @@ def backward(
                 *job.limits,
             )
         elif net.mode == "gru":
+            assert gates is not None
             job.run(
                 gru_backward,
                 units,
@@ -311,17 +318,12 @@ def backward(
                 dz.reshape(-1),
                 net.mode == "rnn_relu",
             )
-        if layer:
-            if below is None:
-                below = job.empty(steps, batch, directions * width)
-            d_input = below
-        else:
-            d_input = d_data
+        d_input = below if layer else d_data
         x = job.input(data, hidden, drop, layer).reshape(steps * batch, -1) if d_vector is not None else None
         for d in range(directions):
             i = layer * directions + d
             at_input = dx[d].reshape(steps * batch, -1)
-            if d_vector is not None:
+            if d_vector is not None and x is not None:
                 _weight_gradients(job, i, x, h[d], state[i], at_input, dz[d], d_vector, d)
                 if projected:
                     matmul(
@@ -332,24 +334,18 @@ def backward(
                     )
             if d_input is not None:
                 matmul(at_input, job.weights(i, 0), d_input.reshape(steps * batch, -1), add=d > 0)
-        dy = d_input
-        if layer and drop is not None:
-            dy *= drop[layer - 1]
+        if layer:
+            dy = below
+            if drop is not None:
+                dy *= drop[layer - 1]
 
 
 def _weight_gradients(
-    job: _Job,
-    i: int,
-    x: np.ndarray,
-    h: np.ndarray,
-    first: np.ndarray,
-    at_input: np.ndarray,
-    dz: np.ndarray,
-    d_vector: np.ndarray,
-    reverse: int,
+    job: _Job, i: int, x: Array, h: Array, first: Array, at_input: Array, dz: Array, d_vector: Array, reverse: int
 ) -> None:
     """Of the matrices of input and state and of the biases, of one layer and direction."""
-    d_x, d_h, _, b_x, b_h = (None if place is None else _view(d_vector, place) for place in job.net.parts[i])
+    input_, state, _, *biases = job.net.parts[i]
+    d_x, d_h, b_x, b_h = (_view(d_vector, place) for place in (input_, state, *biases))
     matmul(at_input, x, d_x, transpose_a=True)
     # A step's state before is the state after another step, but for the first one.
     later, before, start = (dz[:-1], h[1:], dz[-1]) if reverse else (dz[1:], h[:-1], dz[0])

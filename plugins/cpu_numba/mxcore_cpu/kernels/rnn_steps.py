@@ -18,6 +18,7 @@ import numpy as np
 
 from ..jit import helper, kernel
 from ..math import sigmoid, tanh
+from ..typing import Array, Scalar
 from .columns import clear, copy
 from .gemm import multiply
 
@@ -30,21 +31,21 @@ _WORK = 1 << 22
 # -- rows
 # ---------------------------------------------------------------------------------------------------------------
 @helper(inline=False)
-def _sigmoids(z, z0, n, b, b0, b1):
+def _sigmoids(z: Array, z0: int, n: int, b: Array, b0: int, b1: int) -> None:
     y, p, q = z[z0 : z0 + n], b[b0 : b0 + n], b[b1 : b1 + n]
     for i in range(n):
         y[i] = sigmoid(y[i] + p[i] + q[i])
 
 
 @helper(inline=False)
-def _tanhs(z, z0, n, b, b0, b1):
+def _tanhs(z: Array, z0: int, n: int, b: Array, b0: int, b1: int) -> None:
     y, p, q = z[z0 : z0 + n], b[b0 : b0 + n], b[b1 : b1 + n]
     for i in range(n):
         y[i] = tanh(y[i] + p[i] + q[i])
 
 
 @helper(inline=False)
-def _relus(z, z0, n, b, b0, b1):
+def _relus(z: Array, z0: int, n: int, b: Array, b0: int, b1: int) -> None:
     y, p, q = z[z0 : z0 + n], b[b0 : b0 + n], b[b1 : b1 + n]
     zero = z.dtype.type(0)
     for i in range(n):
@@ -53,7 +54,7 @@ def _relus(z, z0, n, b, b0, b1):
 
 
 @helper(inline=False)
-def _add(x, x0, n, y, y0):
+def _add(x: Array, x0: int, n: int, y: Array, y0: int) -> None:
     """y += x"""
     a, b = x[x0 : x0 + n], y[y0 : y0 + n]
     for i in range(n):
@@ -61,7 +62,7 @@ def _add(x, x0, n, y, y0):
 
 
 @helper(inline=False)
-def _through(gates, g0, n, cells, c0, out, o0):
+def _through(gates: Array, g0: int, n: int, cells: Array, c0: int, out: Array, o0: int) -> None:
     """The state: output gate times tanh(cell)."""
     o, c, y = gates[g0 + 3 * n : g0 + 4 * n], cells[c0 : c0 + n], out[o0 : o0 + n]
     for i in range(n):
@@ -69,7 +70,19 @@ def _through(gates, g0, n, cells, c0, out, o0):
 
 
 @helper(inline=False)
-def _cell(gates, g0, n, before, b0, cells, c0, clip, low, high, clip_nan):
+def _cell(
+    gates: Array,
+    g0: int,
+    n: int,
+    before: Array,
+    b0: int,
+    cells: Array,
+    c0: int,
+    clip: bool,
+    low: Scalar,
+    high: Scalar,
+    clip_nan: bool,
+) -> None:
     i, f, g = gates[g0 : g0 + n], gates[g0 + n : g0 + 2 * n], gates[g0 + 2 * n : g0 + 3 * n]
     old, c = before[b0 : b0 + n], cells[c0 : c0 + n]
     for u in range(n):
@@ -82,7 +95,24 @@ def _cell(gates, g0, n, before, b0, cells, c0, clip, low, high, clip_nan):
 
 
 @helper(inline=False)
-def _cell_backward(gates, g0, n, cells, c0, before, b0, dh, h0, dc, d0, dz, z0, clip, low, high):
+def _cell_backward(
+    gates: Array,
+    g0: int,
+    n: int,
+    cells: Array,
+    c0: int,
+    before: Array,
+    b0: int,
+    dh: Array,
+    h0: int,
+    dc: Array,
+    d0: int,
+    dz: Array,
+    z0: int,
+    clip: bool,
+    low: Scalar,
+    high: Scalar,
+) -> None:
     """The gradients of the gates; `dc` becomes that of the cell before."""
     one, zero = dz.dtype.type(1), dz.dtype.type(0)
     i, f = gates[g0 : g0 + n], gates[g0 + n : g0 + 2 * n]
@@ -113,28 +143,28 @@ def _cell_backward(gates, g0, n, cells, c0, before, b0, dh, h0, dc, d0, dz, z0, 
 # ---------------------------------------------------------------------------------------------------------------
 @kernel(threshold=_WORK, blas=True)
 def lstm(
-    first,
-    last,
-    blas,
-    steps,
-    batch,
-    n,
-    width,
-    lengths,
-    weights,
-    at,
-    back,
-    first_h,
-    first_c,
-    gates,
-    cells,
-    hidden,
-    projected,
-    clip,
-    low,
-    high,
-    clip_nan,
-):
+    first: int,
+    last: int,
+    blas: int,
+    steps: int,
+    batch: int,
+    n: int,
+    width: int,
+    lengths: Array,
+    weights: Array,
+    at: Array,
+    back: bool,
+    first_h: Array,
+    first_c: Array,
+    gates: Array,
+    cells: Array,
+    hidden: Array,
+    projected: bool,
+    clip: bool,
+    low: Scalar,
+    high: Scalar,
+    clip_nan: bool,
+) -> None:
     """Fill gates, cells and hidden; `back` are the transposed weights of the state, per direction."""
     full = np.empty((last - first) * n if projected else 0, hidden.dtype)
     for d in range(first // batch, (last + batch - 1) // batch):
@@ -199,32 +229,32 @@ def lstm(
 
 @kernel(threshold=_WORK, blas=True)
 def lstm_backward(
-    first,
-    last,
-    blas,
-    steps,
-    batch,
-    n,
-    width,
-    lengths,
-    masked,
-    weights,
-    at,
-    first_c,
-    gates,
-    cells,
-    dy,
-    dy_width,
-    dh,
-    dc,
-    dz,
-    projected,
-    d_state,
-    full,
-    clip,
-    low,
-    high,
-):
+    first: int,
+    last: int,
+    blas: int,
+    steps: int,
+    batch: int,
+    n: int,
+    width: int,
+    lengths: Array,
+    masked: int,
+    weights: Array,
+    at: Array,
+    first_c: Array,
+    gates: Array,
+    cells: Array,
+    dy: Array,
+    dy_width: int,
+    dh: Array,
+    dc: Array,
+    dz: Array,
+    projected: bool,
+    d_state: Array,
+    full: Array,
+    clip: bool,
+    low: Scalar,
+    high: Scalar,
+) -> None:
     """From the gradients of outputs (`dy`) and last states (`dh`, `dc`) to those of gates (`dz`) and first states.
 
     With a projection also `d_state`, the gradients of its results, and `full`, the states before it.
@@ -303,7 +333,20 @@ def lstm_backward(
 # -- GRU
 # ----------------------------------------------------------------------------------------------------------------
 @helper(inline=False)
-def _new_state(gates, g0, n, b, b0, b1, before, h0, out, o0, state, s0):
+def _new_state(
+    gates: Array,
+    g0: int,
+    n: int,
+    b: Array,
+    b0: int,
+    b1: int,
+    before: Array,
+    h0: int,
+    out: Array,
+    o0: int,
+    state: Array,
+    s0: int,
+) -> None:
     """The gates new and update (the latter is ready), the state's part in new, and the state that follows."""
     reset, update = gates[g0 : g0 + n], gates[g0 + n : g0 + 2 * n]
     new, part = gates[g0 + 2 * n : g0 + 3 * n], gates[g0 + 3 * n : g0 + 4 * n]
@@ -319,7 +362,21 @@ def _new_state(gates, g0, n, b, b0, b1, before, h0, out, o0, state, s0):
 
 
 @kernel(threshold=_WORK, blas=True)
-def gru(first, last, blas, steps, batch, n, lengths, weights, at, back, first_h, gates, hidden):
+def gru(
+    first: int,
+    last: int,
+    blas: int,
+    steps: int,
+    batch: int,
+    n: int,
+    lengths: Array,
+    weights: Array,
+    at: Array,
+    back: bool,
+    first_h: Array,
+    gates: Array,
+    hidden: Array,
+) -> None:
     """Fill gates and hidden; `back` are the transposed weights of the state, per direction."""
     state = np.empty((last - first) * 3 * n, hidden.dtype)
     for d in range(first // batch, (last + batch - 1) // batch):
@@ -370,7 +427,9 @@ def gru(first, last, blas, steps, batch, n, lengths, weights, at, back, first_h,
 
 
 @helper(inline=False)
-def _new_state_backward(gates, g0, n, before, b0, dh, h0, dx, dz, z0):
+def _new_state_backward(
+    gates: Array, g0: int, n: int, before: Array, b0: int, dh: Array, h0: int, dx: Array, dz: Array, z0: int
+) -> None:
     """The gradients of the gates as the input (`dx`) and as the state sees them (`dz`); `dh` keeps what goes past the
     gates.
     """
@@ -399,8 +458,24 @@ def _new_state_backward(gates, g0, n, before, b0, dh, h0, dx, dz, z0):
 
 @kernel(threshold=_WORK, blas=True)
 def gru_backward(
-    first, last, blas, steps, batch, n, lengths, weights, at, first_h, gates, hidden, dy, dy_width, dh, dx, dz
-):
+    first: int,
+    last: int,
+    blas: int,
+    steps: int,
+    batch: int,
+    n: int,
+    lengths: Array,
+    weights: Array,
+    at: Array,
+    first_h: Array,
+    gates: Array,
+    hidden: Array,
+    dy: Array,
+    dy_width: int,
+    dh: Array,
+    dx: Array,
+    dz: Array,
+) -> None:
     """From the gradients of outputs (`dy`) and last states (`dh`) to those of gates (`dx`, `dz`) and first states."""
     for d in range(first // batch, (last + batch - 1) // batch):
         a, b = max(first - d * batch, 0), min(last - d * batch, batch)
@@ -441,7 +516,21 @@ def gru_backward(
 # -- simple cells
 # -------------------------------------------------------------------------------------------------------
 @kernel(threshold=_WORK, blas=True)
-def simple(first, last, blas, steps, batch, n, lengths, weights, at, back, first_h, hidden, relu):
+def simple(
+    first: int,
+    last: int,
+    blas: int,
+    steps: int,
+    batch: int,
+    n: int,
+    lengths: Array,
+    weights: Array,
+    at: Array,
+    back: bool,
+    first_h: Array,
+    hidden: Array,
+    relu: bool,
+) -> None:
     """Fill hidden; `back` are the transposed weights of the state, per direction."""
     for d in range(first // batch, (last + batch - 1) // batch):
         a, b = max(first - d * batch, 0), min(last - d * batch, batch)
@@ -463,7 +552,7 @@ def simple(first, last, blas, steps, batch, n, lengths, weights, at, back, first
 
 
 @helper(inline=False)
-def _slope(hidden, y0, n, dh, h0, dz, z0, relu):
+def _slope(hidden: Array, y0: int, n: int, dh: Array, h0: int, dz: Array, z0: int, relu: bool) -> None:
     y, g, z = hidden[y0 : y0 + n], dh[h0 : h0 + n], dz[z0 : z0 + n]
     one, zero = dz.dtype.type(1), dz.dtype.type(0)
     if relu:
@@ -476,8 +565,23 @@ def _slope(hidden, y0, n, dh, h0, dz, z0, relu):
 
 @kernel(threshold=_WORK, blas=True)
 def simple_backward(
-    first, last, blas, steps, batch, n, lengths, masked, weights, at, hidden, dy, dy_width, dh, dz, relu
-):
+    first: int,
+    last: int,
+    blas: int,
+    steps: int,
+    batch: int,
+    n: int,
+    lengths: Array,
+    masked: int,
+    weights: Array,
+    at: Array,
+    hidden: Array,
+    dy: Array,
+    dy_width: int,
+    dh: Array,
+    dz: Array,
+    relu: bool,
+) -> None:
     """From the gradients of outputs (`dy`) and last states (`dh`) to those before the activation (`dz`) and of first
     states.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..jit import helper, kernel
+from ..typing import Array, Scalar
 from ._arrays import flat, writable
 from .columns import U
 
@@ -15,7 +16,7 @@ _EXACT: frozenset[str] = frozenset()
 
 
 @helper(fastmath=_EXACT)
-def _rounded(v, scale, half):
+def _rounded(v: Scalar, scale: Scalar, half: Scalar) -> Scalar:
     """Return v * scale as the nearest whole number, halves away from zero."""
     v = v * scale
     whole = np.trunc(v)
@@ -25,7 +26,7 @@ def _rounded(v, scale, half):
 
 
 @helper(fastmath=_EXACT)
-def _bin(first, last, i, one, count, size):
+def _bin(first: Scalar, last: Scalar, i: Scalar, one: Scalar, count: Scalar, size: int) -> tuple[int, int]:
     """Return (first, last + 1) of a bin along one axis, cut at the image; all but the size are floats of one type."""
     length = max(last - first + one, one) / count
     start, end = np.floor(length * i) + first, np.ceil(length * (i + one)) + first
@@ -33,13 +34,27 @@ def _bin(first, last, i, one, count, size):
 
 
 @helper
-def _image(v, n):
+def _image(v: Scalar, n: int) -> Scalar:
     """Return the number of a region's image, or -1 if there is none."""
     return np.int64(v) if v >= 0 and v < n else np.int64(-1)
 
 
 @kernel(threshold=1 << 13, fastmath=_EXACT)
-def _pool(first, last, n, c, h, w, ph, pw, scale, x, rois, y, at):
+def _pool(
+    first: int,
+    last: int,
+    n: int,
+    c: int,
+    h: int,
+    w: int,
+    ph: int,
+    pw: int,
+    scale: Scalar,
+    x: Array,
+    rois: Array,
+    y: Array,
+    at: Array,
+) -> None:
     real = x.dtype.type
     one, half, rows, columns = real(1), real(0.5), real(ph), real(pw)
     for item in range(first, last):
@@ -64,7 +79,19 @@ def _pool(first, last, n, c, h, w, ph, pw, scale, x, rois, y, at):
 
 
 @kernel(threshold=1 << 13)
-def _gradient(first, last, n, c, pixels, regions, bins, rois, at, dy, dx):
+def _gradient(
+    first: int,
+    last: int,
+    n: int,
+    c: int,
+    pixels: int,
+    regions: int,
+    bins: int,
+    rois: Array,
+    at: Array,
+    dy: Array,
+    dx: Array,
+) -> None:
     for ch in range(first, last):
         for i in range(n):
             plane = U((i * c + ch) * pixels)
@@ -79,7 +106,7 @@ def _gradient(first, last, n, c, pixels, regions, bins, rois, at, dy, dx):
                         dx[plane + U(at[q + z])] += dy[q + z]
 
 
-def roi_pool(data: np.ndarray, rois: np.ndarray, out: np.ndarray, index: np.ndarray, *, scale: float) -> None:
+def roi_pool(data: Array, rois: Array, out: Array, index: Array, *, scale: float) -> None:
     """Write the maximum of each bin of each region, and which element of its image it is: (n, c, h, w), (r, 5) -> (r,
     c, *bins).
 
@@ -119,7 +146,7 @@ def roi_pool(data: np.ndarray, rois: np.ndarray, out: np.ndarray, index: np.ndar
         )
 
 
-def roi_pool_backward(dy: np.ndarray, rois: np.ndarray, index: np.ndarray, d_data: np.ndarray) -> None:
+def roi_pool_backward(dy: Array, rois: Array, index: Array, d_data: Array) -> None:
     """Write the gradient of :func:`roi_pool` with respect to the images."""
     n, c, h, w = d_data.shape
     with writable(d_data) as (dx,):

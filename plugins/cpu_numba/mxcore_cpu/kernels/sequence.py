@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..jit import kernel
+from ..typing import Array, Scalar
 from ._arrays import flat, writable
 from .columns import copy, fill
 
@@ -12,7 +13,9 @@ __all__ = ["mask_steps"]
 
 
 @kernel(threshold=1 << 15)
-def _mask(first, last, second, width, time_first, lengths, value, x, y):
+def _mask(
+    first: int, last: int, second: int, width: int, time_first: bool, lengths: Array, value: Scalar, x: Array, y: Array
+) -> None:
     other = y.dtype.type(value)
     for i in range(first, last):
         step, sequence = (i // second, i % second) if time_first else (i % second, i // second)
@@ -22,7 +25,7 @@ def _mask(first, last, second, width, time_first, lengths, value, x, y):
             fill(y, i * width, width, other)
 
 
-def mask_steps(data: np.ndarray, lengths: np.ndarray, out: np.ndarray, *, axis: int, value: float) -> None:
+def mask_steps(data: Array, lengths: Array, out: Array, *, axis: int, value: float) -> None:
     """Copy the steps before the end of each sequence and write `value` beyond.
 
     Parameters

@@ -6,11 +6,14 @@ is a block of neighbouring softmaxes that are computed side by side, which keeps
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .. import math as m
 from ..jit import REORDER, helper, intrinsic, kernel, typed
 from ..math import where
+from ..typing import Array, Scalar
 from ._arrays import flat, normal_axis, spread, writable
 from .columns import copy, fill, prefetch, same
 
@@ -32,7 +35,7 @@ F = np.float32
 
 
 @helper
-def _falling32(x):
+def _falling32(x: Scalar) -> Scalar:
     low = x < F(-87.33)
     a = F(-87.33) if low else x
     t = a * F(1.4426950408889634) + F(12582912.0)
@@ -42,7 +45,7 @@ def _falling32(x):
 
 
 @helper
-def _falling64(x):
+def _falling64(x: Scalar) -> Scalar:
     low = x < -708.39
     a = -708.39 if low else x
     t = a * 1.4426950408889634 + 6755399441055744.0
@@ -51,7 +54,7 @@ def _falling64(x):
     return 0.0 if low else (1.0 + m._em1_64(r)) * m._two_to(t)
 
 
-def _falling(x):
+def _falling(x: Scalar) -> Scalar:
     """exp(x) for x <= 0 as softmax needs it: what is too small for a normal number is 0, which saves a third of the
     work.
     """
@@ -62,12 +65,12 @@ falling = typed(_falling, _falling32, _falling64)
 
 
 @intrinsic
-def _greater(typingctx, x, y):
+def _greater(typingctx: Any, x: Any, y: Any) -> Any:
     """The greater of two numbers, with the liberties that a maximum over a vector needs: NaN and signed zeros do not
     count.
     """
 
-    def codegen(context, builder, signature, args):
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         free = ("nnan", "nsz")
         return builder.select(builder.fcmp_ordered(">", *args, flags=free), *args, flags=free)
 
@@ -75,7 +78,7 @@ def _greater(typingctx, x, y):
 
 
 @helper(fastmath=REORDER, inline=False)
-def _largest(x):
+def _largest(x: Array) -> Scalar:
     """Return the maximum; a NaN may get lost, and shows up when the maximum is subtracted from it."""
     best = x[0]
     for i in range(x.size):
@@ -84,7 +87,7 @@ def _largest(x):
 
 
 @helper(fastmath=REORDER, inline=False)
-def _smallest(x):
+def _smallest(x: Array) -> Scalar:
     """As `_largest`, of the negative."""
     best = -x[0]
     for i in range(x.size):
@@ -93,7 +96,7 @@ def _smallest(x):
 
 
 @helper(fastmath=REORDER, inline=False)
-def _exponentials(x, largest, scale, logarithm, y):
+def _exponentials(x: Array, largest: Scalar, scale: Scalar, logarithm: bool, y: Array) -> Scalar:
     """Write z = (x - largest) * scale, or without `logarithm` exp(z), and return the sum of exp(z)."""
     total = x.dtype.type(0)
     for i in range(x.size):
@@ -105,7 +108,7 @@ def _exponentials(x, largest, scale, logarithm, y):
 
 
 @helper(fastmath=REORDER, inline=False)
-def _sum_of_exponentials(x, largest, scale):
+def _sum_of_exponentials(x: Array, largest: Scalar, scale: Scalar) -> Scalar:
     total = x.dtype.type(0)
     for i in range(x.size):
         total += falling((x[i] - largest) * scale)
@@ -113,7 +116,9 @@ def _sum_of_exponentials(x, largest, scale):
 
 
 @kernel(threshold=1 << 13)
-def _rows(first, last, n, inverse_temperature, logarithm, lengths, x, y):
+def _rows(
+    first: int, last: int, n: int, inverse_temperature: Scalar, logarithm: bool, lengths: Array, x: Array, y: Array
+) -> None:
     """With `lengths`, one for each row, only so many of its elements count, and the rest is 0."""
     scale, one, zero = x.dtype.type(inverse_temperature), x.dtype.type(1), x.dtype.type(0)
     in_place = same(x, y)  # loops over overlapping arrays do not vectorise
@@ -144,7 +149,7 @@ def _rows(first, last, n, inverse_temperature, logarithm, lengths, x, y):
 
 
 @helper(inline=False)
-def _raise(x, falling, largest):
+def _raise(x: Array, falling: bool, largest: Array) -> None:
     if falling:
         for i in range(x.size):
             largest[i] = where(x[i] < largest[i], x[i], largest[i])
@@ -154,7 +159,7 @@ def _raise(x, falling, largest):
 
 
 @helper(inline=False)
-def _shift(x, largest, scale, total, y):
+def _shift(x: Array, largest: Array, scale: Scalar, total: Array, y: Array) -> None:
     """y = (x - largest) * scale; its exponential is added to the total."""
     for i in range(x.size):
         y[i] = (x[i] - largest[i]) * scale
@@ -163,7 +168,7 @@ def _shift(x, largest, scale, total, y):
 
 
 @helper(inline=False)
-def _finish(logarithm, total, y):
+def _finish(logarithm: bool, total: Array, y: Array) -> None:
     if logarithm:
         for i in range(y.size):
             y[i] -= total[i]
@@ -173,7 +178,9 @@ def _finish(logarithm, total, y):
 
 
 @kernel(threshold=1 << 13)
-def _columns(first, last, n, inner, inverse_temperature, logarithm, x, y):
+def _columns(
+    first: int, last: int, n: int, inner: int, inverse_temperature: Scalar, logarithm: bool, x: Array, y: Array
+) -> None:
     scale, one = x.dtype.type(inverse_temperature), x.dtype.type(1)
     blocks = (inner + _BLOCK - 1) // _BLOCK
     largests, totals = np.empty(_BLOCK, x.dtype), np.empty(_BLOCK, x.dtype)
@@ -194,7 +201,7 @@ def _columns(first, last, n, inner, inverse_temperature, logarithm, x, y):
 
 
 @helper(fastmath=REORDER, inline=False)
-def _dot(a, b):
+def _dot(a: Array, b: Array) -> Scalar:
     total = a.dtype.type(0)
     for i in range(a.size):
         total += a[i] * b[i]
@@ -202,7 +209,7 @@ def _dot(a, b):
 
 
 @helper(fastmath=REORDER, inline=False)
-def _sum(a):
+def _sum(a: Array) -> Scalar:
     total = a.dtype.type(0)
     for i in range(a.size):
         total += a[i]
@@ -210,7 +217,9 @@ def _sum(a):
 
 
 @kernel(threshold=1 << 13)
-def _rows_gradient(first, last, n, inverse_temperature, logarithm, dy, y, dx):
+def _rows_gradient(
+    first: int, last: int, n: int, inverse_temperature: Scalar, logarithm: bool, dy: Array, y: Array, dx: Array
+) -> None:
     scale = y.dtype.type(inverse_temperature)
     for row in range(first, last):
         a, b, c = dy[row * n : (row + 1) * n], y[row * n : (row + 1) * n], dx[row * n : (row + 1) * n]
@@ -225,7 +234,7 @@ def _rows_gradient(first, last, n, inverse_temperature, logarithm, dy, y, dx):
 
 
 @helper(inline=False)
-def _accumulate(logarithm, dy, y, total):
+def _accumulate(logarithm: bool, dy: Array, y: Array, total: Array) -> None:
     if logarithm:
         for i in range(y.size):
             total[i] += dy[i]
@@ -235,7 +244,7 @@ def _accumulate(logarithm, dy, y, total):
 
 
 @helper(inline=False)
-def _spread_gradient(logarithm, scale, dy, y, total, dx):
+def _spread_gradient(logarithm: bool, scale: Scalar, dy: Array, y: Array, total: Array, dx: Array) -> None:
     if logarithm:
         for i in range(y.size):
             dx[i] = (dy[i] - m.exp(y[i]) * total[i]) * scale
@@ -245,7 +254,17 @@ def _spread_gradient(logarithm, scale, dy, y, total, dx):
 
 
 @kernel(threshold=1 << 13)
-def _columns_gradient(first, last, n, inner, inverse_temperature, logarithm, dy, y, dx):
+def _columns_gradient(
+    first: int,
+    last: int,
+    n: int,
+    inner: int,
+    inverse_temperature: Scalar,
+    logarithm: bool,
+    dy: Array,
+    y: Array,
+    dx: Array,
+) -> None:
     scale = y.dtype.type(inverse_temperature)
     blocks = (inner + _BLOCK - 1) // _BLOCK
     totals = np.empty(_BLOCK, y.dtype)
@@ -263,7 +282,9 @@ def _columns_gradient(first, last, n, inner, inverse_temperature, logarithm, dy,
 _ALL = np.empty(0, np.int64)
 
 
-def _forward(data, out, axis, temperature, logarithm, lengths=_ALL) -> None:
+def _forward(
+    data: Array, out: Array, axis: int, temperature: float | None, logarithm: bool, lengths: Array = _ALL
+) -> None:
     if data.size == 0:
         return
     outer, n, inner = spread(data.shape, normal_axis(axis, data.ndim))
@@ -284,7 +305,7 @@ def _forward(data, out, axis, temperature, logarithm, lengths=_ALL) -> None:
             )
 
 
-def _backward(dy, out, d_data, axis, temperature, logarithm) -> None:
+def _backward(dy: Array, out: Array, d_data: Array, axis: int, temperature: float | None, logarithm: bool) -> None:
     if dy.size == 0:
         return
     outer, n, inner = spread(dy.shape, normal_axis(axis, dy.ndim))
@@ -308,7 +329,7 @@ def _backward(dy, out, d_data, axis, temperature, logarithm) -> None:
             )
 
 
-def softmax(data: np.ndarray, out: np.ndarray, axis: int = -1, temperature: float | None = None) -> None:
+def softmax(data: Array, out: Array, axis: int = -1, temperature: float | None = None) -> None:
     """Write the softmax of ``data / temperature``, which may be negative, along an axis; `out` may be `data`.
 
     Examples
@@ -321,9 +342,7 @@ def softmax(data: np.ndarray, out: np.ndarray, axis: int = -1, temperature: floa
     _forward(data, out, axis, temperature, False)
 
 
-def softmax_of_lengths(
-    data: np.ndarray, lengths: np.ndarray, out: np.ndarray, temperature: float | None = None
-) -> None:
+def softmax_of_lengths(data: Array, lengths: Array, out: Array, temperature: float | None = None) -> None:
     """Write the softmax along the last axis of the first few elements of each row, and 0 behind them.
 
     Parameters
@@ -341,27 +360,25 @@ def softmax_of_lengths(
     _forward(data, out, -1, temperature, False, flat(lengths.astype(np.int64)))
 
 
-def softmax_backward(
-    dy: np.ndarray, out: np.ndarray, d_data: np.ndarray, axis: int = -1, temperature: float | None = None
-) -> None:
+def softmax_backward(dy: Array, out: Array, d_data: Array, axis: int = -1, temperature: float | None = None) -> None:
     """Write the gradient of :func:`softmax` from that of its output and the output."""
     _backward(dy, out, d_data, axis, temperature, False)
 
 
-def log_softmax(data: np.ndarray, out: np.ndarray, axis: int = -1, temperature: float | None = None) -> None:
+def log_softmax(data: Array, out: Array, axis: int = -1, temperature: float | None = None) -> None:
     """Write the logarithm of the softmax along an axis; `out` may be `data`."""
     _forward(data, out, axis, temperature, True)
 
 
 def log_softmax_backward(
-    dy: np.ndarray, out: np.ndarray, d_data: np.ndarray, axis: int = -1, temperature: float | None = None
+    dy: Array, out: Array, d_data: Array, axis: int = -1, temperature: float | None = None
 ) -> None:
     """Write the gradient of :func:`log_softmax` from that of its output and the output."""
     _backward(dy, out, d_data, axis, temperature, True)
 
 
 @kernel(threshold=1 << 13)
-def _cross_entropy(first, last, n, x, label, loss):
+def _cross_entropy(first: int, last: int, n: int, x: Array, label: Array, loss: Array) -> None:
     for row in range(first, last):
         a = x[row * n : (row + 1) * n]
         largest = _largest(a)
@@ -371,7 +388,7 @@ def _cross_entropy(first, last, n, x, label, loss):
 
 
 @kernel(threshold=1 << 13)
-def _cross_entropy_gradient(first, last, n, x, label, d_loss, dx):
+def _cross_entropy_gradient(first: int, last: int, n: int, x: Array, label: Array, d_loss: Array, dx: Array) -> None:
     for row in range(first, last):
         a, b = x[row * n : (row + 1) * n], dx[row * n : (row + 1) * n]
         share = d_loss[row] / _exponentials(a, _largest(a), a.dtype.type(1), False, b)
@@ -380,7 +397,7 @@ def _cross_entropy_gradient(first, last, n, x, label, d_loss, dx):
         b[min(max(np.int64(label[row]), 0), n - 1)] -= d_loss[row]
 
 
-def softmax_cross_entropy(data: np.ndarray, label: np.ndarray, loss: np.ndarray) -> None:
+def softmax_cross_entropy(data: Array, label: Array, loss: Array) -> None:
     """Write ``-log_softmax(data)[label]`` of each row: (…, n), (…) -> (…); labels are clipped to the range."""
     if data.size == 0:
         return
@@ -390,7 +407,7 @@ def softmax_cross_entropy(data: np.ndarray, label: np.ndarray, loss: np.ndarray)
         )
 
 
-def softmax_cross_entropy_backward(d_loss: np.ndarray, data: np.ndarray, label: np.ndarray, d_data: np.ndarray) -> None:
+def softmax_cross_entropy_backward(d_loss: Array, data: Array, label: Array, d_data: Array) -> None:
     """Write the gradient of :func:`softmax_cross_entropy` with respect to the data."""
     if data.size == 0:
         return
@@ -407,7 +424,19 @@ def softmax_cross_entropy_backward(d_loss: np.ndarray, data: np.ndarray, label: 
 
 
 @kernel(threshold=1 << 13)
-def _output_gradient(first, last, n, inner, scale, use_ignore, ignore_label, smooth, y, label, dx):
+def _output_gradient(
+    first: int,
+    last: int,
+    n: int,
+    inner: int,
+    scale: Scalar,
+    use_ignore: bool,
+    ignore_label: Scalar,
+    smooth: Scalar,
+    y: Array,
+    label: Array,
+    dx: Array,
+) -> None:
     zero = y.dtype.type(0)
     hit = y.dtype.type(1.0 - smooth)
     miss = y.dtype.type(smooth / (n - 1)) if n > 1 else zero
@@ -422,9 +451,9 @@ def _output_gradient(first, last, n, inner, scale, use_ignore, ignore_label, smo
 
 
 def softmax_output_backward(
-    out: np.ndarray,
-    label: np.ndarray,
-    d_data: np.ndarray,
+    out: Array,
+    label: Array,
+    d_data: Array,
     *,
     axis: int = -1,
     grad_scale: float = 1.0,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..jit import helper, kernel
 from ..math import where
+from ..typing import Array, Scalar
 from ._arrays import flat, writable
 from .columns import U, fill
 
@@ -32,7 +35,7 @@ BLOCK = 256
 
 
 @helper(fastmath=EXACT)
-def _split(place, half, one):
+def _split(place: Scalar, half: Scalar, one: Scalar) -> tuple[Scalar, Scalar, Scalar]:
     """Return the pixel before a place along one axis, its share, and that of the pixel after."""
     at = (place + one) * half
     low = np.floor(at)
@@ -41,7 +44,7 @@ def _split(place, half, one):
 
 
 @helper
-def index_of(y, x, h, w):
+def index_of(y: Scalar, x: Scalar, h: int, w: int) -> Scalar:
     """Return the index of a pixel given as floats, or the number of pixels."""
     if y >= 0 and y < h and x >= 0 and x < w:
         return U(np.int64(y) * w + np.int64(x))
@@ -49,7 +52,18 @@ def index_of(y, x, h, w):
 
 
 @kernel(threshold=1 << 13, fastmath=EXACT)
-def _locate(first, last, places, h, w, half_h, half_w, grid, corner, share):
+def _locate(
+    first: int,
+    last: int,
+    places: int,
+    h: int,
+    w: int,
+    half_h: Scalar,
+    half_w: Scalar,
+    grid: Array,
+    corner: Array,
+    share: Array,
+) -> None:
     one = grid.dtype.type(1)
     for q in range(first, last):
         n, z = q // places, q % places
@@ -61,14 +75,16 @@ def _locate(first, last, places, h, w, half_h, half_w, grid, corner, share):
 
 
 @helper
-def value_at(x, base, index, pixels):
+def value_at(x: Array, base: int, index: int, pixels: int) -> Scalar:
     """Return a pixel, or zero for one that is outside."""
     v = x[base + min(index, U(pixels - 1))]
     return where(index < U(pixels), v, x.dtype.type(0))
 
 
 @kernel(threshold=1 << 13)
-def sample(first, last, channels, places, pixels, x, corner, share, y):
+def sample(
+    first: int, last: int, channels: int, places: int, pixels: int, x: Array, corner: Array, share: Array, y: Array
+) -> None:
     """Write the values of planes at their places, which `channels` planes have in common: (planes, pixels) -> (planes,
     places).
     """
@@ -88,7 +104,9 @@ def sample(first, last, channels, places, pixels, x, corner, share, y):
 
 
 @kernel(threshold=1 << 12)
-def to_data(first, last, channels, places, pixels, dy, corner, share, dx):
+def to_data(
+    first: int, last: int, channels: int, places: int, pixels: int, dy: Array, corner: Array, share: Array, dx: Array
+) -> None:
     """Write the gradients of planes from those of their values at places."""
     fill(dx, first * pixels, (last - first) * pixels, dx.dtype.type(0))
     end = U(pixels)
@@ -108,7 +126,18 @@ def to_data(first, last, channels, places, pixels, dy, corner, share, dx):
 
 
 @helper
-def sum_corners(sums, n, z0, count, channels, places, pixels, dy, x, corner):
+def sum_corners(
+    sums: Array,
+    n: int,
+    z0: int,
+    count: int,
+    channels: int,
+    places: int,
+    pixels: int,
+    dy: Array,
+    x: Array,
+    corner: Array,
+) -> None:
     """Write to sums[i] the products of gradients with the i-th pixel around each of some places, summed over the planes
     that have them in common.
     """
@@ -125,7 +154,21 @@ def sum_corners(sums, n, z0, count, channels, places, pixels, dy, x, corner):
 
 
 @kernel(threshold=1 << 5)
-def _to_grid(first, last, blocks, channels, places, pixels, half_h, half_w, dy, x, corner, share, d_grid):
+def _to_grid(
+    first: int,
+    last: int,
+    blocks: int,
+    channels: int,
+    places: int,
+    pixels: int,
+    half_h: Scalar,
+    half_w: Scalar,
+    dy: Array,
+    x: Array,
+    corner: Array,
+    share: Array,
+    d_grid: Array,
+) -> None:
     sums = np.empty((4, BLOCK), x.dtype)
     for item in range(first, last):
         n, z0 = item // blocks, item % blocks * BLOCK
@@ -143,7 +186,7 @@ def _to_grid(first, last, blocks, channels, places, pixels, half_h, half_w, dy, 
             ) * half_h
 
 
-def _located(data, grid):
+def _located(data: Array, grid: Array) -> tuple[int, Scalar, Scalar, Array, Array]:
     n, (h, w) = data.shape[0], data.shape[2:]
     places = grid.shape[2] * grid.shape[3]
     corner, share = np.empty((4, n * places), np.uint64), np.empty((4, n * places), grid.dtype)
@@ -152,7 +195,7 @@ def _located(data, grid):
     return places, half_h, half_w, corner, share
 
 
-def bilinear_sample(data: np.ndarray, grid: np.ndarray, out: np.ndarray) -> None:
+def bilinear_sample(data: Array, grid: Array, out: Array) -> None:
     """Write the values of images at places of a grid: (n, c, h, w), (n, 2, *size) -> (n, c, *size).
 
     Parameters
@@ -180,9 +223,7 @@ def bilinear_sample(data: np.ndarray, grid: np.ndarray, out: np.ndarray) -> None
         sample.run(sample.workers(out.size), n * c, c, places, h * w, flat(data), corner, share, y.reshape(-1))
 
 
-def bilinear_sample_backward(
-    dy: np.ndarray, data: np.ndarray, grid: np.ndarray, d_data: np.ndarray | None, d_grid: np.ndarray | None
-) -> None:
+def bilinear_sample_backward(dy: Array, data: Array, grid: Array, d_data: Array | None, d_grid: Array | None) -> None:
     """Write the gradients of :func:`bilinear_sample`; None for one that is not wanted."""
     if not dy.size or not data.size:
         for d in (d_data, d_grid):
@@ -203,7 +244,7 @@ def bilinear_sample_backward(
             )
 
 
-def affine_grid(theta: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+def affine_grid(theta: Array, size: tuple[int, int]) -> Array:
     """Return the grid (n, 2, *size) of affine maps (n, 6)."""
     h, w = size
     real = theta.dtype.type
@@ -212,14 +253,30 @@ def affine_grid(theta: np.ndarray, size: tuple[int, int]) -> np.ndarray:
         for axis, n in enumerate((w, h)):
             line = np.arange(n, dtype=theta.dtype) * real(np.divide(2, n - 1)) - real(1)
             full[axis] = line if axis == 0 else line[:, None]
-        return np.matmul(theta.reshape(-1, 2, 3), full.reshape(3, h * w)).reshape(-1, 2, h, w)
+        grid: Array = np.matmul(theta.reshape(-1, 2, 3), full.reshape(3, h * w))
+        return grid.reshape(-1, 2, h, w)
 
 
 # ------------------------------------------------------------------------------------------------- resizing
 
 
 @kernel(threshold=1 << 14)
-def _resize(first, last, h, w, oh, ow, y0, y1, ys, x0, x1, xs, x, y):
+def _resize(
+    first: int,
+    last: int,
+    h: int,
+    w: int,
+    oh: int,
+    ow: int,
+    y0: Array,
+    y1: Array,
+    ys: Array,
+    x0: Array,
+    x1: Array,
+    xs: Array,
+    x: Array,
+    y: Array,
+) -> None:
     one = x.dtype.type(1)
     line = np.empty(w, x.dtype)
     for row in range(first, last):
@@ -233,7 +290,7 @@ def _resize(first, last, h, w, oh, ow, y0, y1, ys, x0, x1, xs, x, y):
             y[out + z] = line[x0[z]] * (one - xs[z]) + line[x1[z]] * xs[z]
 
 
-def _between(n: int, m: int, align_corners: bool, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _between(n: int, m: int, align_corners: bool, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
     """Return how m places lie between n: the one before, the one after, and the share of the latter."""
     at = np.arange(m, dtype=dtype)
     if align_corners:
@@ -244,7 +301,7 @@ def _between(n: int, m: int, align_corners: bool, dtype: np.dtype) -> tuple[np.n
     return low.astype(np.uint64), np.minimum(low + 1, n - 1).astype(np.uint64), at - low.astype(dtype)
 
 
-def bilinear_resize(data: np.ndarray, out: np.ndarray, *, align_corners: bool = True) -> None:
+def bilinear_resize(data: Array, out: Array, *, align_corners: bool = True) -> None:
     """Write images of another size: (n, c, h, w) -> (n, c, *size).
 
     Examples

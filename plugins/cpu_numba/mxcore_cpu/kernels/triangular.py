@@ -8,6 +8,7 @@ import numpy as np
 
 from ..jit import helper, kernel
 from ..namespace import namespace
+from ..typing import Array
 from ._arrays import dense, writable
 
 __all__ = ["factor", "solve"]
@@ -21,7 +22,7 @@ _BLOCK = 128
 
 
 @helper
-def _take(x, at, rows, step, count, across, panel):
+def _take(x: Array, at: int, rows: int, step: int, count: int, across: int, panel: Array) -> None:
     """Copy a part of the right-hand sides to the panel, each row of it beside the last."""
     for i in range(rows):
         for c in range(count):
@@ -29,14 +30,16 @@ def _take(x, at, rows, step, count, across, panel):
 
 
 @helper
-def _give(x, at, rows, step, count, across, panel):
+def _give(x: Array, at: int, rows: int, step: int, count: int, across: int, panel: Array) -> None:
     for i in range(rows):
         for c in range(count):
             x[at + i * step + c * across] = panel[i * count + c]
 
 
 @helper(inline=False)
-def _substitute(a, at, rows, step, across, lower, count, x, x_at, x_step):
+def _substitute(
+    a: Array, at: int, rows: int, step: int, across: int, lower: bool, count: int, x: Array, x_at: int, x_step: int
+) -> None:
     """Solve in place, row by row: a row minus its products with those before, four at a time, by its diagonal."""
     way, start = (1, 0) if lower else (-1, rows - 1)
     for i in range(rows):
@@ -67,24 +70,24 @@ def _substitute(a, at, rows, step, across, lower, count, x, x_at, x_step):
 
 @kernel(threshold=1 << 16)
 def _solve(
-    first,
-    last,
-    parts,
-    rows,
-    columns,
-    width,
-    a,
-    a_at,
-    a_size,
-    a_step,
-    a_across,
-    lower,
-    x,
-    x_at,
-    x_size,
-    x_step,
-    x_across,
-):
+    first: int,
+    last: int,
+    parts: int,
+    rows: int,
+    columns: int,
+    width: int,
+    a: Array,
+    a_at: int,
+    a_size: int,
+    a_step: int,
+    a_across: int,
+    lower: bool,
+    x: Array,
+    x_at: int,
+    x_size: int,
+    x_step: int,
+    x_across: int,
+) -> None:
     panel = np.empty(rows * width, x.dtype)
     for item in range(first, last):
         batch, part = item // parts, item % parts
@@ -99,9 +102,9 @@ def _solve(
 
 
 def solve(
-    a: np.ndarray,
-    b: np.ndarray,
-    out: np.ndarray,
+    a: Array,
+    b: Array,
+    out: Array,
     *,
     transpose: bool = False,
     right: bool = False,
@@ -183,7 +186,7 @@ def solve(
             x *= x.dtype.type(alpha)
 
 
-def factor(a: np.ndarray, out: np.ndarray) -> None:
+def factor(a: Array, out: Array) -> None:
     """Write the lower Cholesky factor of each of a stack of matrices, of which only the lower triangle is read.
 
     LAPACK would compute large ones in BLAS's own threads, which keep the cores from the kernels that follow.
@@ -201,7 +204,7 @@ def factor(a: np.ndarray, out: np.ndarray) -> None:
             raise ValueError(f"the matrix {place} is not positive definite") from None
 
 
-def _factor(a: np.ndarray, out: np.ndarray) -> None:
+def _factor(a: Array, out: Array) -> None:
     n, left = len(a), np.array(a, order="C")
     for k in range(0, n, _BLOCK):
         end = min(k + _BLOCK, n)

@@ -1,19 +1,21 @@
 """Random variates that need rejection or inversion, an element at a time from random words of its own, and shuffled
 rows.
 
-The words come in the order in which :mod:`mxcore.ops.distributions` draws them and are used in the same way, so the
+The words come in the order in which :mod:`mxcore.ops.random.variates` draws them and are used in the same way, so the
 numbers are those of the reference bodies; tests compare them. Parameters are given once for every `each` elements.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
+from mxcore.plugin import Rng
+
 from .. import math as m
 from ..jit import helper, kernel
+from ..typing import Array, Scalar
 from ._arrays import flat
 from .columns import copy
 
@@ -24,7 +26,7 @@ _ROUNDS = 64  # of rejections, then 0
 
 
 @helper
-def _mixed(word):
+def _mixed(word: Scalar) -> Scalar:
     z = word + U(0x9E3779B97F4A7C15)
     z = (z ^ (z >> U(30))) * U(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> U(27))) * U(0x94D049BB133111EB)
@@ -32,19 +34,19 @@ def _mixed(word):
 
 
 @helper
-def _open(word):
+def _open(word: Scalar) -> Scalar:
     """A number in (0, 1)."""
     return (np.float64(word >> U(11)) + 0.5) * 2.0**-53
 
 
 @helper
-def _half_open(word):
+def _half_open(word: Scalar) -> Scalar:
     """A number in [0, 1)."""
     return np.float64(word >> U(11)) * 2.0**-53
 
 
 @helper
-def _cosine(u):
+def _cosine(u: Scalar) -> Scalar:
     """cos(2 pi u) for u in [0, 1]: the sine of what is missing to a quarter turn, by its series."""
     s = 2.0 * math.pi * (0.25 - abs(u - np.rint(u)))
     z, p = s * s, 0.0
@@ -55,12 +57,12 @@ def _cosine(u):
 
 
 @helper
-def _normal(a, b):
+def _normal(a: Scalar, b: Scalar) -> Scalar:
     return np.sqrt(-2.0 * m.log(_open(a))) * _cosine(_open(b))
 
 
 @helper(inline=False)
-def _gamma(d, a, b, c):
+def _gamma(d: Scalar, a: Scalar, b: Scalar, c: Scalar) -> Scalar:
     """By the rejection of Marsaglia and Tsang."""
     root = math.sqrt(9.0 * d)
     for _ in range(_ROUNDS):
@@ -74,7 +76,7 @@ def _gamma(d, a, b, c):
 
 
 @helper(inline=False)
-def _gamma_many(d, a, b, c, out):
+def _gamma_many(d: Scalar, a: Array, b: Array, c: Array, out: Array) -> None:
     """As `_gamma` for all elements; most are settled by a bound that needs no logarithm, in a loop without branches."""
     root, missed = math.sqrt(9.0 * d), 0
     for i in range(out.size):
@@ -90,7 +92,7 @@ def _gamma_many(d, a, b, c, out):
 
 
 @kernel(threshold=1 << 11)
-def _gammas(first, last, n, each, alpha, extra, words, out):
+def _gammas(first: int, last: int, n: int, each: int, alpha: Array, extra: Array, words: Array, out: Array) -> None:
     i = first
     while i < last:
         shape, end = alpha[i // each], min(last, (i // each + 1) * each)
@@ -105,7 +107,7 @@ def _gammas(first, last, n, each, alpha, extra, words, out):
 
 
 @helper(inline=False)
-def _log_factorial(k):
+def _log_factorial(k: int) -> Scalar:
     z = max(k, 0.0) + 1.0
     shift = 1.0
     if z < 8.0:
@@ -116,7 +118,7 @@ def _log_factorial(k):
 
 
 @helper(inline=False)
-def _poisson_few(rate, first, u):
+def _poisson_few(rate: Scalar, first: Scalar, u: Scalar) -> Scalar:
     """By inversion; `first` is the probability of 0."""
     term = total = first
     for i in range(60):
@@ -128,7 +130,7 @@ def _poisson_few(rate, first, u):
 
 
 @helper(inline=False)
-def _poisson_many(rate, a, b):
+def _poisson_many(rate: Scalar, a: Scalar, b: Scalar) -> Scalar:
     """By Hörmann's transformed rejection."""
     wide = 0.931 + 2.53 * math.sqrt(rate)
     tilt, inverse, log_rate = -0.059 + 0.02483 * wide, 1.1239 + 1.1328 / (wide - 3.4), math.log(rate)
@@ -147,7 +149,7 @@ def _poisson_many(rate, a, b):
 
 
 @kernel(threshold=1 << 11)
-def _poissons(first, last, n, each, rate, few, many, out):
+def _poissons(first: int, last: int, n: int, each: int, rate: Array, few: Array, many: Array, out: Array) -> None:
     i = first
     while i < last:
         r, end = rate[i // each], min(last, (i // each + 1) * each)
@@ -163,7 +165,7 @@ def _poissons(first, last, n, each, rate, few, many, out):
         i = end
 
 
-def gamma(rng: Any, alpha: np.ndarray, each: int) -> np.ndarray:
+def gamma(rng: Rng, alpha: Array, each: int) -> Array:
     """Draw `each` gamma variates of scale 1 for each shape parameter (float64); NaN where that is negative."""
     n = alpha.size * each
     extra, words, out = rng.bits(n), rng.bits(3 * n), np.empty(n)
@@ -171,7 +173,7 @@ def gamma(rng: Any, alpha: np.ndarray, each: int) -> np.ndarray:
     return out
 
 
-def poisson(rng: Any, rate: np.ndarray, each: int) -> np.ndarray:
+def poisson(rng: Rng, rate: Array, each: int) -> Array:
     """Draw `each` Poisson variates for each rate (float64); NaN where that is negative."""
     n = rate.size * each
     few, out = rng.bits(n), np.empty(n)
@@ -184,27 +186,27 @@ _PLACE = 24  # bits of a key that hold a place, as in the reference
 
 
 @kernel(threshold=1 << 15)
-def _numbered(first, last, keys):
+def _numbered(first: int, last: int, keys: Array) -> None:
     mask = U((1 << _PLACE) - 1)
     for i in range(first, last):
         keys[i] = keys[i] & ~mask | U(i)
 
 
 @kernel(threshold=1 << 14)
-def _take_elements(first, last, keys, x, y):
+def _take_elements(first: int, last: int, keys: Array, x: Array, y: Array) -> None:
     mask = U((1 << _PLACE) - 1)
     for i in range(first, last):
         y[i] = x[keys[i] & mask]
 
 
 @kernel(threshold=1 << 12)
-def _take_rows(first, last, width, keys, x, y):
+def _take_rows(first: int, last: int, width: int, keys: Array, x: Array, y: Array) -> None:
     mask = U((1 << _PLACE) - 1)
     for i in range(first, last):
         copy(x, np.int64(keys[i] & mask) * width, width, y, i * width)
 
 
-def shuffled(rng: Any, data: np.ndarray, out: np.ndarray) -> None:
+def shuffled(rng: Rng, data: Array, out: Array) -> None:
     """Write the rows of `data` in random order; fewer than 2 ** 24 rows, `out` contiguous.
 
     They are sorted by random bits above their number.

@@ -7,7 +7,10 @@ each function.
 
 from __future__ import annotations
 
-from ..jit import intrinsic
+from collections.abc import Callable
+from typing import Any
+
+from ..jit import _Lazy, intrinsic
 
 __all__ = [
     "SPARE",
@@ -36,7 +39,7 @@ _BITS = 512  # of the vector of a row; narrower machines use several of theirs
 class _Code:
     """What writing LLVM code for some arguments of an intrinsic takes."""
 
-    def __init__(self, context, builder, signature, args) -> None:
+    def __init__(self, context: Any, builder: Any, signature: Any, args: Any) -> None:
         from llvmlite import ir
 
         self.ir, self.context, self.builder, self.signature, self.args = ir, context, builder, signature, args
@@ -44,42 +47,42 @@ class _Code:
         self.bytes = context.get_abi_sizeof(self.real)
         self.lanes = _BITS // 8 // self.bytes
 
-    def data(self, k):
+    def data(self, k: Any) -> Any:
         """The address of an array's first element."""
         return self.context.make_array(self.signature.args[k])(self.context, self.builder, self.args[k]).data
 
-    def whole(self, value):
+    def whole(self, value: Any) -> Any:
         return self.ir.IntType(64)(value)
 
-    def each(self, count, step):
+    def each(self, count: Any, step: Any) -> Any:
         """Run over range(0, count, step)."""
         from numba.core import cgutils
 
         return cgutils.for_range_slice(self.builder, self.whole(0), count, self.whole(step), self.ir.IntType(64))
 
-    def at(self, data, i, kind):
+    def at(self, data: Any, i: Any, kind: Any) -> Any:
         """The address of element i as that of a vector."""
         return self.builder.bitcast(self.builder.gep(data, [i]), kind.as_pointer())
 
-    def vector(self, lanes, kind=None):
+    def vector(self, lanes: Any, kind: Any = None) -> Any:
         return self.ir.VectorType(kind or self.real, lanes)
 
-    def load(self, data, i, kind):
+    def load(self, data: Any, i: Any, kind: Any) -> Any:
         return self.builder.load(self.at(data, i, kind), align=self.bytes)
 
-    def store(self, value, data, i):
+    def store(self, value: Any, data: Any, i: Any) -> None:
         self.builder.store(value, self.at(data, i, value.type), align=self.bytes)
 
-    def splat(self, value, lanes):
+    def splat(self, value: Any, lanes: Any) -> Any:
         i32, kind = self.ir.IntType(32), self.vector(lanes, value.type)
         one = self.builder.insert_element(self.ir.Constant(kind, self.ir.Undefined), value, i32(0))
         return self.builder.shuffle_vector(one, one, self.ir.Constant(self.vector(lanes, i32), [0] * lanes))
 
-    def shuffle(self, a, b, places):
+    def shuffle(self, a: Any, b: Any, places: Any) -> Any:
         kind = self.vector(len(places), self.ir.IntType(32))
         return self.builder.shuffle_vector(a, b, self.ir.Constant(kind, list(places)))
 
-    def below(self, count, lanes, test="<"):
+    def below(self, count: Any, lanes: Any, test: Any = "<") -> Any:
         """A mask of the first `count` elements."""
         i32 = self.ir.IntType(32)
         return self.builder.icmp_signed(
@@ -88,17 +91,17 @@ class _Code:
             self.splat(self.builder.trunc(count, i32), lanes),
         )
 
-    def _call(self, name, result, *others):
+    def _call(self, name: Any, result: Any, *others: Any) -> Any:
         """Call one of LLVM's own functions; llvmlite does not spell the names of those of vectors."""
         from numba.core import cgutils
 
         kind = self.ir.FunctionType(result, [o.type for o in others])
         return self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, name), others)
 
-    def _spelled(self, kind):
+    def _spelled(self, kind: Any) -> Any:
         return f"v{kind.count}f{8 * self.bytes}"
 
-    def load_some(self, data, i, mask):
+    def load_some(self, data: Any, i: Any, mask: Any) -> Any:
         """A vector from element i on, 0 where the mask is not set, which is not read."""
         kind = self.vector(mask.type.count)
         return self._call(
@@ -110,7 +113,7 @@ class _Code:
             self.ir.Constant(kind, None),
         )
 
-    def store_some(self, value, data, i, mask):
+    def store_some(self, value: Any, data: Any, i: Any, mask: Any) -> None:
         """Write those elements of a vector where the mask is set."""
         self._call(
             f"llvm.masked.store.{self._spelled(value.type)}.p0",
@@ -121,10 +124,10 @@ class _Code:
             mask,
         )
 
-    def multiply_add(self, a, b, c):
+    def multiply_add(self, a: Any, b: Any, c: Any) -> Any:
         return self._call(f"llvm.fmuladd.{self._spelled(a.type)}", a.type, a, b, c)
 
-    def sums(self, count, step, firsts, body):
+    def sums(self, count: Any, step: Any, firsts: Any, body: Any) -> Any:
         """What the vectors `firsts` are after `body(i, vectors)` has made new ones of them for every i in range(0,
         count, step).
         """
@@ -144,7 +147,7 @@ class _Code:
         b.position_at_end(end)
         return totals
 
-    def total(self, vector):
+    def total(self, vector: Any) -> Any:
         """The sum of a vector's elements."""
         while vector.type.count > 1:
             half = vector.type.count // 2
@@ -154,21 +157,21 @@ class _Code:
         return self.builder.extract_element(vector, self.ir.IntType(32)(0))
 
 
-def _written(arity):
+def _written(arity: int) -> Callable[[Callable[[_Code], None]], _Lazy]:
     """Make an intrinsic without result of a function that writes its code: arrays and whole numbers."""
 
-    def make(write):
-        def build(args):
+    def make(write: Callable[[_Code], None]) -> _Lazy:
+        def build(args: Any) -> Any:
             from numba import types
 
-            def codegen(context, builder, signature, values):
+            def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
                 write(_Code(context, builder, signature, values))
                 return context.get_dummy_value()
 
             return types.void(*(types.int64 if isinstance(a, types.Integer) else a for a in args)), codegen
 
         names = ", ".join(f"a{i}" for i in range(arity))
-        space = {"build": build}
+        space: dict[str, Any] = {"build": build}
         exec(f"def {write.__name__}(typingctx, {names}):\n    return build(({names},))", space)
         function = space[write.__name__]
         function.__doc__ = write.__doc__
@@ -178,7 +181,7 @@ def _written(arity):
 
 
 @_written(5)
-def lay(c):
+def lay(c: _Code) -> None:
     """lay(x, x0, n, y, y0): copy n elements from x[x0] on to y[y0]; up to SPARE - 1 elements behind them become 0."""
     x, y, b = c.data(0), c.data(3), c.builder
     with c.each(c.args[2], c.lanes) as (z, _):
@@ -187,7 +190,7 @@ def lay(c):
 
 
 @_written(6)
-def lay_halves(c):
+def lay_halves(c: _Code) -> None:
     """lay_halves(x, x0, n, y, y0, y1): as `lay`, every second element of x to y[y0], the others to y[y1]."""
     x, y, b = c.data(0), c.data(3), c.builder
     with c.each(c.args[2], 2 * c.lanes) as (z, _):
@@ -200,7 +203,7 @@ def lay_halves(c):
 
 
 @_written(5)
-def put(c):
+def put(c: _Code) -> None:
     """put(x, x0, n, y, y0): copy n elements from x[x0] on to y[y0]; up to SPARE - 1 elements behind them are read
     too.
     """
@@ -211,18 +214,18 @@ def put(c):
 
 
 @_written(6)
-def put_halves(c):
+def put_halves(c: _Code) -> None:
     """put_halves(x, x0, x1, n, y, y0): as `put`, elements from x[x0] and x[x1] on in turns."""
     x, y, b = c.data(0), c.data(4), c.builder
     with c.each(c.args[3], 2 * c.lanes) as (z, _):
         half = b.ashr(z, c.whole(1))
-        rows = [c.load(x, b.add(c.args[k], half), c.vector(c.lanes)) for k in (1, 2)]
-        row = c.shuffle(*rows, [k * c.lanes + i for i in range(c.lanes) for k in (0, 1)])
+        even, odd = (c.load(x, b.add(c.args[k], half), c.vector(c.lanes)) for k in (1, 2))
+        row = c.shuffle(even, odd, [k * c.lanes + i for i in range(c.lanes) for k in (0, 1)])
         c.store_some(row, y, b.add(c.args[5], z), c.below(b.sub(c.args[3], z), 2 * c.lanes))
 
 
 @_written(7)
-def window(c):
+def window(c: _Code) -> None:
     """window(x, x0, n, low, high, y, y0): write n elements from y[y0] on: those from x[x0] on in [low, high), 0
     elsewhere; x is read only there.
     """
@@ -234,7 +237,7 @@ def window(c):
 
 
 @_written(5)
-def add(c):
+def add(c: _Code) -> None:
     """add(x, x0, n, y, y0): add n elements from x[x0] on to those from y[y0] on; nothing behind them is touched."""
     x, y, b = c.data(0), c.data(3), c.builder
     with c.each(c.args[2], c.lanes) as (z, _):
@@ -242,15 +245,15 @@ def add(c):
         c.store_some(b.fadd(c.load_some(y, place, own), c.load_some(x, b.add(c.args[1], z), own)), y, place, own)
 
 
-def _weighs(filters):
-    def write(c):
+def _weighs(filters: Any) -> Any:
+    def write(c: _Code) -> None:
         x, at, v, y, b = c.data(0), c.data(1), c.data(2), c.data(5), c.builder
         kind, wide = c.vector(STEP), range(filters)
         with c.each(c.args[8], STEP) as (z, _):
             places = [b.add(b.add(c.args[6], z), b.mul(c.args[7], c.whole(f))) for f in wide]
             firsts = [b.add(c.args[3], b.mul(c.args[4], c.whole(f))) for f in wide]
 
-            def tap(t, totals):
+            def tap(t: Any, totals: Any) -> Any:
                 moved = c.load(x, b.add(b.load(b.gep(at, [t])), z), kind)
                 return [
                     c.multiply_add(c.splat(b.load(b.gep(v, [b.add(first, t)])), STEP), moved, total)
@@ -271,18 +274,18 @@ def _weighs(filters):
 weigh, weigh_four = _weighs(1), _weighs(4)
 
 
-def _dots(taps, filters):
-    def write(c):
+def _dots(taps: Any, filters: Any) -> Any:
+    def write(c: _Code) -> None:
         x, at, y, counts, out, b = c.data(0), c.data(1), c.data(5), c.data(9), c.data(12), c.builder
         lanes, pairs = c.lanes, [(f, k) for f in range(filters) for k in range(taps)]
         kind, bytes_ = c.vector(lanes), c.vector(lanes, c.ir.IntType(8))
         xs = [b.add(c.args[3], b.load(b.gep(at, [b.add(c.args[2], c.whole(k))]))) for k in range(taps)]
         ys = [b.add(c.args[6], b.mul(c.args[7], c.whole(f))) for f in range(filters)]
 
-        def image(i, totals):
+        def image(i: Any, totals: Any) -> Any:
             left, right = b.mul(i, c.args[4]), b.mul(i, c.args[8])
 
-            def block(z, totals):
+            def block(z: Any, totals: Any) -> Any:
                 real = b.icmp_signed("!=", b.load(c.at(counts, z, bytes_), align=1), c.ir.Constant(bytes_, None))
                 at_x, at_y = b.add(left, z), b.add(right, z)
                 ones = [b.select(real, c.load(x, b.add(p, at_x), kind), c.ir.Constant(kind, None)) for p in xs]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 from . import sampler
 from .sampler import IntervalSampler
@@ -13,7 +14,7 @@ _LAZY = ("text", "vision")
 __all__ = ["IntervalSampler", "sampler", *_LAZY]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from ....base import error
 from ...data.sampler import Sampler
 
@@ -24,7 +27,7 @@ class IntervalSampler(Sampler):
     ([0, 2, 4, 1, 3], [0, 2, 4])
     """
 
-    def __init__(self, length, interval, rollover=True):
+    def __init__(self, length: int, interval: int, rollover: bool = True) -> None:
         if not 1 <= interval <= length:
             raise error(
                 AssertionError, f"Interval {interval} must be 1 or more and smaller than or equal to length {length}"
@@ -33,9 +36,9 @@ class IntervalSampler(Sampler):
         self._interval = interval
         self._starts = range(interval if rollover else 1)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         for start in self._starts:
             yield from range(start, self._length, self._interval)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return sum(len(range(start, self._length, self._interval)) for start in self._starts)

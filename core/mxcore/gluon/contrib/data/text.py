@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -21,22 +23,22 @@ __all__ = ["WikiText2", "WikiText103"]
 class _LanguageModelDataset(_DownloadedDataset):
     """A text as numbers of words, with the vocabulary that numbers them."""
 
-    def __init__(self, root, vocabulary):
+    def __init__(self, root: str | None, vocabulary: Any) -> None:
         self._vocab = vocabulary
-        self._counter = None
+        self._counter: Counter[str] | None = None
         super().__init__(data_dir("datasets", self._namespace) if root is None else root, None)
 
     @property
-    def vocabulary(self):
+    def vocabulary(self) -> Any:
         """The words by number, a `Vocabulary`."""
         return self._vocab
 
     @property
-    def frequencies(self):
+    def frequencies(self) -> Counter[str] | None:
         """How often each word comes in the text, a ``collections.Counter``."""
         return self._counter
 
-    def _build_vocab(self, content):
+    def _build_vocab(self, content: str) -> None:
         self._counter = text.utils.count_tokens_from_str(content)
         if self._vocab is None:
             self._vocab = text.vocab.Vocabulary(self._counter, reserved_tokens=[EOS_TOKEN])
@@ -46,7 +48,7 @@ class _WikiText(_LanguageModelDataset):
     _archive: tuple[str, str]
     _files = {"train": "wiki.train.tokens", "validation": "wiki.valid.tokens", "test": "wiki.test.tokens"}
 
-    def __init__(self, root=None, segment="train", vocab=None, seq_len=35):
+    def __init__(self, root: str | None = None, segment: str = "train", vocab: Any = None, seq_len: int = 35) -> None:
         owner = type(self).__name__
         if segment not in self._files:
             raise error(KeyError, f"{owner}: segment must be one of {', '.join(self._files)}, got {segment!r}")
@@ -60,7 +62,7 @@ class _WikiText(_LanguageModelDataset):
         self._seq_len = int(seq_len)
         super().__init__(root, vocab)
 
-    def _get_data(self):
+    def _get_data(self) -> None:
         path = os.path.join(self._root, self._files[self._segment])
         if not os.path.exists(path):
             unpack(self._fetch(*self._archive), self._files.values(), self._root)
@@ -78,7 +80,7 @@ class _WikiText(_LanguageModelDataset):
             for part in (numbers[:words], numbers[1 : words + 1])
         )
 
-    def _numbers(self, path):
+    def _numbers(self, path: str) -> np.ndarray[Any, Any]:
         """The numbers of all words of a file, lines ending in `EOS_TOKEN`."""
         try:
             content = read_whole(path).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")

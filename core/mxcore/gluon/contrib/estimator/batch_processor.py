@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from .... import autograd
 from ....base import error
 from ...utils import split_and_load
+
+if TYPE_CHECKING:
+    from ....context import Context
+    from .estimator import Estimator
 
 __all__ = ["BatchProcessor"]
 
@@ -26,7 +32,7 @@ class BatchProcessor:
     ...         return data, data
     """
 
-    def _get_data_and_label(self, batch, ctx, batch_axis=0):
+    def _get_data_and_label(self, batch: Any, ctx: list[Context], batch_axis: int = 0) -> tuple[Any, ...]:
         if not isinstance(batch, (list, tuple)) or len(batch) < 2:
             raise error(
                 ValueError,
@@ -35,7 +41,7 @@ class BatchProcessor:
             )
         return tuple(split_and_load(part, ctx_list=ctx, batch_axis=batch_axis) for part in batch[:2])
 
-    def evaluate_batch(self, estimator, val_batch, batch_axis=0):
+    def evaluate_batch(self, estimator: Estimator, val_batch: list[Any], batch_axis: int = 0) -> tuple[Any, ...]:
         """Run the validation net and loss on a batch.
 
         Parameters
@@ -55,7 +61,7 @@ class BatchProcessor:
         pred = [estimator.val_net(x) for x in data]
         return data, label, pred, [estimator.val_loss(p, y) for p, y in zip(pred, label)]
 
-    def fit_batch(self, estimator, train_batch, batch_axis=0):
+    def fit_batch(self, estimator: Estimator, train_batch: list[Any], batch_axis: int = 0) -> tuple[Any, ...]:
         """Run net and loss on a batch, and the backward pass.
 
         Parameters
@@ -80,7 +86,7 @@ class BatchProcessor:
         return data, label, pred, loss
 
 
-def _outline(batch):
+def _outline(batch: Any) -> str:
     """A batch in a few words."""
     if isinstance(batch, (list, tuple)):
         return f"a {type(batch).__name__} of {len(batch)}"

@@ -6,7 +6,9 @@ import copy
 import logging
 import sys
 import warnings
+from collections.abc import Callable, Sequence
 from numbers import Number
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +35,12 @@ from .event_handler import (
     _check_event_handlers,
 )
 from .utils import _check_handler_metric_ref, _check_metrics, _suggest_metric_for_loss
+
+if TYPE_CHECKING:
+    from ....initializer import Initializer
+    from ....metric import EvalMetric
+    from ...loss import Loss
+    from .event_handler import EventHandler
 
 __all__ = ["Estimator"]
 
@@ -105,21 +113,21 @@ class Estimator:
     training l2loss: 0.12
     """
 
-    logger = None
+    logger: logging.Logger = None  # type: ignore[assignment]  # of an instance it is one
 
     def __init__(
         self,
-        net,
-        loss,
-        train_metrics=None,
-        val_metrics=None,
-        initializer=None,
-        trainer=None,
-        context=None,
-        val_net=None,
-        val_loss=None,
-        batch_processor=None,
-    ):
+        net: Block,
+        loss: Loss,
+        train_metrics: EvalMetric | Sequence[EvalMetric] | None = None,
+        val_metrics: EvalMetric | Sequence[EvalMetric] | None = None,
+        initializer: Initializer | str | None = None,
+        trainer: Trainer | None = None,
+        context: Context | Sequence[Context] | None = None,
+        val_net: Block | None = None,
+        val_loss: Loss | None = None,
+        batch_processor: BatchProcessor | None = None,
+    ) -> None:
         self.net = self._check_net(net, "net")
         self.loss = self._check_loss(loss)
         self._train_metrics = _check_metrics(train_metrics)
@@ -141,19 +149,19 @@ class Estimator:
     # -- arguments -----------------------------------------------------------------------------------------------
 
     @staticmethod
-    def _check_net(net, name):
+    def _check_net(net: Any, name: str) -> Block:
         if not isinstance(net, Block):
             raise error(ValueError, f"Estimator: {name} must be a gluon.Block, got {net!r}")
         return net
 
-    def _check_loss(self, loss):
+    def _check_loss(self, loss: Any) -> Loss:
         if not isinstance(loss, gluon_loss):
             raise error(
                 ValueError, f"Estimator: a loss must be a gluon.loss.Loss, such as gluon.loss.L2Loss(), got {loss!r}"
             )
         return loss
 
-    def _check_context(self, context):
+    def _check_context(self, context: Any) -> list[Context]:
         if not context:
             gpus = num_gpus()
             if gpus > 1:
@@ -175,7 +183,7 @@ class Estimator:
                 raise error(AssertionError, f"Estimator: the context {ctx} is not available: {e}") from None
         return list(found)
 
-    def _check_batch_processor(self, batch_processor):
+    def _check_batch_processor(self, batch_processor: Any) -> BatchProcessor:
         if batch_processor is None:
             return BatchProcessor()
         for method in ("fit_batch", "evaluate_batch"):
@@ -185,9 +193,10 @@ class Estimator:
                     f"Estimator: batch_processor must have the methods fit_batch and evaluate_batch, "
                     f"{type(batch_processor).__name__} has no {method}",
                 )
-        return batch_processor
+        found: BatchProcessor = batch_processor
+        return found
 
-    def _initialize(self, initializer):
+    def _initialize(self, initializer: Any) -> None:
         if not self._is_initialized():
             given = {} if initializer is None else {"init": initializer}
             self.net.initialize(ctx=self.context, **given)
@@ -198,7 +207,7 @@ class Estimator:
                 stacklevel=3,
             )
 
-    def _is_initialized(self):
+    def _is_initialized(self) -> bool:
         try:
             for param in self.net.collect_params().values():
                 param.list_ctx()
@@ -206,7 +215,7 @@ class Estimator:
             return False
         return True
 
-    def _check_trainer(self, trainer):
+    def _check_trainer(self, trainer: Any) -> Trainer:
         if trainer is None:
             warnings.warn("Estimator: without a trainer, SGD with a learning rate of 0.001 is used", stacklevel=3)
             return Trainer(self.net.collect_params(), "sgd", {"learning_rate": 0.001})
@@ -218,7 +227,7 @@ class Estimator:
             )
         return trainer
 
-    def _add_default_training_metrics(self):
+    def _add_default_training_metrics(self) -> None:
         if not self._train_metrics:
             suggested = _suggest_metric_for_loss(self.loss)
             self._train_metrics = [] if suggested is None else [suggested]
@@ -226,25 +235,30 @@ class Estimator:
         for metric in self._train_metrics:
             metric.name = f"training {metric.name}"
 
-    def _add_validation_metrics(self):
+    def _add_validation_metrics(self) -> None:
         self._val_metrics = self._val_metrics or copy.deepcopy(self._train_metrics)
         for metric in self._val_metrics:
             known = "training" in metric.name
             metric.name = metric.name.replace("training", "validation") if known else f"validation {metric.name}"
 
     @property
-    def train_metrics(self):
+    def train_metrics(self) -> list[EvalMetric]:
         """The metrics of training, a list."""
         return self._train_metrics
 
     @property
-    def val_metrics(self):
+    def val_metrics(self) -> list[EvalMetric]:
         """The metrics of validation, a list."""
         return self._val_metrics
 
     # -- running -------------------------------------------------------------------------------------------------
 
-    def evaluate(self, val_data, batch_axis=0, event_handlers=None):
+    def evaluate(
+        self,
+        val_data: DataLoader,
+        batch_axis: int = 0,
+        event_handlers: EventHandler | Sequence[EventHandler] | None = None,
+    ) -> None:
         """Evaluate the network; `val_metrics` have the result.
 
         Parameters
@@ -274,7 +288,15 @@ class Estimator:
             self._fire("batch_end", handlers, batch=batch, pred=pred, label=label, loss=loss)
         self._fire("epoch_end", handlers)
 
-    def fit(self, train_data, val_data=None, epochs=None, event_handlers=None, batches=None, batch_axis=0):
+    def fit(
+        self,
+        train_data: DataLoader,
+        val_data: DataLoader | None = None,
+        epochs: int | None = None,
+        event_handlers: EventHandler | Sequence[EventHandler] | None = None,
+        batches: int | None = None,
+        batch_axis: int = 0,
+    ) -> None:
         """Train the network for a number of epochs, or of batches.
 
         Parameters
@@ -332,7 +354,7 @@ class Estimator:
         self._fire("train_end", handlers)
 
     @staticmethod
-    def _check_data(data, name):
+    def _check_data(data: Any, name: str) -> None:
         if not isinstance(data, DataLoader):
             raise error(
                 ValueError,
@@ -340,7 +362,7 @@ class Estimator:
                 "gluon.data.DataLoader(gluon.data.ArrayDataset(data, label), batch_size)",
             )
 
-    def _fire(self, event, handlers, **given):
+    def _fire(self, event: str, handlers: Any, **given: Any) -> bool:
         """Tell an event to its handlers, to all of them; true if one of them asks to stop."""
         stop = False
         for handler in handlers[event]:
@@ -352,8 +374,8 @@ class Estimator:
             stop = bool(wanted) or stop
         return stop
 
-    def _prepare_default_handlers(self, val_data, event_handlers):
-        added = [StoppingHandler(self.max_epoch, self.max_batch)]
+    def _prepare_default_handlers(self, val_data: DataLoader | None, event_handlers: Any) -> list[EventHandler]:
+        added: list[EventHandler] = [StoppingHandler(self.max_epoch, self.max_batch)]
         given = _check_event_handlers(event_handlers)
         lacks = _lacking(given)
         if lacks(GradientUpdateHandler):
@@ -367,8 +389,9 @@ class Estimator:
             added.append(LoggingHandler(metrics=self.train_metrics))
         return self._ordered(given, added, self.train_metrics + self.val_metrics)
 
-    def _prepare_default_validation_handlers(self, event_handlers):
-        given, added = _check_event_handlers(event_handlers), []
+    def _prepare_default_validation_handlers(self, event_handlers: Any) -> list[EventHandler]:
+        given = _check_event_handlers(event_handlers)
+        added: list[EventHandler] = []
         lacks = _lacking(given)
         if lacks(MetricHandler):
             added.append(MetricHandler(self.val_metrics))
@@ -377,29 +400,31 @@ class Estimator:
         return self._ordered(given, added, self.val_metrics)
 
     @staticmethod
-    def _ordered(given, added, known_metrics):
+    def _ordered(
+        given: list[EventHandler], added: list[EventHandler], known_metrics: list[EvalMetric]
+    ) -> list[EventHandler]:
         """Handlers in the order of their priorities; those of the user must have metrics that the others update."""
         if added:
             for handler in given:
                 _check_handler_metric_ref(handler, set(known_metrics))
         return sorted([*given, *added], key=lambda handler: getattr(handler, "priority", 0))
 
-    def _categorize_handlers(self, event_handlers):
+    def _categorize_handlers(self, event_handlers: list[EventHandler]) -> tuple[list[EventHandler], ...]:
         """The handlers of train_begin, epoch_begin, batch_begin, batch_end, epoch_end and train_end."""
         return tuple([handler for handler in event_handlers if isinstance(handler, kind)] for kind in _EVENTS.values())
 
-    def _by_event(self, event_handlers):
+    def _by_event(self, event_handlers: list[EventHandler]) -> dict[str, list[EventHandler]]:
         return dict(zip(_EVENTS, self._categorize_handlers(event_handlers)))
 
     # What subclasses that have a loop of their own split batches with.
     _get_data_and_label = BatchProcessor._get_data_and_label
 
 
-def _lacking(handlers):
+def _lacking(handlers: list[EventHandler]) -> Callable[[type[EventHandler]], bool]:
     return lambda kind: not any(isinstance(handler, kind) for handler in handlers)
 
 
-def _blame(e, words):
+def _blame(e: Exception, words: str) -> None:
     """Say who raised an error. One with a message of its own class, such as a user's, stays the object it is."""
     if type(e).__module__ in ("builtins", "mxcore.base") and len(e.args) == 1:
         raise error(type(e), words) from e

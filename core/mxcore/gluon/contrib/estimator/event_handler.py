@@ -11,6 +11,8 @@ import os
 import re
 import time
 import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +21,10 @@ from ....base import error
 from ....metric import CompositeEvalMetric, EvalMetric
 from ....metric import Loss as metric_loss
 from .utils import _check_metrics, direction
+
+if TYPE_CHECKING:
+    from ...data.dataloader import DataLoader
+    from .estimator import Estimator
 
 __all__ = ["BatchBegin", "BatchEnd", "CheckpointHandler", "EarlyStoppingHandler", "EpochBegin", "EpochEnd",
            "GradientUpdateHandler", "LoggingHandler", "MetricHandler", "ProgressBarHandler", "StoppingHandler",
@@ -29,7 +35,7 @@ class EventHandler:
     """Base of all event handlers."""
 
 
-def _check_event_handlers(handlers):
+def _check_event_handlers(handlers: EventHandler | Sequence[EventHandler] | None) -> list[EventHandler]:
     """A new list of one handler, several, or none."""
     if isinstance(handlers, EventHandler):
         return [handlers]
@@ -48,21 +54,21 @@ def _check_event_handlers(handlers):
 class TrainBegin(EventHandler):
     """Handlers that hear of the begin of a training."""
 
-    def train_begin(self, estimator, *args, **kwargs):
+    def train_begin(self, estimator: Estimator, *args: Any, **kwargs: Any) -> None:
         """Called before the first epoch."""
 
 
 class TrainEnd(EventHandler):
     """Handlers that hear of the end of a training."""
 
-    def train_end(self, estimator, *args, **kwargs):
+    def train_end(self, estimator: Estimator, *args: Any, **kwargs: Any) -> None:
         """Called after the last epoch."""
 
 
 class EpochBegin(EventHandler):
     """Handlers that hear of the begin of each epoch."""
 
-    def epoch_begin(self, estimator, *args, **kwargs):
+    def epoch_begin(self, estimator: Estimator, *args: Any, **kwargs: Any) -> None:
         """Called before the first batch of an epoch."""
 
 
@@ -77,7 +83,7 @@ class EpochEnd(EventHandler):
     ...         estimator.trainer.set_learning_rate(estimator.trainer.learning_rate / 2)
     """
 
-    def epoch_end(self, estimator, *args, **kwargs):
+    def epoch_end(self, estimator: Estimator, *args: Any, **kwargs: Any) -> bool | None:
         """Called after the last batch of an epoch; returns whether to stop training."""
         return False
 
@@ -85,14 +91,14 @@ class EpochEnd(EventHandler):
 class BatchBegin(EventHandler):
     """Handlers that hear of the begin of each batch."""
 
-    def batch_begin(self, estimator, *args, **kwargs):
+    def batch_begin(self, estimator: Estimator, *args: Any, **kwargs: Any) -> None:
         """Called before a batch, which is ``kwargs["batch"]``, reaches the net."""
 
 
 class BatchEnd(EventHandler):
     """Handlers that hear of the end of each batch."""
 
-    def batch_end(self, estimator, *args, **kwargs):
+    def batch_end(self, estimator: Estimator, *args: Any, **kwargs: Any) -> bool | None:
         """Called after a batch's backward pass, with ``batch``, ``pred``, ``label`` and ``loss``; returns whether to
         end the epoch.
         """
@@ -112,23 +118,23 @@ class StoppingHandler(TrainBegin, BatchEnd, EpochEnd):
     Behaviour matched: MXNet 1.9.1. A handler that has stopped one training can serve in the next.
     """
 
-    def __init__(self, max_epoch=None, max_batch=None):
+    def __init__(self, max_epoch: int | None = None, max_batch: int | None = None) -> None:
         self.max_epoch = max_epoch
         self.max_batch = max_batch
         self.current_batch = self.current_epoch = 0
         self.stop_training = False
 
-    def train_begin(self, estimator, *args, **kwargs):
+    def train_begin(self, estimator: Estimator, *args: Any, **kwargs: Any) -> None:
         self.max_epoch, self.max_batch = estimator.max_epoch, estimator.max_batch
         self.current_batch = self.current_epoch = 0
         self.stop_training = False
 
-    def batch_end(self, estimator, *args, **kwargs):
+    def batch_end(self, estimator: Estimator, *args: Any, **kwargs: Any) -> bool:
         self.current_batch += 1
         self.stop_training = self.stop_training or self.current_batch == self.max_batch
         return self.stop_training
 
-    def epoch_end(self, estimator, *args, **kwargs):
+    def epoch_end(self, estimator: Estimator, *args: Any, **kwargs: Any) -> bool:
         self.current_epoch += 1
         self.stop_training = self.stop_training or self.current_epoch == self.max_epoch
         return self.stop_training
@@ -145,15 +151,15 @@ class MetricHandler(EpochBegin, BatchEnd):
         Before handlers that read the metrics.
     """
 
-    def __init__(self, metrics, priority=-1000):
+    def __init__(self, metrics: EvalMetric | Sequence[EvalMetric], priority: float = -1000) -> None:
         self.metrics = _check_metrics(metrics)
         self.priority = priority
 
-    def epoch_begin(self, estimator, *args, **kwargs):
+    def epoch_begin(self, estimator: Estimator, *args: Any, **kwargs: Any) -> None:
         for metric in self.metrics:
             metric.reset()
 
-    def batch_end(self, estimator, *args, **kwargs):
+    def batch_end(self, estimator: Estimator, *args: Any, **kwargs: Any) -> None:
         for metric in self.metrics:
             if isinstance(metric, metric_loss):
                 metric.update(0, kwargs["loss"])
@@ -179,7 +185,15 @@ class ValidationHandler(TrainBegin, BatchEnd, EpochEnd):
         For the evaluation.
     """
 
-    def __init__(self, val_data, eval_fn, epoch_period=1, batch_period=None, priority=-1000, event_handlers=None):
+    def __init__(
+        self,
+        val_data: DataLoader,
+        eval_fn: Callable[..., Any],
+        epoch_period: int | None = 1,
+        batch_period: int | None = None,
+        priority: float = -1000,
+        event_handlers: EventHandler | Sequence[EventHandler] | None = None,
+    ) -> None:
         self.val_data = val_data
         self.eval_fn = eval_fn
         self.epoch_period = epoch_period
@@ -188,18 +202,18 @@ class ValidationHandler(TrainBegin, BatchEnd, EpochEnd):
         self.priority = priority
         self.event_handlers = event_handlers
 
-    def train_begin(self, estimator, *args, **kwargs):
+    def train_begin(self, estimator: Estimator, *args: Any, **kwargs: Any) -> None:
         self.current_batch = self.current_epoch = 0
 
-    def batch_end(self, estimator, *args, **kwargs):
+    def batch_end(self, estimator: Estimator, *args: Any, **kwargs: Any) -> None:
         self.current_batch += 1
         self._evaluate(estimator, self.current_batch, self.batch_period)
 
-    def epoch_end(self, estimator, *args, **kwargs):
+    def epoch_end(self, estimator: Estimator, *args: Any, **kwargs: Any) -> None:
         self.current_epoch += 1
         self._evaluate(estimator, self.current_epoch, self.epoch_period)
 
-    def _evaluate(self, estimator, count, period):
+    def _evaluate(self, estimator: Estimator, count: int, period: int | None) -> None:
         if period and count % period == 0:
             self.eval_fn(val_data=self.val_data, batch_axis=estimator.batch_axis, event_handlers=self.event_handlers)
 
@@ -221,7 +235,12 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
     Behaviour matched: MXNet 1.9.1, whose lines these are.
     """
 
-    def __init__(self, log_interval="epoch", metrics=None, priority=np.inf):
+    def __init__(
+        self,
+        log_interval: int | str = "epoch",
+        metrics: EvalMetric | Sequence[EvalMetric] | None = None,
+        priority: float = np.inf,
+    ) -> None:
         if log_interval != "epoch" and not (isinstance(log_interval, int) and log_interval > 0):
             raise error(
                 ValueError,
@@ -232,14 +251,14 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
         self.log_interval = log_interval
         self._start()
 
-    def _start(self):
+    def _start(self) -> None:
         self.batch_index = self.current_epoch = self.processed_samples = 0
-        self.log_interval_time = 0
+        self.log_interval_time = 0.0
 
-    def _line(self, head):
+    def _line(self, head: str) -> str:
         return (head + ", ".join("{}: {:.4f}".format(*metric.get()) for metric in self.metrics)).rstrip(", ")
 
-    def train_begin(self, estimator, *args, **kwargs):
+    def train_begin(self, estimator: Estimator, *args: Any, **kwargs: Any) -> None:
         self.train_start = time.time()
         trainer = estimator.trainer
         estimator.logger.info(
@@ -253,12 +272,12 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
             estimator.logger.info("Train for %s batches.", estimator.max_batch)
         self._start()
 
-    def train_end(self, estimator, *args, **kwargs):
+    def train_end(self, estimator: Estimator, *args: Any, **kwargs: Any) -> None:
         seconds = time.time() - self.train_start
         head = f"Train finished using total {seconds:.0f}s with {self.current_epoch} epochs. "
         estimator.logger.info("%s", self._line(head))
 
-    def epoch_begin(self, estimator, *args, **kwargs):
+    def epoch_begin(self, estimator: Estimator, *args: Any, **kwargs: Any) -> None:
         self.epoch_start = time.time()
         # Handlers of a training and of a validation are told apart by the names that the estimator gave the metrics.
         if any("training" in metric.name for metric in self.metrics):
@@ -268,26 +287,26 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
         else:
             estimator.logger.info("Validation Begin")
 
-    def epoch_end(self, estimator, *args, **kwargs):
+    def epoch_end(self, estimator: Estimator, *args: Any, **kwargs: Any) -> None:
         seconds = time.time() - self.epoch_start
         estimator.logger.info("%s", self._line(f"[Epoch {self.current_epoch}] Finished in {seconds:.3f}s, "))
         self.current_epoch += 1
         self.batch_index = 0
 
-    def batch_begin(self, estimator, *args, **kwargs):
+    def batch_begin(self, estimator: Estimator, *args: Any, **kwargs: Any) -> None:
         self.batch_start = time.time()
 
-    def batch_end(self, estimator, *args, **kwargs):
+    def batch_end(self, estimator: Estimator, *args: Any, **kwargs: Any) -> None:
         if self.log_interval != "epoch":
             self.processed_samples += kwargs["batch"][0].shape[0]
             self.log_interval_time += time.time() - self.batch_start
-            if self.batch_index % self.log_interval == 0:
+            if self.batch_index % int(self.log_interval) == 0:
                 head = (
                     f"[Epoch {self.current_epoch}][Batch {self.batch_index}][Samples {self.processed_samples}] "
                     f"time/interval: {self.log_interval_time:.3f}s "
                 )
                 estimator.logger.info("%s", self._line(head))
-                self.log_interval_time = 0
+                self.log_interval_time = 0.0
         self.batch_index += 1
 
 
@@ -316,37 +335,44 @@ class ProgressBarHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchEnd):
     >>> bar = ProgressBarHandler(metrics=mx.metric.Accuracy(), leave=False)
     """
 
-    def __init__(self, metrics=None, total=None, priority=np.inf, **kwargs):
+    def __init__(
+        self,
+        metrics: EvalMetric | Sequence[EvalMetric] | None = None,
+        total: int | None = None,
+        priority: float = np.inf,
+        **kwargs: Any,
+    ) -> None:
         if total is not None and not (isinstance(total, int) and total > 0):
             raise error(
                 ValueError, f"ProgressBarHandler: total must be the number of batches in an epoch, got {total!r}"
             )
         self.metrics = _check_metrics(metrics)
         self.total, self.priority, self._kwargs = total, priority, kwargs
-        self.current_epoch, self._bar = 0, None
+        self.current_epoch = 0
+        self._bar: Any = None
 
-    def train_begin(self, estimator, *args, **kwargs):
+    def train_begin(self, estimator: Estimator, *args: Any, **kwargs: Any) -> None:
         self._close()  # of a training that failed
         self.current_epoch = 0
 
-    def epoch_begin(self, estimator, *args, **kwargs):
+    def epoch_begin(self, estimator: Estimator, *args: Any, **kwargs: Any) -> None:
         from tqdm import tqdm
 
         self._bar = tqdm(total=self.total, desc=f"epoch {self.current_epoch}", unit="batch", **self._kwargs)
 
-    def batch_end(self, estimator, *args, **kwargs):
+    def batch_end(self, estimator: Estimator, *args: Any, **kwargs: Any) -> None:
         self._bar.set_postfix({name: f"{value:.4f}" for name, value in (m.get() for m in self.metrics)}, refresh=False)
         self._bar.update()
 
-    def epoch_end(self, estimator, *args, **kwargs):
+    def epoch_end(self, estimator: Estimator, *args: Any, **kwargs: Any) -> None:
         self.total = self.total or self._bar.n or None
         self.current_epoch += 1
         self._close()
 
-    def train_end(self, estimator, *args, **kwargs):
+    def train_end(self, estimator: Estimator, *args: Any, **kwargs: Any) -> None:
         self._close()
 
-    def _close(self):
+    def _close(self) -> None:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
@@ -410,17 +436,17 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
 
     def __init__(
         self,
-        model_dir,
-        model_prefix="model",
-        monitor=None,
-        verbose=0,
-        save_best=False,
-        mode="auto",
-        epoch_period=1,
-        batch_period=None,
-        max_checkpoints=5,
-        resume_from_checkpoint=False,
-    ):
+        model_dir: str,
+        model_prefix: str = "model",
+        monitor: EvalMetric | None = None,
+        verbose: int = 0,
+        save_best: bool = False,
+        mode: str = "auto",
+        epoch_period: int | None = 1,
+        batch_period: int | None = None,
+        max_checkpoints: int = 5,
+        resume_from_checkpoint: bool = False,
+    ) -> None:
         if save_best and not isinstance(monitor, EvalMetric):
             raise error(
                 ValueError,
@@ -437,13 +463,13 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
         self.current_batch = self.current_epoch = 0
         self.max_checkpoints = max_checkpoints
         self.resume_from_checkpoint = resume_from_checkpoint
-        self.saved_checkpoints = []
-        if save_best:
+        self.saved_checkpoints: list[str] = []
+        if monitor is not None and save_best:
             self.monitor_op = direction(monitor, mode, "CheckpointHandler")
             self.best = _worst(self.monitor_op)
         make_folder(self.model_dir)
 
-    def train_begin(self, estimator, *args, **kwargs):
+    def train_begin(self, estimator: Estimator, *args: Any, **kwargs: Any) -> None:
         self.current_epoch = self.current_batch = 0
         if self.save_best:
             self.best = _worst(self.monitor_op)
@@ -459,22 +485,22 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
                 )
             self._resume_from_checkpoint(estimator)
 
-    def batch_end(self, estimator, *args, **kwargs):
+    def batch_end(self, estimator: Estimator, *args: Any, **kwargs: Any) -> None:
         if self.current_batch == 0:
             self._save_symbol(estimator)
         if self.batch_period and (self.current_batch + 1) % self.batch_period == 0:
             self._save_checkpoint(estimator)
         self.current_batch += 1
 
-    def epoch_end(self, estimator, *args, **kwargs):
+    def epoch_end(self, estimator: Estimator, *args: Any, **kwargs: Any) -> None:
         if self.epoch_period and (self.current_epoch + 1) % self.epoch_period == 0:
             self._save_checkpoint(estimator)
         self.current_epoch += 1
 
-    def _path(self, name):
+    def _path(self, name: str) -> str:
         return os.path.join(self.model_dir, name)
 
-    def _save_symbol(self, estimator):
+    def _save_symbol(self, estimator: Estimator) -> None:
         path = self._path(f"{self.model_prefix}-symbol.json")
         graph = getattr(estimator.net, "_cached_graph", ())
         if graph:
@@ -487,7 +513,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
                 path,
             )
 
-    def _save_checkpoint(self, estimator):
+    def _save_checkpoint(self, estimator: Estimator) -> None:
         epoch, batch = self.current_epoch, self.current_batch
         if self.resume_from_checkpoint:
             # At the end of an epoch the batch is counted already.
@@ -507,7 +533,8 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
         if self.save_best:
             self._save_if_best(estimator)
 
-    def _save_if_best(self, estimator):
+    def _save_if_best(self, estimator: Estimator) -> None:
+        assert self.monitor is not None
         name, value = self.monitor.get()
         if np.isnan(value):
             _warn_unused(name, "CheckpointHandler: the best checkpoint is not updated")
@@ -525,12 +552,12 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
             )
             estimator.logger.info("[Epoch %d] CheckpointHandler: %s %s", self.current_epoch, name, tail)
 
-    def _save_params_and_trainer(self, estimator, file_prefix):
+    def _save_params_and_trainer(self, estimator: Estimator, file_prefix: str) -> None:
         # The parameters come last: a checkpoint is looked for by them.
         estimator.trainer.save_states(self._path(f"{file_prefix}.states"))
         estimator.net.save_parameters(self._path(f"{file_prefix}.params"))
 
-    def _keep_newest(self, name):
+    def _keep_newest(self, name: str) -> None:
         if name in self.saved_checkpoints:
             self.saved_checkpoints.remove(name)
         self.saved_checkpoints.append(name)
@@ -542,18 +569,18 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
                 except FileNotFoundError:
                     pass
 
-    def _found(self):
+    def _found(self) -> list[tuple[int, int]]:
         """(epoch, batch) of each checkpoint in the folder, the newest last."""
         pattern = re.compile(re.escape(f"{self.model_prefix}-epoch") + r"(\d+)batch(-?\d+)\.params", re.ASCII)
         matches = map(pattern.fullmatch, names_in(self.model_dir))
         return sorted((int(m[1]), int(m[2])) for m in matches if m)
 
-    def _resume_from_checkpoint(self, estimator):
+    def _resume_from_checkpoint(self, estimator: Estimator) -> None:
         found = self._found()
         self.trained_epoch, self.trained_batch = found[-1] if found else (-1, -1)
         names = [f"{self.model_prefix}-epoch{epoch}batch{batch}" for epoch, batch in found]
         unit = "epoch" if estimator.max_epoch else "batch"
-        wanted = estimator.max_epoch or estimator.max_batch
+        wanted = estimator.max_epoch or estimator.max_batch or 0
         units = f"{unit}s" if unit == "epoch" else "batches"
         if not found:
             estimator.logger.info(
@@ -610,7 +637,14 @@ class EarlyStoppingHandler(TrainBegin, EpochEnd, TrainEnd):
         (also ValueError) if `monitor` is no metric, or several.
     """
 
-    def __init__(self, monitor, min_delta=0, patience=0, mode="auto", baseline=None):
+    def __init__(
+        self,
+        monitor: EvalMetric,
+        min_delta: float = 0,
+        patience: int = 0,
+        mode: str = "auto",
+        baseline: float | None = None,
+    ) -> None:
         if not isinstance(monitor, EvalMetric) or isinstance(monitor, CompositeEvalMetric):
             raise error(
                 ValueError,
@@ -625,12 +659,12 @@ class EarlyStoppingHandler(TrainBegin, EpochEnd, TrainEnd):
         self.monitor_op = direction(monitor, mode, "EarlyStoppingHandler")
         self.min_delta = min_delta if self.monitor_op is np.greater else -min_delta
 
-    def train_begin(self, estimator, *args, **kwargs):
+    def train_begin(self, estimator: Estimator, *args: Any, **kwargs: Any) -> None:
         self.wait = self.stopped_epoch = self.current_epoch = 0
         self.stop_training = False
         self.best = _worst(self.monitor_op) if self.baseline is None else self.baseline
 
-    def epoch_end(self, estimator, *args, **kwargs):
+    def epoch_end(self, estimator: Estimator, *args: Any, **kwargs: Any) -> bool:
         name, value = self.monitor.get()
         if np.isnan(value):
             _warn_unused(name, "EarlyStoppingHandler: nothing is decided")
@@ -645,7 +679,7 @@ class EarlyStoppingHandler(TrainBegin, EpochEnd, TrainEnd):
         self.current_epoch += 1
         return self.stop_training
 
-    def train_end(self, estimator, *args, **kwargs):
+    def train_end(self, estimator: Estimator, *args: Any, **kwargs: Any) -> None:
         if self.stopped_epoch > 0:
             estimator.logger.info(
                 "[Epoch %d] EarlyStoppingHandler: early stopping due to %s not improving",
@@ -663,19 +697,19 @@ class GradientUpdateHandler(BatchEnd):
         Before all else.
     """
 
-    def __init__(self, priority=-2000):
+    def __init__(self, priority: float = -2000) -> None:
         self.priority = priority
 
-    def batch_end(self, estimator, *args, **kwargs):
+    def batch_end(self, estimator: Estimator, *args: Any, **kwargs: Any) -> None:
         loss = kwargs["loss"]
         estimator.trainer.step(sum(part.shape[0] for part in (loss if isinstance(loss, list) else [loss])))
 
 
-def _worst(better):
+def _worst(better: Callable[..., Any]) -> float:
     return np.inf if better is np.less else -np.inf
 
 
-def _warn_unused(name, consequence):
+def _warn_unused(name: str, consequence: str) -> None:
     warnings.warn(
         f"{consequence}: {name} has no value; take one of estimator.train_metrics and estimator.val_metrics as monitor",
         RuntimeWarning,

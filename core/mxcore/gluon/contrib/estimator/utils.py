@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .... import metric as metrics_
-from ....base import error
+from ....base import MXNetError, error
 from ....metric import Accuracy, CompositeEvalMetric, EvalMetric
-from ...loss import SoftmaxCrossEntropyLoss
+from ...loss import Loss, SoftmaxCrossEntropyLoss
+
+if TYPE_CHECKING:
+    from .event_handler import EventHandler
 
 __all__ = ["direction"]
 
@@ -19,7 +24,7 @@ _FALLING = (
 )  # fmt: skip
 
 
-def _check_metrics(metrics):
+def _check_metrics(metrics: EvalMetric | Sequence[EvalMetric] | None) -> list[EvalMetric]:
     """A flat list of one metric, several, or none."""
     if metrics is None:
         return []
@@ -29,7 +34,7 @@ def _check_metrics(metrics):
         return [metrics]
     if not isinstance(metrics, (list, tuple)):
         raise _no_metric(metrics)
-    found = []
+    found: list[EvalMetric] = []
     for metric in metrics:
         if not isinstance(metric, EvalMetric):
             raise _no_metric(metric)
@@ -37,7 +42,7 @@ def _check_metrics(metrics):
     return found
 
 
-def _no_metric(given):
+def _no_metric(given: object) -> MXNetError:
     return error(
         ValueError,
         f"metrics must be an mx.metric.EvalMetric or a list of them, got {given!r}; mx.metric.create makes one of a "
@@ -45,7 +50,7 @@ def _no_metric(given):
     )
 
 
-def _check_handler_metric_ref(handler, known_metrics):
+def _check_handler_metric_ref(handler: EventHandler, known_metrics: set[EvalMetric]) -> None:
     """Raise if a handler has a metric, in an attribute that says so, that nobody would update."""
     for name in dir(handler):
         if "metric" not in name:
@@ -56,7 +61,7 @@ def _check_handler_metric_ref(handler, known_metrics):
                 _check_metric_known(handler, metric, known_metrics)
 
 
-def _check_metric_known(handler, metric, known_metrics):
+def _check_metric_known(handler: EventHandler, metric: EvalMetric, known_metrics: set[EvalMetric]) -> None:
     if metric not in known_metrics:
         raise error(
             ValueError,
@@ -66,11 +71,11 @@ def _check_metric_known(handler, metric, known_metrics):
         )
 
 
-def _suggest_metric_for_loss(loss):
+def _suggest_metric_for_loss(loss: Loss) -> EvalMetric | None:
     return Accuracy() if isinstance(loss, SoftmaxCrossEntropyLoss) else None
 
 
-def direction(monitor, mode, owner):
+def direction(monitor: EvalMetric, mode: str, owner: str) -> Callable[..., Any]:
     """The comparison that says whether a value is better: ``numpy.greater`` or ``numpy.less``.
 
     Parameters

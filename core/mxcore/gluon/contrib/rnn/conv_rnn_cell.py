@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ....base import asserted, error
 from ....ndarray import NDArray
 from ...nn.convolution import spread
-from ...rnn.cells import GRUCell, LSTMCell, RNNCell
+from ...rnn.cells import GRUCell, LSTMCell, RNNCell, _Cell
 from ...rnn.recurrent_cell import HybridRecurrentCell, check_sizes, check_states
+
+if TYPE_CHECKING:
+    from ....initializer import Initializer
+    from ...block import Block
+    from ...parameter import ParameterDict
 
 __all__ = ["Conv1DGRUCell", "Conv1DLSTMCell", "Conv1DRNNCell", "Conv2DGRUCell", "Conv2DLSTMCell", "Conv2DRNNCell", "Conv3DGRUCell",
            "Conv3DLSTMCell", "Conv3DRNNCell"]  # fmt: skip
@@ -15,29 +22,29 @@ __all__ = ["Conv1DGRUCell", "Conv1DLSTMCell", "Conv1DRNNCell", "Conv2DGRUCell", 
 _LAYOUTS = {1: ("NCW",), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 
 
-class _ConvCell:
+class _ConvCell(_Cell):
     """Convolutions in the place of matrices, mixed into a cell that says what is done with the products."""
 
     _dims = 0
 
     def __init__(
         self,
-        input_shape,
-        hidden_channels,
-        i2h_kernel,
-        h2h_kernel,
-        i2h_pad=0,
-        i2h_dilate=1,
-        h2h_dilate=1,
-        i2h_weight_initializer=None,
-        h2h_weight_initializer=None,
-        i2h_bias_initializer="zeros",
-        h2h_bias_initializer="zeros",
-        conv_layout=None,
-        activation="tanh",
-        prefix=None,
-        params=None,
-    ):
+        input_shape: tuple[int, ...],
+        hidden_channels: int,
+        i2h_kernel: int | tuple[int, ...],
+        h2h_kernel: int | tuple[int, ...],
+        i2h_pad: int | tuple[int, ...] = 0,
+        i2h_dilate: int | tuple[int, ...] = 1,
+        h2h_dilate: int | tuple[int, ...] = 1,
+        i2h_weight_initializer: Initializer | str | None = None,
+        h2h_weight_initializer: Initializer | str | None = None,
+        i2h_bias_initializer: Initializer | str | None = "zeros",
+        h2h_bias_initializer: Initializer | str | None = "zeros",
+        conv_layout: str | None = None,
+        activation: str | Block = "tanh",
+        prefix: str | None = None,
+        params: ParameterDict | None = None,
+    ) -> None:
         HybridRecurrentCell.__init__(self, prefix=prefix, params=params)
         (hidden_channels,) = check_sizes(self, hidden_channels=hidden_channels)
         name, dims = type(self).__name__, self._dims
@@ -49,7 +56,7 @@ class _ConvCell:
                 ValueError, f"{name}: input_shape must be {layout[1:]}, without the batch, got {tuple(input_shape)}"
             )
 
-        def each(value, what):
+        def each(value: int | tuple[int, ...], what: str) -> tuple[int, ...]:
             return spread(value, dims, f"{name}: {what}")
 
         i2h_kernel, h2h_kernel = each(i2h_kernel, "i2h_kernel"), each(h2h_kernel, "h2h_kernel")
@@ -89,7 +96,7 @@ class _ConvCell:
         ):
             setattr(self, label, self.params.get(label, shape=shape, init=init, allow_deferred_init=True))
 
-    def _fitting(self, inputs, states):
+    def _fitting(self, inputs: Any, states: Any) -> list[Any]:
         if isinstance(inputs, NDArray) and inputs.shape[1:] != self._input_shape:
             sizes = ", ".join(map(str, self._input_shape))
             raise error(
@@ -97,33 +104,35 @@ class _ConvCell:
                 f"{type(self).__name__} '{self.name}': inputs must be (batch, {sizes}), as input_shape says, got "
                 f"{inputs.shape}",
             )
-        states = check_states(self, inputs, states, spread=True)
+        found = check_states(self, inputs, states, spread=True)
         if isinstance(inputs, NDArray):
             return [
                 s.broadcast_to((len(inputs), *s.shape[1:])) if isinstance(s, NDArray) and len(s) == 1 else s
-                for s in states
+                for s in found
             ]
-        return states
+        return found
 
-    def _placed(self, channels, sizes):
+    def _placed(self, channels: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
         return (channels, *sizes) if self._axis == 1 else (*sizes, channels)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         shape = self.i2h_weight.shape
         return f"{type(self).__name__}({shape[self._axis]} -> {shape[0]}, {self._activation}, {self._conv_layout})"
 
-    def _alias(self):
+    def _alias(self) -> str:
         return "conv_" + super()._alias()
 
-    def state_info(self, batch_size=0):
+    def state_info(self, batch_size: int = 0) -> list[Any]:
         return [
             {"shape": (batch_size, *self._state_shape), "__layout__": self._conv_layout} for _ in range(self._states)
         ]
 
-    def infer_shape(self, *args):
+    def infer_shape(self, *args: Any) -> None:
         """Nothing is open: `input_shape` tells all."""
 
-    def _products(self, F, inputs, state, i2h_weight, h2h_weight, i2h_bias, h2h_bias):
+    def _products(
+        self, F: Any, inputs: Any, state: Any, i2h_weight: Any, h2h_weight: Any, i2h_bias: Any, h2h_bias: Any
+    ) -> Any:
         step, rows = f"t{self._counter}_", self._gates * self._hidden_size
         return (
             step,
@@ -177,7 +186,7 @@ _DOC = """{kind} cell in {dims} dimension{s} whose products are convolutions.
     """
 
 
-def _cell(dims, base, short, kind):
+def _cell(dims: int, base: type[_Cell], short: str, kind: str) -> Any:
     """One of the nine classes."""
     shape = (2, *(6,) * dims)
     doc = _DOC.format(

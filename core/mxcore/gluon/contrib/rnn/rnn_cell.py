@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 from ....base import asserted, error
 from ...rnn.containers import BidirectionalCell, SequentialRNNCell
 from ...rnn.modifiers import ModifierCell, _Free
 from ...rnn.recurrent_cell import HybridRecurrentCell, check_features, check_sizes, check_states
 from ...rnn.sequences import face, formatted, is_one, masked, time_axis
+
+if TYPE_CHECKING:
+    from ....initializer import Initializer
+    from ....ndarray import NDArray
+    from ....symbol import Symbol
+    from ...parameter import Parameter, ParameterDict
+    from ...rnn.recurrent_cell import RecurrentCell
 
 __all__ = ["LSTMPCell", "VariationalDropoutCell", "dynamic_unroll"]
 
@@ -34,7 +44,9 @@ class VariationalDropoutCell(ModifierCell):
     (2, 5, 4)
     """
 
-    def __init__(self, base_cell, drop_inputs=0.0, drop_states=0.0, drop_outputs=0.0):
+    def __init__(
+        self, base_cell: RecurrentCell, drop_inputs: float = 0.0, drop_states: float = 0.0, drop_outputs: float = 0.0
+    ) -> None:
         cells = base_cell._children.values() if isinstance(base_cell, SequentialRNNCell) else (base_cell,)
         if drop_states and any(isinstance(c, BidirectionalCell) for c in cells):
             raise asserted(
@@ -45,18 +57,18 @@ class VariationalDropoutCell(ModifierCell):
         super().__init__(base_cell)
         self.drop_inputs, self.drop_states, self.drop_outputs = drop_inputs, drop_states, drop_outputs
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}(p_out = {self.drop_outputs}, p_state = {self.drop_states})"
 
-    def _alias(self):
+    def _alias(self) -> str:
         return "vardrop"
 
-    def reset(self):
+    def reset(self) -> None:
         super().reset()
         #: Masks of this sequence, by what they are for.
         self._own.masks = {}
 
-    def _dropped(self, F, what, share, x):
+    def _dropped(self, F: Any, what: str, share: float, x: Any) -> Any:
         if not share:
             return x
         masks = self._own.__dict__.setdefault("masks", {})
@@ -64,13 +76,21 @@ class VariationalDropoutCell(ModifierCell):
             masks[what] = F.Dropout(F.ones_like(x), p=share)
         return x * masks[what]
 
-    def hybrid_forward(self, F, inputs, states):
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
         states = [self._dropped(F, "states", self.drop_states, states[0]), *states[1:]]
         with _Free(self.base_cell):
             output, states = self.base_cell(self._dropped(F, "inputs", self.drop_inputs, inputs), states)
         return self._dropped(F, "outputs", self.drop_outputs, output), states
 
-    def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None):
+    def unroll(
+        self,
+        length: int | None,
+        inputs: Any,
+        begin_state: Any = None,
+        layout: str = "NTC",
+        merge_outputs: bool | None = None,
+        valid_length: Any = None,
+    ) -> tuple[Any, Any]:
         """Run the cell over a sequence; see `RecurrentCell.unroll`."""
         if self.drop_states:
             return super().unroll(length, inputs, begin_state, layout, merge_outputs, valid_length)
@@ -91,7 +111,7 @@ class VariationalDropoutCell(ModifierCell):
         return formatted(length, outputs, layout, False)[0] if merge else outputs, states
 
     @staticmethod
-    def _along(F, share, x, axis):
+    def _along(F: Any, share: float, x: Any, axis: int) -> Any:
         return F.Dropout(x, p=share, axes=(axis,)) if share else x
 
 
@@ -125,19 +145,21 @@ class LSTMPCell(HybridRecurrentCell):
     ((2, 3), [(2, 3), (2, 8)])
     """
 
+    i2h_weight: Parameter
+
     def __init__(
         self,
-        hidden_size,
-        projection_size,
-        i2h_weight_initializer=None,
-        h2h_weight_initializer=None,
-        h2r_weight_initializer=None,
-        i2h_bias_initializer="zeros",
-        h2h_bias_initializer="zeros",
-        input_size=0,
-        prefix=None,
-        params=None,
-    ):
+        hidden_size: int,
+        projection_size: int,
+        i2h_weight_initializer: Initializer | str | None = None,
+        h2h_weight_initializer: Initializer | str | None = None,
+        h2r_weight_initializer: Initializer | str | None = None,
+        i2h_bias_initializer: Initializer | str | None = "zeros",
+        h2h_bias_initializer: Initializer | str | None = "zeros",
+        input_size: int = 0,
+        prefix: str | None = None,
+        params: ParameterDict | None = None,
+    ) -> None:
         super().__init__(prefix=prefix, params=params)
         hidden_size, projection_size = check_sizes(self, hidden_size=hidden_size, projection_size=projection_size)
         self._hidden_size, self._projection_size, self._input_size = hidden_size, projection_size, input_size
@@ -150,24 +172,34 @@ class LSTMPCell(HybridRecurrentCell):
         ):
             setattr(self, name, self.params.get(name, shape=shape, init=init, allow_deferred_init=True))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         rows, width = self.i2h_weight.shape
         return f"{type(self).__name__}({width or None} -> {rows} -> {self._projection_size})"
 
-    def _alias(self):
+    def _alias(self) -> str:
         return "lstmp"
 
-    def state_info(self, batch_size=0):
+    def state_info(self, batch_size: int = 0) -> list[Any]:
         return [{"shape": (batch_size, n), "__layout__": "NC"} for n in (self._projection_size, self._hidden_size)]
 
-    def infer_shape(self, inputs, *args):
+    def infer_shape(self, inputs: Any, *args: Any) -> None:
         self.i2h_weight.shape = 4 * self._hidden_size, inputs.shape[-1]
 
-    def __call__(self, inputs, states):
+    def __call__(self, inputs: Any, states: Any) -> Any:
         check_features(self, inputs)
         return super().__call__(inputs, check_states(self, inputs, states, spread=True))
 
-    def hybrid_forward(self, F, inputs, states, i2h_weight, h2h_weight, h2r_weight, i2h_bias, h2h_bias):
+    def hybrid_forward(
+        self,
+        F: Any,
+        inputs: Any,
+        states: Any,
+        i2h_weight: Any,
+        h2h_weight: Any,
+        h2r_weight: Any,
+        i2h_bias: Any,
+        h2h_bias: Any,
+    ) -> Any:
         step, rows = f"t{self._counter}_", 4 * self._hidden_size
         i2h = F.FullyConnected(inputs, i2h_weight, i2h_bias, num_hidden=rows, name=f"{step}i2h")
         h2h = F.FullyConnected(states[0], h2h_weight, h2h_bias, num_hidden=rows, name=f"{step}h2h")
@@ -183,7 +215,15 @@ class LSTMPCell(HybridRecurrentCell):
         return output, [output, memory]
 
 
-def dynamic_unroll(cell, inputs, begin_state, drop_inputs=0, drop_outputs=0, layout="TNC", valid_length=None):
+def dynamic_unroll(
+    cell: RecurrentCell,
+    inputs: NDArray | Symbol,
+    begin_state: Sequence[NDArray] | Symbol,
+    drop_inputs: float = 0,
+    drop_outputs: float = 0,
+    layout: str = "TNC",
+    valid_length: NDArray | Symbol | None = None,
+) -> tuple[NDArray | Symbol, list[NDArray] | Symbol]:
     """Run a cell over a sequence with ``foreach``: the graph holds one step, whatever the length.
 
     Parameters
@@ -229,7 +269,7 @@ def dynamic_unroll(cell, inputs, begin_state, drop_inputs=0, drop_outputs=0, lay
     if drop_inputs:
         inputs = F.Dropout(inputs, p=drop_inputs, axes=(0,))
 
-    def step(x, states):
+    def step(x: Any, states: Any) -> Any:
         if valid_length is None:
             return cell(x, states)
         *old, count = states

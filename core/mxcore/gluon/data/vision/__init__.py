@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...._lent import lent
+from ...._reexports import reexports
 from . import transforms
 from .downloaded import CIFAR10, CIFAR100, MNIST, FashionMNIST
 from .folder import ImageFolderDataset
@@ -10,4 +10,4 @@ from .record import ImageRecordDataset
 
 __all__ = ["CIFAR10", "CIFAR100", "MNIST", "FashionMNIST", "ImageFolderDataset", "ImageRecordDataset", "transforms"]
 
-__getattr__ = lent(__name__)
+__getattr__ = reexports(__name__)

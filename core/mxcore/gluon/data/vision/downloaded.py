@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -24,30 +26,32 @@ class _DownloadedDataset(Dataset):
 
     _namespace: str
 
-    def __init__(self, root, transform):
+    #: From `_take` on.
+    _data: nd.NDArray
+    _label: np.ndarray[Any, Any] | nd.NDArray
+
+    def __init__(self, root: str, transform: Callable[..., Any] | None) -> None:
         self._transform = transform
         self._root = local_path(checked(root, f"{type(self).__name__}: root"))
-        self._data = None
-        self._label = None
         make_folder(self._root)
         self._get_data()
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx: Any) -> Any:
         if self._transform is not None:
             return self._transform(self._data[idx], self._label[idx])
         return self._data[idx], self._label[idx]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._label)
 
-    def _fetch(self, name, sha1_hash):
+    def _fetch(self, name: str, sha1_hash: str) -> str:
         return fetch(f"gluon/dataset/{self._namespace}/{name}", self._root, sha1_hash, type(self).__name__)
 
-    def _take(self, images, labels):
+    def _take(self, images: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]) -> None:
         self._data = nd.array(images, dtype=images.dtype)
         self._label = labels.astype(np.int32)
 
-    def _get_data(self):
+    def _get_data(self) -> None:
         raise error(NotImplementedError, f"{type(self).__name__} does not say where its data are")
 
 
@@ -83,21 +87,24 @@ class MNIST(_DownloadedDataset):
         "t10k-labels-idx1-ubyte.gz": "763e7fa3757d93b0cdec073cef058b2004252c17",
     }
 
-    def __init__(self, root=None, train=True, transform=None):
+    def __init__(
+        self, root: str | None = None, train: bool = True, transform: Callable[..., Any] | None = None
+    ) -> None:
         self._train = train
         super().__init__(data_dir("datasets", self._namespace) if root is None else root, transform)
 
-    def _get_data(self):
+    def _get_data(self) -> None:
         images, labels = self._part("images-idx3", 3), self._part("labels-idx1", 1)
         if len(images) != len(labels):
             raise error(ValueError, f"{self._root} has {len(images)} images but {len(labels)} labels")
         self._take(images[..., None], labels)
 
-    def _part(self, kind, axes):
+    def _part(self, kind: str, axes: int) -> np.ndarray[Any, Any]:
         name = f"{'train' if self._train else 't10k'}-{kind}-ubyte.gz"
         unpacked = os.path.join(self._root, name[:-3])
         path = unpacked if os.path.exists(unpacked) else self._fetch(name, self._files[name])
-        return read_idx(path, axes, type(self).__name__)
+        found: np.ndarray[Any, Any] = read_idx(path, axes, type(self).__name__)
+        return found
 
 
 class FashionMNIST(MNIST):
@@ -141,11 +148,13 @@ class CIFAR10(_DownloadedDataset):
     _parts = {True: [f"data_batch_{i}.bin" for i in range(1, 6)], False: ["test_batch.bin"]}
     _label_bytes, _label_at = 1, 0
 
-    def __init__(self, root=None, train=True, transform=None):
+    def __init__(
+        self, root: str | None = None, train: bool = True, transform: Callable[..., Any] | None = None
+    ) -> None:
         self._train = train
         super().__init__(data_dir("datasets", self._namespace) if root is None else root, transform)
 
-    def _get_data(self):
+    def _get_data(self) -> None:
         names = self._parts[self._train]
         if not all(os.path.exists(os.path.join(self._root, n)) for n in names):
             unpack(self._fetch(*self._archive), {n for part in self._parts.values() for n in part}, self._root)
@@ -153,7 +162,7 @@ class CIFAR10(_DownloadedDataset):
         images = rows[:, self._label_bytes :].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
         self._take(np.ascontiguousarray(images), rows[:, self._label_at])
 
-    def _read(self, path):
+    def _read(self, path: str) -> np.ndarray[Any, Any]:
         raw = np.frombuffer(read_whole(path, most=_LONGEST, what="file of CIFAR"), np.uint8)
         row = self._label_bytes + 3072
         if raw.size == 0 or raw.size % row:
@@ -183,6 +192,12 @@ class CIFAR100(CIFAR10):
     _parts = {True: ["train.bin"], False: ["test.bin"]}
     _label_bytes = 2
 
-    def __init__(self, root=None, fine_label=False, train=True, transform=None):
+    def __init__(
+        self,
+        root: str | None = None,
+        fine_label: bool = False,
+        train: bool = True,
+        transform: Callable[..., Any] | None = None,
+    ) -> None:
         self._label_at = int(fine_label)
         super().__init__(root, train, transform)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 from .... import ndarray as nd
 from ...._io_files import checked, local_path, names_in, regular
@@ -47,13 +49,14 @@ class ImageFolderDataset(Dataset):
 
     _endings = (".jpg", ".jpeg", ".png")
 
-    def __init__(self, root, flag=1, transform=None):
+    def __init__(self, root: str, flag: int = 1, transform: Callable[..., Any] | None = None) -> None:
         self._root = local_path(checked(root, "ImageFolderDataset: root"))
         self._flag = flag
         self._transform = transform
         if not os.path.isdir(self._root):
             raise error(FileNotFoundError, f"ImageFolderDataset: {self._root} is no folder")
-        self.synsets, self.items = [], []
+        self.synsets: list[str] = []
+        self.items = []
         for folder in names_in(self._root):
             path = os.path.join(self._root, folder)
             if not os.path.isdir(path):
@@ -73,10 +76,10 @@ class ImageFolderDataset(Dataset):
                     continue
                 self.items.append((filename, label))
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx: Any) -> Any:
         path, label = self.items[idx]
         image = nd.array(read(regular(path), self._flag), dtype="uint8")
         return (image, label) if self._transform is None else self._transform(image, label)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.items)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...._io_files import read_whole
 from ....base import error
-from ....ops import opencv
+from ....ops.image import opencv
 
 __all__ = ["crop", "decode", "method_for", "read", "resize", "rotate"]
 
 
-def decode(data, flag=1, name="image"):
+def decode(data: bytes, flag: int = 1, name: str = "image") -> np.ndarray[Any, Any]:
     """Decode a JPEG, PNG or other image.
 
     Parameters
@@ -30,12 +32,12 @@ def decode(data, flag=1, name="image"):
     return opencv.decode(data, flag, name)
 
 
-def read(path, flag=1):
+def read(path: str, flag: int = 1) -> np.ndarray[Any, Any]:
     """Decode an image file; see `decode`."""
     return decode(read_whole(path), flag, path)
 
 
-def method_for(interpolation, old, new):
+def method_for(interpolation: int, old: tuple[int, int], new: tuple[int, int]) -> int:
     """Number of an interpolation method: 9 and 10 choose one by whether the image grows or shrinks.
 
     Parameters
@@ -57,12 +59,14 @@ def method_for(interpolation, old, new):
     return interpolation
 
 
-def resize(image, width, height, interpolation=1):
+def resize(image: np.ndarray[Any, Any], width: int, height: int, interpolation: int = 1) -> np.ndarray[Any, Any]:
     """Resize an image ``(height, width, channels)``; see `method_for`."""
     return opencv.resize(image, width, height, method_for(interpolation, image.shape[:2], (height, width)))
 
 
-def rotate(image, degrees, zoom_in=False, zoom_out=False):
+def rotate(
+    image: np.ndarray[Any, Any], degrees: float, zoom_in: bool = False, zoom_out: bool = False
+) -> np.ndarray[Any, Any]:
     """Rotate float images ``(..., channels, height, width)`` about their centre, bilinearly, zeros outside.
 
     Parameters
@@ -94,7 +98,7 @@ def rotate(image, degrees, zoom_in=False, zoom_out=False):
     return out
 
 
-def crop(image, x, y, width, height):
+def crop(image: np.ndarray[Any, Any], x: int, y: int, width: int, height: int) -> np.ndarray[Any, Any]:
     """A window of images ``(..., height, width, channels)``; it must lie inside."""
     h, w = image.shape[-3:-1]
     if x < 0 or y < 0 or width < 1 or height < 1 or x + width > w or y + height > h:

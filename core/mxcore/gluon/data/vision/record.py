@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from .... import ndarray as nd
 from ....recordio import unpack
 from ..dataset import RecordFileDataset
@@ -29,12 +32,12 @@ class ImageRecordDataset(RecordFileDataset):
     Behaviour matched: MXNet 1.9.1 ``gluon.data.vision.ImageRecordDataset``.
     """
 
-    def __init__(self, filename, flag=1, transform=None):
+    def __init__(self, filename: str, flag: int = 1, transform: Callable[..., Any] | None = None) -> None:
         super().__init__(filename)
         self._flag = flag
         self._transform = transform
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx: Any) -> Any:
         header, data = unpack(super().__getitem__(idx))
         image = nd.array(decode(data, self._flag, f"record {idx} of {self.filename}"), dtype="uint8")
         return (image, header.label) if self._transform is None else self._transform(image, header.label)

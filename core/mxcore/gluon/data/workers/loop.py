@@ -8,11 +8,18 @@ import random
 import signal
 import sys
 import traceback
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.random  # NumPy does so when it is first used; a fork in the midst of that could never use it
 
 from .transport import pack, send
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    from ..dataset import Dataset
 
 __all__ = ["Failure", "run"]
 
@@ -20,17 +27,17 @@ __all__ = ["Failure", "run"]
 class Failure:
     """An exception on its way to the loader: pickled if that can be done, and as text."""
 
-    def __init__(self, exception, where):
+    def __init__(self, exception: BaseException, where: str) -> None:
         self.text = f"{where}\n{traceback.format_exc()}"
         try:
-            self.pickled = pickle.dumps(exception)
+            self.pickled: bytes | None = pickle.dumps(exception)
             pickle.loads(self.pickled)
         except Exception:
             self.pickled = None
         self.name = type(exception).__name__
 
 
-def _seed(seed):
+def _seed(seed: int) -> None:
     """Make everything random that a dataset uses depend on the job only, not on the worker that gets it."""
     from .... import random as mx_random
 
@@ -39,7 +46,7 @@ def _seed(seed):
     mx_random.seed(seed)
 
 
-def _make(dataset, batchify, indices, where):
+def _make(dataset: Dataset, batchify: Callable[..., Any], indices: Sequence[Any], where: str) -> tuple[bool, Any]:
     at = None
     try:
         samples = []
@@ -52,7 +59,14 @@ def _make(dataset, batchify, indices, where):
         return True, pack(Failure(e, doing))
 
 
-def run(conn, inherited, number, parent, folder, work):
+def run(
+    conn: Connection,
+    inherited: Sequence[Connection],
+    number: int,
+    parent: int,
+    folder: str,
+    work: tuple[Any, ...] | bytes,
+) -> None:
     """Serve jobs until the loader closes the connection or is gone.
 
     Parameters

@@ -12,16 +12,24 @@ import shutil
 import signal
 import sys
 import tempfile
-import threading
 import time
 import warnings
 import weakref
 from collections import deque
+from collections.abc import Callable, Sequence
 from multiprocessing import connection
+from typing import TYPE_CHECKING, Any
 
+from ...._locks import fork_safe_lock
 from ....base import error
 from . import loop
 from .transport import receive
+
+if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
+
+    from ..dataset import Dataset
+    from .loop import Failure
 
 __all__ = ["ProcessPool", "WorkerTraceback"]
 
@@ -36,29 +44,21 @@ _LIMITS = "Use fewer workers, or raise the limits of the process (ulimit -n, uli
 
 #: Held while connections are made and closed: a process that is forked in the midst of it would hold, or close, those
 #: of others.
-_starting = threading.RLock()
+_starting = fork_safe_lock()
 
-#: The loaders' ends of all connections. As long as a worker holds a copy, others do not notice that their loader is gone.
+#: The loaders' ends of all connections. As long as a worker holds a copy, others do not notice that their loader is
+#: gone.
 _ends: weakref.WeakSet[connection.Connection] = weakref.WeakSet()
-
-
-def _in_child():
-    global _starting
-    _starting = threading.RLock()  # its owner may not exist here
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
 
 
 class WorkerTraceback(Exception):
     """Shows, as the cause of an exception, what the worker saw."""
 
-    def __str__(self):
-        return "\n" + self.args[0]
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
 
 
-def _start_method():
+def _start_method() -> str:
     """What the user chose with `multiprocessing.set_start_method`; else fork where safe, else spawn."""
     methods = multiprocessing.get_all_start_methods()
     chosen = multiprocessing.get_start_method(allow_none=True)
@@ -72,23 +72,26 @@ def _start_method():
 class _Worker:
     """One process, the loader's end of its connection, and what it has to do."""
 
-    def __init__(self, number):
-        self.number = number
-        self.conn = None
-        self.process = None
-        self.jobs = {}
+    #: From `ProcessPool._start` on.
+    conn: Any
+    process: BaseProcess
 
-    def __str__(self):
+    def __init__(self, number: int) -> None:
+        self.number = number
+        #: When each was given to it.
+        self.jobs: dict[int, float] = {}
+
+    def __str__(self) -> str:
         return f"DataLoader worker {self.number} (process {self.process.pid})"
 
-    def end(self):
+    def end(self) -> None:
         """Close the connection; an idle worker leaves by itself, a busy one is stopped."""
         with _starting, contextlib.suppress(OSError):
             self.conn.close()
         if self.jobs:
             self.process.terminate()
 
-    def reap(self):
+    def reap(self) -> None:
         """Wait for the end, which comes one way or another."""
         self.process.join(1.0)
         for stop in (self.process.terminate, self.process.kill):
@@ -99,7 +102,7 @@ class _Worker:
             self.process.close()
 
 
-def _close(workers, folder, owner):
+def _close(workers: list[_Worker], folder: str, owner: int) -> None:
     """End workers; only in the process that started them, not in a fork of it."""
     if os.getpid() != owner:
         return
@@ -126,15 +129,15 @@ class ProcessPool:
         If the processes cannot be forked and the dataset cannot be pickled.
     """
 
-    def __init__(self, count, dataset, batchify):
+    def __init__(self, count: int, dataset: Dataset, batchify: Callable[..., Any]) -> None:
         method = _start_method()
-        self._context = multiprocessing.get_context(method)
-        work = (dataset, batchify)
+        self._context: Any = multiprocessing.get_context(method)
+        work: Any = (dataset, batchify)
         if method != "fork":
             work = _pickled(work, method)
         self._folder = os.path.join(tempfile.gettempdir(), f"mxcore-loader-{secrets.token_hex(8)}")
-        self._queue = deque()
-        self._workers = []
+        self._queue: deque[tuple[int, int, Sequence[Any]]] = deque()
+        self._workers: list[_Worker] = []
         self._count = count
         # Runs at the latest when the interpreter ends.
         self._finish = weakref.finalize(self, _close, self._workers, self._folder, os.getpid())
@@ -149,7 +152,7 @@ class ProcessPool:
             self.close()
             raise
 
-    def _start(self, worker, work, method):
+    def _start(self, worker: _Worker, work: tuple[Any, ...] | bytes, method: str) -> None:
         with _starting, warnings.catch_warnings():
             # Python warns of threads at a fork. The library's own are quiet then; the child touches no
             # others.
@@ -168,12 +171,12 @@ class ProcessPool:
 
     # -- jobs ------------------------------------------------------------------------------------------------
 
-    def submit(self, job, seed, indices):
+    def submit(self, job: int, seed: int, indices: Sequence[Any]) -> None:
         """Give a job to whoever has the least to do."""
         self._queue.append((job, seed, indices))
         self._dispatch()
 
-    def _dispatch(self):
+    def _dispatch(self) -> None:
         while self._queue:
             worker = min(self._workers, key=lambda w: len(w.jobs))
             if len(worker.jobs) >= _MOST_JOBS:
@@ -185,7 +188,7 @@ class ProcessPool:
             except OSError:
                 raise self._died(worker) from None
 
-    def collect(self, left, timeout):
+    def collect(self, left: float, timeout: float) -> tuple[int, Any]:
         """Wait for a finished job: (job, batch).
 
         Parameters
@@ -228,7 +231,7 @@ class ProcessPool:
 
     # -- what can go wrong -----------------------------------------------------------------------------------
 
-    def _died(self, worker):
+    def _died(self, worker: _Worker) -> Exception:
         worker.process.join(1.0)
         code = worker.process.exitcode
         if code is None:
@@ -247,7 +250,7 @@ class ProcessPool:
         doing = f" while making batch {job}" if job is not None else ""
         return error(RuntimeError, f"{worker} of {self._count} {how}{doing}.{hint}")
 
-    def _late(self, timeout):
+    def _late(self, timeout: float) -> Exception:
         now = time.monotonic()
         busy = [
             f"worker {w.number} (process {w.process.pid}) has worked on batch {min(w.jobs)} for "
@@ -261,16 +264,16 @@ class ProcessPool:
             "samples take that long; num_workers=0 shows where the dataset hangs.",
         )
 
-    def close(self):
+    def close(self) -> None:
         """End all workers. Doing it twice is harmless."""
         self._finish()
 
-    def idle(self):
+    def idle(self) -> bool:
         """Whether there is nothing left to do."""
         return not self._queue and not any(w.jobs for w in self._workers)
 
 
-def _pickled(work, method):
+def _pickled(work: tuple[Any, ...], method: str) -> bytes:
     try:
         return pickle.dumps(work)
     except Exception as e:
@@ -281,7 +284,7 @@ def _pickled(work, method):
         ) from e
 
 
-def _exception(failure):
+def _exception(failure: Failure) -> Any:
     if failure.pickled is not None:
         try:
             return pickle.loads(failure.pickled)

@@ -5,13 +5,20 @@ from __future__ import annotations
 import queue
 import threading
 import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ....base import error
+
+if TYPE_CHECKING:
+    from ..dataset import Dataset
 
 __all__ = ["ThreadPool"]
 
 
-def _serve(jobs, results, dataset, batchify):
+def _serve(
+    jobs: queue.SimpleQueue[Any], results: queue.SimpleQueue[Any], dataset: Dataset, batchify: Callable[..., Any]
+) -> None:
     while (task := jobs.get()) is not None:
         job, indices = task
         try:
@@ -20,7 +27,7 @@ def _serve(jobs, results, dataset, batchify):
             results.put((job, True, e))
 
 
-def _stop(jobs, count):
+def _stop(jobs: queue.SimpleQueue[Any], count: int) -> None:
     for _ in range(count):
         jobs.put(None)
 
@@ -35,9 +42,10 @@ class ThreadPool:
     batchify : callable
     """
 
-    def __init__(self, count, dataset, batchify):
-        self._jobs, self._results = queue.SimpleQueue(), queue.SimpleQueue()
-        self._open = set()
+    def __init__(self, count: int, dataset: Dataset, batchify: Callable[..., Any]) -> None:
+        self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._results: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._open: set[int] = set()
         self._finish = weakref.finalize(self, _stop, self._jobs, count)
         for number in range(count):
             threading.Thread(
@@ -47,12 +55,12 @@ class ThreadPool:
                 name=f"DataLoader-{number}",
             ).start()
 
-    def submit(self, job, seed, indices):
+    def submit(self, job: int, seed: int, indices: Sequence[Any]) -> None:
         """Queue a job. The seed is not used: threads share the generators of the process."""
         self._open.add(job)
         self._jobs.put((job, indices))
 
-    def collect(self, left, timeout):
+    def collect(self, left: float, timeout: float) -> tuple[int, Any]:
         """Wait for a finished job: (job, batch); errors as for `ProcessPool.collect`."""
         try:
             job, failed, value = self._results.get(timeout=max(0.0, left))
@@ -68,7 +76,7 @@ class ThreadPool:
             raise value
         return job, value
 
-    def close(self):
+    def close(self) -> None:
         """Let the threads end after what they are doing. Doing it twice is harmless."""
         # Jobs that nobody waits for are not begun.
         while not self._jobs.empty():
@@ -78,6 +86,6 @@ class ThreadPool:
                 break
         self._finish()
 
-    def idle(self):
+    def idle(self) -> bool:
         """Whether there is nothing left to do."""
         return not self._open

@@ -14,10 +14,15 @@ import os
 import pickle
 import socket
 import tempfile
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from .... import ndarray as nd
 from ....context import cpu
 from ..batchify import ToNDArray
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 __all__ = ["INLINE", "pack", "receive", "send"]
 
@@ -29,7 +34,7 @@ INLINE = 8192
 _ALIGN = 64
 
 
-def _to_ndarray(array):
+def _to_ndarray(array: Any) -> Any:
     # What came through a private mapping belongs to nobody else: no need to copy it.
     if array.ndim and array.flags.c_contiguous and array.flags.writeable:
         return nd.from_numpy(array)
@@ -39,7 +44,7 @@ def _to_ndarray(array):
 class _Pickler(pickle.Pickler):
     """Sends NDArrays as NumPy arrays; the loader makes NDArrays of them."""
 
-    def reducer_override(self, obj):
+    def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, ToNDArray):
             return _to_ndarray, (obj.array,)
         if isinstance(obj, nd.NDArray) and obj.stype == "default":
@@ -47,18 +52,19 @@ class _Pickler(pickle.Pickler):
         return NotImplemented
 
 
-def pack(value):
+def pack(value: Any) -> list[Any]:
     """Pickle a value: the pickle itself and the buffers beside it, as a list of bytes-likes."""
-    out, buffers = io.BytesIO(), []
+    out = io.BytesIO()
+    buffers: list[pickle.PickleBuffer] = []
     _Pickler(out, protocol=5, buffer_callback=buffers.append).dump(value)
     return [out.getbuffer(), *(b.raw() for b in buffers)]
 
 
-def _padding(n):
+def _padding(n: int) -> int:
     return -n % _ALIGN
 
 
-def _write_all(fd, parts):
+def _write_all(fd: int, parts: Sequence[Any]) -> None:
     for part in parts:
         view = memoryview(part)
         while view:
@@ -70,17 +76,17 @@ def _write_all(fd, parts):
 _CAN_HAND_OVER = hasattr(socket, "send_fds")
 
 
-def _files(folder):
+def _files(folder: str) -> list[Any]:
     """Ways to get a file, best first: functions that return (descriptor, name or None)."""
     if not _CAN_HAND_OVER:
 
-        def named():
+        def named() -> Any:
             os.makedirs(folder, mode=0o700, exist_ok=True)
             return tempfile.mkstemp(dir=folder)
 
         return [named]
 
-    def unnamed():
+    def unnamed() -> tuple[Any, Any]:
         with tempfile.TemporaryFile() as f:
             return os.dup(f.fileno()), None
 
@@ -89,7 +95,7 @@ def _files(folder):
     return [lambda: (os.memfd_create("mxcore-batch", os.MFD_CLOEXEC), None), unnamed]
 
 
-def _fill(way, parts):
+def _fill(way: Callable[[], tuple[int, str | None]], parts: Sequence[Any]) -> tuple[int, str | None]:
     fd, path = way()
     try:
         _write_all(fd, parts)
@@ -101,7 +107,7 @@ def _fill(way, parts):
     return fd, path
 
 
-def _spill(parts, folder):
+def _spill(parts: Sequence[Any], folder: str) -> tuple[int, str | None]:
     """Write the parts to a file; returns its descriptor and name."""
     *others, last = _files(folder)
     for way in others:
@@ -113,7 +119,7 @@ def _spill(parts, folder):
     return _fill(last, parts)
 
 
-def send(conn, job, failed, parts, folder):
+def send(conn: Connection, job: int, failed: bool, parts: Sequence[Any], folder: str) -> None:
     """Answer a job over a connection.
 
     Parameters
@@ -142,7 +148,7 @@ def send(conn, job, failed, parts, folder):
         os.close(fd)
 
 
-def _take_descriptor(conn):
+def _take_descriptor(conn: Connection) -> int:
     with socket.socket(fileno=os.dup(conn.fileno())) as channel:
         data, fds, _, _ = socket.recv_fds(channel, 1, 1)
     if not fds:
@@ -151,7 +157,7 @@ def _take_descriptor(conn):
     return fds[0]
 
 
-def _map(fd):
+def _map(fd: int) -> mmap.mmap:
     try:
         # A private mapping: arrays made from it may be written to, and live as long as they are needed.
         return mmap.mmap(fd, os.fstat(fd).st_size, access=mmap.ACCESS_COPY)
@@ -159,7 +165,7 @@ def _map(fd):
         os.close(fd)
 
 
-def receive(conn):
+def receive(conn: Connection) -> tuple[int, bool, Any]:
     """Take an answer from a connection: (job, failed, value).
 
     Raises
@@ -170,14 +176,15 @@ def receive(conn):
     job, failed, sizes, place, path = pickle.loads(conn.recv_bytes())
     step = _ALIGN
     if place == "inline":
-        memory, step = bytearray(conn.recv_bytes()), 1
+        content: bytearray | mmap.mmap = bytearray(conn.recv_bytes())
+        step = 1
     elif place == "fd":
-        memory = _map(_take_descriptor(conn))
+        content = _map(_take_descriptor(conn))
     else:
         with open(path, "rb") as f:
-            memory = bytearray(f.read())
+            content = bytearray(f.read())
         os.unlink(path)
-    memory = memoryview(memory)
+    memory = memoryview(content)
     parts, at = [], 0
     for size in sizes:
         parts.append(memory[at : at + size])

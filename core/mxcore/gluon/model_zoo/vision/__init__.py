@@ -9,6 +9,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ....base import error
 from . import densenet, mobilenet, resnet, squeezenet, vgg
 from .alexnet import AlexNet, alexnet
@@ -18,6 +20,9 @@ from .mobilenet import MobileNet, MobileNetV2, get_mobilenet, get_mobilenet_v2
 from .resnet import BasicBlockV1, BasicBlockV2, BottleneckV1, BottleneckV2, ResNetV1, ResNetV2, get_resnet
 from .squeezenet import SqueezeNet, get_squeezenet
 from .vgg import VGG, get_vgg
+
+if TYPE_CHECKING:
+    from ...block import HybridBlock
 
 _VARIANTS = {**resnet.VARIANTS, **vgg.VARIANTS, **squeezenet.VARIANTS, **densenet.VARIANTS, **mobilenet.VARIANTS}
 globals().update(_VARIANTS)
@@ -30,7 +35,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _model_name(function):
+def _model_name(function: str) -> str:
     """Name for `get_model`: versions with a dot, as in the names of published files."""
     if function.startswith("mobilenet"):
         return function.replace("_v2_", "v2-").replace("_", ".").replace("-", "_")
@@ -41,7 +46,7 @@ _MODELS = {_model_name(name): make for name, make in _VARIANTS.items()}
 _MODELS.update(alexnet=alexnet, inceptionv3=inception_v3)
 
 
-def get_model(name, **kwargs):
+def get_model(name: str, **kwargs: Any) -> HybridBlock:
     """A network by its name, e.g. ``'resnet50_v2'``, ``'mobilenet0.25'``, ``'squeezenet1.1'``.
 
     Parameters
@@ -69,4 +74,5 @@ def get_model(name, **kwargs):
     make = _MODELS.get(name.lower())
     if make is None:
         raise error(ValueError, f"Model {name} is not supported. Available options are {', '.join(sorted(_MODELS))}")
-    return make(**kwargs)
+    net: HybridBlock = make(**kwargs)
+    return net

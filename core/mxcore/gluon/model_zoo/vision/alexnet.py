@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ... import nn
 from ...block import HybridBlock
 from .parts import in_sequence, pretrained_or_not
+
+if TYPE_CHECKING:
+    from ....context import Context
 
 __all__ = ["AlexNet", "alexnet"]
 
@@ -19,7 +24,7 @@ class AlexNet(HybridBlock):
         prefix, params.
     """
 
-    def __init__(self, classes=1000, **kwargs):
+    def __init__(self, classes: int = 1000, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         with self.name_scope():
             self.features = in_sequence(
@@ -39,11 +44,11 @@ class AlexNet(HybridBlock):
             )
             self.output = nn.Dense(classes)
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return self.output(self.features(x))
 
 
-def alexnet(pretrained=False, ctx=None, root=None, **kwargs):
+def alexnet(pretrained: bool = False, ctx: Context | None = None, root: str | None = None, **kwargs: Any) -> AlexNet:
     """AlexNet.
 
     Parameters

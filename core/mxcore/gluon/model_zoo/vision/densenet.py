@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 from ... import nn
 from ...block import HybridBlock
 from ...contrib.nn import HybridConcurrent, Identity
 from .parts import in_sequence, pretrained_or_not, stage, variants
+
+if TYPE_CHECKING:
+    from ....context import Context
 
 __all__ = ["DenseNet", "get_densenet"]
 
@@ -18,11 +24,11 @@ _SPEC = {
 }
 
 
-def _norm_conv(channels, kernel, padding=0):
+def _norm_conv(channels: int, kernel: int, padding: int = 0) -> tuple[HybridBlock, ...]:
     return nn.BatchNorm(), nn.Activation("relu"), nn.Conv2D(channels, kernel, padding=padding, use_bias=False)
 
 
-def _dense_layer(growth_rate, bn_size, dropout):
+def _dense_layer(growth_rate: int, bn_size: int, dropout: float) -> HybridConcurrent:
     """A layer whose output is put beside its input."""
     new = in_sequence(*_norm_conv(bn_size * growth_rate, 1), *_norm_conv(growth_rate, 3, 1))
     if dropout:
@@ -32,14 +38,16 @@ def _dense_layer(growth_rate, bn_size, dropout):
     return both
 
 
-def _dense_block(num_layers, bn_size, growth_rate, dropout, stage_index):
+def _dense_block(
+    num_layers: int, bn_size: int, growth_rate: int, dropout: float, stage_index: int
+) -> nn.HybridSequential:
     """A stage of layers, each beside its input."""
     return stage(
         f"stage{stage_index}_", lambda: [_dense_layer(growth_rate, bn_size, dropout) for _ in range(num_layers)]
     )
 
 
-def _transition(num_output_features):
+def _transition(num_output_features: int) -> nn.HybridSequential:
     """Between stages: other channels, half the size."""
     return in_sequence(*_norm_conv(num_output_features, 1), nn.AvgPool2D(2, 2))
 
@@ -63,7 +71,16 @@ class DenseNet(HybridBlock):
         prefix, params.
     """
 
-    def __init__(self, num_init_features, growth_rate, block_config, bn_size=4, dropout=0, classes=1000, **kwargs):
+    def __init__(
+        self,
+        num_init_features: int,
+        growth_rate: int,
+        block_config: Sequence[int],
+        bn_size: int = 4,
+        dropout: float = 0,
+        classes: int = 1000,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         with self.name_scope():
             self.features = in_sequence(
@@ -82,11 +99,13 @@ class DenseNet(HybridBlock):
             self.features.add(nn.BatchNorm(), nn.Activation("relu"), nn.AvgPool2D(7), nn.Flatten())
             self.output = nn.Dense(classes)
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return self.output(self.features(x))
 
 
-def get_densenet(num_layers, pretrained=False, ctx=None, root=None, **kwargs):
+def get_densenet(
+    num_layers: int, pretrained: bool = False, ctx: Context | None = None, root: str | None = None, **kwargs: Any
+) -> DenseNet:
     """DenseNet by its number of layers.
 
     Parameters

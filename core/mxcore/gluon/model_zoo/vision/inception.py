@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 from ... import nn
 from ...block import HybridBlock
 from ...contrib.nn import HybridConcurrent
 from .parts import conv_norm, in_sequence, pretrained_or_not
 
+if TYPE_CHECKING:
+    from ....context import Context
+
 __all__ = ["Inception3", "inception_v3"]
 
 
-def _conv(channels, kernel=1, stride=1, pad=0):
+def _conv(
+    channels: int, kernel: int | tuple[int, int] = 1, stride: int = 1, pad: int | tuple[int, int] = 0
+) -> nn.HybridSequential:
     return in_sequence(*conv_norm(channels, kernel, stride, pad, epsilon=0.001))
 
 
-def _beside(*branches, prefix=""):
+def _beside(*branches: HybridBlock, prefix: str = "") -> HybridConcurrent:
     out = HybridConcurrent(axis=1, prefix=prefix)
     out.add(*branches)
     return out
 
 
-def _branch(*convolutions, pool=None):
+def _branch(*convolutions: Any, pool: str | None = None) -> nn.HybridSequential:
     """Pooling, if any, and convolutions given as (channels, kernel, stride, padding)."""
-    pools = {None: (), "avg": ((nn.AvgPool2D, 3, 1, 1),), "max": ((nn.MaxPool2D, 3, 2, 0),)}[pool]
+    pools: Any = {None: (), "avg": ((nn.AvgPool2D, 3, 1, 1),), "max": ((nn.MaxPool2D, 3, 2, 0),)}[pool]
     return in_sequence(*(kind(*args) for kind, *args in pools), *(_conv(*c) for c in convolutions))
 
 
-def _split():
+def _split() -> HybridConcurrent:
     """A 3x3 convolution as one of 1x3 beside one of 3x1."""
     return _beside(_branch((384, (1, 3), 1, (0, 1))), _branch((384, (3, 1), 1, (1, 0))))
 
@@ -34,7 +42,7 @@ def _split():
 _WIDE, _HIGH = ((1, 7), 1, (0, 3)), ((7, 1), 1, (3, 0))
 
 
-def _a(pooled):
+def _a(pooled: int) -> Callable[[], tuple[HybridBlock, ...]]:
     return lambda: (
         _branch((64,)),
         _branch((48,), (64, 5, 1, 2)),
@@ -43,11 +51,11 @@ def _a(pooled):
     )
 
 
-def _b():
+def _b() -> tuple[HybridBlock, ...]:
     return (_branch((384, 3, 2)), _branch((64,), (96, 3, 1, 1), (96, 3, 2)), _branch(pool="max"))
 
 
-def _c(n):
+def _c(n: int) -> Callable[[], tuple[HybridBlock, ...]]:
     return lambda: (
         _branch((192,)),
         _branch((n,), (n, *_WIDE), (192, *_HIGH)),
@@ -56,7 +64,7 @@ def _c(n):
     )
 
 
-def _d():
+def _d() -> tuple[HybridBlock, ...]:
     return (
         _branch((192,), (320, 3, 2)),
         _branch((192,), (192, *_WIDE), (192, *_HIGH), (192, 3, 2)),
@@ -64,7 +72,7 @@ def _d():
     )
 
 
-def _e():
+def _e() -> tuple[HybridBlock, ...]:
     return (
         _branch((320,)),
         in_sequence(_branch((384,)), _split()),
@@ -73,7 +81,7 @@ def _e():
     )
 
 
-_BLOCKS = [
+_BLOCKS: list[tuple[str, Callable[[], tuple[HybridBlock, ...]]]] = [
     ("A1_", _a(32)), ("A2_", _a(64)), ("A3_", _a(64)), ("B_", _b), ("C1_", _c(128)), ("C2_", _c(160)),
     ("C3_", _c(160)), ("C4_", _c(192)), ("D_", _d), ("E1_", _e), ("E2_", _e),
 ]  # fmt: skip
@@ -89,7 +97,7 @@ class Inception3(HybridBlock):
         prefix, params.
     """
 
-    def __init__(self, classes=1000, **kwargs):
+    def __init__(self, classes: int = 1000, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         with self.name_scope():
             self.features = in_sequence(
@@ -109,11 +117,13 @@ class Inception3(HybridBlock):
             self.features.add(nn.AvgPool2D(8), nn.Dropout(0.5))
             self.output = nn.Dense(classes)
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return self.output(self.features(x))
 
 
-def inception_v3(pretrained=False, ctx=None, root=None, **kwargs):
+def inception_v3(
+    pretrained: bool = False, ctx: Context | None = None, root: str | None = None, **kwargs: Any
+) -> Inception3:
     """Inception v3.
 
     Parameters

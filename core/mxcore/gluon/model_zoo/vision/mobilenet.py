@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
 from ... import nn
 from ...block import HybridBlock
 from .parts import conv_norm, in_sequence, pretrained_or_not, stage, variants
+
+if TYPE_CHECKING:
+    from ....context import Context
 
 __all__ = ["MobileNet", "MobileNetV2", "get_mobilenet", "get_mobilenet_v2"]
 
@@ -20,7 +26,7 @@ _MULTIPLIERS = (1.0, 0.75, 0.5, 0.25)
 class RELU6(HybridBlock):
     """ReLU that ends at 6."""
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.clip(x, 0, 6, name="relu6")
 
 
@@ -38,7 +44,7 @@ class LinearBottleneck(HybridBlock):
         prefix, params.
     """
 
-    def __init__(self, in_channels, channels, t, stride, **kwargs):
+    def __init__(self, in_channels: int, channels: int, t: int, stride: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.use_shortcut = stride == 1 and in_channels == channels
         inner = in_channels * t
@@ -49,7 +55,7 @@ class LinearBottleneck(HybridBlock):
                 *conv_norm(channels, act=None),
             )
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         out = self.out(x)
         return F.elemwise_add(out, x) if self.use_shortcut else out
 
@@ -66,7 +72,7 @@ class MobileNet(HybridBlock):
         prefix, params.
     """
 
-    def __init__(self, multiplier=1.0, classes=1000, **kwargs):
+    def __init__(self, multiplier: float = 1.0, classes: int = 1000, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         with self.name_scope():
             channels = int(32 * multiplier)
@@ -78,7 +84,7 @@ class MobileNet(HybridBlock):
             self.features.add(nn.GlobalAvgPool2D(), nn.Flatten())
             self.output = nn.Dense(classes)
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return self.output(self.features(x))
 
 
@@ -94,7 +100,7 @@ class MobileNetV2(HybridBlock):
         prefix, params.
     """
 
-    def __init__(self, multiplier=1.0, classes=1000, **kwargs):
+    def __init__(self, multiplier: float = 1.0, classes: int = 1000, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         with self.name_scope():
             self.features = stage("features_", lambda: self._features(multiplier))
@@ -103,7 +109,7 @@ class MobileNetV2(HybridBlock):
             )
 
     @staticmethod
-    def _features(multiplier):
+    def _features(multiplier: float) -> Iterator[HybridBlock]:
         channels = int(32 * multiplier)
         yield from conv_norm(channels, 3, 2, 1, act=RELU6)
         for t, out, count, stride in _V2:
@@ -114,16 +120,18 @@ class MobileNetV2(HybridBlock):
         yield from conv_norm(int(1280 * max(multiplier, 1.0)), act=RELU6)
         yield nn.GlobalAvgPool2D()
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return self.output(self.features(x))
 
 
-def _label(multiplier):
+def _label(multiplier: float) -> str:
     """``'1.0'``, ``'0.75'``: the multiplier in the names of files."""
     return f"{multiplier:.2f}".removesuffix("0")
 
 
-def get_mobilenet(multiplier, pretrained=False, ctx=None, root=None, **kwargs):
+def get_mobilenet(
+    multiplier: float, pretrained: bool = False, ctx: Context | None = None, root: str | None = None, **kwargs: Any
+) -> MobileNet:
     """MobileNet by its multiplier.
 
     Parameters
@@ -143,13 +151,15 @@ def get_mobilenet(multiplier, pretrained=False, ctx=None, root=None, **kwargs):
     return pretrained_or_not(net, f"mobilenet{_label(multiplier)}", pretrained, ctx, root)
 
 
-def get_mobilenet_v2(multiplier, pretrained=False, ctx=None, root=None, **kwargs):
+def get_mobilenet_v2(
+    multiplier: float, pretrained: bool = False, ctx: Context | None = None, root: str | None = None, **kwargs: Any
+) -> MobileNetV2:
     """MobileNet version 2 by its multiplier; parameters as for `get_mobilenet`."""
     net = MobileNetV2(multiplier, **kwargs)
     return pretrained_or_not(net, f"mobilenetv2_{_label(multiplier)}", pretrained, ctx, root)
 
 
-def _names(stem):
+def _names(stem: str) -> dict[str, tuple[float]]:
     return {f"{stem}{_label(m).replace('.', '_')}": (m,) for m in _MULTIPLIERS}
 
 

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
 from ....context import cpu
 from ... import nn
+from ...block import HybridBlock
 from ..model_store import get_model_file
+
+if TYPE_CHECKING:
+    from ....context import Context
+
+Net = TypeVar("Net", bound=HybridBlock)
 
 __all__ = ["conv_norm", "in_sequence", "pretrained_or_not", "stage", "variants"]
 
 
-def in_sequence(*layers):
+def in_sequence(*layers: HybridBlock) -> nn.HybridSequential:
     """Layers one after the other, named as if they stood alone."""
     out = nn.HybridSequential(prefix="")
     out.add(*layers)
     return out
 
 
-def stage(prefix, make):
+def stage(prefix: str, make: Callable[[], Iterable[HybridBlock]]) -> nn.HybridSequential:
     """Layers one after the other with a prefix of their own.
 
     Parameters
@@ -31,22 +40,35 @@ def stage(prefix, make):
     return out
 
 
-def conv_norm(channels, kernel=1, stride=1, pad=0, groups=1, act="relu", **norm):
+def conv_norm(
+    channels: int,
+    kernel: int | tuple[int, int] = 1,
+    stride: int = 1,
+    pad: int | tuple[int, int] = 0,
+    groups: int = 1,
+    act: str | type[HybridBlock] | None = "relu",
+    **norm: Any,
+) -> list[HybridBlock]:
     """A convolution without bias, batch normalisation and an activation, as a list."""
-    layers = [nn.Conv2D(channels, kernel, stride, pad, groups=groups, use_bias=False), nn.BatchNorm(**norm)]
+    layers: list[HybridBlock] = [
+        nn.Conv2D(channels, kernel, stride, pad, groups=groups, use_bias=False),
+        nn.BatchNorm(**norm),
+    ]
     if act is not None:
         layers.append(nn.Activation(act) if isinstance(act, str) else act())
     return layers
 
 
-def pretrained_or_not(net, name, pretrained, ctx, root):
+def pretrained_or_not(
+    net: Net, name: str, pretrained: bool, ctx: Context | Sequence[Context] | None, root: str | None
+) -> Net:
     """The network, with published parameters if they are asked for."""
     if pretrained:
         net.load_parameters(get_model_file(name, root=root), ctx=cpu() if ctx is None else ctx)
     return net
 
 
-def variants(module, what, make, **table):
+def variants(module: str, what: str, make: Callable[..., Any], **table: Any) -> dict[str, Callable[..., Any]]:
     """Functions that make the variants of a network.
 
     Parameters
@@ -65,8 +87,8 @@ def variants(module, what, make, **table):
     dict of str to callable
     """
 
-    def variant(name, args):
-        def build(**kwargs):
+    def variant(name: str, args: tuple[Any, ...]) -> Callable[..., Any]:
+        def build(**kwargs: Any) -> Any:
             return make(*args, **kwargs)
 
         build.__name__ = build.__qualname__ = name

@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
 from ....base import error
 from ... import nn
 from ...block import HybridBlock
 from .parts import in_sequence, pretrained_or_not, stage, variants
 
+if TYPE_CHECKING:
+    from ....context import Context
+
 __all__ = ["BasicBlockV1", "BasicBlockV2", "BottleneckV1", "BottleneckV2", "ResNetV1", "ResNetV2", "get_resnet"]
 
 
-def _conv3x3(channels, stride, in_channels):
+def _conv3x3(channels: int, stride: int, in_channels: int) -> nn.Conv2D:
     return nn.Conv2D(channels, 3, stride, 1, use_bias=False, in_channels=in_channels)
 
 
-def _shortcut(channels, stride, in_channels):
+def _shortcut(channels: int, stride: int, in_channels: int) -> nn.Conv2D:
     return nn.Conv2D(channels, 1, stride, use_bias=False, in_channels=in_channels)
 
 
 class _BlockV1(HybridBlock):
     """Layers with a short cut around them and a ReLU at the end."""
 
-    def __init__(self, channels, stride, downsample=False, in_channels=0, **kwargs):
+    _body: Callable[[int, int, int], tuple[HybridBlock, ...]]
+
+    def __init__(
+        self, channels: int, stride: int, downsample: bool = False, in_channels: int = 0, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         # Named as MXNet does: by where the layers are made, in the network's scope.
         self.body = in_sequence(*self._body(channels, stride, in_channels))
         self.downsample = in_sequence(_shortcut(channels, stride, in_channels), nn.BatchNorm()) if downsample else None
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         residual = x if self.downsample is None else self.downsample(x)
         return F.Activation(self.body(x) + residual, act_type="relu")
 
@@ -48,7 +59,7 @@ class BasicBlockV1(_BlockV1):
     """
 
     @staticmethod
-    def _body(channels, stride, in_channels):
+    def _body(channels: int, stride: int, in_channels: int) -> tuple[HybridBlock, ...]:
         return (
             _conv3x3(channels, stride, in_channels),
             nn.BatchNorm(),
@@ -62,7 +73,7 @@ class BottleneckV1(_BlockV1):
     """A 3x3 convolution between two of 1x1, with a short cut; parameters as for `BasicBlockV1`."""
 
     @staticmethod
-    def _body(channels, stride, in_channels):
+    def _body(channels: int, stride: int, in_channels: int) -> tuple[HybridBlock, ...]:
         inner = channels // 4
         return (
             nn.Conv2D(inner, 1, stride),
@@ -79,7 +90,11 @@ class BottleneckV1(_BlockV1):
 class _BlockV2(HybridBlock):
     """Normalisation and ReLU before every convolution, and a short cut around all but the first of them."""
 
-    def __init__(self, channels, stride, downsample=False, in_channels=0, **kwargs):
+    _convolutions: Callable[[int, int, int], tuple[Callable[[], HybridBlock], ...]]
+
+    def __init__(
+        self, channels: int, stride: int, downsample: bool = False, in_channels: int = 0, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         makers = self._convolutions(channels, stride, in_channels)
         for i, make in enumerate(makers, 1):
@@ -88,7 +103,7 @@ class _BlockV2(HybridBlock):
         self._count = len(makers)
         self.downsample = _shortcut(channels, stride, in_channels) if downsample else None
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         residual = x
         for i in range(1, self._count + 1):
             x = F.Activation(getattr(self, f"bn{i}")(x), act_type="relu")
@@ -114,7 +129,7 @@ class BasicBlockV2(_BlockV2):
     """
 
     @staticmethod
-    def _convolutions(channels, stride, in_channels):
+    def _convolutions(channels: int, stride: int, in_channels: int) -> tuple[Callable[[], HybridBlock], ...]:
         return lambda: _conv3x3(channels, stride, in_channels), lambda: _conv3x3(channels, 1, channels)
 
 
@@ -122,7 +137,7 @@ class BottleneckV2(_BlockV2):
     """A 3x3 convolution between two of 1x1, with a clean short cut; parameters as for `BasicBlockV2`."""
 
     @staticmethod
-    def _convolutions(channels, stride, in_channels):
+    def _convolutions(channels: int, stride: int, in_channels: int) -> tuple[Callable[[], HybridBlock], ...]:
         inner = channels // 4
         return (
             lambda: nn.Conv2D(inner, 1, 1, use_bias=False),
@@ -132,7 +147,18 @@ class BottleneckV2(_BlockV2):
 
 
 class _ResNet(HybridBlock):
-    def __init__(self, block, layers, channels, classes=1000, thumbnail=False, **kwargs):
+    _first: Callable[[int, bool], tuple[HybridBlock, ...]]
+    _last: Callable[[], tuple[HybridBlock, ...]]
+
+    def __init__(
+        self,
+        block: type[HybridBlock],
+        layers: Sequence[int],
+        channels: Sequence[int],
+        classes: int = 1000,
+        thumbnail: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         if len(layers) != len(channels) - 1:
             raise error(
@@ -144,17 +170,19 @@ class _ResNet(HybridBlock):
             self.features = in_sequence(*self._first(channels[0], thumbnail))
             for i, count in enumerate(layers):
                 sizes = (count, channels[i + 1], 1 if i == 0 else 2, channels[i])
-                self.features.add(stage(f"stage{i + 1}_", lambda s=sizes: self._stage(block, *s)))
+                self.features.add(stage(f"stage{i + 1}_", partial(self._stage, block, *sizes)))
             self.features.add(*self._last())
             self.output = nn.Dense(classes, in_units=channels[-1])
 
     @staticmethod
-    def _stage(block, count, channels, stride, in_channels):
+    def _stage(
+        block: Callable[..., HybridBlock], count: int, channels: int, stride: int, in_channels: int
+    ) -> Iterator[HybridBlock]:
         yield block(channels, stride, channels != in_channels, in_channels=in_channels, prefix="")
         for _ in range(count - 1):
             yield block(channels, 1, False, in_channels=channels, prefix="")
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return self.output(self.features(x))
 
 
@@ -177,7 +205,7 @@ class ResNetV1(_ResNet):
     """
 
     @staticmethod
-    def _first(channels, thumbnail):
+    def _first(channels: int, thumbnail: bool) -> tuple[HybridBlock, ...]:
         if thumbnail:
             return (_conv3x3(channels, 1, 0),)
         return (
@@ -188,7 +216,7 @@ class ResNetV1(_ResNet):
         )
 
     @staticmethod
-    def _last():
+    def _last() -> tuple[HybridBlock, ...]:
         return (nn.GlobalAvgPool2D(),)
 
 
@@ -204,18 +232,18 @@ class ResNetV2(_ResNet):
     """
 
     @staticmethod
-    def _first(channels, thumbnail):
+    def _first(channels: int, thumbnail: bool) -> tuple[HybridBlock, ...]:
         return (nn.BatchNorm(scale=False, center=False), *ResNetV1._first(channels, thumbnail))
 
     @staticmethod
-    def _last():
+    def _last() -> tuple[HybridBlock, ...]:
         return nn.BatchNorm(), nn.Activation("relu"), nn.GlobalAvgPool2D(), nn.Flatten()
 
 
 _BASIC, _BOTTLENECK = [64, 64, 128, 256, 512], [64, 256, 512, 1024, 2048]
 
 #: Number of layers -> kind of block, blocks a stage, channels.
-_SPEC = {
+_SPEC: dict[int, tuple[str, list[int], list[int]]] = {
     18: ("basic_block", [2, 2, 2, 2], _BASIC),
     34: ("basic_block", [3, 4, 6, 3], _BASIC),
     50: ("bottle_neck", [3, 4, 6, 3], _BOTTLENECK),
@@ -223,14 +251,21 @@ _SPEC = {
     152: ("bottle_neck", [3, 8, 36, 3], _BOTTLENECK),
 }
 #: By version.
-_NETWORKS = [ResNetV1, ResNetV2]
-_BLOCKS = [
+_NETWORKS: list[type[ResNetV1 | ResNetV2]] = [ResNetV1, ResNetV2]
+_BLOCKS: list[dict[str, type[HybridBlock]]] = [
     {"basic_block": BasicBlockV1, "bottle_neck": BottleneckV1},
     {"basic_block": BasicBlockV2, "bottle_neck": BottleneckV2},
 ]
 
 
-def get_resnet(version, num_layers, pretrained=False, ctx=None, root=None, **kwargs):
+def get_resnet(
+    version: int,
+    num_layers: int,
+    pretrained: bool = False,
+    ctx: Context | None = None,
+    root: str | None = None,
+    **kwargs: Any,
+) -> ResNetV1 | ResNetV2:
     """ResNet by its version and number of layers.
 
     Parameters

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ....base import error
 from ... import nn
 from ...block import HybridBlock
 from ...contrib.nn import HybridConcurrent
 from .parts import in_sequence, pretrained_or_not, variants
 
+if TYPE_CHECKING:
+    from ....context import Context
+
 __all__ = ["SqueezeNet", "get_squeezenet"]
 
 #: Version -> first convolution (channels, kernel), then fire modules by their squeezed channels; 'P' is a
 #: pooling.
-_VERSIONS = {
+_VERSIONS: dict[str, tuple[tuple[int, int], list[Any]]] = {
     "1.0": ((96, 7), ["P", 16, 16, 32, "P", 32, 48, 48, 64, "P", 64]),
     "1.1": ((64, 3), ["P", 16, 16, "P", 32, 32, "P", 48, 48, 64, 64]),
 }
 
 
-def _conv(channels, kernel, padding=0):
+def _conv(channels: int, kernel: int, padding: int = 0) -> nn.HybridSequential:
     return in_sequence(nn.Conv2D(channels, kernel, padding=padding), nn.Activation("relu"))
 
 
-def _fire(squeezed):
+def _fire(squeezed: int) -> nn.HybridSequential:
     """Squeeze the channels, then expand them fourfold by convolutions of 1x1 and of 3x3."""
     squeeze = _conv(squeezed, 1)
     expand = HybridConcurrent(axis=1, prefix="")
@@ -42,7 +47,7 @@ class SqueezeNet(HybridBlock):
         prefix, params.
     """
 
-    def __init__(self, version, classes=1000, **kwargs):
+    def __init__(self, version: str, classes: int = 1000, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if version not in _VERSIONS:
             raise error(AssertionError, f"Unsupported SqueezeNet version {version}: 1.0 or 1.1 expected")
@@ -54,11 +59,13 @@ class SqueezeNet(HybridBlock):
             self.features.add(nn.Dropout(0.5))
             self.output = in_sequence(nn.Conv2D(classes, 1), nn.Activation("relu"), nn.AvgPool2D(13), nn.Flatten())
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return self.output(self.features(x))
 
 
-def get_squeezenet(version, pretrained=False, ctx=None, root=None, **kwargs):
+def get_squeezenet(
+    version: str, pretrained: bool = False, ctx: Context | None = None, root: str | None = None, **kwargs: Any
+) -> SqueezeNet:
     """SqueezeNet by its version.
 
     Parameters

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
 from .... import initializer
 from ... import nn
 from ...block import HybridBlock
 from .parts import in_sequence, pretrained_or_not, variants
+
+if TYPE_CHECKING:
+    from ....context import Context
 
 __all__ = ["VGG", "get_vgg"]
 
@@ -34,7 +40,14 @@ class VGG(HybridBlock):
         prefix, params.
     """
 
-    def __init__(self, layers, filters, classes=1000, batch_norm=False, **kwargs):
+    def __init__(
+        self,
+        layers: Sequence[int],
+        filters: Sequence[int],
+        classes: int = 1000,
+        batch_norm: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         with self.name_scope():
             self.features = in_sequence(*self._convolutions(layers, filters, batch_norm))
@@ -43,7 +56,7 @@ class VGG(HybridBlock):
             self.output = nn.Dense(classes, weight_initializer="normal")
 
     @staticmethod
-    def _convolutions(layers, filters, batch_norm):
+    def _convolutions(layers: Sequence[int], filters: Sequence[int], batch_norm: bool) -> Iterator[HybridBlock]:
         init = initializer.Xavier(rnd_type="gaussian", factor_type="out", magnitude=2)
         for count, channels in zip(layers, filters):
             for _ in range(count):
@@ -53,11 +66,13 @@ class VGG(HybridBlock):
                 yield nn.Activation("relu")
             yield nn.MaxPool2D(strides=2)
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return self.output(self.features(x))
 
 
-def get_vgg(num_layers, pretrained=False, ctx=None, root=None, **kwargs):
+def get_vgg(
+    num_layers: int, pretrained: bool = False, ctx: Context | None = None, root: str | None = None, **kwargs: Any
+) -> VGG:
     """VGG by its number of layers.
 
     Parameters
@@ -77,8 +92,10 @@ def get_vgg(num_layers, pretrained=False, ctx=None, root=None, **kwargs):
     return pretrained_or_not(net, name, pretrained, ctx, root)
 
 
-def _vgg(num_layers, batch_norm, **kwargs):
-    return get_vgg(num_layers, **({"batch_norm": True} if batch_norm else {}), **kwargs)
+def _vgg(num_layers: int, batch_norm: bool, **kwargs: Any) -> VGG:
+    if batch_norm:
+        kwargs["batch_norm"] = True
+    return get_vgg(num_layers, **kwargs)
 
 
 VARIANTS = variants(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from ....._io_files import checked, regular
 from .....base import error
 from .....image.source import listed, objects, read_list
 from ....block import Block, HybridBlock
-from ....data import DataLoader, Dataset
+from ....data import DataLoader, Dataset, Sampler
 from ....data.batchify import default_batchify_fn
 from ....data.vision import ImageRecordDataset
 from ....data.vision import transforms as image_transforms
@@ -38,12 +40,12 @@ _DTYPES = ("int32", "float32", "int64", "float64")
 class _RandomCrop(Block):
     """Cut a window of a size at a place taken by chance; a smaller image is enlarged first."""
 
-    def __init__(self, size, interpolation):
+    def __init__(self, size: tuple[int, int], interpolation: int) -> None:
         super().__init__()
         self._size = size
         self._fit = image_transforms.CenterCrop(size, interpolation)
 
-    def forward(self, x):
+    def forward(self, x: Any) -> Any:
         (width, height), (h, w) = self._size, x.shape[:2]
         if w < width or h < height:
             return self._fit(x)
@@ -53,11 +55,11 @@ class _RandomCrop(Block):
 class _RandomGray(Block):
     """Make an image grey by chance; it keeps its three channels."""
 
-    def __init__(self, p):
+    def __init__(self, p: float) -> None:
         super().__init__()
         self._p = p
 
-    def forward(self, x):
+    def forward(self, x: Any) -> Any:
         if random.random() >= self._p:
             return x
         return nd.broadcast_to(nd.dot(x, nd.array(_GREY, ctx=x.context)), x.shape)
@@ -66,24 +68,35 @@ class _RandomGray(Block):
 class _OfImage(Block):
     """A transform of images that leaves boxes as they are."""
 
-    def __init__(self, transform):
+    def __init__(self, transform: Block) -> None:
         super().__init__()
         self.transform = transform
 
-    def forward(self, img, boxes):
+    def forward(self, img: Any, boxes: Any) -> Any:
         return self.transform(img), boxes
 
 
 class _InOrder(Sequential):
     """Transforms of image and boxes, one after the other."""
 
-    def forward(self, img, boxes):
+    def forward(self, img: Any, boxes: Any) -> Any:
         for transform in self._children.values():
             img, boxes = transform(img, boxes)
         return img, boxes
 
 
-def _colours(function, brightness, contrast, saturation, hue, pca_noise, rand_gray, mean, std, dtype):
+def _colours(
+    function: str,
+    brightness: float,
+    contrast: float,
+    saturation: float,
+    hue: float,
+    pca_noise: float,
+    rand_gray: float,
+    mean: Any,
+    std: Any,
+    dtype: Any,
+) -> Iterator[Any]:
     """From pixels to a tensor."""
     yield image_transforms.Cast()
     if brightness or contrast or saturation or hue:
@@ -104,22 +117,22 @@ def _colours(function, brightness, contrast, saturation, hue, pca_noise, rand_gr
 
 
 def create_image_augment(
-    data_shape,
-    resize=0,
-    rand_crop=False,
-    rand_resize=False,
-    rand_mirror=False,
-    mean=None,
-    std=None,
-    brightness=0,
-    contrast=0,
-    saturation=0,
-    hue=0,
-    pca_noise=0,
-    rand_gray=0,
-    inter_method=2,
-    dtype="float32",
-):
+    data_shape: tuple[int, int, int],
+    resize: int = 0,
+    rand_crop: bool = False,
+    rand_resize: bool = False,
+    rand_mirror: bool = False,
+    mean: Any = None,
+    std: Any = None,
+    brightness: float = 0,
+    contrast: float = 0,
+    saturation: float = 0,
+    hue: float = 0,
+    pca_noise: float = 0,
+    rand_gray: float = 0,
+    inter_method: int = 2,
+    dtype: Any = "float32",
+) -> Block:
     """The transforms that classification usually takes, in their usual order, as one block.
 
     Parameters
@@ -165,7 +178,7 @@ def create_image_augment(
     (3, 20, 30)
     """
     size = _size_of(data_shape, "create_image_augment")
-    found = [image_transforms.Resize(resize, True, inter_method)] if resize > 0 else []
+    found: list[Block] = [image_transforms.Resize(resize, True, inter_method)] if resize > 0 else []
     if rand_resize and not rand_crop:
         raise error(AssertionError, "create_image_augment: rand_resize needs rand_crop=True")
     if rand_resize:
@@ -181,25 +194,25 @@ def create_image_augment(
 
 
 def create_bbox_augment(
-    data_shape,
-    rand_crop=0,
-    rand_pad=0,
-    rand_gray=0,
-    rand_mirror=False,
-    mean=None,
-    std=None,
-    brightness=0,
-    contrast=0,
-    saturation=0,
-    pca_noise=0,
-    hue=0,
-    inter_method=2,
-    max_aspect_ratio=2,
-    area_range=(0.3, 3.0),
-    max_attempts=50,
-    pad_val=(127, 127, 127),
-    dtype="float32",
-):
+    data_shape: tuple[int, int, int],
+    rand_crop: float = 0,
+    rand_pad: float = 0,
+    rand_gray: float = 0,
+    rand_mirror: bool = False,
+    mean: Any = None,
+    std: Any = None,
+    brightness: float = 0,
+    contrast: float = 0,
+    saturation: float = 0,
+    pca_noise: float = 0,
+    hue: float = 0,
+    inter_method: int = 2,
+    max_aspect_ratio: float = 2,
+    area_range: tuple[float, float] = (0.3, 3.0),
+    max_attempts: int = 50,
+    pad_val: float | tuple[float, ...] = (127, 127, 127),
+    dtype: Any = "float32",
+) -> Block:
     """The transforms that detection usually takes, in their usual order, as one block.
 
     Parameters
@@ -259,7 +272,7 @@ def create_bbox_augment(
     return out
 
 
-def _size_of(data_shape, function):
+def _size_of(data_shape: Any, function: str) -> tuple[int, int]:
     """(width, height) of a data shape."""
     if len(data_shape) != 3 or data_shape[0] != 3:
         raise error(ValueError, f"{function}: data_shape must be (3, height, width), got {tuple(data_shape)}")
@@ -269,26 +282,35 @@ def _size_of(data_shape, function):
 class _ImageListDataset(Dataset):
     """Images that a list file, or a list in memory, names; labels are arrays."""
 
-    def __init__(self, root, source, owner, dtype):
+    def __init__(self, root: str, source: Any, owner: str, dtype: Any) -> None:
         self._root = root
         found = listed(source, owner, dtype) if isinstance(source, list) else read_list(source, owner, dtype)
         self._items = [(name, label.asnumpy()) for label, name in found.values()]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._items)
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx: Any) -> Any:
         name, label = self._items[idx]
         image = nd.array(read(regular(os.path.join(self._root, name))), dtype="uint8")
         return image, label[0] if label.size == 1 else label
 
 
-def _images(owner, path_imgrec, path_imglist, path_root, imglist, dtype, num_parts, part_index):
+def _images(
+    owner: str,
+    path_imgrec: str | None,
+    path_imglist: str | None,
+    path_root: str,
+    imglist: list[Any] | None,
+    dtype: Any,
+    num_parts: int,
+    part_index: int,
+) -> Dataset:
     """The data set that the arguments of a loader name."""
     if dtype not in _DTYPES:
         raise error(AssertionError, f"{owner}: dtype, of labels, must be one of {', '.join(_DTYPES)}, got {dtype!r}")
     if path_imgrec:
-        found = ImageRecordDataset(path_imgrec)
+        found: Dataset = ImageRecordDataset(path_imgrec)
     elif path_imglist or isinstance(imglist, list):
         root = checked(path_root, f"{owner}: path_root", empty=True)
         found = _ImageListDataset(root, path_imglist or imglist, owner, dtype)
@@ -297,7 +319,7 @@ def _images(owner, path_imgrec, path_imglist, path_root, imglist, dtype, num_par
     return found.shard(num_parts, part_index) if num_parts > 1 else found
 
 
-def _augmenter(owner, aug_list, sequential):
+def _augmenter(owner: str, aug_list: Any, sequential: type[Any]) -> Any:
     """A block of a list of blocks."""
     if isinstance(aug_list, Block):
         return aug_list
@@ -363,30 +385,30 @@ class ImageDataLoader(DataLoader):
 
     def __init__(
         self,
-        batch_size,
-        data_shape,
-        path_imgrec=None,
-        path_imglist=None,
-        path_root=".",
-        part_index=0,
-        num_parts=1,
-        aug_list=None,
-        imglist=None,
-        dtype="float32",
-        shuffle=False,
-        sampler=None,
-        last_batch=None,
-        batch_sampler=None,
-        batchify_fn=None,
-        num_workers=0,
-        pin_memory=False,
-        pin_device_id=0,
-        prefetch=None,
-        thread_pool=False,
-        timeout=120,
-        try_nopython=None,
-        **kwargs,
-    ):
+        batch_size: int,
+        data_shape: tuple[int, int, int],
+        path_imgrec: str | None = None,
+        path_imglist: str | None = None,
+        path_root: str = ".",
+        part_index: int = 0,
+        num_parts: int = 1,
+        aug_list: Block | Sequence[Block] | None = None,
+        imglist: list[Any] | None = None,
+        dtype: Any = "float32",
+        shuffle: bool = False,
+        sampler: Sampler | None = None,
+        last_batch: str | None = None,
+        batch_sampler: Sampler | None = None,
+        batchify_fn: Callable[..., Any] | None = None,
+        num_workers: int = 0,
+        pin_memory: bool = False,
+        pin_device_id: int = 0,
+        prefetch: int | None = None,
+        thread_pool: bool = False,
+        timeout: float = 120,
+        try_nopython: bool | None = None,
+        **kwargs: Any,
+    ) -> None:
         owner = type(self).__name__
         images = _images(owner, path_imgrec, path_imglist, path_root, imglist, dtype, num_parts, part_index)
         if aug_list is None:
@@ -427,11 +449,11 @@ class BboxLabelTransform(Block):
     [[5.0, 5.0, 15.0, 10.0, 7.0]]
     """
 
-    def __init__(self, coord_normalized=True):
+    def __init__(self, coord_normalized: bool = True) -> None:
         super().__init__()
         self._coord_normalized = coord_normalized
 
-    def forward(self, img, label):
+    def forward(self, img: Any, label: Any) -> Any:
         rows = objects(label, "BboxLabelTransform: an image").copy()
         rows[:, :5] = rows[:, [1, 2, 3, 4, 0]]
         if self._coord_normalized:
@@ -488,31 +510,31 @@ class ImageBboxDataLoader(DataLoader):
 
     def __init__(
         self,
-        batch_size,
-        data_shape,
-        path_imgrec=None,
-        path_imglist=None,
-        path_root=".",
-        part_index=0,
-        num_parts=1,
-        aug_list=None,
-        imglist=None,
-        coord_normalized=True,
-        dtype="float32",
-        shuffle=False,
-        sampler=None,
-        last_batch=None,
-        batch_sampler=None,
-        batchify_fn=None,
-        num_workers=0,
-        pin_memory=False,
-        pin_device_id=0,
-        prefetch=None,
-        thread_pool=False,
-        timeout=120,
-        try_nopython=None,
-        **kwargs,
-    ):
+        batch_size: int,
+        data_shape: tuple[int, int, int],
+        path_imgrec: str | None = None,
+        path_imglist: str | None = None,
+        path_root: str = ".",
+        part_index: int = 0,
+        num_parts: int = 1,
+        aug_list: Block | Sequence[Block] | None = None,
+        imglist: list[Any] | None = None,
+        coord_normalized: bool = True,
+        dtype: Any = "float32",
+        shuffle: bool = False,
+        sampler: Sampler | None = None,
+        last_batch: str | None = None,
+        batch_sampler: Sampler | None = None,
+        batchify_fn: Callable[..., Any] | None = None,
+        num_workers: int = 0,
+        pin_memory: bool = False,
+        pin_device_id: int = 0,
+        prefetch: int | None = None,
+        thread_pool: bool = False,
+        timeout: float = 120,
+        try_nopython: bool | None = None,
+        **kwargs: Any,
+    ) -> None:
         owner = type(self).__name__
         images = _images(owner, path_imgrec, path_imglist, path_root, imglist, dtype, num_parts, part_index)
         if aug_list is None:
@@ -538,11 +560,11 @@ class ImageBboxDataLoader(DataLoader):
         )
 
 
-def _padded(samples):
+def _padded(samples: Sequence[tuple[Any, Any]]) -> list[Any]:
     """A batch of images, and of boxes with rows of -1 behind them."""
-    images, boxes = zip(*samples)
-    boxes = [b.asnumpy() for b in boxes]
+    images = [image for image, _ in samples]
+    boxes = [b.asnumpy() for _, b in samples]
     out = np.full((len(boxes), max(map(len, boxes)), max(b.shape[1] for b in boxes)), -1, "float32")
     for row, found in zip(out, boxes):
         row[: len(found), : found.shape[1]] = found
-    return [default_batchify_fn(list(images)), nd.array(out)]
+    return [default_batchify_fn(images), nd.array(out)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..... import ndarray as nd
 from .....base import error
 from ....block import Block, HybridBlock
@@ -10,7 +12,7 @@ from ....block.seen import as_seen_by
 __all__ = ["ImageBlock", "ImageHybridBlock", "draw"]
 
 
-def draw(low, high):
+def draw(low: float, high: float) -> float:
     """A random number that ``mxcore.random.seed`` decides."""
     if low == high:
         return low
@@ -22,7 +24,7 @@ class _OfImages:
 
     _batches = False
 
-    def _check_image(self, image):
+    def _check_image(self, image: nd.NDArray) -> None:
         n = len(image.shape)
         if n != 3 and not (self._batches and n == 4):
             axes = "(height, width, channels)" + (", or a batch of them" if self._batches else "")
@@ -36,7 +38,7 @@ class ImageBlock(_OfImages, Block):
 class ImageHybridBlock(_OfImages, HybridBlock):
     """A transform that is one operator or a few."""
 
-    def forward(self, x, *args):
+    def forward(self, x: Any, *args: Any) -> Any:
         if args or not isinstance(x, nd.NDArray) or self._active:
             return super().forward(x, *args)
         self._check_image(x)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .....base import error
 from ....block import HybridBlock
 from .base import ImageHybridBlock
@@ -17,11 +19,11 @@ class Cast(HybridBlock):
     dtype : str, default 'float32'
     """
 
-    def __init__(self, dtype="float32"):
+    def __init__(self, dtype: Any = "float32") -> None:
         super().__init__()
         self._dtype = dtype
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.cast(x, dtype=self._dtype)
 
 
@@ -41,10 +43,10 @@ class ToTensor(ImageHybridBlock):
 
     _batches = True
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.image.to_tensor(x)
 
 
@@ -65,12 +67,12 @@ class Normalize(ImageHybridBlock):
     [0.5, 1.0, 2.0]
     """
 
-    def __init__(self, mean=0.0, std=1.0):
+    def __init__(self, mean: float | tuple[float, ...] = 0.0, std: float | tuple[float, ...] = 1.0) -> None:
         super().__init__()
         self._mean = mean
         self._std = std
 
-    def _check_image(self, image):
+    def _check_image(self, image: Any) -> None:
         shape = image.shape
         if len(shape) not in (3, 4) or shape[-3] not in (1, 3):
             raise error(
@@ -78,5 +80,5 @@ class Normalize(ImageHybridBlock):
                 f"Normalize takes a tensor (channels, height, width) of 1 or 3 channels, got an array of shape {shape}",
             )
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.image.normalize(x, self._mean, self._std)

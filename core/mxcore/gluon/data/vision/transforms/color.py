@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .....base import error
 from .base import ImageHybridBlock
 
@@ -12,7 +14,7 @@ __all__ = ["RandomBrightness", "RandomColorJitter", "RandomContrast", "RandomHue
 class _RandomFactor(ImageHybridBlock):
     """A change by a random factor between ``1 - amount`` and ``1 + amount``."""
 
-    def __init__(self, amount):
+    def __init__(self, amount: float) -> None:
         super().__init__()
         if amount < 0:
             raise error(ValueError, f"{type(self).__name__}: the amount must be 0 or more, got {amount}")
@@ -28,10 +30,10 @@ class RandomBrightness(_RandomFactor):
         Colours are multiplied by a number between ``1 - brightness`` (0 at least) and ``1 + brightness``.
     """
 
-    def __init__(self, brightness):
+    def __init__(self, brightness: float) -> None:
         super().__init__(brightness)
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.image.random_brightness(x, *self._range)
 
 
@@ -45,10 +47,10 @@ class RandomContrast(_RandomFactor):
         ``1 + contrast``.
     """
 
-    def __init__(self, contrast):
+    def __init__(self, contrast: float) -> None:
         super().__init__(contrast)
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.image.random_contrast(x, *self._range)
 
 
@@ -66,10 +68,10 @@ class RandomSaturation(_RandomFactor):
     MXNet 1.9.1 takes 0.114 times the blue channel for the grey of a pixel; here it is the pixel's luminance.
     """
 
-    def __init__(self, saturation):
+    def __init__(self, saturation: float) -> None:
         super().__init__(saturation)
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.image.random_saturation(x, *self._range)
 
 
@@ -82,10 +84,10 @@ class RandomHue(_RandomFactor):
         Largest turn in either direction, in whole turns.
     """
 
-    def __init__(self, hue):
+    def __init__(self, hue: float) -> None:
         super().__init__(hue)
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.image.random_hue(x, *self._range)
 
 
@@ -98,11 +100,11 @@ class RandomColorJitter(ImageHybridBlock):
         As for `RandomBrightness`, `RandomContrast`, `RandomSaturation` and `RandomHue`.
     """
 
-    def __init__(self, brightness=0, contrast=0, saturation=0, hue=0):
+    def __init__(self, brightness: float = 0, contrast: float = 0, saturation: float = 0, hue: float = 0) -> None:
         super().__init__()
         self._args = (brightness, contrast, saturation, hue)
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.image.random_color_jitter(x, *self._args)
 
 
@@ -115,9 +117,9 @@ class RandomLighting(ImageHybridBlock):
         Standard deviation of the noise.
     """
 
-    def __init__(self, alpha):
+    def __init__(self, alpha: float) -> None:
         super().__init__()
         self._alpha = alpha
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.image.random_lighting(x, self._alpha)

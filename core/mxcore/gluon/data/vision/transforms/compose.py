@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 from ....block import Block, HybridBlock
 from ....nn import HybridSequential, Sequential
 from .base import draw
@@ -30,9 +33,9 @@ class Compose(Sequential):
     (3, 4, 4)
     """
 
-    def __init__(self, transforms):
+    def __init__(self, transforms: Iterable[Any]) -> None:
         super().__init__()
-        run = []
+        run: list[HybridBlock] = []
         for block in [*transforms, None]:
             if isinstance(block, HybridBlock):
                 run.append(block)
@@ -58,10 +61,10 @@ class RandomApply(Sequential):
         How often.
     """
 
-    def __init__(self, transforms, p=0.5):
+    def __init__(self, transforms: Block | Sequence[Block], p: float = 0.5) -> None:
         super().__init__()
         self.transforms = transforms if isinstance(transforms, Block) else Compose(transforms)
         self.p = p
 
-    def forward(self, x, *args):
+    def forward(self, x: Any, *args: Any) -> Any:
         return self.transforms(x, *args) if draw(0, 1) < self.p else x

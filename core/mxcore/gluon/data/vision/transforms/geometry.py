@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,17 +17,17 @@ __all__ = ["CenterCrop", "CropResize", "RandomFlipLeftRight", "RandomFlipTopBott
            "RandomRotation", "Resize", "Rotate"]  # fmt: skip
 
 
-def _pair(size):
+def _pair(size: int | Sequence[int]) -> tuple[int, int]:
     """(width, height) of a size given as one number or two."""
-    return (int(size),) * 2 if isinstance(size, Integral) else plain(tuple(size))
+    return (int(size),) * 2 if isinstance(size, (int, np.integer)) else plain(tuple(size))
 
 
-def _resize(F, x, size, keep_ratio, interpolation):
+def _resize(F: Any, x: Any, size: int | Sequence[int], keep_ratio: bool, interpolation: int) -> Any:
     """`F.image.resize`; of arrays also with the interpolations that depend on the sizes, or on chance."""
     if interpolation > 4 and isinstance(x, nd.NDArray):
         height, width = x.shape[-3:-1]
         new = _pair(size)
-        if keep_ratio and isinstance(size, Integral):
+        if keep_ratio and isinstance(size, (int, np.integer)):
             short = min(height, width)
             new = (width * size // short, height * size // short)
         interpolation = images.method_for(interpolation, (height, width), new[::-1])
@@ -59,13 +60,13 @@ class Resize(ImageHybridBlock):
 
     _batches = True
 
-    def __init__(self, size, keep_ratio=False, interpolation=1):
+    def __init__(self, size: int | Sequence[int], keep_ratio: bool = False, interpolation: int = 1) -> None:
         super().__init__()
         self._size = size
         self._keep = keep_ratio
         self._interpolation = interpolation
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return _resize(F, x, self._size, self._keep, self._interpolation)
 
 
@@ -85,28 +86,37 @@ class CropResize(ImageHybridBlock):
 
     _batches = True
 
-    def __init__(self, x, y, width, height, size=None, interpolation=None):
+    def __init__(
+        self,
+        x: int,
+        y: int,
+        width: int,
+        height: int,
+        size: int | Sequence[int] | None = None,
+        interpolation: int | None = None,
+    ) -> None:
         super().__init__()
         self._window = (x, y, width, height)
         self._size = size
         self._interpolation = 1 if interpolation is None else interpolation
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         out = F.image.crop(x, *self._window)
         return _resize(F, out, self._size, False, self._interpolation) if self._size else out
 
 
-def _center_crop(image, size, interpolation):
+def _center_crop(image: nd.NDArray, size: tuple[int, int], interpolation: int) -> nd.NDArray:
     """The middle in the proportions of `size`, as large as fits but no larger, resized if it is smaller."""
     height, width = image.shape[:2]
-    w, h = size
+    w: float = size[0]
+    h: float = size[1]
     if h > height:
         w, h = w * height / h, height
     if w > width:
         w, h = width, h * width / w
-    w, h = int(w), int(h)
-    image = nd.image.crop(image, (width - w) // 2, (height - h) // 2, w, h)
-    return image if (w, h) == size else _resize(nd, image, size, False, interpolation)
+    cut = int(w), int(h)
+    middle: nd.NDArray = nd.image.crop(image, (width - cut[0]) // 2, (height - cut[1]) // 2, *cut)
+    return middle if cut == size else _resize(nd, middle, size, False, interpolation)
 
 
 class CenterCrop(ImageBlock):
@@ -126,12 +136,12 @@ class CenterCrop(ImageBlock):
     (3, 2, 3)
     """
 
-    def __init__(self, size, interpolation=1):
+    def __init__(self, size: int | Sequence[int], interpolation: int = 1) -> None:
         super().__init__()
         self._size = _pair(size)
         self._interpolation = interpolation
 
-    def forward(self, x):
+    def forward(self, x: Any) -> Any:
         self._check_image(x)
         return _center_crop(x, self._size, self._interpolation)
 
@@ -157,14 +167,20 @@ class RandomResizedCrop(ImageBlock):
     ``gluon.data.vision.transforms.RandomResizedCrop``.
     """
 
-    def __init__(self, size, scale=(0.08, 1.0), ratio=(3.0 / 4.0, 4.0 / 3.0), interpolation=1):
+    def __init__(
+        self,
+        size: int | Sequence[int],
+        scale: tuple[float, float] = (0.08, 1.0),
+        ratio: tuple[float, float] = (3.0 / 4.0, 4.0 / 3.0),
+        interpolation: int = 1,
+    ) -> None:
         super().__init__()
         self._size = _pair(size)
         self._scale = (scale, 1.0) if isinstance(scale, float) else scale
         self._ratio = ratio
         self._interpolation = interpolation
 
-    def forward(self, x):
+    def forward(self, x: Any) -> Any:
         self._check_image(x)
         height, width = x.shape[:2]
         for _ in range(10):
@@ -181,20 +197,20 @@ class RandomResizedCrop(ImageBlock):
 class RandomFlipLeftRight(ImageHybridBlock):
     """Mirror an image left to right, every other time by chance."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.image.random_flip_left_right(x)
 
 
 class RandomFlipTopBottom(ImageHybridBlock):
     """Mirror an image top to bottom, every other time by chance."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
 
-    def hybrid_forward(self, F, x):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.image.random_flip_top_bottom(x)
 
 
@@ -220,14 +236,14 @@ class Rotate(ImageBlock):
     Behaviour matched: MXNet 1.9.1 ``gluon.data.vision.transforms.Rotate``.
     """
 
-    def __init__(self, rotation_degrees, zoom_in=False, zoom_out=False):
+    def __init__(self, rotation_degrees: float, zoom_in: bool = False, zoom_out: bool = False) -> None:
         super().__init__()
         if zoom_in and zoom_out:
             raise error(ValueError, "Rotate: zoom_in and zoom_out cannot be both True")
         self._degrees = rotation_degrees
         self._zoom = (zoom_in, zoom_out)
 
-    def forward(self, x):
+    def forward(self, x: Any) -> Any:
         if x.dtype != np.float32:
             raise error(TypeError, "This transformation only supports float32. Consider calling it after ToTensor")
         if len(x.shape) not in (3, 4):
@@ -250,7 +266,13 @@ class RandomRotation(ImageBlock):
         How often to rotate at all.
     """
 
-    def __init__(self, angle_limits, zoom_in=False, zoom_out=False, rotate_with_proba=1.0):
+    def __init__(
+        self,
+        angle_limits: tuple[float, float],
+        zoom_in: bool = False,
+        zoom_out: bool = False,
+        rotate_with_proba: float = 1.0,
+    ) -> None:
         super().__init__()
         low, high = angle_limits
         if low >= high:
@@ -261,7 +283,7 @@ class RandomRotation(ImageBlock):
         self._zoom = (zoom_in, zoom_out)
         self._probability = rotate_with_proba
 
-    def forward(self, x):
+    def forward(self, x: Any) -> Any:
         if self._probability < 1 and draw(0, 1) > self._probability:
             return x
         return Rotate(draw(*self._limits), *self._zoom)(x)

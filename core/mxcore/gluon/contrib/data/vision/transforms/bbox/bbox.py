@@ -7,7 +7,9 @@ then whatever else, which stays. Chance is Python's ``random``.
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable, Sequence
 from numbers import Number
+from typing import Any
 
 import numpy as np
 
@@ -31,11 +33,11 @@ __all__ = ["ImageBboxCrop", "ImageBboxRandomCropWithConstraints", "ImageBboxRand
 class _OfImageAndBoxes(Block):
     """A transform of image and boxes, `p` of the time."""
 
-    def __init__(self, p=1.0):
+    def __init__(self, p: float = 1.0) -> None:
         super().__init__()
         self.p = p
 
-    def forward(self, img, bbox):
+    def forward(self, img: Any, bbox: Any) -> Any:
         if len(img.shape) != 3:
             raise error(
                 NotImplementedError,
@@ -48,7 +50,7 @@ class _OfImageAndBoxes(Block):
         image, boxes = self._changed(img, bbox.asnumpy() if isinstance(bbox, nd.NDArray) else np.asarray(bbox))
         return image, nd.array(boxes, dtype="float32")
 
-    def _changed(self, img, boxes):
+    def _changed(self, img: nd.NDArray, boxes: np.ndarray[Any, Any]) -> tuple[nd.NDArray, np.ndarray[Any, Any]]:
         """A new image, and new boxes as a NumPy array."""
         raise NotImplementedError
 
@@ -70,10 +72,10 @@ class ImageBboxRandomFlipLeftRight(_OfImageAndBoxes):
     [[7.0, 0.0, 10.0, 4.0, 7.0]]
     """
 
-    def __init__(self, p=0.5):
+    def __init__(self, p: float = 0.5) -> None:
         super().__init__(p)
 
-    def _changed(self, img, boxes):
+    def _changed(self, img: nd.NDArray, boxes: np.ndarray[Any, Any]) -> tuple[nd.NDArray, np.ndarray[Any, Any]]:
         return nd.image.flip_left_right(img), bbox_flip(boxes, img.shape[1::-1], flip_x=True)
 
 
@@ -95,7 +97,7 @@ class ImageBboxCrop(_OfImageAndBoxes):
     ((3, 6, 3), [[0.0, 0.0, 3.0, 3.0]])
     """
 
-    def __init__(self, crop, allow_outside_center=False):
+    def __init__(self, crop: Sequence[int], allow_outside_center: bool = False) -> None:
         super().__init__()
         if len(crop) != 4 or min(crop[:2]) < 0 or min(crop[2:]) <= 0:
             raise error(
@@ -104,7 +106,7 @@ class ImageBboxCrop(_OfImageAndBoxes):
         self._window = tuple(crop)
         self._allow_outside_center = allow_outside_center
 
-    def _changed(self, img, boxes):
+    def _changed(self, img: nd.NDArray, boxes: np.ndarray[Any, Any]) -> tuple[nd.NDArray, np.ndarray[Any, Any]]:
         left, top, width, height = self._window
         if left + width > img.shape[1] or top + height > img.shape[0]:
             return img, boxes
@@ -128,12 +130,20 @@ class ImageBboxRandomCropWithConstraints(_OfImageAndBoxes):
         Windows that are tried for each.
     """
 
-    def __init__(self, p=0.5, min_scale=0.3, max_scale=1, max_aspect_ratio=2, constraints=None, max_trial=50):
+    def __init__(
+        self,
+        p: float = 0.5,
+        min_scale: float = 0.3,
+        max_scale: float = 1,
+        max_aspect_ratio: float = 2,
+        constraints: Iterable[tuple[float | None, float | None]] | None = None,
+        max_trial: int = 50,
+    ) -> None:
         super().__init__(p)
-        self._args = {"min_scale": min_scale, "max_scale": max_scale, "max_aspect_ratio": max_aspect_ratio,
+        self._args: dict[str, Any] = {"min_scale": min_scale, "max_scale": max_scale, "max_aspect_ratio": max_aspect_ratio,
                       "constraints": constraints, "max_trial": max_trial}  # fmt: skip
 
-    def _changed(self, img, boxes):
+    def _changed(self, img: nd.NDArray, boxes: np.ndarray[Any, Any]) -> tuple[nd.NDArray, np.ndarray[Any, Any]]:
         size = img.shape[1], img.shape[0]
         kept, window = bbox_random_crop_with_constraints(boxes, size, **self._args)
         return (img if window == (0, 0, *size) else nd.image.crop(img, *window)), kept
@@ -163,13 +173,15 @@ class ImageBboxRandomExpand(_OfImageAndBoxes):
     (0, 10)
     """
 
-    def __init__(self, p=0.5, max_ratio=4, fill=0, keep_ratio=True):
+    def __init__(
+        self, p: float = 0.5, max_ratio: float = 4, fill: float | tuple[float, ...] = 0, keep_ratio: bool = True
+    ) -> None:
         super().__init__(p)
         self._max_ratio = max_ratio
-        self._fill = fill
+        self._fill: Any = fill
         self._keep_ratio = keep_ratio
 
-    def _changed(self, img, boxes):
+    def _changed(self, img: nd.NDArray, boxes: np.ndarray[Any, Any]) -> tuple[nd.NDArray, np.ndarray[Any, Any]]:
         if self._max_ratio <= 1:
             return img, boxes
         height, width, channels = img.shape
@@ -180,7 +192,7 @@ class ImageBboxRandomExpand(_OfImageAndBoxes):
             )
         across = random.uniform(1, self._max_ratio)
         down = across if self._keep_ratio else random.uniform(1, self._max_ratio)
-        canvas = np.empty((int(height * down), int(width * across), channels), img.dtype)
+        canvas: np.ndarray[Any, Any] = np.empty((int(height * down), int(width * across), channels), img.dtype)
         canvas[0] = fill
         canvas[1:] = canvas[0]  # rows are copied faster than pixels
         top, left = random.randint(0, canvas.shape[0] - height), random.randint(0, canvas.shape[1] - width)
@@ -206,10 +218,10 @@ class ImageBboxResize(_OfImageAndBoxes):
     ((2, 20, 3), [[0.0, 0.5, 6.0, 2.0]])
     """
 
-    def __init__(self, width, height, interp=1):
+    def __init__(self, width: int, height: int, interp: int = 1) -> None:
         super().__init__()
         self._size = (width, height)
         self._resize = Resize(self._size, interpolation=10 if interp == -1 else interp)
 
-    def _changed(self, img, boxes):
+    def _changed(self, img: nd.NDArray, boxes: np.ndarray[Any, Any]) -> tuple[nd.NDArray, np.ndarray[Any, Any]]:
         return self._resize(img), bbox_resize(boxes, img.shape[1::-1], self._size)

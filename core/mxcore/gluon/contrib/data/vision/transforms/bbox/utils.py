@@ -9,6 +9,8 @@ from __future__ import annotations
 import functools
 import math
 import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -21,19 +23,21 @@ __all__ = ["bbox_clip_xyxy", "bbox_crop", "bbox_flip", "bbox_iou", "bbox_random_
 _CONSTRAINTS = ((0.1, None), (0.3, None), (0.5, None), (0.7, None), (0.9, None), (None, 1))
 
 
-def _check_bbox_shape(bbox):
+def _check_bbox_shape(bbox: np.ndarray[Any, Any]) -> None:
     """Raise unless boxes have the shape (N, 4 or more)."""
     if len(bbox.shape) != 2 or bbox.shape[1] < 4:
         raise error(AssertionError, f"boxes must be an array (N, 4 or more), got one of shape {tuple(bbox.shape)}")
 
 
-def _pair(size, name):
+def _pair(size: Any, name: str) -> Any:
     if len(size) != 2:
         raise error(ValueError, f"{name} must be (width, height), got {tuple(size)}")
     return size
 
 
-def bbox_crop(bbox, crop_box=None, allow_outside_center=True):
+def bbox_crop(
+    bbox: np.ndarray[Any, Any], crop_box: Sequence[float | None] | None = None, allow_outside_center: bool = True
+) -> np.ndarray[Any, Any]:
     """Cut boxes to a window, and measure them from its corner.
 
     Parameters
@@ -58,14 +62,14 @@ def bbox_crop(bbox, crop_box=None, allow_outside_center=True):
     """
     _check_bbox_shape(bbox)
     if crop_box is None:
-        return bbox.copy()
+        return np.copy(bbox)
     if len(crop_box) != 4:
         raise error(ValueError, f"bbox_crop: crop_box must be (left, top, width, height), got {tuple(crop_box)}")
     left, top, width, height = (0 if v is None else v for v in crop_box)
     low = np.array([left, top])
     high = np.array([left + width if width else np.inf, top + height if height else np.inf])
     centres = (bbox[:, :2] + bbox[:, 2:4]) / 2
-    out = bbox.copy()
+    out: np.ndarray[Any, Any] = np.copy(bbox)
     out[:, :2] = np.maximum(bbox[:, :2], low) - low
     out[:, 2:4] = np.minimum(bbox[:, 2:4], high) - low
     kept = (out[:, :2] < out[:, 2:4]).all(1)
@@ -74,7 +78,9 @@ def bbox_crop(bbox, crop_box=None, allow_outside_center=True):
     return out[kept]
 
 
-def bbox_flip(bbox, size, flip_x=False, flip_y=False):
+def bbox_flip(
+    bbox: np.ndarray[Any, Any], size: Sequence[float], flip_x: bool = False, flip_y: bool = False
+) -> np.ndarray[Any, Any]:
     """Mirror boxes with their image.
 
     Parameters
@@ -93,14 +99,16 @@ def bbox_flip(bbox, size, flip_x=False, flip_y=False):
     [[7, 0, 9, 2]]
     """
     _check_bbox_shape(bbox)
-    out = bbox.copy()
+    out: np.ndarray[Any, Any] = np.copy(bbox)
     for axis, (length, flip) in enumerate(zip(_pair(size, "bbox_flip: size"), (flip_x, flip_y))):
         if flip:
             out[:, [axis, axis + 2]] = length - bbox[:, [axis + 2, axis]]
     return out
 
 
-def bbox_resize(bbox, in_size, out_size):
+def bbox_resize(
+    bbox: np.ndarray[Any, Any], in_size: Sequence[float], out_size: Sequence[float]
+) -> np.ndarray[Any, Any]:
     """Scale boxes with their image, as float64.
 
     Parameters
@@ -123,7 +131,7 @@ def bbox_resize(bbox, in_size, out_size):
     return out
 
 
-def bbox_translate(bbox, x_offset=0, y_offset=0):
+def bbox_translate(bbox: np.ndarray[Any, Any], x_offset: float = 0, y_offset: float = 0) -> np.ndarray[Any, Any]:
     """Move boxes.
 
     Parameters
@@ -133,12 +141,12 @@ def bbox_translate(bbox, x_offset=0, y_offset=0):
     x_offset, y_offset : float, default 0
     """
     _check_bbox_shape(bbox)
-    out = bbox.copy()
+    out: np.ndarray[Any, Any] = np.copy(bbox)
     out[:, :4] = bbox[:, :4] + np.array([x_offset, y_offset] * 2)
     return out
 
 
-def bbox_iou(bbox_a, bbox_b, offset=0):
+def bbox_iou(bbox_a: np.ndarray[Any, Any], bbox_b: np.ndarray[Any, Any], offset: float = 0) -> np.ndarray[Any, Any]:
     """How far boxes overlap: the area of intersections divided by that of unions.
 
     Parameters
@@ -165,21 +173,22 @@ def bbox_iou(bbox_a, bbox_b, offset=0):
         if len(boxes.shape) != 2 or boxes.shape[1] < 4:
             raise error(IndexError, f"bbox_iou: boxes must be an array (N, 4 or more), got one of shape {boxes.shape}")
 
-    def area(low, high):
+    def area(low: Any, high: Any) -> Any:
         return np.prod(np.maximum(high - low + offset, 0), axis=-1, dtype="float64")
 
     low = np.maximum(bbox_a[:, None, :2], bbox_b[:, :2])
     high = np.minimum(bbox_a[:, None, 2:4], bbox_b[:, 2:4])
     both = area(low, high) * (low < high).all(-1)
     either = area(bbox_a[:, :2], bbox_a[:, 2:4])[:, None] + area(bbox_b[:, :2], bbox_b[:, 2:4]) - both
-    return np.divide(both, either, out=np.zeros_like(both), where=either > 0)
+    overlap: np.ndarray[Any, Any] = np.divide(both, either, out=np.zeros_like(both), where=either > 0)
+    return overlap
 
 
-def _of_boxes(function):
+def _of_boxes(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let a function of arrays (N, 4) take a single box, too, a list or tuple that becomes a tuple."""
 
     @functools.wraps(function)
-    def convert(boxes, *args, **kwargs):
+    def convert(boxes: Any, *args: Any, **kwargs: Any) -> Any:
         single = isinstance(boxes, (list, tuple))
         if not single and not isinstance(boxes, np.ndarray):
             raise error(
@@ -196,7 +205,7 @@ def _of_boxes(function):
 
 
 @_of_boxes
-def bbox_xywh_to_xyxy(xywh):
+def bbox_xywh_to_xyxy(xywh: Any) -> Any:
     """From (left, top, width, height) to (left, top, right, bottom), the last pixels inside.
 
     Parameters
@@ -213,7 +222,7 @@ def bbox_xywh_to_xyxy(xywh):
 
 
 @_of_boxes
-def bbox_xyxy_to_xywh(xyxy):
+def bbox_xyxy_to_xywh(xyxy: Any) -> Any:
     """From (left, top, right, bottom), the last pixels inside, to (left, top, width, height).
 
     Parameters
@@ -230,7 +239,7 @@ def bbox_xyxy_to_xywh(xyxy):
 
 
 @_of_boxes
-def bbox_clip_xyxy(xyxy, width, height):
+def bbox_clip_xyxy(xyxy: Any, width: float, height: float) -> Any:
     """Cut boxes to the pixels of an image.
 
     Parameters
@@ -248,7 +257,7 @@ def bbox_clip_xyxy(xyxy, width, height):
     return np.clip(xyxy, 0, np.array([width - 1, height - 1] * 2))
 
 
-def _overlaps(rows, window):
+def _overlaps(rows: list[list[float]], window: tuple[int, int, int, int]) -> Iterator[float]:
     """`bbox_iou` of boxes, as lists, with a window: of a few boxes, hundreds of times an image, NumPy's calls would
     take longest.
     """
@@ -261,8 +270,14 @@ def _overlaps(rows, window):
 
 
 def bbox_random_crop_with_constraints(
-    bbox, size, min_scale=0.3, max_scale=1, max_aspect_ratio=2, constraints=None, max_trial=50
-):
+    bbox: np.ndarray[Any, Any],
+    size: tuple[int, int],
+    min_scale: float = 0.3,
+    max_scale: float = 1,
+    max_aspect_ratio: float = 2,
+    constraints: Iterable[tuple[float | None, float | None]] | None = None,
+    max_trial: int = 50,
+) -> tuple[np.ndarray[Any, Any], tuple[int, int, int, int]]:
     """A window by chance that meets boxes far enough (Liu et al., SSD: Single Shot MultiBox Detector, 2016).
 
     Parameters
@@ -298,7 +313,7 @@ def bbox_random_crop_with_constraints(
     _check_bbox_shape(bbox)
     width, height = _pair(size, "bbox_random_crop_with_constraints: size")
 
-    def window():
+    def window() -> tuple[int, int, int, int]:
         scale = random.uniform(min_scale, max_scale)
         ratio = math.sqrt(random.uniform(max(1 / max_aspect_ratio, scale**2), min(max_aspect_ratio, 1 / scale**2)))
         # Rounding must leave at least a pixel and no more than there are.

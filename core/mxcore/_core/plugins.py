@@ -1,0 +1,58 @@
+"""Which plugins there are, for the tables to tell of; the manager loads them and writes here."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+
+from .errors import in_a_line
+
+__all__ = ["Plugins", "listed", "place", "plugins", "why"]
+
+
+class Plugins:
+    """What is known of plugins."""
+
+    def __init__(self) -> None:
+        #: Whether all of them have been looked at.
+        self.loaded = False
+        #: Name -> (distribution, version).
+        self.origin: dict[str, tuple[str, str]] = {}
+        #: Name -> (distribution, error).
+        self.failed: dict[str, tuple[str, BaseException]] = {}
+        #: Names of installed plugins that the environment switches off.
+        self.left_out: set[str] = set()
+
+    def load(self) -> None:
+        """Have the manager load them, once. It is imported here: it needs pluggy, and who computes nothing does not."""
+        if not self.loaded:
+            import_module(".manager", __package__).manager.load()
+
+    def distribution(self, owner: str) -> str:
+        """The distribution that a plugin came from."""
+        return self.origin.get(owner, (owner, ""))[0]
+
+
+plugins = Plugins()
+
+
+def why() -> str:
+    """What may explain that something is missing, to end an error with: plugins that failed to load, and those left
+    out.
+    """
+    bad = [f"plugin '{n}' failed to load: {in_a_line(e)}" for n, (_, e) in plugins.failed.items()]
+    switches = [v for v in ("MXCORE_PLUGINS", "MXCORE_DISABLE_PLUGINS") if v in os.environ]
+    if plugins.left_out:
+        bad.append(f"installed but switched off by {' and '.join(switches)}: {', '.join(sorted(plugins.left_out))}")
+    return "".join(f"; {b}" for b in bad)
+
+
+def listed(variable: str) -> list[str]:
+    """The comma-separated names in a variable of the environment."""
+    return [n.strip() for n in os.environ.get(variable, "").split(",") if n.strip()]
+
+
+def place(owner: str, variable: str) -> int:
+    """Where a variable lists a plugin, by its name or its distribution's; behind all others if it does not."""
+    order = listed(variable)
+    return min((order.index(n) for n in (owner, plugins.distribution(owner)) if n in order), default=len(order))

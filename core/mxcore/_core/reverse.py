@@ -1,0 +1,401 @@
+"""Reverse mode: from heads back along the tape to the variables.
+
+Gradients are operators: a rule runs on arrays here, and on graph values in :mod:`mxcore.gradient`.
+"""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from typing import Any
+
+from .array import Array, Like, Storage
+from .call import K
+from .errors import MXNetError, MXNetWarning, error, raise_in_op
+from .frontend import eager
+from .gradplan import GradPlan, higher_of
+from .op import Op
+from .state import state
+from .tape import Freed, Leaf, TapeNode, record, serials
+from .transfer import assign
+
+__all__ = ["backward"]
+
+_entry = operator.attrgetter("_entry")
+
+
+def _constant(n: Any, used: int = 0) -> Any:
+    """Refuse a node that was freed after its use by what was recorded as `used`; by default one that was freed at
+    all.
+    """
+    if n.__class__ is Freed and n.freed > used:
+        raise error(
+            RuntimeError,
+            f"the graph of operator {n.op.name} was freed by an earlier backward(); pass retain_graph=True to the "
+            "first one",
+        )
+
+
+def backward(
+    heads: Sequence[Array],
+    head_grads: Sequence[Array | None] | None,
+    *,
+    retain_graph: bool = False,
+    train_mode: bool = True,
+    create_graph: bool = False,
+    variables: Sequence[Array] | None = None,
+) -> list[Any] | None:
+    """Run the tape backwards from `heads`.
+
+    Parameters
+    ----------
+    heads : sequence of Array
+    head_grads : sequence of Array or None
+        Incoming gradients; None means ones.
+    retain_graph : bool
+        Keep what the rules need, so that backward can run again.
+    train_mode : bool
+        Mode in which gradient operators run.
+    create_graph : bool
+        Record the gradient computation itself.
+    variables : sequence of Array, optional
+        Return the gradients of these instead of writing those of marked variables.
+
+    Raises
+    ------
+    MXNetError
+        If a head or a variable is not on the tape, or an operator on the way has no gradient.
+    """
+    entries = [*map(_entry, heads)]
+    for e in entries:
+        if e is None or not e[0].flows:
+            if e is not None:
+                _constant(e[0])
+            raise error(
+                RuntimeError,
+                f"cannot differentiate head {entries.index(e)}: it is not in a computational graph; compute "
+                "it inside autograd.record() from arrays with attach_grad()",
+            )
+    grads = [*map(_ones, heads)] if head_grads is None else _head_grads(heads, head_grads)
+    goal = None if variables is None else _Goal(entries, variables)
+    mode = state.__dict__
+    recorded, trained = mode["record"], mode["train"]
+    mode["record"], mode["train"] = create_graph, train_mode
+    try:
+        leaves, own, dropped = _run(entries, grads, goal, create_graph, retain_graph or create_graph)
+        if goal is not None:
+            return goal.gradients(leaves, own)
+        mode["record"] = False
+        for leaf, g in leaves.items():
+            if leaf.req != "add":
+                _write(leaf, g, leaf in own)
+                continue
+            with leaf.lock:
+                _write(leaf, g)
+        if dropped:
+            _write_zeros(dropped, leaves)
+        return None
+    finally:
+        mode["record"], mode["train"] = recorded, trained
+
+
+def _head_grads(heads: Sequence[Array], head_grads: Sequence[Array | None]) -> list[Array]:
+    found = []
+    for i, (h, g) in enumerate(zip(heads, head_grads)):
+        n, j = h._entry
+        if g is None:
+            g = _ones(h)
+        elif n.plan is None or n.plan.reads(n.params, j):  # what a rule ignores may be anything, as in MXNet
+            if tuple(g.shape) != tuple(h.shape):
+                raise error(ValueError, f"head gradient {i} has shape {tuple(g.shape)}, its head {tuple(h.shape)}")
+            g = g if g._data.dtype == h._data.dtype else eager.roles["other dtype"](g, dtype=h._data.dtype)
+        found.append(g)
+    return found
+
+
+_ONES: dict[Any, Array] = {}
+
+
+def _ones(h: Array) -> Array:
+    """Ones like a head; those of one element are made once, as losses are scalars, and again if a rule wrote to
+    them.
+    """
+    d, ctx = h._data, h._st.ctx
+    key = (ctx, d.shape, d.dtype, h.dense)
+    g = _ONES.get(key)
+    if g is None or g._st.version:
+        g = h.dense(ctx.device.full(d.shape, 1, d.dtype, ctx.device_id), Storage(ctx))
+        if g._data.size == 1:
+            _ONES[key] = g
+    return g
+
+
+class _Goal:
+    """The variables that gradients are asked for, the nodes on the way to them, and what has arrived."""
+
+    def __init__(self, heads: Sequence[Any], variables: Sequence[Array]) -> None:
+        for i, v in enumerate(variables):
+            if v._entry is not None:
+                _constant(v._entry[0])
+            else:
+                raise error(
+                    RuntimeError,
+                    f"cannot differentiate with respect to variable {i}: it is not in the graph; "
+                    "call attach_grad() on it before autograd.record()",
+                )
+        self.variables = variables
+        self.wanted = {(id(v._entry[0]), v._entry[1]) for v in variables}
+        self.found: dict[tuple[int, int], Any] = {}
+        #: Ids of the nodes below the heads on a path to the wanted entries.
+        self.need: set[int] = set()
+        seen: dict[int, TapeNode] = {}
+        stack = [e[0] for e in heads]
+        while stack:
+            n = stack.pop()
+            if n.__class__ is not TapeNode:
+                _constant(n)  # another thread has freed it by now
+            elif id(n) not in seen:
+                seen[id(n)] = n
+                for m in [e[0] for e in n.inputs or _constant(n) if e is not None]:
+                    if m.__class__ is Freed:
+                        _constant(m, n.serial)
+                    else:
+                        stack.append(m)
+        for n in sorted(seen.values(), key=lambda n: n.serial):
+            if any(map(self.needs, n.inputs or _constant(n))):
+                self.need.add(id(n))
+
+    def needs(self, e: Any) -> bool:
+        """Whether a gradient at this place is of use."""
+        return e is not None and ((id(e[0]), e[1]) in self.wanted or id(e[0]) in self.need)
+
+    def passes(self, n: TapeNode, dys: list[Any]) -> bool:
+        """Take what was asked for; tells whether to go on below the node."""
+        for i, g in enumerate(dys):
+            if (id(n), i) in self.wanted:
+                self.found[id(n), i] = g
+        return id(n) in self.need
+
+    def gradients(self, leaves: dict[Leaf, Any], own: set[Leaf]) -> list[Any]:
+        """The gradients of the variables; zeros where none arrived."""
+        result: list[Any] = []
+        found = self.found
+        for v in self.variables:
+            node, i = v._entry
+            key = id(node), i
+            alone = node in own
+            if node in leaves:
+                found[key] = leaves[node]
+            own.discard(node)
+            alone = alone and (found[key].stype != "default" or v._st.ctx.device.owns(found[key]._data))
+            g = found[key] if key in found else eager.roles["zero gradient"](v)
+            if (
+                not alone and key in found
+            ):  # its memory may be anybody's, and callers may write to it; sparse values are never written in place
+                g, entry = eager.roles["new array"](g.twin()) if g.stype == "default" else g.twin(), g._entry
+                g._entry = entry
+            result.append(g)
+        return result
+
+
+def _run(
+    entries: Sequence[Any], grads: Sequence[Any], goal: _Goal | None, create_graph: bool, retain: bool
+) -> tuple[dict[Leaf, Any], set[Leaf], list[Any]]:
+    """Carry gradients from entries to the leaves.
+
+    Nodes wait in a heap, latest first, until all gradients of their outputs have arrived; what they kept is dropped as
+    soon as they have run, so that memory shrinks on the way. Returns the gradients of the leaves, the leaves whose
+    gradient nobody else has, and the nodes and leaves that a rule gave no gradient to.
+    """
+    F = eager
+    leaves: dict[Leaf, Any] = {}
+    own: set[Leaf] = set()
+    dropped: list[Any] = []
+    queue: list[TapeNode] = []
+    arrived: dict[TapeNode, list[Any]] = {}
+    node: Any = None
+    plan: Any = None
+    dys: Any = ()
+    ins: Any = ()
+    outs: Any = None
+    while True:
+        for e, g in zip(entries, grads):
+            if e is None:
+                continue
+            n, i = e
+            if g is None:
+                dropped.append(n)
+            elif n.plan is None:
+                if n not in leaves and (n.flows or goal is not None and n.__class__ is Leaf):
+                    leaves[n] = g
+                    if (n.large or goal is not None) and not create_graph and _made(g, plan, grads, dys, ins, outs):
+                        own.add(n)
+                else:
+                    _add_to_leaf(leaves, own, n, g, node)
+            elif n not in arrived:
+                arrived[n] = [g] if n.specs is None else [g if j == i else None for j in range(len(n.specs))]
+                heappush(queue, n)
+            else:
+                found = arrived[n]
+                found[i] = g if found[i] is None else F.roles["sum of gradients"](found[i], g)
+        if not queue:
+            return leaves, own, dropped
+        node = heappop(queue)
+        dys = arrived.pop(node)
+        if goal is not None and not goal.passes(node, dys):
+            entries = ()
+            continue
+        ins = ()
+        try:
+            entries, plan = node.inputs, node.plan
+            ins, outs, versions = node.saved
+            if versions is not None:
+                for x, v in zip(ins, versions):
+                    if v >= 0 and x._st.version != v:
+                        _rewritten(node)
+                        break
+            if create_graph or not plan.short:
+                grads = _step(node, F, dys, goal, create_graph)
+            else:
+                grads = plan.call(plan.rule, F, node.params, None, dys, ins, outs, None)
+                if grads.__class__ is not tuple or len(grads) != plan.n_in:
+                    plain = plan.single and grads.__class__ is not list and grads.__class__ is not tuple
+                    grads = (grads,) if plain else plan.arranged(node.params, grads)
+            if not retain:
+                node.freed = next(serials)
+                node.__class__ = Freed
+                node.inputs = node.saved = node.call = None
+        except MXNetError:
+            raise
+        except Exception as e:
+            _constant(node)  # by a backward of another thread
+            raise_in_op(e, node.op.name, node.params, [x for x in ins if x is not None], "gradient")
+
+
+def _add_to_leaf(leaves: dict[Leaf, Any], own: set[Leaf], n: Leaf, g: Any, node: Any) -> None:
+    """A further gradient of a leaf, or one for what takes none, or another backward has used up."""
+    if n not in leaves:
+        _constant(n, 0 if node is None else node.serial)
+    else:
+        leaves[n] = eager.roles["sum of gradients"](leaves[n], g)
+        own.add(n)
+
+
+def _made(
+    g: Any,
+    plan: GradPlan | None,
+    grads: Sequence[Any],
+    dys: Sequence[Any],
+    ins: Sequence[Any],
+    outs: dict[int, Any] | None,
+) -> bool:
+    """Whether a rule made a gradient for one place: it is the only array over its buffer, and neither what the rule got
+    nor given twice.
+
+    Rules are written in operators and keep nothing. The backward of a stateful operator may be anybody's Python, unless
+    it gives its arrays away.
+    """
+    if (
+        plan is None
+        or not isinstance(g, Array)
+        or getattr(g._st, "views", 0) != 0
+        or (plan.op.backward_rule is not None and not plan.op.gives)
+    ):
+        return False
+    return [h is g for h in grads].count(True) == 1 and not any(g is x for x in (*dys, *ins, *(outs or {}).values()))
+
+
+def _step(n: TapeNode, F: Any, dys: list[Any], goal: _Goal | None, create_graph: bool) -> Sequence[Any]:
+    """The gradients of one node's inputs, in the general case."""
+    op, p = n.op, n.params
+    keep, own, versions = n.saved
+    if create_graph:
+        # Saved values with their places on the tape, so that gradients of gradients flow through them.
+        keep = [x if x is None or x.__class__ is Like else _placed(x, e) for x, e in zip(keep, n.inputs)]
+        own = None if own is None else {j: _placed(y, (n, j)) for j, y in own.items()}
+    needs = tuple([e is not None and e[0].flows if goal is None else goal.needs(e) for e in n.inputs])
+    if op.backward_rule is None:
+        plan = higher_of(op) if create_graph else n.plan
+        return plan.gradients(p, F, needs, dys, keep, own, n.specs, n.call and n.call[1])
+    k, saved = n.call
+    if create_graph and op.replay_rule is not None:
+        return op.replay_rule(k, p, dys, keep, saved)  # type: ignore[no-any-return]
+    dys = [F.roles["zero gradient"](n.specs[i]) if g is None else g for i, g in enumerate(dys)]
+    found = op.backward_rule(K(k.ctx, k.is_train, needs), p, saved, dys, keep, own)
+    if create_graph:  # a gradient of this gradient must be an error, not a zero
+        no_rule = Op(f"_backward_{op.name}", None, inputs="x*")
+        ins, outs = [*dys, *[x for x in keep if x is not None]], [g for g in found if g is not None]
+        record(no_rule, no_rule.parse({"num_args": len(ins)}), ins, outs)
+    return found  # type: ignore[no-any-return]
+
+
+def _rewritten(n: TapeNode) -> None:
+    """Warn, once, that kept inputs were written after they were recorded."""
+    ins, outs, versions = n.saved
+    names = [name for name, x, v in zip(n.params._sig.inputs, ins, versions) if v >= 0 and x._st.version != v]
+    n.saved = ins, outs, [x._st.version if v >= 0 else -1 for x, v in zip(ins, versions)]
+    warnings.warn(
+        f"input '{names[0]}' of operator {n.op.name} was written between record and backward; its gradient uses the "
+        "new value",
+        MXNetWarning,
+        stacklevel=5,
+    )
+
+
+def _placed(x: Any, entry: Any) -> Any:
+    twin = x.__class__(x._data, x._st)
+    twin._entry = entry
+    return twin
+
+
+def _write_zeros(dropped: Sequence[Any], leaves: dict[Leaf, Any]) -> None:
+    """Write zeros to the variables below dropped nodes that no gradient reached, as MXNet does."""
+    seen: set[int] = set()
+    stack = [n for n in dropped if n.flows]
+    while stack:
+        n = stack.pop()
+        if id(n) in seen:
+            continue
+        seen.add(id(n))
+        if n.op is not None:
+            stack += [e[0] for e in n.inputs or () if e is not None and e[0].flows]
+        elif n not in leaves and n.req == "write" and n.grad is not None:
+            _write(n, eager.roles["zero gradient"](n.grad))
+
+
+#: Gradients are summed on their way, so the variable does not tell.
+_WHOSE = "some operator's rule is wrong (mxcore.testing.conformance.check_op says whose, and for which input)"
+
+
+def _write(leaf: Leaf, g: Any, own: bool = False) -> None:
+    """Write a gradient where its variable wants it; the buffer of a large one that is our `own` is not copied but
+    becomes the variable's.
+    """
+    grad = leaf.grad
+    if grad is None:
+        return
+    leaf.fresh = True
+    if not isinstance(g, Array):
+        raise error(TypeError, f"gradient {g!r} for a variable of shape {tuple(grad.shape)} is no array; {_WHOSE}")
+    a, b, x, y = g._st, grad._st, g._data, grad._data
+    if a.ctx is not b.ctx or x.shape != y.shape or x.dtype is not y.dtype and x.dtype != y.dtype:
+        raise error(
+            ValueError,
+            f"gradient of shape {tuple(x.shape)}, {x.dtype}, {a.ctx} for a variable of shape {tuple(y.shape)}, "
+            f"{y.dtype}, {b.ctx}; {_WHOSE}",
+        )
+    if leaf.req == "add":
+        g = eager.roles["sum of gradients"](grad, g)
+    elif a.write is None and b.write is None and not b.reads and g.stype == grad.stype == "default":
+        device = b.ctx._device or b.ctx.device
+        if own and leaf.large and not getattr(b, "views", 0) and device.owns(x) and device.owns(y):
+            grad._data = x
+        else:
+            if device.async_:
+                device.activate(b.ctx.device_id)
+            device.copy(x, y)
+        b.version += 1
+        return
+    assign(grad, g if grad.stype in (g.stype, "default") else eager.roles["other storage type"](g, stype=grad.stype))

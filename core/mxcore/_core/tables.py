@@ -1,0 +1,390 @@
+"""The tables of everything that plugins bring. Each entry knows its owner; only the manager and `register` write here.
+
+Environment
+-----------
+MXCORE_PREFER
+    Comma-separated plugins (or distributions): where two bring one name, the one that stands first here has it.
+MXCORE_KERNEL_ORDER
+    Comma-separated plugins (or distributions): whose kernels go first where priorities are equal.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from .context import HINTS, TYPE_IDS, Context, forget_arithmetic, reset_devices
+from .device import Device
+from .errors import REFERENCE, MXNetError, caught, error, in_a_line, suggest, warn
+from .kernels import Kernel, KernelSet, Spec
+from .op import Op
+from .plugins import place, plugins, why
+from .roles import ROLES
+
+if TYPE_CHECKING:
+    from .params import Params
+
+__all__ = [
+    "KINDS",
+    "Table",
+    "ops",
+    "roles",
+    "devices",
+    "kernels",
+    "by_kind",
+    "broken",
+    "register",
+    "lookup",
+    "names",
+    "resolve",
+    "why",
+    "drop_owner",
+    "changed",
+]
+
+#: Kinds of named things, each with its hook ``mxcore_<kind>s``.
+KINDS = ("iterator", "optimizer", "metric", "initializer", "lr_scheduler", "kvstore", "graph_pass", "cli")
+USER = "user code"
+#: Held while plugins are looked for and their targets imported; one lock, as each of the two may lead to the other.
+lock = threading.RLock()
+
+
+class Table:
+    """Names of one kind. A miss loads the plugins; a name has one owner, chosen by MXCORE_PREFER where several claim
+    it.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.items: dict[str, Any] = {}
+        self.owners: dict[str, str] = {}
+        #: name -> owner -> value: all who bring a name; `items` and `owners` show the one that counts.
+        self.claims: dict[str, dict[str, Any]] = {}
+
+    def add(self, name: str, value: Any, owner: str) -> None:
+        """Enter `name`; equal names from two owners are an error that names both, unless a preference chooses."""
+        for other in self.claims.get(name, ()):
+            if _rank(other) == _rank(owner):
+                both = "" if other == owner else f"; MXCORE_PREFER={other} or MXCORE_PREFER={owner} says whose counts"
+                raise error(ValueError, f"{self.kind} '{name}' of {owner} is already registered by {other}{both}")
+        self.put(name, value, owner)
+
+    def put(self, name: str, value: Any, owner: str) -> None:
+        """Enter or replace what `owner` calls `name`."""
+        self.claims.setdefault(name, {})[owner] = value
+        self._settle(name)
+
+    def _settle(self, name: str) -> None:
+        claims = self.claims[name]
+        if claims:
+            owner = self.owners[name] = min(claims, key=_rank)
+            self.items[name] = claims[owner]
+        else:
+            for of_name in (self.claims, self.items, self.owners):
+                of_name.pop(name, None)
+
+    def find(self, name: str) -> Any:
+        """The entry or None, after loading plugins if needed."""
+        if name not in self.items:
+            plugins.load()
+        return self.items.get(name)
+
+    def get(self, name: str) -> Any:
+        """The entry; raises an error with near names and the plugins that failed to load."""
+        found = self.find(name)
+        if found is None:
+            raise error(KeyError, f"no {self.kind} is named {name!r}{suggest(name, self.items)}{why()}")
+        return found
+
+    def names(self) -> list[str]:
+        plugins.load()
+        return sorted(self.items)
+
+    def drop(self, owner: str) -> None:
+        for name in [n for n, claims in self.claims.items() if owner in claims]:
+            del self.claims[name][owner]
+            self._settle(name)
+
+
+def _rank(owner: str) -> int:
+    """Who comes first where a name is claimed twice: the user, then as MXCORE_PREFER says."""
+    return -1 if owner == USER else place(owner, "MXCORE_PREFER")
+
+
+class OpTable(Table):
+    """Operators, under all their names."""
+
+    def add_op(self, op: Op, owner: str) -> None:
+        if op.body is None and op.direct is None and not op.stateful:
+            raise error(ValueError, f"operator {op.name} of {owner} has no body")
+        for name in (op.name, *op.aliases):
+            self.add(name, op, owner)
+        if op.role:
+            roles.add(op.role, op, owner)
+
+
+class RoleTable(Table):
+    """Operators by their role."""
+
+    def get(self, name: str) -> Op:
+        found = self.find(name)
+        if found is None:
+            raise error(KeyError, f"no operator has the role '{name}' {ROLES[name]}{why()}")
+        return found  # type: ignore[no-any-return]
+
+
+class DeviceTable(Table):
+    """Device types. As a name, a number has one device: MXCORE_PREFER chooses, and the other one stands behind it."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.numbers = Table("type_id")
+
+    def add_device(self, device: Device, owner: str) -> None:
+        number, kept = device.type_id, TYPE_IDS.get(device.type)
+        for other, d in self.numbers.claims.get(number, {}).items():  # type: ignore[call-overload]
+            if d.type != device.type and _rank(other) == _rank(owner):
+                raise error(
+                    ValueError,
+                    f"device '{device.type}' of {owner} uses type_id {number} of device '{d.type}' of {other}; files "
+                    "hold this "
+                    "number, so one of the two must take another (see mxcore.plugin.Device); until then "
+                    f"MXCORE_PREFER={other} or MXCORE_PREFER={owner} says whose device is there",
+                )
+        if kept is not None and number != kept:
+            raise error(ValueError, f"device '{device.type}' of {owner} must keep type_id {kept}")
+        if not device.type or kept is None and not (isinstance(number, int) and 100 < number < 2**31):
+            raise error(
+                ValueError,
+                f"device {device.type!r} of {owner} has type_id {number!r}; it needs a name, and a number above 100 "
+                "and below 2**31",
+            )
+        self.add(device.type, device, owner)
+        self.numbers.put(number, device, owner)  # type: ignore[arg-type]
+        self._arrange()
+
+    def drop(self, owner: str) -> None:
+        self.numbers.drop(owner)
+        super().drop(owner)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        for number, d in self.numbers.items.items():
+            Context.devtype2str[number] = d.type  # type: ignore[index]
+        for name in self.claims:
+            self._settle(name)
+            if self.numbers.items[self.items[name].type_id].type != name:
+                del self.items[name], self.owners[name]
+
+    def get(self, name: str) -> Device:
+        found = self.find(name)
+        if found is None:
+            hint = f"; {HINTS[name]}" if name in HINTS else suggest(name, self.items)
+            for owner, d in self.claims.get(name, {}).items():
+                hint = (
+                    f": that of {owner} has the type_id of device '{self.numbers.items[d.type_id].type}', which "
+                    "MXCORE_PREFER puts "
+                    "before it"
+                )
+            raise error(
+                RuntimeError, f"no plugin provides device '{name}'{hint}; there are: {', '.join(self.names())}{why()}"
+            )
+        return found  # type: ignore[no-any-return]
+
+
+class KernelTable:
+    """Device type -> operator name -> kernels."""
+
+    def __init__(self) -> None:
+        self.pending: dict[str, list[tuple[str, str]]] = {}
+        self.sets: dict[str, dict[str, list[Kernel]]] = {}
+        #: Devices that have kernels which nobody asked for yet.
+        self._fresh: set[str] = set()
+        self._told: set[Any] = set()
+        #: (device, names of an operator, preference of the environment) -> kernels, best first; sorting for each node
+        #: of a graph shows.
+        self._ranked: dict[Any, list[Kernel]] = {}
+        on_change.append(self._ranked.clear)
+
+    def add(self, device: str, value: KernelSet | str, owner: str) -> None:
+        if not (device and isinstance(device, str)):
+            raise error(TypeError, f"hook mxcore_kernels of {owner}: {device!r} is not the name of a device type")
+        if isinstance(value, str):
+            self.pending.setdefault(device, []).append((value, owner))
+        elif not isinstance(value, KernelSet):
+            raise error(
+                TypeError, f"hook mxcore_kernels of {owner}: {value!r} is neither a KernelSet nor 'module:attr'"
+            )
+        else:
+            table = self.sets.setdefault(device, {})
+            for k in value.entries:
+                k.owner = owner
+                table.setdefault(k.op, []).append(k)
+        self._fresh.add(device)
+        self._ranked.clear()
+
+    def _open(self, device: str) -> None:
+        """Import the device's kernel modules, and tell of kernels for operators that do not exist."""
+        with lock:
+            for target, owner in self.pending.pop(device, ()):
+                what = f"kernels of {owner} for device '{device}'"
+                try:
+                    self.add(device, resolve(target, what), owner)
+                except MXNetError as e:  # one plugin's kernels must not take the reference bodies away
+                    broken.setdefault(target, in_a_line(e))
+                    self.pending.setdefault(device, []).append((target, owner))
+                    warn(f"{e}; reference bodies are used instead")
+            if not plugins.loaded:
+                return  # a plugin that computes while others are still to come
+            self._fresh.discard(device)
+            lost = {
+                (k.owner, op) for op, found in self.sets.get(device, {}).items() if op not in ops.items for k in found
+            } - self._told
+            self._told |= lost
+            for owner in sorted({o for o, _ in lost}):
+                named = [f"'{op}'{suggest(op, ops.items)}" for o, op in sorted(lost) if o == owner]
+                warn(
+                    f"kernels of {owner} for device '{device}' are for operators that do not exist: {'; '.join(named)}"
+                )
+
+    def of(self, device: str, op: Op) -> list[Kernel]:
+        """Kernels of an operator, best first; imports the device's kernel modules on first use."""
+        if device in self._fresh:
+            self._open(device)
+        table, by_place = self.sets.get(device, {}), "MXCORE_KERNEL_ORDER"
+        key = device, op.name, op.aliases, os.environ.get(by_place)
+        if key in self._ranked:
+            return self._ranked[key]
+        # Distribution names decide ties, so the outcome does not depend on the order of installation.
+        found = sorted(
+            (k for name in (op.name, *op.aliases) for k in table.get(name, ())),
+            key=lambda k: (-k.priority, place(k.owner, by_place), plugins.distribution(k.owner), k.owner),
+        )
+        for a, b in combinations(found, 2):
+            pair = (device, a.owner, b.owner)
+            if (
+                a.overlaps(b)
+                and a.owner != b.owner
+                and a.priority == b.priority
+                and pair not in self._told
+                and place(a.owner, by_place) == place(b.owner, by_place)
+            ):
+                self._told.add(pair)
+                one, two = (f"{k.owner} ({plugins.distribution(k.owner)})" for k in (a, b))
+                warn(
+                    f"kernels of {one} and {two} for device '{device}' have equal priority {a.priority}, for "
+                    f"operator {op.name} first; "
+                    f"those of {a.owner} are used (MXCORE_KERNEL_ORDER overrules, `mxcore plugins` lists all)"
+                )
+        self._ranked[key] = found
+        return found
+
+    def resolve(self, op: Op, device: Device, p: Params, specs: Sequence[Spec]) -> tuple[Any, bool, str]:
+        """(function, writes into outs, owner) for inputs like these; the reference body comes last."""
+        if op.sparse_body is not None and any(s.stype != "default" for s in specs):
+            return op.sparse_body, False, REFERENCE
+        for k in self.of(device.type, op):
+            if k.fits(p, specs):
+                return k.fn, k.out, k.owner
+        if op.body is not None and device.xp is not None:
+            return op.body, False, REFERENCE
+        offers = sorted({k.owner for t in self.sets.values() for n in (op.name, *op.aliases) for k in t.get(n, ())})
+        raise error(
+            NotImplementedError,
+            f"operator {op.name} has no kernel for device '{device.type}'"
+            f" (offered for other devices by: {', '.join(offers) or 'no plugin'})",
+        )
+
+    def drop(self, owner: str) -> None:
+        for table in self.sets.values():
+            for name in list(table):
+                table[name] = [k for k in table[name] if k.owner != owner]
+        self.pending = {d: [(r, o) for r, o in v if o != owner] for d, v in self.pending.items()}
+        self._told = {t for t in self._told if owner not in t}
+        self._ranked.clear()
+
+
+#: Called when the set of plugins changes, by whoever caches what the tables gave.
+on_change: list[Callable[[], None]] = []
+
+ops = OpTable("operator")
+roles = RoleTable("role")
+devices = Context.devices = DeviceTable("device")
+kernels = KernelTable()
+by_kind: dict[str, Table] = {k: Table(k) for k in KINDS}
+#: Targets ``"module:attr"`` that could not be imported when they were asked for, with the reason.
+broken: dict[str, str] = {}
+
+
+def resolve(target: str, what: str) -> Any:
+    """Import ``"module:attr"``, which is `what`; a failure is remembered in :data:`broken`."""
+    module, _, attr = target.partition(":")
+    try:
+        found = importlib.import_module(module)
+        found = attrgetter(attr)(found) if attr else found
+    except BaseException as e:
+        broken[target] = in_a_line(caught(e))
+        raise error(ImportError, f"{what} cannot be imported from '{target}': {broken[target]}") from e
+    broken.pop(target, None)
+    return found
+
+
+def register(kind: str, name: str, value: Any) -> None:
+    """Enter a class under a name from user code (``mx.optimizer.register`` and kin).
+
+    It takes the place of what was there before with a warning, as in MXNet.
+    """
+    table = by_kind[kind]
+    plugins.load()
+    if table.items.get(name, value) is not value:
+        warn(f"{kind} '{name}' of {USER} replaces the one of {table.owners[name]}")
+    table.put(name, value, USER)
+
+
+def lookup(kind: str, name: str) -> Any:
+    """The object registered under `name`, imported if it was given as ``"module:attr"``."""
+    table = by_kind[kind]
+    found = table.get(name)
+    if isinstance(found, str):
+        owner, target = table.owners[name], found
+        found = resolve(target, f"{kind} '{name}' of plugin '{owner}'")
+        if kind != "cli" and not callable(found):
+            broken[target] = f"it is {found!r}, neither a class nor a function"
+            raise error(TypeError, f"{kind} '{name}' of plugin '{owner}', '{target}': {broken[target]}")
+        table.put(name, found, owner)
+    return found
+
+
+def names(kind: str) -> list[str]:
+    """All names of a kind, sorted."""
+    return by_kind[kind].names()
+
+
+def drop_owner(owner: str) -> None:
+    """Remove everything that `owner` registered."""
+    gone = set(ops.items.values())
+    for t in (ops, roles, devices, kernels, *by_kind.values()):
+        t.drop(owner)  # type: ignore[attr-defined]
+    changed(gone)
+
+
+def changed(gone: Iterable[Op] = ()) -> None:
+    """Forget what was memoised from the tables; somebody may still hold operators that are `gone`."""
+    forget_calls(gone)
+    for op in {*ops.items.values(), *gone}:
+        op.grad_plan = None
+    reset_devices()
+    for forget in on_change:
+        forget()
+
+
+def forget_calls(gone: Iterable[Op] = ()) -> None:
+    """Forget what eager calls of operators have bound, of those in the table and of some that are `gone`."""
+    for op in {*ops.items.values(), *gone}:
+        op.bound.clear()
+    forget_arithmetic()

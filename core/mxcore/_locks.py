@@ -1,0 +1,96 @@
+"""One thread at a time, for objects that threads share."""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from ._core.array import Storage
+
+__all__ = ["PerThread", "ObjectLock", "fork_safe_lock", "locked", "lock_of"]
+
+
+def fork_safe_lock() -> threading.RLock:
+    """A lock for what all of a process shares: a thread may take it again, and in a forked child nobody holds it, whose
+    holder may not exist there. It is kept for the life of the process.
+
+    Examples
+    --------
+    >>> lock = fork_safe_lock()
+    >>> with lock, lock:
+    ...     pass
+    """
+    lock = threading.RLock()
+    if hasattr(os, "register_at_fork"):
+        # As the locks of the standard library do.
+        os.register_at_fork(after_in_child=lock._at_fork_reinit)  # type: ignore[attr-defined]
+    return lock
+
+
+#: Held by who makes a lock.
+_making = fork_safe_lock()
+
+
+class ObjectLock:
+    """A lock that a thread may take again; a copy of who holds it, also by pickle, has one of its own.
+
+    Examples
+    --------
+    >>> import copy
+    >>> lock = ObjectLock()
+    >>> with lock, lock:
+    ...     copy.copy(lock) is lock
+    False
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *exc: object) -> None:
+        self._lock.release()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ObjectLock, ()
+
+
+class PerThread(threading.local):
+    """What each thread has for itself of an object that threads share; a copy has nothing yet.
+
+    Examples
+    --------
+    >>> import copy
+    >>> own = PerThread()
+    >>> own.n = 1
+    >>> hasattr(copy.copy(own), "n")
+    False
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PerThread, ()
+
+
+def lock_of(st: Storage) -> Any:
+    """The lock of the memory of arrays, a with-block for who reads it to write it: `x += 1` of two threads adds 2."""
+    try:
+        return st.lock
+    except AttributeError:
+        with _making:
+            st.lock = getattr(st, "lock", None) or threading.RLock()
+        return st.lock
+
+
+def locked(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let an object, whose `_object_lock` is a `ObjectLock`, do one such thing at a time, whichever threads ask."""
+
+    @functools.wraps(method)
+    def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with self._object_lock:
+            return method(self, *args, **kwargs)
+
+    return wrapped

@@ -1,0 +1,33 @@
+"""Names that MXNet's modules show in their public faces although others define them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["reexports"]
+
+
+def reexports(module: str) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a module that shows such names. `compat.names` knows them, and is read when one is asked
+    for.
+
+    Parameters
+    ----------
+    module : str
+        Its ``__name__``.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> mx.operator.py_str(b"data")
+    'data'
+    """
+
+    def find(name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        return importlib.import_module("mxcore.compat.names").reexports(module, name)
+
+    return find

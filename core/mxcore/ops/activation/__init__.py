@@ -1,0 +1,1 @@
+"""Activations, dropout and the softmax family."""

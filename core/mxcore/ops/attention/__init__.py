@@ -1,0 +1,1 @@
+"""Multi-head attention over projections that lie interleaved in one array."""

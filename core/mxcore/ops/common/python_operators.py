@@ -1,0 +1,73 @@
+"""Python's operators: which operators of the registry they are, for arrays, for symbols and for the values of gradient
+rules in graphs.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..._core.graph import Value
+
+__all__ = ["COMPARISONS", "OPERATORS", "arithmetic", "composes"]
+
+
+#: Python name -> (elementwise op, broadcasting op, op with a scalar, op with the scalar on the left)
+OPERATORS: dict[str, tuple[str, str, str, str]] = {
+    "add": ("elemwise_add", "broadcast_add", "_plus_scalar", "_plus_scalar"),
+    "sub": ("elemwise_sub", "broadcast_sub", "_minus_scalar", "_rminus_scalar"),
+    "mul": ("elemwise_mul", "broadcast_mul", "_mul_scalar", "_mul_scalar"),
+    "truediv": ("elemwise_div", "broadcast_div", "_div_scalar", "_rdiv_scalar"),
+    "mod": ("_mod", "broadcast_mod", "_mod_scalar", "_rmod_scalar"),
+    "pow": ("_power", "broadcast_power", "_power_scalar", "_rpower_scalar"),
+}
+#: Python name -> (elementwise op, broadcasting op, op with a scalar)
+COMPARISONS: dict[str, tuple[str, str, str]] = {
+    "eq": ("_equal", "broadcast_equal", "_equal_scalar"),
+    "ne": ("_not_equal", "broadcast_not_equal", "_not_equal_scalar"),
+    "gt": ("_greater", "broadcast_greater", "_greater_scalar"),
+    "ge": ("_greater_equal", "broadcast_greater_equal", "_greater_equal_scalar"),
+    "lt": ("_lesser", "broadcast_lesser", "_lesser_scalar"),
+    "le": ("_lesser_equal", "broadcast_lesser_equal", "_lesser_equal_scalar"),
+}
+
+
+def arithmetic(cls: type) -> type:
+    """Give Python's operators to a class of values over nodes.
+
+    Parameters
+    ----------
+    cls : type
+        It has the methods ``_binary(elementwise operator, broadcasting operator, other)``, ``_scalar(operator,
+        number)`` and ``_unary(operator)``.
+    """
+
+    def method(elementwise: str, broadcast: str, scalar_op: str) -> Callable[[Any, Any], Any]:
+        def compute(self: Any, other: Any) -> Any:
+            if isinstance(other, (numbers.Number, np.bool_, np.ndarray)):
+                return self._scalar(scalar_op, other)
+            return self._binary(elementwise, broadcast, other) if isinstance(other, cls) else NotImplemented
+
+        return compute
+
+    made: dict[str, Any] = {"__neg__": lambda self: self._unary("negative"), "__abs__": lambda self: self._unary("abs")}
+    for name, (e, b, s, r) in OPERATORS.items():
+        made |= {f"__{name}__": method(e, b, s), f"__r{name}__": method(e, b, r)}
+    made |= {f"__{name}__": method(*row) for name, row in COMPARISONS.items()}
+    for name, fn in made.items():
+        fn.__name__, fn.__qualname__ = name, f"{cls.__name__}.{name}"
+        setattr(cls, name, fn)
+    cls.__hash__ = object.__hash__  # type: ignore[assignment, method-assign]
+    cls.__array_ufunc__ = None  # type: ignore[attr-defined]  # numbers of NumPy on the left leave the operation to the value
+    return cls
+
+
+def composes(x: Any) -> bool:
+    """Whether Python's operators make nodes of a graph of it."""
+    return hasattr(type(x), "_binary")
+
+
+arithmetic(Value)

@@ -1,0 +1,1 @@
+"""Convolution, its transpose, deformable windows, images as columns of patches."""

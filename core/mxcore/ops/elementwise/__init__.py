@@ -1,0 +1,1 @@
+"""Elementwise operators: arithmetic, comparison and logic, functions of one array, casts."""

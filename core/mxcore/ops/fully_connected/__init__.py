@@ -1,0 +1,1 @@
+"""The fully connected layer."""

@@ -1,0 +1,145 @@
+"""Gradients of the operators of :mod:`mxcore.ops.linalg`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._core.op import op
+from ..._core.params import Params
+from ...parameters import Bool
+from ...stypes import CSR, add_rows, merge_rows
+from ...typing import Array, Call, Operators
+from ..common.bodies import silent, wide
+from ..common.rules import fits, size_of
+from ..sparse.operators import dense_of, to_rows
+from .dot import _dot_shape, _left, _left_matrix, _right, _right_matrix
+from .factorizations import _cost, _each, _mul, _over_matrix
+from .triangles import wide_floats
+
+__all__: list[str] = []
+
+
+def _factor(p: Params, dy: tuple[int, ...], factors: list[Any], which: int) -> tuple[int, ...]:
+    """The shape of one factor, if `dy` has that of the product."""
+    want = _dot_shape(p, factors)[0]
+    if dy != want:
+        raise ValueError(f"dy {dy} must have the shape of the product, {want}")
+    return factors[which]  # type: ignore[no-any-return]
+
+
+_TRANSPOSED = {"transpose_a": Bool(False), "transpose_b": Bool(False)}
+
+
+@op(
+    "_dot_left",
+    inputs="dy rhs like~",
+    **_TRANSPOSED,
+    grad=lambda F, p, dy_, dys, rhs, needs: _left_grads(F, p, dys[0], dy_, rhs),
+)
+def dot_left(k: Call, p: Params, dy: Array, rhs: Array, like: Array) -> Array:
+    """The gradient of `dot` for its left operand.
+
+    Parameters
+    ----------
+    dy : array
+        Gradient of the product.
+    rhs : array
+    like : array
+        The left operand; only its shape is used.
+    transpose_a, transpose_b : bool
+        As in `dot`.
+    """
+    xp, shape = k.xp, tuple(like.shape)
+    bm = wide(_right_matrix(p, dense_of(xp, rhs)))
+    g = wide(dense_of(xp, dy)).reshape(size_of(_left(p, shape)[0]), bm.shape[1])
+    out = xp.matmul(bm, g.T) if p.transpose_a and len(shape) > 1 else xp.matmul(g, bm.T)
+    return out.astype(dy.dtype).reshape(shape)
+
+
+dot_left.shape(lambda p, ins: [_factor(p, ins[0], [ins[2], ins[1]], 0)])
+dot_left.storage(lambda p, stypes: ["default"])
+
+
+@op(
+    "_dot_right",
+    inputs="dy lhs like~",
+    **_TRANSPOSED,
+    grad=lambda F, p, dy_, dys, lhs, needs: _right_grads(F, p, dys[0], dy_, lhs),
+)
+def dot_right(k: Call, p: Params, dy: Array, lhs: Array, like: Array) -> Array:
+    """The gradient of `dot` for its right operand; row_sparse if the left one is csr.
+
+    Parameters
+    ----------
+    dy : array
+        Gradient of the product.
+    lhs : array
+    like : array
+        The right operand; only its shape is used.
+    transpose_a, transpose_b : bool
+        As in `dot`.
+    """
+    xp, shape = k.xp, tuple(like.shape)
+    dy = dense_of(xp, dy)
+    if isinstance(lhs, CSR):
+        return _sparse_right(xp, p, dy, lhs, shape)
+    am = wide(_left_matrix(p, lhs))
+    g = wide(dy).reshape(am.shape[0], size_of(_right(p, shape)[0]))
+    out = xp.matmul(g.T, am) if p.transpose_b and len(shape) > 1 else xp.matmul(am.T, g)
+    return out.astype(dy.dtype).reshape(shape)
+
+
+def _sparse_right(xp: Any, p: Params, dy: Any, lhs: CSR, shape: tuple[int, ...]) -> Any:
+    rows = xp.repeat(xp.arange(lhs.shape[0]), xp.diff(lhs.indptr))
+    take, give = (lhs.indices, rows) if p.transpose_a else (rows, lhs.indices)
+    g = wide(dy).reshape(lhs.shape[1] if p.transpose_a else lhs.shape[0], size_of(_right(p, shape)[0]))
+    parts = (wide(lhs.values)[:, None] * g[take]).astype(dy.dtype)
+    if p.transpose_b and len(shape) > 1:
+        return to_rows(xp, xp.ascontiguousarray(add_rows(xp, (shape[-1], g.shape[1]), give, parts).T).reshape(shape))
+    return merge_rows(xp, shape, give, parts.reshape(parts.shape[0], *shape[1:]))
+
+
+dot_right.shape(lambda p, ins: [_factor(p, ins[0], [ins[1], ins[2]], 1)])
+dot_right.storage(lambda p, stypes: ["row_sparse" if stypes[1] == "csr" else "default"])
+
+
+def _left_grads(F: Operators, p: Params, g: Any, dy: Any, rhs: Any) -> tuple[Any, Any, None]:
+    """dA = dy B' is linear in both: its gradients are again products of the same kind, with g in the place of lhs."""
+    flags = {"transpose_a": p.transpose_a, "transpose_b": p.transpose_b}
+    return F.dot(g, rhs, **flags), F._dot_right(dy, g, rhs, **flags), None
+
+
+def _right_grads(F: Operators, p: Params, g: Any, dy: Any, lhs: Any) -> tuple[Any, Any, None]:
+    flags = {"transpose_a": p.transpose_a, "transpose_b": p.transpose_b}
+    return F.dot(lhs, g, **flags), F._dot_left(dy, g, lhs, **flags), None
+
+
+@op("_inverse_or_zeros", inputs="A det", grad=lambda F, dy, y: (-_mul(F, _mul(F, y, dy, ta=True), y, tb=True), None))
+@silent
+def inverse_or_zeros(k: Call, p: Params, A: Array, det: Array) -> Array:
+    """The inverse of square matrices, and zeros in the place of those whose determinant is zero.
+
+    Parameters
+    ----------
+    A : array, (..., n, n)
+    det : array, (...)
+        The determinants, or their signs.
+    """
+    xp = k.xp
+    gone = (det == 0).reshape(*A.shape[:-2], 1, 1)
+    if not k.device.async_ and not gone.any().item():
+        return _each(xp.linalg.inv, A, "singular")
+    inv = _each(xp.linalg.inv, xp.where(gone, xp.eye(A.shape[-1], dtype=A.dtype), A), "singular")
+    return xp.where(gone, xp.zeros_like(inv), inv)
+
+
+@inverse_or_zeros.shape
+def _(p: Params, ins: list[Any]) -> list[Any]:
+    fits("det", ins[1:], [_over_matrix(ins[0])])
+    return [ins[0]]
+
+
+inverse_or_zeros.cost(_cost)
+
+for _op in (inverse_or_zeros,):
+    _op.dtype(wide_floats)

@@ -1,0 +1,1 @@
+"""Normalization: over batches, layers, groups, instances, to unit length, across neighbouring channels."""

@@ -1,0 +1,1 @@
+"""Sorting and selecting by order: topk, sort, argsort."""

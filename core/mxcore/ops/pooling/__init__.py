@@ -1,0 +1,1 @@
+"""Pooling over windows in one to three dimensions."""

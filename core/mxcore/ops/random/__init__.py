@@ -1,0 +1,1 @@
+"""Random numbers, the densities of their distributions, point processes."""

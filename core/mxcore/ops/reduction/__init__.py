@@ -1,0 +1,1 @@
+"""Reductions over axes, places of extremes, statistics."""

@@ -1,0 +1,111 @@
+"""Gradients of the operators of :mod:`mxcore.ops.reduction`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._core.op import op
+from ..._core.params import Params
+from ...parameters import Bool, Shape
+from ...typing import Array, Call, Operators
+from ..common.rules import axes_of, reduced, size_of
+from .operators import _wide
+
+__all__: list[str] = []
+
+
+@op(
+    "_spread",
+    inputs="data like~",
+    axis=Shape(None),
+    exclude=Bool(False),
+    mean=Bool(False),
+    identity="elements",
+    expr=lambda p: "data / repeats" if p.mean else "data",
+    numbers={"repeats": lambda p, ins, out: size_of(out[a] for a in axes_of(p.axis, len(out), p.exclude))},
+    aligned=lambda p, ins, out: [reduced(out, axes_of(p.axis, len(out), p.exclude), True), None],
+    grad=lambda F, p, dy, like_data: (
+        F.reshape_like((F.mean if p.mean else F.sum)(dy, axis=p.axis, exclude=p.exclude), like_data),
+        None,
+    ),
+)
+def spread(k: Call, p: Params, data: Array, like: Array) -> Array:
+    """Repeat a reduced array along the axes it was reduced over.
+
+    Parameters
+    ----------
+    data : array
+    like : array
+        Only its shape is used: the one before the reduction.
+    axis : tuple of int, optional
+    exclude : bool
+        As in the reduction.
+    mean : bool
+        Divide by the number of repetitions.
+    """
+    shape = like.shape
+    out = k.xp.empty(shape, data.dtype)
+    if p.axis is None and not p.mean:
+        out[...] = data
+        return out
+    axes = axes_of(p.axis, len(shape), p.exclude)
+    if p.mean:
+        data = data / size_of(shape[a] for a in axes)
+    out[...] = data.reshape(tuple(1 if i in axes else d for i, d in enumerate(shape)))
+    return out
+
+
+@spread.shape
+def _(p: Params, ins: list[Any]) -> list[Any]:
+    data, like = ins
+    kept = reduced(like, axes_of(p.axis, len(like), p.exclude), True)
+    if size_of(data) != size_of(kept):
+        raise ValueError(f"data {data} must have the elements of {like} reduced to {kept}")
+    return [like]
+
+
+spread.dtype(lambda p, ins, outs: ([ins[0], ins[1]], [ins[0]]))
+
+
+def _second_norm_grads(F: Operators, p: Params, dys: Any, dy_: Any, data: Any, length: Any) -> Any:
+    """The gradient is linear in `dy`, and but for `length` in `data`."""
+    toward = F.reshape_like(
+        F.sum(F._norm_grad(F.ones_like(length), data, length, axis=p.axis) * F._cast_like(dys[0], data), axis=p.axis),
+        length,
+    )
+    toward = F._cast_like(toward, length)
+    return toward, F._norm_grad(dy_, dys[0], length, axis=p.axis), -toward * dy_ / (length + (length == 0))
+
+
+@op("_norm_grad", inputs="dy data length", axis=Shape(None), grad=_second_norm_grads)
+def norm_grad(k: Call, p: Params, dy_: Array, data: Array, length: Array) -> Array:
+    """The gradient of the Euclidean norm: ``dy * data / length``, zero where the norm is zero.
+
+    Parameters
+    ----------
+    dy : array
+        Gradient of the norm.
+    data : array
+    length : array
+        The norm.
+    axis : tuple of int, optional
+        As in `norm`.
+    """
+    kept = reduced(data.shape, axes_of(p.axis, data.ndim), True)
+    wide = _wide(data) or data.dtype
+    length, dy_ = length.reshape(kept).astype(wide), dy_.reshape(kept).astype(wide)
+    out = data / (length + (length == 0))  # before the product with dy: 1 / length may be out of range
+    out *= dy_
+    return out
+
+
+@norm_grad.shape
+def _(p: Params, ins: list[Any]) -> list[Any]:
+    dy_, data, length = ins
+    kept = reduced(data, axes_of(p.axis, len(data)), True)
+    if size_of(dy_) != size_of(kept) or size_of(length) != size_of(kept):
+        raise ValueError(f"dy {dy_} and length {length} must have the elements of data {data} reduced to {kept}")
+    return [data]
+
+
+norm_grad.dtype(lambda p, ins, outs: (ins, [ins[1]]))

@@ -1,0 +1,1 @@
+"""Shape and order of elements: reshape, transpose, join and split, repeat and broadcast."""

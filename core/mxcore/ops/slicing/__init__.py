@@ -1,0 +1,1 @@
+"""Ranges along axes: slices, crops, writing to them."""

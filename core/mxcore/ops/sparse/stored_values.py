@@ -1,0 +1,216 @@
+"""Operators that keep sparse storage: which storage types their results have, and how they run on stored values.
+
+A function that is zero at zero acts on the stored values alone; sums, products and the like of two sparse arrays live
+where either has values. Everything else gets dense arrays. The tables follow MXNet 1.9.1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import builtin
+from ..._core.op import Op
+from ..._core.params import Params
+from ...stypes import CSR, RowSparse, merge_rows
+from ...typing import Call
+from ..elementwise.arithmetic import ARITHMETIC, add_n
+from ..elementwise.casts import block_grad, clip, copy, make_loss
+from ..elementwise.functions import FUNCTIONS
+from ..shape.join import concat
+from ..slicing.operators import ranges_of, slice_
+from .operators import dense_of, to_csr
+
+__all__: list[str] = []
+
+
+#: Functions with f(0) = 0, and those with a number for which that holds whatever the number.
+_ZERO_AT_ZERO = frozenset(
+    """
+    abs sign round rint ceil floor trunc fix square sqrt cbrt log1p expm1 sin tan arcsin arctan degrees radians sinh tanh arcsinh
+    arctanh relu negative _mul_scalar _div_scalar""".split()
+)
+#: Functions of two arrays with f(0, 0) = 0.
+_ZERO_AT_ZEROS = frozenset("elemwise_add elemwise_sub elemwise_mul _maximum _minimum _hypot".split())
+
+
+def _on_values(op: Op) -> Any:
+    def body(k: Call, p: Params, data: Any) -> Any:
+        *where, values = data.parts
+        return data.with_parts(*[a.copy() for a in where], op.body(k, p, values).astype(values.dtype))  # type: ignore[misc]
+
+    return body
+
+
+def _coordinates(xp: Any, x: CSR) -> tuple[Any, Any]:
+    """Row and column of each stored value."""
+    return xp.repeat(xp.arange(x.shape[0]), xp.diff(x.indptr)), x.indices
+
+
+def _csr(xp: Any, full: tuple[int, ...], rows: Any, cols: Any, values: Any) -> CSR:
+    """A matrix from coordinates in order."""
+    start = xp.zeros(full[0] + 1, np.int64)
+    start[1:] = xp.cumsum(xp.bincount(rows, minlength=full[0]))
+    return CSR(full, start, cols.astype(np.int64), values)
+
+
+def _united(xp: Any, keys: list[Any], values: list[Any]) -> tuple[Any, list[Any]]:
+    """The places that occur in any of the lists, sorted, and each list's values there, zero where it has none."""
+    every = xp.unique(xp.concatenate(keys))
+    found = []
+    for key, value in zip(keys, values):
+        wide = xp.zeros((every.shape[0], *value.shape[1:]), value.dtype)
+        wide[xp.searchsorted(every, key)] = value
+        found.append(wide)
+    return every, found
+
+
+def _of_two(op: Op) -> Any:
+    def body(k: Call, p: Params, lhs: Any, rhs: Any) -> Any:
+        xp = k.xp
+        if isinstance(lhs, RowSparse) and isinstance(rhs, RowSparse):
+            rows, (a, b) = _united(xp, [lhs.indices, rhs.indices], [lhs.values, rhs.values])
+            return RowSparse(lhs.shape, rows, op.body(k, p, a, b).astype(a.dtype))  # type: ignore[misc]
+        if isinstance(lhs, CSR) and isinstance(rhs, CSR):
+            n = max(lhs.shape[1], 1)
+            keys = [rows * n + cols for rows, cols in (_coordinates(xp, lhs), _coordinates(xp, rhs))]
+            places, (a, b) = _united(xp, keys, [lhs.values, rhs.values])
+            values = op.body(k, p, a, b).astype(a.dtype)  # type: ignore[misc]
+            kept = xp.flatnonzero(values)
+            return _csr(xp, lhs.shape, places[kept] // n, places[kept] % n, values[kept])
+        return _with_dense(op)(k, p, lhs, rhs)
+
+    return body
+
+
+def _with_dense(op: Op) -> Any:
+    """A sparse array times (or divided by) a dense one, which may broadcast."""
+
+    def body(k: Call, p: Params, lhs: Any, rhs: Any) -> Any:
+        xp = k.xp
+        swap = not isinstance(lhs, (CSR, RowSparse))
+        data, other = (rhs, lhs) if swap else (lhs, rhs)
+        other = dense_of(xp, other)
+        if np.broadcast_shapes(data.shape, other.shape) != data.shape:
+            return to_csr(xp, op.body(k, p, *(dense_of(xp, x) for x in (lhs, rhs))))  # type: ignore[misc]
+        other = xp.broadcast_to(other, data.shape)
+        other = other[_coordinates(xp, data)] if isinstance(data, CSR) else other[data.indices]
+        *where, values = data.parts
+        found = op.body(k, p, *((other, values) if swap else (values, other)))  # type: ignore[misc]
+        return data.with_parts(*[a.copy() for a in where], found)
+
+    return body
+
+
+def _empty(k: Call, p: Params, data: Any) -> Any:
+    if isinstance(data, CSR):
+        return CSR(
+            data.shape, k.xp.zeros(data.shape[0] + 1, np.int64), k.xp.zeros(0, np.int64), k.xp.zeros(0, data.dtype)
+        )
+    return RowSparse(data.shape, k.xp.zeros(0, np.int64), k.xp.zeros((0, *data.shape[1:]), data.dtype))
+
+
+def _alike(p: Params, stypes: list[str]) -> list[str]:
+    return [stypes[0] if len(set(stypes)) == 1 else "default"]
+
+
+def _product(p: Params, stypes: list[str]) -> list[str]:
+    kinds = {*stypes} - {"default"}
+    return [kinds.pop() if len(kinds) == 1 else "default"]
+
+
+def _csr_first(p: Params, stypes: list[str]) -> list[str]:
+    return ["csr" if stypes == ["csr", "default"] else "default"]
+
+
+def _rows_only(p: Params, stypes: list[str]) -> list[str]:
+    return ["row_sparse" if {*stypes} == {"row_sparse"} else "default"]
+
+
+def _sum_of_rows(k: Call, p: Params, *args: Any) -> Any:
+    xp = k.xp
+    rows, values = _united(xp, [a.indices for a in args], [a.values for a in args])
+    return RowSparse(args[0].shape, rows, sum(values[1:], values[0]))
+
+
+def _stacked(k: Call, p: Params, *data: Any) -> Any:
+    """Matrices below each other."""
+    xp = k.xp
+    starts = [d.indptr[1:] - d.indptr[:-1] for d in data]
+    start = xp.concatenate([xp.zeros(1, np.int64), xp.cumsum(xp.concatenate(starts))])
+    rows = sum(d.shape[0] for d in data)
+    return CSR(
+        (rows, data[0].shape[1]),
+        start,
+        xp.concatenate([d.indices for d in data]),
+        xp.concatenate([d.values for d in data]),
+    )
+
+
+def _part(k: Call, p: Params, data: Any) -> Any:
+    """A range of rows and columns."""
+    xp = k.xp
+    (top, bottom), (left, right) = ((r.start, max(r.stop, r.start)) for r in _ranges(p, data.shape))
+    first, last = (int(i) for i in data.indptr[[top, bottom]])
+    rows, cols = xp.repeat(xp.arange(bottom - top), xp.diff(data.indptr[top : bottom + 1])), data.indices[first:last]
+    kept = xp.flatnonzero((cols >= left) & (cols < right))
+    return _csr(xp, (bottom - top, right - left), rows[kept], cols[kept] - left, data.values[first:last][kept])
+
+
+def _ranges(p: Params, full: tuple[int, ...]) -> list[range]:
+    cuts = ranges_of(p, full)
+    return [range(d)[s] for d, s in zip(full, [*cuts, *[slice(None)] * (len(full) - len(cuts))])]
+
+
+def _sum_of_gradients(k: Call, p: Params, lhs: Any, rhs: Any) -> Any:
+    """The sum of two gradients, one of them sparse; row-sparse ones stay so, and are added to dense ones where they
+    are.
+    """
+    xp = k.xp
+    lhs, rhs = (x.todense(xp) if isinstance(x, CSR) else x for x in (lhs, rhs))
+    a, b = isinstance(lhs, RowSparse), isinstance(rhs, RowSparse)
+    if not a and not b:
+        return xp.add(lhs, rhs)
+    if a and b:
+        return merge_rows(
+            xp, lhs.shape, xp.concatenate([lhs.indices, rhs.indices]), xp.concatenate([lhs.values, rhs.values])
+        )
+    dense, sparse = (rhs, lhs) if a else (lhs, rhs)
+    total = dense.copy()
+    if sparse.indices.shape[0]:
+        total[sparse.indices] += sparse.values
+    return total
+
+
+def _keep(op: Op, rule: Any, stored: Any) -> None:
+    """Give an operator its storage rule and a body on stored values; where the rule says dense, its inputs are made
+    so.
+    """
+
+    def body(k: Call, p: Params, *values: Any) -> Any:
+        if rule(p, [getattr(v, "stype", "default") for v in values]) == ["default"]:
+            result = op.body(k, p, *[dense_of(k.xp, v) for v in values])  # type: ignore[misc]
+            return result if getattr(result, "base", None) is None else result.copy()
+        return stored(k, p, *values)
+
+    op.storage(rule, body)
+
+
+for _op in (*FUNCTIONS, *ARITHMETIC, copy, block_grad, make_loss):
+    if _op.name in _ZERO_AT_ZERO or _op in (copy, block_grad, make_loss):
+        _keep(_op, lambda p, stypes: stypes, _on_values(_op))
+    elif _op.name in _ZERO_AT_ZEROS:
+        _keep(_op, _product if _op.name == "elemwise_mul" else _alike, _of_two(_op))
+    elif _op.name in ("broadcast_mul", "broadcast_div"):
+        _keep(_op, _csr_first, _with_dense(_op))
+builtin.grad_add.storage(_rows_only, _sum_of_gradients)
+_keep(builtin.zeros_like, lambda p, stypes: stypes, _empty)
+_keep(clip, lambda p, stypes: stypes if p.a_min <= 0 <= p.a_max else ["default"], _on_values(clip))
+_keep(concat, lambda p, stypes: ["csr" if {*stypes} == {"csr"} and p.dim in (0, -2) else "default"], _stacked)
+_keep(
+    slice_,
+    lambda p, stypes: stypes if stypes == ["csr"] and all(s in (None, 1) for s in p.step) else ["default"],
+    _part,
+)
+_keep(add_n, _rows_only, _sum_of_rows)

@@ -1,0 +1,1 @@
+"""Sampling, resizing and comparing images, and pooling over regions of interest."""
