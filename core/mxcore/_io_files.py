@@ -16,8 +16,22 @@ from typing import Any, BinaryIO, TypeAlias
 
 from .base import MXNetError, error
 
-__all__ = ["checked", "is_url", "lines_of", "local_path", "make_folder", "names_in", "naming", "open_read", "open_write", "read_text", "read_whole",
-           "reading", "regular", "write_atomic"]  # fmt: skip
+__all__ = [
+    "checked",
+    "is_url",
+    "lines_of",
+    "local_path",
+    "make_folder",
+    "names_in",
+    "naming",
+    "open_read",
+    "open_write",
+    "read_text",
+    "read_whole",
+    "reading",
+    "regular",
+    "write_atomic",
+]
 
 PathLike: TypeAlias = str | os.PathLike[str]
 

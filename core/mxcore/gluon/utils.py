@@ -29,8 +29,18 @@ if TYPE_CHECKING:
     from ..drafts import Draft
     from ..ndarray import NDArray
 
-__all__ = ["HookHandle", "check_sha1", "clip_global_norm", "download", "is_np_array", "is_np_shape",
-           "replace_file", "shape_is_known", "split_and_load", "split_data"]  # fmt: skip
+__all__ = [
+    "HookHandle",
+    "check_sha1",
+    "clip_global_norm",
+    "download",
+    "is_np_array",
+    "is_np_shape",
+    "replace_file",
+    "shape_is_known",
+    "split_and_load",
+    "split_data",
+]
 
 
 def is_np_shape() -> bool:

@@ -27,8 +27,7 @@ from .framing import Damage, Window, find_record, frame, read_record, starts_rec
 from .header import IRHeader, pack, pack_img, unpack, unpack_img
 from .source import Source, Uri, open_pair, open_source, read_all, resolve
 
-__all__ = ["IRHeader", "MXIndexedRecordIO", "MXRecordIO", "pack", "pack_img", "read_index", "unpack",
-           "unpack_img"]  # fmt: skip
+__all__ = ["IRHeader", "MXIndexedRecordIO", "MXRecordIO", "pack", "pack_img", "read_index", "unpack", "unpack_img"]
 
 POLICIES = ("raise", "warn", "skip")
 _LOOKS = 5  # offsets that are looked at to tell another file's index

@@ -16,8 +16,16 @@ if TYPE_CHECKING:
     from ...initializer import Initializer
     from ..parameter import ParameterDict
 
-__all__ = ["Concurrent", "HybridConcurrent", "Identity", "PixelShuffle1D", "PixelShuffle2D", "PixelShuffle3D",
-           "SparseEmbedding", "SyncBatchNorm"]  # fmt: skip
+__all__ = [
+    "Concurrent",
+    "HybridConcurrent",
+    "Identity",
+    "PixelShuffle1D",
+    "PixelShuffle2D",
+    "PixelShuffle3D",
+    "SparseEmbedding",
+    "SyncBatchNorm",
+]
 
 
 class Concurrent(Sequential):

@@ -26,9 +26,22 @@ if TYPE_CHECKING:
     from ...data.dataloader import DataLoader
     from .estimator import Estimator
 
-__all__ = ["BatchBegin", "BatchEnd", "CheckpointHandler", "EarlyStoppingHandler", "EpochBegin", "EpochEnd",
-           "GradientUpdateHandler", "LoggingHandler", "MetricHandler", "ProgressBarHandler", "StoppingHandler",
-           "TrainBegin", "TrainEnd", "ValidationHandler"]  # fmt: skip
+__all__ = [
+    "BatchBegin",
+    "BatchEnd",
+    "CheckpointHandler",
+    "EarlyStoppingHandler",
+    "EpochBegin",
+    "EpochEnd",
+    "GradientUpdateHandler",
+    "LoggingHandler",
+    "MetricHandler",
+    "ProgressBarHandler",
+    "StoppingHandler",
+    "TrainBegin",
+    "TrainEnd",
+    "ValidationHandler",
+]
 
 
 class EventHandler:

@@ -15,8 +15,17 @@ if TYPE_CHECKING:
     from ...block import Block
     from ...parameter import ParameterDict
 
-__all__ = ["Conv1DGRUCell", "Conv1DLSTMCell", "Conv1DRNNCell", "Conv2DGRUCell", "Conv2DLSTMCell", "Conv2DRNNCell", "Conv3DGRUCell",
-           "Conv3DLSTMCell", "Conv3DRNNCell"]  # fmt: skip
+__all__ = [
+    "Conv1DGRUCell",
+    "Conv1DLSTMCell",
+    "Conv1DRNNCell",
+    "Conv2DGRUCell",
+    "Conv2DLSTMCell",
+    "Conv2DRNNCell",
+    "Conv3DGRUCell",
+    "Conv3DLSTMCell",
+    "Conv3DRNNCell",
+]
 
 #: Layouts by number of dimensions, those of the operator: channels first, channels last.
 _LAYOUTS = {1: ("NCW",), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}

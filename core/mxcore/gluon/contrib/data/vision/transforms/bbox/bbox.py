@@ -26,8 +26,13 @@ from .utils import (
     bbox_translate,
 )
 
-__all__ = ["ImageBboxCrop", "ImageBboxRandomCropWithConstraints", "ImageBboxRandomExpand",
-           "ImageBboxRandomFlipLeftRight", "ImageBboxResize"]  # fmt: skip
+__all__ = [
+    "ImageBboxCrop",
+    "ImageBboxRandomCropWithConstraints",
+    "ImageBboxRandomExpand",
+    "ImageBboxRandomFlipLeftRight",
+    "ImageBboxResize",
+]
 
 
 class _OfImageAndBoxes(Block):

@@ -16,8 +16,17 @@ import numpy as np
 
 from .......base import error
 
-__all__ = ["bbox_clip_xyxy", "bbox_crop", "bbox_flip", "bbox_iou", "bbox_random_crop_with_constraints", "bbox_resize",
-           "bbox_translate", "bbox_xywh_to_xyxy", "bbox_xyxy_to_xywh"]  # fmt: skip
+__all__ = [
+    "bbox_clip_xyxy",
+    "bbox_crop",
+    "bbox_flip",
+    "bbox_iou",
+    "bbox_random_crop_with_constraints",
+    "bbox_resize",
+    "bbox_translate",
+    "bbox_xywh_to_xyxy",
+    "bbox_xyxy_to_xywh",
+]
 
 #: (least, most) overlap of every box with the window: those of Liu et al.
 _CONSTRAINTS = ((0.1, None), (0.3, None), (0.5, None), (0.7, None), (0.9, None), (None, 1))
