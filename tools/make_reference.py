@@ -44,10 +44,8 @@ GROUPS = {"floats": DTYPES[:3], "integers": DTYPES[3:]}
 PUBLIC = ("_contrib_", "_linalg_", "_image_", "_random_", "_sample_", "_sparse_")
 #: What is left out: title and reason -> pattern of MXNet's names, the first that fits decides.
 LEFT_OUT = {
-    "Backward and internal operators. MXNet makes them itself, inside gradients, graphs and its Python code; here "
-    "gradients are rules over "
-    "ordinary operators, and the rest is Python.": r"_backward_|_contrib_backward_|_npi_.*backward|_broadcast_backward|_sg_|_(CachedOp|CachedOpThreadSafe|CrossDeviceCopy|CustomFunction|NDArray|"
-    r"Native|NoGradient|cvimread|imdecode|onehot_encode|set_value)$",
+    "Backward and internal operators. MXNet makes them itself, inside gradients, graphs and its Python code; "
+    "here gradients are rules over ordinary operators, and the rest is Python.": r"_backward_|_contrib_backward_|_npi_.*backward|_broadcast_backward|_sg_|_(CachedOp|CachedOpThreadSafe|CrossDeviceCopy|CustomFunction|NDArray|Native|NoGradient|cvimread|imdecode|onehot_encode|set_value)$",
     "`mx.np` and `mx.npx`: the NumPy interface is not there yet.": r"_np_|_npi_|_npx_",
     "Graphs of DGL: they sample graphs kept in sparse matrices, for a library that no longer uses MXNet.": r"_contrib_(dgl_|edge_id)",
     "Quantisation to int8: not there yet.": r"_contrib_(quantize|quantized_|dequantize|requantize|calibrate_entropy)",
@@ -330,14 +328,12 @@ def page() -> str:
     counts = [compared.get(op.name, (0, 0))[0] for op in shown]
     lines = [_HEAD]
     lines.append(
-        f"{len(shown)} operators: {slopes.count('second order')} with gradients of gradients, {slopes.count('yes')} "
-        "with gradients, "
-        f"{slopes.count('zero')} with zero ones, {slopes.count('none')} without; "
-        f"{sum(bool(kernels(op, 'cpu')) for op in shown)} with kernels on "
-        f"the CPU, {sum('expr' in op.facets for op in shown)} with expressions. {sum(counts)} samples of "
-        f"{sum(map(bool, counts))} operators are "
-        f"compared with MXNet 1.9.1 by the tests. A further {hidden} operators are internal: backward ones, those "
-        "behind `+` and slices, helpers."
+        f"{len(shown)} operators: {slopes.count('second order')} with gradients of gradients, "
+        f"{slopes.count('yes')} with gradients, {slopes.count('zero')} with zero ones, "
+        f"{slopes.count('none')} without; {sum(bool(kernels(op, 'cpu')) for op in shown)} with kernels on the CPU, "
+        f"{sum('expr' in op.facets for op in shown)} with expressions. "
+        f"{sum(counts)} samples of {sum(map(bool, counts))} operators are compared with MXNet 1.9.1 by the tests. "
+        f"A further {hidden} operators are internal: backward ones, those behind `+` and slices, helpers."
     )
     for family, ops in groups.items():
         lines += [
@@ -354,10 +350,9 @@ def page() -> str:
         "",
         "## Samples that are not compared with MXNet 1.9.1",
         "",
-        "Why MXNet's numbers are no measure, and for how many samples of which operators. *Forward only* and "
-        "*outputs only*: all but gradients is "
-        "compared, or all but gradients and written inputs. Where MXNet is wrong, [differences.md](differences.md) "
-        "says what mxcore does.",
+        "Why MXNet's numbers are no measure, and for how many samples of which operators. "
+        "*Forward only* and *outputs only*: all but gradients is compared, or all but gradients and written inputs. "
+        "Where MXNet is wrong, [differences.md](differences.md) says what mxcore does.",
         "",
     ]
     for reason, names in sorted(compared_not({op.name for op in shown}).items(), key=lambda x: x[0].lower()):

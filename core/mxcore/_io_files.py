@@ -273,8 +273,8 @@ def lines_of(path: PathLike, owner: str) -> Iterator[tuple[int, bytes]]:
             if len(rest) > _LONGEST_LINE:
                 raise error(
                     ValueError,
-                    f"{owner}: {os.fspath(path)!r}, line {number + 1}: it is longer than {_LONGEST_LINE} bytes; is "
-                    "this a text?",
+                    f"{owner}: {os.fspath(path)!r}, line {number + 1}: "
+                    f"it is longer than {_LONGEST_LINE} bytes; is this a text?",
                 )
     if rest:
         yield number + 1, rest

@@ -78,8 +78,7 @@ def take_last(op: Op, args: Sequence[Any], kwargs: dict[str, Any], last: Sequenc
         raise error(
             TypeError,
             f"operator {op.name} takes at most {n + len(last)} arguments "
-            f"({', '.join([*signature(op, last).parameters][:-1])}), "
-            f"got {len(args)}",
+            f"({', '.join([*signature(op, last).parameters][:-1])}), got {len(args)}",
         )
     for name, value in zip(last, args[n:]):
         if name in kwargs:

@@ -21,9 +21,8 @@ def _filled(value: int) -> Any:
 
 
 _DOC = (
-    "An array of {} with the shape and dtype of `data`.\n\nParameters\n----------\ndata : array\n    Only its "
-    "shape and dtype are "
-    "used."
+    "An array of {} with the shape and dtype of `data`.\n\n"
+    "Parameters\n----------\ndata : array\n    Only its shape and dtype are used."
 )
 
 grad_add = Op(

@@ -65,9 +65,8 @@ def load(path: str, verbose: bool = True) -> ModuleType:
     if ending != ".py":
         raise error(
             ValueError,
-            f"library.load: {path!r} is no Python file. Libraries compiled for MXNet (.so, .dll) speak to its C++ "
-            "code; write the "
-            "operator as a Python plugin (docs/plugins.md, `mxcore plugins new`)",
+            f"library.load: {path!r} is no Python file. Libraries compiled for MXNet (.so, .dll) "
+            "speak to its C++ code; write the operator as a Python plugin (docs/plugins.md, `mxcore plugins new`)",
         )
     spec = importlib.util.spec_from_file_location(stem, path)
     assert spec is not None and spec.loader is not None

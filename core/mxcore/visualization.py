@@ -348,7 +348,8 @@ def plot_network(
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
         warnings.warn(
-            f"plot_network: several nodes of the graph have one name, and become one in the picture: {', '.join(twice)}",
+            "plot_network: several nodes of the graph have one name, "
+            f"and become one in the picture: {', '.join(twice)}",
             RuntimeWarning,
             stacklevel=2,
         )

@@ -85,9 +85,8 @@ def test_bulk():
 def test_a_plugin_file_loads(tmp_path, capsys):
     path = tmp_path / "small_plugin.py"
     path.write_text(
-        "from mxcore.plugin import hookimpl, op\nAPI_VERSION = 1\n@op('small_thrice')\ndef thrice(k, p, data):\n    "
-        "'Thrice.'\n"
-        "    return data * 3\n@hookimpl\ndef mxcore_ops():\n    return [thrice]\n"
+        "from mxcore.plugin import hookimpl, op\nAPI_VERSION = 1\n@op('small_thrice')\ndef thrice(k, p, data):\n"
+        "    'Thrice.'\n    return data * 3\n@hookimpl\ndef mxcore_ops():\n    return [thrice]\n"
     )
     from mxcore._core.manager import manager
 

@@ -165,10 +165,10 @@ def test_a_plugin_may_compute_while_it_is_imported(folder):
     """Stock parts come first, whatever the plugin is called."""
     folder.add(
         "aa",
-        HEAD + "import mxcore as mx\nfrom mxcore import gluon\nprint('noise')\nseven = mx.nd.relu(mx.nd.ones((1,)) * "
-        "7).asscalar()\n"
-        "@op('site_seven')\ndef thing(k, p, data):\n    'Return data.'\n    return data * seven\n"
-        "@hookimpl\ndef mxcore_ops():\n    mx.nd.waitall()\n    return [thing]\n",
+        HEAD + "import mxcore as mx\nfrom mxcore import gluon\n"
+        "print('noise')\nseven = mx.nd.relu(mx.nd.ones((1,)) * 7).asscalar()\n"
+        "@op('site_seven')\ndef thing(k, p, data):\n    'Return data.'\n"
+        "    return data * seven\n@hookimpl\ndef mxcore_ops():\n    mx.nd.waitall()\n    return [thing]\n",
     )
     done = folder(
         "import mxcore as mx; print(mx.nd.site_seven(mx.nd.ones((1,))).asscalar(), hasattr(mx.sym, 'site_seven'))",
@@ -201,9 +201,8 @@ def test_a_plugin_that_waits_for_another_thread_does_not_hang_it(folder):
     folder.add(
         "waits",
         "import threading, mxcore as mx\nfailed = []\n"
-        "def work():\n    try:\n        mx.nd.no_such_operator\n    except RuntimeError as e:\n        "
-        "failed.append(e)\n"
-        "t = threading.Thread(target=work); t.start(); t.join()\nraise failed[0]\n",
+        "def work():\n    try:\n        mx.nd.no_such_operator\n    except RuntimeError as e:\n"
+        "        failed.append(e)\nt = threading.Thread(target=work); t.start(); t.join()\nraise failed[0]\n",
     )
     done = folder("""
         from mxcore._core import manager

@@ -8,9 +8,9 @@ KINDS = ("csr", "row_sparse", "default")
 
 #: Operators of one array, of any storage type.
 UNARY = """
-    abs sign round rint ceil floor trunc fix square sqrt cbrt log1p expm1 sin tan arcsin arctan degrees radians sinh tanh arcsinh arctanh
-    relu negative exp cos sigmoid softsign log1p reciprocal erf identity BlockGrad make_loss zeros_like ones_like sum mean max norm
-    Flatten argmax sort topk argsort logical_not shape_array size_array
+    abs sign round rint ceil floor trunc fix square sqrt cbrt log1p expm1 sin tan arcsin arctan degrees radians sinh
+    tanh arcsinh arctanh relu negative exp cos sigmoid softsign log1p reciprocal erf identity BlockGrad make_loss
+    zeros_like ones_like sum mean max norm Flatten argmax sort topk argsort logical_not shape_array size_array
 """.split()
 #: Operators of two arrays of one shape.
 BINARY = """

@@ -64,8 +64,8 @@ def check_passes(source: str, module: str, names: Collection[str]) -> list[str]:
                         and ast.unparse(part.value).split(".")[-1].endswith("op")
                     ):
                         bad.append(
-                            f"{module}:{n.lineno} compares the name of an operator; operators tell passes what they "
-                            "are by facets"
+                            f"{module}:{n.lineno} compares the name of an operator; "
+                            "operators tell passes what they are by facets"
                         )
     bad += [
         f"{module}:{line} knows '{name}'; operators tell passes what they are by facets"

@@ -38,9 +38,10 @@ def toy():
     [
         pytest.param("RNN", marks=pytest.mark.slow),
         *"""
-    broadcast_add elemwise_add _plus_scalar sum Reshape slice where Concat SliceChannel topk _zeros FullyConnected Convolution BatchNorm
-    Dropout LeakyReLU SoftmaxOutput Embedding sgd_mom_update _sample_negative_binomial _linalg_gemm2 Pooling softmax LayerNorm
-    _random_normal multi_mp_sgd_mom_update take _histogram SequenceLast _linalg_trsm _image_resize
+    broadcast_add elemwise_add _plus_scalar sum Reshape slice where Concat SliceChannel topk _zeros FullyConnected
+    Convolution BatchNorm Dropout LeakyReLU SoftmaxOutput Embedding sgd_mom_update _sample_negative_binomial
+    _linalg_gemm2 Pooling softmax LayerNorm _random_normal multi_mp_sgd_mom_update take _histogram SequenceLast
+    _linalg_trsm _image_resize
 """.split(),
     ],
 )

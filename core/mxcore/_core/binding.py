@@ -67,7 +67,8 @@ def _matched(
     if len(given) > len(names):
         raise error(
             TypeError,
-            f"operator {op.name} takes {len(names)} inputs ({', '.join(names)}) with these parameters, got {len(given)}",
+            f"operator {op.name} takes {len(names)} inputs "
+            f"({', '.join(names)}) with these parameters, got {len(given)}",
         )
     for name, v in zip(names, given):
         if by.get(name) is not None:

@@ -502,8 +502,8 @@ def kept(outs: list[Any], before: list[Any], r: Any) -> list[Any]:
     ):
         raise error(
             TypeError,
-            "it replaced an array of `outs` or returned one, which would be lost; with out=True it writes into them: "
-            "outs[0][...] = …",
+            "it replaced an array of `outs` or returned one, which would be lost; "
+            "with out=True it writes into them: outs[0][...] = …",
         )
     return outs
 
@@ -542,8 +542,8 @@ def conform(k: K, v: Any, spec: Spec, datas: Sequence[Any], share: bool) -> Any:
     ):
         raise error(
             TypeError,
-            f"its body returned a {type(v).__name__}{f' of {dtype}' if dtype else ''}; an array of k.xp is needed, "
-            f"of {spec.dtype}",
+            f"its body returned a {type(v).__name__}{f' of {dtype}' if dtype else ''}; "
+            f"an array of k.xp is needed, of {spec.dtype}",
         )
     if dtype != spec.dtype:
         v = v.astype(spec.dtype)

@@ -14,8 +14,8 @@ __all__ = ["Device"]
 
 #: Methods whose failures users meet.
 _METHODS = frozenset(
-    "count to_host from_host copy empty full activate synchronize memory empty_cache rng shares writable owns record wait "
-    "finish wait_for send fetch".split()
+    "count to_host from_host copy empty full activate synchronize memory empty_cache rng shares writable owns record "
+    "wait finish wait_for send fetch".split()
 )
 
 

@@ -163,9 +163,8 @@ class GraphPass:
         if name in STOCK_PASSES:
             raise error(
                 ValueError,
-                f"graph pass '{name}': mxcore's own pass has this name (as {', '.join(STOCK_PASSES)} have), by which "
-                "it is "
-                "switched off; choose another one",
+                f"graph pass '{name}': mxcore's own pass has this name "
+                f"(as {', '.join(STOCK_PASSES)} have), by which it is switched off; choose another one",
             )
         self.name, self.order, self.fn = name, order, fn
 

@@ -348,8 +348,7 @@ class Op:
 
 _OPTIONS = frozenset(
     "inputs outputs aliases aux mutates visible random stateful view alias count arg_names grad doc direct samples "
-    "role "
-    "params".split()
+    "role params".split()
 )
 
 

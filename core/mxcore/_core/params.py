@@ -288,7 +288,8 @@ class Parser:
                 raise error(
                     TypeError,
                     f"operator {self.op} has no parameter '{name}'{suggest(name, [*self.specs, *self.inputs])}; "
-                    f"its inputs: {', '.join(self.inputs) or 'none'}; its parameters: {', '.join(self.specs) or 'none'}",
+                    f"its inputs: {', '.join(self.inputs) or 'none'}; "
+                    f"its parameters: {', '.join(self.specs) or 'none'}",
                 )
         for name, spec in self.specs.items():
             if name in kwargs:

@@ -33,8 +33,8 @@ def _constant(n: Any, used: int = 0) -> Any:
     if n.__class__ is Freed and n.freed > used:
         raise error(
             RuntimeError,
-            f"the graph of operator {n.op.name} was freed by an earlier backward(); pass retain_graph=True to the "
-            "first one",
+            f"the graph of operator {n.op.name} was freed by an earlier backward(); "
+            "pass retain_graph=True to the first one",
         )
 
 
@@ -337,8 +337,8 @@ def _rewritten(n: TapeNode) -> None:
     names = [name for name, x, v in zip(n.params._sig.inputs, ins, versions) if v >= 0 and x._st.version != v]
     n.saved = ins, outs, [x._st.version if v >= 0 else -1 for x, v in zip(ins, versions)]
     warnings.warn(
-        f"input '{names[0]}' of operator {n.op.name} was written between record and backward; its gradient uses the "
-        "new value",
+        f"input '{names[0]}' of operator {n.op.name} was written between record "
+        "and backward; its gradient uses the new value",
         MXNetWarning,
         stacklevel=5,
     )

@@ -27,8 +27,8 @@ def read_only(what: str) -> MXNetError:
     """The error of whoever wants to write to read-only memory."""
     return error(
         ValueError,
-        f"{what}: the array's memory is read-only (such as from_numpy or from_dlpack bring along); write to a copy() "
-        "of it",
+        f"{what}: the array's memory is read-only "
+        "(such as from_numpy or from_dlpack bring along); write to a copy() of it",
     )
 
 

@@ -100,9 +100,8 @@ def function(xp: Any, name: str, cls: type[Array]) -> Any:
         if isinstance(a, (bool, int, float, complex)):
             return type(a)
         raise TypeError(
-            f"xp.{name}: {'a NumPy array' if isinstance(a, np.ndarray) else type(a).__name__} meets an array of a "
-            "device; "
-            "make a device array of it with xp.asarray"
+            f"xp.{name}: {'a NumPy array' if isinstance(a, np.ndarray) else type(a).__name__} meets an array "
+            "of a device; make a device array of it with xp.asarray"
         )
 
     def plan(kinds: tuple[Any, ...]) -> Any:

@@ -124,8 +124,8 @@ def overrides(owner: str) -> list[str]:
             lines.append(
                 f"device '{mine}' has type_id {number} before {others}"
                 if first == mine
-                else f"device '{mine}' is not there, for device '{first}' of {numbers.owners[number]} has its "
-                f"type_id {number}"
+                else f"device '{mine}' is not there, "
+                f"for device '{first}' of {numbers.owners[number]} has its type_id {number}"
             )
     kernels = tables.kernels
     for device in kernels.sets:

@@ -98,14 +98,26 @@ class _After:
 
 
 #: Modules that the standard library no longer has; `stdlib.MODULES` makes what they hold.
-_LOST = {"distutils", "distutils.version", "distutils.util", "distutils.dir_util", "distutils.spawn", "distutils.sysconfig", "imp", "pipes",
-         "xml.etree.cElementTree"}  # fmt: skip
+_LOST = {
+    "distutils",
+    "distutils.version",
+    "distutils.util",
+    "distutils.dir_util",
+    "distutils.spawn",
+    "distutils.sysconfig",
+    "imp",
+    "pipes",
+    "xml.etree.cElementTree",
+}
 #: Modules of NumPy that are gone -> where their functions are.
 _MOVED = {
-    **{f"numpy.lib.{n}": "numpy" for n in "arraysetops function_base index_tricks nanfunctions polynomial shape_base "
-                                          "twodim_base type_check".split()},
-    "numpy.linalg.linalg": "numpy.linalg", "numpy.testing.utils": "numpy.testing",
-}  # fmt: skip
+    **{
+        f"numpy.lib.{n}": "numpy"
+        for n in "arraysetops function_base index_tricks nanfunctions polynomial shape_base twodim_base type_check".split()
+    },
+    "numpy.linalg.linalg": "numpy.linalg",
+    "numpy.testing.utils": "numpy.testing",
+}
 
 
 class _LostModules:

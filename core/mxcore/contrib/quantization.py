@@ -30,8 +30,7 @@ def _refuse(name: str) -> NoReturn:
     raise error(
         NotImplementedError,
         f"{name}: there are no operators for int8 here (README.md, Status), so nothing can be quantised. For half "
-        "the memory "
-        "use float16 or bfloat16: mx.contrib.amp.convert_model, or amp.convert_hybrid_block for Gluon",
+        "the memory use float16 or bfloat16: mx.contrib.amp.convert_model, or amp.convert_hybrid_block for Gluon",
     )
 
 

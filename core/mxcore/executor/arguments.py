@@ -121,9 +121,8 @@ def groups_of(group2ctx: Any) -> dict[str, Context]:
     if not isinstance(group2ctx or {}, Mapping):
         raise error(
             TypeError,
-            f"group2ctx must be a dict of group to Context, got a {type(group2ctx).__name__}; a list, one dict for "
-            "each "
-            "context of data parallelism, is for mx.mod.Module(group2ctxs=...)",
+            f"group2ctx must be a dict of group to Context, got a {type(group2ctx).__name__}; "
+            "a list, one dict for each context of data parallelism, is for mx.mod.Module(group2ctxs=...)",
         )
     for g, c in (group2ctx or {}).items():
         if not isinstance(c, (Context, str)):

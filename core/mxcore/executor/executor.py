@@ -266,8 +266,8 @@ class Executor:
             if tuple(np.shape(value)) != tuple(target.shape):
                 raise error(
                     ValueError,
-                    f"forward: '{name}' has shape {tuple(np.shape(value))}, it was bound with {target.shape}; "
-                    "use reshape()",
+                    f"forward: '{name}' has shape {tuple(np.shape(value))}, "
+                    f"it was bound with {target.shape}; use reshape()",
                 )
             write(target, value)
         is_train = bool(is_train)
@@ -471,8 +471,8 @@ class Executor:
             if not given and not partial_shaping:
                 raise error(
                     ValueError,
-                    f"reshape: '{name}' would change its shape from {old.shape} to {shape}; name it too, or pass "
-                    "partial_shaping=True",
+                    f"reshape: '{name}' would change its shape from {old.shape} to {shape}; "
+                    "name it too, or pass partial_shaping=True",
                 )
             n = int(np.prod(shape))
             if n > old.size:

@@ -111,9 +111,8 @@ class Instance:
             )
             raise error(
                 MemoryError,
-                f"no memory on {ctx} for the {n} {dtype} of a program; the largest result, {size} of them, is that "
-                "of operator "
-                f"{step.op and step.op.name}, node '{step.node.name}': {e}",
+                f"no memory on {ctx} for the {n} {dtype} of a program; the largest result, "
+                f"{size} of them, is that of operator {step.op and step.op.name}, node '{step.node.name}': {e}",
             ) from e
 
     # -- binding -----------------------------------------------------------------------------------------------

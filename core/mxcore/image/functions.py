@@ -154,8 +154,8 @@ def imdecode(buf: Any, *args: Any, **kwargs: Any) -> NDArray:
         if not isinstance(buf, (bytes, bytearray, memoryview, np.ndarray)):
             raise error(
                 ValueError,
-                "imdecode: buf must be the bytes of an image file (bytes, bytearray or a uint8 array), got "
-                f"{type(buf).__name__}",
+                "imdecode: buf must be the bytes of an image file "
+                f"(bytes, bytearray or a uint8 array), got {type(buf).__name__}",
             )
         host = buf if isinstance(buf, np.ndarray) else np.frombuffer(buf, np.uint8)
         buf = nd.array(host, dtype=host.dtype)

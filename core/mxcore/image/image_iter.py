@@ -149,8 +149,8 @@ class ImageIter(DataIter):
             if self.imgidx is None:
                 raise asserted(
                     ValueError,
-                    f"{owner}: a record file is shuffled or split by its index: give path_imgidx (tools: "
-                    "mx.recordio, im2rec)",
+                    f"{owner}: a record file is shuffled or split by its index: "
+                    "give path_imgidx (tools: mx.recordio, im2rec)",
                 )
             self.seq = list(self.imgidx)
         else:

@@ -55,9 +55,8 @@ def read_list(path: PathLike, owner: str, dtype: Any) -> dict[Any, tuple[NDArray
         except (ValueError, FloatingPointError) as e:
             raise error(
                 ValueError,
-                f"{owner}: {os.fspath(path)!r}, line {number}: {str(e)[:200]}; a line must hold a whole number, a "
-                "label of numbers "
-                "and a file name, with tabs between",
+                f"{owner}: {os.fspath(path)!r}, line {number}: {str(e)[:200]}; "
+                "a line must hold a whole number, a label of numbers and a file name, with tabs between",
             ) from None
     return found
 

@@ -67,9 +67,8 @@ def check_names_match(names: Sequence[str], shapes: Sequence[DataDesc], what: st
         return
     if found:
         text = (
-            f"{what}_shapes describes {found}, but the module was made with {what}_names={list(names)}; give the "
-            "iterator's arrays "
-            f"these names, or pass {what}_names={found} to Module"
+            f"{what}_shapes describes {found}, but the module was made with {what}_names={list(names)}; "
+            f"give the iterator's arrays these names, or pass {what}_names={found} to Module"
         )
     else:
         text = (

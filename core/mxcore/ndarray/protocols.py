@@ -54,8 +54,8 @@ def _no_target(x: Any, what: str) -> None:
     if any(isinstance(y, Array) for y in (x if isinstance(x, tuple) else (x,))):
         raise error(
             TypeError,
-            f"{what} cannot write to an NDArray: it would write to a copy; give it a NumPy array, and write x[:] = "
-            "result",
+            f"{what} cannot write to an NDArray: it would write to a copy; "
+            "give it a NumPy array, and write x[:] = result",
         )
 
 

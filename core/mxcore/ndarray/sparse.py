@@ -141,8 +141,8 @@ class RowSparseNDArray(BaseSparseNDArray):
         if full_check and len(rows) and (rows[0] < 0 or rows[-1] >= self.shape[0] or (np.diff(rows) <= 0).any()):
             raise error(
                 ValueError,
-                f"check_format: {self._what}: indices must rise and lie in [0, {self.shape[0]}), got "
-                f"{rows.tolist()[:10]}",
+                f"check_format: {self._what}: indices must rise "
+                f"and lie in [0, {self.shape[0]}), got {rows.tolist()[:10]}",
             )
 
     def retain(self, indices: NDArray) -> RowSparseNDArray:

@@ -59,8 +59,8 @@ def check(obj: Any, of: str = "the optimizer") -> None:
         if not _alike(name, have[name], usual):
             raise error(
                 TypeError,
-                f"{of}, a {kind}, has {name!r} of {type(have[name]).__name__}, where a new one has {usual!r}; the "
-                "file is damaged",
+                f"{of}, a {kind}, has {name!r} of {type(have[name]).__name__}, "
+                f"where a new one has {usual!r}; the file is damaged",
             )
         if isinstance(usual, float) and isinstance(have[name], int):
             have[name] = float(have[name])  # powers of integers have as many digits as the exponent says
@@ -77,14 +77,14 @@ def check(obj: Any, of: str = "the optimizer") -> None:
         if bad:
             raise error(
                 TypeError,
-                f"{of}, a {kind}, has a {type(bad[0]).__name__} in its table {name!r} that cannot be there; the file "
-                "is damaged",
+                f"{of}, a {kind}, has a {type(bad[0]).__name__} in its table {name!r} "
+                "that cannot be there; the file is damaged",
             )
     if have.get("sym_info") and not _symbol_info(have["sym_info"]):
         raise error(
             TypeError,
-            f"{of}, a {kind}, has 'sym_info' that is not the attributes and the argument names of a symbol; the file "
-            "is damaged",
+            f"{of}, a {kind}, has 'sym_info' that is not the attributes "
+            "and the argument names of a symbol; the file is damaged",
         )
     if isinstance(have.get("lr_scheduler"), LRScheduler):
         check(have["lr_scheduler"], "the scheduler")
@@ -129,10 +129,9 @@ def check_state(optimizer: Optimizer, index: Any, weight: NDArray, state: Any) -
     if not _same_form(state, usual):
         raise error(
             ValueError,
-            f"the state of parameter {index!r} was read as {_form(state)}, but {type(optimizer).__name__} keeps "
-            f"{_form(usual)} for "
-            f"a {weight.dtype.__name__} weight of {weight.shape}; the states are of another optimizer or network, or "
-            "damaged",
+            f"the state of parameter {index!r} was read as {_form(state)}, but "
+            f"{type(optimizer).__name__} keeps {_form(usual)} for a {weight.dtype.__name__} weight of {weight.shape}; "
+            "the states are of another optimizer or network, or damaged",
         )
 
 

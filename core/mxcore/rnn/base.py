@@ -134,8 +134,8 @@ class BaseRNNCell:
         if self._modified:
             raise asserted(
                 ValueError,
-                f"begin_state: this {type(self).__name__} is wrapped by another cell (zoneout, residual); call "
-                "begin_state of that",
+                f"begin_state: this {type(self).__name__} is wrapped by another cell "
+                "(zoneout, residual); call begin_state of that",
             )
         states = []
         for info in self.state_info:
@@ -209,8 +209,8 @@ class BaseRNNCell:
             mine = [n for n in args if n.startswith(self._prefix)]
             raise error(
                 ValueError,
-                f"{what}: {type(self).__name__} needs {name!r}; of the arrays given, {mine[:8] or 'none'} begin with "
-                f"{self._prefix!r}",
+                f"{what}: {type(self).__name__} needs {name!r}; "
+                f"of the arrays given, {mine[:8] or 'none'} begin with {self._prefix!r}",
             )
         return args.pop(name)
 

@@ -170,8 +170,8 @@ def _node(item: Any, before: list[Node], where: str, file: _File) -> Node:
     for label, (n, _) in zip(wanted, inputs):
         if n.op is not None and p._sig.index[label] in p._sig.aux:
             raise ValueError(
-                f"operator {op_name} writes its input '{label}', which must be a variable; it is an output of "
-                f"'{n.name}'"
+                f"operator {op_name} writes its input '{label}', "
+                f"which must be a variable; it is an output of '{n.name}'"
             )
     return Node(op, p, inputs, name, attrs)
 

@@ -277,8 +277,8 @@ def overlap(case: Case) -> None:
         inputs[i], given = case.two_over_one(a, want[0].shape, min(1, a.size - 1))
         if not case.device.shares(inputs[i]._data, given._data):
             raise AssertionError(
-                f"Device.shares of {case.device.type!r} does not tell that two views of one array have memory in common; "
-                "override it"
+                f"Device.shares of {case.device.type!r} does not tell "
+                "that two views of one array have memory in common; override it"
             )
         case.run(inputs, out=given)
         _compare(case, [given.asnumpy()], want, f"with out= in the memory of input {case.sig.inputs[i]}", 4)

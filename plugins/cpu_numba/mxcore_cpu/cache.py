@@ -101,7 +101,8 @@ def places() -> Places:
 
 def _warn(wanted: Path, why: str, instead: str) -> None:
     warnings.warn(
-        f"compiled code {instead}, because {wanted} cannot be used: {why}; set MXCORE_CACHE_DIR to a folder of your own",
+        f"compiled code {instead}, because {wanted} cannot be used: "
+        f"{why}; set MXCORE_CACHE_DIR to a folder of your own",
         stacklevel=2,
     )
 

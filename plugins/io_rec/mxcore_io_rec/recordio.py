@@ -191,8 +191,8 @@ class MXRecordIO:
         if writable and self.pid != os.getpid():
             raise error(
                 RuntimeError,
-                f"{os.fspath(self.uri)!r} is being written by process {self.pid}; a forked child must "
-                "write a file of its own",
+                f"{os.fspath(self.uri)!r} is being written by process {self.pid}; "
+                "a forked child must write a file of its own",
             )
 
     def _settle(self) -> None:
@@ -364,12 +364,10 @@ def check_index(source: Source, offsets: Array, uri: Uri, idx_path: Uri, policy:
     if 2 * len(wrong) > len(looked):
         problem = error(
             ValueError,
-            f"{os.fspath(uri)!r} and {os.fspath(idx_path)!r}: index and file may not belong together, since "
-            f"{len(wrong)} "
-            f"of {len(looked)} records that were looked for are not there (the first at {wrong[0]}; the file ends at "
-            f"{source.size()}). Take the index that was made with the file, remake it with mxcore_io_rec.make_index, "
-            "or "
-            "read what is there with on_error='skip'",
+            f"{os.fspath(uri)!r} and {os.fspath(idx_path)!r}: index and file may not belong together, "
+            f"since {len(wrong)} of {len(looked)} records that were looked for are not there "
+            f"(the first at {wrong[0]}; the file ends at {source.size()}). Take the index that was made "
+            "with the file, remake it with mxcore_io_rec.make_index, or read what is there with on_error='skip'",
         )
         if policy == "raise":
             raise problem

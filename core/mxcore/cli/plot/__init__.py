@@ -28,8 +28,8 @@ def add_arguments(parser):
         "--output",
         default="plot.svg",
         metavar="FILE",
-        help="picture to write; its ending says how: .svg, .dot (graphviz's text), with the program dot also .pdf, "
-        ".png … (plot.svg)",
+        help="picture to write; its ending says how: .svg, "
+        ".dot (graphviz's text), with the program dot also .pdf, .png … (plot.svg)",
     )
     add(
         "--shape",

@@ -394,8 +394,8 @@ def convert_hybrid_block(
     if not block._cached_graph:
         raise error(
             RuntimeError,
-            "convert_hybrid_block: Please first call block.hybridize() and then run forward with this block at least "
-            "once",
+            "convert_hybrid_block: Please first call block.hybridize() "
+            "and then run forward with this block at least once",
         )
     inputs, sym = block._cached_graph
     used = {*sym.list_inputs()}
@@ -461,8 +461,8 @@ def convert_bucketing_module(
     if not (bucketing_mod.binded and bucketing_mod.params_initialized):
         raise error(
             AssertionError,
-            "convert_bucketing_module: the module must be bound and have parameters: call bind() and init_params() "
-            "before",
+            "convert_bucketing_module: the module must be bound "
+            "and have parameters: call bind() and init_params() before",
         )
     args, aux = bucketing_mod.get_params()
 

@@ -28,8 +28,8 @@ def _trainer(where: str, trainer: Any, ready: bool = True) -> Any:
     if ready and trainer._amp_loss_scaler is None:
         raise error(
             RuntimeError,
-            f"{where}: the trainer knows nothing of mixed precision; call amp.init_trainer(trainer) once, after it "
-            "was made",
+            f"{where}: the trainer knows nothing of mixed precision; "
+            "call amp.init_trainer(trainer) once, after it was made",
         )
     return trainer
 

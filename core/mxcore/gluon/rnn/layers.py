@@ -82,8 +82,11 @@ class _RNNLayer(HybridBlock):
         )
         self._mode, self._layout, self._dropout, self._dir = mode, layout, dropout, 2 if bidirectional else 1
         self._input_size, self._gates = input_size, _GATES[mode]
-        self._lstm_state_clip = {"lstm_state_clip_min": lstm_state_clip_min, "lstm_state_clip_max": lstm_state_clip_max,
-                                 "lstm_state_clip_nan": lstm_state_clip_nan}  # fmt: skip
+        self._lstm_state_clip = {
+            "lstm_state_clip_min": lstm_state_clip_min,
+            "lstm_state_clip_max": lstm_state_clip_max,
+            "lstm_state_clip_nan": lstm_state_clip_nan,
+        }
         self._dtype, self._use_sequence_length = dtype, use_sequence_length
         rows, out = self._gates * hidden_size, self._out_size
         for i in range(num_layers):
@@ -176,7 +179,8 @@ class _RNNLayer(HybridBlock):
         if len(inputs.shape) != 3:
             raise error(
                 ValueError,
-                f"{type(self).__name__} '{self.name}': inputs must have three axes ({self._layout}), got {inputs.shape}",
+                f"{type(self).__name__} '{self.name}': "
+                f"inputs must have three axes ({self._layout}), got {inputs.shape}",
             )
         for d in self._directions:
             getattr(self, f"{d}0_i2h_weight").shape = self._gates * self._hidden_size, inputs.shape[2]
@@ -198,8 +202,8 @@ class _RNNLayer(HybridBlock):
             if sequence_length is None:
                 raise error(
                     ValueError,
-                    f"{type(self).__name__} '{self.name}' was made with use_sequence_length=True: sequence_length is "
-                    "missing",
+                    f"{type(self).__name__} '{self.name}' was made "
+                    "with use_sequence_length=True: sequence_length is missing",
                 )
             more = (sequence_length,)
         elif sequence_length is not None:

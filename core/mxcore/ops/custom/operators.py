@@ -184,9 +184,8 @@ def _check_storage(p: Params, prop: Any, n: int) -> None:
     if asked:
         op_type = p.op_type
         raise ValueError(
-            f"infer_storage_type of the custom operator {op_type!r} asks for {', '.join(asked)}; custom operators "
-            "get and give "
-            "dense arrays, use tostype() inside"
+            f"infer_storage_type of the custom operator {op_type!r} asks for {', '.join(asked)}; "
+            "custom operators get and give dense arrays, use tostype() inside"
         )
 
 

@@ -201,8 +201,8 @@ def _regression(name: str, predict: Any, direction: Any, doc: str) -> tuple[Any,
         f"_backward_{name}",
         inputs="out label",
         doc=(
-            f"Gradient of `{name}` with respect to its data.\n\n    Parameters\n    ----------\n    out, label : "
-            "array\n"
+            f"Gradient of `{name}` with respect to its data.\n\n"
+            "    Parameters\n    ----------\n    out, label : array\n"
             "        What the forward pass returned, and the label.\n    grad_scale : float\n        Factor.\n    "
         ),
         **_SCALE,

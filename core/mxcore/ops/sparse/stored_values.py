@@ -28,8 +28,8 @@ __all__: list[str] = []
 #: Functions with f(0) = 0, and those with a number for which that holds whatever the number.
 _ZERO_AT_ZERO = frozenset(
     """
-    abs sign round rint ceil floor trunc fix square sqrt cbrt log1p expm1 sin tan arcsin arctan degrees radians sinh tanh arcsinh
-    arctanh relu negative _mul_scalar _div_scalar""".split()
+    abs sign round rint ceil floor trunc fix square sqrt cbrt log1p expm1 sin tan arcsin arctan degrees radians sinh
+    tanh arcsinh arctanh relu negative _mul_scalar _div_scalar""".split()
 )
 #: Functions of two arrays with f(0, 0) = 0.
 _ZERO_AT_ZEROS = frozenset("elemwise_add elemwise_sub elemwise_mul _maximum _minimum _hypot".split())

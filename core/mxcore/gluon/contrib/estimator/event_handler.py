@@ -57,9 +57,8 @@ def _check_event_handlers(handlers: EventHandler | Sequence[EventHandler] | None
     if not isinstance(handlers, (list, tuple)) or not all(isinstance(h, EventHandler) for h in handlers):
         raise error(
             ValueError,
-            f"event_handlers must be an EventHandler or a list of them, got {handlers!r}; a handler derives from "
-            "events, "
-            "such as gluon.contrib.estimator.EpochEnd",
+            f"event_handlers must be an EventHandler or a list of them, got {handlers!r}; "
+            "a handler derives from events, such as gluon.contrib.estimator.EpochEnd",
         )
     return list(handlers)
 
@@ -520,9 +519,8 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
             graph[1].save(path)
         else:
             estimator.logger.info(
-                "CheckpointHandler: the net is not hybridized, so its graph is not saved as %s; make it of "
-                "HybridBlocks "
-                "and call net.hybridize() to have it",
+                "CheckpointHandler: the net is not hybridized, so its graph is not saved as %s; "
+                "make it of HybridBlocks and call net.hybridize() to have it",
                 path,
             )
 
@@ -612,9 +610,8 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
             if not os.path.exists(path):
                 raise error(
                     AssertionError,
-                    f"CheckpointHandler: cannot resume, {path} does not exist; remove the other file of that "
-                    "checkpoint "
-                    "to go on from the one before",
+                    f"CheckpointHandler: cannot resume, {path} does not exist; "
+                    "remove the other file of that checkpoint to go on from the one before",
                 )
         setattr(estimator, f"max_{unit}", left)
         self.saved_checkpoints = names

@@ -88,7 +88,8 @@ class _ConvCell(_Cell):
         if min(inside) < 1:
             raise error(
                 ValueError,
-                f"{name}: a kernel {i2h_kernel} dilated by {i2h_dilate} leaves nothing of an input {tuple(input_shape)}",
+                f"{name}: a kernel {i2h_kernel} dilated by {i2h_dilate} "
+                f"leaves nothing of an input {tuple(input_shape)}",
             )
         self._state_shape = self._placed(hidden_channels, inside)
         h2h_pad = tuple(d * (k - 1) // 2 for d, k in zip(h2h_dilate, h2h_kernel))
@@ -110,8 +111,8 @@ class _ConvCell(_Cell):
             sizes = ", ".join(map(str, self._input_shape))
             raise error(
                 ValueError,
-                f"{type(self).__name__} '{self.name}': inputs must be (batch, {sizes}), as input_shape says, got "
-                f"{inputs.shape}",
+                f"{type(self).__name__} '{self.name}': inputs must be "
+                f"(batch, {sizes}), as input_shape says, got {inputs.shape}",
             )
         found = check_states(self, inputs, states, spread=True)
         if isinstance(inputs, NDArray):

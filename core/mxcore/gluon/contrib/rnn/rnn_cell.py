@@ -51,8 +51,8 @@ class VariationalDropoutCell(ModifierCell):
         if drop_states and any(isinstance(c, BidirectionalCell) for c in cells):
             raise asserted(
                 ValueError,
-                "VariationalDropoutCell: a BidirectionalCell has no steps, so none whose states could be dropped; "
-                "put it around the cells",
+                "VariationalDropoutCell: a BidirectionalCell has no steps, "
+                "so none whose states could be dropped; put it around the cells",
             )
         super().__init__(base_cell)
         self.drop_inputs, self.drop_states, self.drop_outputs = drop_inputs, drop_states, drop_outputs

@@ -46,8 +46,8 @@ class _OfImageAndBoxes(Block):
         if len(img.shape) != 3:
             raise error(
                 NotImplementedError,
-                f"{type(self).__name__} takes an image (height, width, channels), got an array of shape "
-                f"{tuple(img.shape)}",
+                f"{type(self).__name__} takes an image "
+                f"(height, width, channels), got an array of shape {tuple(img.shape)}",
             )
         _check_bbox_shape(bbox)
         if self.p < 1 and random.random() >= self.p:
@@ -145,8 +145,13 @@ class ImageBboxRandomCropWithConstraints(_OfImageAndBoxes):
         max_trial: int = 50,
     ) -> None:
         super().__init__(p)
-        self._args: dict[str, Any] = {"min_scale": min_scale, "max_scale": max_scale, "max_aspect_ratio": max_aspect_ratio,
-                      "constraints": constraints, "max_trial": max_trial}  # fmt: skip
+        self._args: dict[str, Any] = {
+            "min_scale": min_scale,
+            "max_scale": max_scale,
+            "max_aspect_ratio": max_aspect_ratio,
+            "constraints": constraints,
+            "max_trial": max_trial,
+        }
 
     def _changed(self, img: nd.NDArray, boxes: np.ndarray[Any, Any]) -> tuple[nd.NDArray, np.ndarray[Any, Any]]:
         size = img.shape[1], img.shape[0]
