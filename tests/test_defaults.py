@@ -9,8 +9,8 @@ from mxcore._core import tables
 
 #: The names that MXNet 1.9.1 knows; learning-rate schedulers have none there.
 NAMES = {
-    "optimizer": "adadelta adagrad adam adamax ccsgd dcasgd ftml ftrl groupadagrad lamb lars lbsgd nadam nag rmsprop sgd sgld "
-    "signum test",
+    "optimizer": "adadelta adagrad adam adamax ccsgd dcasgd ftml ftrl groupadagrad lamb lars lbsgd nadam nag rmsprop "
+    "sgd sgld signum test",
     "metric": "acc accuracy caffe ce composite compositeevalmetric crossentropy custommetric f1 loss mae mcc mse "
     "negativeloglikelihood nll_loss pcc pearsoncorrelation pearsonr perplexity rmse top_k_acc top_k_accuracy "
     "topkaccuracy torch",

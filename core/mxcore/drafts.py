@@ -332,9 +332,8 @@ class _Beside(_InPlace):
     def __init__(self, target: str, old: os.stat_result | None) -> None:
         self.target, self.kept = target, False
         _sweep(target)
-        descriptor, self.path = _create(
-            target, 0o666 if old is None else 0o600
-        )  # nobody opens it before it has the old mode
+        # Nobody opens it before it has the old mode.
+        descriptor, self.path = _create(target, 0o666 if old is None else 0o600)
         try:
             if old is not None:
                 _take_over(descriptor, self.path, old)

@@ -34,7 +34,8 @@ def load(path: str, verbose: bool = True) -> ModuleType:
     ------
     MXNetError
         (also FileNotFoundError) without such a file; (also ImportError) if it cannot be imported; (also ValueError) if
-        it brings a name that somebody else has, and for a library compiled for MXNet: its interface is that of MXNet's C++ code, which is not here.
+        it brings a name that somebody else has, and for a library compiled for MXNet: its interface is that of MXNet's
+        C++ code, which is not here.
 
     Examples
     --------

@@ -97,9 +97,8 @@ class Shape(Param):
     """
 
     kind = "shape"
-    element: Any = staticmethod(
-        lambda v: Int().convert(+v if v.__class__ is bool else v)
-    )  # (2, True) == (2, 1), which the cache cannot tell apart
+    # (2, True) == (2, 1), which the cache cannot tell apart.
+    element: Any = staticmethod(lambda v: Int().convert(+v if v.__class__ is bool else v))
 
     def __init__(self, default: Any = REQUIRED, *, none: bool = False, **kw: Any) -> None:
         super().__init__(default, **kw)

@@ -158,9 +158,8 @@ def layers(symbol: Any, shapes: dict[str, Any] | None = None, inputs: Iterable[s
         before = [s.name for s in sources if s.op is not None or s.name in inputs]
         new = list(dict.fromkeys(s.name for s in sources if s.op is None and s.name not in counted))
         counted.update(new)
-        if (
-            node.op.name in _BIASED and len(sources) > 2 and sizes.get(sources[2].name) == ()
-        ):  # its length is known whatever the data are
+        # Its length is known whatever the data are.
+        if node.op.name in _BIASED and len(sources) > 2 and sizes.get(sources[2].name) == ():
             sizes[sources[2].name] = (getattr(node.params, _BIASED[node.op.name]),)
         learnt = [sizes[n] for n in new if n not in states]
         found.append(

@@ -224,9 +224,8 @@ def test_modules_that_refuse():
 def test_histograms_are_combined():
     old = np.array([1, 2, 3]), np.array([-3.0, -1.0, 1.0, 3.0]), 0.0, 3.0, 3.0
     counts, edges, *rest = mx.contrib.quantization.combine_histogram(old, np.array([1.0, 2.0, 9.0]), 1.0, 9.0, 9.0)
-    assert (
-        counts.tolist() == [0, 0, 0, 0, 1, 2, 5, 0, 0, 0, 1] and edges[0] == -11 and rest == [0, 9, 11]
-    )  # MXNet's numbers
+    # MXNet's numbers.
+    assert counts.tolist() == [0, 0, 0, 0, 1, 2, 5, 0, 0, 0, 1] and edges[0] == -11 and rest == [0, 9, 11]
     counts, edges, *rest = mx.contrib.quantization.combine_histogram(old, np.array([-2.0, 0.5]), -2.0, 0.5, 2.0)
     assert counts.tolist() == [2, 3, 3] and edges.tolist() == [-3, -1, 1, 3] and rest == [-2, 3, 3]
 

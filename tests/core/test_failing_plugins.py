@@ -88,15 +88,27 @@ def test_they_leave_the_others_alone_and_say_why(crowd):
         """
         import mxcore as mx
         print([round(float(f(mx.nd.ones((1,))).asscalar()), 4) for f in (mx.nd.site_fine, mx.nd.tanh, mx.nd.relu)])
-        print(mx.nd.site_last(mx.nd.ones((1,))).asscalar() if hasattr(mx.nd, "site_last") else mx.nd.site_other(mx.nd.ones((1,))).asscalar())
+        last = mx.nd.site_last if hasattr(mx.nd, "site_last") else mx.nd.site_other
+        print(last(mx.nd.ones((1,))).asscalar())
         from mxcore import cli
         cli.main(["trein"])
         print(hasattr(mx.nd, "site_half"), hasattr(mx.nd, "site_usurper"))
-        for ask in (lambda: mx.nd.site_usurper, lambda: mx.sym.site_usurper, lambda: mx.nd.contrib.site_usurper, lambda: mx.io.SiteIter,
-                    lambda: mx.optimizer.create("site"), lambda: mx.metric.create("site"), lambda: mx.init.create("site"),
-                    lambda: mx.lr_scheduler.create("site"), lambda: mx.kv.create("site"), lambda: mx.Context("site").device,
-                    lambda: mx.sym.Variable("x").optimize_for("site"), lambda: mx.executor.passes_off("site").__enter__(),
-                    lambda: mx.sym.load_json('{"nodes": [{"op": "site", "name": "a", "inputs": []}], "arg_nodes": [], "heads": [[0, 0, 0]]}')):
+        graph = '{"nodes": [{"op": "site", "name": "a", "inputs": []}], "arg_nodes": [], "heads": [[0, 0, 0]]}'
+        for ask in (
+            lambda: mx.nd.site_usurper,
+            lambda: mx.sym.site_usurper,
+            lambda: mx.nd.contrib.site_usurper,
+            lambda: mx.io.SiteIter,
+            lambda: mx.optimizer.create("site"),
+            lambda: mx.metric.create("site"),
+            lambda: mx.init.create("site"),
+            lambda: mx.lr_scheduler.create("site"),
+            lambda: mx.kv.create("site"),
+            lambda: mx.Context("site").device,
+            lambda: mx.sym.Variable("x").optimize_for("site"),
+            lambda: mx.executor.passes_off("site").__enter__(),
+            lambda: mx.sym.load_json(graph),
+        ):
             try:
                 print("FOUND", ask())
             except Exception as e:
@@ -186,8 +198,11 @@ def test_threads_that_start_together_load_everything_once(folder):
         start, seen = threading.Barrier(12), []
         def work(i):
             start.wait()
-            ask = [lambda: mx.nd.site_fine(mx.nd.ones((1,))).asscalar(), lambda: mx.sym.site_fine(mx.sym.Variable("x")).name[:4] == "site" and 2.0,
-                   lambda: 2.0 * isinstance(mx.optimizer.create("adam"), mx.optimizer.Adam)][i % 3]
+            ask = [
+                lambda: mx.nd.site_fine(mx.nd.ones((1,))).asscalar(),
+                lambda: mx.sym.site_fine(mx.sym.Variable("x")).name[:4] == "site" and 2.0,
+                lambda: 2.0 * isinstance(mx.optimizer.create("adam"), mx.optimizer.Adam),
+            ][i % 3]
             seen.append(float(ask()))
         threads = [threading.Thread(target=work, args=(i,)) for i in range(12)]
         [t.start() for t in threads]

@@ -233,9 +233,8 @@ def test_a_gradient_of_nothing_is_zero(monkeypatch):
     """The worker that runs a program hands over the zeros itself."""
     push_all()
     x, grad, dy = mx.sym.Variable("x"), nd.full((3, 4), 5), nd.full((3, 4), 7)
-    monkeypatch.setattr(
-        mx.cpu().device, "empty", lambda shape, dtype, index: np.full(shape, 9, dtype)
-    )  # new memory holds anything
+    # New memory holds anything.
+    monkeypatch.setattr(mx.cpu().device, "empty", lambda shape, dtype, index: np.full(shape, 9, dtype))
     exe = mx.sym.broadcast_lesser_equal(x, x).bind(mx.cpu(), {"x": nd.ones((3, 4))}, args_grad={"x": grad})
     exe.forward(is_train=True)
     exe.backward([dy])

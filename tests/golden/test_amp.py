@@ -25,9 +25,8 @@ def golden():
 def test_conversions(graph):
     want = {e["case"]: e["json"] for e in golden() if "case" in e}
     ours = {name: convert for name, convert in amp_cases.cases(mx, amp.convert_symbol) if name.split()[0] == graph}
-    assert (
-        len(ours) == len(amp_cases.WAYS) and sum(want[n] is not None for n in ours) >= 6
-    )  # None: MXNet cannot infer dtypes
+    # None: MXNet cannot infer dtypes.
+    assert len(ours) == len(amp_cases.WAYS) and sum(want[n] is not None for n in ours) >= 6
     for name, convert in ours.items():
         text = convert()
         assert want[name] in (None, text), name

@@ -224,13 +224,8 @@ def test_results_keep_the_storage_where_mxnet_keeps_it(stype, text):
 
 def test_where_values_are_stored():
     c = sparse(X, "csr") - sparse(Y, "csr")
-    assert c.indices.asnumpy().tolist() == [1, 0, 0, 2] and c.indptr.asnumpy().tolist() == [
-        0,
-        1,
-        2,
-        4,
-        4,
-    ]  # 4 - 4 is not stored
+    # 4 - 4 is not stored.
+    assert c.indices.asnumpy().tolist() == [1, 0, 0, 2] and c.indptr.asnumpy().tolist() == [0, 1, 2, 4, 4]
     r = sparse(X, "row_sparse") - sparse(Y, "row_sparse")
     assert r.indices.asnumpy().tolist() == [0, 1, 2, 3]
 

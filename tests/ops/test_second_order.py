@@ -19,9 +19,8 @@ def test_autograd_grad_gives_a_list_for_one_variable():
         found = autograd.grad(y, x, create_graph=True)
     assert type(found) is list and len(found) == 1
     found[0].backward()
-    np.testing.assert_allclose(
-        x.grad.asnumpy(), [-0.0908577, -0.0799625], rtol=1e-5
-    )  # of both elements, not of the first
+    # Of both elements, not of the first.
+    np.testing.assert_allclose(x.grad.asnumpy(), [-0.0908577, -0.0799625], rtol=1e-5)
 
 
 def test_concat():

@@ -175,9 +175,8 @@ def update(fn, args, kwargs):
 
 def call(name, fn, args, kwargs):
     """Launch a function; returns arrays that will hold its results."""
-    if (
-        name in ("array", "asarray") and args and isinstance(args[0], np.ndarray)
-    ):  # an upload, as anybody who says so means it
+    # An upload, as anybody who says so means it.
+    if name in ("array", "asarray") and args and isinstance(args[0], np.ndarray):
         return upload(fn(*args, **kwargs), active())
     if kwargs.get("out") is not None:
         out = kwargs["out"]

@@ -178,7 +178,6 @@ def current_context() -> Context:
 
 def set_default_context(ctx: Any) -> None:
     """Make a context, or a type of device, that of this thread outside all ``with ctx:`` blocks."""
-    state.ctx[: state.extra.get("default_context", 0)] = [
-        Context(ctx)
-    ]  # the lowest of the stack, under those of blocks
+    # The lowest of the stack, under those of blocks.
+    state.ctx[: state.extra.get("default_context", 0)] = [Context(ctx)]
     state.extra["default_context"] = 1

@@ -130,7 +130,8 @@ class Graph:
 #: may have them.
 STOCK_PASSES: dict[str, str] = {
     "simplify": "operators that change nothing vanish; equal ones are computed once",
-    "mirror": "results are computed again in backward instead of being kept (MXNET_BACKWARD_DO_MIRROR, force_mirroring)",
+    "mirror": "results are computed again in backward instead of being kept "
+    "(MXNET_BACKWARD_DO_MIRROR, force_mirroring)",
     "fuse": "chains of elementwise operators become one kernel",
     "plan": "results share memory where their lifetimes allow it",
 }

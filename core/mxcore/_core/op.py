@@ -327,7 +327,7 @@ class Op:
 
     @cached_property
     def samples(self) -> list[Any]:
-        """Uses of the operator. A function that gives them is called now, so that what declares it need not hold them."""
+        """Uses of the operator. A function that gives them is called now; what declares it need not hold them."""
         return list(self.sampled() if callable(self.sampled) else self.sampled)
 
     # -- calls -------------------------------------------------------------------------------------------------

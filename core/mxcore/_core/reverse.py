@@ -191,9 +191,8 @@ class _Goal:
             own.discard(node)
             alone = alone and (found[key].stype != "default" or v._st.ctx.device.owns(found[key]._data))
             g = found[key] if key in found else eager.roles["zero gradient"](v)
-            if (
-                not alone and key in found
-            ):  # its memory may be anybody's, and callers may write to it; sparse values are never written in place
+            # Its memory may be anybody's, and callers may write to it; sparse values are never written in place.
+            if not alone and key in found:
                 g, entry = eager.roles["new array"](g.twin()) if g.stype == "default" else g.twin(), g._entry
                 g._entry = entry
             result.append(g)

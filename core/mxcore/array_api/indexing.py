@@ -74,9 +74,8 @@ def _parse(xp: Any, a: Any, key: tuple[Any, ...]) -> Key:
         entries += xp.nonzero(k) if _boolean(a, k) else [k]
     consumed = sum(k is not None and not isinstance(k, EllipsisType) for k in entries)
     at = next((i for i, k in enumerate(entries) if isinstance(k, EllipsisType)), len(entries))
-    nothing = (
-        at if at < len(entries) and a.ndim == consumed else math.inf
-    )  # an ellipsis keeps indices apart, even for nothing
+    # An ellipsis keeps indices apart, even for nothing.
+    nothing = at if at < len(entries) and a.ndim == consumed else math.inf
     entries[at : at + 1] = [slice(None)] * (a.ndim - consumed)
     indexed = any(isinstance(k, xp.Array) for k in entries)
     basic: list[Any] = []

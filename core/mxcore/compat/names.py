@@ -24,10 +24,10 @@ ELSEWHERE: dict[str, dict[str, str]] = {
     "_ctypes.symbol": {"symbol": "SymbolBase=Symbol"},
     "autograd": {"autograd": "_RecordingStateScope=_Scope _parse_head=_heads"},
     "base": {
-        "compat.c_helpers": "MXCallbackList c_array c_array_buf c_handle_array c_str c_str_array check_call ctypes2buffer "
-        "ctypes2numpy_shared mx_float_p py_str",
-        "compat.helpers": "NotSupportedForSparseNDArray _Null add_fileline_to_docstring build_param_doc c2pyerror data_dir "
-        "data_dir_default error_types get_last_ffi_error register_error",
+        "compat.c_helpers": "MXCallbackList c_array c_array_buf c_handle_array c_str c_str_array check_call "
+        "ctypes2buffer ctypes2numpy_shared mx_float_p py_str",
+        "compat.helpers": "NotSupportedForSparseNDArray _Null add_fileline_to_docstring build_param_doc c2pyerror "
+        "data_dir data_dir_default error_types get_last_ffi_error register_error",
     },
     "contrib.text._constants": {"compat.helpers": "APACHE_REPO_URL=apache_repo_url UNKNOWN_IDX"},
     "engine": {"engine": "_BulkScope=bulk"},
@@ -37,8 +37,8 @@ ELSEWHERE: dict[str, dict[str, str]] = {
     "gluon.contrib.rnn.rnn_cell": {"compat.helpers": "tensor_types"},
     "gluon.data.dataloader": {
         "gluon.data.dataloader": "DataLoaderV1=DataLoader",
-        "compat.helpers": "Queue SimpleQueue _MultiWorkerIter _as_in_context _thread_worker_fn _thread_worker_initializer "
-        "_worker_fn _worker_initializer",
+        "compat.helpers": "Queue SimpleQueue _MultiWorkerIter _as_in_context _thread_worker_fn "
+        "_thread_worker_initializer _worker_fn _worker_initializer",
     },
     "gluon.data.dataset": {
         "gluon.data.dataset": "_FilteredDataset=_SampledDataset "
@@ -141,9 +141,8 @@ LARGE = {"pandas", "scipy", "sklearn"}
 class Facts(NamedTuple):
     """What a module of MXNet shows."""
 
-    sources: dict[
-        str, tuple[str, str]
-    ]  #: name -> (module that defines it, name there); modules have an empty name there
+    #: Name -> (module that defines it, name there); modules have an empty name there.
+    sources: dict[str, tuple[str, str]]
     listed: list[str] | None  #: its ``__all__``
 
 

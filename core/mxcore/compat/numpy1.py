@@ -328,9 +328,10 @@ def names() -> Iterator[tuple[Any, dict[str, Any]]]:
 
 #: Functions that `np.lib` showed as well.
 _LIB = """
-    angle append apply_along_axis array_split asarray_chkfinite average bincount broadcast_arrays broadcast_to c_ column_stack copy corrcoef cov
-    delete diag diff digitize dstack expand_dims extract eye flip fliplr flipud genfromtxt gradient histogram histogram2d hsplit index_exp insert
-    interp intersect1d isin iterable kron load loadtxt median meshgrid mgrid nan_to_num nanmax nanmean nanmin nansum ndindex ogrid packbits pad
-    percentile poly1d polyfit polyval quantile r_ roots rot90 s_ save savetxt savez savez_compressed select setdiff1d split take_along_axis tile tri
-    tril tril_indices trim_zeros triu triu_indices union1d unique unpackbits unravel_index vectorize vsplit
+    angle append apply_along_axis array_split asarray_chkfinite average bincount broadcast_arrays broadcast_to c_
+    column_stack copy corrcoef cov delete diag diff digitize dstack expand_dims extract eye flip fliplr flipud
+    genfromtxt gradient histogram histogram2d hsplit index_exp insert interp intersect1d isin iterable kron load loadtxt
+    median meshgrid mgrid nan_to_num nanmax nanmean nanmin nansum ndindex ogrid packbits pad percentile poly1d polyfit
+    polyval quantile r_ roots rot90 s_ save savetxt savez savez_compressed select setdiff1d split take_along_axis tile
+    tri tril tril_indices trim_zeros triu triu_indices union1d unique unpackbits unravel_index vectorize vsplit
 """

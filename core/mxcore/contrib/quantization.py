@@ -60,7 +60,8 @@ def combine_histogram(
     Examples
     --------
     >>> import numpy as np
-    >>> counts, edges, *rest = combine_histogram((np.array([1, 2, 3]), np.array([-3, -1, 1, 3]), 0.0, 3.0, 3.0), np.array([1.0, 2.0, 4.0]), 1, 4, 4)
+    >>> old = (np.array([1, 2, 3]), np.array([-3, -1, 1, 3]), 0.0, 3.0, 3.0)
+    >>> counts, edges, *rest = combine_histogram(old, np.array([1.0, 2.0, 4.0]), 1, 4, 4)
     >>> counts.tolist(), edges.tolist(), rest
     ([0, 1, 2, 5, 1], [-5.0, -3.0, -1.0, 1.0, 3.0, 5.0], [0.0, 4, 5.0])
     """

@@ -100,9 +100,8 @@ def entangled(named: Mapping[Any, Any], others: Iterable[Any]) -> set[Any]:
         if high > end:
             end, whose = high, name
     for name, d, device in dense:
-        if name is not None and not isinstance(
-            d, np.ndarray
-        ):  # one that owns its memory can only meet views, and itself
+        # One that owns its memory can only meet views, and itself.
+        if name is not None and not isinstance(d, np.ndarray):
             near = [e for _, e, where in (views if device.owns(d) else dense) if e is not d and where is device]
             if times[id(d)] > 1 or transfer.overlaps(device, d, near):
                 found.add(name)

@@ -189,9 +189,8 @@ class CompiledSteps:
         self._keys: list[Any] = []
         self._shapes: list[Any] = []
         self._grads: dict[tuple[int, int], Any] = {}
-        self._stacks: dict[
-            int, tuple[Any, list[Any]]
-        ] = {}  # head of the backward -> rows of all steps, and those of each
+        # Head of the backward -> rows of all steps, and those of each.
+        self._stacks: dict[int, tuple[Any, list[Any]]] = {}
         if body.backward is not None:
             slots = body.backward.variables
             self._dys = [(slots[f"_head_grad{i}"], i) for i in range(body.n_heads) if f"_head_grad{i}" in slots]

@@ -305,9 +305,8 @@ class Executor:
             given = [out_grads.get(n) for n in self._output_names]
         else:
             given = [*out_grads] if isinstance(out_grads, (list, tuple)) else [out_grads]
-        given += [None] * (
-            len(self.outputs) - len(given)
-        )  # as in MXNet losses may be left out at the end, and hidden outputs be listed there
+        # As in MXNet losses may be left out at the end, and hidden outputs be listed there.
+        given += [None] * (len(self.outputs) - len(given))
         if self._pending is None:
             found = self._instance(True, False)
             self._pending = found, found[1].keys(0), False

@@ -182,10 +182,8 @@ class Fused:
         )
 
     def __repr__(self) -> str:
-        return (
-            "<Fused "
-            f"{'; '.join(f'{n} = {_text(t)}' for n, t in self.steps)}{'' if self.pattern is None else f' over {self.pattern}'}>"
-        )
+        over = "" if self.pattern is None else f" over {self.pattern}"
+        return f"<Fused {'; '.join(f'{n} = {_text(t)}' for n, t in self.steps)}{over}>"
 
 
 def layout(shape: Sequence[int], operands: Sequence[Sequence[int]]) -> tuple[tuple[str, ...], tuple[int, ...]]:

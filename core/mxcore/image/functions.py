@@ -403,7 +403,8 @@ def color_normalize(src: NDArray, mean: Any, std: Any = None) -> NDArray:
     Examples
     --------
     >>> import mxcore as mx
-    >>> mx.image.color_normalize(mx.nd.ones((1, 2, 3)), mx.nd.array([1, 2, 3]), mx.nd.array([1, 1, 2])).asnumpy()[0, 0].tolist()
+    >>> mean, std = mx.nd.array([1, 2, 3]), mx.nd.array([1, 1, 2])
+    >>> mx.image.color_normalize(mx.nd.ones((1, 2, 3)), mean, std).asnumpy()[0, 0].tolist()
     [0.0, -1.0, -1.0]
     """
     if mean is not None:

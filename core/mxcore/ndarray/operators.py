@@ -113,9 +113,8 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
             elif other.__class__ in _FAST_NUMBERS:
                 found = ctx.fast.get((scalar_op, dtype))
                 if found is not None and a.ndim and a.size <= SMALL:
-                    last = found[
-                        4
-                    ]  # most often a constant in the code: as an array, which is faster, and as parameters it can be kept
+                    # Most often a constant in the code: as an array, which is faster, and as parameters it can be kept.
+                    last = found[4]
                     if last[0] is not other and (last[0] != other or not other):  # zeros differ in their sign
                         last = found[4] = [other, other, None]
                     elif last[1] is last[0]:

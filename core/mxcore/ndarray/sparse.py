@@ -356,7 +356,8 @@ def _two(python: str, what: str) -> Any:
     function.__name__ = function.__qualname__ = what
     function.__doc__ = f"""The elementwise ``{what}`` of two arrays that broadcast, or of an array and a number.
 
-    Sparse storage is kept where zeros stay zeros: of two arrays of one storage type, or of a product with a dense array or a number.
+    Sparse storage is kept where zeros stay zeros: of two arrays of one storage type, or of a product with a dense array
+    or a number.
 
     Parameters
     ----------

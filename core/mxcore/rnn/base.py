@@ -190,7 +190,8 @@ class BaseRNNCell:
         --------
         >>> import mxcore as mx
         >>> cell = mx.rnn.RNNCell(2, prefix="r_")
-        >>> whole = {f"r_{n}": mx.nd.ones((2, 2) if "weight" in n else (2,)) for n in ("i2h_weight", "i2h_bias", "h2h_weight", "h2h_bias")}
+        >>> shapes = {"i2h_weight": (2, 2), "i2h_bias": (2,), "h2h_weight": (2, 2), "h2h_bias": (2,)}
+        >>> whole = {f"r_{name}": mx.nd.ones(shape) for name, shape in shapes.items()}
         >>> sorted(cell.pack_weights(cell.unpack_weights(whole))) == sorted(whole)
         True
         """

@@ -150,9 +150,8 @@ def _node(item: Any, before: list[Node], where: str, file: _File) -> Node:
         params[key] = Graph(_read(graph, f"{where}, sub-graph {i}", file))
     if op.variadic and op.arg_names is None and (keys or op.count not in params):
         params[op.count] = str(len(inputs))
-    if op.variadic and _number(op.params.get(op.count), params.get(op.count)) > len(
-        inputs
-    ):  # else a million would be made up
+    # Else a million would be made up.
+    if op.variadic and _number(op.params.get(op.count), params.get(op.count)) > len(inputs):
         raise ValueError(f"{op.count} of operator {op_name} is {params[op.count]}, the file gives {len(inputs)} inputs")
     p = op.parse(params)
     file.take(p._sig.n_all)

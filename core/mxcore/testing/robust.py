@@ -99,9 +99,8 @@ def check_use(use: Use, ctx: Context | None = None, seconds: float = 60.0) -> st
     before = _situation()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        warnings.filterwarnings(
-            "ignore", category=RuntimeWarning, module=r"mxcore(\.|_cpu)"
-        )  # as `import mxcore` does: NaN is a result
+        # As `import mxcore` does: NaN is a result.
+        warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"mxcore(\.|_cpu)")
         try:
             with deadline(seconds), ctx:
                 wrong, kind = _ways(use)
@@ -152,9 +151,8 @@ def _ways(use: Use) -> tuple[list[str], str]:
         """Whether there is a result; enters exceptions that are not clear errors."""
         if not isinstance(found, Exception):
             return True
-        fault = (
-            found.__cause__ if "rule failed: " in str(found) else found
-        )  # dispatch explains what a rule raises, whatever it is
+        # Dispatch explains what a rule raises, whatever it is.
+        fault = found.__cause__ if "rule failed: " in str(found) else found
         if not isinstance(fault, MXNetError):
             wrong.append(f"{way}, it raises {type(fault).__name__}: {fault}")
         elif names and use.op.name not in str(found) and not (inner and "operator " in str(found)):

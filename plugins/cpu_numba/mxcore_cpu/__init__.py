@@ -47,7 +47,6 @@ def _compiles() -> bool:
         needs = importlib.metadata.requires("numba") or []
     except importlib.metadata.PackageNotFoundError:
         return True
-    below = next(
-        (m for m in (re.match(r"numpy\b.*?<\s*(\d+)\.(\d+)", r) for r in needs) if m), None
-    )  # it refuses a newer NumPy
+    # It refuses a newer NumPy.
+    below = next((m for m in (re.match(r"numpy\b.*?<\s*(\d+)\.(\d+)", r) for r in needs) if m), None)
     return below is None or tuple(map(int, np.__version__.split(".")[:2])) < (int(below[1]), int(below[2]))

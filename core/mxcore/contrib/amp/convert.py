@@ -305,7 +305,8 @@ def convert_model(
     --------
     >>> import mxcore as mx
     >>> net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, no_bias=True, name="fc")
-    >>> net, args, aux = mx.contrib.amp.convert_model(net, {"fc_weight": mx.nd.ones((2, 3))}, {}, cast_optional_params=True)
+    >>> params = {"fc_weight": mx.nd.ones((2, 3))}
+    >>> net, args, aux = mx.contrib.amp.convert_model(net, params, {}, cast_optional_params=True)
     >>> args["fc_weight"].dtype
     <class 'numpy.float16'>
     """

@@ -321,7 +321,8 @@ class RNN(_RNNLayer):
         On the outputs of all layers but the last, in training.
     bidirectional : bool, default False
         Outputs of both directions are joined.
-    i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer : Initializer or str, optional
+    i2h_weight_initializer, h2h_weight_initializer : Initializer or str, optional
+    i2h_bias_initializer, h2h_bias_initializer : Initializer or str, optional
     input_size : int, default 0
         0 takes it from the first input.
     dtype : str, default 'float32'
@@ -397,7 +398,8 @@ class LSTM(_RNNLayer):
         Outputs of both directions are joined.
     input_size : int, default 0
         0 takes it from the first input.
-    i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, h2r_weight_initializer : Initializer or str, optional
+    i2h_weight_initializer, h2h_weight_initializer, h2r_weight_initializer : Initializer or str, optional
+    i2h_bias_initializer, h2h_bias_initializer : Initializer or str, optional
         ``mx.init.LSTMBias`` begins with an open forget gate.
     projection_size : int, optional
         Outputs are brought to this size by a matrix (Sak et al., 2014).
@@ -484,7 +486,8 @@ class GRU(_RNNLayer):
         Outputs of both directions are joined.
     input_size : int, default 0
         0 takes it from the first input.
-    i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer : Initializer or str, optional
+    i2h_weight_initializer, h2h_weight_initializer : Initializer or str, optional
+    i2h_bias_initializer, h2h_bias_initializer : Initializer or str, optional
     dtype : str, default 'float32'
         Of parameters and of states to begin with.
     **kwargs

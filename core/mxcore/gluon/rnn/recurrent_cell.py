@@ -148,9 +148,8 @@ class RecurrentCell(Block):
         self._init_counter = -1
         self._counter = -1
         for child in self._children.values():
-            if isinstance(
-                child, RecurrentCell
-            ):  # an activation, or a layer of somebody's own cell, has nothing to forget
+            # An activation, or a layer of somebody's own cell, has nothing to forget.
+            if isinstance(child, RecurrentCell):
                 child.reset()
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Multi-head attention over projections that lie interleaved in one array: scores of pairs, and sums weighted by them."""
+"""Multi-head attention over projections that lie interleaved in one array: scores of pairs, and their weighted sums."""
 
 from __future__ import annotations
 

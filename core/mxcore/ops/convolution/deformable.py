@@ -201,7 +201,9 @@ def deformable_convolution(k: Call, p: Params, data: Array, offset: Array, weigh
     >>> import mxcore as mx
     >>> image = mx.nd.arange(9).reshape((1, 1, 3, 3))
     >>> down = mx.nd.concat(mx.nd.ones((1, 1, 3, 3)), mx.nd.zeros((1, 1, 3, 3)), dim=1)
-    >>> mx.nd.contrib.DeformableConvolution(image, down, mx.nd.ones((1, 1, 1, 1)), kernel=(1, 1), num_filter=1, no_bias=True)[0, 0, :2].asnumpy()
+    >>> weight = mx.nd.ones((1, 1, 1, 1))
+    >>> convolve = mx.nd.contrib.DeformableConvolution
+    >>> convolve(image, down, weight, kernel=(1, 1), num_filter=1, no_bias=True)[0, 0, :2].asnumpy()
     array([[3., 4., 5.],
            [6., 7., 8.]], dtype=float32)
     """
@@ -256,7 +258,8 @@ def modulated_deformable_convolution(
     >>> import mxcore as mx
     >>> image = mx.nd.arange(4).reshape((1, 1, 2, 2))
     >>> still, half, weight = mx.nd.zeros((1, 2, 2, 2)), mx.nd.full((1, 1, 2, 2), 0.5), mx.nd.ones((1, 1, 1, 1))
-    >>> mx.nd.contrib.ModulatedDeformableConvolution(image, still, half, weight, kernel=(1, 1), num_filter=1, no_bias=True)[0, 0].asnumpy()
+    >>> convolve = mx.nd.contrib.ModulatedDeformableConvolution
+    >>> convolve(image, still, half, weight, kernel=(1, 1), num_filter=1, no_bias=True)[0, 0].asnumpy()
     array([[0. , 0.5],
            [1. , 1.5]], dtype=float32)
     """

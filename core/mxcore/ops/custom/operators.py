@@ -164,9 +164,8 @@ def _(k: Call, p: Params, saved: Any, dys: list[Any], ins: list[Any], outs: list
         x.wait_to_read()
     grads = [_array(k.xp.zeros(x.shape, x._data.dtype), k.ctx) for x in in_data]
     req = ["write" if wanted else "null" for wanted in (k.wanted or [True] * len(grads))[: len(grads)]]
-    dys = [
-        _array(g._data.copy(), k.ctx) if g.stype == "default" else g for g in dys
-    ]  # others get the same ones, and `backward` may write to them
+    # Others get the same ones, and `backward` may write to them.
+    dys = [_array(g._data.copy(), k.ctx) if g.stype == "default" else g for g in dys]
     with _unrecorded(k.ctx, state.train), _user_code(p, "backward"):
         worker.backward(req=req, out_grad=dys, in_data=in_data, out_data=out_data, in_grad=grads, aux=aux)
         for x in (*grads, *aux):

@@ -82,9 +82,8 @@ def meet(key: str, stage: str, count: int, where: tuple[str, int], part: Any) ->
     """
     with _lock:
         mine = _open.setdefault((key, stage), _Meeting())
-        while any(
-            there == where for there, _ in mine.parts
-        ):  # another use of the layer, which this one must not take part in
+        # Another use of the layer, which this one must not take part in.
+        while any(there == where for there, _ in mine.parts):
             _wait(mine, key, stage, count)
             mine = _open.setdefault((key, stage), _Meeting())
         mine.parts.append((where, part))

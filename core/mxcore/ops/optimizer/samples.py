@@ -72,9 +72,8 @@ def _uses(op: Any, choices: Any = ({},), mixed: Any = False, mxnet: Any = True) 
         return Sample(*_inputs(names, shape, mixed), params=values, grad=False, **{"mxnet": mxnet, **dtypes, **more})
 
     yield from (use((3, 4), {**given, **c}) for c in choices)
-    yield use(
-        (5,), _needed(params), dtypes="float32"
-    )  # MXNet keeps parameters in float32 even where the weight is float64
+    # MXNet keeps parameters in float32 even where the weight is float64.
+    yield use((5,), _needed(params), dtypes="float32")
     yield use((2, 1, 3), plain)
     yield use((1,), {n: str(v) for n, v in given.items()})
     if clip is not None:

@@ -204,7 +204,8 @@ def deformable_convolution(
     --------
     >>> out = np.empty((1, 1, 1, 1))
     >>> plain = Windows((1, 1), (1, 1), (1, 1), (0, 0), 1, 1)
-    >>> deformable_convolution(np.arange(2.0).reshape(1, 1, 1, 2), np.array([[[[0.0]], [[0.25]]]]), None, np.ones((1, 1, 1, 1)), None, out, plain)
+    >>> data, offset = np.arange(2.0).reshape(1, 1, 1, 2), np.array([[[[0.0]], [[0.25]]]])
+    >>> deformable_convolution(data, offset, None, np.ones((1, 1, 1, 1)), None, out, plain)
     >>> out.item()
     0.25
     """

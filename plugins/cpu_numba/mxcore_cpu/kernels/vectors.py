@@ -264,9 +264,10 @@ def _weighs(filters: Any) -> Any:
                 c.store(total, y, place)
 
     write.__name__ = {1: "weigh", 4: "weigh_four"}[filters]
-    write.__doc__ = f"""{write.__name__}(x, at, v, v0, count, y, y0, pitch, n): add to y[y0:], n elements, the sum of v[v0 + t] * x[at[t]:] over `count` taps.
+    write.__doc__ = f"""{write.__name__}(x, at, v, v0, count, y, y0, pitch, n): weighted sums of moved rows.
 
-    So for {filters} filter(s): weights are one after the other, outputs `pitch` elements apart. n is a multiple of STEP.
+    Add to y[y0:], n elements, the sum of v[v0 + t] * x[at[t]:] over `count` taps. So for {filters} filter(s): weights
+    are one after the other, outputs `pitch` elements apart. n is a multiple of STEP.
     """
     return _written(9)(write)
 
@@ -300,11 +301,12 @@ def _dots(taps: Any, filters: Any) -> Any:
             b.store(b.fadd(b.load(place), c.total(total)), place)
 
     write.__name__ = {(3, 4): "dot_block", (3, 1): "dot_three", (1, 1): "dot"}[taps, filters]
-    write.__doc__ = f"""{write.__name__}(x, at, t, x0, x_step, y, y0, pitch, y_step, counts, n, images, out, o0, o_pitch): products of moved rows, summed.
+    parameters = "x, at, t, x0, x_step, y, y0, pitch, y_step, counts, n, images, out, o0, o_pitch"
+    write.__doc__ = f"""{write.__name__}({parameters}): products of moved rows, summed.
 
-    Add to out[o0 + t] the sum of x[x0 + at[t]:] * y[y0:] over n elements, a multiple of SPARE, of each of some images, `x_step` and `y_step`
-    elements apart. So for {taps} tap(s) from t on and {filters} filter(s): rows of y `pitch`, results `o_pitch` elements apart. Where the
-    bytes `counts` are 0, x does not count, whatever it is.
+    Add to out[o0 + t] the sum of x[x0 + at[t]:] * y[y0:] over n elements, a multiple of SPARE, of each of some images,
+    `x_step` and `y_step` elements apart. So for {taps} tap(s) from t on and {filters} filter(s): rows of y `pitch`,
+    results `o_pitch` elements apart. Where the bytes `counts` are 0, x does not count, whatever it is.
     """
     return _written(15)(write)
 

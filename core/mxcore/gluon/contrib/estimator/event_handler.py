@@ -437,7 +437,8 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
     >>> data = mx.gluon.data.ArrayDataset(mx.nd.ones((4, 1)), mx.nd.ones((4, 1)))
     >>> net = mx.gluon.nn.Dense(1)
     >>> net.initialize()
-    >>> learner = estimator.Estimator(net, mx.gluon.loss.L2Loss(), trainer=mx.gluon.Trainer(net.collect_params(), "sgd"))
+    >>> trainer = mx.gluon.Trainer(net.collect_params(), "sgd")
+    >>> learner = estimator.Estimator(net, mx.gluon.loss.L2Loss(), trainer=trainer)
     >>> learner.logger.setLevel("WARNING")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     keep = estimator.CheckpointHandler(folder, "net", max_checkpoints=1)

@@ -170,7 +170,8 @@ _DOC = """{kind} cell in {dims} dimension{s} whose products are convolutions.
         Of the convolutions of input and state; the latter odd.
     i2h_pad, i2h_dilate, h2h_dilate : int or tuple of int
         Margins of the input, and distances inside of the kernels; the state's margins keep its size.
-    i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer : Initializer or str, optional
+    i2h_weight_initializer, h2h_weight_initializer : Initializer or str, optional
+    i2h_bias_initializer, h2h_bias_initializer : Initializer or str, optional
     conv_layout : {{{layouts}}}
         Channels first by default.
     activation : str or Block, default 'tanh'
@@ -189,7 +190,8 @@ _DOC = """{kind} cell in {dims} dimension{s} whose products are convolutions.
     Examples
     --------
     >>> import mxcore as mx
-    >>> cell = mx.gluon.contrib.rnn.Conv{dims}D{short}Cell({shape}, hidden_channels=4, i2h_kernel=3, h2h_kernel=3, i2h_pad=1)
+    >>> from mxcore.gluon.contrib import rnn
+    >>> cell = rnn.Conv{dims}D{short}Cell({shape}, hidden_channels=4, i2h_kernel=3, h2h_kernel=3, i2h_pad=1)
     >>> cell.initialize()
     >>> cell.unroll(2, mx.nd.ones({batch}), merge_outputs=True)[0].shape
     {out}

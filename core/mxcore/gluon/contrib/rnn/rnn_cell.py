@@ -124,7 +124,8 @@ class LSTMPCell(HybridRecurrentCell):
         Size of the memory.
     projection_size : int
         Size of the output.
-    i2h_weight_initializer, h2h_weight_initializer, h2r_weight_initializer, i2h_bias_initializer, h2h_bias_initializer : Initializer or str, optional
+    i2h_weight_initializer, h2h_weight_initializer, h2r_weight_initializer : Initializer or str, optional
+    i2h_bias_initializer, h2h_bias_initializer : Initializer or str, optional
     input_size : int, default 0
         0 takes it from the first input.
     prefix : str, optional

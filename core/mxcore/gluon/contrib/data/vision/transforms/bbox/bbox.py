@@ -97,7 +97,8 @@ class ImageBboxCrop(_OfImageAndBoxes):
     --------
     >>> import mxcore as mx
     >>> from mxcore.gluon.contrib.data.vision.transforms import bbox
-    >>> image, boxes = bbox.ImageBboxCrop((1, 1, 6, 3))(mx.nd.zeros((4, 10, 3)), mx.nd.array([[0, 0, 4, 4], [8, 0, 9, 1]]))
+    >>> boxes = mx.nd.array([[0, 0, 4, 4], [8, 0, 9, 1]])
+    >>> image, boxes = bbox.ImageBboxCrop((1, 1, 6, 3))(mx.nd.zeros((4, 10, 3)), boxes)
     >>> image.shape, boxes.asnumpy().tolist()
     ((3, 6, 3), [[0.0, 0.0, 3.0, 3.0]])
     """
@@ -177,7 +178,8 @@ class ImageBboxRandomExpand(_OfImageAndBoxes):
     --------
     >>> import mxcore as mx
     >>> from mxcore.gluon.contrib.data.vision.transforms import bbox
-    >>> image, boxes = bbox.ImageBboxRandomExpand(p=1, fill=(9, 8, 7))(mx.nd.zeros((4, 10, 3)), mx.nd.array([[0, 0, 10, 4]]))
+    >>> expand = bbox.ImageBboxRandomExpand(p=1, fill=(9, 8, 7))
+    >>> image, boxes = expand(mx.nd.zeros((4, 10, 3)), mx.nd.array([[0, 0, 10, 4]]))
     >>> left, top, right, bottom = map(int, boxes[0].asnumpy())
     >>> int(image[top:bottom, left:right].asnumpy().max()), right - left
     (0, 10)
