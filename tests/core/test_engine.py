@@ -1,8 +1,11 @@
 """The engine: order of reads and writes, poisoning, overlap, forks."""
 
 import gc
+import itertools
+import linecache
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -129,6 +132,53 @@ def test_a_failed_operator_poisons_its_outputs_only(threaded, failing):
         (y + good).asnumpy()
     assert z.asnumpy().tolist() == [1, 1] and (good + z).asnumpy().tolist() == [2, 2]
     assert bad.asnumpy().tolist() == [11, 11]
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_an_interrupt_in_the_midst_of_a_push_leaves_nobody_waiting(threaded, busy):
+    """Ctrl-C may come before any line of it: what is pushed runs once or not at all, and what comes later runs."""
+    lines = threaded.push.__code__.co_filename
+    for n in itertools.count(1):
+        x, y, gate, ran, left = Storage(CPU0), Storage(CPU0), threading.Event(), [], n
+        if busy:
+            threaded.push(CPU0, lambda gate=gate: gate.wait() and None, [], [x])
+
+        def interrupting(frame, event, arg):
+            nonlocal left
+            if frame.f_code.co_filename != lines:
+                return None
+            # Python looks at signals behind calls, not where a with-block or a try begins or ends.
+            left -= event == "line" and linecache.getline(lines, frame.f_lineno).split()[0] not in ("with", "try:")
+            if not left:
+                raise KeyboardInterrupt
+            return interrupting
+
+        old = sys.gettrace()
+        sys.settrace(interrupting)
+        try:
+            threaded.push(CPU0, lambda ran=ran: ran.append("it"), [x], [y])
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(old)
+        gate.set()
+        threaded.push(CPU0, lambda ran=ran: ran.append("later"), [y], [x])
+        assert x.write is None or x.write.done.wait(10)
+        assert ran in (["it", "later"], ["later"])
+        if left > 0:
+            break
+    assert n > 20 and ran == ["it", "later"]
+
+
+def test_a_worker_that_cannot_be_started_is_asked_for_again(threaded, monkeypatch):
+    def full(self):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as m:
+        m.setattr(threading.Thread, "start", full)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            mx.nd.ones((2,))
+    assert mx.nd.ones((2,)).asnumpy().tolist() == [1, 1]
 
 
 def test_a_finalizer_may_push_while_its_thread_does(threaded, monkeypatch):

@@ -90,7 +90,8 @@ class _Lane:
     """What is ready for one worker: the highest priority first, then what was pushed first.
 
     A finalizer may enter a task in the midst of the entering of another by the same thread, so there is no lock;
-    comparing tuples of numbers runs no Python code.
+    comparing tuples of numbers runs no Python code. An interrupt may come before the bell has rung: who meets it puts
+    the task again, and the worker runs it once.
     """
 
     def __init__(self) -> None:
@@ -102,7 +103,8 @@ class _Lane:
         self._bell.put(None)
 
     def get(self) -> Task:
-        self._bell.get()
+        while not self._heap:
+            self._bell.get()
         return heappop(self._heap)[-1]
 
 
@@ -208,45 +210,64 @@ class ThreadedEnginePerDevice(Engine):
         reads = tuple(st for st in dict.fromkeys(reads) if st not in writes) + tuple(
             st for st in dict.fromkeys(reads) if st in writes
         )
-        task = Task(fn, ctx, reads, writes, name)
-        if self._enter(task):
-            self._queue(ctx).put(task)
+        self._hand_over(Task(fn, ctx, reads, writes, name), self._queue(ctx))
 
     def launched(
         self, ctx: Context, event: Any, reads: Iterable[Storage], writes: Iterable[Storage], name: str
     ) -> None:
         task = Task(None, ctx, tuple(reads), tuple(writes), name)
         task.event = event
-        self._enter(task)
-        self._queue(ctx, self._land).put(task)
+        self._hand_over(task, self._queue(ctx, self._land))
 
-    def _enter(self, task: Task) -> bool:
-        """Make a task known to what it reads and writes; tells whether it waits for nothing."""
-        reads, writes = task.reads, task.writes
+    def _hand_over(self, task: Task, lane: _Lane) -> None:
+        """Enter a task, and give it to a worker unless it waits for others; what was launched does not wait.
+
+        An interrupt (Ctrl-C) may come anywhere. What others have begun to wait for is handed over nevertheless.
+        """
+        try:
+            self._enter(task)
+            if task.waiting == 0 or task.event is not None:
+                lane.put(task)
+        except BaseException:
+            if task in self._open and (task.waiting == 0 or task.event is not None):
+                lane.put(task)
+            raise
+
+    def _enter(self, task: Task) -> None:
+        """Make a task known to what it reads and writes."""
         with self._lock:
             before: dict[Task, None] = {}
-            for st in reads:
+            for st in task.reads:
                 if st.write is not None:
                     before[st.write] = None
                     task.sources.append(st.write)
-            for st in writes:
+            for st in task.writes:
                 if st.write is not None:
                     before[st.write] = None
                 for r in st.reads or ():
                     before[r] = None
-            for b in before:
-                if not b.done.is_set():
-                    b.dependents.append(task)
-                    task.waiting += 1
-            for st in reads:
-                if st not in writes:
-                    if st.reads is None:
-                        st.reads = []
+            try:
+                self._announce(task, before)
+            except BaseException:
+                self._announce(task, before)
+                raise
+
+    def _announce(self, task: Task, before: Iterable[Task]) -> None:
+        """Let a task wait for those before it, and others wait for it; doing it twice changes nothing."""
+        waits = [b for b in before if not b.done.is_set()]
+        for b in waits:
+            if not b.dependents or b.dependents[-1] is not task:
+                b.dependents.append(task)
+        task.waiting = len(waits)
+        for st in task.reads:
+            if st not in task.writes:
+                if st.reads is None:
+                    st.reads = [task]
+                elif st.reads[-1] is not task:
                     st.reads.append(task)
-            for st in writes:
-                st.write, st.reads = task, None
-            self._open.add(task)
-            return task.waiting == 0
+        for st in task.writes:
+            st.write, st.reads = task, None
+        self._open.add(task)
 
     def _queue(self, ctx: Context, run: Callable[[Task], None] | None = None) -> _Lane:
         """The queue of a worker that runs tasks of a context, or sees those end that were launched."""
@@ -261,8 +282,9 @@ class ThreadedEnginePerDevice(Engine):
                         # With the first worker: before a fork, this comes before what plugins do, who may stop what
                         # workers need.
                         os.register_at_fork(before=self.drain)
-                    q = self._queues[key] = _Lane()
+                    q = _Lane()
                     threading.Thread(target=self._work, args=(ctx, q, run), name=f"mxcore-{ctx}", daemon=True).start()
+                    self._queues[key] = q  # where no thread can be started, the next push tries again
         return q
 
     def _work(self, ctx: Context, q: _Lane, run: Callable[[Task], None]) -> None:
@@ -273,6 +295,8 @@ class ThreadedEnginePerDevice(Engine):
             del task
 
     def _run(self, task: Task) -> None:
+        if task.fn is None:
+            return  # it was put twice
         bad = next((s for s in task.sources if s.error is not None), None)
         if bad is not None:
             task.error = bad.error
@@ -280,7 +304,6 @@ class ThreadedEnginePerDevice(Engine):
         else:
             try:
                 task.ctx.device.activate(task.ctx.device_id)
-                assert task.fn is not None
                 task.event = task.fn()
             except BaseException as e:
                 task.error = e

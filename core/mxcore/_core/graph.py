@@ -155,7 +155,8 @@ class GraphPass:
     """
 
     def __init__(self, name: str, order: int | None, fn: Callable[[Graph], Graph]) -> None:
-        if not (name and isinstance(name, str) and (order is None or isinstance(order, (int, float))) and callable(fn)):
+        number = isinstance(order, (int, float)) and order == order
+        if not (name and isinstance(name, str) and (order is None or number) and callable(fn)):
             raise error(
                 TypeError, f"GraphPass({name!r}, {order!r}, {fn!r}): it takes a name, a number or None, and a function"
             )

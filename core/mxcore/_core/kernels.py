@@ -133,6 +133,8 @@ class KernelSet:
             reads an output), ``outs[0][...] = …``; one that replaces them or returns others is an error.
         """
         name = op if isinstance(op, str) else op.name
+        if not isinstance(priority, (int, float)) or priority != priority:
+            raise error(TypeError, f"kernel of operator {name}: priority must be a number, got {priority!r}")
         wanted = None if dtypes is None else frozenset(np.dtype(t) for t in dtypes.split())
 
         def deco(fn: Callable[..., Any]) -> Callable[..., Any]:
