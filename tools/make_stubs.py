@@ -3,14 +3,16 @@
 
     make_stubs.py [--check]
 
-`mx.nd.X` and `mx.sym.X` are made when they are first used, which no editor can see; the stubs tell it names, arguments
-and documentation of the stock operators. `--check` writes nothing and exits with 1 if a stub is not up to date.
+`mx.nd` is imported, and `mx.nd.X` and `mx.sym.X` are made, when they are first used, which no editor can see; the stubs
+tell it the modules, and names and arguments of the stock operators. `--check` writes nothing and exits with 1 if a stub is
+not up to date.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.util
 import inspect
 import os
 import sys
@@ -82,10 +84,26 @@ def stub(module: str) -> str:
             if obj.__module__.startswith(package):
                 imports.add(f"from {obj.__module__} import {obj.__name__} as {name}")
         elif callable(obj) and getattr(obj, "__module__", "").startswith("mxcore"):
-            functions.append(_function(name, obj))
+            home = sys.modules[obj.__module__]
+            if obj.__module__ != module and vars(home).get(obj.__name__) is obj:  # written by hand, with types
+                imports.add(f"from {obj.__module__} import {obj.__name__} as {name}")
+            else:
+                functions.append(_function(name, obj))
     defined = [_class(c) for c in sorted(classes, key=lambda c: len(c.__mro__))]  # bases first
     lines = ["", *sorted(imports), "", "", *defined, *functions, "", "", "def __getattr__(name: str) -> Any: ..."]
     return _HEAD + "\n".join(lines).replace("\n\n\n\n", "\n\n") + "\n"
+
+
+def package() -> str:
+    """The text of the stub of the package itself."""
+    imports = []
+    for name, target in importlib.import_module("mxcore")._LAZY.items():
+        module, _, attr = target.partition(":")
+        if importlib.util.find_spec(module) is not None:
+            imports.append(f"from {module if attr else '.'} import {attr or module.rpartition('.')[2]} as {name}")
+    return _HEAD + "\n".join(
+        [*sorted(imports), "", "__version__: str", "", "def __getattr__(name: str) -> Any: ...", ""]
+    )
 
 
 def main() -> int:
@@ -94,8 +112,8 @@ def main() -> int:
     parser.add_argument("--check", action="store_true")
     check = parser.parse_args().check
     stale = []
-    for module in MODULES:
-        path, text = path_of(module), stub(module)
+    for module, text in [("mxcore", package()), *((m, stub(m)) for m in MODULES)]:
+        path = path_of(module)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             stale.append(path.relative_to(ROOT).as_posix())
             if not check:

@@ -33,6 +33,7 @@ def with_defaults(**defaults: Any) -> Callable[[C], C]:
         init: FunctionType = cls.__init__
         code = init.__code__
         names, old = code.co_varnames[: code.co_argcount], init.__defaults__ or ()
+        assert defaults.keys() <= set(names), defaults
         now = dict(zip(names[len(names) - len(old) :], old)) | defaults
         own = FunctionType(
             code, init.__globals__, "__init__", tuple(now[n] for n in names if n in now), init.__closure__

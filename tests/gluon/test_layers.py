@@ -1,5 +1,6 @@
 """Every layer: printed form, parameters, values and gradients as in MXNet 1.9.1, eager and hybridised."""
 
+import inspect
 import json
 import os
 
@@ -94,6 +95,16 @@ def test_bad_arguments_are_named(make, words):
     with pytest.raises(mx.base.MXNetError) as e:
         make()
     assert all(w in str(e.value) for w in words), str(e.value)
+
+
+def test_constructors_that_are_lent_show_defaults_of_their_own():
+    shown = {name: p.default for name, p in inspect.signature(nn.Conv3DTranspose).parameters.items()}
+    assert list(shown)[2:6] == ["strides", "padding", "output_padding", "dilation"]
+    assert (shown["output_padding"], shown["layout"], shown["use_bias"]) == ((0, 0, 0), "NCDHW", True)
+    assert inspect.signature(nn.MaxPool2D).parameters["pool_size"].default == (2, 2)
+    assert inspect.signature(nn.Conv1D).parameters["strides"].default == 1  # nobody else's have changed
+    with pytest.raises(TypeError, match=r"Conv2D.__init__\(\) missing .*kernel_size"):
+        nn.Conv2D(3)
 
 
 def test_wrong_rank_is_a_clear_error():

@@ -27,7 +27,8 @@ _KEPT = (
 
 def _own(module: ModuleType) -> dict[str, Any]:
     """What a module holds itself."""
-    return ModuleType.__dict__["__dict__"].__get__(module)
+    held: dict[str, Any] = vars(ModuleType)["__dict__"].__get__(module)
+    return held
 
 
 def _home(module: ModuleType, name: str | None = None) -> ModuleType:
@@ -112,7 +113,7 @@ def top() -> ModuleType:
     module = _MXNet("mxnet", importlib.import_module("mxcore").__doc__)
     ModuleType.__setattr__(module, "__version__", VERSION)
     module.__path__ = []  # a package, whose parts only the finder below knows
-    module.__spec__ = ModuleSpec("mxnet", _Loader(), is_package=True)  # type: ignore[arg-type]
+    module.__spec__ = ModuleSpec("mxnet", _Loader(), is_package=True)  # type: ignore[arg-type]  # it does not derive from Loader
     return module
 
 
@@ -144,15 +145,14 @@ class _Finder:
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """Return the spec of an alias, or None for other names and for what mxcore does not have."""
         if name == "mxnet":
-            return ModuleSpec(name, _Loader(), is_package=True)  # type: ignore[arg-type]
+            return ModuleSpec(name, _Loader(), is_package=True)  # type: ignore[arg-type]  # it does not derive from Loader
         if not name.startswith("mxnet."):
             return None
         owners = names.homes(name)
         if not owners and names.facts(name) is None:
             return None
-        return ModuleSpec(
-            name, _Loader(), is_package=names.is_package(name) or any(hasattr(o, "__path__") for o in owners[:1])
-        )  # type: ignore[arg-type]
+        is_package = names.is_package(name) or any(hasattr(o, "__path__") for o in owners[:1])
+        return ModuleSpec(name, _Loader(), is_package=is_package)  # type: ignore[arg-type]  # it does not derive from Loader
 
 
 def install_as_mxnet() -> None:
@@ -193,4 +193,4 @@ def install_as_mxnet() -> None:
             "before the first `import mxnet`",
         )
     # In front: the path finders would otherwise load second copies of our files as mxnet.…
-    sys.meta_path.insert(0, _Finder())  # type: ignore[arg-type]
+    sys.meta_path.insert(0, _Finder())

@@ -177,7 +177,9 @@ def _reshape_like(F: Any, x: Any, y: Any) -> Any:
 
 def _infer_weight_shape(op_name: str, data_shape: Sequence[int], kwargs: Mapping[str, Any]) -> list[tuple[int, ...]]:
     """Shapes of the inputs of a convolution whose data has a shape."""
-    return getattr(sym, op_name)(sym.var("data", shape=tuple(data_shape)), **kwargs).infer_shape_partial()[0]
+    made = getattr(sym, op_name)(sym.var("data", shape=tuple(data_shape)), **kwargs)
+    found: list[tuple[int, ...]] = made.infer_shape_partial()[0]
+    return found
 
 
 # -- mxnet.gluon.data.dataloader --------------------------------------------------------------------------------------

@@ -157,8 +157,8 @@ def legacy_names() -> list[str]:
     True
     """
     if not any(isinstance(f, _After) for f in sys.meta_path):
-        sys.meta_path.insert(0, _After())  # type: ignore[arg-type]
-        sys.meta_path.append(_LostModules())  # type: ignore[arg-type]
+        sys.meta_path.insert(0, _After())
+        sys.meta_path.append(_LostModules())
         importlib.invalidate_caches()
     return [
         name for module, put_back in _AFTER.items() if module in sys.modules for name in put_back(sys.modules[module])

@@ -117,7 +117,8 @@ class Facts(NamedTuple):
 @functools.cache
 def _file() -> dict[str, dict[str, Any]]:
     with open(os.path.join(os.path.dirname(__file__), "namespace.json"), encoding="utf-8") as file:
-        return json.load(file)
+        found: dict[str, dict[str, Any]] = json.load(file)
+    return found
 
 
 @functools.cache

@@ -82,7 +82,7 @@ def strtobool(val: str) -> int:
 
 def mkpath(name: str, mode: int = 0o777, verbose: int = 1, dry_run: int = 0) -> list[str]:
     """Make a folder and those above it; returns the folders made."""
-    made = []
+    made: list[str] = []
     path = os.path.abspath(name)
     while not os.path.isdir(path):
         made.insert(0, path)

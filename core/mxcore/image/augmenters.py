@@ -9,11 +9,14 @@ from __future__ import annotations
 import json
 import math
 import random
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from .. import ndarray as nd
 from ..base import asserted
+from ..ndarray import NDArray
 from .functions import (
     center_crop,
     color_normalize,
@@ -67,10 +70,10 @@ _MEAN, _STD = np.array([123.68, 116.28, 103.53]), np.array([58.395, 57.12, 57.37
 class Told:
     """What can be told in JSON: a name and parameters. Base of augmenters of images, with objects and without."""
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         self._kwargs = {name: _plain(value) for name, value in kwargs.items()}
 
-    def dumps(self):
+    def dumps(self) -> Any:
         """Name and parameters, as JSON.
 
         Returns
@@ -99,11 +102,11 @@ class Augmenter(Told):
     '["invert", {"much": 1}]'
     """
 
-    def __call__(self, src):
+    def __call__(self, src: NDArray) -> NDArray:
         raise NotImplementedError(f"{type(self).__name__} must define __call__(src), which returns the changed image")
 
 
-def _plain(value):
+def _plain(value: Any) -> Any:
     if isinstance(value, nd.NDArray):
         value = value.asnumpy()
     return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
@@ -117,15 +120,15 @@ class SequentialAug(Augmenter):
     ts : list of Augmenter
     """
 
-    def __init__(self, ts):
+    def __init__(self, ts: list[Augmenter]) -> None:
         super().__init__()
         self.ts = ts
 
-    def dumps(self):
+    def dumps(self) -> Any:
         """The name, and a list of what the others' `dumps` give."""
         return [type(self).__name__.lower(), [t.dumps() for t in self.ts]]
 
-    def __call__(self, src):
+    def __call__(self, src: NDArray) -> NDArray:
         for t in self.ts:
             src = t(src)
         return src
@@ -140,7 +143,7 @@ class RandomOrderAug(SequentialAug):
         It is shuffled at each call.
     """
 
-    def __call__(self, src):
+    def __call__(self, src: NDArray) -> NDArray:
         random.shuffle(self.ts)
         return super().__call__(src)
 
@@ -148,7 +151,7 @@ class RandomOrderAug(SequentialAug):
 class _Sized(Augmenter):
     """A size and a method of interpolation; subclasses say what is brought to it."""
 
-    def __init__(self, size, interp=2):
+    def __init__(self, size: Any, interp: int = 2) -> None:
         super().__init__(size=size, interp=interp)
         self.size, self.interp = size, interp
 
@@ -162,7 +165,7 @@ class ResizeAug(_Sized):
     interp : int
     """
 
-    def __call__(self, src):
+    def __call__(self, src: NDArray) -> NDArray:
         return resize_short(src, self.size, self.interp)
 
 
@@ -177,7 +180,7 @@ class ForceResizeAug(_Sized):
         See `resize_short`.
     """
 
-    def __call__(self, src):
+    def __call__(self, src: NDArray) -> NDArray:
         w, h = self.size
         return imresize(src, w, h, interp=interpolation(self.interp, (*size_of(src, type(self).__name__), h, w)))
 
@@ -192,7 +195,7 @@ class RandomCropAug(_Sized):
     interp : int
     """
 
-    def __call__(self, src):
+    def __call__(self, src: NDArray) -> NDArray:
         return random_crop(src, self.size, self.interp)[0]
 
 
@@ -206,7 +209,7 @@ class CenterCropAug(_Sized):
     interp : int
     """
 
-    def __call__(self, src):
+    def __call__(self, src: NDArray) -> NDArray:
         return center_crop(src, self.size, self.interp)[0]
 
 
@@ -224,14 +227,14 @@ class RandomSizedCropAug(Augmenter):
         The old name of `area`.
     """
 
-    def __init__(self, size, area, ratio, interp=2, **kwargs):
+    def __init__(self, size: Any, area: Any, ratio: tuple[float, float], interp: int = 2, **kwargs: Any) -> None:
         super().__init__(size=size, area=area, ratio=ratio, interp=interp)
         self.size, self.ratio, self.interp = size, ratio, interp
         self.area = kwargs.pop("min_area", area)
         for unknown in kwargs:
             raise asserted(TypeError, f"RandomSizedCropAug takes no argument {unknown!r}")
 
-    def __call__(self, src):
+    def __call__(self, src: NDArray) -> NDArray:
         return random_size_crop(src, self.size, self.area, self.ratio, self.interp)[0]
 
 
@@ -244,11 +247,11 @@ class BrightnessJitterAug(Augmenter):
         The factor is within 1 ± `brightness`.
     """
 
-    def __init__(self, brightness):
+    def __init__(self, brightness: float) -> None:
         super().__init__(brightness=brightness)
         self.brightness = brightness
 
-    def __call__(self, src):
+    def __call__(self, src: NDArray) -> NDArray:
         src *= 1.0 + random.uniform(-self.brightness, self.brightness)
         return src
 
@@ -262,11 +265,11 @@ class ContrastJitterAug(Augmenter):
         The image's share is within 1 ± `contrast`.
     """
 
-    def __init__(self, contrast):
+    def __init__(self, contrast: float) -> None:
         super().__init__(contrast=contrast)
         self.contrast = contrast
 
-    def __call__(self, src):
+    def __call__(self, src: NDArray) -> NDArray:
         share = 1.0 + random.uniform(-self.contrast, self.contrast)
         grey = src * nd.array([[_LUMA]], ctx=src.context)
         grey = (3.0 * (1.0 - share) / grey.size) * grey.sum()
@@ -284,11 +287,11 @@ class SaturationJitterAug(Augmenter):
         The image's share is within 1 ± `saturation`.
     """
 
-    def __init__(self, saturation):
+    def __init__(self, saturation: float) -> None:
         super().__init__(saturation=saturation)
         self.saturation = saturation
 
-    def __call__(self, src):
+    def __call__(self, src: NDArray) -> NDArray:
         share = 1.0 + random.uniform(-self.saturation, self.saturation)
         grey = (src * nd.array([[_LUMA]], ctx=src.context)).sum(axis=2, keepdims=True)
         grey *= 1.0 - share
@@ -310,15 +313,16 @@ class HueJitterAug(Augmenter):
     The turn is that of YIQ's colour plane.
     """
 
-    def __init__(self, hue):
+    def __init__(self, hue: float) -> None:
         super().__init__(hue=hue)
         self.hue = hue
 
-    def __call__(self, src):
+    def __call__(self, src: NDArray) -> NDArray:
         angle = random.uniform(-self.hue, self.hue) * math.pi
         cos, sin = math.cos(angle), math.sin(angle)
         turn = _RGB @ np.array([[1.0, 0.0, 0.0], [0.0, cos, -sin], [0.0, sin, cos]]) @ _YIQ
-        return nd.dot(src, nd.array(turn.T, ctx=src.context))
+        turned: NDArray = nd.dot(src, nd.array(turn.T, ctx=src.context))
+        return turned
 
 
 class ColorJitterAug(RandomOrderAug):
@@ -330,7 +334,7 @@ class ColorJitterAug(RandomOrderAug):
         See the augmenters of these; 0 leaves one out.
     """
 
-    def __init__(self, brightness, contrast, saturation):
+    def __init__(self, brightness: float, contrast: float, saturation: float) -> None:
         kinds = {BrightnessJitterAug: brightness, ContrastJitterAug: contrast, SaturationJitterAug: saturation}
         super().__init__([kind(much) for kind, much in kinds.items() if much > 0])
 
@@ -350,11 +354,11 @@ class LightingAug(Augmenter):
     Krizhevsky et al., ImageNet Classification with Deep Convolutional Neural Networks (2012).
     """
 
-    def __init__(self, alphastd, eigval, eigvec):
+    def __init__(self, alphastd: float, eigval: Any, eigvec: Any) -> None:
         super().__init__(alphastd=alphastd, eigval=eigval, eigvec=eigvec)
         self.alphastd, self.eigval, self.eigvec = alphastd, eigval, eigvec
 
-    def __call__(self, src):
+    def __call__(self, src: NDArray) -> NDArray:
         shares = np.random.normal(0, self.alphastd, size=(3,))
         src += nd.array(np.dot(self.eigvec * shares, self.eigval), ctx=src.context)
         return src
@@ -369,13 +373,13 @@ class ColorNormalizeAug(Augmenter):
         A number for each channel.
     """
 
-    def __init__(self, mean, std):
+    def __init__(self, mean: Any, std: Any) -> None:
         super().__init__(mean=mean, std=std)
         self.mean, self.std = (
             None if v is None else v if isinstance(v, nd.NDArray) else nd.array(v) for v in (mean, std)
         )
 
-    def __call__(self, src):
+    def __call__(self, src: NDArray) -> NDArray:
         here = [None if v is None else v.as_in_context(src.context) for v in (self.mean, self.std)]
         return color_normalize(src, *here)
 
@@ -388,11 +392,11 @@ class RandomGrayAug(Augmenter):
     p : float
     """
 
-    def __init__(self, p):
+    def __init__(self, p: float) -> None:
         super().__init__(p=p)
         self.p = p
 
-    def __call__(self, src):
+    def __call__(self, src: NDArray) -> NDArray:
         return nd.dot(src, nd.array(_GREY, ctx=src.context)) if random.random() < self.p else src
 
 
@@ -404,11 +408,11 @@ class HorizontalFlipAug(Augmenter):
     p : float
     """
 
-    def __init__(self, p):
+    def __init__(self, p: float) -> None:
         super().__init__(p=p)
         self.p = p
 
-    def __call__(self, src):
+    def __call__(self, src: NDArray) -> NDArray:
         return nd.flip(src, axis=1) if random.random() < self.p else src
 
 
@@ -420,15 +424,15 @@ class CastAug(Augmenter):
     typ : str
     """
 
-    def __init__(self, typ="float32"):
+    def __init__(self, typ: str = "float32") -> None:
         super().__init__(type=typ)
         self.typ = typ
 
-    def __call__(self, src):
+    def __call__(self, src: NDArray) -> NDArray:
         return src.astype(self.typ)
 
 
-def statistics(value, usual, name, function):
+def statistics(value: Any, usual: Any, name: str, function: str) -> Any:
     """Means or standard deviations as given, for True the `usual` ones."""
     if value is True:
         return usual
@@ -440,7 +444,17 @@ def statistics(value, usual, name, function):
     return value
 
 
-def colour_augmenters(function, brightness, contrast, saturation, hue, pca_noise, rand_gray, mean, std):
+def colour_augmenters(
+    function: str,
+    brightness: float,
+    contrast: float,
+    saturation: float,
+    hue: float,
+    pca_noise: float,
+    rand_gray: float,
+    mean: Any,
+    std: Any,
+) -> Iterator[Augmenter]:
     """What images and images with objects have in common: from the cast to float32 to the normalization."""
     yield CastAug()
     if brightness or contrast or saturation:
@@ -457,21 +471,21 @@ def colour_augmenters(function, brightness, contrast, saturation, hue, pca_noise
 
 
 def CreateAugmenter(
-    data_shape,
-    resize=0,
-    rand_crop=False,
-    rand_resize=False,
-    rand_mirror=False,
-    mean=None,
-    std=None,
-    brightness=0,
-    contrast=0,
-    saturation=0,
-    hue=0,
-    pca_noise=0,
-    rand_gray=0,
-    inter_method=2,
-):
+    data_shape: Sequence[int],
+    resize: int = 0,
+    rand_crop: bool = False,
+    rand_resize: bool = False,
+    rand_mirror: bool = False,
+    mean: Any = None,
+    std: Any = None,
+    brightness: float = 0,
+    contrast: float = 0,
+    saturation: float = 0,
+    hue: float = 0,
+    pca_noise: float = 0,
+    rand_gray: float = 0,
+    inter_method: int = 2,
+) -> list[Augmenter]:
     """The augmenters that classification usually takes, in their usual order.
 
     Parameters
@@ -508,7 +522,7 @@ def CreateAugmenter(
     ['["horizontalflipaug", {"p": 0.5}]', '["castaug", {"type": "float32"}]']
     """
     size = data_shape[2], data_shape[1]
-    found = [ResizeAug(resize, inter_method)] if resize > 0 else []
+    found: list[Augmenter] = [ResizeAug(resize, inter_method)] if resize > 0 else []
     if rand_resize:
         if not rand_crop:
             raise asserted(ValueError, "CreateAugmenter: rand_resize needs rand_crop=True")

@@ -10,11 +10,14 @@ import math
 import numbers
 import random
 import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from .. import ndarray as nd
 from ..base import asserted, error
+from ..ndarray import NDArray
 from .augmenters import Augmenter, ForceResizeAug, ResizeAug, Told, colour_augmenters
 from .functions import copyMakeBorder, fixed_crop, size_of
 
@@ -45,7 +48,7 @@ class DetAugmenter(Told):
         What `dumps` tells: numbers, texts, arrays.
     """
 
-    def __call__(self, src, label):
+    def __call__(self, src: NDArray, label: np.ndarray[Any, Any]) -> tuple[NDArray, np.ndarray[Any, Any]]:
         raise NotImplementedError(
             f"{type(self).__name__} must define __call__(src, label), which returns both, changed"
         )
@@ -66,17 +69,17 @@ class DetBorrowAug(DetAugmenter):
     ['detborrowaug', '["castaug", {"type": "float32"}]']
     """
 
-    def __init__(self, augmenter):
+    def __init__(self, augmenter: Augmenter) -> None:
         if not isinstance(augmenter, Augmenter):
             raise error(TypeError, f"DetBorrowAug: an Augmenter is needed, got {type(augmenter).__name__}")
         super().__init__(augmenter=augmenter.dumps())
         self.augmenter = augmenter
 
-    def dumps(self):
+    def dumps(self) -> Any:
         """The name, and what the other's `dumps` gives."""
         return [type(self).__name__.lower(), self.augmenter.dumps()]
 
-    def __call__(self, src, label):
+    def __call__(self, src: NDArray, label: np.ndarray[Any, Any]) -> tuple[NDArray, np.ndarray[Any, Any]]:
         return self.augmenter(src), label
 
 
@@ -90,7 +93,7 @@ class DetRandomSelectAug(DetAugmenter):
         How probable none is; 1 if there are none.
     """
 
-    def __init__(self, aug_list, skip_prob=0):
+    def __init__(self, aug_list: Any, skip_prob: float = 0) -> None:
         super().__init__(skip_prob=skip_prob)
         self.aug_list = list(aug_list) if isinstance(aug_list, (list, tuple)) else [aug_list]
         for a in self.aug_list:
@@ -102,15 +105,16 @@ class DetRandomSelectAug(DetAugmenter):
                 )
         self.skip_prob = skip_prob if self.aug_list else 1
 
-    def dumps(self):
+    def dumps(self) -> Any:
         """The name, and a list of what the others' `dumps` give."""
         return [type(self).__name__.lower(), [a.dumps() for a in self.aug_list]]
 
-    def __call__(self, src, label):
+    def __call__(self, src: NDArray, label: np.ndarray[Any, Any]) -> tuple[NDArray, np.ndarray[Any, Any]]:
         if random.random() < self.skip_prob:
             return src, label
         random.shuffle(self.aug_list)
-        return self.aug_list[0](src, label)
+        chosen: DetAugmenter = self.aug_list[0]
+        return chosen(src, label)
 
 
 class DetHorizontalFlipAug(DetAugmenter):
@@ -121,11 +125,11 @@ class DetHorizontalFlipAug(DetAugmenter):
     p : float
     """
 
-    def __init__(self, p):
+    def __init__(self, p: float) -> None:
         super().__init__(p=p)
         self.p = p
 
-    def __call__(self, src, label):
+    def __call__(self, src: NDArray, label: np.ndarray[Any, Any]) -> tuple[NDArray, np.ndarray[Any, Any]]:
         if random.random() < self.p:
             src = nd.flip(src, axis=1)
             label[:, [1, 3]] = 1.0 - label[:, [3, 1]]
@@ -138,8 +142,18 @@ class _Window(DetAugmenter):
     `enabled` is False where the ranges make no sense: nothing is changed then.
     """
 
-    def __init__(self, aspect_ratio_range, area_range, max_attempts, sense, **kwargs):
-        ranges = [(r, r) if isinstance(r, numbers.Number) else r for r in (aspect_ratio_range, area_range)]
+    #: The parameters that `dumps` tells, in its order.
+    _ORDER: tuple[str, ...]
+
+    def __init__(
+        self,
+        aspect_ratio_range: Any,
+        area_range: Any,
+        max_attempts: int,
+        sense: Callable[[float, float], bool],
+        **kwargs: Any,
+    ) -> None:
+        ranges: list[Any] = [(r, r) if isinstance(r, numbers.Number) else r for r in (aspect_ratio_range, area_range)]
         kwargs.update(aspect_ratio_range=ranges[0], area_range=ranges[1], max_attempts=max_attempts)
         super().__init__(**{name: kwargs[name] for name in self._ORDER})
         self.aspect_ratio_range, self.area_range = ranges
@@ -154,7 +168,7 @@ class _Window(DetAugmenter):
                 warnings.warn(f"{name} does nothing: its {what} is {(least, most)}", stacklevel=3)
                 self.enabled = False
 
-    def _sizes(self, height, width):
+    def _sizes(self, height: int, width: int) -> Iterator[tuple[float, float, float, int, int]]:
         """Areas, least and largest, then heights and proportions to try, in the order of the draws."""
         least, most = (share * height * width for share in self.area_range[:2])
         for _ in range(self.max_attempts):
@@ -163,10 +177,12 @@ class _Window(DetAugmenter):
                 yield least, most, ratio, round(math.sqrt(least / ratio)), round(math.sqrt(most / ratio))
 
 
-def areas(boxes):
+def areas(boxes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The areas of boxes (…, 4), 0 where right is left of left."""
     with np.errstate(invalid="ignore", over="ignore"):  # an endless box of no height has no area either
-        return np.maximum(0, boxes[:, 2] - boxes[:, 0]) * np.maximum(0, boxes[:, 3] - boxes[:, 1])
+        width, height = (np.maximum(0, boxes[:, i + 2] - boxes[:, i]) for i in (0, 1))
+        found: np.ndarray[Any, Any] = width * height
+        return found
 
 
 class DetRandomCropAug(_Window):
@@ -203,12 +219,12 @@ class DetRandomCropAug(_Window):
 
     def __init__(
         self,
-        min_object_covered=0.1,
-        aspect_ratio_range=(0.75, 1.33),
-        area_range=(0.05, 1.0),
-        min_eject_coverage=0.3,
-        max_attempts=50,
-    ):
+        min_object_covered: Any = 0.1,
+        aspect_ratio_range: Any = (0.75, 1.33),
+        area_range: Any = (0.05, 1.0),
+        min_eject_coverage: Any = 0.3,
+        max_attempts: int = 50,
+    ) -> None:
         super().__init__(
             aspect_ratio_range,
             area_range,
@@ -219,7 +235,7 @@ class DetRandomCropAug(_Window):
         )
         self.min_object_covered, self.min_eject_coverage = min_object_covered, min_eject_coverage
 
-    def __call__(self, src, label):
+    def __call__(self, src: NDArray, label: np.ndarray[Any, Any]) -> tuple[NDArray, np.ndarray[Any, Any]]:
         height, width = size_of(src, "DetRandomCropAug")
         if self.enabled and height and width:
             for window in self._windows(height, width):
@@ -228,7 +244,7 @@ class DetRandomCropAug(_Window):
                     return fixed_crop(src, *window), kept
         return src, label
 
-    def _windows(self, height, width):
+    def _windows(self, height: int, width: int) -> Iterator[tuple[int, int, int, int]]:
         for least, most, ratio, h, highest in self._sizes(height, width):
             if round(highest * ratio) > width:
                 highest = int((width + _HALF) / ratio)
@@ -243,7 +259,9 @@ class DetRandomCropAug(_Window):
                 top = random.randint(0, max(0, height - h))
                 yield random.randint(0, max(0, width - w)), top, w, h
 
-    def _kept(self, label, window, height, width):
+    def _kept(
+        self, label: np.ndarray[Any, Any], window: tuple[int, int, int, int], height: int, width: int
+    ) -> np.ndarray[Any, Any] | None:
         """The objects of a window, as its shares; None if it holds too little of one, or nothing."""
         left, top, w, h = window
         if w * h < _SMALLEST:
@@ -290,8 +308,12 @@ class DetRandomPadAug(_Window):
     _ORDER = ("aspect_ratio_range", "area_range", "max_attempts", "pad_val")
 
     def __init__(
-        self, aspect_ratio_range=(0.75, 1.33), area_range=(1.0, 3.0), max_attempts=50, pad_val=(128, 128, 128)
-    ):
+        self,
+        aspect_ratio_range: Any = (0.75, 1.33),
+        area_range: Any = (1.0, 3.0),
+        max_attempts: int = 50,
+        pad_val: Any = (128, 128, 128),
+    ) -> None:
         values = (pad_val,) if isinstance(pad_val, numbers.Number) else pad_val
         if not isinstance(values, (list, tuple)) or not all(isinstance(v, numbers.Number) for v in values):
             raise asserted(
@@ -300,7 +322,7 @@ class DetRandomPadAug(_Window):
         super().__init__(aspect_ratio_range, area_range, max_attempts, lambda least, most: most > 1, pad_val=pad_val)
         self.pad_val = pad_val
 
-    def __call__(self, src, label):
+    def __call__(self, src: NDArray, label: np.ndarray[Any, Any]) -> tuple[NDArray, np.ndarray[Any, Any]]:
         height, width = size_of(src, "DetRandomPadAug")
         if self.enabled and height and width:
             for left, top, w, h in self._frames(height, width):
@@ -312,7 +334,7 @@ class DetRandomPadAug(_Window):
                 return image, out
         return src, label
 
-    def _frames(self, height, width):
+    def _frames(self, height: int, width: int) -> Iterator[tuple[int, int, int, int]]:
         for _, _, ratio, h, highest in self._sizes(height, width):
             if round(h * ratio) < width:
                 h = int((width + _HALF) / ratio)
@@ -326,13 +348,13 @@ class DetRandomPadAug(_Window):
 
 
 def CreateMultiRandCropAugmenter(
-    min_object_covered=0.1,
-    aspect_ratio_range=(0.75, 1.33),
-    area_range=(0.05, 1.0),
-    min_eject_coverage=0.3,
-    max_attempts=50,
-    skip_prob=0,
-):
+    min_object_covered: Any = 0.1,
+    aspect_ratio_range: Any = (0.75, 1.33),
+    area_range: Any = (0.05, 1.0),
+    min_eject_coverage: Any = 0.3,
+    max_attempts: int = 50,
+    skip_prob: float = 0,
+) -> DetRandomSelectAug:
     """One of several `DetRandomCropAug`, taken by chance.
 
     Parameters
@@ -378,27 +400,27 @@ def CreateMultiRandCropAugmenter(
 
 
 def CreateDetAugmenter(
-    data_shape,
-    resize=0,
-    rand_crop=0,
-    rand_pad=0,
-    rand_gray=0,
-    rand_mirror=False,
-    mean=None,
-    std=None,
-    brightness=0,
-    contrast=0,
-    saturation=0,
-    pca_noise=0,
-    hue=0,
-    inter_method=2,
-    min_object_covered=0.1,
-    aspect_ratio_range=(0.75, 1.33),
-    area_range=(0.05, 3.0),
-    min_eject_coverage=0.3,
-    max_attempts=50,
-    pad_val=(127, 127, 127),
-):
+    data_shape: Sequence[int],
+    resize: int = 0,
+    rand_crop: float = 0,
+    rand_pad: float = 0,
+    rand_gray: float = 0,
+    rand_mirror: bool = False,
+    mean: Any = None,
+    std: Any = None,
+    brightness: float = 0,
+    contrast: float = 0,
+    saturation: float = 0,
+    pca_noise: float = 0,
+    hue: float = 0,
+    inter_method: int = 2,
+    min_object_covered: Any = 0.1,
+    aspect_ratio_range: Any = (0.75, 1.33),
+    area_range: Any = (0.05, 3.0),
+    min_eject_coverage: Any = 0.3,
+    max_attempts: int = 50,
+    pad_val: Any = (127, 127, 127),
+) -> list[DetAugmenter]:
     """The augmenters that detection usually takes, in their usual order.
 
     Parameters
@@ -436,7 +458,7 @@ def CreateDetAugmenter(
     >>> [type(a).__name__ for a in mx.image.CreateDetAugmenter((3, 300, 300), rand_crop=0.5, rand_mirror=True)]
     ['DetRandomSelectAug', 'DetHorizontalFlipAug', 'DetBorrowAug', 'DetBorrowAug']
     """
-    found = [DetBorrowAug(ResizeAug(resize, inter_method))] if resize > 0 else []
+    found: list[DetAugmenter] = [DetBorrowAug(ResizeAug(resize, inter_method))] if resize > 0 else []
     if rand_crop > 0:
         found.append(
             CreateMultiRandCropAugmenter(

@@ -6,12 +6,15 @@ import math
 import os
 import random
 import warnings
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from .. import ndarray as nd
 from .._core.errors import suggest
 from ..base import asserted, error, plain
+from ..ndarray import NDArray
 
 __all__ = [
     "center_crop",
@@ -33,7 +36,7 @@ __all__ = [
 _ATTEMPTS = 10
 
 
-def size_of(src, function):
+def size_of(src: NDArray, function: str) -> tuple[int, int]:
     """Height and width of an image; an error that names the function if it is none."""
     shape = getattr(src, "shape", None)
     if shape is None or len(shape) != 3:
@@ -45,7 +48,7 @@ def size_of(src, function):
     return shape[0], shape[1]
 
 
-def interpolation(interp, sizes=()):
+def interpolation(interp: int, sizes: Sequence[int] = ()) -> int:
     """The number of one of OpenCV's methods.
 
     Parameters
@@ -73,7 +76,7 @@ def interpolation(interp, sizes=()):
     return int(interp)
 
 
-def imread(filename, *args, **kwargs):
+def imread(filename: str, *args: Any, **kwargs: Any) -> NDArray:
     """Read an image file.
 
     Parameters
@@ -114,7 +117,7 @@ def imread(filename, *args, **kwargs):
     )
 
 
-def imdecode(buf, *args, **kwargs):
+def imdecode(buf: Any, *args: Any, **kwargs: Any) -> NDArray:
     """Decode an image file's bytes.
 
     Parameters
@@ -156,10 +159,11 @@ def imdecode(buf, *args, **kwargs):
             )
         host = buf if isinstance(buf, np.ndarray) else np.frombuffer(buf, np.uint8)
         buf = nd.array(host, dtype=host.dtype)
-    return nd._internal._cvimdecode(buf, *args, **kwargs)
+    image: NDArray = nd._internal._cvimdecode(buf, *args, **kwargs)
+    return image
 
 
-def imresize(src, w, h, *args, **kwargs):
+def imresize(src: NDArray, w: int, h: int, *args: Any, **kwargs: Any) -> NDArray:
     """Resize an image.
 
     Parameters
@@ -187,10 +191,11 @@ def imresize(src, w, h, *args, **kwargs):
     >>> mx.image.imresize(mx.nd.zeros((4, 6, 3)), 3, 2).shape
     (2, 3, 3)
     """
-    return nd._internal._cvimresize(src, w, h, *args, **kwargs)
+    image: NDArray = nd._internal._cvimresize(src, w, h, *args, **kwargs)
+    return image
 
 
-def copyMakeBorder(src=None, *args, **kwargs):
+def copyMakeBorder(src: Any = None, *args: Any, **kwargs: Any) -> NDArray:
     """Add a border to an image; see ``mx.nd._internal._cvcopyMakeBorder``.
 
     Parameters
@@ -212,10 +217,11 @@ def copyMakeBorder(src=None, *args, **kwargs):
     >>> mx.image.copyMakeBorder(mx.nd.zeros((4, 6, 3)), 1, 2, 3, 4).shape
     (7, 13, 3)
     """
-    return nd._internal._cvcopyMakeBorder(src, *args, **kwargs)
+    image: NDArray = nd._internal._cvcopyMakeBorder(src, *args, **kwargs)
+    return image
 
 
-def scale_down(src_size, size):
+def scale_down(src_size: tuple[int, int], size: Any) -> tuple[int, int]:
     """The largest size of the same proportions that fits into an image.
 
     Parameters
@@ -243,7 +249,7 @@ def scale_down(src_size, size):
     return int(w), int(h)
 
 
-def resize_short(src, size, interp=2):
+def resize_short(src: NDArray, size: Any, interp: int = 2) -> NDArray:
     """Resize an image so that its shorter side has a length.
 
     Parameters
@@ -270,7 +276,7 @@ def resize_short(src, size, interp=2):
     return imresize(src, new[1], new[0], interp=interpolation(interp, (h, w, *new)))
 
 
-def fixed_crop(src, x0, y0, w, h, size=None, interp=2):
+def fixed_crop(src: NDArray, x0: int, y0: int, w: int, h: int, size: Any = None, interp: int = 2) -> NDArray:
     """Cut a window out of an image, and bring it to a size.
 
     Parameters
@@ -313,7 +319,7 @@ def fixed_crop(src, x0, y0, w, h, size=None, interp=2):
     return out
 
 
-def random_crop(src, size, interp=2):
+def random_crop(src: NDArray, size: Any, interp: int = 2) -> tuple[NDArray, tuple[int, int, int, int]]:
     """Cut a window of a size, or of its proportions if the image is too small, out of a place taken by chance.
 
     Parameters
@@ -348,7 +354,7 @@ def random_crop(src, size, interp=2):
     return fixed_crop(src, *place, size, interp), place
 
 
-def center_crop(src, size, interp=2):
+def center_crop(src: NDArray, size: Any, interp: int = 2) -> tuple[NDArray, tuple[int, int, int, int]]:
     """Cut a window of a size, or of its proportions if the image is too small, out of the middle.
 
     Parameters
@@ -379,7 +385,7 @@ def center_crop(src, size, interp=2):
     return fixed_crop(src, *place, size, interp), place
 
 
-def color_normalize(src, mean, std=None):
+def color_normalize(src: NDArray, mean: Any, std: Any = None) -> NDArray:
     """Subtract a mean from an image and divide it by a standard deviation, in place.
 
     Parameters
@@ -407,7 +413,9 @@ def color_normalize(src, mean, std=None):
     return src
 
 
-def random_size_crop(src, size, area, ratio, interp=2, **kwargs):
+def random_size_crop(
+    src: NDArray, size: Any, area: Any, ratio: tuple[float, float], interp: int = 2, **kwargs: Any
+) -> tuple[NDArray, tuple[int, int, int, int]]:
     """Cut a window of an area and proportions taken by chance, and bring it to a size.
 
     Parameters

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import Any
+
 import numpy as np
 
 from .. import ndarray as nd
+from .._io_files import PathLike
 from ..base import asserted, error
+from ..ndarray import NDArray
 from ..ops.image.opencv import opencv
 from .augmenters import _MEAN, _STD
 from .det_augmenters import CreateDetAugmenter, areas
@@ -61,22 +66,22 @@ class ImageDetIter(ImageIter):
 
     def __init__(
         self,
-        batch_size,
-        data_shape,
-        path_imgrec=None,
-        path_imglist=None,
-        path_root=None,
-        path_imgidx=None,
-        shuffle=False,
-        part_index=0,
-        num_parts=1,
-        aug_list=None,
-        imglist=None,
-        data_name="data",
-        label_name="label",
-        last_batch_handle="pad",
-        **kwargs,
-    ):
+        batch_size: int,
+        data_shape: Sequence[int],
+        path_imgrec: PathLike | None = None,
+        path_imglist: PathLike | None = None,
+        path_root: PathLike | None = None,
+        path_imgidx: PathLike | None = None,
+        shuffle: bool = False,
+        part_index: int = 0,
+        num_parts: int = 1,
+        aug_list: Any = None,
+        imglist: list[Any] | None = None,
+        data_name: str = "data",
+        label_name: str = "label",
+        last_batch_handle: str = "pad",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(
             batch_size,
             data_shape,
@@ -99,7 +104,7 @@ class ImageDetIter(ImageIter):
 
     # -- labels
 
-    def _estimate_label_shape(self):
+    def _estimate_label_shape(self) -> tuple[int, int]:
         """The most objects and numbers of all labels."""
         most, width = 0, 5
         self.hard_reset()
@@ -113,7 +118,7 @@ class ImageDetIter(ImageIter):
             self.hard_reset()
         return most, width
 
-    def _parse_label(self, label):
+    def _parse_label(self, label: Any) -> np.ndarray[Any, Any]:
         """The rows of a label whose boxes are not empty."""
         rows = objects(label, self._where())
         rows = rows[areas(rows[:, 1:5]) > 0]
@@ -121,7 +126,7 @@ class ImageDetIter(ImageIter):
             raise error(RuntimeError, f"{self._where()} has no object whose box is not empty")
         return rows
 
-    def check_label_shape(self, label_shape):
+    def check_label_shape(self, label_shape: Any) -> None:
         """Raise unless labels can have a shape (objects, numbers of an object): not fewer objects than now, as many
         numbers.
         """
@@ -140,7 +145,7 @@ class ImageDetIter(ImageIter):
                 f"{owner}: an object has {self.provide_label[0][1][2]} numbers, label_shape says {label_shape[1]}",
             )
 
-    def reshape(self, data_shape=None, label_shape=None):
+    def reshape(self, data_shape: Sequence[int] | None = None, label_shape: Any = None) -> None:
         """Take another shape of images or labels from now on.
 
         Parameters
@@ -159,7 +164,7 @@ class ImageDetIter(ImageIter):
             self.label_shape = tuple(label_shape)
             self.provide_label = [(self.provide_label[0][0], (self.batch_size, *self.label_shape))]
 
-    def sync_label_shape(self, it, verbose=False):
+    def sync_label_shape(self, it: ImageDetIter, verbose: bool = False) -> Any:
         """Give this iterator and another one the larger label of both, as for training and validation.
 
         Parameters
@@ -192,10 +197,10 @@ class ImageDetIter(ImageIter):
 
     # -- samples
 
-    def _empty_label(self):
+    def _empty_label(self) -> NDArray:
         return nd.full(self.provide_label[0][1], -1.0)
 
-    def _place(self, data, label, i, image, numbers):
+    def _place(self, data: Any, label: Any, i: int, image: NDArray, numbers: Any) -> bool:
         image, rows = self.augmentation_transform(image, self._parse_label(numbers))
         rows = rows[areas(rows[:, 1:5]) > 0]
         if not len(rows):
@@ -213,7 +218,7 @@ class ImageDetIter(ImageIter):
         label[i] = full
         return True
 
-    def augmentation_transform(self, data, label):
+    def augmentation_transform(self, data: Any, label: Any) -> Any:  # type: ignore[override]  # as in MXNet
         """Apply `auglist` to an image and its label."""
         for augment in self.auglist:
             data, label = augment(data, label)
@@ -223,15 +228,15 @@ class ImageDetIter(ImageIter):
 
     def draw_next(
         self,
-        color=None,
-        thickness=2,
-        mean=None,
-        std=None,
-        clip=True,
-        waitKey=None,
-        window_name="draw_next",
-        id2labels=None,
-    ):
+        color: Any = None,
+        thickness: int = 2,
+        mean: Any = None,
+        std: Any = None,
+        clip: bool = True,
+        waitKey: int | None = None,
+        window_name: str = "draw_next",
+        id2labels: Any = None,
+    ) -> Iterator[Any]:
         """Yield augmented images with their boxes drawn in.
 
         Parameters

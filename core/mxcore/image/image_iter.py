@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Sequence
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 
 from .. import ndarray as nd
 from .. import recordio
-from .._io_files import checked, is_url, read_whole, regular
+from .._io_files import PathLike, checked, is_url, read_whole, regular
 from ..base import asserted, error, plain
 from ..io import DataBatch, DataIter
+from ..ndarray import NDArray
 from .augmenters import CreateAugmenter
 from .functions import imdecode
 from .source import listed, open_records, read_list
@@ -93,24 +96,24 @@ class ImageIter(DataIter):
 
     def __init__(
         self,
-        batch_size,
-        data_shape,
-        label_width=1,
-        path_imgrec=None,
-        path_imglist=None,
-        path_root=None,
-        path_imgidx=None,
-        shuffle=False,
-        part_index=0,
-        num_parts=1,
-        aug_list=None,
-        imglist=None,
-        data_name="data",
-        label_name="softmax_label",
-        dtype="float32",
-        last_batch_handle="pad",
-        **kwargs,
-    ):
+        batch_size: Any,
+        data_shape: Sequence[int],
+        label_width: int = 1,
+        path_imgrec: PathLike | None = None,
+        path_imglist: PathLike | None = None,
+        path_root: PathLike | None = None,
+        path_imgidx: PathLike | None = None,
+        shuffle: bool = False,
+        part_index: int = 0,
+        num_parts: int = 1,
+        aug_list: Any = None,
+        imglist: list[Any] | None = None,
+        data_name: str = "data",
+        label_name: str = "softmax_label",
+        dtype: Any = "float32",
+        last_batch_handle: str = "pad",
+        **kwargs: Any,
+    ) -> None:
         super().__init__()
         owner = type(self).__name__
         if not (path_imgrec or path_imglist or isinstance(imglist, list)):
@@ -124,11 +127,14 @@ class ImageIter(DataIter):
                 ValueError,
                 f"{owner}: last_batch_handle must be one of {', '.join(_HANDLES)}, got {last_batch_handle!r}",
             )
-        if not (isinstance(batch_size, Integral) and batch_size > 0):
+        if not (isinstance(batch_size, Integral) and int(batch_size) > 0):
             raise error(ValueError, f"{owner}: batch_size must be a positive whole number, got {batch_size!r}")
         self.check_data_shape(data_shape)
-        self.imgrec, self.imgidx = open_records(path_imgrec, path_imgidx, owner) if path_imgrec else (None, None)
-        self.imglist = (
+        self.imgrec: Any = None
+        self.imgidx: list[Any] | None = None
+        if path_imgrec:
+            self.imgrec, self.imgidx = open_records(path_imgrec, path_imgidx, owner)
+        self.imglist: Any = (
             read_list(path_imglist, owner, dtype)
             if path_imglist
             else listed(imglist, owner, dtype)
@@ -138,7 +144,7 @@ class ImageIter(DataIter):
         self.path_root = path_root if path_root is None else checked(path_root, f"{owner}: path_root", empty=True)
         self.shuffle = shuffle
         if self.imgrec is None:
-            self.seq = list(self.imglist)
+            self.seq: Any = list(self.imglist or ())
         elif shuffle or num_parts > 1 or path_imgidx:
             if self.imgidx is None:
                 raise asserted(
@@ -151,20 +157,20 @@ class ImageIter(DataIter):
             self.seq = None
         if self.seq is not None:
             self.seq = self._part(self.seq, part_index, num_parts, owner)
-        self.num_image = None if self.seq is None else len(self.seq)
+        self.num_image: Any = None if self.seq is None else len(self.seq)
         batch_size, label_width = plain((batch_size, label_width))
         self.batch_size, self.data_shape, self.label_width = batch_size, plain(tuple(data_shape)), label_width
-        self.provide_data = [(data_name, (batch_size, *self.data_shape))]
-        self.provide_label = [(label_name, (batch_size, label_width) if label_width > 1 else (batch_size,))]
+        self.provide_data: list[Any] = [(data_name, (batch_size, *self.data_shape))]
+        self.provide_label: list[Any] = [(label_name, (batch_size, label_width) if label_width > 1 else (batch_size,))]
         self.last_batch_handle = last_batch_handle
-        self.auglist = CreateAugmenter(data_shape, **kwargs) if aug_list is None else aug_list
+        self.auglist: list[Any] = CreateAugmenter(data_shape, **kwargs) if aug_list is None else aug_list
         self.cur = self._read = 0
         #: Arrays of a batch that is begun, and how many samples it has; (None, None, 0) between batches.
-        self._begun = None, None, 0
+        self._begun: tuple[Any, Any, int] = None, None, 0
         self.reset()
 
     @staticmethod
-    def _part(seq, index, parts, owner):
+    def _part(seq: list[Any], index: int, parts: int, owner: str) -> list[Any]:
         if not 0 <= index < parts:
             raise asserted(
                 ValueError, f"{owner}: part_index must be from 0 to num_parts - 1 = {parts - 1}, got {index}"
@@ -181,7 +187,7 @@ class ImageIter(DataIter):
 
     # -- epochs
 
-    def reset(self):
+    def reset(self) -> None:
         """Begin the next epoch; with ``"roll_over"``, samples that are left over come first."""
         if self.seq is not None and self.shuffle:
             random.shuffle(self.seq)
@@ -189,18 +195,18 @@ class ImageIter(DataIter):
             self._begun = None, None, 0
         self._rewind()
 
-    def hard_reset(self):
+    def hard_reset(self) -> None:
         """Begin the next epoch, without samples that are left over."""
         self._begun = None, None, 0
         self.reset()
 
-    def _rewind(self):
+    def _rewind(self) -> None:
         if self.imgrec is not None:
             self.imgrec.reset()
         self.cur = self._read = 0
         self._over = False
 
-    def next(self):
+    def next(self) -> DataBatch:
         """Return the next batch.
 
         Returns
@@ -235,10 +241,10 @@ class ImageIter(DataIter):
             self._over = True
         return DataBatch([data], [label], pad=pad)
 
-    def _empty_label(self):
+    def _empty_label(self) -> NDArray:
         return nd.empty(self.provide_label[0][1])
 
-    def _batchify(self, data, label, start):
+    def _batchify(self, data: Any, label: Any, start: int) -> int:
         """Write samples into a batch from `start` on; returns how many it has then."""
         i = start
         while i < self.batch_size:
@@ -259,7 +265,7 @@ class ImageIter(DataIter):
                 raise error(RuntimeError, f"{self._where()} made an augmenter raise StopIteration") from e
         return i
 
-    def _place(self, data, label, i, image, numbers):
+    def _place(self, data: Any, label: Any, i: int, image: NDArray, numbers: Any) -> bool:
         """Augment a sample and write it to place `i`; False if it is left out."""
         self._write(data, i, self.augmentation_transform(image))
         numbers = numbers.asnumpy() if isinstance(numbers, nd.NDArray) else np.asarray(numbers, "float32")
@@ -270,7 +276,7 @@ class ImageIter(DataIter):
         label[i] = numbers.reshape(label.shape[1:])
         return True
 
-    def _write(self, data, i, image):
+    def _write(self, data: Any, i: int, image: NDArray) -> None:
         """Write an augmented image to place `i` of a batch."""
         image = self.postprocess_data(image)
         if image.shape != self.data_shape:
@@ -279,13 +285,13 @@ class ImageIter(DataIter):
             )
         data[i] = image
 
-    def _skipped(self, why):
+    def _skipped(self, why: object) -> None:
         """A place for subclasses and logs: an image is left out."""
         import logging
 
         logging.debug("%s is left out: %s", self._where(), why)
 
-    def _where(self):
+    def _where(self) -> str:
         """The sample that was read last, for errors."""
         owner, known = type(self).__name__, self.seq is not None and self.cur
         if not self._read and not known:
@@ -299,7 +305,7 @@ class ImageIter(DataIter):
         )
         return f"{owner}: {name}the {self._read}. {place},"
 
-    def _decoded(self, raw):
+    def _decoded(self, raw: bytes) -> NDArray:
         try:
             return self.imdecode(raw)
         except RuntimeError as e:  # what our errors and MXNet's are
@@ -307,7 +313,7 @@ class ImageIter(DataIter):
 
     # -- what subclasses override
 
-    def next_sample(self):
+    def next_sample(self) -> tuple[Any, bytes]:
         """Return label and bytes of the next image file.
 
         Returns
@@ -347,7 +353,7 @@ class ImageIter(DataIter):
             raise error(KeyError, f"{self._where()} is not in the list, which names {len(self.imglist)} images")
         return self.imglist[key][0], image
 
-    def check_data_shape(self, data_shape):
+    def check_data_shape(self, data_shape: Sequence[int]) -> None:
         """Raise unless a shape is (3, height, width)."""
         if len(data_shape) != 3:
             raise error(
@@ -357,27 +363,28 @@ class ImageIter(DataIter):
         if data_shape[0] != 3:
             raise error(ValueError, f"{type(self).__name__}: images have 3 channels, data_shape is {tuple(data_shape)}")
 
-    def check_valid_image(self, data):
+    def check_valid_image(self, data: Any) -> None:
         """Raise RuntimeError if an image, the first of a list, is empty: it is left out then."""
         if len(data[0].shape) == 0 or not data[0].size:
             raise error(RuntimeError, "the image is empty")
 
-    def imdecode(self, s):
+    def imdecode(self, s: bytes) -> NDArray:
         """Decode the bytes of an image file to an NDArray ``(height, width, channels)``."""
         return imdecode(s)
 
-    def read_image(self, fname):
+    def read_image(self, fname: str) -> bytes:
         """Return the bytes of an image file in `path_root`."""
         root = self.path_root
         path = fname if root is None or is_url(fname) else os.path.join(root, fname)
         return read_whole(regular(path))
 
-    def augmentation_transform(self, data):
+    def augmentation_transform(self, data: Any) -> Any:
         """Apply `auglist` to an image."""
         for augment in self.auglist:
             data = augment(data)
         return data
 
-    def postprocess_data(self, datum):
+    def postprocess_data(self, datum: NDArray) -> NDArray:
         """Bring an image to (channels, height, width)."""
-        return nd.transpose(datum, axes=(2, 0, 1))
+        image: NDArray = nd.transpose(datum, axes=(2, 0, 1))
+        return image

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import numbers
+from typing import Any
 
 import numpy as np
 
 from .. import ndarray as nd
 from ..base import error
 from ..gluon.data.vision import images
+from ..ndarray import NDArray
 
 __all__ = ["imrotate", "random_rotate"]
 
 
-def imrotate(src, rotation_degrees, zoom_in=False, zoom_out=False):
+def imrotate(src: NDArray, rotation_degrees: Any, zoom_in: bool = False, zoom_out: bool = False) -> NDArray:
     """Turn images about their centre, bilinearly, with zeros around them.
 
     Parameters
@@ -67,7 +69,9 @@ def imrotate(src, rotation_degrees, zoom_in=False, zoom_out=False):
     return nd.array(turned, ctx=src.context)
 
 
-def random_rotate(src, angle_limits, zoom_in=False, zoom_out=False):
+def random_rotate(
+    src: NDArray, angle_limits: tuple[float, float], zoom_in: bool = False, zoom_out: bool = False
+) -> NDArray:
     """Turn images by angles taken by chance, each by its own; see `imrotate`.
 
     Parameters
@@ -102,7 +106,7 @@ def random_rotate(src, angle_limits, zoom_in=False, zoom_out=False):
     )
 
 
-def _check(src, function):
+def _check(src: NDArray, function: str) -> None:
     if not isinstance(src, nd.NDArray) or src.dtype != np.float32:
         raise error(
             TypeError,

@@ -5,18 +5,20 @@ the file.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 
 from .. import ndarray as nd
 from .. import recordio
-from .._io_files import checked, lines_of
+from .._io_files import PathLike, checked, lines_of
 from ..base import error
+from ..ndarray import NDArray
 
 __all__ = ["listed", "objects", "open_records", "read_list"]
 
 
-def open_records(path, index, owner):
+def open_records(path: PathLike, index: PathLike | None, owner: str) -> tuple[Any, list[Any] | None]:
     """A record file, with its keys if there is an index.
 
     Returns
@@ -32,7 +34,7 @@ def open_records(path, index, owner):
     return records, list(records.keys)
 
 
-def read_list(path, owner, dtype):
+def read_list(path: PathLike, owner: str, dtype: Any) -> dict[Any, tuple[NDArray, str]]:
     """A list file: lines of key, label and file name with tabs between, as ``im2rec`` writes them.
 
     Returns
@@ -60,7 +62,7 @@ def read_list(path, owner, dtype):
     return found
 
 
-def listed(entries, owner, dtype):
+def listed(entries: list[Any], owner: str, dtype: Any) -> dict[Any, tuple[NDArray, Any]]:
     """A list in memory, whose entries are ``[label, …, file name]``; keys are "1", "2" and so on, as in MXNet."""
     found = {}
     for number, entry in enumerate(entries, 1):
@@ -80,7 +82,7 @@ def listed(entries, owner, dtype):
     return found
 
 
-def objects(label, where):
+def objects(label: Any, where: str) -> np.ndarray[Any, Any]:
     """The rows of a label of objects: a head of A >= 2 numbers, the first two A and B, then B >= 5 numbers for each
     object.
     """

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from time import perf_counter_ns as now
 from typing import Any
 
-__all__ = ["Label", "LIMIT", "Recorder", "recorder"]
+__all__ = ["Label", "LIMIT", "Recorder", "now", "recorder"]
 
 #: Events kept; of more the oldest go.
 LIMIT = 1_000_000
@@ -114,14 +114,14 @@ class Recorder:
                 return r
         elif finish is None:
 
-            def call(*args: Any) -> Any:
+            def call(*args: Any) -> Any:  # type: ignore[misc]  # of more arguments
                 t = now()
                 r = fn(*args)
                 add((number, t, now(), ident()))
                 return r
         else:
 
-            def call(*args: Any) -> Any:
+            def call(*args: Any) -> Any:  # type: ignore[misc]  # of more arguments
                 t = now()
                 r = fn(*args)
                 finish()
@@ -175,10 +175,10 @@ class Recorder:
 
 def _time(t: Any) -> int:
     """A time of an event in nanoseconds, also one that a device knows."""
-    if t.__class__ is int:
-        return t  # type: ignore[no-any-return]
+    if isinstance(t, int):
+        return t
     (mark, base, device), there = t
-    return base + int(device.elapsed(mark, there) * 1e9)
+    return int(base) + int(device.elapsed(mark, there) * 1e9)
 
 
 recorder = Recorder()

@@ -19,6 +19,11 @@ class _DenseCell(BaseRNNCell):
 
     _activation: Any = "tanh"
     _axis: dict[str, int] = {}
+    _num_hidden: int
+    _iW: symbol.Symbol
+    _iB: symbol.Symbol
+    _hW: symbol.Symbol
+    _hB: symbol.Symbol
 
     def __init__(self, num_hidden: int, prefix: str, params: RNNParams | None, bias_init: Any = None) -> None:
         if not isinstance(num_hidden, numbers.Integral) or num_hidden < 1:

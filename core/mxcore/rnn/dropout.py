@@ -33,7 +33,7 @@ class DropoutCell(BaseRNNCell):
 
     def __init__(self, dropout: float, prefix: str = "dropout_", params: RNNParams | None = None) -> None:
         super().__init__(prefix, params)
-        if not isinstance(dropout, numbers.Number) or not 0 <= dropout < 1:  # type: ignore[operator]
+        if not isinstance(dropout, numbers.Number) or not 0 <= dropout < 1:
             raise asserted(ValueError, f"DropoutCell: dropout must be a number from 0 to below 1, got {dropout!r}")
         self.dropout = dropout
 

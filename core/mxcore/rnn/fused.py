@@ -236,7 +236,9 @@ class FusedRNNCell(BaseRNNCell):
         for i in range(self._num_layers):
             cells = [make(self._num_hidden, prefix=f"{self._prefix}{d}{i}_") for d in self._directions]
             stack.add(
-                BidirectionalCell(*cells, output_prefix=f"{self._prefix}bi_l{i}_") if self._bidirectional else cells[0]
+                BidirectionalCell(cells[0], cells[1], output_prefix=f"{self._prefix}bi_l{i}_")
+                if self._bidirectional
+                else cells[0]
             )
             if self._dropout > 0 and i != self._num_layers - 1:
                 stack.add(DropoutCell(self._dropout, prefix=f"{self._prefix}_dropout{i}_"))

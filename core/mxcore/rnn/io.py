@@ -135,7 +135,7 @@ class BucketSentenceIter(DataIter):
             raise error(ValueError, f"BucketSentenceIter: layout must be 'NT' or 'TN', not {layout!r}")
         self.major_axis = layout.find("N")
         if not buckets:
-            counts = np.bincount([len(s) for s in sentences]) if len(sentences) else []
+            counts: Any = np.bincount([len(s) for s in sentences]) if len(sentences) else ()
             buckets = [i for i, n in enumerate(counts) if n >= batch_size]
             if not buckets:
                 raise error(

@@ -6,6 +6,7 @@ parameters of the slicing of gates.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .. import symbol
@@ -32,7 +33,15 @@ def states_of(cell: BaseRNNCell, states: Any) -> list[Any]:
     return found
 
 
-class SimpleStep(BaseRNNCell):
+class _Step(BaseRNNCell):
+    """What a kind finds in the base that it is mixed into."""
+
+    _products: Callable[[Any, Any, str], tuple[Any, Any]]
+    _activation: Any
+    _axis: Any
+
+
+class SimpleStep(_Step):
     """``act(W x + R h + b)``."""
 
     @property
@@ -47,7 +56,7 @@ class SimpleStep(BaseRNNCell):
         return output, [output]
 
 
-class LSTMStep(BaseRNNCell):
+class LSTMStep(_Step):
     """Long short-term memory; the states are output and cell."""
 
     @property
@@ -73,7 +82,7 @@ class LSTMStep(BaseRNNCell):
         return output, [output, state]
 
 
-class GRUStep(BaseRNNCell):
+class GRUStep(_Step):
     """Gated recurrent unit, in cuDNN's form: the reset gate is applied after the product with the state."""
 
     @property

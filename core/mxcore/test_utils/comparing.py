@@ -66,7 +66,7 @@ def same_array(array1: Any, array2: Any) -> bool:
             array1[:] = value
             if not (host(array2) == value).all():
                 return False
-        return old.size > 0
+        return bool(old.size > 0)
     finally:
         array1[:] = old
 

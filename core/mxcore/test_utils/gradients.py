@@ -241,7 +241,7 @@ def check_numeric_gradient(
         got = host(grads[n])
         should = binding.expected_gradient(found.get(n), starts[n], req)
         if req == "null":
-            tols = (0, 0)
+            tols = (0.0, 0.0)
         else:
             tols = get_tols(should.astype(dtype), got, rtol, atol)
             tols = (tols[0], max(tols[1], noise)) if atol is None else tols

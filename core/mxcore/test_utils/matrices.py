@@ -46,8 +46,8 @@ def new_sym_matrix_with_real_eigvals_2d(n: int) -> np.ndarray[Any, Any]:
     True
     """
     q = new_orthonormal_matrix_2d(n)
-    a = (q * _eigenvalues(n)) @ q.T
-    return (a + a.T) / 2
+    a: np.ndarray[Any, Any] = (q * _eigenvalues(n)) @ q.T
+    return np.asarray((a + a.T) / 2)
 
 
 def new_matrix_with_real_eigvals_2d(n: int) -> np.ndarray[Any, Any]:
@@ -60,7 +60,7 @@ def new_matrix_with_real_eigvals_2d(n: int) -> np.ndarray[Any, Any]:
     # An orthogonal basis, mildly sheared: its inverse is well-conditioned, and so are the eigenvalues.
     shear = np.eye(n) + np.triu(np.random.uniform(-0.5, 0.5, size=(n, n)), 1) / max(n - 1, 1)
     basis = new_orthonormal_matrix_2d(n) @ shear
-    return (basis * _eigenvalues(n)) @ np.linalg.inv(basis)
+    return np.asarray((basis * _eigenvalues(n)) @ np.linalg.inv(basis))
 
 
 def _stack(make: Callable[[int], Any], shape: Sequence[int]) -> np.ndarray[Any, Any]:

@@ -72,13 +72,13 @@ def compare_optimizer(
         states = [opt.create_state_multi_precision(i, w) for i, w in enumerate(own)]
         outcomes.append((own, theirs, states))
     if compare_states:
-        compare_ndarray_tuple(*(tuple(o[2]) for o in outcomes), rtol=rtol, atol=atol)
+        compare_ndarray_tuple(tuple(outcomes[0][2]), tuple(outcomes[1][2]), rtol, atol)
     for opt, (own, theirs, states) in zip((opt1, opt2), outcomes):
         if several:
             opt.update_multi_precision(list(range(ntensors)), own, theirs, states)
         else:
             opt.update_multi_precision(0, own[0], theirs[0], states[0])
     if compare_states:
-        compare_ndarray_tuple(*(tuple(o[2]) for o in outcomes), rtol=rtol, atol=atol)
+        compare_ndarray_tuple(tuple(outcomes[0][2]), tuple(outcomes[1][2]), rtol, atol)
     for one, two in zip(outcomes[0][0], outcomes[1][0]):
         assert_almost_equal(one, two, rtol=rtol, atol=atol)

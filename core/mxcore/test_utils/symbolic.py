@@ -196,7 +196,8 @@ def check_symbolic_backward(
         got, value = grads[n], host(value)
         should = binding.expected_gradient(value, starts[n], reqs[n])
         tols = (0, 0) if reqs[n] == "null" else get_tols(value, got, rtol, atol)
-        assert_almost_equal(should, got, *tols, (f"EXPECTED_{n}", f"BACKWARD_{n}"), equal_nan=equal_nan)
+        names = (f"EXPECTED_{n}", f"BACKWARD_{n}")
+        assert_almost_equal(should, got, tols[0], tols[1], names, equal_nan=equal_nan)
     return grads
 
 

@@ -134,7 +134,8 @@ def get_tols(x: Any, y: Any, rtol: Any, atol: Any) -> tuple[float, float]:
     (0.01, 0.1)
     """
     pairs = ((rtol, _RTOLS), (atol, _ATOLS))
-    return tuple(max(get_tolerance(x, t, table), get_tolerance(y, t, table)) for t, table in pairs)  # type: ignore[return-value]
+    rtol, atol = (max(get_tolerance(x, t, table), get_tolerance(y, t, table)) for t, table in pairs)
+    return rtol, atol
 
 
 def get_rtol(rtol: Any = None, dtype: Any = np.dtype("f8")) -> Any:

@@ -21,8 +21,8 @@ import numpy as np
 import pytest
 
 from .._core import tables
+from .._core.call import K
 from .._core.context import Context
-from .._core.dispatch import K
 from .._core.errors import REFERENCE
 from .._core.kernels import Kernel, Spec
 from .._core.manager import manager

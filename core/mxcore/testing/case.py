@@ -49,7 +49,8 @@ class Call:
     @property
     def rng(self) -> Rng:
         """The numbers of the key."""
-        return self.device.rng(self.key, 0)
+        rng: Rng = self.device.rng(self.key, 0)
+        return rng
 
 
 def _wide(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -75,7 +76,7 @@ class Case:
         self.sig = self.p._sig
         #: Factor on all tolerances.
         self.widen = 1.0
-        self._reference: Any = None
+        self._reference: list[Any] | None = None
 
     def __repr__(self) -> str:
         return f"{self.op.name} {self.sample!r} {self.dtype}"
@@ -106,7 +107,8 @@ class Case:
             r = r[0]
         if self.sig.n_all == 1 and not isinstance(r, (tuple, list)):
             return [r]
-        return list(r)
+        outs: list[Any] = list(r)
+        return outs
 
     def reference(self) -> list[Any]:
         """Results of the reference body in float64 on NumPy: outputs, then mutated values; None where there is none."""
@@ -142,10 +144,11 @@ class Case:
         whole = self.device.from_host(
             np.concatenate([a.reshape(-1), np.zeros(max(first + n - a.size, 0), a.dtype)]), self.ctx.device_id
         )
-        return tuple(
+        one, two = (
             NDArray(part.reshape(s), Storage(self.ctx))
             for part, s in ((whole[: a.size], a.shape), (whole[first : first + n], shape))
         )
+        return one, two
 
     def run(self, inputs: Sequence[NDArray], train: bool | None = None, **more: Any) -> list[NDArray]:
         """Call the operator; its visible outputs. Random keys are the same in every call."""
@@ -209,9 +212,9 @@ class Case:
         return bool(self.op.grad_rule) or self.op.backward_rule is not None
 
 
-def _as(v: Any, shape: Any, dtype: Any) -> np.ndarray[Any, Any]:
+def _as(value: Any, shape: Any, dtype: Any) -> np.ndarray[Any, Any]:
     """A reference value in the declared shape; truncated like the declared dtype, if that is an integer."""
-    v = np.asarray(v.todense(np) if hasattr(v, "todense") else v)
+    v: np.ndarray[Any, Any] = np.asarray(value.todense(np) if hasattr(value, "todense") else value)
     if dtype.kind in "iub" and v.dtype != dtype:
         with np.errstate(all="ignore"):
             v = v.astype(dtype)

@@ -167,9 +167,8 @@ def _change(asked: Pack, e: dict[str, Any], pack: Pack, answer: dict[str, Any]) 
 
 def main(args: list[str] | None = None) -> None:
     """Write the catalogue to a file."""
-    parser = argparse.ArgumentParser(
-        prog="python -m mxcore.testing.catalogue", description=catalogue.__doc__.split("\n")[0]
-    )  # type: ignore[union-attr]
+    about = (catalogue.__doc__ or "").split("\n")[0]
+    parser = argparse.ArgumentParser(prog="python -m mxcore.testing.catalogue", description=about)
     parser.add_argument("--out", required=True, help="the file to write, .npz")
     parser.add_argument("--families", nargs="*", default=(), help="families of operators, all if left out")
     options = parser.parse_args(args)

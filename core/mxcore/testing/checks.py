@@ -26,9 +26,10 @@ from .._core.infer import known
 from .._core.kernels import Spec
 from .._core.transfer import overlaps
 from ..executor.program import infer_all
+from ..ndarray import NDArray
 from ..parameters import Any_, GraphParam
 from .case import Case
-from .gradcheck import check_grads
+from .gradcheck import check_grads, grad_of
 from .strict_xp import StrictDevice
 from .tolerance import compare
 
@@ -55,6 +56,11 @@ _NO_TEXT = (Any_, GraphParam)
 def _named(case: Case) -> list[str]:
     """Names of outputs, then of mutated inputs."""
     return [*case.sig.outputs, *[f"{case.sig.inputs[i]} (mutated)" for i in case.sig.mutates]]
+
+
+def _wait(arrays: Sequence[NDArray]) -> None:
+    for x in arrays:
+        x.wait_to_read()
 
 
 def _compare(case: Case, got: list[Any], want: list[Any], what: str, factor: float = 1.0) -> None:
@@ -102,7 +108,7 @@ def value(case: Case) -> None:
     """
     inputs = case.arrays()
     outs = case.run(inputs)
-    got = [y.asnumpy() for y in outs]
+    got: list[Any] = [y.asnumpy() for y in outs]
     if case.op.random:
         again = [y.asnumpy() for y in case.run(case.arrays())]
         if not all(_same_bytes(a, b) for a, b in zip(got, again)):
@@ -208,8 +214,8 @@ def strided(case: Case) -> None:
 @check("empty")
 def empty(case: Case) -> None:
     """Without elements it gives results of the declared shape, or is refused: by the rules, or by a ValueError."""
-    shapes = {a.shape for a in case.host}
-    if len(shapes) != 1 or () in shapes or not case.host[0].size:
+    shape_set = {a.shape for a in case.host}
+    if len(shape_set) != 1 or () in shape_set or not case.host[0].size:
         return
     small = Case(case.op, case.sample, case.dtype, case.ctx)
     small.host = [a[:0] for a in case.host]
@@ -363,12 +369,12 @@ def grad_req(case: Case) -> None:
         for x, w in zip(xs, wants):
             if w:
                 x.attach_grad(req)
-                x.grad[:] = 2
+                grad_of(x)[:] = 2
         for times in (1, 2):
             for i in case.sig.mutates:
                 xs[i][:] = case.array(case.host[i])
             case.backward(case.record(xs, ["none"] * len(xs)))
-            found[f"{req} {times}"] = [x.grad.asnumpy() for x, w in zip(xs, wants) if w]
+            found[f"{req} {times}"] = [grad_of(x).asnumpy() for x, w in zip(xs, wants) if w]
     for first, again, once, twice in zip(*found.values()):
         compare(again, first, case.dtype, "gradient with grad_req='write' of a second backward", 4 * case.sample.tol)
         for times, got in ((1, once), (2, twice)):
@@ -383,16 +389,16 @@ def grad_req(case: Case) -> None:
     outs = case.record(xs, ["null" if w else "none" for w in wants])
     marked = [x for x, w in zip(xs, wants) if w and x.grad is not None]
     for x in marked:
-        x.grad[:] = 2
+        grad_of(x)[:] = 2
     case.backward(outs)
-    if any((x.grad.asnumpy() != 2).any() for x in marked):
+    if any((grad_of(x).asnumpy() != 2).any() for x in marked):
         raise AssertionError("a gradient with grad_req='null' was written")
     for i, first in enumerate(wants):
         if first and sum(wants) > 1:  # one variable alone: the other gradients must not be needed for it
             xs = case.arrays()
             case.backward(case.record(xs, ["write" if j == i else "none" for j in range(len(xs))]))
             compare(
-                xs[i].grad.asnumpy(),
+                grad_of(xs[i]).asnumpy(),
                 found["write 1"][sum(wants[:i])],
                 case.dtype,
                 f"gradient of {case.sig.inputs[i]} asked for alone",
@@ -425,9 +431,9 @@ def rule(case: Case) -> None:
     _gradients_fit(case, grads)
     likes = {id(v.entry[0]): n for v, n, s in zip(ins, case.sig.inputs, case.sig.slots) if s in plan.likes}
     heads = [g.entry for g in grads if g is not None]
-    for e in heads:
-        if id(e[0]) in likes:
-            raise AssertionError(f"the gradient rule returns like_{likes[id(e[0])]}, which has a shape but no values")
+    for head, _ in heads:
+        if id(head) in likes:
+            raise AssertionError(f"the gradient rule returns like_{likes[id(head)]}, which has a shape but no values")
     for n in topo(heads):
         for i, (m, _) in enumerate(n.inputs):
             if id(m) in likes and n.op is not None and i not in n.params._sig.like:
@@ -442,7 +448,7 @@ def _gradients_fit(case: Case, grads: Sequence[Any]) -> None:
     gradients.
     """
     shapes, dtypes = case.declared()
-    facts = {n: (a.shape, a.dtype) for n, a in zip(case.sig.inputs, case.host)}
+    facts: dict[str, Any] = {n: (a.shape, a.dtype) for n, a in zip(case.sig.inputs, case.host)}
     facts |= {f"{kind}_{n}": fact for n, *fact in zip(case.sig.outputs, shapes, dtypes) for kind in ("out", "d")}
     wants = case.sample.wants_grad(case.host)
     heads = [g.entry for g, w in zip(grads, wants) if g is not None and w]
@@ -495,7 +501,7 @@ def graph(case: Case) -> None:
             for i in (i for i, w in enumerate(wants) if w):
                 compare(
                     room[names[i]].asnumpy(),
-                    xs[i].grad.asnumpy(),
+                    grad_of(xs[i]).asnumpy(),
                     case.dtype,
                     f"gradient of {case.sig.inputs[i]} in a graph",
                     4 * case.sample.tol,
@@ -627,7 +633,7 @@ def leak(case: Case) -> None:
     try:
         xs = case.arrays()
         outs = case.record(xs, ["write" if w else "none" for w in wants])
-        [y.wait_to_read() for y in outs]  # no loop variable, which would hold the last one
+        _wait(outs)  # no loop variable here, which would hold the last one
         watched = [(f"input {n}", _ref(x)) for n, x in zip(case.sig.inputs, xs)]
         watched += [(f"output {n}", _ref(y)) for n, y in zip(case.sig.outputs, outs)]
         case.backward(outs)

@@ -13,7 +13,7 @@ from .._core.context import Context, current_context
 from ..base import error
 from ..ndarray import NDArray, array
 
-__all__ = ["check_grads"]
+__all__ = ["check_grads", "grad_of"]
 
 
 def check_grads(
@@ -152,7 +152,7 @@ class _Probe:
             xs, ys = self._run(point)
             ws = self._random(self.weights, ys)
         self._backward(ys, ws)
-        return _dot(ys, ws), [x.grad.asnumpy() for x in xs]
+        return _dot(ys, ws), [grad_of(x).asnumpy() for x in xs]
 
     def heads(self, point: Sequence[Any]) -> list[Any]:
         """The weights of the outputs at a point."""
@@ -179,12 +179,19 @@ class _Probe:
             )
             us = self._random(self.directions, gs)
         self._backward(gs, us)
-        return _dot(gs, us), [x.grad.asnumpy() for x in (*xs, *ws)]
+        return _dot(gs, us), [grad_of(x).asnumpy() for x in (*xs, *ws)]
 
     def _backward(self, heads: Sequence[NDArray], grads: Sequence[NDArray]) -> None:
         pairs = [(h, g) for h, g in zip(heads, grads) if _flows(h)]
         if pairs:
             autograd.backward([h for h, _ in pairs], [g for _, g in pairs], train_mode=self.train)
+
+
+def grad_of(x: NDArray) -> NDArray:
+    """The gradient array of a variable."""
+    if x.grad is None:
+        raise AssertionError("the array is no variable: it has no gradient")
+    return x.grad
 
 
 def _flows(x: NDArray) -> bool:

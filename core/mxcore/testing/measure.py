@@ -27,7 +27,7 @@ from .table import Row, lines, seconds
 
 __all__ = ["FEW", "backends"]
 
-ROWS, BEGIN = pytest.StashKey[list](), pytest.StashKey[float]()
+ROWS, BEGIN = pytest.StashKey[list[Row]](), pytest.StashKey[float]()
 #: Seconds after which a quick run begins no further benchmark, and those of them that repetitions share: the rest is
 #: for making and compiling things.
 QUICK, REPEATING = 95, 30
@@ -103,7 +103,7 @@ def row(request: Any, backend: Context | None) -> Callable[..., None]:
     """Enter a row in the table: ``row(name, value, wanted=…, …)``, the fields of `Row`."""
     rows = request.config.stash.setdefault(ROWS, [])
 
-    def enter(name, **fields):
+    def enter(name: str, **fields: Any) -> None:
         rows.append(Row(name, backend=str(backend or "-"), **fields))
 
     return enter
@@ -118,7 +118,7 @@ def few(request: Any, finish: Callable[[], None]) -> Callable[..., int]:
     """
     share = REPEATING / max(request.session.testscollected, 1)
 
-    def allowed(number, run=None, most=None):
+    def allowed(number: int, run: Callable[[], Any] | None = None, most: int | None = None) -> int:
         if not given(request.config, "--quick"):
             return number
         if run is None:
@@ -145,31 +145,46 @@ def compare(
     (None) there is no ratio. A figure that is not met shows in the table and fails nothing, since machines differ.
     """
 
-    def measure(name, ours, reference, number=1, rounds=30, at_most=None, against="NumPy", **fields):
-        mine, other = [], []
+    def measure(
+        name: str,
+        ours: Callable[[], Any],
+        reference: Callable[[], Any] | None,
+        number: int = 1,
+        rounds: int = 30,
+        at_most: float | None = None,
+        against: str = "NumPy",
+        **fields: Any,
+    ) -> float | None:
+        mine: list[float] = []
+        other: list[float] = []
 
-        def both():
-            reference and reference()
+        def both() -> None:
+            if reference is not None:
+                reference()
             ours()
 
         if number > 1:
             number = few(number, both, most=-(-number // FEW))
 
-        def timed(run, times):
+        def timed(run: Callable[[], Any], times: list[float]) -> None:
             start = time.perf_counter()
             for _ in range(number):
                 run()
             finish()
             times.append((time.perf_counter() - start) / number)
 
-        def run_reference():
+        def run_reference() -> None:
             if reference is not None:
                 timed(reference, other)
 
-        def run_ours():
+        def run_ours() -> None:
             timed(ours, mine)
 
-        rounds = few(rounds, lambda: (run_reference(), run_ours()), most=FEW)
+        def round_() -> None:
+            run_reference()
+            run_ours()
+
+        rounds = few(rounds, round_, most=FEW)
         benchmark.pedantic(
             run_ours, setup=run_reference, rounds=rounds, iterations=1, warmup_rounds=2 if rounds > FEW else 0
         )

@@ -66,7 +66,8 @@ class Pack:
             flat.setdefault(str(a.dtype), []).append(a.ravel())
         index = {"entries": self.entries, "arrays": [[str(a.dtype), list(a.shape)] for a in self._arrays]}
         text = np.frombuffer(json.dumps(index, separators=(",", ":"), sort_keys=True).encode(), np.uint8)
-        np.savez_compressed(path, index=text, **{k: np.concatenate(v) for k, v in flat.items()})
+        arrays: dict[str, Any] = {k: np.concatenate(v) for k, v in flat.items()}
+        np.savez_compressed(path, index=text, **arrays)
 
     @classmethod
     def load(cls, path: str) -> Pack:

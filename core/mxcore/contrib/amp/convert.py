@@ -312,7 +312,7 @@ def convert_model(
     if not isinstance(sym, Symbol):
         raise error(AssertionError, f"convert_model: the first argument must be a Symbol, got {type(sym).__name__}")
     for what, params in (("arg_params", arg_params), ("aux_params", aux_params)):
-        bad = not isinstance(params, Mapping) or [
+        bad: Any = not isinstance(params, Mapping) or [
             k for k, v in params.items() if not (isinstance(k, str) and isinstance(v, nd.NDArray))
         ]
         if bad:
@@ -416,7 +416,7 @@ def convert_hybrid_block(
     made = SymbolBlock(sym, list(inputs))
     contexts = ctx or next((p.list_ctx() for p in params.values() if p.name in used), None)
     for n, p in made.collect_params().items():
-        value = args.get(n, aux.get(n))
+        value = args[n] if n in args else aux[n]
         p.cast(value._data.dtype)
         p.grad_req = params[n].grad_req
         p._load_init(value, contexts)

@@ -31,14 +31,14 @@ def target_of(where: str, dtype: Any) -> str:
     dtype : str or dtype
     """
     try:
-        name = (
+        name: str | None = (
             None
             if dtype is None
             else as_dtype("bfloat16" if getattr(dtype, "names", None) == ("bfloat16",) else dtype).name
         )
     except (TypeError, ValueError):
         name = None
-    if name not in TARGETS:
+    if name is None or name not in TARGETS:
         raise error(AssertionError, f"{where}: target_dtype must be 'float16' or 'bfloat16', got {dtype!r}")
     return name
 
@@ -121,7 +121,8 @@ class Rules:
         self._keep = {_canonical(n): frozenset(filter(None, inputs)) for n, inputs in (lists["keep"] or {}).items()}
 
     def _enter(self, names: Iterable[str], kind: Any) -> None:
-        own, others = [], []
+        own: list[str] = []
+        others: list[str] = []
         for n in names:
             c = _canonical(n)
             (own if c == n else others).append(c)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ... import nn
-from ...block import HybridBlock
-from .parts import in_sequence, pretrained_or_not
+from .parts import Network, in_sequence, pretrained_or_not
 
 if TYPE_CHECKING:
     from ....context import Context
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["AlexNet", "alexnet"]
 
 
-class AlexNet(HybridBlock):
+class AlexNet(Network):
     """AlexNet, in the single-device form (Krizhevsky, 2014, arXiv:1404.5997).
 
     Parameters
@@ -43,9 +42,6 @@ class AlexNet(HybridBlock):
                 nn.Dropout(0.5),
             )
             self.output = nn.Dense(classes)
-
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        return self.output(self.features(x))
 
 
 def alexnet(pretrained: bool = False, ctx: Context | None = None, root: str | None = None, **kwargs: Any) -> AlexNet:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ... import nn
 from ...block import HybridBlock
 from ...contrib.nn import HybridConcurrent, Identity
-from .parts import in_sequence, pretrained_or_not, stage, variants
+from .parts import Network, in_sequence, pretrained_or_not, stage, variants
 
 if TYPE_CHECKING:
     from ....context import Context
@@ -52,7 +52,7 @@ def _transition(num_output_features: int) -> nn.HybridSequential:
     return in_sequence(*_norm_conv(num_output_features, 1), nn.AvgPool2D(2, 2))
 
 
-class DenseNet(HybridBlock):
+class DenseNet(Network):
     """DenseNet (Huang et al., 2017, arXiv:1608.06993).
 
     Parameters
@@ -98,9 +98,6 @@ class DenseNet(HybridBlock):
                     self.features.add(_transition(channels))
             self.features.add(nn.BatchNorm(), nn.Activation("relu"), nn.AvgPool2D(7), nn.Flatten())
             self.output = nn.Dense(classes)
-
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        return self.output(self.features(x))
 
 
 def get_densenet(

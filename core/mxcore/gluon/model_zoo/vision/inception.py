@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ... import nn
 from ...block import HybridBlock
 from ...contrib.nn import HybridConcurrent
-from .parts import conv_norm, in_sequence, pretrained_or_not
+from .parts import Network, conv_norm, in_sequence, pretrained_or_not
 
 if TYPE_CHECKING:
     from ....context import Context
@@ -87,7 +87,7 @@ _BLOCKS: list[tuple[str, Callable[[], tuple[HybridBlock, ...]]]] = [
 ]  # fmt: skip
 
 
-class Inception3(HybridBlock):
+class Inception3(Network):
     """Inception v3, for images of 299 x 299 (Szegedy et al., 2016, arXiv:1512.00567).
 
     Parameters
@@ -116,9 +116,6 @@ class Inception3(HybridBlock):
                 self.features.add(block)
             self.features.add(nn.AvgPool2D(8), nn.Dropout(0.5))
             self.output = nn.Dense(classes)
-
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        return self.output(self.features(x))
 
 
 def inception_v3(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import nn
 from ...block import HybridBlock
-from .parts import conv_norm, in_sequence, pretrained_or_not, stage, variants
+from .parts import Network, conv_norm, in_sequence, pretrained_or_not, stage, variants
 
 if TYPE_CHECKING:
     from ....context import Context
@@ -60,7 +60,7 @@ class LinearBottleneck(HybridBlock):
         return F.elemwise_add(out, x) if self.use_shortcut else out
 
 
-class MobileNet(HybridBlock):
+class MobileNet(Network):
     """MobileNet (Howard et al., 2017, arXiv:1704.04861).
 
     Parameters
@@ -84,11 +84,8 @@ class MobileNet(HybridBlock):
             self.features.add(nn.GlobalAvgPool2D(), nn.Flatten())
             self.output = nn.Dense(classes)
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        return self.output(self.features(x))
 
-
-class MobileNetV2(HybridBlock):
+class MobileNetV2(Network):
     """MobileNet version 2 (Sandler et al., 2018, arXiv:1801.04381).
 
     Parameters
@@ -119,9 +116,6 @@ class MobileNetV2(HybridBlock):
                 channels = out
         yield from conv_norm(int(1280 * max(multiplier, 1.0)), act=RELU6)
         yield nn.GlobalAvgPool2D()
-
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        return self.output(self.features(x))
 
 
 def _label(multiplier: float) -> str:

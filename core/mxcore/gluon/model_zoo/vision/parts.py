@@ -13,9 +13,20 @@ from ..model_store import get_model_file
 if TYPE_CHECKING:
     from ....context import Context
 
-Net = TypeVar("Net", bound=HybridBlock)
+__all__ = ["Network", "conv_norm", "in_sequence", "pretrained_or_not", "stage", "variants"]
 
-__all__ = ["conv_norm", "in_sequence", "pretrained_or_not", "stage", "variants"]
+
+class Network(HybridBlock):
+    """A network of the zoo: `features` of images, and what `output` makes of them."""
+
+    features: nn.HybridSequential
+    output: HybridBlock
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        return self.output(self.features(x))
+
+
+Net = TypeVar("Net", bound=Network)
 
 
 def in_sequence(*layers: HybridBlock) -> nn.HybridSequential:

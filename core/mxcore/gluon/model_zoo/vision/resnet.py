@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ....base import error
 from ... import nn
 from ...block import HybridBlock
-from .parts import in_sequence, pretrained_or_not, stage, variants
+from .parts import Network, in_sequence, pretrained_or_not, stage, variants
 
 if TYPE_CHECKING:
     from ....context import Context
@@ -146,7 +146,7 @@ class BottleneckV2(_BlockV2):
         )
 
 
-class _ResNet(HybridBlock):
+class _ResNet(Network):
     _first: Callable[[int, bool], tuple[HybridBlock, ...]]
     _last: Callable[[], tuple[HybridBlock, ...]]
 
@@ -181,9 +181,6 @@ class _ResNet(HybridBlock):
         yield block(channels, stride, channels != in_channels, in_channels=in_channels, prefix="")
         for _ in range(count - 1):
             yield block(channels, 1, False, in_channels=channels, prefix="")
-
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        return self.output(self.features(x))
 
 
 class ResNetV1(_ResNet):

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from ....base import error
 from ... import nn
-from ...block import HybridBlock
 from ...contrib.nn import HybridConcurrent
-from .parts import in_sequence, pretrained_or_not, variants
+from .parts import Network, in_sequence, pretrained_or_not, variants
 
 if TYPE_CHECKING:
     from ....context import Context
@@ -35,7 +34,7 @@ def _fire(squeezed: int) -> nn.HybridSequential:
     return in_sequence(squeeze, expand)
 
 
-class SqueezeNet(HybridBlock):
+class SqueezeNet(Network):
     """SqueezeNet (Iandola et al., 2016, arXiv:1602.07360).
 
     Parameters
@@ -58,9 +57,6 @@ class SqueezeNet(HybridBlock):
                 self.features.add(nn.MaxPool2D(3, 2, ceil_mode=True) if m == "P" else _fire(m))
             self.features.add(nn.Dropout(0.5))
             self.output = in_sequence(nn.Conv2D(classes, 1), nn.Activation("relu"), nn.AvgPool2D(13), nn.Flatten())
-
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        return self.output(self.features(x))
 
 
 def get_squeezenet(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .... import initializer
 from ... import nn
 from ...block import HybridBlock
-from .parts import in_sequence, pretrained_or_not, variants
+from .parts import Network, in_sequence, pretrained_or_not, variants
 
 if TYPE_CHECKING:
     from ....context import Context
@@ -25,7 +25,7 @@ _SPEC = {
 }
 
 
-class VGG(HybridBlock):
+class VGG(Network):
     """VGG (Simonyan and Zisserman, 2015, arXiv:1409.1556).
 
     Parameters
@@ -65,9 +65,6 @@ class VGG(HybridBlock):
                     yield nn.BatchNorm()
                 yield nn.Activation("relu")
             yield nn.MaxPool2D(strides=2)
-
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        return self.output(self.features(x))
 
 
 def get_vgg(
