@@ -114,6 +114,11 @@ def watch(observer: Observer) -> None:
     """Let somebody see every call from now on, until :func:`unwatch`; who came first stands closest to the kernel.
 
     What eager calls have bound is forgotten; programs look whenever they run.
+
+    Parameters
+    ----------
+    observer : Observer
+        ``(fn, name, ctx, ins, outs, node) -> fn``.
     """
     global observers
     with tables.lock:
@@ -122,7 +127,13 @@ def watch(observer: Observer) -> None:
 
 
 def unwatch(observer: Observer) -> None:
-    """Let an observer see no further call; nothing happens if it sees none."""
+    """Let an observer see no further call.
+
+    Parameters
+    ----------
+    observer : Observer
+        As given to :func:`watch`; nothing happens if it sees no calls.
+    """
     global observers
     with tables.lock:
         observers = tuple(o for o in observers if o is not observer)
