@@ -34,8 +34,11 @@ def fork_safe_lock() -> threading.RLock:
 _making = fork_safe_lock()
 
 
-class ObjectLock:
+class ObjectLock(type(threading.RLock())):  # type: ignore[misc]
     """A lock that a thread may take again; a copy of who holds it, also by pickle, has one of its own.
+
+    It is taken and given back by the interpreter's own functions: were they Python's, an interrupt (Ctrl-C) could leave
+    it taken for ever.
 
     Examples
     --------
@@ -45,15 +48,6 @@ class ObjectLock:
     ...     copy.copy(lock) is lock
     False
     """
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *exc: object) -> None:
-        self._lock.release()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ObjectLock, ()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import builtin as _builtin  # noqa: F401  # its operators enter the registry
 from ._core import tables as _tables
+from ._core.call import Observer, unwatch, watch
 from ._core.device import Device
 from ._core.errors import MXNetError, error
 from ._core.graph import Graph, GraphF, GraphPass, Node, Value
@@ -59,6 +60,7 @@ __all__ = [
     "KernelSet",
     "MXNetError",
     "Node",
+    "Observer",
     "Op",
     "Operand",
     "Operators",
@@ -92,6 +94,8 @@ __all__ = [
     "rewrite",
     "scalar",
     "unary",
+    "unwatch",
+    "watch",
 ]
 
 

@@ -111,6 +111,19 @@ def test_the_value_of_a_graph_does_not_pretend_to_be_a_sequence():
         list(F._zeros(shape=(2,)))
 
 
+def test_a_monitor_may_take_itself_away():
+    ex, seen = graph().bind(mx.cpu(), values()), []
+
+    def once(name, value):
+        seen.append(name)
+        ex.set_monitor_callback(None)
+
+    ex.set_monitor_callback(once, monitor_all=True)
+    ex.forward()
+    ex.forward()
+    assert len(seen) == 1
+
+
 @pytest.mark.parametrize(
     "heads, text",
     [

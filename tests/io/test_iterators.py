@@ -1,6 +1,7 @@
 """Descriptions, batches, the base classes and the iterators around others."""
 
 import pickle
+import sys
 import threading
 import time
 
@@ -279,6 +280,29 @@ def test_threads_share_an_iterator(make):
     for t in threads:
         t.join(20)
     assert sorted(found) == [*range(12)]
+
+
+def test_an_interrupt_leaves_an_iterator_to_other_threads():
+    """Ctrl-C may come behind every call, also that of the lock."""
+    it, found = mx.io.NDArrayIter(np.arange(4.0), batch_size=2), []
+
+    def interrupting(frame, event, arg):
+        if event == "return" and frame.f_code.co_name == "__enter__":
+            raise KeyboardInterrupt
+        return interrupting
+
+    old = sys.gettrace()
+    sys.settrace(interrupting)
+    try:
+        it.reset()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(old)
+    t = threading.Thread(target=lambda: found.append(next(it).data[0].asnumpy().tolist()), daemon=True)
+    t.start()
+    t.join(20)
+    assert found == [[0, 1]]
 
 
 def test_copies_of_an_iterator_do_not_wait_for_it():

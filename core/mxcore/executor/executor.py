@@ -563,7 +563,6 @@ class Executor:
         self._monitor, self._monitor_all = callback, monitor_all
 
     def _report(self, instance: Instance, part: int) -> None:
-        assert self._monitor is not None
         program = instance.program
         rows = (
             watch.forward_rows(program.steps[: program.split], self._monitor_all)
@@ -579,8 +578,10 @@ class Executor:
             value = instance.env[slot]
             if part and step.op is watch.probe:  # nothing flows there
                 value = step.ctx.device.full(value.shape, 0, value.dtype, step.ctx.device_id)
-            if value is not None:  # the next run writes to it again, and the callback may keep what it gets
-                self._monitor(
+            monitor = self._monitor  # which may take itself away
+            if value is not None and monitor is not None:
+                # The next run writes to it again, and the callback may keep what it gets.
+                monitor(
                     name,
                     transfer.wrap(value.copy() if getattr(value, "stype", "default") == "default" else value, step.ctx),
                 )

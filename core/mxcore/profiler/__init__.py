@@ -6,7 +6,7 @@
     print(mx.profiler.dumps())      # tables
     mx.profiler.dump()              # a trace for Perfetto or chrome://tracing
 
-`hooks` exchanges functions while the profiler runs, so it costs nothing while it does not; `record` holds the events,
+`observer` watches calls while the profiler runs, so it costs nothing while it does not; `record` holds the events,
 `trace` and `tables` show them, `objects` are what a program adds of its own.
 """
 

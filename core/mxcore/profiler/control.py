@@ -11,7 +11,7 @@ from typing import Any
 
 from ..base import error
 from ..ndarray import waitall
-from . import hooks
+from . import observer
 from .config import config
 from .record import now, recorder
 from .tables import as_json, as_table
@@ -108,10 +108,10 @@ def set_config(**kwargs: Any) -> None:
         on, often = recorder.on, config.continuous_dump
         if on:
             waitall()
-            hooks.uninstall()
+            observer.uninstall()
         config.set(kwargs)
         if on:
-            hooks.install()
+            observer.install()
         if _state["run"] and config.continuous_dump and not often:
             _write_often()
 
@@ -154,9 +154,9 @@ def _switch() -> None:
     if wanted and not recorder.on:
         if not recorder.events:
             recorder.base = now()
-        hooks.install()
+        observer.install()
     elif not wanted and recorder.on:
-        hooks.uninstall()
+        observer.uninstall()
 
 
 def state() -> str:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from .._core import context
-from .._core.call import watch
+from .._core.call import unwatch, watch
 from ..ndarray import NDArray
 from .config import config
 from .record import Label, now, recorder
@@ -119,7 +119,7 @@ def uninstall() -> None:
     if _sampler is not None:
         _sampler.stop()
         _sampler = None
-    watch()
+    unwatch(_record)
     for name, old in _methods.items():
         if old is None:
             delattr(NDArray, name)
