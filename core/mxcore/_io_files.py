@@ -244,8 +244,7 @@ def read_text(path: PathLike, what: str = "JSON text") -> bytes:
 
 
 def lines_of(path: PathLike, owner: str) -> Iterator[tuple[int, bytes]]:
-    """The lines of a text with their numbers, without their ends; what has none, such as ``/dev/zero``, is refused in
-    time.
+    """The lines of a text with their numbers, without their ends; what has none, as ``/dev/zero``, is refused.
 
     Parameters
     ----------
@@ -303,8 +302,7 @@ def names_in(folder: PathLike) -> list[str]:
 
 
 def regular(path: PathLike) -> str:
-    """Return what names a file of a folder or a list: there a stranger may have put pipes, which nobody ever writes to,
-    and devices.
+    """Return what names a file of a folder or a list: a stranger may have put pipes and devices there.
 
     Parameters
     ----------

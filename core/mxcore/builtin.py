@@ -1,6 +1,4 @@
-"""The four operators that differentiation itself needs; they are there from the first import of `mxcore.plugin`, with
-no plugin at all.
-"""
+"""The four operators that differentiation needs, there from the first import of `mxcore.plugin`."""
 
 from __future__ import annotations
 

@@ -387,9 +387,7 @@ class _Beside(_InPlace):
 
 
 class _Remote:
-    """A file in a store: written under another name and moved, or uploaded, where that shows only when it is
-    complete.
-    """
+    """A file in a store: written under another name and moved, or uploaded, and shown once it is complete."""
 
     def __init__(self, url: str) -> None:
         with _explained(url, "write", foreign=True):  # an archive may be damaged
@@ -479,9 +477,7 @@ def _waiting(target: str, owner: os.stat_result) -> str:
 
 
 def _trusted(waiting: str, owner: os.stat_result) -> bool:
-    """Whether what waits is a file by the first one's owner, by this user or by root: in a folder such as /tmp anybody
-    may take the name.
-    """
+    """Whether what waits is a file by its owner, this user or root: anybody may take a name in /tmp."""
     try:
         found = os.lstat(waiting)
     except FileNotFoundError:

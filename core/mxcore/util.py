@@ -98,9 +98,7 @@ def get_gpu_memory(gpu_dev_id: int) -> tuple[int, int]:
 
 
 def is_np_shape() -> bool:
-    """Whether 0 is a length of zero and () a scalar in this thread, as in NumPy, and not an unknown dimension or
-    shape.
-    """
+    """Whether 0 is a length and () a scalar in this thread, as in NumPy, not an unknown dimension or shape."""
     return state.np_shape
 
 

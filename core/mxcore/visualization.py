@@ -373,9 +373,7 @@ def told_apart(symbol: Any) -> dict[Node, str]:
 def drawn_nodes(
     symbol: Any, node_attrs: dict[str, str] | None = None, keys: dict[Node, str] | None = None
 ) -> list[tuple[str, str, dict[str, str]]]:
-    """Name (or key), label and graphviz's attributes of what a picture shows: all operators, and variables that are no
-    weights.
-    """
+    """Name (or key), label and graphviz's attributes of what a picture shows: all nodes but weights."""
     found = []
     for n in topo(symbol._heads):
         if n.op is None:

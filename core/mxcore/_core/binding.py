@@ -90,9 +90,7 @@ def _matched(
 
 
 def ignored(op: Op, kwargs: dict[str, Any], is_input: Any) -> dict[str, Any]:
-    """Take out, with a warning, the keywords that an operator without any parameter ignores, as in MXNet: all but
-    inputs.
-    """
+    """Take out, with a warning, what an operator without parameters ignores, as in MXNet: all but inputs."""
     found = {
         k: kwargs.pop(k) for k in [*kwargs] if not op.params and k not in op.input_names and not is_input(kwargs[k])
     }

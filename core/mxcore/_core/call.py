@@ -1,5 +1,4 @@
-"""The bound call: an operator bound to device, specs and kernel. It checks, begins, runs, commits and is observed in
-one way everywhere.
+"""The bound call, an operator bound to device, specs and kernel: it checks, begins, runs, commits, is observed.
 
 Eager dispatch, programs, fused updates and loops use it; what differs is only who supplies the buffers.
 """

@@ -141,9 +141,7 @@ _default: Context | None = None
 
 
 def declare_types(ids: dict[str, int], hints: dict[str, str]) -> None:
-    """Make types of device known, with their numbers and with what to do where one is missing; the first is that of the
-    default context.
-    """
+    """Make types of device known, with numbers and what to do where one is missing; the first is the default's."""
     global _default
     TYPE_IDS.update(ids)
     HINTS.update(hints)

@@ -119,9 +119,7 @@ def caught(exc: BaseException) -> Exception:
 
 
 def in_a_line(exc: BaseException) -> str:
-    """``ValueError: what it says``, without the class if it is ours: the first line, also where it cannot tell its
-    message.
-    """
+    """``ValueError: what it says`` in a line, without the class if it is ours; also where it has no message."""
     text = said(exc).strip() or "no message"
     return f"{'' if isinstance(exc, MXNetError) else type(exc).__name__ + ': '}{text.splitlines()[0]}"
 

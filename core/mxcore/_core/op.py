@@ -316,9 +316,7 @@ class Op:
                 ) from e
 
     def facet(self, name: str, *given: Any, default: Any = None) -> Any:
-        """What the operator says of itself, `given` parameters and whatever else the facet depends on; `default` if
-        nothing.
-        """
+        """What the operator says of itself, `given` parameters and what else the facet depends on; else `default`."""
         value = self.facets.get(name, default)
         try:
             return value(*given) if callable(value) else value

@@ -27,9 +27,7 @@ _entry = operator.attrgetter("_entry")
 
 
 def _constant(n: Any, used: int = 0) -> Any:
-    """Refuse a node that was freed after its use by what was recorded as `used`; by default one that was freed at
-    all.
-    """
+    """Refuse a node that was freed after what was recorded as `used` had used it; by default any freed one."""
     if n.__class__ is Freed and n.freed > used:
         raise error(
             RuntimeError,
@@ -119,9 +117,7 @@ _ONES: dict[Any, Array] = {}
 
 
 def _ones(h: Array) -> Array:
-    """Ones like a head; those of one element are made once, as losses are scalars, and again if a rule wrote to
-    them.
-    """
+    """Ones like a head; those of one element, as of losses, are made once, and again if a rule wrote to them."""
     d, ctx = h._data, h._st.ctx
     key = (ctx, d.shape, d.dtype, h.dense)
     g = _ONES.get(key)

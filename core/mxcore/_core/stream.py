@@ -1,6 +1,4 @@
-"""What has to wait for what: every piece of work begins here with what it reads and writes, and ends with its writes
-counted.
-"""
+"""What has to wait for what: work begins here with what it reads and writes, and ends with its writes counted."""
 
 from __future__ import annotations
 
@@ -36,9 +34,7 @@ def begin(reads: Sequence[Storage], writes: Sequence[Storage], now: bool = False
 
 
 def heavy(work: float) -> bool:
-    """Whether so much work is better done by a worker: more than one context is in use, so that it overlaps with
-    something.
-    """
+    """Whether a worker had better do so much work: several contexts are in use, so that it overlaps something."""
     it = engine.it
     return bool(it.parallel and work > it.work_limit)
 
@@ -70,8 +66,7 @@ def ordered(
     name: str,
     now: bool = False,
 ) -> None:
-    """Call ``fn(*args)`` once what it reads and writes is free: here if it is, or is waited for, else on the worker of
-    `ctx`.
+    """Call ``fn(*args)`` once what it reads and writes is free: here if it is or must be, else on `ctx`'s worker.
 
     Parameters
     ----------

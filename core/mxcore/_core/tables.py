@@ -55,9 +55,7 @@ lock = threading.RLock()
 
 
 class Table:
-    """Names of one kind. A miss loads the plugins; a name has one owner, chosen by MXCORE_PREFER where several claim
-    it.
-    """
+    """Names of one kind. A miss loads the plugins; a name has one owner, by MXCORE_PREFER where several claim it."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind

@@ -105,9 +105,7 @@ def function(xp: Any, name: str, cls: type[Array]) -> Any:
         )
 
     def plan(kinds: tuple[Any, ...]) -> Any:
-        """The function for some kinds of arguments: what each is cast to, and what comes out; None for numbers
-        alone.
-        """
+        """The function for kinds of arguments: what each is cast to, and what comes out; None for numbers alone."""
         numbers = [k.__class__ is tuple or isinstance(k, type) for k in kinds]
         if all(numbers):
             return None

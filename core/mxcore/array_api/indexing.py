@@ -1,6 +1,4 @@
-"""NumPy's indexing out of the standard's: integers, slices and whole masks are the library's own, the rest is rows that
-are taken or put.
-"""
+"""NumPy's indexing over the standard's: integers, slices and whole masks; all else takes or puts rows."""
 
 from __future__ import annotations
 
@@ -14,9 +12,7 @@ __all__ = ["add_at", "add_rows", "get", "linear", "put_rows", "set_"]
 
 
 class Key(NamedTuple):
-    """A key in parts: what the library does, dimensions to reverse after that, and indices along dimensions of what it
-    gives.
-    """
+    """A key in parts: what the library does, dimensions to reverse after it, and indices along those it gives."""
 
     basic: tuple[Any, ...]
     flips: tuple[int, ...]

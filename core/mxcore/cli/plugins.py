@@ -46,8 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def describe(check: bool = False) -> tuple[list[str], bool]:
-    """Lines about every plugin (origin, state, hooks, what it registered, what is wrong with it), and whether all is
-    well.
+    """Lines about every plugin: origin, state, hooks, what it registered, what is wrong; and whether all is well.
 
     Parameters
     ----------

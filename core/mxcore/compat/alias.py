@@ -1,6 +1,4 @@
-"""``import mxnet`` answered by mxcore: a meta-path finder makes a module for each ``mxnet.…`` that shows what MXNet's
-shows.
-"""
+"""``import mxnet`` answered by mxcore: a meta-path finder makes a module for each ``mxnet.…``, with MXNet's names."""
 
 from __future__ import annotations
 
@@ -28,9 +26,7 @@ def _own(module: ModuleType) -> dict[str, Any]:
 
 
 def _home(module: ModuleType, name: str | None = None) -> ModuleType:
-    """The module of mxcore that holds what a module shows: the one that knows the name, else the first; an empty one
-    where there is none.
-    """
+    """The module of mxcore behind a module: the one that knows the name, else the first, else an empty one."""
     owners = names.homes(module.__name__)
     return next(
         (o for o in owners if name is not None and name in vars(o)),

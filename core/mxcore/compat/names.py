@@ -179,9 +179,7 @@ def reason(module: str) -> str | None:
 
 @functools.cache
 def homes(module: str) -> list[ModuleType]:
-    """mxcore's modules that answer for one of MXNet: that of the same name, and the package around it, whose face shows
-    what its parts define.
-    """
+    """mxcore's modules that answer for one of MXNet: that of the same name, and the package around it."""
     if module == "mxnet":
         return [importlib.import_module("mxcore")]
     parent, _, last = module.rpartition(".")
@@ -218,9 +216,7 @@ def _elsewhere(module: str) -> dict[str, tuple[str, str]]:
 
 
 def _taken(module: str, name: str) -> Any:
-    """What a module of MXNet shows and mxcore's module of that name does not hold: kept elsewhere here, or another
-    module's there.
-    """
+    """What a module of MXNet shows and mxcore's of that name does not hold: it is kept in another."""
     source, defined = _elsewhere(module).get(name) or _source(module, name)
     if source == module:
         raise AttributeError
@@ -232,9 +228,7 @@ def _taken(module: str, name: str) -> Any:
 
 
 def _module(name: str) -> ModuleType:
-    """Import a module; large ones of others only when something of them is used, since ``import *`` asks for every
-    name.
-    """
+    """Import a module; a large one of others only when it is used, since ``import *`` asks for every name."""
     if name in sys.modules:
         return sys.modules[name]
     if name.partition(".")[0] not in LARGE or (spec := importlib.util.find_spec(name)) is None or spec.loader is None:
@@ -273,9 +267,7 @@ def find(module: str, name: str) -> Any:
 
 
 def listed(module: str) -> list[str]:
-    """What ``from mxnet.x.y import *`` gives: MXNet's names, as far as mxcore has them; its own where MXNet has no such
-    module.
-    """
+    """What ``from mxnet.x.y import *`` gives: MXNet's names that mxcore has; its own where MXNet has no such module."""
     known = facts(module)
     if known is None:
         owner = homes(module)[0]

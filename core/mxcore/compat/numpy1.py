@@ -84,9 +84,7 @@ _METHODS: dict[str, Any] = {
 
 
 def methods() -> list[str]:
-    """Put the methods back that arrays and scalars have lost. The types are closed to Python, so their dictionaries are
-    written to.
-    """
+    """Put back the methods that arrays and scalars have lost, into the dictionaries of types closed to Python."""
     put_back = []
     for kind in (np.ndarray, np.generic):
         held = next((d for d in gc.get_referents(kind.__dict__) if type(d) is dict), None)
@@ -104,9 +102,7 @@ def methods() -> list[str]:
 
 
 def _lenient(make: Callable[..., Any]) -> Callable[..., Any]:
-    """`np.array` and its like: ``copy=False`` copies where it must, ragged lists become objects, numbers wrap
-    around.
-    """
+    """`np.array` and its like: ``copy=False`` may copy, ragged lists become objects, numbers wrap around."""
 
     @functools.wraps(make)
     def made(*args: Any, **kwargs: Any) -> Any:

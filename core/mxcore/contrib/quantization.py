@@ -1,6 +1,4 @@
-"""Quantisation to int8, as ``mxnet.contrib.quantization``: its names and its histograms; the operators are not
-there.
-"""
+"""Quantisation to int8, as ``mxnet.contrib.quantization``: names and histograms, but no operators."""
 
 from __future__ import annotations
 
@@ -37,8 +35,7 @@ def _refuse(name: str) -> NoReturn:
 def combine_histogram(
     old_hist: tuple[Any, Any, float, float, float], arr: Any, new_min: float, new_max: float, new_th: float
 ) -> tuple[np.ndarray, np.ndarray, float, float, float]:
-    """Count the numbers of an array into a histogram that is symmetric around zero, which grows by whole bins where
-    they lie outside.
+    """Count an array into a histogram symmetric around zero, which grows by whole bins where numbers lie outside.
 
     Parameters
     ----------

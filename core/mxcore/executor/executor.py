@@ -396,9 +396,7 @@ class Executor:
             self._report(instance, part)
 
     def _take(self, instance: Instance, part: int, heads: Any, targets: list[Any]) -> None:
-        """Hand over what steps could not write themselves: sparse and dynamic values, and zeros where no gradient
-        came.
-        """
+        """Hand over what steps could not write: sparse and dynamic values, and zeros where no gradient came."""
         program = instance.program
         for i, (head, target) in enumerate(zip(heads, targets)):
             slot = None if head is None else program.head_slots[head]
@@ -536,8 +534,7 @@ class Executor:
                     )
 
     def set_monitor_callback(self, callback: Callable[[str, Any], None] | None, monitor_all: bool = False) -> None:
-        """Call ``callback(name, array)`` with every output of every node, hidden ones included, and with every
-        gradient.
+        """Call ``callback(name, array)`` with every output of every node, hidden or not, and every gradient.
 
         Names are MXNet's: ``fc1_output``, ``bn_mean``, ``fc1_backward_output1`` for the gradient of the second input of
         ``fc1``, and ``sum_grad_output`` where the gradients of several readers are added. Gradients that nobody needs
@@ -591,9 +588,7 @@ class Executor:
         return merge_equal(self._heads) if self._settings.merge else self._heads
 
     def get_optimized_symbol(self) -> Any:
-        """The symbol as the passes of plugins left it, with equal operators made one; what else is done shows in
-        `debug_str`.
-        """
+        """The symbol as the passes of plugins left it, with equal operators made one; the rest is in `debug_str`."""
         return type(self._symbol)(self._shown_heads())
 
     def debug_str(self) -> str:

@@ -1,6 +1,4 @@
-"""Do names and shapes fit? What is asked of symbols, iterators and checkpoints, and answered with the names there
-are.
-"""
+"""Do names and shapes of symbols, iterators and checkpoints fit? Answered with the names that there are."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""How keys of MXNet's indexing are read: functions that scripts take from MXNet's module; mxcore's own indexing needs
-none of them.
-"""
+"""How keys of MXNet's indexing are read: functions that scripts take from MXNet's module."""
 
 from __future__ import annotations
 

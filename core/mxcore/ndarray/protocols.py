@@ -1,6 +1,4 @@
-"""NumPy's functions on our arrays: computed on copies, where the memory is the host's; operators of Python remain
-ours.
-"""
+"""NumPy's functions on our arrays: computed on copies in the host's memory; operators of Python remain ours."""
 
 from __future__ import annotations
 

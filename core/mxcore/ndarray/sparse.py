@@ -39,9 +39,7 @@ __all__ = [
 
 
 class BaseSparseNDArray(NDArray):
-    """What sparse arrays have in common: they are written as a whole, and become dense through
-    ``tostype('default')``.
-    """
+    """What sparse arrays share: they are written as a whole, and become dense through ``tostype('default')``."""
 
     __slots__ = ()
 

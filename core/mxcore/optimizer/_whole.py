@@ -33,8 +33,7 @@ _LONGEST = 63
 
 
 def check(obj: Any, of: str = "the optimizer") -> None:
-    """Complete an optimizer or scheduler of an older version; refuse one that lacks something else, or has it of
-    another kind.
+    """Complete an optimizer or scheduler of an older version; refuse one that lacks or mistypes anything else.
 
     Parameters
     ----------
@@ -91,9 +90,7 @@ def check(obj: Any, of: str = "the optimizer") -> None:
 
 
 def _as_python(value: Any) -> Any:
-    """NumPy's numbers, and arrays of one, as Python's: they are as sound. Tables stay the object that others may hold,
-    too.
-    """
+    """NumPy's numbers, and arrays of one, as Python's; a table stays the object that others may hold."""
     if isinstance(value, (NDArray, np.ndarray)) and value.size == 1 and np.dtype(value.dtype).kind in "biuf":
         return value.item() if isinstance(value, np.ndarray) else value.asscalar().item()
     return value if isinstance(value, dict) else plain(value)
@@ -107,8 +104,7 @@ def _symbol_info(info: Any) -> bool:
 
 
 def check_state(optimizer: Optimizer, index: Any, weight: NDArray, state: Any) -> None:
-    """Refuse a state that was read for a weight, if it is not made as the optimizer makes them; of our own optimizers
-    only.
+    """Refuse a state read for a weight that is not as the optimizer, if it is our own, makes them.
 
     Parameters
     ----------

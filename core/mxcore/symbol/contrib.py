@@ -36,9 +36,7 @@ def _unique(name: str) -> str:
 
 
 def _symbols(x: Any, what: str) -> tuple[list[Symbol], Callable[[list[Any]], Any]]:
-    """Nested lists of symbols as a flat list of single outputs, and the way back; `what` begins with the name of the
-    function.
-    """
+    """Nested lists of symbols as a flat list of single outputs, and the way back; `what` begins with the function."""
 
     def single(s: Any) -> Any:
         if isinstance(s, (list, tuple)):
@@ -182,9 +180,7 @@ def _names(graph: Graph, what: str) -> list[str]:
 
 
 class _Inputs:
-    """The inputs of an operator with several sub-graphs, in order of first use: which are the same is decided by a
-    key.
-    """
+    """The inputs of an operator with several sub-graphs, in order of first use; equal keys make them the same."""
 
     def __init__(self) -> None:
         self.symbols: list[Symbol] = []
@@ -375,9 +371,7 @@ def cond(pred: Any, then_func: Callable[[], Any], else_func: Callable[[], Any], 
 
 
 def rand_zipfian(true_classes: Symbol, num_sampled: int, range_max: int) -> tuple[Symbol, Symbol, Symbol]:
-    """Candidates for sampled softmax, drawn from an approximately Zipfian distribution; see
-    ``mx.nd.contrib.rand_zipfian``.
-    """
+    """Candidates for sampled softmax, from a Zipfian distribution; see ``mx.nd.contrib.rand_zipfian``."""
     from . import random
 
     return zipfian(random, true_classes, num_sampled, range_max, {})

@@ -1,5 +1,4 @@
-"""What users of MXNet test their own code with (``mx.test_utils``): comparisons, gradient checks, random arrays, data
-files.
+"""What users of MXNet test their code with: comparisons, gradient checks, random arrays, data files.
 
 The names, signatures and tolerances are those of MXNet 1.9.1. The package is imported at the first use of
 ``mx.test_utils``.

@@ -1,6 +1,4 @@
-"""Whether an operator stands up to a use that nobody meant: it gives what its rules say, or a clear error, and nothing
-else happens.
-"""
+"""Whether an operator stands up to a use that nobody meant: it does as its rules say, or raises a clear error."""
 
 from __future__ import annotations
 
@@ -31,9 +29,7 @@ class Hang(BaseException):
 
 @contextmanager
 def deadline(seconds: float) -> Iterator[None]:
-    """Raise `Hang` in the body after so many seconds; does nothing outside the main thread and where there are no
-    timers.
-    """
+    """Raise `Hang` in the body after so many seconds, in the main thread and where there are timers."""
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -52,9 +48,7 @@ def deadline(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def bounded_memory(more: int = 2**30) -> Iterator[None]:
-    """Let the process take at most so many bytes more, where the system can enforce that: what wants more gets a
-    MemoryError.
-    """
+    """Let the process take so many bytes more, where the system can enforce that: beyond lies a MemoryError."""
     try:
         import resource
 

@@ -38,9 +38,7 @@ def mxcore_report() -> list[str]:
 
 
 def _compiles() -> bool:
-    """Whether Numba will work, as far as can be told without its import, which takes longer than that of all of
-    mxcore.
-    """
+    """Whether Numba will work, as far as can be told without its import, which takes longer than mxcore's."""
     if importlib.util.find_spec("numba") is None or os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return False
     try:

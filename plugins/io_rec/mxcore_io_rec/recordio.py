@@ -343,9 +343,7 @@ def parse_index(text: bytes, idx_path: Uri, key_type: Callable[[Any], Any] = int
 
 
 def check_number(key: Any) -> Any:
-    """Return a key; whole numbers of more than 64 bits could be chosen to share one hash, so that looking for them
-    takes quadratic time.
-    """
+    """Return a key; whole numbers beyond 64 bits could share one hash, and take quadratic time to look for."""
     if isinstance(key, int) and key.bit_length() > 64:
         raise ValueError("the number has more than 64 bits")
     return key

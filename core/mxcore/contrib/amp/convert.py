@@ -106,9 +106,7 @@ class _Conversion:
             ins[i] = node, j
 
     def _fitting(self, n: Node, ins: list[Entry], places: list[int]) -> None:
-        """An operator without a rule gets its inputs as they are, but for those that it could not take together with
-        the others.
-        """
+        """An operator without a rule gets its inputs as they are, but for those that do not go with the others."""
         known = [self.dtypes.get(e) for e in ins]
         try:
             wanted = infer.op_dtypes(n.op, n.params, known)[0]

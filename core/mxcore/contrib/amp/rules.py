@@ -151,9 +151,7 @@ class Rules:
         )
 
     def of_call(self, op: Any, p: Any) -> Any:
-        """As `of`, for calls whose inputs may have any dtypes: what has no rule, but takes one dtype only, computes in
-        the widest.
-        """
+        """As `of`, for inputs of any dtypes: what has no rule, but takes one dtype only, computes in the widest."""
         kind = self.of(op, p)
         if kind is not None or op.variadic or len(op.input_slots) < 2:
             return kind

@@ -69,8 +69,7 @@ def init_trainer(optimizer_or_trainer: Any) -> None:
 
 @contextlib.contextmanager
 def scale_loss(loss: Any, optimizer_or_trainer: Any) -> Iterator[Any]:
-    """A with-block that gives the loss, or a list of losses, times the trainer's factor; the trainer divides gradients
-    by it.
+    """A with-block that gives the loss, or a list of losses, times the factor that the trainer divides gradients by.
 
     Parameters
     ----------

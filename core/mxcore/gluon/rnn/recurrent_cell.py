@@ -72,8 +72,7 @@ def check_features(cell: Any, inputs: Any) -> None:
 
 
 def check_states(cell: RecurrentCell, inputs: Any, states: Any, spread: bool = False) -> list[Any]:
-    """The states as a list, if they are as many as the cell has, of its sizes and of the batch of the inputs (with
-    `spread`, or of one).
+    """The states as a list, checked: number, sizes, and the batch of the inputs (with `spread`, or of one).
 
     Raises
     ------

@@ -1,5 +1,4 @@
-"""Convolutions whose windows are bent: every place in a window is moved by an offset of its own, and maybe weighed by a
-mask.
+"""Convolutions with bent windows: every place is moved by an offset of its own, and maybe weighed by a mask.
 
 The windows are gathered between the pixels, by bilinear interpolation, one deformable group of channels at a time; from
 there on it is a matrix product, as any convolution.
@@ -53,8 +52,7 @@ def _image_geometry(p: Params) -> Geometry:
 
 
 def _axis(xp: Any, at: Any, n: int, modulated: bool) -> list[tuple[Any, Any, Any]]:
-    """Along an axis of `n` pixels, the one before each place and the one after: index, share, and derivative of the
-    share by the place.
+    """Along `n` pixels, the one before each place and the one after: index, share, derivative by the place.
 
     Without a mask a place counts if it is on the image, up to where one more pixel would begin, and the last pixel
     reaches to there. With one, the image is surrounded by zeros, one pixel wide.
@@ -84,9 +82,7 @@ def _axis(xp: Any, at: Any, n: int, modulated: bool) -> list[tuple[Any, Any, Any
 def _corners(
     xp: Any, p: Params, g: Geometry, offset: Any, size: tuple[int, int], modulated: bool
 ) -> list[tuple[Any, Any, Any, Any]]:
-    """The four pixels around each place of all windows, (n, groups, 1, kernel * out): index, share, and its derivatives
-    by y and by x.
-    """
+    """The four pixels around each place, (n, groups, 1, kernel * out): index, share, derivatives by y and x."""
     n, out, d = offset.shape[0], tuple(offset.shape[2:]), p.num_deformable_group
     moved = offset.reshape(n, d, size_of(g.kernel), 2, *out)
     axes = []

@@ -21,9 +21,7 @@ PIECE = 1 << 21
 
 
 class Geometry:
-    """How windows lie on an array: kernel, stride, dilation and padding per spatial dimension, and groups of
-    channels.
-    """
+    """How windows lie on an array: kernel, stride, dilation, padding of each dimension; groups of channels."""
 
     __slots__ = ("kernel", "stride", "dilate", "pad", "groups", "extent")
 

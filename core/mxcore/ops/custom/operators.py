@@ -62,9 +62,7 @@ def _array(data: Any, ctx: Any) -> Any:
 
 @contextlib.contextmanager
 def _user_code(p: Params, what: str, otherwise: type[Exception] = RuntimeError) -> Iterator[None]:
-    """What a user's method runs in: an error names operator and method, and tells where in the user's code it was
-    raised.
-    """
+    """What a user's method runs in: an error names operator and method, and tells where it was raised."""
     try:
         yield
     except Exception as e:

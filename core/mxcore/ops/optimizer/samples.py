@@ -59,9 +59,7 @@ _ODD_GRAD = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 2.0])
 
 
 def _uses(op: Any, choices: Any = ({},), mixed: Any = False, mxnet: Any = True) -> Iterator[Any]:
-    """Samples of an update: all parameters away from their defaults, none, as strings; clips; shapes; what is not
-    finite.
-    """
+    """Samples of an update: all parameters off their defaults, none, as strings; clips; shapes; NaN, infinities."""
     names, params = op.input_names, op.params
     given = {n: _EXACT.get(n, s.default) for n, s in params.items()}
     plain = {**given, **{n: v for n, v in _PLAIN.items() if n in params}}

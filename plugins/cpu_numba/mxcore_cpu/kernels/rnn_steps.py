@@ -430,9 +430,7 @@ def gru(
 def _new_state_backward(
     gates: Array, g0: int, n: int, before: Array, b0: int, dh: Array, h0: int, dx: Array, dz: Array, z0: int
 ) -> None:
-    """The gradients of the gates as the input (`dx`) and as the state sees them (`dz`); `dh` keeps what goes past the
-    gates.
-    """
+    """The gradients of the gates as the input (`dx`) and as the state sees them (`dz`); `dh` keeps the rest."""
     one = dx.dtype.type(1)
     reset, update = gates[g0 : g0 + n], gates[g0 + n : g0 + 2 * n]
     new, part = gates[g0 + 2 * n : g0 + 3 * n], gates[g0 + 3 * n : g0 + 4 * n]

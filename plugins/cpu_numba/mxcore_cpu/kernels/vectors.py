@@ -128,9 +128,7 @@ class _Code:
         return self._call(f"llvm.fmuladd.{self._spelled(a.type)}", a.type, a, b, c)
 
     def sums(self, count: Any, step: Any, firsts: Any, body: Any) -> Any:
-        """What the vectors `firsts` are after `body(i, vectors)` has made new ones of them for every i in range(0,
-        count, step).
-        """
+        """What the vectors `firsts` become by `body(i, vectors)` for every i in range(0, count, step)."""
         b = self.builder
         start = b.block
         head, inside, end = (b.append_basic_block(n) for n in ("sums", "term", "summed"))
@@ -204,9 +202,7 @@ def lay_halves(c: _Code) -> None:
 
 @_written(5)
 def put(c: _Code) -> None:
-    """put(x, x0, n, y, y0): copy n elements from x[x0] on to y[y0]; up to SPARE - 1 elements behind them are read
-    too.
-    """
+    """put(x, x0, n, y, y0): copy n elements from x[x0] on to y[y0]; reads up to SPARE - 1 behind them."""
     x, y, b = c.data(0), c.data(3), c.builder
     with c.each(c.args[2], c.lanes) as (z, _):
         row = c.load(x, b.add(c.args[1], z), c.vector(c.lanes))

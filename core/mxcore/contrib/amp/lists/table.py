@@ -1,5 +1,4 @@
-"""Which operators compute in what, by MXNet's names for them; the lists of both narrow dtypes are made of this one
-table.
+"""Which operators compute in what, by MXNet's names: the table that the lists of both narrow dtypes are made of.
 
 The names are MXNet's, those of operators that only MXNet has among them.
 """

@@ -111,9 +111,7 @@ class BatchEnd(EventHandler):
     """Handlers that hear of the end of each batch."""
 
     def batch_end(self, estimator: Estimator, *args: Any, **kwargs: Any) -> bool | None:
-        """Called after a batch's backward pass, with ``batch``, ``pred``, ``label`` and ``loss``; returns whether to
-        end the epoch.
-        """
+        """Called after backward, with ``batch``, ``pred``, ``label`` and ``loss``; returns whether the epoch ends."""
         return False
 
 

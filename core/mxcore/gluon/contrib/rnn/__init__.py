@@ -1,6 +1,4 @@
-"""More recurrent cells: convolutional ones, projected LSTM, variational dropout; and loops that are unrolled by a
-graph.
-"""
+"""More recurrent cells: convolutional ones, projected LSTM, variational dropout; and loops unrolled by a graph."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Boxes of objects: arrays ``(N, 4 or more)`` of left, top, right and bottom in pixels, then whatever else, which
-stays.
+"""Boxes of objects: arrays ``(N, 4 or more)`` of left, top, right and bottom in pixels, then what stays.
 
 The functions take NumPy arrays and return new ones. Chance is Python's ``random``.
 """
@@ -267,9 +266,7 @@ def bbox_clip_xyxy(xyxy: Any, width: float, height: float) -> Any:
 
 
 def _overlaps(rows: list[list[float]], window: tuple[int, int, int, int]) -> Iterator[float]:
-    """`bbox_iou` of boxes, as lists, with a window: of a few boxes, hundreds of times an image, NumPy's calls would
-    take longest.
-    """
+    """`bbox_iou` of boxes, as lists, with a window: for a few boxes NumPy's calls would take longest."""
     left, top, width, height = window
     for x0, y0, x1, y1 in rows:
         across, down = min(x1, left + width) - max(x0, left), min(y1, top + height) - max(y0, top)
