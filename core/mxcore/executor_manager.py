@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from .base import error
 from .context import cpu
@@ -10,10 +12,14 @@ from .io import DataDesc
 from .module import executor_group, slicing
 from .module.slicing import split_rows as _split_input_slice
 
+if TYPE_CHECKING:
+    from .context import Context
+    from .symbol import Symbol
+
 __all__ = ["DataDesc", "DataParallelExecutorGroup", "DataParallelExecutorManager", "cpu"]
 
 
-def _check_arguments(symbol):
+def _check_arguments(symbol: Symbol) -> None:
     """Refuse a symbol with two arguments, or two auxiliary states, of one name."""
     for kind, names in (("argument", symbol.list_arguments()), ("auxiliary state", symbol.list_auxiliary_states())):
         twice = next((n for n in names if names.count(n) > 1), None)
@@ -62,20 +68,32 @@ class DataParallelExecutorGroup:
     (4, 2)
     """
 
-    def __init__(self, sym, arg_names, param_names, ctx, slices, train_data, shared_group=None):
+    _group: executor_group.DataParallelExecutorGroup
+
+    def __init__(
+        self,
+        sym: Symbol,
+        arg_names: Sequence[str],
+        param_names: Sequence[str],
+        ctx: Sequence[Context],
+        slices: Sequence[slice],
+        train_data: Any,
+        shared_group: DataParallelExecutorGroup | None = None,
+    ) -> None:
         _check_arguments(sym)
-        described = [
+        data, labels = (
             [d if isinstance(d, DataDesc) else DataDesc(*d) for d in shapes or ()]
             for shapes in (train_data.provide_data, train_data.provide_label)
-        ]
-        inputs = {d.name for part in described for d in part}
+        )
+        inputs = {d.name for d in (*data, *labels)}
         fixed = [n for n in arg_names if n not in inputs and n not in param_names]
         every = [n for n in arg_names if n not in inputs]
         self._group = group = executor_group.DataParallelExecutorGroup(
             sym,
             ctx,
             [s.stop - s.start for s in slices],
-            *described,
+            data,
+            labels,
             every,
             for_training=True,
             inputs_need_grad=False,
@@ -89,9 +107,10 @@ class DataParallelExecutorGroup:
         self.data_arrays, self.label_arrays, self.aux_arrays = group.data_arrays, group.label_arrays, group.aux_arrays
         at = [group.param_names.index(n) for n in self.param_names]
         self.param_arrays = [group.param_arrays[i] for i in at]
-        self.grad_arrays = [group.grad_arrays[i] for i in at]
+        grads = group.grad_arrays or []  # bound for training: there are
+        self.grad_arrays = [grads[i] for i in at]
 
-    def load_data_batch(self, data_batch):
+    def load_data_batch(self, data_batch: Any) -> None:
         """Copy a batch to the executors.
 
         Parameters
@@ -103,7 +122,7 @@ class DataParallelExecutorGroup:
         if group.label_arrays:
             slicing.load(data_batch.label or (), group.label_arrays, group.label_layouts, group.label_names)
 
-    def forward(self, is_train=False):
+    def forward(self, is_train: bool = False) -> None:
         """Compute the outputs of the loaded batch.
 
         Parameters
@@ -114,12 +133,12 @@ class DataParallelExecutorGroup:
         for e in self.train_execs:
             e.forward(is_train=is_train)
 
-    def backward(self):
+    def backward(self) -> None:
         """Compute the gradients."""
         for e in self.train_execs:
             e.backward()
 
-    def update_metric(self, metric, labels, pre_sliced=False):
+    def update_metric(self, metric: Any, labels: Any, pre_sliced: bool = False) -> None:
         """Take the outputs into a metric.
 
         Parameters
@@ -167,8 +186,17 @@ class DataParallelExecutorManager:
     """
 
     def __init__(
-        self, symbol, ctx, train_data, arg_names, param_names, aux_names, work_load_list=None, logger=None, sym_gen=None
-    ):
+        self,
+        symbol: Any,
+        ctx: Sequence[Context],
+        train_data: Any,
+        arg_names: Sequence[str],
+        param_names: Sequence[str],
+        aux_names: Sequence[str],
+        work_load_list: Any = None,
+        logger: Any = None,
+        sym_gen: Callable[[Any], Any] | None = None,
+    ) -> None:
         self.logger = logging if logger is None else logger
         if work_load_list is None:
             work_load_list = [1] * len(ctx)
@@ -183,10 +211,10 @@ class DataParallelExecutorManager:
         self.sym_gen = sym_gen
         self.execgrp = DataParallelExecutorGroup(symbol, arg_names, param_names, ctx, self.slices, train_data)
         self.symbol = symbol
-        self.curr_execgrp = None  # the one of the last batch loaded
+        self.curr_execgrp: DataParallelExecutorGroup | None = None  # the one of the last batch loaded
         self.execgrp_bucket = {} if sym_gen is None else {train_data.default_bucket_key: self.execgrp}
 
-    def install_monitor(self, monitor):
+    def install_monitor(self, monitor: Any) -> None:
         """Let a monitor watch the executors; not with buckets.
 
         Parameters
@@ -201,7 +229,7 @@ class DataParallelExecutorManager:
         for e in self.execgrp.train_execs:
             monitor.install(e)
 
-    def set_params(self, arg_params, aux_params):
+    def set_params(self, arg_params: Mapping[str, Any], aux_params: Mapping[str, Any]) -> None:
         """Copy parameters to all contexts.
 
         Parameters
@@ -211,7 +239,7 @@ class DataParallelExecutorManager:
         for e in self.execgrp.train_execs:
             e.copy_params_from(arg_params, aux_params)
 
-    def copy_to(self, arg_params, aux_params):
+    def copy_to(self, arg_params: Mapping[str, Any], aux_params: Mapping[str, Any]) -> None:
         """Write the means over all contexts into the arrays of two dicts.
 
         Parameters
@@ -229,21 +257,21 @@ class DataParallelExecutorManager:
             whole.copyto(target)
 
     @property
-    def param_arrays(self):
+    def param_arrays(self) -> list[list[Any]]:
         """For each parameter its array on each context."""
         return self.execgrp.param_arrays
 
     @property
-    def grad_arrays(self):
+    def grad_arrays(self) -> list[list[Any]]:
         """For each parameter its gradient on each context."""
         return self.execgrp.grad_arrays
 
     @property
-    def aux_arrays(self):
+    def aux_arrays(self) -> list[list[Any]]:
         """For each auxiliary state its array on each context."""
         return self.execgrp.aux_arrays
 
-    def load_data_batch(self, data_batch):
+    def load_data_batch(self, data_batch: Any) -> None:
         """Copy a batch to the executors of its bucket.
 
         Parameters
@@ -253,7 +281,7 @@ class DataParallelExecutorManager:
         group = self.execgrp
         if self.sym_gen is not None:
             key = data_batch.bucket_key
-            group = self.execgrp_bucket.get(key)
+            group = self.execgrp_bucket.get(key)  # type: ignore[assignment]  # made below
             if group is None:
                 group = self.execgrp_bucket[key] = DataParallelExecutorGroup(
                     self.sym_gen(key),
@@ -267,12 +295,12 @@ class DataParallelExecutorManager:
         self.curr_execgrp = group
         group.load_data_batch(data_batch)
 
-    def _current(self, what):
+    def _current(self, what: str) -> DataParallelExecutorGroup:
         if self.curr_execgrp is None:
             raise error(RuntimeError, f"{what}: call load_data_batch() before")
         return self.curr_execgrp
 
-    def forward(self, is_train=False):
+    def forward(self, is_train: bool = False) -> None:
         """Compute the outputs of the loaded batch.
 
         Parameters
@@ -282,11 +310,11 @@ class DataParallelExecutorManager:
         """
         self._current("forward").forward(is_train=is_train)
 
-    def backward(self):
+    def backward(self) -> None:
         """Compute the gradients."""
         self._current("backward").backward()
 
-    def update_metric(self, metric, labels, pre_sliced=False):
+    def update_metric(self, metric: Any, labels: Any, pre_sliced: bool = False) -> None:
         """Take the outputs into a metric.
 
         Parameters

@@ -10,8 +10,8 @@ import logging
 import time
 import warnings
 from collections import namedtuple
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,11 @@ from .base import asserted, error
 from .drafts import atomic_writers, settle
 from .ndarray.files import chunks
 
+if TYPE_CHECKING:
+    from .executor import Executor
+    from .executor_manager import DataParallelExecutorManager
+    from .ndarray import NDArray
+
 __all__ = [
     "BatchEndParam",
     "FeedForward",
@@ -39,7 +44,7 @@ __all__ = [
 
 #: What callbacks at the end of a batch, and of a score, get: numbers of epoch and batch, the metric, and the variables
 #: of the loop.
-BatchEndParam = namedtuple("BatchEndParams", ["epoch", "nbatch", "eval_metric", "locals"])
+BatchEndParam = namedtuple("BatchEndParams", ["epoch", "nbatch", "eval_metric", "locals"])  # type: ignore[name-match]  # as MXNet names it
 
 __getattr__ = reexports(__name__)
 
@@ -293,36 +298,40 @@ class FeedForward:
 
     def __init__(
         self,
-        symbol,
-        ctx=None,
-        num_epoch=None,
-        epoch_size=None,
-        optimizer="sgd",
-        initializer=initializer.Uniform(0.01),
-        numpy_batch_size=128,
-        arg_params=None,
-        aux_params=None,
-        allow_extra_params=False,
-        begin_epoch=0,
-        **kwargs,
-    ):
+        symbol: Any,
+        ctx: Any = None,
+        num_epoch: int | None = None,
+        epoch_size: int | None = None,
+        optimizer: Any = "sgd",
+        initializer: Any = initializer.Uniform(0.01),
+        numpy_batch_size: int = 128,
+        arg_params: Mapping[str, Any] | None = None,
+        aux_params: Mapping[str, Any] | None = None,
+        allow_extra_params: bool = False,
+        begin_epoch: int = 0,
+        **kwargs: Any,
+    ) -> None:
         warnings.warn(
             "mxnet.model.FeedForward has been deprecated. Please use mxnet.mod.Module instead.",
             DeprecationWarning,
             stacklevel=2,
         )
-        self.symbol, self.sym_gen = (symbol, None) if isinstance(symbol, sym.Symbol) else (None, symbol)
+        self.symbol: Any = symbol if isinstance(symbol, sym.Symbol) else None
+        self.sym_gen: Any = None if isinstance(symbol, sym.Symbol) else symbol
         if self.symbol is None and not callable(symbol):
             raise asserted(TypeError, f"symbol must be a Symbol or a function that makes one, got {symbol!r}")
-        self.arg_params, self.aux_params, self.allow_extra_params = arg_params, aux_params, allow_extra_params
+        self.arg_params: Any = arg_params
+        self.aux_params: Any = aux_params
+        self.allow_extra_params = allow_extra_params
         self.argument_checked = False
         if self.sym_gen is None:
             self._check_arguments()
         self.ctx = [context.current_context()] if ctx is None else _as_list(ctx)
-        self.num_epoch, self.epoch_size = num_epoch, epoch_size
+        self.num_epoch: Any = num_epoch
+        self.epoch_size = epoch_size
         self.kwargs = dict(kwargs)
         self.optimizer, self.initializer, self.numpy_batch_size = optimizer, initializer, numpy_batch_size
-        self._pred_exec = None
+        self._pred_exec: Any = None
         self._object_lock = ObjectLock()
         self.begin_epoch = begin_epoch
 
@@ -341,7 +350,7 @@ class FeedForward:
         "begin_epoch",
     )
 
-    def get_params(self, deep=True):
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The arguments of the constructor, as scikit-learn's estimators give them.
 
         Parameters
@@ -357,7 +366,7 @@ class FeedForward:
         found["symbol"] = self.symbol if self.sym_gen is None else self.sym_gen
         return found
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> FeedForward:
         """Set arguments of the constructor anew; returns this model.
 
         Parameters
@@ -372,7 +381,7 @@ class FeedForward:
         return self
 
     # -- set-up -------------------------------------------------------------------------------------------------
-    def _check_arguments(self):
+    def _check_arguments(self) -> None:
         if self.argument_checked:
             return
         from .executor_manager import _check_arguments
@@ -388,7 +397,7 @@ class FeedForward:
                 if given:
                     setattr(self, attr, {k: v for k, v in given.items() if k in set(names)})
 
-    def _init_params(self, inputs, overwrite=False):
+    def _init_params(self, inputs: Sequence[Any], overwrite: bool = False) -> tuple[list[str], list[str], list[str]]:
         """Complete the parameters for inputs of given shapes; returns names of arguments, parameters and states."""
         described = [d if isinstance(d, io.DataDesc) else io.DataDesc(*d) for d in inputs]
         shapes, _, aux_shapes = self.symbol.infer_shape(**{d.name: d.shape for d in described})
@@ -403,7 +412,7 @@ class FeedForward:
         param_names = [n for n in arg_names if n not in names]
         attrs = self.symbol.attr_dict()
 
-        def complete(wanted, given):
+        def complete(wanted: Iterable[tuple[Any, Any, Any]], given: Mapping[str, Any] | None) -> dict[str, NDArray]:
             found = {}
             for name, shape, dtype in wanted:
                 old = None if overwrite or not given else given.get(name)
@@ -425,7 +434,7 @@ class FeedForward:
         self.aux_params = complete(zip(aux_names, aux_shapes, aux_types), self.aux_params)
         return arg_names, param_names, aux_names
 
-    def _init_iter(self, X, y, is_train):
+    def _init_iter(self, X: Any, y: Any, is_train: bool) -> Any:
         """An iterator over what the user gave."""
         if isinstance(X, (np.ndarray, nd.NDArray)):
             if y is None:
@@ -449,7 +458,7 @@ class FeedForward:
             raise error(TypeError, f"X must be DataIter, NDArray or numpy.ndarray, not {type(X).__name__}")
         return X
 
-    def _init_eval_iter(self, eval_data):
+    def _init_eval_iter(self, eval_data: Any) -> Any:
         if eval_data is None:
             return None
         if isinstance(eval_data, (tuple, list)) and len(eval_data) == 2:
@@ -469,7 +478,7 @@ class FeedForward:
         return eval_data
 
     # -- use ----------------------------------------------------------------------------------------------------
-    def _predictor(self, X):
+    def _predictor(self, X: Any) -> Executor:
         """An executor for batches like those of `X`."""
         if self.arg_params is None:
             raise error(RuntimeError, "the model has no parameters yet; call fit(), or give arg_params")
@@ -478,12 +487,12 @@ class FeedForward:
             self.symbol = self.sym_gen(X.default_bucket_key)
             self._check_arguments()
         shapes = {d.name: d.shape for d in inputs}
-        old = self._pred_exec
+        old: Executor | None = self._pred_exec
         if old is not None:
             given = old.arg_dict
             if all(n in given and given[n].shape == s for n, s in shapes.items()):
                 return old
-        made = self.symbol.simple_bind(
+        made: Executor = self.symbol.simple_bind(
             self.ctx[0], grad_req="null", type_dict={d.name: d.dtype for d in inputs}, **shapes
         )
         made.copy_params_from(self.arg_params, self.aux_params or {}, allow_extra_params=self.allow_extra_params)
@@ -496,11 +505,11 @@ class FeedForward:
         return made
 
     @staticmethod
-    def _labels(X):
+    def _labels(X: Any) -> set[str]:
         """Names that may be labels, which prediction does not need."""
         return {*(d[0] for d in X.provide_label or ()), "softmax_label"}
 
-    def _outputs(self, X, num_batch, reset):
+    def _outputs(self, X: Any, num_batch: int | None, reset: bool) -> Iterator[tuple[int, list[NDArray], Any, int]]:
         """Outputs of batch after batch, without padding: (number, outputs, batch, rows that count)."""
         if reset:
             X.reset()
@@ -515,7 +524,7 @@ class FeedForward:
                 outputs = [out.copy() for out in executor.forward(is_train=False)]
             yield i, outputs, batch, batch.data[0].shape[0] - (batch.pad or 0)
 
-    def predict(self, X, num_batch=None, return_data=False, reset=True):
+    def predict(self, X: Any, num_batch: int | None = None, return_data: bool = False, reset: bool = True) -> Any:
         """Predict.
 
         Parameters
@@ -546,7 +555,14 @@ class FeedForward:
             found.append(arrays[0] if len(arrays) == 1 else arrays)
         return tuple(found) if return_data else found[0]
 
-    def score(self, X, eval_metric="acc", num_batch=None, batch_end_callback=None, reset=True):
+    def score(
+        self,
+        X: Any,
+        eval_metric: Any = "acc",
+        num_batch: int | None = None,
+        batch_end_callback: Any = None,
+        reset: bool = True,
+    ) -> Any:
         """Measure the outputs on a data set.
 
         Parameters
@@ -582,19 +598,19 @@ class FeedForward:
     # -- training -----------------------------------------------------------------------------------------------
     def fit(
         self,
-        X,
-        y=None,
-        eval_data=None,
-        eval_metric="acc",
-        epoch_end_callback=None,
-        batch_end_callback=None,
-        kvstore="local",
-        logger=None,
-        work_load_list=None,
-        monitor=None,
-        eval_end_callback=None,
-        eval_batch_end_callback=None,
-    ):
+        X: Any,
+        y: Any = None,
+        eval_data: Any = None,
+        eval_metric: Any = "acc",
+        epoch_end_callback: Any = None,
+        batch_end_callback: Any = None,
+        kvstore: Any = "local",
+        logger: Any = None,
+        work_load_list: Any = None,
+        monitor: Any = None,
+        eval_end_callback: Any = None,
+        eval_batch_end_callback: Any = None,
+    ) -> None:
         """Train.
 
         Parameters
@@ -681,23 +697,23 @@ class FeedForward:
 
     def _train(
         self,
-        train_data,
-        eval_data,
-        arg_names,
-        param_names,
-        aux_names,
-        optimizer,
-        kvstore,
-        update_on_kvstore,
-        eval_metric,
-        logger,
-        work_load_list,
-        monitor,
-        epoch_end_callback,
-        batch_end_callback,
-        eval_end_callback,
-        eval_batch_end_callback,
-    ):
+        train_data: Any,
+        eval_data: Any,
+        arg_names: Sequence[str],
+        param_names: Sequence[str],
+        aux_names: Sequence[str],
+        optimizer: Any,
+        kvstore: Any,
+        update_on_kvstore: bool,
+        eval_metric: Any,
+        logger: Any,
+        work_load_list: Any,
+        monitor: Any,
+        epoch_end_callback: Any,
+        batch_end_callback: Any,
+        eval_end_callback: Any,
+        eval_batch_end_callback: Any,
+    ) -> None:
         from .executor_manager import DataParallelExecutorManager
         from .module.updates import initialize_kvstore, update_params, update_params_on_kvstore
 
@@ -789,8 +805,14 @@ class FeedForward:
 
     @staticmethod
     def _validate(
-        training, executor_manager, eval_data, eval_metric, epoch, eval_end_callback, eval_batch_end_callback
-    ):
+        training: dict[str, Any],
+        executor_manager: DataParallelExecutorManager,
+        eval_data: Any,
+        eval_metric: Any,
+        epoch: int,
+        eval_end_callback: Any,
+        eval_batch_end_callback: Any,
+    ) -> None:
         eval_metric.reset()
         eval_data.reset()
         total_num_batch = 0
@@ -813,7 +835,7 @@ class FeedForward:
                 callback(params)
 
     # -- files --------------------------------------------------------------------------------------------------
-    def save(self, prefix, epoch=None, remove_amp_cast=True):
+    def save(self, prefix: str, epoch: int | None = None, remove_amp_cast: bool = True) -> None:
         """Write a checkpoint.
 
         Parameters
@@ -833,7 +855,7 @@ class FeedForward:
         )
 
     @staticmethod
-    def load(prefix, epoch, ctx=None, **kwargs):
+    def load(prefix: str, epoch: int, ctx: Any = None, **kwargs: Any) -> FeedForward:
         """Make a model of a checkpoint.
 
         Parameters
@@ -853,25 +875,25 @@ class FeedForward:
 
     @staticmethod
     def create(
-        symbol,
-        X,
-        y=None,
-        ctx=None,
-        num_epoch=None,
-        epoch_size=None,
-        optimizer="sgd",
-        initializer=initializer.Uniform(0.01),
-        eval_data=None,
-        eval_metric="acc",
-        epoch_end_callback=None,
-        batch_end_callback=None,
-        kvstore="local",
-        logger=None,
-        work_load_list=None,
-        eval_end_callback=None,
-        eval_batch_end_callback=None,
-        **kwargs,
-    ):
+        symbol: Any,
+        X: Any,
+        y: Any = None,
+        ctx: Any = None,
+        num_epoch: int | None = None,
+        epoch_size: int | None = None,
+        optimizer: Any = "sgd",
+        initializer: Any = initializer.Uniform(0.01),
+        eval_data: Any = None,
+        eval_metric: Any = "acc",
+        epoch_end_callback: Any = None,
+        batch_end_callback: Any = None,
+        kvstore: Any = "local",
+        logger: Any = None,
+        work_load_list: Any = None,
+        eval_end_callback: Any = None,
+        eval_batch_end_callback: Any = None,
+        **kwargs: Any,
+    ) -> FeedForward:
         """Make a model and train it; the arguments are those of `FeedForward` and `fit`.
 
         Returns
@@ -903,5 +925,5 @@ class FeedForward:
         return model
 
     # Executors and functions stay behind.
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return {**copy.copy(self.__dict__), "_pred_exec": None}

@@ -27,7 +27,7 @@ def seen():
 
     call.watch(observer)
     yield found
-    call.watch()
+    call.unwatch(observer)
 
 
 def graph():
@@ -64,12 +64,16 @@ def test_observers_see_the_steps_of_programs_that_were_bound_before():
     op, x = CachedOp(graph()), mx.nd.ones((2, 3))
     op(x)
     found = []
+
+    def observer(fn, name, ctx, ins, outs, node):
+        return lambda *args: (found.append(node), fn(*args))[1]
+
     try:
-        call.watch(lambda fn, name, ctx, ins, outs, node: lambda *args: (found.append(node), fn(*args))[1])
+        call.watch(observer)
         op(x)
         op(x)
     finally:
-        call.watch()
+        call.unwatch(observer)
     op(x)
     assert found.count("soft") == 2
 
@@ -92,12 +96,18 @@ def test_several_observers_see_the_same_call():
 
         return watch
 
+    inner, outer = observer("inner"), observer("outer")
+    call.watch(inner)
+    call.watch(outer)
     try:
-        call.watch(observer("inner"), observer("outer"))
+        mx.nd.tanh(a)
+        call.unwatch(inner)
         mx.nd.tanh(a)
     finally:
-        call.watch()
-    assert found == ["outer", "inner"]
+        call.unwatch(inner)
+        call.unwatch(outer)
+    mx.nd.tanh(a)
+    assert found == ["outer", "inner", "outer"]
 
 
 def test_nobody_watches_afterwards(seen):
@@ -114,7 +124,8 @@ def test_nobody_watches_afterwards(seen):
     for _ in range(2):
         work()
     n = len(seen)
-    call.watch()
+    (observer,) = call.observers
+    call.unwatch(observer)
     for _ in range(2):
         work()
     assert n >= 8 and len(seen) == n

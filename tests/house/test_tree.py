@@ -10,6 +10,7 @@ import pytest
 
 from . import asserts, budgets, docs, faces, files, imports, names
 from .files import ROOT
+from .test_examples import python_blocks
 
 CORE = ROOT / "core"
 PLUGINS = sorted(p for p in (ROOT / "plugins").glob("*/mxcore_*") if p.is_dir())
@@ -41,10 +42,13 @@ def test_imports_point_downwards():
 
 
 def test_plugins_use_the_public_door():
-    bad, listed = [], faces.listed(read(ROOT / "docs" / "plugins.md"))
+    page = read(ROOT / "docs" / "plugins.md")
+    bad, listed = [], faces.listed(page)
     assert "mxcore.plugin" in listed
     for name, path in [*modules(*PLUGINS), *((p.stem, p) for p in TOYS)]:
         bad += faces.check_plugin(read(path), name, path.name == "__init__.py", listed)
+    for block in python_blocks(page):
+        bad += faces.check_plugin(block, "plugins.md", listed=listed)
     expect_none(bad)
 
 

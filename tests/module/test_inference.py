@@ -89,3 +89,13 @@ def test_rebinding_keeps_what_was_learnt():
     after = params_of(mod)
     mod.bind([("data", (2, 5))], for_training=False, label_shapes=[("softmax_label", (2,))], force_rebind=True)
     np.testing.assert_array_equal(params_of(mod)["fc1_weight"], after["fc1_weight"])
+
+
+@pytest.mark.parametrize("contexts", [1, 2])
+def test_what_was_bound_for_prediction_cannot_be_updated(contexts):
+    mod = mx.mod.Module(mlp(), context=[mx.cpu(i) for i in range(contexts)])
+    mod.bind([("data", (4, 5))], [("softmax_label", (4,))], for_training=False)
+    mod.init_params()
+    mod.init_optimizer()
+    with pytest.raises(AssertionError, match="update: .*for_training=False"):
+        mod.update()

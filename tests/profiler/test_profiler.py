@@ -467,3 +467,18 @@ def test_objects_leave_nothing_behind_while_the_profiler_is_off():
         with mx.profiler.scope(f"scope{i}:"):
             pass
     assert len(Label.by_number) == before
+
+
+def test_other_observers_go_on(trace):
+    found, a = [], mx.nd.ones((2, 3))
+
+    def observer(fn, name, ctx, ins, outs, node):
+        return lambda *args: (found.append(name), fn(*args))[1]
+
+    call.watch(observer)
+    try:
+        trace(lambda: mx.nd.softmax(a), profile_imperative=True)
+        mx.nd.tanh(a)
+    finally:
+        call.unwatch(observer)
+    assert found == ["softmax", "tanh"]

@@ -35,6 +35,7 @@ __all__ = [
     "ended",
     "listed",
     "observed",
+    "unwatch",
     "watch",
 ]
 
@@ -105,15 +106,27 @@ class Observer(Protocol):
     ) -> Callable[..., Any]: ...
 
 
-#: Who watches now. It is exchanged whole (:func:`watch`), so that looking costs one load and forgetting is sure.
+#: Who watches now. It is exchanged whole, so that looking costs one load and forgetting is sure.
 observers: tuple[Observer, ...] = ()
 
 
-def watch(*found: Observer) -> None:
-    """Exchange the observers. What eager calls have bound is forgotten; programs look whenever they run."""
+def watch(observer: Observer) -> None:
+    """Let somebody see every call from now on, until :func:`unwatch`; who came first stands closest to the kernel.
+
+    What eager calls have bound is forgotten; programs look whenever they run.
+    """
     global observers
-    observers = found
-    tables.forget_calls()
+    with tables.lock:
+        observers = (*observers, observer)
+        tables.forget_calls()
+
+
+def unwatch(observer: Observer) -> None:
+    """Let an observer see no further call; nothing happens if it sees none."""
+    global observers
+    with tables.lock:
+        observers = tuple(o for o in observers if o is not observer)
+        tables.forget_calls()
 
 
 def observed(

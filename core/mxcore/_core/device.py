@@ -67,8 +67,7 @@ class Device:
     transfers : bool
         `send` and `fetch` copy beside what the queue computes, and return events.
     fused_from : int
-        Elements from which operators are fused. On the CPU a fused call saves about a microsecond for each of its
-        parts, and compiling a new chain takes some tenths of a second: over small arrays that never comes back.
+        Elements from which operators are fused: from where what a chain saves at each call pays for compiling it.
     array_type : type or None
         The class of its arrays, if their `base` is None exactly where nobody else has their memory, as NumPy's is (the
         default): results of this class need no further look. None if there is no such class; it may be a lazy property.

@@ -23,7 +23,7 @@ from .state import state
 from .stream import across, begin, commit, heavy, ordered
 from .transfer import apart, check_writable, store
 
-__all__ = ["call", "invoke", "parse_ctx", "to_context"]
+__all__ = ["bound_for", "call", "invoke", "parse_ctx", "to_context"]
 
 
 def invoke(
@@ -132,7 +132,7 @@ def invoke(
 
 
 def _key(op: Op, p: Params, inputs: Sequence[Any], ctx: Context) -> tuple[Any, bool]:
-    """Under what a call of many inputs is kept, and whether one of them is pending."""
+    """Under what a call is kept, and whether one of its inputs is pending; of one or two `invoke` has it inline."""
     parts, pending = [p._key, ctx.device_type], False
     for x in inputs:
         st, d = x._st, x._data
@@ -142,6 +142,11 @@ def _key(op: Op, p: Params, inputs: Sequence[Any], ctx: Context) -> tuple[Any, b
             pending = True
         parts += (d.shape, d.dtype, d.__class__)
     return tuple(parts), pending
+
+
+def bound_for(op: Op, p: Params, inputs: Sequence[Any]) -> BoundCall | None:
+    """What is bound for inputs like these, if some were met."""
+    return op.bound.get(_key(op, p, inputs, inputs[0]._st.ctx)[0])
 
 
 def _bound(op: Op, p: Params, inputs: Sequence[Any], ctx: Context, key: Any) -> BoundCall:
@@ -177,7 +182,7 @@ def _invoke(
     k = ctx.k.get(train) or context_k(ctx, train)
     if sig.random or wanted is not None:
         k = K(ctx, train, wanted, next_key(ctx) if sig.random else None)
-    device, view = k.device, op.view and share
+    device, view = k.device, op.view and share and not bound.densify
     now, mixed, outs = bound.sync or device.async_, False, None
     targets: list[Storage] = []
     if out is not None or sig.mutates:

@@ -28,7 +28,7 @@ class ThreadState(threading.local):
     priority : int
         Of what is pushed: of what waits for one worker, the highest runs first.
     extra : dict
-        Seats for the faces: name managers, attribute scopes, profiler scopes.
+        What the faces keep for the thread: name managers, attribute scopes, profiler scopes.
     """
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ import re
 __all__ = ["named_shape", "numbers"]
 
 
-def _sizes(text, lowest):
+def _sizes(text: str, lowest: int) -> tuple[int, ...]:
     parts = re.split(r"\s*[,x]\s*|\s+", re.sub(r",\s*$", "", text.strip("()[] ")))  # a tuple of one ends with a comma
     if not all(map(str.isdecimal, parts)):
         return ()
@@ -16,7 +16,7 @@ def _sizes(text, lowest):
     return sizes if all(n >= lowest for n in sizes) else ()
 
 
-def named_shape(text):
+def named_shape(text: str) -> tuple[str | None, tuple[int, ...]]:
     """``data=1,3,224,224``, or without a name, as (name or None, shape); 0 is an unknown dimension."""
     name, equals, sizes = text.rpartition("=")
     found = _sizes(sizes, 0)
@@ -25,7 +25,7 @@ def named_shape(text):
     return name.strip() or None, found
 
 
-def numbers(text):
+def numbers(text: str) -> tuple[float, ...]:
     """``123.68,116.78,103.94`` or one number as a tuple."""
     try:
         return tuple(float(n) for n in text.strip("()[] ").split(","))

@@ -8,6 +8,7 @@ import platform
 import warnings
 from collections.abc import Iterable, Iterator
 from importlib import metadata
+from typing import Any
 
 from .. import __version__
 from .._core import tables
@@ -79,7 +80,7 @@ def reports() -> list[str]:
     lines: list[str] = []
     for impl in reversed(manager.pm.hook.mxcore_report.get_hookimpls()):
         try:
-            found = impl.function() or ()
+            found: Any = impl.function() or ()
             lines += [found] if isinstance(found, str) else map(str, found)
         except BaseException as e:  # it is another's code
             lines.append(f"mxcore_report of plugin '{impl.plugin_name}' failed: {in_a_line(caught(e))}")

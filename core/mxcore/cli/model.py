@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .. import ndarray as nd
 from .. import symbol as sym
 from .._core.errors import suggest
@@ -11,10 +13,15 @@ from ..drafts import settle
 from ..gluon.parameter.pairing import likely_pairs
 from ..gluon.parameter.parameter_dict import brief
 
+if TYPE_CHECKING:
+    from ..context import Context
+    from ..executor import Executor
+    from ..ndarray import NDArray
+
 __all__ = ["Model", "load_params"]
 
 
-def load_params(path):
+def load_params(path: str) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
     """Arrays of a parameter file by name: (arguments, auxiliary states); without ``arg:`` and ``aux:`` all are
     arguments.
 
@@ -28,7 +35,8 @@ def load_params(path):
         raise error(
             ValueError, f"{path} holds {len(loaded)} arrays without names; the parameters of a model have names"
         )
-    arg, aux = {}, {}
+    arg: dict[str, NDArray] = {}
+    aux: dict[str, NDArray] = {}
     for name, array in loaded.items():
         kind, _, bare = name.rpartition(":")
         (aux if kind == "aux" else arg)[bare] = array
@@ -61,7 +69,7 @@ class Model:
         (also ValueError) if the file lacks parameters, or some have other shapes than the graph says.
     """
 
-    def __init__(self, symbol_file, params_file, data=None):
+    def __init__(self, symbol_file: str, params_file: str, data: str | None = None) -> None:
         self.symbol = sym.load(settle(symbol_file, params_file))
         self.files = symbol_file, params_file
         arg, aux = load_params(params_file)
@@ -74,7 +82,7 @@ class Model:
             raise error(ValueError, f"{symbol_file} has no input named {data!r}{suggest(data, names)}")
         self._match([n for n in names if n not in held], [n for n in states if n not in held])
 
-    def _match(self, open_, states):
+    def _match(self, open_: list[str], states: list[str]) -> None:
         """Say which of the arguments that the file lacks are inputs; the others are missing."""
         self.labels = [n for n in open_ if n.endswith("label")]
         inputs = [n for n in open_ if n not in self.labels]
@@ -97,9 +105,9 @@ class Model:
         if self.data is None:
             raise error(ValueError, f"{symbol_file} has no input: {params_file} holds all its arguments")
 
-    def channels(self):
+    def channels(self) -> int | None:
         """How many channels the first layer with parameters takes; None if that is no convolution or normalisation."""
-        reached = {self.data}
+        reached: set[str | None] = {self.data}
         for node in topo(self.symbol._heads):
             if node.op is None or not any(source.name in reached for source, _ in node.inputs[:1]):
                 continue
@@ -117,7 +125,7 @@ class Model:
             reached.add(node.name)
         return None
 
-    def bind(self, ctx, shape):
+    def bind(self, ctx: Context, shape: tuple[int, ...]) -> Executor:
         """Bind the graph for inputs of one shape.
 
         Parameters
@@ -138,7 +146,9 @@ class Model:
         shapes = {n: tuple(a.shape) for n, a in self.params.items()}
         ctx.device  # noqa: B018 - a missing device is an error of its own
         try:
-            bound = self.symbol.simple_bind(ctx, grad_req="null", type_dict=types, **{**shapes, self.data: shape})
+            bound: Executor = self.symbol.simple_bind(
+                ctx, grad_req="null", type_dict=types, **{**shapes, str(self.data): shape}
+            )
         except MXNetError as e:
             raise error(
                 ValueError,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
 from .. import symbol as sym
 from .._core.errors import suggest
 from ..base import error
@@ -9,12 +12,18 @@ from ..visualization import inputs_of, layers
 from .arguments import named_shape
 from .model import load_params
 
+if TYPE_CHECKING:
+    import argparse
+
+    from ..symbol import Symbol
+    from ..visualization import Layer
+
 __all__ = ["add_arguments", "main", "named_shapes", "table"]
 
 _COLUMNS = ("Layer (type)", "Output Shape", "Param #", "Previous Layer")
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("model", metavar="MODEL", help="graph file, path or URL, such as resnet-symbol.json")
     parser.add_argument(
@@ -29,7 +38,7 @@ def add_arguments(parser):
     parser.add_argument("--params", metavar="FILE", help="parameters of the model, whose shapes are then known")
 
 
-def named_shapes(symbol, shapes):
+def named_shapes(symbol: Symbol, shapes: Mapping[str | None, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     """Shapes from the command line by name of the input; one without a name is of the first.
 
     Raises
@@ -54,11 +63,11 @@ def named_shapes(symbol, shapes):
     return found
 
 
-def _text(shape):
+def _text(shape: Sequence[int | None] | None) -> str:
     return "?" if not shape else "(" + ", ".join(str(d or "?") for d in shape) + ("," if len(shape) == 1 else "") + ")"
 
 
-def table(found):
+def table(found: Sequence[Layer]) -> list[str]:
     """Lines of the table, with totals below.
 
     Parameters
@@ -73,7 +82,7 @@ def table(found):
     widths = [max(map(len, column)) for column in zip(_COLUMNS, *rows)]
     full = sum(widths) + 2 * (len(widths) - 1)
 
-    def line(cells):
+    def line(cells: Sequence[str]) -> str:
         return "  ".join(f"{c:>{w}}" if i == 2 else f"{c:{w}}" for i, (c, w) in enumerate(zip(cells, widths))).rstrip()
 
     params, open_ = sum(x.params or 0 for x in found), sum(x.params is None for x in found)
@@ -85,12 +94,13 @@ def table(found):
     return [*lines, "-" * full]
 
 
-def _count(layer):
-    unknown = layer.params is None or layer.states is None
-    return "?" if unknown else f"{layer.params + layer.states:,}"
+def _count(layer: Layer) -> str:
+    if layer.params is None or layer.states is None:
+        return "?"
+    return f"{layer.params + layer.states:,}"
 
 
-def main(args):
+def main(args: argparse.Namespace) -> int:
     """Print the table."""
     symbol, shapes = sym.load(args.model), {}
     if args.params is not None:

@@ -43,8 +43,9 @@ def launch(
         The training mode that Python code inside sees; that of the caller unless told.
     """
     now = now or program.sync or ctx.device.async_
-    commit(writes)
-    if begin(reads, writes, now) or not now and heavy(program.work[part]):
+    waits = begin(reads, writes, now) or not now and heavy(program.work[part])
+    commit(writes)  # also where it fails half-way
+    if waits:
         where = f", called at {user_line()}"
         engine.it.push(ctx, lambda: work(where), reads, writes, "program")
         return

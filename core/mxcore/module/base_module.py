@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from ..base import error
 from ..initializer import Uniform
 from ..io import DataBatch, DataIter
 from ..model import BatchEndParam
+from ..ndarray import NDArray
 from . import arguments
 from .names import check_input_names as _check_input_names  # noqa: F401 (what derived modules import from here)
 from .names import check_names_match as _check_names_match  # noqa: F401
@@ -53,19 +56,19 @@ class BaseModule:
     (4, 2)
     """
 
-    def __init__(self, logger=logging):
+    def __init__(self, logger: Any = logging) -> None:
         self.logger = logger
         self.binded = False
         self.for_training = False
         self.inputs_need_grad = False
         self.params_initialized = False
         self.optimizer_initialized = False
-        self._symbol = None
+        self._symbol: Any = None
         self._total_exec_bytes = 0
         #: Held while a batch goes through: threads may share a module to predict, score or fit.
         self._object_lock = ObjectLock()
 
-    def _require(self, what, *, params=False, optimizer=False, input_grads=False):
+    def _require(self, what: str, *, params: bool = False, optimizer: Any = False, input_grads: bool = False) -> None:
         """Refuse `what` in a state where it makes no sense, saying what to call first."""
         for needed, there, call in (
             (True, self.binded, "bind()"),
@@ -77,7 +80,7 @@ class BaseModule:
                 raise error(AssertionError, f"{type(self).__name__}.{what}: call {call} before")
 
     # -- the high-level interface ------------------------------------------------------------------------------
-    def forward_backward(self, data_batch):
+    def forward_backward(self, data_batch: Any) -> None:
         """Run `forward` for training and `backward`.
 
         Parameters
@@ -89,15 +92,15 @@ class BaseModule:
 
     def score(
         self,
-        eval_data,
-        eval_metric,
-        num_batch=None,
-        batch_end_callback=None,
-        score_end_callback=None,
-        reset=True,
-        epoch=0,
-        sparse_row_id_fn=None,
-    ):
+        eval_data: Any,
+        eval_metric: Any,
+        num_batch: int | None = None,
+        batch_end_callback: Any = None,
+        score_end_callback: Any = None,
+        reset: bool = True,
+        epoch: int = 0,
+        sparse_row_id_fn: Callable[[Any], dict[str, Any]] | None = None,
+    ) -> list[tuple[str, float]]:
         """Measure the outputs on a data set.
 
         Parameters
@@ -151,15 +154,22 @@ class BaseModule:
             params = BatchEndParam(epoch=epoch, nbatch=actual_num_batch, eval_metric=eval_metric, locals=locals())
             for callback in score_end_callback:
                 callback(params)
-        return eval_metric.get_global_name_value()
+        found: list[tuple[str, float]] = eval_metric.get_global_name_value()
+        return found
 
-    def _measure(self, eval_metric, batch):
+    def _measure(self, eval_metric: Any, batch: Any) -> None:
         if isinstance(batch, list):
             self.update_metric(eval_metric, [b.label for b in batch], pre_sliced=True)
         else:
             self.update_metric(eval_metric, batch.label)
 
-    def iter_predict(self, eval_data, num_batch=None, reset=True, sparse_row_id_fn=None):
+    def iter_predict(
+        self,
+        eval_data: Any,
+        num_batch: int | None = None,
+        reset: bool = True,
+        sparse_row_id_fn: Callable[[Any], dict[str, Any]] | None = None,
+    ) -> Iterator[tuple[list[NDArray], int, Any]]:
         """Predict batch by batch.
 
         Parameters
@@ -194,8 +204,14 @@ class BaseModule:
             yield outputs, nbatch, eval_batch
 
     def predict(
-        self, eval_data, num_batch=None, merge_batches=True, reset=True, always_output_list=False, sparse_row_id_fn=None
-    ):
+        self,
+        eval_data: Any,
+        num_batch: int | None = None,
+        merge_batches: bool = True,
+        reset: bool = True,
+        always_output_list: bool = False,
+        sparse_row_id_fn: Callable[[Any], dict[str, Any]] | None = None,
+    ) -> Any:
         """Predict a data set, or one batch given as an array.
 
         Parameters
@@ -246,28 +262,28 @@ class BaseModule:
 
     def fit(
         self,
-        train_data,
-        eval_data=None,
-        eval_metric="acc",
-        epoch_end_callback=None,
-        batch_end_callback=None,
-        kvstore="local",
-        optimizer="sgd",
-        optimizer_params=(("learning_rate", 0.01),),
-        eval_end_callback=None,
-        eval_batch_end_callback=None,
-        initializer=Uniform(0.01),
-        arg_params=None,
-        aux_params=None,
-        allow_missing=False,
-        force_rebind=False,
-        force_init=False,
-        begin_epoch=0,
-        num_epoch=None,
-        validation_metric=None,
-        monitor=None,
-        sparse_row_id_fn=None,
-    ):
+        train_data: Any,
+        eval_data: Any = None,
+        eval_metric: Any = "acc",
+        epoch_end_callback: Any = None,
+        batch_end_callback: Any = None,
+        kvstore: Any = "local",
+        optimizer: Any = "sgd",
+        optimizer_params: Any = (("learning_rate", 0.01),),
+        eval_end_callback: Any = None,
+        eval_batch_end_callback: Any = None,
+        initializer: Any = Uniform(0.01),
+        arg_params: Mapping[str, Any] | None = None,
+        aux_params: Mapping[str, Any] | None = None,
+        allow_missing: bool = False,
+        force_rebind: bool = False,
+        force_init: bool = False,
+        begin_epoch: int = 0,
+        num_epoch: int | None = None,
+        validation_metric: Any = None,
+        monitor: Any = None,
+        sparse_row_id_fn: Callable[[Any], dict[str, Any]] | None = None,
+    ) -> None:
         """Bind, initialise and train.
 
         Parameters
@@ -400,53 +416,53 @@ class BaseModule:
             train_data.reset()
 
     # -- what subclasses tell ----------------------------------------------------------------------------------
-    def _absent(self, what):
+    def _absent(self, what: str) -> Exception:
         return error(NotImplementedError, f"{type(self).__name__} does not define {what}, which every module must")
 
     @property
-    def data_names(self):
+    def data_names(self) -> list[str]:
         """Names of the data, list of str."""
         raise self._absent("data_names")
 
     @property
-    def output_names(self):
+    def output_names(self) -> list[str]:
         """Names of the outputs, list of str."""
         raise self._absent("output_names")
 
     @property
-    def data_shapes(self):
+    def data_shapes(self) -> Any:
         """Descriptions of the data, list of DataDesc or (str, tuple)."""
         raise self._absent("data_shapes")
 
     @property
-    def label_shapes(self):
+    def label_shapes(self) -> Any:
         """Descriptions of the labels, or None."""
         raise self._absent("label_shapes")
 
     @property
-    def output_shapes(self):
+    def output_shapes(self) -> Any:
         """Names and shapes of the outputs, list of (str, tuple of int)."""
         raise self._absent("output_shapes")
 
     @property
-    def symbol(self):
+    def symbol(self) -> Any:
         """The symbol, or None for a module that has none."""
         return self._symbol
 
     # -- parameters --------------------------------------------------------------------------------------------
-    def get_params(self):
+    def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
         """Parameters and auxiliary states: two dicts of str to NDArray."""
         raise self._absent("get_params()")
 
     def init_params(
         self,
-        initializer=Uniform(0.01),
-        arg_params=None,
-        aux_params=None,
-        allow_missing=False,
-        force_init=False,
-        allow_extra=False,
-    ):
+        initializer: Any = Uniform(0.01),
+        arg_params: Mapping[str, Any] | None = None,
+        aux_params: Mapping[str, Any] | None = None,
+        allow_missing: bool = False,
+        force_init: bool = False,
+        allow_extra: bool = False,
+    ) -> None:
         """Give parameters their first values.
 
         Parameters
@@ -469,7 +485,14 @@ class BaseModule:
         """
         raise self._absent("init_params()")
 
-    def set_params(self, arg_params, aux_params, allow_missing=False, force_init=True, allow_extra=False):
+    def set_params(
+        self,
+        arg_params: Mapping[str, Any] | None,
+        aux_params: Mapping[str, Any] | None,
+        allow_missing: bool = False,
+        force_init: bool = True,
+        allow_extra: bool = False,
+    ) -> None:
         """Give parameters new values.
 
         Parameters
@@ -496,7 +519,7 @@ class BaseModule:
             allow_extra=allow_extra,
         )
 
-    def save_params(self, fname):
+    def save_params(self, fname: str) -> None:
         """Write parameters to a file, whole or not at all.
 
         Parameters
@@ -505,12 +528,12 @@ class BaseModule:
         """
         ndarray.save(fname, self._named_params())
 
-    def _named_params(self):
+    def _named_params(self) -> dict[str, NDArray]:
         """The parameters under the names that they have in files."""
         arg_params, aux_params = self.get_params()
         return {**{f"arg:{k}": v for k, v in arg_params.items()}, **{f"aux:{k}": v for k, v in aux_params.items()}}
 
-    def load_params(self, fname):
+    def load_params(self, fname: str) -> None:
         """Read parameters from a file.
 
         Parameters
@@ -528,7 +551,7 @@ class BaseModule:
         arg_params, aux_params = read_params(fname)
         self.set_params(arg_params, aux_params)
 
-    def get_states(self, merge_multi_context=True):
+    def get_states(self, merge_multi_context: bool = True) -> list[Any]:
         """States; none unless a subclass has them.
 
         Parameters
@@ -543,7 +566,7 @@ class BaseModule:
         self._require("get_states", params=True)
         return []
 
-    def set_states(self, states=None, value=None):
+    def set_states(self, states: Any = None, value: float | None = None) -> None:
         """Set the states to arrays, or all to a number; one of the two is needed.
 
         Parameters
@@ -556,7 +579,7 @@ class BaseModule:
         if states or value:
             raise error(ValueError, f"{type(self).__name__} has no states to set")
 
-    def install_monitor(self, mon):
+    def install_monitor(self, mon: Any) -> None:
         """Let a monitor watch the executors.
 
         Parameters
@@ -566,7 +589,7 @@ class BaseModule:
         raise self._absent("install_monitor()")
 
     # -- computing ---------------------------------------------------------------------------------------------
-    def prepare(self, data_batch, sparse_row_id_fn=None):
+    def prepare(self, data_batch: Any, sparse_row_id_fn: Callable[[Any], dict[str, Any]] | None = None) -> None:
         """Make ready for a batch, before `forward`.
 
         Parameters
@@ -580,7 +603,7 @@ class BaseModule:
 
             warn(f"{type(self).__name__} has no sparse parameters; sparse_row_id_fn is not called")
 
-    def forward(self, data_batch, is_train=None):
+    def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
         """Compute the outputs.
 
         Parameters
@@ -592,7 +615,7 @@ class BaseModule:
         """
         raise self._absent("forward()")
 
-    def backward(self, out_grads=None):
+    def backward(self, out_grads: Any = None) -> None:
         """Compute the gradients.
 
         Parameters
@@ -602,7 +625,7 @@ class BaseModule:
         """
         raise self._absent("backward()")
 
-    def get_outputs(self, merge_multi_context=True):
+    def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
         """Outputs of the last `forward`; good until the next.
 
         Parameters
@@ -616,7 +639,7 @@ class BaseModule:
         """
         raise self._absent("get_outputs()")
 
-    def get_input_grads(self, merge_multi_context=True):
+    def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
         """Gradients of the data, after `backward` of a module bound with ``inputs_need_grad=True``.
 
         Parameters
@@ -630,11 +653,11 @@ class BaseModule:
         """
         raise self._absent("get_input_grads()")
 
-    def update(self):
+    def update(self) -> None:
         """Move the parameters by the optimizer and the gradients."""
         raise self._absent("update()")
 
-    def update_metric(self, eval_metric, labels, pre_sliced=False):
+    def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
         """Take the last outputs into a metric.
 
         Parameters
@@ -649,14 +672,14 @@ class BaseModule:
     # -- preparing ---------------------------------------------------------------------------------------------
     def bind(
         self,
-        data_shapes,
-        label_shapes=None,
-        for_training=True,
-        inputs_need_grad=False,
-        force_rebind=False,
-        shared_module=None,
-        grad_req="write",
-    ):
+        data_shapes: Any,
+        label_shapes: Any = None,
+        for_training: bool = True,
+        inputs_need_grad: bool = False,
+        force_rebind: bool = False,
+        shared_module: BaseModule | None = None,
+        grad_req: Any = "write",
+    ) -> None:
         """Make the executors for shapes of data.
 
         Parameters
@@ -677,8 +700,12 @@ class BaseModule:
         raise self._absent("bind()")
 
     def init_optimizer(
-        self, kvstore="local", optimizer="sgd", optimizer_params=(("learning_rate", 0.01),), force_init=False
-    ):
+        self,
+        kvstore: Any = "local",
+        optimizer: Any = "sgd",
+        optimizer_params: Any = (("learning_rate", 0.01),),
+        force_init: bool = False,
+    ) -> None:
         """Choose who moves the parameters, and how.
 
         Parameters

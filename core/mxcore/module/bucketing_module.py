@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +15,8 @@ from ..base import error
 from ..initializer import Uniform
 from ..model import checkpoint_file, load_params
 from ..name import NameManager
+from ..ndarray import NDArray
+from ..symbol import Symbol
 from . import arguments
 from .base_module import BaseModule
 from .module import Module
@@ -55,16 +59,16 @@ class BucketingModule(BaseModule):
 
     def __init__(
         self,
-        sym_gen,
-        default_bucket_key=None,
-        logger=logging,
-        context=None,
-        work_load_list=None,
-        fixed_param_names=None,
-        state_names=None,
-        group2ctxs=None,
-        compression_params=None,
-    ):
+        sym_gen: Callable[[Any], tuple[Any, Any, Any]],
+        default_bucket_key: Any = None,
+        logger: Any = logging,
+        context: Any = None,
+        work_load_list: Any = None,
+        fixed_param_names: Sequence[str] | None = None,
+        state_names: Sequence[str] | None = None,
+        group2ctxs: Any = None,
+        compression_params: Any = None,
+    ) -> None:
         super().__init__(logger)
         if default_bucket_key is None:
             raise error(AssertionError, "BucketingModule needs a default_bucket_key: the one of the largest bucket")
@@ -96,14 +100,15 @@ class BucketingModule(BaseModule):
             (self._fixed_param_names, "fixed_param", True),
         ):
             check_input_names(symbol, list(names or ()), kind, throw)
-        self._buckets = {}
-        self._reserved = set()  # modes of running for which the default bucket has its memory
-        self._curr_module = self._curr_bucket_key = None
+        self._reserved: set[bool] = set()  # modes of running for which the default bucket has its memory
+        self._curr_module: Module
+        self._curr_bucket_key: Any
+        self._reset_bind()
         self._params_dirty = False
-        self._monitors = []
-        self._grad_req = None
+        self._monitors: list[Any] = []
+        self._grad_req: Any = None
 
-    def _call_sym_gen(self, bucket_key):
+    def _call_sym_gen(self, bucket_key: Any) -> tuple[Symbol, Any, Any]:
         with NameManager():  # what has no name is called alike in every bucket
             made = self._sym_gen(bucket_key)
         if not isinstance(made, (list, tuple)) or len(made) != 3:
@@ -112,12 +117,12 @@ class BucketingModule(BaseModule):
             )
         return made
 
-    def _make(self, bucket_key):
+    def _make(self, bucket_key: Any) -> Module:
         symbol, data_names, label_names = self._call_sym_gen(bucket_key)
         return Module(symbol, data_names, label_names, **self._options)
 
     # -- checkpoints -------------------------------------------------------------------------------------------
-    def save_checkpoint(self, prefix, epoch, remove_amp_cast=False):
+    def save_checkpoint(self, prefix: str, epoch: int, remove_amp_cast: bool = False) -> None:
         """Write the parameters, and the symbol of each bucket that was used.
 
         Parameters
@@ -137,7 +142,13 @@ class BucketingModule(BaseModule):
             ndarray.save(f"{prefix}.buckets", ndarray.array(np.array(keys, np.int32), dtype="int32"))
 
     @staticmethod
-    def load(prefix, epoch, sym_gen=None, default_bucket_key=None, **kwargs):
+    def load(
+        prefix: str,
+        epoch: int,
+        sym_gen: Callable[[Any], tuple[Any, Any, Any]] | None = None,
+        default_bucket_key: Any = None,
+        **kwargs: Any,
+    ) -> BucketingModule:
         """Make a module of a checkpoint.
 
         Parameters
@@ -166,7 +177,14 @@ class BucketingModule(BaseModule):
         return mod
 
     @staticmethod
-    def load_dict(sym_dict=None, sym_gen=None, default_bucket_key=None, arg_params=None, aux_params=None, **kwargs):
+    def load_dict(
+        sym_dict: Mapping[Any, Symbol] | None = None,
+        sym_gen: Callable[[Any], tuple[Any, Any, Any]] | None = None,
+        default_bucket_key: Any = None,
+        arg_params: Mapping[str, Any] | None = None,
+        aux_params: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> BucketingModule:
         """Make a module of symbols and parameters.
 
         Parameters
@@ -192,11 +210,11 @@ class BucketingModule(BaseModule):
         mod._adopt(sym_dict, arg_params, aux_params)
         return mod
 
-    def _adopt(self, symbols, arg_params, aux_params):
+    def _adopt(self, symbols: Any, arg_params: Any, aux_params: Any) -> None:
         """Take over symbols by bucket key, in the place of what sym_gen would make, and parameters."""
         own = self._sym_gen
 
-        def sym_gen(key):
+        def sym_gen(key: Any) -> tuple[Symbol, Any, Any]:
             symbol, data_names, label_names = own(key)
             return symbols.get(key, symbol), data_names, label_names
 
@@ -210,11 +228,11 @@ class BucketingModule(BaseModule):
 
     # -- descriptions ------------------------------------------------------------------------------------------
     @property
-    def data_names(self):
+    def data_names(self) -> Any:
         return self._curr_module.data_names if self.binded else self._call_sym_gen(self._default_bucket_key)[1]
 
     @property
-    def output_names(self):
+    def output_names(self) -> Any:
         return (
             self._curr_module.output_names
             if self.binded
@@ -222,48 +240,48 @@ class BucketingModule(BaseModule):
         )
 
     @property
-    def data_shapes(self):
+    def data_shapes(self) -> Any:
         self._require("data_shapes")
         return self._curr_module.data_shapes
 
     @property
-    def label_shapes(self):
+    def label_shapes(self) -> Any:
         self._require("label_shapes")
         return self._curr_module.label_shapes
 
     @property
-    def output_shapes(self):
+    def output_shapes(self) -> Any:
         self._require("output_shapes")
         return self._curr_module.output_shapes
 
     @property
-    def symbol(self):
+    def symbol(self) -> Any:
         self._require("symbol")
         return self._curr_module.symbol
 
     # -- parameters: those of the default bucket, whose arrays the others use ----------------------------------
     @property
-    def _default(self):
+    def _default(self) -> Module:
         return self._buckets[self._default_bucket_key]
 
     @locked
-    def get_params(self):
+    def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
         if not self.params_initialized:
             self._require("get_params", params=True)
         self._default._params_dirty = self._params_dirty
-        found = self._default.get_params()
+        found: tuple[dict[str, NDArray], dict[str, NDArray]] = self._default.get_params()
         self._params_dirty = False
         return found
 
     def init_params(
         self,
-        initializer=Uniform(0.01),
-        arg_params=None,
-        aux_params=None,
-        allow_missing=False,
-        force_init=False,
-        allow_extra=False,
-    ):
+        initializer: Any = Uniform(0.01),
+        arg_params: Mapping[str, Any] | None = None,
+        aux_params: Mapping[str, Any] | None = None,
+        allow_missing: bool = False,
+        force_init: bool = False,
+        allow_extra: bool = False,
+    ) -> None:
         if self.params_initialized and not force_init:
             self._default.init_params(force_init=False)  # which warns
             return
@@ -279,7 +297,14 @@ class BucketingModule(BaseModule):
         self._params_dirty = False
         self.params_initialized = True
 
-    def set_params(self, arg_params, aux_params, allow_missing=False, force_init=True, allow_extra=False):
+    def set_params(
+        self,
+        arg_params: Mapping[str, Any] | None,
+        aux_params: Mapping[str, Any] | None,
+        allow_missing: bool = False,
+        force_init: bool = True,
+        allow_extra: bool = False,
+    ) -> None:
         self._require("set_params")
         was = self.params_initialized
         self._default.set_params(
@@ -289,30 +314,31 @@ class BucketingModule(BaseModule):
             self._params_dirty = self._default._params_dirty
         self.params_initialized = True
 
-    def get_states(self, merge_multi_context=True):
+    def get_states(self, merge_multi_context: bool = True) -> list[Any]:
         self._require("get_states", params=True)
         return self._curr_module.get_states(merge_multi_context=merge_multi_context)
 
-    def set_states(self, states=None, value=None):
+    def set_states(self, states: Any = None, value: float | None = None) -> None:
         self._require("set_states", params=True)
         self._curr_module.set_states(states, value)
 
     # -- binding -----------------------------------------------------------------------------------------------
-    def _reset_bind(self):
+    def _reset_bind(self) -> None:
         self.binded = False
-        self._buckets = {}
-        self._curr_module = self._curr_bucket_key = None
+        self._buckets: dict[Any, Module] = {}
+        self._curr_module = None  # type: ignore[assignment]  # until bound, for which `_require` asks
+        self._curr_bucket_key = None
 
     def bind(
         self,
-        data_shapes,
-        label_shapes=None,
-        for_training=True,
-        inputs_need_grad=False,
-        force_rebind=False,
-        shared_module=None,
-        grad_req="write",
-    ):
+        data_shapes: Any,
+        label_shapes: Any = None,
+        for_training: bool = True,
+        inputs_need_grad: bool = False,
+        force_rebind: bool = False,
+        shared_module: BaseModule | None = None,
+        grad_req: Any = "write",
+    ) -> None:
         if shared_module is not None:
             raise error(AssertionError, "bind: a BucketingModule shares among its buckets, not with another module")
         if self.binded and not force_rebind:
@@ -345,7 +371,7 @@ class BucketingModule(BaseModule):
         if old is not None:
             module.borrow_optimizer(old)
 
-    def switch_bucket(self, bucket_key, data_shapes, label_shapes=None):
+    def switch_bucket(self, bucket_key: Any, data_shapes: Any, label_shapes: Any = None) -> None:
         """Go on with the module of a bucket, which is made if it is new.
 
         Parameters
@@ -371,7 +397,7 @@ class BucketingModule(BaseModule):
             self._buckets[bucket_key] = module
         self._curr_module, self._curr_bucket_key = module, bucket_key
 
-    def _switch_for(self, data_batch):
+    def _switch_for(self, data_batch: Any) -> None:
         key = getattr(data_batch, "bucket_key", None)
         key = self._default_bucket_key if key is None else key
         default = self._default
@@ -384,8 +410,12 @@ class BucketingModule(BaseModule):
         self.switch_bucket(key, data, labels)
 
     def init_optimizer(
-        self, kvstore="local", optimizer="sgd", optimizer_params=(("learning_rate", 0.01),), force_init=False
-    ):
+        self,
+        kvstore: Any = "local",
+        optimizer: Any = "sgd",
+        optimizer_params: Any = (("learning_rate", 0.01),),
+        force_init: bool = False,
+    ) -> None:
         self._require("init_optimizer", params=True)
         if self.optimizer_initialized and not force_init:
             self.logger.warning("optimizer already initialized, ignoring.")
@@ -400,7 +430,7 @@ class BucketingModule(BaseModule):
         self.optimizer_initialized = True
 
     # -- computing ---------------------------------------------------------------------------------------------
-    def prepare(self, data_batch, sparse_row_id_fn=None):
+    def prepare(self, data_batch: Any, sparse_row_id_fn: Callable[[Any], dict[str, Any]] | None = None) -> None:
         self._require("prepare", params=True)
         before = self._curr_module, self._curr_bucket_key
         self._switch_for(data_batch)
@@ -409,7 +439,7 @@ class BucketingModule(BaseModule):
         finally:  # the outputs of the last batch may still be asked for
             self._curr_module, self._curr_bucket_key = before
 
-    def forward(self, data_batch, is_train=None):
+    def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
         self._require("forward", params=True)
         self._switch_for(data_batch)
         train = self.for_training if is_train is None else bool(is_train)
@@ -418,28 +448,28 @@ class BucketingModule(BaseModule):
             self._reserved.add(train)
         self._curr_module.forward(data_batch, is_train=is_train)
 
-    def backward(self, out_grads=None):
+    def backward(self, out_grads: Any = None) -> None:
         self._require("backward", params=True)
         self._curr_module.backward(out_grads=out_grads)
 
-    def update(self):
+    def update(self) -> None:
         self._require("update", params=True, optimizer=True)
         self._params_dirty = True
         self._curr_module.update()
 
-    def get_outputs(self, merge_multi_context=True):
+    def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
         self._require("get_outputs", params=True)
         return self._curr_module.get_outputs(merge_multi_context=merge_multi_context)
 
-    def get_input_grads(self, merge_multi_context=True):
+    def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
         self._require("get_input_grads", params=True, input_grads=True)
         return self._curr_module.get_input_grads(merge_multi_context=merge_multi_context)
 
-    def update_metric(self, eval_metric, labels, pre_sliced=False):
+    def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
         self._require("update_metric", params=True)
         self._curr_module.update_metric(eval_metric, labels, pre_sliced)
 
-    def install_monitor(self, mon):
+    def install_monitor(self, mon: Any) -> None:
         self._require("install_monitor")
         for one in as_list(mon):
             self._monitors.append(one)

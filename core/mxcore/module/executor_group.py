@@ -9,8 +9,10 @@ from typing import Any
 
 from ..base import error
 from ..context import Context
+from ..executor import Executor
 from ..io import DataDesc
 from ..ndarray import NDArray
+from ..symbol import Symbol
 from . import slicing
 from .arguments import parts_of
 
@@ -123,21 +125,21 @@ class DataParallelExecutorGroup:
 
     def __init__(
         self,
-        symbol,
-        contexts,
-        workload,
-        data_shapes,
-        label_shapes,
-        param_names,
-        for_training,
-        inputs_need_grad,
-        shared_group=None,
-        logger=logging,
-        fixed_param_names=None,
-        grad_req="write",
-        state_names=None,
-        group2ctxs=None,
-    ):
+        symbol: Symbol,
+        contexts: Sequence[Context],
+        workload: Sequence[float],
+        data_shapes: list[DataDesc],
+        label_shapes: list[DataDesc] | None,
+        param_names: Sequence[str],
+        for_training: bool,
+        inputs_need_grad: bool,
+        shared_group: DataParallelExecutorGroup | None = None,
+        logger: Any = logging,
+        fixed_param_names: Sequence[str] | None = None,
+        grad_req: Any = "write",
+        state_names: Sequence[str] | None = None,
+        group2ctxs: Any = None,
+    ) -> None:
         self.symbol, self.contexts, self.workload = symbol, list(contexts), list(workload)
         self.arg_names, self.aux_names = symbol.list_arguments(), symbol.list_auxiliary_states()
         self.output_names = symbol.list_outputs()
@@ -156,19 +158,21 @@ class DataParallelExecutorGroup:
             inputs_need_grad,
             for_training,
         )
-        self.shared_data_arrays = (
+        self.shared_data_arrays: list[dict[str, Any]] = (
             [{} for _ in self.contexts] if shared_group is None else shared_group.shared_data_arrays
         )
         attrs = [symbol[name].attr("__layout__") for name in self.output_names]
         self.output_layouts = [DataDesc.get_batch_axis(a) for a in attrs]
-        self.batch_size = None
-        self.data_shapes = self.label_shapes = None
+        self.batch_size: Any = None  # until bound
+        self.slices: list[slice] = []
+        self.data_shapes: list[DataDesc] = []
+        self.label_shapes: list[DataDesc] | None = None
         self._monitors: list[Any] = []
         self.execs: list[Any] = []
         self.bind_exec(data_shapes, label_shapes, shared_group)
 
     # -- binding -----------------------------------------------------------------------------------------------
-    def decide_slices(self, data_shapes):
+    def decide_slices(self, data_shapes: Sequence[DataDesc]) -> list[int]:
         """Cut the batch that descriptions tell of: sets `batch_size` and `slices`.
 
         Parameters
@@ -188,7 +192,7 @@ class DataParallelExecutorGroup:
         return axes
 
     @staticmethod
-    def _batch(descriptions, size):
+    def _batch(descriptions: Sequence[DataDesc], size: int | None) -> tuple[int | None, list[int]]:
         axes = slicing.batch_axes(descriptions)
         for d, axis in zip(descriptions, axes):
             if axis < 0:
@@ -205,7 +209,13 @@ class DataParallelExecutorGroup:
             size = d.shape[axis]
         return size, axes
 
-    def bind_exec(self, data_shapes, label_shapes, shared_group=None, reshape=False):
+    def bind_exec(
+        self,
+        data_shapes: list[DataDesc],
+        label_shapes: list[DataDesc] | None,
+        shared_group: DataParallelExecutorGroup | None = None,
+        reshape: bool = False,
+    ) -> None:
         """Make the executors for shapes of batches.
 
         Parameters
@@ -215,7 +225,7 @@ class DataParallelExecutorGroup:
         reshape : bool
             Keep the arrays of parameters of the present executors.
         """
-        before = self.batch_size, getattr(self, "slices", None)
+        before = self.batch_size, self.slices
         self.batch_size = None
         try:
             self._check_names(label_shapes)
@@ -237,7 +247,7 @@ class DataParallelExecutorGroup:
         self.label_names = [d.name for d in label_shapes] if label_shapes is not None else []
         self._collect_arrays()
 
-    def _check_names(self, label_shapes):
+    def _check_names(self, label_shapes: list[DataDesc] | None) -> None:
         unknown = [d.name for d in label_shapes or () if d.name not in self.arg_names]
         if unknown:
             inputs = [n for n in self.arg_names if n not in self.param_names]
@@ -248,10 +258,10 @@ class DataParallelExecutorGroup:
             )
 
     @staticmethod
-    def _key(data_shapes, label_shapes):
+    def _key(data_shapes: list[DataDesc], label_shapes: list[DataDesc] | None) -> tuple[Any, ...]:
         return tuple((d.name, tuple(d.shape), str(d.dtype), d.layout) for d in (*data_shapes, *(label_shapes or ())))
 
-    def _shapes(self, i, descriptions):
+    def _shapes(self, i: int, descriptions: Sequence[DataDesc]) -> dict[str, tuple[int, ...]]:
         """Shapes on one context by name."""
         found = {}
         for d, axis in zip(descriptions, slicing.batch_axes(descriptions)):
@@ -261,10 +271,16 @@ class DataParallelExecutorGroup:
             found[d.name] = tuple(shape)
         return found
 
-    def _bind(self, i, data_shapes, label_shapes, shared_group):
+    def _bind(
+        self,
+        i: int,
+        data_shapes: list[DataDesc],
+        label_shapes: list[DataDesc] | None,
+        shared_group: DataParallelExecutorGroup | None,
+    ) -> Executor:
         every = [*data_shapes, *(label_shapes or ())]
         shared = None if shared_group is None else shared_group.execs[i]
-        made = self.symbol.simple_bind(
+        made: Executor = self.symbol.simple_bind(
             ctx=self.contexts[i],
             grad_req=self.grad_req,
             type_dict={d.name: d.dtype for d in every},
@@ -288,7 +304,7 @@ class DataParallelExecutorGroup:
             _share_outputs(made, shared)
         return made
 
-    def _reshaped(self, data_shapes, label_shapes):
+    def _reshaped(self, data_shapes: list[DataDesc], label_shapes: list[DataDesc] | None) -> list[Executor]:
         """Executors for other shapes: kept ones, or new ones over the same arrays."""
         key = self._key(data_shapes, label_shapes)
         execs = self._kept.get(key)
@@ -323,13 +339,13 @@ class DataParallelExecutorGroup:
             self._kept.pop(next(k for k, e in self._kept.items() if e is not self._default_execs))
         return execs
 
-    def _inferred(self, given):
-        shapes, _, _ = self.symbol.infer_shape(**given)
+    def _inferred(self, given: Mapping[str, tuple[int, ...]]) -> Sequence[tuple[int, ...]]:
+        shapes: list[tuple[int, ...]] | None = self.symbol.infer_shape(**given)[0]
         if shapes is None:
             raise error(ValueError, f"the shapes {given} do not determine those of all arguments")
         return shapes
 
-    def reshape(self, data_shapes, label_shapes):
+    def reshape(self, data_shapes: list[DataDesc], label_shapes: list[DataDesc] | None) -> None:
         """Prepare for batches of other shapes.
 
         Parameters
@@ -339,14 +355,14 @@ class DataParallelExecutorGroup:
         if self.data_shapes != data_shapes or self.label_shapes != label_shapes:
             self.bind_exec(data_shapes, label_shapes, reshape=True)
 
-    def _collect_arrays(self):
+    def _collect_arrays(self) -> None:
         args = [e.arg_dict for e in self.execs]
         grads = [e.grad_dict for e in self.execs]
 
-        def of(dicts, names):
+        def of(dicts: Sequence[dict[str, Any]], names: Sequence[str]) -> list[list[Any]]:
             return [[d[n] for d in dicts] for n in names]
 
-        def sliced(names):
+        def sliced(names: Sequence[str]) -> list[list[tuple[slice, Any]]]:
             return [[(rows, d[n]) for rows, d in zip(self.slices, args)] for n in names]
 
         self.data_arrays = sliced(self.data_names)
@@ -357,7 +373,7 @@ class DataParallelExecutorGroup:
         self.input_grad_arrays = of(grads, self.data_names) if self.inputs_need_grad else None
         self.aux_arrays = of([e.aux_dict for e in self.execs], self.aux_names)
 
-    def reserve(self, is_train):
+    def reserve(self, is_train: bool) -> None:
         """Make the memory for running in a mode now, for others to share: whoever shares must not need more.
 
         Parameters
@@ -368,7 +384,9 @@ class DataParallelExecutorGroup:
             e.prepare(is_train)
 
     # -- parameters --------------------------------------------------------------------------------------------
-    def set_params(self, arg_params, aux_params, allow_extra=False):
+    def set_params(
+        self, arg_params: Mapping[str, Any], aux_params: Mapping[str, Any], allow_extra: bool = False
+    ) -> None:
         """Copy parameters to all contexts.
 
         Parameters
@@ -380,7 +398,7 @@ class DataParallelExecutorGroup:
         for e in self.execs:
             e.copy_params_from(arg_params, aux_params, allow_extra_params=allow_extra)
 
-    def get_params(self, arg_params, aux_params):
+    def get_params(self, arg_params: Mapping[str, Any], aux_params: Mapping[str, Any]) -> None:
         """Write the means over all contexts into the arrays of two dicts.
 
         Parameters
@@ -404,7 +422,7 @@ class DataParallelExecutorGroup:
                 slicing._copy(whole, target, name)
 
     # -- running -----------------------------------------------------------------------------------------------
-    def forward(self, data_batch, is_train=None):
+    def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
         """Load a batch and compute the outputs.
 
         Parameters
@@ -428,7 +446,7 @@ class DataParallelExecutorGroup:
         for e in self.execs:
             e.forward(is_train=train)
 
-    def backward(self, out_grads=None):
+    def backward(self, out_grads: Any = None) -> None:
         """Compute the gradients.
 
         Parameters
@@ -458,14 +476,14 @@ class DataParallelExecutorGroup:
                 ]
             )
 
-    def get_output_shapes(self):
+    def get_output_shapes(self) -> list[tuple[str, tuple[int, ...] | None]]:
         """Names and shapes of the outputs over the whole batch.
 
         Returns
         -------
         list of (str, tuple of int)
         """
-        found = []
+        found: list[tuple[str, tuple[int, ...] | None]] = []
         for i, (name, axis) in enumerate(zip(self.output_names, self.output_layouts)):
             parts = [e.outputs[i] for e in self.execs]
             if parts[0] is None:  # a shape that only the numbers tell
@@ -477,7 +495,7 @@ class DataParallelExecutorGroup:
             found.append((name, tuple(shape)))
         return found
 
-    def get_outputs(self, merge_multi_context=True, begin=0, end=None):
+    def get_outputs(self, merge_multi_context: bool = True, begin: int = 0, end: int | None = None) -> list[Any]:
         """The outputs of the last `forward`.
 
         Parameters
@@ -491,7 +509,7 @@ class DataParallelExecutorGroup:
         arrays = [[e.outputs[i] for e in self.execs] for i in range(begin, end)]
         return slicing.merge(arrays, self.output_layouts[begin:end]) if merge_multi_context else arrays
 
-    def get_input_grads(self, merge_multi_context=True):
+    def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
         """Gradients of the data.
 
         Parameters
@@ -499,13 +517,13 @@ class DataParallelExecutorGroup:
         merge_multi_context : bool
             As in `get_outputs`.
         """
-        if not self.inputs_need_grad:
+        if self.input_grad_arrays is None:
             raise error(AssertionError, "get_input_grads: the module was bound with inputs_need_grad=False")
         return (
             slicing.merge(self.input_grad_arrays, self.data_layouts) if merge_multi_context else self.input_grad_arrays
         )
 
-    def get_states(self, merge_multi_context=True):
+    def get_states(self, merge_multi_context: bool = True) -> list[Any]:
         """The states.
 
         Parameters
@@ -517,7 +535,7 @@ class DataParallelExecutorGroup:
             slicing.merge(self.state_arrays, [0] * len(self.state_arrays)) if merge_multi_context else self.state_arrays
         )
 
-    def set_states(self, states=None, value=None):
+    def set_states(self, states: Any = None, value: float | None = None) -> None:
         """Set the states to arrays or all of them to a number.
 
         Parameters
@@ -536,7 +554,7 @@ class DataParallelExecutorGroup:
         targets = [[(rows, a) for rows, a in zip(self.slices, arrays)] for arrays in self.state_arrays]
         slicing.load(states, targets, [0] * len(targets), self.state_names)
 
-    def update_metric(self, eval_metric, labels, pre_sliced=False):
+    def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
         """Take the last outputs into a metric, each context's part by itself.
 
         Parameters
@@ -557,7 +575,7 @@ class DataParallelExecutorGroup:
             )
         for i, (e, rows) in enumerate(zip(self.execs, self.slices)):
             if pre_sliced:
-                mine = labels[i]
+                mine = labels[i]  # type: ignore[index]  # there are labels, then
             else:
                 axes = self.label_layouts if len(self.label_layouts) == len(labels or ()) else [0] * len(labels or ())
                 mine = [slicing.cut(label, axis, rows) for label, axis in zip(labels or (), axes)]
@@ -576,7 +594,7 @@ class DataParallelExecutorGroup:
                     "output_names and label_names",
                 ) from problem
 
-    def install_monitor(self, mon):
+    def install_monitor(self, mon: Any) -> None:
         """Let a monitor watch all executors, those of later shapes, too.
 
         Parameters
@@ -591,7 +609,7 @@ class DataParallelExecutorGroup:
                 mon.install(e)
 
 
-def _share_outputs(executor, other):
+def _share_outputs(executor: Executor, other: Executor) -> None:
     """Put the outputs of an executor where those of another are, if they fit: the two never run at the same time."""
     for i, (mine, theirs) in enumerate(zip(executor.outputs, other.outputs)):
         if (
@@ -605,7 +623,7 @@ def _share_outputs(executor, other):
         executor.outputs[i] = NDArray(theirs._data.reshape(-1)[: mine.size].reshape(mine.shape), theirs._st)
 
 
-def _contents(data_batch):
+def _contents(data_batch: Any) -> tuple[Any, Any]:
     """Data and labels of a batch, or of one already cut for the contexts: then for each array a list of its parts."""
     parts = parts_of(data_batch)
     if parts is None:
@@ -615,5 +633,5 @@ def _contents(data_batch):
     return data, list(zip(*labels)) if all(labels) else None
 
 
-def _shapes(arrays):
+def _shapes(arrays: Mapping[str, Any]) -> str:
     return "{" + ", ".join(f"{n}: {getattr(a, 'shape', a)}" for n, a in arrays.items()) + "}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from .. import context as _context
 from .. import ndarray, optimizer
@@ -14,6 +15,8 @@ from ..base import error
 from ..initializer import InitDesc, Uniform
 from ..io import DataDesc
 from ..model import checkpoint_file, load_checkpoint, write_checkpoint
+from ..ndarray import NDArray
+from ..optimizer import Optimizer
 from ..symbol import Symbol
 from . import arguments
 from .base_module import BaseModule
@@ -69,17 +72,17 @@ class Module(BaseModule):
 
     def __init__(
         self,
-        symbol,
-        data_names=("data",),
-        label_names=("softmax_label",),
-        logger=logging,
-        context=None,
-        work_load_list=None,
-        fixed_param_names=None,
-        state_names=None,
-        group2ctxs=None,
-        compression_params=None,
-    ):
+        symbol: Symbol,
+        data_names: Any = ("data",),
+        label_names: Any = ("softmax_label",),
+        logger: Any = logging,
+        context: Any = None,
+        work_load_list: Any = None,
+        fixed_param_names: Sequence[str] | None = None,
+        state_names: Sequence[str] | None = None,
+        group2ctxs: Any = None,
+        compression_params: Any = None,
+    ) -> None:
         super().__init__(logger)
         context = _context.cpu() if context is None else context
         if not isinstance(symbol, Symbol):
@@ -112,21 +115,24 @@ class Module(BaseModule):
         self._fixed_param_names, self._aux_names = fixed, symbol.list_auxiliary_states()
         self._data_names, self._label_names, self._state_names = data, labels, states
         self._output_names = symbol.list_outputs()
-        self._arg_params = self._aux_params = None
+        self._arg_params: dict[str, NDArray] = None  # type: ignore[assignment]  # until bound, for which `_require` asks
+        self._aux_params: dict[str, NDArray] = None  # type: ignore[assignment]  # until bound, for which `_require` asks
         self._params_dirty = False
         self._compression_params = compression_params
-        self._optimizer = self._kvstore = self._update_on_kvstore = self._updater = None
+        self._optimizer: Any = None
+        self._kvstore: Any = None
+        self._update_on_kvstore: bool | None = None
+        self._updater: Any = None
         self._numbered = self._param_names  # parameters in the order of the optimizer's numbers
-        self._preload_opt_states = None
-        self._grad_req = None
-        self._exec_group = None
-        self._data_shapes = self._label_shapes = None
+        self._preload_opt_states: str | None = None
+        self._grad_req: Any = None
+        self._reset_bind()
         #: Descriptions of the labels as bound; later batches may come without.
-        self._bound_labels = None
+        self._bound_labels: list[DataDesc] | None = None
 
     # -- checkpoints -------------------------------------------------------------------------------------------
     @staticmethod
-    def load(prefix, epoch, load_optimizer_states=False, **kwargs):
+    def load(prefix: str, epoch: int, load_optimizer_states: bool = False, **kwargs: Any) -> Module:
         """Make a module of a checkpoint.
 
         Parameters
@@ -151,7 +157,9 @@ class Module(BaseModule):
             mod._preload_opt_states = checkpoint_file(prefix, epoch, "states")
         return mod
 
-    def save_checkpoint(self, prefix, epoch, save_optimizer_states=False, remove_amp_cast=True):
+    def save_checkpoint(
+        self, prefix: str, epoch: int, save_optimizer_states: bool = False, remove_amp_cast: bool = True
+    ) -> None:
         """Write ``<prefix>-symbol.json``, ``<prefix>-<epoch>.params`` and, if wanted, ``<prefix>-<epoch>.states``.
 
         The first two are replaced together, and each is whole.
@@ -172,7 +180,7 @@ class Module(BaseModule):
             self.logger.info('Saved optimizer state to "%s"', state_name)
 
     @locked
-    def save_optimizer_states(self, fname, dump_optimizer=False):
+    def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
         """Write the optimizer's states to a file.
 
         Parameters
@@ -188,7 +196,7 @@ class Module(BaseModule):
         else:
             write_atomic(fname, self._updater.get_states(dump_optimizer))
 
-    def load_optimizer_states(self, fname):
+    def load_optimizer_states(self, fname: str) -> None:
         """Read the optimizer's states from a file.
 
         Parameters
@@ -206,36 +214,36 @@ class Module(BaseModule):
 
     # -- descriptions ------------------------------------------------------------------------------------------
     @property
-    def data_names(self):
+    def data_names(self) -> list[str]:
         return self._data_names
 
     @property
-    def label_names(self):
+    def label_names(self) -> list[str]:
         """Names of the labels, list of str."""
         return self._label_names
 
     @property
-    def output_names(self):
+    def output_names(self) -> list[str]:
         return self._output_names
 
     @property
-    def data_shapes(self):
+    def data_shapes(self) -> Any:
         self._require("data_shapes")
         return self._data_shapes
 
     @property
-    def label_shapes(self):
+    def label_shapes(self) -> Any:
         self._require("label_shapes")
         return self._label_shapes
 
     @property
-    def output_shapes(self):
+    def output_shapes(self) -> Any:
         self._require("output_shapes")
         return self._exec_group.get_output_shapes()
 
     # -- parameters --------------------------------------------------------------------------------------------
     @locked
-    def get_params(self):
+    def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
         if not self.params_initialized:  # a loaded module has them before it is bound
             self._require("get_params", params=True)
         if self._params_dirty:
@@ -244,13 +252,13 @@ class Module(BaseModule):
 
     def init_params(
         self,
-        initializer=Uniform(0.01),
-        arg_params=None,
-        aux_params=None,
-        allow_missing=False,
-        force_init=False,
-        allow_extra=False,
-    ):
+        initializer: Any = Uniform(0.01),
+        arg_params: Mapping[str, Any] | None = None,
+        aux_params: Mapping[str, Any] | None = None,
+        allow_missing: bool = False,
+        force_init: bool = False,
+        allow_extra: bool = False,
+    ) -> None:
         if self.params_initialized and not force_init:
             warn("Parameters already initialized and force_init=False. init_params call ignored.")
             return
@@ -282,7 +290,14 @@ class Module(BaseModule):
         self._exec_group.set_params(self._arg_params, self._aux_params, allow_extra=allow_extra)
         self._tell_store(self._arg_params)
 
-    def set_params(self, arg_params, aux_params, allow_missing=False, force_init=True, allow_extra=False):
+    def set_params(
+        self,
+        arg_params: Mapping[str, Any] | None,
+        aux_params: Mapping[str, Any] | None,
+        allow_missing: bool = False,
+        force_init: bool = True,
+        allow_extra: bool = False,
+    ) -> None:
         if not allow_missing:
             super().set_params(arg_params, aux_params, allow_missing, force_init, allow_extra)
             return
@@ -301,18 +316,18 @@ class Module(BaseModule):
         self._params_dirty = True
         self.params_initialized = True
 
-    def _without_inputs(self, given):
+    def _without_inputs(self, given: Any) -> Any:
         """Parameters less arrays for inputs, which checkpoints of modules hold that did not name their labels."""
         inputs = {*self._data_names, *self._label_names, *self._state_names}
         return {n: a for n, a in given.items() if n not in inputs} if isinstance(given, Mapping) else given
 
-    def _tell_store(self, given):
+    def _tell_store(self, given: Mapping[str, Any]) -> None:
         """Hand new values to a store that updates, else its next update would bring the old ones back."""
         values = [(n, given[n]) for n in self._param_names if n in given]
         if self._update_on_kvstore and values and hasattr(self._kvstore, "_replace"):
             self._kvstore._replace(values)
 
-    def _sync_params_from_devices(self):
+    def _sync_params_from_devices(self) -> None:
         """Take the means over all contexts, and sparse parameters from the store, into the module's own copies."""
         self._exec_group.get_params(self._arg_params, self._aux_params)
         if self._kvstore is not None and self._update_on_kvstore:
@@ -323,21 +338,22 @@ class Module(BaseModule):
         self._params_dirty = False
 
     # -- binding -----------------------------------------------------------------------------------------------
-    def _reset_bind(self):
+    def _reset_bind(self) -> None:
         self.binded = False
-        self._exec_group = None
-        self._data_shapes = self._label_shapes = None
+        self._exec_group: DataParallelExecutorGroup = None  # type: ignore[assignment]  # until bound, for which `_require` asks
+        self._data_shapes: list[DataDesc] = None  # type: ignore[assignment]  # until bound, for which `_require` asks
+        self._label_shapes: list[DataDesc] | None = None
 
     def bind(
         self,
-        data_shapes,
-        label_shapes=None,
-        for_training=True,
-        inputs_need_grad=False,
-        force_rebind=False,
-        shared_module=None,
-        grad_req="write",
-    ):
+        data_shapes: Any,
+        label_shapes: Any = None,
+        for_training: bool = True,
+        inputs_need_grad: bool = False,
+        force_rebind: bool = False,
+        shared_module: BaseModule | None = None,
+        grad_req: Any = "write",
+    ) -> None:
         if force_rebind:
             if self.binded and self._params_dirty:
                 self._sync_params_from_devices()
@@ -394,7 +410,7 @@ class Module(BaseModule):
         if shared_module is not None and shared_module.optimizer_initialized:
             self.borrow_optimizer(shared_module)
 
-    def _take_params(self):
+    def _take_params(self) -> None:
         """Bring in parameters that were there before binding."""
         group = self._exec_group
         # Whoever predicts may leave labels unnamed, which are then parameters that no checkpoint holds.
@@ -414,10 +430,10 @@ class Module(BaseModule):
             raise
 
     @staticmethod
-    def _own_copies(names, arrays):
+    def _own_copies(names: Sequence[str], arrays: Sequence[Sequence[Any]]) -> dict[str, NDArray]:
         return {n: ndarray.zeros(a[0].shape, dtype=a[0].dtype, stype=a[0].stype) for n, a in zip(names, arrays)}
 
-    def reshape(self, data_shapes, label_shapes=None):
+    def reshape(self, data_shapes: Any, label_shapes: Any = None) -> None:
         """Prepare for batches of other shapes; parameters stay.
 
         Parameters
@@ -434,14 +450,18 @@ class Module(BaseModule):
         self._adapt(data, labels)
         self._bound_labels = labels
 
-    def _adapt(self, data, labels):
+    def _adapt(self, data: list[DataDesc], labels: list[DataDesc] | None) -> None:
         self._exec_group.reshape(data, labels)
         self._data_shapes, self._label_shapes = data, labels
 
     # -- the optimizer -----------------------------------------------------------------------------------------
     def init_optimizer(
-        self, kvstore="local", optimizer="sgd", optimizer_params=(("learning_rate", 0.01),), force_init=False
-    ):
+        self,
+        kvstore: Any = "local",
+        optimizer: Any = "sgd",
+        optimizer_params: Any = (("learning_rate", 0.01),),
+        force_init: bool = False,
+    ) -> None:
         self._require("init_optimizer", params=True)
         if self.optimizer_initialized and not force_init:
             self.logger.warning("optimizer already initialized, ignoring...")
@@ -472,7 +492,9 @@ class Module(BaseModule):
             self.load_optimizer_states(self._preload_opt_states)
             self._preload_opt_states = None
 
-    def _made_optimizer(self, given, params, rescale_grad, idx2name):
+    def _made_optimizer(
+        self, given: Any, params: dict[str, Any], rescale_grad: float, idx2name: dict[int, str]
+    ) -> Optimizer:
         if isinstance(given, optimizer.Optimizer):
             if given.rescale_grad != rescale_grad:
                 warn(
@@ -486,9 +508,10 @@ class Module(BaseModule):
         if not isinstance(given, str):
             raise error(TypeError, f"optimizer must be a name or an Optimizer, got {given!r}")
         params.setdefault("rescale_grad", rescale_grad)
-        return optimizer.create(given, sym=self._symbol, param_idx2name=idx2name, **params)
+        made: Optimizer = optimizer.create(given, sym=self._symbol, param_idx2name=idx2name, **params)
+        return made
 
-    def borrow_optimizer(self, shared_module):
+    def borrow_optimizer(self, shared_module: Module) -> None:
         """Use the optimizer of another module, as `bind(shared_module=…)` does.
 
         Parameters
@@ -512,12 +535,12 @@ class Module(BaseModule):
         self.optimizer_initialized = True
 
     # -- computing ---------------------------------------------------------------------------------------------
-    def forward(self, data_batch, is_train=None):
+    def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
         self._require("forward", params=True)
         self._adapt_to(data_batch)
         self._exec_group.forward(data_batch, is_train)
 
-    def _adapt_to(self, data_batch):
+    def _adapt_to(self, data_batch: Any) -> None:
         """Reshape if the batch is of other shapes than the last one."""
         parts = arguments.parts_of(data_batch)
         if parts is not None:
@@ -546,37 +569,40 @@ class Module(BaseModule):
         now = [tuple(d.shape) for d in self._data_shapes]
         labels = self._label_shapes
         # A network bound without labels goes on without.
-        wanted = label is not None and bool(self._bound_labels)
-        if now == data and not (wanted and (labels is None or [tuple(d.shape) for d in labels] != label)):
+        bound = self._bound_labels if label is not None else None
+        if now == data and not (bound and (labels is None or [tuple(d.shape) for d in labels] != label)):
             return
         if getattr(first, "provide_data", None):
             new_data = parse_data_desc(self._data_names, (), first.provide_data, ())[0]
         else:
             new_data = [_like(d, s) for d, s in zip(self._data_shapes, data)]
         new_labels = labels if now == data else None
-        if wanted:
+        if bound and label is not None:
             if getattr(first, "provide_label", None):
                 new_labels = parse_data_desc(
                     [d.name for d in new_data], self._label_names, new_data, first.provide_label
                 )[1]
-            elif len(label) != len(self._bound_labels):
+            elif len(label) != len(bound):
                 raise error(
                     ValueError,
-                    f"forward: the batch has {len(label)} labels, the module was bound with "
-                    f"{[d.name for d in self._bound_labels]}",
+                    f"forward: the batch has {len(label)} labels, the module was bound with {[d.name for d in bound]}",
                 )
             else:
-                new_labels = [_like(d, s) for d, s in zip(self._bound_labels, label)]
+                new_labels = [_like(d, s) for d, s in zip(bound, label)]
         self._adapt(new_data, new_labels)
 
-    def backward(self, out_grads=None):
+    def backward(self, out_grads: Any = None) -> None:
         self._require("backward", params=True)
         self._exec_group.backward(out_grads=out_grads)
 
-    def update(self):
+    def update(self) -> None:
         self._require("update", params=True, optimizer=True)
-        self._params_dirty = True
         group = self._exec_group
+        if group.grad_arrays is None:
+            raise error(
+                AssertionError, "update: the module was bound with for_training=False; bind it again for training"
+            )
+        self._params_dirty = True
         if self._update_on_kvstore:
             update_params_on_kvstore(group.param_arrays, group.grad_arrays, self._kvstore, self._param_names)
         else:
@@ -594,31 +620,31 @@ class Module(BaseModule):
                 numbers,
             )
 
-    def get_outputs(self, merge_multi_context=True):
+    def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
         self._require("get_outputs", params=True)
         return self._exec_group.get_outputs(merge_multi_context=merge_multi_context)
 
-    def get_input_grads(self, merge_multi_context=True):
+    def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
         self._require("get_input_grads", params=True, input_grads=True)
         return self._exec_group.get_input_grads(merge_multi_context=merge_multi_context)
 
-    def get_states(self, merge_multi_context=True):
+    def get_states(self, merge_multi_context: bool = True) -> list[Any]:
         self._require("get_states", params=True)
         return self._exec_group.get_states(merge_multi_context=merge_multi_context)
 
-    def set_states(self, states=None, value=None):
+    def set_states(self, states: Any = None, value: float | None = None) -> None:
         self._require("set_states", params=True)
         self._exec_group.set_states(states, value)
 
-    def update_metric(self, eval_metric, labels, pre_sliced=False):
+    def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
         self._require("update_metric", params=True)
         self._exec_group.update_metric(eval_metric, labels, pre_sliced)
 
-    def install_monitor(self, mon):
+    def install_monitor(self, mon: Any) -> None:
         self._require("install_monitor")
         self._exec_group.install_monitor(mon)
 
-    def prepare(self, data_batch, sparse_row_id_fn=None):
+    def prepare(self, data_batch: Any, sparse_row_id_fn: Callable[[Any], dict[str, Any]] | None = None) -> None:
         self._require("prepare")
         if sparse_row_id_fn is None:
             return
@@ -645,11 +671,11 @@ class Module(BaseModule):
 _updater_of = optimizer.get_updater
 
 
-def _like(desc, shape):
+def _like(desc: DataDesc, shape: tuple[int, ...]) -> DataDesc:
     return DataDesc(desc.name, shape, desc.dtype, desc.layout)
 
 
-def _whole(parts, desc):
+def _whole(parts: Sequence[Any], desc: DataDesc) -> tuple[int, ...]:
     """The shape of an array that comes in parts."""
     shape, axis = list(parts[0].shape), DataDesc.get_batch_axis(desc.layout)
     if axis >= 0:

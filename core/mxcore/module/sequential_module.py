@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import copy
 import logging
+from collections.abc import Mapping
+from typing import Any
 
 from .._locks import locked
 from ..base import error
 from ..initializer import Uniform
 from ..io import DataDesc
+from ..ndarray import NDArray
 from .base_module import BaseModule
 from .names import check_params
 
@@ -43,12 +46,13 @@ class SequentialModule(BaseModule):
     META_TAKE_LABELS = "take_labels"
     META_AUTO_WIRING = "auto_wiring"
 
-    def __init__(self, logger=logging):
+    def __init__(self, logger: Any = logging) -> None:
         super().__init__(logger)
-        self._modules, self._metas = [], []
-        self._data_shapes = self._label_shapes = None
+        self._modules: list[BaseModule] = []
+        self._metas: list[dict[str, bool]] = []
+        self._label_shapes: Any = None
 
-    def add(self, module, **kwargs):
+    def add(self, module: BaseModule, **kwargs: bool) -> SequentialModule:
         """Put a module at the end.
 
         Parameters
@@ -75,36 +79,36 @@ class SequentialModule(BaseModule):
         self.binded = self.params_initialized = self.optimizer_initialized = False
         return self
 
-    def _takes(self, i, what):
+    def _takes(self, i: int, what: str) -> bool:
         return bool(self._metas[i].get(what))
 
     # -- descriptions ------------------------------------------------------------------------------------------
     @property
-    def data_names(self):
+    def data_names(self) -> list[str]:
         return self._modules[0].data_names if self._modules else []
 
     @property
-    def output_names(self):
+    def output_names(self) -> list[str]:
         return self._modules[-1].output_names if self._modules else []
 
     @property
-    def data_shapes(self):
+    def data_shapes(self) -> Any:
         self._require("data_shapes")
         return self._modules[0].data_shapes
 
     @property
-    def label_shapes(self):
+    def label_shapes(self) -> Any:
         self._require("label_shapes")
         return self._label_shapes
 
     @property
-    def output_shapes(self):
+    def output_shapes(self) -> Any:
         self._require("output_shapes")
         return self._modules[-1].output_shapes
 
     # -- parameters --------------------------------------------------------------------------------------------
     @locked
-    def get_params(self):
+    def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
         self._require("get_params", params=True)
         args, auxs = {}, {}
         for module in self._modules:
@@ -115,18 +119,18 @@ class SequentialModule(BaseModule):
 
     def init_params(
         self,
-        initializer=Uniform(0.01),
-        arg_params=None,
-        aux_params=None,
-        allow_missing=False,
-        force_init=False,
-        allow_extra=False,
-    ):
+        initializer: Any = Uniform(0.01),
+        arg_params: Mapping[str, Any] | None = None,
+        aux_params: Mapping[str, Any] | None = None,
+        allow_missing: bool = False,
+        force_init: bool = False,
+        allow_extra: bool = False,
+    ) -> None:
         if self.params_initialized and not force_init:
             return
         self._require("init_params")
         if initializer is None and not allow_missing:
-            needed = [{}, {}]
+            needed: list[dict[str, Any]] = [{}, {}]
             for module in self._modules:
                 for into, part in zip(
                     needed, (getattr(module, "_arg_params", None), getattr(module, "_aux_params", None))
@@ -146,9 +150,9 @@ class SequentialModule(BaseModule):
         self._refuse_duplicates()
         self.params_initialized = True
 
-    def _refuse_duplicates(self):
+    def _refuse_duplicates(self) -> None:
         for which in (0, 1):
-            seen = {}
+            seen: dict[str, int] = {}
             for i, module in enumerate(self._modules):
                 for name in module.get_params()[which]:
                     if name in seen:
@@ -162,14 +166,14 @@ class SequentialModule(BaseModule):
     # -- binding -----------------------------------------------------------------------------------------------
     def bind(
         self,
-        data_shapes,
-        label_shapes=None,
-        for_training=True,
-        inputs_need_grad=False,
-        force_rebind=False,
-        shared_module=None,
-        grad_req="write",
-    ):
+        data_shapes: Any,
+        label_shapes: Any = None,
+        for_training: bool = True,
+        inputs_need_grad: bool = False,
+        force_rebind: bool = False,
+        shared_module: BaseModule | None = None,
+        grad_req: Any = "write",
+    ) -> None:
         if self.binded and not force_rebind:
             self.logger.warning("Already bound, ignoring bind()")
             return
@@ -207,8 +211,12 @@ class SequentialModule(BaseModule):
         self.binded = True
 
     def init_optimizer(
-        self, kvstore="local", optimizer="sgd", optimizer_params=(("learning_rate", 0.01),), force_init=False
-    ):
+        self,
+        kvstore: Any = "local",
+        optimizer: Any = "sgd",
+        optimizer_params: Any = (("learning_rate", 0.01),),
+        force_init: bool = False,
+    ) -> None:
         self._require("init_optimizer", params=True)
         if self.optimizer_initialized and not force_init:
             self.logger.warning("optimizer already initialized, ignoring.")
@@ -220,7 +228,7 @@ class SequentialModule(BaseModule):
         self.optimizer_initialized = True
 
     # -- computing ---------------------------------------------------------------------------------------------
-    def forward(self, data_batch, is_train=None):
+    def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
         self._require("forward", params=True)
         batch = copy.copy(data_batch)  # its data change on the way
         for i, module in enumerate(self._modules):
@@ -234,39 +242,39 @@ class SequentialModule(BaseModule):
                     names = self._modules[i + 1].data_names
                 batch.provide_data = [DataDesc(n, a.shape, a.dtype) for n, a in zip(names, batch.data)]
 
-    def backward(self, out_grads=None):
+    def backward(self, out_grads: Any = None) -> None:
         self._require("backward", params=True)
         for i in reversed(range(len(self._modules))):
             self._modules[i].backward(out_grads=out_grads)
             if i:
                 out_grads = self._modules[i].get_input_grads()
 
-    def update(self):
+    def update(self) -> None:
         self._require("update", params=True, optimizer=True)
         for module in self._modules:
             module.update()
 
-    def get_outputs(self, merge_multi_context=True):
+    def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
         self._require("get_outputs", params=True)
         return self._modules[-1].get_outputs(merge_multi_context=merge_multi_context)
 
-    def get_input_grads(self, merge_multi_context=True):
+    def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
         self._require("get_input_grads", params=True, input_grads=True)
         return self._modules[0].get_input_grads(merge_multi_context=merge_multi_context)
 
-    def update_metric(self, eval_metric, labels, pre_sliced=False):
+    def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
         self._require("update_metric", params=True)
         for i, module in enumerate(self._modules):
             if self._takes(i, self.META_TAKE_LABELS):
                 module.update_metric(eval_metric, labels, pre_sliced)
 
-    def install_monitor(self, mon):
+    def install_monitor(self, mon: Any) -> None:
         self._require("install_monitor")
         for module in self._modules:
             module.install_monitor(mon)
 
 
-def _renamed(desc, name):
+def _renamed(desc: Any, name: str) -> Any:
     """A description under another name."""
     if isinstance(desc, DataDesc):
         return DataDesc(name, desc.shape, desc.dtype, desc.layout)

@@ -47,7 +47,7 @@ def create_kvstore(kvstore: Any, num_device: int, arg_params: Mapping[str, Any])
         )
     if kvstore is None:
         return None, False
-    return kvstore, update and kvstore.is_capable(KVStoreBase.OPTIMIZER)
+    return kvstore, update and bool(kvstore.is_capable(KVStoreBase.OPTIMIZER))
 
 
 def initialize_kvstore(
@@ -70,7 +70,7 @@ def initialize_kvstore(
 
 
 def _dense(arrays: Sequence[Any]) -> bool:
-    return arrays[0].stype == "default"
+    return bool(arrays[0].stype == "default")
 
 
 def update_params_on_kvstore(

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from .._core import call as calls
-from .._core import tables, tape
+from .._core import dispatch, tables, tape
 from .._core.array import Array, fresh
 from .._core.call import observed
 from .._core.engine import engine
 from .._core.errors import REFERENCE, error
 from .._core.op import Op
+from .._core.params import Params
 from .._core.state import state
 from .._core.transfer import guard_write
 from .._locks import lock_of
@@ -25,8 +26,20 @@ SMALL = 16384
 _FAST_NUMBERS = (float, int)
 
 
+class _Short:
+    """The short way of an operator on small arrays of one dtype: its array function, and what the tape wants."""
+
+    __slots__ = ("fn", "op", "p", "swap", "last")
+
+    def __init__(self, fn: Callable[..., Any], op: Op, p: Params, swap: bool) -> None:
+        self.fn, self.op, self.p, self.swap = fn, op, p, swap
+        #: The last number that an array met, most often a constant in the code: itself, as an array once it comes
+        #: again, which is faster, and as parameters once it is recorded.
+        self.last: list[Any] = [None, None, None]
+
+
 def _learn(ctx: Any, op: Any, dtype: Any, p: Any, bound: Any, two: bool) -> None:
-    """Enter (function, op, params) for an operator whose reference is one array function of the right dtype."""
+    """Enter the short way of an operator whose reference is one array function of the right dtype."""
     device = ctx.device
     if (
         op.direct is None
@@ -45,9 +58,9 @@ def _learn(ctx: Any, op: Any, dtype: Any, p: Any, bound: Any, two: bool) -> None
     one = device.xp.ones((1,), dtype)
     got, watching = fn(one, one) if two else fn(one, 1.0), calls.observers
     if got.dtype == dtype and (dtype.kind == "f" or two and order != "float"):
-        entry = [observed(fn, op.name, ctx, None, None), op, p, order == "swap", [None, None, None]]
+        short = _Short(observed(fn, op.name, ctx, None, None), op, p, order == "swap")
         if calls.observers is watching:
-            ctx.fast[op.name, dtype] = entry
+            ctx.fast[op.name, dtype] = short
 
 
 def _launched(fn: Callable[..., Any], activate: Callable[[int], None], index: int) -> Callable[..., Any]:
@@ -70,10 +83,7 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
             p = op.parse({})
             out = Op.apply(op, (self, other), p)
             if same and d.shape and self.stype == other.stype == "default" and out._data.dtype == d.dtype:
-                bound = op.bound.get(
-                    (p._key, self._st.ctx.device_type, d.shape, d.dtype, d.__class__, e.shape, e.dtype, e.__class__)
-                )
-                _learn(self._st.ctx, op, d.dtype, p, bound, True)
+                _learn(self._st.ctx, op, d.dtype, p, dispatch.bound_for(op, p, (self, other)), True)
             return out
         if isinstance(other, numbers.Number) or (hasattr(other, "dtype") and getattr(other, "shape", None) == ()):
             op = tables.ops.get(scalar_op)
@@ -81,8 +91,7 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
             out = Op.apply(op, (self,), p)
             d = self._data
             if self.stype == "default" and d.shape and out._data.dtype == d.dtype:
-                bound = op.bound.get((p._key, self._st.ctx.device_type, d.shape, d.dtype, d.__class__))
-                _learn(self._st.ctx, op, d.dtype, p, bound, False)
+                _learn(self._st.ctx, op, d.dtype, p, dispatch.bound_for(op, p, (self,)), False)
             return out
         if other is None or isinstance(other, (str, bytes)):
             return NotImplemented
@@ -106,24 +115,22 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
                     shape = a.shape
                     so = other._st
                     if shape and shape == b.shape and a.size <= SMALL and so.write is None and so.ctx is ctx:
-                        out = fresh(cls, found[0](a, b), ctx)
+                        out = fresh(cls, found.fn(a, b), ctx)
                         if state.record:
-                            tape.record(found[1], found[2], (self, other), (out,))
+                            tape.record(found.op, found.p, (self, other), (out,))
                         return out
             elif other.__class__ in _FAST_NUMBERS:
                 found = ctx.fast.get((scalar_op, dtype))
                 if found is not None and a.ndim and a.size <= SMALL:
-                    last = found[
-                        4
-                    ]  # most often a constant in the code: as an array, which is faster, and as parameters it can be kept
+                    last = found.last
                     if last[0] is not other and (last[0] != other or not other):  # zeros differ in their sign
-                        last = found[4] = [other, other, None]
+                        last = found.last = [other, other, None]
                     elif last[1] is last[0]:
                         last[1] = ctx.device.full((), other, dtype, ctx.device_id)
-                    out = fresh(cls, found[0](last[1], a) if found[3] else found[0](a, last[1]), ctx)
+                    out = fresh(cls, found.fn(last[1], a) if found.swap else found.fn(a, last[1]), ctx)
                     if self._entry is not None and state.record:
-                        last[2] = last[2] or found[2].with_dynamic({"scalar": float(other)})
-                        tape.record(found[1], last[2], (self,), (out,))
+                        last[2] = last[2] or found.p.with_dynamic({"scalar": float(other)})
+                        tape.record(found.op, last[2], (self,), (out,))
                     return out
         return slow(self, other)
 

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from mxcore import builtin, context, philox  # noqa: F401  what they declare is needed with any operator
-from mxcore._core import dispatch  # noqa: F401  before `transfer`, which needs it and which it needs
+from mxcore._core import dispatch  # noqa: F401  it makes operators callable
 from mxcore._core.hookspecs import hookimpl
 from mxcore._core.op import Op
 from mxcore.families import declarations

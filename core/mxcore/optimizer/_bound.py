@@ -80,7 +80,8 @@ class _Bound:
         self.name, self.observers = name, calls.observers
         datas = [a._data for a in arrays]
         self.datas = [None if i == 1 else d for i, d in enumerate(datas)]
-        self.grad, self.kind = lambda: None, _kind(datas[1])
+        self.grad: Callable[[], Any] = lambda: None
+        self.kind = _kind(datas[1])
         self.dynamic = [n for n in numbers if n in op.parser.dynamic]
         self.fixed = {n: v for n, v in numbers.items() if n not in op.parser.dynamic}
         self.call = None

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from .._core import context
-from .._core.call import watch
+from .._core.call import unwatch, watch
 from ..ndarray import NDArray
 from .config import config
 from .record import Label, now, recorder
@@ -78,7 +78,8 @@ class _Sampler(threading.Thread):
     def stop(self) -> None:
         """End, with a last look."""
         self._over.set()
-        self.join()
+        if self.is_alive():  # an interrupt may have come before
+            self.join()
         self._look()
 
 
@@ -116,7 +117,7 @@ def install() -> None:
 def uninstall() -> None:
     """Put everything back; where an interrupt has ended it, the next time does the rest."""
     global _sampler
-    watch()
+    unwatch(_record)
     for name, old in [*_methods.items()]:
         if old is not None:
             setattr(NDArray, name, old)

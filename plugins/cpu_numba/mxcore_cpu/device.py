@@ -33,6 +33,9 @@ class CPU(Device):
     type_id = 1
     host = True
     xp = namespace
+    #: A fused call saves about a microsecond for each of its parts, and compiling a new chain takes some tenths of a
+    #: second: over small arrays that never comes back.
+    fused_from = 1024
     #: Functions for which compiled loops use vector instructions; chains of others are slower than NumPy's own.
     fused_functions = frozenset(
         """

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from ... import symbol as sym
 from ..._io_files import write_atomic
@@ -16,10 +17,13 @@ from ..arguments import named_shape
 from ..summary import named_shapes
 from .svg import picture
 
+if TYPE_CHECKING:
+    import argparse
+
 __all__ = ["add_arguments", "main"]
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add = parser.add_argument
     add("model", metavar="MODEL", help="graph file, path or URL, such as resnet-symbol.json")
@@ -43,7 +47,7 @@ def add_arguments(parser):
     add("--weights", action="store_true", help="show arrows from weights too")
 
 
-def main(args):
+def main(args: argparse.Namespace) -> int:
     """Write the picture."""
     symbol = sym.load(args.model)
     shapes = named_shapes(symbol, dict(args.shape)) or None

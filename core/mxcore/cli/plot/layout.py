@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 __all__ = ["layered"]
 
 #: How often neighbours pull nodes into order.
 _SWEEPS = 8
 
 
-def layered(names, edges):
+def layered(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[list[str]]:
     """Give each node a layer and a place in it.
 
     Parameters
@@ -28,19 +30,19 @@ def layered(names, edges):
     >>> layered(["x", "a", "b", "c"], [("a", "x"), ("b", "x"), ("c", "a"), ("c", "b")])
     [['x'], ['a', 'b'], ['c']]
     """
-    below = {n: [] for n in names}
-    above = {n: [] for n in names}
+    below: dict[str, list[str]] = {n: [] for n in names}
+    above: dict[str, list[str]] = {n: [] for n in names}
     for user, source in edges:
         if user in below and source in below:
             below[user].append(source)
             above[source].append(user)
-    depth = {}
+    depth: dict[str, int] = {}
     for n in names:
         depth[n] = max((depth[s] + 1 for s in below[n]), default=0)
     for n in reversed(names):  # an input stands just below its first user
         if not below[n] and above[n]:
             depth[n] = min(depth[u] for u in above[n]) - 1
-    layers = [[] for _ in range(max(depth.values(), default=-1) + 1)]
+    layers: list[list[str]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
     for n in names:
         layers[depth[n]].append(n)
     for sweep in range(_SWEEPS):

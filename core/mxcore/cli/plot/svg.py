@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from xml.sax.saxutils import escape, quoteattr
 
 from .layout import layered
@@ -13,7 +14,7 @@ WIDTH, HEIGHT, STEP_X, STEP_Y, BORDER = 150, 44, 178, 96, 24
 LETTERS = 21
 
 
-def picture(nodes, edges, title):
+def picture(nodes: Sequence[tuple[str, str, dict[str, str]]], edges: Sequence[tuple[str, str, str]], title: str) -> str:
     """The picture as text.
 
     Parameters

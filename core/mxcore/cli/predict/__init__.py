@@ -5,14 +5,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..model import Model
 from . import answers, inputs
 from .options import add_arguments, files
 
+if TYPE_CHECKING:
+    import argparse
+
 __all__ = ["add_arguments", "main"]
 
 
-def main(args):
+def main(args: argparse.Namespace) -> int:
     """Run the model on every input and print what it says."""
     symbol_file, params_file = files(args)
     name, shape = args.shape or (None, None)

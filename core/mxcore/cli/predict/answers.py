@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from ... import ndarray as nd
 from ..._io_files import read_text
 from ...base import error
 
+if TYPE_CHECKING:
+    from ...context import Context
+    from ...executor import Executor
+    from ...typing import Array
+    from ..model import Model
+
 __all__ = ["Runner", "one", "read_labels", "records"]
 
 
-def read_labels(path):
+def read_labels(path: str | None) -> list[str] | None:
     """Names of the classes, a line each; None without a file."""
     if path is None:
         return None
@@ -31,20 +40,20 @@ class Runner:
     ctx : Context
     """
 
-    def __init__(self, model, ctx):
+    def __init__(self, model: Model, ctx: Context) -> None:
         self.model, self.ctx = model, ctx
-        self._bound = {}
+        self._bound: dict[tuple[int, ...], Executor] = {}
 
-    def __call__(self, batch):
+    def __call__(self, batch: Array) -> dict[str, Array]:
         """The outputs by name, as NumPy arrays."""
         bound = self._bound.get(batch.shape)
         if bound is None:
             bound = self._bound[batch.shape] = self.model.bind(self.ctx, batch.shape)
-        outs = bound.forward(is_train=False, **{self.model.data: nd.array(batch, ctx=self.ctx)})
+        outs = bound.forward(is_train=False, **{str(self.model.data): nd.array(batch, ctx=self.ctx)})
         return dict(zip(self.model.symbol.list_outputs(), (y.asnumpy() for y in outs)))
 
 
-def _probabilities(outputs):
+def _probabilities(outputs: dict[str, Array]) -> Array | None:
     """The first output as probabilities (batch, classes); None if it is something else."""
     y = next(iter(outputs.values())).astype("float64")
     if y.ndim != 2 or y.shape[1] < 2:
@@ -55,7 +64,7 @@ def _probabilities(outputs):
     return y / y.sum(1, keepdims=True)
 
 
-def _name(labels, index, classes):
+def _name(labels: Sequence[str] | None, index: int, classes: int) -> str:
     if labels is None:
         return ""
     if len(labels) != classes:
@@ -63,7 +72,7 @@ def _name(labels, index, classes):
     return "  " + labels[index]
 
 
-def one(what, outputs, labels, top):
+def one(what: str, outputs: dict[str, Array], labels: Sequence[str] | None, top: int) -> None:
     """Print the likeliest classes of a sample, or what the outputs are if those are no classes."""
     print(what)
     found = _probabilities(outputs)
@@ -76,7 +85,7 @@ def one(what, outputs, labels, top):
         print(f"  {found[0, index]:.4f}  {index:4d}{_name(labels, index, found.shape[1])}")
 
 
-def records(runner, batches, labels):
+def records(runner: Runner, batches: Any, labels: Sequence[str] | None) -> None:
     """Print the likeliest class of each record, and how often it is the record's label."""
     right = total = 0
     try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io as std_io
 import math
 import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +14,10 @@ from ... import io
 from ..._io_files import read_whole
 from ...base import error
 from ...gluon.data.vision import images
+
+if TYPE_CHECKING:
+    from ...typing import Array
+    from ..model import Model
 
 __all__ = ["Prepare", "records", "samples"]
 
@@ -34,7 +40,9 @@ class Prepare:
         (also ValueError) if mean or std have another number of channels than the shape.
     """
 
-    def __init__(self, model, shape, mean, std, scale):
+    def __init__(
+        self, model: Model, shape: tuple[int, ...] | None, mean: tuple[float, ...], std: tuple[float, ...], scale: float
+    ) -> None:
         self.shape = shape[-3:] if shape is not None and len(shape) == 4 else shape
         self.mean, self.std, self.scale = mean, std, scale
         self.channels = self.shape[0] if self.shape is not None and len(self.shape) == 3 else model.channels()
@@ -44,7 +52,7 @@ class Prepare:
             if what == "--std" and 0 in values:
                 raise error(ValueError, "--std must not be 0")
 
-    def image(self, path):
+    def image(self, path: str) -> Array:
         """Read an image: an array (1, channels, height, width)."""
         if self.shape is not None and len(self.shape) != 3:
             raise error(ValueError, f"{path}: an image needs --shape CHANNELS,HEIGHT,WIDTH, got {self.shape}")
@@ -58,7 +66,7 @@ class Prepare:
             pixels = _fitted(pixels, *self.shape[1:])
         return self.normal(np.moveaxis(pixels, -1, 0)[None].astype("float32"))
 
-    def array(self, path):
+    def array(self, path: str) -> Array:
         """Read an array of one sample or a batch of them: an array with the batch first."""
         x = npy(path)
         if self.shape is not None:
@@ -72,7 +80,7 @@ class Prepare:
         with np.errstate(over="ignore"):  # infinities are numbers
             return self.normal(x.astype("float32", copy=False))
 
-    def normal(self, x):
+    def normal(self, x: Array) -> Array:
         """``(x - mean) / std * scale`` of a batch, by channel."""
         if self.mean == (0.0,) and self.std == (1.0,) and self.scale == 1:
             return x
@@ -86,7 +94,7 @@ class Prepare:
         return (x - mean) / std * np.float32(self.scale)
 
 
-def npy(path):
+def npy(path: str) -> Array:
     """The array of an .npy file: numbers, with a dimension at least.
 
     Raises
@@ -117,7 +125,7 @@ def npy(path):
     return np.frombuffer(data, dtype, offset=at).reshape(shape, order="F" if fortran else "C")
 
 
-def _fitted(pixels, height, width):
+def _fitted(pixels: Array, height: int, width: int) -> Array:
     """An image scaled until it just covers a window, and cut to it at the centre."""
     h, w = pixels.shape[:2]
     factor = max(height / h, width / w)
@@ -129,7 +137,7 @@ def _fitted(pixels, height, width):
     return images.crop(pixels, (w - width) // 2, (h - height) // 2, width, height)
 
 
-def samples(path, prepare):
+def samples(path: str, prepare: Prepare) -> Iterator[tuple[str, Array]]:
     """The samples of a file, one by one: (what to call it, array with a batch of one)."""
     name = os.path.basename(path)
     if path.endswith(".npy"):
@@ -140,7 +148,7 @@ def samples(path, prepare):
         yield name, prepare.image(path)
 
 
-def records(path, prepare, batch_size):
+def records(path: str, prepare: Prepare, batch_size: int) -> Any:
     """The batches of a record file.
 
     Returns
@@ -149,7 +157,7 @@ def records(path, prepare, batch_size):
     """
     if prepare.shape is None or len(prepare.shape) != 3:
         raise error(ValueError, f"{path}: records need --shape CHANNELS,HEIGHT,WIDTH")
-    by_channel = {}
+    by_channel: dict[str, float] = {}
     for what, values in (("mean", prepare.mean), ("std", prepare.std)):
         values = values * prepare.shape[0] if len(values) == 1 else values
         by_channel.update((f"{what}_{c}", v) for c, v in zip("rgba", values))

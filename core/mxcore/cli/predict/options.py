@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from ..arguments import named_shape, numbers
 from ..train.options import contexts, number
 
+if TYPE_CHECKING:
+    from ...context import Context
+
 __all__ = ["add_arguments", "files"]
 
 
-def files(args):
+def files(args: argparse.Namespace) -> tuple[str, str]:
     """The graph file and the parameter file that the first two words mean."""
     if args.params.isdecimal():
         return f"{args.model}-symbol.json", f"{args.model}-{int(args.params):04d}.params"
     return args.model, args.params
 
 
-def _context(text):
+def _context(text: str) -> Context:
     found = contexts(text)
     if len(found) > 1:
         raise argparse.ArgumentTypeError(f"one context is enough to predict, {text!r} names {len(found)}")
     return found[0]
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.description = (
         "Run a saved model: a checkpoint `PREFIX EPOCH`, which stands for PREFIX-symbol.json and PREFIX-0003.params, "

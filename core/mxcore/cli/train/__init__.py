@@ -8,14 +8,20 @@ draws it.
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from . import checkpoint, curve, loop
 from .options import add_arguments
 
+if TYPE_CHECKING:
+    import argparse
+
+    from .loop import Run
+
 __all__ = ["add_arguments", "main"]
 
 
-def main(args):
+def main(args: argparse.Namespace) -> int:
     """Train, and say in the last line how well and where the files are."""
     start = time.perf_counter()
     run = loop.Run(args)
@@ -31,7 +37,7 @@ def main(args):
     return 0
 
 
-def _summary(run, seconds):
+def _summary(run: Run, seconds: float) -> str:
     if not run.history:
         return "nothing was trained"
     last = run.history[-1]

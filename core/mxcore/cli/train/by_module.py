@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ... import init, model, module, ndarray, symbol
 from . import networks
+
+if TYPE_CHECKING:
+    import argparse
+
+    from ...kvstore import KVStoreBase
+    from ...ndarray import NDArray
 
 __all__ = ["Learner"]
 
@@ -13,7 +21,13 @@ class Learner:
     ``mx.model``, with the symbol.
     """
 
-    def __init__(self, args, image_shape, rule, store):
+    def __init__(
+        self,
+        args: argparse.Namespace,
+        image_shape: tuple[int, ...],
+        rule: tuple[str, dict[str, Any]],
+        store: KVStoreBase,
+    ) -> None:
         scores = networks.make(args.network, args.num_classes)(symbol.Variable("data"))
         images = ("data", (args.batch_size, *image_shape))
         with networks.taking(args.network, image_shape):
@@ -24,11 +38,11 @@ class Learner:
         name, params = rule
         self.module.init_optimizer(store, name, params)
 
-    def set_learning_rate(self, rate):
+    def set_learning_rate(self, rate: float) -> None:
         """Set the learning rate of the steps that come."""
         self.module._optimizer.set_learning_rate(rate)
 
-    def step(self, batch):
+    def step(self, batch: Any) -> tuple[NDArray, float]:
         """Learn from a batch; returns the network's outputs and the mean loss."""
         self.module.forward_backward(batch)
         self.module.update()
@@ -36,17 +50,18 @@ class Learner:
         label = batch.label[0].as_in_context(shares.context)
         return shares, -float(ndarray.log(ndarray.pick(shares, label) + 1e-12).mean().asscalar())
 
-    def predict(self, batch):
+    def predict(self, batch: Any) -> NDArray:
         """The network's outputs for a batch."""
         self.module.forward(batch, is_train=False)
-        return self.module.get_outputs()[0]
+        scores: NDArray = self.module.get_outputs()[0]
+        return scores
 
-    def save(self, prefix, epoch):
+    def save(self, prefix: Any, epoch: int) -> None:
         """Write ``PREFIX-symbol.json``, ``PREFIX-EPOCH.params`` and ``PREFIX-EPOCH.states``."""
         model.save_checkpoint(str(prefix), epoch, self.module.symbol, *self.module.get_params())
         self.module.save_optimizer_states(f"{prefix}-{epoch:04d}.states", dump_optimizer=True)
 
-    def load(self, prefix, epoch):
+    def load(self, prefix: Any, epoch: int) -> None:
         """Read what `save` wrote."""
         self.module.set_params(*model.load_params(str(prefix), epoch))
         self.module.load_optimizer_states(f"{prefix}-{epoch:04d}.states")

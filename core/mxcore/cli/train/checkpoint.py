@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING, Any
 
 from ..._io_files import read_text, write_atomic
 from ..._json import decode
 from ...base import error
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .loop import Run
 
 __all__ = ["folder", "load", "path", "save"]
 
@@ -14,12 +20,13 @@ __all__ = ["folder", "load", "path", "save"]
 KINDS = (".params", ".states", ".json")
 
 
-def path(run, kind, epoch=None):
+def path(run: Run, kind: str, epoch: int | None = None) -> Path:
     """Path of a file of a checkpoint: ``OUTPUT/lenet-0012.params``."""
-    return run.args.output / f"{run.args.network}-{run.epoch if epoch is None else epoch:04d}{kind}"
+    folder: Path = run.args.output
+    return folder / f"{run.args.network}-{run.epoch if epoch is None else epoch:04d}{kind}"
 
 
-def folder(where):
+def folder(where: Path) -> None:
     """Make the folder for what comes out.
 
     Raises
@@ -33,7 +40,7 @@ def folder(where):
         raise error(OSError, f"cannot make the folder {str(where)!r} for --output: {e.strerror}") from e
 
 
-def _about(run):
+def _about(run: Run) -> dict[str, Any]:
     """What must agree for a checkpoint to fit a run."""
     return {
         "api": run.args.api,
@@ -43,7 +50,7 @@ def _about(run):
     }
 
 
-def save(run):
+def save(run: Run) -> None:
     """Write a checkpoint after an epoch, then remove the one before it.
 
     Parameters
@@ -57,7 +64,7 @@ def save(run):
         path(run, kind, run.epoch - 1).unlink(missing_ok=True)
 
 
-def load(run):
+def load(run: Run) -> None:
     """Go on where the checkpoint written last stands.
 
     Parameters
@@ -90,7 +97,7 @@ def load(run):
         print(f"note: the images come in another order than before ({e})")
 
 
-def _is_entry(entry):
+def _is_entry(entry: Any) -> bool:
     return (
         isinstance(entry, dict)
         and {"epoch", "loss"} <= set(entry)
@@ -98,7 +105,7 @@ def _is_entry(entry):
     )
 
 
-def _read(note):
+def _read(note: Path) -> dict[str, Any]:
     try:
         found = decode(read_text(note), "it")
         if {"epoch", "history", "images", "network", "num_classes", "data_shape"} <= set(found):
@@ -107,7 +114,7 @@ def _read(note):
                 and isinstance(found["history"], list)
                 and all(map(_is_entry, found["history"]))
             ):
-                return {"api": "gluon"} | found
+                return {"api": "gluon", **found}
             problem = "its epoch is no number, or its history no list of epochs and losses"
         else:
             problem = "it lacks what a checkpoint holds"

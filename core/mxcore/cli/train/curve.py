@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..._io_files import write_atomic
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["draw"]
 
 
-def draw(history, path):
+def draw(history: Sequence[dict[str, Any]], path: Path) -> Path:
     """Draw loss and accuracies over the epochs.
 
     Parameters

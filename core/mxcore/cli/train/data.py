@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING, Any
 
 from ... import io
 from ..._core.manager import manager
 from ...base import error
+
+if TYPE_CHECKING:
+    import argparse
 
 __all__ = ["Data"]
 
@@ -31,20 +35,21 @@ class Data:
         Which share of the training images this worker reads, of how many.
     """
 
-    def __init__(self, args, image_shape, part=0, parts=1):
+    def __init__(self, args: argparse.Namespace, image_shape: tuple[int, ...], part: int = 0, parts: int = 1) -> None:
         files = self._files(args)
         total = _listed(files["train"])
         #: Training images of this worker, None if there is no index that says it.
         self.count = None if total is None else len(range(part, total, parts))
-        common = {
+        common: dict[str, Any] = {
             "data_shape": image_shape, "batch_size": args.batch_size, "round_batch": False, "scale": 1 / 255,
             "preprocess_threads": 2, "verbose": False,
         }  # fmt: skip
-        chance = SHIFTED
+        chance: dict[str, Any] = SHIFTED
         if args.rec:  # photos of any size
             common["resize"] = max(image_shape[1:])
             chance = MIRRORED if args.augment else {}
-        self.train = self.test = None
+        self.train: Any = None
+        self.test: Any = None
         try:
             self.train = io.ImageRecordIter(
                 **files["train"], **common, **chance, shuffle=True, seed=args.seed, num_parts=parts, part_index=part
@@ -56,7 +61,7 @@ class Data:
             raise
 
     @staticmethod
-    def _files(args):
+    def _files(args: argparse.Namespace) -> dict[str, dict[str, str]]:
         if args.rec:
             given = {"train": args.rec, "test": args.val_rec}
             return {split: {"path_imgrec": path} for split, path in given.items() if path}
@@ -72,14 +77,14 @@ class Data:
             )
         return {split: plugin.digits_files(split) for split in ("train", "test")}
 
-    def close(self):
+    def close(self) -> None:
         """Close the files and end the threads."""
         for it in (self.train, self.test):
             if it is not None:
                 it.close()
 
 
-def _listed(files):
+def _listed(files: dict[str, str]) -> int | None:
     """How many records the index of a file lists; None without a local one."""
     index = files.get("path_imgidx") or os.path.splitext(files["path_imgrec"])[0] + ".idx"
     try:

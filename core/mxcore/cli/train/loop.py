@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import TYPE_CHECKING, Any
 
 from ... import kvstore, lr_scheduler, metric, optimizer, random
 from ...base import error
@@ -12,10 +13,18 @@ from . import by_gluon, by_module, checkpoint, networks
 from .data import Data
 from .options import RATES
 
+if TYPE_CHECKING:
+    import argparse
+
+    from ...ndarray import NDArray
+
 __all__ = ["Run"]
 
 #: What does the learning, by `--api`.
-LEARNERS = {"gluon": by_gluon.Learner, "module": by_module.Learner}
+LEARNERS: dict[str, type[by_gluon.Learner] | type[by_module.Learner]] = {
+    "gluon": by_gluon.Learner,
+    "module": by_module.Learner,
+}
 
 #: What an optimizer gets beside learning rate and weight decay.
 FURTHER = {"sgd": {"momentum": 0.9}, "nag": {"momentum": 0.9}}
@@ -38,8 +47,9 @@ class Run:
         file) and ``samples_per_s``.
     """
 
-    def __init__(self, args):
-        self.args, self.epoch, self.history = args, 0, []
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args, self.epoch = args, 0
+        self.history: list[dict[str, Any]] = []
         if args.batch_size % len(args.ctx):
             raise error(
                 ValueError, f"--batch-size {args.batch_size} cannot be divided evenly over {len(args.ctx)} contexts"
@@ -50,25 +60,25 @@ class Run:
         self.shape = args.data_shape or networks.image_shape(args.network)
         store = kvstore.create(args.kvstore)
         rule = self._optimizer()
-        self.learner = LEARNERS[args.api](args, self.shape, rule, store)
+        self.learner: by_gluon.Learner | by_module.Learner = LEARNERS[args.api](args, self.shape, rule, store)
         self.data = Data(args, self.shape, store.rank, store.num_workers)
         self.schedule = lr_scheduler.CosineScheduler(args.epochs, base_lr=self.rate, final_lr=self.rate / 100)
         self.board = None if args.tensorboard is None else EventWriter(args.tensorboard)
 
-    def _optimizer(self):
+    def _optimizer(self) -> tuple[str, dict[str, Any]]:
         """Name and parameters of the optimizer; sets `rate`, the learning rate to begin with."""
         name = self.args.optimizer.lower()
         params = {"wd": self.args.wd, **FURTHER.get(name, {})}
         self.rate = self.args.lr or RATES.get(name) or optimizer.create(name, **params).learning_rate
         return name, {**params, "learning_rate": self.rate}
 
-    def resume(self):
+    def resume(self) -> None:
         """Take over the last checkpoint, if that was asked for."""
         if self.args.resume:
             checkpoint.load(self)
             print(f"going on after epoch {self.epoch} of {checkpoint.path(self, '.params')}")
 
-    def close(self):
+    def close(self) -> None:
         """Close the files."""
         self.data.close()
         if self.board is not None:
@@ -76,7 +86,7 @@ class Run:
 
     # -- training ----------------------------------------------------------------------------------------------------
 
-    def train(self):
+    def train(self) -> None:
         """Train until `--epochs` are done, with a checkpoint after each."""
         checkpoint.folder(self.args.output)
         while self.epoch < self.args.epochs:
@@ -88,14 +98,14 @@ class Run:
             self._show(entry)
             checkpoint.save(self)
 
-    def _show(self, entry):
+    def _show(self, entry: dict[str, Any]) -> None:
         """Tell TensorBoard of an epoch."""
         if self.board is not None:
             for name, value in {**entry, "learning_rate": self.rate}.items():
                 if name != "epoch":
                     self.board.add_scalar(name, value, entry["epoch"])
 
-    def _one_epoch(self):
+    def _one_epoch(self) -> dict[str, Any]:
         start, seen, total = time.perf_counter(), 0, 0.0
         accuracy = metric.Accuracy()
         self.rate = self.schedule(self.epoch)
@@ -121,7 +131,7 @@ class Run:
             print(f"epoch {entry['epoch']}/{self.args.epochs}: {_told(entry)}, {rate:.0f} samples/s", flush=True)
         return entry
 
-    def _bar(self):
+    def _bar(self) -> Any:
         from tqdm import tqdm
 
         return tqdm(
@@ -132,7 +142,7 @@ class Run:
             dynamic_ncols=True,
         )
 
-    def _check(self, label):
+    def _check(self, label: NDArray) -> None:
         if label.ndim != 1:
             raise error(ValueError, f"a classifier needs one label for each image, the records have {label.shape[1]}")
         values = label.asnumpy()
@@ -143,21 +153,21 @@ class Run:
                 ValueError, f"label {bad:g} is none of 0 to {self.args.num_classes - 1}; is --num-classes right?"
             )
 
-    def test(self):
+    def test(self) -> float:
         """Return the accuracy on the held-out images."""
         accuracy = metric.Accuracy()
         self.data.test.reset()
         for batch in self.data.test:
             count = self.args.batch_size - batch.pad
             accuracy.update([batch.label[0][:count]], [self.learner.predict(batch)[:count]])
-        return accuracy.get()[1]
+        return float(accuracy.get()[1])
 
 
-def _percent(share):
+def _percent(share: float) -> str:
     return f"{100 * share:.2f} %"
 
 
-def _told(entry):
+def _told(entry: dict[str, Any]) -> str:
     """Loss and accuracies of an epoch in words."""
     text = f"loss {entry['loss']:.4f}, accuracy {_percent(entry['train_accuracy'])}"
     return text + (f", test {_percent(entry['test_accuracy'])}" if "test_accuracy" in entry else "")

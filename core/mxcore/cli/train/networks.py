@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Iterator
 
 from ... import gluon
 from ..._core.errors import suggest
@@ -11,7 +12,7 @@ from ...base import error
 __all__ = ["image_shape", "make", "taking"]
 
 
-def lenet(classes):
+def lenet(classes: int) -> gluon.nn.HybridSequential:
     """LeNet: two convolutions of 5 x 5 with 20 and 50 filters, and 500 hidden units."""
     nn = gluon.nn
     net = nn.HybridSequential(prefix="lenet_")
@@ -27,7 +28,7 @@ def lenet(classes):
     return net
 
 
-def mlp(classes):
+def mlp(classes: int) -> gluon.nn.HybridSequential:
     """A perceptron with hidden layers of 128 and 64 units."""
     nn = gluon.nn
     net = nn.HybridSequential(prefix="mlp_")
@@ -37,11 +38,14 @@ def mlp(classes):
 
 
 #: Name -> (function of the number of classes, shape of an image).
-OWN = {"lenet": (lenet, (1, 28, 28)), "mlp": (mlp, (1, 28, 28))}
+OWN: dict[str, tuple[Callable[[int], gluon.HybridBlock], tuple[int, ...]]] = {
+    "lenet": (lenet, (1, 28, 28)),
+    "mlp": (mlp, (1, 28, 28)),
+}
 ZOO_SHAPE = (3, 224, 224)
 
 
-def make(name, classes):
+def make(name: str, classes: int) -> gluon.HybridBlock:
     """Make a network that is not initialised yet.
 
     Parameters
@@ -69,22 +73,23 @@ def make(name, classes):
             ValueError, f"there is no network {name!r}{suggest(name, OWN)}; there are {', '.join(OWN)}"
         ) from None
     try:
-        return get_model(name, classes=classes)
+        net: gluon.HybridBlock = get_model(name, classes=classes)
     except ValueError as e:
         raise error(
             ValueError,
             f"there is no network {name!r}{suggest(name, OWN)}; there are {', '.join(OWN)} and the models of "
             f"gluon.model_zoo.vision ({e})",
         ) from None
+    return net
 
 
-def image_shape(name):
+def image_shape(name: str) -> tuple[int, ...]:
     """The shape of an image that a network is made for."""
     return OWN[name][1] if name in OWN else ZOO_SHAPE
 
 
 @contextlib.contextmanager
-def taking(name, shape):
+def taking(name: str, shape: tuple[int, ...]) -> Iterator[None]:
     """What a network is shown its first image in: an error names the network and the shape."""
     try:
         yield

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from ...context import Context
 
@@ -14,7 +16,7 @@ __all__ = ["add_arguments"]
 RATES = {"sgd": 0.03, "nag": 0.03}
 
 
-def contexts(text):
+def contexts(text: str) -> list[Context]:
     """``cpu``, ``gpu(1)`` or ``cpu(0),cpu(1)`` as a list of contexts."""
     found = []
     for part in text.split(","):
@@ -27,7 +29,7 @@ def contexts(text):
     return found
 
 
-def shape(text):
+def shape(text: str) -> tuple[int, ...]:
     """``1,28,28`` as a tuple."""
     try:
         sizes = tuple(int(n) for n in re.split(r"[,x ]+", text.strip("() ")))
@@ -38,10 +40,10 @@ def shape(text):
     return sizes
 
 
-def number(kind, low, above=False):
+def number(kind: Callable[[str], Any], low: float, above: bool = False) -> Callable[[str], Any]:
     """A parser of numbers from `low` on, or greater than it."""
 
-    def parse(text):
+    def parse(text: str) -> Any:
         try:
             value = kind(text)
         except ValueError:
@@ -54,7 +56,7 @@ def number(kind, low, above=False):
     return parse
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.description = (
         "Train an image classifier. With no argument: LeNet on the bundled handwritten digits (1,438 to "

@@ -21,7 +21,7 @@ from .rules import FLOAT32, WIDEST, Rules, is_narrowing, target_of
 
 __all__ = ["init", "is_on", "scaler", "stop"]
 
-#: The seat in a thread's state that says: gradients are being computed, whose rules cast nothing.
+#: The key in a thread's state that says: gradients are being computed, whose rules cast nothing.
 _QUIET = "amp.gradients"
 
 

@@ -64,7 +64,7 @@ class SVRGModule(Module):
         state_names: Any = None,
         group2ctxs: Any = None,
         compression_params: Any = None,
-        update_freq: int | None = None,
+        update_freq: Any = None,
     ) -> None:
         if not isinstance(update_freq, numbers.Integral) or isinstance(update_freq, bool):
             raise error(
@@ -84,7 +84,7 @@ class SVRGModule(Module):
             compression_params=compression_params,
         )
         super().__init__(symbol, **given)
-        self.update_freq = update_freq
+        self.update_freq: int = int(update_freq)
         self._mod_aux = Module(symbol, **given)
         #: Mean gradients at the anchor: one list of arrays, one a context, for each parameter; None before the first
         #: anchor.
@@ -128,7 +128,7 @@ class SVRGModule(Module):
         `update_full_grads`.
         """
         if self._full is not None:
-            rows = zip(self._exec_group.grad_arrays, self._mod_aux._exec_group.grad_arrays, self._full)
+            rows = zip(self._exec_group.grad_arrays or (), self._mod_aux._exec_group.grad_arrays or (), self._full)
             for grads, anchors, means in rows:
                 for g, anchor, mean in zip(grads, anchors, means):
                     if g is not None:
@@ -164,7 +164,7 @@ class SVRGModule(Module):
         for batch in train_data:
             self._mod_aux.forward(batch, is_train=True)
             self._mod_aux.backward()
-            rows = [[None if g is None else g.copy() for g in grads] for grads in group.grad_arrays]
+            rows = [[None if g is None else g.copy() for g in grads] for grads in group.grad_arrays or ()]
             if total is None:
                 total = rows
             else:

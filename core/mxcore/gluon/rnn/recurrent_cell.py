@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HybridRecurrentCell", "RecurrentCell", "check_features", "check_sizes", "check_states", "states_for"]
 
-#: The seat of a thread's state with the cells that it may call although modifiers use them.
+#: The key of a thread's state with the cells that it may call although modifiers use them.
 FREE = "gluon.rnn.free"
 #: Activations that are operators of their own.
 _OPERATORS = {"tanh", "relu", "sigmoid", "softsign"}
