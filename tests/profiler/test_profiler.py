@@ -242,6 +242,34 @@ def test_tables(trace):
     assert "relu" in tables[6] and "relu" not in tables[7]
 
 
+@pytest.mark.parametrize("where", ["start", "join"])
+def test_what_an_interrupt_leaves_is_put_back_the_next_time(tmp_path, monkeypatch, where):
+    """Ctrl-C while the profiler is switched on or off leaves no thread, and no method exchanged."""
+    plain, real = mx.nd.NDArray.asnumpy, getattr(threading.Thread, where)
+
+    def interrupted(thread, *args):
+        real(thread, *args)
+        if "profiler" in thread.name:
+            raise KeyboardInterrupt
+
+    mx.profiler.set_config(filename=str(tmp_path / "p.json"), profile_all=True)
+    with monkeypatch.context() as m:
+        m.setattr(threading.Thread, where, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            mx.profiler.set_state("run")
+            mx.profiler.set_state("stop")
+    mx.profiler.set_state("stop")
+    assert mx.nd.NDArray.asnumpy is plain and not recorder.on
+    mx.profiler.set_state("run")
+    mx.profiler.set_state("stop")
+    mx.profiler.dumps(reset=True)
+    assert mx.nd.NDArray.asnumpy is plain and not recorder.on
+    deadline = time.monotonic() + 10
+    while any("profiler" in t.name for t in threading.enumerate()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any("profiler" in t.name for t in threading.enumerate())
+
+
 def test_several_threads(trace):
     def work():
         threads = [
