@@ -72,7 +72,7 @@ def test_arguments_and_gradients_that_are_parts_of_one_array():
         e = net.bind(
             mx.cpu(), {v: xs[i : i + 1] for i, v in enumerate(names)}, {v: dxs[i : i + 1] for i, v in enumerate(names)}
         )
-        assert not e._entangled
+        assert not e._overlapping_grads
         e.forward(is_train=True)
         e.backward([xs[i : i + 1] for i in range(n)])
         assert np.array_equal(dxs.asnumpy(), 2 * np.arange(n))

@@ -135,7 +135,7 @@ def test_it_leaves_nothing_behind(trace):
     trace(lambda: (a + a, a * 2, exe.forward(), mx.nd.tanh(a)))
     assert (call.observers, mx.nd.NDArray.asnumpy, mx.nd.NDArray.__dict__.get("asnumpy")) == before
     assert call.observers == () and not any(t.name.startswith("mxcore-profiler") for t in threading.enumerate())
-    assert not any(hasattr(entry[0], "profiled") for entry in mx.cpu().fast.values())
+    assert not any(hasattr(short.fn, "profiled") for short in mx.cpu().fast.values())
     recorder.clear()
     a + a, a * 2, exe.forward(), mx.nd.tanh(a)
     assert not recorder.events
@@ -240,6 +240,34 @@ def test_tables(trace):
     assert found["Value"]["d"]["c"]["Max"] == 4 and "Memory: cpu/0" in found["Memory"]["Device Storage"]
     assert list(found["Time"]["operator"])[-1] == "relu"  # ascending by count
     assert "relu" in tables[6] and "relu" not in tables[7]
+
+
+@pytest.mark.parametrize("where", ["start", "join"])
+def test_what_an_interrupt_leaves_is_put_back_the_next_time(tmp_path, monkeypatch, where):
+    """Ctrl-C while the profiler is switched on or off leaves no thread, and no method exchanged."""
+    plain, real = mx.nd.NDArray.asnumpy, getattr(threading.Thread, where)
+
+    def interrupted(thread, *args):
+        real(thread, *args)
+        if "profiler" in thread.name:
+            raise KeyboardInterrupt
+
+    mx.profiler.set_config(filename=str(tmp_path / "p.json"), profile_all=True)
+    with monkeypatch.context() as m:
+        m.setattr(threading.Thread, where, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            mx.profiler.set_state("run")
+            mx.profiler.set_state("stop")
+    mx.profiler.set_state("stop")
+    assert mx.nd.NDArray.asnumpy is plain and not recorder.on
+    mx.profiler.set_state("run")
+    mx.profiler.set_state("stop")
+    mx.profiler.dumps(reset=True)
+    assert mx.nd.NDArray.asnumpy is plain and not recorder.on
+    deadline = time.monotonic() + 10
+    while any("profiler" in t.name for t in threading.enumerate()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any("profiler" in t.name for t in threading.enumerate())
 
 
 def test_several_threads(trace):

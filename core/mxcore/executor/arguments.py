@@ -22,7 +22,7 @@ from .joint import joint
 from .place import group_context
 from .program import infer_all
 
-__all__ = ["entangled", "from_buffer", "groups_of", "listed", "naming_memory", "requests", "simple_arrays"]
+__all__ = ["overlapping", "from_buffer", "groups_of", "listed", "naming_memory", "requests", "simple_arrays"]
 
 #: So many missing arguments are named, each with the nearest names given.
 _SHOWN = 10
@@ -72,7 +72,7 @@ def listed(
     return arrays
 
 
-def entangled(named: Mapping[Any, Any], others: Iterable[Any]) -> set[Any]:
+def overlapping(named: Mapping[Any, Any], others: Iterable[Any]) -> set[Any]:
     """The arrays that have memory in common with one another or with other ones, by name; time grows with their number.
 
     Parameters
@@ -252,10 +252,10 @@ def _grad_stypes(
 ) -> dict[str, str]:
     """Storage types of the gradients, from the gradient graph."""
     wanted = [n for n, r in reqs.items() if r != "null"]
-    facts = ({n.name: shapes[n, 0] for n in args}, {n.name: types[n, 0] for n in args}, dict(stypes))
+    variables = ({n.name: shapes[n, 0] for n in args}, {n.name: types[n, 0] for n in args}, dict(stypes))
     try:
-        grads, _, facts = joint(heads, facts, wanted, shapes, types)
+        grads, _, variables = joint(heads, variables, wanted, shapes, types)
     except Exception:  # an operator without gradient: forward still works
         return {}
-    _, _, st = infer_all([g for g in grads if g is not None], *facts)
+    _, _, st = infer_all([g for g in grads if g is not None], *variables)
     return {n: st[g] for n, g in zip(wanted, grads) if g is not None}

@@ -40,7 +40,7 @@ class Body:
     heads : sequence of entries
     names : sequence of str
         Inputs in their order.
-    facts : tuple of dict
+    variables : tuple of dict
         Shapes, dtypes and storage types by name.
     ctx : Context
     is_train : bool
@@ -68,7 +68,7 @@ class Body:
         self,
         heads: Sequence[Entry],
         names: Sequence[str],
-        facts: Any,
+        variables: Any,
         ctx: Context,
         is_train: bool,
         wrt: tuple[int, ...] | None,
@@ -81,8 +81,8 @@ class Body:
         self.late: list[tuple[Node, int, dict[int, int]]] = []
         extra: list[Entry] = []
         if wrt:
-            heads, extra = self._split(heads, names, facts, ctx, is_train, wrt, shared)
-        self.forward = compile_graph([*heads, *extra], facts, ctx, is_train).program
+            heads, extra = self._split(heads, names, variables, ctx, is_train, wrt, shared)
+        self.forward = compile_graph([*heads, *extra], variables, ctx, is_train).program
         self.specs = [self.forward.specs[s] for s in self.forward.head_slots[: self.n_heads]]
         self.names = list(names)
 
@@ -90,14 +90,16 @@ class Body:
         self,
         heads: Sequence[Entry],
         names: Sequence[str],
-        facts: Any,
+        variables: Any,
         ctx: Context,
         is_train: bool,
         wrt: tuple[int, ...],
         shared: frozenset[int],
     ) -> tuple[list[Entry], list[Entry]]:
         """Compile the backward; returns the heads and what else the forward has to hand over."""
-        found, _, (shapes, dtypes, stypes) = joint(heads, facts, [names[i] for i in wrt], *infer_all(heads, *facts)[:2])
+        found, _, (shapes, dtypes, stypes) = joint(
+            heads, variables, [names[i] for i in wrt], *infer_all(heads, *variables)[:2]
+        )
         wanted = [i for i, e in zip(wrt, found) if e is not None]
         graph = Graph([*heads, *[e for e in found if e is not None]])
         graph.shapes, graph.dtypes, graph.stypes = infer_all(graph.heads, shapes, dtypes, stypes)
@@ -353,29 +355,29 @@ def _compile(
     key = (ctx, is_train, wrt, tuple([(x.shape, x.dtype) for x in inputs]), shared, enabled(), _generation)
     body = bodies.get(key, False)
     if body is False:
-        facts = (
+        variables = (
             {n: tuple(x.shape) for n, x in zip(names, inputs)},
             {n: x.dtype for n, x in zip(names, inputs)},
             dict.fromkeys(names, "default"),
         )
         heads = run_passes(graph.heads)
-        fits = _can_be_compiled(heads, facts, [(heads[i], names[j]) for i, j in carried])
-        body = bodies[key] = Body(heads, names, facts, ctx, is_train, wrt, shared) if fits else None
+        fits = _can_be_compiled(heads, variables, [(heads[i], names[j]) for i, j in carried])
+        body = bodies[key] = Body(heads, names, variables, ctx, is_train, wrt, shared) if fits else None
         while len(bodies) > _LIMIT:
             bodies.popitem(last=False)
     return None if body is None else CompiledSteps(body)
 
 
-def _can_be_compiled(heads: Sequence[Entry], facts: Any, carried: Sequence[tuple[Entry, str]]) -> bool:
+def _can_be_compiled(heads: Sequence[Entry], variables: Any, carried: Sequence[tuple[Entry, str]]) -> bool:
     """Whether nothing in it keeps a state, changes inputs, or has a shape of every step or known only by running."""
     nodes = [n for n in topo(heads) if n.op is not None]
     if any(n.op.stateful or n.forward is not None or n.params._sig.mutates for n in nodes):
         return False
-    s, t, st = infer_all(heads, *facts)
+    s, t, st = infer_all(heads, *variables)
     entries = [(n, i) for n in nodes for i in range(n.n_out)]
     if any(s.get(e) is None or -1 in s[e] or t.get(e) is None or st.get(e, "default") != "default" for e in entries):
         return False
-    return all(s[e] == facts[0][name] and t[e] == facts[1][name] for e, name in carried)
+    return all(s[e] == variables[0][name] and t[e] == variables[1][name] for e, name in carried)
 
 
 hooks["compile"] = _compile

@@ -250,7 +250,7 @@ class _Signature:
         datas: Sequence[Any],
     ) -> None:
         names = owner._names
-        facts = (
+        variables = (
             {n: tuple(d.shape) for n, d in zip(names, datas)},
             {n: d.dtype for n, d in zip(names, datas)},
             {n: x.stype for n, x in zip(names, args)},
@@ -258,7 +258,7 @@ class _Signature:
         self.wrt = None if needs is None else [n for n, w in zip(names, needs) if w]
         self.ctx, self.train, self.needs = ctx, train, needs
         self.datas = list(datas)
-        compiled = self.compiled = compile_graph(owner._heads, facts, ctx, train, self.wrt)
+        compiled = self.compiled = compile_graph(owner._heads, variables, ctx, train, self.wrt)
         program = self.program = compiled.program
         self.names = names
         #: (slot, input) of what the program reads, and those auxiliary states that it may write in training.

@@ -11,7 +11,7 @@ from .._core.errors import error
 from .._core.graph import Graph, Node, topo
 from .._core.infer import known
 from .fuse import fuse
-from .joint import Facts, joint
+from .joint import VariableSpecs, joint
 from .mirror import mirror
 from .passes import Settings
 from .place import context_of, group_of, place
@@ -19,7 +19,7 @@ from .program import Program, infer_all
 from .recent import Recent
 from .simplify import params_key, place_key, simplify
 
-__all__ = ["Compiled", "Facts", "compile_graph"]
+__all__ = ["Compiled", "VariableSpecs", "compile_graph"]
 
 Entry = tuple[Node, int]
 
@@ -49,7 +49,7 @@ tables.on_change.append(_cache.clear)
 
 def compile_graph(
     heads: Sequence[Entry],
-    facts: Facts,
+    variables: VariableSpecs,
     ctx: Context,
     is_train: bool,
     wrt: Sequence[str] | None = None,
@@ -64,7 +64,7 @@ def compile_graph(
     Parameters
     ----------
     heads : sequence of entries
-    facts : tuple of dict
+    variables : tuple of dict
         Shapes, dtypes and storage types of the variables.
     ctx : Context
     is_train : bool
@@ -86,7 +86,7 @@ def compile_graph(
         settings = settings._replace(passes=settings.passes - {"fuse", "plan", "simplify", "mirror"})
     key = (
         _structure(heads),
-        tuple((n, s, str(t), st) for n, s, t, st in _rows(facts)),
+        tuple((n, s, str(t), st) for n, s, t, st in _rows(variables)),
         ctx,
         is_train,
         None if wrt is None else tuple(wrt),
@@ -98,14 +98,16 @@ def compile_graph(
     )
     found: Compiled = _cache.find(
         key,
-        lambda: _compile(list(heads), facts, ctx, is_train, wrt, adds, groups or {}, places or {}, settings, monitored),
+        lambda: _compile(
+            list(heads), variables, ctx, is_train, wrt, adds, groups or {}, places or {}, settings, monitored
+        ),
     )
     return found
 
 
 def _compile(
     heads: list[Entry],
-    facts: Facts,
+    variables: VariableSpecs,
     ctx: Context,
     is_train: bool,
     wrt: Sequence[str] | None,
@@ -122,9 +124,9 @@ def _compile(
     added: set[int] = set()
     head_grads: list[str | None] = []
     found: list[int | None] = []
-    shapes, dtypes, stypes = facts
+    shapes, dtypes, stypes = variables
     if wrt is not None:
-        grads, ins, (shapes, dtypes, stypes) = joint(heads, facts, wrt, *infer_all(heads, *facts)[:2])
+        grads, ins, (shapes, dtypes, stypes) = joint(heads, variables, wrt, *infer_all(heads, *variables)[:2])
         places = {**places, **{v.name: context_of(n, ctx, groups, places) for v, (n, _) in zip(ins, heads)}}
         found = []
         for name, g in zip(wrt, grads):
@@ -171,8 +173,8 @@ def _fitting(heads: Sequence[Entry], name: str, shape: Any, found: Any) -> None:
         )
 
 
-def _rows(facts: Facts) -> list[tuple[str, Any, Any, Any]]:
-    shapes, dtypes, stypes = facts
+def _rows(variables: VariableSpecs) -> list[tuple[str, Any, Any, Any]]:
+    shapes, dtypes, stypes = variables
     return [(n, shapes[n], dtypes.get(n), stypes.get(n)) for n in shapes]
 
 

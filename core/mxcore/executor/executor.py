@@ -20,7 +20,7 @@ from ..ndarray import zeros as nd_zeros
 from ..ndarray.indexing import write
 from ..ndarray.sparse import zeros
 from . import watch
-from .arguments import entangled, from_buffer, groups_of, listed, naming_memory, requests, simple_arrays
+from .arguments import from_buffer, groups_of, listed, naming_memory, overlapping, requests, simple_arrays
 from .compile import Compiled, compile_graph
 from .describe import describe
 from .instance import Instance
@@ -104,13 +104,17 @@ class Executor:
         self._wanted = [n for n in names if self._reqs[n] != "null"]
         #: Gradients that are computed elsewhere and copied in the end, since arguments or others lie in their memory;
         #: none among arrays `made` here.
-        self._entangled: set[str] = set() if shared_exec is None else shared_exec._entangled.intersection(self._wanted)
+        self._overlapping_grads: set[str] = (
+            set() if shared_exec is None else shared_exec._overlapping_grads.intersection(self._wanted)
+        )
         #: Auxiliary states that training moves elsewhere, since arguments that backward reads, or others, lie in their
         #: memory.
-        self._meeting: set[str] = set() if shared_exec is None else shared_exec._meeting.intersection(aux)
+        self._overlapping_aux: set[str] = (
+            set() if shared_exec is None else shared_exec._overlapping_aux.intersection(aux)
+        )
         if not made:
-            self._meeting = entangled(dict(zip(aux, self.aux_arrays)), self.arg_arrays)
-            self._entangled = entangled(
+            self._overlapping_aux = overlapping(dict(zip(aux, self.aux_arrays)), self.arg_arrays)
+            self._overlapping_grads = overlapping(
                 {n: self.grad_arrays[self._place_of[n]] for n in self._wanted}, [*self.arg_arrays, *self.aux_arrays]
             )
         self._monitor: Callable[[str, Any], None] | None = None
@@ -330,14 +334,14 @@ class Executor:
             head_grads.append((name, g.as_in_context(y.context).astype(y.dtype, copy=False)))  # type: ignore[attr-defined]
         targets = {n: self.grad_arrays[self._place_of[n]] for n in self._wanted}
         if head_grads:  # losses have none
-            overwritten = entangled({id(g._data): g for _, g in head_grads}, targets.values())
+            overwritten = overlapping({id(g._data): g for _, g in head_grads}, targets.values())
             head_grads = [(n, g.copy() if id(g._data) in overwritten else g) for n, g in head_grads]
-        places = {n: a.zeros_like() if n in self._entangled else a for n, a in targets.items()}
+        places = {n: a.zeros_like() if n in self._overlapping_grads else a for n, a in targets.items()}
         if not whole:  # never computed, or an earlier backward has used up the memory
             self._run(found, 0, keys, [], self.outputs)
         self._pending = found, keys, False
         self._run(found, 1, found[1].keys(1), head_grads, [*places.values()], bool(is_train))
-        for n in filter(self._entangled.__contains__, targets):
+        for n in filter(self._overlapping_grads.__contains__, targets):
             write(targets[n], targets[n] + places[n] if self._reqs[n] == "add" else places[n])
 
     def _run(
@@ -353,7 +357,9 @@ class Executor:
         compiled, instance = found
         program = compiled.program
         train = program.is_train if is_train is None else is_train
-        states = {n: a.copy() if train and n in self._meeting else a for n, a in zip(self._aux_names, self.aux_arrays)}
+        states = {
+            n: a.copy() if train and n in self._overlapping_aux else a for n, a in zip(self._aux_names, self.aux_arrays)
+        }
         given = [*zip(self._arg_names, self.arg_arrays), *states.items(), *head_grads]
         heads = range(len(self.outputs)) if part == 0 else compiled.grads
         reads = [a._st for _, a in given]

@@ -59,7 +59,7 @@ def fuse(graph: Graph, device: Any, smallest: int = 0) -> Graph:
     Returns
     -------
     Graph
-        Heads with the same meaning, and the facts of all its entries. The operator of a new node has an attribute
+        Heads with the same meaning, and what was inferred of all its entries. The operator of a new node has an attribute
         `fused`, the :class:`mxcore.plugin.Fused`; its inputs and outputs are those of the chain, and its parameters are
         the scalars, in order. Its body runs the parts one by one.
 
@@ -88,8 +88,8 @@ class _Fusion:
         n_first = graph.info.get("n_first")
         self.first = {id(n) for n in topo(graph.heads[:n_first])} if n_first is not None else set()
         self.places: dict[int, Any] = dict(graph.info.get("contexts") or {})
-        self.facts = Graph(graph.heads)
-        self.facts.shapes, self.facts.dtypes, self.facts.stypes = (
+        self.inferred = Graph(graph.heads)
+        self.inferred.shapes, self.inferred.dtypes, self.inferred.stypes = (
             dict(graph.shapes),
             dict(graph.dtypes),
             dict(graph.stypes),
@@ -102,7 +102,7 @@ class _Fusion:
         self._move_biases()
         self.parts: dict[int, Part] = {}
         for n in self.order:
-            part = part_of(n, self.facts, lambda e: self.moved.get(e, e), self.mixed)
+            part = part_of(n, self.inferred, lambda e: self.moved.get(e, e), self.mixed)
             if (
                 part is not None
                 and math.prod(part.shape) >= self.smallest
@@ -143,9 +143,9 @@ class _Fusion:
             )
             bias = Node(BIAS, BIAS.parse({"axis": axis}), [(product, 0), n.inputs[at]], n.name + "_bias_add", n.attrs)
             for new in (product, bias):
-                for facts in (self.facts.shapes, self.facts.dtypes, self.facts.stypes):
-                    if (n, 0) in facts:
-                        facts[new, 0] = facts[n, 0]
+                for inferred in (self.inferred.shapes, self.inferred.dtypes, self.inferred.stypes):
+                    if (n, 0) in inferred:
+                        inferred[new, 0] = inferred[n, 0]
                 if id(n) in self.first:
                     self.first.add(id(new))
                 if id(n) in self.places:
@@ -243,7 +243,7 @@ class _Fusion:
         work = any(part.work for part in group)
         if len(group) > 1 or group[0].folded:
             return work
-        part, n, facts = group[0], group[0].node, self.facts
+        part, n, inferred = group[0], group[0].node, self.inferred
         simple = (
             not part.reduce
             and (n.op.direct is not None or is_cast(part.tree))
@@ -252,7 +252,7 @@ class _Fusion:
         )
         if not work or simple or math.prod(part.shape) < (_ALONE_REDUCED if part.reduce else _ALONE):
             return False
-        specs = [Spec(facts.shapes.get(e), facts.dtypes.get(e)) for e in n.inputs]
+        specs = [Spec(inferred.shapes.get(e), inferred.dtypes.get(e)) for e in n.inputs]
         if any(s.shape is None or s.dtype is None for s in specs):
             return False
         fn, _, _ = tables.kernels.resolve(n.op, self.device, n.params, specs)
@@ -295,10 +295,10 @@ class _Fusion:
         group = unit.get(id(e[0]))
         if group is None or any(part.node is e[0] for part in group.outs):
             return e
-        shape, dtype = self.facts.shapes[e], self.facts.dtypes[e]
+        shape, dtype = self.inferred.shapes[e], self.inferred.dtypes[e]
         candidates: list[Entry] = [(part.node, 0) for part in group.outs] + [c for c, _ in group.inputs]
         for c in candidates:
-            if self.facts.shapes.get(c) == shape and self.facts.dtypes.get(c) == dtype:
+            if self.inferred.shapes.get(c) == shape and self.inferred.dtypes.get(c) == dtype:
                 return c
         part = next(part for part in group.parts if part.node is e[0])
         group.outs.append(part)
@@ -390,13 +390,13 @@ class _Rebuild:
             )
             first, entries = item, [(item, i) for i in range(node.n_out)]
         self.nodes[id(item)] = node
-        facts, graph = self.fusion.facts, self.graph
+        inferred, graph = self.fusion.inferred, self.graph
         for i, e in enumerate(entries):
             self.new[e] = (node, i)
             for mine, theirs in (
-                (graph.shapes, facts.shapes),
-                (graph.dtypes, facts.dtypes),
-                (graph.stypes, facts.stypes),
+                (graph.shapes, inferred.shapes),
+                (graph.dtypes, inferred.dtypes),
+                (graph.stypes, inferred.stypes),
             ):
                 if e in theirs:
                     mine[node, i] = theirs[e]

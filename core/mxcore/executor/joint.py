@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from .._core.graph import Node, topo, variable
 from ..gradient import gradient
 
-__all__ = ["Facts", "Joint", "joint"]
+__all__ = ["VariableSpecs", "Joint", "joint"]
 
 Entry = tuple[Node, int]
 #: Shapes, dtypes and storage types of variables by name.
-Facts = tuple[dict[str, Any], dict[str, Any], dict[str, str]]
+VariableSpecs = tuple[dict[str, Any], dict[str, Any], dict[str, str]]
 
 
 class Joint(NamedTuple):
@@ -24,24 +24,28 @@ class Joint(NamedTuple):
         One for each variable asked for; None where nothing depends on it.
     head_grads : list of Node
         The variables that take the gradients of the heads.
-    facts : tuple of dict
+    variables : tuple of dict
         Those of the graph's variables, and of `head_grads`.
     """
 
     grads: list[Entry | None]
     head_grads: list[Node]
-    facts: Facts
+    variables: VariableSpecs
 
 
 def joint(
-    heads: Sequence[Entry], facts: Facts, wrt: Sequence[str], shapes: Mapping[Entry, Any], dtypes: Mapping[Entry, Any]
+    heads: Sequence[Entry],
+    variables: VariableSpecs,
+    wrt: Sequence[str],
+    shapes: Mapping[Entry, Any],
+    dtypes: Mapping[Entry, Any],
 ) -> Joint:
     """Gradients of `heads` with respect to variables.
 
     Parameters
     ----------
     heads : sequence of entries
-    facts : tuple of dict
+    variables : tuple of dict
         Of the variables.
     wrt : sequence of str
         Names of variables; the graph need not have them.
@@ -59,8 +63,8 @@ def joint(
         grads,
         head_grads,
         (
-            {**facts[0], **{n: shapes.get(e) for n, e in like.items()}},
-            {**facts[1], **{n: dtypes.get(e) for n, e in like.items()}},
-            facts[2],
+            {**variables[0], **{n: shapes.get(e) for n, e in like.items()}},
+            {**variables[1], **{n: dtypes.get(e) for n, e in like.items()}},
+            variables[2],
         ),
     )

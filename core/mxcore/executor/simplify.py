@@ -14,7 +14,7 @@ __all__ = ["merge_equal", "simplify"]
 
 
 def _as_many(out: Any, data: Any) -> bool:
-    """Whether two facts are of equally many elements, at least one, and one dtype, dense."""
+    """Whether two (shape, dtype, storage type) are of equally many elements, at least one, and one dtype, dense."""
     return (
         infer.known(out[0])
         and infer.known(data[0])
@@ -75,9 +75,9 @@ def _alone(n: Node) -> bool:
     return bool(sig.random or n.op.stateful or sig.mutates or sig.aux or n.forward is not None)
 
 
-def _first(seen: dict[Any, Node], n: Node, inputs: list[Any], facts: Any = None) -> Any:
+def _first(seen: dict[Any, Node], n: Node, inputs: list[Any], made: Any = None) -> Any:
     """The outputs of the node that computes the same, which may be this one."""
-    key = (n.op, params_key(n.op, n.params), tuple((id(m), i) for m, i in inputs), place_key(n), facts)
+    key = (n.op, params_key(n.op, n.params), tuple((id(m), i) for m, i in inputs), place_key(n), made)
     first = seen.get(key)
     if first is None:
         first = seen[key] = (

@@ -139,7 +139,7 @@ def set_state(state: str = "stop", profile_process: str = "worker") -> None:
         return
     with _lock:
         run = state == "run"
-        if run == _state["run"]:
+        if run == _state["run"] and recorder.on == (run and not _state["paused"]):
             return
         waitall()
         _state.update(run=run, paused=False)

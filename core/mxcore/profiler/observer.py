@@ -64,11 +64,10 @@ class _Sampler(threading.Thread):
         super().__init__(name="mxcore-profiler-memory", daemon=True)
         self._over = threading.Event()
         self._look()
-        self.start()
 
     def run(self) -> None:
         recorder.thread_names[threading.get_ident()] = self.name  # the trace is written when it is gone
-        while not self._over.wait(0.02):
+        while not self._over.wait(0.02) and _sampler is self:
             self._look()
 
     def _look(self) -> None:
@@ -79,7 +78,8 @@ class _Sampler(threading.Thread):
     def stop(self) -> None:
         """End, with a last look."""
         self._over.set()
-        self.join()
+        if self.is_alive():  # an interrupt may have come before
+            self.join()
         self._look()
 
 
@@ -102,6 +102,7 @@ def _used() -> list[tuple[str, int]]:
 def install() -> None:
     """Begin to record, what `config` says."""
     global _sampler
+    uninstall()  # what an interrupt has left
     recorder.on = True
     watch(_record)
     if config.wants("api"):
@@ -110,22 +111,23 @@ def install() -> None:
             setattr(NDArray, name, _recorded(getattr(NDArray, name), Label(name, "api")))
     if config.wants("memory"):
         _sampler = _Sampler()
+        _sampler.start()
 
 
 def uninstall() -> None:
-    """Put everything back."""
+    """Put everything back; where an interrupt has ended it, the next time does the rest."""
     global _sampler
-    recorder.on = False
-    if _sampler is not None:
-        _sampler.stop()
-        _sampler = None
     unwatch(_record)
-    for name, old in _methods.items():
-        if old is None:
-            delattr(NDArray, name)
-        else:
+    for name, old in [*_methods.items()]:
+        if old is not None:
             setattr(NDArray, name, old)
-    _methods.clear()
+        elif name in NDArray.__dict__:
+            delattr(NDArray, name)
+        del _methods[name]
+    sampler, _sampler = _sampler, None
+    if sampler is not None:
+        sampler.stop()
+    recorder.on = False
 
 
 def _recorded(method: Any, label: Label) -> Any:

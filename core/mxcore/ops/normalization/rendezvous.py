@@ -15,7 +15,7 @@ __all__ = ["expect", "meet"]
 
 
 _lock = threading.Condition()
-#: (key, pass) -> the meeting that is still open.
+#: (key, pass) -> the rendezvous that is still open.
 _open: dict[tuple[str, str], _Meeting] = {}
 
 
@@ -64,7 +64,7 @@ def meet(key: str, stage: str, count: int, where: tuple[str, int], part: Any) ->
     key : str
         What the executions that belong together share.
     stage : str
-        Keeps meetings of one key apart.
+        Keeps those of one key apart.
     count : int
         How many take part.
     where : (str, int)
