@@ -1,6 +1,4 @@
-"""NumPy's numbers as arguments: whatever takes a number of Python's takes them, and what is computed, shown and written
-is the same.
-"""
+"""NumPy's numbers as arguments: whatever takes Python's takes them; what is computed, shown, written is the same."""
 
 import json
 import operator

@@ -1,6 +1,4 @@
-"""The plugins in the page for authors, one for each hook at least, each installed and used by its public names, as an
-outside author would.
-"""
+"""The plugins in the page for authors, one for each hook at least, installed and used as an author would."""
 
 import re
 from textwrap import dedent

@@ -1,6 +1,4 @@
-"""Plugins that fail, in every way that was thought of: none takes another with it, nor the process, and each says
-why.
-"""
+"""Plugins that fail, in every way thought of: none takes another with it, nor the process, and each says why."""
 
 import numpy as np
 import pytest

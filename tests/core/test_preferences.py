@@ -1,6 +1,4 @@
-"""Names that two plugins bring: an error that names both, or what MXCORE_PREFER says; kernels that come before
-others.
-"""
+"""Names that two plugins bring: an error that names both, or MXCORE_PREFER; kernels that come before others."""
 
 import pytest
 

@@ -1,6 +1,4 @@
-"""What the core needs by contract, not by name: roles of operators, types of device, dtypes and storage types of other
-modules.
-"""
+"""What the core needs by contract, not by name: roles of operators, devices, dtypes and storage types of others."""
 
 import subprocess
 import sys

@@ -1,6 +1,4 @@
-"""For which inputs a kernel is taken: one that is never taken would be missed by nobody, for the reference bodies give
-the same.
-"""
+"""For which inputs a kernel is taken: nobody would miss one, for the reference bodies give the same."""
 
 import numpy as np
 import pytest

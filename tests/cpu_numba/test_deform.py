@@ -1,6 +1,4 @@
-"""Bent convolutions by kernels against the bodies, in any number of threads: groups, steps, edges, places that are
-none, gradients alone.
-"""
+"""Bent convolutions by kernels against the bodies, in any threads: groups, steps, edges, single gradients."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,4 @@
-"""Kernels trust the shape rules: what these let pass must be what the body over NumPy, which checks by itself, can
-compute as well.
-"""
+"""Kernels trust the shape rules: what these let pass, the body over NumPy, which checks by itself, can compute."""
 
 import math
 

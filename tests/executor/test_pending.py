@@ -1,6 +1,4 @@
-"""Values that a worker is still computing, or will read: backward waits for the one and holds up who would overwrite
-the other.
-"""
+"""Values that a worker computes or will read: backward waits for those, and who would overwrite these waits."""
 
 import threading
 import time
@@ -159,9 +157,7 @@ def outputs(case, arrays, share):
 
 
 def test_every_operator_waits_for_what_it_reads():
-    """Also view operators where they have to compute: those of gradients share memory, as `_sum_like` does if the
-    shapes agree.
-    """
+    """Also view operators that compute: those of gradients share memory, as `_sum_like` does for equal shapes."""
     tried = 0
     for case in ways_to_call():
         for share in {False, case.op.view}:

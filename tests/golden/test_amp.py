@@ -1,6 +1,4 @@
-"""Graphs are converted to mixed precision as the real MXNet 1.9.1 converts them, byte for byte, and the lists are its
-own.
-"""
+"""Graphs are converted to mixed precision as by MXNet 1.9.1, byte for byte, and the lists are its own."""
 
 import functools
 import json

@@ -12,9 +12,7 @@ def _prose(tree: ast.AST) -> set[int]:
 
 
 def _frontend(node: ast.expr) -> bool:
-    """Whether an expression is an eager or a graph frontend, as code calls them: ``F``, ``eager``, ``frontend.eager``,
-    ``GraphF(…)``.
-    """
+    """Whether an expression is an eager or a graph frontend, by its name: ``F``, ``eager``, ``GraphF(…)``."""
     if isinstance(node, ast.Call):
         node = node.func
         return isinstance(node, ast.Name) and node.id == "GraphF"

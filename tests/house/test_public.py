@@ -1,6 +1,4 @@
-"""The documentation names what there is: variables of the environment, arguments of what plugin authors use, other
-names.
-"""
+"""The documentation names what there is: variables of the environment, arguments, other names."""
 
 import importlib
 import inspect

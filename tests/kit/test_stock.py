@@ -1,6 +1,4 @@
-"""The stock operators pass the conformance kit: all of them on the CPU, those with kernels over their bodies too, a few
-on the toy device.
-"""
+"""The stock operators pass the conformance kit: all on the CPU, also without kernels, a few on the toy device."""
 
 import importlib.util
 import pathlib

@@ -1,6 +1,4 @@
-"""Sparse arrays: reading by rows, writing, checks, and which operators keep their storage. The numbers are MXNet
-1.9.1's.
-"""
+"""Sparse arrays: reading by rows, writing, checks, which operators keep their storage. Numbers are MXNet's."""
 
 import numpy as np
 import pytest
@@ -38,9 +36,7 @@ def test_csr_is_read_by_rows(key, rows):
 
 
 def test_reading_does_not_depend_on_which_operators_were_looked_up():
-    """Functions of the module ``nd.sparse`` are kept in it once they were asked for, also those named like
-    built-ins.
-    """
+    """Functions of ``nd.sparse`` are kept in it once they were asked for, also those named like built-ins."""
     for name in dir(nd.sparse):
         getattr(nd.sparse, name)
     c, r = sparse(X, "csr"), sparse(X, "row_sparse")

@@ -1,6 +1,4 @@
-"""Gradients of gradients through operators that only move values: their own gradients are helpers that must have
-one.
-"""
+"""Gradients of gradients through operators that only move values: their gradients are helpers that need one."""
 
 import numpy as np
 import pytest
@@ -77,9 +75,7 @@ def test_no_gradient_is_an_error_not_zero(call):
 
 
 def test_no_rule_goes_through_an_operator_without_gradient():
-    """Every operator that a gradient rule sends the incoming gradient through has a gradient itself, or says that it
-    has none.
-    """
+    """Every operator that a rule sends the incoming gradient through has a gradient, or says that it has none."""
     from mxcore._core.gradplan import plan_of
     from mxcore._core.graph import GraphF, Value, topo, variable
     from mxcore.testing.case import cases

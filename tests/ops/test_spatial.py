@@ -1,6 +1,4 @@
-"""Grids, bilinear sampling, the spatial transformer: where places lie, edges, shapes in both directions, files,
-refusals.
-"""
+"""Grids, bilinear sampling, the spatial transformer: places, edges, shapes in both directions, files, refusals."""
 
 import json
 

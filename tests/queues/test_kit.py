@@ -1,6 +1,4 @@
-"""The stock operators on the device whose queues run as late as they may: a few always, all of them in the slow
-tests.
-"""
+"""The stock operators on the device whose queues run as late as they may: a few, all of them in slow tests."""
 
 import pytest
 

@@ -221,9 +221,7 @@ PARAMETERS = {
 
 @st.composite
 def graphs(draw):
-    """A random graph: operators of one, two and many inputs and of several outputs, attributes, shared parts, one or
-    more heads.
-    """
+    """A random graph: operators of any inputs and several outputs, attributes, shared parts, one or more heads."""
     values = [S.Variable(f"v{i}") for i in range(draw(st.integers(1, 3)))]
     with mx.name.NameManager():
         for _ in range(draw(st.integers(0, 8))):

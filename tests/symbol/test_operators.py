@@ -1,6 +1,4 @@
-"""Python's operators, methods and functions of symbols: which nodes they make, and that arrays give the same
-numbers.
-"""
+"""Python's operators, methods and functions of symbols: which nodes they make, with the same numbers as arrays."""
 
 import json
 

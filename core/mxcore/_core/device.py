@@ -220,9 +220,7 @@ class Device:
         return bool(getattr(getattr(a, "flags", None), "writeable", True))
 
     def owns(self, a: Any) -> bool:
-        """Whether an array has its memory for itself and its own views, in C order, so that another NDArray may take it
-        over.
-        """
+        """Whether an array's memory, in C order, is its own and its views', and another NDArray may take it over."""
         return getattr(a, "base", a) is None and bool(getattr(getattr(a, "flags", None), "c_contiguous", False))
 
     def __repr__(self) -> str:

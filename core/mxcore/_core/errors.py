@@ -141,9 +141,7 @@ def asked(p: Any) -> str:
 def raise_in_op(
     exc: BaseException, op: str, p: Any, values: Sequence[Any], where: str = "", owner: str = REFERENCE
 ) -> NoReturn:
-    """Raise again what a kernel or rule raised, with the operator, the kernel's owner, and its inputs' shapes and
-    dtypes; once is enough.
-    """
+    """Raise again, once, what a kernel or rule raised, with operator, owner, and the inputs' shapes and dtypes."""
     if getattr(exc, "_in_op", False):
         raise exc
     kinds = (ValueError, TypeError, IndexError, KeyError, MemoryError, ZeroDivisionError, NotImplementedError)

@@ -171,8 +171,7 @@ class GraphPass:
 
 
 class Value:
-    """An entry that composes further nodes: what gradient rules see in a graph. Who brings arithmetic gives it Python's
-    operators.
+    """An entry that composes further nodes, as gradient rules see it. Who brings arithmetic gives it operators.
 
     Parameters
     ----------

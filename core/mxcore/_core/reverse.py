@@ -286,8 +286,7 @@ def _made(
     ins: Sequence[Any],
     outs: dict[int, Any] | None,
 ) -> bool:
-    """Whether a rule made a gradient for one place: it is the only array over its buffer, and neither what the rule got
-    nor given twice.
+    """Whether a rule made a gradient for one place: alone over its buffer, not what it got, not given twice.
 
     Rules are written in operators and keep nothing. The backward of a stateful operator may be anybody's Python, unless
     it gives its arrays away.
@@ -365,9 +364,7 @@ _WHOSE = "some operator's rule is wrong (mxcore.testing.conformance.check_op say
 
 
 def _write(leaf: Leaf, g: Any, own: bool = False) -> None:
-    """Write a gradient where its variable wants it; the buffer of a large one that is our `own` is not copied but
-    becomes the variable's.
-    """
+    """Write a gradient where its variable wants it; of a large one that is our `own` it takes the buffer."""
     grad = leaf.grad
     if grad is None:
         return

@@ -13,9 +13,7 @@ __all__ = ["across", "begin", "commit", "heavy", "ordered"]
 
 
 def begin(reads: Sequence[Storage], writes: Sequence[Storage], now: bool = False) -> bool:
-    """Whether work must wait on a worker because something it reads or writes is pending; if it is done `now`, wait
-    here and raise what failed.
-    """
+    """Whether work must wait on a worker for what is pending; if it is done `now`, wait and raise what failed."""
     for st in reads:
         if st.write is not None:
             break

@@ -59,9 +59,9 @@ def fuse(graph: Graph, device: Any, smallest: int = 0) -> Graph:
     Returns
     -------
     Graph
-        Heads with the same meaning, and what was inferred of all its entries. The operator of a new node has an attribute
-        `fused`, the :class:`mxcore.plugin.Fused`; its inputs and outputs are those of the chain, and its parameters are
-        the scalars, in order. Its body runs the parts one by one.
+        Heads with the same meaning, and what was inferred of all its entries. The operator of a new node has an
+        attribute `fused`, the :class:`mxcore.plugin.Fused`; its inputs and outputs are those of the chain, and its
+        parameters are the scalars, in order. Its body runs the parts one by one.
 
     Examples
     --------

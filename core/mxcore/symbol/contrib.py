@@ -64,9 +64,7 @@ def _inside(symbols: Sequence[Symbol], taken: set[str]) -> list[Symbol]:
 
 
 def _own(outs: Sequence[Symbol], states: Sequence[Symbol], mark: str, apart: bool = True) -> list[Entry]:
-    """The heads of a sub-graph, each of them an operator inside: others go through a copy, and with `apart` states that
-    are outputs.
-    """
+    """The heads of a sub-graph, operators inside it: others, and with `apart` states that are outputs, are copied."""
     inputs = set(Graph([s._entry() for s in (*outs, *states)]).variables())
     before = {s.name for s in outs}
     heads = []

@@ -217,8 +217,7 @@ def deformable_convolution(k: Call, p: Params, data: Array, offset: Array, weigh
 def modulated_deformable_convolution(
     k: Call, p: Params, data: Array, offset: Array, mask: Array, weight: Array, bias: Array = None
 ) -> Array:
-    """Convolve images over windows whose places are moved, each by an offset of its own, and weighed, each by a number
-    of its own.
+    """Convolve images over windows whose places are each moved by an offset and weighed by a number of its own.
 
     Parameters
     ----------

@@ -280,8 +280,7 @@ _SPARSE = dict(sparseness_target=Float(0.1, ge=0, le=1), penalty=Float(0.001), m
     ),
 )
 def identity_attach_kl_sparse_reg(k: Call, p: Params, data: Array, moving_avg: Array) -> Any:
-    """Pass activations unchanged; add to their gradient that of the KL divergence between their mean and a wanted
-    sparseness.
+    """Pass activations; add to their gradient that of the KL divergence between their mean and a sparseness.
 
     Parameters
     ----------

@@ -580,9 +580,7 @@ def simple_backward(
     dz: Array,
     relu: bool,
 ) -> None:
-    """From the gradients of outputs (`dy`) and last states (`dh`) to those before the activation (`dz`) and of first
-    states.
-    """
+    """From gradients of outputs (`dy`) and last states (`dh`) to those before activation (`dz`) and of first states."""
     for d in range(first // batch, (last + batch - 1) // batch):
         a, b = max(first - d * batch, 0), min(last - d * batch, batch)
         for j in range(steps - 1, -1, -1):
