@@ -1,6 +1,7 @@
 """What tests of several parts use."""
 
 import gc
+import os
 import random
 import sys
 import threading
@@ -14,6 +15,11 @@ import mxcore as mx
 from mxcore._core.manager import manager
 from mxcore.plugin import API_VERSION, hookimpl
 from mxcore.testing.ways import both_ways
+
+
+# The pytest that a test starts is no worker of this run (`pytest -n`): it would refuse to measure anything.
+for _name in [n for n in os.environ if n.startswith("PYTEST_XDIST")]:
+    del os.environ[_name]
 
 
 @pytest.hookimpl(trylast=True)

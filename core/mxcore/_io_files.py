@@ -17,7 +17,10 @@ from typing import Any, BinaryIO, TypeAlias
 from .base import MXNetError, error
 
 __all__ = [
+    "URL_SCHEME",
     "checked",
+    "explained",
+    "filesystem",
     "is_url",
     "lines_of",
     "local_path",
@@ -40,7 +43,7 @@ PathLike: TypeAlias = str | os.PathLike[str]
 _PIECE, _ENDLESS, _LONGEST_TEXT, _LONGEST_LINE = 1 << 20, 1 << 32, 1 << 28, 1 << 24
 
 # Two letters at least, so that a Windows drive ("C:\\x") is a path.
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)://")
+URL_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)://")
 
 
 @contextlib.contextmanager
@@ -69,7 +72,7 @@ def is_url(path: PathLike) -> bool:
     >>> is_url("s3://bucket/a.params"), is_url("C:/a.params"), is_url("file:///a.params")
     (True, False, False)
     """
-    found = _SCHEME.match(_text(path))
+    found = URL_SCHEME.match(_text(path))
     return found is not None and found.group(1).lower() != "file"
 
 
@@ -129,9 +132,9 @@ def open_read(path: PathLike) -> BinaryIO:
     b'abc'
     """
     name = checked(path)
-    with _explained(name, "read", foreign=is_url(name)):
+    with explained(name, "read", foreign=is_url(name)):
         if is_url(name):
-            fs, inner = _filesystem(name)
+            fs, inner = filesystem(name)
             file: BinaryIO = fs.open(inner, "rb")
             return file
         return open(local_path(name), "rb")
@@ -163,7 +166,7 @@ def reading(path: PathLike) -> Iterator[BinaryIO]:
     b'ab'
     """
     name = checked(path)
-    with open_read(name) as file, _explained(name, "read", foreign=is_url(name)):
+    with open_read(name) as file, explained(name, "read", foreign=is_url(name)):
         yield file
 
 
@@ -297,7 +300,7 @@ def names_in(folder: PathLike) -> list[str]:
     True
     """
     name = checked(folder, "a folder")
-    with _explained(name, "read"):
+    with explained(name, "read"):
         return sorted(os.listdir(local_path(name)))
 
 
@@ -322,7 +325,7 @@ def regular(path: PathLike) -> str:
     """
     name = checked(path)
     if not is_url(name):
-        with _explained(name, "read"):
+        with explained(name, "read"):
             mode = os.stat(local_path(name)).st_mode
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
             raise error(OSError, f"cannot read {name!r}: it is a pipe or a device, not a file with a length")
@@ -363,9 +366,9 @@ def open_write(path: PathLike) -> BinaryIO:
     3
     """
     name = checked(path)
-    with _explained(name, "write", foreign=is_url(name)):
+    with explained(name, "write", foreign=is_url(name)):
         if is_url(name):
-            fs, inner = _filesystem(name)
+            fs, inner = filesystem(name)
             file: BinaryIO = fs.open(inner, "wb")
             return file
         return open(local_path(name), "wb")
@@ -417,7 +420,7 @@ def make_folder(path: PathLike) -> None:
     >>> make_folder("/tmp")
     """
     name = checked(path, "a folder")
-    with _explained(name, "make the folder"):
+    with explained(name, "make the folder"):
         os.makedirs(local_path(name), exist_ok=True)
 
 
@@ -467,7 +470,7 @@ def checked(path: PathLike, what: str = "a file name", empty: bool = False) -> s
 
 
 @contextlib.contextmanager
-def _explained(name: str, verb: str, foreign: bool = False) -> Iterator[None]:
+def explained(name: str, verb: str, foreign: bool = False) -> Iterator[None]:
     """Turn OSErrors into library errors that keep their class and name the file.
 
     `foreign` turns everything into them: remote stores have errors of their own.
@@ -504,7 +507,7 @@ def _reason(name: str, problem: OSError) -> str:
     return reason
 
 
-def _filesystem(url: str) -> tuple[Any, str]:
+def filesystem(url: str) -> tuple[Any, str]:
     """Resolve `url` into (fsspec file system, path inside it)."""
     scheme = url.partition("://")[0]
     try:

@@ -21,7 +21,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from ._io_files import _SCHEME, _explained, _filesystem, checked, is_url, local_path
+from ._io_files import URL_SCHEME, checked, explained, filesystem, is_url, local_path
 from .base import error
 
 try:
@@ -118,7 +118,7 @@ class Draft:
             )
 
     def _explained(self) -> Any:
-        return _explained(self.name, "write", foreign=is_url(self.name))
+        return explained(self.name, "write", foreign=is_url(self.name))
 
 
 def commit(*drafts: Draft) -> None:
@@ -390,14 +390,14 @@ class _Remote:
     """A file in a store: written under another name and moved, or uploaded, and shown once it is complete."""
 
     def __init__(self, url: str) -> None:
-        with _explained(url, "write", foreign=True):  # an archive may be damaged
-            self._fs, self._path = _filesystem(url)
-        found = _SCHEME.match(url)
+        with explained(url, "write", foreign=True):  # an archive may be damaged
+            self._fs, self._path = filesystem(url)
+        found = URL_SCHEME.match(url)
         self._moved = found is None or found.group(1).lower() not in _OBJECT_STORES
         folder, slash, _ = self._path.rpartition("/")
         self._at = f"{folder}{slash}.mxcore-{_token()}.tmp" if self._moved else self._path
         self.problem = None
-        with _explained(url, "write", foreign=True):
+        with explained(url, "write", foreign=True):
             self.file = self._fs.open(self._at, "wb")
 
     def seal(self) -> None:
@@ -426,7 +426,7 @@ class _Remote:
 
 def _local(name: str) -> _InPlace:
     path = local_path(name)
-    with _explained(name, "write"):
+    with explained(name, "write"):
         if path.endswith((os.sep, os.altsep or os.sep)):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         target = _target(path)

@@ -19,7 +19,6 @@ from .parameters import Bool, Float
 __all__ = [
     "binary",
     "broadcast",
-    "broadcast_rule",
     "broadcast_shapes",
     "declarations",
     "number_dtype",
@@ -190,11 +189,11 @@ def broadcast(
         **facets,
         doc=_doc(doc, name, ["lhs, rhs : array", "    Shapes that broadcast, one dtype."]),
     )
-    op.shape(broadcast_rule)
+    op.shape(_broadcast_rule)
     return op
 
 
-def broadcast_rule(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+def _broadcast_rule(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     """Shapes of a broadcasting operator; an unknown input is filled from the output where nothing else can fit."""
     a, b = ins
     if a is not None and b is not None:

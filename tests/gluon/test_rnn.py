@@ -507,16 +507,16 @@ def test_threads_share_a_cell_that_keeps_what_was_before():
 
 
 def test_threads_call_a_cell_that_a_modifier_uses():
-    from mxcore.gluon.rnn.modifiers import _Free
+    from mxcore.gluon.rnn.modifiers import Unwrapped
 
     base = rnn.RNNCell(2, input_size=2)
     cell = rnn.ResidualCell(base)
 
     def use():
-        with _Free(base):
+        with Unwrapped(base):
             pass
 
-    with _Free(base):
+    with Unwrapped(base):
         t = threading.Thread(target=use)
         t.start()
         t.join()

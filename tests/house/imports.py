@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 # `_core` <- `ops` <- the array and graph faces <- the rest <- what stands on everything. A module may import
@@ -22,6 +22,23 @@ LEVELS = {
 }  # fmt: skip
 THE_REST = 4
 SHORT_NAMES = {"nd": "ndarray", "sym": "symbol"}
+#: Underscored names that modules may take from one another, and why.
+SHARED_PRIVATE = {
+    "_check_arguments": "MXNet's, of executor_manager",
+    "_check_bbox_shape": "beside MXNet's functions of boxes",
+    "_check_event_handlers": "MXNet's, of gluon.contrib.estimator",
+    "_check_handler_metric_ref": "MXNet's, of gluon.contrib.estimator",
+    "_check_metrics": "MXNet's, of gluon.contrib.estimator",
+    "_cvimread": "an operator of MXNet",
+    "_DownloadedDataset": "MXNet's, of gluon.data",
+    "_imdecode": "an operator of MXNet",
+    "_indent": "MXNet's, of gluon.utils",
+    "_multi_lamb_update": "an operator of MXNet",
+    "_multi_mp_lamb_update": "an operator of MXNet",
+    "_onehot_encode": "an operator of MXNet",
+    "_set_value": "an operator of MXNet",
+    "_suggest_metric_for_loss": "MXNet's, of gluon.contrib.estimator",
+}
 CORE_NEEDS = {"numpy", "pluggy", "mxcore"}
 
 
@@ -116,4 +133,45 @@ def check_circles(modules: dict[str, tuple[str, bool]]) -> list[str]:
         f"{', '.join(group)} import one another"
         for group in circles(modules)
         if len(group) > 2 or any("._core." in name for name in group)
+    ]
+
+
+def private_uses(
+    source: str, name: str, modules: Collection[str], is_package: bool = False
+) -> Iterator[tuple[int, str]]:
+    """Every (line, dotted name) of an underscored name that a module takes from another of `modules`, as
+    ``from x import _name`` or as ``x._name`` of the imported module. Underscored modules are no such names.
+    """
+    tree = ast.parse(source)
+    package = name.split(".") if is_package else name.split(".")[:-1]
+    known: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            known.update({a.asname or a.name: a.name for a in node.names})
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            origin = ".".join([*base, *(node.module.split(".") if node.module else [])])
+            for a in node.names:
+                target = f"{origin}.{a.name}"
+                if target in modules:
+                    known[a.asname or a.name] = target
+                elif origin in modules and _is_private(a.name):
+                    yield node.lineno, target
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and _is_private(node.attr):
+            origin = known.get(ast.unparse(node.value), "")
+            if origin in modules and origin != name and f"{origin}.{node.attr}" not in modules:
+                yield node.lineno, f"{origin}.{node.attr}"
+
+
+def _is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def check_private(source: str, name: str, modules: Collection[str], is_package: bool = False) -> list[str]:
+    """Complaints about a module that takes underscored names from another: what others need has a public name."""
+    return [
+        f"{name}:{line} takes {target}; what another module needs has no underscore"
+        for line, target in private_uses(source, name, modules, is_package)
+        if target.rpartition(".")[2] not in SHARED_PRIVATE
     ]

@@ -83,6 +83,35 @@ def test_circles_are_found():
     assert imports.check_circles({**straight, "mxcore.x.c": ("import numpy", False)}) == []
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from .b import _x",
+        "def f():\n    from mxcore.p.b import _x",
+        "from . import b\nb._x()",
+        "import mxcore.p.b as c\nc._x()",
+        "import mxcore.p.b\nmxcore.p.b._x()",
+    ],
+)
+def test_underscored_names_of_other_modules_are_found(source):
+    (complaint,) = imports.check_private(source, "mxcore.p.a", {"mxcore.p.a", "mxcore.p.b"})
+    assert "mxcore.p.a:" in complaint and "mxcore.p.b._x" in complaint
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from .b import x, _set_value",
+        "from . import _c\n_c.x()",
+        "from .. import p\np._c.x()",
+        "from .b import __doc__\nself._x = b._x",
+        "from numpy import _x",
+    ],
+)
+def test_public_names_and_underscored_modules_pass(source):
+    assert imports.check_private(source, "mxcore.p.a", {"mxcore.p", "mxcore.p.a", "mxcore.p.b", "mxcore.p._c"}) == []
+
+
 def test_code_lines_counts_code_only():
     head = '"""Doc.\n\nMore."""\n\n# note\nx = (1,\n     2)  # why\n\n'
     source = head + 'def f():\n    """Doc."""\n    return "a"\n'

@@ -10,7 +10,7 @@ from .state import state
 if TYPE_CHECKING:
     from .device import Device
 
-__all__ = ["Context", "current_context", "declare_types", "set_default_context", "HINTS", "TYPE_IDS"]
+__all__ = ["INTERNED", "Context", "current_context", "declare_types", "set_default_context", "HINTS", "TYPE_IDS"]
 
 #: Types of device that are known before a plugin brings them -> numbers, which files hold. Plugins may bring further
 #: types.
@@ -18,7 +18,7 @@ TYPE_IDS: dict[str, int] = {}
 #: Type -> what to do where no plugin provides it.
 HINTS: dict[str, str] = {}
 
-_INTERNED: dict[tuple[str, int], Context] = {}
+INTERNED: dict[tuple[str, int], Context] = {}
 
 
 class _Outermost(type):
@@ -75,7 +75,7 @@ class Context(metaclass=_Outermost):
                 Context.devices.names()  # a plugin may bring it
             device_type = cls.devtype2str.get(device_type, device_type)
         try:
-            self = _INTERNED.get((device_type, device_id))
+            self = INTERNED.get((device_type, device_id))
         except TypeError:  # what cannot be looked up is no name or no number, as is said below
             self = None
         if self is None:
@@ -91,7 +91,7 @@ class Context(metaclass=_Outermost):
             self.device_type, self.device_id = device_type, index
             self._device, self.fast, self.k = None, {}, {}
             # setdefault: two threads may race to the first use of a context.
-            self = _INTERNED.setdefault((device_type, index), self)
+            self = INTERNED.setdefault((device_type, index), self)
         return self
 
     @property
@@ -152,14 +152,14 @@ def declare_types(ids: dict[str, int], hints: dict[str, str]) -> None:
 def reset_devices() -> None:
     """Forget resolved devices and everything cached from them; called when the set of plugins changes."""
     forget_arithmetic()
-    for ctx in list(_INTERNED.values()):
+    for ctx in list(INTERNED.values()):
         ctx._device = None
         ctx.k.clear()
 
 
 def forget_arithmetic() -> None:
     """Forget the short way of arithmetic on small arrays."""
-    for ctx in list(_INTERNED.values()):
+    for ctx in list(INTERNED.values()):
         ctx.fast.clear()
 
 

@@ -20,7 +20,7 @@ from string import Template
 from .._core import tables
 from .._core.context import TYPE_IDS
 from .._core.manager import manager
-from .._io_files import _explained
+from .._io_files import explained
 from ..base import error
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -112,7 +112,7 @@ def write(name: str, kind: str, folder: Path) -> Path:
     if not _NAME.fullmatch(name) or keyword.iskeyword(name) or keyword.iskeyword(name.title()):
         raise error(ValueError, f"{name!r} is no name for a plugin's module; use one like 'my_op'")
     target, files = folder / name, render(name, kind)
-    with _explained(str(target), "write"):
+    with explained(str(target), "write"):
         if target.exists():
             raise error(FileExistsError, f"{target} exists already; choose another name or --dir")
     if (owner := _owner(name, kind, files)) is not None:
@@ -123,7 +123,7 @@ def write(name: str, kind: str, folder: Path) -> Path:
             ValueError, f"there is a module {name!r} already, which the plugin's would hide; choose another name"
         )
     # Written beside and renamed: an interruption leaves no half a project behind.
-    with _explained(str(target), "write"):
+    with explained(str(target), "write"):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             for path, text in files.items():

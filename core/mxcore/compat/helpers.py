@@ -26,7 +26,7 @@ from ..context import cpu_pinned
 from ..gluon import _repository
 from ..gluon.block.structure import flatten, regroup
 from ..gluon.parameter.parameter_dict import brief
-from ..io.nd_array_iter import _sources
+from ..io.nd_array_iter import named_sources
 from ..kvstore.base import KVStoreBase
 from ..module import slicing
 from ..module.updates import create_kvstore
@@ -123,7 +123,7 @@ def data_dir() -> str:
 # -- mxnet.gluon ------------------------------------------------------------------------------------------------------
 
 tensor_types = (sym.Symbol, nd.NDArray)
-apache_repo_url = _repository._PUBLISHED
+apache_repo_url = _repository.APACHE_URL
 _url_format = "{repo_url}gluon/models/{file_name}.zip"
 
 
@@ -311,7 +311,7 @@ _STORAGE_TYPE_UNDEFINED, _STORAGE_TYPE_DEFAULT, _STORAGE_TYPE_ROW_SPARSE, _STORA
 
 def _init_data(data: Any, allow_empty: bool, default_name: str) -> list[tuple[str, Any]]:
     """Arrays with names, from one, a list or a dictionary."""
-    named = _sources(data, "label" if allow_empty else "data", default_name)
+    named = named_sources(data, "label" if allow_empty else "data", default_name)
     return [(name, nd.array(a) if isinstance(a, np.ndarray) else a) for name, a in named]
 
 

@@ -13,7 +13,7 @@ import threading
 import time
 from typing import Any
 
-from .._io_files import _explained, checked, is_url, make_folder, open_write
+from .._io_files import checked, explained, is_url, make_folder, open_write
 from .._json import encode
 from ..base import error
 
@@ -105,7 +105,7 @@ class EventWriter:
     def _write(self, event: bytes) -> None:
         length = struct.pack("<Q", len(event))
         record = length + struct.pack("<I", checksum(length)) + event + struct.pack("<I", checksum(event))
-        with self._lock, _explained(self.path, "write", foreign=is_url(self.path)):
+        with self._lock, explained(self.path, "write", foreign=is_url(self.path)):
             if self._file.closed:
                 raise error(ValueError, f"{self.path!r} is closed; make another EventWriter")
             self._file.write(record)
@@ -136,7 +136,7 @@ class EventWriter:
 
     def close(self) -> None:
         """End the file."""
-        with _explained(self.path, "write", foreign=is_url(self.path)):
+        with explained(self.path, "write", foreign=is_url(self.path)):
             self._file.close()
 
     def __enter__(self) -> EventWriter:

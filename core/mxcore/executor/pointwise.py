@@ -20,7 +20,7 @@ from ..fusion.dtypes import cast, compared, is_cast, rounds_once, selects
 from ..ops.common.rules import along
 from ..parameters import Int
 
-__all__ = ["BIAS", "Part", "constant_of", "functions_of", "part_of", "substitute"]
+__all__ = ["BIAS", "Part", "functions_of", "part_of", "substitute"]
 
 Shape = tuple[int, ...]
 _DTYPES = (np.dtype("float32"), np.dtype("float64"))
@@ -222,7 +222,7 @@ def part_of(
     used = _names(tree)
     types: list[str] = []
     for i, (name, entry) in enumerate(zip(sig.inputs, node.inputs)):
-        value = constant_of(entry[0]) if graph.dtypes.get(entry) == dtype else None
+        value = _constant_of(entry[0]) if graph.dtypes.get(entry) == dtype else None
         if name not in used or i in sig.like:
             sources.append((None, graph.shapes.get(entry)))
             continue
@@ -272,7 +272,7 @@ def part_of(
     return None if fitted is None or fitted.reduce and dtype == _HALF else fitted
 
 
-def constant_of(node: Node) -> float | None:
+def _constant_of(node: Node) -> float | None:
     """The value that all elements of a node's output have, if it is a constant."""
     expr = None if node.op is None else node.op.facet("expr", node.params)
     return float(expr.tree[1]) if expr is not None and expr.tree[0] == "num" else None

@@ -14,9 +14,9 @@ from ..drafts import atomic_writer
 from ..limits import check_unpacked
 from .utils import download
 
-__all__ = ["data_dir", "fetch", "repo_url", "unpack"]
+__all__ = ["APACHE_URL", "data_dir", "fetch", "repo_url", "unpack"]
 
-_PUBLISHED = "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/"
+APACHE_URL = "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/"
 
 
 def data_dir(*parts: str) -> str:
@@ -26,7 +26,7 @@ def data_dir(*parts: str) -> str:
 
 def repo_url() -> str:
     """Where files are published: the URL in the environment variable ``MXNET_GLUON_REPO``, or MXNet's."""
-    base = os.environ.get("MXNET_GLUON_REPO") or _PUBLISHED
+    base = os.environ.get("MXNET_GLUON_REPO") or APACHE_URL
     return base if base.endswith("/") else base + "/"
 
 

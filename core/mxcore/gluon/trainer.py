@@ -262,7 +262,7 @@ class Trainer:
     @property
     def learning_rate(self) -> float:
         """Current learning rate."""
-        return float(self._optimizer.learning_rate)
+        return self._optimizer.learning_rate  # whatever was given as one, also an array of one number
 
     def set_learning_rate(self, lr: float) -> None:
         """Set the learning rate; refused while a scheduler decides it."""

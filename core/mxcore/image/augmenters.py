@@ -64,7 +64,7 @@ _GREY = np.repeat([[0.21], [0.72], [0.07]], 3, 1)
 _EIGVAL = np.array([55.46, 4.794, 1.148])
 _EIGVEC = np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]])
 #: Mean and standard deviation of ImageNet, which ``mean=True`` and ``std=True`` stand for.
-_MEAN, _STD = np.array([123.68, 116.28, 103.53]), np.array([58.395, 57.12, 57.375])
+IMAGENET_MEAN, IMAGENET_STD = np.array([123.68, 116.28, 103.53]), np.array([58.395, 57.12, 57.375])
 
 
 class Told:
@@ -465,7 +465,7 @@ def colour_augmenters(
         yield LightingAug(pca_noise, _EIGVAL, _EIGVEC)
     if rand_gray > 0:
         yield RandomGrayAug(rand_gray)
-    mean, std = statistics(mean, _MEAN, "mean", function), statistics(std, _STD, "std", function)
+    mean, std = statistics(mean, IMAGENET_MEAN, "mean", function), statistics(std, IMAGENET_STD, "std", function)
     if mean is not None or std is not None:
         yield ColorNormalizeAug(mean, std)
 

@@ -12,7 +12,7 @@ from .._io_files import PathLike
 from ..base import asserted, error
 from ..ndarray import NDArray
 from ..ops.image.opencv import opencv
-from .augmenters import _MEAN, _STD
+from .augmenters import IMAGENET_MEAN, IMAGENET_STD
 from .det_augmenters import CreateDetAugmenter, areas
 from .image_iter import ImageIter
 from .source import objects
@@ -262,7 +262,7 @@ class ImageDetIter(ImageIter):
         cv2 = opencv()
         if color is not None and (not isinstance(color, (list, tuple)) or len(color) != 3):
             raise error(ValueError, f"draw_next: color must be three numbers, got {color!r}")
-        mean, std = (usual if given is True else given for given, usual in ((mean, _MEAN), (std, _STD)))
+        mean, std = (usual if given is True else given for given, usual in ((mean, IMAGENET_MEAN), (std, IMAGENET_STD)))
         while True:
             try:
                 numbers, raw = self.next_sample()

@@ -53,7 +53,7 @@ def _source(name: str, value: Any) -> Source:
     return value
 
 
-def _sources(arrays: Any, what: str, default_name: str) -> list[tuple[str, Source]]:
+def named_sources(arrays: Any, what: str, default_name: str) -> list[tuple[str, Source]]:
     """Named sources, ordered by name."""
     if isinstance(arrays, dict):
         named = arrays
@@ -154,7 +154,7 @@ class NDArrayIter(DataIter):
                 ValueError,
                 f"NDArrayIter: last_batch_handle must be one of {', '.join(_LAST)}; got {last_batch_handle!r}",
             )
-        self._data, self._label = _sources(data, "data", data_name), _sources(label, "label", label_name)
+        self._data, self._label = named_sources(data, "data", data_name), named_sources(label, "label", label_name)
         every = self._data + self._label
         counts = {name: source.shape[0] for name, source in every}
         total: int = every[0][1].shape[0]

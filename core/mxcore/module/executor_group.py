@@ -418,7 +418,7 @@ class DataParallelExecutorGroup:
                         (c.as_in_context(target.context) for c in copies[1:]), copies[0].as_in_context(target.context)
                     )
                     whole = whole / len(copies) if whole.dtype.__name__.startswith("float") else copies[0]
-                slicing._copy(whole, target, name)
+                slicing.copy_into(whole, target, name)
 
     # -- running -----------------------------------------------------------------------------------------------
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:

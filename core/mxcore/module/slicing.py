@@ -10,7 +10,7 @@ from ..base import error
 from ..io import DataDesc
 from ..kvstore.values import write
 
-__all__ = ["batch_axes", "cut", "load", "merge", "split_rows"]
+__all__ = ["batch_axes", "copy_into", "cut", "load", "merge", "split_rows"]
 
 
 def split_rows(batch_size: int, work_load_list: Sequence[float]) -> list[slice]:
@@ -67,7 +67,8 @@ def cut(array: Any, axis: int, rows: slice) -> Any:
     return nd.slice_axis(array, axis=axis, begin=rows.start, end=rows.stop)
 
 
-def _copy(source: Any, target: Any, name: str) -> None:
+def copy_into(source: Any, target: Any, name: str) -> None:
+    """Write a piece of a batch into the array that the module was bound with, which must have its shape."""
     if not isinstance(source, nd.NDArray):
         target[:] = source
         return
@@ -109,7 +110,7 @@ def load(
                 piece = source[k]
             else:
                 piece = source if len(parts) == 1 else cut(source, axis, rows)
-            _copy(piece, target, name)
+            copy_into(piece, target, name)
 
 
 def merge(arrays: Sequence[Sequence[Any]], axes: Sequence[int]) -> list[Any]:

@@ -47,11 +47,11 @@ __all__ = [
 _FLOATS = {np.float16, np.float32, np.float64}
 
 
-def _flat(x: Any, what: str) -> tuple[list[Any], Callable[[list[Any]], Any]]:
+def flattened(x: Any, what: str) -> tuple[list[Any], Callable[[list[Any]], Any]]:
     """A nested list as a flat one, and the way back."""
     if not isinstance(x, (list, tuple)):
         return [x], lambda flat: flat[0]
-    parts = [_flat(v, what) for v in x]
+    parts = [flattened(v, what) for v in x]
 
     def back(flat: list[Any]) -> list[Any]:
         out, at = [], 0
@@ -140,8 +140,8 @@ def _truth(x: Any, what: str) -> bool:
 
 
 def _arrays(x: Any, what: str) -> tuple[list[Any], Callable[[list[Any]], Any]]:
-    """As `_flat`, of arrays only."""
-    found, back = _flat(x, what)
+    """As `flattened`, of arrays only."""
+    found, back = flattened(x, what)
     for v in found:
         if not isinstance(v, NDArray):
             raise error(TypeError, f"{what} must be NDArrays or nested lists of them, got {type(v).__name__}")

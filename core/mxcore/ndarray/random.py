@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 #: function -> (parameters of the distribution: name here, name in _random_X, name in _sample_X, default)
-_DISTRIBUTIONS: dict[str, tuple[tuple[str, str, str, float], ...]] = {
+DISTRIBUTIONS: dict[str, tuple[tuple[str, str, str, float], ...]] = {
     "uniform": (("low", "low", "low", 0.0), ("high", "high", "high", 1.0)),
     "normal": (("loc", "loc", "mu", 0.0), ("scale", "scale", "sigma", 1.0)),
     "poisson": (("lam", "lam", "lam", 1.0),),
@@ -39,7 +39,7 @@ _DISTRIBUTIONS: dict[str, tuple[tuple[str, str, str, float], ...]] = {
 }
 
 
-def _rate(scale: Any) -> Any:
+def rate_of(scale: Any) -> Any:
     """What the operators of the exponential distribution take instead of the scale that the functions take."""
     if isinstance(scale, numbers.Real):
         if not float(scale) > 0:
@@ -51,7 +51,7 @@ def _rate(scale: Any) -> Any:
     return 1.0 / scale
 
 
-def _given(shape: tuple[int, ...]) -> tuple[int, ...]:
+def randn_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     """The shape that `randn` is called with, if it is."""
     if not shape:
         raise error(TypeError, "random.randn: a shape is needed, such as randn(2, 3)")
@@ -59,9 +59,9 @@ def _given(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _draw(name: str, values: list[Any], shape: Any, dtype: Any, ctx: Any, out: Any) -> NDArray:
-    specs = _DISTRIBUTIONS[name]
+    specs = DISTRIBUTIONS[name]
     if name == "exponential":
-        values = [_rate(values[0])]
+        values = [rate_of(values[0])]
     given = [isinstance(v, Array) for v in values]
     if all(given):
         op = tables.ops.get(f"_sample_{name}")
@@ -115,7 +115,7 @@ def normal(
 
 def randn(*shape: int, **kwargs: Any) -> NDArray:
     """Draw an array of the given shape from the normal distribution; keywords loc, scale, dtype, ctx, out."""
-    return normal(kwargs.pop("loc", 0), kwargs.pop("scale", 1), _given(shape), **kwargs)
+    return normal(kwargs.pop("loc", 0), kwargs.pop("scale", 1), randn_shape(shape), **kwargs)
 
 
 def poisson(

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..base import error, plain
 from .record import now, recorder
-from .trace import _SCOPES
+from .trace import SCOPES
 
 __all__ = ["Counter", "Domain", "Event", "Frame", "Marker", "Task", "scope"]
 
@@ -229,8 +229,8 @@ class Marker:
         MXNetError
             (also ValueError) for another scope.
         """
-        if scope not in _SCOPES:
-            raise error(ValueError, f"Marker.mark: scope must be one of {', '.join(_SCOPES)}, not {scope!r}")
+        if scope not in SCOPES:
+            raise error(ValueError, f"Marker.mark: scope must be one of {', '.join(SCOPES)}, not {scope!r}")
         t = now()
         recorder.mark(self._label, t, t, scope)
 

@@ -89,7 +89,7 @@ def _used() -> list[tuple[str, int]]:
             found.append(("cpu/0", int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")))
     except (OSError, ValueError, AttributeError):
         pass  # another system: no curve of the process
-    for ctx in list(context._INTERNED.values()):
+    for ctx in list(context.INTERNED.values()):
         device = ctx._device
         if device is not None and device.async_:
             free, total = device.memory(ctx.device_id)

@@ -8,10 +8,10 @@ from typing import Any
 from .._io_files import write_atomic
 from .record import Recorder
 
-__all__ = ["trace", "write_trace"]
+__all__ = ["SCOPES", "trace", "write_trace"]
 
 #: The shapes that an event has in the trace, by kind.
-_SCOPES = {"process": "p", "global": "g", "thread": "t", "task": "t", "marker": "p"}
+SCOPES = {"process": "p", "global": "g", "thread": "t", "task": "t", "marker": "p"}
 
 
 def trace(recorder: Recorder) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def trace(recorder: Recorder) -> dict[str, Any]:
         elif label.kind == "C":
             args = {label.name: value}
         else:
-            row["s"] = _SCOPES[value]
+            row["s"] = SCOPES[value]
         if args:
             row["args"] = args
         rows.append(row)

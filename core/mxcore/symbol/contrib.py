@@ -14,7 +14,7 @@ from .._op_functions import namespace
 from ..attribute import AttrScope
 from ..base import asserted
 from ..ndarray import checks
-from ..ndarray.contrib import _flat, iterations, loop_values, zipfian
+from ..ndarray.contrib import flattened, iterations, loop_values, zipfian
 from .creation import full
 from .function import symbol_function
 from .random import uniform
@@ -47,7 +47,7 @@ def _symbols(x: Any, what: str) -> tuple[list[Symbol], Callable[[list[Any]], Any
             )
         return s if len(s) == 1 else list(s)
 
-    return _flat(single(x), what)
+    return flattened(single(x), what)
 
 
 def _inside(symbols: Sequence[Symbol], taken: set[str]) -> list[Symbol]:

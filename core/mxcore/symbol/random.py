@@ -7,7 +7,7 @@ from typing import Any
 
 from .._core.errors import error
 from .._op_functions import namespace
-from ..ndarray.random import _DISTRIBUTIONS, _given, _rate
+from ..ndarray.random import DISTRIBUTIONS, randn_shape, rate_of
 from .function import symbol_function
 from .symbol import Symbol, compose
 
@@ -39,7 +39,7 @@ def _draw(name: str, values: list[Any], shape: Any, dtype: Any, kwargs: dict[str
             f"random.{name}: parameters must be all numbers or all Symbols, got "
             f"{', '.join(type(v).__name__ for v in values)}",
         )
-    return compose(f"_random_{name}", (), {**{s[1]: v for s, v in zip(_DISTRIBUTIONS[name], values)}, **kwargs})
+    return compose(f"_random_{name}", (), {**{s[1]: v for s, v in zip(DISTRIBUTIONS[name], values)}, **kwargs})
 
 
 def uniform(low: Any = 0, high: Any = 1, shape: Any = None, dtype: Any = None, **kwargs: Any) -> Symbol:
@@ -71,7 +71,7 @@ def normal(loc: Any = 0, scale: Any = 1, shape: Any = None, dtype: Any = None, *
 
 def randn(*shape: int, **kwargs: Any) -> Symbol:
     """Draw an array of the given shape from the normal distribution; keywords loc, scale, dtype, name."""
-    return normal(kwargs.pop("loc", 0), kwargs.pop("scale", 1), _given(shape), kwargs.pop("dtype", None), **kwargs)
+    return normal(kwargs.pop("loc", 0), kwargs.pop("scale", 1), randn_shape(shape), kwargs.pop("dtype", None), **kwargs)
 
 
 def poisson(lam: Any = 1, shape: Any = None, dtype: Any = None, **kwargs: Any) -> Symbol:
@@ -81,7 +81,7 @@ def poisson(lam: Any = 1, shape: Any = None, dtype: Any = None, **kwargs: Any) -
 
 def exponential(scale: Any = 1, shape: Any = None, dtype: Any = None, **kwargs: Any) -> Symbol:
     """Draw from the exponential distribution with mean `scale`; rest as in `uniform`."""
-    return _draw("exponential", [_rate(scale)], shape, dtype, kwargs)
+    return _draw("exponential", [rate_of(scale)], shape, dtype, kwargs)
 
 
 def gamma(alpha: Any = 1, beta: Any = 1, shape: Any = None, dtype: Any = None, **kwargs: Any) -> Symbol:

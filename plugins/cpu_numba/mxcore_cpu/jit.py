@@ -33,7 +33,22 @@ import numpy as np
 
 from . import blas, cache, threads
 
-__all__ = ["CONTRACT", "REORDER", "Kernel", "available", "helper", "intrinsic", "kernel", "numba", "reason", "typed"]
+__all__ = [
+    "CONTRACT",
+    "REORDER",
+    "Kernel",
+    "Lazy",
+    "available",
+    "call_part",
+    "driver_address",
+    "helper",
+    "intrinsic",
+    "kernel",
+    "njit",
+    "numba",
+    "reason",
+    "typed",
+]
 
 prange = range  # in Python; `numba.prange` where the driver is compiled
 
@@ -89,11 +104,12 @@ def numba() -> types.ModuleType:
     return module
 
 
-def _njit(function: Callable[..., Any], **options: Any) -> Any:
+def njit(function: Callable[..., Any], **options: Any) -> Any:
+    """Compile for calls without the interpreter: NumPy's rules of errors, and no wrapper for C."""
     return numba().njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
 
 
-class _Lazy:
+class Lazy:
     """Something kernels call by name, made by Numba only when a kernel that uses it is compiled."""
 
     def __init__(self, make: Callable[[], Any], function: Callable[..., Any]) -> None:
@@ -117,9 +133,9 @@ class _Lazy:
 
 
 @overload
-def helper(*, fastmath: frozenset[str] = ..., inline: bool = ...) -> Callable[[Callable[..., Any]], _Lazy]: ...
+def helper(*, fastmath: frozenset[str] = ..., inline: bool = ...) -> Callable[[Callable[..., Any]], Lazy]: ...
 @overload
-def helper(function: Callable[..., Any], *, fastmath: frozenset[str] = ..., inline: bool = ...) -> _Lazy: ...
+def helper(function: Callable[..., Any], *, fastmath: frozenset[str] = ..., inline: bool = ...) -> Lazy: ...
 def helper(
     function: Callable[..., Any] | None = None, *, fastmath: frozenset[str] = CONTRACT, inline: bool = True
 ) -> Any:
@@ -127,12 +143,12 @@ def helper(
     if function is None:
         return functools.partial(helper, fastmath=fastmath, inline=inline)
     options = {"fastmath": set(fastmath), "forceinline": inline, "no_cpython_wrapper": True}
-    return _Lazy(lambda: _njit(function, **options), function)
+    return Lazy(lambda: njit(function, **options), function)
 
 
-def intrinsic(function: Callable[..., Any]) -> _Lazy:
+def intrinsic(function: Callable[..., Any]) -> Lazy:
     """Declare a function that writes LLVM code: ``f(typing_context, *types) -> (signature, codegen)``."""
-    return _Lazy(lambda: _intrinsic(function), function)
+    return Lazy(lambda: _intrinsic(function), function)
 
 
 def _intrinsic(function: Callable[..., Any]) -> Any:
@@ -142,7 +158,7 @@ def _intrinsic(function: Callable[..., Any]) -> Any:
     return make(function)
 
 
-def typed(function: Callable[..., Any], single: _Lazy, double: _Lazy) -> _Lazy:
+def typed(function: Callable[..., Any], single: Lazy, double: Lazy) -> Lazy:
     """Declare a function of floats with one body for float32 and one for the rest, chosen when compiling.
 
     `function` is the plain Python meaning; the two bodies take the same arguments.
@@ -171,7 +187,7 @@ def typed(function: Callable[..., Any], single: _Lazy, double: _Lazy) -> _Lazy:
         overload(stub, jit_options=options, strict=False)((one, two)[arity - 1])
         return stub
 
-    return _Lazy(make, function)
+    return Lazy(make, function)
 
 
 #: The compiled face of a kernel: all items here when `parts` is 1, else in that many parts through the
@@ -239,7 +255,7 @@ def _split(typingctx: Any, driver: Any, parts: Any, n: Any, body: Any, args: Any
 
 
 @intrinsic
-def _call_part(typingctx: Any, part: Any, first: Any, last: Any, frame: Any) -> Any:
+def call_part(typingctx: Any, part: Any, first: Any, last: Any, frame: Any) -> Any:
     """Call the C function at this address."""
     from llvmlite import ir
     from numba import types as nb
@@ -256,11 +272,11 @@ def _call_part(typingctx: Any, part: Any, first: Any, last: Any, frame: Any) -> 
 def _drive(part: Any, frame: Any, parts: Any, n: Any) -> None:
     """Deal the items to Numba's threads: the one parallel loop of this plugin."""
     for i in prange(parts):
-        _call_part(part, np.int64(i) * n // parts, (np.int64(i) + 1) * n // parts, frame)
+        call_part(part, np.int64(i) * n // parts, (np.int64(i) + 1) * n // parts, frame)
 
 
 @functools.cache
-def _driver() -> int:
+def driver_address() -> int:
     """Return the address of :func:`_drive`, compiled once and for all kernels."""
     nb = numba()
     twin = types.FunctionType(_drive.__code__, dict(_drive.__globals__, prange=nb.prange), "_drive")
@@ -310,7 +326,7 @@ class Kernel:
         if workers > 1 and n > 1:
             with threads.parallel(min(workers, n)) as granted:
                 if granted:
-                    if compiled(_driver(), min(workers, n), 0, n, *args):
+                    if compiled(driver_address(), min(workers, n), 0, n, *args):
                         raise MemoryError(f"kernel {self.__name__}: no memory for its working space")
                     return
         compiled(0, 1, 0, n, *args)
@@ -326,7 +342,7 @@ class Kernel:
                 )
                 launch = types.FunctionType(code, {"split": _split, "body": body}, f.__name__)
                 launch.__qualname__, launch.__module__ = f.__qualname__, f.__module__
-                self._compiled = cache.attach(_njit(launch), cache.source_stamp(f, sorted(self.fastmath)))
+                self._compiled = cache.attach(njit(launch), cache.source_stamp(f, sorted(self.fastmath)))
         return self._compiled
 
 

@@ -60,7 +60,7 @@ def _scale(typingctx: Any, p: Any, t: Any) -> Any:
 
 
 @intrinsic
-def _two_to(typingctx: Any, t: Any) -> Any:
+def two_to(typingctx: Any, t: Any) -> Any:
     """2**n, where t is as in :func:`_scale` and the result is a normal number: three operations, not nine."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -139,13 +139,15 @@ def where(typingctx: Any, condition: Any, x: Any, y: Any) -> Any:
 
 
 @helper
-def _em1_32(r: Scalar) -> Scalar:
+def em1_32(r: Scalar) -> Scalar:
+    """``exp(r) - 1`` as a polynomial, for what is left of x without multiples of log 2, in single precision."""
     q = F(0.008333393398) + r * (F(0.001394063817) + r * F(0.0001984394316))
     return r + r * r * (F(0.5) + r * (F(0.1666666635) + r * (F(0.04166636108) + r * q)))
 
 
 @helper
-def _em1_64(r: Scalar) -> Scalar:
+def em1_64(r: Scalar) -> Scalar:
+    """``exp(r) - 1`` as a polynomial, for what is left of x without multiples of log 2, in double precision."""
     q = 2.5052167988228803858e-8 + r * (2.0921503876291790977e-9 + r * 1.605971152511486573e-10)
     q = 2.4801587349656414785e-5 + r * (2.7557319116922976945e-6 + r * (2.7557252212293720958e-7 + r * q))
     q = 0.0083333333333333122940 + r * (0.0013888888888872186901 + r * (1.9841269841343358373e-4 + r * q))
@@ -158,7 +160,7 @@ def _exp32(x: Scalar) -> Scalar:
     t = x * F(1.4426950408889634) + F(12582912.0)
     n = t - F(12582912.0)
     r = (x - n * F(0.693359375)) - n * F(-2.12194440e-4)
-    return _scale(F(1.0) + _em1_32(r), t)
+    return _scale(F(1.0) + em1_32(r), t)
 
 
 @helper
@@ -167,7 +169,7 @@ def _exp64(x: Scalar) -> Scalar:
     t = x * 1.4426950408889634 + 6755399441055744.0
     n = t - 6755399441055744.0
     r = (x - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10
-    return _scale(1.0 + _em1_64(r), t)
+    return _scale(1.0 + em1_64(r), t)
 
 
 # Of nothing above zero: 2**n needs no two steps, and what lies above zero gives garbage.
@@ -177,7 +179,7 @@ def _exp32_below(x: Scalar) -> Scalar:
     t = x * F(1.4426950408889634) + F(12582912.0)
     n = t - F(12582912.0)
     r = (x - n * F(0.693359375)) - n * F(-2.12194440e-4)
-    return _two_to(t + F(64.0)) * (F(1.0) + _em1_32(r)) * F(2.0**-64)  # the last factor may make it denormal
+    return two_to(t + F(64.0)) * (F(1.0) + em1_32(r)) * F(2.0**-64)  # the last factor may make it denormal
 
 
 @helper
@@ -186,7 +188,7 @@ def _exp64_below(x: Scalar) -> Scalar:
     t = x * 1.4426950408889634 + 6755399441055744.0
     n = t - 6755399441055744.0
     r = (x - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10
-    return _two_to(t + 512.0) * (1.0 + _em1_64(r)) * 2.0**-512
+    return two_to(t + 512.0) * (1.0 + em1_64(r)) * 2.0**-512
 
 
 @helper
@@ -195,7 +197,7 @@ def _expm1_32(x: Scalar) -> Scalar:
     t = a * F(1.4426950408889634) + F(12582912.0)
     n = t - F(12582912.0)
     r = (a - n * F(0.693359375)) - n * F(-2.12194440e-4)
-    y = _scale(_em1_32(r) + (F(1.0) - _scale(F(1.0), F(25165824.0) - t)), t)
+    y = _scale(em1_32(r) + (F(1.0) - _scale(F(1.0), F(25165824.0) - t)), t)
     return x if x == F(0.0) else y  # keeps -0.0
 
 
@@ -205,7 +207,7 @@ def _expm1_64(x: Scalar) -> Scalar:
     t = a * 1.4426950408889634 + 6755399441055744.0
     n = t - 6755399441055744.0
     r = (a - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10
-    y = _scale(_em1_64(r) + (1.0 - _scale(1.0, 13510798882111488.0 - t)), t)
+    y = _scale(em1_64(r) + (1.0 - _scale(1.0, 13510798882111488.0 - t)), t)
     return x if x == 0.0 else y
 
 
@@ -215,8 +217,8 @@ def _expm1_32_below(x: Scalar) -> Scalar:
     t = a * F(1.4426950408889634) + F(12582912.0)
     n = t - F(12582912.0)
     r = (a - n * F(0.693359375)) - n * F(-2.12194440e-4)
-    s = _two_to(t)
-    return x if x == F(0.0) else s * _em1_32(r) + (s - F(1.0))
+    s = two_to(t)
+    return x if x == F(0.0) else s * em1_32(r) + (s - F(1.0))
 
 
 @helper
@@ -225,8 +227,8 @@ def _expm1_64_below(x: Scalar) -> Scalar:
     t = a * 1.4426950408889634 + 6755399441055744.0
     n = t - 6755399441055744.0
     r = (a - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10
-    s = _two_to(t)
-    return x if x == 0.0 else s * _em1_64(r) + (s - 1.0)
+    s = two_to(t)
+    return x if x == 0.0 else s * em1_64(r) + (s - 1.0)
 
 
 # ---------------------------------------------------------------------------------------------------- log and
@@ -296,8 +298,8 @@ def _tanh32(x: Scalar) -> Scalar:
     t = a * F(1.4426950408889634) + F(12582912.0)
     n = t - F(12582912.0)
     r = (a - n * F(0.693359375)) - n * F(-2.12194440e-4)
-    s = _two_to(t)
-    e = s * _em1_32(r) + (s - F(1.0))
+    s = two_to(t)
+    e = s * em1_32(r) + (s - F(1.0))
     return copysign(e / (F(2.0) + e), x)
 
 
@@ -308,8 +310,8 @@ def _tanh64(x: Scalar) -> Scalar:
     t = a * 1.4426950408889634 + 6755399441055744.0
     n = t - 6755399441055744.0
     r = (a - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10
-    s = _two_to(t)
-    e = s * _em1_64(r) + (s - 1.0)
+    s = two_to(t)
+    e = s * em1_64(r) + (s - 1.0)
     return copysign(e / (2.0 + e), x)
 
 

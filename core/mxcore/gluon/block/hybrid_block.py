@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from ..parameter import Parameter, ParameterDict
     from .cached_call import CachedCall
 
-__all__ = ["HybridBlock"]
+__all__ = ["HybridBlock", "first_call"]
 
 #: Held while a first call finds out what later ones rely on: a graph, shapes, parameters that waited for their shape.
 #: One for all blocks, as they share children and parameters.
-_first = fork_safe_lock()
+first_call = fork_safe_lock()
 
 
 class HybridBlock(Block):
@@ -88,7 +88,7 @@ class HybridBlock(Block):
 
     def _clear_cached_op(self) -> None:
         """Forget the graph: what it was traced from has changed. A thread that is tracing ends first."""
-        with _first:
+        with first_call:
             #: The inputs, as a list of symbols, and the outputs, as one; empty before the first call.
             self._cached_graph: Any = ()
             self._in_format: Any = None
@@ -238,7 +238,7 @@ class HybridBlock(Block):
         """Run the graph, which the first call traces."""
         op = self._cached_op
         if op is None:
-            with _first:
+            with first_call:
                 op = self._cached_op or self._build_cache(*args)
         try:
             return op(args)
@@ -281,7 +281,7 @@ class HybridBlock(Block):
 
     def _get_graph(self, *args: Any) -> tuple[list[Symbol], Symbol]:
         """The block as a graph: its input variables, and its outputs as one symbol."""
-        with _first:
+        with first_call:
             if not self._cached_graph:
                 if args:
                     leaves: list[Any] = []
@@ -332,7 +332,7 @@ class HybridBlock(Block):
 
     def _finish_deferred(self, params: Iterable[Parameter], *args: Any) -> None:
         """Find the shapes that the first batch tells, and initialise the parameters that wait for them."""
-        with _first:
+        with first_call:
             waiting = [p for p in params if p._deferred_init]
             try:
                 if waiting:
@@ -395,7 +395,7 @@ class HybridBlock(Block):
         self._backend, self._backend_opts = backend, kwargs
         if self._context_of((x, *args)) is None:
             raise error(ValueError, f"optimize_for of {self.name} needs arrays, it was called with symbols")
-        with _first:
+        with first_call:
             self._finish_deferred(self.collect_params().values(), x, *args)
             self._build_cache(x, *args)
 

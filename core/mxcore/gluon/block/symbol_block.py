@@ -97,7 +97,7 @@ class SymbolBlock(HybridBlock):
 
     def _clear_cached_op(self) -> None:
         # The graph is what this block is made of; only what was derived from it can go.
-        with hybrid_block._first:
+        with hybrid_block.first_call:
             super()._clear_cached_op()
             if "_made_of" in self.__dict__:
                 ins, out, self._in_format, self._out_format = self._made_of

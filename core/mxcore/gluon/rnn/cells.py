@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["GRUCell", "LSTMCell", "RNNCell"]
 
 
-class _Cell(HybridRecurrentCell):
+class GatedCell(HybridRecurrentCell):
     """What the three have in common: products with input and state for some gates.
 
     `_gates` is the number of gates, `_states` that of states, `_axis` where gates lie one behind the other.
@@ -81,7 +81,7 @@ class _Cell(HybridRecurrentCell):
         )
 
 
-class RNNCell(_Cell):
+class RNNCell(GatedCell):
     r"""Simple recurrent cell: :math:`h' = act(W_i x + b_i + W_h h + b_h)`.
 
     Parameters
@@ -147,7 +147,7 @@ class RNNCell(_Cell):
         return output, [output]
 
 
-class LSTMCell(_Cell):
+class LSTMCell(GatedCell):
     r"""Long short-term memory cell; its states are output and memory.
 
     Gates are in the order in, forget, new, out: :math:`c' = f c + i g`, :math:`h' = o \tanh(c')`.
@@ -235,7 +235,7 @@ class LSTMCell(_Cell):
         return output, [output, memory]
 
 
-class GRUCell(_Cell):
+class GRUCell(GatedCell):
     r"""Gated recurrent unit, in cuDNN's form: the reset gate is applied after the product with the state.
 
     Gates are in the order reset, update, new: :math:`h' = (1 - z) n + z h`.

@@ -138,14 +138,14 @@ class ModifierCell(HybridRecurrentCell):
     ) -> list[Any]:
         """States to begin with, those of the base cell; see `RecurrentCell.begin_state`."""
         self._check_free()
-        with _Free(self.base_cell):
+        with Unwrapped(self.base_cell):
             return self.base_cell.begin_state(func=func, **kwargs)
 
     def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define hybrid_forward(self, F, inputs, states)")
 
 
-class _Free:
+class Unwrapped:
     """A cell that this thread may call inside, though a modifier uses it."""
 
     def __init__(self, cell: RecurrentCell) -> None:
@@ -206,7 +206,7 @@ class ZoneoutCell(ModifierCell):
         def kept(share: Any, new: Any, old: Any) -> Any:
             return F.where(F.Dropout(F.ones_like(new), p=share), new, old) if share else new
 
-        with _Free(self.base_cell):
+        with Unwrapped(self.base_cell):
             output, new_states = self.base_cell(inputs, states)
         before = getattr(self._own, "output", None)
         before = F.zeros_like(output) if before is None else before
@@ -240,7 +240,7 @@ class ResidualCell(ModifierCell):
         super().__init__(base_cell)
 
     def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
-        with _Free(self.base_cell):
+        with Unwrapped(self.base_cell):
             output, states = self.base_cell(inputs, states)
         return self._added(F, output, inputs, name=f"t{self._counter}_fwd"), states
 
@@ -264,7 +264,7 @@ class ResidualCell(ModifierCell):
         valid_length: Any = None,
     ) -> tuple[Any, Any]:
         self.reset()
-        with _Free(self.base_cell):
+        with Unwrapped(self.base_cell):
             outputs, states = self.base_cell.unroll(
                 length,
                 inputs=inputs,

@@ -12,18 +12,18 @@ from ...typing import Array, Call, Operators
 from ..common.bodies import formula, silent, wide
 from ..common.gradients import given
 from .operators import (
-    _ACTIVATIONS,
-    _EXPRESSIONS,
-    _FORMS,
-    _LEAKY,
-    _LEARNED_BACK,
-    _SELU_ALPHA,
-    _SELU_SCALE,
-    _slopes,
-    _valued,
+    ACTIVATIONS,
+    EXPRESSIONS,
+    LEAKY_EXPRESSIONS,
+    LEAKY_PARAMS,
+    PRELU_BACKWARD,
+    SELU_ALPHA,
+    SELU_SCALE,
+    evaluated,
     leaky_relu,
+    slopes,
 )
-from .softmax import _BACK, _cool
+from .softmax import BACKWARD_PARAMS, over_temperature
 
 __all__: list[str] = []
 
@@ -33,10 +33,10 @@ __all__: list[str] = []
     inputs="dy out",
     act_type=Enum("relu sigmoid tanh softrelu softsign"),
     alias="dy->output",
-    expr=lambda p: _EXPRESSIONS[p.act_type][1],
+    expr=lambda p: EXPRESSIONS[p.act_type][1],
     grad=lambda F, p, dy, dy_, out: (
         F._backward_Activation(dy, out, act_type=p.act_type),
-        _ACTIVATIONS[p.act_type][2](F, dy * dy_, out),
+        ACTIVATIONS[p.act_type][2](F, dy * dy_, out),
     ),
 )
 def backward_activation(k: Call, p: Params, dy_: Array, out: Array) -> Array:
@@ -48,18 +48,18 @@ def backward_activation(k: Call, p: Params, dy_: Array, out: Array) -> Array:
     act_type : str
         As in `Activation`.
     """
-    return _ACTIVATIONS[p.act_type][1](k.xp, dy_, out)
+    return ACTIVATIONS[p.act_type][1](k.xp, dy_, out)
 
 
 def _slope(p: Params) -> str | None:
     """The formula of its gradient."""
-    return _FORMS.get(p.act_type, (None, None))[1]
+    return LEAKY_EXPRESSIONS.get(p.act_type, (None, None))[1]
 
 
 #: act_type -> second derivative over (F, p, x); missing means zero.
 _CURVES: dict[str, Any] = {
     "elu": lambda F, p, x: F.exp(F._minimum_scalar(x, scalar=0.0)) * (x <= 0) * p.slope,
-    "selu": lambda F, p, x: F.exp(F._minimum_scalar(x, scalar=0.0)) * (x <= 0) * (_SELU_SCALE * _SELU_ALPHA),
+    "selu": lambda F, p, x: F.exp(F._minimum_scalar(x, scalar=0.0)) * (x <= 0) * (SELU_SCALE * SELU_ALPHA),
     "gelu": lambda F, p, x: F.exp(x * x * -0.5) * (2 - x * x) * (1 / math.sqrt(2 * math.pi)),
 }
 
@@ -69,7 +69,7 @@ def _leaky_grad(F: Operators, p: Params, dy: Any, data: Any, gamma: Any, dys: An
         return F._backward_prelu(dy, data, gamma, wanted=tuple(needs))
     if p.act_type == "rrelu":
         return F._backward_rrelu(dy, data, out_mask), None
-    return F._backward_LeakyReLU(dy, data, **given(p, _LEAKY)), None
+    return F._backward_LeakyReLU(dy, data, **given(p, LEAKY_PARAMS)), None
 
 
 leaky_relu.grad(_leaky_grad)
@@ -78,10 +78,10 @@ leaky_relu.grad(_leaky_grad)
 @op(
     "_backward_LeakyReLU",
     inputs="dy data",
-    **_LEAKY,
+    **LEAKY_PARAMS,
     expr=_slope,
     grad=lambda F, p, dy, dy_, data: (
-        F._backward_LeakyReLU(dy, data, **given(p, _LEAKY)),
+        F._backward_LeakyReLU(dy, data, **given(p, LEAKY_PARAMS)),
         dy * dy_ * _CURVES[p.act_type](F, p, data) if p.act_type in _CURVES else F.zeros_like(data),
     ),
 )
@@ -97,13 +97,13 @@ def backward_leaky_relu(k: Call, p: Params, dy_: Array, data: Array) -> Array:
     act_type, slope, lower_bound, upper_bound
         As in `LeakyReLU`.
     """
-    return _valued(k.xp, _slope(p), p, data=wide(data), dy=wide(dy_))
+    return evaluated(k.xp, _slope(p), p, data=wide(data), dy=wide(dy_))
 
 
 @op(
     "_backward_rrelu",
     inputs="dy data mask",
-    expr=_LEARNED_BACK,
+    expr=PRELU_BACKWARD,
     grad=lambda F, dy, dy_, data, mask: (F._backward_rrelu(dy, data, mask), None, dy * dy_ * (data <= 0)),
 )
 def backward_rrelu(k: Call, p: Params, dy_: Array, data: Array, mask: Array) -> Array:
@@ -114,7 +114,7 @@ def backward_rrelu(k: Call, p: Params, dy_: Array, data: Array, mask: Array) -> 
     dy, data, mask : array
         The incoming gradient, the input, the slopes below zero.
     """
-    return formula(_LEARNED_BACK)(k.xp, data=data, dy=dy_, mask=mask)
+    return formula(PRELU_BACKWARD)(k.xp, data=data, dy=dy_, mask=mask)
 
 
 @op(
@@ -141,7 +141,7 @@ def backward_prelu(k: Call, p: Params, dy_: Array, data: Array, gamma: Array) ->
             d_gamma = d_gamma.sum().reshape(1)
         elif x.ndim > 1:
             d_gamma = d_gamma.sum((0, *range(2, x.ndim)))
-    return xp.where(x > 0, dy, dy * _slopes(x, wide(gamma))) if wanted[0] else None, d_gamma
+    return xp.where(x > 0, dy, dy * slopes(x, wide(gamma))) if wanted[0] else None, d_gamma
 
 
 def _prelu_grad_grad(F: Operators, dys: Any, dy: Any, data: Any, gamma: Any) -> Any:
@@ -164,10 +164,10 @@ backward_prelu.shape(lambda p, ins: [ins[1], ins[2]])
 @op(
     "_backward_softmax",
     inputs="dy out",
-    **_BACK,
+    **BACKWARD_PARAMS,
     grad=lambda F, p, dy, dy_, out: (
-        F._backward_softmax(dy, out, **given(p, _BACK)),
-        _cool(
+        F._backward_softmax(dy, out, **given(p, BACKWARD_PARAMS)),
+        over_temperature(
             p,
             F.broadcast_sub(
                 dy * dy_,
@@ -195,16 +195,16 @@ def backward_softmax(k: Call, p: Params, dy_: Array, out: Array) -> Array:
     y, dy = wide(out), wide(dy_)
     g = dy * y
     g -= y * g.sum(p.axis, keepdims=True)
-    return _cool(p, g)
+    return over_temperature(p, g)
 
 
 @op(
     "_backward_log_softmax",
     inputs="dy out",
-    **_BACK,
+    **BACKWARD_PARAMS,
     grad=lambda F, p, dy, dy_, out: (
-        _cool(p, F.broadcast_sub(dy, F.sum(dy * F.exp(out), axis=p.axis, keepdims=True))),
-        _cool(p, -F.broadcast_mul(dy * F.exp(out), F.sum(dy_, axis=p.axis, keepdims=True))),
+        over_temperature(p, F.broadcast_sub(dy, F.sum(dy * F.exp(out), axis=p.axis, keepdims=True))),
+        over_temperature(p, -F.broadcast_mul(dy * F.exp(out), F.sum(dy_, axis=p.axis, keepdims=True))),
     ),
 )
 def backward_log_softmax(k: Call, p: Params, dy_: Array, out: Array) -> Array:
@@ -221,4 +221,4 @@ def backward_log_softmax(k: Call, p: Params, dy_: Array, out: Array) -> Array:
         As in `log_softmax`.
     """
     dy = wide(dy_)
-    return _cool(p, dy - k.xp.exp(wide(out)) * dy.sum(p.axis, keepdims=True))
+    return over_temperature(p, dy - k.xp.exp(wide(out)) * dy.sum(p.axis, keepdims=True))

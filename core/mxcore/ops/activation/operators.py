@@ -15,12 +15,24 @@ from ..common import special_functions
 from ..common.bodies import formula, wide
 from ..common.rules import along, floating, size_of
 
-__all__ = ["leaky_relu"]
+__all__ = [
+    "ACTIVATIONS",
+    "EXPRESSIONS",
+    "LEAKY_EXPRESSIONS",
+    "LEAKY_PARAMS",
+    "PRELU",
+    "PRELU_BACKWARD",
+    "SELU_ALPHA",
+    "SELU_SCALE",
+    "evaluated",
+    "leaky_relu",
+    "slopes",
+]
 
 
 # The gradient of relu is 0 where it gave 0; a NaN that it handed on comes back as one.
 #: act_type -> (expression; that of its gradient, over dy and the output)
-_EXPRESSIONS = {
+EXPRESSIONS = {
     "relu": ("relu(data)", "dy * (1 if out > 0 else out)"),
     "sigmoid": ("sigmoid(data)", "dy * out * (1 - out)"),
     "tanh": ("tanh(data)", "dy * (1 - out * out)"),
@@ -28,7 +40,7 @@ _EXPRESSIONS = {
     "softsign": ("data / (1 + abs(data))", "dy * square(1 - abs(out))"),
 }
 #: act_type -> (function; over dy and the output: its gradient; the gradient's derivative for the output, over g * dy)
-_ACTIVATIONS: dict[str, tuple[Any, Any, Any]] = {
+ACTIVATIONS: dict[str, tuple[Any, Any, Any]] = {
     "relu": (
         lambda xp, x: xp.maximum(x, x.dtype.type(0)),
         lambda xp, dy, y: dy * xp.where(y > 0, y.dtype.type(1), y),
@@ -51,7 +63,7 @@ _ACTIVATIONS: dict[str, tuple[Any, Any, Any]] = {
     labels="outputs",
     act_type=Enum("relu sigmoid tanh softrelu softsign"),
     alias="data->output",
-    expr=lambda p: _EXPRESSIONS[p.act_type][0],
+    expr=lambda p: EXPRESSIONS[p.act_type][0],
     grad=lambda F, p, dy, y: F._backward_Activation(dy, y, act_type=p.act_type),
 )
 def activation(k: Call, p: Params, data: Array) -> Array:
@@ -63,7 +75,7 @@ def activation(k: Call, p: Params, data: Array) -> Array:
     act_type : {'relu', 'sigmoid', 'tanh', 'softrelu', 'softsign'}
         softrelu is log(1 + exp(x)).
     """
-    return _ACTIVATIONS[p.act_type][0](k.xp, data)
+    return ACTIVATIONS[p.act_type][0](k.xp, data)
 
 
 activation.dtype(floating())
@@ -94,14 +106,14 @@ hard_sigmoid.dtype(floating())
 # -- LeakyReLU ------------------------------------------------------------------------------------------------------
 
 #: Klambauer et al., "Self-normalizing neural networks", 2017.
-_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 #: act_type -> (value, gradient), of those with a fixed slope.
-_FORMS = {
+LEAKY_EXPRESSIONS = {
     "leaky": ("data if data > 0 else data * slope", "dy if data > 0 else dy * slope"),
     "elu": ("data if data > 0 else slope * expm1(data)", "dy if data > 0 else dy * (slope * exp(data))"),
     "selu": (
-        f"{_SELU_SCALE} * (data if data > 0 else {_SELU_ALPHA} * expm1(data))",
-        f"{_SELU_SCALE} * (dy if data > 0 else dy * ({_SELU_ALPHA} * exp(data)))",
+        f"{SELU_SCALE} * (data if data > 0 else {SELU_ALPHA} * expm1(data))",
+        f"{SELU_SCALE} * (dy if data > 0 else dy * ({SELU_ALPHA} * exp(data)))",
     ),
     "gelu": (
         "data * (0.5 * (1 + erf(data * 0.7071067811865476)))",
@@ -111,19 +123,20 @@ _FORMS = {
 #: The first one as the array library computes it sooner, for slopes in (0, 1]; beyond, infinity times 0 is NaN.
 _QUICK = "maximum(data, data * slope)"
 #: Those with slopes of their own.
-_LEARNED, _LEARNED_BACK = "data if data > 0 else data * gamma", "dy if data > 0 else dy * mask"
+PRELU, PRELU_BACKWARD = "data if data > 0 else data * gamma", "dy if data > 0 else dy * mask"
 
 
 def _value(p: Params) -> str | None:
     """The formula of `LeakyReLU`."""
-    return _LEARNED if p.act_type == "prelu" else _FORMS.get(p.act_type, (None,))[0]
+    return PRELU if p.act_type == "prelu" else LEAKY_EXPRESSIONS.get(p.act_type, (None,))[0]
 
 
-def _valued(xp: Any, text: Any, p: Any, **values: Any) -> Any:
+def evaluated(xp: Any, text: Any, p: Any, **values: Any) -> Any:
+    """The value of an expression over arrays, and over the slope where it has one."""
     return formula(text)(xp, **values, **({"slope": p.slope} if "slope" in text else {}))
 
 
-_LEAKY = dict(
+LEAKY_PARAMS = dict(
     act_type=Enum("elu gelu leaky prelu rrelu selu", "leaky"),
     slope=Float(0.25),
     lower_bound=Float(0.125),
@@ -136,7 +149,7 @@ _LEAKY = dict(
     inputs="data gamma[act_type=='prelu']",
     labels="inputs outputs",
     outputs="output mask[act_type=='rrelu']",
-    **_LEAKY,
+    **LEAKY_PARAMS,
     expr=_value,
     aligned=lambda p, ins, out: [None, *[along(s, min(1, len(out) - 1), len(out)) for s in ins[1:]]],
     random=lambda p: p.act_type == "rrelu",
@@ -166,18 +179,18 @@ def leaky_relu(k: Call, p: Params, data: Array, gamma: Array = None) -> Any:
     """
     xp, x = k.xp, wide(data)
     if p.act_type == "prelu":
-        return formula(_LEARNED)(xp, data=x, gamma=_slopes(x, wide(gamma)))
+        return formula(PRELU)(xp, data=x, gamma=slopes(x, wide(gamma)))
     if p.act_type != "rrelu":
-        return _valued(xp, _QUICK if p.act_type == "leaky" and 0 < p.slope <= 1 else _value(p), p, data=x)
+        return evaluated(xp, _QUICK if p.act_type == "leaky" and 0 < p.slope <= 1 else _value(p), p, data=x)
     low, high = p.lower_bound, p.upper_bound
     if k.is_train:
         mask = (k.rng.uniform(data.shape, x.dtype) * (high - low) + low).astype(data.dtype)
     else:
         mask = xp.broadcast_to(xp.full((1,), (low + high) / 2, data.dtype), data.shape)
-    return formula(_LEARNED)(xp, data=x, gamma=mask), mask
+    return formula(PRELU)(xp, data=x, gamma=mask), mask
 
 
-def _slopes(x: Any, gamma: Any) -> Any:
+def slopes(x: Any, gamma: Any) -> Any:
     """The slopes, to be broadcast over the data."""
     return gamma if x.ndim < 2 or gamma.shape[0] == 1 else gamma.reshape(-1, *(1,) * (x.ndim - 2))
 

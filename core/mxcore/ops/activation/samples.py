@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...testing.sample import Sample
-from .operators import _ACTIVATIONS, _FORMS
+from .operators import ACTIVATIONS, LEAKY_EXPRESSIONS
 
 __all__ = ["SAMPLES"]
 
@@ -66,7 +66,7 @@ def _soft_samples() -> list[Sample]:
 
 
 SAMPLES = {
-    "Activation": [Sample((3, 4), params={"act_type": t}, domain=_ANY, dtypes=_HALVES) for t in _ACTIVATIONS]
+    "Activation": [Sample((3, 4), params={"act_type": t}, domain=_ANY, dtypes=_HALVES) for t in ACTIVATIONS]
     + [Sample([_SPECIAL], params={"act_type": t}, grad=False) for t in ("sigmoid", "tanh", "softrelu")]
     # MXNet's relu in float32 turns NaNs into 0; its gradient of softsign at infinity is 0, though its value is NaN.
     + [
@@ -79,7 +79,7 @@ SAMPLES = {
         Sample((2, 0), params={"act_type": "relu"}),
     ],
     "_backward_Activation": [
-        Sample((3, 4), (3, 4), params={"act_type": t}, domain=_ANY, mxnet="internal") for t in _ACTIVATIONS
+        Sample((3, 4), (3, 4), params={"act_type": t}, domain=_ANY, mxnet="internal") for t in ACTIVATIONS
     ],
     "hard_sigmoid": [
         Sample((3, 4), domain=_ANY, dtypes=_HALVES),
@@ -95,7 +95,7 @@ SAMPLES = {
                 params={"act_type": t},
                 mxnet="forward only: MXNet's gradient of selu scales twice" if t == "selu" else True,
             )
-            for t in _FORMS
+            for t in LEAKY_EXPRESSIONS
         ),
         Sample(_KINKED, params={"act_type": "leaky", "slope": 0.1}),
         Sample((2, 3, 4), (3,), params={"act_type": "prelu"}, domain=(0.2, 0.9)),
@@ -134,7 +134,8 @@ SAMPLES = {
         *(Sample(_KINKED, params={"act_type": t}, dtypes="float16", grad=False) for t in ("leaky", "elu", "gelu")),
     ],
     "_backward_LeakyReLU": [
-        Sample([[1.0, -2.0, 0.5, 0.3, 1.0]], _KINKED, params={"act_type": t}, mxnet="internal") for t in _FORMS
+        Sample([[1.0, -2.0, 0.5, 0.3, 1.0]], _KINKED, params={"act_type": t}, mxnet="internal")
+        for t in LEAKY_EXPRESSIONS
     ],
     "_backward_rrelu": [
         Sample([[1.0, -2.0, 0.5]], [[-1.0, 0.5, -2.0]], [[0.2, 0.1, 0.3]], mxnet="internal", grad=(1, 0, 0))

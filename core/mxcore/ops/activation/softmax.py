@@ -14,7 +14,7 @@ from ...typing import Array, Call, Operators
 from ..common.bodies import wide
 from ..common.rules import axis_of, floating, size_of
 
-__all__ = ["soft"]
+__all__ = ["BACKWARD_PARAMS", "over_temperature", "soft"]
 
 
 class _NotZero(Float):
@@ -191,10 +191,11 @@ def log_softmax(k: Call, p: Params, data: Array) -> Array:
     return d
 
 
-_BACK = dict(axis=Int(-1), temperature=_NotZero(None))
+BACKWARD_PARAMS = dict(axis=Int(-1), temperature=_NotZero(None))
 
 
-def _cool(p: Params, g: Any) -> Any:
+def over_temperature(p: Params, g: Any) -> Any:
+    """A gradient divided by the temperature, if there is one."""
     return g if p.temperature is None or p.temperature == 1 else g / p.temperature
 
 

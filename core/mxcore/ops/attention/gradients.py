@@ -8,7 +8,16 @@ from ..._core.op import op
 from ..._core.params import Params
 from ...typing import Array, Call, Operators
 from ..common.rules import fits, size_of
-from .operators import _HEADS, _flat, _floats, _sum, attention_scores, attention_sum, encdec_qk, selfatt_qk
+from .operators import (
+    HEADS,
+    attention_scores,
+    attention_sum,
+    encdec_qk,
+    flattened,
+    float_dtypes,
+    selfatt_qk,
+    weighted_sum,
+)
 
 __all__: list[str] = []
 
@@ -41,8 +50,8 @@ attention_sum.grad(_sum_grads)
 
 def _both(xp: Any, dy: Any, x: Any, heads: int) -> Any:
     """The gradient of the scores of self-attention: for queries and keys, zero for values."""
-    out = _sum(xp, dy, x, heads, (1, 3), (0, 3), False, True)
-    return _flat(_sum(xp, dy, x, heads, (0, 3), (1, 3), True, True, out), x.shape[1], heads)
+    out = weighted_sum(xp, dy, x, heads, (1, 3), (0, 3), False, True)
+    return flattened(weighted_sum(xp, dy, x, heads, (0, 3), (1, 3), True, True, out), x.shape[1], heads)
 
 
 def _both_grads(F: Operators, p: Params, dys: Any, dy_: Any, data: Any) -> Any:
@@ -54,7 +63,7 @@ def _both_grads(F: Operators, p: Params, dys: Any, dy_: Any, data: Any) -> Any:
     )
 
 
-@op("_backward_interleaved_matmul_selfatt_qk", inputs="dy data", **_HEADS, grad=_both_grads)
+@op("_backward_interleaved_matmul_selfatt_qk", inputs="dy data", **HEADS, grad=_both_grads)
 def backward_selfatt_qk(k: Call, p: Params, dy_: Array, data: Array) -> Array:
     """The gradient of `interleaved_matmul_selfatt_qk`.
 
@@ -86,6 +95,6 @@ def _encdec_qk_grads(F: Operators, p: Params, dy: Any, queries: Any, keys_values
 encdec_qk.grad(_encdec_qk_grads)
 
 for _op in (backward_selfatt_qk,):
-    _op.dtype(_floats)
+    _op.dtype(float_dtypes)
     # A product counts a tenth of a plain operation, as elsewhere.
     _op.cost(lambda p, ins, outs: sum(map(size_of, ins)) + size_of(outs[0]) * 6)

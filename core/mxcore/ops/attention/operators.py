@@ -13,7 +13,17 @@ from ...typing import Array, Call, Operators
 from ..common.bodies import wide
 from ..common.rules import size_of
 
-__all__ = ["attention_scores", "attention_sum", "encdec_qk", "selfatt_qk", "width"]
+__all__ = [
+    "HEADS",
+    "attention_scores",
+    "attention_sum",
+    "encdec_qk",
+    "flattened",
+    "float_dtypes",
+    "selfatt_qk",
+    "weighted_sum",
+    "width",
+]
 
 
 @op("_contrib_div_sqrt_dim", inputs="data", grad=lambda F, dy: F._contrib_div_sqrt_dim(dy))
@@ -35,7 +45,7 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
     return [shape], [shape]
 
 
-_HEADS = {"heads": Int(ge=1)}
+HEADS = {"heads": Int(ge=1)}
 _ONE = (0, 1)  # a slot is (its place, how many there are)
 _FLOAT_ONLY = "the projections must be floats"
 
@@ -63,7 +73,7 @@ def _put(out: Any, part: Any, heads: int, slot: tuple[int, ...]) -> None:
     out[:, :, slot[0]] = part.transpose(1, 0, 2)
 
 
-def _sum(
+def weighted_sum(
     xp: Any,
     weights: Any,
     values: Any,
@@ -74,6 +84,7 @@ def _sum(
     scaled: bool,
     out: Any = None,
 ) -> Any:
+    """Sums of values by weights, written into their slot of the interleaved output."""
     w, v = wide(weights), _matrices(wide(values), heads, slot)
     y = xp.matmul(xp.swapaxes(w, -1, -2) if transpose else w, v)
     if scaled and v.shape[2]:
@@ -84,7 +95,8 @@ def _sum(
     return out
 
 
-def _flat(out: Any, batch: int, heads: int) -> Any:
+def flattened(out: Any, batch: int, heads: int) -> Any:
+    """The results of all heads (batch, slots, heads side by side), from those of each."""
     n, _, slots, d = out.shape
     return out.reshape(n, batch, heads * slots * d)
 
@@ -135,14 +147,15 @@ def _weighted_shape(
     return [(n, values[1], values[2] // slots * out_slots)]
 
 
-def _floats(p: Params, ins: Any, outs: Any) -> Any:
+def float_dtypes(p: Params, ins: Any, outs: Any) -> Any:
+    """One dtype for all, which must be a float."""
     known = next((t for t in (*ins, *outs) if t is not None), None)
     if known is not None and known.kind not in "fV":
         raise TypeError(f"{_FLOAT_ONLY}, got {known.name}")
     return [known] * len(ins), [known] * len(outs)
 
 
-@op("_attention_scores", inputs="a b", **_HEADS, a_slot=Shape(_ONE), b_slot=Shape(_ONE), scaled=Bool(True))
+@op("_attention_scores", inputs="a b", **HEADS, a_slot=Shape(_ONE), b_slot=Shape(_ONE), scaled=Bool(True))
 def attention_scores(k: Call, p: Params, a: Array, b: Array) -> Array:
     """The products of all positions of two projections, a matrix for every head.
 
@@ -167,7 +180,7 @@ def _(p: Params, ins: list[Any]) -> list[Any]:
 @op(
     "_attention_sum",
     inputs="weights values",
-    **_HEADS,
+    **HEADS,
     slot=Shape(_ONE),
     out_slot=Shape(_ONE),
     transpose=Bool(False),
@@ -188,8 +201,10 @@ def attention_sum(k: Call, p: Params, weights: Array, values: Array) -> Array:
     scaled : bool
         Divide by the square root of d.
     """
-    return _flat(
-        _sum(k.xp, weights, values, p.heads, p.slot, p.out_slot, p.transpose, p.scaled), values.shape[1], p.heads
+    return flattened(
+        weighted_sum(k.xp, weights, values, p.heads, p.slot, p.out_slot, p.transpose, p.scaled),
+        values.shape[1],
+        p.heads,
     )
 
 
@@ -208,7 +223,7 @@ _QKV = "queries_keys_values"
     "_contrib_interleaved_matmul_selfatt_qk",
     inputs=_QKV,
     labels="outputs",
-    **_HEADS,
+    **HEADS,
     grad=lambda F, p, dy, queries_keys_values: F._backward_interleaved_matmul_selfatt_qk(
         dy, queries_keys_values, heads=p.heads
     ),
@@ -251,7 +266,7 @@ def _valatt_grads(
     "_contrib_interleaved_matmul_selfatt_valatt",
     inputs="queries_keys_values attention",
     labels="outputs",
-    **_HEADS,
+    **HEADS,
     grad=lambda F, p, dy, queries_keys_values, attention, needs: _valatt_grads(
         F, p, dy, queries_keys_values, attention, needs, (2, 3)
     ),
@@ -274,8 +289,8 @@ def selfatt_valatt(k: Call, p: Params, queries_keys_values: Array, attention: Ar
     -----
     Behaviour matched: MXNet 1.9.1 ``interleaved_matmul_selfatt_valatt``.
     """
-    return _flat(
-        _sum(k.xp, attention, queries_keys_values, p.heads, (2, 3), _ONE, False, False),
+    return flattened(
+        weighted_sum(k.xp, attention, queries_keys_values, p.heads, (2, 3), _ONE, False, False),
         queries_keys_values.shape[1],
         p.heads,
     )
@@ -284,7 +299,7 @@ def selfatt_valatt(k: Call, p: Params, queries_keys_values: Array, attention: Ar
 selfatt_valatt.shape(lambda p, ins: _weighted_shape((_QKV, "attention"), p, ins[0], ins[1], 3, 1))
 
 
-@op("_contrib_interleaved_matmul_encdec_qk", inputs="queries keys_values", labels="outputs", **_HEADS)
+@op("_contrib_interleaved_matmul_encdec_qk", inputs="queries keys_values", labels="outputs", **HEADS)
 def encdec_qk(k: Call, p: Params, queries: Array, keys_values: Array) -> Array:
     """The scores of attention between two sequences: queries times keys, divided by the square root of their length.
 
@@ -313,7 +328,7 @@ encdec_qk.shape(lambda p, ins: _pair_shape(("queries", "keys_values"), p, ins[0]
     "_contrib_interleaved_matmul_encdec_valatt",
     inputs="keys_values attention",
     labels="outputs",
-    **_HEADS,
+    **HEADS,
     grad=lambda F, p, dy, keys_values, attention, needs: _valatt_grads(F, p, dy, keys_values, attention, needs, (1, 2)),
 )
 def encdec_valatt(k: Call, p: Params, keys_values: Array, attention: Array) -> Array:
@@ -334,12 +349,14 @@ def encdec_valatt(k: Call, p: Params, keys_values: Array, attention: Array) -> A
     -----
     Behaviour matched: MXNet 1.9.1 ``interleaved_matmul_encdec_valatt``.
     """
-    return _flat(_sum(k.xp, attention, keys_values, p.heads, (1, 2), _ONE, False, False), keys_values.shape[1], p.heads)
+    return flattened(
+        weighted_sum(k.xp, attention, keys_values, p.heads, (1, 2), _ONE, False, False), keys_values.shape[1], p.heads
+    )
 
 
 encdec_valatt.shape(lambda p, ins: _weighted_shape(("keys_values", "attention"), p, ins[0], ins[1], 2, 1))
 
 for _op in (attention_scores, attention_sum, selfatt_qk, selfatt_valatt, encdec_qk, encdec_valatt):
-    _op.dtype(_floats)
+    _op.dtype(float_dtypes)
     # A product counts a tenth of a plain operation, as elsewhere.
     _op.cost(lambda p, ins, outs: sum(map(size_of, ins)) + size_of(outs[0]) * 6)

@@ -20,7 +20,6 @@ __all__ = [
     "one",
     "partly",
     "reduced",
-    "same_shape",
     "size_of",
     "spread_from",
     "times",
@@ -61,12 +60,6 @@ def reduced(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> tu
     if keepdims:
         return tuple(1 if i in axes else d for i, d in enumerate(shape))
     return tuple(d for i, d in enumerate(shape) if i not in axes) or one
-
-
-def same_shape(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
-    """First input and all outputs have one shape; other inputs are left alone."""
-    shape = ins[0] if ins[0] is not None else outs[0]
-    return [shape, *ins[1:]], [shape] * len(outs)
 
 
 def first_dtype(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:

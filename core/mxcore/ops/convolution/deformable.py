@@ -21,7 +21,19 @@ from ..common.gradients import given
 from ..common.rules import floating, size_of
 from .windows import PIECE, Geometry, geometry
 
-__all__ = ["deformable_convolution", "modulated_deformable_convolution"]
+__all__ = [
+    "MODULATED_PARAMS",
+    "PLAIN_PARAMS",
+    "corners",
+    "deformable_convolution",
+    "deformable_cost",
+    "deformable_shapes",
+    "group_matrices",
+    "image_geometry",
+    "modulated_deformable_convolution",
+    "pieces",
+    "pixels_at",
+]
 
 
 _PARAMS = dict(
@@ -36,11 +48,12 @@ _PARAMS = dict(
     no_bias=Bool(False),
 )
 _LAYOUT = Enum("NCDHW NCHW NCW", None)
-_PLAIN = {**_PARAMS, "layout": _LAYOUT}
-_MODULATED = {**_PARAMS, "im2col_step": Int(64, ge=1), "layout": _LAYOUT}
+PLAIN_PARAMS = {**_PARAMS, "layout": _LAYOUT}
+MODULATED_PARAMS = {**_PARAMS, "im2col_step": Int(64, ge=1), "layout": _LAYOUT}
 
 
-def _image_geometry(p: Params) -> Geometry:
+def image_geometry(p: Params) -> Geometry:
+    """How windows lie on images; raises ValueError for other dimensions and layouts."""
     if len(p.kernel) != 2:
         raise ValueError(f"kernel {p.kernel} must have 2 dimensions: windows of images are what can be bent")
     if p.layout not in (None, "NCHW"):
@@ -79,7 +92,7 @@ def _axis(xp: Any, at: Any, n: int, modulated: bool) -> list[tuple[Any, Any, Any
     ]
 
 
-def _corners(
+def corners(
     xp: Any, p: Params, g: Geometry, offset: Any, size: tuple[int, int], modulated: bool
 ) -> list[tuple[Any, Any, Any, Any]]:
     """The four pixels around each place, (n, groups, 1, kernel * out): index, share, derivatives by y and x."""
@@ -95,38 +108,40 @@ def _corners(
     return [(y * size[1] + x, sy * sx, by * sx, sy * bx) for y, sy, by in axes[0] for x, sx, bx in axes[1]]
 
 
-def _seen(xp: Any, x: Any, index: Any) -> Any:
+def pixels_at(xp: Any, x: Any, index: Any) -> Any:
+    """The pixels of all images at an index, one for every place of the windows."""
     return xp.take_along_axis(x, xp.broadcast_to(index, (*x.shape[:3], index.shape[3])), 3)
 
 
-def _columns(x: Any, g: Geometry, out: Any) -> Any:
+def group_matrices(x: Any, g: Geometry, out: Any) -> Any:
     """Windows (n, D, C/D, kernel * out) as a matrix per group of the product: (groups, C/groups * kernel, n * out)."""
     n, c, k, o = x.shape[0], x.shape[1] * x.shape[2], size_of(g.kernel), size_of(out)
     return x.reshape(n, c, k, o).transpose(1, 2, 0, 3).reshape(g.groups, c // g.groups * k, n * o)
 
 
-def _pieces(p: Params, data: Any, out: Any) -> list[slice]:
+def pieces(p: Params, data: Any, out: Any) -> list[slice]:
+    """Parts of the batch whose windows take memory in bounds."""
     step = max(1, PIECE // max(1, data.shape[1] * size_of(p.kernel) * size_of(out)))
     return [slice(i, min(i + step, data.shape[0])) for i in range(0, data.shape[0], step)]
 
 
 @silent
 def _forward(k: Call, p: Params, data: Any, offset: Any, mask: Any, weight: Any, bias: Any) -> Any:
-    xp, g, d = k.xp, _image_geometry(p), p.num_deformable_group
+    xp, g, d = k.xp, image_geometry(p), p.num_deformable_group
     x, offset, w = wide(data), wide(offset), wide(weight)
     n, c, *size = x.shape
     out, f = tuple(offset.shape[2:]), w.shape[0]
     y = xp.zeros((n, f, *out), x.dtype)
     if y.size and x.size:
         matrix = w.reshape(g.groups, f // g.groups, size_of(w.shape[1:]))
-        for piece in _pieces(p, x, out):
+        for piece in pieces(p, x, out):
             flat = x[piece].reshape(-1, d, c // d, size[0] * size[1])
             part: Any = 0
-            for index, share, _, _ in _corners(xp, p, g, offset[piece], size, mask is not None):
-                part = part + _seen(xp, flat, index) * share
+            for index, share, _, _ in corners(xp, p, g, offset[piece], size, mask is not None):
+                part = part + pixels_at(xp, flat, index) * share
             if mask is not None:
                 part = part * wide(mask)[piece].reshape(-1, d, 1, part.shape[3])
-            found = xp.matmul(matrix, _columns(part, g, out)).reshape(f, -1, *out)
+            found = xp.matmul(matrix, group_matrices(part, g, out)).reshape(f, -1, *out)
             y[piece] = found.swapaxes(0, 1)
     return y if bias is None else y + wide(bias).reshape(1, f, 1, 1)
 
@@ -134,9 +149,9 @@ def _forward(k: Call, p: Params, data: Any, offset: Any, mask: Any, weight: Any,
 # -- the operators --------------------------------------------------------------------------------------------------
 
 
-def _shapes(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+def deformable_shapes(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     """Shapes of data, offset, mask, weight and bias, and of the output."""
-    g, d, kernel = _image_geometry(p), p.num_deformable_group, size_of(p.kernel)
+    g, d, kernel = image_geometry(p), p.num_deformable_group, size_of(p.kernel)
     modulated = len(ins) == 5 - p.no_bias
     data, out = merge_shape(ins[0], (-1,) * 4), merge_shape(outs[0], (-1, p.num_filter, -1, -1))
     for what, n, parts in (
@@ -159,9 +174,9 @@ def _shapes(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list
 @op(
     "_contrib_DeformableConvolution",
     inputs="data offset weight bias[not no_bias]",
-    **_PLAIN,
+    **PLAIN_PARAMS,
     grad=lambda F, p, dy, data, offset, weight, needs: F._backward_DeformableConvolution(
-        dy, data, offset, weight, wanted=tuple(needs), **given(p, _PLAIN)
+        dy, data, offset, weight, wanted=tuple(needs), **given(p, PLAIN_PARAMS)
     ),
 )
 def deformable_convolution(k: Call, p: Params, data: Array, offset: Array, weight: Array, bias: Array = None) -> Array:
@@ -209,9 +224,9 @@ def deformable_convolution(k: Call, p: Params, data: Array, offset: Array, weigh
 @op(
     "_contrib_ModulatedDeformableConvolution",
     inputs="data offset mask weight bias[not no_bias]",
-    **_MODULATED,
+    **MODULATED_PARAMS,
     grad=lambda F, p, dy, data, offset, mask, weight, needs: F._backward_ModulatedDeformableConvolution(
-        dy, data, offset, mask, weight, wanted=tuple(needs), **given(p, _MODULATED)
+        dy, data, offset, mask, weight, wanted=tuple(needs), **given(p, MODULATED_PARAMS)
     ),
 )
 def modulated_deformable_convolution(
@@ -261,14 +276,15 @@ def modulated_deformable_convolution(
     return _forward(k, p, data, offset, mask, weight, bias)
 
 
-def _cost(p: Params, ins: list[Any], outs: list[Any]) -> float:
+def deformable_cost(p: Params, ins: list[Any], outs: list[Any]) -> float:
+    """Estimated work: what is sampled, for every offset and channel."""
     at = p._sig.index
     return float(size_of(ins[at["offset"]]) * ins[at["data"]][1])
 
 
 for _op in (deformable_convolution, modulated_deformable_convolution):
-    _op.shape(_shapes)
+    _op.shape(deformable_shapes)
 
 for _op in (deformable_convolution, modulated_deformable_convolution):
     _op.dtype(floating())
-    _op.cost(_cost)
+    _op.cost(deformable_cost)

@@ -10,9 +10,28 @@ from ...typing import Array, Call
 from ..common.bodies import silent, wide
 from ..common.gradients import linear_grad_grad
 from ..common.rules import fits, floating, size_of, undoing
-from .deformable import _MODULATED, _PLAIN, _columns, _corners, _cost, _image_geometry, _pieces, _seen, _shapes
-from .operators import _CONVOLUTION, _DECONV, _back, _conv_geometry, _first, _transposed, convolution, deconvolution
-from .patches import _WINDOW, _column_shape, _given, _images
+from .deformable import (
+    MODULATED_PARAMS,
+    PLAIN_PARAMS,
+    corners,
+    deformable_cost,
+    deformable_shapes,
+    group_matrices,
+    image_geometry,
+    pieces,
+    pixels_at,
+)
+from .operators import (
+    CONVOLUTION_PARAMS,
+    DECONVOLUTION_PARAMS,
+    channels_back,
+    channels_first,
+    convolution,
+    convolution_geometry,
+    deconvolution,
+    transposed_geometry,
+)
+from .patches import WINDOW_PARAMS, column_shape, images_from_columns, window_arguments
 from .windows import conv_data, conv_forward, conv_weight
 
 __all__: list[str] = []
@@ -22,13 +41,15 @@ __all__: list[str] = []
 def _gradients(k: Call, p: Params, dy: Any, data: Any, weight: Any, transposed: bool) -> list[Any]:
     """Gradients of data, weight and bias as far as they are wanted; for the transposed convolution if so told."""
     xp, wanted = k.xp, k.wanted or (True,) * 3
-    dy_, x, w = _first(xp, p, dy, data, weight)
-    g = _transposed(p, x.shape[2:])[0] if transposed else _conv_geometry(p)
+    dy_, x, w = channels_first(xp, p, dy, data, weight)
+    g = transposed_geometry(p, x.shape[2:])[0] if transposed else convolution_geometry(p)
     d_data = d_weight = None
     if wanted[0]:
-        d_data = _back(xp, p, conv_forward(xp, dy_, w, g) if transposed else conv_data(xp, dy_, w, g, x.shape[2:]))
+        d_data = channels_back(
+            xp, p, conv_forward(xp, dy_, w, g) if transposed else conv_data(xp, dy_, w, g, x.shape[2:])
+        )
     if wanted[1]:
-        d_weight = _back(xp, p, conv_weight(xp, dy_, x, g) if transposed else conv_weight(xp, x, dy_, g))
+        d_weight = channels_back(xp, p, conv_weight(xp, dy_, x, g) if transposed else conv_weight(xp, x, dy_, g))
     if p.no_bias:
         return [d_data, d_weight]
     return [d_data, d_weight, dy_.sum((0, *range(2, dy_.ndim))) if wanted[2] else None]
@@ -38,8 +59,8 @@ def _gradients(k: Call, p: Params, dy: Any, data: Any, weight: Any, transposed: 
     "_backward_Convolution",
     inputs="dy data weight",
     outputs="data weight bias[not no_bias]",
-    **_CONVOLUTION,
-    grad=linear_grad_grad("Convolution", _CONVOLUTION),
+    **CONVOLUTION_PARAMS,
+    grad=linear_grad_grad("Convolution", CONVOLUTION_PARAMS),
 )
 def backward_convolution(k: Call, p: Params, dy_: Array, data: Array, weight: Array) -> Any:
     """Gradients of `Convolution` with respect to data, weight and bias.
@@ -78,8 +99,8 @@ backward_convolution.cost(_gradient_cost)
     "_backward_Deconvolution",
     inputs="dy data weight",
     outputs="data weight bias[not no_bias]",
-    **_DECONV,
-    grad=linear_grad_grad("Deconvolution", _DECONV),
+    **DECONVOLUTION_PARAMS,
+    grad=linear_grad_grad("Deconvolution", DECONVOLUTION_PARAMS),
 )
 def backward_deconvolution(k: Call, p: Params, dy_: Array, data: Array, weight: Array) -> Any:
     """Gradients of `Deconvolution` with respect to data, weight and bias.
@@ -105,7 +126,12 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     return size_of(ins[1]) * size_of(ins[2]) / max(ins[2][0], 1) / 5
 
 
-@op("_col2im_like", inputs="data like~", **_WINDOW, grad=lambda F, p, dy: (F.im2col(dy, **_given(p)), None))
+@op(
+    "_col2im_like",
+    inputs="data like~",
+    **WINDOW_PARAMS,
+    grad=lambda F, p, dy: (F.im2col(dy, **window_arguments(p)), None),
+)
 def col2im_like(k: Call, p: Params, data: Array, like: Array) -> Array:
     """Add patches up to images of a given shape: the gradient of `im2col`.
 
@@ -117,16 +143,16 @@ def col2im_like(k: Call, p: Params, data: Array, like: Array) -> Array:
     kernel, stride, dilate, pad : tuple of int
         As in `im2col`.
     """
-    return _images(k.xp, p, data, tuple(like.shape))
+    return images_from_columns(k.xp, p, data, tuple(like.shape))
 
 
-col2im_like.shape(undoing(_column_shape))
+col2im_like.shape(undoing(column_shape))
 
 
 @silent
 def _deformable_gradients(k: Call, p: Params, dy: Any, data: Any, offset: Any, mask: Any, weight: Any) -> list[Any]:
     """Gradients of data, offset, mask (if there is one), weight and bias, as far as they are wanted."""
-    xp, g, d = k.xp, _image_geometry(p), p.num_deformable_group
+    xp, g, d = k.xp, image_geometry(p), p.num_deformable_group
     dy, x, offset, w = wide(dy), wide(data), wide(offset), wide(weight)
     modulated = mask is not None
     mask = wide(mask) if modulated else None
@@ -138,7 +164,7 @@ def _deformable_gradients(k: Call, p: Params, dy: Any, data: Any, offset: Any, m
     if not modulated:
         wanted.insert(2, False)
     matrix = w.reshape(d_weight.shape).swapaxes(1, 2)
-    for piece in _pieces(p, x, out) if dy.size and x.size else ():
+    for piece in pieces(p, x, out) if dy.size and x.size else ():
         flat = x[piece].reshape(-1, d, c // d, size[0] * size[1])
         m = flat.shape[0]
         rows = dy[piece].swapaxes(0, 1).reshape(g.groups, f // g.groups, -1)
@@ -151,8 +177,8 @@ def _deformable_gradients(k: Call, p: Params, dy: Any, data: Any, offset: Any, m
         by_y: Any = 0
         by_x: Any = 0
         weighed = d_cols if scale is None else d_cols * scale
-        for index, share, along_y, along_x in _corners(xp, p, g, offset[piece], size, modulated):
-            seen = _seen(xp, flat, index)
+        for index, share, along_y, along_x in corners(xp, p, g, offset[piece], size, modulated):
+            seen = pixels_at(xp, flat, index)
             part = part + seen * share
             if wanted[0]:
                 xp.add.at(d_data, (plane + index).reshape(-1), (weighed * share).reshape(-1))
@@ -167,7 +193,7 @@ def _deformable_gradients(k: Call, p: Params, dy: Any, data: Any, offset: Any, m
         if wanted[2]:
             d_mask[piece] = (d_cols * part).sum(2).reshape(m, d, kernel, *out)
         if wanted[3]:
-            d_weight += xp.matmul(rows, _columns(part if scale is None else part * scale, g, out).swapaxes(1, 2))
+            d_weight += xp.matmul(rows, group_matrices(part if scale is None else part * scale, g, out).swapaxes(1, 2))
     found = [
         d_data.reshape(x.shape),
         d_offset.reshape(offset.shape),
@@ -184,7 +210,7 @@ def _deformable_gradients(k: Call, p: Params, dy: Any, data: Any, offset: Any, m
     "_backward_DeformableConvolution",
     inputs="dy data offset weight",
     outputs="data offset weight bias[not no_bias]",
-    **_PLAIN,
+    **PLAIN_PARAMS,
 )
 def backward_deformable_convolution(k: Call, p: Params, dy_: Array, data: Array, offset: Array, weight: Array) -> Any:
     """Gradients of `DeformableConvolution` with respect to data, offset, weight and bias.
@@ -205,7 +231,7 @@ def backward_deformable_convolution(k: Call, p: Params, dy_: Array, data: Array,
     "_backward_ModulatedDeformableConvolution",
     inputs="dy data offset mask weight",
     outputs="data offset mask weight bias[not no_bias]",
-    **_MODULATED,
+    **MODULATED_PARAMS,
 )
 def backward_modulated_deformable_convolution(
     k: Call, p: Params, dy_: Array, data: Array, offset: Array, mask: Array, weight: Array
@@ -227,7 +253,7 @@ def backward_modulated_deformable_convolution(
 def _deformable_gradient_shapes(p: Params, ins: list[Any]) -> list[Any]:
     dy, *given_ = ins
     bias = [] if p.no_bias else [(p.num_filter,)]
-    wanted, outs = _shapes(p, [*given_, *bias], [None])
+    wanted, outs = deformable_shapes(p, [*given_, *bias], [None])
     fits(" ".join(p._sig.inputs[1:]) + " dy", (*given_, dy), (*wanted[: len(given_)], outs[0]))
     return [*given_, *bias]
 
@@ -237,4 +263,4 @@ for _op in (backward_deformable_convolution, backward_modulated_deformable_convo
 
 for _op in (backward_deformable_convolution, backward_modulated_deformable_convolution):
     _op.dtype(floating())
-    _op.cost(_cost)
+    _op.cost(deformable_cost)

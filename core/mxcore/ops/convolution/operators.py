@@ -16,7 +16,16 @@ from ..common.gradients import linear_grad
 from ..common.rules import floating, size_of
 from .windows import Geometry, conv_data, conv_forward, geometry
 
-__all__ = ["convolution", "deconvolution"]
+__all__ = [
+    "CONVOLUTION_PARAMS",
+    "DECONVOLUTION_PARAMS",
+    "channels_back",
+    "channels_first",
+    "convolution",
+    "convolution_geometry",
+    "deconvolution",
+    "transposed_geometry",
+]
 
 
 # -- layouts --------------------------------------------------------------------------------------------------------
@@ -33,13 +42,14 @@ def _last(p: Params) -> bool:
     return bool(p.layout[-1] == "C")
 
 
-def _first(xp: Any, p: Params, *arrays: Any) -> Any:
+def channels_first(xp: Any, p: Params, *arrays: Any) -> Any:
     """Arrays with channels moved to the second place, half precision widened."""
     last = _last(p)
     return [xp.moveaxis(wide(a), -1, 1) if last else wide(a) for a in arrays]
 
 
-def _back(xp: Any, p: Params, x: Any) -> Any:
+def channels_back(xp: Any, p: Params, x: Any) -> Any:
+    """Move the channels back to where the layout has them."""
     return xp.ascontiguousarray(xp.moveaxis(x, 1, -1)) if _last(p) else x
 
 
@@ -62,7 +72,7 @@ def _grouped(p: Params, n: int, what: str) -> int:
     return -1 if n == -1 else n // p.num_group
 
 
-_CONVOLUTION = dict(
+CONVOLUTION_PARAMS = dict(
     kernel=Shape(),
     stride=Shape(()),
     dilate=Shape(()),
@@ -76,14 +86,14 @@ _CONVOLUTION = dict(
     layout=Enum(_LAYOUTS, None),
 )
 _DECONV_PARAMS = {
-    **_CONVOLUTION,
+    **CONVOLUTION_PARAMS,
     "adj": Shape(()),
     "target_shape": Shape((), optional=True),
     "workspace": Int(512, ge=0),
     "no_bias": Bool(True),
 }
 #: In MXNet's order.
-_DECONV = {
+DECONVOLUTION_PARAMS = {
     n: _DECONV_PARAMS[n]
     for n in (
         "kernel stride dilate pad adj target_shape num_filter num_group workspace no_bias cudnn_tune cudnn_off layout"
@@ -91,7 +101,8 @@ _DECONV = {
 }
 
 
-def _conv_geometry(p: Params) -> Geometry:
+def convolution_geometry(p: Params) -> Geometry:
+    """How the windows of a convolution lie."""
     return geometry(p.kernel, p.stride, p.dilate, p.pad, p.num_group)
 
 
@@ -105,8 +116,8 @@ def _bias_axis(p: Params, ndim: int) -> int:
     labels="outputs",
     recompute=False,
     bias=_bias_axis,
-    **_CONVOLUTION,
-    grad=linear_grad("Convolution", _CONVOLUTION),
+    **CONVOLUTION_PARAMS,
+    grad=linear_grad("Convolution", CONVOLUTION_PARAMS),
 )
 def convolution(k: Call, p: Params, data: Array, weight: Array, bias: Array = None) -> Array:
     """Convolve over one, two or three spatial dimensions (a correlation: the kernel is not flipped).
@@ -139,13 +150,13 @@ def convolution(k: Call, p: Params, data: Array, weight: Array, bias: Array = No
     Behaviour matched: MXNet 1.9.1 ``Convolution``.
     """
     xp = k.xp
-    x, w = _first(xp, p, data, weight)
-    return _back(xp, p, conv_forward(xp, x, w, _conv_geometry(p), None if bias is None else wide(bias)))
+    x, w = channels_first(xp, p, data, weight)
+    return channels_back(xp, p, conv_forward(xp, x, w, convolution_geometry(p), None if bias is None else wide(bias)))
 
 
 @convolution.shape
 def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
-    g = _conv_geometry(p)
+    g = convolution_geometry(p)
     data, out = _take(p, ins[0], "data"), _take(p, outs[0], "the output")
     _grouped(p, p.num_filter, "num_filter")
     channels = -1
@@ -177,9 +188,9 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     return size_of(outs[0]) * size_of(ins[1]) / p.num_filter / 10
 
 
-def _transposed(p: Params, spatial: tuple[int, ...]) -> tuple[Geometry, tuple[int, ...]]:
+def transposed_geometry(p: Params, spatial: tuple[int, ...]) -> tuple[Geometry, tuple[int, ...]]:
     """Geometry and lengths of the output of a transposed convolution over data of these lengths."""
-    g = _conv_geometry(p)
+    g = convolution_geometry(p)
     n = len(p.kernel)
     whole = tuple(-1 if m == -1 else s * (m - 1) + e for m, s, e in zip(spatial, g.stride, g.extent))
     if p.target_shape and any(p.target_shape):
@@ -217,8 +228,8 @@ def _transposed(p: Params, spatial: tuple[int, ...]) -> tuple[Geometry, tuple[in
     labels="outputs",
     recompute=False,
     bias=_bias_axis,
-    **_DECONV,
-    grad=linear_grad("Deconvolution", _DECONV),
+    **DECONVOLUTION_PARAMS,
+    grad=linear_grad("Deconvolution", DECONVOLUTION_PARAMS),
 )
 def deconvolution(k: Call, p: Params, data: Array, weight: Array, bias: Array = None) -> Array:
     """Transposed convolution: the adjoint of `Convolution` in its data.
@@ -255,17 +266,17 @@ def deconvolution(k: Call, p: Params, data: Array, weight: Array, bias: Array = 
     Behaviour matched: MXNet 1.9.1 ``Deconvolution``.
     """
     xp = k.xp
-    x, w = _first(xp, p, data, weight)
-    g, sizes = _transposed(p, x.shape[2:])
+    x, w = channels_first(xp, p, data, weight)
+    g, sizes = transposed_geometry(p, x.shape[2:])
     y = conv_data(xp, x, w, g, sizes)
     if bias is not None:
         y += wide(bias).reshape(1, -1, *(1,) * len(sizes))
-    return _back(xp, p, y)
+    return channels_back(xp, p, y)
 
 
 @deconvolution.shape
 def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
-    _conv_geometry(p)
+    convolution_geometry(p)
     data, out = _take(p, ins[0], "data"), _take(p, outs[0], "the output")
     filters = _grouped(p, p.num_filter, "num_filter")
     channels = -1
@@ -274,7 +285,7 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
         _grouped(p, channels, "number of channels")
         if data[0] == -1 and out is not None:
             data = (out[0], *data[1:])
-        out = (data[0], p.num_filter, *_transposed(p, data[2:])[1])
+        out = (data[0], p.num_filter, *transposed_geometry(p, data[2:])[1])
     elif out is not None:
         out = (out[0], p.num_filter, *out[2:])
     weight = _put(p, (channels, filters, *p.kernel))

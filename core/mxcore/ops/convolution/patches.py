@@ -14,18 +14,20 @@ from .windows import Geometry, geometry, padded, windows
 __all__: list[str] = []
 
 
-_WINDOW = {"kernel": Shape(), "stride": Shape(()), "dilate": Shape(()), "pad": Shape(())}
+WINDOW_PARAMS = {"kernel": Shape(), "stride": Shape(()), "dilate": Shape(()), "pad": Shape(())}
 
 
 def _patch_geometry(p: Params) -> Geometry:
     return geometry(p.kernel, p.stride, p.dilate, p.pad)
 
 
-def _given(p: Params) -> dict[str, Any]:
-    return {n: getattr(p, n) for n in _WINDOW}
+def window_arguments(p: Params) -> dict[str, Any]:
+    """The parameters of the windows, to hand on."""
+    return {n: getattr(p, n) for n in WINDOW_PARAMS}
 
 
-def _column_shape(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
+def column_shape(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of the columns of data: (batch, channels * kernel, windows)."""
     if len(shape) != len(p.kernel) + 2:
         raise ValueError(
             f"data {shape} must have {len(p.kernel)} dimensions after batch and channel, as kernel {p.kernel}"
@@ -37,8 +39,8 @@ def _column_shape(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
     "im2col",
     inputs="data",
     labels="inputs outputs",
-    **_WINDOW,
-    grad=lambda F, p, dy, like_data: F._col2im_like(dy, like_data, **_given(p)),
+    **WINDOW_PARAMS,
+    grad=lambda F, p, dy, like_data: F._col2im_like(dy, like_data, **window_arguments(p)),
 )
 def im2col(k: Call, p: Params, data: Array) -> Array:
     """The patches that a convolution sees, as columns.
@@ -59,13 +61,13 @@ def im2col(k: Call, p: Params, data: Array) -> Array:
     cols = xp.empty((*data.shape[:2], *g.kernel, *out), data.dtype)
     for at, see in windows(g, out):
         cols[(slice(None),) * 2 + at] = x[(slice(None),) * 2 + see]
-    return cols.reshape(_column_shape(p, data.shape))
+    return cols.reshape(column_shape(p, data.shape))
 
 
-im2col.shape(lambda p, ins: [_column_shape(p, ins[0])])
+im2col.shape(lambda p, ins: [column_shape(p, ins[0])])
 
 
-def _images(xp: Any, p: Params, cols: Any, shape: tuple[int, ...]) -> Any:
+def images_from_columns(xp: Any, p: Params, cols: Any, shape: tuple[int, ...]) -> Any:
     """Add columns up at the places they were taken from."""
     g = _patch_geometry(p)
     out = g.out(shape[2:])
@@ -85,10 +87,8 @@ def _image_shape(p: Params, cols: tuple[int, ...]) -> tuple[int, ...]:
             f"the second a multiple of the kernel's {size_of(p.kernel)} elements"
         )
     shape = (cols[0], cols[1] // size_of(p.kernel), *p.output_size)
-    if _column_shape(p, shape) != cols:
-        raise ValueError(
-            f"data {cols} does not hold the patches of images {shape}, which are {_column_shape(p, shape)}"
-        )
+    if column_shape(p, shape) != cols:
+        raise ValueError(f"data {cols} does not hold the patches of images {shape}, which are {column_shape(p, shape)}")
     return shape
 
 
@@ -97,8 +97,8 @@ def _image_shape(p: Params, cols: tuple[int, ...]) -> tuple[int, ...]:
     inputs="data",
     labels="inputs outputs",
     output_size=Shape(),
-    **_WINDOW,
-    grad=lambda F, p, dy: F.im2col(dy, **_given(p)),
+    **WINDOW_PARAMS,
+    grad=lambda F, p, dy: F.im2col(dy, **window_arguments(p)),
 )
 def col2im(k: Call, p: Params, data: Array) -> Array:
     """Add columns of patches up to images.
@@ -111,7 +111,7 @@ def col2im(k: Call, p: Params, data: Array) -> Array:
     kernel, stride, dilate, pad : tuple of int
         How the patches lie.
     """
-    return _images(k.xp, p, data, _image_shape(p, data.shape))
+    return images_from_columns(k.xp, p, data, _image_shape(p, data.shape))
 
 
 col2im.shape(lambda p, ins: [_image_shape(p, ins[0])])

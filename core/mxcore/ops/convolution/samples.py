@@ -6,7 +6,7 @@ from typing import Any
 
 from ..._core.op import Op
 from ...testing.sample import Sample, Values
-from .deformable import _shapes, deformable_convolution, modulated_deformable_convolution
+from .deformable import deformable_convolution, deformable_shapes, modulated_deformable_convolution
 from .operators import convolution, deconvolution
 
 __all__ = ["SAMPLES"]
@@ -183,7 +183,7 @@ def _deformable_use(data: Any, kernel: Any, filters: int, **params: Any) -> tupl
     """Inputs (data, offset, mask, weight and bias) for these parameters, and the parameters."""
     q = {"kernel": kernel, "num_filter": filters, **params}
     p = deformable_convolution.parse(dict(q))
-    shapes, _ = _shapes(p, [data, *(None,) * (3 if p.no_bias else 4)], [None])
+    shapes, _ = deformable_shapes(p, [data, *(None,) * (3 if p.no_bias else 4)], [None])
     return [Values(s, -2.3, 2.3) if i == 1 else s for i, s in enumerate(shapes)], q
 
 
@@ -225,7 +225,7 @@ def _forward_uses(modulated: bool) -> list[Sample]:
 
 def _backward_uses(forward: Op, modulated: bool) -> list[Sample]:
     def use(ins: list[Any], q: dict[str, Any]) -> Sample:
-        out = _shapes(forward.parse(dict(q)), [_shape(x) for x in ins], [None])[1][0]
+        out = deformable_shapes(forward.parse(dict(q)), [_shape(x) for x in ins], [None])[1][0]
         return Sample(out, *ins[: 3 + modulated], params=q, grad=False, mxnet="internal")
 
     return [use(_masked(ins, modulated), q) for ins, q in (*_USES, _EMPTY)]

@@ -14,7 +14,7 @@ from ...parameters import Bool, Float
 from ...typing import Array, Call, Operand, Operators
 from ..common import special_functions
 
-__all__ = ["FUNCTIONS"]
+__all__ = ["FUNCTIONS", "QUADRATIC_PARAMS"]
 
 
 def _function(name: str, fn: Any, grad: Any, expr: Any = None, **more: Any) -> Any:
@@ -175,7 +175,7 @@ def smooth_l1(k: Call, p: Params, data: Array) -> Array:
 
 # -- the quadratic function -----------------------------------------------------------------------------------------
 
-_ABC = {n: Float(0.0) for n in "abc"}
+QUADRATIC_PARAMS = {n: Float(0.0) for n in "abc"}
 
 
 def _cut(x: Any, dtype: Any) -> Any:
@@ -187,7 +187,7 @@ def _cut(x: Any, dtype: Any) -> Any:
     "_contrib_quadratic",
     inputs="data",
     labels="inputs",
-    params=_ABC,
+    params=QUADRATIC_PARAMS,
     alias="data->output",
     expr="a * data * data + b * data + c",
     grad=lambda F, p, dy, data: F._contrib_backward_quadratic(dy, data, a=p.a, b=p.b, c=p.c),

@@ -10,7 +10,7 @@ from ..._core.op import op
 from ..._core.params import Params
 from ...typing import Array, Call, Operators
 from ..common.rules import spread_from
-from .functions import _ABC
+from .functions import QUADRATIC_PARAMS
 
 __all__: list[str] = []
 
@@ -85,7 +85,7 @@ def _quadratic_grads(F: Operators, p: Params, dys: Any, dy_: Any, data: Any) -> 
     return F._contrib_backward_quadratic(dys[0], data, a=p.a, b=p.b, c=p.c), dys[0] * dy_ * (2 * p.a)
 
 
-@op("_contrib_backward_quadratic", inputs="dy data", params=_ABC, alias="dy->output", grad=_quadratic_grads)
+@op("_contrib_backward_quadratic", inputs="dy data", params=QUADRATIC_PARAMS, alias="dy->output", grad=_quadratic_grads)
 def backward_quadratic(k: Call, p: Params, dy_: Array, data: Array) -> Array:
     """The gradient of `quadratic`: ``dy * (2 * a * x + b)``.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..._core.op import op
 from ..._core.params import Params
 from ...typing import Array, Call
-from .operators import _SKETCH, _columns
+from .operators import SKETCH_PARAMS, sketch_columns
 
 __all__: list[str] = []
 
@@ -13,7 +13,7 @@ __all__: list[str] = []
 @op(
     "_backward_count_sketch",
     inputs="dy h s",
-    out_dim=_SKETCH["out_dim"],
+    out_dim=SKETCH_PARAMS["out_dim"],
     grad=lambda F, p, dys, h, s: (F._contrib_count_sketch(dys[0], h, s, out_dim=p.out_dim), None, None),
 )
 def backward_count_sketch(k: Call, p: Params, dy_: Array, h: Array, s: Array) -> Array:
@@ -27,7 +27,7 @@ def backward_count_sketch(k: Call, p: Params, dy_: Array, h: Array, s: Array) ->
     out_dim : int
         Number of columns of `dy`.
     """
-    at = _columns(k, p, h)
+    at = sketch_columns(k, p, h)
     return dy_[:, at] * s.reshape(1, -1).astype(dy_.dtype)
 
 

@@ -116,7 +116,7 @@ def _(p: Params, ins: list[Any]) -> list[Any]:
     return [(*ins[0][:-1], ins[0][-1] // 2)]
 
 
-_SKETCH = {"out_dim": Int(ge=1), "processing_batch_size": Int(32, ge=1)}
+SKETCH_PARAMS = {"out_dim": Int(ge=1), "processing_batch_size": Int(32, ge=1)}
 
 
 def _hashes(p: Params, d: int, h: Any, s: Any) -> None:
@@ -125,7 +125,7 @@ def _hashes(p: Params, d: int, h: Any, s: Any) -> None:
             raise ValueError(f"{name} must be (1, {d}) or ({d},), a number for each column of data, got {shape}")
 
 
-def _columns(k: Call, p: Params, h: Any) -> Any:
+def sketch_columns(k: Call, p: Params, h: Any) -> Any:
     """The columns as indices; out of range they are an error, or clipped where nobody may look."""
     at = h.reshape(-1).astype(np.int64)
     if not k.device.async_:
@@ -137,7 +137,7 @@ def _columns(k: Call, p: Params, h: Any) -> Any:
     "_contrib_count_sketch",
     inputs="data h s",
     labels="outputs",
-    **_SKETCH,
+    **SKETCH_PARAMS,
     grad=lambda F, p, dy, h, s: (F._backward_count_sketch(dy, h, s, out_dim=p.out_dim), None, None),
 )
 def count_sketch(k: Call, p: Params, data: Array, h: Array, s: Array) -> Array:
@@ -165,7 +165,7 @@ def count_sketch(k: Call, p: Params, data: Array, h: Array, s: Array) -> Array:
     Pagh, "Fast and scalable polynomial kernels via explicit feature maps", 2013.
     """
     xp = k.xp
-    at = _columns(k, p, h)
+    at = sketch_columns(k, p, h)
     columns = (wide(data) * wide(s).reshape(1, -1)).T
     return add_rows(xp, (p.out_dim, data.shape[0]), at, columns).T
 

@@ -11,7 +11,7 @@ from ...typing import Array, Call
 from ..common.bodies import silent, wide
 from ..common.gradients import linear_grad_grad
 from ..common.rules import along, fits, size_of
-from .operators import _PARAMS, _matrix, _out
+from .operators import FULLY_CONNECTED_PARAMS, as_matrix, out_shape
 
 __all__: list[str] = []
 
@@ -86,9 +86,9 @@ bias_sum.shape(lambda p, ins: _bias_shape(p, ins, *ins[::-1]))
     "_backward_FullyConnected",
     inputs="dy data weight",
     outputs="data weight bias[not no_bias]",
-    **_PARAMS,
+    **FULLY_CONNECTED_PARAMS,
     backward_of="FullyConnected",
-    grad=linear_grad_grad("FullyConnected", _PARAMS),
+    grad=linear_grad_grad("FullyConnected", FULLY_CONNECTED_PARAMS),
 )
 def backward_fully_connected(k: Call, p: Params, dy_: Array, data: Array, weight: Array) -> Any:
     """Gradients of `FullyConnected` with respect to data, weight and bias.
@@ -107,7 +107,7 @@ def backward_fully_connected(k: Call, p: Params, dy_: Array, data: Array, weight
     dy = wide(dy_).reshape(size_of(dy_.shape[:-1]), p.num_hidden)
     grads = [
         xp.matmul(dy, wide(weight)).reshape(data.shape) if wanted[0] else None,
-        xp.matmul(dy.T, _matrix(p, wide(data))) if wanted[1] else None,
+        xp.matmul(dy.T, as_matrix(p, wide(data))) if wanted[1] else None,
     ]
     if not p.no_bias:
         grads.append(dy.sum(0) if wanted[2] else None)
@@ -117,7 +117,7 @@ def backward_fully_connected(k: Call, p: Params, dy_: Array, data: Array, weight
 @backward_fully_connected.shape
 def _(p: Params, ins: list[Any]) -> list[Any]:
     dy, data, weight = ins
-    fits("dy weight", (dy, weight), (_out(p, data), (p.num_hidden, size_of(data[1:] if p.flatten else data[-1:]))))
+    fits("dy weight", (dy, weight), (out_shape(p, data), (p.num_hidden, size_of(data[1:] if p.flatten else data[-1:]))))
     return [data, weight, (p.num_hidden,)][: 2 if p.no_bias else 3]
 
 

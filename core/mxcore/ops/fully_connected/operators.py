@@ -15,10 +15,10 @@ from ..common.rules import floating, size_of
 __all__: list[str] = []
 
 
-_PARAMS = dict(num_hidden=Int(ge=1), no_bias=Bool(False), flatten=Bool(True))
+FULLY_CONNECTED_PARAMS = dict(num_hidden=Int(ge=1), no_bias=Bool(False), flatten=Bool(True))
 
 
-def _matrix(p: Params, x: Any) -> Any:
+def as_matrix(p: Params, x: Any) -> Any:
     """The data as a matrix, one sample (or position) a row."""
     if p.flatten:
         return x.reshape(x.shape[0], size_of(x.shape[1:]))
@@ -29,11 +29,11 @@ def _matrix(p: Params, x: Any) -> Any:
     "FullyConnected",
     inputs="data weight bias[not no_bias]",
     labels="outputs",
-    **_PARAMS,
+    **FULLY_CONNECTED_PARAMS,
     bias=lambda p, ndim: ndim - 1,
     recompute=False,
     rowwise=True,
-    grad=linear_grad("FullyConnected", _PARAMS),
+    grad=linear_grad("FullyConnected", FULLY_CONNECTED_PARAMS),
 )
 def fully_connected(k: Call, p: Params, data: Array, weight: Array, bias: Array = None) -> Array:
     """Multiply by a weight matrix and add a bias: ``data @ weight.T + bias``.
@@ -59,17 +59,18 @@ def fully_connected(k: Call, p: Params, data: Array, weight: Array, bias: Array 
     Behaviour matched: MXNet 1.9.1 ``FullyConnected``.
     """
     xp = k.xp
-    out = xp.matmul(_matrix(p, wide(data)), wide(weight).T)
+    out = xp.matmul(as_matrix(p, wide(data)), wide(weight).T)
     if bias is not None:
         out += wide(bias)
     return (
-        out.astype(data.dtype).reshape(_out(p, data.shape))
+        out.astype(data.dtype).reshape(out_shape(p, data.shape))
         if out.dtype != data.dtype
-        else out.reshape(_out(p, data.shape))
+        else out.reshape(out_shape(p, data.shape))
     )
 
 
-def _out(p: Params, data: Any) -> tuple[int, ...]:
+def out_shape(p: Params, data: Any) -> tuple[int, ...]:
+    """The shape of the output for a data shape."""
     return (data[0], p.num_hidden) if p.flatten else (*data[:-1], p.num_hidden)
 
 
@@ -83,11 +84,11 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
         rest = data[1:] if p.flatten else data[-1:]
         width = size_of(rest) if -1 not in rest else -1
         out = (
-            _out(p, data)
+            out_shape(p, data)
             if out is None
-            else tuple(a if b == -1 else b for a, b in zip(out, _out(p, data)))
-            if len(out) == len(_out(p, data))
-            else _out(p, data)
+            else tuple(a if b == -1 else b for a, b in zip(out, out_shape(p, data)))
+            if len(out) == len(out_shape(p, data))
+            else out_shape(p, data)
         )
     elif out is not None and not p.flatten:
         data = (*out[:-1], -1)

@@ -14,9 +14,9 @@ from ...philox import Rng
 from ...typing import Array, Call
 from ..common.rules import size_of
 from . import colours, opencv
-from .operators import _one_or_many
+from .operators import check_one_or_many
 
-__all__ = ["AUGMENTERS", "chance"]
+__all__ = ["AUGMENTERS", "NO_JITTER", "chance"]
 
 
 _F32 = np.dtype("float32")
@@ -38,7 +38,7 @@ def chance(k: Call) -> Rng:
 
 
 def _image_or_images(p: Params, ins: Any) -> Any:
-    _one_or_many("data", ins[0])
+    check_one_or_many("data", ins[0])
     return [ins[0]]
 
 
@@ -206,7 +206,7 @@ def _jitter(k: Call, p: Params, data: Any) -> Any:
     return data.copy() if image is data else image
 
 
-_NONE = {"brightness": 0.0, "contrast": 0.0, "saturation": 0.0, "hue": 0.0}
+NO_JITTER = {"brightness": 0.0, "contrast": 0.0, "saturation": 0.0, "hue": 0.0}
 
 
 AUGMENTERS = [
@@ -249,7 +249,7 @@ Notes
 -----
 Behaviour matched: MXNet 1.9.1 ``image.random_color_jitter``. {_STRAIGHT}
 """,
-        **{n: Float(ge=0) for n in _NONE},  # type: ignore[arg-type]
+        **{n: Float(ge=0) for n in NO_JITTER},  # type: ignore[arg-type]
     ),
     _colour(
         "_image_adjust_lighting",

@@ -10,7 +10,7 @@ from ...typing import Array, Call
 from ..common.bodies import wide
 from ..common.rules import gradient_of
 from . import resampling
-from .operators import _RESIZE, _WINDOW, _window, crop, resize, to_tensor
+from .operators import CROP_PARAMS, RESIZE_PARAMS, crop, crop_index, resize, to_tensor
 
 __all__: list[str] = []
 
@@ -35,7 +35,7 @@ backward_to_tensor.dtype(lambda p, ins, outs: (ins, [ins[1] or outs[0]]))
 @op(
     "_backward_image_crop",
     inputs="dy like~",
-    params=_WINDOW,
+    params=CROP_PARAMS,
     grad=lambda F, p, dys: (F._image_crop(dys[0], x=p.x, y=p.y, width=p.width, height=p.height), None),
 )
 def backward_crop(k: Call, p: Params, dy_: Array, like: Array) -> Array:
@@ -51,7 +51,7 @@ def backward_crop(k: Call, p: Params, dy_: Array, like: Array) -> Array:
         As in `crop`.
     """
     out = k.xp.zeros(like.shape, dy_.dtype)
-    out[_window(p)] = dy_
+    out[crop_index(p)] = dy_
     return out
 
 
@@ -61,7 +61,7 @@ backward_crop.shape(gradient_of(lambda p, ins: crop.shape_rule(p, ins)[0]))  # t
 @op(
     "_backward_image_resize",
     inputs="dy like~",
-    params=_RESIZE,
+    params=RESIZE_PARAMS,
     grad=lambda F, p, dys: (F._image_resize(dys[0], size=p.size, keep_ratio=p.keep_ratio, interp=p.interp), None),
 )
 def backward_resize(k: Call, p: Params, dy_: Array, like: Array) -> Array:

@@ -16,13 +16,25 @@ from ..common.bodies import wide
 from ..common.rules import size_of
 from . import colours, opencv, resampling
 
-__all__ = ["crop", "resizable", "resize", "resize_dtypes", "resized", "to_tensor"]
+__all__ = [
+    "CROP_PARAMS",
+    "RESIZE_PARAMS",
+    "check_one_or_many",
+    "crop",
+    "crop_index",
+    "resizable",
+    "resize",
+    "resize_dtypes",
+    "resized",
+    "to_tensor",
+]
 
 
 _F32 = np.dtype("float32")
 
 
-def _one_or_many(what: str, shape: tuple[int, ...], axes: str = "height, width, channels") -> None:
+def check_one_or_many(what: str, shape: tuple[int, ...], axes: str = "height, width, channels") -> None:
+    """Raise ValueError unless a shape is that of one image or of a batch."""
     if len(shape) not in (3, 4):
         raise ValueError(f"{what} must be ({axes}) or (N, {axes}), got {shape}")
 
@@ -60,7 +72,7 @@ def to_tensor(k: Call, p: Params, data: Array) -> Array:
 
 @to_tensor.shape
 def _(p: Params, ins: list[Any]) -> list[Any]:
-    _one_or_many("data", ins[0])
+    check_one_or_many("data", ins[0])
     return [(*ins[0][:-3], ins[0][-1], *ins[0][-3:-1])]
 
 
@@ -114,7 +126,7 @@ def normalize(k: Call, p: Params, data: Array) -> Array:
 
 @normalize.shape
 def _(p: Params, ins: list[Any]) -> list[Any]:
-    _one_or_many("data", ins[0], "channels, height, width")
+    check_one_or_many("data", ins[0], "channels, height, width")
     channels = ins[0][-3]
     if channels not in (1, 3):
         raise ValueError(f"data {ins[0]} must have 1 or 3 channels, as its axis before height and width")
@@ -126,17 +138,18 @@ def _(p: Params, ins: list[Any]) -> list[Any]:
 
 # -- windows and sizes ----------------------------------------------------------------------------------------------
 
-_WINDOW = {n: Int() for n in ("x", "y", "width", "height")}
+CROP_PARAMS = {n: Int() for n in ("x", "y", "width", "height")}
 
 
-def _window(p: Params) -> Any:
+def crop_index(p: Params) -> Any:
+    """The NumPy index of the part that a crop keeps."""
     return (..., slice(p.y, p.y + p.height), slice(p.x, p.x + p.width), slice(None))
 
 
 @op(
     "_image_crop",
     inputs="data",
-    params=_WINDOW,
+    params=CROP_PARAMS,
     grad=lambda F, p, dy, like_data: F._backward_image_crop(
         dy, like_data, x=p.x, y=p.y, width=p.width, height=p.height
     ),
@@ -156,12 +169,12 @@ def crop(k: Call, p: Params, data: Array) -> Array:
     -----
     Behaviour matched: MXNet 1.9.1 ``image.crop``, which reads beside the image if `x` or `y` is negative.
     """
-    return data[_window(p)].copy()
+    return data[crop_index(p)].copy()
 
 
 @crop.shape
 def _(p: Params, ins: list[Any]) -> list[Any]:
-    _one_or_many("data", ins[0])
+    check_one_or_many("data", ins[0])
     *lead, h, w, c = ins[0]
     if p.x < 0 or p.y < 0 or p.width < 1 or p.height < 1 or p.x + p.width > w or p.y + p.height > h:
         raise ValueError(f"a window of {p.width}x{p.height} at ({p.x}, {p.y}) is not inside an image of {w}x{h}")
@@ -200,13 +213,13 @@ def resizable(name: str) -> Callable[..., Any]:
     return rule
 
 
-_RESIZE = {"size": Shape(()), "keep_ratio": Bool(False), "interp": Int(1, ge=0, le=4)}
+RESIZE_PARAMS = {"size": Shape(()), "keep_ratio": Bool(False), "interp": Int(1, ge=0, le=4)}
 
 
 @op(
     "_image_resize",
     inputs="data",
-    params=_RESIZE,
+    params=RESIZE_PARAMS,
     grad=lambda F, p, dy, like_data: F._backward_image_resize(
         dy, like_data, size=p.size, keep_ratio=p.keep_ratio, interp=p.interp
     ),
@@ -234,7 +247,7 @@ def resize(k: Call, p: Params, data: Array) -> Array:
 
 @resize.shape
 def _(p: Params, ins: list[Any]) -> list[Any]:
-    _one_or_many("data", ins[0])
+    check_one_or_many("data", ins[0])
     *lead, h, w, c = ins[0]
     if not h or not w:
         raise ValueError(f"data {ins[0]} has no pixels")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...testing.sample import Ints, Sample, Values
-from .augmentation import _NONE
+from .augmentation import NO_JITTER
 from .operators import resize_dtypes
 
 __all__ = ["SAMPLES"]
@@ -171,10 +171,12 @@ SAMPLES = {
     "_image_random_saturation": _changed("saturation", "MXNet takes 0.114 times blue for the grey"),
     "_image_random_hue": _changed("hue"),
     "_image_random_color_jitter": [
-        Sample(_PIXELS, params=_NONE, grad=False, mxnet=_PALE),
-        Sample(Values((4, 5, 3), 50, 200), params={**_NONE, "brightness": 0.2}, grad=False, check=_within(0.8, 1.2)),
-        Sample(Values((4, 5, 3), 50, 200), params=dict.fromkeys(_NONE, 0.1), grad=False, check=_near),
-        Sample(Values((4, 5, 3), 50, 200), params={**_NONE, "contrast": 0.1}, grad=False, check=_near),
+        Sample(_PIXELS, params=NO_JITTER, grad=False, mxnet=_PALE),
+        Sample(
+            Values((4, 5, 3), 50, 200), params={**NO_JITTER, "brightness": 0.2}, grad=False, check=_within(0.8, 1.2)
+        ),
+        Sample(Values((4, 5, 3), 50, 200), params=dict.fromkeys(NO_JITTER, 0.1), grad=False, check=_near),
+        Sample(Values((4, 5, 3), 50, 200), params={**NO_JITTER, "contrast": 0.1}, grad=False, check=_near),
     ],
     "_image_adjust_lighting": [
         Sample(_PIXELS, params={"alpha": (0.1, -0.2, 0.3)}, tol=4),

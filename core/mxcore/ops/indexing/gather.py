@@ -18,17 +18,19 @@ from .take import within
 __all__: list[str] = []
 
 
-_PICK = {"axis": Int(-1, optional=True), "keepdims": Bool(False), "mode": Enum("clip wrap", "clip")}
+PICK_PARAMS = {"axis": Int(-1, optional=True), "keepdims": Bool(False), "mode": Enum("clip wrap", "clip")}
 
 
-def _pick_axis(p: Params, ndim: int) -> int:
+def pick_axis(p: Params, ndim: int) -> int:
+    """The axis of pick, counted from the front; it must be given."""
     if p.axis is None:
         raise ValueError("pick needs an axis")
     return axis_of(p.axis, ndim)
 
 
-def _pick_places(k: Call, p: Params, shape: tuple[int, ...], index: Any) -> tuple[Any, int]:
-    axis = _pick_axis(p, len(shape))
+def pick_places(k: Call, p: Params, shape: tuple[int, ...], index: Any) -> tuple[Any, int]:
+    """The indices as places along the axis, one kept dimension there, and the axis."""
+    axis = pick_axis(p, len(shape))
     places = within(k.xp, index, shape[axis], p.mode)
     return places.reshape(reduced(shape, (axis,), True)), axis
 
@@ -37,7 +39,7 @@ def _pick_places(k: Call, p: Params, shape: tuple[int, ...], index: Any) -> tupl
     "pick",
     "choose_element_0index",
     inputs="data index",
-    **_PICK,
+    **PICK_PARAMS,
     grad=lambda F, p, dy, like_data, index: (
         F._backward_pick(dy, like_data, index, axis=p.axis, keepdims=p.keepdims, mode=p.mode),
         None,
@@ -57,7 +59,7 @@ def pick(k: Call, p: Params, data: Array, index: Array) -> Array:
     mode : {'clip', 'wrap'}
         What becomes of an index out of range: the nearest valid one, or the index modulo the length.
     """
-    places, axis = _pick_places(k, p, data.shape, index)
+    places, axis = pick_places(k, p, data.shape, index)
     return k.xp.take_along_axis(data, places, axis).reshape(reduced(data.shape, (axis,), p.keepdims))
 
 
@@ -66,7 +68,7 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
     data, index = ins
     if data is None:
         return ins, outs
-    axis = _pick_axis(p, len(data))
+    axis = pick_axis(p, len(data))
     if known(data) and known(index) and index not in (reduced(data, (axis,), False), reduced(data, (axis,), True)):
         raise ValueError(
             f"index {index} must have the shape of data {data} without axis {p.axis}, or with length 1 there"
@@ -188,7 +190,7 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
     return ins, [p.dtype]
 
 
-def _point_places(indices: Any) -> tuple[Any, ...]:
+def point_places(indices: Any) -> tuple[Any, ...]:
     """A NumPy index from an array whose rows are the coordinates."""
     i = indices.astype(np.int64)
     return tuple(i[j] for j in range(i.shape[0]))
@@ -216,7 +218,7 @@ def gather_nd(k: Call, p: Params, data: Array, indices: Array) -> Array:
     indices : array, (m, ...)
         Row i holds the coordinates along axis i; negative ones count from the end.
     """
-    return data[_point_places(indices)]
+    return data[point_places(indices)]
 
 
 gather_nd.shape(lambda p, ins: [_gathered(*ins)])
@@ -243,7 +245,7 @@ def scatter_nd(k: Call, p: Params, data: Array, indices: Array) -> Array:
         Of the result.
     """
     out = k.xp.zeros(p.shape, data.dtype)
-    out[_point_places(indices)] = data
+    out[point_places(indices)] = data
     return out
 
 
@@ -282,7 +284,7 @@ def scatter_set_nd(k: Call, p: Params, lhs: Array, rhs: Array, indices: Array) -
         That of `lhs`.
     """
     out = lhs.copy()
-    out[_point_places(indices)] = rhs
+    out[point_places(indices)] = rhs
     return out
 
 

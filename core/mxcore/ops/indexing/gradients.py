@@ -14,9 +14,9 @@ from ...stypes import add_rows, merge_rows
 from ...typing import Array, Call
 from ..common.gradients import spread
 from ..common.rules import axis_of, first_dtype, fits, gradient_of, reduced, size_of
-from .gather import _PICK, _pick_axis, _pick_places, _point_places
-from .subscripts import _advanced_shape, _basic_shape, _decode
-from .take import _EMBED, _TAKE, _row_places, _taken, within
+from .gather import PICK_PARAMS, pick_axis, pick_places, point_places
+from .subscripts import advanced_shape, basic_shape, decoded
+from .take import EMBEDDING_PARAMS, TAKE_PARAMS, row_places, taken_shape, within
 
 __all__: list[str] = []
 
@@ -24,8 +24,8 @@ __all__: list[str] = []
 basic_index_spread = spread(
     "_basic_index",
     {"index": Any_()},
-    lambda p, shape: _decode(p.index),
-    gradient_of(lambda p, ins: _basic_shape(p.index, ins[0])),
+    lambda p, shape: decoded(p.index),
+    gradient_of(lambda p, ins: basic_shape(p.index, ins[0])),
     "in the indexed part",
 )
 
@@ -54,18 +54,18 @@ def advanced_index_spread(k: Call, p: Params, data: Array, like: Array, *indices
     xp, shape = k.xp, tuple(like.shape)
     out = xp.zeros(size_of(shape), data.dtype)
     # Adding at flat places is several times faster than through an index of many dimensions.
-    xp.add.at(out, xp.arange(size_of(shape)).reshape(shape)[_decode(p.index, indices)].reshape(-1), data.reshape(-1))
+    xp.add.at(out, xp.arange(size_of(shape)).reshape(shape)[decoded(p.index, indices)].reshape(-1), data.reshape(-1))
     return out.reshape(shape)
 
 
-advanced_index_spread.shape(gradient_of(lambda p, ins: _advanced_shape(p.index, ins[0], ins[1:])))
+advanced_index_spread.shape(gradient_of(lambda p, ins: advanced_shape(p.index, ins[0], ins[1:])))
 advanced_index_spread.dtype(first_dtype)
 
 
 @op(
     "_backward_take",
     inputs="dy indices like~",
-    **_TAKE,
+    **TAKE_PARAMS,
     grad=lambda F, p, dy, indices: (F.take(dy, indices, axis=p.axis, mode=p.mode), None, None),
 )
 def backward_take(k: Call, p: Params, dy: Array, indices: Array, like: Array) -> Array:
@@ -83,7 +83,7 @@ def backward_take(k: Call, p: Params, dy: Array, indices: Array, like: Array) ->
     """
     xp, shape = k.xp, tuple(like.shape)
     axis = axis_of(p.axis, len(shape))
-    i = _row_places(xp, p, indices, shape[axis]).reshape(-1)
+    i = row_places(xp, p, indices, shape[axis]).reshape(-1)
     lead, tail = shape[:axis], shape[axis + 1 :]
     rows = xp.moveaxis(dy.reshape(size_of(lead), i.shape[0], size_of(tail)), 1, 0)
     total = add_rows(xp, (shape[axis], size_of(lead), size_of(tail)), i, rows)
@@ -93,7 +93,7 @@ def backward_take(k: Call, p: Params, dy: Array, indices: Array, like: Array) ->
 @backward_take.shape
 def _(p: Params, ins: list[Any]) -> list[Any]:
     dy, indices, like = ins
-    fits("dy", [dy], [_taken(p, like, indices)])
+    fits("dy", [dy], [taken_shape(p, like, indices)])
     return [like]
 
 
@@ -103,7 +103,7 @@ backward_take.dtype(first_dtype)
 @op(
     "_backward_Embedding",
     inputs="dy data weight~",
-    **_EMBED,
+    **EMBEDDING_PARAMS,
     grad=lambda F, p, dy, data: (F.Embedding(data, dy, input_dim=p.input_dim, output_dim=p.output_dim), None, None),
 )
 def backward_embedding(k: Call, p: Params, dy: Array, data: Array, weight: Array) -> Array:
@@ -177,7 +177,7 @@ backward_boolean_mask.dtype(first_dtype)
 @op(
     "_backward_pick",
     inputs="dy like~ index",
-    **_PICK,
+    **PICK_PARAMS,
     grad=lambda F, p, d_output, index, like_dy: (
         F.reshape_like(F.pick(d_output, index, axis=p.axis, keepdims=p.keepdims, mode=p.mode), like_dy),
         None,
@@ -198,7 +198,7 @@ def backward_pick(k: Call, p: Params, dy: Array, like: Array, index: Array) -> A
         As in `pick`.
     """
     shape = tuple(like.shape)
-    places, axis = _pick_places(k, p, shape, index)
+    places, axis = pick_places(k, p, shape, index)
     out = k.xp.zeros(shape, dy.dtype)
     k.xp.put_along_axis(out, places, dy.reshape(places.shape), axis)
     return out
@@ -207,7 +207,7 @@ def backward_pick(k: Call, p: Params, dy: Array, like: Array, index: Array) -> A
 @backward_pick.shape
 def _(p: Params, ins: list[Any]) -> list[Any]:
     dy, like, index = ins
-    n = size_of(reduced(like, (_pick_axis(p, len(like)),), False))
+    n = size_of(reduced(like, (pick_axis(p, len(like)),), False))
     if size_of(dy) != n or size_of(index) != n:
         raise ValueError(
             f"dy {dy} and index {index} must have an element for each of the {n} that are picked from {like}"
@@ -236,7 +236,7 @@ def backward_gather_nd(k: Call, p: Params, dy: Array, indices: Array, like: Arra
     """
     xp, shape, m = k.xp, tuple(like.shape), indices.shape[0]
     lead, tail = shape[:m], shape[m:]
-    rows = xp.arange(size_of(lead)).reshape(lead)[_point_places(indices)].reshape(-1)
+    rows = xp.arange(size_of(lead)).reshape(lead)[point_places(indices)].reshape(-1)
     return add_rows(xp, (size_of(lead), *tail), rows, dy).reshape(shape)
 
 

@@ -15,7 +15,7 @@ from ..common.rules import first_dtype
 __all__: list[str] = []
 
 
-def _decode(index: Any, arrays: Any = ()) -> tuple[Any, ...]:
+def decoded(index: Any, arrays: Any = ()) -> tuple[Any, ...]:
     """The NumPy index that a coded one stands for: None, ints, ("s", start, stop, step), ("a", place of an array)."""
     return tuple(
         k if not isinstance(k, tuple) else slice(*k[1:]) if k[0] == "s" else _whole(arrays[k[1]]) for k in index
@@ -27,7 +27,8 @@ def _whole(a: Any) -> Any:
     return a if a.dtype.kind in "iu" else a.astype(np.int64)
 
 
-def _basic_shape(index: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+def basic_shape(index: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of ``x[index]`` with None, integers and slices only."""
     out: list[int] = []
     axis = 0
     for k in index:
@@ -44,7 +45,7 @@ def _basic_shape(index: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     return (*out, *shape[axis:])
 
 
-def _advanced_shape(index: Any, shape: tuple[int, ...], arrays: Any) -> tuple[int, ...]:
+def advanced_shape(index: Any, shape: tuple[int, ...], arrays: Any) -> tuple[int, ...]:
     """The shape of ``x[index]`` with index arrays of the given shapes, by asking NumPy on memory-less stand-ins."""
     empty = np.broadcast_to(np.int8(0), shape)
     stand_in = [np.broadcast_to(np.int64(0), s) for s in arrays]
@@ -57,7 +58,7 @@ def _advanced_shape(index: Any, shape: tuple[int, ...], arrays: Any) -> tuple[in
                 for d, k in zip(shape, _per_axis(index, len(shape)))
             ),
         )
-    return tuple(empty[_decode(index, stand_in)].shape)
+    return tuple(empty[decoded(index, stand_in)].shape)
 
 
 def _per_axis(index: Any, ndim: int) -> list[Any]:
@@ -81,10 +82,10 @@ def basic_index(k: Call, p: Params, data: Array) -> Array:
     index : tuple
         Ints, ``("s", start, stop, step)`` for slices, None for new axes.
     """
-    return data[_decode(p.index)]
+    return data[decoded(p.index)]
 
 
-basic_index.shape(lambda p, ins: [_basic_shape(p.index, ins[0])])
+basic_index.shape(lambda p, ins: [basic_shape(p.index, ins[0])])
 
 
 @op(
@@ -109,10 +110,10 @@ def advanced_index(k: Call, p: Params, data: Array, *indices: Array) -> Array:
     index : tuple
         Ints, ``("s", start, stop, step)`` for slices, None for new axes, ``("a", i)`` for the i-th index array.
     """
-    return data[_decode(p.index, indices)]
+    return data[decoded(p.index, indices)]
 
 
-advanced_index.shape(lambda p, ins: [_advanced_shape(p.index, ins[0], ins[1:])])
+advanced_index.shape(lambda p, ins: [advanced_shape(p.index, ins[0], ins[1:])])
 advanced_index.dtype(first_dtype)
 
 
@@ -143,7 +144,7 @@ def slice_set(k: Call, p: Params, lhs: Array, rhs: Array) -> Array:
         As in `_basic_index`.
     """
     out = lhs.copy()
-    out[_decode(p.index)] = rhs.reshape(_fitting(rhs.shape, _basic_shape(p.index, lhs.shape)))
+    out[decoded(p.index)] = rhs.reshape(_fitting(rhs.shape, basic_shape(p.index, lhs.shape)))
     return out
 
 
@@ -183,7 +184,7 @@ def advanced_set(k: Call, p: Params, lhs: Array, rhs: Array, *indices: Array) ->
         As in `_advanced_index`.
     """
     out = lhs.copy()
-    out[_decode(p.index, indices)] = rhs
+    out[decoded(p.index, indices)] = rhs
     return out
 
 

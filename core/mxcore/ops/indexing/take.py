@@ -13,7 +13,7 @@ from ...parameters import Bool, DType, Enum, Int
 from ...typing import Array, Call
 from ..common.rules import axis_of, first_dtype, size_of
 
-__all__ = ["within"]
+__all__ = ["EMBEDDING_PARAMS", "TAKE_PARAMS", "row_places", "taken_shape", "within"]
 
 
 def within(xp: Any, indices: Any, n: int, mode: str) -> Any:
@@ -30,13 +30,13 @@ def within(xp: Any, indices: Any, n: int, mode: str) -> Any:
     return i
 
 
-_TAKE = {"axis": Int(0), "mode": Enum("clip raise wrap", "clip")}
+TAKE_PARAMS = {"axis": Int(0), "mode": Enum("clip raise wrap", "clip")}
 
 
 @op(
     "take",
     inputs="a indices",
-    **_TAKE,
+    **TAKE_PARAMS,
     grad=lambda F, p, dy, like_a, indices: (F._backward_take(dy, indices, like_a, axis=p.axis, mode=p.mode), None),
 )
 def take(k: Call, p: Params, a: Array, indices: Array) -> Array:
@@ -52,16 +52,17 @@ def take(k: Call, p: Params, a: Array, indices: Array) -> Array:
         What becomes of an index out of range: the nearest valid one, an error, or the index modulo the length.
     """
     axis = axis_of(p.axis, a.ndim)
-    return k.xp.take(a, _row_places(k.xp, p, indices, a.shape[axis]), axis)
+    return k.xp.take(a, row_places(k.xp, p, indices, a.shape[axis]), axis)
 
 
-def _row_places(xp: Any, p: Params, indices: Any, n: int) -> Any:
+def row_places(xp: Any, p: Params, indices: Any, n: int) -> Any:
+    """Indices as places along an axis of length `n`, by the mode of what is beyond it."""
     if n == 0 and size_of(indices.shape):
         raise IndexError("cannot take from an axis of length 0")
     return within(xp, indices, n, p.mode)
 
 
-def _taken(p: Params, a: Any, indices: Any) -> Any:
+def taken_shape(p: Params, a: Any, indices: Any) -> Any:
     """The shape of what is taken: that of the indices in the place of the axis."""
     axis = axis_of(p.axis, len(a))
     return a[:axis] + indices + a[axis + 1 :]
@@ -72,12 +73,12 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
     a, i = ins
     if a is None or i is None:
         return ins, outs
-    return ins, [_taken(p, a, i)]
+    return ins, [taken_shape(p, a, i)]
 
 
 take.dtype(first_dtype)
 
-_EMBED = {
+EMBEDDING_PARAMS = {
     "input_dim": Int(ge=1),
     "output_dim": Int(ge=1),
     "dtype": DType(np.dtype("float32")),
@@ -90,7 +91,7 @@ _EMBED = {
     "_sparse_Embedding",
     inputs="data weight",
     recompute=False,
-    **_EMBED,
+    **EMBEDDING_PARAMS,
     grad=lambda F, p, dy, data, like_weight: (
         None,
         F._backward_Embedding(

@@ -10,12 +10,12 @@ from ...typing import Array, Call
 from ..common.bodies import wide
 from ..common.rules import fits, size_of
 from ..convolution.windows import windows
-from .operators import _POOL, _geometry, _spread, pooling_v1
+from .operators import POOLING_PARAMS, padded_data, pooling_geometry, pooling_v1
 
 __all__: list[str] = []
 
 
-@op("_backward_Pooling_v1", inputs="dy data out", **_POOL)
+@op("_backward_Pooling_v1", inputs="dy data out", **POOLING_PARAMS)
 def backward_pooling_v1(k: Call, p: Params, dy_: Array, data: Array, out: Array) -> Array:
     """Gradient of `Pooling_v1` with respect to its data.
 
@@ -29,13 +29,13 @@ def backward_pooling_v1(k: Call, p: Params, dy_: Array, data: Array, out: Array)
         As in `Pooling_v1`.
     """
     xp, x, y, dy = k.xp, wide(data), wide(out), wide(dy_)
-    g, size = _geometry(p, x.shape)
+    g, size = pooling_geometry(p, x.shape)
     if not x.size:
         return xp.zeros(x.shape, x.dtype)
     if p.pool_type == "avg":
         dy = dy / dy.dtype.type(size_of(g.kernel))
     most = p.pool_type == "max"
-    full = _spread(xp, p, x, g, size, -xp.inf if most else 0)
+    full = padded_data(xp, p, x, g, size, -xp.inf if most else 0)
     dx = xp.zeros_like(full)
     for _, see in windows(g, size):
         at = (slice(None), slice(None), *see)

@@ -15,7 +15,7 @@ from ..convolution.operators import convolution
 from ..convolution.windows import Geometry, geometry, padded, windows
 from ..normalization.sync_batch_norm import PLAIN, batch_family
 
-__all__ = ["pooling_v1"]
+__all__ = ["POOLING_PARAMS", "padded_data", "pooling_geometry", "pooling_v1"]
 
 
 # -- batch normalization ----------------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ convolution_v1.cost(convolution.cost_rule)  # type: ignore[arg-type]
 
 # -- pooling ----------------------------------------------------------------------------------------------------------
 
-_POOL = dict(
+POOLING_PARAMS = dict(
     kernel=Shape(()),
     pool_type=Enum("avg max sum", "max"),
     global_pool=Bool(False),
@@ -107,7 +107,7 @@ _POOL = dict(
 )
 
 
-def _geometry(p: Params, shape: tuple[int, ...]) -> tuple[Geometry, tuple[int, ...]]:
+def pooling_geometry(p: Params, shape: tuple[int, ...]) -> tuple[Geometry, tuple[int, ...]]:
     """How windows lie on data of this shape, and how many there are along each axis; -1 stays unknown."""
     spatial = tuple(shape[2:])
     if len(shape) not in (4, 5):
@@ -130,7 +130,7 @@ def _whole(g: Geometry, size: tuple[int, ...], spatial: tuple[int, ...]) -> tupl
     return tuple(max((o - 1) * s + k - n - 2 * q, 0) for n, o, k, s, q in zip(spatial, size, g.kernel, g.stride, g.pad))
 
 
-def _spread(xp: Any, p: Params, x: Any, g: Geometry, size: tuple[int, ...], beyond: Any) -> Any:
+def padded_data(xp: Any, p: Params, x: Any, g: Geometry, size: tuple[int, ...], beyond: Any) -> Any:
     """The data as the windows see it: zeros as padding, `beyond` where there is not even that."""
     return padded(xp, padded(xp, x, g.pad, g.pad), (0,) * len(g.pad), _whole(g, size, x.shape[2:]), beyond)
 
@@ -139,8 +139,8 @@ def _spread(xp: Any, p: Params, x: Any, g: Geometry, size: tuple[int, ...], beyo
     "Pooling_v1",
     inputs="data",
     labels="inputs outputs",
-    **_POOL,
-    grad=lambda F, p, dy, data, y: F._backward_Pooling_v1(dy, data, y, **given(p, _POOL)),
+    **POOLING_PARAMS,
+    grad=lambda F, p, dy, data, y: F._backward_Pooling_v1(dy, data, y, **given(p, POOLING_PARAMS)),
 )
 def pooling_v1(k: Call, p: Params, data: Array) -> Array:
     """Reduce windows of two or three spatial dimensions to one value each: the first version of `Pooling`.
@@ -167,11 +167,11 @@ def pooling_v1(k: Call, p: Params, data: Array) -> Array:
     Behaviour matched: MXNet 1.9.1 ``Pooling_v1``. Its gradient of ``max`` goes to all of several equal maxima.
     """
     xp, x = k.xp, wide(data)
-    g, size = _geometry(p, x.shape)
+    g, size = pooling_geometry(p, x.shape)
     if not x.size:
         return xp.zeros((*x.shape[:2], *size), x.dtype)
     most = p.pool_type == "max"
-    full = _spread(xp, p, x, g, size, -xp.inf if most else 0)
+    full = padded_data(xp, p, x, g, size, -xp.inf if most else 0)
     total: Any = None
     for _, see in windows(g, size):
         part = full[(slice(None),) * 2 + see]
@@ -191,7 +191,7 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
     data, out = ins[0], outs[0]
     if data is None:
         return ins, outs
-    size = _geometry(p, data)[1]
+    size = pooling_geometry(p, data)[1]
     if out is not None and len(out) == len(data):
         data = (*(n if d == -1 else d for d, n in zip(data[:2], out)), *data[2:])
     return [data], [(*data[:2], *size)]

@@ -19,22 +19,24 @@ __all__: list[str] = []
 _FLAGS = {"transpose_a": Bool(False), "transpose_b": Bool(False), "forward_stype": Enum("csr default row_sparse", None)}
 
 
-def _left(p: Params, a: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
+def left_lengths(p: Params, a: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
     """(kept lengths, contracted length) of the left operand of dot."""
     return (a[1:], a[0]) if p.transpose_a and len(a) > 1 else (a[:-1], a[-1])
 
 
-def _right(p: Params, b: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
+def right_lengths(p: Params, b: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
+    """(kept lengths, contracted length) of the right operand of dot."""
     return (b[:-1], b[-1]) if p.transpose_b and len(b) > 1 else (b[1:], b[0])
 
 
-def _dot_shape(p: Params, ins: list[Any]) -> list[Any]:
+def dot_shape(p: Params, ins: list[Any]) -> list[Any]:
+    """The shape of the product, whose operands must fit."""
     a, b = ins
     if not a or not b:
         raise ValueError(f"lhs {a} and rhs {b} must have dimensions")
     if len(a) == len(b) == 1 and (p.transpose_a or p.transpose_b):
         raise ValueError("vectors cannot be transposed")
-    (rows, m), (cols, n) = _left(p, a), _right(p, b)
+    (rows, m), (cols, n) = left_lengths(p, a), right_lengths(p, b)
     if m != n and -1 not in (m, n):
         raise ValueError(f"lhs {a} and rhs {b} are contracted over lengths that differ, {m} and {n}")
     return [rows + cols or (1,)]
@@ -51,15 +53,15 @@ def _dot_grads(F: Operators, p: Params, dy: Any, lhs: Any, rhs: Any, needs: Any)
     return da, db
 
 
-def _left_matrix(p: Params, a: Any) -> Any:
+def left_matrix(p: Params, a: Any) -> Any:
     """The left operand as a matrix (rows, n)."""
-    rows, n = _left(p, a.shape)
+    rows, n = left_lengths(p, a.shape)
     return a.reshape(n, size_of(rows)).T if p.transpose_a and a.ndim > 1 else a.reshape(size_of(rows), n)
 
 
-def _right_matrix(p: Params, b: Any) -> Any:
+def right_matrix(p: Params, b: Any) -> Any:
     """The right operand as a matrix (n, columns)."""
-    columns, n = _right(p, b.shape)
+    columns, n = right_lengths(p, b.shape)
     return b.reshape(size_of(columns), n).T if p.transpose_b and b.ndim > 1 else b.reshape(n, size_of(columns))
 
 
@@ -88,13 +90,13 @@ def dot(k: Call, p: Params, lhs: Array, rhs: Array) -> Array:
     if isinstance(lhs, CSR) and not isinstance(rhs, CSR):
         return _sparse_product(xp, p, lhs, dense_of(xp, rhs))
     to = _dot_stype(p, [getattr(x, "stype", "default") for x in (lhs, rhs)])[0]
-    am, bm = _left_matrix(p, dense_of(xp, lhs)), _right_matrix(p, dense_of(xp, rhs))
-    out = xp.matmul(wide(am), wide(bm)).astype(lhs.dtype).reshape(_dot_shape(p, [lhs.shape, rhs.shape])[0])
+    am, bm = left_matrix(p, dense_of(xp, lhs)), right_matrix(p, dense_of(xp, rhs))
+    out = xp.matmul(wide(am), wide(bm)).astype(lhs.dtype).reshape(dot_shape(p, [lhs.shape, rhs.shape])[0])
     return to_csr(xp, out) if to == "csr" and out.ndim == 2 else out
 
 
-dot.shape(lambda p, ins, outs: (ins, outs if None in ins else _dot_shape(p, ins)))
-dot.cost(lambda p, ins, outs: size_of(outs[0]) * _left(p, ins[0])[1] / 10)
+dot.shape(lambda p, ins, outs: (ins, outs if None in ins else dot_shape(p, ins)))
+dot.cost(lambda p, ins, outs: size_of(outs[0]) * left_lengths(p, ins[0])[1] / 10)
 
 
 @dot.storage
@@ -109,11 +111,11 @@ def _dot_stype(p: Params, stypes: Any) -> list[str]:
 
 def _sparse_product(xp: Any, p: Params, a: CSR, b: Any) -> Any:
     """A csr matrix, or its transpose, times an array; work and memory go with the stored values."""
-    bm = _right_matrix(p, b)
+    bm = right_matrix(p, b)
     rows = xp.repeat(xp.arange(a.shape[0]), xp.diff(a.indptr))
     take, give = (rows, a.indices) if p.transpose_a else (a.indices, rows)
     parts = wide(a.values)[:, None] * wide(bm)[take]
-    shape = _dot_shape(p, [a.shape, b.shape])[0]
+    shape = dot_shape(p, [a.shape, b.shape])[0]
     if p.transpose_a and p.forward_stype in (None, "row_sparse"):
         return merge_rows(xp, shape, give, parts.astype(a.dtype).reshape(parts.shape[0], *shape[1:]))
     return add_rows(xp, (shape[0], bm.shape[1]), give, parts).astype(a.dtype).reshape(shape)

@@ -22,11 +22,13 @@ def _t(F: Operators, x: Any) -> Any:
     return F.SwapAxis(x, dim1=-1, dim2=-2)
 
 
-def _mul(F: Operators, a: Any, b: Any, ta: bool = False, tb: bool = False, alpha: float = 1.0) -> Any:
+def product(F: Operators, a: Any, b: Any, ta: bool = False, tb: bool = False, alpha: float = 1.0) -> Any:
+    """``alpha`` times the product of two matrices, each transposed or not."""
     return F._linalg_gemm2(a, b, transpose_a=ta, transpose_b=tb, alpha=alpha)
 
 
-def _cost(p: Params, ins: list[Any], outs: list[Any]) -> Any:
+def factorization_cost(p: Params, ins: list[Any], outs: list[Any]) -> Any:
+    """Estimated work: cubic in the order of each matrix."""
     return size_of(ins[0]) * ins[0][-1] / 2
 
 
@@ -37,12 +39,13 @@ def _same_square(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any],
     return [one], [one]
 
 
-def _over_matrix(shape: tuple[int, ...]) -> tuple[int, ...]:
+def one_a_matrix(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of a result that has one number for each square matrix."""
     square(shape)
     return shape[:-2] or (1,)
 
 
-def _each(fn: Any, matrices: Any, what: str) -> Any:
+def for_each_matrix(fn: Any, matrices: Any, what: str) -> Any:
     """``fn(matrices)``; where that fails, an error that says for which of them."""
     try:
         return fn(matrices)
@@ -59,7 +62,7 @@ def _each(fn: Any, matrices: Any, what: str) -> Any:
 def _potrf_grad(F: Operators, p: Params, dy: Any, y: Any) -> Any:
     """Murray, "Differentiation of the Cholesky decomposition", 2016, section 4; the gradient is symmetric."""
     low, g = (y, dy) if p.lower else (_t(F, y), _t(F, dy))
-    middle = half_triangle(F, _mul(F, low, g, ta=True))
+    middle = half_triangle(F, product(F, low, g, ta=True))
     s = F._linalg_trsm(low, F._linalg_trsm(low, middle, transpose=True), rightside=True)
     return (s + _t(F, s)) * 0.5
 
@@ -76,15 +79,15 @@ def potrf(k: Call, p: Params, A: Array) -> Array:
     lower : bool
         The lower factor; else its transpose.
     """
-    low = _each(k.xp.linalg.cholesky, A if p.lower else k.xp.swapaxes(A, -1, -2), "not positive definite")
+    low = for_each_matrix(k.xp.linalg.cholesky, A if p.lower else k.xp.swapaxes(A, -1, -2), "not positive definite")
     return low if p.lower else k.xp.ascontiguousarray(k.xp.swapaxes(low, -1, -2))
 
 
 def _potri_grad(F: Operators, p: Params, dy: Any, A: Any, y: Any) -> Any:
-    w = _mul(F, _mul(F, y, dy), y)
+    w = product(F, product(F, y, dy), y)
     w = -(w + _t(F, w))
     a = F._triangle(A, lower=p.lower)
-    return F._triangle(_mul(F, w, a) if p.lower else _mul(F, a, w), lower=p.lower)
+    return F._triangle(product(F, w, a) if p.lower else product(F, a, w), lower=p.lower)
 
 
 @op(
@@ -107,12 +110,15 @@ def potri(k: Call, p: Params, A: Array) -> Array:
     """
     xp = k.xp
     low = xp.tril(A) if p.lower else xp.swapaxes(xp.triu(A), -1, -2)
-    inv = _each(xp.linalg.inv, low, "singular: a factor has no zeros on its diagonal")
+    inv = for_each_matrix(xp.linalg.inv, low, "singular: a factor has no zeros on its diagonal")
     return xp.matmul(xp.swapaxes(inv, -1, -2), inv)
 
 
 @op(
-    "_linalg_inverse", "linalg_inverse", inputs="A", grad=lambda F, dy, y: -_mul(F, _mul(F, y, dy, ta=True), y, tb=True)
+    "_linalg_inverse",
+    "linalg_inverse",
+    inputs="A",
+    grad=lambda F, dy, y: -product(F, product(F, y, dy, ta=True), y, tb=True),
 )
 @silent
 def inverse(k: Call, p: Params, A: Array) -> Array:
@@ -122,12 +128,12 @@ def inverse(k: Call, p: Params, A: Array) -> Array:
     ----------
     A : array, (..., n, n)
     """
-    return _each(k.xp.linalg.inv, A, "singular")
+    return for_each_matrix(k.xp.linalg.inv, A, "singular")
 
 
 for _op in (potrf, potri, inverse):
     _op.shape(_same_square)
-    _op.cost(_cost)
+    _op.cost(factorization_cost)
 
 
 def _spread(F: Operators, g: Any, like: Any) -> Any:
@@ -193,16 +199,16 @@ def sumlogdiag(k: Call, p: Params, A: Array) -> Array:
     return k.xp.log(k.xp.diagonal(A, 0, -2, -1)).sum(-1)
 
 
-det.shape(lambda p, ins: [_over_matrix(ins[0])])
-slogdet.shape(lambda p, ins: [_over_matrix(ins[0])] * 2)
-sumlogdiag.shape(lambda p, ins: [_over_matrix(ins[0])])
+det.shape(lambda p, ins: [one_a_matrix(ins[0])])
+slogdet.shape(lambda p, ins: [one_a_matrix(ins[0])] * 2)
+sumlogdiag.shape(lambda p, ins: [one_a_matrix(ins[0])])
 
 
 def _gelqf_grad(F: Operators, d_Q: Any, d_L: Any, q: Any, low: Any) -> Any:
     """Walter & Lehmann, "Algorithmic differentiation of linear algebra functions", 2010, for LQ instead of QR."""
-    m = _mul(F, low, d_L, ta=True) - _mul(F, d_Q, q, tb=True)
+    m = product(F, low, d_L, ta=True) - product(F, d_Q, q, tb=True)
     half = half_triangle(F, m)
-    return F._linalg_trsm(low, d_Q + _mul(F, half + _t(F, half), q), transpose=True)
+    return F._linalg_trsm(low, d_Q + product(F, half + _t(F, half), q), transpose=True)
 
 
 @op(
@@ -234,15 +240,15 @@ def _(p: Params, ins: list[Any]) -> list[Any]:
     return [ins[0], (*ins[0][:-1], ins[0][-2])]
 
 
-gelqf.cost(_cost)
+gelqf.cost(factorization_cost)
 
 
 def _syevd_grad(F: Operators, d_U: Any, d_L: Any, u: Any, values: Any) -> Any:
     """Giles, "Collected matrix derivative results", 2008, section 3.1; equal eigenvalues exchange nothing."""
     gap = F.broadcast_sub(F.expand_dims(values, axis=-2), F.expand_dims(values, axis=-1))
-    turn = _mul(F, u, d_U, tb=True) * (gap != 0) / (gap + (gap == 0))
+    turn = product(F, u, d_U, tb=True) * (gap != 0) / (gap + (gap == 0))
     inner = (turn + _t(F, turn)) * 0.5 + F._linalg_makediag(d_L)
-    return _mul(F, _mul(F, u, inner, ta=True), u)
+    return product(F, product(F, u, inner, ta=True), u)
 
 
 @op(
@@ -278,7 +284,7 @@ def _(p: Params, ins: list[Any]) -> list[Any]:
     return [ins[0], ins[0][:-1]]
 
 
-syevd.cost(_cost)
+syevd.cost(factorization_cost)
 
 for _op in (potrf, potri, inverse, det, slogdet, sumlogdiag, gelqf, syevd):
     _op.dtype(wide_floats)

@@ -12,8 +12,8 @@ from ...typing import Array, Call, Operators
 from ..common.bodies import silent, wide
 from ..common.rules import fits, size_of
 from ..sparse.operators import dense_of, to_rows
-from .dot import _dot_shape, _left, _left_matrix, _right, _right_matrix
-from .factorizations import _cost, _each, _mul, _over_matrix
+from .dot import dot_shape, left_lengths, left_matrix, right_lengths, right_matrix
+from .factorizations import factorization_cost, for_each_matrix, one_a_matrix, product
 from .triangles import wide_floats
 
 __all__: list[str] = []
@@ -21,7 +21,7 @@ __all__: list[str] = []
 
 def _factor(p: Params, dy: tuple[int, ...], factors: list[Any], which: int) -> tuple[int, ...]:
     """The shape of one factor, if `dy` has that of the product."""
-    want = _dot_shape(p, factors)[0]
+    want = dot_shape(p, factors)[0]
     if dy != want:
         raise ValueError(f"dy {dy} must have the shape of the product, {want}")
     return factors[which]  # type: ignore[no-any-return]
@@ -50,8 +50,8 @@ def dot_left(k: Call, p: Params, dy: Array, rhs: Array, like: Array) -> Array:
         As in `dot`.
     """
     xp, shape = k.xp, tuple(like.shape)
-    bm = wide(_right_matrix(p, dense_of(xp, rhs)))
-    g = wide(dense_of(xp, dy)).reshape(size_of(_left(p, shape)[0]), bm.shape[1])
+    bm = wide(right_matrix(p, dense_of(xp, rhs)))
+    g = wide(dense_of(xp, dy)).reshape(size_of(left_lengths(p, shape)[0]), bm.shape[1])
     out = xp.matmul(bm, g.T) if p.transpose_a and len(shape) > 1 else xp.matmul(g, bm.T)
     return out.astype(dy.dtype).reshape(shape)
 
@@ -83,8 +83,8 @@ def dot_right(k: Call, p: Params, dy: Array, lhs: Array, like: Array) -> Array:
     dy = dense_of(xp, dy)
     if isinstance(lhs, CSR):
         return _sparse_right(xp, p, dy, lhs, shape)
-    am = wide(_left_matrix(p, lhs))
-    g = wide(dy).reshape(am.shape[0], size_of(_right(p, shape)[0]))
+    am = wide(left_matrix(p, lhs))
+    g = wide(dy).reshape(am.shape[0], size_of(right_lengths(p, shape)[0]))
     out = xp.matmul(g.T, am) if p.transpose_b and len(shape) > 1 else xp.matmul(am.T, g)
     return out.astype(dy.dtype).reshape(shape)
 
@@ -92,7 +92,7 @@ def dot_right(k: Call, p: Params, dy: Array, lhs: Array, like: Array) -> Array:
 def _sparse_right(xp: Any, p: Params, dy: Any, lhs: CSR, shape: tuple[int, ...]) -> Any:
     rows = xp.repeat(xp.arange(lhs.shape[0]), xp.diff(lhs.indptr))
     take, give = (lhs.indices, rows) if p.transpose_a else (rows, lhs.indices)
-    g = wide(dy).reshape(lhs.shape[1] if p.transpose_a else lhs.shape[0], size_of(_right(p, shape)[0]))
+    g = wide(dy).reshape(lhs.shape[1] if p.transpose_a else lhs.shape[0], size_of(right_lengths(p, shape)[0]))
     parts = (wide(lhs.values)[:, None] * g[take]).astype(dy.dtype)
     if p.transpose_b and len(shape) > 1:
         return to_rows(xp, xp.ascontiguousarray(add_rows(xp, (shape[-1], g.shape[1]), give, parts).T).reshape(shape))
@@ -114,7 +114,11 @@ def _right_grads(F: Operators, p: Params, g: Any, dy: Any, lhs: Any) -> tuple[An
     return F.dot(lhs, g, **flags), F._dot_left(dy, g, lhs, **flags), None
 
 
-@op("_inverse_or_zeros", inputs="A det", grad=lambda F, dy, y: (-_mul(F, _mul(F, y, dy, ta=True), y, tb=True), None))
+@op(
+    "_inverse_or_zeros",
+    inputs="A det",
+    grad=lambda F, dy, y: (-product(F, product(F, y, dy, ta=True), y, tb=True), None),
+)
 @silent
 def inverse_or_zeros(k: Call, p: Params, A: Array, det: Array) -> Array:
     """The inverse of square matrices, and zeros in the place of those whose determinant is zero.
@@ -128,18 +132,18 @@ def inverse_or_zeros(k: Call, p: Params, A: Array, det: Array) -> Array:
     xp = k.xp
     gone = (det == 0).reshape(*A.shape[:-2], 1, 1)
     if not k.device.async_ and not gone.any().item():
-        return _each(xp.linalg.inv, A, "singular")
-    inv = _each(xp.linalg.inv, xp.where(gone, xp.eye(A.shape[-1], dtype=A.dtype), A), "singular")
+        return for_each_matrix(xp.linalg.inv, A, "singular")
+    inv = for_each_matrix(xp.linalg.inv, xp.where(gone, xp.eye(A.shape[-1], dtype=A.dtype), A), "singular")
     return xp.where(gone, xp.zeros_like(inv), inv)
 
 
 @inverse_or_zeros.shape
 def _(p: Params, ins: list[Any]) -> list[Any]:
-    fits("det", ins[1:], [_over_matrix(ins[0])])
+    fits("det", ins[1:], [one_a_matrix(ins[0])])
     return [ins[0]]
 
 
-inverse_or_zeros.cost(_cost)
+inverse_or_zeros.cost(factorization_cost)
 
 for _op in (inverse_or_zeros,):
     _op.dtype(wide_floats)

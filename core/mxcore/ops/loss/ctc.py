@@ -16,11 +16,11 @@ from ..common.bodies import silent, wide
 from ..common.gradients import given
 from ..common.rules import size_of
 
-__all__ = ["Labels", "ctc_loss", "read_labels"]
+__all__ = ["CTC_INPUTS", "CTC_PARAMS", "BlankedLabels", "Labels", "ctc_cost", "ctc_loss", "read_labels"]
 
 
-_PARAMS = dict(use_data_lengths=Bool(False), use_label_lengths=Bool(False), blank_label=Enum("first last", "first"))
-_INPUTS = "data label data_lengths[use_data_lengths] label_lengths[use_label_lengths]"
+CTC_PARAMS = dict(use_data_lengths=Bool(False), use_label_lengths=Bool(False), blank_label=Enum("first last", "first"))
+CTC_INPUTS = "data label data_lengths[use_data_lengths] label_lengths[use_label_lengths]"
 
 
 class Labels(NamedTuple):
@@ -85,7 +85,7 @@ def _log_sum(xp: Any, *terms: Any) -> Any:
     return top + xp.log(sum(xp.exp(t - top) for t in terms))
 
 
-class _Problem:
+class BlankedLabels:
     """Labels with blanks between them, and where each sequence ends.
 
     Attributes
@@ -173,13 +173,13 @@ class _Problem:
     "ctc_loss",
     "_contrib_CTCLoss",
     "_contrib_ctc_loss",
-    inputs=_INPUTS,
+    inputs=CTC_INPUTS,
     labels="numbers",
     mxnet_outputs=2,
     recompute=False,
-    **_PARAMS,
+    **CTC_PARAMS,
     grad=lambda F, p, dy, data, label, data_lengths, label_lengths: (
-        F._backward_ctc_loss(dy, data, label, data_lengths, label_lengths, **given(p, _PARAMS)),
+        F._backward_ctc_loss(dy, data, label, data_lengths, label_lengths, **given(p, CTC_PARAMS)),
         None,
         None,
         None,
@@ -216,7 +216,7 @@ def ctc_loss(k: Call, p: Params, *arrays: Array) -> Array:
     Behaviour matched: MXNet 1.9.1 ``CTCLoss``. Source: Graves et al., "Connectionist temporal classification", ICML
     2006.
     """
-    problem = _Problem(k.xp, p.blank_label, dict(zip(p._sig.inputs, arrays)))
+    problem = BlankedLabels(k.xp, p.blank_label, dict(zip(p._sig.inputs, arrays)))
     total = problem.forward()[1]
     return k.xp.where(problem.possible, -total, total.dtype.type(0))
 
@@ -243,9 +243,10 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
     return [t, *(v or t for v in ins[1:])], [t]
 
 
-def _cost(p: Params, ins: list[Any], outs: list[Any]) -> Any:
+def ctc_cost(p: Params, ins: list[Any], outs: list[Any]) -> Any:
+    """Estimated work: softmax over the data, and a walk over its steps for labels with blanks between them."""
     data, label = (ins[0], ins[1]) if len(ins[0]) == 3 else (ins[1], ins[2])
     return 10 * size_of(data) + 1e5 * data[0] + 60 * data[0] * (2 * size_of(label) + 1)
 
 
-ctc_loss.cost(_cost)
+ctc_loss.cost(ctc_cost)

@@ -12,13 +12,23 @@ from ...typing import Array, Call
 from ..activation.softmax import soft
 from ..common.bodies import silent, wide
 from ..common.rules import fits, gradient_of, size_of
-from .ctc import _INPUTS, _PARAMS, _cost, _Problem, ctc_loss
-from .operators import _LOSS, _SOFTMAX, _SPARSE, _SVM, _at, _channels, _classes, _softmax_labels, softmax_cross_entropy
+from .ctc import CTC_INPUTS, CTC_PARAMS, BlankedLabels, ctc_cost, ctc_loss
+from .operators import (
+    MAKE_LOSS_PARAMS,
+    SOFTMAX_OUTPUT_PARAMS,
+    SPARSENESS_PARAMS,
+    SVM_PARAMS,
+    channel_shape,
+    class_index,
+    class_lengths,
+    softmax_cross_entropy,
+    softmax_label_shape,
+)
 
 __all__: list[str] = []
 
 
-@op("_backward_SoftmaxOutput", inputs="out label dy[out_grad]", **_SOFTMAX)
+@op("_backward_SoftmaxOutput", inputs="out label dy[out_grad]", **SOFTMAX_OUTPUT_PARAMS)
 def backward_softmax_output(k: Call, p: Params, out: Array, label: Array, dy_: Array = None) -> Array:
     """Gradient of `SoftmaxOutput` with respect to its data.
 
@@ -32,7 +42,7 @@ def backward_softmax_output(k: Call, p: Params, out: Array, label: Array, dy_: A
         As in `SoftmaxOutput`.
     """
     xp = k.xp
-    n, c, s = _classes(p, out.shape)
+    n, c, s = class_lengths(p, out.shape)
     y = wide(out)
     if label.shape == out.shape:
         return _outgoing(p, (y - wide(label)) * p.grad_scale, dy_)
@@ -43,7 +53,7 @@ def backward_softmax_output(k: Call, p: Params, out: Array, label: Array, dy_: A
             f"{label.shape[0]} labels for {n} samples; "
             "use preserve_shape or multi_output for data of more than two dimensions"
         )
-    at, hit = _at(xp, label, c)
+    at, hit = class_index(xp, label, c)
     spread = 0.0 if p.multi_output else p.smooth_alpha
     rest = spread / (c - 1) if c > 1 else 0.0
     if rest:
@@ -68,7 +78,7 @@ def _outgoing(p: Params, g: Any, dy: Any) -> Any:
 @backward_softmax_output.shape
 def _(p: Params, ins: list[Any]) -> list[Any]:
     out, label, *dy = ins
-    wanted = _softmax_labels(p, out, label)
+    wanted = softmax_label_shape(p, out, label)
     if size_of(label) != size_of(wanted):  # MXNet's graphs hold labels in other shapes, too
         fits("label", [label], [wanted])
     fits("dy", dy, [out])
@@ -78,7 +88,7 @@ def _(p: Params, ins: list[Any]) -> list[Any]:
 backward_softmax_output.cost(lambda p, ins, outs: size_of(ins[0]) * 4)
 
 
-@op("_backward_SVMOutput", inputs="data label", **_SVM)
+@op("_backward_SVMOutput", inputs="data label", **SVM_PARAMS)
 def backward_svm_output(k: Call, p: Params, data: Array, label: Array) -> Array:
     """Gradient of `SVMOutput` with respect to its data.
 
@@ -107,7 +117,7 @@ backward_svm_output.shape(lambda p, ins: [ins[0]])
     outputs="data",
     aux="moving_avg",
     mutates="moving_avg",
-    **_SPARSE,
+    **SPARSENESS_PARAMS,
 )
 @silent
 def backward_identity_attach_kl_sparse_reg(k: Call, p: Params, dy_: Array, data: Array, moving_avg: Array) -> Any:
@@ -134,11 +144,11 @@ def backward_identity_attach_kl_sparse_reg(k: Call, p: Params, dy_: Array, data:
 
 @backward_identity_attach_kl_sparse_reg.shape
 def _(p: Params, ins: list[Any]) -> list[Any]:
-    fits("dy data moving_avg", ins, [ins[1], ins[1], _channels(ins[1])])
+    fits("dy data moving_avg", ins, [ins[1], ins[1], channel_shape(ins[1])])
     return [ins[1]]
 
 
-@op("_backward_MakeLoss", inputs="data", **_LOSS)
+@op("_backward_MakeLoss", inputs="data", **MAKE_LOSS_PARAMS)
 def backward_make_loss(k: Call, p: Params, data: Array) -> Array:
     """Gradient of `MakeLoss`.
 
@@ -171,7 +181,7 @@ def backward_softmax_cross_entropy(k: Call, p: Params, dy_: Array, data: Array, 
     """
     xp = k.xp
     g = soft(xp, wide(data), 1)
-    at, hit = _at(xp, label, data.shape[1])
+    at, hit = class_index(xp, label, data.shape[1])
     if g.size:
         g[xp.arange(g.shape[0]), at] -= hit
     return g * wide(dy_)
@@ -180,7 +190,7 @@ def backward_softmax_cross_entropy(k: Call, p: Params, dy_: Array, data: Array, 
 backward_softmax_cross_entropy.shape(gradient_of(lambda p, ins: softmax_cross_entropy.shape_rule(p, ins, [None])[1][0]))  # type: ignore[misc]
 
 
-@op("_backward_ctc_loss", inputs="dy " + _INPUTS, **_PARAMS)
+@op("_backward_ctc_loss", inputs="dy " + CTC_INPUTS, **CTC_PARAMS)
 @silent
 def backward_ctc_loss(k: Call, p: Params, dy_: Array, *arrays: Array) -> Array:
     """Gradient of `CTCLoss` with respect to its logits.
@@ -195,7 +205,7 @@ def backward_ctc_loss(k: Call, p: Params, dy_: Array, *arrays: Array) -> Array:
         As in `CTCLoss`.
     """
     xp = k.xp
-    problem = _Problem(xp, p.blank_label, dict(zip(p._sig.inputs[1:], arrays)))
+    problem = BlankedLabels(xp, p.blank_label, dict(zip(p._sig.inputs[1:], arrays)))
     alpha, total = problem.forward()
     beta = problem.backward()
     share = xp.exp(alpha + beta - problem.emit - xp.where(total == -np.inf, 0.0, total)[None, :, None])
@@ -219,4 +229,4 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
     return [t, t, *(v or t for v in ins[2:])], [t]
 
 
-backward_ctc_loss.cost(_cost)
+backward_ctc_loss.cost(ctc_cost)

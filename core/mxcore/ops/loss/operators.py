@@ -18,10 +18,20 @@ from ..common.bodies import wide
 from ..common.gradients import given
 from ..common.rules import floating, one, size_of
 
-__all__ = ["softmax_cross_entropy"]
+__all__ = [
+    "MAKE_LOSS_PARAMS",
+    "SOFTMAX_OUTPUT_PARAMS",
+    "SPARSENESS_PARAMS",
+    "SVM_PARAMS",
+    "channel_shape",
+    "class_index",
+    "class_lengths",
+    "softmax_cross_entropy",
+    "softmax_label_shape",
+]
 
 
-def _at(xp: Any, label: Any, c: int) -> tuple[Any, Any]:
+def class_index(xp: Any, label: Any, c: int) -> tuple[Any, Any]:
     """Labels as indices, clipped to the `c` classes, and where they were inside."""
     i = label.astype(np.int64)
     inside = xp.clip(i, 0, max(c - 1, 0))
@@ -30,7 +40,7 @@ def _at(xp: Any, label: Any, c: int) -> tuple[Any, Any]:
 
 # -- SoftmaxOutput --------------------------------------------------------------------------------------------------
 
-_SOFTMAX = dict(
+SOFTMAX_OUTPUT_PARAMS = dict(
     grad_scale=Float(1.0),
     ignore_label=Float(-1.0),
     multi_output=Bool(False),
@@ -42,7 +52,7 @@ _SOFTMAX = dict(
 )
 
 
-def _classes(p: Params, shape: tuple[int, ...]) -> tuple[int, int, int]:
+def class_lengths(p: Params, shape: tuple[int, ...]) -> tuple[int, int, int]:
     """The data as (samples, classes, positions)."""
     if p.multi_output:
         return shape[0], shape[1], size_of(shape[2:])
@@ -57,9 +67,9 @@ def _classes(p: Params, shape: tuple[int, ...]) -> tuple[int, int, int]:
     inputs="data label",
     labels="outputs",
     recompute=False,
-    **_SOFTMAX,
+    **SOFTMAX_OUTPUT_PARAMS,
     grad=lambda F, p, dy, y, label: (
-        F._backward_SoftmaxOutput(y, label, *([dy] if p.out_grad else []), **given(p, _SOFTMAX)),
+        F._backward_SoftmaxOutput(y, label, *([dy] if p.out_grad else []), **given(p, SOFTMAX_OUTPUT_PARAMS)),
         None,
     ),
 )
@@ -95,10 +105,10 @@ def softmax_output(k: Call, p: Params, data: Array, label: Array) -> Array:
     Behaviour matched: MXNet 1.9.1 ``SoftmaxOutput``, except that `out_grad` takes the incoming gradient, where MXNet
     takes the output instead.
     """
-    return soft(k.xp, wide(data).reshape(_classes(p, data.shape)), 1).reshape(data.shape)
+    return soft(k.xp, wide(data).reshape(class_lengths(p, data.shape)), 1).reshape(data.shape)
 
 
-def _softmax_labels(p: Params, data: Any, label: Any) -> Any:
+def softmax_label_shape(p: Params, data: Any, label: Any) -> Any:
     """The label's shape for a data shape; as given where several are allowed."""
     if len(data) < (2 if p.multi_output else 1):
         raise ValueError(
@@ -124,7 +134,7 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
     data, label = merge_shape(ins[0], outs[0]), ins[1]
     if data and data[0] == -1 and label:
         data = (label[0], *data[1:])
-    return [data, label if data is None else _softmax_labels(p, data, label)], [data]
+    return [data, label if data is None else softmax_label_shape(p, data, label)], [data]
 
 
 softmax_output.dtype(floating())
@@ -218,15 +228,15 @@ REGRESSION = [_regression(name, *row) for name, row in _REGRESSION.items()]
 
 # -- support vectors ------------------------------------------------------------------------------------------------
 
-_SVM = dict(margin=Float(1.0), regularization_coefficient=Float(1.0), use_linear=Bool(False))
+SVM_PARAMS = dict(margin=Float(1.0), regularization_coefficient=Float(1.0), use_linear=Bool(False))
 
 
 @op(
     "SVMOutput",
     inputs="data label",
     labels="gradients outputs",
-    **_SVM,
-    grad=lambda F, p, data, label: (F._backward_SVMOutput(data, label, **given(p, _SVM)), None),
+    **SVM_PARAMS,
+    grad=lambda F, p, data, label: (F._backward_SVMOutput(data, label, **given(p, SVM_PARAMS)), None),
 )
 def svm_output(k: Call, p: Params, data: Array, label: Array) -> Array:
     """Predict the data itself; backward the gradient of a one-against-all hinge loss.
@@ -265,7 +275,9 @@ svm_output.dtype(floating())
 
 # -- sparseness -----------------------------------------------------------------------------------------------------
 
-_SPARSE = dict(sparseness_target=Float(0.1, ge=0, le=1), penalty=Float(0.001), momentum=Float(0.9, ge=0, le=1))
+SPARSENESS_PARAMS = dict(
+    sparseness_target=Float(0.1, ge=0, le=1), penalty=Float(0.001), momentum=Float(0.9, ge=0, le=1)
+)
 
 
 @op(
@@ -273,9 +285,9 @@ _SPARSE = dict(sparseness_target=Float(0.1, ge=0, le=1), penalty=Float(0.001), m
     inputs="data moving_avg",
     labels="inputs gradients outputs",
     aux="moving_avg",
-    **_SPARSE,
+    **SPARSENESS_PARAMS,
     grad=lambda F, p, dy, data, moving_avg: (
-        F._backward_IdentityAttachKLSparseReg(dy, data, moving_avg, **given(p, _SPARSE)),
+        F._backward_IdentityAttachKLSparseReg(dy, data, moving_avg, **given(p, SPARSENESS_PARAMS)),
         None,
     ),
 )
@@ -304,7 +316,7 @@ def identity_attach_kl_sparse_reg(k: Call, p: Params, data: Array, moving_avg: A
     return data.copy()
 
 
-def _channels(data: Any) -> Any:
+def channel_shape(data: Any) -> Any:
     """Shape of what there is one of for each channel."""
     if data is None:
         return None
@@ -316,7 +328,7 @@ def _channels(data: Any) -> Any:
 @identity_attach_kl_sparse_reg.shape
 def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     data = merge_shape(ins[0], outs[0])
-    return [data, _channels(data)], [data]
+    return [data, channel_shape(data)], [data]
 
 
 identity_attach_kl_sparse_reg.dtype(floating())
@@ -324,15 +336,15 @@ identity_attach_kl_sparse_reg.input_attrs = {"moving_avg": {"__init__": '["zero"
 
 # -- losses ---------------------------------------------------------------------------------------------------------
 
-_LOSS = dict(grad_scale=Float(1.0), valid_thresh=Float(0.0), normalization=Enum("batch null valid", "null"))
+MAKE_LOSS_PARAMS = dict(grad_scale=Float(1.0), valid_thresh=Float(0.0), normalization=Enum("batch null valid", "null"))
 
 
 @op(
     "MakeLoss",
     inputs="data",
     labels="inputs gradients outputs",
-    **_LOSS,
-    grad=lambda F, p, data: F._backward_MakeLoss(data, **given(p, _LOSS)),
+    **MAKE_LOSS_PARAMS,
+    grad=lambda F, p, data: F._backward_MakeLoss(data, **given(p, MAKE_LOSS_PARAMS)),
 )
 def make_loss_layer(k: Call, p: Params, data: Array) -> Array:
     """Mark `data` as a loss: it passes unchanged, and its gradient is `grad_scale`, whatever comes in.
@@ -385,7 +397,7 @@ def softmax_cross_entropy(k: Call, p: Params, data: Array, label: Array) -> Arra
     if not x.size:
         return xp.zeros(one, data.dtype)
     d = x - x.max(1, keepdims=True)
-    at, _ = _at(xp, label, x.shape[1])
+    at, _ = class_index(xp, label, x.shape[1])
     picked = xp.take_along_axis(d, at[:, None], 1)[:, 0] - xp.log(xp.exp(d).sum(1))
     return -xp.maximum(picked, x.dtype.type(_FAINT)).sum().reshape(one)
 

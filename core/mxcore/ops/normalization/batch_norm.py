@@ -15,10 +15,19 @@ from ..common.bodies import silent, wide
 from ..common.gradients import given
 from ..common.rules import axis_of, floating, size_of
 
-__all__ = ["batch_norm", "batch_norm_relu", "with_statistics"]
+__all__ = [
+    "BATCH_NORM_PARAMS",
+    "backward_dtypes",
+    "batch_norm",
+    "batch_norm_dtypes",
+    "batch_norm_relu",
+    "by_channel",
+    "channel_column",
+    "with_statistics",
+]
 
 
-_BATCH = dict(
+BATCH_NORM_PARAMS = dict(
     eps=Float(1e-3, ge=0),
     momentum=Float(0.9),
     fix_gamma=Bool(True),
@@ -36,13 +45,13 @@ def with_statistics(p: Params) -> int:
     return 3 if p.output_mean_var else 1
 
 
-def _by_channel(p: Params, x: Any) -> Any:
+def by_channel(p: Params, x: Any) -> Any:
     """The data as (before, channels, after)."""
     axis = axis_of(p.axis, x.ndim)
     return wide(x).reshape(size_of(x.shape[:axis]), x.shape[axis], size_of(x.shape[axis + 1 :]))
 
 
-def _column(v: Any) -> Any:
+def channel_column(v: Any) -> Any:
     """A vector over channels, to be broadcast over (before, channels, after)."""
     return v.reshape(1, -1, 1)
 
@@ -54,10 +63,18 @@ def _column(v: Any) -> Any:
     outputs="output mean var",
     aux="moving_mean moving_var",
     visible=with_statistics,
-    **_BATCH,
+    **BATCH_NORM_PARAMS,
     grad=lambda F, p, dy, data, gamma, out_mean, out_var, moving_mean, moving_var, needs: (
         *F._backward_BatchNorm(
-            dy, data, gamma, out_mean, out_var, moving_mean, moving_var, wanted=tuple(needs[:3]), **given(p, _BATCH)
+            dy,
+            data,
+            gamma,
+            out_mean,
+            out_var,
+            moving_mean,
+            moving_var,
+            wanted=tuple(needs[:3]),
+            **given(p, BATCH_NORM_PARAMS),
         ),
         None,
         None,
@@ -100,17 +117,17 @@ def batch_norm(
     Behaviour matched: MXNet 1.9.1 ``BatchNorm``, except that `gamma` itself is never overwritten with ones.
     """
     xp = k.xp
-    x = _by_channel(p, data)
+    x = by_channel(p, data)
     if k.is_train and not p.use_global_stats:
         n = max(x.shape[0] * x.shape[2], 1)
         mean = x.sum((0, 2)) / n
-        d = x - _column(mean)
+        d = x - channel_column(mean)
         inv = 1 / xp.sqrt(xp.square(d).sum((0, 2)) / n + p.eps)
     else:
         mean, inv = moving_mean.copy(), 1 / xp.sqrt(moving_var + p.eps)
-        d = x - _column(mean)
-    d *= _column(inv if p.fix_gamma else inv * gamma)
-    d += _column(beta)
+        d = x - channel_column(mean)
+    d *= channel_column(inv if p.fix_gamma else inv * gamma)
+    d += channel_column(beta)
     return d.astype(data.dtype).reshape(data.shape), mean, inv
 
 
@@ -129,18 +146,20 @@ def _single(t: Any) -> Any:
     return np.dtype(np.float32) if t is not None and t.itemsize == 2 else t
 
 
-def _batch_dtype(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+def batch_norm_dtypes(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Data and output have one dtype; what there is one of for each channel is single or better."""
     t = ins[0] or outs[0]
     return [t, *[_single(t)] * (len(ins) - 1)], [t, *[_single(t)] * (len(outs) - 1)]
 
 
 batch_norm.shape(_batch_shape)
 batch_norm.input_attrs = {"moving_mean": {"__init__": '["zero", {}]'}, "moving_var": {"__init__": '["one", {}]'}}
-batch_norm.dtype(floating(_batch_dtype))
+batch_norm.dtype(floating(batch_norm_dtypes))
 batch_norm.cost(lambda p, ins, outs: 4 * size_of(ins[0]))
 
 
-def _back_dtype(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+def backward_dtypes(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Data and its gradient have one dtype; what there is one of for each channel is single or better."""
     t = ins[1] or ins[0] or outs[0]
     return [t, t, *[_single(t)] * 5], [t, _single(t), _single(t)]
 
@@ -153,7 +172,7 @@ def _back_dtype(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], 
     outputs="output mean var",
     aux="moving_mean moving_var",
     visible=with_statistics,
-    **_BATCH,
+    **BATCH_NORM_PARAMS,
 )
 @silent
 def batch_norm_relu(
@@ -181,6 +200,6 @@ def batch_norm_relu(
 
 
 batch_norm_relu.shape(_batch_shape)
-batch_norm_relu.dtype(floating(_batch_dtype))
+batch_norm_relu.dtype(floating(batch_norm_dtypes))
 batch_norm_relu.cost(lambda p, ins, outs: 5 * size_of(ins[0]))
 batch_norm_relu.input_attrs = batch_norm.input_attrs

@@ -13,8 +13,8 @@ from ...typing import Array, Call, Operand, Operators
 from ..common.bodies import silent, wide
 from ..common.gradients import given, reshaped, standardized_gradients
 from ..common.rules import axis_of, size_of
-from .batch_norm import _BATCH, _back_dtype, _by_channel, _column, batch_norm, batch_norm_relu
-from .local_response import _LRN, _MODES, _lrn_base, _near, l2_normalization, lrn
+from .batch_norm import BATCH_NORM_PARAMS, backward_dtypes, batch_norm, batch_norm_relu, by_channel, channel_column
+from .local_response import L2_MODES, LRN_PARAMS, l2_normalization, lrn, lrn_base, neighbour_sums
 
 __all__: list[str] = []
 
@@ -54,7 +54,7 @@ def _(
     outputs="data gamma beta",
     aux="moving_mean moving_var",
     mutates="moving_mean moving_var",
-    **_BATCH,
+    **BATCH_NORM_PARAMS,
 )
 @silent
 def backward_batch_norm(
@@ -84,23 +84,23 @@ def backward_batch_norm(
         As in `BatchNorm`.
     """
     xp, wanted = k.xp, k.wanted or (True,) * 3
-    x, dy = _by_channel(p, data), _by_channel(p, dy_)
+    x, dy = by_channel(p, data), by_channel(p, dy_)
     batch = k.is_train and not p.use_global_stats
     inv = var if batch or k.is_train else 1 / xp.sqrt(moving_var + p.eps)
-    d = x - _column(mean if batch or k.is_train else moving_mean)
+    d = x - channel_column(mean if batch or k.is_train else moving_mean)
     total, along = dy.sum((0, 2)), (dy * d).sum((0, 2))
     scale = inv if p.fix_gamma else inv * gamma
     dx = None
     if wanted[0]:
         if batch:
             n = max(x.shape[0] * x.shape[2], 1)
-            d *= _column(-inv * inv * along / n)
+            d *= channel_column(-inv * inv * along / n)
             d += dy
-            d -= _column(total / n)
+            d -= channel_column(total / n)
             dx = d
         else:
             dx = dy
-        dx = (dx * _column(scale)).astype(data.dtype).reshape(data.shape)
+        dx = (dx * channel_column(scale)).astype(data.dtype).reshape(data.shape)
     d_gamma = xp.zeros_like(gamma) if p.fix_gamma else along * inv
     if not batch:
         return dx, d_gamma, total, None, None
@@ -121,7 +121,7 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
     return [data, data, *[(channels,)] * 5], [data, (channels,), (channels,)]
 
 
-backward_batch_norm.dtype(_back_dtype)
+backward_batch_norm.dtype(backward_dtypes)
 backward_batch_norm.cost(lambda p, ins, outs: 6 * size_of(ins[1]))
 
 
@@ -142,7 +142,15 @@ def _(
     d = F._backward_Activation(dy, y, act_type="relu")
     return (
         *F._backward_BatchNorm(
-            d, data, gamma, out_mean, out_var, moving_mean, moving_var, wanted=tuple(needs[:3]), **given(p, _BATCH)
+            d,
+            data,
+            gamma,
+            out_mean,
+            out_var,
+            moving_mean,
+            moving_var,
+            wanted=tuple(needs[:3]),
+            **given(p, BATCH_NORM_PARAMS),
         ),
         None,
         None,
@@ -166,7 +174,7 @@ def _(
 
 
 def _unit_grad(F: Operators, p: Params, dy: Any, data: Any) -> Any:
-    along = {**_MODES[p.mode], "keepdims": True}
+    along = {**L2_MODES[p.mode], "keepdims": True}
     inv = F.rsqrt(F.sum(F.square(data), **along) + p.eps)
     y = F.broadcast_mul(data, inv)
     return F.broadcast_mul(dy - F.broadcast_mul(y, F.sum(dy * y, **along)), inv)
@@ -183,7 +191,7 @@ def _(F: Operators, p: Params, dy: Operand, data: Operand) -> Any:
 
 
 def _near_again(F: Operators, p: Params, x: Any) -> Any:
-    """`_near` by differentiable operators."""
+    """`neighbour_sums` by differentiable operators."""
     parts = [x]
     for i in range(1, min(p.nsize // 2, x.shape[1] - 1) + 1):
         edge = F.zeros_like(F.slice_axis(x, axis=1, begin=0, end=i))
@@ -194,7 +202,7 @@ def _near_again(F: Operators, p: Params, x: Any) -> Any:
     return F.add_n(*parts)
 
 
-@op("_backward_LRN", inputs="dy data", **_LRN)
+@op("_backward_LRN", inputs="dy data", **LRN_PARAMS)
 def backward_lrn(k: Call, p: Params, dy_: Array, data: Array) -> Array:
     """Gradient of `LRN` with respect to its data.
 
@@ -208,9 +216,9 @@ def backward_lrn(k: Call, p: Params, dy_: Array, data: Array) -> Array:
         As in `LRN`.
     """
     x, dy = wide(data), wide(dy_)
-    base = _lrn_base(k.xp, p, x)
+    base = lrn_base(k.xp, p, x)
     power = base**-p.beta
-    return dy * power - (2 * p.alpha * p.beta / p.nsize) * x * _near(k.xp, dy * x * power / base, p.nsize)
+    return dy * power - (2 * p.alpha * p.beta / p.nsize) * x * neighbour_sums(k.xp, dy * x * power / base, p.nsize)
 
 
 for _op in (backward_lrn,):

@@ -13,11 +13,11 @@ from ..common.bodies import silent, wide
 from ..common.gradients import given
 from ..common.rules import floating, size_of
 
-__all__ = ["l2_normalization", "lrn"]
+__all__ = ["L2_MODES", "LRN_PARAMS", "l2_normalization", "lrn", "lrn_base", "neighbour_sums"]
 
 
 #: mode -> the axes to sum over, as parameters of `sum`.
-_MODES: dict[str, dict[str, Any]] = {
+L2_MODES: dict[str, dict[str, Any]] = {
     "instance": {"axis": (0,), "exclude": True},
     "channel": {"axis": (1,), "exclude": False},
     "spatial": {"axis": (0, 1), "exclude": True},
@@ -67,7 +67,7 @@ l2_normalization.shape(
 )
 
 
-def _near(xp: Any, x: Any, n: int) -> Any:
+def neighbour_sums(xp: Any, x: Any, n: int) -> Any:
     """Sums over `n` neighbouring channels around each."""
     half, c = n // 2, x.shape[1]
     total = x.copy()
@@ -77,7 +77,7 @@ def _near(xp: Any, x: Any, n: int) -> Any:
     return total
 
 
-_LRN = dict(alpha=Float(1e-4), beta=Float(0.75), knorm=Float(2.0), nsize=Int(ge=1))
+LRN_PARAMS = dict(alpha=Float(1e-4), beta=Float(0.75), knorm=Float(2.0), nsize=Int(ge=1))
 
 
 @op(
@@ -86,8 +86,8 @@ _LRN = dict(alpha=Float(1e-4), beta=Float(0.75), knorm=Float(2.0), nsize=Int(ge=
     labels="inputs outputs",
     mxnet_outputs=2,
     recompute=False,
-    **_LRN,
-    grad=lambda F, p, dy, data: F._backward_LRN(dy, data, **given(p, _LRN)),
+    **LRN_PARAMS,
+    grad=lambda F, p, dy, data: F._backward_LRN(dy, data, **given(p, LRN_PARAMS)),
 )
 def lrn(k: Call, p: Params, data: Array) -> Array:
     """Local response normalization: divide by a power of the sum of squares of neighbouring channels.
@@ -106,7 +106,7 @@ def lrn(k: Call, p: Params, data: Array) -> Array:
     Behaviour matched: MXNet 1.9.1 ``LRN``. Source: Krizhevsky, Sutskever, Hinton, "ImageNet classification", 2012.
     """
     x = wide(data)
-    return x * _lrn_base(k.xp, p, x) ** -p.beta
+    return x * lrn_base(k.xp, p, x) ** -p.beta
 
 
 @lrn.shape
@@ -116,8 +116,9 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
     return _of_rank(2, "the sum over channels", ins, outs)
 
 
-def _lrn_base(xp: Any, p: Params, x: Any) -> Any:
-    return p.knorm + (p.alpha / p.nsize) * _near(xp, xp.square(x), p.nsize)
+def lrn_base(xp: Any, p: Params, x: Any) -> Any:
+    """What LRN raises to the power of beta: a constant and the mean square of the channels around."""
+    return p.knorm + (p.alpha / p.nsize) * neighbour_sums(xp, xp.square(x), p.nsize)
 
 
 for _op in (l2_normalization, lrn):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...testing.sample import Sample, Values
-from .local_response import _MODES
+from .local_response import L2_MODES
 
 __all__ = ["SAMPLES", "plain_gradients", "plain_samples"]
 
@@ -243,7 +243,7 @@ SAMPLES = {
     ],
     "_contrib_SyncBatchNorm": plain_samples(key="sample"),
     "_backward_SyncBatchNorm": plain_gradients(key="sample"),
-    "L2Normalization": [Sample((2, 3, 4), params={"mode": m}) for m in _MODES]
+    "L2Normalization": [Sample((2, 3, 4), params={"mode": m}) for m in L2_MODES]
     + [Sample((2, 3))]
     + [
         Sample(s, params={"mode": m, "eps": e})

@@ -15,13 +15,20 @@ from ...typing import Call, Operand, Operators
 from ..common.bodies import silent, wide
 from ..common.gradients import given
 from ..common.rules import floating, size_of
-from .batch_norm import _BATCH, _back_dtype, _batch_dtype, _column, batch_norm, with_statistics
+from .batch_norm import (
+    BATCH_NORM_PARAMS,
+    backward_dtypes,
+    batch_norm,
+    batch_norm_dtypes,
+    channel_column,
+    with_statistics,
+)
 from .rendezvous import expect, meet
 
 __all__ = ["PLAIN", "batch_family"]
 
 
-PLAIN = {n: _BATCH[n] for n in ("eps", "momentum", "fix_gamma", "use_global_stats", "output_mean_var")}
+PLAIN = {n: BATCH_NORM_PARAMS[n] for n in ("eps", "momentum", "fix_gamma", "use_global_stats", "output_mean_var")}
 _SYNC = {**PLAIN, "ndev": Int(1, ge=1, le=1024), "key": Str()}
 
 
@@ -53,7 +60,7 @@ def plain_batch_norm(
     if k.is_train and not p.use_global_stats:
         n = x.shape[0] * x.shape[2]
         mean = x.sum((0, 2)) / max(n, 1)
-        spread = xp.square(x - _column(mean)).sum((0, 2))
+        spread = xp.square(x - channel_column(mean)).sum((0, 2))
         if getattr(p, "ndev", 1) == 1:
             var = spread / max(n, 1)
         else:  # means and spreads of the parts, weighted by their sizes: exact for parts of any size
@@ -65,8 +72,8 @@ def plain_batch_norm(
     else:
         mean, var = moving_mean.copy(), moving_var.copy()
     scale = 1 / xp.sqrt(var + p.eps)
-    y = (x - _column(mean)) * _column(scale if p.fix_gamma else scale * gamma)
-    y += _column(beta)
+    y = (x - channel_column(mean)) * channel_column(scale if p.fix_gamma else scale * gamma)
+    y += channel_column(beta)
     return y.astype(data.dtype).reshape(data.shape), mean, var
 
 
@@ -79,9 +86,9 @@ def plain_batch_gradients(
     x, g = _columns(data), _columns(dy)
     batch = k.is_train and not p.use_global_stats
     inv = 1 / xp.sqrt((var if batch else moving_var) + p.eps)
-    d = x - _column(mean if batch else moving_mean)
+    d = x - channel_column(mean if batch else moving_mean)
     total, along = g.sum((0, 2)), (g * d).sum((0, 2))
-    scale = _column(inv if p.fix_gamma else inv * gamma)
+    scale = channel_column(inv if p.fix_gamma else inv * gamma)
     dx = None
     if batch:
         # Every context takes part, whether it wants this gradient or not: the others wait for it.
@@ -89,7 +96,11 @@ def plain_batch_gradients(
             k, p, "the backward", xp.stack([xp.full_like(total, x.shape[0] * x.shape[2]), total, along])
         ).sum(0)
         n = xp.maximum(sums[0], 1)
-        dx = (g - _column(sums[1] / n) - d * _column(sums[2] * inv * inv / n)) * scale if wanted[0] else None
+        dx = (
+            (g - channel_column(sums[1] / n) - d * channel_column(sums[2] * inv * inv / n)) * scale
+            if wanted[0]
+            else None
+        )
     elif wanted[0]:
         dx = g * scale
     found = [
@@ -166,7 +177,7 @@ def batch_family(name: str, params: dict[str, Any], doc: str) -> tuple[Any, Any]
         **params,
     )(plain_batch_norm)
     forward.shape(plain_shape)
-    forward.dtype(floating(_batch_dtype))
+    forward.dtype(floating(batch_norm_dtypes))
     forward.cost(_plain_cost(4))
     forward.input_attrs = batch_norm.input_attrs
     backward = op(
@@ -179,7 +190,7 @@ def batch_family(name: str, params: dict[str, Any], doc: str) -> tuple[Any, Any]
         **params,
     )(plain_batch_gradients)
     backward.shape(_plain_back_shape)
-    backward.dtype(_back_dtype)
+    backward.dtype(backward_dtypes)
     backward.cost(_plain_cost(6))
     return forward, backward
 

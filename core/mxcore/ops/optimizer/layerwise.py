@@ -11,28 +11,29 @@ from ..._core.op import Op, op
 from ..._core.params import Params
 from ...parameters import Bool, Float, Int, Shape
 from ...typing import Array, Call
-from .single import _adam_moments, _alike, _clipped, _doc, _f, _grad, _master_dtypes, _real
+from .single import adam_moments, alike, clipped, docstring_of, master_dtypes, per_step, rescaled, weight_dtype
 
-__all__ = ["LAMB"]
+__all__ = ["ADAMW_PARAMS", "BETAS", "LAMB", "StepCounts", "adamw_step", "lamb_direction", "norm", "scaled_by_norms"]
 
 
 _F32 = np.dtype("float32")
 
 
-class _Steps(Shape):
+class StepCounts(Shape):
     """Numbers of steps, which are counted from 1."""
 
     element = staticmethod(Int(ge=1).convert)
 
 
 # -- LAMB: the direction, then the step by the ratio of two norms -------------------------------------------------
-def _direction(xp: Any, p: Params, t: Any, wd: Any, w: Any, g: Any, mean: Any, var: Any) -> Any:
-    mean, var = _adam_moments(p, _grad(xp, p, g), mean, var)
+def lamb_direction(xp: Any, p: Params, t: Any, wd: Any, w: Any, g: Any, mean: Any, var: Any) -> Any:
+    """The direction of a LAMB step, and the new moments."""
+    mean, var = adam_moments(p, rescaled(xp, p, g), mean, var)
     m, v = (mean / (1 - p.beta1**t), var / (1 - p.beta2**t)) if p.bias_correction else (mean, var)
     return m / (xp.sqrt(v) + p.epsilon) + wd * w, mean, var
 
 
-def _by_norms(xp: Any, p: Params, lr: Any, w: Any, g: Any, r1: Any, r2: Any) -> Any:
+def scaled_by_norms(xp: Any, p: Params, lr: Any, w: Any, g: Any, r1: Any, r2: Any) -> Any:
     """Scale the step by the ratio of the norms r1 (bounded) and r2; by 1 where one of them is 0."""
     if p.lower_bound >= 0:
         r1 = xp.maximum(r1, p.lower_bound)
@@ -42,34 +43,35 @@ def _by_norms(xp: Any, p: Params, lr: Any, w: Any, g: Any, r1: Any, r2: Any) -> 
     return w - lr * xp.where(bad, 1.0, r1 / xp.where(bad, 1.0, r2)).astype(w.dtype) * g
 
 
-def _norm(xp: Any, x: Any) -> Any:
+def norm(xp: Any, x: Any) -> Any:
+    """The Euclidean norm of all elements."""
     return xp.sqrt((x * x).sum())
 
 
-_BETAS = {"beta1": _f(0.9), "beta2": _f(0.999)}
+BETAS = {"beta1": per_step(0.9), "beta2": per_step(0.999)}
 _PHASE1 = {
-    **_BETAS,
-    "epsilon": _f(1e-6),
+    **BETAS,
+    "epsilon": per_step(1e-6),
     "t": Int(ge=1, dynamic=True),
     "bias_correction": Bool(True),
-    "wd": _f(),
-    "rescale_grad": _f(1.0),
-    "clip_gradient": _f(-1.0),
+    "wd": per_step(),
+    "rescale_grad": per_step(1.0),
+    "clip_gradient": per_step(-1.0),
 }
-_PHASE2 = {"lr": _f(), "lower_bound": _f(-1.0), "upper_bound": _f(-1.0)}
+_PHASE2 = {"lr": per_step(), "lower_bound": per_step(-1.0), "upper_bound": per_step(-1.0)}
 
 
 def _phase1(k: Call, p: Params, weight: Array, grad: Array, mean: Array, var: Array, weight32: Array = None) -> Any:
     w = weight if weight32 is None else weight32
-    return _direction(k.xp, p, p.t, p.wd, w, grad.astype(w.dtype), mean, var)
+    return lamb_direction(k.xp, p, p.t, p.wd, w, grad.astype(w.dtype), mean, var)
 
 
 def _phase2(k: Call, p: Params, weight: Array, g: Array, r1: Array, r2: Array) -> Any:
-    return _by_norms(k.xp, p, p.lr, weight, g, r1, r2)
+    return scaled_by_norms(k.xp, p, p.lr, weight, g, r1, r2)
 
 
 def _phase2_mixed(k: Call, p: Params, weight: Array, g: Array, r1: Array, r2: Array, weight32: Array) -> Any:
-    new = _by_norms(k.xp, p, p.lr, weight32, g, r1, r2)
+    new = scaled_by_norms(k.xp, p, p.lr, weight32, g, r1, r2)
     return new.astype(weight.dtype), new
 
 
@@ -84,12 +86,12 @@ def _phases() -> Iterator[Any]:
             inputs=" ".join(names),
             mutates="mean var",
             params=_PHASE1,
-            doc=_doc(head, names, _PHASE1),
+            doc=docstring_of(head, names, _PHASE1),
         )
         if mixed:
-            o.dtype(lambda p, ins, outs: (_master_dtypes(p, ins, [])[0], [_F32]))
+            o.dtype(lambda p, ins, outs: (master_dtypes(p, ins, [])[0], [_F32]))
         else:
-            o.dtype(_alike)
+            o.dtype(alike)
         yield o
     second = ["weight", "g", "r1", "r2"]
     head = "A step of LAMB along `g`, scaled by the ratio of r1 (norm of the weight) to r2 (norm of `g`)."
@@ -102,13 +104,13 @@ def _phases() -> Iterator[Any]:
             params=_PHASE2,
             mutates="weight32" if mixed else "",
             alias="weight->output",
-            doc=_doc(head, names, _PHASE2),
+            doc=docstring_of(head, names, _PHASE2),
         )
         o.shape(_phase2_shape)
         if mixed:
-            o.dtype(lambda p, ins, outs: ([_real(ins[0] or outs[0]), *[_F32] * 4], [ins[0] or outs[0]]))
+            o.dtype(lambda p, ins, outs: ([weight_dtype(ins[0] or outs[0]), *[_F32] * 4], [ins[0] or outs[0]]))
         else:
-            o.dtype(_alike)
+            o.dtype(alike)
         yield o
 
 
@@ -120,27 +122,34 @@ def _phase2_shape(p: Params, ins: list[Any], outs: list[Any]) -> Any:
 LAMB = [*_phases()]
 
 
-def _adamw(xp: Any, p: Params, eta: Any, lr: Any, wd: Any, scale: Any, w: Any, g: Any, mean: Any, var: Any) -> Any:
+def adamw_step(xp: Any, p: Params, eta: Any, lr: Any, wd: Any, scale: Any, w: Any, g: Any, mean: Any, var: Any) -> Any:
     """`scale` multiplies the gradient; where it is zero or not finite, the step is left out."""
     scale = scale.reshape(-1)[:1]
     fine = xp.isfinite(scale) & (scale != 0)
-    g = _clipped(xp, p, xp.where(fine, scale, 1.0).astype(w.dtype) * g)
-    new_mean, new_var = _adam_moments(p, g, mean, var)
+    g = clipped(xp, p, xp.where(fine, scale, 1.0).astype(w.dtype) * g)
+    new_mean, new_var = adam_moments(p, g, mean, var)
     new = w - eta * (lr * new_mean / (xp.sqrt(new_var) + p.epsilon) + wd * w)
     return xp.where(fine, new, w), xp.where(fine, new_mean, mean), xp.where(fine, new_var, var)
 
 
-_ADAMW = {"lr": _f(), **_BETAS, "epsilon": _f(1e-8), "wd": _f(0.0), "eta": _f(), "clip_gradient": _f(-1.0)}
+ADAMW_PARAMS = {
+    "lr": per_step(),
+    **BETAS,
+    "epsilon": per_step(1e-8),
+    "wd": per_step(0.0),
+    "eta": per_step(),
+    "clip_gradient": per_step(-1.0),
+}
 
 
 def _adamw_body(k: Call, p: Params, weight: Array, grad: Array, mean: Array, var: Array, rescale_grad: Array) -> Any:
-    return _adamw(k.xp, p, p.eta, p.lr, p.wd, rescale_grad, weight, grad, mean, var)
+    return adamw_step(k.xp, p, p.eta, p.lr, p.wd, rescale_grad, weight, grad, mean, var)
 
 
 def _adamw_mixed(
     k: Call, p: Params, weight: Array, grad: Array, mean: Array, var: Array, weight32: Array, rescale_grad: Array
 ) -> Any:
-    new, mean, var = _adamw(k.xp, p, p.eta, p.lr, p.wd, rescale_grad, weight32, grad.astype(_F32), mean, var)
+    new, mean, var = adamw_step(k.xp, p, p.eta, p.lr, p.wd, rescale_grad, weight32, grad.astype(_F32), mean, var)
     return new.astype(weight.dtype), mean, var, new
 
 
@@ -150,18 +159,18 @@ def _adamw_ops() -> Iterator[Any]:
         o = Op(
             "_mp_adamw_update" if mixed else "_adamw_update",
             _adamw_mixed if mixed else _adamw_body,
-            params=_ADAMW,
+            params=ADAMW_PARAMS,
             alias="weight->output",
             inputs=" ".join([*names, "rescale_grad"]),
             mutates=" ".join(names[2:]),
-            doc=_doc(
+            doc=docstring_of(
                 "A step of AdamW; left out where `rescale_grad` is zero or not finite.",
                 [*names, "rescale_grad"],
-                _ADAMW,
+                ADAMW_PARAMS,
             ),
         )
         o.shape(lambda p, ins, outs: ([ins[0] or outs[0]] * (len(ins) - 1) + [ins[-1]], [ins[0] or outs[0]]))
-        rule = _master_dtypes if mixed else _alike
+        rule = master_dtypes if mixed else alike
         o.dtype(lambda p, ins, outs, rule=rule: _but_last(rule, p, ins, outs))
         yield o
 
@@ -180,7 +189,7 @@ ADAMW = [*_adamw_ops()]
     alias="lrs->output",
     eta=Float(),
     eps=Float(),
-    rescale_grad=_f(1.0),
+    rescale_grad=per_step(1.0),
 )
 def multi_lars(k: Call, p: Params, lrs: Array, weights_sum_sq: Array, grads_sum_sq: Array, wds: Array) -> Array:
     """Learning rates of LARS: scaled by the ratio of the norms of weights and gradients; as they are where one is zero.
@@ -205,7 +214,7 @@ def multi_lars(k: Call, p: Params, lrs: Array, weights_sum_sq: Array, grads_sum_
     return xp.where((w > 0) & (grads_sum_sq > 0), lrs * p.eta * w / (g + wds * w + p.eps), lrs)
 
 
-multi_lars.dtype(_alike)
+multi_lars.dtype(alike)
 
 
 @op(
@@ -227,4 +236,4 @@ def multi_sum_sq(k: Call, p: Params, *data: Array) -> Array:
 
 
 multi_sum_sq.shape(lambda p, ins, outs: (ins, [(p.num_arrays,)]))
-multi_sum_sq.dtype(lambda p, ins, outs: (_alike(p, ins, [])[0], [_F32]))
+multi_sum_sq.dtype(lambda p, ins, outs: (alike(p, ins, [])[0], [_F32]))

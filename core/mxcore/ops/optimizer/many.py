@@ -11,8 +11,8 @@ from ..._core.op import Op, op
 from ..._core.params import Params
 from ...parameters import Bool, Floats, Int, Shape
 from ...typing import Array, Call
-from .layerwise import _BETAS, _adamw, _by_norms, _direction, _norm, _Steps
-from .single import _doc, _f, _real, _sgd, _sgd_mom
+from .layerwise import BETAS, StepCounts, adamw_step, lamb_direction, norm, scaled_by_norms
+from .single import docstring_of, per_step, sgd_mom_step, sgd_step, weight_dtype
 
 __all__ = ["MANY"]
 
@@ -21,12 +21,12 @@ _F32 = np.dtype("float32")
 
 
 def _lamb_rule(xp: Any, p: Params, i: Any, lr: Any, wd: Any, extra: Any, w: Any, g: Any, mean: Any, var: Any) -> Any:
-    step, mean, var = _direction(xp, p, p.step_count[i], wd, w, g, mean, var)
-    return _by_norms(xp, p, lr, w, step, _norm(xp, w), _norm(xp, step)), mean, var
+    step, mean, var = lamb_direction(xp, p, p.step_count[i], wd, w, g, mean, var)
+    return scaled_by_norms(xp, p, lr, w, step, norm(xp, w), norm(xp, step)), mean, var
 
 
 def _adamw_rule(xp: Any, p: Params, i: Any, lr: Any, wd: Any, extra: Any, w: Any, g: Any, mean: Any, var: Any) -> Any:
-    return _adamw(xp, p, p.etas[i], lr, wd, extra[0], w, g, mean, var)
+    return adamw_step(xp, p, p.etas[i], lr, wd, extra[0], w, g, mean, var)
 
 
 def _plain(rule: Any) -> Any:
@@ -135,7 +135,7 @@ def _many(
 def _word(n: Any) -> Any:
     if n in _MANY_MEANING:
         return [f"{n} : {_MANY_MEANING[n]}"]
-    return _doc("", [], [n]).splitlines()[4:-4]
+    return docstring_of("", [], [n]).splitlines()[4:-4]
 
 
 def _one_each(p: Params, count: Any, lists: Any) -> None:
@@ -165,27 +165,29 @@ def _rules(o: Op, names: Any, count: Any, last: Any, mixed: Any, lists: Any) -> 
     def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
         n = getattr(p, count)
         given = [t for i in range(n) for t in (*ins[i * per : i * per + (2 if mixed else per)], outs[i])]
-        one = _real(next((t for t in given if t is not None), None))
+        one = weight_dtype(next((t for t in given if t is not None), None))
         group = [one, one, *[_F32 if mixed else one] * (per - 2)]
         return group * n + [_F32] * len(last), [one] * n
 
 
-_SGD = {"rescale_grad": _f(1.0), "clip_gradient": _f(-1.0)}
-_MOM = {"momentum": _f(0.0), **_SGD}
+_SGD = {"rescale_grad": per_step(1.0), "clip_gradient": per_step(-1.0)}
+_MOM = {"momentum": per_step(0.0), **_SGD}
 _RATES = {"lrs": Floats(dynamic=True), "wds": Floats(dynamic=True)}
 
 MANY = [
-    *_many("multi_%ssgd_update", _plain(_sgd), [], {**_RATES, **_SGD}, "A step of gradient descent for many weights."),
+    *_many(
+        "multi_%ssgd_update", _plain(sgd_step), [], {**_RATES, **_SGD}, "A step of gradient descent for many weights."
+    ),
     *_many(
         "multi_%ssgd_mom_update",
-        _plain(_sgd_mom),
+        _plain(sgd_mom_step),
         ["mom"],
         {**_RATES, **_MOM},
         "A step with momentum for many weights.",
     ),
     *_many(
         "preloaded_multi_%ssgd_update",
-        _plain(_sgd),
+        _plain(sgd_step),
         [],
         _SGD,
         "A step of gradient descent for many weights; the rates are arrays.",
@@ -193,7 +195,7 @@ MANY = [
     ),
     *_many(
         "preloaded_multi_%ssgd_mom_update",
-        _plain(_sgd_mom),
+        _plain(sgd_mom_step),
         ["mom"],
         _MOM,
         "A step with momentum for many weights; the rates are arrays.",
@@ -205,15 +207,15 @@ MANY = [
         ["mean", "var"],
         {
             "learning_rates": Floats(dynamic=True),
-            **_BETAS,
-            "epsilon": _f(1e-6),
+            **BETAS,
+            "epsilon": per_step(1e-6),
             "wds": Floats(dynamic=True),
-            "rescale_grad": _f(1.0),
-            "lower_bound": _f(-1.0),
-            "upper_bound": _f(-1.0),
-            "clip_gradient": _f(-1.0),
+            "rescale_grad": per_step(1.0),
+            "lower_bound": per_step(-1.0),
+            "upper_bound": per_step(-1.0),
+            "clip_gradient": per_step(-1.0),
             "bias_correction": Bool(True),
-            "step_count": _Steps(dynamic=True),
+            "step_count": StepCounts(dynamic=True),
         },
         "A step of LAMB for many weights.",
         count="num_tensors",
@@ -225,11 +227,11 @@ MANY = [
         ["mean", "var"],
         {
             "lrs": Floats(dynamic=True),
-            **_BETAS,
-            "epsilon": _f(1e-8),
+            **BETAS,
+            "epsilon": per_step(1e-8),
             "wds": Floats(dynamic=True),
             "etas": Floats(dynamic=True),
-            "clip_gradient": _f(-1.0),
+            "clip_gradient": per_step(-1.0),
         },
         "A step of AdamW for many weights.",
         last=("rescale_grad",),

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...parameters import Floats
 from ...testing.sample import Ints, Sample, Values
-from .layerwise import _ADAMW, LAMB
+from .layerwise import ADAMW_PARAMS, LAMB
 from .many import MANY
 from .single import UPDATES
 
@@ -189,7 +189,7 @@ _MANY_USES = {
 
 
 def _adamw_uses(names: Any, mixed: Any) -> Any:
-    given = {n: _EXACT[n] for n in _ADAMW}
+    given = {n: _EXACT[n] for n in ADAMW_PARAMS}
     return [
         Sample(
             *_inputs(names, shape, mixed), np.array([scale], np.float32), params=values, grad=False, dtypes="float32"

@@ -20,13 +20,26 @@ from ...stypes import CSR, RowSparse
 from ...typing import Array, Call
 from ..sparse.operators import dense_of, to_csr
 
-__all__ = ["UPDATES"]
+__all__ = [
+    "UPDATES",
+    "adam_moments",
+    "alike",
+    "clipped",
+    "docstring_of",
+    "master_dtypes",
+    "per_step",
+    "rescaled",
+    "sgd_mom_step",
+    "sgd_step",
+    "weight_dtype",
+]
 
 
 _F32 = np.dtype("float32")
 
 
-def _f(*default: Any) -> Any:
+def per_step(*default: Any) -> Any:
+    """A number that may change from step to step."""
     return Float(*default, dynamic=True)
 
 
@@ -34,35 +47,38 @@ def _share(default: Any) -> Any:
     return Float(default, ge=0, le=1, dynamic=True)
 
 
-def _clipped(xp: Any, p: Params, x: Any, bound: Any = None) -> Any:
+def clipped(xp: Any, p: Params, x: Any, bound: Any = None) -> Any:
     """Values limited to the clip bound, if there is one."""
     bound = p.clip_gradient if bound is None else bound
     return xp.clip(x, x.dtype.type(-bound), x.dtype.type(bound)) if bound >= 0 else x
 
 
-def _grad(xp: Any, p: Params, g: Any) -> Any:
-    return _clipped(xp, p, p.rescale_grad * g)
+def rescaled(xp: Any, p: Params, g: Any) -> Any:
+    """The gradient, rescaled and clipped."""
+    return clipped(xp, p, p.rescale_grad * g)
 
 
 def _decayed(xp: Any, p: Params, wd: Any, w: Any, g: Any) -> Any:
     """Decay before the clip, as in Adam and RMSProp."""
-    return _clipped(xp, p, p.rescale_grad * g + wd * w)
+    return clipped(xp, p, p.rescale_grad * g + wd * w)
 
 
 # -- the rules -----------------------------------------------------------------------------------------------------
-def _sgd(xp: Any, p: Params, lr: Any, wd: Any, w: Any, g: Any) -> Any:
-    return (w - lr * (_grad(xp, p, g) + wd * w),)
+def sgd_step(xp: Any, p: Params, lr: Any, wd: Any, w: Any, g: Any) -> Any:
+    """The new weight of a plain step."""
+    return (w - lr * (rescaled(xp, p, g) + wd * w),)
 
 
-def _sgd_mom(xp: Any, p: Params, lr: Any, wd: Any, w: Any, g: Any, mom: Any) -> Any:
-    mom = p.momentum * mom - lr * (_grad(xp, p, g) + wd * w)
+def sgd_mom_step(xp: Any, p: Params, lr: Any, wd: Any, w: Any, g: Any, mom: Any) -> Any:
+    """The new weight and the new momentum."""
+    mom = p.momentum * mom - lr * (rescaled(xp, p, g) + wd * w)
     return w + mom, mom
 
 
 def _nag_mom(xp: Any, p: Params, lr: Any, wd: Any, w: Any, g: Any, mom: Any) -> Any:
     # MXNet writes the weight first and, in place as everybody calls it, decays the momentum by the new one (elsewhere
     # by the old one).
-    g = _grad(xp, p, g)
+    g = rescaled(xp, p, g)
     step = lr * (g + wd * w)
     new = w + p.momentum * (p.momentum * mom - step) - step
     return new, p.momentum * mom - lr * (g + wd * new)
@@ -78,21 +94,22 @@ def _signsgd(xp: Any, p: Params, lr: Any, wd: Any, w: Any, g: Any) -> Any:
 
 
 def _signum(xp: Any, p: Params, lr: Any, wd: Any, w: Any, g: Any, mom: Any) -> Any:
-    mom = p.momentum * mom - (1 - p.momentum) * (wd * w + _grad(xp, p, g))
+    mom = p.momentum * mom - (1 - p.momentum) * (wd * w + rescaled(xp, p, g))
     return (1 - lr * p.wd_lh) * w + lr * _sign(mom), mom
 
 
-def _adam_moments(p: Params, g: Any, mean: Any, var: Any) -> Any:
+def adam_moments(p: Params, g: Any, mean: Any, var: Any) -> Any:
+    """The moving averages of the gradient and of its square."""
     return p.beta1 * mean + (1 - p.beta1) * g, p.beta2 * var + (1 - p.beta2) * (g * g)
 
 
 def _adam(xp: Any, p: Params, lr: Any, wd: Any, w: Any, g: Any, mean: Any, var: Any) -> Any:
-    mean, var = _adam_moments(p, _decayed(xp, p, wd, w, g), mean, var)
+    mean, var = adam_moments(p, _decayed(xp, p, wd, w, g), mean, var)
     return w - lr * mean / (xp.sqrt(var) + p.epsilon), mean, var
 
 
 def _ftml(xp: Any, p: Params, lr: Any, wd: Any, w: Any, g: Any, d: Any, v: Any, z: Any) -> Any:
-    g = _clipped(xp, p, p.rescale_grad * g + wd * w, p.clip_grad)
+    g = clipped(xp, p, p.rescale_grad * g + wd * w, p.clip_grad)
     z, v = p.beta1 * z + (1 - p.beta1) * g, p.beta2 * v + (1 - p.beta2) * (g * g)
     step = (1 - p.beta1**p.t) / lr * (xp.sqrt(v / (1 - p.beta2**p.t)) + p.epsilon)
     z = z - (step - p.beta1 * d) * w
@@ -100,7 +117,7 @@ def _ftml(xp: Any, p: Params, lr: Any, wd: Any, w: Any, g: Any, d: Any, v: Any, 
 
 
 def _ftrl(xp: Any, p: Params, lr: Any, wd: Any, w: Any, g: Any, z: Any, n: Any) -> Any:
-    g = _grad(xp, p, g)
+    g = rescaled(xp, p, g)
     grown = n + g * g
     z = z + g - (xp.sqrt(grown) - xp.sqrt(n)) * w / lr
     w = (xp.sign(z) * p.lamda1 - z) / ((p.beta + xp.sqrt(grown)) / lr + wd)
@@ -108,7 +125,7 @@ def _ftrl(xp: Any, p: Params, lr: Any, wd: Any, w: Any, g: Any, z: Any, n: Any) 
 
 
 def _bounded(xp: Any, p: Params, w: Any) -> Any:
-    return _clipped(xp, p, w, p.clip_weights)
+    return clipped(xp, p, w, p.clip_weights)
 
 
 def _rmsprop(xp: Any, p: Params, lr: Any, wd: Any, w: Any, g: Any, n: Any) -> Any:
@@ -126,13 +143,13 @@ def _rmspropalex(xp: Any, p: Params, lr: Any, wd: Any, w: Any, g: Any, n: Any, m
 
 
 def _adagrad(xp: Any, p: Params, lr: Any, wd: Any, w: Any, g: Any, history: Any) -> Any:
-    g = _grad(xp, p, g)
+    g = rescaled(xp, p, g)
     history = history + g * g
     return w - lr * (g / xp.sqrt(history + p.epsilon) + wd * w), history
 
 
 def _group_adagrad(xp: Any, p: Params, lr: Any, wd: Any, w: Any, g: Any, history: Any) -> Any:
-    g = _grad(xp, p, g)
+    g = rescaled(xp, p, g)
     history = history + (g * g).mean(tuple(range(1, g.ndim))).reshape(history.shape)
     return w - lr * g / xp.sqrt(history.reshape(g.shape[:1] + (1,) * (g.ndim - 1)) + p.epsilon), history
 
@@ -167,7 +184,8 @@ _MEANING = {
 }
 
 
-def _doc(head: str, inputs: Any, params: Any) -> Any:
+def docstring_of(head: str, inputs: Any, params: Any) -> Any:
+    """The docstring of an optimizer's operator, put together from what its inputs and parameters mean."""
     words = [f"{n} : " + _MEANING.get(n, "array\n    State; written.") for n in (*inputs, *params)]
     return "\n".join(
         [
@@ -185,7 +203,7 @@ def _doc(head: str, inputs: Any, params: Any) -> Any:
 
 
 def _stepping(clip: Any = "clip_gradient") -> Any:
-    return {"wd": _f(0.0), "rescale_grad": _f(1.0), clip: _f(-1.0)}
+    return {"wd": per_step(0.0), "rescale_grad": per_step(1.0), clip: per_step(-1.0)}
 
 
 def _like(xp: Any, value: Any, old: Any) -> Any:
@@ -235,22 +253,22 @@ def _master(rule: Any) -> Any:
     return body
 
 
-def _real(t: Any) -> Any:
+def weight_dtype(t: Any) -> Any:
     """The dtype of a weight, checked."""
     if t is not None and t.kind != "f":
         raise TypeError(f"weights must be float16, float32 or float64, got {t.name}")
     return t
 
 
-def _alike(p: Params, ins: list[Any], outs: list[Any]) -> Any:
+def alike(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     """Everything has one dtype, a float."""
-    t = _real(next((t for t in (*ins, *outs) if t is not None), None))
+    t = weight_dtype(next((t for t in (*ins, *outs) if t is not None), None))
     return [t] * len(ins), [t] * len(outs)
 
 
-def _master_dtypes(p: Params, ins: list[Any], outs: list[Any]) -> Any:
+def master_dtypes(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     """weight, gradient and output are alike, everything else float32."""
-    t = _real(ins[0] or ins[1] or (outs[0] if outs else None))
+    t = weight_dtype(ins[0] or ins[1] or (outs[0] if outs else None))
     return [t, t, *[_F32] * (len(ins) - 2)], [t] * len(outs)
 
 
@@ -267,9 +285,9 @@ def _update(
         params=params,
         alias="weight->output",
         aliases=aliases,
-        doc=_doc(head, names, params),
+        doc=docstring_of(head, names, params),
     )
-    o.dtype(_alike)
+    o.dtype(alike)
     if lazy:
         o.storage(lambda p, stypes: [stypes[0]])
     yield o
@@ -281,9 +299,9 @@ def _update(
             inputs=" ".join(names),
             mutates=" ".join(names[2:]),
             params=params,
-            doc=_doc(head + " The weight has a master copy in float32.", names, params),
+            doc=docstring_of(head + " The weight has a master copy in float32.", names, params),
         )
-        low.dtype(_master_dtypes)
+        low.dtype(master_dtypes)
         yield low
 
 
@@ -298,14 +316,14 @@ def _if_sparse(p: Params, weight: Any) -> Any:
     return isinstance(weight, RowSparse)
 
 
-_BETAS = {"beta1": _f(0.9), "beta2": _f(0.999), "epsilon": _f(1e-8)}
+_BETAS = {"beta1": per_step(0.9), "beta2": per_step(0.999), "epsilon": per_step(1e-8)}
 
 UPDATES = [
     *_update(
         "sgd_update",
-        _sgd,
+        sgd_step,
         [],
-        {"lr": _f(), **_stepping(), **_LAZY},
+        {"lr": per_step(), **_stepping(), **_LAZY},
         "A step of gradient descent.",
         ["_sparse_sgd_update"],
         _if_told,
@@ -313,9 +331,9 @@ UPDATES = [
     ),
     *_update(
         "sgd_mom_update",
-        _sgd_mom,
+        sgd_mom_step,
         ["mom"],
-        {"lr": _f(), "momentum": _f(0.0), **_stepping(), **_LAZY},
+        {"lr": per_step(), "momentum": per_step(0.0), **_stepping(), **_LAZY},
         "A step of gradient descent with momentum.",
         ["_sparse_sgd_mom_update"],
         _if_told,
@@ -325,23 +343,25 @@ UPDATES = [
         "nag_mom_update",
         _nag_mom,
         ["mom"],
-        {"lr": _f(), "momentum": _f(0.0), **_stepping()},
+        {"lr": per_step(), "momentum": per_step(0.0), **_stepping()},
         "A step of Nesterov's accelerated gradient.",
         mixed=True,
     ),
-    *_update("signsgd_update", _signsgd, [], {"lr": _f(), **_stepping()}, "A step along the signs of the gradient."),
+    *_update(
+        "signsgd_update", _signsgd, [], {"lr": per_step(), **_stepping()}, "A step along the signs of the gradient."
+    ),
     *_update(
         "signum_update",
         _signum,
         ["mom"],
-        {"lr": _f(), "momentum": _f(0.0), **_stepping(), "wd_lh": _f(0.0)},
+        {"lr": per_step(), "momentum": per_step(0.0), **_stepping(), "wd_lh": per_step(0.0)},
         "A step along the signs of the momentum.",
     ),
     *_update(
         "adam_update",
         _adam,
         ["mean", "var"],
-        {"lr": _f(), **_BETAS, **_stepping(), **_LAZY},
+        {"lr": per_step(), **_BETAS, **_stepping(), **_LAZY},
         "A step of Adam.",
         ["_sparse_adam_update"],
         _if_told,
@@ -351,10 +371,10 @@ UPDATES = [
         _ftml,
         ["d", "v", "z"],
         {
-            "lr": _f(),
+            "lr": per_step(),
             "beta1": _share(0.6),
             "beta2": _share(0.999),
-            "epsilon": _f(1e-8),
+            "epsilon": per_step(1e-8),
             "t": Int(ge=1, dynamic=True),
             **_stepping("clip_grad"),
         },
@@ -364,7 +384,7 @@ UPDATES = [
         "ftrl_update",
         _ftrl,
         ["z", "n"],
-        {"lr": _f(), "lamda1": _f(0.01), "beta": _f(1.0), **_stepping()},
+        {"lr": per_step(), "lamda1": per_step(0.01), "beta": per_step(1.0), **_stepping()},
         "A step of FTRL, Follow the Regularized Leader.",
         ["_sparse_ftrl_update"],
         _if_sparse,
@@ -373,7 +393,13 @@ UPDATES = [
         "rmsprop_update",
         _rmsprop,
         ["n"],
-        {"lr": _f(), "gamma1": _f(0.95), "epsilon": _f(1e-8), **_stepping(), "clip_weights": _f(-1.0)},
+        {
+            "lr": per_step(),
+            "gamma1": per_step(0.95),
+            "epsilon": per_step(1e-8),
+            **_stepping(),
+            "clip_weights": per_step(-1.0),
+        },
         "A step of RMSProp, by Tieleman and Hinton.",
     ),
     *_update(
@@ -381,12 +407,12 @@ UPDATES = [
         _rmspropalex,
         ["n", "g", "delta"],
         {
-            "lr": _f(),
-            "gamma1": _f(0.95),
-            "gamma2": _f(0.9),
-            "epsilon": _f(1e-8),
+            "lr": per_step(),
+            "gamma1": per_step(0.95),
+            "gamma2": per_step(0.9),
+            "epsilon": per_step(1e-8),
             **_stepping(),
-            "clip_weights": _f(-1.0),
+            "clip_weights": per_step(-1.0),
         },
         "A step of RMSProp, centred and with momentum, by Graves.",
     ),
@@ -394,7 +420,7 @@ UPDATES = [
         "_sparse_adagrad_update",
         _adagrad,
         ["history"],
-        {"lr": _f(), "epsilon": _f(1e-7), **_stepping()},
+        {"lr": per_step(), "epsilon": per_step(1e-7), **_stepping()},
         "A step of AdaGrad.",
         lazy=_always,
     ),
@@ -406,10 +432,10 @@ UPDATES = [
     inputs="weight grad history",
     mutates="history",
     alias="weight->output",
-    lr=_f(),
-    rescale_grad=_f(1.0),
-    clip_gradient=_f(-1.0),
-    epsilon=_f(1e-5),
+    lr=per_step(),
+    rescale_grad=per_step(1.0),
+    clip_gradient=per_step(-1.0),
+    epsilon=per_step(1e-5),
 )
 def group_adagrad_update(k: Call, p: Params, weight: Array, grad: Array, history: Array) -> Any:
     """A step of AdaGrad with one rate for each row.
@@ -431,7 +457,7 @@ def group_adagrad_update(k: Call, p: Params, weight: Array, grad: Array, history
     return _body(_group_adagrad)(k, p, weight, grad, history)
 
 
-group_adagrad_update.dtype(_alike)
+group_adagrad_update.dtype(alike)
 group_adagrad_update.storage(lambda p, stypes: [stypes[0]])
 
 

@@ -11,12 +11,23 @@ from ..common.bodies import silent, wide
 from ..common.gradients import given
 from ..common.rules import fits, size_of
 from ..convolution.windows import padded, windows
-from .operators import _PARAMS, _back, _counts, _first, _geometry, _lowest, _reach, _seen, _shape, _sizes
+from .operators import (
+    POOLING_PARAMS,
+    channels_back,
+    channels_first,
+    end_padding,
+    lowest,
+    pooled_lengths,
+    pooled_shape,
+    pooling_geometry,
+    window_counts,
+    window_values,
+)
 
 __all__: list[str] = []
 
 
-@op("_backward_Pooling", inputs="dy data out", **_PARAMS)
+@op("_backward_Pooling", inputs="dy data out", **POOLING_PARAMS)
 @silent
 def backward_pooling(k: Call, p: Params, dy_: Array, data: Array, out: Array) -> Array:
     """Gradient of `Pooling` with respect to its data; the first of several equal maxima of a window gets all.
@@ -33,25 +44,25 @@ def backward_pooling(k: Call, p: Params, dy_: Array, data: Array, out: Array) ->
         As in `Pooling`.
     """
     xp = k.xp
-    x, y, dy = (_first(p, xp, a) for a in (data, out, dy_))
+    x, y, dy = (channels_first(p, xp, a) for a in (data, out, dy_))
     spatial = tuple(x.shape[2:])
-    g = _geometry(p, spatial)
-    sizes = _sizes(p, g, spatial)
+    g = pooling_geometry(p, spatial)
+    sizes = pooled_lengths(p, g, spatial)
     if not x.size or not y.size:
         return xp.zeros(data.shape, data.dtype)
-    low = _lowest(x.dtype) if p.pool_type == "max" else 0
+    low = lowest(x.dtype) if p.pool_type == "max" else 0
     if p.pool_type == "max":
         x = xp.where(x > x.dtype.type(low), x, x.dtype.type(low))  # as the forward pass saw it
     if p.pool_type == "max" and p.global_pool:
         flat = x.reshape(*x.shape[:2], size_of(spatial))
         dx = xp.zeros(flat.shape, dy.dtype)
         xp.put_along_axis(dx, flat.argmax(2)[..., None], dy.reshape(*x.shape[:2], 1), 2)
-        return _back(p, xp, dx.reshape(x.shape))
+        return channels_back(p, xp, dx.reshape(x.shape))
     x, y, dy = wide(x), wide(y), wide(dy)
     if p.pool_type == "avg":
-        dy = dy / _counts(xp, p, g, spatial, sizes, dy.dtype)
+        dy = dy / window_counts(xp, p, g, spatial, sizes, dy.dtype)
     n = p.p_value if p.pool_type == "lp" else 1
-    after = _reach(g, spatial, sizes)
+    after = end_padding(g, spatial, sizes)
     dx = xp.zeros((*x.shape[:2], *(q + m + a for q, m, a in zip(g.pad, spatial, after))), dy.dtype)
     if p.pool_type in ("avg", "sum"):
         for _, see in windows(g, sizes):
@@ -71,18 +82,18 @@ def backward_pooling(k: Call, p: Params, dy_: Array, data: Array, out: Array) ->
                 dx[at] += dy * _norm_slope(xp, full[at], y, n)
     if any(g.pad) or any(after):
         dx = xp.ascontiguousarray(dx[(slice(None),) * 2 + tuple(slice(q, q + m) for q, m in zip(g.pad, spatial))])
-    return _back(p, xp, dx)
+    return channels_back(p, xp, dx)
 
 
 @backward_pooling.grad
 def _(F: Operators, p: Params, dy: Operand, dy_: Operand, data: Operand, out: Operand) -> Any:
     if p.pool_type == "max":
-        return F._max_pooling_at(dy, data, out, **given(p, _PARAMS)), None, None
+        return F._max_pooling_at(dy, data, out, **given(p, POOLING_PARAMS)), None, None
     n = p.p_value if p.pool_type == "lp" else 1
     if n == 1:  # linear: the gradient of its gradient is the operator itself
-        return F.Pooling(dy, **given(p, _PARAMS)), None, None
+        return F.Pooling(dy, **given(p, POOLING_PARAMS)), None, None
     # Of dx = x**(n-1) * spread(dy / y**(n-1)), where spreading is the gradient of a sum.
-    plain = {**given(p, _PARAMS), "pool_type": "sum"}
+    plain = {**given(p, POOLING_PARAMS), "pool_type": "sum"}
     none = F._equal_scalar(out, scalar=0)
     safe = out + none
     power = (1 - none) / safe ** (n - 1)
@@ -91,7 +102,7 @@ def _(F: Operators, p: Params, dy: Operand, dy_: Operand, data: Operand, out: Op
     return gathered * power, d_data * data if n == 3 else d_data, (1 - n) * gathered * dy_ * power / safe
 
 
-@op("_max_pooling_at", inputs="source data out", **_PARAMS)
+@op("_max_pooling_at", inputs="source data out", **POOLING_PARAMS)
 @silent
 def max_pooling_at(k: Call, p: Params, source: Array, data: Array, out: Array) -> Array:
     """What an array holds where max `Pooling` finds the maxima of another: the gradient of `_backward_Pooling`.
@@ -106,28 +117,30 @@ def max_pooling_at(k: Call, p: Params, source: Array, data: Array, out: Array) -
         As in `Pooling`.
     """
     xp = k.xp
-    s, x, y = (_first(p, xp, a) for a in (source, data, out))
+    s, x, y = (channels_first(p, xp, a) for a in (source, data, out))
     if not x.size or not y.size:
         return xp.zeros(out.shape, source.dtype)
-    low = x.dtype.type(_lowest(x.dtype))
+    low = x.dtype.type(lowest(x.dtype))
     x = xp.where(x > low, x, low)  # as `Pooling` saw it
     if p.global_pool:
         flat = (*x.shape[:2], size_of(x.shape[2:]))
-        return _back(
+        return channels_back(
             p, xp, xp.take_along_axis(s.reshape(flat), x.reshape(flat).argmax(2)[..., None], 2).reshape(y.shape)
         )
-    g = _geometry(p, tuple(x.shape[2:]))
+    g = pooling_geometry(p, tuple(x.shape[2:]))
     sizes = tuple(y.shape[2:])
     found, free = xp.zeros(y.shape, s.dtype), xp.ones(y.shape, "bool")
-    for part, seen in zip(_seen(xp, s, g, sizes, 0), _seen(xp, x, g, sizes, low)):
+    for part, seen in zip(window_values(xp, s, g, sizes, 0), window_values(xp, x, g, sizes, low)):
         hit = free & (seen == y)
         found = xp.where(hit, part, found)
         free &= ~hit
-    return _back(p, xp, found)
+    return channels_back(p, xp, found)
 
 
-max_pooling_at.grad(lambda F, p, dy, data, out: (F._backward_Pooling(dy, data, out, **given(p, _PARAMS)), None, None))
-max_pooling_at.shape(lambda p, ins: [_shape(p, ins[1])])
+max_pooling_at.grad(
+    lambda F, p, dy, data, out: (F._backward_Pooling(dy, data, out, **given(p, POOLING_PARAMS)), None, None)
+)
+max_pooling_at.shape(lambda p, ins: [pooled_shape(p, ins[1])])
 
 
 def _norm_slope(xp: Any, x: Any, y: Any, n: int) -> Any:
@@ -139,7 +152,7 @@ def _norm_slope(xp: Any, x: Any, y: Any, n: int) -> Any:
 
 @backward_pooling.shape
 def _(p: Params, ins: list[Any]) -> list[Any]:
-    fits("dy data out", ins, [_shape(p, ins[1]), ins[1], _shape(p, ins[1])])
+    fits("dy data out", ins, [pooled_shape(p, ins[1]), ins[1], pooled_shape(p, ins[1])])
     return [ins[1]]
 
 

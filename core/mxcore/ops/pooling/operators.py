@@ -19,7 +19,7 @@ from ..convolution.windows import Geometry, geometry, padded, windows
 __all__: list[str] = []
 
 
-_PARAMS = dict(
+POOLING_PARAMS = dict(
     kernel=Shape(()),
     pool_type=Enum("avg lp max sum", "max"),
     global_pool=Bool(False),
@@ -50,7 +50,8 @@ def _spatial(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(shape[1:-1] if _last(p) else shape[2:])
 
 
-def _geometry(p: Params, spatial: tuple[int, ...]) -> Geometry:
+def pooling_geometry(p: Params, spatial: tuple[int, ...]) -> Geometry:
+    """How windows lie on data of these lengths."""
     if p.global_pool:
         return geometry(tuple(max(n, 1) for n in spatial), (), (), ())
     g = geometry(p.kernel, p.stride, (), p.pad)
@@ -64,7 +65,7 @@ def _geometry(p: Params, spatial: tuple[int, ...]) -> Geometry:
     return g
 
 
-def _sizes(p: Params, g: Geometry, spatial: tuple[int, ...]) -> tuple[int, ...]:
+def pooled_lengths(p: Params, g: Geometry, spatial: tuple[int, ...]) -> tuple[int, ...]:
     """Number of windows per dimension; -1 stays unknown."""
     if p.pooling_convention == "valid" or p.global_pool:
         return g.out(spatial)
@@ -76,26 +77,28 @@ def _sizes(p: Params, g: Geometry, spatial: tuple[int, ...]) -> tuple[int, ...]:
     )
 
 
-def _first(p: Params, xp: Any, x: Any) -> Any:
+def channels_first(p: Params, xp: Any, x: Any) -> Any:
+    """Move the channels to the second place."""
     return xp.moveaxis(x, -1, 1) if _last(p) else x
 
 
-def _back(p: Params, xp: Any, x: Any) -> Any:
+def channels_back(p: Params, xp: Any, x: Any) -> Any:
+    """Move the channels back to where the layout has them."""
     return xp.ascontiguousarray(xp.moveaxis(x, 1, -1)) if _last(p) else x
 
 
-def _reach(g: Geometry, spatial: tuple[int, ...], out: tuple[int, ...]) -> tuple[int, ...]:
+def end_padding(g: Geometry, spatial: tuple[int, ...], out: tuple[int, ...]) -> tuple[int, ...]:
     """Padding at the end, so that the last windows are whole."""
     return tuple(max((o - 1) * s + k - q - n, 0) for n, o, k, s, q in zip(spatial, out, g.kernel, g.stride, g.pad))
 
 
-def _seen(xp: Any, x: Any, g: Geometry, out: tuple[int, ...], value: Any) -> Iterator[Any]:
+def window_values(xp: Any, x: Any, g: Geometry, out: tuple[int, ...], value: Any) -> Iterator[Any]:
     """What all windows see at each place in the kernel, row by row."""
-    x = padded(xp, x, g.pad, _reach(g, x.shape[2:], out), value)
+    x = padded(xp, x, g.pad, end_padding(g, x.shape[2:], out), value)
     return (x[(slice(None),) * 2 + see] for _, see in windows(g, out))
 
 
-def _counts(xp: Any, p: Params, g: Geometry, spatial: tuple[int, ...], out: tuple[int, ...], dtype: Any) -> Any:
+def window_counts(xp: Any, p: Params, g: Geometry, spatial: tuple[int, ...], out: tuple[int, ...], dtype: Any) -> Any:
     """Elements in each window: with padding, but not beyond it, or without."""
     total = None
     include = p.count_include_pad is None or p.count_include_pad
@@ -109,7 +112,7 @@ def _counts(xp: Any, p: Params, g: Geometry, spatial: tuple[int, ...], out: tupl
     return total
 
 
-def _lowest(dtype: Any) -> Any:
+def lowest(dtype: Any) -> Any:
     """What every number is above: NaN never wins, and a window of nothing else gives this."""
     return np.iinfo(dtype).min if dtype.kind in "iub" else np.finfo(dtype).min if dtype.kind == "f" else -np.inf
 
@@ -119,8 +122,8 @@ def _lowest(dtype: Any) -> Any:
     inputs="data",
     labels="inputs outputs",
     mxnet_outputs=lambda p: 1 + (p.pool_type == "max" and bool(p.kernel) and not str(p.layout).endswith("C")),
-    **_PARAMS,
-    grad=lambda F, p, dy, data, y: F._backward_Pooling(dy, data, y, **given(p, _PARAMS)),
+    **POOLING_PARAMS,
+    grad=lambda F, p, dy, data, y: F._backward_Pooling(dy, data, y, **given(p, POOLING_PARAMS)),
 )
 @silent
 def pooling(k: Call, p: Params, data: Array) -> Array:
@@ -155,21 +158,21 @@ def pooling(k: Call, p: Params, data: Array) -> Array:
     Behaviour matched: MXNet 1.9.1 ``Pooling``.
     """
     xp = k.xp
-    x = _first(p, xp, data)
+    x = channels_first(p, xp, data)
     spatial = tuple(x.shape[2:])
-    g = _geometry(p, spatial)
-    out = _sizes(p, g, spatial)
+    g = pooling_geometry(p, spatial)
+    out = pooled_lengths(p, g, spatial)
     if not x.size:
-        return xp.zeros(_shape(p, data.shape), data.dtype)
+        return xp.zeros(pooled_shape(p, data.shape), data.dtype)
     axes = tuple(range(2, x.ndim))
     if p.pool_type == "max":
-        low = x.dtype.type(_lowest(x.dtype))
+        low = x.dtype.type(lowest(x.dtype))
         if p.global_pool:
-            return _back(p, xp, xp.where(x > low, x, low).max(axes, keepdims=True))
+            return channels_back(p, xp, xp.where(x > low, x, low).max(axes, keepdims=True))
         y = xp.full((*x.shape[:2], *out), low, x.dtype)
-        for part in _seen(xp, x, g, out, low):
+        for part in window_values(xp, x, g, out, low):
             y = xp.where(part > y, part, y)
-        return _back(p, xp, y)
+        return channels_back(p, xp, y)
     x = wide(x)
     n = p.p_value if p.pool_type == "lp" else 1
     if n > 1:
@@ -177,20 +180,21 @@ def pooling(k: Call, p: Params, data: Array) -> Array:
     if p.global_pool:
         y = x.sum(axes, keepdims=True)
     else:
-        parts = _seen(xp, x, g, out, 0)
+        parts = window_values(xp, x, g, out, 0)
         y = next(parts).copy()
         for part in parts:
             y += part
     if p.pool_type == "avg":
-        y /= _counts(xp, p, g, spatial, out, y.dtype)
+        y /= window_counts(xp, p, g, spatial, out, y.dtype)
     elif n > 1:
         y = xp.sqrt(y) if n == 2 else xp.cbrt(y)
-    return _back(p, xp, y)
+    return channels_back(p, xp, y)
 
 
-def _shape(p: Params, data: tuple[int, ...]) -> tuple[int, ...]:
+def pooled_shape(p: Params, data: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of the output for a data shape."""
     spatial = _spatial(p, data)
-    out = (1,) * len(spatial) if p.global_pool else _sizes(p, _geometry(p, spatial), spatial)
+    out = (1,) * len(spatial) if p.global_pool else pooled_lengths(p, pooling_geometry(p, spatial), spatial)
     return (data[0], *out, data[-1]) if _last(p) else (*data[:2], *out)
 
 
@@ -202,7 +206,7 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
     if out is not None and len(out) == len(data):  # batch and channels pass through
         at = (0, len(data) - 1) if _last(p) else (0, 1)
         data = tuple(out[i] if d == -1 and i in at else d for i, d in enumerate(data))
-    return [data], [_shape(p, data)]
+    return [data], [pooled_shape(p, data)]
 
 
 _FLOATS = floating()

@@ -16,7 +16,7 @@ from ...typing import Array, Call, Operand, Operators
 from ..common import special_functions
 from ..common.bodies import silent
 
-__all__ = ["DENSITIES", "pdf_dirichlet"]
+__all__ = ["DENSITIES", "aligned_shape", "pdf_dirichlet"]
 
 
 def _chain(
@@ -159,7 +159,7 @@ def _shape(p: Params, ins: list[Any], outs: list[Any]) -> Any:
 DENSITIES = [_density(name, *row) for name, row in _TABLE.items()]
 
 
-def _middle(shape: Any, like: Any) -> Any:
+def aligned_shape(shape: Any, like: Any) -> Any:
     """The shape of `alpha` with dimensions of one where the samples have more, before the last."""
     return (*shape[:-1], *(1,) * (len(like) - len(shape)), shape[-1])
 
@@ -179,7 +179,7 @@ def pdf_dirichlet(k: Call, p: Params, sample: Array, alpha: Array) -> Array:
         Give the logarithm.
     """
     xp = k.xp
-    a = alpha.reshape(_middle(alpha.shape, sample.shape))
+    a = alpha.reshape(aligned_shape(alpha.shape, sample.shape))
     total = special_functions.gammaln(xp, a.sum(-1)) - special_functions.gammaln(xp, a).sum(-1)
     found = ((a - 1) * xp.log(sample)).sum(-1) + total
     return found if p.is_log else xp.exp(found)

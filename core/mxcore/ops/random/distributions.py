@@ -12,20 +12,20 @@ from ...typing import Call
 from ..common import special_functions
 from . import variates
 
-__all__ = ["LAWS"]
+__all__ = ["FLOAT32", "FLOAT64", "INT32", "LAWS", "wide_dtype"]
 
 
-_F32, _F64, _I32 = np.dtype("float32"), np.dtype("float64"), np.dtype("int32")
+FLOAT32, FLOAT64, INT32 = np.dtype("float32"), np.dtype("float64"), np.dtype("int32")
 
 
-def _wide(dtype: Any) -> Any:
+def wide_dtype(dtype: Any) -> Any:
     """The float type to compute in."""
-    return _F64 if dtype == _F64 else _F32
+    return FLOAT64 if dtype == FLOAT64 else FLOAT32
 
 
 def _full(xp: Any, value: Any, shape: Any) -> Any:
     """A float64 array of `shape` from a number or an array."""
-    return xp.zeros(shape, _F64) + value
+    return xp.zeros(shape, FLOAT64) + value
 
 
 def _uniform(xp: Any, rng: Any, shape: Any, t: Any, low: Any, high: Any) -> Any:
@@ -148,7 +148,7 @@ class _Law:
     def numbers(self, k: Call, shape: Any, t: Any, values: Any) -> Any:
         """Variates of dtype `t` for parameters that are numbers."""
         self.check(values)
-        x = self.draw(k.xp, k.rng, shape, _wide(t), *values).astype(t)
+        x = self.draw(k.xp, k.rng, shape, wide_dtype(t), *values).astype(t)
         if self.draw is _uniform and values[0] < values[1]:  # the upper end may come by rounding only
             x = k.xp.minimum(x, np.nextafter(t.type(values[1]), t.type(values[0])))
         return x

@@ -12,8 +12,8 @@ from ...typing import Array, Call, Operand, Operators
 from ..common import rules
 from ..common.bodies import silent, wide
 from ..common.rules import fits
-from .densities import _middle, pdf_dirichlet
-from .hawkes import _INPUTS, _intensity, _steps, hawkesll
+from .densities import aligned_shape, pdf_dirichlet
+from .hawkes import HAWKES_INPUTS, hawkesll, intensity, walk
 
 __all__: list[str] = []
 
@@ -46,7 +46,7 @@ hawkesll.grad(_grad)
 
 @op(
     "_contrib_backward_hawkesll",
-    inputs="d_loglike d_out_state " + _INPUTS,
+    inputs="d_loglike d_out_state " + HAWKES_INPUTS,
     outputs="lda alpha beta state lags max_time",
 )
 @silent
@@ -77,7 +77,7 @@ def backward_hawkesll(
     """
     xp = k.xp
     lda, alpha, beta, state, lags, max_time = map(wide, (lda, alpha, beta, state, lags, max_time))
-    s, last, seen = _steps(xp, lda, alpha, beta, state, lags, marks, valid_length)
+    s, last, seen = walk(xp, lda, alpha, beta, state, lags, marks, valid_length)
     rows, g = xp.arange(lags.shape[0]), wide(d_loglike)
     # From the last event to the end of the observation, all marks at once.
     d, G = max_time[:, None] - last, g[:, None]
@@ -91,7 +91,7 @@ def backward_hawkesll(
         valid, c, old, d, e = seen[j]
         a, b, mu, zero = alpha[c], beta[c], lda[rows, c], xp.zeros_like(g)
         se = old * e
-        g_rate = g / _intensity(rows, lda, alpha, beta, c, se)
+        g_rate = g / intensity(rows, lda, alpha, beta, c, se)
         g_se = g_s[rows, c] + g_rate * a * b + g * a
         g_d = -g * mu - b * e * g_se * old
 
@@ -219,7 +219,7 @@ def middle_like(k: Call, p: Params, data: Array, like: Array) -> Array:
     like : array
         Only its shape is used.
     """
-    return k.xp.broadcast_to(data.reshape(_middle(data.shape, like.shape)), tuple(like.shape)).copy()
+    return k.xp.broadcast_to(data.reshape(aligned_shape(data.shape, like.shape)), tuple(like.shape)).copy()
 
 
 @op("_middle_sum", inputs="data like~", grad=lambda F, dy, like_data: (F._middle_like(dy, like_data), None))

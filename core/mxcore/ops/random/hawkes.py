@@ -12,10 +12,10 @@ from ...typing import Array, Call
 from ..common.bodies import silent, wide
 from ..common.rules import within_limits
 
-__all__ = ["check_events", "hawkesll"]
+__all__ = ["HAWKES_INPUTS", "check_events", "hawkesll", "intensity", "walk"]
 
 
-_INPUTS = "lda alpha beta state lags marks valid_length max_time"
+HAWKES_INPUTS = "lda alpha beta state lags marks valid_length max_time"
 _I4 = np.dtype("int32")
 
 
@@ -34,7 +34,7 @@ def check_events(k: Any, n_marks: int, marks: Any, valid_length: Any) -> None:
         within_limits("marks", marks[k.xp.arange(length).reshape(1, -1) < ends], 0, n_marks - 1, "a mark", IndexError)
 
 
-def _steps(xp: Any, lda: Any, alpha: Any, beta: Any, state: Any, lags: Any, marks: Any, valid_length: Any) -> Any:
+def walk(xp: Any, lda: Any, alpha: Any, beta: Any, state: Any, lags: Any, marks: Any, valid_length: Any) -> Any:
     """Walk over the events: (state, time of the last event of each mark, what each step saw)."""
     n, length = lags.shape
     rows = xp.arange(n)
@@ -51,13 +51,14 @@ def _steps(xp: Any, lda: Any, alpha: Any, beta: Any, state: Any, lags: Any, mark
     return s, last, seen
 
 
-def _intensity(rows: Any, lda: Any, alpha: Any, beta: Any, c: Any, se: Any) -> Any:
+def intensity(rows: Any, lda: Any, alpha: Any, beta: Any, c: Any, se: Any) -> Any:
+    """The intensity of the marks `c`: what always is, and what their past events excite."""
     return lda[rows, c] + alpha[c] * beta[c] * se
 
 
 @op(
     "_contrib_hawkesll",
-    inputs=_INPUTS,
+    inputs=HAWKES_INPUTS,
     labels="outputs",
     outputs="output out_state",
     helpers={"check_events": check_events},
@@ -111,13 +112,13 @@ def hawkesll(
     xp, dtype = k.xp, lags.dtype
     check_events(k, alpha.shape[0], marks, valid_length)
     lda, alpha, beta, state, lags, max_time = map(wide, (lda, alpha, beta, state, lags, max_time))
-    s, last, seen = _steps(xp, lda, alpha, beta, state, lags, marks, valid_length)
+    s, last, seen = walk(xp, lda, alpha, beta, state, lags, marks, valid_length)
     rows = xp.arange(lags.shape[0])
     d = max_time[:, None] - last
     se = s * xp.exp(-beta * d)
     total = -(lda * d + alpha * (s - se)).sum(1)
     for valid, c, old, d, e in seen:
-        ll = xp.log(_intensity(rows, lda, alpha, beta, c, old * e)) - lda[rows, c] * d - alpha[c] * old * (1 - e)
+        ll = xp.log(intensity(rows, lda, alpha, beta, c, old * e)) - lda[rows, c] * d - alpha[c] * old * (1 - e)
         total = total + xp.where(valid, ll, 0)
     return total.astype(dtype), se.astype(dtype)
 
@@ -137,7 +138,7 @@ def _(p: Params, ins: list[Any]) -> list[Any]:
         "valid_length": (n,),
         "max_time": (n,),
     }
-    for name, shape in zip(_INPUTS.split(), ins):
+    for name, shape in zip(HAWKES_INPUTS.split(), ins):
         if name in wanted and shape != wanted[name]:
             raise ValueError(f"{name} must be {wanted[name]} for lags {lags} and alpha {ins[1]}, got {shape}")
     return [(n,), (n, marks)]

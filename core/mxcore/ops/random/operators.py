@@ -17,7 +17,7 @@ from ...typing import Array, Call
 from ..common.bodies import silent
 from ..common.dtypes import Among
 from . import variates
-from .distributions import _F32, _F64, _I32, LAWS, _wide
+from .distributions import FLOAT32, FLOAT64, INT32, LAWS, wide_dtype
 
 __all__ = ["DISTRIBUTIONS"]
 
@@ -27,7 +27,7 @@ def _parameters(law: Any, spec: Any = Float) -> Any:
 
 
 def _float_dtype(p: Params, name: str) -> Any:
-    t = p.dtype or _F32
+    t = p.dtype or FLOAT32
     if t.kind != "f":
         raise TypeError(f"dtype must be float16, float32 or float64, got {t.name}")
     return t
@@ -63,7 +63,7 @@ def _numbers(name: str, law: Any) -> Any:
     names = [n for n, *_ in law.parameters]
 
     def body(k: Call, p: Params) -> Any:
-        return law.numbers(k, _decided(k, p), p.dtype or _F32, [getattr(p, n) for n in names])
+        return law.numbers(k, _decided(k, p), p.dtype or FLOAT32, [getattr(p, n) for n in names])
 
     o = Op(
         f"_random_{name}",
@@ -109,12 +109,14 @@ def _arrays(name: str, law: Any) -> Any:
     inputs = [m for _, m, *_ in law.parameters]
 
     def body(k: Call, p: Params, *values: Array) -> Any:
-        more, t = p.shape, p.dtype or _F32
+        more, t = p.shape, p.dtype or FLOAT32
         first = tuple(values[0].shape)
         ends = first + (1,) * len(more)
         if not k.device.async_:  # a look at the values would stop the queue
             law.check_arrays(values)
-        drawn = law.draw(k.xp, k.rng, (*first, *more), _wide(t), *[v.astype(_wide(t)).reshape(ends) for v in values])
+        drawn = law.draw(
+            k.xp, k.rng, (*first, *more), wide_dtype(t), *[v.astype(wide_dtype(t)).reshape(ends) for v in values]
+        )
         return drawn.astype(t)
 
     o = Op(
@@ -171,7 +173,7 @@ def randint(k: Call, p: Params) -> Array:
     """
     if p.high <= p.low:
         raise ValueError(f"high must be above low, got low {p.low} and high {p.high}")
-    t = p.dtype or _I32
+    t = p.dtype or INT32
     held = np.iinfo(t)
     if p.low < held.min or p.high - 1 > held.max:
         raise ValueError(f"{t.name} holds {held.min} to {held.max}, got low {p.low} and high {p.high}")
@@ -183,7 +185,7 @@ randint.shape(_shape_asked)
 
 @randint.dtype
 def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
-    t = p.dtype or _I32
+    t = p.dtype or INT32
     if t.kind not in "iu":
         raise TypeError(f"dtype must be int32 or int64, got {t.name}")
     return ins, [t]
@@ -219,7 +221,7 @@ def sample_multinomial(k: Call, p: Params, data: Array) -> Any:
     xp = k.xp
     rows = data.reshape(-1, data.shape[-1])
     n, width = rows.shape
-    total = xp.cumsum(rows.astype(_F64), axis=1)
+    total = xp.cumsum(rows.astype(FLOAT64), axis=1)
     last = total[:, -1]
     good = (rows >= 0).all(1) & (last > 0) & (last < math.inf)
     if not k.device.async_ and not good.all().item():
@@ -230,7 +232,7 @@ def sample_multinomial(k: Call, p: Params, data: Array) -> Any:
         )
     # One search for all rows: row i lies on [i, i + 1).
     at = xp.arange(n).reshape(n, 1)
-    u = k.rng.uniform((n, _size(p.shape)), _F64) + at
+    u = k.rng.uniform((n, _size(p.shape)), FLOAT64) + at
     index = xp.searchsorted((total / total[:, -1:] + at).reshape(-1), u.reshape(-1), side="right").reshape(u.shape)
     index = xp.clip(index - at * width, 0, width - 1)
     drawn = index.reshape(_drawn_shape(data.shape, p.shape))
@@ -303,7 +305,7 @@ def sample_unique_zipfian(k: Call, p: Params) -> Any:
     for i in range(rows):
         drawn = xp.zeros(0, np.int64)
         while True:
-            more = rng.uniform((2 * count + 16 + drawn.shape[0],), _F64)
+            more = rng.uniform((2 * count + 16 + drawn.shape[0],), FLOAT64)
             more = xp.clip(xp.exp(more * scale).astype(np.int64) - 1, 0, p.range_max - 1)
             drawn = xp.concatenate([drawn, more])
             _, first = xp.unique(drawn, return_index=True)

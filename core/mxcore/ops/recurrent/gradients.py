@@ -11,7 +11,18 @@ from ..common.bodies import wide
 from ..common.gradients import given
 from ..common.rules import fits
 from .cells import CELLS, limits
-from .operators import _INPUTS, _PARAMS, _RESERVE, _free_lengths, _joined, _masks, _shapes, _Sizes, _steps, rnn
+from .operators import (
+    RESERVE,
+    RNN_INPUTS,
+    RNN_PARAMS,
+    Sizes,
+    free_lengths,
+    joined,
+    named_shapes,
+    rnn,
+    step_masks,
+    step_order,
+)
 
 __all__: list[str] = []
 
@@ -48,7 +59,7 @@ def _grad(
         out_hidden,
         out_mask,
         wanted=tuple(needs[: 4 if p.mode == "lstm" else 3]),
-        **given(p, _PARAMS),
+        **given(p, RNN_PARAMS),
     )
     return [*grads, None] if p.use_sequence_length else grads
 
@@ -59,8 +70,8 @@ rnn.grad(_grad)
 @op(
     "_backward_RNN",
     outputs="data parameters state state_cell[mode=='lstm']",
-    **_PARAMS,
-    inputs="dy d_state[state_outputs] d_cell[state_outputs and mode=='lstm'] " + _INPUTS + " " + _RESERVE,
+    **RNN_PARAMS,
+    inputs="dy d_state[state_outputs] d_cell[state_outputs and mode=='lstm'] " + RNN_INPUTS + " " + RESERVE,
 )
 def backward_rnn(k: Call, p: Params, *arrays: Array) -> Any:
     """Gradients of `RNN` with respect to data, parameters and first states.
@@ -78,14 +89,14 @@ def backward_rnn(k: Call, p: Params, *arrays: Array) -> Any:
 lstm_state_clip_nan, use_sequence_length
         As in `RNN`.
     """
-    xp, sizes = k.xp, _Sizes(p)
+    xp, sizes = k.xp, Sizes(p)
     ins = {name: a if name == "sequence_length" else wide(a) for name, a in zip(p._sig.inputs, arrays)}
     lstm, directions = p.mode == "lstm", sizes.directions
     wanted = k.wanted or (True,) * 4
     data, vector, state, hidden = ins["data"], ins["parameters"], ins["state"], ins["hidden"]
     gates, cells, drop = ins.get("gates"), ins.get("cells"), ins.get("mask")
     steps, n = data.shape[:2]
-    masks, clip = _masks(xp, p, steps, ins.get("sequence_length")), limits(p)
+    masks, clip = step_masks(xp, p, steps, ins.get("sequence_length")), limits(p)
     plan, cell = sizes.layout(p, data.shape[2]), CELLS[p.mode]
     d_vector = xp.empty(vector.shape, vector.dtype) if wanted[1] else None
     d_first = xp.empty(state.shape, state.dtype)
@@ -94,13 +105,13 @@ lstm_state_clip_nan, use_sequence_length
     for layer in range(p.num_layers - 1, -1, -1):
         if masks is not None:
             dy = xp.where(masks, dy, dy.dtype.type(0))
-        x = data if layer == 0 else _joined(xp, hidden, layer - 1, directions, masks)
+        x = data if layer == 0 else joined(xp, hidden, layer - 1, directions, masks)
         if layer and drop is not None:
             x *= drop[layer - 1]
         dx = None
         for d in range(directions):
             i = layer * directions + d
-            order = _steps(steps, d)
+            order = step_order(steps, d)
             weights = plan.views(vector, i)
             first = state[i][None]
             before = xp.concatenate([hidden[i, 1:], first] if d else [first, hidden[i, :-1]])
@@ -153,13 +164,13 @@ def _(p: Params, ins: list[Any]) -> list[Any]:
     given = dict(zip(p._sig.inputs, ins))
     if len(given["data"]) != 3:
         raise ValueError(f"data {given['data']} must be (time, batch, inputs)")
-    shapes = _shapes(p, _Sizes(p), *given["data"])
+    shapes = named_shapes(p, Sizes(p), *given["data"])
     shapes.update(dy=shapes["output"], d_state=shapes["state_output"], d_cell=shapes["statecell_output"])
     fits(" ".join(given), ins, [shapes[name] for name in given])
     return [given[name] for name in p._sig.outputs]
 
 
-backward_rnn.dtype(lambda p, ins, outs: _free_lengths(p._sig.inputs, ins, outs))
+backward_rnn.dtype(lambda p, ins, outs: free_lengths(p._sig.inputs, ins, outs))
 
 
 @backward_rnn.cost

@@ -13,10 +13,22 @@ from ..common.bodies import wide
 from ..common.rules import size_of, within_limits
 from .cells import CELLS, GATES, dropout, layout, limits
 
-__all__ = ["check_lengths", "rnn"]
+__all__ = [
+    "RESERVE",
+    "RNN_INPUTS",
+    "RNN_PARAMS",
+    "Sizes",
+    "check_lengths",
+    "free_lengths",
+    "joined",
+    "named_shapes",
+    "rnn",
+    "step_masks",
+    "step_order",
+]
 
 
-_PARAMS = dict(
+RNN_PARAMS = dict(
     state_size=Int(ge=1),
     num_layers=Int(ge=1, le=4096),
     bidirectional=Bool(False),
@@ -30,12 +42,12 @@ _PARAMS = dict(
     use_sequence_length=Bool(False),
 )
 
-_INPUTS = "data parameters state state_cell[mode=='lstm'] sequence_length[use_sequence_length]"
+RNN_INPUTS = "data parameters state state_cell[mode=='lstm'] sequence_length[use_sequence_length]"
 #: Outputs that the backward pass needs: activated gates, cell states, states of every step, dropout between layers.
-_RESERVE = "gates[mode in ('lstm', 'gru')] cells[mode=='lstm'] hidden mask[p > 0 and num_layers > 1]"
+RESERVE = "gates[mode in ('lstm', 'gru')] cells[mode=='lstm'] hidden mask[p > 0 and num_layers > 1]"
 
 
-class _Sizes:
+class Sizes:
     """The lengths that parameters and data decide."""
 
     __slots__ = ("directions", "units", "state", "rows")
@@ -49,10 +61,12 @@ class _Sizes:
         self.rows = p.num_layers * self.directions
 
     def layout(self, p: Params, inputs: int) -> Any:
+        """What the vector of parameters holds, part by part, for inputs of this length."""
         return layout(p.mode, inputs, self.units, p.num_layers, self.directions, p.projection_size or 0)
 
 
-def _masks(xp: Any, p: Params, steps: int, lengths: Any) -> Any:
+def step_masks(xp: Any, p: Params, steps: int, lengths: Any) -> Any:
+    """Which steps each sequence has, (steps, batch, 1); None if all have all."""
     if not p.use_sequence_length:
         return None
     return (xp.arange(steps)[:, None] < lengths[None, :])[:, :, None]
@@ -64,11 +78,12 @@ def check_lengths(k: Any, steps: int, lengths: Any) -> None:
         within_limits("sequence_length", lengths, 0, steps, "a length")
 
 
-def _steps(n: int, direction: int) -> range:
+def step_order(n: int, direction: int) -> range:
+    """The steps as a direction takes them."""
     return range(n - 1, -1, -1) if direction else range(n)
 
 
-def _joined(xp: Any, hidden: Any, layer: int, directions: int, masks: Any) -> Any:
+def joined(xp: Any, hidden: Any, layer: int, directions: int, masks: Any) -> Any:
     """The output of a layer: the states of its directions side by side, zero after the end of a sequence."""
     parts = [hidden[layer * directions + d] for d in range(directions)]
     y = parts[0].copy() if directions == 1 else xp.concatenate(parts, 2)
@@ -77,14 +92,14 @@ def _joined(xp: Any, hidden: Any, layer: int, directions: int, masks: Any) -> An
 
 @op(
     "RNN",
-    inputs=_INPUTS,
+    inputs=RNN_INPUTS,
     labels="outputs",
     mxnet_outputs=lambda p: int(p._sig.visible),
     recompute=False,
-    outputs="output state_output[state_outputs] statecell_output[state_outputs and mode=='lstm'] " + _RESERVE,
+    outputs="output state_output[state_outputs] statecell_output[state_outputs and mode=='lstm'] " + RESERVE,
     visible=lambda p: 1 if not p.state_outputs else 3 if p.mode == "lstm" else 2,
     random=lambda p: p.p > 0 and p.num_layers > 1,
-    **_PARAMS,
+    **RNN_PARAMS,
     helpers={"layout": layout, "limits": limits, "dropout": dropout, "check_lengths": check_lengths},
 )
 def rnn(k: Call, p: Params, *arrays: Array) -> Any:
@@ -134,14 +149,14 @@ def rnn(k: Call, p: Params, *arrays: Array) -> Any:
     Behaviour matched: MXNet 1.9.1 ``RNN``; what that does on GPUs only (training projections, lengths, clipping) works
     everywhere.
     """
-    xp, sizes = k.xp, _Sizes(p)
+    xp, sizes = k.xp, Sizes(p)
     ins = dict(zip(p._sig.inputs, arrays))
     data = ins["data"]
     x, vector, state = wide(data), wide(ins["parameters"]), wide(ins["state"])
     lstm = p.mode == "lstm"
     steps, n = x.shape[:2]
     check_lengths(k, steps, ins.get("sequence_length"))
-    masks, clip = _masks(xp, p, steps, ins.get("sequence_length")), limits(p)
+    masks, clip = step_masks(xp, p, steps, ins.get("sequence_length")), limits(p)
     plan, cell = sizes.layout(p, x.shape[2]), CELLS[p.mode]
 
     def reserve(width: int) -> Any:
@@ -168,14 +183,14 @@ def rnn(k: Call, p: Params, *arrays: Array) -> Any:
                 hidden[i],
                 gates[i] if gates is not None else None,
                 cells[i] if cells is not None else None,
-                _steps(steps, d),
+                step_order(steps, d),
                 masks,
                 clip,
             )
             last_h[i] = h
             if lstm:
                 last_c[i] = c
-        x = _joined(xp, hidden, layer, sizes.directions, masks)
+        x = joined(xp, hidden, layer, sizes.directions, masks)
         if drop is not None and layer < p.num_layers - 1:
             x *= drop[layer]
     found = {
@@ -190,7 +205,7 @@ def rnn(k: Call, p: Params, *arrays: Array) -> Any:
     return [found[name] for name in p._sig.outputs]
 
 
-def _solve_inputs(p: Params, sizes: _Sizes, size: int) -> Any:
+def _solve_inputs(p: Params, sizes: Sizes, size: int) -> Any:
     """Number of inputs that parameters of this size are for."""
     rest = size - sizes.layout(p, 0).size
     each = sizes.directions * GATES[p.mode] * sizes.units
@@ -203,7 +218,7 @@ def _solve_inputs(p: Params, sizes: _Sizes, size: int) -> Any:
 
 @rnn.shape
 def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
-    s = _Sizes(p)
+    s = Sizes(p)
     at = {name: i for i, name in enumerate(p._sig.inputs)}
     out = {name: i for i, name in enumerate(p._sig.outputs)}
     data, vector = merge_shape(ins[0], (-1, -1, -1)), ins[1]
@@ -222,11 +237,11 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
     steps, inputs = y[0], data[2]
     if vector is not None and len(vector) == 1 and vector[0] != -1 and inputs == -1:
         inputs = _solve_inputs(p, s, vector[0])
-    shapes = _shapes(p, s, steps, n, inputs)
+    shapes = named_shapes(p, s, steps, n, inputs)
     return [shapes[name] for name in at], [shapes[name] for name in out]
 
 
-def _shapes(p: Params, s: Any, steps: int, n: int, inputs: int) -> dict[str, tuple[int, ...]]:
+def named_shapes(p: Params, s: Any, steps: int, n: int, inputs: int) -> dict[str, tuple[int, ...]]:
     """The shapes of all inputs and outputs by name."""
     return {
         "data": (steps, n, inputs),
@@ -244,7 +259,7 @@ def _shapes(p: Params, s: Any, steps: int, n: int, inputs: int) -> dict[str, tup
     }
 
 
-def _free_lengths(names: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+def free_lengths(names: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     """One dtype for all, but the lengths may have their own."""
     t = None
     for name, given_ in zip(names, ins):
@@ -254,7 +269,7 @@ def _free_lengths(names: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any
     return [(v or t) if name == "sequence_length" else t for name, v in zip(names, ins)], [t] * len(outs)
 
 
-rnn.dtype(lambda p, ins, outs: _free_lengths(p._sig.inputs, ins, outs))
+rnn.dtype(lambda p, ins, outs: free_lengths(p._sig.inputs, ins, outs))
 
 
 @rnn.cost

@@ -9,7 +9,7 @@ from ..._core.params import Params
 from ...parameters import Bool, Shape
 from ...typing import Array, Call, Operators
 from ..common.rules import axes_of, reduced, size_of
-from .operators import _wide
+from .operators import sum_dtype
 
 __all__: list[str] = []
 
@@ -92,7 +92,7 @@ def norm_grad(k: Call, p: Params, dy_: Array, data: Array, length: Array) -> Arr
         As in `norm`.
     """
     kept = reduced(data.shape, axes_of(p.axis, data.ndim), True)
-    wide = _wide(data) or data.dtype
+    wide = sum_dtype(data) or data.dtype
     length, dy_ = length.reshape(kept).astype(wide), dy_.reshape(kept).astype(wide)
     out = data / (length + (length == 0))  # before the product with dy: 1 / length may be out of range
     out *= dy_

@@ -16,14 +16,14 @@ from ...typing import Array, Call, Operators
 from ..common.bodies import silent
 from ..common.rules import axes_of, axis_of, reduced, size_of
 
-__all__ = ["REDUCTIONS"]
+__all__ = ["REDUCTIONS", "sum_dtype"]
 
 
 _AXES = {"axis": Shape(None), "keepdims": Bool(False)}
 _HALF = np.dtype("float16")
 
 
-def _wide(data: Any) -> Any:
+def sum_dtype(data: Any) -> Any:
     """The dtype to add up in: float32 for half precision, else the function's own choice."""
     return np.float32 if data.dtype == _HALF else None
 
@@ -120,7 +120,7 @@ _FACETS: dict[str, dict[str, Any]] = {
 #: name, further names -> (function over xp, data, axes; gradient; first line of the documentation)
 _TABLE: dict[str, tuple[Any, Any, str]] = {
     "sum sum_axis _sparse_sum": (
-        lambda xp, x, a: x.sum(a, _wide(x)),
+        lambda xp, x, a: x.sum(a, sum_dtype(x)),
         lambda F, p, dy, like_data: _back(F, p, dy, like_data),
         "Sum over axes.",
     ),
@@ -130,17 +130,17 @@ _TABLE: dict[str, tuple[Any, Any, str]] = {
         "Mean over axes.",
     ),
     "prod": (
-        lambda xp, x, a: xp.prod(x, a, dtype=_wide(x)),
+        lambda xp, x, a: xp.prod(x, a, dtype=sum_dtype(x)),
         lambda F, p, dy, data: _prod_grad(F, p, dy, data, data != data),
         "Product over axes.",
     ),
     "nansum": (
-        lambda xp, x, a: xp.nansum(x, a, dtype=_wide(x)),
+        lambda xp, x, a: xp.nansum(x, a, dtype=sum_dtype(x)),
         lambda F, p, dy, data: _back(F, p, dy, data) * (data == data),
         "Sum over axes, NaNs counted as 0.",
     ),
     "nanprod": (
-        lambda xp, x, a: xp.nanprod(x, a, dtype=_wide(x)),
+        lambda xp, x, a: xp.nanprod(x, a, dtype=sum_dtype(x)),
         lambda F, p, dy, data: _prod_grad(F, p, dy, data, data != data),
         "Product over axes, NaNs counted as 1.",
     ),
@@ -246,7 +246,7 @@ def norm(k: Call, p: Params, data: Array) -> Array:
 
     def fn(x: Any, axes: Any) -> Any:
         if p.ord == 1:
-            return xp.sum(xp.abs(x), axes, dtype=_wide(x))
+            return xp.sum(xp.abs(x), axes, dtype=sum_dtype(x))
         if x.dtype in _FAINT:
             return _euclid(k, x, axes)
         x = x.astype(np.float32 if x.dtype == _HALF else np.float64)  # where no square is out of range
@@ -282,7 +282,10 @@ def square_sum(k: Call, p: Params, data: Array) -> Array:
         Reduce all axes but `axis`.
     """
     return _over(
-        data, axes_of(p.axis, data.ndim, p.exclude), p.keepdims, lambda x, axes: k.xp.sum(x * x, axes, dtype=_wide(x))
+        data,
+        axes_of(p.axis, data.ndim, p.exclude),
+        p.keepdims,
+        lambda x, axes: k.xp.sum(x * x, axes, dtype=sum_dtype(x)),
     )
 
 
@@ -412,7 +415,7 @@ def cumsum(k: Call, p: Params, a: Array) -> Array:
     return k.xp.cumsum(
         a,
         None if p.axis is None else axis_of(p.axis, a.ndim),
-        dtype=p.dtype or (np.int64 if a.dtype == np.bool_ else _wide(a)),
+        dtype=p.dtype or (np.int64 if a.dtype == np.bool_ else sum_dtype(a)),
     )
 
 

@@ -18,7 +18,7 @@ __all__: list[str] = []
 
 
 _INPUTS = "data sequence_length[use_sequence_length]"
-_PARAMS = {"use_sequence_length": Bool(False), "axis": Int(0, ge=0, le=1)}
+SEQUENCE_PARAMS = {"use_sequence_length": Bool(False), "axis": Int(0, ge=0, le=1)}
 
 
 def _inputs(p: Params, data: Any, lengths: list[Any]) -> tuple[Any, list[Any]]:
@@ -63,7 +63,7 @@ def _times(xp: Any, p: Params, data: Any) -> Any:
     return xp.arange(data.shape[p.axis]).reshape(tuple(-1 if i == p.axis else 1 for i in range(data.ndim)))
 
 
-def _again(F: Operators, name: str, p: Params, dy: Any, lengths: Any) -> Any:
+def on_gradient(F: Operators, name: str, p: Params, dy: Any, lengths: Any) -> Any:
     """Apply a linear operator of this family to the gradient."""
     inputs = (dy, lengths) if p.use_sequence_length else (dy,)
     return getattr(F, name)(*inputs, use_sequence_length=p.use_sequence_length, axis=p.axis), None
@@ -75,8 +75,8 @@ def _again(F: Operators, name: str, p: Params, dy: Any, lengths: Any) -> Any:
     labels="inputs gradients outputs",
     use_sequence_length=Bool(False),
     value=Float(0.0),
-    axis=_PARAMS["axis"],
-    grad=lambda F, p, dy, sequence_length: _again(F, "SequenceMask", p, dy, sequence_length),
+    axis=SEQUENCE_PARAMS["axis"],
+    grad=lambda F, p, dy, sequence_length: on_gradient(F, "SequenceMask", p, dy, sequence_length),
 )
 def sequence_mask(k: Call, p: Params, data: Array, sequence_length: Array = None) -> Array:
     """Overwrite what lies beyond the end of each sequence.
@@ -105,7 +105,7 @@ sequence_mask.shape(_same)
 sequence_mask.dtype(_as_data)
 
 
-def _last(xp: Any, p: Params, shape: tuple[int, ...], lengths: Any) -> Any:
+def last_index(xp: Any, p: Params, shape: tuple[int, ...], lengths: Any) -> Any:
     """Index of the last steps: a tuple over time and batch."""
     n = shape[p.axis]
     if lengths is None:
@@ -119,7 +119,7 @@ def _last(xp: Any, p: Params, shape: tuple[int, ...], lengths: Any) -> Any:
     "SequenceLast",
     inputs=_INPUTS,
     labels="inputs gradients outputs",
-    **_PARAMS,
+    **SEQUENCE_PARAMS,
     grad=lambda F, p, dy, like_data, sequence_length: (
         F._sequence_last_spread(
             dy,
@@ -144,10 +144,11 @@ def sequence_last(k: Call, p: Params, data: Array, sequence_length: Array = None
     axis : {0, 1}
         The axis of time; the other one is that of the batch.
     """
-    return data[_last(k.xp, p, data.shape, sequence_length)]
+    return data[last_index(k.xp, p, data.shape, sequence_length)]
 
 
-def _last_shape(p: Params, ins: list[Any]) -> tuple[list[Any], Any]:
+def last_shape(p: Params, ins: list[Any]) -> tuple[list[Any], Any]:
+    """The shapes of the inputs, and that of one step of the data."""
     data, lengths = _inputs(p, ins[0], ins[1:])
     if data is None:
         return [data, *lengths], None
@@ -158,7 +159,7 @@ def _last_shape(p: Params, ins: list[Any]) -> tuple[list[Any], Any]:
 
 @sequence_last.shape
 def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
-    found, out = _last_shape(p, ins)
+    found, out = last_shape(p, ins)
     return found, [out]
 
 
@@ -169,8 +170,8 @@ sequence_last.dtype(_as_data)
     "SequenceReverse",
     inputs=_INPUTS,
     labels="inputs gradients outputs",
-    **_PARAMS,
-    grad=lambda F, p, dy, sequence_length: _again(F, "SequenceReverse", p, dy, sequence_length),
+    **SEQUENCE_PARAMS,
+    grad=lambda F, p, dy, sequence_length: on_gradient(F, "SequenceReverse", p, dy, sequence_length),
 )
 def sequence_reverse(k: Call, p: Params, data: Array, sequence_length: Array = None) -> Array:
     """Each sequence backwards; what lies beyond its end stays.

@@ -10,8 +10,8 @@ from ...parameters import Bool, Int, Shape
 from ...typing import Array, Call, Operators
 from ..common.bodies import silent
 from ..common.rules import axis_of, undoing
-from .rearrange import _DIAG, _diagonal_axes, _diagonal_shape
-from .repeat import _PAD, _TIMES, _margins, _padded, _repeated, _tiled, _tiled_shape
+from .rearrange import DIAG_PARAMS, diagonal_axes, diagonal_shape
+from .repeat import PAD_PARAMS, REPEAT_PARAMS, margins, padded_shape, repeated_shape, tiled_shape, tiling
 
 __all__: list[str] = []
 
@@ -19,7 +19,7 @@ __all__: list[str] = []
 @op(
     "_diag_spread",
     inputs="data like~",
-    **_DIAG,
+    **DIAG_PARAMS,
     grad=lambda F, p, dy: (F.diag(dy, k=p.k, axis1=p.axis1, axis2=p.axis2), None),
 )
 def diag_spread(k: Call, p: Params, data: Array, like: Array) -> Array:
@@ -36,7 +36,7 @@ def diag_spread(k: Call, p: Params, data: Array, like: Array) -> Array:
     xp, shape = k.xp, tuple(like.shape)
     if len(shape) == 1:
         return xp.diagonal(data, p.k).copy()
-    i, j = _diagonal_axes(p, len(shape))
+    i, j = diagonal_axes(p, len(shape))
     out = xp.zeros(shape, data.dtype)
     rows = xp.arange(data.shape[-1]) + max(-p.k, 0)
     moved = xp.moveaxis(out, (i, j), (-2, -1))  # a view: writing through it fills `out`
@@ -44,13 +44,13 @@ def diag_spread(k: Call, p: Params, data: Array, like: Array) -> Array:
     return out
 
 
-diag_spread.shape(undoing(_diagonal_shape))
+diag_spread.shape(undoing(diagonal_shape))
 
 
 @op(
     "_repeat_sum",
     inputs="data like~",
-    **_TIMES,
+    **REPEAT_PARAMS,
     grad=lambda F, p, dy: (F.repeat(dy, repeats=p.repeats, axis=p.axis), None),
 )
 @silent
@@ -70,7 +70,7 @@ def repeat_sum(k: Call, p: Params, data: Array, like: Array) -> Array:
     return data.reshape(shape[:at] + (p.repeats,) + shape[at:]).sum(at)
 
 
-repeat_sum.shape(undoing(_repeated))
+repeat_sum.shape(undoing(repeated_shape))
 
 
 @op("_tile_sum", inputs="data like~", reps=Shape(), grad=lambda F, p, dy: (F.tile(dy, reps=p.reps), None))
@@ -87,17 +87,17 @@ def tile_sum(k: Call, p: Params, data: Array, like: Array) -> Array:
         As in `tile`.
     """
     shape = tuple(like.shape)
-    pairs = [x for pair in zip(*_tiled(p.reps, shape)) for x in pair]
+    pairs = [x for pair in zip(*tiling(p.reps, shape)) for x in pair]
     return data.reshape(pairs).sum(tuple(range(0, len(pairs), 2))).reshape(shape)
 
 
-tile_sum.shape(undoing(_tiled_shape))
+tile_sum.shape(undoing(tiled_shape))
 
 
 @op(
     "_backward_Pad",
     inputs="dy like~",
-    **_PAD,
+    **PAD_PARAMS,
     grad=lambda F, p, dy: (F.Pad(dy, mode=p.mode, pad_width=p.pad_width), None),
 )
 @silent
@@ -113,7 +113,7 @@ def backward_pad(k: Call, p: Params, dy: Array, like: Array) -> Array:
     mode, pad_width, constant_value
         As in `Pad`.
     """
-    for axis, ((b, a), n) in enumerate(zip(_margins(p, tuple(like.shape)), like.shape)):
+    for axis, ((b, a), n) in enumerate(zip(margins(p, tuple(like.shape)), like.shape)):
         if not b and not a:
             continue
 
@@ -131,7 +131,7 @@ def backward_pad(k: Call, p: Params, dy: Array, like: Array) -> Array:
     return dy
 
 
-backward_pad.shape(undoing(_padded))
+backward_pad.shape(undoing(padded_shape))
 
 
 def _joined(p: Params, ins: Any) -> Any:

@@ -179,31 +179,33 @@ def space_to_depth(k: Call, p: Params, data: Array) -> Array:
 space_to_depth.shape(partly(_wide_to_deep))
 
 
-def _diagonal_axes(p: Params, ndim: int) -> tuple[int, int]:
+def diagonal_axes(p: Params, ndim: int) -> tuple[int, int]:
+    """The two axes of the matrices, counted from the front, which must differ."""
     i, j = axis_of(p.axis1, ndim), axis_of(p.axis2, ndim)
     if i == j:
         raise ValueError(f"axis1 and axis2 must differ, both are {i}")
     return i, j
 
 
-def _diagonal_shape(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
+def diagonal_shape(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of the diagonals, or of the matrix with this diagonal."""
     if len(shape) == 1:
         return (shape[0] + abs(p.k),) * 2
-    i, j = _diagonal_axes(p, len(shape))
+    i, j = diagonal_axes(p, len(shape))
     n = min(shape[i], shape[j] - p.k) if p.k >= 0 else min(shape[i] + p.k, shape[j])
     if n < 0:
         raise ValueError(f"a matrix of shape {(shape[i], shape[j])} has no diagonal k={p.k}")
     return (*(d for a, d in enumerate(shape) if a not in (i, j)), n)
 
 
-_DIAG = {"k": Int(0), "axis1": Int(0), "axis2": Int(1)}
+DIAG_PARAMS = {"k": Int(0), "axis1": Int(0), "axis2": Int(1)}
 
 
 @op(
     "diag",
     inputs="data",
     labels="inputs",
-    **_DIAG,
+    **DIAG_PARAMS,
     grad=lambda F, p, dy, like_data: F._diag_spread(dy, like_data, k=p.k, axis1=p.axis1, axis2=p.axis2),
 )
 def diag(k: Call, p: Params, data: Array) -> Array:
@@ -219,7 +221,7 @@ def diag(k: Call, p: Params, data: Array) -> Array:
     """
     if data.ndim == 1:
         return k.xp.diag(data, p.k)
-    return k.xp.diagonal(data, p.k, *_diagonal_axes(p, data.ndim)).copy()
+    return k.xp.diagonal(data, p.k, *diagonal_axes(p, data.ndim)).copy()
 
 
-diag.shape(lambda p, ins: [_diagonal_shape(p, ins[0])])
+diag.shape(lambda p, ins: [diagonal_shape(p, ins[0])])

@@ -97,14 +97,14 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
 
 broadcast_like.dtype(reshape_like.dtype_rule)  # type: ignore[arg-type]
 
-_TIMES = {"repeats": Int(ge=0), "axis": Int(None)}
+REPEAT_PARAMS = {"repeats": Int(ge=0), "axis": Int(None)}
 
 
 @op(
     "repeat",
     inputs="data",
     labels="inputs",
-    **_TIMES,
+    **REPEAT_PARAMS,
     grad=lambda F, p, dy, like_data: F._repeat_sum(dy, like_data, repeats=p.repeats, axis=p.axis),
 )
 def repeat(k: Call, p: Params, data: Array) -> Array:
@@ -121,17 +121,18 @@ def repeat(k: Call, p: Params, data: Array) -> Array:
     return k.xp.repeat(data, p.repeats, None if p.axis is None else axis_of(p.axis, data.ndim))
 
 
-def _repeated(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
+def repeated_shape(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape after repeat, flat without an axis; -1 stays unknown."""
     if p.axis is None:
         return (-1 if -1 in shape else size_of(shape) * p.repeats,)
     axis = axis_of(p.axis, len(shape))
     return shape[:axis] + (times(p.repeats, shape[axis]),) + shape[axis + 1 :]
 
 
-repeat.shape(partly(_repeated))
+repeat.shape(partly(repeated_shape))
 
 
-def _tiled(reps: tuple[int, ...], shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def tiling(reps: tuple[int, ...], shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Repetitions and lengths, filled up with leading ones to one rank."""
     n = max(len(reps), len(shape))
     return (1,) * (n - len(reps)) + reps, (1,) * (n - len(shape)) + shape
@@ -154,22 +155,23 @@ def tile(k: Call, p: Params, data: Array) -> Array:
         How often along each axis, counted from the last; more items than axes add leading axes.
     """
     if len(p.reps) > 1:  # it works axis by axis: a size beyond all memory is an error before any work
-        k.xp.empty(_tiled_shape(p, data.shape), data.dtype)
+        k.xp.empty(tiled_shape(p, data.shape), data.dtype)
     return k.xp.tile(data, p.reps)
 
 
-def _tiled_shape(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
+def tiled_shape(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape after tile; -1 stays unknown."""
     if any(r < 0 for r in p.reps):
         raise ValueError(f"reps {p.reps} must not be negative")
-    return tuple(times(r, d) for r, d in zip(*_tiled(p.reps, shape)))
+    return tuple(times(r, d) for r, d in zip(*tiling(p.reps, shape)))
 
 
-tile.shape(partly(_tiled_shape))
+tile.shape(partly(tiled_shape))
 
-_PAD = {"mode": Enum("constant edge reflect"), "pad_width": Shape(), "constant_value": Float(0.0)}
+PAD_PARAMS = {"mode": Enum("constant edge reflect"), "pad_width": Shape(), "constant_value": Float(0.0)}
 
 
-def _margins(p: Params, shape: tuple[int, ...]) -> list[tuple[int, int]]:
+def margins(p: Params, shape: tuple[int, ...]) -> list[tuple[int, int]]:
     """(before, after) for each axis."""
     w = p.pad_width
     if len(w) != 2 * len(shape):
@@ -188,7 +190,7 @@ def _margins(p: Params, shape: tuple[int, ...]) -> list[tuple[int, int]]:
     "pad",
     inputs="data",
     labels="inputs outputs",
-    **_PAD,
+    **PAD_PARAMS,
     grad=lambda F, p, dy, like_data: F._backward_Pad(dy, like_data, mode=p.mode, pad_width=p.pad_width),
 )
 @silent
@@ -205,17 +207,18 @@ def pad(k: Call, p: Params, data: Array) -> Array:
     constant_value : float
         The number of mode 'constant'.
     """
-    pairs = _margins(p, data.shape)
+    pairs = margins(p, data.shape)
     if p.mode == "constant":
         return k.xp.pad(data, pairs, mode="constant", constant_values=p.constant_value)
     return k.xp.pad(data, pairs, mode=p.mode)
 
 
-def _padded(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(-1 if d == -1 else b + d + a for d, (b, a) in zip(shape, _margins(p, shape)))
+def padded_shape(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape with its margins; -1 stays unknown."""
+    return tuple(-1 if d == -1 else b + d + a for d, (b, a) in zip(shape, margins(p, shape)))
 
 
-pad.shape(partly(_padded))
+pad.shape(partly(padded_shape))
 
 
 def _stretched(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:

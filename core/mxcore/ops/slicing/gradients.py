@@ -9,7 +9,7 @@ from ..._core.params import Params
 from ...typing import Array, Call
 from ..common.gradients import spread
 from ..common.rules import cut_along, gradient_of, undoing
-from .operators import _CROP, _ON_AXIS, RANGE, _axis_part, _axis_range, _crop_box, ranges_of, sliced
+from .operators import CROP_PARAMS, RANGE, SLICE_AXIS_PARAMS, axis_part_shape, axis_range, crop_box, ranges_of, sliced
 
 __all__: list[str] = []
 
@@ -20,11 +20,13 @@ slice_spread = spread(
 
 
 def _on_axis(p: Params, shape: Any) -> Any:
-    axis, begin, end = _axis_range(p, shape)
+    axis, begin, end = axis_range(p, shape)
     return cut_along(len(shape), axis, slice(begin, end))
 
 
-slice_axis_spread = spread("slice_axis", _ON_AXIS, _on_axis, undoing(_axis_part), "in a range along one axis")
+slice_axis_spread = spread(
+    "slice_axis", SLICE_AXIS_PARAMS, _on_axis, undoing(axis_part_shape), "in a range along one axis"
+)
 
 
 @op("_corner_spread", inputs="data like~", grad=lambda F, dy, like_data: (F.slice_like(dy, like_data), None))
@@ -51,7 +53,7 @@ def _(p: Params, ins: list[Any]) -> list[Any]:
 @op(
     "_crop_spread",
     inputs="part data~*",
-    **_CROP,
+    **CROP_PARAMS,
     grad=lambda F, p, dy, like_data: [
         F._crop_again(dy, *like_data, offset=p.offset, h_w=p.h_w, center_crop=p.center_crop),
         [None] * len(like_data),
@@ -68,7 +70,7 @@ def crop_spread(k: Call, p: Params, part: Array, *data: Array) -> Array:
     num_args, offset, h_w, center_crop
         As in `Crop`.
     """
-    top, left, h, w = _crop_box(p, [tuple(x.shape) for x in data])
+    top, left, h, w = crop_box(p, [tuple(x.shape) for x in data])
     out = k.xp.zeros(tuple(data[0].shape), part.dtype)
     out[:, :, top : top + h, left : left + w] = part
     return out
@@ -76,7 +78,7 @@ def crop_spread(k: Call, p: Params, part: Array, *data: Array) -> Array:
 
 @crop_spread.shape
 def _(p: Params, ins: list[Any]) -> list[Any]:
-    part = (*ins[1][:2], *_crop_box(p, ins[1:])[2:])
+    part = (*ins[1][:2], *crop_box(p, ins[1:])[2:])
     if ins[0] != part:
         raise ValueError(f"part {ins[0]} must have the shape of what Crop keeps, {part}")
     return [ins[1]]
@@ -85,7 +87,7 @@ def _(p: Params, ins: list[Any]) -> list[Any]:
 @op(
     "_crop_again",
     inputs="images data~*",
-    **_CROP,
+    **CROP_PARAMS,
     grad=lambda F, p, dy, like_data: [
         F._crop_spread(dy, *like_data, offset=p.offset, h_w=p.h_w, center_crop=p.center_crop),
         [None] * len(like_data),
@@ -103,7 +105,7 @@ def crop_again(k: Call, p: Params, images: Array, *data: Array) -> Array:
     num_args, offset, h_w, center_crop
         As in `Crop`.
     """
-    top, left, h, w = _crop_box(p, [tuple(x.shape) for x in data])
+    top, left, h, w = crop_box(p, [tuple(x.shape) for x in data])
     return images[:, :, top : top + h, left : left + w].copy()
 
 
@@ -111,4 +113,4 @@ def crop_again(k: Call, p: Params, images: Array, *data: Array) -> Array:
 def _(p: Params, ins: list[Any]) -> list[Any]:
     if ins[0] != ins[1]:
         raise ValueError(f"images {ins[0]} must have the shape of the first of data, {ins[1]}")
-    return [(*ins[0][:2], *_crop_box(p, ins[1:])[2:])]
+    return [(*ins[0][:2], *crop_box(p, ins[1:])[2:])]

@@ -11,7 +11,17 @@ from ...parameters import Bool, Float, Int, Shape
 from ...typing import Array, Call
 from ..common.rules import axis_of, cut_along, first_dtype, partly
 
-__all__ = ["RANGE", "ranges_of", "slice_", "sliced"]
+__all__ = [
+    "CROP_PARAMS",
+    "RANGE",
+    "SLICE_AXIS_PARAMS",
+    "axis_part_shape",
+    "axis_range",
+    "crop_box",
+    "ranges_of",
+    "slice_",
+    "sliced",
+]
 
 
 def ranges_of(p: Params, shape: tuple[int, ...]) -> tuple[slice, ...]:
@@ -65,7 +75,7 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
     return ins, [None if ins[0] is None else sliced(ins[0], ranges_of(p, ins[0]))]
 
 
-def _axis_range(p: Params, shape: tuple[int, ...]) -> tuple[int, int, int]:
+def axis_range(p: Params, shape: tuple[int, ...]) -> tuple[int, int, int]:
     """(axis, first, last + 1), checked as MXNet does."""
     axis = axis_of(p.axis, len(shape))
     n = shape[axis]
@@ -78,13 +88,13 @@ def _axis_range(p: Params, shape: tuple[int, ...]) -> tuple[int, int, int]:
     return axis, begin, end
 
 
-_ON_AXIS = {"axis": Int(), "begin": Int(), "end": Int(optional=True)}
+SLICE_AXIS_PARAMS = {"axis": Int(), "begin": Int(), "end": Int(optional=True)}
 
 
 @op(
     "slice_axis",
     inputs="data",
-    **_ON_AXIS,
+    **SLICE_AXIS_PARAMS,
     view=True,
     grad=lambda F, p, dy, like_data: F._slice_axis_spread(dy, like_data, axis=p.axis, begin=p.begin, end=p.end),
 )
@@ -100,19 +110,20 @@ def slice_axis(k: Call, p: Params, data: Array) -> Array:
     end : int or None
         One past the last; None: up to the end.
     """
-    axis, begin, end = _axis_range(p, data.shape)
+    axis, begin, end = axis_range(p, data.shape)
     return data[cut_along(data.ndim, axis, slice(begin, end))]
 
 
-def _axis_part(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
+def axis_part_shape(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of the part of an axis; an unknown length stays unknown."""
     axis = axis_of(p.axis, len(shape))
     if shape[axis] == -1:
         return shape
-    _, begin, end = _axis_range(p, shape)
+    _, begin, end = axis_range(p, shape)
     return shape[:axis] + (end - begin,) + shape[axis + 1 :]
 
 
-slice_axis.shape(partly(_axis_part))
+slice_axis.shape(partly(axis_part_shape))
 
 
 def _like_shape(p: Params, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
@@ -157,7 +168,7 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
 slice_like.dtype(first_dtype)
 
 
-def _crop_box(p: Params, ins: Any) -> tuple[int, int, int, int]:
+def crop_box(p: Params, ins: Any) -> tuple[int, int, int, int]:
     """(top, left, height, width) of the part that Crop keeps."""
     shape = ins[0]
     if any(len(s) != 4 for s in ins):
@@ -174,7 +185,7 @@ def _crop_box(p: Params, ins: Any) -> tuple[int, int, int, int]:
     return top, left, h, w
 
 
-_CROP = {"offset": Shape((0, 0)), "h_w": Shape((0, 0)), "center_crop": Bool(False)}
+CROP_PARAMS = {"offset": Shape((0, 0)), "h_w": Shape((0, 0)), "center_crop": Bool(False)}
 
 
 @op(
@@ -182,7 +193,7 @@ _CROP = {"offset": Shape((0, 0)), "h_w": Shape((0, 0)), "center_crop": Bool(Fals
     inputs="data*",
     labels="inputs outputs",
     num_args=Int(ge=0, le=1 << 16),
-    **_CROP,
+    **CROP_PARAMS,
     grad=lambda F, p, dy, like_data: [
         [
             F._crop_spread(dy, *like_data, offset=p.offset, h_w=p.h_w, center_crop=p.center_crop),
@@ -206,11 +217,11 @@ def crop(k: Call, p: Params, *data: Array) -> Array:
     center_crop : bool
         Take the middle.
     """
-    top, left, h, w = _crop_box(p, [x.shape for x in data])
+    top, left, h, w = crop_box(p, [x.shape for x in data])
     return data[0][:, :, top : top + h, left : left + w].copy()
 
 
-crop.shape(lambda p, ins: [(*ins[0][:2], *_crop_box(p, ins)[2:])])
+crop.shape(lambda p, ins: [(*ins[0][:2], *crop_box(p, ins)[2:])])
 
 
 @op(

@@ -15,10 +15,10 @@ from ..common.gradients import given
 from ..common.rules import floating, size_of
 from ..convolution.windows import geometry, padded, windows
 
-__all__ = ["correlation"]
+__all__ = ["CORRELATION_PARAMS", "PatchLayout", "correlation", "padded_wide"]
 
 
-_CORRELATION = dict(
+CORRELATION_PARAMS = dict(
     kernel_size=Int(1, ge=1),
     max_displacement=Int(1, ge=0, le=2**20),
     stride1=Int(1, ge=1),
@@ -49,7 +49,7 @@ def _sizes(p: Params, size: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(m if m == -1 else max(m, 0) for m in found)
 
 
-class _Form:
+class PatchLayout:
     """Where the patches of an output of this size lie in the padded data."""
 
     __slots__ = ("size", "geometry", "reach", "first", "steps")
@@ -72,7 +72,8 @@ class _Form:
         return ((i * len(self.steps) + j, dy, dx) for i, dy in enumerate(self.steps) for j, dx in enumerate(self.steps))
 
 
-def _both(xp: Any, p: Params, *arrays: Any) -> Any:
+def padded_wide(xp: Any, p: Params, *arrays: Any) -> Any:
+    """Arrays in the dtype to compute in, with zeros around the images."""
     return [padded(xp, wide(a), (p.pad_size,) * 2, (p.pad_size,) * 2) for a in arrays]
 
 
@@ -82,9 +83,9 @@ def _both(xp: Any, p: Params, *arrays: Any) -> Any:
     labels="gradients outputs",
     mxnet_outputs=3,
     recompute=False,
-    **_CORRELATION,
+    **CORRELATION_PARAMS,
     grad=lambda F, p, dy, data1, data2, needs: F._backward_Correlation(
-        dy, data1, data2, wanted=tuple(needs), **given(p, _CORRELATION)
+        dy, data1, data2, wanted=tuple(needs), **given(p, CORRELATION_PARAMS)
     ),
 )
 @silent
@@ -119,8 +120,8 @@ def correlation(k: Call, p: Params, data1: Array, data2: Array) -> Array:
     Behaviour matched: MXNet 1.9.1 ``Correlation``. Source: Dosovitskiy et al., "FlowNet", 2015.
     """
     xp = k.xp
-    a, b = _both(xp, p, data1, data2)
-    f = _Form(p, data1.shape[2:])
+    a, b = padded_wide(xp, p, data1, data2)
+    f = PatchLayout(p, data1.shape[2:])
     out = xp.zeros((data1.shape[0], len(f.steps) ** 2, *f.size), a.dtype)
     if not out.size or not a.size:
         return out

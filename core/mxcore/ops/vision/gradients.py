@@ -14,15 +14,23 @@ from ..common.bodies import silent, wide
 from ..common.gradients import given
 from ..common.rules import fits, size_of
 from ..convolution.windows import windows
-from .correlation import _CORRELATION, _both, _Form, correlation
-from .resize import _RESIZE, _apart, _averages, bilinear_resize, shares
-from .spatial import _GRID, _corners, _halves, _places, _seen, bilinear_sampler, spatial_transformer
-from .upsampling import _UPSAMPLING, _kernel, up_sampling
+from .correlation import CORRELATION_PARAMS, PatchLayout, correlation, padded_wide
+from .resize import RESIZE_PARAMS, along_both_axes, averaging_matrix, bilinear_resize, shares
+from .spatial import (
+    GRID_PARAMS,
+    bilinear_sampler,
+    corners,
+    half_lengths,
+    homogeneous_places,
+    pixels_at,
+    spatial_transformer,
+)
+from .upsampling import UPSAMPLING_PARAMS, bilinear_params, up_sampling
 
 __all__ = ["sample_gradients"]
 
 
-@op("_backward_GridGenerator", inputs="dy", **_GRID)
+@op("_backward_GridGenerator", inputs="dy", **GRID_PARAMS)
 def backward_grid_generator(k: Call, p: Params, dy_: Array) -> Array:
     """Gradient of `GridGenerator`.
 
@@ -35,10 +43,10 @@ def backward_grid_generator(k: Call, p: Params, dy_: Array) -> Array:
     """
     xp, dy = k.xp, wide(dy_)
     if p.transform_type == "affine":
-        places = _places(xp, dy.shape[2:], dy.dtype)
+        places = homogeneous_places(xp, dy.shape[2:], dy.dtype)
         return xp.matmul(dy.reshape(-1, 2, places.shape[1]), places.T).reshape(-1, 6)
     with np.errstate(all="ignore"):
-        return dy / _halves(xp, dy.shape, dy.dtype)
+        return dy / half_lengths(xp, dy.shape, dy.dtype)
 
 
 @backward_grid_generator.shape
@@ -49,9 +57,9 @@ def _(p: Params, ins: list[Any]) -> list[Any]:
 @backward_grid_generator.grad
 def _(F: Operators, p: Params, dy: Operand) -> Any:  # it is linear, and scaling is its own adjoint
     return (
-        F.GridGenerator(dy, **given(p, _GRID))
+        F.GridGenerator(dy, **given(p, GRID_PARAMS))
         if p.transform_type == "affine"
-        else F._backward_GridGenerator(dy, **given(p, _GRID))
+        else F._backward_GridGenerator(dy, **given(p, GRID_PARAMS))
     )
 
 
@@ -65,11 +73,11 @@ def sample_gradients(xp: Any, dy: Any, data: Any, grid: Any, wanted: Any = (True
     if x.size and places:
         plane = (xp.arange(n * c) * (h * w)).reshape(n, c, 1)
         with np.errstate(all="ignore"):
-            for index, inside, sy, sx, by_y, by_x in _corners(xp, at, h, w):
+            for index, inside, sy, sx, by_y, by_x in corners(xp, at, h, w):
                 if wanted[0]:
                     xp.add.at(d_data, (plane + index).reshape(-1), xp.where(inside, dy * (sy * sx), 0).reshape(-1))
                 if wanted[1]:
-                    along = (_seen(xp, x, index, inside) * dy).sum(1)
+                    along = (pixels_at(xp, x, index, inside) * dy).sum(1)
                     d_x += along * sy[:, 0] * by_x
                     d_y += along * sx[:, 0] * by_y
     d_grid = None
@@ -158,7 +166,7 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
 backward_roi_pooling.cost(lambda p, ins, outs: 8 * size_of(ins[0]) + size_of(ins[1]))
 
 
-@op("_backward_Correlation", inputs="dy data1 data2", outputs="data1 data2", **_CORRELATION)
+@op("_backward_Correlation", inputs="dy data1 data2", outputs="data1 data2", **CORRELATION_PARAMS)
 @silent
 def backward_correlation(k: Call, p: Params, dy_: Array, data1: Array, data2: Array) -> Any:
     """Gradients of `Correlation` with respect to both its inputs.
@@ -173,8 +181,8 @@ def backward_correlation(k: Call, p: Params, dy_: Array, data1: Array, data2: Ar
         As in `Correlation`.
     """
     xp, wanted = k.xp, k.wanted or (True, True)
-    a, b = _both(xp, p, data1, data2)
-    f = _Form(p, data1.shape[2:])
+    a, b = padded_wide(xp, p, data1, data2)
+    f = PatchLayout(p, data1.shape[2:])
     dy = wide(dy_) / a.dtype.type(p.kernel_size**2 * max(data1.shape[1], 1))
     grads = [xp.zeros_like(x) if w else None for x, w in zip((a, b), wanted)]
     left = f.part(a)
@@ -225,8 +233,8 @@ def backward_adaptive_avg_pooling(k: Call, p: Params, dy_: Array, data: Array) -
     xp, dy = k.xp, wide(dy_)
     if dy.shape[2:] == (1, 1):
         return xp.broadcast_to(dy / dy.dtype.type(max(size_of(data.shape[2:]), 1)), tuple(data.shape)).copy()
-    rows, columns = (_averages(xp, n, m, dy.dtype) for n, m in zip(data.shape[2:], dy.shape[2:]))
-    return _apart(xp, dy, rows.T, columns.T)
+    rows, columns = (averaging_matrix(xp, n, m, dy.dtype) for n, m in zip(data.shape[2:], dy.shape[2:]))
+    return along_both_axes(xp, dy, rows.T, columns.T)
 
 
 @op(
@@ -246,8 +254,8 @@ def forward_adaptive_avg_pooling(k: Call, p: Params, data: Array, like: Array) -
         Only its shape is used: that of the result.
     """
     xp, x = k.xp, wide(data)
-    rows, columns = (_averages(xp, n, m, x.dtype) for n, m in zip(x.shape[2:], like.shape[2:]))
-    return _apart(xp, x, rows, columns)
+    rows, columns = (averaging_matrix(xp, n, m, x.dtype) for n, m in zip(x.shape[2:], like.shape[2:]))
+    return along_both_axes(xp, x, rows, columns)
 
 
 def _matrix(xp: Any, n: int, m: int, align_corners: bool, dtype: Any) -> Any:
@@ -257,7 +265,7 @@ def _matrix(xp: Any, n: int, m: int, align_corners: bool, dtype: Any) -> Any:
     return (at == low).astype(dtype) * (1 - share) + (at == high).astype(dtype) * share
 
 
-_ALIGN = dict(align_corners=_RESIZE["align_corners"])
+_ALIGN = dict(align_corners=RESIZE_PARAMS["align_corners"])
 
 
 @bilinear_resize.grad
@@ -282,7 +290,7 @@ def backward_bilinear_resize(k: Call, p: Params, dy_: Array, data: Array) -> Arr
     if tuple(data.shape[2:]) == tuple(dy.shape[2:]):
         return dy.copy()
     rows, columns = (_matrix(xp, n, m, p.align_corners, dy.dtype) for n, m in zip(data.shape[2:], dy.shape[2:]))
-    return _apart(xp, dy, rows.T, columns.T)
+    return along_both_axes(xp, dy, rows.T, columns.T)
 
 
 @backward_bilinear_resize.grad
@@ -300,7 +308,7 @@ for _op in (backward_adaptive_avg_pooling, forward_adaptive_avg_pooling, backwar
 
 def _grad(F: Operators, p: Params, dy: Any, data: Any, needs: Any) -> Any:
     if p.sample_type == "bilinear":
-        return [F._backward_Deconvolution(dy, *data, wanted=tuple(needs), **_kernel(p))]
+        return [F._backward_Deconvolution(dy, *data, wanted=tuple(needs), **bilinear_params(p))]
     parts = F._backward_UpSampling(dy, *data, scale=p.scale, multi_input_mode=p.multi_input_mode, num_args=p.num_args)
     return [list(parts) if isinstance(parts, (list, tuple)) else [parts]]
 
@@ -323,8 +331,8 @@ def _gathered(x: Any, h: int, w: int) -> Any:
     "_backward_UpSampling",
     inputs="dy likes~*",
     outputs=lambda p: [f"output{i}" for i in range(p.num_args)],
-    scale=_UPSAMPLING["scale"],
-    multi_input_mode=_UPSAMPLING["multi_input_mode"],
+    scale=UPSAMPLING_PARAMS["scale"],
+    multi_input_mode=UPSAMPLING_PARAMS["multi_input_mode"],
     grad=lambda F, p, dys: (  # it is linear: the adjoint of its adjoint
         F.UpSampling(
             *dys, scale=p.scale, sample_type="nearest", multi_input_mode=p.multi_input_mode, num_args=p.num_args

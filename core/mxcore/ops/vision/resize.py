@@ -17,10 +17,10 @@ from ...typing import Array, Call
 from ..common.bodies import silent, wide
 from ..common.rules import floating, size_of
 
-__all__ = ["bilinear_resize", "shares"]
+__all__ = ["RESIZE_PARAMS", "along_both_axes", "averaging_matrix", "bilinear_resize", "shares"]
 
 
-def _apart(xp: Any, x: Any, rows: Any, columns: Any) -> Any:
+def along_both_axes(xp: Any, x: Any, rows: Any, columns: Any) -> Any:
     """``rows @ x @ columns.T`` over the last two axes of (N, C, H, W)."""
     n, c, h, w = x.shape
     if not x.size:
@@ -42,7 +42,7 @@ def _parts(p: Params) -> tuple[int, int]:
     return size[0], size[-1]
 
 
-def _averages(xp: Any, n: int, parts: int, dtype: Any) -> Any:
+def averaging_matrix(xp: Any, n: int, parts: int, dtype: Any) -> Any:
     """The matrix (parts, n) of averages over parts of about equal length, which overlap unless they come out even."""
     i = xp.arange(parts)
     start, end = (i * n // parts).reshape(-1, 1), (((i + 1) * n + parts - 1) // parts).reshape(-1, 1)
@@ -81,7 +81,9 @@ def adaptive_avg_pooling(k: Call, p: Params, data: Array) -> Array:
     h, w = _parts(p)
     if (h, w) == (1, 1):
         return x.mean((2, 3), keepdims=True) if x.size else xp.zeros((*x.shape[:2], 1, 1), x.dtype)
-    return _apart(xp, x, _averages(xp, x.shape[2], h, x.dtype), _averages(xp, x.shape[3], w, x.dtype))
+    return along_both_axes(
+        xp, x, averaging_matrix(xp, x.shape[2], h, x.dtype), averaging_matrix(xp, x.shape[3], w, x.dtype)
+    )
 
 
 @adaptive_avg_pooling.shape
@@ -96,7 +98,7 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
 # -- interpolation --------------------------------------------------------------------------------------------------
 
 _MODES = "like odd_scale size to_even_down to_even_up to_odd_down to_odd_up"
-_RESIZE = dict(
+RESIZE_PARAMS = dict(
     height=Int(1, ge=1),
     width=Int(1, ge=1),
     scale_height=Float(None, ge=0),
@@ -160,7 +162,7 @@ def _stretched(xp: Any, x: Any, size: Any, align_corners: bool) -> Any:
     return x
 
 
-@op("_contrib_BilinearResize2D", inputs="data like~[mode=='like']", labels="inputs", **_RESIZE)
+@op("_contrib_BilinearResize2D", inputs="data like~[mode=='like']", labels="inputs", **RESIZE_PARAMS)
 def bilinear_resize(k: Call, p: Params, data: Array, like: Array = None) -> Array:
     """Resize images by bilinear interpolation.
 

@@ -15,12 +15,22 @@ from ..common.bodies import wide
 from ..common.gradients import given
 from ..common.rules import floating, size_of
 
-__all__ = ["affine_grid", "bilinear_sampler", "sample", "spatial_transformer"]
+__all__ = [
+    "GRID_PARAMS",
+    "affine_grid",
+    "bilinear_sampler",
+    "corners",
+    "half_lengths",
+    "homogeneous_places",
+    "pixels_at",
+    "sample",
+    "spatial_transformer",
+]
 
 
 # -- grids ----------------------------------------------------------------------------------------------------------
 
-_GRID = dict(transform_type=Enum("affine warp"), target_shape=Shape((0, 0)))
+GRID_PARAMS = dict(transform_type=Enum("affine warp"), target_shape=Shape((0, 0)))
 
 
 def _target(p: Params) -> tuple[int, int]:
@@ -30,7 +40,7 @@ def _target(p: Params) -> tuple[int, int]:
     return p.target_shape  # type: ignore[no-any-return]
 
 
-def _places(xp: Any, size: tuple[int, int], dtype: Any) -> Any:
+def homogeneous_places(xp: Any, size: tuple[int, int], dtype: Any) -> Any:
     """Homogeneous coordinates of all places of an image, (3, height * width): x and y from -1 to 1, and 1."""
     h, w = size
     with np.errstate(all="ignore"):  # one row or column has no ends
@@ -43,10 +53,10 @@ def _places(xp: Any, size: tuple[int, int], dtype: Any) -> Any:
 def affine_grid(xp: Any, theta: Any, size: tuple[int, int]) -> Any:
     """Where each place of an image of this size is taken from, (N, 2, *size), by affine maps (N, 6)."""
     theta = wide(theta)
-    return xp.matmul(theta.reshape(-1, 2, 3), _places(xp, size, theta.dtype)).reshape(-1, 2, *size)
+    return xp.matmul(theta.reshape(-1, 2, 3), homogeneous_places(xp, size, theta.dtype)).reshape(-1, 2, *size)
 
 
-def _halves(xp: Any, shape: Any, dtype: Any) -> Any:
+def half_lengths(xp: Any, shape: Any, dtype: Any) -> Any:
     """Half the lengths of an image, for x and for y."""
     return xp.asarray([(shape[3] - 1) / 2, (shape[2] - 1) / 2], dtype=dtype).reshape(1, 2, 1, 1)
 
@@ -56,8 +66,8 @@ def _halves(xp: Any, shape: Any, dtype: Any) -> Any:
     inputs="data",
     labels="inputs gradients outputs",
     mxnet_outputs=2,
-    **_GRID,
-    grad=lambda F, p, dy: F._backward_GridGenerator(dy, **given(p, _GRID)),
+    **GRID_PARAMS,
+    grad=lambda F, p, dy: F._backward_GridGenerator(dy, **given(p, GRID_PARAMS)),
 )
 def grid_generator(k: Call, p: Params, data: Array) -> Array:
     """Places to sample an image at, from affine maps or from flows; (-1, -1) is its first and (1, 1) its last place.
@@ -88,7 +98,7 @@ def grid_generator(k: Call, p: Params, data: Array) -> Array:
     here = xp.empty((1, 2, h, w), x.dtype)
     here[0, 0], here[0, 1] = xp.arange(w, dtype=x.dtype).reshape(1, w), xp.arange(h, dtype=x.dtype).reshape(h, 1)
     with np.errstate(all="ignore"):  # an image of one row or column has no ends
-        return (x + here) / _halves(xp, x.shape, x.dtype) - x.dtype.type(1)
+        return (x + here) / half_lengths(xp, x.shape, x.dtype) - x.dtype.type(1)
 
 
 @grid_generator.shape
@@ -113,7 +123,7 @@ def _axis(xp: Any, place: Any, n: int) -> tuple[Any, Any, Any]:
     return low, 1 - after, after
 
 
-def _corners(xp: Any, grid: Any, h: int, w: int) -> list[tuple[Any, Any, Any, Any, Any, Any]]:
+def corners(xp: Any, grid: Any, h: int, w: int) -> list[tuple[Any, Any, Any, Any, Any, Any]]:
     """The four neighbours of each place of a grid (N, 2, *size).
 
     For each: its index in the flattened image, whether it is inside, its shares in y and in x, and the derivatives of
@@ -135,7 +145,7 @@ def _corners(xp: Any, grid: Any, h: int, w: int) -> list[tuple[Any, Any, Any, An
     return found
 
 
-def _seen(xp: Any, flat: Any, index: Any, inside: Any) -> Any:
+def pixels_at(xp: Any, flat: Any, index: Any, inside: Any) -> Any:
     """What the images (N, C, H*W) hold at an index; zero outside."""
     taken = xp.take_along_axis(flat, xp.broadcast_to(index, (*flat.shape[:2], index.shape[2])), 2)
     return xp.where(inside, taken, flat.dtype.type(0))
@@ -149,8 +159,8 @@ def sample(xp: Any, data: Any, grid: Any) -> Any:
     total = xp.zeros((n, c, size_of(size)), x.dtype)
     if total.size and h * w:
         with np.errstate(all="ignore"):  # places may be infinite or NaN
-            for index, inside, sy, sx, _, _ in _corners(xp, grid, h, w):
-                total += _seen(xp, x, index, inside) * (sy * sx)
+            for index, inside, sy, sx, _, _ in corners(xp, grid, h, w):
+                total += pixels_at(xp, x, index, inside) * (sy * sx)
     return total.reshape(n, c, *size)
 
 

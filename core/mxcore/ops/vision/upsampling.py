@@ -12,10 +12,10 @@ from ..common.bodies import wide
 from ..common.rules import floating, size_of
 from ..convolution.windows import conv_data, geometry
 
-__all__ = ["up_sampling"]
+__all__ = ["UPSAMPLING_PARAMS", "bilinear_params", "up_sampling"]
 
 
-_UPSAMPLING = dict(
+UPSAMPLING_PARAMS = dict(
     scale=Int(ge=1),
     num_filter=Int(0, ge=0),
     sample_type=Enum("bilinear nearest"),
@@ -25,7 +25,7 @@ _UPSAMPLING = dict(
 )
 
 
-def _kernel(p: Params) -> dict[str, Any]:
+def bilinear_params(p: Params) -> dict[str, Any]:
     """The transposed convolution that a bilinear enlargement is."""
     if p.num_filter < 1:
         raise ValueError("sample_type bilinear needs num_filter, the number of channels")
@@ -44,7 +44,7 @@ def _names(p: Params) -> list[str]:
     return ["data", "weight"] if p.sample_type == "bilinear" else [f"arg{i}" for i in range(p.num_args)]
 
 
-@op("UpSampling", inputs="data*", labels="inputs outputs", arg_names=_names, **_UPSAMPLING)
+@op("UpSampling", inputs="data*", labels="inputs outputs", arg_names=_names, **UPSAMPLING_PARAMS)
 def up_sampling(k: Call, p: Params, *data: Array) -> Array:
     """Enlarge images.
 
@@ -71,7 +71,7 @@ def up_sampling(k: Call, p: Params, *data: Array) -> Array:
     """
     xp = k.xp
     if p.sample_type == "bilinear":
-        g = _kernel(p)
+        g = bilinear_params(p)
         x, w = wide(data[0]), wide(data[1])
         return conv_data(
             xp,
@@ -109,7 +109,7 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
     n, _, h, w = first
     size = tuple(-1 if d == -1 else d * p.scale for d in (h, w))
     if p.sample_type == "bilinear":
-        return [(n, p.num_filter, h, w), (p.num_filter, 1, *_kernel(p)["kernel"])], [(n, p.num_filter, *size)]
+        return [(n, p.num_filter, h, w), (p.num_filter, 1, *bilinear_params(p)["kernel"])], [(n, p.num_filter, *size)]
     for s in ins:
         _check_image(p, s, first, size)
     channels = [None if s is None else s[1] for s in ins]

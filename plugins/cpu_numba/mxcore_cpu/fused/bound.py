@@ -189,7 +189,7 @@ def _parallel(serial: Callable[[], Any], address: int, items: int) -> Callable[[
             workers = min(workers, items)
             with threads.parallel(workers) as granted:
                 if granted:
-                    launch()(address, jit._driver(), workers)
+                    launch()(address, jit.driver_address(), workers)
                     return
         serial()
 

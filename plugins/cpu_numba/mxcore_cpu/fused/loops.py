@@ -14,7 +14,7 @@ import functools
 from typing import Any
 
 from .. import cache, jit
-from ..jit import _call_part, _Lazy, helper, intrinsic
+from ..jit import Lazy, call_part, helper, intrinsic
 from ..typing import Scalar
 
 __all__ = [
@@ -192,13 +192,13 @@ class _Reduction:
 
 
 def line_of(
-    function: _Lazy,
+    function: Lazy,
     inputs: tuple[str, ...],
     outputs: tuple[str, ...],
     reduced: tuple[str, ...],
     kinds: tuple[int, ...],
     across: bool,
-) -> _Lazy:
+) -> Lazy:
     """Make the innermost loop of a chain.
 
     Parameters
@@ -360,7 +360,7 @@ def _launch(frame: int, driver: int, parts: int) -> None:
     if parts > 1:
         _drive_parts(driver, word(frame, 0), frame, parts, word(frame, 1))
     else:
-        _call_part(word(frame, 0), 0, word(frame, 1), frame)
+        call_part(word(frame, 0), 0, word(frame, 1), frame)
     for r in range(records):
         at = first + r * RECORD
         kind, copies, size = word(frame, at), word(frame, at + 1), word(frame, at + 2)
@@ -393,6 +393,6 @@ def launch() -> Any:
     nb = jit.numba()
     function = types.FunctionType(_launch.__code__, dict(globals(), _SINGLE=np.float32), "_launch")
     function.__module__ = __name__
-    compiled = cache.attach(jit._njit(function), cache.source_stamp(_launch))
+    compiled = cache.attach(jit.njit(function), cache.source_stamp(_launch))
     compiled.compile(nb.void(*[nb.int64] * 3))
     return compiled

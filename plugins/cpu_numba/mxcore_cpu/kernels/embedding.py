@@ -9,11 +9,11 @@ from ..typing import Array, Scalar
 from ._arrays import flat, writable
 from .columns import copy
 
-__all__ = ["add_rows", "take_rows"]
+__all__ = ["add_rows", "nearest_row", "take_rows"]
 
 
 @helper
-def _row(index: Scalar, n: int) -> Scalar:
+def nearest_row(index: Scalar, n: int) -> Scalar:
     """Return the row an index names: fractions are cut, out of range means the nearest row, NaN row 0."""
     i = np.float64(index)
     return np.int64(min(i, np.float64(n - 1))) if i > 0.0 else np.int64(0)
@@ -22,7 +22,7 @@ def _row(index: Scalar, n: int) -> Scalar:
 @kernel(threshold=1 << 16)
 def _take(first: int, last: int, n: int, width: int, table: Array, index: Array, out: Array) -> None:
     for i in range(first, last):
-        copy(table, _row(index[i], n) * width, width, out, i * width)
+        copy(table, nearest_row(index[i], n) * width, width, out, i * width)
 
 
 @kernel(threshold=1 << 16)
@@ -32,7 +32,7 @@ def _add(first: int, last: int, parts: int, n: int, width: int, index: Array, d_
         target = d_table[low * width : high * width]
         target[:] = target.dtype.type(0)
         for i in range(index.size):
-            row = _row(index[i], n)
+            row = nearest_row(index[i], n)
             if low <= row < high:
                 a, b = d_out[i * width : (i + 1) * width], d_table[row * width : (row + 1) * width]
                 for k in range(width):

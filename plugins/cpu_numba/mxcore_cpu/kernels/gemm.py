@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import blas as _blas
-from ..jit import REORDER, _Lazy, helper, intrinsic, kernel, numba
+from ..jit import REORDER, Lazy, helper, intrinsic, kernel, numba
 from ..typing import Array, Scalar
 from ._arrays import dense
 
@@ -76,7 +76,7 @@ def _own_product(dtype: np.dtype[Any]) -> int:
 _keep: tuple[object, ...] = ()  # compiled code lives as long as its object
 
 
-def _cblas(bits: int) -> _Lazy:
+def _cblas(bits: int) -> Lazy:
     @intrinsic
     def call(
         typingctx: Any,

@@ -95,7 +95,7 @@ def _find(item: int, t: int, starts: Array) -> int:
 
 _sgd, _sgd_mom, _nag_mom, _adamw, _direction = (
     helper(k.function, inline=False)
-    for k in (optimizer._sgd, optimizer._sgd_mom, optimizer._nag_mom, optimizer._adamw, optimizer._lamb_phase1)
+    for k in (optimizer.sgd, optimizer.sgd_mom, optimizer.nag_mom, optimizer.adamw, optimizer.lamb_phase1)
 )
 
 # A row of `table`: number of elements, addresses of gradient, master (or weight), states, weight. A row of `rates`:
@@ -343,7 +343,7 @@ class _Job:
             a[...] = copy
 
 
-_LEAST = optimizer._sgd  # knows how much work is worth a second thread
+_LEAST = optimizer.sgd  # knows how much work is worth a second thread
 
 
 def move(rule: str, groups: Sequence[Sequence[Array]], rates: Mapping[str, Sequence[float]], **numbers: float) -> None:

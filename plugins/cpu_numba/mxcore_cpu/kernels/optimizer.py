@@ -16,7 +16,7 @@ from ..math import like, where
 from ..typing import Array, Scalar
 from ._arrays import flat, writable
 
-__all__ = ["UPDATES", "move", "update"]
+__all__ = ["UPDATES", "adamw", "lamb_phase1", "move", "nag_mom", "sgd", "sgd_mom", "update"]
 
 
 @helper
@@ -33,7 +33,8 @@ def _sign(x: Scalar) -> Scalar:
 
 
 @kernel(threshold=1 << 15)
-def _sgd(first: int, last: int, w: Array, g: Array, lr: Scalar, wd: Scalar, rescale: Scalar, clip: Scalar) -> None:
+def sgd(first: int, last: int, w: Array, g: Array, lr: Scalar, wd: Scalar, rescale: Scalar, clip: Scalar) -> None:
+    """Plain steps over the elements from `first` to `last`."""
     w, g = w[first:last], g[first:last]
     real = w.dtype.type
     lr, wd, rescale, clip = real(lr), real(wd), real(rescale), real(clip)
@@ -42,7 +43,7 @@ def _sgd(first: int, last: int, w: Array, g: Array, lr: Scalar, wd: Scalar, resc
 
 
 @kernel(threshold=1 << 15)
-def _sgd_mom(
+def sgd_mom(
     first: int,
     last: int,
     w: Array,
@@ -54,6 +55,7 @@ def _sgd_mom(
     rescale: Scalar,
     clip: Scalar,
 ) -> None:
+    """Steps with momentum over the elements from `first` to `last`."""
     w, g, m = w[first:last], g[first:last], m[first:last]
     real = w.dtype.type
     lr, momentum, wd, rescale, clip = real(lr), real(momentum), real(wd), real(rescale), real(clip)
@@ -63,7 +65,7 @@ def _sgd_mom(
 
 
 @kernel(threshold=1 << 15)
-def _nag_mom(
+def nag_mom(
     first: int,
     last: int,
     w: Array,
@@ -75,6 +77,7 @@ def _nag_mom(
     rescale: Scalar,
     clip: Scalar,
 ) -> None:
+    """Nesterov's momentum over the elements from `first` to `last`."""
     w, g, m = w[first:last], g[first:last], m[first:last]
     real = w.dtype.type
     lr, momentum, wd, rescale, clip = real(lr), real(momentum), real(wd), real(rescale), real(clip)
@@ -114,7 +117,7 @@ def _adam(
 
 
 @kernel(threshold=1 << 15)
-def _adamw(
+def adamw(
     first: int,
     last: int,
     w: Array,
@@ -130,6 +133,7 @@ def _adamw(
     rescale: Scalar,
     clip: Scalar,
 ) -> None:
+    """AdamW over the elements from `first` to `last`."""
     w, g, mean, var = w[first:last], g[first:last], mean[first:last], var[first:last]
     real = w.dtype.type
     lr, beta1, beta2, epsilon, wd = real(lr), real(beta1), real(beta2), real(epsilon), real(wd)
@@ -311,7 +315,7 @@ def _adagrad(
 
 
 @kernel(threshold=1 << 15)
-def _lamb_phase1(
+def lamb_phase1(
     first: int,
     last: int,
     out: Array,
@@ -328,6 +332,7 @@ def _lamb_phase1(
     rescale: Scalar,
     clip: Scalar,
 ) -> None:
+    """The direction of LAMB over the elements from `first` to `last`."""
     out, g, mean, var, w = out[first:last], g[first:last], mean[first:last], var[first:last], w[first:last]
     real = w.dtype.type
     c1 = real(1.0 - beta1**t if bias_correction != 0.0 else 1.0)
@@ -353,14 +358,14 @@ _USUAL = {"wd": 0.0, "rescale_grad": 1.0, "clip_gradient": -1.0}
 
 #: MXNet's operator -> what computes it.
 UPDATES = {
-    "sgd_update": Update(_sgd, "weight grad", {"lr": None, **_USUAL}),
-    "sgd_mom_update": Update(_sgd_mom, "weight grad mom", {"lr": None, "momentum": 0.0, **_USUAL}),
-    "nag_mom_update": Update(_nag_mom, "weight grad mom", {"lr": None, "momentum": 0.0, **_USUAL}),
+    "sgd_update": Update(sgd, "weight grad", {"lr": None, **_USUAL}),
+    "sgd_mom_update": Update(sgd_mom, "weight grad mom", {"lr": None, "momentum": 0.0, **_USUAL}),
+    "nag_mom_update": Update(nag_mom, "weight grad mom", {"lr": None, "momentum": 0.0, **_USUAL}),
     "adam_update": Update(
         _adam, "weight grad mean var", {"lr": None, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, **_USUAL}
     ),
     "_adamw_update": Update(
-        _adamw,
+        adamw,
         "weight grad mean var",
         {
             "lr": None,
@@ -402,7 +407,7 @@ UPDATES = {
         _adagrad, "weight grad history", {"lr": None, "epsilon": 1e-7, "rescale_grad": 1.0, "clip_gradient": -1.0}
     ),
     "lamb_update_phase1": Update(
-        _lamb_phase1,
+        lamb_phase1,
         "out grad mean var weight",
         {
             "beta1": 0.9,

@@ -7,7 +7,7 @@ import numpy as np
 from ..jit import kernel
 from ..typing import Array
 from ._arrays import flat
-from .embedding import _row
+from .embedding import nearest_row
 
 __all__ = ["one_hot", "pick_last", "place_last"]
 
@@ -15,7 +15,7 @@ __all__ = ["one_hot", "pick_last", "place_last"]
 @kernel(threshold=1 << 16)
 def _pick(first: int, last: int, n: int, data: Array, index: Array, out: Array) -> None:
     for i in range(first, last):
-        out[i] = data[i * n + _row(index[i], n)]
+        out[i] = data[i * n + nearest_row(index[i], n)]
 
 
 @kernel(threshold=1 << 16)
@@ -23,7 +23,7 @@ def _place(first: int, last: int, n: int, values: Array, index: Array, out: Arra
     for i in range(first, last):
         row = out[i * n : (i + 1) * n]
         row[:] = row.dtype.type(0)
-        row[_row(index[i], n)] = values[i]
+        row[nearest_row(index[i], n)] = values[i]
 
 
 def pick_last(data: Array, index: Array, out: Array) -> None:

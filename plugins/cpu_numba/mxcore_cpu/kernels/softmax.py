@@ -41,7 +41,7 @@ def _falling32(x: Scalar) -> Scalar:
     t = a * F(1.4426950408889634) + F(12582912.0)
     n = t - F(12582912.0)
     r = (a - n * F(0.693359375)) - n * F(-2.12194440e-4)
-    return F(0.0) if low else (F(1.0) + m._em1_32(r)) * m._two_to(t)
+    return F(0.0) if low else (F(1.0) + m.em1_32(r)) * m.two_to(t)
 
 
 @helper
@@ -51,7 +51,7 @@ def _falling64(x: Scalar) -> Scalar:
     t = a * 1.4426950408889634 + 6755399441055744.0
     n = t - 6755399441055744.0
     r = (a - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10
-    return 0.0 if low else (1.0 + m._em1_64(r)) * m._two_to(t)
+    return 0.0 if low else (1.0 + m.em1_64(r)) * m.two_to(t)
 
 
 def _falling(x: Scalar) -> Scalar:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..jit import _Lazy, intrinsic
+from ..jit import Lazy, intrinsic
 
 __all__ = [
     "SPARE",
@@ -155,10 +155,10 @@ class _Code:
         return self.builder.extract_element(vector, self.ir.IntType(32)(0))
 
 
-def _written(arity: int) -> Callable[[Callable[[_Code], None]], _Lazy]:
+def _written(arity: int) -> Callable[[Callable[[_Code], None]], Lazy]:
     """Make an intrinsic without result of a function that writes its code: arrays and whole numbers."""
 
-    def make(write: Callable[[_Code], None]) -> _Lazy:
+    def make(write: Callable[[_Code], None]) -> Lazy:
         def build(args: Any) -> Any:
             from numba import types
 

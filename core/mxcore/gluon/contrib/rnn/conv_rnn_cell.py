@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ....base import asserted, error
 from ....ndarray import NDArray
 from ...nn.convolution import spread
-from ...rnn.cells import GRUCell, LSTMCell, RNNCell, _Cell
+from ...rnn.cells import GatedCell, GRUCell, LSTMCell, RNNCell
 from ...rnn.recurrent_cell import HybridRecurrentCell, check_sizes, check_states
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ __all__ = [
 _LAYOUTS = {1: ("NCW",), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 
 
-class _ConvCell(_Cell):
+class _ConvCell(GatedCell):
     """Convolutions in the place of matrices, mixed into a cell that says what is done with the products."""
 
     _dims = 0
@@ -198,7 +198,7 @@ _DOC = """{kind} cell in {dims} dimension{s} whose products are convolutions.
     """
 
 
-def _cell(dims: int, base: type[_Cell], short: str, kind: str) -> Any:
+def _cell(dims: int, base: type[GatedCell], short: str, kind: str) -> Any:
     """One of the nine classes."""
     shape = (2, *(6,) * dims)
     doc = _DOC.format(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....base import asserted, error
 from ...rnn.containers import BidirectionalCell, SequentialRNNCell
-from ...rnn.modifiers import ModifierCell, _Free
+from ...rnn.modifiers import ModifierCell, Unwrapped
 from ...rnn.recurrent_cell import HybridRecurrentCell, check_features, check_sizes, check_states
 from ...rnn.sequences import face, formatted, is_one, masked, time_axis
 
@@ -78,7 +78,7 @@ class VariationalDropoutCell(ModifierCell):
 
     def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
         states = [self._dropped(F, "states", self.drop_states, states[0]), *states[1:]]
-        with _Free(self.base_cell):
+        with Unwrapped(self.base_cell):
             output, states = self.base_cell(self._dropped(F, "inputs", self.drop_inputs, inputs), states)
         return self._dropped(F, "outputs", self.drop_outputs, output), states
 
@@ -97,7 +97,7 @@ class VariationalDropoutCell(ModifierCell):
         # What is dropped outside of the steps is dropped at once, along the axis of time.
         self.reset()
         inputs, axis, F, _ = formatted(length, inputs, layout, True)
-        with _Free(self.base_cell):
+        with Unwrapped(self.base_cell):
             outputs, states = self.base_cell.unroll(
                 length,
                 self._along(F, self.drop_inputs, inputs, axis),
