@@ -31,9 +31,8 @@ def beside(benchmark, row, few):
                 if theirs is not None:
                     other.append(theirs(case, number))
 
-            benchmark.pedantic(
-                run_ours, setup=run_theirs, rounds=rounds, iterations=1
-            )  # in turns, so that both meet the same machine
+            # In turns, so that both meet the same machine.
+            benchmark.pedantic(run_ours, setup=run_theirs, rounds=rounds, iterations=1)
         if not other:
             row(name, seconds=min(mine), value=f"set {VARIABLE} to compare")
             return

@@ -19,9 +19,7 @@ WAYS = ("eager", "eager with backward", "bound", "bound with backward")
 
 
 def runner(mx, graph, way):
-    """A function that runs a graph in one way, waits for it, and returns what it computed last: the output, or the
-    gradient of the data.
-    """
+    """A function that runs a graph in one way, waits, and returns the output or the gradient of the data."""
     mx.random.seed(0)
     arrays = [mx.nd.random.normal(shape=s) for s in ((ROWS, WIDTH), (WIDTH,), (WIDTH,))]
     head = mx.nd.random.normal(shape=(ROWS, WIDTH))

@@ -66,8 +66,8 @@ def peer(workloads):
             answer = process.stdout.readline()
             if not answer:
                 raise RuntimeError(
-                    f"{python} -m {workloads.__name__} ended without an answer to {case}; {VARIABLE} has to name an "
-                    "interpreter with MXNet"
+                    f"{python} -m {workloads.__name__} ended without an answer to {case}; "
+                    f"{VARIABLE} has to name an interpreter with MXNet"
                 )
             return float(answer)
 

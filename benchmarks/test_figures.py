@@ -1,6 +1,4 @@
-"""Figures that single operators have to meet: softmax and LayerNorm beside MXNet 1.9.1, an optimizer's update beside a
-copy.
-"""
+"""Figures that single operators have to meet: softmax and LayerNorm beside MXNet 1.9.1, updates beside copies."""
 
 from __future__ import annotations
 
@@ -55,9 +53,7 @@ def copies(ctx, number):
 
 
 def test_update(row, ctx, few, finish):
-    """Bytes a second of sgd_mom_update, which reads three arrays and writes two, by those of the fastest copy of one
-    array.
-    """
+    """Bytes a second of sgd_mom_update, which reads three arrays and writes two, by those of the fastest copy."""
     with ctx:
         weight, grad, mom = (mx.nd.random.normal(shape=(N,)) for _ in range(3))
 

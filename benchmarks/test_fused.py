@@ -12,9 +12,7 @@ SIZE = 4_000_000
 
 
 def bound(ctx, chain, outs, inputs):
-    """The compiled chain as a function without arguments that also waits for the device; outputs and inputs are
-    NDArrays.
-    """
+    """The compiled chain as a function without arguments that waits for the device, over NDArrays."""
     code = ctx.device.compile_fused(chain)
     if code is None:
         pytest.skip(f"device {ctx.device_type!r} does not fuse")

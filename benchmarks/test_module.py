@@ -63,17 +63,13 @@ def test_lenet_step(row, ctx, few):
 
 
 def peak():
-    """The largest resident memory of this process so far, in KB (`getrusage` would tell that of the parent, were it
-    larger).
-    """
+    """The largest resident memory of this process so far, in KB (`getrusage` would tell a larger parent's)."""
     with open("/proc/self/status") as status:
         return int(re.search(r"VmHWM:\s+(\d+)", status.read())[1])
 
 
 def train_buckets(lengths):
-    """Train an LSTM over sequences of these lengths; returns the bytes by which that made the process grow at its
-    largest.
-    """
+    """Train an LSTM over sequences of these lengths; returns the bytes by which the process grew at most."""
     hidden, batch, words = 256, 64, 2000
 
     def network(length):

@@ -9,9 +9,20 @@ from mxcore._core import tables
 from mxcore._core.dispatch import context_k
 
 NAMES = (
-    "broadcast_add", "sum", "Reshape", "dot", "FullyConnected", "Convolution", "Pooling", "Activation", "softmax", "LayerNorm",
-    "Embedding", "take", "sgd_mom_update",
-)  # fmt: skip
+    "broadcast_add",
+    "sum",
+    "Reshape",
+    "dot",
+    "FullyConnected",
+    "Convolution",
+    "Pooling",
+    "Activation",
+    "softmax",
+    "LayerNorm",
+    "Embedding",
+    "take",
+    "sgd_mom_update",
+)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,5 +1,4 @@
-"""A custom operator: softmax and its cross-entropy, written in NumPy with a backward of its own, at the end of a
-network.
+"""A custom operator at the end of a network: softmax and its cross-entropy in NumPy, with its own backward.
 
 python custom_operator.py
 """

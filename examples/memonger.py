@@ -22,9 +22,7 @@ import mxcore as mx
 
 
 def deep_network(args, sublinear=False):
-    """Stages of √n layers, x · sigmoid(x) after each, and a short cut past each stage; `sublinear` keeps what joins
-    stages only.
-    """
+    """Stages of √n layers, x · sigmoid(x) after each, and a short cut past each; `sublinear` keeps their joints."""
     stage = round(math.sqrt(args.layers))
     hidden = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=args.hidden, name="first")
     for i in range(0, args.layers, stage):

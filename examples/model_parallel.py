@@ -95,9 +95,7 @@ def first_parameters(net, args):
 
 
 def train(net, args, start, **where):
-    """Train with Module from the given parameters; returns the accuracy on new sequences, and the parameters after one
-    epoch.
-    """
+    """Train with Module from the given parameters; returns the accuracy on new data, and parameters after an epoch."""
     np.random.seed(args.seed)
     batches = mx.io.NDArrayIter(
         *recall_task(args.examples, args), batch_size=args.batch_size, label_name="softmax_label"

@@ -18,9 +18,7 @@ from mxcore.testing.ways import both_ways
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish():
-    """Tens of thousands of collected tests are not looked through at every collection of garbage: that took minutes in
-    all.
-    """
+    """Tens of thousands of collected tests are not looked through at every collection of garbage, for minutes."""
     gc.collect()
     gc.freeze()
 

@@ -7,13 +7,19 @@ from mxcore._json import decode, encode
 from mxcore.base import MXNetError
 
 
-@pytest.mark.parametrize("text, match", [
-    ("{", "x is no JSON"), ("[" * 100_000, "x is no JSON"), (b"\xff", "x is no JSON text.*UTF-8"), ('"\\ud800"', "x holds half of a "
-                                                                                                                 "character"),
-    ('{"\\uDFFF": 1}', "half of a character"), ('"\ud800"', "half of a character"), ("9" * 5000, "x is no JSON"), (None, "x: JSON is read "
-                                                                                                                         "from a str, got "
-                                                                                                                         "NoneType"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, match",
+    [
+        ("{", "x is no JSON"),
+        ("[" * 100_000, "x is no JSON"),
+        (b"\xff", "x is no JSON text.*UTF-8"),
+        ('"\\ud800"', "x holds half of a character"),
+        ('{"\\uDFFF": 1}', "half of a character"),
+        ('"\ud800"', "half of a character"),
+        ("9" * 5000, "x is no JSON"),
+        (None, "x: JSON is read from a str, got NoneType"),
+    ],
+)
 def test_what_is_none(text, match):
     with pytest.raises(MXNetError, match=match):
         decode(text, "x")
@@ -67,12 +73,16 @@ def test_names_that_no_file_can_have(name):
             call(name)
 
 
-@pytest.mark.parametrize("text, match", [
-    ("[" * 100_000, "is no JSON"), ('["xavier", {"magnitude": "x"}]', "initializer .*magnitude"), ('["xavier", '
-                                                                                                   '{"no_such": 1}]', "initializer "
-                                                                                                                                 ".*no_such"),
-    ('[["xavier"], {}]', "must have the form"), ('{"initializer": "xavier", "rnd_type": 3}', "rnd_type|initializer"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, match",
+    [
+        ("[" * 100_000, "is no JSON"),
+        ('["xavier", {"magnitude": "x"}]', "initializer .*magnitude"),
+        ('["xavier", {"no_such": 1}]', "initializer .*no_such"),
+        ('[["xavier"], {}]', "must have the form"),
+        ('{"initializer": "xavier", "rnd_type": 3}', "rnd_type|initializer"),
+    ],
+)
 def test_configurations(text, match):
     with pytest.raises(MXNetError, match=match) as caught:
         mx.init.create(text)

@@ -1,6 +1,4 @@
-"""NumPy's numbers as arguments: whatever takes a number of Python's takes them, and what is computed, shown and written
-is the same.
-"""
+"""NumPy's numbers as arguments: whatever takes Python's takes them; what is computed, shown, written is the same."""
 
 import json
 import operator
@@ -64,18 +62,35 @@ USES = {
     "LSTM": lambda n: ran(gluon.rnn.LSTM(n(100), n(2)), STEPS),
     "GRUCell": lambda n: [p.shape for p in gluon.rnn.GRUCell(n(100)).collect_params().values()],
     "LSTMPCell": lambda n: [p.shape for p in contrib.rnn.LSTMPCell(n(100), n(60)).collect_params().values()],
-    "Conv2DLSTMCell": lambda n: [p.shape for p in contrib.rnn.Conv2DLSTMCell((n(4), n(8), n(8)), n(100), n(3), n(3), n(1)).collect_params().values()],
-    "rnn.LSTMCell": lambda n: mx.rnn.LSTMCell(n(100), prefix="l").unroll(n(2), mx.sym.var("d"))[0][1].infer_shape(d=(1, 2, 3))[0],
-    "rnn.ConvLSTMCell": lambda n: mx.rnn.ConvLSTMCell((1, 3, 8, 8), n(100), prefix="l").unroll(1, mx.sym.var("d"))[0][0].infer_shape(d=(1, 1, 3, 8, 8))[0],
-    "rnn.FusedRNNCell": lambda n: mx.rnn.FusedRNNCell(n(100), n(2), prefix="l").unroll(2, mx.sym.var("d"), layout="TNC")[0].infer_shape(d=(2, 1, 3))[0],
+    "Conv2DLSTMCell": lambda n: [
+        p.shape
+        for p in contrib.rnn.Conv2DLSTMCell((n(4), n(8), n(8)), n(100), n(3), n(3), n(1)).collect_params().values()
+    ],
+    "rnn.LSTMCell": lambda n: (
+        mx.rnn.LSTMCell(n(100), prefix="l").unroll(n(2), mx.sym.var("d"))[0][1].infer_shape(d=(1, 2, 3))[0]
+    ),
+    "rnn.ConvLSTMCell": lambda n: (
+        mx.rnn.ConvLSTMCell((1, 3, 8, 8), n(100), prefix="l")
+        .unroll(1, mx.sym.var("d"))[0][0]
+        .infer_shape(d=(1, 1, 3, 8, 8))[0]
+    ),
+    "rnn.FusedRNNCell": lambda n: (
+        mx.rnn.FusedRNNCell(n(100), n(2), prefix="l")
+        .unroll(2, mx.sym.var("d"), layout="TNC")[0]
+        .infer_shape(d=(2, 1, 3))[0]
+    ),
     "Parameter": lambda n: [gluon.Parameter("p", shape=s).shape for s in (n(3), (n(3), 2))],
     "RandomResizedCrop": lambda n: transforms.RandomResizedCrop(n(4))(IMAGE).shape,
     "CenterCrop": lambda n: transforms.CenterCrop(n(100))(IMAGE).asnumpy().tolist(),
     "resize_short": lambda n: mx.image.resize_short(IMAGE, n(100)).shape,
     "scale_down": lambda n: mx.image.scale_down((n(100), n(50)), (n(120), n(120))),
     "NDArrayIter": lambda n: batches(mx.io.NDArrayIter(np.arange(300).reshape(150, 2), batch_size=n(100))),
-    "NDArrayIter, roll_over": lambda n: batches(mx.io.NDArrayIter(np.arange(14).reshape(7, 2), batch_size=n(3), last_batch_handle="roll_over")),
-    "DataLoader": lambda n: (lambda d: [len(d), [x.shape for x in d]])(gluon.data.DataLoader(np.zeros((250, 1)), n(100))),
+    "NDArrayIter, roll_over": lambda n: batches(
+        mx.io.NDArrayIter(np.arange(14).reshape(7, 2), batch_size=n(3), last_batch_handle="roll_over")
+    ),
+    "DataLoader": lambda n: (lambda d: [len(d), [x.shape for x in d]])(
+        gluon.data.DataLoader(np.zeros((250, 1)), n(100))
+    ),
     "BucketSentenceIter": lambda n: len(list(mx.rnn.BucketSentenceIter([[1, 2]] * 5, n(2), invalid_label=n(0)))),
     "DataDesc": lambda n: repr(mx.io.DataDesc("data", (n(2), n(3)))),
     "TopKAccuracy": lambda n: topped(n(2)),
@@ -87,9 +102,13 @@ USES = {
     "csr_matrix, coordinates": lambda n: repr(mx.nd.sparse.csr_matrix(([1.0], ([0], [1])), shape=(n(2), n(3))).shape),
     "row_sparse_array": lambda n: mx.nd.sparse.row_sparse_array((n(2), n(3))).asnumpy().tolist(),
     "Variable": lambda n: mx.sym.Variable("x", shape=(n(2), n(3))).attr_dict(),
-    "begin_state": lambda n: [s.attr_dict() for s in gluon.rnn.LSTMCell(3, prefix="l_").begin_state(n(2), func=mx.sym.var)],
-    "initializer": lambda n: [i.dumps() for i in (mx.init.Uniform(n(1)), mx.init.Xavier(magnitude=n(3)), mx.init.LSTMBias(n(1)))],
-}  # fmt: skip
+    "begin_state": lambda n: [
+        s.attr_dict() for s in gluon.rnn.LSTMCell(3, prefix="l_").begin_state(n(2), func=mx.sym.var)
+    ],
+    "initializer": lambda n: [
+        i.dumps() for i in (mx.init.Uniform(n(1)), mx.init.Xavier(magnitude=n(3)), mx.init.LSTMBias(n(1)))
+    ],
+}
 
 
 @pytest.mark.parametrize("use", USES)
@@ -165,13 +184,21 @@ def test_exported_graphs_are_read_again(tmp_path):
     assert (again(PICTURES) == y).asnumpy().all()
 
 
-@pytest.mark.parametrize("options", [
-    {"learning_rate": np.float32(0.25)}, {"learning_rate": np.array(0.25)}, {"learning_rate": np.array([0.25])}, {"learning_rate": mx.nd.array([0.25])},
-    {"begin_num_update": np.int64(3)}, {"multi_precision": np.bool_(True)}, {"wd": np.float16(0.5), "momentum": np.float32(0.5), "clip_gradient": np.int8(1)},
-    {"lr_scheduler": mx.lr_scheduler.FactorScheduler(np.int64(10), np.float32(0.5))},
-    {"lr_scheduler": mx.lr_scheduler.MultiFactorScheduler([np.int64(1), np.int64(2)])},
-    {"lr_scheduler": mx.lr_scheduler.PolyScheduler(np.int32(10), np.float64(0.1))},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"learning_rate": np.float32(0.25)},
+        {"learning_rate": np.array(0.25)},
+        {"learning_rate": np.array([0.25])},
+        {"learning_rate": mx.nd.array([0.25])},
+        {"begin_num_update": np.int64(3)},
+        {"multi_precision": np.bool_(True)},
+        {"wd": np.float16(0.5), "momentum": np.float32(0.5), "clip_gradient": np.int8(1)},
+        {"lr_scheduler": mx.lr_scheduler.FactorScheduler(np.int64(10), np.float32(0.5))},
+        {"lr_scheduler": mx.lr_scheduler.MultiFactorScheduler([np.int64(1), np.int64(2)])},
+        {"lr_scheduler": mx.lr_scheduler.PolyScheduler(np.int32(10), np.float64(0.1))},
+    ],
+)
 def test_saved_states_are_read_again(options, tmp_path):
     net = nn.Dense(2, in_units=2)
     net.initialize()

@@ -4,8 +4,8 @@
     make_stubs.py [--check]
 
 `mx.nd` is imported, and `mx.nd.X` and `mx.sym.X` are made, when they are first used, which no editor can see; the stubs
-tell it the modules, and names and arguments of the stock operators. `--check` writes nothing and exits with 1 if a stub is
-not up to date.
+tell it the modules, and names and arguments of the stock operators. `--check` writes nothing and exits with 1 if a stub
+is not up to date.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ __all__ = ["PerThreadCurrent"]
 class PerThreadCurrent(type):
     """Metaclass that gives a class and its subclasses the attribute `current`: the object of this thread.
 
-    The object is kept in ``state.extra`` under `_state_key`, a name that the class has; one made without arguments comes
-    first.
+    The object is kept in ``state.extra`` under `_state_key`, a name that the class has; one made without arguments
+    comes first.
     """
 
     _state_key: str

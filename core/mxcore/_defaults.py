@@ -1,5 +1,4 @@
-"""The plugin ``stock``: optimizers, metrics, initializers, learning-rate schedulers, iterators and commands of the
-library itself.
+"""The plugin ``stock``: the library's optimizers, metrics, initializers, schedulers, iterators and commands.
 
 They come through the same hooks as everybody's. The tables hold names of classes, not classes: looking one up
 imports its package, listing the names imports nothing.

@@ -16,9 +16,25 @@ from typing import Any, BinaryIO, TypeAlias
 
 from .base import MXNetError, error
 
-__all__ = ["URL_SCHEME", "checked", "explained", "filesystem", "is_url", "lines_of", "local_path", "make_folder",
-           "names_in", "naming", "open_read", "open_write", "read_text", "read_whole", "reading", "regular",
-           "write_atomic"]  # fmt: skip
+__all__ = [
+    "URL_SCHEME",
+    "checked",
+    "explained",
+    "filesystem",
+    "is_url",
+    "lines_of",
+    "local_path",
+    "make_folder",
+    "names_in",
+    "naming",
+    "open_read",
+    "open_write",
+    "read_text",
+    "read_whole",
+    "reading",
+    "regular",
+    "write_atomic",
+]
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -231,8 +247,7 @@ def read_text(path: PathLike, what: str = "JSON text") -> bytes:
 
 
 def lines_of(path: PathLike, owner: str) -> Iterator[tuple[int, bytes]]:
-    """The lines of a text with their numbers, without their ends; what has none, such as ``/dev/zero``, is refused in
-    time.
+    """The lines of a text with their numbers, without their ends; what has none, as ``/dev/zero``, is refused.
 
     Parameters
     ----------
@@ -260,8 +275,8 @@ def lines_of(path: PathLike, owner: str) -> Iterator[tuple[int, bytes]]:
             if len(rest) > _LONGEST_LINE:
                 raise error(
                     ValueError,
-                    f"{owner}: {os.fspath(path)!r}, line {number + 1}: it is longer than {_LONGEST_LINE} bytes; is "
-                    "this a text?",
+                    f"{owner}: {os.fspath(path)!r}, line {number + 1}: "
+                    f"it is longer than {_LONGEST_LINE} bytes; is this a text?",
                 )
     if rest:
         yield number + 1, rest
@@ -290,8 +305,7 @@ def names_in(folder: PathLike) -> list[str]:
 
 
 def regular(path: PathLike) -> str:
-    """Return what names a file of a folder or a list: there a stranger may have put pipes, which nobody ever writes to,
-    and devices.
+    """Return what names a file of a folder or a list: a stranger may have put pipes and devices there.
 
     Parameters
     ----------

@@ -61,16 +61,12 @@ def docstring(op: Op) -> str:
 
 @functools.cache
 def places(op: Op) -> int:
-    """How many arguments of an operator's function stand before its last ones; more than there can be of one with any
-    number of inputs.
-    """
+    """How many arguments of an operator's function come before its last; endless with any number of inputs."""
     return sys.maxsize if op.variadic else len({*op.input_names, *op.params})
 
 
 def take_last(op: Op, args: Sequence[Any], kwargs: dict[str, Any], last: Sequence[str] = LAST) -> Sequence[Any]:
-    """Move arguments given by position behind inputs and parameters, as ``out`` in ``nd.clip(x, 0, 1, out)``, to
-    `kwargs`.
-    """
+    """Move arguments behind inputs and parameters, as ``out`` in ``nd.clip(x, 0, 1, out)``, to `kwargs`."""
     n = places(op)
     if len(args) <= n:
         return args
@@ -78,8 +74,7 @@ def take_last(op: Op, args: Sequence[Any], kwargs: dict[str, Any], last: Sequenc
         raise error(
             TypeError,
             f"operator {op.name} takes at most {n + len(last)} arguments "
-            f"({', '.join([*signature(op, last).parameters][:-1])}), "
-            f"got {len(args)}",
+            f"({', '.join([*signature(op, last).parameters][:-1])}), got {len(args)}",
         )
     for name, value in zip(last, args[n:]):
         if name in kwargs:

@@ -10,8 +10,7 @@ __all__ = ["reexports"]
 
 
 def reexports(module: str) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a module that shows such names. `compat.names` knows them, and is read when one is asked
-    for.
+    """The ``__getattr__`` of a module that shows such names, which `compat.names` knows once one is asked for.
 
     Parameters
     ----------

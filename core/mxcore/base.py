@@ -8,8 +8,20 @@ import numpy as np
 from ._core.errors import MXNetError, MXNetWarning, error
 from ._reexports import reexports
 
-__all__ = ["MXNetError", "MXNetWarning", "NotImplementedForSymbol", "asserted", "classproperty",
-           "error", "integer_types", "mx_real_t", "numeric_types", "plain", "string_types", "with_metaclass"]  # fmt: skip
+__all__ = [
+    "MXNetError",
+    "MXNetWarning",
+    "NotImplementedForSymbol",
+    "asserted",
+    "classproperty",
+    "error",
+    "integer_types",
+    "mx_real_t",
+    "numeric_types",
+    "plain",
+    "string_types",
+    "with_metaclass",
+]
 
 #: What MXNet's Python 3 takes for text, numbers and integers, and its default dtype.
 string_types = (str,)

@@ -1,6 +1,4 @@
-"""The four operators that differentiation itself needs; they are there from the first import of `mxcore.plugin`, with
-no plugin at all.
-"""
+"""The four operators that differentiation needs, there from the first import of `mxcore.plugin`."""
 
 from __future__ import annotations
 
@@ -21,9 +19,8 @@ def _filled(value: int) -> Any:
 
 
 _DOC = (
-    "An array of {} with the shape and dtype of `data`.\n\nParameters\n----------\ndata : array\n    Only its "
-    "shape and dtype are "
-    "used."
+    "An array of {} with the shape and dtype of `data`.\n\n"
+    "Parameters\n----------\ndata : array\n    Only its shape and dtype are used."
 )
 
 grad_add = Op(

@@ -332,9 +332,8 @@ class _Beside(_InPlace):
     def __init__(self, target: str, old: os.stat_result | None) -> None:
         self.target, self.kept = target, False
         _sweep(target)
-        descriptor, self.path = _create(
-            target, 0o666 if old is None else 0o600
-        )  # nobody opens it before it has the old mode
+        # Nobody opens it before it has the old mode.
+        descriptor, self.path = _create(target, 0o666 if old is None else 0o600)
         try:
             if old is not None:
                 _take_over(descriptor, self.path, old)
@@ -388,9 +387,7 @@ class _Beside(_InPlace):
 
 
 class _Remote:
-    """A file in a store: written under another name and moved, or uploaded, where that shows only when it is
-    complete.
-    """
+    """A file in a store: written under another name and moved, or uploaded, and shown once it is complete."""
 
     def __init__(self, url: str) -> None:
         with explained(url, "write", foreign=True):  # an archive may be damaged
@@ -480,9 +477,7 @@ def _waiting(target: str, owner: os.stat_result) -> str:
 
 
 def _trusted(waiting: str, owner: os.stat_result) -> bool:
-    """Whether what waits is a file by the first one's owner, by this user or by root: in a folder such as /tmp anybody
-    may take the name.
-    """
+    """Whether what waits is a file by its owner, this user or root: anybody may take a name in /tmp."""
     try:
         found = os.lstat(waiting)
     except FileNotFoundError:

@@ -59,9 +59,11 @@ class DataParallelExecutorGroup:
     Examples
     --------
     >>> import mxcore as mx
-    >>> net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc"), name="softmax")
+    >>> net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+    >>> net = mx.sym.SoftmaxOutput(net, name="softmax")
     >>> data = mx.io.NDArrayIter(mx.nd.ones((4, 3)), mx.nd.zeros(4), 4)
-    >>> group = DataParallelExecutorGroup(net, net.list_arguments(), ["fc_weight", "fc_bias"], [mx.cpu()], [slice(0, 4)], data)
+    >>> names, params = net.list_arguments(), ["fc_weight", "fc_bias"]
+    >>> group = DataParallelExecutorGroup(net, names, params, [mx.cpu()], [slice(0, 4)], data)
     >>> group.load_data_batch(next(data))
     >>> group.forward()
     >>> group.train_execs[0].outputs[0].shape
@@ -174,7 +176,8 @@ class DataParallelExecutorManager:
     Examples
     --------
     >>> import mxcore as mx
-    >>> net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc"), name="softmax")
+    >>> net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+    >>> net = mx.sym.SoftmaxOutput(net, name="softmax")
     >>> data = mx.io.NDArrayIter(mx.nd.ones((4, 3)), mx.nd.zeros(4), 4)
     >>> both = [mx.cpu(0), mx.cpu(1)]
     >>> manager = DataParallelExecutorManager(net, both, data, net.list_arguments(), ["fc_weight", "fc_bias"], [])

@@ -119,8 +119,8 @@ def _given(op: Op, value: Any, allowed: tuple[Any, ...]) -> Any:
     def checked(found: Any) -> Any:
         if found not in allowed:
             raise ValueError(
-                f"it must be one of {', '.join(map(repr, allowed))}, or a function of the parameters that gives one; "
-                f"got {found!r}"
+                f"it must be one of {', '.join(map(repr, allowed))}, "
+                f"or a function of the parameters that gives one; got {found!r}"
             )
         return found
 

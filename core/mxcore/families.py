@@ -270,9 +270,7 @@ def scalar(
 
 
 def number_dtype(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Dtypes of an operator of an array and a number: alike, but for whole numbers where `is_int` is false, and for
-    bools.
-    """
+    """Dtypes of an operator of array and number: alike, but for bools, and integers where `is_int` is false."""
     t = ins[0]
     if t is None or t.kind not in "iub":
         t = merge_dtype(t, outs[0])

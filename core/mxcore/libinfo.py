@@ -34,8 +34,8 @@ def find_include_path() -> str:
     """
     raise error(
         FileNotFoundError,
-        "find_include_path: mxcore is Python and has no C++ headers; operators are written as Python plugins "
-        "(docs/plugins.md)",
+        "find_include_path: mxcore is Python and has no C++ headers; "
+        "operators are written as Python plugins (docs/plugins.md)",
     )
 
 

@@ -34,7 +34,8 @@ def load(path: str, verbose: bool = True) -> ModuleType:
     ------
     MXNetError
         (also FileNotFoundError) without such a file; (also ImportError) if it cannot be imported; (also ValueError) if
-        it brings a name that somebody else has, and for a library compiled for MXNet: its interface is that of MXNet's C++ code, which is not here.
+        it brings a name that somebody else has, and for a library compiled for MXNet: its interface is that of MXNet's
+        C++ code, which is not here.
 
     Examples
     --------
@@ -65,9 +66,8 @@ def load(path: str, verbose: bool = True) -> ModuleType:
     if ending != ".py":
         raise error(
             ValueError,
-            f"library.load: {path!r} is no Python file. Libraries compiled for MXNet (.so, .dll) speak to its C++ "
-            "code; write the "
-            "operator as a Python plugin (docs/plugins.md, `mxcore plugins new`)",
+            f"library.load: {path!r} is no Python file. Libraries compiled for MXNet (.so, .dll) "
+            "speak to its C++ code; write the operator as a Python plugin (docs/plugins.md, `mxcore plugins new`)",
         )
     spec = importlib.util.spec_from_file_location(stem, path)
     assert spec is not None and spec.loader is not None

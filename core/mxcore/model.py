@@ -117,7 +117,8 @@ def save_checkpoint(
         if not isinstance(given, Mapping):
             raise error(
                 TypeError,
-                f"save_checkpoint: {what} must be a dict of names to NDArray, got {type(given).__name__}; {{}} for none",
+                f"save_checkpoint: {what} must be a dict of names to NDArray, "
+                f"got {type(given).__name__}; {{}} for none",
             )
     if symbol is not None and not isinstance(symbol, sym.Symbol):
         raise error(TypeError, f"save_checkpoint: symbol must be a Symbol or None, got {type(symbol).__name__}")

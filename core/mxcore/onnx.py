@@ -42,11 +42,9 @@ def export_model(
     """
     raise error(
         ImportError,
-        "onnx.export_model: operators cannot be translated to ONNX here (README.md, Status). The files that "
-        "HybridBlock.export and "
-        "mx.model.save_checkpoint write are MXNet's: MXNet 1.9.1, in an environment of its own, makes an ONNX file "
-        "of them "
-        "(mxnet.onnx.export_model('net-symbol.json', 'net-0000.params', …))",
+        "onnx.export_model: operators cannot be translated to ONNX here (README.md, Status). The files "
+        "that HybridBlock.export and mx.model.save_checkpoint write are MXNet's: MXNet 1.9.1, in an environment "
+        "of its own, makes an ONNX file of them (mxnet.onnx.export_model('net-symbol.json', 'net-0000.params', …))",
     )
 
 

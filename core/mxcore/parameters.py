@@ -1,6 +1,4 @@
-"""The kinds of parameters that operators declare: what Python values and MXNet's strings they take, and what they
-print.
-"""
+"""The kinds of parameters that operators declare: what values and MXNet's strings they take, what they print."""
 
 from __future__ import annotations
 
@@ -16,9 +14,7 @@ __all__ = ["Any_", "Bool", "DType", "Enum", "Float", "Floats", "GraphParam", "In
 
 
 class Float(Number):
-    """A real number, with optional bounds `ge` and `le`; ``dynamic=True`` for per-step scalars; `default` and the rest
-    as for `Param`.
-    """
+    """A real number, with optional bounds `ge` and `le`; ``dynamic=True`` for per-step scalars; else as `Param`."""
 
     kind = "float"
 
@@ -92,14 +88,11 @@ class Enum(Param):
 
 
 class Shape(Param):
-    """A tuple of ints; a single int stands for a tuple of one. ``none=True`` allows None as an element; `default` and
-    the rest as for `Param`.
-    """
+    """A tuple of ints, or one for a tuple of one; ``none=True`` allows None as an element; else as `Param`."""
 
     kind = "shape"
-    element: Any = staticmethod(
-        lambda v: Int().convert(+v if v.__class__ is bool else v)
-    )  # (2, True) == (2, 1), which the cache cannot tell apart
+    # (2, True) == (2, 1), which the cache cannot tell apart.
+    element: Any = staticmethod(lambda v: Int().convert(+v if v.__class__ is bool else v))
 
     def __init__(self, default: Any = REQUIRED, *, none: bool = False, **kw: Any) -> None:
         super().__init__(default, **kw)

@@ -216,13 +216,8 @@ def get_create_func(base_class: type, nickname: str) -> Callable[..., Any]:
                 return create(config[0], **config[1]) if isinstance(config, list) else create(**config)
             except MXNetError:
                 raise
-            except (
-                TypeError,
-                ValueError,
-                KeyError,
-                ArithmeticError,
-                RecursionError,
-            ) as problem:  # a text may come from a file
+            # A text may come from a file.
+            except (TypeError, ValueError, KeyError, ArithmeticError, RecursionError) as problem:
                 kind = TypeError if isinstance(problem, TypeError) else ValueError
                 raise error(kind, f"{nickname} {name[:200]!r}: {problem}") from problem
         return _find(base_class, nickname, name.lower())(*args, **kwargs)

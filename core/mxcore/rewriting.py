@@ -64,8 +64,9 @@ def rewrite(
             elif not isinstance(found, (list, tuple)) or not all(isinstance(e, tuple) and len(e) == 2 for e in found):
                 raise error(
                     TypeError,
-                    f"in the place of node '{n.name}' ({n.op.name}) a list of entries (node, number) is needed, one for "
-                    f"each output, or a node, or None to keep it, got {found!r}; the entry of a Value is its `entry`",
+                    f"in the place of node '{n.name}' ({n.op.name}) a list of entries "
+                    "(node, number) is needed, one for each output, "
+                    f"or a node, or None to keep it, got {found!r}; the entry of a Value is its `entry`",
                 )
             done[id(n)] = found
         for i, e in enumerate(done[id(n)]):

@@ -13,8 +13,20 @@ from ._io_files import make_folder
 from ._reexports import reexports
 from .context import Context, gpu_memory_info, num_gpus
 
-__all__ = ["get_cuda_compute_capability", "get_gpu_count", "get_gpu_memory", "getenv", "is_np_array", "is_np_shape", "makedirs", "np_shape",
-           "set_module", "set_np_shape", "setenv", "use_np_shape"]  # fmt: skip
+__all__ = [
+    "get_cuda_compute_capability",
+    "get_gpu_count",
+    "get_gpu_memory",
+    "getenv",
+    "is_np_array",
+    "is_np_shape",
+    "makedirs",
+    "np_shape",
+    "set_module",
+    "set_np_shape",
+    "setenv",
+    "use_np_shape",
+]
 
 
 def getenv(name: str) -> str | None:
@@ -86,9 +98,7 @@ def get_gpu_memory(gpu_dev_id: int) -> tuple[int, int]:
 
 
 def is_np_shape() -> bool:
-    """Whether 0 is a length of zero and () a scalar in this thread, as in NumPy, and not an unknown dimension or
-    shape.
-    """
+    """Whether 0 is a length and () a scalar in this thread, as in NumPy, not an unknown dimension or shape."""
     return state.np_shape
 
 

@@ -158,9 +158,8 @@ def layers(symbol: Any, shapes: dict[str, Any] | None = None, inputs: Iterable[s
         before = [s.name for s in sources if s.op is not None or s.name in inputs]
         new = list(dict.fromkeys(s.name for s in sources if s.op is None and s.name not in counted))
         counted.update(new)
-        if (
-            node.op.name in _BIASED and len(sources) > 2 and sizes.get(sources[2].name) == ()
-        ):  # its length is known whatever the data are
+        # Its length is known whatever the data are.
+        if node.op.name in _BIASED and len(sources) > 2 and sizes.get(sources[2].name) == ():
             sizes[sources[2].name] = (getattr(node.params, _BIASED[node.op.name]),)
         learnt = [sizes[n] for n in new if n not in states]
         found.append(
@@ -348,7 +347,8 @@ def plot_network(
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
         warnings.warn(
-            f"plot_network: several nodes of the graph have one name, and become one in the picture: {', '.join(twice)}",
+            "plot_network: several nodes of the graph have one name, "
+            f"and become one in the picture: {', '.join(twice)}",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -373,9 +373,7 @@ def told_apart(symbol: Any) -> dict[Node, str]:
 def drawn_nodes(
     symbol: Any, node_attrs: dict[str, str] | None = None, keys: dict[Node, str] | None = None
 ) -> list[tuple[str, str, dict[str, str]]]:
-    """Name (or key), label and graphviz's attributes of what a picture shows: all operators, and variables that are no
-    weights.
-    """
+    """Name (or key), label and graphviz's attributes of what a picture shows: all nodes but weights."""
     found = []
     for n in topo(symbol._heads):
         if n.op is None:

@@ -17,8 +17,9 @@ from .libraries import TOYS, module, registered
 #: Operators with what is special about arrays: indices, views, sums by index, random numbers, linear algebra, sparse
 #: values.
 SOME = """
-    broadcast_add _mod sum argmax Reshape transpose slice Concat sort FullyConnected BatchNorm Dropout Embedding sgd_mom_update gather_nd scatter_nd
-    _advanced_set _basic_index _basic_index_spread pick _linalg_potrf _random_randint _shuffle SequenceReverse _contrib_fft cast_storage Pad reverse Cast
+    broadcast_add _mod sum argmax Reshape transpose slice Concat sort FullyConnected BatchNorm Dropout Embedding
+    sgd_mom_update gather_nd scatter_nd _advanced_set _basic_index _basic_index_spread pick _linalg_potrf
+    _random_randint _shuffle SequenceReverse _contrib_fft cast_storage Pad reverse Cast
 """.split()
 
 

@@ -44,9 +44,7 @@ def mxcore_kernels():
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory):
-    """The folder of a plugin with kernels, beside the toy operator and the toy device, which are installed
-    elsewhere.
-    """
+    """The folder of a plugin with kernels, beside the toy operator and the toy device, installed elsewhere."""
     folder = tmp_path_factory.mktemp("plugin")
     site = tmp_path_factory.mktemp("site")
     (folder / "my_kernels.py").write_text(KERNELS)

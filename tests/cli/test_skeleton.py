@@ -119,9 +119,7 @@ def test_a_project_that_another_makes_meanwhile_is_kept(tmp_path, capsys, monkey
 
 
 def install(project, site):
-    """Put a project into a folder as pip does, but without a network: its modules and what its pyproject.toml says of
-    entry points.
-    """
+    """Put a project into a folder as pip does, without a network: its modules and its entry points."""
     with open(project / "pyproject.toml", "rb") as f:
         about = tomllib.load(f)
     named, built = about["project"], about["tool"]["hatch"]["build"]["targets"]["wheel"]["include"]
@@ -177,9 +175,7 @@ def test_skeletons_install_and_pass_their_tests(installed):
 
 @pytest.mark.slow
 def test_skeletons_pass_the_whole_conformance_kit(installed):
-    """Every operator on the new device, the new operator or the one with the new kernel on the CPU: nothing fails,
-    nothing is left out.
-    """
+    """Every operator on the new device, or the new operator or kernel on the CPU: no failure, none left out."""
     kind, _, run = installed
     what = {"op": "--ops=my_thing", "device": "--device=my_thing(1)", "kernel": "--ops=softsign"}.get(kind)
     if what is None:

@@ -143,44 +143,63 @@ def test_what_is_without_meaning_is_really_not_there(mxnet, module, name):
         getattr(importlib.import_module(module), name)
 
 
-@pytest.mark.parametrize("line, needed", [
-    ("from mxnet.test_utils import *", "mx np os sys rnd assert_almost_equal same Context"),
-    ("from mxnet.base import data_dir, SymbolHandle, _as_list, c_array, check_call, mx_uint, numeric_types, "
-     "string_types", ""),
-    ("from mxnet.ndarray.ndarray import py_slice, NDArray, _DTYPE_NP_TO_MX", ""),
-    ("from mxnet.gluon.block import *", "Block HybridBlock SymbolBlock"),
-    ("from mxnet.gluon.block import _flatten, _regroup", ""),
-    ("from mxnet.gluon.utils import _get_repo_url, _get_repo_file_url, _indent, _brief_print_list, check_sha1, download", ""),
-    ("from mxnet.gluon.loss import _apply_weighting, _reshape_like, Loss", ""),
-    ("from mxnet.gluon.data.dataloader import _MultiWorkerIter, ForkingPickler, default_batchify_fn, "
-     "_thread_worker_initializer", ""),
-    ("from mxnet.gluon.data.dataloader import DataLoader, DataLoaderV1", ""),
-    ("from mxnet.gluon.data.dataset import recordio, Dataset", ""),
-    ("from mxnet.gluon.data.vision.datasets import *", "MNIST CIFAR10 ImageFolderDataset"),
-    ("from mxnet.gluon.data.vision.transforms import Compose, ToTensor", ""),
-    ("from mxnet.gluon.model_zoo.model_store import _model_sha1, get_model_file", ""),
-    ("from mxnet.gluon.model_zoo.vision.resnet import resnet_spec, BasicBlockV1", ""),
-    ("from mxnet.gluon.model_zoo.vision.densenet import _make_dense_block, _make_dense_layer, _make_transition", ""),
-    ("from mxnet.recordio import IRHeader, _IR_FORMAT, _IR_SIZE, struct", ""),
-    ("from mxnet.ndarray.ndarray import _STORAGE_TYPE_STR_TO_ID, _STORAGE_TYPE_ID_TO_STR, _STORAGE_TYPE_CSR", ""),
-    ("from mxnet.gluon.nn.conv_layers import _Conv, _Pooling, _infer_weight_shape", ""),
-    ("from mxnet.gluon.rnn.rnn_cell import _format_sequence, _get_begin_state, HybridRecurrentCell", ""),
-    ("from mxnet.metric import ndarray, check_label_shapes", ""),
-    ("from mxnet.model import *", "save_checkpoint load_checkpoint FeedForward np logging"),
-    ("from mxnet.model import _create_kvstore, _initialize_kvstore, _update_params, _update_params_on_kvstore, "
-     "load_params", ""),
-    ("from mxnet.module.base_module import BaseModule, _parse_data_desc, _check_input_names", ""),
-    ("from mxnet.module.executor_group import DataParallelExecutorGroup, _load_data, _merge_multi_context", ""),
-    ("from mxnet.executor_manager import _split_input_slice, _load_data", ""),
-    ("from mxnet.image.image import ImageIter, imdecode, fixed_crop", ""),
-    ("from mxnet.image.detection import CreateDetAugmenter", ""),
-    ("from mxnet.io.io import DataIter, DataDesc, np", ""),
-    ("from mxnet.symbol.symbol import Symbol, Group, var", ""),
-    ("from mxnet.initializer import InitDesc, np, json, ndarray", ""),
-    ("from mxnet import *", "nd sym gluon autograd cpu init"),
-    ("import mxnet.optimizer.optimizer as opt; opt.Optimizer, opt.SGD", ""),
-    ("import mxnet as mx; mx.img.imdecode, mx.viz.plot_network, mx.mon.Monitor, mx.nd.ndarray.NDArray", ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "line, needed",
+    [
+        ("from mxnet.test_utils import *", "mx np os sys rnd assert_almost_equal same Context"),
+        (
+            "from mxnet.base import data_dir, SymbolHandle, "
+            "_as_list, c_array, check_call, mx_uint, numeric_types, string_types",
+            "",
+        ),
+        ("from mxnet.ndarray.ndarray import py_slice, NDArray, _DTYPE_NP_TO_MX", ""),
+        ("from mxnet.gluon.block import *", "Block HybridBlock SymbolBlock"),
+        ("from mxnet.gluon.block import _flatten, _regroup", ""),
+        (
+            "from mxnet.gluon.utils import _get_repo_url, "
+            "_get_repo_file_url, _indent, _brief_print_list, check_sha1, download",
+            "",
+        ),
+        ("from mxnet.gluon.loss import _apply_weighting, _reshape_like, Loss", ""),
+        (
+            "from mxnet.gluon.data.dataloader import _MultiWorkerIter, ForkingPickler, default_batchify_fn, "
+            "_thread_worker_initializer",
+            "",
+        ),
+        ("from mxnet.gluon.data.dataloader import DataLoader, DataLoaderV1", ""),
+        ("from mxnet.gluon.data.dataset import recordio, Dataset", ""),
+        ("from mxnet.gluon.data.vision.datasets import *", "MNIST CIFAR10 ImageFolderDataset"),
+        ("from mxnet.gluon.data.vision.transforms import Compose, ToTensor", ""),
+        ("from mxnet.gluon.model_zoo.model_store import _model_sha1, get_model_file", ""),
+        ("from mxnet.gluon.model_zoo.vision.resnet import resnet_spec, BasicBlockV1", ""),
+        (
+            "from mxnet.gluon.model_zoo.vision.densenet import _make_dense_block, _make_dense_layer, _make_transition",
+            "",
+        ),
+        ("from mxnet.recordio import IRHeader, _IR_FORMAT, _IR_SIZE, struct", ""),
+        ("from mxnet.ndarray.ndarray import _STORAGE_TYPE_STR_TO_ID, _STORAGE_TYPE_ID_TO_STR, _STORAGE_TYPE_CSR", ""),
+        ("from mxnet.gluon.nn.conv_layers import _Conv, _Pooling, _infer_weight_shape", ""),
+        ("from mxnet.gluon.rnn.rnn_cell import _format_sequence, _get_begin_state, HybridRecurrentCell", ""),
+        ("from mxnet.metric import ndarray, check_label_shapes", ""),
+        ("from mxnet.model import *", "save_checkpoint load_checkpoint FeedForward np logging"),
+        (
+            "from mxnet.model import _create_kvstore, _initialize_kvstore, "
+            "_update_params, _update_params_on_kvstore, load_params",
+            "",
+        ),
+        ("from mxnet.module.base_module import BaseModule, _parse_data_desc, _check_input_names", ""),
+        ("from mxnet.module.executor_group import DataParallelExecutorGroup, _load_data, _merge_multi_context", ""),
+        ("from mxnet.executor_manager import _split_input_slice, _load_data", ""),
+        ("from mxnet.image.image import ImageIter, imdecode, fixed_crop", ""),
+        ("from mxnet.image.detection import CreateDetAugmenter", ""),
+        ("from mxnet.io.io import DataIter, DataDesc, np", ""),
+        ("from mxnet.symbol.symbol import Symbol, Group, var", ""),
+        ("from mxnet.initializer import InitDesc, np, json, ndarray", ""),
+        ("from mxnet import *", "nd sym gluon autograd cpu init"),
+        ("import mxnet.optimizer.optimizer as opt; opt.Optimizer, opt.SGD", ""),
+        ("import mxnet as mx; mx.img.imdecode, mx.viz.plot_network, mx.mon.Monitor, mx.nd.ndarray.NDArray", ""),
+    ],
+)
 def test_import_lines_of_programs(mxnet, line, needed):
     found = {}
     exec(line, found)
@@ -250,9 +269,9 @@ def test_everything_elsewhere_is_there_and_needed():
 
 def test_nothing_large_is_loaded_for_a_star():
     code = (
-        "import sys; from mxcore.compat import install_as_mxnet; install_as_mxnet(); from mxnet.test_utils import *; "
-        "print([m for m in ('scipy.special', 'pandas', 'numba', 'mxcore.gluon', 'mxcore.ops.pooling.operators') if m in "
-        "sys.modules])"
+        "import sys; from mxcore.compat import install_as_mxnet; "
+        "install_as_mxnet(); from mxnet.test_utils import *; print([m for m in "
+        "('scipy.special', 'pandas', 'numba', 'mxcore.gluon', 'mxcore.ops.pooling.operators') if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
@@ -301,8 +320,8 @@ def test_errors_of_c():
 
 def test_places_in_documentation(tmp_path, monkeypatch):
     (tmp_path / "documented.py").write_text(
-        'def f():\n    "F."\n\n\nclass C:\n    "C."\n\n    def m(self):\n        "M."\n\n    def n(self):\n        '
-        "pass\n"
+        'def f():\n    "F."\n\n\nclass C:\n    "C."\n\n'
+        '    def m(self):\n        "M."\n\n    def n(self):\n        pass\n'
     )
     monkeypatch.syspath_prepend(tmp_path)
     module = importlib.import_module("documented")

@@ -15,58 +15,93 @@ from mxcore.compat import numpy1
 #: What a program writes, and what NumPy 1.23.5 and MXNet 1.9.1 print.
 LINES = [
     ("'%f %d' % (loss, loss), float(loss), int(loss), '%.2f' % (loss + 1)", "('3.500000 3', 3.5, 3, '4.50')"),
-    ("type(loss.sum()), type(loss), repr(loss)", "(<class 'numpy.float32'>, <class 'numpy.ndarray'>, 'array([3.5], "
-                                                 "dtype=float32)')"),
+    (
+        "type(loss.sum()), type(loss), repr(loss)",
+        "(<class 'numpy.float32'>, <class 'numpy.ndarray'>, 'array([3.5], dtype=float32)')",
+    ),
     ("float(rows[2]), [float(r) for r in rows], math.sqrt(rows[4])", "(2.0, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0], 2.0)"),
     ("{'mean': rows.mean(), 'max': [np.max(rows)]}", "{'mean': 2.5, 'max': [5.0]}"),
-    ("loss.tostring(), np.ones(1, 'u1').tostring(), np.float32(2).tostring()", r"(b'\x00\x00`@', b'\x01', "
-                                                                               r"b'\x00\x00\x00@')"),
+    (
+        "loss.tostring(), np.ones(1, 'u1').tostring(), np.float32(2).tostring()",
+        r"(b'\x00\x00`@', b'\x01', b'\x00\x00\x00@')",
+    ),
     ("np.ones((2, 3)).ptp(), np.ones(1, '<i4').newbyteorder().dtype.str, np.arange(4.).ptp()", "(0.0, '>i4', 3.0)"),
-    ("(lambda a: (a.itemset((0, 1), 5), a.itemset(2, 7), a.tolist())[-1])(np.zeros((2, 2)))", "[[0.0, 5.0], [7.0, 0.0]]"),
+    (
+        "(lambda a: (a.itemset((0, 1), 5), a.itemset(2, 7), a.tolist())[-1])(np.zeros((2, 2)))",
+        "[[0.0, 5.0], [7.0, 0.0]]",
+    ),
     ("(lambda a: (a.itemset(4), a.tolist())[-1])(np.zeros((1, 1)))", "[[4.0]]"),
-    ("np.array([[1], [1, 2]]).dtype, np.array([[1], [1, 2]]).shape, np.asarray([[1], []]).dtype", "(dtype('O'), (2,), "
-                                                                                                  "dtype('O'))"),
+    (
+        "np.array([[1], [1, 2]]).dtype, np.array([[1], [1, 2]]).shape, np.asarray([[1], []]).dtype",
+        "(dtype('O'), (2,), dtype('O'))",
+    ),
     ("(lambda a: (np.array(a, copy=False) is a, np.array([1], copy=False).tolist()))(np.ones(2))", "(True, [1])"),
-    ("np.fromstring(b'abc', np.uint8).tolist(), np.fromstring('1 2', sep=' ').tolist(), np.fromstring('ab', "
-     "dtype='u1', count=1).tolist()",
-     "([97, 98, 99], [1.0, 2.0], [97])"),
+    (
+        "np.fromstring(b'abc', np.uint8).tolist(), np.fromstring('1 2', sep=' ').tolist(), np.fromstring('ab', "
+        "dtype='u1', count=1).tolist()",
+        "([97, 98, 99], [1.0, 2.0], [97])",
+    ),
     ("np.fromstring(b'abc', np.uint8).flags.writeable", "True"),
     ("np.array([300], np.uint8).tolist(), np.array([-1], dtype='uint8').tolist()", "([44], [255])"),
-    ("np.product([2, 3]), np.cumproduct([2, 3]).tolist(), np.sometrue([0, 1]), np.alltrue([0, 1]), np.NaN, np.Inf, "
-     "np.PINF, np.NINF",
-     "(6, [2, 6], True, False, nan, inf, inf, -inf)"),
-    ("np.cast['int32'](2.7).tolist(), np.cast[np.float32](1).dtype, np.nbytes['float64'], np.sctypes['int'][0]",
-     "(2, dtype('float32'), 8, <class 'numpy.int8'>)"),
-    ("np.find_common_type([np.float32], [np.int64]), np.find_common_type([np.int32], [np.float64]), "
-     "np.find_common_type(['f4', 'f8'], [])",
-     "(dtype('float32'), dtype('float64'), dtype('float64'))"),
-    ("np.math.pi, np.mat([[1]]).shape, np.in1d([1, 2], [2]).tolist(), np.trapz([1, 2])", "(3.141592653589793, (1, "
-                                                                                         "1), [False, True], 1.5)"),
-    ("np.issctype(np.float32), np.issctype(3), np.obj2sctype('f4'), np.sctype2char('f4'), np.issubsctype('f4', "
-     "np.floating)",
-     "(True, False, <class 'numpy.float32'>, 'f', True)"),
-    ("np.AxisError.__name__, np.VisibleDeprecationWarning.__name__, np.ComplexWarning.__name__, "
-     "np.DataSource.__name__, np.chararray.__name__",
-     "('AxisError', 'VisibleDeprecationWarning', 'ComplexWarning', 'DataSource', 'chararray')"),
-    ("np.lib.pad(np.ones(1), 1, 'constant').tolist(), np.linalg.linalg.norm([3, 4]), np.safe_eval('[1]'), "
-     "np.msort([[2], [1]]).tolist()",
-     "([0.0, 1.0, 0.0], 5.0, [1], [[1], [2]])"),
-    ("__import__('numpy.lib.function_base').lib.function_base.percentile([1, 2], 50), "
-     "__import__('numpy.linalg.linalg').linalg.linalg.det([[2]])",
-     "(1.5, 2.0)"),
+    (
+        "np.product([2, 3]), np.cumproduct([2, 3]).tolist(), "
+        "np.sometrue([0, 1]), np.alltrue([0, 1]), np.NaN, np.Inf, np.PINF, np.NINF",
+        "(6, [2, 6], True, False, nan, inf, inf, -inf)",
+    ),
+    (
+        "np.cast['int32'](2.7).tolist(), np.cast[np.float32](1).dtype, np.nbytes['float64'], np.sctypes['int'][0]",
+        "(2, dtype('float32'), 8, <class 'numpy.int8'>)",
+    ),
+    (
+        "np.find_common_type([np.float32], [np.int64]), np.find_common_type([np.int32], [np.float64]), "
+        "np.find_common_type(['f4', 'f8'], [])",
+        "(dtype('float32'), dtype('float64'), dtype('float64'))",
+    ),
+    (
+        "np.math.pi, np.mat([[1]]).shape, np.in1d([1, 2], [2]).tolist(), np.trapz([1, 2])",
+        "(3.141592653589793, (1, 1), [False, True], 1.5)",
+    ),
+    (
+        "np.issctype(np.float32), np.issctype(3), np.obj2sctype('f4'), "
+        "np.sctype2char('f4'), np.issubsctype('f4', np.floating)",
+        "(True, False, <class 'numpy.float32'>, 'f', True)",
+    ),
+    (
+        "np.AxisError.__name__, np.VisibleDeprecationWarning.__name__, np.ComplexWarning.__name__, "
+        "np.DataSource.__name__, np.chararray.__name__",
+        "('AxisError', 'VisibleDeprecationWarning', 'ComplexWarning', 'DataSource', 'chararray')",
+    ),
+    (
+        "np.lib.pad(np.ones(1), 1, 'constant').tolist(), np.linalg.linalg.norm([3, 4]), np.safe_eval('[1]'), "
+        "np.msort([[2], [1]]).tolist()",
+        "([0.0, 1.0, 0.0], 5.0, [1], [[1], [2]])",
+    ),
+    (
+        "__import__('numpy.lib.function_base').lib.function_base.percentile([1, 2], 50), "
+        "__import__('numpy.linalg.linalg').linalg.linalg.det([[2]])",
+        "(1.5, 2.0)",
+    ),
     ("np.round_(2.567, 1), np.asfarray([1]).dtype, np.CLIP, np.WRAP, np.RAISE", "(2.6, dtype('float64'), 0, 1, 2)"),
     ("np.asscalar(np.array([3])), np.rank(np.ones((2, 2)))", "(3, 2)"),  # of older NumPy
-    ("np.float_(1), [np.float32(0.5)], np.unicode_('a'), (np.int64(1), np.bool_(True))", "(1.0, [0.5], 'a', (1, True))"),
-    ("[pickle.loads(pickle.dumps(a, p)).tolist() for a in (loss, rows[:1]) for p in (0, 2, 4)]", "[[3.5], [3.5], "
-                                                                                                 "[3.5], [[0.0]], "
-                                                                                                 "[[0.0]], [[0.0]]]"),
-    ("mx.nd.from_numpy(rows.copy()).sum().asscalar(), mx.nd.array(rows).sum().asscalar(), "
-     "mx.nd.array(loss).asnumpy().tolist()",
-     "(15.0, 15.0, [3.5])"),
-    ("np.concatenate([rows, rows]).shape, np.vstack([loss, loss]).tolist(), (rows > 2).sum(), rows.argmax(), "
-     "bool(loss), loss == 3.5",
-     "((12, 1), [[3.5], [3.5]], 3, 5, True, array([ True]))"),
-]  # fmt: skip
+    (
+        "np.float_(1), [np.float32(0.5)], np.unicode_('a'), (np.int64(1), np.bool_(True))",
+        "(1.0, [0.5], 'a', (1, True))",
+    ),
+    (
+        "[pickle.loads(pickle.dumps(a, p)).tolist() for a in (loss, rows[:1]) for p in (0, 2, 4)]",
+        "[[3.5], [3.5], [3.5], [[0.0]], [[0.0]], [[0.0]]]",
+    ),
+    (
+        "mx.nd.from_numpy(rows.copy()).sum().asscalar(), mx.nd.array(rows).sum().asscalar(), "
+        "mx.nd.array(loss).asnumpy().tolist()",
+        "(15.0, 15.0, [3.5])",
+    ),
+    (
+        "np.concatenate([rows, rows]).shape, np.vstack([loss, loss]).tolist(), "
+        "(rows > 2).sum(), rows.argmax(), bool(loss), loss == 3.5",
+        "((12, 1), [[3.5], [3.5]], 3, 5, True, array([ True]))",
+    ),
+]
 
 PROGRAM = """
 import json, math, pickle, sys, warnings
@@ -156,8 +191,8 @@ def test_deprecated_functions_warn():
 def test_children_of_a_run_have_it_too(tmp_path):
     (tmp_path / "child.py").write_text("import mxnet as mx; print('%d' % mx.nd.ones((1, 1)).asnumpy())")
     (tmp_path / "parent.py").write_text(
-        "import subprocess, sys; print(subprocess.run([sys.executable, sys.argv[1]], capture_output=True, "
-        "text=True).stdout)"
+        "import subprocess, sys; print(subprocess.run([sys.executable, "
+        "sys.argv[1]], capture_output=True, text=True).stdout)"
     )
     out = subprocess.run(
         [sys.executable, "-m", "mxcore", "run", str(tmp_path / "parent.py"), str(tmp_path / "child.py")],

@@ -137,9 +137,10 @@ def test_operators_without_a_rule_that_take_one_dtype(target, hybrid):
     narrow = nd.Convolution(x, nd.ones((2, 2, 1, 1)), kernel=(1, 1), num_filter=2, no_bias=True)
     assert nd.BilinearSampler(narrow, nd.zeros((1, 2, 2, 2))).dtype == F32
     lists = amp.list_lp16_fp32_ops(target)
+    # Any dtypes will do.
     assert np.dtype(nd.SequenceMask(narrow, nd.ones(2), use_sequence_length=True).dtype) == (
         target if "SequenceMask" in lists else F32
-    )  # any dtypes will do
+    )
 
 
 def test_bfloat16_batch_norm_keeps_its_parameters():

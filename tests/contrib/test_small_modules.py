@@ -85,9 +85,8 @@ def test_bulk():
 def test_a_plugin_file_loads(tmp_path, capsys):
     path = tmp_path / "small_plugin.py"
     path.write_text(
-        "from mxcore.plugin import hookimpl, op\nAPI_VERSION = 1\n@op('small_thrice')\ndef thrice(k, p, data):\n    "
-        "'Thrice.'\n"
-        "    return data * 3\n@hookimpl\ndef mxcore_ops():\n    return [thrice]\n"
+        "from mxcore.plugin import hookimpl, op\nAPI_VERSION = 1\n@op('small_thrice')\ndef thrice(k, p, data):\n"
+        "    'Thrice.'\n    return data * 3\n@hookimpl\ndef mxcore_ops():\n    return [thrice]\n"
     )
     from mxcore._core.manager import manager
 
@@ -225,9 +224,8 @@ def test_modules_that_refuse():
 def test_histograms_are_combined():
     old = np.array([1, 2, 3]), np.array([-3.0, -1.0, 1.0, 3.0]), 0.0, 3.0, 3.0
     counts, edges, *rest = mx.contrib.quantization.combine_histogram(old, np.array([1.0, 2.0, 9.0]), 1.0, 9.0, 9.0)
-    assert (
-        counts.tolist() == [0, 0, 0, 0, 1, 2, 5, 0, 0, 0, 1] and edges[0] == -11 and rest == [0, 9, 11]
-    )  # MXNet's numbers
+    # MXNet's numbers.
+    assert counts.tolist() == [0, 0, 0, 0, 1, 2, 5, 0, 0, 0, 1] and edges[0] == -11 and rest == [0, 9, 11]
     counts, edges, *rest = mx.contrib.quantization.combine_histogram(old, np.array([-2.0, 0.5]), -2.0, 0.5, 2.0)
     assert counts.tolist() == [2, 3, 3] and edges.tolist() == [-3, -1, 1, 3] and rest == [-2, 3, 3]
 

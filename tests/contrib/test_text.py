@@ -23,12 +23,18 @@ def test_count():
     assert more is found and more["is"] == 3 and more["x"] == 1
 
 
-@pytest.mark.parametrize(("keywords", "tokens"), [
-    ({}, ["<unk>", "c", "b", "d", "a", "e", "some_word"]),
-    ({"most_freq_count": 3}, ["<unk>", "c", "b", "d"]),
-    ({"min_freq": 2}, ["<unk>", "c", "b", "d"]),
-    ({"most_freq_count": 2, "min_freq": 2, "unknown_token": "u", "reserved_tokens": ["<pad>", "a"]}, ["u", "<pad>", "a", "c", "b"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("keywords", "tokens"),
+    [
+        ({}, ["<unk>", "c", "b", "d", "a", "e", "some_word"]),
+        ({"most_freq_count": 3}, ["<unk>", "c", "b", "d"]),
+        ({"min_freq": 2}, ["<unk>", "c", "b", "d"]),
+        (
+            {"most_freq_count": 2, "min_freq": 2, "unknown_token": "u", "reserved_tokens": ["<pad>", "a"]},
+            ["u", "<pad>", "a", "c", "b"],
+        ),
+    ],
+)
 def test_vocabulary(keywords, tokens):
     v = text.vocab.Vocabulary(WORDS, **keywords)
     assert v.idx_to_token == tokens and len(v) == len(tokens) and v.token_to_idx == {t: i for i, t in enumerate(tokens)}
@@ -97,26 +103,45 @@ BAD = {
     "counter": (lambda p: V(["a"]), TypeError, "collections.Counter, got list"),
     "number": (lambda p: V(WORDS).to_tokens([99]), ValueError, "99 is no number of a word"),
     "letters": (lambda p: E.CustomEmbedding(file(p, "a 1 x\n")), ValueError, "line 1: the vector of 'a'"),
-    "lengths": (lambda p: E.CustomEmbedding(file(p, "a 1 2\nb 1 2\nc 1 2 3\n")), ValueError, "line 3: 'c' has 3 numbers"),
-    "no array": (lambda p: E.CustomEmbedding(file(p, "a 1 2\n")).update_token_vectors("a", [1, 2]), TypeError, "must be an NDArray, "
-                                                                                                               "got list"),
+    "lengths": (
+        lambda p: E.CustomEmbedding(file(p, "a 1 2\nb 1 2\nc 1 2 3\n")),
+        ValueError,
+        "line 3: 'c' has 3 numbers",
+    ),
+    "no array": (
+        lambda p: E.CustomEmbedding(file(p, "a 1 2\n")).update_token_vectors("a", [1, 2]),
+        TypeError,
+        "must be an NDArray, got list",
+    ),
     "kind": (lambda p: E.create("nobody"), KeyError, "no token embedding is named 'nobody'"),
     "delimiter": (lambda p: E.CustomEmbedding(file(p, "a,1,2\n")), ValueError, "line 1: 'a,1,2' has no vector"),
     "empty": (lambda p: E.CustomEmbedding(file(p, "")), ValueError, "holds no word"),
     "no file": (lambda p: E.CustomEmbedding(str(p / "x.txt")), FileNotFoundError, "x.txt"),
-    "unknown vector": (lambda p: E.CustomEmbedding(file(p, "a 1 2\n"), init_unknown_vec=lambda shape: mx.nd.ones(3)), ValueError,
-                       r"gave shape \(3,\)"),
-    "word": (lambda p: E.CustomEmbedding(file(p, "a 1 2\n")).update_token_vectors("b", mx.nd.ones(2)), ValueError, r"no words \['b'\]"),
-    "shape": (lambda p: E.CustomEmbedding(file(p, "a 1 2\n")).update_token_vectors("a", mx.nd.ones(3)), ValueError, r"\(1, 2\) is "
-                                                                                                                    r"needed"),
+    "unknown vector": (
+        lambda p: E.CustomEmbedding(file(p, "a 1 2\n"), init_unknown_vec=lambda shape: mx.nd.ones(3)),
+        ValueError,
+        r"gave shape \(3,\)",
+    ),
+    "word": (
+        lambda p: E.CustomEmbedding(file(p, "a 1 2\n")).update_token_vectors("b", mx.nd.ones(2)),
+        ValueError,
+        r"no words \['b'\]",
+    ),
+    "shape": (
+        lambda p: E.CustomEmbedding(file(p, "a 1 2\n")).update_token_vectors("a", mx.nd.ones(3)),
+        ValueError,
+        r"\(1, 2\) is needed",
+    ),
     "name": (lambda p: E.create("glove", pretrained_file_name="x"), KeyError, "none of its files"),
     "download": (lambda p: E.create("fasttext", embedding_root=str(p)), FileNotFoundError, "does not download"),
     "names": (lambda p: E.get_pretrained_file_names("bert"), KeyError, "glove, fasttext"),
-    "vocabulary": (lambda p: E.CustomEmbedding(file(p, "a 1 2\n"), vocabulary=["a"]), TypeError, "vocabulary must be "
-                                                                                                 "a Vocabulary, got "
-                                                                                                 "list"),
+    "vocabulary": (
+        lambda p: E.CustomEmbedding(file(p, "a 1 2\n"), vocabulary=["a"]),
+        TypeError,
+        "vocabulary must be a Vocabulary, got list",
+    ),
     "composite": (lambda p: E.CompositeEmbedding(V(WORDS), [V(WORDS)]), TypeError, "Vocabulary"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -1,6 +1,4 @@
-"""The plugins in the page for authors, one for each hook at least, each installed and used by its public names, as an
-outside author would.
-"""
+"""The plugins in the page for authors, one for each hook at least, installed and used as an author would."""
 
 import re
 from textwrap import dedent
@@ -18,7 +16,8 @@ USE = {
         with mx.autograd.record():
             y = mx.nd.swish_like(x, beta=2.0)
         y.backward()
-        assert abs(y.asnumpy() - [0.8808, 1.9640]).max() < 1e-4 and abs(x.grad.asnumpy() - [1.0908, 1.0527]).max() < 1e-4
+        assert abs(y.asnumpy() - [0.8808, 1.9640]).max() < 1e-4
+        assert abs(x.grad.asnumpy() - [1.0908, 1.0527]).max() < 1e-4
         net = mx.sym.swish_like(mx.sym.Variable("x"))
         assert net.list_arguments() == ["x"]
         soft = mx.sym.soft_step(mx.sym.tanh(mx.sym.Variable("x")), width=2.0).bind(mx.cpu(), {"x": mx.nd.ones((4, 4))})
@@ -36,7 +35,8 @@ USE = {
         assert str(x.context) == "board(0)" and x.asnumpy().tolist() == [3, 3]
         """,
     "mxcore_optimizers": """
-        trainer_of = lambda net: gluon.Trainer(net.collect_params(), "signdescent", {"learning_rate": 0.5}, kvstore=store)
+        rate = {"learning_rate": 0.5}
+        trainer_of = lambda net: gluon.Trainer(net.collect_params(), "signdescent", rate, kvstore=store)
         from mxcore import gluon
         for store in (None, "local"):
             net = gluon.nn.Dense(1, use_bias=False, in_units=2)

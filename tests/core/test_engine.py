@@ -208,9 +208,8 @@ def test_a_finalizer_may_push_while_its_thread_does(threaded, monkeypatch):
         return x + 1
 
     mx.nd.waitall()
-    monkeypatch.setattr(
-        threaded, "_lock", Collecting(ThreadedEnginePerDevice()._lock)
-    )  # a lock of its own: a failure stops nobody else
+    # A lock of its own: a failure stops nobody else.
+    monkeypatch.setattr(threaded, "_lock", Collecting(ThreadedEnginePerDevice()._lock))
     found = []
     thread = threading.Thread(target=lambda: found.append(work().asnumpy().tolist()), daemon=True)
     thread.start()

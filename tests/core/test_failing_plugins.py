@@ -1,6 +1,4 @@
-"""Plugins that fail, in every way that was thought of: none takes another with it, nor the process, and each says
-why.
-"""
+"""Plugins that fail, in every way thought of: none takes another with it, nor the process, and each says why."""
 
 import numpy as np
 import pytest
@@ -88,15 +86,27 @@ def test_they_leave_the_others_alone_and_say_why(crowd):
         """
         import mxcore as mx
         print([round(float(f(mx.nd.ones((1,))).asscalar()), 4) for f in (mx.nd.site_fine, mx.nd.tanh, mx.nd.relu)])
-        print(mx.nd.site_last(mx.nd.ones((1,))).asscalar() if hasattr(mx.nd, "site_last") else mx.nd.site_other(mx.nd.ones((1,))).asscalar())
+        last = mx.nd.site_last if hasattr(mx.nd, "site_last") else mx.nd.site_other
+        print(last(mx.nd.ones((1,))).asscalar())
         from mxcore import cli
         cli.main(["trein"])
         print(hasattr(mx.nd, "site_half"), hasattr(mx.nd, "site_usurper"))
-        for ask in (lambda: mx.nd.site_usurper, lambda: mx.sym.site_usurper, lambda: mx.nd.contrib.site_usurper, lambda: mx.io.SiteIter,
-                    lambda: mx.optimizer.create("site"), lambda: mx.metric.create("site"), lambda: mx.init.create("site"),
-                    lambda: mx.lr_scheduler.create("site"), lambda: mx.kv.create("site"), lambda: mx.Context("site").device,
-                    lambda: mx.sym.Variable("x").optimize_for("site"), lambda: mx.executor.passes_off("site").__enter__(),
-                    lambda: mx.sym.load_json('{"nodes": [{"op": "site", "name": "a", "inputs": []}], "arg_nodes": [], "heads": [[0, 0, 0]]}')):
+        graph = '{"nodes": [{"op": "site", "name": "a", "inputs": []}], "arg_nodes": [], "heads": [[0, 0, 0]]}'
+        for ask in (
+            lambda: mx.nd.site_usurper,
+            lambda: mx.sym.site_usurper,
+            lambda: mx.nd.contrib.site_usurper,
+            lambda: mx.io.SiteIter,
+            lambda: mx.optimizer.create("site"),
+            lambda: mx.metric.create("site"),
+            lambda: mx.init.create("site"),
+            lambda: mx.lr_scheduler.create("site"),
+            lambda: mx.kv.create("site"),
+            lambda: mx.Context("site").device,
+            lambda: mx.sym.Variable("x").optimize_for("site"),
+            lambda: mx.executor.passes_off("site").__enter__(),
+            lambda: mx.sym.load_json(graph),
+        ):
             try:
                 print("FOUND", ask())
             except Exception as e:
@@ -165,10 +175,10 @@ def test_a_plugin_may_compute_while_it_is_imported(folder):
     """Stock parts come first, whatever the plugin is called."""
     folder.add(
         "aa",
-        HEAD + "import mxcore as mx\nfrom mxcore import gluon\nprint('noise')\nseven = mx.nd.relu(mx.nd.ones((1,)) * "
-        "7).asscalar()\n"
-        "@op('site_seven')\ndef thing(k, p, data):\n    'Return data.'\n    return data * seven\n"
-        "@hookimpl\ndef mxcore_ops():\n    mx.nd.waitall()\n    return [thing]\n",
+        HEAD + "import mxcore as mx\nfrom mxcore import gluon\n"
+        "print('noise')\nseven = mx.nd.relu(mx.nd.ones((1,)) * 7).asscalar()\n"
+        "@op('site_seven')\ndef thing(k, p, data):\n    'Return data.'\n"
+        "    return data * seven\n@hookimpl\ndef mxcore_ops():\n    mx.nd.waitall()\n    return [thing]\n",
     )
     done = folder(
         "import mxcore as mx; print(mx.nd.site_seven(mx.nd.ones((1,))).asscalar(), hasattr(mx.sym, 'site_seven'))",
@@ -186,8 +196,11 @@ def test_threads_that_start_together_load_everything_once(folder):
         start, seen = threading.Barrier(12), []
         def work(i):
             start.wait()
-            ask = [lambda: mx.nd.site_fine(mx.nd.ones((1,))).asscalar(), lambda: mx.sym.site_fine(mx.sym.Variable("x")).name[:4] == "site" and 2.0,
-                   lambda: 2.0 * isinstance(mx.optimizer.create("adam"), mx.optimizer.Adam)][i % 3]
+            ask = [
+                lambda: mx.nd.site_fine(mx.nd.ones((1,))).asscalar(),
+                lambda: mx.sym.site_fine(mx.sym.Variable("x")).name[:4] == "site" and 2.0,
+                lambda: 2.0 * isinstance(mx.optimizer.create("adam"), mx.optimizer.Adam),
+            ][i % 3]
             seen.append(float(ask()))
         threads = [threading.Thread(target=work, args=(i,)) for i in range(12)]
         [t.start() for t in threads]
@@ -201,9 +214,8 @@ def test_a_plugin_that_waits_for_another_thread_does_not_hang_it(folder):
     folder.add(
         "waits",
         "import threading, mxcore as mx\nfailed = []\n"
-        "def work():\n    try:\n        mx.nd.no_such_operator\n    except RuntimeError as e:\n        "
-        "failed.append(e)\n"
-        "t = threading.Thread(target=work); t.start(); t.join()\nraise failed[0]\n",
+        "def work():\n    try:\n        mx.nd.no_such_operator\n    except RuntimeError as e:\n"
+        "        failed.append(e)\nt = threading.Thread(target=work); t.start(); t.join()\nraise failed[0]\n",
     )
     done = folder("""
         from mxcore._core import manager

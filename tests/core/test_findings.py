@@ -33,20 +33,18 @@ def test_nothing_is_wrong_with_what_comes_with_mxcore(capsys):
     [
         (
             {"mxcore_metrics": {"tt": "not_there:x"}},
-            "metric 'tt', 'not_there:x': ModuleNotFoundError: No module named 'not_there'; correct the target, or "
-            "install what it imports",
+            "metric 'tt', 'not_there:x': ModuleNotFoundError: "
+            "No module named 'not_there'; correct the target, or install what it imports",
         ),
         (
             {"mxcore_kernels": {"cpu": "not_there_either:x"}},
-            "kernels for device 'cpu', 'not_there_either:x': ModuleNotFoundError: No module named "
-            "'not_there_either'; correct the target, or install"
-            " what it imports",
+            "kernels for device 'cpu', 'not_there_either:x': "
+            "ModuleNotFoundError: No module named 'not_there_either'; correct the target, or install what it imports",
         ),
         (
             {"mxcore_kernels": kernels("rellu")},
-            "kernels for cpu of operators that do not exist: 'rellu', did you mean 'relu' or 'prelu'?; correct the "
-            "name, or install the plugin that"
-            " brings the operator",
+            "kernels for cpu of operators that do not exist: 'rellu', did you mean 'relu' or 'prelu'?; "
+            "correct the name, or install the plugin that brings the operator",
         ),
         (
             {"mxcore_cli": {"ttcmd": int}},
@@ -80,8 +78,8 @@ def test_what_the_namespace_of_a_device_lacks_is_a_note(plug, capsys):
     plug(mxcore_devices=[Thin()])
     status, lines = check(capsys)
     assert status == 0 and lines[0].startswith(
-        "note: throwaway: the array namespace of device 'thin' has no arange, array, asarray, ascontiguousarray, empty, "
-        "empty_like, eye, full and "
+        "note: throwaway: the array namespace of device 'thin' has no arange, "
+        "array, asarray, ascontiguousarray, empty, empty_like, eye, full and "
     )
     assert contract.lacking(np) == []
 
@@ -97,8 +95,8 @@ def test_a_plugin_that_does_not_load_is_wrong(capsys, monkeypatch):
     status, lines = check(capsys)
     assert status == 1
     assert lines[0] == (
-        "wrong: broken: broken-dist 1.0 failed: ImportError: libfoo is missing; mend it there, or leave it out with "
-        "MXCORE_DISABLE_PLUGINS"
+        "wrong: broken: broken-dist 1.0 failed: ImportError: "
+        "libfoo is missing; mend it there, or leave it out with MXCORE_DISABLE_PLUGINS"
     )
 
 
@@ -124,8 +122,8 @@ def test_who_overrides_whom_is_noted_and_nothing_is_wrong(plug, capsys, monkeypa
         for x in lines
     )
     assert (
-        "note: elsewhere: kernels for device 'test_nowhere', which no plugin provides here; they are used where one "
-        "does" in lines
+        "note: elsewhere: kernels for device 'test_nowhere', "
+        "which no plugin provides here; they are used where one does" in lines
     )
     assert (
         "note: MXCORE_PREFER: it names 'nobody', which is neither a plugin here nor a distribution of one; correct "

@@ -112,8 +112,8 @@ def test_sparse_inputs_and_devices_that_cannot(plug, capsys):
     out = capsys.readouterr().out
     assert "sparse body of the operator, before all kernels" in out and "test_broken" not in out
     assert (
-        "test_bare, of bare (dist-bare)\n  all dtypes:\n    1. an error: no kernel is there, and the device no array "
-        "namespace\n" in out
+        "test_bare, of bare (dist-bare)\n  all dtypes:\n"
+        "    1. an error: no kernel is there, and the device no array namespace\n" in out
     )
     assert cli.main(["info", "--kernels", "dot"]) == 0
     assert "kernels and body get them as they are" in capsys.readouterr().out

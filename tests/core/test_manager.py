@@ -242,8 +242,8 @@ def test_a_kernel_module_that_fails_leaves_the_reference(plug):
     plug("broken", mxcore_kernels={"cpu": "no_such_module_at_all:kernels"})
     with pytest.warns(
         UserWarning,
-        match="kernels of broken for device 'cpu' cannot be imported from 'no_such_module_at_all:kernels'.*reference "
-        "bodies are used",
+        match="kernels of broken for device 'cpu' cannot be imported "
+        "from 'no_such_module_at_all:kernels'.*reference bodies are used",
     ):
         assert mx.nd.test_throwaway(mx.nd.ones((1,))).asscalar() == 1
 
@@ -358,9 +358,8 @@ def test_one_bad_plugin_does_not_stop_the_others(site):
 
 def test_switches(site):
     code = (
-        "from mxcore._core.manager import manager; manager.load(); print(sorted(n for n in manager.origin if n[:2] "
-        "== 'p_'), "
-        "'ops' in manager.origin, 'cpu_numba' in manager.origin)"
+        "from mxcore._core.manager import manager; manager.load(); print(sorted(n "
+        "for n in manager.origin if n[:2] == 'p_'), 'ops' in manager.origin, 'cpu_numba' in manager.origin)"
     )
     quiet = {"PYTHONWARNINGS": "ignore"}
     assert site(code, MXCORE_PLUGINS="p_fine", **quiet).stdout == "['p_fine'] True True\n"
@@ -409,14 +408,14 @@ def test_hooks_and_kernel_modules_that_end_the_process(plug, tmp_path, monkeypat
     )
     with pytest.warns(
         UserWarning,
-        match="kernels of broken for device 'cpu' cannot be imported from 'kernels_that_leave:kernels': it ended "
-        "with SystemExit",
+        match="kernels of broken for device 'cpu' cannot be imported "
+        "from 'kernels_that_leave:kernels': it ended with SystemExit",
     ):
         assert mx.nd.test_throwaway(mx.nd.ones((1,))).asscalar() == 1
     with pytest.raises(
         ImportError,
-        match="metric 'leaves' of plugin 'broken' cannot be imported from 'kernels_that_leave:x': it ended with "
-        "SystemExit",
+        match="metric 'leaves' of plugin 'broken' cannot be imported "
+        "from 'kernels_that_leave:x': it ended with SystemExit",
     ):
         tables.lookup("metric", "leaves")
 

@@ -1,6 +1,4 @@
-"""Whose memory a result lies in: its own; results meet what they overlap as if they did not; read-only memory stays as
-it is.
-"""
+"""Whose memory a result lies in: its own. Overlaps do not show; read-only memory stays as it is."""
 
 import itertools
 
@@ -290,9 +288,7 @@ def test_outputs_that_overlap_one_another(shift):
 
 
 def test_states_that_overlap_one_another():
-    """An operator that moves two of its inputs in one memory computes as if they were apart, and writes the later one
-    last.
-    """
+    """An operator that moves two inputs in one memory computes as if they were apart, and writes the later last."""
     tried = 0
     for case in calls():
         for i, j in itertools.combinations(case.sig.mutates, 2):

@@ -1,6 +1,4 @@
-"""Names that two plugins bring: an error that names both, or what MXCORE_PREFER says; kernels that come before
-others.
-"""
+"""Names that two plugins bring: an error that names both, or MXCORE_PREFER; kernels that come before others."""
 
 import pytest
 
@@ -205,8 +203,8 @@ def test_a_number_that_two_devices_want_goes_to_the_preferred(plug, monkeypatch,
     assert "test_first" not in tables.devices.names() and tables.ops.find("test_op_first"), "it keeps the rest"
     with pytest.raises(
         MXNetError,
-        match="no plugin provides device 'test_first': that of first has the type_id of device 'test_second', which "
-        "MXCORE_PREFER",
+        match="no plugin provides device 'test_first': "
+        "that of first has the type_id of device 'test_second', which MXCORE_PREFER",
     ):
         tables.devices.get("test_first")
     assert "device 'test_second' has type_id 90003 before 'test_first' of first" in overrides("second")

@@ -1,6 +1,4 @@
-"""What the core needs by contract, not by name: roles of operators, types of device, dtypes and storage types of other
-modules.
-"""
+"""What the core needs by contract, not by name: roles of operators, devices, dtypes and storage types of others."""
 
 import subprocess
 import sys
@@ -92,10 +90,9 @@ def test_a_missing_role_says_what_it_is_for():
 
 def test_the_core_alone_knows_no_device():
     done = alone(
-        "from mxcore._core.context import Context, TYPE_IDS, current_context\nassert not TYPE_IDS and not "
-        "Context.devtype2str\n"
-        "try:\n    current_context()\nexcept RuntimeError as e:\n    print(e)\nwith Context('board', 2):\n    "
-        "print(current_context())\n"
+        "from mxcore._core.context import Context, TYPE_IDS, current_context\n"
+        "assert not TYPE_IDS and not Context.devtype2str\ntry:\n    current_context()\n"
+        "except RuntimeError as e:\n    print(e)\nwith Context('board', 2):\n    print(current_context())\n"
         "from mxcore.context import Context\nprint(current_context(), Context(2).device_type, TYPE_IDS)"
     )
     assert done.stdout.splitlines() == [
@@ -115,8 +112,8 @@ def test_dtypes_of_other_libraries_come_when_they_are_asked_for(monkeypatch):
 
 def test_bfloat16_without_its_package_says_what_to_install():
     code = (
-        "import sys\nsys.modules['ml_dtypes'] = None\nimport mxcore as mx\nfor f in (lambda: mx.nd.ones((2,), "
-        "dtype='bfloat16'),):\n"
+        "import sys\nsys.modules['ml_dtypes'] = None\n"
+        "import mxcore as mx\nfor f in (lambda: mx.nd.ones((2,), dtype='bfloat16'),):\n"
         "    try:\n        f()\n    except TypeError as e:\n        print(e)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

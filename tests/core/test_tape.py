@@ -306,9 +306,16 @@ def test_a_large_gradient_that_nobody_shares_becomes_the_variables_own(size):
     assert x.grad is grad and grad._st.version == version + 1 and (grad.asnumpy() == 3).all()
 
 
-@pytest.mark.parametrize("other", [
-    lambda g: g[2:4], lambda g: g.reshape((2, -1)), lambda g: g.detach(), lambda g: mx.nd.from_dlpack(g.to_dlpack_for_write()),
-], ids=["view", "reshaped", "detached", "dlpack"])  # fmt: skip
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda g: g[2:4],
+        lambda g: g.reshape((2, -1)),
+        lambda g: g.detach(),
+        lambda g: mx.nd.from_dlpack(g.to_dlpack_for_write()),
+    ],
+    ids=["view", "reshaped", "detached", "dlpack"],
+)
 @pytest.mark.parametrize("size", SIZES)
 def test_who_shares_a_large_gradient_sees_the_next_backward(other, size):
     x, y = large(3, size)

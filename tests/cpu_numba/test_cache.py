@@ -1,6 +1,4 @@
-"""Compiled code on disk: what is damaged, foreign or in the way costs a compilation, and nothing is written where it
-does not belong.
-"""
+"""Compiled code on disk: what is damaged, foreign or in the way costs a compilation, and stays as it is."""
 
 import os
 import random

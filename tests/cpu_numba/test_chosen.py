@@ -1,6 +1,4 @@
-"""For which inputs a kernel is taken: one that is never taken would be missed by nobody, for the reference bodies give
-the same.
-"""
+"""For which inputs a kernel is taken: nobody would miss one, for the reference bodies give the same."""
 
 import numpy as np
 import pytest
@@ -15,8 +13,9 @@ pytestmark = pytest.mark.skipif(not jit.available(), reason="nothing is compiled
 
 #: Operators whose kernels take over where arrays are larger than those of samples.
 LARGE = set(
-    """_mod_scalar _hypot_scalar exp expm1 log log1p tanh relu sigmoid softsign erf _backward_Activation transpose Embedding sort argsort
-SwapAxis _linalg_potrf LayerNorm _backward_LayerNorm L2Normalization LeakyReLU _backward_LeakyReLU""".split()
+    """_mod_scalar _hypot_scalar exp expm1 log log1p tanh relu sigmoid softsign erf _backward_Activation transpose
+Embedding sort argsort SwapAxis _linalg_potrf LayerNorm _backward_LayerNorm L2Normalization LeakyReLU
+_backward_LeakyReLU""".split()
 )
 
 

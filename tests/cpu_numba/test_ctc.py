@@ -78,9 +78,8 @@ def test_minus_infinity_as_the_body(dtype):
     )
     labels = read_labels(np, data.shape, label, None, None, True)
     ctc.loss(data, labels, loss)
-    assert (
-        np.isinf(loss).tolist() == [i in (3, 4) for i in range(SAMPLES)] and loss[1] >= 1e30
-    )  # label 3 is empty: blanks only
+    # Label 3 is empty: blanks only.
+    assert np.isinf(loss).tolist() == [i in (3, 4) for i in range(SAMPLES)] and loss[1] >= 1e30
     ctc.loss_backward(dy, data, labels, gradient)
     expected = backward.body(k, backward.parser({}), dy, data, label)
     assert np.isfinite(expected).all()

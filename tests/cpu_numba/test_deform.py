@@ -1,6 +1,4 @@
-"""Bent convolutions by kernels against the bodies, in any number of threads: groups, steps, edges, places that are
-none, gradients alone.
-"""
+"""Bent convolutions by kernels against the bodies, in any threads: groups, steps, edges, single gradients."""
 
 import numpy as np
 import pytest
@@ -16,10 +14,8 @@ CASES = [
         (1, 6, 8, 11),
         {"kernel": (2, 3), "stride": (2, 1), "dilate": (1, 2), "num_filter": 3, "num_group": 3, "no_bias": True},
     ),
-    (
-        (3, 2, 20, 23),
-        {"kernel": (3, 2), "pad": (0, 3), "num_filter": 4, "num_deformable_group": 2},
-    ),  # more places than are summed at a time
+    # More places than are summed at a time.
+    ((3, 2, 20, 23), {"kernel": (3, 2), "pad": (0, 3), "num_filter": 4, "num_deformable_group": 2}),
 ]
 NAMES = "data offset mask weight bias".split()
 

@@ -1,6 +1,4 @@
-"""Convolution in groups of few channels against the path of all others, over geometries that its frame has to get
-right.
-"""
+"""Convolution in groups of few channels against the path of all others, over many geometries."""
 
 import numpy as np
 import pytest
@@ -119,9 +117,7 @@ def test_infinity_reaches_the_gradients_that_it_meets(dtype, stride):
 @pytest.mark.parametrize("n", [1, 7, 16, 17, 37])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_rows_end_where_they_should(dtype, n):
-    """A row that is laid leaves zeros behind it within the space it may use; one that is put leaves all behind it as it
-    was.
-    """
+    """A row that is laid leaves zeros behind it within its space; one that is put leaves all behind it as it was."""
     from mxcore_cpu.jit import kernel
     from mxcore_cpu.kernels import vectors
 

@@ -211,8 +211,8 @@ def test_where_numba_will_not_work_the_bodies_compute(monkeypatch):
 
     assert (
         python(
-            "import mxcore as mx; print(mx.nd.sort(mx.nd.array([3, 1, 2])).asnumpy(), mx.nd.softmax(mx.nd.zeros((1, "
-            "2))).asnumpy())",
+            "import mxcore as mx; print(mx.nd.sort(mx.nd.array([3, "
+            "1, 2])).asnumpy(), mx.nd.softmax(mx.nd.zeros((1, 2))).asnumpy())",
             NUMBA_DISABLE_JIT="1",
         )
         == "[1. 2. 3.] [[0.5 0.5]]"

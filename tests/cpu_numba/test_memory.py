@@ -43,9 +43,8 @@ def test_sizes_that_differ_a_little_use_the_same_memory():
         a = memory.empty((n,), np.uint8)
         a[-1] = 1
         del a
-    assert memory.held() <= sum(
-        (8 + i) << 17 << octave for octave in range(3) for i in range(1, 9)
-    )  # each of eight sizes an octave once
+    # Each of eight sizes an octave once.
+    assert memory.held() <= sum((8 + i) << 17 << octave for octave in range(3) for i in range(1, 9))
 
 
 def test_what_nobody_asks_for_any_more_goes_back():

@@ -87,8 +87,7 @@ def test_operators_as_their_bodies(name, params):
     import mxcore as mx
 
     x = np.round(rng.standard_normal((17, 40)), 1)
-    got, expected = (
-        getattr(mx.nd, name)(mx.nd.array(x, dtype=t), **params) for t in ("float32", "float64")
-    )  # float64 has no kernel
+    # float64 has no kernel.
+    got, expected = (getattr(mx.nd, name)(mx.nd.array(x, dtype=t), **params) for t in ("float32", "float64"))
     for a, b in zip(*(v if isinstance(v, list) else [v] for v in (got, expected))):
         np.testing.assert_array_equal(a.asnumpy(), b.asnumpy().astype(a.dtype))

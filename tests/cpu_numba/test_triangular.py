@@ -1,6 +1,4 @@
-"""Triangular systems: every side, transposition and triangle, sizes around the blocks, scattered arrays, zeros on the
-diagonal.
-"""
+"""Triangular systems: all sides, transpositions and triangles, sizes around blocks, scattered arrays, zeros."""
 
 import itertools
 

@@ -1,6 +1,4 @@
-"""Kernels trust the shape rules: what these let pass must be what the body over NumPy, which checks by itself, can
-compute as well.
-"""
+"""Kernels trust the shape rules: what these let pass, the body over NumPy, which checks by itself, can compute."""
 
 import math
 
@@ -37,8 +35,16 @@ def other_shapes(shape):
     """Shapes that do not fit where one does: half or more of an axis, of length 1, of another rank."""
     if shape:
         first, last = shape[0], shape[-1]
-        found = ((first // 2 or 1, *shape[1:]), (first * 2, *shape[1:]), (*shape[:-1], last // 2 or 1), (*shape[:-1], last * 3),
-                    (1,) * len(shape), shape[:-1], (*shape, 2), (1,))  # fmt: skip
+        found = (
+            (first // 2 or 1, *shape[1:]),
+            (first * 2, *shape[1:]),
+            (*shape[:-1], last // 2 or 1),
+            (*shape[:-1], last * 3),
+            (1,) * len(shape),
+            shape[:-1],
+            (*shape, 2),
+            (1,),
+        )
         yield from (s for s in found if s)  # NDArrays have at least one dimension
 
 

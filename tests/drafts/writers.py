@@ -83,9 +83,8 @@ def write_list(folder, generation):
     names = [f"{generation % 3}-{i}.png" for i in range(RECORDS)]
     for name in names:
         path = f"{folder}/{name}"
-        if not os.path.exists(path) or os.path.getsize(path) < len(
-            name
-        ):  # a child that was killed may have left it empty
+        # A child that was killed may have left it empty.
+        if not os.path.exists(path) or os.path.getsize(path) < len(name):
             with open(path, "wb") as file:
                 file.write(name.encode())
     parser = argparse.ArgumentParser()

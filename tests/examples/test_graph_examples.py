@@ -18,9 +18,8 @@ def test_bucketing_lstm(example, tmp_path, options):
         "bucketing_lstm", "--epochs", 10, "--prefix", "model", "--start", "that lay in", "--temperature", 0.1, *options
     )
     assert figure(r"words' frequencies: (\S+)", printed) == pytest.approx(133.4, abs=0.1)
-    assert (
-        1 < figure(r"perplexity of the LSTM: (\S+)", printed) < 5
-    )  # what is left to guess: which of several lines goes on
+    # What is left to guess: which of several lines goes on.
+    assert 1 < figure(r"perplexity of the LSTM: (\S+)", printed) < 5
     assert (tmp_path / "model-0010.params").exists()
     assert printed.count("> that lay in the house that jack built\n") == 3  # by single cells, whatever trained
 
@@ -67,9 +66,8 @@ def curves(printed):
 @pytest.mark.parametrize("options", [(), ("--tied", "--layers", 2, "--dropout", 0)], ids=["plain", "tied"])
 def test_word_language_model(example, options):
     printed = example("word_language_model", "--epochs", 6, *options)
-    assert figure(r"epoch 0: validation perplexity (\S+)", printed) == pytest.approx(
-        662, abs=2
-    )  # as many as there are words
+    # As many as there are words.
+    assert figure(r"epoch 0: validation perplexity (\S+)", printed) == pytest.approx(662, abs=2)
     train, valid = curves(printed)
     assert len(train) == 6 and train == sorted(train, reverse=True) and train[-1] < (70 if options else 25)
     assert valid[-1] < min(valid[0], 110 if options else 40)

@@ -135,10 +135,8 @@ def test_casts_stand_in_the_chain(net, dtypes, text):
 @pytest.mark.parametrize(
     "net, dtypes",
     [
-        (
-            mx.sym.cast(mx.sym.cast(x + 1, dtype="float16"), dtype="float64"),
-            dict(x="float64"),
-        ),  # rounded once, straight
+        # Rounded once, straight.
+        (mx.sym.cast(mx.sym.cast(x + 1, dtype="float16"), dtype="float64"), dict(x="float64")),
         (mx.sym.tanh(x) + 1, dict(x="float16")),  # the device's tanh is another one
         (mx.sym.sum(x + x, axis=1), dict(x="float16")),
         (mx.sym.cast(x, dtype="int32") + 1, dict(x="float32")),

@@ -50,9 +50,8 @@ def test_a_later_backward_leaves_earlier_gradients_alone(rows):
         y = (net(x) * 2).sum()
     y.backward()
     np.testing.assert_array_equal(held.asnumpy(), seen)
-    np.testing.assert_allclose(
-        first.asnumpy(), 2 * seen, rtol=1e-5
-    )  # the variable's own array sees the next backward, so do views of it
+    # The variable's own array sees the next backward, so do views of it.
+    np.testing.assert_allclose(first.asnumpy(), 2 * seen, rtol=1e-5)
     np.testing.assert_array_equal(view.asnumpy(), first.asnumpy()[0:1])
 
 

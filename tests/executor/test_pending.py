@@ -1,6 +1,4 @@
-"""Values that a worker is still computing, or will read: backward waits for the one and holds up who would overwrite
-the other.
-"""
+"""Values that a worker computes or will read: backward waits for those, and who would overwrite these waits."""
 
 import threading
 import time
@@ -159,9 +157,7 @@ def outputs(case, arrays, share):
 
 
 def test_every_operator_waits_for_what_it_reads():
-    """Also view operators where they have to compute: those of gradients share memory, as `_sum_like` does if the
-    shapes agree.
-    """
+    """Also view operators that compute: those of gradients share memory, as `_sum_like` does for equal shapes."""
     tried = 0
     for case in ways_to_call():
         for share in {False, case.op.view}:
@@ -233,9 +229,8 @@ def test_a_gradient_of_nothing_is_zero(monkeypatch):
     """The worker that runs a program hands over the zeros itself."""
     push_all()
     x, grad, dy = mx.sym.Variable("x"), nd.full((3, 4), 5), nd.full((3, 4), 7)
-    monkeypatch.setattr(
-        mx.cpu().device, "empty", lambda shape, dtype, index: np.full(shape, 9, dtype)
-    )  # new memory holds anything
+    # New memory holds anything.
+    monkeypatch.setattr(mx.cpu().device, "empty", lambda shape, dtype, index: np.full(shape, 9, dtype))
     exe = mx.sym.broadcast_lesser_equal(x, x).bind(mx.cpu(), {"x": nd.ones((3, 4))}, args_grad={"x": grad})
     exe.forward(is_train=True)
     exe.backward([dy])

@@ -105,13 +105,30 @@ def _loop():
 
 
 #: As MXNet 0.8 wrote it: pairs, ``param`` and ``attr``, no version, no auxiliary states.
-_OLD = {"nodes": [{"op": "null", "param": {}, "name": "data", "inputs": [], "backward_source_id": -1, "attr": {"ctx_group": "a"}},
-                  {"op": "null", "param": {}, "name": "fc_weight", "inputs": [], "backward_source_id": -1},
-                  {"op": "null", "param": {}, "name": "fc_bias", "inputs": [], "backward_source_id": -1},
-                  {"op": "FullyConnected", "param": {"no_bias": "False", "num_hidden": "3"}, "name": "fc", "inputs": [[0, 0], [1, 0], [2, 0]], "backward_source_id": -1},
-                  {"op": "BatchNorm", "param": {"eps": "0.001"}, "name": "bn", "inputs": [[3, 0]], "backward_source_id": -1},
-                  {"op": "Reshape", "param": {"target_shape": "(0, 3)"}, "name": "r", "inputs": [[4, 0]], "backward_source_id": -1}],
-        "arg_nodes": [0, 1, 2], "heads": [[5, 0]]}  # fmt: skip
+_OLD = {
+    "nodes": [
+        {"op": "null", "param": {}, "name": "data", "inputs": [], "backward_source_id": -1, "attr": {"ctx_group": "a"}},
+        {"op": "null", "param": {}, "name": "fc_weight", "inputs": [], "backward_source_id": -1},
+        {"op": "null", "param": {}, "name": "fc_bias", "inputs": [], "backward_source_id": -1},
+        {
+            "op": "FullyConnected",
+            "param": {"no_bias": "False", "num_hidden": "3"},
+            "name": "fc",
+            "inputs": [[0, 0], [1, 0], [2, 0]],
+            "backward_source_id": -1,
+        },
+        {"op": "BatchNorm", "param": {"eps": "0.001"}, "name": "bn", "inputs": [[3, 0]], "backward_source_id": -1},
+        {
+            "op": "Reshape",
+            "param": {"target_shape": "(0, 3)"},
+            "name": "r",
+            "inputs": [[4, 0]],
+            "backward_source_id": -1,
+        },
+    ],
+    "arg_nodes": [0, 1, 2],
+    "heads": [[5, 0]],
+}
 
 
 def _symbols() -> list[Sample]:

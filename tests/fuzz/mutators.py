@@ -40,12 +40,18 @@ _NUMBERS = (
     -(2**63),
     2**64 - 1,
 )
-_TEXTS = ("", "0", "-1", "1", "-0", "1e999", "-1e999", "nan", "inf", "1_0", "0x10", "2147483648", "9223372036854775808", str(10**30), "9" * 400, "9" * 5000, "1.5", ".", "-",
-          "-" * 300000, "(" * 5000, "(1," * 3000, "None", "True", "()", "[]", "(1, 2)", "\0", "\n", " ", ",", "\"", "'", "\U0007a478", "\U00020000", "\u0661",
-          "\u2028", "\ufeff", "\r", "\\ud800", "x" * 70000)  # fmt: skip
-_VALUES = (None, True, False, 0, -1, 1, 2**31, 2**63, 10**30, 1.5, -0.0, 1e300, float("nan"), float("inf"), "", "x", "\ud800", "\0", "é", "1e999", "-" * 300000, "9" * 5000, "(" * 300,
-           "(1, 2)", "None", [], {}, [[]], [0], [0, 0], [0, 0, 0], [-1, 0, 0], [10**30, 0, 0], [0, 10**30], [True, True], {"a": 1}, [1.5], ["x"], "null",
-           "Custom", "_foreach", "BatchNorm", "data")  # fmt: skip
+_TEXTS = (
+    "", "0", "-1", "1", "-0", "1e999", "-1e999", "nan", "inf", "1_0", "0x10", "2147483648", "9223372036854775808",
+    str(10**30), "9" * 400, "9" * 5000, "1.5", ".", "-", "-" * 300000, "(" * 5000, "(1," * 3000, "None", "True", "()",
+    "[]", "(1, 2)", "\0", "\n", " ", ",", '"', "'", "\U0007a478", "\U00020000", "\u0661", "\u2028", "\ufeff", "\r",
+    "\\ud800", "x" * 70000,
+)  # fmt: skip
+_VALUES = (
+    None, True, False, 0, -1, 1, 2**31, 2**63, 10**30, 1.5, -0.0, 1e300, float("nan"), float("inf"), "", "x", "\ud800",
+    "\0", "é", "1e999", "-" * 300000, "9" * 5000, "(" * 300, "(1, 2)", "None", [], {}, [[]], [0], [0, 0], [0, 0, 0],
+    [-1, 0, 0], [10**30, 0, 0], [0, 10**30], [True, True], {"a": 1}, [1.5], ["x"], "null", "Custom", "_foreach",
+    "BatchNorm", "data",
+)  # fmt: skip
 
 
 def mutated(data: bytes, rnd, most: int = 3) -> bytes:
@@ -264,12 +270,21 @@ def _json(data, rnd):
     return text.encode()
 
 
-_NAMES = (b"cos\nsystem\n", b"cnumpy\ndtype\n", b"c__builtin__\nlist\n", b"c__builtin__\nrange\n", b"c__builtin__\nbytearray\n", b"cnumpy\nndarray\n", b"c_codecs\nencode\n",
-          b"cnumpy.core.multiarray\n_reconstruct\n", b"cnumpy.core.numeric\n_frombuffer\n", b"cmxnet.ndarray.ndarray\nNDArray\n", b"ccollections\ndefaultdict\n",
-          b"cmxnet.optimizer.optimizer\nAdam\n", b"cmxnet.lr_scheduler\nFactorScheduler\n", b"ccopy_reg\n_reconstructor\n", b"c__builtin__\nobject\n", b"ccollections\ndeque\n")  # fmt: skip
-_CODES = (b"0", b"2", b"(", b")", b"N", b"]", b"}", b"\x8f", b"t", b"l", b"d", b"R", b"b", b"a", b"e", b"s", b"u", b"\x81", b"\x85", b"\x86", b"\x87", b"\x88", b"\x90", b"\x91",
-          b"\x93", b"\x94", b"h\0", b"q\0", b"r\xff\xff\xff\xff", b"j\0\0\0\0", b"K\xff", b"M\xff\xff", b"J\xff\xff\xff\xff", b"L" + b"9" * 5000 + b"\n", b"\x8b\xff\xff\xff\x7f",
-          b"I01\n", b"F1e999\n", b"C\0", b"\x8e\xff\xff\xff\xff\xff\xff\xff\x7f", b"X\xff\xff\xff\xff", b"\x8c\x01x", b"\x8a\x09" + b"\xff" * 8 + b"\x7f", b"\x97", b"P1\n", b"Q", b"o", b"i__builtin__\nlist\n")  # fmt: skip
+_NAMES = (
+    b"cos\nsystem\n", b"cnumpy\ndtype\n", b"c__builtin__\nlist\n", b"c__builtin__\nrange\n",
+    b"c__builtin__\nbytearray\n", b"cnumpy\nndarray\n", b"c_codecs\nencode\n",
+    b"cnumpy.core.multiarray\n_reconstruct\n", b"cnumpy.core.numeric\n_frombuffer\n",
+    b"cmxnet.ndarray.ndarray\nNDArray\n", b"ccollections\ndefaultdict\n", b"cmxnet.optimizer.optimizer\nAdam\n",
+    b"cmxnet.lr_scheduler\nFactorScheduler\n", b"ccopy_reg\n_reconstructor\n", b"c__builtin__\nobject\n",
+    b"ccollections\ndeque\n",
+)  # fmt: skip
+_CODES = (
+    b"0", b"2", b"(", b")", b"N", b"]", b"}", b"\x8f", b"t", b"l", b"d", b"R", b"b", b"a", b"e", b"s", b"u", b"\x81",
+    b"\x85", b"\x86", b"\x87", b"\x88", b"\x90", b"\x91", b"\x93", b"\x94", b"h\0", b"q\0", b"r\xff\xff\xff\xff",
+    b"j\0\0\0\0", b"K\xff", b"M\xff\xff", b"J\xff\xff\xff\xff", b"L" + b"9" * 5000 + b"\n", b"\x8b\xff\xff\xff\x7f",
+    b"I01\n", b"F1e999\n", b"C\0", b"\x8e\xff\xff\xff\xff\xff\xff\xff\x7f", b"X\xff\xff\xff\xff", b"\x8c\x01x",
+    b"\x8a\x09" + b"\xff" * 8 + b"\x7f", b"\x97", b"P1\n", b"Q", b"o", b"i__builtin__\nlist\n",
+)  # fmt: skip
 
 
 def _pickle(data, rnd):

@@ -55,8 +55,14 @@ def recorder(estimator, heard):
 
         return method
 
-    kinds = {"train_begin": "TrainBegin", "train_end": "TrainEnd", "epoch_begin": "EpochBegin",
-             "epoch_end": "EpochEnd", "batch_begin": "BatchBegin", "batch_end": "BatchEnd"}  # fmt: skip
+    kinds = {
+        "train_begin": "TrainBegin",
+        "train_end": "TrainEnd",
+        "epoch_begin": "EpochBegin",
+        "epoch_end": "EpochEnd",
+        "batch_begin": "BatchBegin",
+        "batch_end": "BatchEnd",
+    }
     return type("Recorder", tuple(getattr(estimator, kind) for kind in kinds.values()), {e: hear(e) for e in kinds})
 
 

@@ -535,12 +535,25 @@ def pits():
     return chain, stack
 
 
-@pytest.mark.parametrize("what", [
-    repr, copy.deepcopy, lambda net: net.collect_params(), lambda net: net.collect_params(".*weight"), lambda net: net.initialize(),
-    lambda net: net.apply(lambda block: None), lambda net: net.cast("float16"), lambda net: net.hybridize(),
-    lambda net: net.register_op_hook(lambda *a: None), lambda net: net.summary(mx.nd.ones((1, 2))), lambda net: net(mx.nd.ones((1, 2))),
-    lambda net: net.save_parameters("never.params"), lambda net: net.load_parameters("never.params"), lambda net: net.save("never"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "what",
+    [
+        repr,
+        copy.deepcopy,
+        lambda net: net.collect_params(),
+        lambda net: net.collect_params(".*weight"),
+        lambda net: net.initialize(),
+        lambda net: net.apply(lambda block: None),
+        lambda net: net.cast("float16"),
+        lambda net: net.hybridize(),
+        lambda net: net.register_op_hook(lambda *a: None),
+        lambda net: net.summary(mx.nd.ones((1, 2))),
+        lambda net: net(mx.nd.ones((1, 2))),
+        lambda net: net.save_parameters("never.params"),
+        lambda net: net.load_parameters("never.params"),
+        lambda net: net.save("never"),
+    ],
+)
 def test_whatever_walks_through_blocks_nested_too_deep_says_so(pits, what, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     mx.nd.save("never.params", {"weight": mx.nd.ones((2, 2))})

@@ -101,9 +101,14 @@ def test_damaged_texts_are_named(nowhere):
 
 @pytest.mark.parametrize(
     "given, kind, words",
-    [({"segment": "valid"}, KeyError, "segment must be one of train, validation, test, got 'valid'"),
-     ({"seq_len": 0}, ValueError, "seq_len must be"), ({"seq_len": "5"}, ValueError, "got '5'"),
-     ({"vocab": {"a": 1}}, TypeError, "vocab must be .* got dict"), ({"root": 3}, TypeError, "WikiText2: root")])  # fmt: skip
+    [
+        ({"segment": "valid"}, KeyError, "segment must be one of train, validation, test, got 'valid'"),
+        ({"seq_len": 0}, ValueError, "seq_len must be"),
+        ({"seq_len": "5"}, ValueError, "got '5'"),
+        ({"vocab": {"a": 1}}, TypeError, "vocab must be .* got dict"),
+        ({"root": 3}, TypeError, "WikiText2: root"),
+    ],
+)
 def test_bad_texts(given, kind, words, tmp_path):
     (tmp_path / "wiki.train.tokens").write_text("a b\n" * 40)
     with pytest.raises(kind, match=words) as told:
@@ -190,9 +195,16 @@ def test_an_estimator_trains_on_a_loader_of_images(pictures):
 
 @pytest.mark.parametrize(
     "given",
-    [{}, {"rand_crop": True}, {"rand_crop": True, "rand_resize": True, "inter_method": 10}, {"resize": 70, "rand_mirror": True},
-     {"brightness": 0.3, "contrast": 0.3, "saturation": 0.3, "hue": 0.1, "pca_noise": 0.1}, {"rand_gray": 1.0, "dtype": "float16"},
-     {"mean": (0.5,), "std": (0.5, 0.25, 0.5)}])  # fmt: skip
+    [
+        {},
+        {"rand_crop": True},
+        {"rand_crop": True, "rand_resize": True, "inter_method": 10},
+        {"resize": 70, "rand_mirror": True},
+        {"brightness": 0.3, "contrast": 0.3, "saturation": 0.3, "hue": 0.1, "pca_noise": 0.1},
+        {"rand_gray": 1.0, "dtype": "float16"},
+        {"mean": (0.5,), "std": (0.5, 0.25, 0.5)},
+    ],
+)
 @pytest.mark.parametrize("shape", [(40, 60, 3), (20, 15, 3)])
 def test_image_augmentation(given, shape):
     image = mx.nd.array(np.random.RandomState(0).randint(0, 255, shape), dtype="uint8")
@@ -338,33 +350,58 @@ def test_functions_of_boxes():
     "call, kind, words",
     [
         (lambda: utils.bbox_crop(BOXES, (1, 2)), ValueError, r"\(left, top, width, height\), got \(1, 2\)"),
-        (lambda: utils.bbox_flip(BOXES[0], (1, 2)), AssertionError, r"boxes must be an array \(N, 4 or more\), got "
-                                                                    r"one of shape \(5,\)"),
+        (
+            lambda: utils.bbox_flip(BOXES[0], (1, 2)),
+            AssertionError,
+            r"boxes must be an array \(N, 4 or more\), got one of shape \(5,\)",
+        ),
         (lambda: utils.bbox_flip(BOXES, (1, 2, 3)), ValueError, "size must be"),
         (lambda: utils.bbox_iou(BOXES, BOXES[:, :3]), IndexError, "bbox_iou: boxes"),
         (lambda: utils.bbox_clip_xyxy((1, 2), 3, 4), IndexError, "a box has 4 numbers"),
         (lambda: utils.bbox_xywh_to_xyxy("abcd"), TypeError, "got str"),
         (lambda: bbox.ImageBboxCrop((0, 0, 0, 4)), AssertionError, "crop must be"),
-        (lambda: bbox.ImageBboxResize(3, 3)(mx.nd.ones((3, 3)), mx.nd.array(BOXES)), NotImplementedError, r"got an array of "
-                                                                                                          r"shape \(3, "
-                                                                                                          r"3\)"),
-        (lambda: bbox.ImageBboxRandomExpand(1, 2, (1, 2))(marked(), mx.nd.array(BOXES)), ValueError, "fill has 2 numbers, "
-                                                                                                     "the image 3"),
+        (
+            lambda: bbox.ImageBboxResize(3, 3)(mx.nd.ones((3, 3)), mx.nd.array(BOXES)),
+            NotImplementedError,
+            r"got an array of shape \(3, 3\)",
+        ),
+        (
+            lambda: bbox.ImageBboxRandomExpand(1, 2, (1, 2))(marked(), mx.nd.array(BOXES)),
+            ValueError,
+            "fill has 2 numbers, the image 3",
+        ),
         (lambda: BboxLabelTransform()(marked(), [2, 5, 1]), RuntimeError, "a label of 3 numbers that begins with"),
         (lambda: vision.create_image_augment((1, 2, 3)), ValueError, "data_shape must be"),
-        (lambda: vision.create_image_augment((3, 4, 4), rand_resize=True), AssertionError, "rand_resize needs rand_crop"),
-        (lambda: vision.create_bbox_augment((3, 4, 4), mean=1.5), AssertionError, "mean must be True or 1 or 3 "
-                                                                                  "numbers, got 1.5"),
+        (
+            lambda: vision.create_image_augment((3, 4, 4), rand_resize=True),
+            AssertionError,
+            "rand_resize needs rand_crop",
+        ),
+        (
+            lambda: vision.create_bbox_augment((3, 4, 4), mean=1.5),
+            AssertionError,
+            "mean must be True or 1 or 3 numbers, got 1.5",
+        ),
         (lambda: vision.ImageDataLoader(2, (3, 4, 4)), AssertionError, "ImageDataLoader: images come from"),
         (lambda: vision.ImageDataLoader(2, (3, 4, 4), imglist=[[1.0]]), ValueError, "entry 1 of imglist"),
-        (lambda: vision.ImageDataLoader(2, (3, 4, 4), imglist=[[1.0, "a"]], aug_list=[print]), ValueError, "aug_list must be a "
-                                                                                                           "Block"),
-        (lambda: vision.ImageBboxDataLoader(2, (3, 4, 4), imglist=[[1.0, "a"]], dtype="bool"), AssertionError, "dtype, of labels, "
-                                                                                                               ".* 'bool'"),
-        (lambda: next(iter(vision.ImageDataLoader(1, (3, 4, 4), imglist=[[1.0, "no.jpg"]]))), FileNotFoundError, "no.jpg"),
+        (
+            lambda: vision.ImageDataLoader(2, (3, 4, 4), imglist=[[1.0, "a"]], aug_list=[print]),
+            ValueError,
+            "aug_list must be a Block",
+        ),
+        (
+            lambda: vision.ImageBboxDataLoader(2, (3, 4, 4), imglist=[[1.0, "a"]], dtype="bool"),
+            AssertionError,
+            "dtype, of labels, .* 'bool'",
+        ),
+        (
+            lambda: next(iter(vision.ImageDataLoader(1, (3, 4, 4), imglist=[[1.0, "no.jpg"]]))),
+            FileNotFoundError,
+            "no.jpg",
+        ),
         (lambda: vision.ImageDataLoader(1, (3, 4, 4), path_imgrec="no.rec"), FileNotFoundError, "no"),
     ],
-)  # fmt: skip
+)
 def test_bad_images_and_boxes(call, kind, words):
     with pytest.raises(kind, match=words) as told:
         call()

@@ -148,10 +148,15 @@ def test_what_does_not_fit_is_refused(call, text):
         call()
 
 
-@pytest.mark.parametrize("cell, inputs, states", [
-    (lambda: contrib.LSTMPCell(4, 2), (5,), [(2,), (4,)]), (lambda: contrib.Conv1DRNNCell((2, 6), 3, 3, 3), (2, 6), [(3, 4)]),
-    (lambda: contrib.Conv2DLSTMCell((2, 6, 5), 3, 3, 3, 1), (2, 6, 5), [(3, 6, 5)] * 2), (lambda: contrib.Conv1DGRUCell((2, 6), 3, 3, 3), (2, 6), [(3, 4)]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "cell, inputs, states",
+    [
+        (lambda: contrib.LSTMPCell(4, 2), (5,), [(2,), (4,)]),
+        (lambda: contrib.Conv1DRNNCell((2, 6), 3, 3, 3), (2, 6), [(3, 4)]),
+        (lambda: contrib.Conv2DLSTMCell((2, 6, 5), 3, 3, 3, 1), (2, 6, 5), [(3, 6, 5)] * 2),
+        (lambda: contrib.Conv1DGRUCell((2, 6), 3, 3, 3), (2, 6), [(3, 4)]),
+    ],
+)
 def test_a_state_of_batch_1_serves_all_rows(cell, inputs, states):
     """Sums of these cells broadcast in MXNet, those of other cells do not."""
     cell = cell()

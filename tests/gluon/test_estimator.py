@@ -180,9 +180,16 @@ def test_a_batch_that_stops_ends_the_epoch():
 
 @pytest.mark.parametrize(
     "metric, better",
-    [(mx.metric.Loss("x"), np.less), (mx.metric.Perplexity(None), np.less), (mx.metric.RMSE(), np.less),
-     (mx.metric.CustomMetric(lambda a, b: 0, "word error rate"), np.less), (mx.metric.F1(), np.greater),
-     (mx.metric.Accuracy(), np.greater), (mx.metric.PearsonCorrelation(), np.greater)])  # fmt: skip
+    [
+        (mx.metric.Loss("x"), np.less),
+        (mx.metric.Perplexity(None), np.less),
+        (mx.metric.RMSE(), np.less),
+        (mx.metric.CustomMetric(lambda a, b: 0, "word error rate"), np.less),
+        (mx.metric.F1(), np.greater),
+        (mx.metric.Accuracy(), np.greater),
+        (mx.metric.PearsonCorrelation(), np.greater),
+    ],
+)
 def test_auto_knows_which_values_are_better(metric, better, tmp_path):
     with pytest.warns(UserWarning, match=f"{'smaller' if better is np.less else 'greater'} values of {metric.name} "):
         assert est.EarlyStoppingHandler(metric, min_delta=2).monitor_op is better
@@ -203,8 +210,8 @@ def test_early_stopping_by_a_loss():
     made.fit(loader(mx), epochs=50, event_handlers=[stop, Worse()])
     assert stop.stop_training and 1 < stop.stopped_epoch < 49 and stop.wait == 2
     assert (
-        f"[Epoch {stop.stopped_epoch}] EarlyStoppingHandler: early stopping due to training softmaxcrossentropyloss "
-        "not improving" in lines
+        f"[Epoch {stop.stopped_epoch}] EarlyStoppingHandler: "
+        "early stopping due to training softmaxcrossentropyloss not improving" in lines
     )
     made.fit(loader(mx), epochs=1, event_handlers=stop)
     assert stop.stopped_epoch == 0
@@ -338,7 +345,7 @@ def test_what_is_not_initialised_is():
         ({"batch_processor": object()}, ValueError, "object has no fit_batch"),
         ({"initializer": 5}, TypeError, "not 5"),
     ],
-)  # fmt: skip
+)
 def test_bad_arguments(given, kind, words):
     net = nn.Dense(1, in_units=1)
     if "initializer" not in given:

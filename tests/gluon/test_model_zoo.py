@@ -115,11 +115,8 @@ def test_published_archives_are_unpacked_and_checked(trained, monkeypatch, tmp_p
         model_store.get_model_file("squeezenet1.1", local)
     sound = archive.read_bytes()
     directory = sound.index(b"PK\1\2")
-    for at, value in (
-        (directory + 6, 99),
-        (directory + 8, 1),
-        (directory + 10, 99),
-    ):  # version, whether encrypted, how it is packed
+    # Version, whether encrypted, how it is packed.
+    for at, value in ((directory + 6, 99), (directory + 8, 1), (directory + 10, 99)):
         with open(os.path.join(local, archive.name), "wb") as f:
             f.write(sound[:at] + bytes([value]) + sound[at + 1 :])
         with pytest.raises(ValueError, match="is damaged: .*Delete it") as e:

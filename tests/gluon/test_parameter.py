@@ -354,9 +354,7 @@ def test_no_dimensions_are_a_shape_under_np_shape_only():
 
 @pytest.mark.parametrize("looks", [1, 2])
 def test_a_parameter_that_another_thread_initialises_is_waiting_or_there(looks):
-    """Never neither: between the look at its arrays and that at what they wait for, the other thread may end the
-    waiting.
-    """
+    """Never neither: between the looks at arrays and at what they wait for, the other thread may end the waiting."""
 
     class Looked(Parameter):
         left = None

@@ -325,61 +325,114 @@ def test_cells_of_others_use_what_ours_use():
     assert isinstance(rnn.GRU(3), find("mxnet.gluon.rnn.rnn_layer", "_RNNLayer"))
 
 
-@pytest.mark.parametrize("call, kind, text", [
-    (lambda: rnn.LSTM(4, prefix="p_")(nd.ones((5, 2))), ValueError, r"LSTM 'p': inputs must have three axes \(TNC\), "
-                                                                    r"got \(5, 2\)"),
-    (lambda: made(rnn.LSTM(4, prefix="p_", input_size=4))(data()), ValueError, r"LSTM 'p': inputs \(5, 2, 3\) have 3 "
-                                                                               r"channels, the layer was made for 4"),
-    (lambda: rnn.LSTM(4, prefix="p_")(data(), [nd.ones((1, 3, 4))] * 2), ValueError, r"LSTM 'p': states must be \(1, "
-                                                                                     r"2, 4\), \(1, 2, 4\) for a "
-                                                                                     r"batch of 2"),
-    (lambda: rnn.LSTM(4, prefix="p_")(data(), nd.ones((1, 2, 4))), ValueError, r"got \(1, 2, 4\); begin_state\(2\)"),
-    (lambda: rnn.GRU(4, layout="TCN"), ValueError, "layout must be one of TNC and NTC"), (lambda: rnn.RNN(4, activation="sig"), ValueError, "'relu' or 'tanh'"),
-    (lambda: rnn.GRU(4, projection_size=2), TypeError, "GRU: only an LSTM takes projection_size"),
-    (lambda: rnn.GRU(4, prefix="g_")(data(), None, nd.ones(2)), ValueError, "GRU 'g' takes no sequence_length"),
-    (lambda: rnn.GRU(4, prefix="g_", use_sequence_length=True)(data()), ValueError, "sequence_length is missing"),
-    (lambda: rnn.LSTMCell(4, prefix="c_")(data()[0], [nd.ones((2, 4))]), ValueError, r"LSTMCell 'c' has 2 "
-                                                                                     r"state\(s\), got 1"),
-    (lambda: rnn.GRUCell(4, prefix="c_")(nd.ones((3, 5)), nd.ones((2, 4))), ValueError, r"GRUCell 'c': state 0 must "
-                                                                                        r"be \(batch, 4\) with the "
-                                                                                        r"batch of the inputs, 3"),
-    (lambda: rnn.LSTMCell(4, prefix="c_")(data()[0], [nd.ones((2, 5))] * 2), ValueError, r"LSTMCell 'c': state 0 "
-                                                                                         r"must be \(batch, 4\), got "
-                                                                                         r"\(2, 5\)"),
-    (lambda: rnn.RNNCell(4).unroll(4, data(), layout="TNC"), AssertionError, r"\(5, 2, 3\) have 5 steps in axis 0, "
-                                                                             r"length is 4"),
-    (lambda: rnn.RNNCell(4).unroll(4, [data()[0]]), ValueError, "inputs are 1 steps, length is 4"),
-    (lambda: rnn.RNNCell(4).unroll(4, data(), layout="CC"), ValueError, "layout 'CC' must have the axes T"),
-    (lambda: rnn.RNNCell(4).unroll(1, [3]), TypeError, "inputs must be an array or symbol, or a list of them, got int"),
-    (lambda: rnn.RNNCell(4).unroll(None, mx.sym.var("x")), ValueError, "give length"),
-    (lambda: both()(data()[0], []), NotImplementedError, "cannot be stepped"), (lambda: rnn.ZoneoutCell(both()), ValueError, "no steps to "
-                                                                                                                             "change"),
-    (lambda: rnn.ResidualCell(rnn.ResidualCell(rnn.GRUCell(3, prefix="c_")).base_cell), AssertionError, "GRUCell 'c' is used "
-                                                                                                        "by a modifier cell "
-                                                                                                        "already"),
-    (lambda: rnn.ResidualCell(rnn.GRUCell(3, prefix="c_")).base_cell.begin_state(), AssertionError, "call that instead"),
-    (lambda: rnn.LSTMCell("a"), ValueError, "LSTMCell: hidden_size must be a whole number from 1, got 'a'"),
-    (lambda: rnn.GRUCell(4, input_size=3, prefix="c_")(nd.ones((2, 5)), nd.ones((2, 4))), ValueError,
-     r"GRUCell 'c': inputs \(2, 5\) have 5 features, the cell was made for 3"),
-    (lambda: made(residual())(nd.ones((2, 4)), nd.ones((2, 3))), ValueError,
-     r"ResidualCell 'c_residualcell' adds .* GRUCell\(4 -> 9\): inputs \(2, 4\), outputs \(2, 3\)"),
-    (lambda: made(residual()).unroll(3, nd.ones((2, 3, 4)), merge_outputs=True), ValueError, r"'c_residualcell' .* "
-                                                                                             r"\(2, 3, 4\), outputs "
-                                                                                             r"\(2, 3, 3\)"),
-    (lambda: made(residual()).unroll(3, nd.ones((2, 3, 4)), merge_outputs=False), ValueError, r"'c_residualcell' .* "
-                                                                                              r"\(2, 4\), outputs "
-                                                                                              r"\(2, 3\)"),
-    (lambda: rnn.DropoutCell("a"), AssertionError, "rate must be a number, got str"),
-    (lambda: rnn.ResidualCell(5), TypeError, "ResidualCell goes around a cell: base_cell must be a RecurrentCell, "
-                                             "got int"),
-    (lambda: rnn.ZoneoutCell(5), TypeError, "base_cell must be a RecurrentCell, got int"),
-    (lambda: rnn.LSTM(4, 0), ValueError, "LSTM: num_layers must be a whole number from 1, got 0"),
-    (lambda: rnn.GRU(2.5), ValueError, "GRU: hidden_size must be a whole number from 1, got 2.5"),
-    (lambda: rnn.LSTMCell(3).unroll(0, []), ValueError, "inputs are an empty list"),
-    (lambda: stacked().unroll(5, data(), [nd.ones((2, 3))], layout="TNC"), ValueError, "HybridSequentialRNNCell 's' "
-                                                                                       "has 3 states, got 1"),
-    (lambda: rnn.LSTM(4, projection_size=2)._unfuse(), NotImplementedError, "LSTMPCell"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "call, kind, text",
+    [
+        (
+            lambda: rnn.LSTM(4, prefix="p_")(nd.ones((5, 2))),
+            ValueError,
+            r"LSTM 'p': inputs must have three axes \(TNC\), got \(5, 2\)",
+        ),
+        (
+            lambda: made(rnn.LSTM(4, prefix="p_", input_size=4))(data()),
+            ValueError,
+            r"LSTM 'p': inputs \(5, 2, 3\) have 3 "
+            r"channels, the layer was made for 4",
+        ),
+        (
+            lambda: rnn.LSTM(4, prefix="p_")(data(), [nd.ones((1, 3, 4))] * 2),
+            ValueError,
+            r"LSTM 'p': states must be \(1, 2, 4\), \(1, 2, 4\) for a batch of 2",
+        ),
+        (
+            lambda: rnn.LSTM(4, prefix="p_")(data(), nd.ones((1, 2, 4))),
+            ValueError,
+            r"got \(1, 2, 4\); begin_state\(2\)",
+        ),
+        (lambda: rnn.GRU(4, layout="TCN"), ValueError, "layout must be one of TNC and NTC"),
+        (lambda: rnn.RNN(4, activation="sig"), ValueError, "'relu' or 'tanh'"),
+        (lambda: rnn.GRU(4, projection_size=2), TypeError, "GRU: only an LSTM takes projection_size"),
+        (lambda: rnn.GRU(4, prefix="g_")(data(), None, nd.ones(2)), ValueError, "GRU 'g' takes no sequence_length"),
+        (lambda: rnn.GRU(4, prefix="g_", use_sequence_length=True)(data()), ValueError, "sequence_length is missing"),
+        (
+            lambda: rnn.LSTMCell(4, prefix="c_")(data()[0], [nd.ones((2, 4))]),
+            ValueError,
+            r"LSTMCell 'c' has 2 state\(s\), got 1",
+        ),
+        (
+            lambda: rnn.GRUCell(4, prefix="c_")(nd.ones((3, 5)), nd.ones((2, 4))),
+            ValueError,
+            r"GRUCell 'c': state 0 must be \(batch, 4\) with the batch of the inputs, 3",
+        ),
+        (
+            lambda: rnn.LSTMCell(4, prefix="c_")(data()[0], [nd.ones((2, 5))] * 2),
+            ValueError,
+            r"LSTMCell 'c': state 0 must be \(batch, 4\), got \(2, 5\)",
+        ),
+        (
+            lambda: rnn.RNNCell(4).unroll(4, data(), layout="TNC"),
+            AssertionError,
+            r"\(5, 2, 3\) have 5 steps in axis 0, length is 4",
+        ),
+        (lambda: rnn.RNNCell(4).unroll(4, [data()[0]]), ValueError, "inputs are 1 steps, length is 4"),
+        (lambda: rnn.RNNCell(4).unroll(4, data(), layout="CC"), ValueError, "layout 'CC' must have the axes T"),
+        (
+            lambda: rnn.RNNCell(4).unroll(1, [3]),
+            TypeError,
+            "inputs must be an array or symbol, or a list of them, got int",
+        ),
+        (lambda: rnn.RNNCell(4).unroll(None, mx.sym.var("x")), ValueError, "give length"),
+        (lambda: both()(data()[0], []), NotImplementedError, "cannot be stepped"),
+        (lambda: rnn.ZoneoutCell(both()), ValueError, "no steps to change"),
+        (
+            lambda: rnn.ResidualCell(rnn.ResidualCell(rnn.GRUCell(3, prefix="c_")).base_cell),
+            AssertionError,
+            "GRUCell 'c' is used by a modifier cell already",
+        ),
+        (
+            lambda: rnn.ResidualCell(rnn.GRUCell(3, prefix="c_")).base_cell.begin_state(),
+            AssertionError,
+            "call that instead",
+        ),
+        (lambda: rnn.LSTMCell("a"), ValueError, "LSTMCell: hidden_size must be a whole number from 1, got 'a'"),
+        (
+            lambda: rnn.GRUCell(4, input_size=3, prefix="c_")(nd.ones((2, 5)), nd.ones((2, 4))),
+            ValueError,
+            r"GRUCell 'c': inputs \(2, 5\) have 5 features, the cell was made for 3",
+        ),
+        (
+            lambda: made(residual())(nd.ones((2, 4)), nd.ones((2, 3))),
+            ValueError,
+            r"ResidualCell 'c_residualcell' adds .* GRUCell\(4 -> 9\): inputs \(2, 4\), outputs \(2, 3\)",
+        ),
+        (
+            lambda: made(residual()).unroll(3, nd.ones((2, 3, 4)), merge_outputs=True),
+            ValueError,
+            r"'c_residualcell' .* \(2, 3, 4\), outputs \(2, 3, 3\)",
+        ),
+        (
+            lambda: made(residual()).unroll(3, nd.ones((2, 3, 4)), merge_outputs=False),
+            ValueError,
+            r"'c_residualcell' .* \(2, 4\), outputs \(2, 3\)",
+        ),
+        (lambda: rnn.DropoutCell("a"), AssertionError, "rate must be a number, got str"),
+        (
+            lambda: rnn.ResidualCell(5),
+            TypeError,
+            "ResidualCell goes around a cell: base_cell must be a RecurrentCell, got int",
+        ),
+        (lambda: rnn.ZoneoutCell(5), TypeError, "base_cell must be a RecurrentCell, got int"),
+        (lambda: rnn.LSTM(4, 0), ValueError, "LSTM: num_layers must be a whole number from 1, got 0"),
+        (lambda: rnn.GRU(2.5), ValueError, "GRU: hidden_size must be a whole number from 1, got 2.5"),
+        (lambda: rnn.LSTMCell(3).unroll(0, []), ValueError, "inputs are an empty list"),
+        (
+            lambda: stacked().unroll(5, data(), [nd.ones((2, 3))], layout="TNC"),
+            ValueError,
+            "HybridSequentialRNNCell 's' has 3 states, got 1",
+        ),
+        (lambda: rnn.LSTM(4, projection_size=2)._unfuse(), NotImplementedError, "LSTMPCell"),
+    ],
+)
 def test_what_does_not_fit_is_refused(call, kind, text):
     with pytest.raises(kind, match=text) as caught:
         call()

@@ -9,8 +9,7 @@ LIMIT = 60
 
 
 def apart(function, jobs, limit=LIMIT):
-    """Results of a function for each tuple of arguments; where its process aborts or takes too long, a line of text
-    that says so.
+    """Results of a function for each tuple of arguments; a line of text where its process aborts or takes too long.
 
     All run in one process. If that does not come to its end, each runs again in one of its own.
     """

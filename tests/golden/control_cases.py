@@ -412,9 +412,7 @@ def loop_between(mx):
 
 
 def loop_normal(mx):
-    """Batch normalisation inside: its statistics are arguments of the loop. MXNet has no gradient of that, and never
-    trains in there.
-    """
+    """Batch normalisation in a loop, with statistics as arguments; MXNet does not train in there."""
     x, s = mx.sym.Variable("x"), mx.sym.Variable("s")
     out, last = mx.sym.contrib.foreach(
         lambda d, t: (mx.sym.BatchNorm(d, fix_gamma=False, name="bn") + t, t * 2), x, s, name="golden_normal"
@@ -604,9 +602,7 @@ def flow_bound(mx, kind, name):
 
 
 def flow_run(mx, s, shapes, train=True, grad=True):
-    """Bind to arrays (MXNet infers no shapes through these operators) and run: without training, then perhaps twice
-    with gradients.
-    """
+    """Bind to arrays (MXNet infers no shapes here) and run: without training, then perhaps twice with gradients."""
     names = s.list_arguments()
     args = {n: mx.nd.array(values(shapes[n], 3 * i + 1)) for i, n in enumerate(shapes)}
     grads = {n: mx.nd.zeros(shapes[n]) for n in names}

@@ -160,9 +160,7 @@ def moments(values):
 
 
 def answer(samples, entry, dtype, reqs=()):
-    """What MXNet gives for one sample in one dtype, or the line of an error; with `reqs`, only its gradients for these
-    grad_req.
-    """
+    """What MXNet gives for a sample in a dtype, or the line of an error; with `reqs`, gradients for these grad_req."""
     try:
         # Elsewhere a zero in a shape means that it is unknown, and there are no scalars.
         with mx.util.np_shape(entry["np_shape"]):

@@ -1,6 +1,4 @@
-"""Write what MXNet 1.9.1 gives for ``sparse_cases.py``: ``python tests/golden/make_sparse_golden.py`` in MXNet's
-environment.
-"""
+"""Write what MXNet 1.9.1 gives for ``sparse_cases.py``: run it in MXNet's environment."""
 
 import json
 import os

@@ -1,5 +1,4 @@
-"""Write how MXNet 1.9.1 saves graphs: those of ``symbol_cases.py``, and every operator with the parameters of the
-catalogue.
+"""Write how MXNet 1.9.1 saves graphs: those of ``symbol_cases.py``, and every operator as the catalogue has it.
 
 ``tools/make_golden.py`` runs it in MXNet's own environment, as::
 

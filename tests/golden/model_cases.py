@@ -1,6 +1,4 @@
-"""One small model of each family, composed in MXNet for the golden file and here against it; and graphs in the layouts
-of old files.
-"""
+"""One small model of each family, composed in MXNet for the golden file and here; graphs in layouts of old files."""
 
 import hashlib
 import json

@@ -1,6 +1,4 @@
-"""Recurrent cells and layers of Gluon in MXNet 1.9.1 and here: outputs, states, gradients, names; imported by the maker
-and by the test.
-"""
+"""Recurrent cells and layers of Gluon in MXNet 1.9.1 and here: outputs, states, gradients, names."""
 
 import os
 import tempfile

@@ -1,6 +1,4 @@
-"""Graphs are converted to mixed precision as the real MXNet 1.9.1 converts them, byte for byte, and the lists are its
-own.
-"""
+"""Graphs are converted to mixed precision as by MXNet 1.9.1, byte for byte, and the lists are its own."""
 
 import functools
 import json
@@ -25,9 +23,8 @@ def golden():
 def test_conversions(graph):
     want = {e["case"]: e["json"] for e in golden() if "case" in e}
     ours = {name: convert for name, convert in amp_cases.cases(mx, amp.convert_symbol) if name.split()[0] == graph}
-    assert (
-        len(ours) == len(amp_cases.WAYS) and sum(want[n] is not None for n in ours) >= 6
-    )  # None: MXNet cannot infer dtypes
+    # None: MXNet cannot infer dtypes.
+    assert len(ours) == len(amp_cases.WAYS) and sum(want[n] is not None for n in ours) >= 6
     for name, convert in ours.items():
         text = convert()
         assert want[name] in (None, text), name

@@ -1,5 +1,4 @@
-"""Operators in Python and loops give what they gave in the real MXNet 1.9.1: over arrays, bound, and loaded from its
-files.
+"""Operators in Python and loops give what they gave in MXNet 1.9.1: over arrays, bound, loaded from its files.
 
 ``control_cases.py`` holds the cases, ``make_control_golden.py`` ran them in MXNet.
 """
@@ -89,9 +88,7 @@ def test_flow_from_files(name):
     ],
 )
 def test_gradients_are_those_of_arrays(kind, case):
-    """Here operators have gradients where MXNet cannot bind them, or leaves some undefined: those that its arrays
-    have.
-    """
+    """Operators have gradients where MXNet cannot bind them, or leaves some undefined: those of its arrays."""
     result(f"{kind}_bound_{case}")
     s, shapes = control_cases.flow_symbol(mx, kind, case)
     found = control_cases.flow_run(mx, s, shapes)

@@ -272,9 +272,7 @@ def test_a_changed_sample_is_found():
 
 
 def test_every_gradient_is_added_somewhere():
-    """Each operator with gradients has a run with grad_req 'add', and with several inputs some with 'null', unless
-    MXNet refuses it.
-    """
+    """Each operator with gradients has a run with grad_req 'add', and some with 'null', unless MXNet refuses it."""
     for m, pack in files().items():
         found = {}
         for e in pack.entries:

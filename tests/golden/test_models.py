@@ -1,5 +1,4 @@
-"""Whole models of every family are what they are in the real MXNet 1.9.1: files byte for byte, names, shapes, types,
-numbers.
+"""Whole models of every family are as in MXNet 1.9.1: files byte for byte, names, shapes, types, numbers.
 
 ``model_cases.py`` holds the models, ``make_model_golden.py`` ran them in MXNet.
 """
@@ -90,9 +89,7 @@ def test_outputs_gradients_and_states(name, source):
 
 @pytest.mark.parametrize("name", model_cases.LEGACY)
 def test_files_of_old_versions(name):
-    """Loaded they are what MXNet makes of them, but for the counts of writes, which MXNet does not count for old
-    files.
-    """
+    """Loaded they are what MXNet makes of them, but for the counts of writes, which it lacks for old files."""
 
     def plain(text):
         graph = json.loads(text)

@@ -1,6 +1,4 @@
-"""``gluon.rnn`` gives what the real MXNet 1.9.1 gave: outputs, states, gradients, names of parameters, also in
-files.
-"""
+"""``gluon.rnn`` gives what MXNet 1.9.1 gave: outputs, states, gradients, names of parameters, also in files."""
 
 import pathlib
 

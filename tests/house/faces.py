@@ -41,9 +41,7 @@ def is_public(target: str, listed: Collection[str]) -> bool:
 
 
 def reached(source: str, name: str, is_package: bool) -> Iterator[tuple[int, str]]:
-    """Every (line, dotted name) of other packages that a module imports, or gets as ``mx.a.b`` of the imported
-    mxcore.
-    """
+    """Every (line, dotted name) of other packages that a module imports, or gets as ``mx.a.b`` of mxcore."""
     yield from imported(source, name, is_package)
     nodes = [*ast.walk(ast.parse(source))]
     mx = {a.asname or a.name for n in nodes if isinstance(n, ast.Import) for a in n.names if a.name == "mxcore"}

@@ -12,9 +12,7 @@ def _prose(tree: ast.AST) -> set[int]:
 
 
 def _frontend(node: ast.expr) -> bool:
-    """Whether an expression is an eager or a graph frontend, as code calls them: ``F``, ``eager``, ``frontend.eager``,
-    ``GraphF(…)``.
-    """
+    """Whether an expression is an eager or a graph frontend, by its name: ``F``, ``eager``, ``GraphF(…)``."""
     if isinstance(node, ast.Call):
         node = node.func
         return isinstance(node, ast.Name) and node.id == "GraphF"
@@ -64,8 +62,8 @@ def check_passes(source: str, module: str, names: Collection[str]) -> list[str]:
                         and ast.unparse(part.value).split(".")[-1].endswith("op")
                     ):
                         bad.append(
-                            f"{module}:{n.lineno} compares the name of an operator; operators tell passes what they "
-                            "are by facets"
+                            f"{module}:{n.lineno} compares the name of an operator; "
+                            "operators tell passes what they are by facets"
                         )
     bad += [
         f"{module}:{line} knows '{name}'; operators tell passes what they are by facets"

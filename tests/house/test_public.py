@@ -1,6 +1,4 @@
-"""The documentation names what there is: variables of the environment, arguments of what plugin authors use, other
-names.
-"""
+"""The documentation names what there is: variables of the environment, arguments, other names."""
 
 import importlib
 import inspect
@@ -47,9 +45,8 @@ def test_the_page_lists_the_variables_that_are_read():
 
 def test_variables_are_found_and_compared():
     source = (
-        '"""MXCORE_NOT"""\nimport os\nX = "MXCORE_A"\nos.environ.get("B_C")\nos.environ["D"]\nif "E" in '
-        "os.environ: "
-        'f("G")\nos.getenv("F", "H")\n'
+        '"""MXCORE_NOT"""\nimport os\nX = "MXCORE_A"\n'
+        'os.environ.get("B_C")\nos.environ["D"]\nif "E" in os.environ: f("G")\nos.getenv("F", "H")\n'
     )
     assert environment.variables(source) == {"MXCORE_A", "B_C", "D", "E", "F"}
     page = "| `A` | x |\n| `B_C` |  |\n| `B_C` |  |\n"

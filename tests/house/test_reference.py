@@ -69,9 +69,7 @@ def test_every_left_out_name_has_a_reason(tool, monkeypatch):
 
 
 def differentiated_twice(op):
-    """Whether every use of an operator among its samples has a gradient that has a gradient; None if there is no use to
-    try.
-    """
+    """Whether every use of an operator among its samples has a second gradient; None if there is no use to try."""
     done = None
     for sample in op.samples:
         arrays = sample.arrays(sample.dtypes[-1])

@@ -45,50 +45,85 @@ def test_sizes_that_are_kept_are_not_copied_twice(picture):
     np.testing.assert_array_equal(picture.asnumpy(), before)
 
 
-@pytest.mark.parametrize("call, kind, text", [
-    (lambda x: mx.image.resize_short(x, 10, 11), ValueError, "interp must be 0 to 4, 9 or 10, got 11"),
-    (lambda x: mx.image.resize_short(x[0], 10), ValueError, r"resize_short: src must be an image \(height, width, "
-                                                            r"channels\), got \(60, 3\)"),
-    (lambda x: mx.image.center_crop(3, (1, 1)), ValueError, "center_crop: src must be an image .*got int"),
-    (lambda x: mx.image.random_size_crop(x, (20, 10), 0.3, (1, 2), are=1), TypeError, "'are', did you mean 'area'"),
-    (lambda x: mx.image.RandomSizedCropAug((20, 10), 0.3, (1, 2), foo=1), TypeError, "foo"),
-    (lambda x: mx.image.imdecode("abc"), ValueError, "imdecode: buf must be the bytes of an image file .*got str"),
-    (lambda x: mx.image.imdecode(b"abc"), MXNetError, "3 bytes.*no image that OpenCV can decode"),
-    (lambda x: mx.image.imread("/no/such.png"), FileNotFoundError, "such.png"),
-    (lambda x: mx.image.imread(IMAGES / "0.png", colour=1), TypeError, "colour"),
-    (lambda x: mx.image.imrotate(x, 3), TypeError, "float32"), (lambda x: mx.image.imrotate(x.astype("float32")[0], 3), ValueError, r"\(60, 3\)"),
-    (lambda x: mx.image.imrotate(x.astype("float32"), 3, True, True), ValueError, "exclude one another"),
-    (lambda x: mx.image.imrotate(x.astype("float32"), mx.nd.array([3])), TypeError, "one image is turned by one number"),
-    (lambda x: mx.image.imrotate(x.astype("float32").expand_dims(0), [3, 4]), ValueError, r"1 images need as many "
-                                                                                          r"angles, got \(2,\)"),
-    (lambda x: mx.image.random_rotate(x.astype("float32"), 3), TypeError, "angle_limits"),
-    (lambda x: mx.image.CreateAugmenter((3, 2, 2), rand_resize=True), ValueError, "rand_crop=True"),
-    (lambda x: mx.image.CreateAugmenter((3, 2, 2), mean=3), TypeError, "mean must be True or an array"),
-    (lambda x: mx.image.CreateDetAugmenter((3, 2, 2), std=np.ones(2)), TypeError, r"std must be True or an array of "
-                                                                                  r"1 or 3 numbers, got \(2,\)"),
-    (lambda x: mx.image.DetBorrowAug(3), TypeError, "an Augmenter is needed, got int"),
-    (lambda x: mx.image.DetRandomSelectAug([mx.image.CastAug()]), ValueError, "DetAugmenters, got CastAug"),
-    (lambda x: mx.image.DetRandomPadAug(pad_val="a"), TypeError, "pad_val"),
-    (lambda x: mx.image.CreateMultiRandCropAugmenter([0.1, 0.5], area_range=[(0.1, 1)] * 3), ValueError, "2 values where "
-                                                                                                         "another argument "
-                                                                                                         "has 3"),
-    (lambda x: mx.image.fixed_crop(x, 60, 4, 10, 20), ValueError, r"fixed_crop: nothing of the image, 60 x 40, lies "
-                                                                  r"in the window from 60, 4 of 10 x 20"),
-    (lambda x: mx.image.fixed_crop(x, 3, 4, 0, 20, (5, 5)), ValueError, r"from 3, 4 of 0 x 20"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "call, kind, text",
+    [
+        (lambda x: mx.image.resize_short(x, 10, 11), ValueError, "interp must be 0 to 4, 9 or 10, got 11"),
+        (
+            lambda x: mx.image.resize_short(x[0], 10),
+            ValueError,
+            r"resize_short: src must be an image \(height, width, "
+            r"channels\), got \(60, 3\)",
+        ),
+        (lambda x: mx.image.center_crop(3, (1, 1)), ValueError, "center_crop: src must be an image .*got int"),
+        (lambda x: mx.image.random_size_crop(x, (20, 10), 0.3, (1, 2), are=1), TypeError, "'are', did you mean 'area'"),
+        (lambda x: mx.image.RandomSizedCropAug((20, 10), 0.3, (1, 2), foo=1), TypeError, "foo"),
+        (lambda x: mx.image.imdecode("abc"), ValueError, "imdecode: buf must be the bytes of an image file .*got str"),
+        (lambda x: mx.image.imdecode(b"abc"), MXNetError, "3 bytes.*no image that OpenCV can decode"),
+        (lambda x: mx.image.imread("/no/such.png"), FileNotFoundError, "such.png"),
+        (lambda x: mx.image.imread(IMAGES / "0.png", colour=1), TypeError, "colour"),
+        (lambda x: mx.image.imrotate(x, 3), TypeError, "float32"),
+        (lambda x: mx.image.imrotate(x.astype("float32")[0], 3), ValueError, r"\(60, 3\)"),
+        (lambda x: mx.image.imrotate(x.astype("float32"), 3, True, True), ValueError, "exclude one another"),
+        (
+            lambda x: mx.image.imrotate(x.astype("float32"), mx.nd.array([3])),
+            TypeError,
+            "one image is turned by one number",
+        ),
+        (
+            lambda x: mx.image.imrotate(x.astype("float32").expand_dims(0), [3, 4]),
+            ValueError,
+            r"1 images need as many angles, got \(2,\)",
+        ),
+        (lambda x: mx.image.random_rotate(x.astype("float32"), 3), TypeError, "angle_limits"),
+        (lambda x: mx.image.CreateAugmenter((3, 2, 2), rand_resize=True), ValueError, "rand_crop=True"),
+        (lambda x: mx.image.CreateAugmenter((3, 2, 2), mean=3), TypeError, "mean must be True or an array"),
+        (
+            lambda x: mx.image.CreateDetAugmenter((3, 2, 2), std=np.ones(2)),
+            TypeError,
+            r"std must be True or an array of "
+            r"1 or 3 numbers, got \(2,\)",
+        ),
+        (lambda x: mx.image.DetBorrowAug(3), TypeError, "an Augmenter is needed, got int"),
+        (lambda x: mx.image.DetRandomSelectAug([mx.image.CastAug()]), ValueError, "DetAugmenters, got CastAug"),
+        (lambda x: mx.image.DetRandomPadAug(pad_val="a"), TypeError, "pad_val"),
+        (
+            lambda x: mx.image.CreateMultiRandCropAugmenter([0.1, 0.5], area_range=[(0.1, 1)] * 3),
+            ValueError,
+            "2 values where another argument has 3",
+        ),
+        (
+            lambda x: mx.image.fixed_crop(x, 60, 4, 10, 20),
+            ValueError,
+            r"fixed_crop: nothing of the image, 60 x 40, lies "
+            r"in the window from 60, 4 of 10 x 20",
+        ),
+        (lambda x: mx.image.fixed_crop(x, 3, 4, 0, 20, (5, 5)), ValueError, r"from 3, 4 of 0 x 20"),
+    ],
+)
 def test_what_does_not_fit_is_refused(picture, call, kind, text):
     with pytest.raises(kind, match=text):
         call(picture)
 
 
-@pytest.mark.parametrize("call", [
-    lambda x: mx.image.random_size_crop(x, (20, 10), 0.3, (1, 2), are=1), lambda x: mx.image.RandomSizedCropAug((20, 10), 0.3, (1, 2), foo=1),
-    lambda x: mx.image.CreateAugmenter((3, 2, 2), rand_resize=True), lambda x: mx.image.CreateAugmenter((3, 2, 2), mean=3),
-    lambda x: mx.image.DetRandomPadAug(pad_val="a"), lambda x: mx.image.CreateMultiRandCropAugmenter([0.1, 0.5], area_range=[(0.1, 1)] * 3),
-    lambda x: mx.image.ImageIter(1, (3, 2, 2), imglist=[[1.0, "0.png"]], path_root=str(IMAGES), dtype="float16"),
-    lambda x: mx.image.ImageIter(1, (3, 2, 2), imglist=[[1.0, "0.png"]], path_root=str(IMAGES), part_index=2, num_parts=2),
-    lambda x: mx.image.ImageDetIter(1, (3, 2, 2), imglist=[[[2.0, 5, 0, 0, 0, 1, 1], "0.png"]], path_root=str(IMAGES)).sync_label_shape(3),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: mx.image.random_size_crop(x, (20, 10), 0.3, (1, 2), are=1),
+        lambda x: mx.image.RandomSizedCropAug((20, 10), 0.3, (1, 2), foo=1),
+        lambda x: mx.image.CreateAugmenter((3, 2, 2), rand_resize=True),
+        lambda x: mx.image.CreateAugmenter((3, 2, 2), mean=3),
+        lambda x: mx.image.DetRandomPadAug(pad_val="a"),
+        lambda x: mx.image.CreateMultiRandCropAugmenter([0.1, 0.5], area_range=[(0.1, 1)] * 3),
+        lambda x: mx.image.ImageIter(1, (3, 2, 2), imglist=[[1.0, "0.png"]], path_root=str(IMAGES), dtype="float16"),
+        lambda x: mx.image.ImageIter(
+            1, (3, 2, 2), imglist=[[1.0, "0.png"]], path_root=str(IMAGES), part_index=2, num_parts=2
+        ),
+        lambda x: mx.image.ImageDetIter(
+            1, (3, 2, 2), imglist=[[[2.0, 5, 0, 0, 0, 1, 1], "0.png"]], path_root=str(IMAGES)
+        ).sync_label_shape(3),
+    ],
+)
 def test_where_mxnet_asserts_programs_may_catch_it(picture, call):
     with pytest.raises(AssertionError):
         call(picture)

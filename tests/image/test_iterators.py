@@ -153,19 +153,31 @@ def test_subclasses_change_each_step(folder):
     np.testing.assert_array_equal(batch.data[0][0].asnumpy(), (255 - middle) * 2 + 1)
 
 
-@pytest.mark.parametrize("kwargs, text", [
-    ({}, "path_imgrec, path_imglist or imglist"), ({"path_imgrec": "A.rec", "shuffle": True}, "give path_imgidx"),
-    ({"path_imgrec": "A.rec", "num_parts": 2}, "give path_imgidx"), ({"path_imgrec": "missing.rec"}, "missing.rec"),
-    ({"path_imgrec": "A.rec", "path_imgidx": "A.idx", "num_parts": 2, "part_index": 2}, "part_index must be from 0 "
-                                                                                        "to num_parts - 1 = 1"),
-    ({"path_imgrec": "A.rec", "path_imgidx": "A.idx", "num_parts": 9}, "5 images cannot be split into 9 parts"),
-    ({"imglist": []}, "there is no image"), ({"imglist": [3]}, "entry 1 of imglist is 3"), ({"imglist": [["x.png"]]}, "entry 1 of "
-                                                                                                                      "imglist"),
-    ({"imglist": [["a", "x.png"]]}, "entry 1 of imglist"), ({"path_imglist": "bad.lst"}, "line 2"), ({"path_imglist": "bare.lst"}, "has no label"),
-    ({"path_imgrec": "A.rec", "last_batch_handle": "keep"}, "last_batch_handle"), ({"path_imgrec": "A.rec", "dtype": "uint8"}, "dtype"),
-    ({"path_imgrec": "A.rec", "data_shape": (20, 20)}, "data_shape"), ({"path_imgrec": "A.rec", "data_shape": (1, 20, 20)}, "3 channels"),
-    ({"path_imgrec": "A.rec", "batch_size": 0}, "batch_size"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "kwargs, text",
+    [
+        ({}, "path_imgrec, path_imglist or imglist"),
+        ({"path_imgrec": "A.rec", "shuffle": True}, "give path_imgidx"),
+        ({"path_imgrec": "A.rec", "num_parts": 2}, "give path_imgidx"),
+        ({"path_imgrec": "missing.rec"}, "missing.rec"),
+        (
+            {"path_imgrec": "A.rec", "path_imgidx": "A.idx", "num_parts": 2, "part_index": 2},
+            "part_index must be from 0 to num_parts - 1 = 1",
+        ),
+        ({"path_imgrec": "A.rec", "path_imgidx": "A.idx", "num_parts": 9}, "5 images cannot be split into 9 parts"),
+        ({"imglist": []}, "there is no image"),
+        ({"imglist": [3]}, "entry 1 of imglist is 3"),
+        ({"imglist": [["x.png"]]}, "entry 1 of imglist"),
+        ({"imglist": [["a", "x.png"]]}, "entry 1 of imglist"),
+        ({"path_imglist": "bad.lst"}, "line 2"),
+        ({"path_imglist": "bare.lst"}, "has no label"),
+        ({"path_imgrec": "A.rec", "last_batch_handle": "keep"}, "last_batch_handle"),
+        ({"path_imgrec": "A.rec", "dtype": "uint8"}, "dtype"),
+        ({"path_imgrec": "A.rec", "data_shape": (20, 20)}, "data_shape"),
+        ({"path_imgrec": "A.rec", "data_shape": (1, 20, 20)}, "3 channels"),
+        ({"path_imgrec": "A.rec", "batch_size": 0}, "batch_size"),
+    ],
+)
 def test_what_does_not_fit_is_refused(folder, kwargs, text):
     (folder / "bad.lst").write_text("0\t1.0\t0.png\n1\tx\t1.png\n")
     (folder / "bare.lst").write_text("0 1.0 0.png\n1\t1.png\n"[12:])

@@ -1,6 +1,4 @@
-"""`LibSVMIter`: sparse rows and labels, epochs, parts, errors with file and line; parameters that iterators do not
-have.
-"""
+"""`LibSVMIter`: sparse rows and labels, epochs, parts, errors with file and line; unknown parameters."""
 
 import numpy as np
 import pytest

@@ -72,19 +72,41 @@ def test_sizes_of_lossless_and_large_webp():
         (b"BM" + bytes(12) + struct.pack("<Iii", 40, 30000, -30000), (30000, 30000)),
         (b"BM" + bytes(12) + struct.pack("<IHH", 12, 300, 200), (300, 200)),
         (b"P5 # a comment\n# and another\n 30000\n40000 255\n", (30000, 40000)),
-        (b"\xff\xd8\xff\xe1\x00\x04ab" + b"\xff\xff\xc2\x00\x11\x08" + struct.pack(">HH", 40000, 30000) + bytes(12), (30000, 40000)),
-        (b"MM\0*" + struct.pack(">IH", 8, 2) + struct.pack(">HHII", 256, 4, 1, 30000) + struct.pack(">HHIHH", 257, 3, 1, 40000, 0),
-         (30000, 40000)),
-        (b"II+\0\x08\0\0\0" + struct.pack("<QQ", 16, 2) + struct.pack("<HHQQ", 256, 16, 1, 30000) + struct.pack("<HHQQ", 257, 4, 1, 9),
-         (30000, 9)),
-        (b"GIF89a" + struct.pack("<HHBBB", 2, 3, 0, 0, 0) + b"!\xf9\x04abcd\0," + struct.pack("<HHHH", 1, 2, 30000, 40000), (30001, 40002)),
+        (
+            b"\xff\xd8\xff\xe1\x00\x04ab" + b"\xff\xff\xc2\x00\x11\x08" + struct.pack(">HH", 40000, 30000) + bytes(12),
+            (30000, 40000),
+        ),
+        (
+            b"MM\0*"
+            + struct.pack(">IH", 8, 2)
+            + struct.pack(">HHII", 256, 4, 1, 30000)
+            + struct.pack(">HHIHH", 257, 3, 1, 40000, 0),
+            (30000, 40000),
+        ),
+        (
+            b"II+\0\x08\0\0\0"
+            + struct.pack("<QQ", 16, 2)
+            + struct.pack("<HHQQ", 256, 16, 1, 30000)
+            + struct.pack("<HHQQ", 257, 4, 1, 9),
+            (30000, 9),
+        ),
+        (
+            b"GIF89a"
+            + struct.pack("<HHBBB", 2, 3, 0, 0, 0)
+            + b"!\xf9\x04abcd\0,"
+            + struct.pack("<HHHH", 1, 2, 30000, 40000),
+            (30001, 40002),
+        ),
         (b"\xff\x4f\xff\x51" + bytes(4) + struct.pack(">II", 30000, 40000), (30000, 40000)),
         (b"P7\nWIDTH 30000\nHEIGHT 40000\nENDHDR\n", (30000, 40000)),
-        (b"\x76\x2f\x31\x01\x02\0\0\0dataWindow\0box2i\0\x10\0\0\0" + struct.pack("<iiii", 0, 0, 29999, 39999), (30000, 40000)),
+        (
+            b"\x76\x2f\x31\x01\x02\0\0\0dataWindow\0box2i\0\x10\0\0\0" + struct.pack("<iiii", 0, 0, 29999, 39999),
+            (30000, 40000),
+        ),
         (b"no picture at all", None),
         (b"", None),
     ],
-)  # fmt: skip
+)
 def test_headers(header, size):
     assert picture_size(header) == size
     if size is not None and size[0] * size[1] > DEFAULTS["MXCORE_MAX_IMAGE_PIXELS"]:

@@ -214,8 +214,17 @@ def sound(tmp_path):
 
 @pytest.mark.parametrize(
     "line",
-    [b"0\t1" + b"0" * 30, b"0\t-1", b"\xff\xfe\t0", b"0\t\xf1\xba\x91\xb8", b"0\t" + b"9" * 5000, b"\0\0\0\t0", b"0\t1e3", b"x\t0"],
-)  # fmt: skip
+    [
+        b"0\t1" + b"0" * 30,
+        b"0\t-1",
+        b"\xff\xfe\t0",
+        b"0\t\xf1\xba\x91\xb8",
+        b"0\t" + b"9" * 5000,
+        b"\0\0\0\t0",
+        b"0\t1e3",
+        b"x\t0",
+    ],
+)
 def test_lines_that_are_no_index(line, sound):
     (sound / "a.idx").write_bytes(b"1\t0\n" + line + b"\n")
     for read in (

@@ -263,10 +263,19 @@ def photos(tmp_path_factory):
 
 
 LIVELY = {
-    "rand_crop": True, "rand_mirror": True, "shuffle": True, "seed": 5, "brightness": 0.2, "resize": 36,
-    "max_rotate_angle": 9, "pca_noise": 0.1, "max_random_contrast": 0.1, "mean_r": 100, "random_h": 9,
+    "rand_crop": True,
+    "rand_mirror": True,
+    "shuffle": True,
+    "seed": 5,
+    "brightness": 0.2,
+    "resize": 36,
+    "max_rotate_angle": 9,
+    "pca_noise": 0.1,
+    "max_random_contrast": 0.1,
+    "mean_r": 100,
+    "random_h": 9,
     "inter_method": 10,
-}  # fmt: skip
+}
 
 
 def lively(photos, **parameters):

@@ -40,10 +40,8 @@ def test_records_need_neither_opencv_nor_fsspec():
 
 def test_missing_opencv_is_told():
     program = (
-        "import sys; sys.modules['cv2'] = None\n"
-        "from mxcore_io_rec.codec import decode\n"
-        "try: decode(b'x')\n"
-        "except ImportError as e: print(type(e).__mro__[1].__name__, e)"
+        "import sys; sys.modules['cv2'] = None\nfrom mxcore_io_rec.codec import decode\n"
+        "try: decode(b'x')\nexcept ImportError as e: print(type(e).__mro__[1].__name__, e)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert "MXNetError" in done.stdout and "pip install opencv-python-headless" in done.stdout

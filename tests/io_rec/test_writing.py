@@ -204,7 +204,8 @@ if what == "index":
     resource.setrlimit(resource.RLIMIT_FSIZE, (4, 20000))
     attempt(lambda: mxcore_io_rec.make_index(folder + "/a.rec", folder + "/a.idx"))
 else:
-    pair = MXIndexedRecordIO(folder + "/a.idx", folder + "/a.rec", "w") if what == "pair" else MXRecordIO(folder + "/a.rec", "w")
+    path = folder + "/a.rec"
+    pair = MXIndexedRecordIO(folder + "/a.idx", path, "w") if what == "pair" else MXRecordIO(path, "w")
     attempt(lambda: write(pair))
     if len(sys.argv) == 3 and what == "records":
         attempt(pair.close)

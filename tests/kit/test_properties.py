@@ -1,5 +1,4 @@
-"""Every stock operator stands up to uses that nobody meant: an answer that its rules foretell, or an error that names
-it.
+"""Every stock operator stands up to uses that nobody meant: the answer of its rules, or an error that names it.
 
 A failing use is made small by hypothesis; `repr(use)` in the message is a call that can be typed in.
 """
@@ -20,9 +19,7 @@ CHOICES = st.randoms(use_true_random=False)
 
 @pytest.fixture(autouse=True)
 def limits(monkeypatch):
-    """Parameters of any size meet a limit instead of the machine's last byte; who waits for contexts that never come
-    gives up soon.
-    """
+    """Parameters of any size meet a limit, not the machine's last byte; nobody waits for contexts for long."""
     monkeypatch.setenv("MXCORE_SYNC_TIMEOUT", "0.1")
     with bounded_memory():
         yield

@@ -1,6 +1,4 @@
-"""What the property tests stand on: uses that are changed at random, and a check that catches every kind of
-misconduct.
-"""
+"""What the property tests stand on: uses changed at random, and a check that catches all kinds of misconduct."""
 
 import random
 import time

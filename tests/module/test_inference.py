@@ -1,6 +1,4 @@
-"""The ways in which scripts predict: batches of any class, labels that nobody names, checkpoints of one module for
-another.
-"""
+"""The ways in which scripts predict: batches of any class, unnamed labels, others' checkpoints."""
 
 from collections import namedtuple
 

@@ -572,9 +572,8 @@ def test_an_interrupted_checkpoint_leaves_the_old_one(tmp_path, monkeypatch, par
     with pytest.raises(KeyboardInterrupt):
         mod.save_checkpoint(prefix, 1, True)
     monkeypatch.undo()
-    now = {
-        p.name: p.read_bytes() for p in tmp_path.iterdir() if not p.name.startswith(".")
-    }  # what waits for its place is no file of ours
+    # What waits for its place is no file of ours.
+    now = {p.name: p.read_bytes() for p in tmp_path.iterdir() if not p.name.startswith(".")}
     assert set(now) == set(old) and all(now[n] == old[n] for n in old if part in n)
     mod.save_checkpoint(prefix, 1, True)
     assert {p.name for p in tmp_path.iterdir()} == set(old)

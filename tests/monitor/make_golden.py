@@ -1,6 +1,4 @@
-"""Write what MXNet 1.9.1's Monitor reports of ``cases.py``: ``python tests/monitor/make_golden.py`` in its own
-environment.
-"""
+"""Write what MXNet 1.9.1's Monitor reports of ``cases.py``: run it in MXNet's environment."""
 
 import json
 import pathlib

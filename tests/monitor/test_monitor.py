@@ -171,9 +171,8 @@ def test_all_gradients_of_an_operator_are_told_and_none_of_others():
     )
     exe.arg_dict["fc_weight"][:] = [[1] * 4, [-1] * 4]
     found = dict(told(exe))
-    assert sorted(
-        n for n in found if "backward" in n or "sum_grad" in n
-    ) == [  # neither of the branch that nobody trains
+    # Neither of the branch that nobody trains.
+    assert sorted(n for n in found if "backward" in n or "sum_grad" in n) == [
         *(f"fc_backward_output{j}" for j in range(3)),
         *(f"softmax_backward_output{j}" for j in range(2)),
     ]

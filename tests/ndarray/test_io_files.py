@@ -58,9 +58,7 @@ def test_names():
 
 @pytest.mark.parametrize("url, inner", [("hdfs:///d/w.bin", "/d/w.bin"), ("s3://box/w.bin", "box/w.bin")])
 def test_other_stores_get_the_path_they_know(url, inner, monkeypatch):
-    """Stand-ins for hdfs, where a file is renamed into place, and s3, where an upload shows only when it is
-    complete.
-    """
+    """Stand-ins for hdfs, where files are renamed into place, and s3, where an upload shows once complete."""
     calls = []
 
     class Store(MemoryFileSystem):

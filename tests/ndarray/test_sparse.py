@@ -1,6 +1,4 @@
-"""Sparse arrays: reading by rows, writing, checks, and which operators keep their storage. The numbers are MXNet
-1.9.1's.
-"""
+"""Sparse arrays: reading by rows, writing, checks, which operators keep their storage. Numbers are MXNet's."""
 
 import numpy as np
 import pytest
@@ -38,9 +36,7 @@ def test_csr_is_read_by_rows(key, rows):
 
 
 def test_reading_does_not_depend_on_which_operators_were_looked_up():
-    """Functions of the module ``nd.sparse`` are kept in it once they were asked for, also those named like
-    built-ins.
-    """
+    """Functions of ``nd.sparse`` are kept in it once they were asked for, also those named like built-ins."""
     for name in dir(nd.sparse):
         getattr(nd.sparse, name)
     c, r = sparse(X, "csr"), sparse(X, "row_sparse")
@@ -224,13 +220,8 @@ def test_results_keep_the_storage_where_mxnet_keeps_it(stype, text):
 
 def test_where_values_are_stored():
     c = sparse(X, "csr") - sparse(Y, "csr")
-    assert c.indices.asnumpy().tolist() == [1, 0, 0, 2] and c.indptr.asnumpy().tolist() == [
-        0,
-        1,
-        2,
-        4,
-        4,
-    ]  # 4 - 4 is not stored
+    # 4 - 4 is not stored.
+    assert c.indices.asnumpy().tolist() == [1, 0, 0, 2] and c.indptr.asnumpy().tolist() == [0, 1, 2, 4, 4]
     r = sparse(X, "row_sparse") - sparse(Y, "row_sparse")
     assert r.indices.asnumpy().tolist() == [0, 1, 2, 3]
 

@@ -64,9 +64,7 @@ def refusal(call, kind=MXNetError):
 
 
 def check_refused(call, op, arrays, params, *words, kind=MXNetError):
-    """The call fails with an error that names the operator and holds the words, or what they match if they are
-    patterns.
-    """
+    """The call fails with an error that names the operator and holds the words, or what they match as patterns."""
     text = refusal(lambda: call(op, arrays, params), kind)
     missing = [w for w in (op.name, *words) if not (w.search(text) if isinstance(w, re.Pattern) else str(w) in text)]
     assert not missing, f"{missing} not in: {text}"

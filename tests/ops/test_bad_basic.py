@@ -1,5 +1,4 @@
-"""Bad input to elementwise operators, reductions, shapes, creation, indexing, order and storage: errors that say what
-is wrong.
+"""Bad input to elementwise operators, reductions, shapes, creation, indexing, order, storage: clear errors.
 
 All is tried on arrays and on symbols, whose errors come with inference at the latest.
 """

@@ -1,6 +1,4 @@
-"""Every operator refuses a wrong number of inputs, what is no array, and parameters that are unknown, missing, of
-another kind or out of range.
-"""
+"""Every operator refuses a wrong number of inputs, what is no array, and bad parameters of every kind."""
 
 import numpy as np
 import pytest

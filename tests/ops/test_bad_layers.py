@@ -1,6 +1,4 @@
-"""Layers refuse what they cannot do, at the call and when a graph is inferred; the error names operator, culprit and
-what is allowed.
-"""
+"""Layers refuse what they cannot do, when called and inferred; errors name operator, culprit, what is allowed."""
 
 import re
 

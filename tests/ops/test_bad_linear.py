@@ -1,5 +1,4 @@
-"""Bad input to operators of layout, ranges, repetition, sequences, products, linear algebra and patches: errors that
-say what is wrong.
+"""Bad input to operators of layout, ranges, repetition, sequences, products, linear algebra and patches: clear errors.
 
 All is tried on arrays and on symbols, whose errors come with inference at the latest.
 """

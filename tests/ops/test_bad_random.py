@@ -1,6 +1,4 @@
-"""Random operators and densities refuse bad input: the error names the operator, what was wrong, its value and what is
-allowed.
-"""
+"""Random operators and densities refuse bad input: errors name the operator, what was wrong, what is allowed."""
 
 import re
 

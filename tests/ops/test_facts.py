@@ -1,5 +1,4 @@
-"""Names, order, kinds and defaults of every operator's inputs and parameters are MXNet 1.9.1's; so are aliases and
-names of outputs.
+"""Names, order, kinds, defaults of inputs and parameters are MXNet 1.9.1's; so are aliases and names of outputs.
 
 The facts are in ``tests/golden/data/operators.json``, made by ``tests/golden/make_operator_facts.py`` from the real
 MXNet. What differs on purpose is in the tables below; a line there that is no longer needed fails.

@@ -1,6 +1,4 @@
-"""Reading and writing parts of arrays, and picking by index arrays: views, negative steps, empty parts, ties,
-errors.
-"""
+"""Reading and writing parts of arrays, picking by index arrays: views, negative steps, empty parts, ties, errors."""
 
 import numpy as np
 import pytest

@@ -293,10 +293,8 @@ def test_nobody_waits_in_vain(engine, monkeypatch):
                 ),
             ):
                 mx.nd.contrib.SyncBatchNorm(x, *three, key="lone", ndev=2).asnumpy()
-        assert mx.nd.contrib.SyncBatchNorm(x, *three, key="lone", ndev=2).shape == (
-            2,
-            3,
-        )  # nobody waits when not training
+        # Nobody waits when not training.
+        assert mx.nd.contrib.SyncBatchNorm(x, *three, key="lone", ndev=2).shape == (2, 3)
         with mx.autograd.record():
             assert mx.nd.contrib.SyncBatchNorm(
                 x, *three, key="lone", ndev=2, use_global_stats=True

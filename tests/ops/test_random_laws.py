@@ -1,6 +1,4 @@
-"""Every random operator follows its law: chi-square tests over many draws, for numbers, arrays and shapes of arrays as
-parameters.
-"""
+"""Every random operator follows its law: chi-square tests over many draws, for numbers and arrays as parameters."""
 
 import math
 from statistics import NormalDist

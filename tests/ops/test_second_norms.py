@@ -1,6 +1,4 @@
-"""Gradients of gradients as a gradient penalty needs them: of normalizations and pooling, by finite differences, and of
-hybridised blocks.
-"""
+"""Gradients of gradients, as for a gradient penalty, of normalizations, pooling and hybridised blocks."""
 
 import numpy as np
 import pytest

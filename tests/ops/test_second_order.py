@@ -1,6 +1,4 @@
-"""Gradients of gradients through operators that only move values: their own gradients are helpers that must have
-one.
-"""
+"""Gradients of gradients through operators that only move values: their gradients are helpers that need one."""
 
 import numpy as np
 import pytest
@@ -19,9 +17,8 @@ def test_autograd_grad_gives_a_list_for_one_variable():
         found = autograd.grad(y, x, create_graph=True)
     assert type(found) is list and len(found) == 1
     found[0].backward()
-    np.testing.assert_allclose(
-        x.grad.asnumpy(), [-0.0908577, -0.0799625], rtol=1e-5
-    )  # of both elements, not of the first
+    # Of both elements, not of the first.
+    np.testing.assert_allclose(x.grad.asnumpy(), [-0.0908577, -0.0799625], rtol=1e-5)
 
 
 def test_concat():
@@ -78,9 +75,7 @@ def test_no_gradient_is_an_error_not_zero(call):
 
 
 def test_no_rule_goes_through_an_operator_without_gradient():
-    """Every operator that a gradient rule sends the incoming gradient through has a gradient itself, or says that it
-    has none.
-    """
+    """Every operator that a rule sends the incoming gradient through has a gradient, or says that it has none."""
     from mxcore._core.gradplan import plan_of
     from mxcore._core.graph import GraphF, Value, topo, variable
     from mxcore.testing.case import cases

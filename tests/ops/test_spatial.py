@@ -1,6 +1,4 @@
-"""Grids, bilinear sampling, the spatial transformer: where places lie, edges, shapes in both directions, files,
-refusals.
-"""
+"""Grids, bilinear sampling, the spatial transformer: places, edges, shapes in both directions, files, refusals."""
 
 import json
 
@@ -66,9 +64,8 @@ def test_gradients_add_up_where_places_coincide():
     expected = np.zeros((3, 3))
     expected[1, 1] = 4
     np.testing.assert_allclose(x.grad.asnumpy()[0, 0], expected, atol=1e-6)
-    slope = (
-        x.asnumpy()[0, 0, 1, 2] - x.asnumpy()[0, 0, 1, 1]
-    )  # at a place, the slope to the right, times half the length
+    # At a place, the slope to the right, times half the length.
+    slope = x.asnumpy()[0, 0, 1, 2] - x.asnumpy()[0, 0, 1, 1]
     np.testing.assert_allclose(grid.grad.asnumpy()[0, 0], np.full((2, 2), slope), rtol=1e-5)
 
 

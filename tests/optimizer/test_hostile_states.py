@@ -41,10 +41,21 @@ HOSTILE = {
     "a wide value where a dtype stands": name("numpy", "dtype") + WIDE + b"\x85R.",
     "a wide value where a type stands": name("collections", "defaultdict") + WIDE + b"\x85R.",
     "a long tuple as key of all entries": b"}(" + b"K\1" * 10_000 + b"tq\0Ns" + b"h\0Ns" * 10_000 + b".",
-    "tuples as keys, of hashes that a file can choose": b"}" + b"".join(number(i) + b"\x85Ns" for i in range(5000)) + b".",
-    "complex keys of one hash": b"}" + b"".join(name("builtins", "complex") + b"G" + struct.pack(">d", -1000003.0 * k)
-                                                + b"G" + struct.pack(">d", k) + b"\x86RNs" for k in range(1, 3)) + b".",
-}  # fmt: skip
+    "tuples as keys, of hashes that a file can choose": b"}"
+    + b"".join(number(i) + b"\x85Ns" for i in range(5000))
+    + b".",
+    "complex keys of one hash": b"}"
+    + b"".join(
+        name("builtins", "complex")
+        + b"G"
+        + struct.pack(">d", -1000003.0 * k)
+        + b"G"
+        + struct.pack(">d", k)
+        + b"\x86RNs"
+        for k in range(1, 3)
+    )
+    + b".",
+}
 
 
 @pytest.mark.parametrize("case", HOSTILE)
@@ -57,12 +68,25 @@ def test_keys_and_texts_of_errors_take_no_time(case):
 RAW = b"a" * (1 << 18)
 RECORD = dump_record(np.zeros(1 << 16, "float32"))
 COPIES = {
-    "encode": text(RAW) + b"q\0" + name("_codecs", "encode") + b"q\1h\0" + text(b"latin1") + b"q\2\x86R" + b"h\1h\0h\2\x86R" * 1000,
+    "encode": text(RAW)
+    + b"q\0"
+    + name("_codecs", "encode")
+    + b"q\1h\0"
+    + text(b"latin1")
+    + b"q\2\x86R"
+    + b"h\1h\0h\2\x86R" * 1000,
     "bytearray": text(RAW) + b"q\0" + name("builtins", "bytearray") + b"q\1h\0\x85R" + b"h\1h\0\x85R" * 1000,
     "set": b"](" + b"K\1" * (1 << 18) + b"eq\0" + name("builtins", "set") + b"q\1h\0\x85R" + b"h\1h\0\x85R" * 1000,
-    "arrays": b"\x8e" + struct.pack("<Q", len(RECORD)) + RECORD + b"q\0" + text(b"handle") + b"q\2" + name("mxnet.ndarray.ndarray", "NDArray")
-              + b"q\1N\x85R}h\2h\0sb" + b"h\1N\x85R}h\2h\0sb" * 1000,
-}  # fmt: skip
+    "arrays": b"\x8e"
+    + struct.pack("<Q", len(RECORD))
+    + RECORD
+    + b"q\0"
+    + text(b"handle")
+    + b"q\2"
+    + name("mxnet.ndarray.ndarray", "NDArray")
+    + b"q\1N\x85R}h\2h\0sb"
+    + b"h\1N\x85R}h\2h\0sb" * 1000,
+}
 
 
 @pytest.mark.parametrize("case", COPIES)
@@ -112,11 +136,15 @@ ODD = {
     "a count below 0": lambda: _with(mx.optimizer.SGD(), _index_update_count={0: -5}),
     "counts of a device": lambda: _with(mx.optimizer.SGD(), _all_index_update_counts={0: {"a": "b"}}),
     "steps": lambda: mx.optimizer.SGD(lr_scheduler=_with(mx.lr_scheduler.MultiFactorScheduler([1, 3]), step=[None])),
-    "a place among steps": lambda: mx.optimizer.SGD(lr_scheduler=_with(mx.lr_scheduler.MultiFactorScheduler([1, 3]), cur_step_ind=-9)),
+    "a place among steps": lambda: mx.optimizer.SGD(
+        lr_scheduler=_with(mx.lr_scheduler.MultiFactorScheduler([1, 3]), cur_step_ind=-9)
+    ),
     "half a step": lambda: mx.optimizer.SGD(lr_scheduler=_with(mx.lr_scheduler.FactorScheduler(3), step=0.5)),
-    "a table of a scheduler": lambda: mx.optimizer.SGD(lr_scheduler=_with(mx.lr_scheduler.FactorScheduler(3), lr_mult=1.5)),
+    "a table of a scheduler": lambda: mx.optimizer.SGD(
+        lr_scheduler=_with(mx.lr_scheduler.FactorScheduler(3), lr_mult=1.5)
+    ),
     "a bound": lambda: _with(mx.optimizer.LAMB(), lower_bound=[1]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", ODD)

@@ -269,9 +269,7 @@ def test_errors_name_the_trouble(call, word):
 
 
 def test_a_bound_update_follows_what_changes():
-    """The same arrays with other numbers, then other arrays in their place, then another weight with the old one's
-    id.
-    """
+    """The same arrays with other numbers, other arrays in their place, another weight with the old one's id."""
     rule = mx.optimizer.SGD(learning_rate=0.5, momentum=0.5)
     weight, grad = mx.nd.ones((3,)), mx.nd.ones((3,))
     state = rule.create_state(0, weight)

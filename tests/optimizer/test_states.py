@@ -310,11 +310,23 @@ def test_states_of_old_versions_have_other_names_and_fewer_attributes():
     assert rule.optimizer.aggregate_num == 0 and rule.optimizer._all_index_update_counts == {0: {}}
 
 
-@pytest.mark.parametrize("name, value, match", [
-    ("lr", "much", "'lr' of str"), ("num_update", 1.5, "'num_update'"), ("idx2name", [1], "'idx2name' of list"), ("lr_mult", {0: "x"}, "a str in its table 'lr_mult'"),
-    ("lr_scheduler", 3, "'lr_scheduler' of int"), ("beta1", None, "'beta1' of NoneType"), ("beta1", ..., "lacks 'beta1'"), ("clip_gradient", "x", "'clip_gradient' of str"),
-    ("sym_info", ({},), "'sym_info'"), ("sym_info", ({"w": 3}, ["w"]), "'sym_info'"), ("sym_info", ({"w": {}}, [3]), "'sym_info'"), ("sym_info", "ab", "'sym_info'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, value, match",
+    [
+        ("lr", "much", "'lr' of str"),
+        ("num_update", 1.5, "'num_update'"),
+        ("idx2name", [1], "'idx2name' of list"),
+        ("lr_mult", {0: "x"}, "a str in its table 'lr_mult'"),
+        ("lr_scheduler", 3, "'lr_scheduler' of int"),
+        ("beta1", None, "'beta1' of NoneType"),
+        ("beta1", ..., "lacks 'beta1'"),
+        ("clip_gradient", "x", "'clip_gradient' of str"),
+        ("sym_info", ({},), "'sym_info'"),
+        ("sym_info", ({"w": 3}, ["w"]), "'sym_info'"),
+        ("sym_info", ({"w": {}}, [3]), "'sym_info'"),
+        ("sym_info", "ab", "'sym_info'"),
+    ],
+)
 def test_an_optimizer_that_lacks_something_is_refused(name, value, match):
     rule = mx.optimizer.Adam()
     rule.__dict__[name] = value

@@ -1,5 +1,4 @@
-"""The device 'late': two indices, each with a compute queue and one for copies each way, that run as late as their
-waits allow.
+"""The device 'late': two indices, each with queues for computing and copies, that run as late as waits allow.
 
 Every array has two buffers of one structure. `now` holds what the program means, computed at once in the order of the
 program; it gives shapes, and nothing else is read of it. `late` holds poison until a queue gets to the work: a queue
@@ -175,9 +174,8 @@ def update(fn, args, kwargs):
 
 def call(name, fn, args, kwargs):
     """Launch a function; returns arrays that will hold its results."""
-    if (
-        name in ("array", "asarray") and args and isinstance(args[0], np.ndarray)
-    ):  # an upload, as anybody who says so means it
+    # An upload, as anybody who says so means it.
+    if name in ("array", "asarray") and args and isinstance(args[0], np.ndarray):
         return upload(fn(*args, **kwargs), active())
     if kwargs.get("out") is not None:
         out = kwargs["out"]

@@ -1,14 +1,12 @@
-"""The stock operators on the device whose queues run as late as they may: a few always, all of them in the slow
-tests.
-"""
+"""The stock operators on the device whose queues run as late as they may: a few, all of them in slow tests."""
 
 import pytest
 
 from mxcore.testing.conformance import check_op, operators
 
 FEW = """
-    broadcast_add elemwise_add _plus_scalar sum Reshape where Concat SliceChannel _zeros FullyConnected BatchNorm Dropout Embedding
-    sgd_mom_update softmax _random_normal take cast_storage _advanced_set
+    broadcast_add elemwise_add _plus_scalar sum Reshape where Concat SliceChannel _zeros FullyConnected BatchNorm
+    Dropout Embedding sgd_mom_update softmax _random_normal take cast_storage _advanced_set
 """.split()
 
 

@@ -32,13 +32,18 @@ def cells(mx):
         "zoneout_states": lambda: r.ZoneoutCell(r.LSTMCell(HIDDEN), 0, 0.3),
         "bidirectional": lambda: r.BidirectionalCell(r.LSTMCell(HIDDEN, prefix="l_"), r.GRUCell(HIDDEN, prefix="r_")),
         "stack": lambda: stack(r, r.LSTMCell(HIDDEN, prefix="a_"), r.DropoutCell(0.2), r.GRUCell(HIDDEN, prefix="b_")),
-        "stack_both": lambda: stack(r, r.BidirectionalCell(r.RNNCell(HIDDEN, prefix="l_"), r.RNNCell(HIDDEN, prefix="r_")),
-                                    r.ResidualCell(r.RNNCell(2 * HIDDEN, prefix="t_"))),
+        "stack_both": lambda: stack(
+            r,
+            r.BidirectionalCell(r.RNNCell(HIDDEN, prefix="l_"), r.RNNCell(HIDDEN, prefix="r_")),
+            r.ResidualCell(r.RNNCell(2 * HIDDEN, prefix="t_")),
+        ),
         "residual_zoneout": lambda: r.ResidualCell(r.ZoneoutCell(r.RNNCell(WIDTH), 0.1)),
         "conv_rnn": lambda: r.ConvRNNCell((1, 2, 5, 5), HIDDEN),
-        "conv_lstm": lambda: r.ConvLSTMCell((1, 2, 5, 5), HIDDEN, h2h_kernel=(1, 1), i2h_stride=(2, 2), activation="tanh"),
+        "conv_lstm": lambda: r.ConvLSTMCell(
+            (1, 2, 5, 5), HIDDEN, h2h_kernel=(1, 1), i2h_stride=(2, 2), activation="tanh"
+        ),
         "conv_gru": lambda: r.ConvGRUCell((1, 2, 5, 5), HIDDEN, h2h_dilate=(2, 2), i2h_kernel=(2, 2)),
-    }  # fmt: skip
+    }
     for mode in ("rnn_relu", "rnn_tanh", "lstm", "gru"):
         for both in (False, True):
             name = f"fused_{mode}_{'both' if both else 'one'}"

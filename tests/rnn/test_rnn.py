@@ -112,36 +112,68 @@ BAD = {
     "no symbols": (lambda: rnn.RNNCell(2).unroll(1, [1.0]), TypeError, "a list with float"),
     "a group": (lambda: rnn.RNNCell(2).unroll(2, mx.sym.Group([x("a"), x("b")])), ValueError, "group of 2 symbols"),
     "states": (lambda: rnn.LSTMCell(2)(x(), [x("h")]), ValueError, "LSTMCell has 2 state.s., got 1"),
-    "states of a stack": (lambda: rnn.FusedRNNCell(2).unfuse().unroll(1, x(), begin_state=[x("h")]), ValueError, "has 2 state"),
+    "states of a stack": (
+        lambda: rnn.FusedRNNCell(2).unfuse().unroll(1, x(), begin_state=[x("h")]),
+        ValueError,
+        "has 2 state",
+    ),
     "hidden": (lambda: rnn.GRUCell(0), ValueError, "num_hidden must be a whole number from 1, got 0"),
     "mode": (lambda: rnn.FusedRNNCell(2, mode="LSTM"), ValueError, "one of rnn_relu, rnn_tanh, lstm, gru, not 'LSTM'"),
     "fused step": (lambda: rnn.FusedRNNCell(2)(x(), []), NotImplementedError, "unroll.*unfuse"),
-    "both step": (lambda: rnn.BidirectionalCell(rnn.RNNCell(2), rnn.RNNCell(2))(x(), []), NotImplementedError, "call unroll"),
-    "both step in a stack": (lambda: rnn.FusedRNNCell(2, bidirectional=True, mode="gru").unfuse()(x(), [x("a"), x("b")]), ValueError,
-                             "needs the whole sequence"),
+    "both step": (
+        lambda: rnn.BidirectionalCell(rnn.RNNCell(2), rnn.RNNCell(2))(x(), []),
+        NotImplementedError,
+        "call unroll",
+    ),
+    "both step in a stack": (
+        lambda: rnn.FusedRNNCell(2, bidirectional=True, mode="gru").unfuse()(x(), [x("a"), x("b")]),
+        ValueError,
+        "needs the whole sequence",
+    ),
     "wrapped": (lambda: _wrapped().begin_state(), ValueError, "wrapped by another cell"),
     "zoneout of fused": (lambda: rnn.ZoneoutCell(rnn.FusedRNNCell(2)), ValueError, "unfuse"),
-    "zoneout of both": (lambda: rnn.ZoneoutCell(rnn.FusedRNNCell(2, bidirectional=True).unfuse()), AssertionError, "around the cells in "
-                                                                                                                   "it"),
+    "zoneout of both": (
+        lambda: rnn.ZoneoutCell(rnn.FusedRNNCell(2, bidirectional=True).unfuse()),
+        AssertionError,
+        "around the cells in it",
+    ),
     "dropout": (lambda: rnn.DropoutCell("a lot"), AssertionError, "from 0 to below 1, got 'a lot'"),
     "no cell": (lambda: rnn.SequentialRNNCell().add(mx.sym.tanh), TypeError, "a cell of mx.rnn"),
-    "params twice": (lambda: rnn.SequentialRNNCell(params=rnn.RNNParams()).add(_shared()), AssertionError, "not to both"),
+    "params twice": (
+        lambda: rnn.SequentialRNNCell(params=rnn.RNNParams()).add(_shared()),
+        AssertionError,
+        "not to both",
+    ),
     "even kernel": (lambda: rnn.ConvRNNCell((1, 2, 5, 5), 3, h2h_kernel=(2, 2)), AssertionError, "odd sizes"),
-    "unpack nothing": (lambda: rnn.LSTMCell(2).unpack_weights({"lstm_x": 1}), ValueError, "needs 'lstm_i2h_weight'.*'lstm_x'"),
-    "unpack another": (lambda: rnn.FusedRNNCell(2).unpack_weights({"lstm_parameters": mx.nd.ones(7)}), AssertionError, "7 numbers .* fit no "
-                                                                                                                       "lstm"),
-    "pack another": (lambda: rnn.FusedRNNCell(2, mode="rnn_tanh").pack_weights(
-        {"rnn_tanh_l0_i2h_weight": mx.nd.ones((2, 3)), "rnn_tanh_l0_h2h_weight": mx.nd.ones((2, 3))}), ValueError, r"\(2, 2\) is "
-                                                                                                                   r"needed"),
+    "unpack nothing": (
+        lambda: rnn.LSTMCell(2).unpack_weights({"lstm_x": 1}),
+        ValueError,
+        "needs 'lstm_i2h_weight'.*'lstm_x'",
+    ),
+    "unpack another": (
+        lambda: rnn.FusedRNNCell(2).unpack_weights({"lstm_parameters": mx.nd.ones(7)}),
+        AssertionError,
+        "7 numbers .* fit no lstm",
+    ),
+    "pack another": (
+        lambda: rnn.FusedRNNCell(2, mode="rnn_tanh").pack_weights(
+            {"rnn_tanh_l0_i2h_weight": mx.nd.ones((2, 3)), "rnn_tanh_l0_h2h_weight": mx.nd.ones((2, 3))}
+        ),
+        ValueError,
+        r"\(2, 2\) is needed",
+    ),
     "step of the base": (lambda: rnn.BaseRNNCell()(x(), []), NotImplementedError, "defines __call__"),
     "states of the base": (lambda: rnn.BaseRNNCell().begin_state(), NotImplementedError, "defines state_info"),
     "unknown word": (lambda: rnn.encode_sentences([["z"]], vocab={"a": 1}), KeyError, "no word 'z'"),
     "layout of batches": (lambda: rnn.BucketSentenceIter([[1]], 1, layout="NTC"), ValueError, "'NT' or 'TN'"),
     "no bucket": (lambda: rnn.BucketSentenceIter([[1], [1, 2]], 2), ValueError, "no 2 sentences of one length"),
-    "empty buckets": (lambda: rnn.BucketSentenceIter([[1], [1, 2]], 2, buckets=[1, 2]), ValueError, r"there are \[1, "
-                                                                                                    r"1\]"),
+    "empty buckets": (
+        lambda: rnn.BucketSentenceIter([[1], [1, 2]], 2, buckets=[1, 2]),
+        ValueError,
+        r"there are \[1, 1\]",
+    ),
     "cells": (lambda: rnn.save_rnn_checkpoint("lstm", "p", 0, None, {}, {}), TypeError, "cell of mx.rnn or a list"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -148,8 +148,8 @@ def test_a_state_must_be_a_variable():
     data.update(heads=[[6, 0, 0]], arg_nodes=[0])
     with pytest.raises(
         MXNetError,
-        match="node 6 'bn': operator BatchNorm writes its input 'moving_mean', which must be a variable; it is an "
-        "output of 'r'",
+        match="node 6 'bn': operator BatchNorm writes its input 'moving_mean', "
+        "which must be a variable; it is an output of 'r'",
     ):
         S.load_json(json.dumps(data))
 
@@ -177,10 +177,8 @@ def test_bytes_that_are_no_text(tmp_path):
 
 def test_plugins_that_are_switched_off_are_named():
     code = (
-        "import mxcore as mx, json; mx.sym.load_json(json.dumps(dict(nodes=[dict(op='nope', name='x', "
-        "inputs=[])], "
-        "heads=[[0, "
-        "0]])))"
+        "import mxcore as mx, json; "
+        "mx.sym.load_json(json.dumps(dict(nodes=[dict(op='nope', name='x', inputs=[])], heads=[[0, 0]])))"
     )
     env = {**os.environ, "MXCORE_DISABLE_PLUGINS": "io_rec,kvstore_local"}
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=120)
@@ -223,9 +221,7 @@ PARAMETERS = {
 
 @st.composite
 def graphs(draw):
-    """A random graph: operators of one, two and many inputs and of several outputs, attributes, shared parts, one or
-    more heads.
-    """
+    """A random graph: operators of any inputs and several outputs, attributes, shared parts, one or more heads."""
     values = [S.Variable(f"v{i}") for i in range(draw(st.integers(1, 3)))]
     with mx.name.NameManager():
         for _ in range(draw(st.integers(0, 8))):

@@ -60,8 +60,8 @@ def test_shapes_of_factors_from_either_side(a, b):
 def test_what_cannot_be_decided_is_warned_of(fc):
     with pytest.warns(
         UserWarning,
-        match=r"cannot decide the shapes of data \(\), fc_weight \(\), fc_bias \(\) \(0 is an unknown dimension\); "
-        r"give them too",
+        match=r"cannot decide the shapes of data \(\), fc_weight \(\), "
+        r"fc_bias \(\) \(0 is an unknown dimension\); give them too",
     ):
         assert fc.infer_shape() == (None, None, None)
     assert fc.infer_shape_partial() == ([(), (), ()], [()], [])
@@ -92,9 +92,8 @@ def test_contradictions_say_what_came_from_where():
     net = S.FullyConnected(x, S.Variable("w", shape=(4, 5)), num_hidden=3, name="fc")
     with pytest.raises(
         ValueError,
-        match=r"operator FullyConnected of node 'fc': weight is \(4, 5\).*\(3, 7\).*"
-        r"inputs: data \(2, 7\), weight \(4, 5\).*where from: data \('bent'\) follows from 'bent', weight \('w'\) is "
-        r"an attribute of 'w'",
+        match=r"operator FullyConnected of node 'fc': weight is \(4, 5\).*\(3, 7\).*inputs: data \(2, 7\), "
+        r"weight \(4, 5\).*where from: data \('bent'\) follows from 'bent', weight \('w'\) is an attribute of 'w'",
     ):
         net.infer_shape(x=(2, 7))
     with pytest.raises(

@@ -1,6 +1,4 @@
-"""Python's operators, methods and functions of symbols: which nodes they make, and that arrays give the same
-numbers.
-"""
+"""Python's operators, methods and functions of symbols: which nodes they make, with the same numbers as arrays."""
 
 import json
 
@@ -226,9 +224,8 @@ def test_other_small_members(a, fc):
 
 def test_the_text_for_people(fc):
     assert fc.debug_str() == (
-        "Symbol Outputs:\n\toutput[0]=fc(0)\nVariable:data\nVariable:fc_weight\nVariable:fc_bias\n--------------------\n"
-        "Op:FullyConnected, Name=fc\nInputs:\n\targ[0]=data(0) version=0\n\targ[1]=fc_weight(0) "
-        "version=0\n\targ[2]=fc_bias(0) version=0\n"
-        "Attrs:\n\tnum_hidden=3\n"
+        "Symbol Outputs:\n\toutput[0]=fc(0)\nVariable:data\nVariable:fc_weight\n"
+        "Variable:fc_bias\n--------------------\nOp:FullyConnected, Name=fc\nInputs:\n\targ[0]=data(0) version=0\n"
+        "\targ[1]=fc_weight(0) version=0\n\targ[2]=fc_bias(0) version=0\nAttrs:\n\tnum_hidden=3\n"
     )
     assert S.Variable("v").debug_str() == "Variable:v\n" and S.zeros(2).debug_str() == "AtomicFunctor  Op:_zeros\n"

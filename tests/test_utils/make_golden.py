@@ -1,5 +1,4 @@
-"""Write what MXNet 1.9.1's test_utils answers to ``cases.py``: ``python tests/test_utils/make_golden.py`` in its own
-environment.
+"""Write what MXNet 1.9.1's test_utils answers to ``cases.py``: run it in MXNet's environment.
 
 With SciPy in it, since the chi-square test of MXNet needs that (and as many samples as the buckets divide).
 """

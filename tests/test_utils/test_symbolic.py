@@ -77,9 +77,8 @@ def test_backward(grad_req):
 
 
 def test_backward_of_what_is_not_wanted():
-    grads = t.check_symbolic_backward(
-        named, [A, B], [np.ones(2)], [A, A], grad_req={"b": "write"}
-    )  # a: null, not compared with A
+    # a: null, not compared with A.
+    grads = t.check_symbolic_backward(named, [A, B], [np.ones(2)], [A, A], grad_req={"b": "write"})
     assert sorted(grads) == ["a", "b"] and grads["b"].asnumpy().tolist() == [1, 2]
     assert sorted(t.check_symbolic_backward(named, [A, B], [np.ones(2)], {"a": B})) == ["a"]
     assert sorted(t.check_symbolic_backward(named, [A, B], [np.ones(2)], [None, A])) == ["b"]

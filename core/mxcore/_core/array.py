@@ -53,9 +53,7 @@ class Storage:
             task.finished()
 
     def order(self, write: bool = False) -> None:
-        """As `wait`, or `wait_free` for a `write`, for work on the queue of its device: what is launched there already,
-        the queue waits for.
-        """
+        """As `wait`, or `wait_free` for a `write`, for work on its device's queue, which orders what it holds."""
         for task in (self.write, *(self.reads or ())) if write else (self.write,):
             if task is None or task.done.is_set() and task.error is None:
                 continue
@@ -120,9 +118,7 @@ class Array:
 
 
 def fresh(cls: type[Array], data: Any, ctx: Context, new: Any = object.__new__) -> Any:
-    """``cls(data, Storage(ctx))``, as the hot path makes its results: two Python constructors cost as much as a small
-    kernel.
-    """
+    """``cls(data, Storage(ctx))``, as the hot path makes its results: constructors cost as much as small kernels."""
     st = new(Storage)
     st.ctx = ctx
     st.write = st.reads = None

@@ -67,7 +67,8 @@ def _matched(
     if len(given) > len(names):
         raise error(
             TypeError,
-            f"operator {op.name} takes {len(names)} inputs ({', '.join(names)}) with these parameters, got {len(given)}",
+            f"operator {op.name} takes {len(names)} inputs "
+            f"({', '.join(names)}) with these parameters, got {len(given)}",
         )
     for name, v in zip(names, given):
         if by.get(name) is not None:
@@ -89,9 +90,7 @@ def _matched(
 
 
 def ignored(op: Op, kwargs: dict[str, Any], is_input: Any) -> dict[str, Any]:
-    """Take out, with a warning, the keywords that an operator without any parameter ignores, as in MXNet: all but
-    inputs.
-    """
+    """Take out, with a warning, what an operator without parameters ignores, as in MXNet: all but inputs."""
     found = {
         k: kwargs.pop(k) for k in [*kwargs] if not op.params and k not in op.input_names and not is_input(kwargs[k])
     }

@@ -1,5 +1,4 @@
-"""The bound call: an operator bound to device, specs and kernel. It checks, begins, runs, commits and is observed in
-one way everywhere.
+"""The bound call, an operator bound to device, specs and kernel: it checks, begins, runs, commits, is observed.
 
 Eager dispatch, programs, fused updates and loops use it; what differs is only who supplies the buffers.
 """
@@ -526,8 +525,8 @@ def kept(outs: list[Any], before: list[Any], r: Any) -> list[Any]:
     ):
         raise error(
             TypeError,
-            "it replaced an array of `outs` or returned one, which would be lost; with out=True it writes into them: "
-            "outs[0][...] = …",
+            "it replaced an array of `outs` or returned one, which would be lost; "
+            "with out=True it writes into them: outs[0][...] = …",
         )
     return outs
 
@@ -566,8 +565,8 @@ def conform(k: K, v: Any, spec: Spec, datas: Sequence[Any], share: bool) -> Any:
     ):
         raise error(
             TypeError,
-            f"its body returned a {type(v).__name__}{f' of {dtype}' if dtype else ''}; an array of k.xp is needed, "
-            f"of {spec.dtype}",
+            f"its body returned a {type(v).__name__}{f' of {dtype}' if dtype else ''}; "
+            f"an array of k.xp is needed, of {spec.dtype}",
         )
     if dtype != spec.dtype:
         v = v.astype(spec.dtype)

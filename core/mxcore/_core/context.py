@@ -141,9 +141,7 @@ _default: Context | None = None
 
 
 def declare_types(ids: dict[str, int], hints: dict[str, str]) -> None:
-    """Make types of device known, with their numbers and with what to do where one is missing; the first is that of the
-    default context.
-    """
+    """Make types of device known, with numbers and what to do where one is missing; the first is the default's."""
     global _default
     TYPE_IDS.update(ids)
     HINTS.update(hints)
@@ -178,7 +176,6 @@ def current_context() -> Context:
 
 def set_default_context(ctx: Any) -> None:
     """Make a context, or a type of device, that of this thread outside all ``with ctx:`` blocks."""
-    state.ctx[: state.extra.get("default_context", 0)] = [
-        Context(ctx)
-    ]  # the lowest of the stack, under those of blocks
+    # The lowest of the stack, under those of blocks.
+    state.ctx[: state.extra.get("default_context", 0)] = [Context(ctx)]
     state.extra["default_context"] = 1

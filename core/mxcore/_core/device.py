@@ -14,8 +14,8 @@ __all__ = ["Device"]
 
 #: Methods whose failures users meet.
 _METHODS = frozenset(
-    "count to_host from_host copy empty full activate synchronize memory empty_cache rng shares writable owns record wait "
-    "finish wait_for send fetch".split()
+    "count to_host from_host copy empty full activate synchronize memory empty_cache rng shares writable owns record "
+    "wait finish wait_for send fetch".split()
 )
 
 
@@ -149,9 +149,7 @@ class Device:
         self.synchronize(index)
 
     def wait(self, index: int, event: Any) -> None:
-        """Let what is launched on device `index` from now on wait for an event of this type of device; the caller goes
-        on.
-        """
+        """Let what is launched on device `index` from now on wait for an event of this type; the caller goes on."""
         if event is not None:
             self.finish(event)
 
@@ -163,9 +161,7 @@ class Device:
         self.finish(self.record(index))
 
     def mark(self, index: int) -> Any:
-        """A mark in the queue of device `index` whose time can be asked for later; None if the device has no clock of
-        its own.
-        """
+        """A mark in the queue of device `index` whose time can be asked for later; None if it has no clock."""
         return None
 
     def elapsed(self, begin: Any, end: Any) -> float:
@@ -173,8 +169,7 @@ class Device:
         raise NotImplementedError(f"device {self.type!r} gives marks, so it must define elapsed()")
 
     def send(self, a: np.ndarray[Any, Any], dst: Any) -> Any:
-        """Begin to copy a NumPy array to an array of this device, of the same shape and dtype; returns the event of its
-        end.
+        """Begin to copy a NumPy array to one of this device, of its shape and dtype; returns the event of its end.
 
         `dst` is new, from `empty`. Whether what was launched before still uses its memory, only the device knows, and
         waits for it if so. Nobody writes to `a` before the event.
@@ -182,8 +177,7 @@ class Device:
         raise NotImplementedError(f"device {self.type!r} says transfers, so it must define send()")
 
     def fetch(self, a: Any, dst: np.ndarray[Any, Any]) -> Any:
-        """Begin to copy an array of this device to a NumPy array, of the same shape and dtype; returns the event of its
-        end.
+        """Begin to copy an array of this device to one of NumPy, of its shape and dtype; returns the event of its end.
 
         It begins when what was launched on the queue of `a` before is done; nobody writes to `a` before the event.
         """
@@ -201,8 +195,7 @@ class Device:
         return self.numbers(self, key, index)
 
     def compile_fused(self, chain: Any) -> Any:
-        """Compile an elementwise chain (:class:`mxcore.plugin.Fused`); None if this device does not, and its parts run
-        one by one.
+        """Compile an elementwise chain (:class:`mxcore.plugin.Fused`); None if its parts are to run one by one.
 
         The result is called as ``f(outs, *inputs, *scalars)``, or bound to arrays beforehand: ``f.bind(outs, inputs,
         scalars)`` gives a function without arguments.
@@ -227,9 +220,7 @@ class Device:
         return bool(getattr(getattr(a, "flags", None), "writeable", True))
 
     def owns(self, a: Any) -> bool:
-        """Whether an array has its memory for itself and its own views, in C order, so that another NDArray may take it
-        over.
-        """
+        """Whether an array's memory, in C order, is its own and its views', and another NDArray may take it over."""
         return getattr(a, "base", a) is None and bool(getattr(getattr(a, "flags", None), "c_contiguous", False))
 
     def __repr__(self) -> str:

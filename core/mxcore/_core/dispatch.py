@@ -214,9 +214,7 @@ def _invoke(
 def _targets(
     bound: BoundCall, inputs: Sequence[Any], p: Params, out: Any, device: Any, ctx: Context
 ) -> tuple[list[Any] | None, list[Storage], bool]:
-    """The arrays given as `out`, checked; the storages that the call writes; and whether different arrays of it may
-    overlap.
-    """
+    """The arrays given as `out`, checked; the storages that the call writes; whether different arrays may overlap."""
     outs = None if out is None else list(out) if isinstance(out, (list, tuple)) else [out]
     if outs is not None:
         bound.check(outs, ctx)
@@ -371,9 +369,7 @@ def call(
     share: bool = False,
     wanted: tuple[bool, ...] | None = None,
 ) -> Any:
-    """Call an operator as a function: ``op(data, weight, num_hidden=3, out=y)``; `share` and `wanted` as in
-    `invoke`.
-    """
+    """Call an operator: ``op(data, weight, num_hidden=3, out=y)``; `share` and `wanted` as in `invoke`."""
     plain = op.plain
     if not kwargs:
         if plain is not None and len(args) == len(op.input_slots) and args:

@@ -119,9 +119,7 @@ def caught(exc: BaseException) -> Exception:
 
 
 def in_a_line(exc: BaseException) -> str:
-    """``ValueError: what it says``, without the class if it is ours: the first line, also where it cannot tell its
-    message.
-    """
+    """``ValueError: what it says`` in a line, without the class if it is ours; also where it has no message."""
     text = said(exc).strip() or "no message"
     return f"{'' if isinstance(exc, MXNetError) else type(exc).__name__ + ': '}{text.splitlines()[0]}"
 
@@ -143,9 +141,7 @@ def asked(p: Any) -> str:
 def raise_in_op(
     exc: BaseException, op: str, p: Any, values: Sequence[Any], where: str = "", owner: str = REFERENCE
 ) -> NoReturn:
-    """Raise again what a kernel or rule raised, with the operator, the kernel's owner, and its inputs' shapes and
-    dtypes; once is enough.
-    """
+    """Raise again, once, what a kernel or rule raised, with operator, owner, and the inputs' shapes and dtypes."""
     if getattr(exc, "_in_op", False):
         raise exc
     kinds = (ValueError, TypeError, IndexError, KeyError, MemoryError, ZeroDivisionError, NotImplementedError)

@@ -232,9 +232,7 @@ _HELPERS = {"_pick": _pick, "_pick_all": _pick_all, "_output": _output, "Like": 
 
 
 def check_rule(op: Op, rule: Any) -> None:
-    """Raise where a gradient rule is no function or asks for something unknown: when it is declared, not when it is
-    first used.
-    """
+    """Raise where a gradient rule is no function or asks for something unknown, as soon as it is declared."""
     if not hasattr(rule, "__code__"):
         raise error(
             TypeError,

@@ -130,7 +130,8 @@ class Graph:
 #: may have them.
 STOCK_PASSES: dict[str, str] = {
     "simplify": "operators that change nothing vanish; equal ones are computed once",
-    "mirror": "results are computed again in backward instead of being kept (MXNET_BACKWARD_DO_MIRROR, force_mirroring)",
+    "mirror": "results are computed again in backward instead of being kept "
+    "(MXNET_BACKWARD_DO_MIRROR, force_mirroring)",
     "fuse": "chains of elementwise operators become one kernel",
     "plan": "results share memory where their lifetimes allow it",
 }
@@ -163,16 +164,14 @@ class GraphPass:
         if name in STOCK_PASSES:
             raise error(
                 ValueError,
-                f"graph pass '{name}': mxcore's own pass has this name (as {', '.join(STOCK_PASSES)} have), by which "
-                "it is "
-                "switched off; choose another one",
+                f"graph pass '{name}': mxcore's own pass has this name "
+                f"(as {', '.join(STOCK_PASSES)} have), by which it is switched off; choose another one",
             )
         self.name, self.order, self.fn = name, order, fn
 
 
 class Value:
-    """An entry that composes further nodes: what gradient rules see in a graph. Who brings arithmetic gives it Python's
-    operators.
+    """An entry that composes further nodes, as gradient rules see it. Who brings arithmetic gives it operators.
 
     Parameters
     ----------

@@ -83,9 +83,7 @@ def mxcore_lr_schedulers() -> Mapping[str, Any]:
 
 @hookspec
 def mxcore_kvstores() -> Mapping[str, Any]:
-    """Return KVStores: type name for ``mx.kv.create`` (``'local'``) -> class or ``"module:attr"``; called with that
-    name.
-    """
+    """Return KVStores: type name for ``mx.kv.create`` (``'local'``) -> class or ``"module:attr"``."""
 
 
 @hookspec

@@ -35,9 +35,7 @@ def known(shape: ShapeT) -> TypeGuard[tuple[int, ...]]:
 
 
 def merge_shape(a: ShapeT, b: ShapeT) -> ShapeT:
-    """The shape that satisfies both `a` and `b`, which may be unknown in part or whole; raises ValueError if none
-    does.
-    """
+    """The shape that satisfies both `a` and `b`, unknown in part or whole; raises ValueError if none does."""
     if a is None:
         return None if b is None else tuple(b)
     if b is None or a == b:

@@ -73,8 +73,8 @@ class Kernel:
         except Exception as e:
             raise error(
                 RuntimeError,
-                f"operator {self.op}: `when` of its kernel by {self.owner} failed on {', '.join(map(repr, specs))}: "
-                f"{in_a_line(e)}",
+                f"operator {self.op}: `when` of its kernel by {self.owner} failed "
+                f"on {', '.join(map(repr, specs))}: {in_a_line(e)}",
             ) from e
 
     def overlaps(self, other: Kernel) -> bool:

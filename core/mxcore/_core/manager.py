@@ -147,9 +147,8 @@ class Manager:
             if name in self.origin:
                 raise error(
                     ValueError,
-                    f"a plugin named '{name}' is already registered by {self.origin[name][0]}; another name is "
-                    "needed, or "
-                    "MXCORE_DISABLE_PLUGINS with the distribution that is to be left out",
+                    f"a plugin named '{name}' is already registered by {self.origin[name][0]}; "
+                    "another name is needed, or MXCORE_DISABLE_PLUGINS with the distribution that is to be left out",
                 )
             if getattr(plugin, "__file__", plugin) is None:
                 raise error(

@@ -316,9 +316,7 @@ class Op:
                 ) from e
 
     def facet(self, name: str, *given: Any, default: Any = None) -> Any:
-        """What the operator says of itself, `given` parameters and whatever else the facet depends on; `default` if
-        nothing.
-        """
+        """What the operator says of itself, `given` parameters and what else the facet depends on; else `default`."""
         value = self.facets.get(name, default)
         try:
             return value(*given) if callable(value) else value
@@ -327,7 +325,7 @@ class Op:
 
     @cached_property
     def samples(self) -> list[Any]:
-        """Uses of the operator. A function that gives them is called now, so that what declares it need not hold them."""
+        """Uses of the operator. A function that gives them is called now; what declares it need not hold them."""
         return list(self.sampled() if callable(self.sampled) else self.sampled)
 
     # -- calls -------------------------------------------------------------------------------------------------
@@ -348,8 +346,7 @@ class Op:
 
 _OPTIONS = frozenset(
     "inputs outputs aliases aux mutates visible random stateful view alias count arg_names grad doc direct samples "
-    "role "
-    "params".split()
+    "role params".split()
 )
 
 

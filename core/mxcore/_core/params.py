@@ -143,9 +143,7 @@ def _plain(v: Any) -> bool:
 
 
 def literal(text: str) -> Any:
-    """The value that a text writes in Python; raises ValueError if it writes none, or is longer than any parameter of a
-    file.
-    """
+    """The value that a text writes in Python; raises ValueError if it writes none, or is too long."""
     try:
         return ast.literal_eval(text if len(text) <= 1 << 16 else "")
     except (ValueError, SyntaxError, MemoryError, RecursionError):  # the last two from texts that are nested too deep
@@ -288,7 +286,8 @@ class Parser:
                 raise error(
                     TypeError,
                     f"operator {self.op} has no parameter '{name}'{suggest(name, [*self.specs, *self.inputs])}; "
-                    f"its inputs: {', '.join(self.inputs) or 'none'}; its parameters: {', '.join(self.specs) or 'none'}",
+                    f"its inputs: {', '.join(self.inputs) or 'none'}; "
+                    f"its parameters: {', '.join(self.specs) or 'none'}",
                 )
         for name, spec in self.specs.items():
             if name in kwargs:

@@ -37,9 +37,7 @@ plugins = Plugins()
 
 
 def why() -> str:
-    """What may explain that something is missing, to end an error with: plugins that failed to load, and those left
-    out.
-    """
+    """What may explain that something is missing, to end an error: plugins that failed to load or are left out."""
     bad = [f"plugin '{n}' failed to load: {in_a_line(e)}" for n, (_, e) in plugins.failed.items()]
     switches = [v for v in ("MXCORE_PLUGINS", "MXCORE_DISABLE_PLUGINS") if v in os.environ]
     if plugins.left_out:

@@ -27,14 +27,12 @@ _entry = operator.attrgetter("_entry")
 
 
 def _constant(n: Any, used: int = 0) -> Any:
-    """Refuse a node that was freed after its use by what was recorded as `used`; by default one that was freed at
-    all.
-    """
+    """Refuse a node that was freed after what was recorded as `used` had used it; by default any freed one."""
     if n.__class__ is Freed and n.freed > used:
         raise error(
             RuntimeError,
-            f"the graph of operator {n.op.name} was freed by an earlier backward(); pass retain_graph=True to the "
-            "first one",
+            f"the graph of operator {n.op.name} was freed by an earlier backward(); "
+            "pass retain_graph=True to the first one",
         )
 
 
@@ -119,9 +117,7 @@ _ONES: dict[Any, Array] = {}
 
 
 def _ones(h: Array) -> Array:
-    """Ones like a head; those of one element are made once, as losses are scalars, and again if a rule wrote to
-    them.
-    """
+    """Ones like a head; those of one element, as of losses, are made once, and again if a rule wrote to them."""
     d, ctx = h._data, h._st.ctx
     key = (ctx, d.shape, d.dtype, h.dense)
     g = _ONES.get(key)
@@ -191,9 +187,8 @@ class _Goal:
             own.discard(node)
             alone = alone and (found[key].stype != "default" or v._st.ctx.device.owns(found[key]._data))
             g = found[key] if key in found else eager.roles["zero gradient"](v)
-            if (
-                not alone and key in found
-            ):  # its memory may be anybody's, and callers may write to it; sparse values are never written in place
+            # Its memory may be anybody's, and callers may write to it; sparse values are never written in place.
+            if not alone and key in found:
                 g, entry = eager.roles["new array"](g.twin()) if g.stype == "default" else g.twin(), g._entry
                 g._entry = entry
             result.append(g)
@@ -291,8 +286,7 @@ def _made(
     ins: Sequence[Any],
     outs: dict[int, Any] | None,
 ) -> bool:
-    """Whether a rule made a gradient for one place: it is the only array over its buffer, and neither what the rule got
-    nor given twice.
+    """Whether a rule made a gradient for one place: alone over its buffer, not what it got, not given twice.
 
     Rules are written in operators and keep nothing. The backward of a stateful operator may be anybody's Python, unless
     it gives its arrays away.
@@ -337,8 +331,8 @@ def _rewritten(n: TapeNode) -> None:
     names = [name for name, x, v in zip(n.params._sig.inputs, ins, versions) if v >= 0 and x._st.version != v]
     n.saved = ins, outs, [x._st.version if v >= 0 else -1 for x, v in zip(ins, versions)]
     warnings.warn(
-        f"input '{names[0]}' of operator {n.op.name} was written between record and backward; its gradient uses the "
-        "new value",
+        f"input '{names[0]}' of operator {n.op.name} was written between record "
+        "and backward; its gradient uses the new value",
         MXNetWarning,
         stacklevel=5,
     )
@@ -370,9 +364,7 @@ _WHOSE = "some operator's rule is wrong (mxcore.testing.conformance.check_op say
 
 
 def _write(leaf: Leaf, g: Any, own: bool = False) -> None:
-    """Write a gradient where its variable wants it; the buffer of a large one that is our `own` is not copied but
-    becomes the variable's.
-    """
+    """Write a gradient where its variable wants it; of a large one that is our `own` it takes the buffer."""
     grad = leaf.grad
     if grad is None:
         return

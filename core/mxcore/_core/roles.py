@@ -1,6 +1,4 @@
-"""Roles: what the core needs of operators whose names it does not know. An operator declares its own: ``op(...,
-role=...)``.
-"""
+"""Roles: what the core needs of operators whose names it does not know. They declare them: ``op(..., role=...)``."""
 
 from __future__ import annotations
 

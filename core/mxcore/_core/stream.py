@@ -1,6 +1,4 @@
-"""What has to wait for what: every piece of work begins here with what it reads and writes, and ends with its writes
-counted.
-"""
+"""What has to wait for what: work begins here with what it reads and writes, and ends with its writes counted."""
 
 from __future__ import annotations
 
@@ -15,9 +13,7 @@ __all__ = ["across", "begin", "commit", "heavy", "ordered"]
 
 
 def begin(reads: Sequence[Storage], writes: Sequence[Storage], now: bool = False) -> bool:
-    """Whether work must wait on a worker because something it reads or writes is pending; if it is done `now`, wait
-    here and raise what failed.
-    """
+    """Whether work must wait on a worker for what is pending; if it is done `now`, wait and raise what failed."""
     for st in reads:
         if st.write is not None:
             break
@@ -36,9 +32,7 @@ def begin(reads: Sequence[Storage], writes: Sequence[Storage], now: bool = False
 
 
 def heavy(work: float) -> bool:
-    """Whether so much work is better done by a worker: more than one context is in use, so that it overlaps with
-    something.
-    """
+    """Whether a worker had better do so much work: several contexts are in use, so that it overlaps something."""
     it = engine.it
     return bool(it.parallel and work > it.work_limit)
 
@@ -70,8 +64,7 @@ def ordered(
     name: str,
     now: bool = False,
 ) -> None:
-    """Call ``fn(*args)`` once what it reads and writes is free: here if it is, or is waited for, else on the worker of
-    `ctx`.
+    """Call ``fn(*args)`` once what it reads and writes is free: here if it is or must be, else on `ctx`'s worker.
 
     Parameters
     ----------

@@ -55,9 +55,7 @@ lock = threading.RLock()
 
 
 class Table:
-    """Names of one kind. A miss loads the plugins; a name has one owner, chosen by MXCORE_PREFER where several claim
-    it.
-    """
+    """Names of one kind. A miss loads the plugins; a name has one owner, by MXCORE_PREFER where several claim it."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -151,18 +149,17 @@ class DeviceTable(Table):
             if d.type != device.type and _rank(other) == _rank(owner):
                 raise error(
                     ValueError,
-                    f"device '{device.type}' of {owner} uses type_id {number} of device '{d.type}' of {other}; files "
-                    "hold this "
-                    "number, so one of the two must take another (see mxcore.plugin.Device); until then "
-                    f"MXCORE_PREFER={other} or MXCORE_PREFER={owner} says whose device is there",
+                    f"device '{device.type}' of {owner} uses type_id {number} of device '{d.type}' of {other}; "
+                    "files hold this number, so one of the two must take another (see mxcore.plugin.Device); "
+                    f"until then MXCORE_PREFER={other} or MXCORE_PREFER={owner} says whose device is there",
                 )
         if kept is not None and number != kept:
             raise error(ValueError, f"device '{device.type}' of {owner} must keep type_id {kept}")
         if not device.type or kept is None and not (isinstance(number, int) and 100 < number < 2**31):
             raise error(
                 ValueError,
-                f"device {device.type!r} of {owner} has type_id {number!r}; it needs a name, and a number above 100 "
-                "and below 2**31",
+                f"device {device.type!r} of {owner} has type_id {number!r}; "
+                "it needs a name, and a number above 100 and below 2**31",
             )
         self.add(device.type, device, owner)
         self.numbers.put(number, device, owner)  # type: ignore[arg-type]
@@ -187,9 +184,8 @@ class DeviceTable(Table):
             hint = f"; {HINTS[name]}" if name in HINTS else suggest(name, self.items)
             for owner, d in self.claims.get(name, {}).items():
                 hint = (
-                    f": that of {owner} has the type_id of device '{self.numbers.items[d.type_id].type}', which "
-                    "MXCORE_PREFER puts "
-                    "before it"
+                    f": that of {owner} has the type_id of device '{self.numbers.items[d.type_id].type}', "
+                    "which MXCORE_PREFER puts before it"
                 )
             raise error(
                 RuntimeError, f"no plugin provides device '{name}'{hint}; there are: {', '.join(self.names())}{why()}"

@@ -27,15 +27,13 @@ def read_only(what: str) -> MXNetError:
     """The error of whoever wants to write to read-only memory."""
     return error(
         ValueError,
-        f"{what}: the array's memory is read-only (such as from_numpy or from_dlpack bring along); write to a copy() "
-        "of it",
+        f"{what}: the array's memory is read-only "
+        "(such as from_numpy or from_dlpack bring along); write to a copy() of it",
     )
 
 
 def apart(device: Any, arrays: Iterable[Array | Like]) -> bool:
-    """Whether no two different ones of some arrays can overlap, by a quick look at each; if not, `overlaps` tells of
-    two.
-    """
+    """Whether no two of some arrays can overlap, by a quick look at each; if not, `overlaps` tells of two."""
     owns = device.owns
     for x in arrays:
         d = x._data
@@ -45,9 +43,7 @@ def apart(device: Any, arrays: Iterable[Array | Like]) -> bool:
 
 
 def overlaps(device: Any, a: Any, others: Iterable[Any]) -> bool:
-    """Whether a value may have memory in common with one of others; `Like` has none, that of sparse ones is never
-    written to.
-    """
+    """Whether a value may share memory with others; `Like` has none, sparse ones are never written to."""
     return not isinstance(a, Sparse) and any(not isinstance(b, (Like, Sparse)) and device.shares(a, b) for b in others)
 
 
@@ -73,9 +69,7 @@ def store(device: Any, v: Any, out: Array) -> None:
 
 
 def assign(dst: Array, src: Array) -> None:
-    """Write one array into another of the same context and shape, in the order of the engine; sparse ones are
-    replaced.
-    """
+    """Write an array into another of its context and shape, in the order of the engine; sparse ones are replaced."""
     sd, ss = dst._st, src._st
     device = sd.ctx.device
     if src._data is dst._data:

@@ -1,6 +1,4 @@
-"""Devices over libraries of the Python array API standard, and the contract of what bodies may use of any device's
-arrays.
-"""
+"""Devices over libraries of the Python array API standard, and what bodies may use of any device's arrays."""
 
 from .namespace import ArrayAPINamespace
 

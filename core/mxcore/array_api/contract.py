@@ -23,7 +23,8 @@ CONSTANTS = frozenset(
 #: Attributes of arrays.
 ATTRIBUTES = frozenset("shape dtype ndim size T itemsize nbytes".split())
 
-#: Functions of the namespace (``linalg.``, ``fft.`` and ``add.at`` too) and, below "Methods", of arrays: ``name(signature)  meaning``.
+#: Functions of the namespace (``linalg.``, ``fft.`` and ``add.at`` too) and, below "Methods", of arrays:
+#: ``name(signature)  meaning``, a line each.
 CONTRACT = """
 # Creation
 arange(start, stop=None, step=1, dtype=None)  without a dtype: int64 of whole numbers, float64 of others
@@ -242,12 +243,13 @@ view(dtype)  complex numbers as pairs of floats and back, uint64 as two uint32 (
 
 #: What a table of names cannot say.
 PREAMBLE = """
-`a[key]` and `a[key] = v` take what NumPy's take: integers, slices (negative steps too, which may give a copy), `...`, `None`, and arrays
-of integers or booleans beside them. Without arrays among the keys and with steps above zero, `a[key]` is a view: who writes to it writes to `a`.
-`a[key] = v` casts to the dtype of `a` and broadcasts; `v` does not overlap what is written unless it is the same memory.
-Operators (`+ - * / // % ** & | ^ << >> @ ~ - abs`, comparisons, and those that assign) are the functions of the same meaning. Python's numbers
-are weak in promotion, NumPy's scalars are not, and NumPy's arrays are refused: a body that has host data says so, with `asarray`.
-An array has no truth value, no length and no iteration, and does not become a NumPy array; `item()` waits for one number.
+`a[key]` and `a[key] = v` take what NumPy's take: integers, slices (negative steps too, which may give a copy), `...`,
+`None`, and arrays of integers or booleans beside them. Without arrays among the keys and with steps above zero,
+`a[key]` is a view: who writes to it writes to `a`. `a[key] = v` casts to the dtype of `a` and broadcasts; `v` does not
+overlap what is written unless it is the same memory. Operators (`+ - * / // % ** & | ^ << >> @ ~ - abs`, comparisons,
+and those that assign) are the functions of the same meaning. Python's numbers are weak in promotion, NumPy's scalars
+are not, and NumPy's arrays are refused: a body that has host data says so, with `asarray`. An array has no truth value,
+no length and no iteration, and does not become a NumPy array; `item()` waits for one number.
 """
 
 

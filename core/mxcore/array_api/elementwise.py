@@ -100,15 +100,12 @@ def function(xp: Any, name: str, cls: type[Array]) -> Any:
         if isinstance(a, (bool, int, float, complex)):
             return type(a)
         raise TypeError(
-            f"xp.{name}: {'a NumPy array' if isinstance(a, np.ndarray) else type(a).__name__} meets an array of a "
-            "device; "
-            "make a device array of it with xp.asarray"
+            f"xp.{name}: {'a NumPy array' if isinstance(a, np.ndarray) else type(a).__name__} meets an array "
+            "of a device; make a device array of it with xp.asarray"
         )
 
     def plan(kinds: tuple[Any, ...]) -> Any:
-        """The function for some kinds of arguments: what each is cast to, and what comes out; None for numbers
-        alone.
-        """
+        """The function for kinds of arguments: what each is cast to, and what comes out; None for numbers alone."""
         numbers = [k.__class__ is tuple or isinstance(k, type) for k in kinds]
         if all(numbers):
             return None

@@ -1,6 +1,4 @@
-"""NumPy's indexing out of the standard's: integers, slices and whole masks are the library's own, the rest is rows that
-are taken or put.
-"""
+"""NumPy's indexing over the standard's: integers, slices and whole masks; all else takes or puts rows."""
 
 from __future__ import annotations
 
@@ -14,9 +12,7 @@ __all__ = ["add_at", "add_rows", "get", "linear", "put_rows", "set_"]
 
 
 class Key(NamedTuple):
-    """A key in parts: what the library does, dimensions to reverse after that, and indices along dimensions of what it
-    gives.
-    """
+    """A key in parts: what the library does, dimensions to reverse after it, and indices along those it gives."""
 
     basic: tuple[Any, ...]
     flips: tuple[int, ...]
@@ -74,9 +70,8 @@ def _parse(xp: Any, a: Any, key: tuple[Any, ...]) -> Key:
         entries += xp.nonzero(k) if _boolean(a, k) else [k]
     consumed = sum(k is not None and not isinstance(k, EllipsisType) for k in entries)
     at = next((i for i, k in enumerate(entries) if isinstance(k, EllipsisType)), len(entries))
-    nothing = (
-        at if at < len(entries) and a.ndim == consumed else math.inf
-    )  # an ellipsis keeps indices apart, even for nothing
+    # An ellipsis keeps indices apart, even for nothing.
+    nothing = at if at < len(entries) and a.ndim == consumed else math.inf
     entries[at : at + 1] = [slice(None)] * (a.ndim - consumed)
     indexed = any(isinstance(k, xp.Array) for k in entries)
     basic: list[Any] = []

@@ -85,9 +85,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     args = list(sys.argv[1:] if argv is None else argv)
     name = args[0] if args else "--help"
-    if (
-        argv is None and name != "run" and hasattr(sys.stdout, "reconfigure")
-    ):  # a script that is run has Python's own output
+    # A script that is run has Python's own output.
+    if argv is None and name != "run" and hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # names in files and of files may be anything
     try:
         status = _run(name, args[1:]) if args else _run(name, []) or 2

@@ -1,6 +1,4 @@
-"""What plugins brought, what is wrong with it, and whose comes before whose: what ``mxcore plugins`` and ``mxcore
-info`` tell.
-"""
+"""What plugins brought, what is wrong with it, whose comes first: what ``mxcore plugins`` and ``info`` tell."""
 
 from __future__ import annotations
 
@@ -37,8 +35,7 @@ def _tables() -> Iterator[tables.Table]:
 
 
 def owned(owner: str) -> dict[str, list[str]]:
-    """What an owner registered, kind by kind; kernels as their number for each device, or as the target that is still
-    to be imported.
+    """What an owner registered, by kind; kernels as their number for each device, or as a target to be imported.
 
     Parameters
     ----------
@@ -124,8 +121,8 @@ def overrides(owner: str) -> list[str]:
             lines.append(
                 f"device '{mine}' has type_id {number} before {others}"
                 if first == mine
-                else f"device '{mine}' is not there, for device '{first}' of {numbers.owners[number]} has its "
-                f"type_id {number}"
+                else f"device '{mine}' is not there, "
+                f"for device '{first}' of {numbers.owners[number]} has its type_id {number}"
             )
     kernels = tables.kernels
     for device in kernels.sets:
@@ -175,8 +172,7 @@ def unserved(owner: str) -> list[str]:
 
 
 def namespaces(owner: str) -> Iterator[tuple[str, list[str], str]]:
-    """(device, what its array namespace lacks, why it cannot be used) of each device of an owner that is present, or
-    cannot say so.
+    """(device, what its array namespace lacks, why it cannot be used) of an owner's devices but absent ones.
 
     Parameters
     ----------

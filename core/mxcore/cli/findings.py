@@ -1,6 +1,4 @@
-"""``mxcore plugins check``: everything that is wrong with the plugins or that they take from each other, a line
-each.
-"""
+"""``mxcore plugins check``: what is wrong with the plugins or what they take from each other, a line each."""
 
 from __future__ import annotations
 

@@ -20,9 +20,19 @@ from .brought import failures, problems
 
 #: What is shown of the rest of the environment: distributions, by what they serve.
 _DISTRIBUTIONS = (
-    "numpy", "pluggy", "numba", "opencv-python-headless", "opencv-python", "fsspec", "ml_dtypes",
-    "matplotlib", "mxcore-cuda", "cupy-cuda12x", "cupy-cuda13x", "ray",
-)  # fmt: skip
+    "numpy",
+    "pluggy",
+    "numba",
+    "opencv-python-headless",
+    "opencv-python",
+    "fsspec",
+    "ml_dtypes",
+    "matplotlib",
+    "mxcore-cuda",
+    "cupy-cuda12x",
+    "cupy-cuda13x",
+    "ray",
+)
 _VARIABLES = ("MXNET_", "MXCORE_", "OMP_NUM_", "OPENBLAS_NUM_", "MKL_NUM_", "NUMBA_NUM_")
 _SECRET = ("TOKEN", "SECRET", "PASSWORD")
 

@@ -1,6 +1,4 @@
-"""``mxcore info --kernels OP``: which kernel runs for which dtypes on each device, whose it is, and why it goes
-first.
-"""
+"""``mxcore info --kernels OP``: which kernel runs for which dtypes on each device, whose, and why it is first."""
 
 from __future__ import annotations
 

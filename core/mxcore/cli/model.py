@@ -22,8 +22,7 @@ __all__ = ["Model", "load_params"]
 
 
 def load_params(path: str) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-    """Arrays of a parameter file by name: (arguments, auxiliary states); without ``arg:`` and ``aux:`` all are
-    arguments.
+    """Arrays of a parameter file by name: (arguments, auxiliary states); without prefixes all are arguments.
 
     Raises
     ------

@@ -36,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", title="actions (default: list the plugins)")
     actions.add_parser(
         "check",
-        help="what is wrong with the plugins, and whose come before whose, a line each; the status is 1 if anything "
-        "is wrong",
+        help="what is wrong with the plugins, and whose come before whose, "
+        "a line each; the status is 1 if anything is wrong",
     )
     new = actions.add_parser("new", help="write an installable skeleton with its tests")
     new.add_argument("name", help="name of the plugin's module, such as my_op")
@@ -46,8 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def describe(check: bool = False) -> tuple[list[str], bool]:
-    """Lines about every plugin (origin, state, hooks, what it registered, what is wrong with it), and whether all is
-    well.
+    """Lines about every plugin: origin, state, hooks, what it registered, what is wrong; and whether all is well.
 
     Parameters
     ----------

@@ -56,8 +56,8 @@ def named_shapes(symbol: Symbol, shapes: Mapping[str | None, tuple[int, ...]]) -
         if name not in names:
             raise error(
                 ValueError,
-                f"--shape: the graph has no input named {name!r}{suggest(name, names)}; its inputs are "
-                f"{', '.join(inputs)}",
+                f"--shape: the graph has no input named {name!r}{suggest(name, names)}; "
+                f"its inputs are {', '.join(inputs)}",
             )
         found[name] = shape
     return found

@@ -1,6 +1,4 @@
-"""``import mxnet`` answered by mxcore: a meta-path finder makes a module for each ``mxnet.…`` that shows what MXNet's
-shows.
-"""
+"""``import mxnet`` answered by mxcore: a meta-path finder makes a module for each ``mxnet.…``, with MXNet's names."""
 
 from __future__ import annotations
 
@@ -11,18 +9,14 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from .._core.errors import error
-from ..libinfo import (
-    __version__ as VERSION,
-)  # what code asks for that was written against MXNet 1.9.1 (GluonCV and GluonNLP compare it)
+
+# What code asks for that was written against MXNet 1.9.1 (GluonCV and GluonNLP compare it).
+from ..libinfo import __version__ as VERSION
 from . import names
 
-#: What a module keeps once it was asked for; other values may change where they live.
-_KEPT = (
-    ModuleType,
-    type,
-    FunctionType,
-    BuiltinFunctionType,
-)  # modules first: a lazy one loads when more is asked of it
+#: What a module keeps once it was asked for; other values may change where they live. Modules first: a lazy one loads
+#: when more is asked of it.
+_KEPT = (ModuleType, type, FunctionType, BuiltinFunctionType)
 
 
 def _own(module: ModuleType) -> dict[str, Any]:
@@ -32,9 +26,7 @@ def _own(module: ModuleType) -> dict[str, Any]:
 
 
 def _home(module: ModuleType, name: str | None = None) -> ModuleType:
-    """The module of mxcore that holds what a module shows: the one that knows the name, else the first; an empty one
-    where there is none.
-    """
+    """The module of mxcore behind a module: the one that knows the name, else the first, else an empty one."""
     owners = names.homes(module.__name__)
     return next(
         (o for o in owners if name is not None and name in vars(o)),
@@ -62,9 +54,8 @@ class _MXNet(ModuleType):
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if (
-            type(value) is _MXNet
-        ):  # a part of the package, which the import system hangs up here: not for mxcore's module
+        # A part of the package, which the import system hangs up here: not for mxcore's module.
+        if type(value) is _MXNet:
             known = names.facts(self.__name__)
             if known and known.sources.get(name, ("", ""))[1]:
                 return  # a function of that name hides it, as `vision.alexnet`

@@ -11,8 +11,19 @@ import numpy as np
 
 from ..base import MXNetError, error
 
-__all__ = ["MXCallbackList", "c_array", "c_array_buf", "c_handle_array", "c_str", "c_str_array", "check_call", "ctypes2buffer",
-           "ctypes2numpy_shared", "mx_float_p", "py_str"]  # fmt: skip
+__all__ = [
+    "MXCallbackList",
+    "c_array",
+    "c_array_buf",
+    "c_handle_array",
+    "c_str",
+    "c_str_array",
+    "check_call",
+    "ctypes2buffer",
+    "ctypes2numpy_shared",
+    "mx_float_p",
+    "py_str",
+]
 
 mx_float_p = ctypes.POINTER(ctypes.c_float)
 

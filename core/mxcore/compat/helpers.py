@@ -55,9 +55,7 @@ error_types: dict[str, type] = {
 
 
 def register_error(func_name: Any = None, cls: type | None = None) -> Any:
-    """Enter an error's class under a name: ``register_error("MyError", MyError)``, or as a decorator with or without
-    one.
-    """
+    """Enter an error's class: ``register_error("MyError", MyError)``, or as a decorator with or without a name."""
     if isinstance(func_name, type):
         cls, func_name = func_name, func_name.__name__
 
@@ -83,9 +81,7 @@ def get_last_ffi_error() -> MXNetError:
 
 
 def add_fileline_to_docstring(module: Any, incursive: bool = True) -> None:
-    """Write to the documentation of a module's functions and classes, and with `incursive` of their methods, where they
-    are defined.
-    """
+    """Document where a module's functions and classes, and with `incursive` their methods, are defined."""
     kinds = [found for found in vars(module).values() if inspect.isclass(found) and found.__module__ == module.__name__]
     methods = (
         [method for kind in kinds for method in vars(kind).values() if inspect.isfunction(method)] if incursive else []

@@ -39,9 +39,8 @@ def _numpy(np: Any) -> list[str]:
 def _asnumpy(module: Any) -> list[str]:
     from .numpy1 import with_old_arrays
 
-    for kind in (
-        vars(module)[n] for n in ("Array", "BaseSparseNDArray") if n in vars(module)
-    ):  # asking would look for an operator
+    # Asking would look for an operator.
+    for kind in (vars(module)[n] for n in ("Array", "BaseSparseNDArray") if n in vars(module)):
         kind.asnumpy = with_old_arrays(kind.asnumpy)
     return []
 
@@ -98,14 +97,28 @@ class _After:
 
 
 #: Modules that the standard library no longer has; `stdlib.MODULES` makes what they hold.
-_LOST = {"distutils", "distutils.version", "distutils.util", "distutils.dir_util", "distutils.spawn", "distutils.sysconfig", "imp", "pipes",
-         "xml.etree.cElementTree"}  # fmt: skip
+_LOST = {
+    "distutils",
+    "distutils.version",
+    "distutils.util",
+    "distutils.dir_util",
+    "distutils.spawn",
+    "distutils.sysconfig",
+    "imp",
+    "pipes",
+    "xml.etree.cElementTree",
+}
 #: Modules of NumPy that are gone -> where their functions are.
 _MOVED = {
-    **{f"numpy.lib.{n}": "numpy" for n in "arraysetops function_base index_tricks nanfunctions polynomial shape_base "
-                                          "twodim_base type_check".split()},
-    "numpy.linalg.linalg": "numpy.linalg", "numpy.testing.utils": "numpy.testing",
-}  # fmt: skip
+    **{
+        f"numpy.lib.{n}": "numpy"
+        for n in (
+            "arraysetops function_base index_tricks nanfunctions polynomial shape_base twodim_base type_check"
+        ).split()
+    },
+    "numpy.linalg.linalg": "numpy.linalg",
+    "numpy.testing.utils": "numpy.testing",
+}
 
 
 class _LostModules:

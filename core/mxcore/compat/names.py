@@ -23,82 +23,115 @@ ELSEWHERE: dict[str, dict[str, str]] = {
     "_ctypes.ndarray": {"executor": "CachedOp", "ndarray": "NDArrayBase=NDArray"},
     "_ctypes.symbol": {"symbol": "SymbolBase=Symbol"},
     "autograd": {"autograd": "_RecordingStateScope=_Scope _parse_head=_heads"},
-    "base": {"compat.c_helpers": "MXCallbackList c_array c_array_buf c_handle_array c_str c_str_array check_call "
-                             "ctypes2buffer ctypes2numpy_shared "
-                       "mx_float_p py_str",
-             "compat.helpers": "NotSupportedForSparseNDArray _Null add_fileline_to_docstring build_param_doc "
-                               "c2pyerror data_dir "
-                               "data_dir_default error_types get_last_ffi_error register_error"},
+    "base": {
+        "compat.c_helpers": "MXCallbackList c_array c_array_buf c_handle_array c_str c_str_array check_call "
+        "ctypes2buffer ctypes2numpy_shared mx_float_p py_str",
+        "compat.helpers": "NotSupportedForSparseNDArray _Null add_fileline_to_docstring build_param_doc c2pyerror "
+        "data_dir data_dir_default error_types get_last_ffi_error register_error",
+    },
     "contrib.text._constants": {"compat.helpers": "APACHE_REPO_URL=apache_repo_url UNKNOWN_IDX"},
     "engine": {"engine": "_BulkScope=bulk"},
     "error": {"compat.helpers": "InternalError"},
     "executor_manager": {"compat.helpers": "_load_data _load_general _load_label"},
     "gluon.block": {"compat.helpers": "_flatten _regroup"},
     "gluon.contrib.rnn.rnn_cell": {"compat.helpers": "tensor_types"},
-    "gluon.data.dataloader": {"gluon.data.dataloader": "DataLoaderV1=DataLoader",
-                              "compat.helpers": "Queue SimpleQueue _MultiWorkerIter _as_in_context _thread_worker_fn "
-                                                "_thread_worker_initializer _worker_fn "
-                                                "_worker_initializer"},
-    "gluon.data.dataset": {"gluon.data.dataset": "_FilteredDataset=_SampledDataset "
-                                                 "_LazyTransformDataset=_TransformedDataset "
-                                                 "_TransformFirstClosure=_First",
-                           "gluon.data.vision.downloaded": "_DownloadedDataset"},
+    "gluon.data.dataloader": {
+        "gluon.data.dataloader": "DataLoaderV1=DataLoader",
+        "compat.helpers": "Queue SimpleQueue _MultiWorkerIter _as_in_context _thread_worker_fn "
+        "_thread_worker_initializer _worker_fn _worker_initializer",
+    },
+    "gluon.data.dataset": {
+        "gluon.data.dataset": "_FilteredDataset=_SampledDataset "
+        "_LazyTransformDataset=_TransformedDataset "
+        "_TransformFirstClosure=_First",
+        "gluon.data.vision.downloaded": "_DownloadedDataset",
+    },
     "gluon.loss": {"compat.helpers": "_apply_weighting _reshape_like"},
-    "gluon.model_zoo.model_store": {"compat.helpers": "_url_format apache_repo_url", "gluon.model_zoo.model_store": "_model_sha1=_SHA1"},
-    "gluon.model_zoo.vision.densenet": {"gluon.model_zoo.vision.densenet": "_make_dense_block=_dense_block "
-                                                                           "_make_dense_layer=_dense_layer "
-                                                                           "_make_transition=_transition "
-                                                                           "densenet_spec=_SPEC"},
-    "gluon.model_zoo.vision.resnet": {"gluon.model_zoo.vision.resnet": "resnet_block_versions=_BLOCKS "
-                                                                       "resnet_net_versions=_NETWORKS "
-                                                                       "resnet_spec=_SPEC"},
+    "gluon.model_zoo.model_store": {
+        "compat.helpers": "_url_format apache_repo_url",
+        "gluon.model_zoo.model_store": "_model_sha1=_SHA1",
+    },
+    "gluon.model_zoo.vision.densenet": {
+        "gluon.model_zoo.vision.densenet": "_make_dense_block=_dense_block _make_dense_layer=_dense_layer "
+        "_make_transition=_transition densenet_spec=_SPEC"
+    },
+    "gluon.model_zoo.vision.resnet": {
+        "gluon.model_zoo.vision.resnet": "resnet_block_versions=_BLOCKS resnet_net_versions=_NETWORKS resnet_spec=_SPEC"
+    },
     "gluon.model_zoo.vision.vgg": {"gluon.model_zoo.vision.vgg": "vgg_spec=_SPEC"},
     "gluon.nn.basic_layers": {"gluon.nn.normalization": "_BatchNorm=BatchNorm"},
-    "gluon.nn.conv_layers": {"gluon.nn.convolution": "_Conv", "gluon.nn.pooling": "_Pooling", "compat.helpers": "_infer_weight_shape"},
-    "gluon.rnn.rnn_cell": {"gluon.rnn.containers": "_cells_begin_state _cells_state_info", "gluon.rnn.recurrent_cell": "_get_begin_state=states_for",
-                           "gluon.rnn.sequences": "_format_sequence=formatted _mask_sequence_variable_length=masked "
-                                                  "_reverse_sequences",
-                           "compat.helpers": "tensor_types"},
+    "gluon.nn.conv_layers": {
+        "gluon.nn.convolution": "_Conv",
+        "gluon.nn.pooling": "_Pooling",
+        "compat.helpers": "_infer_weight_shape",
+    },
+    "gluon.rnn.rnn_cell": {
+        "gluon.rnn.containers": "_cells_begin_state _cells_state_info",
+        "gluon.rnn.recurrent_cell": "_get_begin_state=states_for",
+        "gluon.rnn.sequences": "_format_sequence=formatted _mask_sequence_variable_length=masked _reverse_sequences",
+        "compat.helpers": "tensor_types",
+    },
     "gluon.rnn.rnn_layer": {"gluon.rnn.layers": "_RNNLayer", "compat.helpers": "tensor_types"},
-    "gluon.utils": {"gluon._repository": "_get_repo_url=repo_url", "compat.helpers": "_brief_print_list "
-                                                                                     "_get_repo_file_url _indent"},
+    "gluon.utils": {
+        "gluon._repository": "_get_repo_url=repo_url",
+        "compat.helpers": "_brief_print_list _get_repo_file_url _indent",
+    },
     "image.image": {"image.functions": "_get_interp_method=interpolation"},
     "io.utils": {"compat.helpers": "_getdata_by_idx _has_instance _init_data _slice_along_batch_axis"},
     "misc": {"lr_scheduler": "FactorScheduler LearningRateScheduler=LRScheduler"},
     "metric": {"metric": "_create=_create_by_name"},
-    "model": {"module.updates": "_create_kvstore=create_kvstore _initialize_kvstore=initialize_kvstore "
-                                "_update_params=update_params "
-                                "_update_params_on_kvstore=update_params_on_kvstore",
-              "compat.helpers": "_create_sparse_kvstore _multiple_callbacks"},
-    "module.executor_group": {"compat.helpers": "_load_data _load_general _load_label", "module.slicing": "_merge_multi_context=merge"},
-    "ndarray.ndarray": {"ndarray.keys": "get_indexing_dispatch_code get_oshape_of_gather_nd_op "
-                                        "indexing_key_expand_implicit_axes",
-                        "compat.helpers": "_GRAD_REQ_MAP _STORAGE_TYPE_CSR _STORAGE_TYPE_DEFAULT "
-                                          "_STORAGE_TYPE_ID_TO_STR _STORAGE_TYPE_ROW_SPARSE "
-                                          "_STORAGE_TYPE_STR_TO_ID _STORAGE_TYPE_UNDEFINED _get_broadcast_shape "
-                                          "check_boolean_array_dimension"},
-    "ndarray.sparse": {"compat.helpers": "_STORAGE_TYPE_CSR _STORAGE_TYPE_DEFAULT _STORAGE_TYPE_ROW_SPARSE "
-                                         "_STORAGE_TYPE_STR_TO_ID "
-                                         "_STORAGE_TYPE_UNDEFINED"},
-    "operator": {"compat.helpers": "_STORAGE_TYPE_CSR _STORAGE_TYPE_DEFAULT _STORAGE_TYPE_ID_TO_STR "
-                                   "_STORAGE_TYPE_ROW_SPARSE "
-                                   "_STORAGE_TYPE_STR_TO_ID _STORAGE_TYPE_UNDEFINED c_int_p"},
+    "model": {
+        "module.updates": "_create_kvstore=create_kvstore _initialize_kvstore=initialize_kvstore "
+        "_update_params=update_params "
+        "_update_params_on_kvstore=update_params_on_kvstore",
+        "compat.helpers": "_create_sparse_kvstore _multiple_callbacks",
+    },
+    "module.executor_group": {
+        "compat.helpers": "_load_data _load_general _load_label",
+        "module.slicing": "_merge_multi_context=merge",
+    },
+    "ndarray.ndarray": {
+        "ndarray.keys": "get_indexing_dispatch_code get_oshape_of_gather_nd_op indexing_key_expand_implicit_axes",
+        "compat.helpers": "_GRAD_REQ_MAP _STORAGE_TYPE_CSR _STORAGE_TYPE_DEFAULT "
+        "_STORAGE_TYPE_ID_TO_STR _STORAGE_TYPE_ROW_SPARSE "
+        "_STORAGE_TYPE_STR_TO_ID _STORAGE_TYPE_UNDEFINED _get_broadcast_shape "
+        "check_boolean_array_dimension",
+    },
+    "ndarray.sparse": {
+        "compat.helpers": "_STORAGE_TYPE_CSR _STORAGE_TYPE_DEFAULT _STORAGE_TYPE_ROW_SPARSE _STORAGE_TYPE_STR_TO_ID "
+        "_STORAGE_TYPE_UNDEFINED"
+    },
+    "operator": {
+        "compat.helpers": "_STORAGE_TYPE_CSR _STORAGE_TYPE_DEFAULT _STORAGE_TYPE_ID_TO_STR "
+        "_STORAGE_TYPE_ROW_SPARSE "
+        "_STORAGE_TYPE_STR_TO_ID _STORAGE_TYPE_UNDEFINED c_int_p"
+    },
     "recordio": {"compat.helpers": "_IR_FORMAT _IR_SIZE"},
     "symbol.symbol": {"compat.helpers": "_GRAD_REQ_MAP _STORAGE_TYPE_STR_TO_ID"},
     "visualization": {"compat.helpers": "_str2tuple"},
-}  # fmt: skip
+}
 #: Modules of MXNet that answer under a name that says nothing of their place.
-HOMES = {f"{kind}.gen_{part}": f"{kind}.{part.replace('__', '_')}" for kind in ("ndarray", "symbol")
-         for part in ("_internal", "contrib", "image", "linalg", "op", "random", "sparse")}  # fmt: skip
+HOMES = {
+    f"{kind}.gen_{part}": f"{kind}.{part.replace('__', '_')}"
+    for kind in ("ndarray", "symbol")
+    for part in ("_internal", "contrib", "image", "linalg", "op", "random", "sparse")
+}
 #: Modules that are doors to C and nothing else, or come later: why there are none here.
 ABSENT = {
-    "_cy3": "it is compiled code", "_ffi": "it calls into MXNet's C library", "cython": "it is compiled code",
-    "_ctypes.space": "it tunes operators compiled with TVM", "space": "it tunes operators compiled with TVM",
-    "torch": "it calls Torch 7 through MXNet's C library", "tvmop": "it is for operators compiled with TVM",
-    "ndarray.numpy": "mx.np is planned", "ndarray.numpy_extension": "mx.npx is planned", "numpy": "mx.np is planned",
-    "numpy_extension": "mx.npx is planned", "symbol.numpy": "mx.np is planned", "symbol.numpy_extension": "mx.npx is "
-                                                                                                          "planned",
-}  # fmt: skip
+    "_cy3": "it is compiled code",
+    "_ffi": "it calls into MXNet's C library",
+    "cython": "it is compiled code",
+    "_ctypes.space": "it tunes operators compiled with TVM",
+    "space": "it tunes operators compiled with TVM",
+    "torch": "it calls Torch 7 through MXNet's C library",
+    "tvmop": "it is for operators compiled with TVM",
+    "ndarray.numpy": "mx.np is planned",
+    "ndarray.numpy_extension": "mx.npx is planned",
+    "numpy": "mx.np is planned",
+    "numpy_extension": "mx.npx is planned",
+    "symbol.numpy": "mx.np is planned",
+    "symbol.numpy_extension": "mx.npx is planned",
+}
 
 
 #: Packages that take long to import.
@@ -108,9 +141,8 @@ LARGE = {"pandas", "scipy", "sklearn"}
 class Facts(NamedTuple):
     """What a module of MXNet shows."""
 
-    sources: dict[
-        str, tuple[str, str]
-    ]  #: name -> (module that defines it, name there); modules have an empty name there
+    #: Name -> (module that defines it, name there); modules have an empty name there.
+    sources: dict[str, tuple[str, str]]
     listed: list[str] | None  #: its ``__all__``
 
 
@@ -147,9 +179,7 @@ def reason(module: str) -> str | None:
 
 @functools.cache
 def homes(module: str) -> list[ModuleType]:
-    """mxcore's modules that answer for one of MXNet: that of the same name, and the package around it, whose face shows
-    what its parts define.
-    """
+    """mxcore's modules that answer for one of MXNet: that of the same name, and the package around it."""
     if module == "mxnet":
         return [importlib.import_module("mxcore")]
     parent, _, last = module.rpartition(".")
@@ -186,9 +216,7 @@ def _elsewhere(module: str) -> dict[str, tuple[str, str]]:
 
 
 def _taken(module: str, name: str) -> Any:
-    """What a module of MXNet shows and mxcore's module of that name does not hold: kept elsewhere here, or another
-    module's there.
-    """
+    """What a module of MXNet shows and mxcore's of that name does not hold: it is kept in another."""
     source, defined = _elsewhere(module).get(name) or _source(module, name)
     if source == module:
         raise AttributeError
@@ -200,9 +228,7 @@ def _taken(module: str, name: str) -> Any:
 
 
 def _module(name: str) -> ModuleType:
-    """Import a module; large ones of others only when something of them is used, since ``import *`` asks for every
-    name.
-    """
+    """Import a module; a large one of others only when it is used, since ``import *`` asks for every name."""
     if name in sys.modules:
         return sys.modules[name]
     if name.partition(".")[0] not in LARGE or (spec := importlib.util.find_spec(name)) is None or spec.loader is None:
@@ -241,9 +267,7 @@ def find(module: str, name: str) -> Any:
 
 
 def listed(module: str) -> list[str]:
-    """What ``from mxnet.x.y import *`` gives: MXNet's names, as far as mxcore has them; its own where MXNet has no such
-    module.
-    """
+    """What ``from mxnet.x.y import *`` gives: MXNet's names that mxcore has; its own where MXNet has no such module."""
     known = facts(module)
     if known is None:
         owner = homes(module)[0]

@@ -84,9 +84,7 @@ _METHODS: dict[str, Any] = {
 
 
 def methods() -> list[str]:
-    """Put the methods back that arrays and scalars have lost. The types are closed to Python, so their dictionaries are
-    written to.
-    """
+    """Put back the methods that arrays and scalars have lost, into the dictionaries of types closed to Python."""
     put_back = []
     for kind in (np.ndarray, np.generic):
         held = next((d for d in gc.get_referents(kind.__dict__) if type(d) is dict), None)
@@ -104,9 +102,7 @@ def methods() -> list[str]:
 
 
 def _lenient(make: Callable[..., Any]) -> Callable[..., Any]:
-    """`np.array` and its like: ``copy=False`` copies where it must, ragged lists become objects, numbers wrap
-    around.
-    """
+    """`np.array` and its like: ``copy=False`` may copy, ragged lists become objects, numbers wrap around."""
 
     @functools.wraps(make)
     def made(*args: Any, **kwargs: Any) -> Any:
@@ -202,36 +198,95 @@ def _records(*args: Any, **kwargs: Any) -> Any:
 # Text names another member of NumPy.
 _NAMES: dict[str, Any] = {
     # builtins (NumPy 2 has types named bool and long again) and modules
-    "int": int, "float": float, "complex": complex, "object": object, "str": str, "unicode": str, "math": math, "os": os, "sys": sys,
+    "int": int,
+    "float": float,
+    "complex": complex,
+    "object": object,
+    "str": str,
+    "unicode": str,
+    "math": math,
+    "os": os,
+    "sys": sys,
     "warnings": warnings,
     # scalar types
-    "bool8": "bool_", "int0": "intp", "uint0": "uintp", "float_": "float64", "cfloat": "complex128",
-    "complex_": "complex128", "singlecomplex": "complex64", "longfloat": "longdouble",
-    "longcomplex": "clongdouble", "clongfloat": "clongdouble", "string_": "bytes_", "bytes0": "bytes_",
-    "unicode_": "str_", "str0": "str_", "object0": "object_", "void0": "void", "typeDict": "sctypeDict",
+    "bool8": "bool_",
+    "int0": "intp",
+    "uint0": "uintp",
+    "float_": "float64",
+    "cfloat": "complex128",
+    "complex_": "complex128",
+    "singlecomplex": "complex64",
+    "longfloat": "longdouble",
+    "longcomplex": "clongdouble",
+    "clongfloat": "clongdouble",
+    "string_": "bytes_",
+    "bytes0": "bytes_",
+    "unicode_": "str_",
+    "str0": "str_",
+    "object0": "object_",
+    "void0": "void",
+    "typeDict": "sctypeDict",
     # constants
-    "Inf": "inf", "Infinity": "inf", "infty": "inf", "PINF": "inf", "NINF": -np.inf, "NaN": "nan", "NAN": "nan", "PZERO": 0.0, "NZERO": -0.0,
-    "CLIP": 0, "WRAP": 1, "RAISE": 2, "ALLOW_THREADS": 1, "BUFSIZE": 8192, "MAXDIMS": 32, "ERR_IGNORE": 0, "ERR_WARN": 1, "ERR_RAISE": 2,
-    "ERR_CALL": 3, "ERR_PRINT": 4, "ERR_LOG": 5,
+    "Inf": "inf",
+    "Infinity": "inf",
+    "infty": "inf",
+    "PINF": "inf",
+    "NINF": -np.inf,
+    "NaN": "nan",
+    "NAN": "nan",
+    "PZERO": 0.0,
+    "NZERO": -0.0,
+    "CLIP": 0,
+    "WRAP": 1,
+    "RAISE": 2,
+    "ALLOW_THREADS": 1,
+    "BUFSIZE": 8192,
+    "MAXDIMS": 32,
+    "ERR_IGNORE": 0,
+    "ERR_WARN": 1,
+    "ERR_RAISE": 2,
+    "ERR_CALL": 3,
+    "ERR_PRINT": 4,
+    "ERR_LOG": 5,
     # errors, warnings and classes that have moved
-    **{n: f"exceptions.{n}" for n in "AxisError ComplexWarning ModuleDeprecationWarning RankWarning TooHardError "
-                                     "VisibleDeprecationWarning".split()},
-    "DataSource": "lib.npyio.DataSource", "chararray": "char.chararray", "compare_chararrays": "char.compare_chararrays",
-    "format_parser": "rec.format_parser", "byte_bounds": "lib.array_utils.byte_bounds", "add_newdoc": "lib.add_newdoc",
+    **{
+        n: f"exceptions.{n}"
+        for n in "AxisError ComplexWarning ModuleDeprecationWarning RankWarning TooHardError "
+        "VisibleDeprecationWarning".split()
+    },
+    "DataSource": "lib.npyio.DataSource",
+    "chararray": "char.chararray",
+    "compare_chararrays": "char.compare_chararrays",
+    "format_parser": "rec.format_parser",
+    "byte_bounds": "lib.array_utils.byte_bounds",
+    "add_newdoc": "lib.add_newdoc",
     "tracemalloc_domain": "lib.tracemalloc_domain",
     # functions
-    "product": "prod", "cumproduct": "cumprod", "sometrue": "any", "alltrue": "all", "round_": "round",
-    "rank": "ndim", "mat": "asmatrix", "row_stack": "vstack", "trapz": "trapezoid",
+    "product": "prod",
+    "cumproduct": "cumprod",
+    "sometrue": "any",
+    "alltrue": "all",
+    "round_": "round",
+    "rank": "ndim",
+    "mat": "asmatrix",
+    "row_stack": "vstack",
+    "trapz": "trapezoid",
     "asscalar": lambda a: np.asarray(a).item(),
     "asfarray": _asfarray,
     "in1d": _in1d,
     "msort": lambda a: np.sort(a, axis=0),
     "fastCopyAndTranspose": lambda a: np.array(a).T.copy(),
-    "disp": lambda mesg, device=None, linefeed=True: print(mesg, file=device or sys.stdout, end="\n" if linefeed else ""),
+    "disp": lambda mesg, device=None, linefeed=True: print(
+        mesg, file=device or sys.stdout, end="\n" if linefeed else ""
+    ),
     "safe_eval": ast.literal_eval,
     "source": lambda object, output=None: print(inspect.getsource(object), file=output or sys.stdout),
-    "deprecate": _deprecate, "deprecate_with_doc": lambda msg: lambda func: _deprecate(func, message=msg),
-    "recfromtxt": _records, "recfromcsv": lambda fname, **k: _records(fname, **{"names": True, "delimiter": ",", "case_sensitive": "lower", **k}),
+    "deprecate": _deprecate,
+    "deprecate_with_doc": lambda msg: lambda func: _deprecate(func, message=msg),
+    "recfromtxt": _records,
+    "recfromcsv": lambda fname, **k: _records(
+        fname, **{"names": True, "delimiter": ",", "case_sensitive": "lower", **k}
+    ),
     # questions about types
     "issubclass_": lambda a, b: isinstance(a, type) and issubclass(a, b),
     "issubsctype": lambda a, b: np.issubdtype(a, b),
@@ -241,10 +296,14 @@ _NAMES: dict[str, Any] = {
     "find_common_type": _find_common_type,
     "cast": _ByType(lambda t: lambda x: np.asarray(x).astype(t)),
     "nbytes": _ByType(lambda t: t.itemsize),
-    "sctypes": {"int": [np.int8, np.int16, np.int32, np.int64], "uint": [np.uint8, np.uint16, np.uint32, np.uint64],
-                "float": [np.float16, np.float32, np.float64, np.longdouble], "complex": [np.complex64, np.complex128, np.clongdouble],
-                "others": [bool, object, bytes, str, np.void]},
-}  # fmt: skip
+    "sctypes": {
+        "int": [np.int8, np.int16, np.int32, np.int64],
+        "uint": [np.uint8, np.uint16, np.uint32, np.uint64],
+        "float": [np.float16, np.float32, np.float64, np.longdouble],
+        "complex": [np.complex64, np.complex128, np.clongdouble],
+        "others": [bool, object, bytes, str, np.void],
+    },
+}
 
 
 def names() -> Iterator[tuple[Any, dict[str, Any]]]:
@@ -265,9 +324,10 @@ def names() -> Iterator[tuple[Any, dict[str, Any]]]:
 
 #: Functions that `np.lib` showed as well.
 _LIB = """
-    angle append apply_along_axis array_split asarray_chkfinite average bincount broadcast_arrays broadcast_to c_ column_stack copy corrcoef cov
-    delete diag diff digitize dstack expand_dims extract eye flip fliplr flipud genfromtxt gradient histogram histogram2d hsplit index_exp insert
-    interp intersect1d isin iterable kron load loadtxt median meshgrid mgrid nan_to_num nanmax nanmean nanmin nansum ndindex ogrid packbits pad
-    percentile poly1d polyfit polyval quantile r_ roots rot90 s_ save savetxt savez savez_compressed select setdiff1d split take_along_axis tile tri
-    tril tril_indices trim_zeros triu triu_indices union1d unique unpackbits unravel_index vectorize vsplit
+    angle append apply_along_axis array_split asarray_chkfinite average bincount broadcast_arrays broadcast_to c_
+    column_stack copy corrcoef cov delete diag diff digitize dstack expand_dims extract eye flip fliplr flipud
+    genfromtxt gradient histogram histogram2d hsplit index_exp insert interp intersect1d isin iterable kron load loadtxt
+    median meshgrid mgrid nan_to_num nanmax nanmean nanmin nansum ndindex ogrid packbits pad percentile poly1d polyfit
+    polyval quantile r_ roots rot90 s_ save savetxt savez savez_compressed select setdiff1d split take_along_axis tile
+    tri tril tril_indices trim_zeros triu triu_indices union1d unique unpackbits unravel_index vectorize vsplit
 """

@@ -125,7 +125,8 @@ def grad_and_loss(func: Callable[..., Any], argnum: int | Sequence[int] | None =
             if not isinstance(v, NDArray):
                 raise error(
                     TypeError,
-                    f"{getattr(func, '__name__', 'the function')} is differentiated by NDArrays, got {type(v).__name__}",
+                    f"{getattr(func, '__name__', 'the function')} "
+                    f"is differentiated by NDArrays, got {type(v).__name__}",
                 )
         gradients = [zeros_like(v) for v in variables]
         mark_variables(variables, gradients)

@@ -13,11 +13,9 @@ __all__ = ["export_model", "get_model_metadata", "import_model", "import_to_gluo
 def _refuse(name: str) -> NoReturn:
     raise error(
         ImportError,
-        f"onnx.{name}: operators of ONNX cannot be translated here (README.md, Status). MXNet 1.9.1, in an "
-        "environment of its own, reads "
-        "such a file (mxnet.contrib.onnx.import_model) and saves the model (mxnet.model.save_checkpoint); load its "
-        "files here, by "
-        "mx.model.load_checkpoint or gluon.SymbolBlock.imports",
+        f"onnx.{name}: operators of ONNX cannot be translated here (README.md, Status). MXNet 1.9.1, "
+        "in an environment of its own, reads such a file (mxnet.contrib.onnx.import_model) and saves the model "
+        "(mxnet.model.save_checkpoint); load its files here, by mx.model.load_checkpoint or gluon.SymbolBlock.imports",
     )
 
 

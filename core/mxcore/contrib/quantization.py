@@ -1,6 +1,4 @@
-"""Quantisation to int8, as ``mxnet.contrib.quantization``: its names and its histograms; the operators are not
-there.
-"""
+"""Quantisation to int8, as ``mxnet.contrib.quantization``: names and histograms, but no operators."""
 
 from __future__ import annotations
 
@@ -30,16 +28,14 @@ def _refuse(name: str) -> NoReturn:
     raise error(
         NotImplementedError,
         f"{name}: there are no operators for int8 here (README.md, Status), so nothing can be quantised. For half "
-        "the memory "
-        "use float16 or bfloat16: mx.contrib.amp.convert_model, or amp.convert_hybrid_block for Gluon",
+        "the memory use float16 or bfloat16: mx.contrib.amp.convert_model, or amp.convert_hybrid_block for Gluon",
     )
 
 
 def combine_histogram(
     old_hist: tuple[Any, Any, float, float, float], arr: Any, new_min: float, new_max: float, new_th: float
 ) -> tuple[np.ndarray, np.ndarray, float, float, float]:
-    """Count the numbers of an array into a histogram that is symmetric around zero, which grows by whole bins where
-    they lie outside.
+    """Count an array into a histogram symmetric around zero, which grows by whole bins where numbers lie outside.
 
     Parameters
     ----------
@@ -61,7 +57,8 @@ def combine_histogram(
     Examples
     --------
     >>> import numpy as np
-    >>> counts, edges, *rest = combine_histogram((np.array([1, 2, 3]), np.array([-3, -1, 1, 3]), 0.0, 3.0, 3.0), np.array([1.0, 2.0, 4.0]), 1, 4, 4)
+    >>> old = (np.array([1, 2, 3]), np.array([-3, -1, 1, 3]), 0.0, 3.0, 3.0)
+    >>> counts, edges, *rest = combine_histogram(old, np.array([1.0, 2.0, 4.0]), 1, 4, 4)
     >>> counts.tolist(), edges.tolist(), rest
     ([0, 1, 2, 5, 1], [-5.0, -3.0, -1.0, 1.0, 3.0, 5.0], [0.0, 4, 5.0])
     """

@@ -1,6 +1,4 @@
-"""Metrics for TensorBoard, as ``mxnet.contrib.tensorboard``; neither TensorFlow nor TensorBoard is needed to write
-them.
-"""
+"""Metrics for TensorBoard, as ``mxnet.contrib.tensorboard``; writing needs neither it nor TensorFlow."""
 
 from __future__ import annotations
 
@@ -13,8 +11,7 @@ __all__ = ["LogMetricsCallback"]
 
 
 class LogMetricsCallback:
-    """Write the metric to an event file, at the end of a batch or of an evaluation; the step is the number of the
-    epoch.
+    """Write the metric to an event file, after a batch or an evaluation; the step is the number of the epoch.
 
     Parameters
     ----------

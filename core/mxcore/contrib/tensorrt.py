@@ -1,6 +1,4 @@
-"""Settings of TensorRT, as ``mxnet.contrib.tensorrt`` of MXNet 1.5 to 1.7: kept for whoever brings it, as a plugin's
-graph pass.
-"""
+"""Settings of TensorRT, as ``mxnet.contrib.tensorrt`` of MXNet 1.5 to 1.7, for a plugin that brings it."""
 
 from __future__ import annotations
 
@@ -41,8 +39,7 @@ def get_use_fp16() -> bool:
 def init_tensorrt_params(
     sym: Any, arg_params: Mapping[str, Any], aux_params: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The parameters that are left to be set, of a graph parts of which are TensorRT's: all, as nothing here makes such
-    parts.
+    """The parameters left to be set when parts of a graph are TensorRT's: all, as nothing here makes such parts.
 
     Parameters
     ----------

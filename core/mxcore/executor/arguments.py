@@ -100,9 +100,8 @@ def overlapping(named: Mapping[Any, Any], others: Iterable[Any]) -> set[Any]:
         if high > end:
             end, whose = high, name
     for name, d, device in dense:
-        if name is not None and not isinstance(
-            d, np.ndarray
-        ):  # one that owns its memory can only meet views, and itself
+        # One that owns its memory can only meet views, and itself.
+        if name is not None and not isinstance(d, np.ndarray):
             near = [e for _, e, where in (views if device.owns(d) else dense) if e is not d and where is device]
             if times[id(d)] > 1 or transfer.overlaps(device, d, near):
                 found.add(name)
@@ -121,9 +120,8 @@ def groups_of(group2ctx: Any) -> dict[str, Context]:
     if not isinstance(group2ctx or {}, Mapping):
         raise error(
             TypeError,
-            f"group2ctx must be a dict of group to Context, got a {type(group2ctx).__name__}; a list, one dict for "
-            "each "
-            "context of data parallelism, is for mx.mod.Module(group2ctxs=...)",
+            f"group2ctx must be a dict of group to Context, got a {type(group2ctx).__name__}; "
+            "a list, one dict for each context of data parallelism, is for mx.mod.Module(group2ctxs=...)",
         )
     for g, c in (group2ctx or {}).items():
         if not isinstance(c, (Context, str)):

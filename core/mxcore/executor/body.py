@@ -139,9 +139,7 @@ class Body:
         return list(heads), [e for e in kept if e in read]
 
     def _postponed(self, wanted: Sequence[int], graph: Graph, n_heads: int, shared: frozenset[int]) -> list[Entry]:
-        """The heads of `backward`: gradients of `wanted`, and what those that can wait for the last step are computed
-        from.
-        """
+        """The heads of `backward`: gradients of `wanted`, and the sources of those that can wait for the last step."""
         late: dict[int, tuple[Node, dict[int, int]]] = {}
         grads: list[Entry] = []
         for i, (n, j) in zip(wanted, graph.heads[n_heads:]):
@@ -172,8 +170,7 @@ def _of_rows(n: Node) -> bool:
 
 
 class CompiledSteps:
-    """Runs of a compiled body, with what each keeps; the methods are those of
-    :class:`mxcore.ops.control.steps.EagerSteps`.
+    """Runs of a compiled body, with what each keeps; methods as of :class:`mxcore.ops.control.steps.EagerSteps`.
 
     Attributes
     ----------
@@ -191,9 +188,8 @@ class CompiledSteps:
         self._keys: list[Any] = []
         self._shapes: list[Any] = []
         self._grads: dict[tuple[int, int], Any] = {}
-        self._stacks: dict[
-            int, tuple[Any, list[Any]]
-        ] = {}  # head of the backward -> rows of all steps, and those of each
+        # Head of the backward -> rows of all steps, and those of each.
+        self._stacks: dict[int, tuple[Any, list[Any]]] = {}
         if body.backward is not None:
             slots = body.backward.variables
             self._dys = [(slots[f"_head_grad{i}"], i) for i in range(body.n_heads) if f"_head_grad{i}" in slots]
@@ -219,9 +215,7 @@ class CompiledSteps:
         return made[i]
 
     def forward(self, t: int, inputs: Sequence[Any], places: Sequence[Any], again: Any = None) -> list[Any]:
-        """Run for the `t`-th time; heads without a place are new device arrays. `again` holds the random keys of a
-        first run.
-        """
+        """Run for the `t`-th time; heads without a place are new arrays. `again` holds a first run's random keys."""
         body = self.body
         outs = [_empty(body.ctx, spec) if place is None else place for spec, place in zip(self.specs, places)]
         targets = outs
@@ -375,9 +369,7 @@ def _compile(
 
 
 def _can_be_compiled(heads: Sequence[Entry], variables: Any, carried: Sequence[tuple[Entry, str]]) -> bool:
-    """Whether nothing in it keeps a state, changes its inputs, has a shape that is known only by running, or one of
-    every step.
-    """
+    """Whether nothing in it keeps a state, changes inputs, or has a shape of every step or known only by running."""
     nodes = [n for n in topo(heads) if n.op is not None]
     if any(n.op.stateful or n.forward is not None or n.params._sig.mutates for n in nodes):
         return False

@@ -1,6 +1,4 @@
-"""Steps that need no kernel of the operator: a compiled chain, or the array function that an elementwise operator
-is.
-"""
+"""Steps that need no kernel: a compiled chain, or the array function that an elementwise operator is."""
 
 from __future__ import annotations
 

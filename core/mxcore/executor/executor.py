@@ -270,8 +270,8 @@ class Executor:
             if tuple(np.shape(value)) != tuple(target.shape):
                 raise error(
                     ValueError,
-                    f"forward: '{name}' has shape {tuple(np.shape(value))}, it was bound with {target.shape}; "
-                    "use reshape()",
+                    f"forward: '{name}' has shape {tuple(np.shape(value))}, "
+                    f"it was bound with {target.shape}; use reshape()",
                 )
             write(target, value)
         is_train = bool(is_train)
@@ -309,9 +309,8 @@ class Executor:
             given = [out_grads.get(n) for n in self._output_names]
         else:
             given = [*out_grads] if isinstance(out_grads, (list, tuple)) else [out_grads]
-        given += [None] * (
-            len(self.outputs) - len(given)
-        )  # as in MXNet losses may be left out at the end, and hidden outputs be listed there
+        # As in MXNet losses may be left out at the end, and hidden outputs be listed there.
+        given += [None] * (len(self.outputs) - len(given))
         if self._pending is None:
             found = self._instance(True, False)
             self._pending = found, found[1].keys(0), False
@@ -403,9 +402,7 @@ class Executor:
             self._report(instance, part)
 
     def _take(self, instance: Instance, part: int, heads: Any, targets: list[Any]) -> None:
-        """Hand over what steps could not write themselves: sparse and dynamic values, and zeros where no gradient
-        came.
-        """
+        """Hand over what steps could not write: sparse and dynamic values, and zeros where no gradient came."""
         program = instance.program
         for i, (head, target) in enumerate(zip(heads, targets)):
             slot = None if head is None else program.head_slots[head]
@@ -477,8 +474,8 @@ class Executor:
             if not given and not partial_shaping:
                 raise error(
                     ValueError,
-                    f"reshape: '{name}' would change its shape from {old.shape} to {shape}; name it too, or pass "
-                    "partial_shaping=True",
+                    f"reshape: '{name}' would change its shape from {old.shape} to {shape}; "
+                    "name it too, or pass partial_shaping=True",
                 )
             n = int(np.prod(shape))
             if n > old.size:
@@ -543,8 +540,7 @@ class Executor:
                     )
 
     def set_monitor_callback(self, callback: Callable[[str, Any], None] | None, monitor_all: bool = False) -> None:
-        """Call ``callback(name, array)`` with every output of every node, hidden ones included, and with every
-        gradient.
+        """Call ``callback(name, array)`` with every output of every node, hidden or not, and every gradient.
 
         Names are MXNet's: ``fc1_output``, ``bn_mean``, ``fc1_backward_output1`` for the gradient of the second input of
         ``fc1``, and ``sum_grad_output`` where the gradients of several readers are added. Gradients that nobody needs
@@ -598,9 +594,7 @@ class Executor:
         return merge_equal(self._heads) if self._settings.merge else self._heads
 
     def get_optimized_symbol(self) -> Any:
-        """The symbol as the passes of plugins left it, with equal operators made one; what else is done shows in
-        `debug_str`.
-        """
+        """The symbol as the passes of plugins left it, with equal operators made one; the rest is in `debug_str`."""
         return type(self._symbol)(self._shown_heads())
 
     def debug_str(self) -> str:

@@ -59,9 +59,9 @@ def fuse(graph: Graph, device: Any, smallest: int = 0) -> Graph:
     Returns
     -------
     Graph
-        Heads with the same meaning, and what was inferred of all its entries. The operator of a new node has an attribute
-        `fused`, the :class:`mxcore.plugin.Fused`; its inputs and outputs are those of the chain, and its parameters are
-        the scalars, in order. Its body runs the parts one by one.
+        Heads with the same meaning, and what was inferred of all its entries. The operator of a new node has an
+        attribute `fused`, the :class:`mxcore.plugin.Fused`; its inputs and outputs are those of the chain, and its
+        parameters are the scalars, in order. Its body runs the parts one by one.
 
     Examples
     --------
@@ -283,9 +283,7 @@ class _Fusion:
             order = [n for n in order if id(n) in nodes]
 
     def _built(self, unit: dict[int, _Unit], order: Sequence[Node]) -> tuple[Graph, dict[int, Node]]:
-        """The graph with chains in the place of their nodes, where `order` are the nodes that may stay; and item -> its
-        node.
-        """
+        """The graph with chains in the place of nodes, where `order` are those that may stay; and item -> its node."""
         rebuild = _Rebuild(self, unit)
         for n in order:
             if n.op is not None and id(n) not in unit:
@@ -335,9 +333,7 @@ class _Rebuild:
         return self.back.get(e, e)
 
     def reads(self, n: Node) -> list[Entry]:
-        """What a node of the new graph reads; an entry that vanishes in a chain has a stand-in where only its shape
-        matters.
-        """
+        """What a node of the new graph reads; an entry that vanishes in a chain has a stand-in for its shape."""
         like = n.params._sig.like if n.op is not None else ()
         found = map(self.resolve, n.inputs)
         return [self.resolve(self.fusion._stand_in(e, self.unit)) if i in like else e for i, e in enumerate(found)]
@@ -478,9 +474,7 @@ class _Unit:
         self.dtypes = {e: t for part in parts for (e, _), t in zip(part.operands, part.types)}
 
     def node(self, inputs: list[Entry], made: dict[Any, Op]) -> tuple[Node, list[Part]]:
-        """The node over these entries, and the parts that its outputs are; `made` are the operators of this graph's
-        chains.
-        """
+        """The node over these entries, and the parts that its outputs are; `made` are the operators of chains."""
         parts, outs = self.parts, self.outs
         first, tail = parts[0], parts[-1]
         names = {key: f"a{i}" for i, key in enumerate(self.inputs)}
@@ -545,9 +539,7 @@ def _main(parts: list[Part]) -> str:
 def _operator(
     chain: Fused, parts: list[Part], outs: list[Part], inputs: list[Any], scalars: list[Any], made: dict[Any, Op]
 ) -> Op:
-    """The operator of a chain; its body runs the parts. Equal chains of a graph, such as the steps of a loop, share it
-    through `made`.
-    """
+    """The operator of a chain; its body runs the parts. Equal chains of a graph share it through `made`."""
     n = len(inputs)
     place = {e: i for i, (e, _) in reversed([*enumerate(inputs)])} | {
         (part.node, 0): n + i for i, part in enumerate(parts)

@@ -111,9 +111,8 @@ class Instance:
             )
             raise error(
                 MemoryError,
-                f"no memory on {ctx} for the {n} {dtype} of a program; the largest result, {size} of them, is that "
-                "of operator "
-                f"{step.op and step.op.name}, node '{step.node.name}': {e}",
+                f"no memory on {ctx} for the {n} {dtype} of a program; the largest result, "
+                f"{size} of them, is that of operator {step.op and step.op.name}, node '{step.node.name}': {e}",
             ) from e
 
     # -- binding -----------------------------------------------------------------------------------------------
@@ -212,9 +211,7 @@ class Instance:
             self._uses.pop(s, None)
 
     def _change_mode(self) -> None:
-        """Bind gradient operators for the other training mode; what backward computes again, and states, keep that of
-        forward.
-        """
+        """Bind gradient operators for the other training mode; what is computed again, and states, keep forward's."""
         self._mode = not self._mode
         for t in range(self.program.split, len(self._ks)):
             step, k = self.program.steps[t], self._ks[t]
@@ -302,9 +299,7 @@ class Instance:
         return [rng.next_key(k.ctx) for k in self._random[part]]
 
     def run(self, part: int, keys: Sequence[Any], where: str = "") -> None:
-        """Run the first part (0) or the second (1); raises errors that name operator, node and, from a worker, the
-        call.
-        """
+        """Run the first part (0) or the second (1); errors name operator, node and, from a worker, the call."""
         for k, key in zip(self._random[part], keys):
             k.key, k._rng = key, None
         todo = self._parts[part] if not calls.observers else self._observed(part)

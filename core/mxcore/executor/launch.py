@@ -25,8 +25,7 @@ def launch(
     now: bool = False,
     train: bool | None = None,
 ) -> None:
-    """Do the work of a part, or hand it to the engine if it would have to wait, or is heavy where others could go on
-    meanwhile.
+    """Do the work of a part, or hand it to the engine if it would wait, or is heavy where others could go on.
 
     Parameters
     ----------

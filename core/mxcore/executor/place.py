@@ -29,8 +29,8 @@ crossing = Op(
     lambda k, p, data: data,
     inputs="data",
     params={"source": Any_()},
-    doc="A copy of `data` on another context.\n\nParameters\n----------\ndata : array\nsource : Context\n    Where "
-    "it comes from.",
+    doc="A copy of `data` on another context.\n\nParameters\n"
+    "----------\ndata : array\nsource : Context\n    Where it comes from.",
 )
 crossing.crossing = _bind_crossing  # type: ignore[attr-defined]
 

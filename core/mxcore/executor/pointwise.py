@@ -180,8 +180,7 @@ def _deep(tree: Tree) -> bool:
 def part_of(
     node: Node, graph: Graph, entries: Callable[[Any], Any] = lambda e: e, mixed: Collection[str] = ()
 ) -> Part | None:
-    """The node as a part of a chain, or None if it is not elementwise on dense float32 or float64 arrays of known
-    shapes.
+    """The node as a part of a chain; None unless elementwise on dense float32 or float64 arrays of known shapes.
 
     With `mixed` dtypes, an operand of one of these may be cast to that of the node, or compared with a number; and a
     node may be of float16 where its arithmetic is a single operation that the device rounds as the array library does.

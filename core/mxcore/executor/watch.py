@@ -79,9 +79,7 @@ def input_labels(n: Node) -> Sequence[str]:
 
 
 def hook_labels(n: Node) -> list[str]:
-    """What MXNet calls the outputs of a node in hooks of hybridised blocks; to monitors of executors it calls them as
-    symbols do.
-    """
+    """What MXNet calls a node's outputs in hooks of hybridised blocks; in monitors their names are the symbols'."""
     from ..symbol.outputs import told
 
     return [told(n, i) for i in range(n.n_out)]
@@ -108,8 +106,7 @@ def forward_rows(steps: Sequence[Step], inputs: bool) -> Iterator[Row]:
 def backward_rows(
     heads: Sequence[Entry], first: Sequence[Step], second: Sequence[Step], wanted: Sequence[str]
 ) -> list[Row]:
-    """Gradients of each node's inputs, and sums where a value is read several times, in the order in which MXNet
-    computes them.
+    """Gradients of each node's inputs, and sums where a value is read several times, in MXNet's order.
 
     An input through which nothing flows, such as a label, beside others through which something does, has the row of
     its probe.
@@ -155,9 +152,7 @@ def backward_rows(
 
 
 def _ranks(variables: Sequence[Node], readers: Mapping[Entry, Sequence[Node]]) -> dict[Any, int]:
-    """When the gradient of an entry is complete, and when that of a node's inputs is computed: depth first from the
-    variables.
-    """
+    """When the gradients of an entry and of a node's inputs are complete: depth first from the variables."""
 
     def before(x: Any) -> Iterator[Any]:
         return iter([(x, i) for i in range(x.n_out)] if isinstance(x, Node) else readers.get(x, ()))

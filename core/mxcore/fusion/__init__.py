@@ -1,6 +1,4 @@
-"""The contract of fusion between the executor, which finds chains, and devices, which compile them: expressions,
-chains, printing.
-"""
+"""The contract of fusion: the executor finds chains, devices compile them. Expressions, chains, printing."""
 
 from __future__ import annotations
 

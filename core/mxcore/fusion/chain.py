@@ -44,8 +44,7 @@ def _typed(tree: Tree, truth: bool = False) -> Tree:
 
 
 class Fused:
-    """A chain of elementwise operators as one, maybe with reductions at its end: what ``Device.compile_fused``
-    compiles.
+    """A chain of elementwise operators, maybe with reductions at its end, as ``Device.compile_fused`` compiles it.
 
     It says what to compute in a form that any device can print: expression trees, and over which dimensions each
     operand varies. It holds no sizes but in `dims`, which do not belong to the `key`: chains with equal keys share
@@ -182,7 +181,8 @@ class Fused:
         )
 
     def __repr__(self) -> str:
-        return f"<Fused {'; '.join(f'{n} = {_text(t)}' for n, t in self.steps)}{'' if self.pattern is None else f' over {self.pattern}'}>"
+        over = "" if self.pattern is None else f" over {self.pattern}"
+        return f"<Fused {'; '.join(f'{n} = {_text(t)}' for n, t in self.steps)}{over}>"
 
 
 def layout(shape: Sequence[int], operands: Sequence[Sequence[int]]) -> tuple[tuple[str, ...], tuple[int, ...]]:

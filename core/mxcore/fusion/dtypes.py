@@ -1,6 +1,4 @@
-"""Dtypes in expressions: where casts stand, and which trees give in a wider dtype, rounded, what they give in their
-own.
-"""
+"""Dtypes in expressions: where casts stand, and which trees give the same in a wider dtype, rounded."""
 
 from __future__ import annotations
 
@@ -25,9 +23,7 @@ def is_cast(tree: Tree) -> bool:
 
 
 def compared(tree: Tree, name: str, dtype: str) -> Tree | None:
-    """The tree with the numbers that a name is compared with in its dtype; None if anything else is done with the
-    name.
-    """
+    """The tree with the numbers that a name is compared with in its dtype; None if the name has other uses."""
     if tree[0] == "cmp" and tree[2] == ("name", name) and tree[3][0] == "num":
         return (*tree[:3], cast(tree[3], dtype))
     if tree == ("name", name):
@@ -51,9 +47,7 @@ def selects(tree: Tree) -> bool:
 
 
 def rounds_once(tree: Tree) -> bool:
-    """Whether a tree is one operation on names and numbers whose float32 result, rounded to float16, is that of
-    float16.
-    """
+    """Whether a tree is one operation whose float32 result, rounded to float16, is that of float16."""
     exact = tree[0] in ("+", "-", "*", "/", "neg") or tree[0] == "call" and tree[1] in _EXACT
     return exact and all(map(_plain, [t for t in tree[1:] if isinstance(t, tuple)]))
 

@@ -22,8 +22,7 @@ __all__ = ["Expr", "FUNCTIONS", "Tree"]
 FUNCTIONS: dict[str, int] = dict.fromkeys(
     "exp expm1 log log2 log10 log1p sqrt rsqrt cbrt rcbrt sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh "
     "arccosh arctanh sigmoid erf erfinv gamma lgamma digamma floor ceil trunc rint fix abs sign square reciprocal "
-    "softplus "
-    "isnan isinf relu".split(),
+    "softplus isnan isinf relu".split(),
     1,
 )
 FUNCTIONS.update(dict.fromkeys("maximum minimum power hypot arctan2 fmod mod floordiv".split(), 2))

@@ -23,9 +23,22 @@ from .trainer import Trainer
 #: Loaded when first asked for: a script that only trains needs none of the rest.
 _LAZY = ("contrib", "data", "loss", "model_zoo", "nn", "rnn")
 
-__all__ = ["Block", "Constant", "DeferredInitializationError", "HybridBlock", "Parameter", "ParameterDict",
-           "SymbolBlock", "Trainer", "block", "parameter", "tensor_types", "trainer", "utils",
-           *_LAZY]  # fmt: skip
+__all__ = [
+    "Block",
+    "Constant",
+    "DeferredInitializationError",
+    "HybridBlock",
+    "Parameter",
+    "ParameterDict",
+    "SymbolBlock",
+    "Trainer",
+    "block",
+    "parameter",
+    "tensor_types",
+    "trainer",
+    "utils",
+    *_LAZY,
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -149,8 +149,7 @@ class Trainer:
                 raise error(
                     TypeError,
                     f"Trainer: rows of row_sparse parameters live in a store, but kvstore is {config['kvstore']!r}; "
-                    "name one, "
-                    "such as 'device', or give a KVStore object.",
+                    "name one, such as 'device', or give a KVStore object.",
                 )
             update = self._must_update(wanted, "parameters with row_sparse weights")
         elif self._distributed and "async" in kv.type:
@@ -193,9 +192,8 @@ class Trainer:
         if why:
             raise error(
                 ValueError,
-                f"{where}: the store of this trainer updates the parameters ({why}), and nobody could stop it when "
-                "gradients overflow; "
-                "make a trainer with update_on_kvstore=False",
+                f"{where}: the store of this trainer updates the parameters ({why}), "
+                "and nobody could stop it when gradients overflow; make a trainer with update_on_kvstore=False",
             )
         self._kvstore_params["update_on_kvstore"] = False
         if self._update_on_kvstore:
@@ -271,9 +269,8 @@ class Trainer:
         if self._optimizer.lr_scheduler is not None:
             raise error(
                 UserWarning,
-                "LRScheduler of the optimizer has already been defined. Note that set_learning_rate can "
-                "mutate the value of the learning rate of the optimizer only when the LRScheduler of the "
-                "optimizer is undefined.",
+                "LRScheduler of the optimizer has already been defined. Note that set_learning_rate can mutate the "
+                "value of the learning rate of the optimizer only when the LRScheduler of the optimizer is undefined.",
             )
         self._optimizer.set_learning_rate(lr)
 

@@ -29,8 +29,18 @@ if TYPE_CHECKING:
     from ..drafts import Draft
     from ..ndarray import NDArray
 
-__all__ = ["HookHandle", "check_sha1", "clip_global_norm", "download", "is_np_array", "is_np_shape",
-           "replace_file", "shape_is_known", "split_and_load", "split_data"]  # fmt: skip
+__all__ = [
+    "HookHandle",
+    "check_sha1",
+    "clip_global_norm",
+    "download",
+    "is_np_array",
+    "is_np_shape",
+    "replace_file",
+    "shape_is_known",
+    "split_and_load",
+    "split_data",
+]
 
 
 def is_np_shape() -> bool:
@@ -152,9 +162,8 @@ def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: b
     if even_split and size % num_slice:
         raise error(
             ValueError,
-            f"split_data: data of shape {data.shape} cannot be evenly split into {num_slice} slices along "
-            f"axis {batch_axis}. Use a batch size that is a multiple of {num_slice}, or set "
-            "even_split=False.",
+            f"split_data: data of shape {data.shape} cannot be evenly split into {num_slice} slices "
+            f"along axis {batch_axis}. Use a batch size that is a multiple of {num_slice}, or set even_split=False.",
         )
     if num_slice == 1:
         return [data]

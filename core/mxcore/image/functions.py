@@ -154,8 +154,8 @@ def imdecode(buf: Any, *args: Any, **kwargs: Any) -> NDArray:
         if not isinstance(buf, (bytes, bytearray, memoryview, np.ndarray)):
             raise error(
                 ValueError,
-                "imdecode: buf must be the bytes of an image file (bytes, bytearray or a uint8 array), got "
-                f"{type(buf).__name__}",
+                "imdecode: buf must be the bytes of an image file "
+                f"(bytes, bytearray or a uint8 array), got {type(buf).__name__}",
             )
         host = buf if isinstance(buf, np.ndarray) else np.frombuffer(buf, np.uint8)
         buf = nd.array(host, dtype=host.dtype)
@@ -403,7 +403,8 @@ def color_normalize(src: NDArray, mean: Any, std: Any = None) -> NDArray:
     Examples
     --------
     >>> import mxcore as mx
-    >>> mx.image.color_normalize(mx.nd.ones((1, 2, 3)), mx.nd.array([1, 2, 3]), mx.nd.array([1, 1, 2])).asnumpy()[0, 0].tolist()
+    >>> mean, std = mx.nd.array([1, 2, 3]), mx.nd.array([1, 1, 2])
+    >>> mx.image.color_normalize(mx.nd.ones((1, 2, 3)), mean, std).asnumpy()[0, 0].tolist()
     [0.0, -1.0, -1.0]
     """
     if mean is not None:

@@ -127,9 +127,7 @@ class ImageDetIter(ImageIter):
         return rows
 
     def check_label_shape(self, label_shape: Any) -> None:
-        """Raise unless labels can have a shape (objects, numbers of an object): not fewer objects than now, as many
-        numbers.
-        """
+        """Raise unless labels can have a shape (objects, numbers of each): no fewer objects, as many numbers."""
         owner = type(self).__name__
         if len(label_shape) != 2:
             raise error(

@@ -89,7 +89,8 @@ class ImageIter(DataIter):
     >>> import cv2, numpy, mxcore as mx
     >>> for i in range(3):
     ...     _ = cv2.imwrite(f"/tmp/mxcore-doc-{i}.png", numpy.full((40, 60, 3), i, "uint8"))
-    >>> images = mx.image.ImageIter(2, (3, 20, 20), path_root="/tmp", imglist=[[float(i), f"mxcore-doc-{i}.png"] for i in range(3)])
+    >>> names = [[float(i), f"mxcore-doc-{i}.png"] for i in range(3)]
+    >>> images = mx.image.ImageIter(2, (3, 20, 20), path_root="/tmp", imglist=names)
     >>> [(b.data[0].shape, b.label[0].asnumpy().tolist(), b.pad) for b in images]
     [((2, 3, 20, 20), [0.0, 1.0], 0), ((2, 3, 20, 20), [2.0, 0.0], 1)]
     """
@@ -149,8 +150,8 @@ class ImageIter(DataIter):
             if self.imgidx is None:
                 raise asserted(
                     ValueError,
-                    f"{owner}: a record file is shuffled or split by its index: give path_imgidx (tools: "
-                    "mx.recordio, im2rec)",
+                    f"{owner}: a record file is shuffled or split by its index: "
+                    "give path_imgidx (tools: mx.recordio, im2rec)",
                 )
             self.seq = list(self.imgidx)
         else:

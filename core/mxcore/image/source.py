@@ -1,6 +1,4 @@
-"""Where the samples of an image iterator come from: a record file, a list file, or a list; by key or in the order of
-the file.
-"""
+"""Where an image iterator's samples come from: a record file, a list file, or a list; by key or in order."""
 
 from __future__ import annotations
 
@@ -55,9 +53,8 @@ def read_list(path: PathLike, owner: str, dtype: Any) -> dict[Any, tuple[NDArray
         except (ValueError, FloatingPointError) as e:
             raise error(
                 ValueError,
-                f"{owner}: {os.fspath(path)!r}, line {number}: {str(e)[:200]}; a line must hold a whole number, a "
-                "label of numbers "
-                "and a file name, with tabs between",
+                f"{owner}: {os.fspath(path)!r}, line {number}: {str(e)[:200]}; "
+                "a line must hold a whole number, a label of numbers and a file name, with tabs between",
             ) from None
     return found
 
@@ -83,9 +80,7 @@ def listed(entries: list[Any], owner: str, dtype: Any) -> dict[Any, tuple[NDArra
 
 
 def objects(label: Any, where: str) -> np.ndarray[Any, Any]:
-    """The rows of a label of objects: a head of A >= 2 numbers, the first two A and B, then B >= 5 numbers for each
-    object.
-    """
+    """The rows of a label of objects: a head of A >= 2 numbers that begins with A and B, then B >= 5 for each."""
     raw = np.ravel(label.asnumpy() if isinstance(label, nd.NDArray) else np.asarray(label, "float32"))
     head, width = map(int, raw[:2]) if raw.size > 1 and np.isfinite(raw[:2]).all() else (0, 0)
     if head < 2 or width < 5 or raw.size <= head or (raw.size - head) % width:

@@ -24,9 +24,29 @@ from .xavier import MSRAPrelu, Xavier
 
 string_types = (str,)
 
-__all__ = ["Bilinear", "Constant", "FusedRNN", "InitDesc", "Initializer", "LSTMBias", "Load", "MSRAPrelu",
-           "Mixed", "NDArray", "Normal", "One", "Orthogonal", "Uniform", "Xavier", "Zero", "alias", "create",
-           "load", "register", "sqrt"]  # fmt: skip
+__all__ = [
+    "Bilinear",
+    "Constant",
+    "FusedRNN",
+    "InitDesc",
+    "Initializer",
+    "LSTMBias",
+    "Load",
+    "MSRAPrelu",
+    "Mixed",
+    "NDArray",
+    "Normal",
+    "One",
+    "Orthogonal",
+    "Uniform",
+    "Xavier",
+    "Zero",
+    "alias",
+    "create",
+    "load",
+    "register",
+    "sqrt",
+]
 
 
 __getattr__ = reexports(__name__)

@@ -27,8 +27,19 @@ from .nd_array_iter import NDArrayIter
 from .prefetching_iter import PrefetchingIter
 from .resize_iter import ResizeIter
 
-__all__ = ["BatchCursor", "CSVIter", "DataBatch", "DataDesc", "DataIter", "LibSVMIter", "MNISTIter", "MXDataIter",
-           "NDArrayIter", "PrefetchingIter", "ResizeIter"]  # fmt: skip
+__all__ = [
+    "BatchCursor",
+    "CSVIter",
+    "DataBatch",
+    "DataDesc",
+    "DataIter",
+    "LibSVMIter",
+    "MNISTIter",
+    "MXDataIter",
+    "NDArrayIter",
+    "PrefetchingIter",
+    "ResizeIter",
+]
 
 
 _STOCK = {name: globals()[name] for name in __all__}

@@ -64,8 +64,8 @@ class _Rows:
                 except ValueError as e:
                     raise error(
                         ValueError,
-                        f"LibSVMIter: {os.fspath(name)!r}, line {number}: {str(e)[:200]}; a line must be a label and "
-                        "column:value ...",
+                        f"LibSVMIter: {os.fspath(name)!r}, line {number}: "
+                        f"{str(e)[:200]}; a line must be a label and column:value ...",
                     ) from None
                 ends.append(len(columns))
         if not labels:
@@ -179,14 +179,14 @@ class LibSVMIter(MXDataIter):
         if not p.round_batch:
             raise error(
                 ValueError,
-                "LibSVMIter: batches of sparse rows are filled from the next epoch; round_batch must be True, as in "
-                "MXNet",
+                "LibSVMIter: batches of sparse rows are filled "
+                "from the next epoch; round_batch must be True, as in MXNet",
             )
         if len(data_shape) != 1 or len(label_shape) != 1:
             raise error(
                 ValueError,
-                f"LibSVMIter: data_shape and label_shape must be (columns,), got {tuple(data_shape)} and "
-                f"{tuple(label_shape)}",
+                "LibSVMIter: data_shape and label_shape must be "
+                f"(columns,), got {tuple(data_shape)} and {tuple(label_shape)}",
             )
         self._data = _Rows(data_libsvm, math.prod(data_shape))
         self._label: _Rows | None = None

@@ -24,10 +24,19 @@ Arrays: TypeAlias = tuple[list[Any], list[Any], int, Any]
 
 #: Parameters of the iterators over files, those that only MXNet has a use for included.
 _SPECS = {
-    "batch_size": Int(ge=1), "shuffle": Bool(), "flat": Bool(), "seed": Int(), "silent": Bool(), "num_parts": Int(ge=1),
-    "part_index": Int(ge=0), "prefetch_buffer": Int(ge=0), "ctx": Enum("cpu gpu"), "round_batch": Bool(), "data_shape": Shape(),
+    "batch_size": Int(ge=1),
+    "shuffle": Bool(),
+    "flat": Bool(),
+    "seed": Int(),
+    "silent": Bool(),
+    "num_parts": Int(ge=1),
+    "part_index": Int(ge=0),
+    "prefetch_buffer": Int(ge=0),
+    "ctx": Enum("cpu gpu"),
+    "round_batch": Bool(),
+    "data_shape": Shape(),
     "label_shape": Shape(),
-}  # fmt: skip
+}
 
 
 class MXDataIter(DataIter):

@@ -26,8 +26,8 @@ def _next(it: Any) -> DataBatch | None:
     if not all(hasattr(batch, part) for part in ("data", "label", "pad", "index")):
         raise error(
             TypeError,
-            f"PrefetchingIter: next() of {type(it).__name__} must return a DataBatch, or raise StopIteration; it "
-            f"returned {batch!r}",
+            f"PrefetchingIter: next() of {type(it).__name__} must return a DataBatch, "
+            f"or raise StopIteration; it returned {batch!r}",
         )
     return batch
 

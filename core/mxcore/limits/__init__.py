@@ -98,9 +98,8 @@ def check_picture(data: Any, name: str = "image") -> None:
     if size == (0, 0):
         raise error(
             ValueError,
-            f"{name} of {len(data)} bytes begins like a picture ({bytes(data[:4]).hex(' ')}), but has no header that "
-            "tells "
-            "its width and height; it is damaged",
+            f"{name} of {len(data)} bytes begins like a picture "
+            f"({bytes(data[:4]).hex(' ')}), but has no header that tells its width and height; it is damaged",
         )
     if size is not None and size[0] * size[1] > most:
         raise error(
@@ -111,15 +110,14 @@ def check_picture(data: Any, name: str = "image") -> None:
     if data[:2] == b"\xff\xd8" and (scans := data.count(b"\xff\xda")) > _MOST_SCANS:
         raise error(
             ValueError,
-            f"{name} of {len(data)} bytes is a picture in {scans} scans, more than the {_MOST_SCANS} that are decoded; "
-            "encode it anew",
+            f"{name} of {len(data)} bytes is a picture in {scans} scans, "
+            f"more than the {_MOST_SCANS} that are decoded; encode it anew",
         )
     if data[:4] == b"\x89PNG" and (cut := chunk_beyond(data)):
         raise error(
             ValueError,
             f"{name} of {len(data)} bytes is a PNG file whose chunk {cut[0]} at offset {cut[1]} has {cut[2]} bytes, "
-            "but "
-            f"{len(data) - cut[1] - 8} are left; it is cut or damaged",
+            f"but {len(data) - cut[1] - 8} are left; it is cut or damaged",
         )
 
 

@@ -18,5 +18,14 @@ from .poly import PolyScheduler
 register = _registry.get_register_func(LRScheduler, "lr_scheduler")
 create = _registry.get_create_func(LRScheduler, "lr_scheduler")
 
-__all__ = ["CosineScheduler", "FactorScheduler", "LRScheduler", "MultiFactorScheduler", "PolyScheduler",
-           "cos", "create", "pi", "register"]  # fmt: skip
+__all__ = [
+    "CosineScheduler",
+    "FactorScheduler",
+    "LRScheduler",
+    "MultiFactorScheduler",
+    "PolyScheduler",
+    "cos",
+    "create",
+    "pi",
+    "register",
+]

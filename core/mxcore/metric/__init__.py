@@ -36,10 +36,31 @@ _create_by_name = _registry.get_create_func(EvalMetric, "metric")
 numeric_types = (float, int, _np.generic)
 string_types = (str,)
 
-__all__ = ["Accuracy", "Caffe", "CompositeEvalMetric", "CrossEntropy", "CustomMetric", "EvalMetric", "F1",
-           "Loss", "MAE", "MCC", "MSE", "NegativeLogLikelihood", "PCC", "PearsonCorrelation", "Perplexity",
-           "RMSE", "TopKAccuracy", "Torch", "alias", "check_label_shapes", "create", "np",
-           "register"]  # fmt: skip
+__all__ = [
+    "Accuracy",
+    "Caffe",
+    "CompositeEvalMetric",
+    "CrossEntropy",
+    "CustomMetric",
+    "EvalMetric",
+    "F1",
+    "Loss",
+    "MAE",
+    "MCC",
+    "MSE",
+    "NegativeLogLikelihood",
+    "PCC",
+    "PearsonCorrelation",
+    "Perplexity",
+    "RMSE",
+    "TopKAccuracy",
+    "Torch",
+    "alias",
+    "check_label_shapes",
+    "create",
+    "np",
+    "register",
+]
 
 
 def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:

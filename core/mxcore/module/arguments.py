@@ -97,8 +97,8 @@ def initializer_of(value: Any) -> Any:
     if isinstance(value, type) or not callable(value):
         raise error(
             TypeError,
-            "initializer must be an Initializer such as mx.init.Xavier(), or a function of name and array, got "
-            f"{value!r}",
+            "initializer must be an Initializer such as mx.init.Xavier(), "
+            f"or a function of name and array, got {value!r}",
         )
     return value
 

@@ -318,7 +318,8 @@ class BaseModule:
         Examples
         --------
         >>> import mxcore as mx
-        >>> net = mx.sym.LinearRegressionOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=1), name="lin")
+        >>> net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=1)
+        >>> net = mx.sym.LinearRegressionOutput(net, name="lin")
         >>> it = mx.io.NDArrayIter(mx.nd.ones((4, 1)), mx.nd.ones((4, 1)), 4, label_name="lin_label")
         >>> mod = mx.mod.Module(net, label_names=["lin_label"])
         >>> mod.fit(it, num_epoch=50, eval_metric="mse", optimizer_params={"learning_rate": 0.3})

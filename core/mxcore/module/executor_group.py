@@ -323,10 +323,9 @@ class DataParallelExecutorGroup:
             if wrong:
                 raise error(
                     ValueError,
-                    f"batches with {given} would change the shapes of parameters: {', '.join(wrong)}; the module "
-                    f"was bound with {self._shapes(i, [*self.data_shapes, *(self.label_shapes or ())])}. A label "
-                    "among them "
-                    "is none: name it in label_names",
+                    f"batches with {given} would change the shapes of parameters: {', '.join(wrong)}; "
+                    f"the module was bound with {self._shapes(i, [*self.data_shapes, *(self.label_shapes or ())])}. "
+                    "A label among them is none: name it in label_names",
                 )
             inputs = {n: s for n, s in shapes.items() if n not in self.param_names}
             execs.append(old.reshape(allow_up_sizing=True, **inputs))

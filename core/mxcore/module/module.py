@@ -266,9 +266,8 @@ class Module(BaseModule):
         if initializer is not None:
             arguments.initializer_of(initializer)
         elif not allow_missing:
-            arg_params, aux_params = (
-                {} if given is None else given for given in (arg_params, aux_params)
-            )  # all must be given, then
+            # All must be given, then.
+            arg_params, aux_params = ({} if given is None else given for given in (arg_params, aux_params))
         # What is given beyond the network is left out here, as in MXNet: fine-tuning scripts pass whole checkpoints.
         for needed, given, what in (
             (self._arg_params, arg_params, "arg_params"),

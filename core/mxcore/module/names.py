@@ -1,6 +1,4 @@
-"""Do names and shapes fit? What is asked of symbols, iterators and checkpoints, and answered with the names there
-are.
-"""
+"""Do names and shapes of symbols, iterators and checkpoints fit? Answered with the names that there are."""
 
 from __future__ import annotations
 
@@ -67,9 +65,8 @@ def check_names_match(names: Sequence[str], shapes: Sequence[DataDesc], what: st
         return
     if found:
         text = (
-            f"{what}_shapes describes {found}, but the module was made with {what}_names={list(names)}; give the "
-            "iterator's arrays "
-            f"these names, or pass {what}_names={found} to Module"
+            f"{what}_shapes describes {found}, but the module was made with {what}_names={list(names)}; "
+            f"give the iterator's arrays these names, or pass {what}_names={found} to Module"
         )
     else:
         text = (

@@ -33,7 +33,8 @@ class SequentialModule(BaseModule):
     --------
     >>> import mxcore as mx
     >>> body = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=4, name="body")
-    >>> head = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="head"), name="softmax")
+    >>> head = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="head")
+    >>> head = mx.sym.SoftmaxOutput(head, name="softmax")
     >>> mod = mx.mod.SequentialModule()
     >>> mod = mod.add(mx.mod.Module(body, label_names=[])).add(mx.mod.Module(head), take_labels=True, auto_wiring=True)
     >>> mod.bind([("data", (3, 5))], [("softmax_label", (3,))])

@@ -181,7 +181,8 @@ def while_loop(
     Examples
     --------
     >>> import mxcore as mx
-    >>> out, (last,) = mx.nd.contrib.while_loop(lambda i: i < 3, lambda i: (i * i, [i + 1]), [mx.nd.array([1])], max_iterations=4)
+    >>> square = lambda i: (i * i, [i + 1])
+    >>> out, (last,) = mx.nd.contrib.while_loop(lambda i: i < 3, square, [mx.nd.array([1])], max_iterations=4)
     >>> out.asnumpy().ravel().tolist(), last.asscalar().item()
     ([1.0, 4.0, 0.0, 0.0], 3.0)
     """

@@ -287,8 +287,8 @@ def histogram(a: NDArray, bins: Any = 10, range: tuple[float, float] | None = No
     if not np.isfinite(values).all():
         raise error(
             ValueError,
-            f"histogram: the values go from {values.min()} to {values.max()}, which are no edges; give range=(first, "
-            "last)",
+            f"histogram: the values go from {values.min()} to {values.max()}, "
+            "which are no edges; give range=(first, last)",
         )
     return [
         y.astype("float32") for y in op(a, array(np.histogram_bin_edges(values, int(bins)), ctx=a.ctx, dtype=a.dtype))
@@ -314,8 +314,8 @@ def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True, array_cls:
     if not ndarray.dtype.isnative:
         raise error(
             TypeError,
-            f"from_numpy: an array of {ndarray.dtype.str} is in another byte order than this machine's; pass "
-            "zero_copy=False",
+            f"from_numpy: an array of {ndarray.dtype.str} is in another "
+            "byte order than this machine's; pass zero_copy=False",
         )
     with suppress(ValueError):  # which the memory itself may refuse
         ndarray.flags.writeable = True  # it may have been shared before

@@ -42,8 +42,8 @@ def from_record(record: Record, ctx: Context | None = None) -> NDArray | None:
     if record.np_shape and not state.np_shape:
         raise error(
             ValueError,
-            f"an array of shape {record.shape} was saved under np_shape and can be loaded only there: use `with "
-            "mx.util.np_shape():`",
+            f"an array of shape {record.shape} was saved under np_shape "
+            "and can be loaded only there: use `with mx.util.np_shape():`",
         )
     ctx = ctx or current_context()
 

@@ -214,9 +214,8 @@ def _set_item(x: Any, key: Any, value: Any) -> None:
             return _recorded(x, items, basic, value)
     st = x._st
     if basic:
-        if (
-            items and isinstance(items[-1], int) and all(isinstance(k, int) for k in items)
-        ):  # an element is a view of length 1
+        # An element is a view of length 1.
+        if items and isinstance(items[-1], int) and all(isinstance(k, int) for k in items):
             items = (*items[:-1], slice(items[-1], items[-1] + 1))
         target = x if everything else x.__class__(x._data[items], st)
         write(target, value, everything)

@@ -1,6 +1,4 @@
-"""How keys of MXNet's indexing are read: functions that scripts take from MXNet's module; mxcore's own indexing needs
-none of them.
-"""
+"""How keys of MXNet's indexing are read: functions that scripts take from MXNet's module."""
 
 from __future__ import annotations
 
@@ -55,8 +53,8 @@ def get_oshape_of_gather_nd_op(dshape: Sequence[int], ishape: Sequence[int]) -> 
     if not ishape or ishape[0] > len(dshape):
         raise error(
             ValueError,
-            f"gather_nd: indices of shape {tuple(ishape)} name {ishape[0] if ishape else 0} axes, data {tuple(dshape)} "
-            f"has {len(dshape)}",
+            f"gather_nd: indices of shape {tuple(ishape)} name {ishape[0] if ishape else 0} axes, "
+            f"data {tuple(dshape)} has {len(dshape)}",
         )
     return (*ishape[1:], *dshape[ishape[0] :])
 

@@ -176,8 +176,8 @@ def _onehot_encode(lhs: NDArray, rhs: NDArray, out: NDArray | None = None, **kwa
     if len(target.shape) != 2 or lhs.shape != target.shape[:1]:
         raise error(
             ValueError,
-            f"operator _onehot_encode: indices (n,) and rows (n, classes) are needed, got {lhs.shape} and "
-            f"{target.shape}",
+            "operator _onehot_encode: indices (n,) and rows "
+            f"(n, classes) are needed, got {lhs.shape} and {target.shape}",
         )
     tables.ops.get("one_hot")(lhs, depth=target.shape[1], dtype=target.dtype, out=target)
     return target

@@ -359,9 +359,7 @@ class NDArray(Array):
 
     @property
     def _fresh_grad(self) -> bool:
-        """Whether a backward has written the gradient since this was last set to False (Gluon's stale-gradient
-        check).
-        """
+        """Whether a backward has written the gradient since this was set to False (Gluon's stale-gradient check)."""
         entry = self._entry
         return entry is not None and entry[0].op is None and entry[0].fresh
 

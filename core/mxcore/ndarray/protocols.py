@@ -1,6 +1,4 @@
-"""NumPy's functions on our arrays: computed on copies, where the memory is the host's; operators of Python remain
-ours.
-"""
+"""NumPy's functions on our arrays: computed on copies in the host's memory; operators of Python remain ours."""
 
 from __future__ import annotations
 
@@ -54,8 +52,8 @@ def _no_target(x: Any, what: str) -> None:
     if any(isinstance(y, Array) for y in (x if isinstance(x, tuple) else (x,))):
         raise error(
             TypeError,
-            f"{what} cannot write to an NDArray: it would write to a copy; give it a NumPy array, and write x[:] = "
-            "result",
+            f"{what} cannot write to an NDArray: it would write to a copy; "
+            "give it a NumPy array, and write x[:] = result",
         )
 
 

@@ -513,8 +513,8 @@ class _Reader:
         rest = self.size - self.at if self.size is not None else len(self.file.read(1))
         if rest:
             raise self.fail(
-                f"{rest if self.size is not None else 'more'} bytes follow the last entry; the file is damaged, or "
-                "two were joined"
+                f"{rest if self.size is not None else 'more'} bytes follow the last entry; "
+                "the file is damaged, or two were joined"
             )
 
     def read_name(self, i: int, count: int) -> str:

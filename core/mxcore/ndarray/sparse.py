@@ -39,9 +39,7 @@ __all__ = [
 
 
 class BaseSparseNDArray(NDArray):
-    """What sparse arrays have in common: they are written as a whole, and become dense through
-    ``tostype('default')``.
-    """
+    """What sparse arrays share: they are written as a whole, and become dense through ``tostype('default')``."""
 
     __slots__ = ()
 
@@ -141,8 +139,8 @@ class RowSparseNDArray(BaseSparseNDArray):
         if full_check and len(rows) and (rows[0] < 0 or rows[-1] >= self.shape[0] or (np.diff(rows) <= 0).any()):
             raise error(
                 ValueError,
-                f"check_format: {self._what}: indices must rise and lie in [0, {self.shape[0]}), got "
-                f"{rows.tolist()[:10]}",
+                f"check_format: {self._what}: indices must rise "
+                f"and lie in [0, {self.shape[0]}), got {rows.tolist()[:10]}",
             )
 
     def retain(self, indices: NDArray) -> RowSparseNDArray:
@@ -356,7 +354,8 @@ def _two(python: str, what: str) -> Any:
     function.__name__ = function.__qualname__ = what
     function.__doc__ = f"""The elementwise ``{what}`` of two arrays that broadcast, or of an array and a number.
 
-    Sparse storage is kept where zeros stay zeros: of two arrays of one storage type, or of a product with a dense array or a number.
+    Sparse storage is kept where zeros stay zeros: of two arrays of one storage type, or of a product with a dense array
+    or a number.
 
     Parameters
     ----------

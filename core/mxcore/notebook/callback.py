@@ -1,6 +1,4 @@
-"""Callbacks of ``fit`` that log to Pandas and draw with Bokeh, as ``mxnet.notebook.callback``. Both packages are
-optional.
-"""
+"""Callbacks of ``fit`` that log to Pandas and draw with Bokeh, as ``mxnet.notebook.callback``; both are optional."""
 
 from __future__ import annotations
 

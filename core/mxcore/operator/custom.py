@@ -84,16 +84,12 @@ class CustomOpProp:
         return in_shape, (in_shape[0],) * len(self.list_outputs()), ()
 
     def infer_type(self, in_type: list[Any]) -> Any:
-        """Types of (inputs, outputs, auxiliary states), None where unknown; outputs and states are as the first input
-        unless overridden.
-        """
+        """Types of (inputs, outputs, auxiliary states), None where unknown; by default those of the first input."""
         first = in_type[0]
         return in_type, [first] * len(self.list_outputs()), [first] * len(self.list_auxiliary_states())
 
     def infer_storage_type(self, in_stype: list[str]) -> Any:
-        """Storage types of (inputs, outputs, auxiliary states): all 'default', as custom operators get and give dense
-        arrays.
-        """
+        """Storage types of (inputs, outputs, auxiliary states): all 'default', for all of them are dense."""
         return in_stype, ["default"] * len(self.list_outputs()), ["default"] * len(self.list_auxiliary_states())
 
     def infer_storage_type_backward(
@@ -110,9 +106,7 @@ class CustomOpProp:
         return tuple(["default"] * len(listed) for listed in (ograd_stype, in_stype, out_stype, igrad_stype, aux_stype))
 
     def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:
-        """Which arrays `backward` reads; all are kept, but without any of `out_grad` it is a loss: nobody need give
-        those.
-        """
+        """Which arrays `backward` reads; all are kept, but without any of `out_grad` it is a loss."""
         return [*(out_grad if self.need_top_grad_ else []), *in_data, *out_data]
 
     def create_operator(self, ctx: Any, in_shapes: list[Any], in_dtypes: list[Any]) -> CustomOp:

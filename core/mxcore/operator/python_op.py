@@ -72,8 +72,8 @@ class PythonOp:
         if self._hand is None:
             raise error(
                 NotImplementedError,
-                f"{type(self).__name__}.get_symbol: derive from NumpyOp, NDArrayOp or CustomOp, not from PythonOp "
-                "itself",
+                f"{type(self).__name__}.get_symbol: derive from NumpyOp, "
+                "NDArrayOp or CustomOp, not from PythonOp itself",
             )
         from .. import symbol
 

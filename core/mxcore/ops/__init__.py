@@ -1,8 +1,8 @@
 """The stock operators: a default plugin, through the same hooks as everybody's.
 
-A folder holds a family: `operators` (or several modules, one a subject), `gradients` (backward operators, and rules that
-take more than a line) and `samples`, a table that is imported when somebody asks for samples. What several families
-share is in `common`. To find an operator, search its name between quotes.
+A folder holds a family: `operators` (or several modules, one a subject), `gradients` (backward operators, and rules
+that take more than a line) and `samples`, a table that is imported when somebody asks for samples. What several
+families share is in `common`. To find an operator, search its name between quotes.
 """
 
 from __future__ import annotations

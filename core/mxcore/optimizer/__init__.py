@@ -34,9 +34,33 @@ from .updater import Updater, get_updater
 register = Optimizer.register
 create = Optimizer.create_optimizer
 
-__all__ = ["AdaDelta", "AdaGrad", "Adam", "Adamax", "DCASGD", "FTML", "Ftrl", "LAMB", "LARS", "LBSGD", "NAG",
-           "NDabs", "Nadam", "Optimizer", "RMSProp", "SGD", "SGLD", "Signum", "Test", "Updater", "ccSGD",
-           "contrib", "create", "get_updater", "register"]  # fmt: skip
+__all__ = [
+    "AdaDelta",
+    "AdaGrad",
+    "Adam",
+    "Adamax",
+    "DCASGD",
+    "FTML",
+    "Ftrl",
+    "LAMB",
+    "LARS",
+    "LBSGD",
+    "NAG",
+    "NDabs",
+    "Nadam",
+    "Optimizer",
+    "RMSProp",
+    "SGD",
+    "SGLD",
+    "Signum",
+    "Test",
+    "Updater",
+    "ccSGD",
+    "contrib",
+    "create",
+    "get_updater",
+    "register",
+]
 
 
 __getattr__ = reexports(__name__)

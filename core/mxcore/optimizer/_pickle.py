@@ -546,15 +546,22 @@ def _calls(module: str, **calls: Callable[..., Any]) -> dict[tuple[str, str], Na
 #: (module, name) -> what a file may mean by it: types as values, and calls that only put data together.
 PLAIN: dict[tuple[str, str], Named] = {
     **_types("builtins", "bool dict float int list object str tuple", builtins),
-    **_calls("builtins", bytearray=_bytearray, bytes=_empty_bytes, complex=_numbers((int, float), complex), object=object,
-             range=_numbers((int,), range), slice=_numbers((int, type(None)), slice)),
+    **_calls(
+        "builtins",
+        bytearray=_bytearray,
+        bytes=_empty_bytes,
+        complex=_numbers((int, float), complex),
+        object=object,
+        range=_numbers((int,), range),
+        slice=_numbers((int, type(None)), slice),
+    ),
     **_calls("collections", defaultdict=_default, deque=_deque),
     **_calls("_codecs", encode=_encoded),
     **_types("numpy", "bool_ float16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 ndarray", np),
     **_calls("numpy", dtype=_dtype),
     **_calls("numpy._core.multiarray", _reconstruct=_reconstruct, scalar=_scalar),
     **_calls("numpy._core.numeric", _frombuffer=_frombuffer),
-}  # fmt: skip
+}
 _PYTHON2_MODULES = {"__builtin__": "builtins", "copy_reg": "copyreg"}
 _PYTHON2_NAMES = {"xrange": "range", "long": "int", "unicode": "str"}
 _SIZED = (bytes, bytearray, str, list, tuple)

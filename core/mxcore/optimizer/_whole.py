@@ -33,8 +33,7 @@ _LONGEST = 63
 
 
 def check(obj: Any, of: str = "the optimizer") -> None:
-    """Complete an optimizer or scheduler of an older version; refuse one that lacks something else, or has it of
-    another kind.
+    """Complete an optimizer or scheduler of an older version; refuse one that lacks or mistypes anything else.
 
     Parameters
     ----------
@@ -59,8 +58,8 @@ def check(obj: Any, of: str = "the optimizer") -> None:
         if not _alike(name, have[name], usual):
             raise error(
                 TypeError,
-                f"{of}, a {kind}, has {name!r} of {type(have[name]).__name__}, where a new one has {usual!r}; the "
-                "file is damaged",
+                f"{of}, a {kind}, has {name!r} of {type(have[name]).__name__}, "
+                f"where a new one has {usual!r}; the file is damaged",
             )
         if isinstance(usual, float) and isinstance(have[name], int):
             have[name] = float(have[name])  # powers of integers have as many digits as the exponent says
@@ -77,23 +76,21 @@ def check(obj: Any, of: str = "the optimizer") -> None:
         if bad:
             raise error(
                 TypeError,
-                f"{of}, a {kind}, has a {type(bad[0]).__name__} in its table {name!r} that cannot be there; the file "
-                "is damaged",
+                f"{of}, a {kind}, has a {type(bad[0]).__name__} in its table {name!r} "
+                "that cannot be there; the file is damaged",
             )
     if have.get("sym_info") and not _symbol_info(have["sym_info"]):
         raise error(
             TypeError,
-            f"{of}, a {kind}, has 'sym_info' that is not the attributes and the argument names of a symbol; the file "
-            "is damaged",
+            f"{of}, a {kind}, has 'sym_info' that is not the attributes "
+            "and the argument names of a symbol; the file is damaged",
         )
     if isinstance(have.get("lr_scheduler"), LRScheduler):
         check(have["lr_scheduler"], "the scheduler")
 
 
 def _as_python(value: Any) -> Any:
-    """NumPy's numbers, and arrays of one, as Python's: they are as sound. Tables stay the object that others may hold,
-    too.
-    """
+    """NumPy's numbers, and arrays of one, as Python's; a table stays the object that others may hold."""
     if isinstance(value, (NDArray, np.ndarray)) and value.size == 1 and np.dtype(value.dtype).kind in "biuf":
         return value.item() if isinstance(value, np.ndarray) else value.asscalar().item()
     return value if isinstance(value, dict) else plain(value)
@@ -107,8 +104,7 @@ def _symbol_info(info: Any) -> bool:
 
 
 def check_state(optimizer: Optimizer, index: Any, weight: NDArray, state: Any) -> None:
-    """Refuse a state that was read for a weight, if it is not made as the optimizer makes them; of our own optimizers
-    only.
+    """Refuse a state read for a weight that is not as the optimizer, if it is our own, makes them.
 
     Parameters
     ----------
@@ -129,10 +125,9 @@ def check_state(optimizer: Optimizer, index: Any, weight: NDArray, state: Any) -
     if not _same_form(state, usual):
         raise error(
             ValueError,
-            f"the state of parameter {index!r} was read as {_form(state)}, but {type(optimizer).__name__} keeps "
-            f"{_form(usual)} for "
-            f"a {weight.dtype.__name__} weight of {weight.shape}; the states are of another optimizer or network, or "
-            "damaged",
+            f"the state of parameter {index!r} was read as {_form(state)}, but "
+            f"{type(optimizer).__name__} keeps {_form(usual)} for a {weight.dtype.__name__} weight of {weight.shape}; "
+            "the states are of another optimizer or network, or damaged",
         )
 
 

@@ -89,9 +89,8 @@ class LBSGD(Optimizer):
         self.updates_per_epoch = updates_per_epoch
         self.init_updates = begin_epoch * updates_per_epoch
         self.num_epochs = num_epochs
-        self.cumgrads: dict[
-            Any, dict[str, Any]
-        ] = {}  # index -> {"cum_grad": sum of gradients, "num_cums": number of calls}
+        # Index -> {"cum_grad": sum of gradients, "num_cums": number of calls}.
+        self.cumgrads: dict[Any, dict[str, Any]] = {}
 
     def create_state(self, index: Any, weight: NDArray) -> Any:
         return zeros_like(weight, weight.stype) if self.momentum != 0.0 else None

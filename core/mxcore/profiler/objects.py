@@ -239,8 +239,7 @@ class Marker:
 
 
 class scope(_Span):
-    """A named part of a program: ``with mx.profiler.scope('encoder:'):``; shown around the calls in it, and in a table
-    of its own.
+    """A named part of a program, ``with mx.profiler.scope('encoder:'):``, shown around its calls and in a table.
 
     Parameters
     ----------

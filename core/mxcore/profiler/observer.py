@@ -1,5 +1,4 @@
-"""Where calls are recorded: an observer of bound calls, and methods of the API that are exchanged while the profiler
-runs.
+"""Where calls are recorded: an observer of bound calls, and methods exchanged while the profiler runs.
 
 It costs nothing while it is off, and a clock and a tuple a call while it is on.
 """

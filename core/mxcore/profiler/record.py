@@ -92,9 +92,7 @@ class Recorder:
         self.events.clear()
 
     def mark(self, label: Label | tuple[Any, ...], begin: int, end: int, value: Any = None) -> None:
-        """Record something that is not a timed call, if the profiler is on; instead of a label, which is kept, its
-        arguments will do.
-        """
+        """Record what is not a timed call, if the profiler is on; instead of a label, its arguments will do."""
         if self.on:
             label = label if isinstance(label, Label) else Label(*label)
             self.add((label.number, begin, end, threading.get_ident(), value))
@@ -132,9 +130,7 @@ class Recorder:
         return call
 
     def marked(self, fn: Callable[..., Any], label: Label, ctx: Any) -> Callable[..., Any]:
-        """`fn` with the time its device takes for what it launches, by marks that are read when somebody looks; nobody
-        waits.
-        """
+        """`fn` with the time its device takes for what it launches, by marks that are read later; nobody waits."""
         device, add, ident, number = ctx.device, self.add, threading.get_ident, label.number
 
         def call(*args: Any) -> Any:

@@ -134,8 +134,8 @@ class BaseRNNCell:
         if self._modified:
             raise asserted(
                 ValueError,
-                f"begin_state: this {type(self).__name__} is wrapped by another cell (zoneout, residual); call "
-                "begin_state of that",
+                f"begin_state: this {type(self).__name__} is wrapped by another cell "
+                "(zoneout, residual); call begin_state of that",
             )
         states = []
         for info in self.state_info:
@@ -190,7 +190,8 @@ class BaseRNNCell:
         --------
         >>> import mxcore as mx
         >>> cell = mx.rnn.RNNCell(2, prefix="r_")
-        >>> whole = {f"r_{n}": mx.nd.ones((2, 2) if "weight" in n else (2,)) for n in ("i2h_weight", "i2h_bias", "h2h_weight", "h2h_bias")}
+        >>> shapes = {"i2h_weight": (2, 2), "i2h_bias": (2,), "h2h_weight": (2, 2), "h2h_bias": (2,)}
+        >>> whole = {f"r_{name}": mx.nd.ones(shape) for name, shape in shapes.items()}
         >>> sorted(cell.pack_weights(cell.unpack_weights(whole))) == sorted(whole)
         True
         """
@@ -209,8 +210,8 @@ class BaseRNNCell:
             mine = [n for n in args if n.startswith(self._prefix)]
             raise error(
                 ValueError,
-                f"{what}: {type(self).__name__} needs {name!r}; of the arrays given, {mine[:8] or 'none'} begin with "
-                f"{self._prefix!r}",
+                f"{what}: {type(self).__name__} needs {name!r}; "
+                f"of the arrays given, {mine[:8] or 'none'} begin with {self._prefix!r}",
             )
         return args.pop(name)
 

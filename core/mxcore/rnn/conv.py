@@ -152,6 +152,5 @@ class ConvGRUCell(GRUStep, BaseConvRNNCell):
 
     @property
     def _axis(self) -> dict[str, int]:
-        return (
-            {} if self._conv_layout.find("C") == 1 else super()._axis
-        )  # as in MXNet, which cuts along axis 1 in any layout
+        # As in MXNet, which cuts along axis 1 in any layout.
+        return {} if self._conv_layout.find("C") == 1 else super()._axis

@@ -80,9 +80,7 @@ def entries(op_name: str, args: Sequence[Any], kwargs: dict[str, Any], op: Op | 
 def replacements(
     args: Sequence[Any], kwargs: Mapping[str, Any], arguments: Sequence[str], inputs: Sequence[str]
 ) -> dict[str, Entry]:
-    """Name of a free variable -> what replaces it, from the arguments of a call; raises errors that list the free
-    variables.
-    """
+    """Name of a free variable -> what replaces it, from the arguments of a call; errors list the free variables."""
     if args and kwargs:
         raise error(TypeError, "compose takes replacements by position or by name, not both")
     if len(args) > len(arguments):

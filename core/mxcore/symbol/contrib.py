@@ -36,9 +36,7 @@ def _unique(name: str) -> str:
 
 
 def _symbols(x: Any, what: str) -> tuple[list[Symbol], Callable[[list[Any]], Any]]:
-    """Nested lists of symbols as a flat list of single outputs, and the way back; `what` begins with the name of the
-    function.
-    """
+    """Nested lists of symbols as a flat list of single outputs, and the way back; `what` begins with the function."""
 
     def single(s: Any) -> Any:
         if isinstance(s, (list, tuple)):
@@ -66,9 +64,7 @@ def _inside(symbols: Sequence[Symbol], taken: set[str]) -> list[Symbol]:
 
 
 def _own(outs: Sequence[Symbol], states: Sequence[Symbol], mark: str, apart: bool = True) -> list[Entry]:
-    """The heads of a sub-graph, each of them an operator inside: others go through a copy, and with `apart` states that
-    are outputs.
-    """
+    """The heads of a sub-graph, operators inside it: others, and with `apart` states that are outputs, are copied."""
     inputs = set(Graph([s._entry() for s in (*outs, *states)]).variables())
     before = {s.name for s in outs}
     heads = []
@@ -182,9 +178,7 @@ def _names(graph: Graph, what: str) -> list[str]:
 
 
 class _Inputs:
-    """The inputs of an operator with several sub-graphs, in order of first use: which are the same is decided by a
-    key.
-    """
+    """The inputs of an operator with several sub-graphs, in order of first use; equal keys make them the same."""
 
     def __init__(self) -> None:
         self.symbols: list[Symbol] = []
@@ -375,9 +369,7 @@ def cond(pred: Any, then_func: Callable[[], Any], else_func: Callable[[], Any], 
 
 
 def rand_zipfian(true_classes: Symbol, num_sampled: int, range_max: int) -> tuple[Symbol, Symbol, Symbol]:
-    """Candidates for sampled softmax, drawn from an approximately Zipfian distribution; see
-    ``mx.nd.contrib.rand_zipfian``.
-    """
+    """Candidates for sampled softmax, from a Zipfian distribution; see ``mx.nd.contrib.rand_zipfian``."""
     from . import random
 
     return zipfian(random, true_classes, num_sampled, range_max, {})

@@ -79,8 +79,7 @@ def arange(
     name: str | None = None,
     dtype: Any = None,
 ) -> Symbol:
-    """Evenly spaced values from `start` up to but without `stop` (from 0 to `start`, without `stop`), each `repeat`
-    times.
+    """Evenly spaced values from `start` to below `stop` (without it from 0 to below `start`), each `repeat` times.
 
     Parameters
     ----------

@@ -139,9 +139,7 @@ def infer_heads(heads: Sequence[Entry], what: str, given: Mapping[str, Any]) -> 
 
 
 def _explain(e: MXNetError, nodes: Sequence[Node], known: Values, what: str, given: Mapping[str, Any]) -> NoReturn:
-    """Raise the error of an inference again with the origins of what the failing node saw, found by doing it again step
-    by step.
-    """
+    """Raise an inference's error again with the origins of what the failing node saw, found step by step."""
     rule, merge = (infer.op_shapes, infer.merge_shape) if what == "shape" else (infer.op_dtypes, infer.merge_dtype)
     value = dict(known)
     origin = {k: "was given" if k[0].name in given else f"is an attribute of '{k[0].name}'" for k in known}

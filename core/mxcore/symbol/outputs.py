@@ -1,6 +1,4 @@
-"""How MXNet counts and names the outputs of operators: what the facets `labels` and `mxnet_outputs` say where it
-differs from ours.
-"""
+"""How MXNet counts and names outputs: what the facets `labels` and `mxnet_outputs` say where ours differ."""
 
 from __future__ import annotations
 

@@ -150,9 +150,8 @@ def _node(item: Any, before: list[Node], where: str, file: _File) -> Node:
         params[key] = Graph(_read(graph, f"{where}, sub-graph {i}", file))
     if op.variadic and op.arg_names is None and (keys or op.count not in params):
         params[op.count] = str(len(inputs))
-    if op.variadic and _number(op.params.get(op.count), params.get(op.count)) > len(
-        inputs
-    ):  # else a million would be made up
+    # Else a million would be made up.
+    if op.variadic and _number(op.params.get(op.count), params.get(op.count)) > len(inputs):
         raise ValueError(f"{op.count} of operator {op_name} is {params[op.count]}, the file gives {len(inputs)} inputs")
     p = op.parse(params)
     file.take(p._sig.n_all)
@@ -170,8 +169,8 @@ def _node(item: Any, before: list[Node], where: str, file: _File) -> Node:
     for label, (n, _) in zip(wanted, inputs):
         if n.op is not None and p._sig.index[label] in p._sig.aux:
             raise ValueError(
-                f"operator {op_name} writes its input '{label}', which must be a variable; it is an output of "
-                f"'{n.name}'"
+                f"operator {op_name} writes its input '{label}', "
+                f"which must be a variable; it is an output of '{n.name}'"
             )
     return Node(op, p, inputs, name, attrs)
 

@@ -131,9 +131,7 @@ class Symbol(SymbolBase):
         return self.list_attr().get(key)
 
     def list_attr(self, recursive: bool = False) -> dict[str, str]:
-        """Attributes and parameters of the node; with `recursive` those of all nodes below, as
-        ``<node>_<attribute>``.
-        """
+        """Attributes and parameters of the node; with `recursive` of all nodes below, as ``<node>_<attribute>``."""
         if recursive:
             return {f"{n}_{k}": v for n, d in self.attr_dict().items() for k, v in d.items()}
         return shown(self._heads[0][0])
@@ -308,9 +306,7 @@ class Symbol(SymbolBase):
         return infer_shapes(self._heads, args, kwargs, False)
 
     def infer_shape_partial(self, *args: Any, **kwargs: Any) -> Any:
-        """As `infer_shape`, with () for shapes and 0 for dimensions that stay unknown (None and -1 under
-        ``np_shape``).
-        """
+        """As `infer_shape`, with () and 0 for unknown shapes and dimensions (None and -1 under ``np_shape``)."""
         return infer_shapes(self._heads, args, kwargs, True)
 
     def infer_type(self, *args: Any, **kwargs: Any) -> Any:

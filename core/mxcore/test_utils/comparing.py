@@ -166,8 +166,8 @@ def _report(a: Any, b: Any, bad: Any, rtol: float, atol: float, names: Sequence[
     shown = places[: mismatches[1]]
     if shown:
         print(
-            f"\n*** {len(order)} of {bad.size} elements differ by more than rtol={rtol}, atol={atol}; the largest "
-            "errors:\n"
+            f"\n*** {len(order)} of {bad.size} elements differ by more "
+            f"than rtol={rtol}, atol={atol}; the largest errors:\n"
         )
         for n, place in enumerate(shown, 1):
             print(f"{n:3d}: Error {float(excess[place]):f}  {locationError(x, y, place, names)}")

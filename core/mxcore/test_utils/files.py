@@ -287,8 +287,7 @@ def get_mnist_pkl() -> None:
 
 
 def get_cifar10() -> None:
-    """Put CIFAR10 as record files into ``data/cifar``, from ``data/cifar10.zip``, which is downloaded if it is not
-    there.
+    """Put CIFAR10 as record files into ``data/cifar``, from ``data/cifar10.zip``, downloaded where it is missing.
 
     Raises
     ------

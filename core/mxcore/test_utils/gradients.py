@@ -79,9 +79,7 @@ def _differences(
     names: Sequence[str] | None = None,
     random: bool = True,
 ) -> dict[str, Any]:
-    """Difference quotients in float64 by argument; `change` tells the difference of two lists of outputs as a
-    number.
-    """
+    """Difference quotients in float64 by argument; `change` is the difference of two lists of outputs, a number."""
     arg_dict, aux_dict = executor.arg_dict, executor.aux_dict
     keys = rng.get_state() if random else None
     for n, v in args.items():

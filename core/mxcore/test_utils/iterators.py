@@ -10,8 +10,7 @@ __all__ = ["DummyIter"]
 
 
 class DummyIter(DataIter):
-    """Gives the first batch of another iterator, for ever: what remains when a training loop is measured is the
-    training.
+    """Gives the first batch of another iterator for ever, so that a measured loop is nothing but training.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ def brought_by(folder: Path) -> set[str]:
 
 
 def uses(ops: str | None, device: str | None, owners: set[str]) -> Iterator[tuple[Op, Context, Kernel | None]]:
-    """(operator, context, kernel, or None for the reference body) of everything to measure, the owners' operators first.
+    """(operator, context, kernel or None for the reference body) of all that is to be measured, the owners' first.
 
     Parameters
     ----------

@@ -137,9 +137,7 @@ class Case:
         return NDArray(whole._data[..., 1::2], whole._st), whole
 
     def two_over_one(self, a: np.ndarray[Any, Any], shape: tuple[int, ...], first: int) -> tuple[NDArray, NDArray]:
-        """An array of these values, and one of a shape that begins at their element `first`, in one memory, which
-        nothing but the device knows.
-        """
+        """An array of values, and one of a shape from element `first` on, in one memory, as only the device knows."""
         n = math.prod(shape)
         whole = self.device.from_host(
             np.concatenate([a.reshape(-1), np.zeros(max(first + n - a.size, 0), a.dtype)]), self.ctx.device_id

@@ -1,8 +1,8 @@
 """The catalogue of samples: every operator's uses with inputs and parameters, for programs that cannot import mxcore.
 
-``python -m mxcore.testing.catalogue --out samples.npz`` writes it (`--families pooling loss` leaves out all others); another
-program, such as the real MXNet with its old NumPy, reads it with :class:`Pack`, runs the same calls and packs what it
-got. :func:`stale` says which answers no longer fit.
+``python -m mxcore.testing.catalogue --out samples.npz`` writes it (`--families pooling loss` leaves out all others);
+another program, such as the real MXNet with its old NumPy, reads it with :class:`Pack`, runs the same calls and packs
+what it got. :func:`stale` says which answers no longer fit.
 """
 
 from __future__ import annotations

@@ -103,9 +103,7 @@ def declared(case: Case) -> None:
 
 @check("value")
 def value(case: Case) -> None:
-    """Outputs and mutated inputs are those of the reference body in float64; random outputs are plausible and
-    repeat.
-    """
+    """Outputs and mutated inputs are the reference body's in float64; random outputs are plausible and repeat."""
     inputs = case.arrays()
     outs = case.run(inputs)
     got: list[Any] = [y.asnumpy() for y in outs]
@@ -123,9 +121,7 @@ def value(case: Case) -> None:
 
 @check("kernels")
 def kernels(case: Case) -> None:
-    """Every kernel of the device that fits gives declared shape and dtype, the reference's values, and leaves inputs
-    alone.
-    """
+    """Every kernel that fits gives declared shape and dtype, the reference's values, and leaves inputs alone."""
     shapes, dtypes = case.declared()
     specs = [Spec(a.shape, a.dtype) for a in case.host]
     fitting = [k for k in tables.kernels.of(case.device.type, case.op) if k.fits(case.p, specs)]
@@ -238,9 +234,7 @@ def empty(case: Case) -> None:
 
 @check("out")
 def out(case: Case) -> None:
-    """``out=`` gets the same values, also as a view whose frame is left alone, and as the input where ``alias`` allows
-    it.
-    """
+    """``out=`` gets the same values, also as a view, whose frame is left alone, and as an input by ``alias``."""
     want = [y.asnumpy() for y in case.run(case.arrays())]
     if not want:
         return
@@ -264,9 +258,7 @@ def out(case: Case) -> None:
 
 @check("overlap")
 def overlap(case: Case) -> None:
-    """``out=`` that lies in the memory of an input, as another array over it, gets the same values; the device tells
-    that they overlap.
-    """
+    """``out=`` as another array over an input gets the same values; the device tells that they overlap."""
     want = [y.asnumpy() for y in case.run(case.arrays())]
     if len(want) != 1 or not want[0].size:
         return
@@ -277,8 +269,8 @@ def overlap(case: Case) -> None:
         inputs[i], given = case.two_over_one(a, want[0].shape, min(1, a.size - 1))
         if not case.device.shares(inputs[i]._data, given._data):
             raise AssertionError(
-                f"Device.shares of {case.device.type!r} does not tell that two views of one array have memory in common; "
-                "override it"
+                f"Device.shares of {case.device.type!r} does not tell "
+                "that two views of one array have memory in common; override it"
             )
         case.run(inputs, out=given)
         _compare(case, [given.asnumpy()], want, f"with out= in the memory of input {case.sig.inputs[i]}", 4)
@@ -444,9 +436,7 @@ def rule(case: Case) -> None:
 
 
 def _gradients_fit(case: Case, grads: Sequence[Any]) -> None:
-    """Gradients, as a graph over the variables of `rule`, have shape and dtype of their inputs where those take part in
-    gradients.
-    """
+    """Gradients, as a graph over the variables of `rule`, have shape and dtype of inputs that have gradients."""
     shapes, dtypes = case.declared()
     facts: dict[str, Any] = {n: (a.shape, a.dtype) for n, a in zip(case.sig.inputs, case.host)}
     facts |= {f"{kind}_{n}": fact for n, *fact in zip(case.sig.outputs, shapes, dtypes) for kind in ("out", "d")}
@@ -510,9 +500,7 @@ def graph(case: Case) -> None:
 
 @check("fused")
 def fused(case: Case) -> None:
-    """In a chain that the device compiles into one, also over few elements, outputs and gradients are those of the
-    operators one by one.
-    """
+    """Compiled into a chain, also over few elements, outputs and gradients are those of single operators."""
     if "expr" not in case.op.facets or case.sig.visible != 1 or case.sig.mutates or any(a.size == 0 for a in case.host):
         return
     from .. import symbol
@@ -553,9 +541,7 @@ def fused(case: Case) -> None:
 
 @check("elsewhere")
 def elsewhere(case: Case) -> None:
-    """On a device with several queues it runs where its arrays are, whatever index the calling thread made active
-    last.
-    """
+    """On a device with several queues it runs where its arrays are, whatever index the thread made active last."""
     device, here = case.device, case.ctx.device_id
     if not device.async_ or device.count() < 2:
         return

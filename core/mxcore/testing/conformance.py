@@ -110,9 +110,8 @@ def _try(name: str, op: Op, ctx: Context) -> str:
     """The message of the first sample that fails a check, or an empty string."""
     case: Any = op.name
     with warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", category=RuntimeWarning, module=r"mxcore(\.|_cpu)"
-        )  # as `import mxcore` does: NaN is a result
+        # As `import mxcore` does: NaN is a result.
+        warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"mxcore(\.|_cpu)")
         try:
             for case in cases(op, ctx):
                 CHECKS[name](case)

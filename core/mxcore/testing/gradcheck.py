@@ -160,9 +160,7 @@ class _Probe:
             return [w.asnumpy() for w in self._random(self.weights, self._run(point)[1])]
 
     def slope(self, point: Sequence[Any]) -> tuple[float, list[Any]]:
-        """The derivative of the weighted sum along a direction, and the gradients of that; the weights follow the
-        inputs.
-        """
+        """The derivative of the weighted sum along a direction, and its gradients; the weights follow the inputs."""
         n = len(self.wanted)
         with autograd.record(self.train):
             xs, ys = self._run(point[:n])

@@ -1,5 +1,4 @@
-"""What benchmarks use: the devices that are present, interleaved measurement, and the table. A plugin of pytest, loaded
-by ``--benchmark``.
+"""What benchmarks use: devices, interleaved measurement, the table. A pytest plugin, loaded by ``--benchmark``.
 
 A benchmark is a test that takes the fixture `compare` (or `row`), and `ctx` to run on every device that is present::
 

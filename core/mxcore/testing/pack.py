@@ -1,5 +1,4 @@
-"""Many small arrays and a list of plain entries in one compressed file: what mxcore asks another program, and what that
-answers.
+"""Many small arrays and plain entries in a compressed file: what mxcore asks another program, and its answers.
 
 NumPy only, of any version, and nothing else of mxcore, so that the other program can load this file by itself.
 """

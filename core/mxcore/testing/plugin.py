@@ -62,12 +62,10 @@ def pytest_configure(config: Any) -> None:
         option.markexpr = "not slow" if given(config, "--quick") else ""  # the tests' default may leave slow ones out
     option.benchmark_quiet = True  # our table takes the place of pytest-benchmark's
     option.continue_on_collection_errors = True
-    config.addinivalue_line(
-        "filterwarnings", "ignore::pytest_benchmark.logger.PytestBenchmarkWarning"
-    )  # of what ended before it measured
+    # Of what ended before it measured.
+    config.addinivalue_line("filterwarnings", "ignore::pytest_benchmark.logger.PytestBenchmarkWarning")
     from . import measure
 
-    if not config.pluginmanager.is_registered(
-        measure
-    ):  # by its name it could not be loaded where a conftest.py has imported it
+    # By its name it could not be loaded where a conftest.py has imported it.
+    if not config.pluginmanager.is_registered(measure):
         config.pluginmanager.register(measure, measure.__name__)

@@ -1,6 +1,4 @@
-"""Whether an operator stands up to a use that nobody meant: it gives what its rules say, or a clear error, and nothing
-else happens.
-"""
+"""Whether an operator stands up to a use that nobody meant: it does as its rules say, or raises a clear error."""
 
 from __future__ import annotations
 
@@ -31,9 +29,7 @@ class Hang(BaseException):
 
 @contextmanager
 def deadline(seconds: float) -> Iterator[None]:
-    """Raise `Hang` in the body after so many seconds; does nothing outside the main thread and where there are no
-    timers.
-    """
+    """Raise `Hang` in the body after so many seconds, in the main thread and where there are timers."""
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -52,9 +48,7 @@ def deadline(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def bounded_memory(more: int = 2**30) -> Iterator[None]:
-    """Let the process take at most so many bytes more, where the system can enforce that: what wants more gets a
-    MemoryError.
-    """
+    """Let the process take so many bytes more, where the system can enforce that: beyond lies a MemoryError."""
     try:
         import resource
 
@@ -99,9 +93,8 @@ def check_use(use: Use, ctx: Context | None = None, seconds: float = 60.0) -> st
     before = _situation()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        warnings.filterwarnings(
-            "ignore", category=RuntimeWarning, module=r"mxcore(\.|_cpu)"
-        )  # as `import mxcore` does: NaN is a result
+        # As `import mxcore` does: NaN is a result.
+        warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"mxcore(\.|_cpu)")
         try:
             with deadline(seconds), ctx:
                 wrong, kind = _ways(use)
@@ -152,9 +145,8 @@ def _ways(use: Use) -> tuple[list[str], str]:
         """Whether there is a result; enters exceptions that are not clear errors."""
         if not isinstance(found, Exception):
             return True
-        fault = (
-            found.__cause__ if "rule failed: " in str(found) else found
-        )  # dispatch explains what a rule raises, whatever it is
+        # Dispatch explains what a rule raises, whatever it is.
+        fault = found.__cause__ if "rule failed: " in str(found) else found
         if not isinstance(fault, MXNetError):
             wrong.append(f"{way}, it raises {type(fault).__name__}: {fault}")
         elif names and use.op.name not in str(found) and not (inner and "operator " in str(found)):

@@ -38,16 +38,13 @@ def mxcore_report() -> list[str]:
 
 
 def _compiles() -> bool:
-    """Whether Numba will work, as far as can be told without its import, which takes longer than that of all of
-    mxcore.
-    """
+    """Whether Numba will work, as far as can be told without its import, which takes longer than mxcore's."""
     if importlib.util.find_spec("numba") is None or os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return False
     try:
         needs = importlib.metadata.requires("numba") or []
     except importlib.metadata.PackageNotFoundError:
         return True
-    below = next(
-        (m for m in (re.match(r"numpy\b.*?<\s*(\d+)\.(\d+)", r) for r in needs) if m), None
-    )  # it refuses a newer NumPy
+    # It refuses a newer NumPy.
+    below = next((m for m in (re.match(r"numpy\b.*?<\s*(\d+)\.(\d+)", r) for r in needs) if m), None)
     return below is None or tuple(map(int, np.__version__.split(".")[:2])) < (int(below[1]), int(below[2]))

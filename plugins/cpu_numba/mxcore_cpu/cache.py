@@ -57,9 +57,7 @@ class Places(NamedTuple):
 
 @functools.cache
 def folder() -> Path:
-    """Return the folder that compiled code should be in: ``numba-<hash>`` in ``MXCORE_CACHE_DIR`` or the user's cache
-    folder.
-    """
+    """Return the folder for compiled code: ``numba-<hash>`` in ``MXCORE_CACHE_DIR`` or the user's cache folder."""
     root = os.environ.get("MXCORE_CACHE_DIR")
     if not root:
         if sys.platform == "win32":
@@ -101,7 +99,8 @@ def places() -> Places:
 
 def _warn(wanted: Path, why: str, instead: str) -> None:
     warnings.warn(
-        f"compiled code {instead}, because {wanted} cannot be used: {why}; set MXCORE_CACHE_DIR to a folder of your own",
+        f"compiled code {instead}, because {wanted} cannot be used: "
+        f"{why}; set MXCORE_CACHE_DIR to a folder of your own",
         stacklevel=2,
     )
 
@@ -190,9 +189,7 @@ def _digest(name: str, content: bytes) -> bytes:
 
 @functools.cache
 def _sweep(where: Path) -> None:
-    """Remove what writers that were killed have left, and what nobody uses, also beside, where other versions keep
-    theirs; once in a process.
-    """
+    """Remove what killed writers left and what nobody uses, other versions' too; once in a process."""
     now = time.time()
     beside = where.parent.glob("numba-*") if _FOLDER.fullmatch(where.name) else ()
     for place in {where, *(p for p in beside if _FOLDER.fullmatch(p.name))}:

@@ -39,8 +39,8 @@ class CPU(Device):
     #: Functions for which compiled loops use vector instructions; chains of others are slower than NumPy's own.
     fused_functions = frozenset(
         """
-        exp expm1 log log1p sqrt rsqrt tanh sigmoid erf softplus relu floor ceil trunc rint fix abs sign square reciprocal isnan isinf
-        maximum minimum hypot where
+        exp expm1 log log1p sqrt rsqrt tanh sigmoid erf softplus relu floor ceil trunc rint fix abs sign square
+        reciprocal isnan isinf maximum minimum hypot where
     """.split()
     )
     #: Dtypes that chains may mix; numbers of others than floats are cast or compared only.

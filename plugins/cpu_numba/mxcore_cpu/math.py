@@ -429,9 +429,8 @@ tanh = typed(np.tanh, _tanh32, _tanh64)
 sigmoid = typed(_sigmoid, _sigmoid32, _sigmoid64)
 softplus = typed(lambda x: np.logaddexp(x, 0), _softplus32, _softplus64)
 erf = typed(np.vectorize(math.erf), _erf32, _erf64)
-gate = typed(
-    np.vectorize(lambda x: 0.5 * math.erfc(-x * math.sqrt(0.5))), _gate32, _gate64
-)  # the normal distribution function
+# The normal distribution function.
+gate = typed(np.vectorize(lambda x: 0.5 * math.erfc(-x * math.sqrt(0.5))), _gate32, _gate64)
 density = typed(lambda x: np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi), _density32, _density64)  # its derivative
 power = typed(np.power, _power32, _power64)
 

@@ -1,5 +1,4 @@
-"""Large buffers that are used again: fresh memory from the system is filled with zeros first, which takes as long as
-many a kernel.
+"""Large buffers that are used again: the system fills fresh memory with zeros, which takes as long as a kernel.
 
 A step that makes an array of 32 MB and drops it would have it mapped, cleared and unmapped every time. Here its memory
 is kept for the next array of about that size, up to a limit, the longest unused leaving first. Sizes are rounded up to
@@ -114,9 +113,7 @@ def held() -> int:
 
 
 def clear() -> None:
-    """Give the reserve back to the system, and what the C library keeps of freed memory between blocks that are in
-    use.
-    """
+    """Give the reserve back to the system, and freed memory that the C library keeps between blocks in use."""
     _reserve.clear()
     trim = _trim()
     if trim is not None:

@@ -32,8 +32,8 @@ SOURCE: Table = {
     ),
     "path_imglist": Str(
         "",
-        doc="List file whose labels replace those in the records: lines of record id, labels and image "
-        "path with tabs between.",
+        doc="List file whose labels replace those in the records: "
+        "lines of record id, labels and image path with tabs between.",
     ),
     "data_shape": Shape(doc="Shape of one image: (channels, height, width) with 1, 3 or 4 channels."),
     "num_parts": Int(1, ge=1, doc="Divide the records into so many parts, as even as can be."),
@@ -112,8 +112,8 @@ AUGMENT: Table = {
         1,
         ge=0,
         le=10,
-        doc="Interpolation: 0 nearest, 1 linear, 2 cubic, 3 area, 4 Lanczos, 9 cubic to enlarge and area "
-        "to shrink, 10 random.",
+        doc="Interpolation: 0 nearest, 1 linear, 2 cubic, "
+        "3 area, 4 Lanczos, 9 cubic to enlarge and area to shrink, 10 random.",
     ),
     "pad": Int(0, ge=0, doc="Pixels to put around the image before cropping."),
 }

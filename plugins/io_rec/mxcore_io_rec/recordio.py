@@ -27,8 +27,7 @@ from .framing import Damage, Window, find_record, frame, read_record, starts_rec
 from .header import IRHeader, pack, pack_img, unpack, unpack_img
 from .source import Source, Uri, open_pair, open_source, read_all, resolve
 
-__all__ = ["IRHeader", "MXIndexedRecordIO", "MXRecordIO", "pack", "pack_img", "read_index", "unpack",
-           "unpack_img"]  # fmt: skip
+__all__ = ["IRHeader", "MXIndexedRecordIO", "MXRecordIO", "pack", "pack_img", "read_index", "unpack", "unpack_img"]
 
 POLICIES = ("raise", "warn", "skip")
 _LOOKS = 5  # offsets that are looked at to tell another file's index
@@ -192,8 +191,8 @@ class MXRecordIO:
         if writable and self.pid != os.getpid():
             raise error(
                 RuntimeError,
-                f"{os.fspath(self.uri)!r} is being written by process {self.pid}; a forked child must "
-                "write a file of its own",
+                f"{os.fspath(self.uri)!r} is being written by process {self.pid}; "
+                "a forked child must write a file of its own",
             )
 
     def _settle(self) -> None:
@@ -344,9 +343,7 @@ def parse_index(text: bytes, idx_path: Uri, key_type: Callable[[Any], Any] = int
 
 
 def check_number(key: Any) -> Any:
-    """Return a key; whole numbers of more than 64 bits could be chosen to share one hash, so that looking for them
-    takes quadratic time.
-    """
+    """Return a key; whole numbers beyond 64 bits could share one hash, and take quadratic time to look for."""
     if isinstance(key, int) and key.bit_length() > 64:
         raise ValueError("the number has more than 64 bits")
     return key
@@ -365,12 +362,10 @@ def check_index(source: Source, offsets: Array, uri: Uri, idx_path: Uri, policy:
     if 2 * len(wrong) > len(looked):
         problem = error(
             ValueError,
-            f"{os.fspath(uri)!r} and {os.fspath(idx_path)!r}: index and file may not belong together, since "
-            f"{len(wrong)} "
-            f"of {len(looked)} records that were looked for are not there (the first at {wrong[0]}; the file ends at "
-            f"{source.size()}). Take the index that was made with the file, remake it with mxcore_io_rec.make_index, "
-            "or "
-            "read what is there with on_error='skip'",
+            f"{os.fspath(uri)!r} and {os.fspath(idx_path)!r}: index and file may not belong together, "
+            f"since {len(wrong)} of {len(looked)} records that were looked for are not there "
+            f"(the first at {wrong[0]}; the file ends at {source.size()}). Take the index that was made "
+            "with the file, remake it with mxcore_io_rec.make_index, or read what is there with on_error='skip'",
         )
         if policy == "raise":
             raise problem

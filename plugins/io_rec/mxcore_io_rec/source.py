@@ -69,9 +69,7 @@ def _filesystem(url: str, fresh: bool = False) -> tuple[Any, str]:
 
 
 def failed(verb: str, uri: Uri, e: Exception) -> Exception:
-    """Make the library's error of an OSError, or of a store's own: the class if it is one of Python's, with the file
-    and the reason.
-    """
+    """Make the library's error of an OSError or a store's own: its class if that is Python's, file and reason."""
     kind = type(e) if isinstance(e, OSError) and type(e).__module__ == "builtins" else OSError
     said = e if isinstance(e, OSError) else f"{type(e).__name__}: {e}"
     return error(kind, f"cannot {verb} {os.fspath(uri)!r}: {getattr(e, 'strerror', None) or said}")

@@ -37,8 +37,7 @@ def _one_at_a_time(method: Callable[Concatenate[LocalKVStore, P], R]) -> Callabl
 
 
 class LocalKVStore(KVStore):
-    """A store that adds up on the CPU. Everything runs in the order of the engine and nothing waits for it; threads may
-    share a store.
+    """A store that adds up on the CPU, in the order of the engine, which nothing waits for; threads may share it.
 
     Parameters
     ----------
@@ -81,9 +80,7 @@ class LocalKVStore(KVStore):
 
     @_one_at_a_time
     def _replace(self, values: Iterable[tuple[Key, NDArray]]) -> None:
-        """Give keys values, also other ones than they have; a Module uses it where there is one, as there is no such
-        word in MXNet.
-        """
+        """Give keys values, also other ones than they have; a Module uses it where there is one, unlike in MXNet."""
         for key, array in values:
             home = self._home(key, [array])
             self._stored[key] = array.copy() if array.context is home else array.as_in_context(home)

@@ -1,6 +1,4 @@
-"""A plugin for mxcore: the device 'array_api_strict'. The reference library of the array API standard computes, in the
-host's memory.
-"""
+"""A plugin for mxcore: the device 'array_api_strict'. The array API standard's reference library computes."""
 
 from functools import cached_property
 from importlib import import_module
@@ -14,9 +12,7 @@ API_VERSION = 1
 
 
 class Standard(Device):
-    """A library of the standard over the host's memory: what it lacks is composed, dtypes that it lacks are
-    declared.
-    """
+    """A library of the standard over the host's memory: what it lacks is composed, missing dtypes are declared."""
 
     array_type = None
 

@@ -1,6 +1,4 @@
-"""A plugin for mxcore: the device 'torch'. PyTorch computes, on its CUDA devices where there are any, else on the
-CPU.
-"""
+"""A plugin for mxcore: the device 'torch'. PyTorch computes, on CUDA devices if there are any, else on the CPU."""
 
 from functools import cached_property
 
@@ -45,9 +43,7 @@ def namespace(torch, device):
 
 
 class Torch(Device):
-    """An index for each CUDA device, with PyTorch's current stream as its queue; index 0 is the CPU where there is
-    none.
-    """
+    """An index for each CUDA device, with PyTorch's current stream as queue; index 0 is the CPU if there is none."""
 
     type, type_id, array_type = "torch", 1100811027, None
 

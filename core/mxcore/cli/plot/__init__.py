@@ -32,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         default="plot.svg",
         metavar="FILE",
-        help="picture to write; its ending says how: .svg, .dot (graphviz's text), with the program dot also .pdf, "
-        ".png … (plot.svg)",
+        help="picture to write; its ending says how: .svg, "
+        ".dot (graphviz's text), with the program dot also .pdf, .png … (plot.svg)",
     )
     add(
         "--shape",
@@ -58,10 +58,8 @@ def main(args: argparse.Namespace) -> int:
     nodes, edges = drawn_nodes(symbol, keys=keys), drawn_edges(symbol, shapes, hide_weights=not args.weights, keys=keys)
     known = {n for n, _, _ in nodes}
     weights = dict.fromkeys(source for _, source, _ in edges if source not in known)
-    nodes = [
-        *((w, w, {"shape": "oval", "fillcolor": "white"}) for w in weights),
-        *nodes,
-    ]  # as graphviz draws what only arrows name
+    # As graphviz draws what only arrows name.
+    nodes = [*((w, w, {"shape": "oval", "fillcolor": "white"}) for w in weights), *nodes]
     if form in ("dot", "gv"):
         data = plot_network(symbol, title, shape=shapes, hide_weights=not args.weights).source.encode()
     elif shutil.which("dot"):

@@ -119,8 +119,8 @@ def npy(path: str) -> Array:
     ):
         raise error(
             ValueError,
-            f"{path}: its header tells of shape {shape} and {dtype}, and {len(data) - at} bytes follow; it is cut or "
-            "damaged",
+            f"{path}: its header tells of shape {shape} and {dtype}, "
+            f"and {len(data) - at} bytes follow; it is cut or damaged",
         )
     return np.frombuffer(data, dtype, offset=at).reshape(shape, order="F" if fortran else "C")
 

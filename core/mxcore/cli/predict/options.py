@@ -32,10 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.description = (
         "Run a saved model: a checkpoint `PREFIX EPOCH`, which stands for PREFIX-symbol.json and PREFIX-0003.params, "
-        "or "
-        "the two files. Images are scaled until they cover --shape, cropped at the centre and handed over as (red, "
-        "green, "
-        "blue) from 0 to 255, after (x - mean) / std * scale, as ImageRecordIter does."
+        "or the two files. Images are scaled until they cover --shape, cropped at the centre and handed over as "
+        "(red, green, blue) from 0 to 255, after (x - mean) / std * scale, as ImageRecordIter does."
     )
     add = parser.add_argument
     add("model", metavar="MODEL", help="PREFIX of a checkpoint, or a graph file")

@@ -17,9 +17,7 @@ __all__ = ["Learner"]
 
 
 class Learner:
-    """A network and what trains it, with the arguments and errors of `by_gluon.Learner`; checkpoints are those of
-    ``mx.model``, with the symbol.
-    """
+    """A network and what trains it, as `by_gluon.Learner`; checkpoints are those of ``mx.model``, with the symbol."""
 
     def __init__(
         self,

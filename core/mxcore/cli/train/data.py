@@ -41,9 +41,13 @@ class Data:
         #: Training images of this worker, None if there is no index that says it.
         self.count = None if total is None else len(range(part, total, parts))
         common: dict[str, Any] = {
-            "data_shape": image_shape, "batch_size": args.batch_size, "round_batch": False, "scale": 1 / 255,
-            "preprocess_threads": 2, "verbose": False,
-        }  # fmt: skip
+            "data_shape": image_shape,
+            "batch_size": args.batch_size,
+            "round_batch": False,
+            "scale": 1 / 255,
+            "preprocess_threads": 2,
+            "verbose": False,
+        }
         chance: dict[str, Any] = SHIFTED
         if args.rec:  # photos of any size
             common["resize"] = max(image_shape[1:])

@@ -1,5 +1,4 @@
-"""Automatic mixed precision, as ``mxnet.contrib.amp``: what gains from a narrow dtype computes in it, the rest in
-float32.
+"""Automatic mixed precision, as ``mxnet.contrib.amp``: what gains from a narrow dtype computes in it.
 
 `init` casts all that runs after it, for training; `convert_model` and its kin put casts into a network that is trained
 already.

@@ -1,6 +1,4 @@
-"""Mixed precision for all that runs from now on: casts before the operators that users call, on arrays and on
-symbols.
-"""
+"""Mixed precision for all that runs from now on: casts before operators that users call, on arrays and symbols."""
 
 from __future__ import annotations
 

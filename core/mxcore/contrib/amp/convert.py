@@ -106,9 +106,7 @@ class _Conversion:
             ins[i] = node, j
 
     def _fitting(self, n: Node, ins: list[Entry], places: list[int]) -> None:
-        """An operator without a rule gets its inputs as they are, but for those that it could not take together with
-        the others.
-        """
+        """An operator without a rule gets its inputs as they are, but for those that do not go with the others."""
         known = [self.dtypes.get(e) for e in ins]
         try:
             wanted = infer.op_dtypes(n.op, n.params, known)[0]
@@ -305,7 +303,8 @@ def convert_model(
     --------
     >>> import mxcore as mx
     >>> net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, no_bias=True, name="fc")
-    >>> net, args, aux = mx.contrib.amp.convert_model(net, {"fc_weight": mx.nd.ones((2, 3))}, {}, cast_optional_params=True)
+    >>> params = {"fc_weight": mx.nd.ones((2, 3))}
+    >>> net, args, aux = mx.contrib.amp.convert_model(net, params, {}, cast_optional_params=True)
     >>> args["fc_weight"].dtype
     <class 'numpy.float16'>
     """
@@ -394,8 +393,8 @@ def convert_hybrid_block(
     if not block._cached_graph:
         raise error(
             RuntimeError,
-            "convert_hybrid_block: Please first call block.hybridize() and then run forward with this block at least "
-            "once",
+            "convert_hybrid_block: Please first call block.hybridize() "
+            "and then run forward with this block at least once",
         )
     inputs, sym = block._cached_graph
     used = {*sym.list_inputs()}
@@ -461,8 +460,8 @@ def convert_bucketing_module(
     if not (bucketing_mod.binded and bucketing_mod.params_initialized):
         raise error(
             AssertionError,
-            "convert_bucketing_module: the module must be bound and have parameters: call bind() and init_params() "
-            "before",
+            "convert_bucketing_module: the module must be bound "
+            "and have parameters: call bind() and init_params() before",
         )
     args, aux = bucketing_mod.get_params()
 

@@ -111,9 +111,8 @@ class Rules:
                 if one & other:
                     raise error(
                         AssertionError,
-                        f"{where}: {', '.join(sorted(one & other))} cannot be in both {a} and {b}; a list that is "
-                        "not given is "
-                        f"that of amp.lists for {self.target}: give it, too, without them",
+                        f"{where}: {', '.join(sorted(one & other))} cannot be in both {a} and {b}; "
+                        f"a list that is not given is that of amp.lists for {self.target}: give it, too, without them",
                     )
         self.losses = {_canonical(n) for n in lists["losses"]}
         #: (operator, key of its parameters) -> whether it refuses inputs of different dtypes.
@@ -152,9 +151,7 @@ class Rules:
         )
 
     def of_call(self, op: Any, p: Any) -> Any:
-        """As `of`, for calls whose inputs may have any dtypes: what has no rule, but takes one dtype only, computes in
-        the widest.
-        """
+        """As `of`, for inputs of any dtypes: what has no rule, but takes one dtype only, computes in the widest."""
         kind = self.of(op, p)
         if kind is not None or op.variadic or len(op.input_slots) < 2:
             return kind
@@ -228,7 +225,7 @@ def _checked_conditions(where: str, conditions: Any) -> Any:
         if op is not None and c[1] not in op.params:
             raise error(
                 AssertionError,
-                f"{what}: operator {c[0]} has no parameter {c[1]!r}{suggest(c[1], [*op.params])}; it has "
-                f"{', '.join(op.params)}",
+                f"{what}: operator {c[0]} has no parameter {c[1]!r}{suggest(c[1], [*op.params])}; "
+                f"it has {', '.join(op.params)}",
             )
     return conditions

@@ -28,8 +28,8 @@ def _trainer(where: str, trainer: Any, ready: bool = True) -> Any:
     if ready and trainer._amp_loss_scaler is None:
         raise error(
             RuntimeError,
-            f"{where}: the trainer knows nothing of mixed precision; call amp.init_trainer(trainer) once, after it "
-            "was made",
+            f"{where}: the trainer knows nothing of mixed precision; "
+            "call amp.init_trainer(trainer) once, after it was made",
         )
     return trainer
 
@@ -69,8 +69,7 @@ def init_trainer(optimizer_or_trainer: Any) -> None:
 
 @contextlib.contextmanager
 def scale_loss(loss: Any, optimizer_or_trainer: Any) -> Iterator[Any]:
-    """A with-block that gives the loss, or a list of losses, times the trainer's factor; the trainer divides gradients
-    by it.
+    """A with-block that gives the loss, or a list of losses, times the factor that the trainer divides gradients by.
 
     Parameters
     ----------

@@ -124,9 +124,7 @@ class SVRGModule(Module):
             self._mod_aux.backward(out_grads)
 
     def update(self) -> None:
-        """Update the parameters with variance reduced gradients; with the plain ones before the first
-        `update_full_grads`.
-        """
+        """Update the parameters with variance reduced gradients; with plain ones before `update_full_grads`."""
         if self._full is not None:
             rows = zip(self._exec_group.grad_arrays or (), self._mod_aux._exec_group.grad_arrays or (), self._full)
             for grads, anchors, means in rows:
@@ -202,9 +200,7 @@ class SVRGModule(Module):
         monitor: Any = None,
         sparse_row_id_fn: Any = None,
     ) -> None:
-        """Bind, initialise and train; see :meth:`mxcore.module.BaseModule.fit`. Each `update_freq` epochs begin with a
-        new anchor.
-        """
+        """As :meth:`mxcore.module.BaseModule.fit`, with a new anchor at the beginning of each `update_freq` epochs."""
         epochs = _Epochs(train_data, self.update_freq, lambda: self.update_full_grads(train_data))
         super().fit(
             epochs,

@@ -42,17 +42,18 @@ _FASTTEXT = [
     *(
         f"wiki.{c}.vec"
         for c in """
-    aa ab ace ady af ak als am an ang ar arc arz as ast av ay az azb ba bar bat_smg bcl be bg bh bi bjn bm bn bo bpy br bs bug bxr
-    ca cbk_zam cdo ce ceb ch cho chr chy ckb co cr crh cs csb cu cv cy da de diq dsb dv dz ee el eml en eo es et eu ext fa ff fi
-    fiu_vro fj fo fr frp frr fur fy ga gag gan gd gl glk gn gom got gu gv ha hak haw he hi hif ho hr hsb ht hu hy hz ia id ie ig ii
-    ik ilo io is it iu ja jam jbo jv ka kaa kab kbd kg ki kj kk kl km kn ko koi kr krc ks ksh ku kv kw ky la lad lb lbe lez lg li
-    lij lmo ln lo lrc lt ltg lv mai map_bms mdf mg mh mhr mi min mk ml mn mo mr mrj ms mt multi.ar multi.bg multi.ca multi.cs
-    multi.da multi.de multi.el multi.en multi.es multi.et multi.fi multi.fr multi.he multi.hr multi.hu multi.id multi.it multi.mk
-    multi.nl multi.no multi.pl multi.pt multi.ro multi.ru multi.sk multi.sl multi.sv multi.tr multi.uk multi.vi mus mwl my myv mzn
-    na nah nap nds nds_nl ne new ng nl nn no nov nrm nso nv ny oc olo om or os pa pag pam pap pcd pdc pfl pi pih pl pms pnb pnt ps
-    pt qu rm rmy rn ro roa_rup roa_tara ru rue rw sa sah sc scn sco sd se sg sh si simple sk sl sm sn so sq sr srn ss st stq su sv
-    sw szl ta tcy te tet tg th ti tk tl tn to tpi tr ts tt tum tw ty tyv udm ug uk ur uz ve vec vep vi vls vo wa war wo wuu xal xh
-    xmf yi yo za zea zh zh_classical zh_min_nan zh_yue zu""".split()
+    aa ab ace ady af ak als am an ang ar arc arz as ast av ay az azb ba bar bat_smg bcl be bg bh bi bjn bm bn bo bpy br
+    bs bug bxr ca cbk_zam cdo ce ceb ch cho chr chy ckb co cr crh cs csb cu cv cy da de diq dsb dv dz ee el eml en eo es
+    et eu ext fa ff fi fiu_vro fj fo fr frp frr fur fy ga gag gan gd gl glk gn gom got gu gv ha hak haw he hi hif ho hr
+    hsb ht hu hy hz ia id ie ig ii ik ilo io is it iu ja jam jbo jv ka kaa kab kbd kg ki kj kk kl km kn ko koi kr krc ks
+    ksh ku kv kw ky la lad lb lbe lez lg li lij lmo ln lo lrc lt ltg lv mai map_bms mdf mg mh mhr mi min mk ml mn mo mr
+    mrj ms mt multi.ar multi.bg multi.ca multi.cs multi.da multi.de multi.el multi.en multi.es multi.et multi.fi
+    multi.fr multi.he multi.hr multi.hu multi.id multi.it multi.mk multi.nl multi.no multi.pl multi.pt multi.ro multi.ru
+    multi.sk multi.sl multi.sv multi.tr multi.uk multi.vi mus mwl my myv mzn na nah nap nds nds_nl ne new ng nl nn no
+    nov nrm nso nv ny oc olo om or os pa pag pam pap pcd pdc pfl pi pih pl pms pnb pnt ps pt qu rm rmy rn ro roa_rup
+    roa_tara ru rue rw sa sah sc scn sco sd se sg sh si simple sk sl sm sn so sq sr srn ss st stq su sv sw szl ta tcy te
+    tet tg th ti tk tl tn to tpi tr ts tt tum tw ty tyv udm ug uk ur uz ve vec vep vi vls vo wa war wo wuu xal xh xmf yi
+    yo za zea zh zh_classical zh_min_nan zh_yue zu""".split()
     ),
 ]
 
@@ -71,15 +72,14 @@ def _lines(raw: BinaryIO, path: str, encoding: str) -> Iterator[tuple[int, str]]
                 if len(line) > _LONGEST:
                     raise error(
                         ValueError,
-                        f"{path}, line {n}: it is longer than {_LONGEST} characters; is this a file of words and "
-                        "vectors?",
+                        f"{path}, line {n}: it is longer than {_LONGEST} characters; "
+                        "is this a file of words and vectors?",
                     )
                 if not line.isascii() and _STRAY.search(line):
                     raise error(
                         ValueError,
-                        f"{path}, line {n}: {line[:40].encode('ascii', 'backslashreplace').decode()!r} is not in "
-                        f"{encoding}; give the "
-                        "encoding of the file, or decode it anew",
+                        f"{path}, line {n}: {line[:40].encode('ascii', 'backslashreplace').decode()!r} "
+                        f"is not in {encoding}; give the encoding of the file, or decode it anew",
                     )
                 yield n, line
     except UnicodeError as e:
@@ -128,8 +128,8 @@ class _TokenEmbedding(Vocabulary):
                     ) from None
                 if len(vector) == 1 and rows and len(rows[0]) > 1:
                     warnings.warn(
-                        f"{path}, line {n}: {token[:80]!r} has one number, the words before have {len(rows[0])}; "
-                        "left out",
+                        f"{path}, line {n}: {token[:80]!r} has one number, "
+                        f"the words before have {len(rows[0])}; left out",
                         stacklevel=4,
                     )
                     continue
@@ -143,8 +143,8 @@ class _TokenEmbedding(Vocabulary):
                 if rows and len(vector) != len(rows[0]):
                     raise asserted(
                         ValueError,
-                        f"{path}, line {n}: {token[:80]!r} has {len(vector)} numbers, the words before have "
-                        f"{len(rows[0])}",
+                        f"{path}, line {n}: {token[:80]!r} has {len(vector)} numbers, "
+                        f"the words before have {len(rows[0])}",
                     )
                 if not len(vector):
                     raise asserted(
@@ -252,7 +252,8 @@ class _TokenEmbedding(Vocabulary):
         if missing:
             raise error(
                 ValueError,
-                f"update_token_vectors: there are no words {missing[:5]}; name {self.unknown_token!r} for unknown words",
+                f"update_token_vectors: there are no words {missing[:5]}; "
+                f"name {self.unknown_token!r} for unknown words",
             )
         for i, t in enumerate(words):
             self._idx_to_vec[self._token_to_idx[t]] = rows[i]

@@ -11,7 +11,17 @@ from .block import Block
 from .hybrid_block import HybridBlock
 from .symbol_block import SymbolBlock
 
-__all__ = ["Block", "DeferredInitializationError", "HookHandle", "HybridBlock", "MXNetError", "NDArray",
-           "Parameter", "ParameterDict", "SymbolBlock", "is_np_array"]  # fmt: skip
+__all__ = [
+    "Block",
+    "DeferredInitializationError",
+    "HookHandle",
+    "HybridBlock",
+    "MXNetError",
+    "NDArray",
+    "Parameter",
+    "ParameterDict",
+    "SymbolBlock",
+    "is_np_array",
+]
 
 __getattr__ = reexports(__name__)

@@ -38,8 +38,7 @@ class CachedCall:
         Parameters with their places.
     """
 
-    __slots__ = ("_flat", "_kept", "_n_args", "_places", "in_format", "op", "out_format",
-                 "owner", "params")  # fmt: skip
+    __slots__ = ("_flat", "_kept", "_n_args", "_places", "in_format", "op", "out_format", "owner", "params")
 
     def __init__(
         self,

@@ -122,8 +122,8 @@ def _restore(block: Block, entry: Any, path: str, filename: str) -> None:
     if not isinstance(entry, dict) or not isinstance(entry.get("children", {}), dict):
         raise error(
             ValueError,
-            f"{filename}: block {path or 'at the top'} must be an object, its 'children' another one; the file is "
-            "damaged",
+            f"{filename}: block {path or 'at the top'} must be an object, "
+            "its 'children' another one; the file is damaged",
         )
     parts = [value for key, value in entry.items() if key not in _FIELDS and isinstance(value, dict)]
     names = entry.get("children", {})

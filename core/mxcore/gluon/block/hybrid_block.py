@@ -146,9 +146,12 @@ class HybridBlock(Block):
         self._active = bool(active)
         self._backend, self._backend_opts = backend, kwargs
         flags = {
-            "static_alloc": static_alloc, "static_shape": static_shape, "inline_limit": inline_limit,
-            "forward_bulk_size": forward_bulk_size, "backward_bulk_size": backward_bulk_size,
-        }  # fmt: skip
+            "static_alloc": static_alloc,
+            "static_shape": static_shape,
+            "inline_limit": inline_limit,
+            "forward_bulk_size": forward_bulk_size,
+            "backward_bulk_size": backward_bulk_size,
+        }
         self._flags = {name: value for name, value in flags.items() if value is not None}
         if clear:
             self._clear_cached_op()
@@ -418,8 +421,8 @@ class HybridBlock(Block):
         if not self._cached_graph and (not self._active or self._in_format is None):
             raise error(
                 RuntimeError,
-                "Please first call block.hybridize() and then run forward with this block at least once "
-                "before calling export.",
+                "Please first call block.hybridize() and then run forward "
+                "with this block at least once before calling export.",
             )
         _, out = self._get_graph()
         kinds = dict.fromkeys(out.list_arguments(), "arg")

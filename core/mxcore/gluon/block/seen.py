@@ -9,9 +9,7 @@ from typing import Any
 
 
 def as_seen_by(user: Any, module: ModuleType) -> ModuleType:
-    """The module as the program knows it that a class or function is from: where it says ``mxnet``, ``F is mx.nd`` must
-    hold.
-    """
+    """A class's or function's module as its program knows it: where it says ``mxnet``, ``F is mx.nd`` must hold."""
     answered = type(sys.modules.get("mxnet")).__module__ == "mxcore.compat.alias"  # not by an installed MXNet
     if not answered or (getattr(user, "__module__", None) or "").startswith("mxcore"):
         return module

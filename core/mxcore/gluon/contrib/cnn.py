@@ -107,9 +107,13 @@ class DeformableConvolution(HybridBlock):
         self._channels, self._in_channels, self._op = channels, in_channels, op_name
         kernel = spread(kernel_size, 2, f"{kind}: kernel_size")
         common = {
-            "kernel": kernel, "stride": spread(strides, 2, f"{kind}: strides"), "dilate": spread(dilation, 2, f"{kind}: dilation"),
-            "pad": spread(padding, 2, f"{kind}: padding"), "num_group": groups, "layout": layout,
-        }  # fmt: skip
+            "kernel": kernel,
+            "stride": spread(strides, 2, f"{kind}: strides"),
+            "dilate": spread(dilation, 2, f"{kind}: dilation"),
+            "pad": spread(padding, 2, f"{kind}: padding"),
+            "num_group": groups,
+            "layout": layout,
+        }
         self._offset_split = 2 * kernel[0] * kernel[1] * num_deformable_group
         offsets = self._values * kernel[0] * kernel[1] * num_deformable_group
         for what, n in (("input", in_channels), ("output", channels), ("offset", offsets)):
@@ -126,8 +130,10 @@ class DeformableConvolution(HybridBlock):
         def parameter(name: str, shape: tuple[int, ...], init: Any, wanted: bool = True) -> Parameter | None:
             return self.params.get(name, shape=shape, init=init, allow_deferred_init=True) if wanted else None
 
-        own = (("offset", offsets, offset_weight_initializer, offset_bias_initializer, offset_use_bias),
-               ("deformable_conv", channels, weight_initializer, bias_initializer, use_bias))  # fmt: skip
+        own = (
+            ("offset", offsets, offset_weight_initializer, offset_bias_initializer, offset_use_bias),
+            ("deformable_conv", channels, weight_initializer, bias_initializer, use_bias),
+        )
         with self.name_scope():
             for name, n, init, bias_init, biased in own[:: self._order]:
                 setattr(self, f"{name}_weight", parameter(f"{name}_weight", (n, in_channels // groups, *kernel), init))

@@ -16,8 +16,16 @@ if TYPE_CHECKING:
     from ...initializer import Initializer
     from ..parameter import ParameterDict
 
-__all__ = ["Concurrent", "HybridConcurrent", "Identity", "PixelShuffle1D", "PixelShuffle2D", "PixelShuffle3D",
-           "SparseEmbedding", "SyncBatchNorm"]  # fmt: skip
+__all__ = [
+    "Concurrent",
+    "HybridConcurrent",
+    "Identity",
+    "PixelShuffle1D",
+    "PixelShuffle2D",
+    "PixelShuffle3D",
+    "SparseEmbedding",
+    "SyncBatchNorm",
+]
 
 
 class Concurrent(Sequential):
@@ -183,9 +191,13 @@ class SyncBatchNorm(BatchNorm):
             **kwargs,
         )
         self._kwargs: dict[str, Any] = {
-            "eps": epsilon, "momentum": momentum, "fix_gamma": not scale, "use_global_stats": use_global_stats,
-            "ndev": max(num_gpus(), 1) if num_devices is None else num_devices, "key": self.prefix,
-        }  # fmt: skip
+            "eps": epsilon,
+            "momentum": momentum,
+            "fix_gamma": not scale,
+            "use_global_stats": use_global_stats,
+            "ndev": max(num_gpus(), 1) if num_devices is None else num_devices,
+            "key": self.prefix,
+        }
 
     def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any) -> Any:
         return F.contrib.SyncBatchNorm(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)

@@ -10,9 +10,18 @@ from .dataset import ArrayDataset, Dataset, RecordFileDataset, SimpleDataset
 from .sampler import BatchSampler, FilterSampler, RandomSampler, Sampler, SequentialSampler
 
 __all__ = [
-    "ArrayDataset", "BatchSampler", "DataLoader", "Dataset", "FilterSampler", "RandomSampler",
-    "RecordFileDataset", "Sampler", "SequentialSampler", "SimpleDataset", "vision",
-]  # fmt: skip
+    "ArrayDataset",
+    "BatchSampler",
+    "DataLoader",
+    "Dataset",
+    "FilterSampler",
+    "RandomSampler",
+    "RecordFileDataset",
+    "Sampler",
+    "SequentialSampler",
+    "SimpleDataset",
+    "vision",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -201,9 +201,7 @@ class _InTurn:
 
 
 class _Batches:
-    """One round of a loader: keeps the workers supplied and gives their batches in order, each to one of the threads
-    that ask.
-    """
+    """One round of a loader: keeps the workers supplied and gives batches in order, each to one thread that asks."""
 
     def __init__(
         self,

@@ -20,8 +20,24 @@ from .regression import HuberLoss, L1Loss, L2Loss, PoissonNLLLoss
 from .similarity import CosineEmbeddingLoss, SDMLLoss, TripletLoss
 
 __all__ = [
-    "CTCLoss", "CosineEmbeddingLoss", "HingeLoss", "HuberLoss", "HybridBlock", "KLDivLoss", "L1Loss",
-    "L2Loss", "LogisticLoss", "Loss", "PoissonNLLLoss", "SDMLLoss", "SigmoidBCELoss",
-    "SigmoidBinaryCrossEntropyLoss", "SoftmaxCELoss", "SoftmaxCrossEntropyLoss", "SquaredHingeLoss",
-    "TripletLoss", "is_np_array", "numeric_types",
-]  # fmt: skip
+    "CTCLoss",
+    "CosineEmbeddingLoss",
+    "HingeLoss",
+    "HuberLoss",
+    "HybridBlock",
+    "KLDivLoss",
+    "L1Loss",
+    "L2Loss",
+    "LogisticLoss",
+    "Loss",
+    "PoissonNLLLoss",
+    "SDMLLoss",
+    "SigmoidBCELoss",
+    "SigmoidBinaryCrossEntropyLoss",
+    "SoftmaxCELoss",
+    "SoftmaxCrossEntropyLoss",
+    "SquaredHingeLoss",
+    "TripletLoss",
+    "is_np_array",
+    "numeric_types",
+]

@@ -7,8 +7,16 @@ from typing import Any
 from ...base import error
 from .base import Loss
 
-__all__ = ["HingeLoss", "KLDivLoss", "LogisticLoss", "SigmoidBCELoss", "SigmoidBinaryCrossEntropyLoss",
-           "SoftmaxCELoss", "SoftmaxCrossEntropyLoss", "SquaredHingeLoss"]  # fmt: skip
+__all__ = [
+    "HingeLoss",
+    "KLDivLoss",
+    "LogisticLoss",
+    "SigmoidBCELoss",
+    "SigmoidBinaryCrossEntropyLoss",
+    "SoftmaxCELoss",
+    "SoftmaxCrossEntropyLoss",
+    "SquaredHingeLoss",
+]
 
 _TINY = 1e-12
 

@@ -113,9 +113,12 @@ class BatchNorm(_Norm):
         super().__init__(in_channels, center, scale, beta_initializer, gamma_initializer, **kwargs)
         self._axis = axis
         self._kwargs = {
-            "axis": axis, "eps": epsilon, "momentum": momentum, "fix_gamma": not scale,
+            "axis": axis,
+            "eps": epsilon,
+            "momentum": momentum,
+            "fix_gamma": not scale,
             "use_global_stats": use_global_stats,
-        }  # fmt: skip
+        }
         averages = (("mean", running_mean_initializer), ("var", running_variance_initializer))
         for name, init in averages:
             setattr(

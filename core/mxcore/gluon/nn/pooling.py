@@ -11,9 +11,20 @@ from .convolution import dimensions, spread
 if TYPE_CHECKING:
     from ..parameter import ParameterDict
 
-__all__ = ["AvgPool1D", "AvgPool2D", "AvgPool3D", "GlobalAvgPool1D", "GlobalAvgPool2D", "GlobalAvgPool3D",
-           "GlobalMaxPool1D", "GlobalMaxPool2D", "GlobalMaxPool3D", "MaxPool1D", "MaxPool2D",
-           "MaxPool3D"]  # fmt: skip
+__all__ = [
+    "AvgPool1D",
+    "AvgPool2D",
+    "AvgPool3D",
+    "GlobalAvgPool1D",
+    "GlobalAvgPool2D",
+    "GlobalAvgPool3D",
+    "GlobalMaxPool1D",
+    "GlobalMaxPool2D",
+    "GlobalMaxPool3D",
+    "MaxPool1D",
+    "MaxPool2D",
+    "MaxPool3D",
+]
 
 
 class _Pooling(HybridBlock):

@@ -14,5 +14,16 @@ from .parameter_dict import ParameterDict
 #: What `isinstance` tests to tell an array.
 tensor_types = (_nd.NDArray,)
 
-__all__ = ["Constant", "Context", "DeferredInitializationError", "MXNetError", "Parameter", "ParameterDict",
-           "cpu", "is_np_array", "is_np_shape", "shape_is_known", "tensor_types"]  # fmt: skip
+__all__ = [
+    "Constant",
+    "Context",
+    "DeferredInitializationError",
+    "MXNetError",
+    "Parameter",
+    "ParameterDict",
+    "cpu",
+    "is_np_array",
+    "is_np_shape",
+    "shape_is_known",
+    "tensor_types",
+]

@@ -286,9 +286,7 @@ class Parameter:
         self._hold([data.copyto(c) for c in self._ctx_list])
 
     def _hold(self, data: list[NDArray]) -> None:
-        """Have these arrays from now on, with gradients that autograd knows of as `grad_req` says; other threads see
-        all of it, or nothing.
-        """
+        """Have these arrays, with gradients as `grad_req` says; other threads see all of it, or nothing."""
         grad = None
         if self._grad_req != "null":
             more = {} if self._grad_stype == "default" else {"stype": self._grad_stype}
@@ -363,9 +361,7 @@ class Parameter:
     def _check_and_get(self, which: str, ctx: Context | None) -> NDArray: ...
 
     def _check_and_get(self, which: str, ctx: Context | type[list[Any]] | None) -> Any:
-        """The array on `ctx` of ``"_data"`` or ``"_grad"``, all of them if `ctx` is ``list``; says clearly why there is
-        none.
-        """
+        """The array on `ctx` of ``"_data"`` or ``"_grad"``, all if `ctx` is ``list``; tells why there is none."""
         deferred = self._deferred_init  # asked first: a thread that ends the waiting has the arrays before
         arrays = getattr(self, which)
         if arrays is not None:

@@ -194,8 +194,8 @@ class ParameterDict:
         if clashes:
             raise error(
                 AssertionError,
-                "Cannot update self with other because they have different Parameters with the same name "
-                f"{brief(clashes)}",
+                "Cannot update self with other "
+                f"because they have different Parameters with the same name {brief(clashes)}",
             )
         self._params.update(other.items())
 
@@ -335,8 +335,8 @@ class ParameterDict:
             if not name.startswith(restore_prefix):
                 raise error(
                     AssertionError,
-                    f"restore_prefix is '{restore_prefix}' but Parameters name '{name}' does not start with "
-                    f"it. {_HINT}",
+                    f"restore_prefix is '{restore_prefix}' "
+                    f"but Parameters name '{name}' does not start with it. {_HINT}",
                 )
         values = {}
         for name, value in param_dict.items():
@@ -380,8 +380,8 @@ def load_matching(
     if empty:
         raise error(
             ValueError,
-            f"{source} has no array under {brief(empty)}, only the name; the file is damaged or was saved before "
-            "initialize()",
+            f"{source} has no array under {brief(empty)}, only the name; "
+            "the file is damaged or was saved before initialize()",
         )
     for name, p in params.items():
         have, got = p.shape, tuple(values[name].shape)

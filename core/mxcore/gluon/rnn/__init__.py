@@ -9,7 +9,22 @@ from .layers import GRU, LSTM, RNN
 from .modifiers import DropoutCell, ModifierCell, ResidualCell, ZoneoutCell
 from .recurrent_cell import HybridRecurrentCell, RecurrentCell
 
-__all__ = ["GRU", "LSTM", "RNN", "BidirectionalCell", "DropoutCell", "GRUCell", "HybridRecurrentCell", "HybridSequentialRNNCell", "LSTMCell",
-           "ModifierCell", "RNNCell", "RecurrentCell", "ResidualCell", "SequentialRNNCell", "ZoneoutCell"]  # fmt: skip
+__all__ = [
+    "GRU",
+    "LSTM",
+    "RNN",
+    "BidirectionalCell",
+    "DropoutCell",
+    "GRUCell",
+    "HybridRecurrentCell",
+    "HybridSequentialRNNCell",
+    "LSTMCell",
+    "ModifierCell",
+    "RNNCell",
+    "RecurrentCell",
+    "ResidualCell",
+    "SequentialRNNCell",
+    "ZoneoutCell",
+]
 
 __getattr__ = reexports(__name__)

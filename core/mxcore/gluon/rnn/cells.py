@@ -89,7 +89,8 @@ class RNNCell(GatedCell):
     hidden_size : int
         Size of output and state.
     activation : str or Block, default 'tanh'
-    i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer : Initializer or str, optional
+    i2h_weight_initializer, h2h_weight_initializer : Initializer or str, optional
+    i2h_bias_initializer, h2h_bias_initializer : Initializer or str, optional
         Of the weights and biases for input and state.
     input_size : int, default 0
         0 takes it from the first input.
@@ -155,7 +156,8 @@ class LSTMCell(GatedCell):
     ----------
     hidden_size : int
         Size of output and states.
-    i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer : Initializer or str, optional
+    i2h_weight_initializer, h2h_weight_initializer : Initializer or str, optional
+    i2h_bias_initializer, h2h_bias_initializer : Initializer or str, optional
         ``mx.init.LSTMBias`` begins with an open forget gate.
     input_size : int, default 0
         0 takes it from the first input.
@@ -242,7 +244,8 @@ class GRUCell(GatedCell):
     ----------
     hidden_size : int
         Size of output and state.
-    i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer : Initializer or str, optional
+    i2h_weight_initializer, h2h_weight_initializer : Initializer or str, optional
+    i2h_bias_initializer, h2h_bias_initializer : Initializer or str, optional
     input_size : int, default 0
         0 takes it from the first input.
     prefix : str, optional

@@ -61,8 +61,8 @@ class _Stack(RecurrentCell):
         if len(states) != sum(sizes):
             raise error(
                 ValueError,
-                f"{type(self).__name__} '{self.name}' has {sum(sizes)} states, got {len(states)}; begin_state() "
-                "makes them",
+                f"{type(self).__name__} '{self.name}' has {sum(sizes)} states, "
+                f"got {len(states)}; begin_state() makes them",
             )
         first = 0
         for cell, size in zip(cells, sizes):
@@ -101,8 +101,8 @@ class _Stack(RecurrentCell):
             if isinstance(cell, BidirectionalCell):
                 raise error(
                     NotImplementedError,
-                    f"{type(self).__name__} '{self.name}' holds a BidirectionalCell, which cannot be stepped; call "
-                    "unroll",
+                    f"{type(self).__name__} '{self.name}' holds a BidirectionalCell, "
+                    "which cannot be stepped; call unroll",
                 )
             inputs, own = cell(inputs, own)
             found.extend(own)

@@ -82,8 +82,11 @@ class _RNNLayer(HybridBlock):
         )
         self._mode, self._layout, self._dropout, self._dir = mode, layout, dropout, 2 if bidirectional else 1
         self._input_size, self._gates = input_size, _GATES[mode]
-        self._lstm_state_clip = {"lstm_state_clip_min": lstm_state_clip_min, "lstm_state_clip_max": lstm_state_clip_max,
-                                 "lstm_state_clip_nan": lstm_state_clip_nan}  # fmt: skip
+        self._lstm_state_clip = {
+            "lstm_state_clip_min": lstm_state_clip_min,
+            "lstm_state_clip_max": lstm_state_clip_max,
+            "lstm_state_clip_nan": lstm_state_clip_nan,
+        }
         self._dtype, self._use_sequence_length = dtype, use_sequence_length
         rows, out = self._gates * hidden_size, self._out_size
         for i in range(num_layers):
@@ -176,7 +179,8 @@ class _RNNLayer(HybridBlock):
         if len(inputs.shape) != 3:
             raise error(
                 ValueError,
-                f"{type(self).__name__} '{self.name}': inputs must have three axes ({self._layout}), got {inputs.shape}",
+                f"{type(self).__name__} '{self.name}': "
+                f"inputs must have three axes ({self._layout}), got {inputs.shape}",
             )
         for d in self._directions:
             getattr(self, f"{d}0_i2h_weight").shape = self._gates * self._hidden_size, inputs.shape[2]
@@ -198,8 +202,8 @@ class _RNNLayer(HybridBlock):
             if sequence_length is None:
                 raise error(
                     ValueError,
-                    f"{type(self).__name__} '{self.name}' was made with use_sequence_length=True: sequence_length is "
-                    "missing",
+                    f"{type(self).__name__} '{self.name}' was made "
+                    "with use_sequence_length=True: sequence_length is missing",
                 )
             more = (sequence_length,)
         elif sequence_length is not None:
@@ -317,7 +321,8 @@ class RNN(_RNNLayer):
         On the outputs of all layers but the last, in training.
     bidirectional : bool, default False
         Outputs of both directions are joined.
-    i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer : Initializer or str, optional
+    i2h_weight_initializer, h2h_weight_initializer : Initializer or str, optional
+    i2h_bias_initializer, h2h_bias_initializer : Initializer or str, optional
     input_size : int, default 0
         0 takes it from the first input.
     dtype : str, default 'float32'
@@ -393,7 +398,8 @@ class LSTM(_RNNLayer):
         Outputs of both directions are joined.
     input_size : int, default 0
         0 takes it from the first input.
-    i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, h2r_weight_initializer : Initializer or str, optional
+    i2h_weight_initializer, h2h_weight_initializer, h2r_weight_initializer : Initializer or str, optional
+    i2h_bias_initializer, h2h_bias_initializer : Initializer or str, optional
         ``mx.init.LSTMBias`` begins with an open forget gate.
     projection_size : int, optional
         Outputs are brought to this size by a matrix (Sak et al., 2014).
@@ -480,7 +486,8 @@ class GRU(_RNNLayer):
         Outputs of both directions are joined.
     input_size : int, default 0
         0 takes it from the first input.
-    i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer : Initializer or str, optional
+    i2h_weight_initializer, h2h_weight_initializer : Initializer or str, optional
+    i2h_bias_initializer, h2h_bias_initializer : Initializer or str, optional
     dtype : str, default 'float32'
         Of parameters and of states to begin with.
     **kwargs

@@ -116,8 +116,8 @@ class ModifierCell(HybridRecurrentCell):
         if base_cell._modified:
             raise asserted(
                 ValueError,
-                f"{type(base_cell).__name__} '{base_cell.name}' is used by a modifier cell already; one cell cannot "
-                "be used twice",
+                f"{type(base_cell).__name__} '{base_cell.name}' "
+                "is used by a modifier cell already; one cell cannot be used twice",
             )
         base_cell._modified = True
         super().__init__(prefix=base_cell.prefix + self._alias(), params=None)

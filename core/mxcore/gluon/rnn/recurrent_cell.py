@@ -66,14 +66,13 @@ def check_features(cell: Any, inputs: Any) -> None:
     if wanted > 0 and found != wanted:
         raise error(
             ValueError,
-            f"{type(cell).__name__} '{cell.name}': inputs {inputs.shape} have {found} features, the cell was made "
-            f"for {wanted}",
+            f"{type(cell).__name__} '{cell.name}': "
+            f"inputs {inputs.shape} have {found} features, the cell was made for {wanted}",
         )
 
 
 def check_states(cell: RecurrentCell, inputs: Any, states: Any, spread: bool = False) -> list[Any]:
-    """The states as a list, if they are as many as the cell has, of its sizes and of the batch of the inputs (with
-    `spread`, or of one).
+    """The states as a list, checked: number, sizes, and the batch of the inputs (with `spread`, or of one).
 
     Raises
     ------
@@ -85,8 +84,8 @@ def check_states(cell: RecurrentCell, inputs: Any, states: Any, spread: bool = F
     if len(found) != len(wanted):
         raise error(
             ValueError,
-            f"{type(cell).__name__} '{cell.name}' has {len(wanted)} state(s), got {len(found)}; begin_state() makes "
-            "them",
+            f"{type(cell).__name__} '{cell.name}' has {len(wanted)} state(s), "
+            f"got {len(found)}; begin_state() makes them",
         )
     batch = inputs.shape[0] if isinstance(inputs, nd.NDArray) and inputs.shape else None
     for i, (state, info) in enumerate(zip(found, wanted)):
@@ -100,9 +99,8 @@ def check_states(cell: RecurrentCell, inputs: Any, states: Any, spread: bool = F
         if fits:
             raise error(
                 ValueError,
-                f"{told} with the batch of the inputs, {batch}, got {state.shape}; begin_state(batch_size={batch}) "
-                "makes states "
-                "to begin with",
+                f"{told} with the batch of the inputs, {batch}, got {state.shape}; "
+                f"begin_state(batch_size={batch}) makes states to begin with",
             )
         raise error(ValueError, f"{told}, got {state.shape}")
     return found
@@ -149,9 +147,8 @@ class RecurrentCell(Block):
         self._init_counter = -1
         self._counter = -1
         for child in self._children.values():
-            if isinstance(
-                child, RecurrentCell
-            ):  # an activation, or a layer of somebody's own cell, has nothing to forget
+            # An activation, or a layer of somebody's own cell, has nothing to forget.
+            if isinstance(child, RecurrentCell):
                 child.reset()
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:

@@ -95,16 +95,16 @@ def formatted(
             if length is not None and length != inputs.shape[in_axis]:
                 raise asserted(
                     ValueError,
-                    f"unroll: inputs {inputs.shape} have {inputs.shape[in_axis]} steps in axis {in_axis}, length is "
-                    f"{length}",
+                    f"unroll: inputs {inputs.shape} have {inputs.shape[in_axis]} "
+                    f"steps in axis {in_axis}, length is {length}",
                 )
             length = inputs.shape[in_axis]
         elif merge is False:
             if len(inputs.list_outputs()) != 1:
                 raise asserted(
                     ValueError,
-                    f"unroll: inputs is a group of {len(inputs.list_outputs())} symbols; give list(inputs) for one a "
-                    "step",
+                    f"unroll: inputs is a group of {len(inputs.list_outputs())} symbols; "
+                    "give list(inputs) for one a step",
                 )
             if length is None:
                 raise error(ValueError, "unroll: a symbol does not tell how many steps it has; give length")

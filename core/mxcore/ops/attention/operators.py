@@ -1,4 +1,4 @@
-"""Multi-head attention over projections that lie interleaved in one array: scores of pairs, and sums weighted by them."""
+"""Multi-head attention over projections that lie interleaved in one array: scores of pairs, and their weighted sums."""
 
 from __future__ import annotations
 
@@ -108,8 +108,8 @@ def _projected(name: str, shape: tuple[int, ...], heads: int, slots: int) -> Non
     """Raise ValueError for a shape that is not (length, batch, heads * slots * d)."""
     if len(shape) != 3:
         raise ValueError(
-            f"{name} must be (length, batch, {slots if slots > 1 else ''}{' * ' if slots > 1 else ''}heads * d), got "
-            f"{shape}"
+            f"{name} must be (length, batch, "
+            f"{slots if slots > 1 else ''}{' * ' if slots > 1 else ''}heads * d), got {shape}"
         )
     if shape[2] % (heads * slots):
         what = f"{heads} heads" + (f" x {slots} projections" if slots > 1 else "")
@@ -141,8 +141,8 @@ def _weighted_shape(
     if len(weights) != 3 or weights[0] != values[1] * p.heads or m != values[0]:
         wanted = (values[1] * p.heads, *((values[0], "n") if transpose else ("n", values[0])))
         raise ValueError(
-            f"{names[1]} must be (batch * heads, ...) = ({', '.join(map(str, wanted))}) for {names[0]} {values}, got "
-            f"{weights}"
+            f"{names[1]} must be (batch * heads, ...) = "
+            f"({', '.join(map(str, wanted))}) for {names[0]} {values}, got {weights}"
         )
     return [(n, values[1], values[2] // slots * out_slots)]
 

@@ -45,9 +45,10 @@ def formula(text: str) -> Callable[..., Any]:
         lambda fn, values: f"_functions.{fn}(xp, {', '.join(values)})",
         words={"and": "&", "or": "|", "not": "~"},
     )
+    # `__name__` is for filters of warnings.
     found: Callable[..., Any] = eval(
         f"lambda xp, {', '.join(sorted(expr.names))}: {source}", {"_functions": _Functions(), "__name__": __name__}
-    )  # for filters of warnings
+    )
     return found
 
 

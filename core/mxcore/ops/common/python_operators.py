@@ -1,6 +1,4 @@
-"""Python's operators: which operators of the registry they are, for arrays, for symbols and for the values of gradient
-rules in graphs.
-"""
+"""Python's operators: which of the registry they are, for arrays, symbols and gradient rules in graphs."""
 
 from __future__ import annotations
 

@@ -77,9 +77,7 @@ def size_of(shape: Any) -> int:
 
 
 def undoing(forward: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """The shape rule of ``data like~ ...``: `data` has the shape ``forward(p, like)``, and the result that of
-    `like`.
-    """
+    """The shape rule of ``data like~ ...``: `data` has the shape ``forward(p, like)``, the result that of `like`."""
 
     def rule(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
         like = outs[0] if ins[1] is None else ins[1]
@@ -98,9 +96,7 @@ def fits(names: str, given: Sequence[Any], wanted: Sequence[Any]) -> None:
 def within_limits(
     name: str, values: Any, low: float, high: float, what: str, kind: type[Exception] = ValueError
 ) -> None:
-    """Raise an error unless all numbers of an array lie between two; NaN does not. `what` they are stands in the
-    error.
-    """
+    """Raise an error unless all numbers of an array lie between two, as NaN does not; it says `what` they are."""
     if size_of(values.shape):
         least, most = values.min().item(), values.max().item()
         if not (least >= low and most <= high):
@@ -108,9 +104,7 @@ def within_limits(
 
 
 def gradient_of(forward: Callable[[Any, list[Any]], Any]) -> Callable[..., Any]:
-    """The shape rule of ``dy data ...``: `dy` has the shape ``forward(p, [data, ...])``, and the result that of
-    `data`.
-    """
+    """The shape rule of ``dy data ...``: `dy` has the shape ``forward(p, [data, ...])``, the result `data`'s."""
 
     def rule(p: Params, ins: list[Any]) -> list[Any]:
         fits(p._sig.inputs[0], ins, [forward(p, ins[1:])])
@@ -127,9 +121,7 @@ def spread_from(whole: tuple[int, ...], part: tuple[int, ...], name: str) -> Non
 
 
 def partly(forward: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """The shape rule of an operator of one input from ``forward(p, shape)``, which can do with unknown dimensions
-    (-1).
-    """
+    """The shape rule of an operator of one input from ``forward(p, shape)``, which takes -1 for unknown."""
 
     def rule(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
         if ins[0] is None:

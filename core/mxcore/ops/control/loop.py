@@ -34,9 +34,7 @@ def owned(k: Call, p: Params, make: Callable[[], Any]) -> Any:
 def gradients(
     run: Run, dys: Sequence[Any], places: Sequence[int], wanted: Sequence[bool] | None, ins: Sequence[Any]
 ) -> list[Any]:
-    """Gradients of an operator's inputs, as arrays; `places` tells which input of the sub-graph each is, -1 for
-    none.
-    """
+    """Gradients of an operator's inputs, as arrays; `places` tells each one's input of the sub-graph, or -1."""
     for x in (*dys, *ins):
         x.wait_to_read()  # what follows looks at values, in the caller's thread
     needed = [i for j, i in enumerate(places) if i >= 0 and (wanted is None or wanted[j])]
@@ -104,9 +102,7 @@ class Loop:
         self._parts: dict[Any, tuple[Any, dict[int, Any]]] = {}
 
     def part(self, key: Any, x: Any, t: int) -> Any:
-        """What a step sees of an array, of at least one dimension: the same object for the same array, which stays
-        bound.
-        """
+        """What a step sees of an array, of one dimension or more: the same object for the same array."""
         found = self._parts.get(key)
         if found is None or found[0] is not x:
             found = self._parts[key] = x, {}
@@ -148,9 +144,7 @@ class Loop:
 
 
 class _Buffers:
-    """Where compiled steps write their heads: rows of what is collected, and an array for each carried head of each
-    step.
-    """
+    """Where compiled steps write heads: rows of what is collected, an array for each carried head of each step."""
 
     def __init__(self, k: Any, specs: Any, n_out: int, rows: int) -> None:
         self.k, self.specs, self.n_out = k, specs, n_out
@@ -208,8 +202,7 @@ class Run:
     def forward(
         self, more: Callable[[Sequence[Any]], bool], again: Sequence[Any] | None = None
     ) -> tuple[list[Any], list[Any]]:
-        """Take steps while ``more(inputs)``; returns what was collected, without rows that no step filled, and what was
-        carried.
+        """Take steps while ``more(inputs)``; returns what was collected, only rows that were filled, and carried.
 
         `again` are the random keys of a run that is repeated.
         """

@@ -1,6 +1,4 @@
-"""Sub-graphs for the samples of control flow, composed when they are first asked for: the operators must be registered
-by then.
-"""
+"""Sub-graphs for the samples of control flow, composed when first asked for, after registration."""
 
 from __future__ import annotations
 
@@ -84,9 +82,7 @@ _SUM_OR_PRODUCT = Sample(
 
 
 def _steps(names: str, body: Any, shapes: Any, data: Any, states: Any, free: Any, outs: int) -> Sample:
-    """A use of `foreach`: inputs of the body by letter and which of them are what; its first `outs` results are
-    stacked.
-    """
+    """A use of `foreach`: inputs of the body by letter, and what they are; its first `outs` results are stacked."""
     return Sample(
         *shapes,
         mxnet="holds a graph",

@@ -69,9 +69,7 @@ def steps_for(
 
 
 def _finish(results: Sequence[Any], leaves: Sequence[Any]) -> None:
-    """Wait for what a run computed, and for inputs that it moves: only their memory goes out, of which the engine knows
-    nothing.
-    """
+    """Wait for what a run computed and moves: only memory goes out, of which the engine knows nothing."""
     for x in (*results, *leaves):
         x.wait_to_read()
 
@@ -121,9 +119,7 @@ class EagerSteps:
         return [y._data for y in heads]
 
     def backward(self, t: int, dys: Sequence[Any], wanted: Sequence[int]) -> list[Any]:
-        """Gradients of the inputs `wanted` of the `t`-th run, given those of its heads (None is zero); None where they
-        are zero.
-        """
+        """Gradients of the inputs `wanted` of the `t`-th run, given those of its heads; None is zero."""
         leaves, heads = self._runs[t]
         pairs = [(y, g) for y, g in zip(heads, dys) if g is not None and y._entry is not None and y._entry[0].flows]
         if not pairs or not wanted:

@@ -1,5 +1,4 @@
-"""Convolutions whose windows are bent: every place in a window is moved by an offset of its own, and maybe weighed by a
-mask.
+"""Convolutions with bent windows: every place is moved by an offset of its own, and maybe weighed by a mask.
 
 The windows are gathered between the pixels, by bilinear interpolation, one deformable group of channels at a time; from
 there on it is a matrix product, as any convolution.
@@ -66,8 +65,7 @@ def image_geometry(p: Params) -> Geometry:
 
 
 def _axis(xp: Any, at: Any, n: int, modulated: bool) -> list[tuple[Any, Any, Any]]:
-    """Along an axis of `n` pixels, the one before each place and the one after: index, share, and derivative of the
-    share by the place.
+    """Along `n` pixels, the one before each place and the one after: index, share, derivative by the place.
 
     Without a mask a place counts if it is on the image, up to where one more pixel would begin, and the last pixel
     reaches to there. With one, the image is surrounded by zeros, one pixel wide.
@@ -97,9 +95,7 @@ def _axis(xp: Any, at: Any, n: int, modulated: bool) -> list[tuple[Any, Any, Any
 def corners(
     xp: Any, p: Params, g: Geometry, offset: Any, size: tuple[int, int], modulated: bool
 ) -> list[tuple[Any, Any, Any, Any]]:
-    """The four pixels around each place of all windows, (n, groups, 1, kernel * out): index, share, and its derivatives
-    by y and by x.
-    """
+    """The four pixels around each place, (n, groups, 1, kernel * out): index, share, derivatives by y and x."""
     n, out, d = offset.shape[0], tuple(offset.shape[2:]), p.num_deformable_group
     moved = offset.reshape(n, d, size_of(g.kernel), 2, *out)
     axes = []
@@ -216,7 +212,9 @@ def deformable_convolution(k: Call, p: Params, data: Array, offset: Array, weigh
     >>> import mxcore as mx
     >>> image = mx.nd.arange(9).reshape((1, 1, 3, 3))
     >>> down = mx.nd.concat(mx.nd.ones((1, 1, 3, 3)), mx.nd.zeros((1, 1, 3, 3)), dim=1)
-    >>> mx.nd.contrib.DeformableConvolution(image, down, mx.nd.ones((1, 1, 1, 1)), kernel=(1, 1), num_filter=1, no_bias=True)[0, 0, :2].asnumpy()
+    >>> weight = mx.nd.ones((1, 1, 1, 1))
+    >>> convolve = mx.nd.contrib.DeformableConvolution
+    >>> convolve(image, down, weight, kernel=(1, 1), num_filter=1, no_bias=True)[0, 0, :2].asnumpy()
     array([[3., 4., 5.],
            [6., 7., 8.]], dtype=float32)
     """
@@ -234,8 +232,7 @@ def deformable_convolution(k: Call, p: Params, data: Array, offset: Array, weigh
 def modulated_deformable_convolution(
     k: Call, p: Params, data: Array, offset: Array, mask: Array, weight: Array, bias: Array = None
 ) -> Array:
-    """Convolve images over windows whose places are moved, each by an offset of its own, and weighed, each by a number
-    of its own.
+    """Convolve images over windows whose places are each moved by an offset and weighed by a number of its own.
 
     Parameters
     ----------
@@ -271,7 +268,8 @@ def modulated_deformable_convolution(
     >>> import mxcore as mx
     >>> image = mx.nd.arange(4).reshape((1, 1, 2, 2))
     >>> still, half, weight = mx.nd.zeros((1, 2, 2, 2)), mx.nd.full((1, 1, 2, 2), 0.5), mx.nd.ones((1, 1, 1, 1))
-    >>> mx.nd.contrib.ModulatedDeformableConvolution(image, still, half, weight, kernel=(1, 1), num_filter=1, no_bias=True)[0, 0].asnumpy()
+    >>> convolve = mx.nd.contrib.ModulatedDeformableConvolution
+    >>> convolve(image, still, half, weight, kernel=(1, 1), num_filter=1, no_bias=True)[0, 0].asnumpy()
     array([[0. , 0.5],
            [1. , 1.5]], dtype=float32)
     """

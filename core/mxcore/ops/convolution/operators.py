@@ -95,7 +95,9 @@ _DECONV_PARAMS = {
 #: In MXNet's order.
 DECONVOLUTION_PARAMS = {
     n: _DECONV_PARAMS[n]
-    for n in "kernel stride dilate pad adj target_shape num_filter num_group workspace no_bias cudnn_tune cudnn_off layout".split()
+    for n in (
+        "kernel stride dilate pad adj target_shape num_filter num_group workspace no_bias cudnn_tune cudnn_off layout"
+    ).split()
 }
 
 

@@ -83,8 +83,8 @@ def _image_shape(p: Params, cols: tuple[int, ...]) -> tuple[int, ...]:
         raise ValueError(f"output_size {p.output_size} must have as many dimensions as kernel {p.kernel}")
     if len(cols) != 3 or cols[1] % size_of(p.kernel):
         raise ValueError(
-            f"data {cols} must have three dimensions, the second a multiple of the kernel's {size_of(p.kernel)} "
-            "elements"
+            f"data {cols} must have three dimensions, "
+            f"the second a multiple of the kernel's {size_of(p.kernel)} elements"
         )
     shape = (cols[0], cols[1] // size_of(p.kernel), *p.output_size)
     if column_shape(p, shape) != cols:

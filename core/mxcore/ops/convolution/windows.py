@@ -1,7 +1,7 @@
 """Windows on arrays, and the convolution and its two adjoints as matrix products over them.
 
-Three functions do the work: `conv_forward`, `conv_data` and `conv_weight`. They take channels-first arrays, and pieces of the
-batch, so that the gathered windows stay small.
+Three functions do the work: `conv_forward`, `conv_data` and `conv_weight`. They take channels-first arrays, and pieces
+of the batch, so that the gathered windows stay small.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ PIECE = 1 << 21
 
 
 class Geometry:
-    """How windows lie on an array: kernel, stride, dilation and padding per spatial dimension, and groups of
-    channels.
-    """
+    """How windows lie on an array: kernel, stride, dilation, padding of each dimension; groups of channels."""
 
     __slots__ = ("kernel", "stride", "dilate", "pad", "groups", "extent")
 

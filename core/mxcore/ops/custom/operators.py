@@ -62,9 +62,7 @@ def _array(data: Any, ctx: Any) -> Any:
 
 @contextlib.contextmanager
 def _user_code(p: Params, what: str, otherwise: type[Exception] = RuntimeError) -> Iterator[None]:
-    """What a user's method runs in: an error names operator and method, and tells where in the user's code it was
-    raised.
-    """
+    """What a user's method runs in: an error names operator and method, and tells where it was raised."""
     try:
         yield
     except Exception as e:
@@ -164,9 +162,8 @@ def _(k: Call, p: Params, saved: Any, dys: list[Any], ins: list[Any], outs: list
         x.wait_to_read()
     grads = [_array(k.xp.zeros(x.shape, x._data.dtype), k.ctx) for x in in_data]
     req = ["write" if wanted else "null" for wanted in (k.wanted or [True] * len(grads))[: len(grads)]]
-    dys = [
-        _array(g._data.copy(), k.ctx) if g.stype == "default" else g for g in dys
-    ]  # others get the same ones, and `backward` may write to them
+    # Others get the same ones, and `backward` may write to them.
+    dys = [_array(g._data.copy(), k.ctx) if g.stype == "default" else g for g in dys]
     with _unrecorded(k.ctx, state.train), _user_code(p, "backward"):
         worker.backward(req=req, out_grad=dys, in_data=in_data, out_data=out_data, in_grad=grads, aux=aux)
         for x in (*grads, *aux):
@@ -184,9 +181,8 @@ def _check_storage(p: Params, prop: Any, n: int) -> None:
     if asked:
         op_type = p.op_type
         raise ValueError(
-            f"infer_storage_type of the custom operator {op_type!r} asks for {', '.join(asked)}; custom operators "
-            "get and give "
-            "dense arrays, use tostype() inside"
+            f"infer_storage_type of the custom operator {op_type!r} asks for {', '.join(asked)}; "
+            "custom operators get and give dense arrays, use tostype() inside"
         )
 
 

@@ -184,8 +184,7 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
     grad=lambda F, dys, like_data: [[F._cast_like(g, x) for g, x in zip(dys, like_data)]],
 )
 def amp_multicast(k: Call, p: Params, *data: Array) -> Any:
-    """Convert float32, float16 and bfloat16 arrays to the widest dtype among them, or to the narrowest; others stay as
-    they are.
+    """Convert float32, float16 and bfloat16 arrays to the widest or narrowest dtype among them; others stay.
 
     Parameters
     ----------

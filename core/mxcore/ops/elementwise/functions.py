@@ -153,8 +153,8 @@ FUNCTIONS = [
     inputs="data",
     scalar=Float(1.0, dynamic=True),
     is_int=Bool(True),
-    expr="0.5 * scalar * scalar * data * data if abs(data) * (scalar * scalar) < 1 else abs(data) - 0.5 / (scalar * "
-    "scalar)",
+    expr="0.5 * scalar * scalar * data * data if abs(data) * "
+    "(scalar * scalar) < 1 else abs(data) - 0.5 / (scalar * scalar)",
     grad=lambda F, p, dy, data: dy * F.clip(data * (p.scalar * p.scalar), a_min=-1, a_max=1),
 )
 def smooth_l1(k: Call, p: Params, data: Array) -> Array:

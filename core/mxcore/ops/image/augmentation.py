@@ -242,7 +242,8 @@ Parameters
 data : array, (height, width, channels)
     1 or 3 channels, values from 0 to 255; integers saturate.
 brightness, contrast, saturation, hue : float, 0 or more
-    The factors are drawn evenly between 1 - x and 1 + x, the turn of the hue between -x and x; 0 leaves that change out.
+    The factors are drawn evenly between 1 - x and 1 + x, the turn of the hue between -x and x; 0 leaves that change
+    out.
 
 Notes
 -----
@@ -264,8 +265,8 @@ alpha : tuple of float
 
 Notes
 -----
-Behaviour matched: MXNet 1.9.1 ``image.adjust_lighting``. Source: Krizhevsky, Sutskever and Hinton, "ImageNet classification with deep
-convolutional neural networks", 2012.
+Behaviour matched: MXNet 1.9.1 ``image.adjust_lighting``. Source: Krizhevsky, Sutskever and Hinton, "ImageNet
+classification with deep convolutional neural networks", 2012.
 """,
         random=False,
         alpha=Floats(),

@@ -114,9 +114,7 @@ def saturation(xp: Any, image: Any, factor: float) -> Any:
 
 
 def hue(xp: Any, image: Any, turn: float) -> Any:
-    """Colours turned about the colour wheel, by whole turns; lightness and saturation stay, and so does a grey
-    image.
-    """
+    """Colours turned about the colour wheel, by whole turns; lightness, saturation and grey images stay."""
     if image.shape[2] != 3:
         return image.copy()
     x = _floats(image)
@@ -137,9 +135,7 @@ def hue(xp: Any, image: Any, turn: float) -> Any:
 
 
 def lighting(xp: Any, image: Any, alpha: Any) -> Any:
-    """Colours moved along the principal components of ImageNet's colours, by three numbers; a grey image stays as it
-    is.
-    """
+    """Colours moved along the principal components of ImageNet's, by three numbers; a grey image stays."""
     if image.shape[2] != 3:
         return image.copy()
     return scaled(xp, image, 1, xp.asarray(COMPONENTS @ np.asarray(alpha, "float32")))

@@ -26,8 +26,8 @@ def opencv() -> Any:
     except ImportError as e:
         raise error(
             ImportError,
-            f"images are read and resized with OpenCV, which cannot be imported: {e}. pip install "
-            "opencv-python-headless",
+            "images are read and resized with OpenCV, which cannot be imported: "
+            f"{e}. pip install opencv-python-headless",
         ) from e
     if multiprocessing.parent_process() is not None:
         # A worker does one image at a time; threads would take the other workers' cores.

@@ -1,6 +1,4 @@
-"""Resizing as two products with matrices: a row of weights for each new pixel. The five methods of OpenCV, on any
-device.
-"""
+"""Resizing as two products with matrices, a row of weights for each new pixel: OpenCV's five methods anywhere."""
 
 from __future__ import annotations
 

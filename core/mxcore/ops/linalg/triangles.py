@@ -15,9 +15,7 @@ __all__ = ["floats", "half_triangle", "square", "wide_floats"]
 
 
 def floats(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
-    """The dtype rule of products: one dtype of numbers with a point; whole numbers would lose what `alpha`
-    multiplies.
-    """
+    """The dtype rule of products: one floating dtype; whole numbers would lose what `alpha` multiplies."""
     one: Any = None
     for t in (*ins, *outs):
         one = merge_dtype(one, t)

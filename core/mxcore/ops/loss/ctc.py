@@ -121,9 +121,7 @@ class BlankedLabels:
         self.skip[:, 2:] = (self.path[:, 2:] != labels.blank) & (self.path[:, 2:] != self.path[:, :-2])
 
     def merged(self, a: Any, step: int, skip: Any) -> Any:
-        """Log of the sum of what can come to each place: from itself, its neighbour, and where allowed the one
-        after.
-        """
+        """Log of the sum of what comes to each place: from itself, its neighbour, and where allowed the next one."""
         xp = self.xp
         one = self._moved(a, step)
         return _log_sum(xp, a, one, xp.where(skip, self._moved(one, step), -np.inf))

@@ -50,8 +50,8 @@ def backward_softmax_output(k: Call, p: Params, out: Array, label: Array, dy_: A
     label = label.reshape(-1, s) if p.multi_output else label.reshape(-1, 1)
     if label.shape[0] != n:
         raise ValueError(
-            f"{label.shape[0]} labels for {n} samples; use preserve_shape or multi_output for data of more than two "
-            "dimensions"
+            f"{label.shape[0]} labels for {n} samples; "
+            "use preserve_shape or multi_output for data of more than two dimensions"
         )
     at, hit = class_index(xp, label, c)
     spread = 0.0 if p.multi_output else p.smooth_alpha

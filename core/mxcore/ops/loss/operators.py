@@ -211,8 +211,8 @@ def _regression(name: str, predict: Any, direction: Any, doc: str) -> tuple[Any,
         f"_backward_{name}",
         inputs="out label",
         doc=(
-            f"Gradient of `{name}` with respect to its data.\n\n    Parameters\n    ----------\n    out, label : "
-            "array\n"
+            f"Gradient of `{name}` with respect to its data.\n\n"
+            "    Parameters\n    ----------\n    out, label : array\n"
             "        What the forward pass returned, and the label.\n    grad_scale : float\n        Factor.\n    "
         ),
         **_SCALE,
@@ -292,8 +292,7 @@ SPARSENESS_PARAMS = dict(
     ),
 )
 def identity_attach_kl_sparse_reg(k: Call, p: Params, data: Array, moving_avg: Array) -> Any:
-    """Pass activations unchanged; add to their gradient that of the KL divergence between their mean and a wanted
-    sparseness.
+    """Pass activations; add to their gradient that of the KL divergence between their mean and a sparseness.
 
     Parameters
     ----------

@@ -210,9 +210,8 @@ SAMPLES = {
             params={"use_data_lengths": "True", "blank_label": "last"},
             grad=(True, False, False),
         ),
-        Sample(
-            (5, 3, 4), [[0, 0], [1, 0], [2, 2]], grad=(True, False)
-        ),  # no label, one, one that needs a blank between
+        # No label, one, one that needs a blank between.
+        Sample((5, 3, 4), [[0, 0], [1, 0], [2, 2]], grad=(True, False)),
         Sample((3, 1, 2), [[1, 1, 0]], grad=(True, False)),
         Sample((1, 2, 3), [[1], [2]], grad=(True, False)),
         Sample(

@@ -228,7 +228,8 @@ GROUP_NORM = _family(
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``GroupNorm`` (its parameters are per group). Source: Wu and He, "Group normalization", 2018.
+    Behaviour matched: MXNet 1.9.1 ``GroupNorm`` (its parameters are per group). Source: Wu and He, "Group
+    normalization", 2018.
     """,
 )
 

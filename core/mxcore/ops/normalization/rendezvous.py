@@ -39,9 +39,7 @@ def _patience() -> float:
 
 
 def _alone() -> bool:
-    """Whether nobody else can come: this is no worker of the engine, which has nothing to do, and no other thread could
-    call.
-    """
+    """Whether nobody else can come: the engine has nothing to do, and no other thread could call."""
     me = threading.current_thread()
     if me.name.startswith("mxcore-") or getattr(engine.it, "_open", False):
         return False
@@ -59,8 +57,7 @@ def expect(count: int) -> None:
 
 
 def meet(key: str, stage: str, count: int, where: tuple[str, int], part: Any) -> list[Any]:
-    """Hand in a part, wait until `count` parts of this key and stage are there, and return all, in the order of
-    contexts.
+    """Hand in a part, wait for `count` parts of this key and stage, and return all, in the order of contexts.
 
     Parameters
     ----------
@@ -82,9 +79,8 @@ def meet(key: str, stage: str, count: int, where: tuple[str, int], part: Any) ->
     """
     with _lock:
         mine = _open.setdefault((key, stage), _Meeting())
-        while any(
-            there == where for there, _ in mine.parts
-        ):  # another use of the layer, which this one must not take part in
+        # Another use of the layer, which this one must not take part in.
+        while any(there == where for there, _ in mine.parts):
             _wait(mine, key, stage, count)
             mine = _open.setdefault((key, stage), _Meeting())
         mine.parts.append((where, part))

@@ -1,4 +1,4 @@
-"""Normalization over the batches of several contexts together, and what it shares with the first version of `BatchNorm`."""
+"""Normalization over the batches of several contexts, and what it shares with the first version of `BatchNorm`."""
 
 from __future__ import annotations
 
@@ -215,11 +215,12 @@ _PLAIN_BACKWARD_DOC = """Gradients of `{0}` with respect to data, gamma and beta
 SYNC_BATCH_NORM = batch_family(
     "_contrib_SyncBatchNorm",
     _SYNC,
-    """Normalize each channel by its mean and variance over the batches of several contexts together, then scale and shift it.
+    """Normalize each channel by its mean and variance over the batches of several contexts, then scale and shift it.
 
     In training, the executions of one layer on `ndev` contexts of this process wait for each other and normalize by the
-    statistics of all their batches, which may differ in size; so do their gradients. Otherwise, or with `use_global_stats`, the
-    moving statistics are used and nobody waits. The moving statistics follow in the *backward* pass of training.
+    statistics of all their batches, which may differ in size; so do their gradients. Otherwise, or with
+    `use_global_stats`, the moving statistics are used and nobody waits. The moving statistics follow in the *backward*
+    pass of training.
 
     Parameters
     ----------
@@ -240,16 +241,17 @@ SYNC_BATCH_NORM = batch_family(
     output_mean_var : bool
         Also return the mean and the variance that were used, each of shape (C,).
     ndev : int
-        How many contexts take part. With more than one, the operator runs on the engine's worker of its context, so that the caller can go
-        on to the next context. Under ``NaiveEngine``, and on devices with a queue of
-        their own, there must be a thread for each context. Whoever waits longer than ``MXCORE_SYNC_TIMEOUT`` seconds (60), or in vain,
-        raises an error.
+        How many contexts take part. With more than one, the operator runs on the engine's worker of its context, so
+        that the caller can go on to the next context. Under ``NaiveEngine``, and on devices with a queue of their own,
+        there must be a thread for each context. Whoever waits longer than ``MXCORE_SYNC_TIMEOUT`` seconds (60), or in
+        vain, raises an error.
     key : str
         A name of the layer that is its own in the process; what has one key belongs together.
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``contrib.SyncBatchNorm``, which takes all batches to be of one size, waits without end, and does not
-    set mean and variance outside of training. Source: Zhang et al., "Context encoding for semantic segmentation", 2018.
+    Behaviour matched: MXNet 1.9.1 ``contrib.SyncBatchNorm``, which takes all batches to be of one size, waits without
+    end, and does not set mean and variance outside of training. Source: Zhang et al., "Context encoding for semantic
+    segmentation", 2018.
     """,
 )

@@ -59,9 +59,7 @@ _ODD_GRAD = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 2.0])
 
 
 def _uses(op: Any, choices: Any = ({},), mixed: Any = False, mxnet: Any = True) -> Iterator[Any]:
-    """Samples of an update: all parameters away from their defaults, none, as strings; clips; shapes; what is not
-    finite.
-    """
+    """Samples of an update: all parameters off their defaults, none, as strings; clips; shapes; NaN, infinities."""
     names, params = op.input_names, op.params
     given = {n: _EXACT.get(n, s.default) for n, s in params.items()}
     plain = {**given, **{n: v for n, v in _PLAIN.items() if n in params}}
@@ -72,9 +70,8 @@ def _uses(op: Any, choices: Any = ({},), mixed: Any = False, mxnet: Any = True) 
         return Sample(*_inputs(names, shape, mixed), params=values, grad=False, **{"mxnet": mxnet, **dtypes, **more})
 
     yield from (use((3, 4), {**given, **c}) for c in choices)
-    yield use(
-        (5,), _needed(params), dtypes="float32"
-    )  # MXNet keeps parameters in float32 even where the weight is float64
+    # MXNet keeps parameters in float32 even where the weight is float64.
+    yield use((5,), _needed(params), dtypes="float32")
     yield use((2, 1, 3), plain)
     yield use((1,), {n: str(v) for n, v in given.items()})
     if clip is not None:

@@ -218,9 +218,7 @@ def _always(p: Params, weight: Any) -> Any:
 
 
 def _body(rule: Any, lazy: Any = _always) -> Any:
-    """The operator's body around a rule; row-sparse arrays are handled here. `lazy` tells whether to touch their rows
-    only.
-    """
+    """The operator's body around a rule, with row-sparse arrays; `lazy` tells whether to touch their rows only."""
 
     def body(k: Call, p: Params, weight: Array, grad: Array, *states: Array) -> Any:
         xp, wd = k.xp, getattr(p, "wd", 0.0)
@@ -277,9 +275,7 @@ def master_dtypes(p: Params, ins: list[Any], outs: list[Any]) -> Any:
 def _update(
     name: str, rule: Any, states: Any, params: Any, head: str, aliases: Any = (), lazy: Any = None, mixed: Any = False
 ) -> Iterator[Any]:
-    """Declare the operator of a rule; with `lazy` for row_sparse arrays too; if `mixed`, also its form with a master
-    copy.
-    """
+    """Declare the operator of a rule; `lazy`: for row_sparse arrays too; `mixed`: also with a master copy."""
     names = ["weight", "grad", *states]
     o = Op(
         name,

@@ -105,8 +105,7 @@ def _(F: Operators, p: Params, dy: Operand, dy_: Operand, data: Operand, out: Op
 @op("_max_pooling_at", inputs="source data out", **POOLING_PARAMS)
 @silent
 def max_pooling_at(k: Call, p: Params, source: Array, data: Array, out: Array) -> Array:
-    """What an array holds where max `Pooling` finds the maxima of another: what `_backward_Pooling` has for its
-    gradient.
+    """What an array holds where max `Pooling` finds the maxima of another: the gradient of `_backward_Pooling`.
 
     Parameters
     ----------

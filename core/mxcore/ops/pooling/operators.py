@@ -59,8 +59,8 @@ def pooling_geometry(p: Params, spatial: tuple[int, ...]) -> Geometry:
         raise ValueError(f"pad {g.pad} must be smaller than kernel {g.kernel}: a window would see padding only")
     if p.pooling_convention == "same" and any(g.pad):  # as MXNet has it
         raise ValueError(
-            f"pad {g.pad} must be {(0,) * len(g.pad)} with pooling_convention same: the last windows would see "
-            "padding only"
+            f"pad {g.pad} must be {(0,) * len(g.pad)} with pooling_convention same: "
+            "the last windows would see padding only"
         )
     return g
 

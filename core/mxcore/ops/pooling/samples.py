@@ -99,13 +99,11 @@ def _samples() -> list[Sample]:
         ((1, 3, 4, 2), dict(global_pool=True, pool_type="avg", layout="NHWC"), n),
     ]
     return [Sample(d(shape, 0.1, 3.0), params=q, mxnet=why or True) for shape, q, why in rows] + [
-        Sample(
-            d((1, 2, 4, 5), -3.0, -0.1), params=dict(kernel=(2, 2), pad=(1, 1), stride=(2, 2))
-        ),  # maxima below the padding
+        # Maxima below the padding.
+        Sample(d((1, 2, 4, 5), -3.0, -0.1), params=dict(kernel=(2, 2), pad=(1, 1), stride=(2, 2))),
         *(Sample(d((1, 2, 5), -3.0, 3.0), params=dict(kernel=(3,), pool_type="lp", p_value=q)) for q in (1, 2, 3)),
-        Sample(
-            [[[1.0, 1.0, 2.0, 2.0, 2.0, 0.0]]], params=dict(kernel=(3,), stride=(1,)), grad=False
-        ),  # ties: the first takes all
+        # Ties: the first takes all.
+        Sample([[[1.0, 1.0, 2.0, 2.0, 2.0, 0.0]]], params=dict(kernel=(3,), stride=(1,)), grad=False),
         Sample([[[1.0, np.nan, 2.0, -np.inf, np.inf, 0.0]]], params=dict(kernel=(2,), stride=(2,)), grad=False),
         # oneDNN, which computes in float32, divides by the kernel in backward
         Sample(

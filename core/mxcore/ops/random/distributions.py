@@ -124,9 +124,7 @@ def _all_fit(good: Any, message: str, *values: Any) -> None:
 
 
 class _Law:
-    """A distribution: its parameters (name, name in the array form, default, what it must be),
-    its moments.
-    """
+    """A distribution: its parameters (name, name in the array form, default, condition), its moments."""
 
     def __init__(self, draw: Any, doc: str, parameters: Any, moments: Any, short: Any = False) -> None:
         self.draw, self.doc, self.parameters, self.moments, self.short = draw, doc, parameters, moments, short

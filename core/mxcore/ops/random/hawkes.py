@@ -24,9 +24,7 @@ def _marks(xp: Any, marks: Any, n_marks: int, j: int) -> Any:
 
 
 def check_events(k: Any, n_marks: int, marks: Any, valid_length: Any) -> None:
-    """Raise an error for lengths and marks that cannot be, where values may be looked at. Marks behind the end are not
-    read.
-    """
+    """Raise an error for lengths and marks that cannot be, where values may be read; not for marks behind the end."""
     n, length = marks.shape
     if k.device.async_ or not n:
         return

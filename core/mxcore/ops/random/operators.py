@@ -131,9 +131,8 @@ def _arrays(name: str, law: Any) -> Any:
         doc=_doc(
             f"Draw from {law.doc}; the parameters are arrays.",
             [f"{n} : array" for n in inputs],
-            "    Of one shape.\nshape : tuple of int\n    Shape of what is drawn for each element, appended to that "
-            "of the "
-            "parameters.\ndtype : dtype\n    float32 unless told.",
+            "    Of one shape.\nshape : tuple of int\n    Shape of what is drawn for each element, "
+            "appended to that of the parameters.\ndtype : dtype\n    float32 unless told.",
         ),
     )
 

@@ -263,9 +263,8 @@ SAMPLES = {
     "_middle_sum": [Sample((2, 3, 4), (2, 4), mxnet="internal"), Sample((3, 4), (4,), mxnet="internal")],
     "_random_pdf_dirichlet": [
         *[
-            Sample(
-                Values((*first, *more, n), 0.1, 0.5), Values((*first, n), 0.5, 3), params={"is_log": is_log}, tol=4
-            )  # MXNet's digamma is coarse
+            # MXNet's digamma is coarse.
+            Sample(Values((*first, *more, n), 0.1, 0.5), Values((*first, n), 0.5, 3), params={"is_log": is_log}, tol=4)
             for first, more, n in (((2,), (3,), 4), ((2,), (), 3), ((2, 1), (2,), 2), ((1,), (2, 2), 3))
             for is_log in (False, True)
         ],

@@ -84,8 +84,8 @@ def limits(p: Params) -> tuple[float, float, bool] | None:
         return None
     if p.lstm_state_clip_min is None or p.lstm_state_clip_max is None or p.lstm_state_clip_min > p.lstm_state_clip_max:
         raise ValueError(
-            f"lstm_state_clip_min={p.lstm_state_clip_min} and lstm_state_clip_max={p.lstm_state_clip_max} must both "
-            "be given, in order"
+            f"lstm_state_clip_min={p.lstm_state_clip_min} "
+            f"and lstm_state_clip_max={p.lstm_state_clip_max} must both be given, in order"
         )
     return p.lstm_state_clip_min, p.lstm_state_clip_max, p.lstm_state_clip_nan
 

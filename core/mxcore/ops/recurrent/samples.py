@@ -53,9 +53,8 @@ def _samples() -> list[Sample]:
         for more in ({}, {**both, **last}, {"num_layers": 2}, {"num_layers": 2, **both, **last})
     ]
     found += [_sample(mode, {"num_layers": 3, **more}) for mode, more in (("gru", last), ("lstm", both))]
-    found += [
-        _sample(mode, {"num_layers": 3}, dtypes="float32") for mode in ("rnn_tanh", "rnn_relu")
-    ]  # MXNet's float64 gradient is wrong
+    # MXNet's float64 gradient is wrong.
+    found += [_sample(mode, {"num_layers": 3}, dtypes="float32") for mode in ("rnn_tanh", "rnn_relu")]
     found += [
         _sample("lstm", {"state_size": "1", "num_layers": "1", "state_outputs": "True", "p": "0"}, (1, 1, 1)),
         _sample("gru", {"state_size": 5}, (4, 1, 2)),

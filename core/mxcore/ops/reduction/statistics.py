@@ -94,9 +94,7 @@ allclose.dtype(lambda p, ins, outs: (ins, [np.dtype("uint8")]))
 
 
 def even_edges(xp: Any, low: float, high: float, bins: int) -> tuple[float, float, Any]:
-    """Both ends of a histogram's range, which is never empty, and the edges of its bins in float64; both ends among
-    them are exact.
-    """
+    """Both ends of a histogram's range, never empty, and the edges of its bins in float64, exact at the ends."""
     if low == high:
         low, high = low - 0.5, high + 0.5
     place = xp.arange(bins + 1)

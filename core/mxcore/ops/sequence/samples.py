@@ -15,9 +15,7 @@ _LENGTHS = np.array([1.0, 3.0])
 
 
 def _samples(*axes: int, mxnet: Any = True, zero: bool = True, plain: Any = None, **more: Any) -> list[Sample]:
-    """Lengths of every kind over all `axes`, of `zero` too; `mxnet` and `plain` are about MXNet: in general, and
-    without lengths.
-    """
+    """Lengths of every kind over all `axes`, `zero` too; `mxnet`, `plain`: of MXNet, and without lengths."""
     given = {"use_sequence_length": True, **more}
 
     def along(axis: int, time: int, batch: int, *rest: int) -> tuple[int, ...]:

@@ -28,8 +28,8 @@ __all__: list[str] = []
 #: Functions with f(0) = 0, and those with a number for which that holds whatever the number.
 _ZERO_AT_ZERO = frozenset(
     """
-    abs sign round rint ceil floor trunc fix square sqrt cbrt log1p expm1 sin tan arcsin arctan degrees radians sinh tanh arcsinh
-    arctanh relu negative _mul_scalar _div_scalar""".split()
+    abs sign round rint ceil floor trunc fix square sqrt cbrt log1p expm1 sin tan arcsin arctan degrees radians sinh
+    tanh arcsinh arctanh relu negative _mul_scalar _div_scalar""".split()
 )
 #: Functions of two arrays with f(0, 0) = 0.
 _ZERO_AT_ZEROS = frozenset("elemwise_add elemwise_sub elemwise_mul _maximum _minimum _hypot".split())
@@ -164,9 +164,7 @@ def _ranges(p: Params, full: tuple[int, ...]) -> list[range]:
 
 
 def _sum_of_gradients(k: Call, p: Params, lhs: Any, rhs: Any) -> Any:
-    """The sum of two gradients, one of them sparse; row-sparse ones stay so, and are added to dense ones where they
-    are.
-    """
+    """The sum of two gradients, one sparse; row-sparse ones stay so, or are added to a dense one in place."""
     xp = k.xp
     lhs, rhs = (x.todense(xp) if isinstance(x, CSR) else x for x in (lhs, rhs))
     a, b = isinstance(lhs, RowSparse), isinstance(rhs, RowSparse)
@@ -184,9 +182,7 @@ def _sum_of_gradients(k: Call, p: Params, lhs: Any, rhs: Any) -> Any:
 
 
 def _keep(op: Op, rule: Any, stored: Any) -> None:
-    """Give an operator its storage rule and a body on stored values; where the rule says dense, its inputs are made
-    so.
-    """
+    """Give an operator a storage rule and a body on stored values; where the rule says dense, inputs become so."""
 
     def body(k: Call, p: Params, *values: Any) -> Any:
         if rule(p, [getattr(v, "stype", "default") for v in values]) == ["default"]:

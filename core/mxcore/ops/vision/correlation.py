@@ -44,8 +44,7 @@ def _sizes(p: Params, size: tuple[int, ...]) -> tuple[int, ...]:
         if n > 0 and m < 1:
             raise ValueError(
                 f"kernel_size {p.kernel_size} and max_displacement {p.max_displacement} need {border + 1} places, "
-                "the padded data "
-                f"has only {n + 2 * p.pad_size}"
+                f"the padded data has only {n + 2 * p.pad_size}"
             )
     return tuple(m if m == -1 else max(m, 0) for m in found)
 

@@ -43,9 +43,7 @@ def _parts(p: Params) -> tuple[int, int]:
 
 
 def averaging_matrix(xp: Any, n: int, parts: int, dtype: Any) -> Any:
-    """The matrix (parts, n) of averages over parts of about equal length, which overlap where they do not come out
-    even.
-    """
+    """The matrix (parts, n) of averages over parts of about equal length, which overlap unless they come out even."""
     i = xp.arange(parts)
     start, end = (i * n // parts).reshape(-1, 1), (((i + 1) * n + parts - 1) // parts).reshape(-1, 1)
     at = xp.arange(n).reshape(1, -1)
@@ -142,9 +140,7 @@ def _resized(p: Params, shape: tuple[int, ...], like: Any) -> tuple[int, ...]:
 
 
 def shares(xp: Any, n: int, m: int, align_corners: bool, dtype: Any) -> tuple[Any, Any, Any]:
-    """How `m` places lie between `n`: the place before, the one after, and the share of the latter, each of shape
-    (m,).
-    """
+    """How `m` places lie between `n`: the one before, the one after, and the latter's share, each of shape (m,)."""
     at = xp.arange(m, dtype=dtype)
     if align_corners:
         at = at * dtype.type((n - 1) / (m - 1) if m > 1 else 0)

@@ -1,6 +1,4 @@
-"""``python im2rec.py``: the program `mxcore im2rec` as a script, for those who start it by its path
-(`get_im2rec_path`).
-"""
+"""``python im2rec.py``: `mxcore im2rec` as a script, for those who start it by its path (`get_im2rec_path`)."""
 
 import runpy
 

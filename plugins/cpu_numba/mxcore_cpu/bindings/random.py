@@ -66,9 +66,8 @@ def _gamma_numbers(k: Call, p: Params, outs: Outs, *like: Array) -> None:
     outs[0][...] = (variates.gamma(k.rng, np.array([float(p.alpha)]), outs[0].size) * p.beta).reshape(outs[0].shape)
 
 
-cpu.kernel("_random_gamma", when=lambda p: bool(p.shape) and all(p.shape), out=True)(
-    _gamma_numbers
-)  # 0: a length that a graph decides
+# 0: a length that a graph decides.
+cpu.kernel("_random_gamma", when=lambda p: bool(p.shape) and all(p.shape), out=True)(_gamma_numbers)
 cpu.kernel("_random_gamma_like", when=_wide_floats, out=True)(_gamma_numbers)
 
 

@@ -91,9 +91,7 @@ def _backward_softmax_output(k: Call, p: Params, outs: Outs, out: Array, label: 
 
 
 def _alignable(op: str) -> Callable[..., bool]:
-    """A condition on the inputs of an operator: whether the logits, which follow the gradient in backward, are such as
-    the kernel takes.
-    """
+    """A condition: whether the logits, which follow the gradient in backward, are such as the kernel takes."""
 
     def fits(p: Params, *specs: Spec) -> bool:
         given = inputs_by_name(op, p, specs)

@@ -1,6 +1,4 @@
-"""Fused elementwise chains: Numba source printed from expressions and compiled once; the compiled code is kept on disk
-(:mod:`mxcore_cpu.cache`).
-"""
+"""Fused elementwise chains: Numba source printed from expressions, compiled once and kept on disk."""
 
 from __future__ import annotations
 
@@ -100,9 +98,7 @@ def _version() -> str:
 
 
 def _module(text: str, name: str) -> Any:
-    """The text as a module. It has to be found by its name when compiled code is loaded, and code of two chains must
-    not share one.
-    """
+    """The text as a module of its own, found by its name when compiled code is loaded."""
     module = sys.modules.get(name)
     if module is None:
         module = types.ModuleType(name)

@@ -100,9 +100,8 @@ def _fetch(typingctx: Any, x: Any, i: Any) -> Any:
         f = builder.module.declare_intrinsic(
             "llvm.prefetch.p0", (), ir.FunctionType(ir.VoidType(), [i8p, i32, i32, i32])
         )
-        builder.call(
-            f, [builder.bitcast(builder.gep(data, [args[1]]), i8p), i32(0), i32(3), i32(1)]
-        )  # to read, to keep, data
+        # The numbers: to be read, to be kept, data.
+        builder.call(f, [builder.bitcast(builder.gep(data, [args[1]]), i8p), i32(0), i32(3), i32(1)])
         return context.get_dummy_value()
 
     return types.void(x, types.int64), codegen

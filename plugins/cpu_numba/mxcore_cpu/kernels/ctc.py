@@ -39,9 +39,7 @@ def _emitted(logs: Array, at: int, path: Array, row: Array) -> None:
 
 @helper(inline=False)
 def _merge(a: Array, b: Array, c: Array, skip: Array, emitted: Array, out: Array) -> None:
-    """out = log(exp(a) + exp(b) + exp(c where it is allowed)) + emitted; minus infinity is the logarithm of what cannot
-    be.
-    """
+    """out = log(exp(a) + exp(b) + exp(c where it is allowed)) + emitted; -infinity is the log of what cannot be."""
     never, zero = out.dtype.type(-np.inf), out.dtype.type(0)
     for s in range(out.size):
         x, y, z = a[s], b[s], m.where(skip[s], c[s], never)
@@ -55,9 +53,7 @@ def _merge(a: Array, b: Array, c: Array, skip: Array, emitted: Array, out: Array
 def _forward(
     logs: Array, at: int, stride: int, steps: int, path: Array, skip: Array, ends: int, row: Array, alpha: Array
 ) -> Scalar:
-    """Fill alpha, whose places begin behind two that cannot be, and return the logarithm of the probability of the
-    label.
-    """
+    """Fill alpha, whose places begin behind two that cannot be, and return the log-probability of the label."""
     never, zero = logs.dtype.type(-np.inf), logs.dtype.type(0)
     alpha[:, :] = never
     for s in range(min(ends, 2)):
@@ -114,9 +110,7 @@ def _share(
 
 @helper(inline=False)
 def _beside(logs: Array, factor: Scalar, out: Array) -> None:
-    """out = (probabilities - out) * factor; a class is expected once at most: what rounding adds where the logits are
-    huge is cut off.
-    """
+    """out = (probabilities - out) * factor; a class is expected once at most, whatever rounding adds."""
     one = out.dtype.type(1)
     for k in range(out.size):
         out[k] = (m.exp(logs[k]) - m.where(out[k] > one, one, out[k])) * factor
@@ -184,9 +178,7 @@ def _gradients(
 
 
 def _plain(labels: Sequence[Any]) -> tuple[Any, ...]:
-    """What the kernels take of labels, the class of the blank first; NumPy keeps the order of arrays that lie
-    otherwise.
-    """
+    """What the kernels take of labels, the class of the blank first; NumPy would keep another order of memory."""
     blank, *arrays = labels
     return blank, *map(np.ascontiguousarray, arrays)
 

@@ -1,6 +1,4 @@
-"""Convolutions over bent windows: values between the pixels as columns, image by image, and matrix products with
-them.
-"""
+"""Convolutions over bent windows: matrix products with values between the pixels as columns, image by image."""
 
 from __future__ import annotations
 
@@ -32,8 +30,7 @@ class Windows(NamedTuple):
 
 @helper(fastmath=EXACT)
 def _along(at: Scalar, n: int, faded: bool, one: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """Return the pixel before a place along an axis of n (as a float), its share, that of the next one, and how fast
-    that grows.
+    """Return the pixel before a place among n (as a float), its share, the next one's, and how fast that grows.
 
     An image fades to zero within a pixel of its edges, or ends there and holds its last pixel for another one. A place
     beyond has pixels before the first.
@@ -66,9 +63,7 @@ def _locate(
     share: Array,
     slope: Array,
 ) -> None:
-    """For places of bent windows: four pixels, the shares of both axes, and how fast those grow; `g` as `Windows`,
-    numbers only.
-    """
+    """Four pixels at places of bent windows, the shares of both axes, how fast those grow; `g`: `Windows`."""
     one = offset.dtype.type(1)
     sy, sx, dy, dx, py, px = g
     for q in range(first, last):
@@ -204,7 +199,8 @@ def deformable_convolution(
     --------
     >>> out = np.empty((1, 1, 1, 1))
     >>> plain = Windows((1, 1), (1, 1), (1, 1), (0, 0), 1, 1)
-    >>> deformable_convolution(np.arange(2.0).reshape(1, 1, 1, 2), np.array([[[[0.0]], [[0.25]]]]), None, np.ones((1, 1, 1, 1)), None, out, plain)
+    >>> data, offset = np.arange(2.0).reshape(1, 1, 1, 2), np.array([[[[0.0]], [[0.25]]]])
+    >>> deformable_convolution(data, offset, None, np.ones((1, 1, 1, 1)), None, out, plain)
     >>> out.item()
     0.25
     """

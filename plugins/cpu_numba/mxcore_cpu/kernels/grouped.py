@@ -82,9 +82,7 @@ def _all_taps(at: Array, frames: int, size: int) -> Array:
 
 @helper(inline=False)
 def _places(g: Geometry, layers: int, rows: int, columns: int) -> tuple[Array, Array]:
-    """Return where the frame has each row of the image, padding included, and from there each of the first columns of
-    that.
-    """
+    """Return where the frame has each row of the image, padding included, and from there each first column."""
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     down, across = np.empty(d * h, np.int64), np.empty(max(sw, pw + 2), np.int64)
     for i in range(d):
@@ -249,9 +247,7 @@ def _data_gradient(
 def _weight_gradient(
     first: int, last: int, g: Geometry, groups: int, n: int, filters: int, x: Array, dy: Array, out: Array
 ) -> None:
-    """An item is a group. Some of them, neighbours in each image, and some images are laid side by side, then
-    multiplied.
-    """
+    """An item is a group. Some neighbouring ones, and some images, are laid side by side, then multiplied."""
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     size, length, layers, rows, columns = _sizes(g)
     per, each, pitch = c // groups, filters // groups, length + SPARE

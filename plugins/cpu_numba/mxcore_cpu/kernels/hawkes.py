@@ -187,9 +187,7 @@ def hawkes_backward(
     ends: Array,
     grads: list[Array | None],
 ) -> None:
-    """Write the gradients that are not None: of lda, alpha, beta, state, lags and ends, in the order of the
-    operator.
-    """
+    """Write the gradients that are not None: of lda, alpha, beta, state, lags, ends, in the operator's order."""
     kind, like = lda.dtype, lda.shape
     own = [np.empty(x.shape, kind) for x in (lda, lda, lda, lda, lags, ends)]
     _backward.run(

@@ -368,7 +368,8 @@ def move(rule: str, groups: Sequence[Sequence[Array]], rates: Mapping[str, Seque
     Examples
     --------
     >>> a, b = np.array([1.0]), np.array([2.0, 3.0])
-    >>> move("sgd", [(a, np.ones(1)), (b, np.ones(2))], {"lr": [0.5, 1.0], "wd": [0.0, 0.0]}, rescale_grad=1.0, clip_gradient=-1.0)
+    >>> groups, lists = [(a, np.ones(1)), (b, np.ones(2))], {"lr": [0.5, 1.0], "wd": [0.0, 0.0]}
+    >>> move("sgd", groups, lists, rescale_grad=1.0, clip_gradient=-1.0)
     >>> a, b
     (array([0.5]), array([1., 2.]))
     """

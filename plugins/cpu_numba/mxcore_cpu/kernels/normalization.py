@@ -459,8 +459,7 @@ def _group_gradient(
 
 
 def group_norm(data: Array, gamma: Array, beta: Array, out: Array, mean: Array, std: Array, *, eps: float) -> None:
-    """Normalize parts of each sample, one after the other, and write the mean and the standard deviation ``sqrt(var +
-    eps)`` as well.
+    """Normalize parts of each sample in turn, and write mean and standard deviation ``sqrt(var + eps)`` too.
 
     Parameters
     ----------

@@ -122,9 +122,8 @@ def _keys(first: int, last: int, n: int, ascend: bool, bits: Array, keys: Array)
             v = U(a[i])
             size = v & U(0x7FFFFFFF)
             v = U(0xFFFFFFFF) - v if v != size else v + U(0x80000000)  # negative numbers: the larger, the earlier
-            v = (
-                U(0x80000000) if size == U(0) else (U(0xFFFFFFFF) if size > U(0x7F800000) else v)
-            )  # zeros are equal, and NaN
+            # Zeros are equal, and NaN.
+            v = U(0x80000000) if size == U(0) else (U(0xFFFFFFFF) if size > U(0x7F800000) else v)
             b[i] = (v if ascend else U(0xFFFFFFFF) - v) << U(32) | U(i)
 
 

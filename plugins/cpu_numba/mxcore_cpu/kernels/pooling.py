@@ -156,9 +156,7 @@ def max_pool(data: Array, out: Array, *, window: Sequence[int], stride: Sequence
 def max_pool_backward(
     dy: Array, data: Array, d_data: Array, *, window: Sequence[int], stride: Sequence[int], pad: Sequence[int]
 ) -> None:
-    """Write the gradient of :func:`max_pool`; of equal maxima the first in the window takes it all, padding
-    included.
-    """
+    """Write the gradient of :func:`max_pool`; of equal maxima the first takes it all, padding included."""
     g = geometry(data.shape[1:], window, stride, pad, (1,) * len(window), dy.shape[2:])
     planes, lowest = data.shape[0] * data.shape[1], float(np.finfo(data.dtype).min)
     with writable(d_data) as (dx,):

@@ -121,8 +121,7 @@ def _run(
 
 
 def local_response(data: Array, out: Array, *, nsize: int, alpha: float, beta: float, knorm: float) -> None:
-    """Write ``data * (knorm + alpha / nsize * sum(data**2)) ** -beta``, the sum over `nsize` (odd) channels around
-    each.
+    """Write ``data * (knorm + alpha / nsize * sum(data**2)) ** -beta``, the sum over `nsize` (odd) channels.
 
     Parameters
     ----------

@@ -1,5 +1,4 @@
-"""Recurrent networks of several layers: one product per layer for the inputs of all time steps, one kernel for the
-steps.
+"""Recurrent networks of several layers: a product per layer for the inputs of all steps, a kernel for the steps.
 
 The gradients of a layer's weights are again one product each over all time steps.
 """
@@ -165,9 +164,7 @@ def forward(
     spare: dict[Any, Array] = {}
 
     def place(kept: Array | None, layer: int, width: int, turn: int = 0) -> Array:
-        """A layer's part of what is kept, or space that all layers use (in turns, where one reads what the one below
-        left).
-        """
+        """A layer's part of what is kept, or space that all use (in turns, where one reads what the one below left)."""
         if kept is not None:
             return kept[job.rows(layer)]
         if (width, turn) not in spare:

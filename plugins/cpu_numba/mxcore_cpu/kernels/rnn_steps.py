@@ -430,9 +430,7 @@ def gru(
 def _new_state_backward(
     gates: Array, g0: int, n: int, before: Array, b0: int, dh: Array, h0: int, dx: Array, dz: Array, z0: int
 ) -> None:
-    """The gradients of the gates as the input (`dx`) and as the state sees them (`dz`); `dh` keeps what goes past the
-    gates.
-    """
+    """The gradients of the gates as the input (`dx`) and as the state sees them (`dz`); `dh` keeps the rest."""
     one = dx.dtype.type(1)
     reset, update = gates[g0 : g0 + n], gates[g0 + n : g0 + 2 * n]
     new, part = gates[g0 + 2 * n : g0 + 3 * n], gates[g0 + 3 * n : g0 + 4 * n]
@@ -582,9 +580,7 @@ def simple_backward(
     dz: Array,
     relu: bool,
 ) -> None:
-    """From the gradients of outputs (`dy`) and last states (`dh`) to those before the activation (`dz`) and of first
-    states.
-    """
+    """From gradients of outputs (`dy`) and last states (`dh`) to those before activation (`dz`) and of first states."""
     for d in range(first // batch, (last + batch - 1) // batch):
         a, b = max(first - d * batch, 0), min(last - d * batch, batch)
         for j in range(steps - 1, -1, -1):

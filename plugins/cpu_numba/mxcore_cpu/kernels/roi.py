@@ -107,8 +107,7 @@ def _gradient(
 
 
 def roi_pool(data: Array, rois: Array, out: Array, index: Array, *, scale: float) -> None:
-    """Write the maximum of each bin of each region, and which element of its image it is: (n, c, h, w), (r, 5) -> (r,
-    c, *bins).
+    """Write the maximum of each bin of each region, and its place in the image: (n, c, h, w), (r, 5) -> (r, c, *bins).
 
     Parameters
     ----------

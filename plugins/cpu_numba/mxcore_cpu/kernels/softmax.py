@@ -55,9 +55,7 @@ def _falling64(x: Scalar) -> Scalar:
 
 
 def _falling(x: Scalar) -> Scalar:
-    """exp(x) for x <= 0 as softmax needs it: what is too small for a normal number is 0, which saves a third of the
-    work.
-    """
+    """exp(x) for x <= 0 as softmax needs it: 0 below the normal numbers, which saves a third of the work."""
     return np.exp(x)
 
 
@@ -66,9 +64,7 @@ falling = typed(_falling, _falling32, _falling64)
 
 @intrinsic
 def _greater(typingctx: Any, x: Any, y: Any) -> Any:
-    """The greater of two numbers, with the liberties that a maximum over a vector needs: NaN and signed zeros do not
-    count.
-    """
+    """The greater of two numbers, as a maximum over a vector needs it: NaN and signed zeros do not count."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         free = ("nnan", "nsz")

@@ -85,9 +85,7 @@ def value_at(x: Array, base: int, index: int, pixels: int) -> Scalar:
 def sample(
     first: int, last: int, channels: int, places: int, pixels: int, x: Array, corner: Array, share: Array, y: Array
 ) -> None:
-    """Write the values of planes at their places, which `channels` planes have in common: (planes, pixels) -> (planes,
-    places).
-    """
+    """Write values of planes at places that `channels` planes share: (planes, pixels) -> (planes, places)."""
     for plane in range(first, last):
         base, at, out = U(plane * pixels), U(plane // channels * places), U(plane * places)
         for z in range(U(places)):

@@ -1,5 +1,4 @@
-"""Random variates that need rejection or inversion, an element at a time from random words of its own, and shuffled
-rows.
+"""Random variates by rejection or inversion, each element from random words of its own, and shuffled rows.
 
 The words come in the order in which :mod:`mxcore.ops.random.variates` draws them and are used in the same way, so the
 numbers are those of the reference bodies; tests compare them. Parameters are given once for every `each` elements.

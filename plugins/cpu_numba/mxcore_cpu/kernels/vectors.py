@@ -128,9 +128,7 @@ class _Code:
         return self._call(f"llvm.fmuladd.{self._spelled(a.type)}", a.type, a, b, c)
 
     def sums(self, count: Any, step: Any, firsts: Any, body: Any) -> Any:
-        """What the vectors `firsts` are after `body(i, vectors)` has made new ones of them for every i in range(0,
-        count, step).
-        """
+        """What the vectors `firsts` become by `body(i, vectors)` for every i in range(0, count, step)."""
         b = self.builder
         start = b.block
         head, inside, end = (b.append_basic_block(n) for n in ("sums", "term", "summed"))
@@ -204,9 +202,7 @@ def lay_halves(c: _Code) -> None:
 
 @_written(5)
 def put(c: _Code) -> None:
-    """put(x, x0, n, y, y0): copy n elements from x[x0] on to y[y0]; up to SPARE - 1 elements behind them are read
-    too.
-    """
+    """put(x, x0, n, y, y0): copy n elements from x[x0] on to y[y0]; reads up to SPARE - 1 behind them."""
     x, y, b = c.data(0), c.data(3), c.builder
     with c.each(c.args[2], c.lanes) as (z, _):
         row = c.load(x, b.add(c.args[1], z), c.vector(c.lanes))
@@ -264,9 +260,10 @@ def _weighs(filters: Any) -> Any:
                 c.store(total, y, place)
 
     write.__name__ = {1: "weigh", 4: "weigh_four"}[filters]
-    write.__doc__ = f"""{write.__name__}(x, at, v, v0, count, y, y0, pitch, n): add to y[y0:], n elements, the sum of v[v0 + t] * x[at[t]:] over `count` taps.
+    write.__doc__ = f"""{write.__name__}(x, at, v, v0, count, y, y0, pitch, n): weighted sums of moved rows.
 
-    So for {filters} filter(s): weights are one after the other, outputs `pitch` elements apart. n is a multiple of STEP.
+    Add to y[y0:], n elements, the sum of v[v0 + t] * x[at[t]:] over `count` taps. So for {filters} filter(s): weights
+    are one after the other, outputs `pitch` elements apart. n is a multiple of STEP.
     """
     return _written(9)(write)
 
@@ -300,11 +297,12 @@ def _dots(taps: Any, filters: Any) -> Any:
             b.store(b.fadd(b.load(place), c.total(total)), place)
 
     write.__name__ = {(3, 4): "dot_block", (3, 1): "dot_three", (1, 1): "dot"}[taps, filters]
-    write.__doc__ = f"""{write.__name__}(x, at, t, x0, x_step, y, y0, pitch, y_step, counts, n, images, out, o0, o_pitch): products of moved rows, summed.
+    parameters = "x, at, t, x0, x_step, y, y0, pitch, y_step, counts, n, images, out, o0, o_pitch"
+    write.__doc__ = f"""{write.__name__}({parameters}): products of moved rows, summed.
 
-    Add to out[o0 + t] the sum of x[x0 + at[t]:] * y[y0:] over n elements, a multiple of SPARE, of each of some images, `x_step` and `y_step`
-    elements apart. So for {taps} tap(s) from t on and {filters} filter(s): rows of y `pitch`, results `o_pitch` elements apart. Where the
-    bytes `counts` are 0, x does not count, whatever it is.
+    Add to out[o0 + t] the sum of x[x0 + at[t]:] * y[y0:] over n elements, a multiple of SPARE, of each of some images,
+    `x_step` and `y_step` elements apart. So for {taps} tap(s) from t on and {filters} filter(s): rows of y `pitch`,
+    results `o_pitch` elements apart. Where the bytes `counts` are 0, x does not count, whatever it is.
     """
     return _written(15)(write)
 

@@ -71,8 +71,8 @@ class _WikiText(_LanguageModelDataset):
         if rows < 1:
             raise error(
                 ValueError,
-                f"{path} has {len(numbers)} words, ends of lines included; seq_len={self._seq_len} needs one more "
-                "than that",
+                f"{path} has {len(numbers)} words, ends of lines included; "
+                f"seq_len={self._seq_len} needs one more than that",
             )
         words = rows * self._seq_len
         self._data, self._label = (

@@ -35,7 +35,25 @@ from .event_handler import (
     ValidationHandler,
 )
 
-__all__ = ["BatchBegin", "BatchEnd", "BatchProcessor", "CheckpointHandler", "EarlyStoppingHandler", "EpochBegin",
-           "EpochEnd", "Estimator", "GradientUpdateHandler", "LoggingHandler", "MetricHandler", "ProgressBarHandler",
-           "StoppingHandler", "TrainBegin", "TrainEnd", "ValidationHandler", "batch_processor", "estimator", "event_handler",
-           "utils"]  # fmt: skip
+__all__ = [
+    "BatchBegin",
+    "BatchEnd",
+    "BatchProcessor",
+    "CheckpointHandler",
+    "EarlyStoppingHandler",
+    "EpochBegin",
+    "EpochEnd",
+    "Estimator",
+    "GradientUpdateHandler",
+    "LoggingHandler",
+    "MetricHandler",
+    "ProgressBarHandler",
+    "StoppingHandler",
+    "TrainBegin",
+    "TrainEnd",
+    "ValidationHandler",
+    "batch_processor",
+    "estimator",
+    "event_handler",
+    "utils",
+]

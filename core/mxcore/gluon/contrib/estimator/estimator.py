@@ -46,9 +46,13 @@ __all__ = ["Estimator"]
 
 #: The events, in the order of their first occurrence, and whose methods they call.
 _EVENTS = {
-    "train_begin": TrainBegin, "epoch_begin": EpochBegin, "batch_begin": BatchBegin, "batch_end": BatchEnd,
-    "epoch_end": EpochEnd, "train_end": TrainEnd,
-}  # fmt: skip
+    "train_begin": TrainBegin,
+    "epoch_begin": EpochBegin,
+    "batch_begin": BatchBegin,
+    "batch_end": BatchEnd,
+    "epoch_end": EpochEnd,
+    "train_end": TrainEnd,
+}
 
 
 class Estimator:
@@ -173,8 +177,8 @@ class Estimator:
         if not isinstance(found, (list, tuple)) or not all(isinstance(ctx, Context) for ctx in found):
             raise error(
                 ValueError,
-                "Estimator: context must be a Context or a list of them, such as mx.cpu() or [mx.gpu(0), mx.gpu(1)], "
-                f"got {context!r}",
+                "Estimator: context must be a Context or a list of them, "
+                f"such as mx.cpu() or [mx.gpu(0), mx.gpu(1)], got {context!r}",
             )
         for ctx in found:
             try:
@@ -222,8 +226,8 @@ class Estimator:
         if not isinstance(trainer, Trainer):
             raise error(
                 ValueError,
-                f"Estimator: trainer must be a gluon.Trainer, such as gluon.Trainer(net.collect_params(), 'adam'), "
-                f"got {trainer!r}",
+                "Estimator: trainer must be a gluon.Trainer, "
+                f"such as gluon.Trainer(net.collect_params(), 'adam'), got {trainer!r}",
             )
         return trainer
 

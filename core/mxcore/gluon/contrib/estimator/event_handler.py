@@ -26,9 +26,22 @@ if TYPE_CHECKING:
     from ...data.dataloader import DataLoader
     from .estimator import Estimator
 
-__all__ = ["BatchBegin", "BatchEnd", "CheckpointHandler", "EarlyStoppingHandler", "EpochBegin", "EpochEnd",
-           "GradientUpdateHandler", "LoggingHandler", "MetricHandler", "ProgressBarHandler", "StoppingHandler",
-           "TrainBegin", "TrainEnd", "ValidationHandler"]  # fmt: skip
+__all__ = [
+    "BatchBegin",
+    "BatchEnd",
+    "CheckpointHandler",
+    "EarlyStoppingHandler",
+    "EpochBegin",
+    "EpochEnd",
+    "GradientUpdateHandler",
+    "LoggingHandler",
+    "MetricHandler",
+    "ProgressBarHandler",
+    "StoppingHandler",
+    "TrainBegin",
+    "TrainEnd",
+    "ValidationHandler",
+]
 
 
 class EventHandler:
@@ -44,9 +57,8 @@ def _check_event_handlers(handlers: EventHandler | Sequence[EventHandler] | None
     if not isinstance(handlers, (list, tuple)) or not all(isinstance(h, EventHandler) for h in handlers):
         raise error(
             ValueError,
-            f"event_handlers must be an EventHandler or a list of them, got {handlers!r}; a handler derives from "
-            "events, "
-            "such as gluon.contrib.estimator.EpochEnd",
+            f"event_handlers must be an EventHandler or a list of them, got {handlers!r}; "
+            "a handler derives from events, such as gluon.contrib.estimator.EpochEnd",
         )
     return list(handlers)
 
@@ -99,9 +111,7 @@ class BatchEnd(EventHandler):
     """Handlers that hear of the end of each batch."""
 
     def batch_end(self, estimator: Estimator, *args: Any, **kwargs: Any) -> bool | None:
-        """Called after a batch's backward pass, with ``batch``, ``pred``, ``label`` and ``loss``; returns whether to
-        end the epoch.
-        """
+        """Called after backward, with ``batch``, ``pred``, ``label`` and ``loss``; returns whether the epoch ends."""
         return False
 
 
@@ -425,7 +435,8 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
     >>> data = mx.gluon.data.ArrayDataset(mx.nd.ones((4, 1)), mx.nd.ones((4, 1)))
     >>> net = mx.gluon.nn.Dense(1)
     >>> net.initialize()
-    >>> learner = estimator.Estimator(net, mx.gluon.loss.L2Loss(), trainer=mx.gluon.Trainer(net.collect_params(), "sgd"))
+    >>> trainer = mx.gluon.Trainer(net.collect_params(), "sgd")
+    >>> learner = estimator.Estimator(net, mx.gluon.loss.L2Loss(), trainer=trainer)
     >>> learner.logger.setLevel("WARNING")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     keep = estimator.CheckpointHandler(folder, "net", max_checkpoints=1)
@@ -507,9 +518,8 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
             graph[1].save(path)
         else:
             estimator.logger.info(
-                "CheckpointHandler: the net is not hybridized, so its graph is not saved as %s; make it of "
-                "HybridBlocks "
-                "and call net.hybridize() to have it",
+                "CheckpointHandler: the net is not hybridized, so its graph is not saved as %s; "
+                "make it of HybridBlocks and call net.hybridize() to have it",
                 path,
             )
 
@@ -599,9 +609,8 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
             if not os.path.exists(path):
                 raise error(
                     AssertionError,
-                    f"CheckpointHandler: cannot resume, {path} does not exist; remove the other file of that "
-                    "checkpoint "
-                    "to go on from the one before",
+                    f"CheckpointHandler: cannot resume, {path} does not exist; "
+                    "remove the other file of that checkpoint to go on from the one before",
                 )
         setattr(estimator, f"max_{unit}", left)
         self.saved_checkpoints = names

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["direction"]
 
 #: Metrics of which a smaller value is the better one.
-_FALLING = (
-    metrics_.Loss, metrics_.MAE, metrics_.MSE, metrics_.RMSE, metrics_.CrossEntropy, metrics_.Perplexity,
-)  # fmt: skip
+_FALLING = (metrics_.Loss, metrics_.MAE, metrics_.MSE, metrics_.RMSE, metrics_.CrossEntropy, metrics_.Perplexity)
 
 
 def _check_metrics(metrics: EvalMetric | Sequence[EvalMetric] | None) -> list[EvalMetric]:
@@ -45,8 +43,8 @@ def _check_metrics(metrics: EvalMetric | Sequence[EvalMetric] | None) -> list[Ev
 def _no_metric(given: object) -> MXNetError:
     return error(
         ValueError,
-        f"metrics must be an mx.metric.EvalMetric or a list of them, got {given!r}; mx.metric.create makes one of a "
-        "name",
+        "metrics must be an mx.metric.EvalMetric or a list of them, "
+        f"got {given!r}; mx.metric.create makes one of a name",
     )
 
 

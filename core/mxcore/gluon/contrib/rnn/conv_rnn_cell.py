@@ -15,8 +15,17 @@ if TYPE_CHECKING:
     from ...block import Block
     from ...parameter import ParameterDict
 
-__all__ = ["Conv1DGRUCell", "Conv1DLSTMCell", "Conv1DRNNCell", "Conv2DGRUCell", "Conv2DLSTMCell", "Conv2DRNNCell", "Conv3DGRUCell",
-           "Conv3DLSTMCell", "Conv3DRNNCell"]  # fmt: skip
+__all__ = [
+    "Conv1DGRUCell",
+    "Conv1DLSTMCell",
+    "Conv1DRNNCell",
+    "Conv2DGRUCell",
+    "Conv2DLSTMCell",
+    "Conv2DRNNCell",
+    "Conv3DGRUCell",
+    "Conv3DLSTMCell",
+    "Conv3DRNNCell",
+]
 
 #: Layouts by number of dimensions, those of the operator: channels first, channels last.
 _LAYOUTS = {1: ("NCW",), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
@@ -79,7 +88,8 @@ class _ConvCell(GatedCell):
         if min(inside) < 1:
             raise error(
                 ValueError,
-                f"{name}: a kernel {i2h_kernel} dilated by {i2h_dilate} leaves nothing of an input {tuple(input_shape)}",
+                f"{name}: a kernel {i2h_kernel} dilated by {i2h_dilate} "
+                f"leaves nothing of an input {tuple(input_shape)}",
             )
         self._state_shape = self._placed(hidden_channels, inside)
         h2h_pad = tuple(d * (k - 1) // 2 for d, k in zip(h2h_dilate, h2h_kernel))
@@ -101,8 +111,8 @@ class _ConvCell(GatedCell):
             sizes = ", ".join(map(str, self._input_shape))
             raise error(
                 ValueError,
-                f"{type(self).__name__} '{self.name}': inputs must be (batch, {sizes}), as input_shape says, got "
-                f"{inputs.shape}",
+                f"{type(self).__name__} '{self.name}': inputs must be "
+                f"(batch, {sizes}), as input_shape says, got {inputs.shape}",
             )
         found = check_states(self, inputs, states, spread=True)
         if isinstance(inputs, NDArray):
@@ -160,7 +170,8 @@ _DOC = """{kind} cell in {dims} dimension{s} whose products are convolutions.
         Of the convolutions of input and state; the latter odd.
     i2h_pad, i2h_dilate, h2h_dilate : int or tuple of int
         Margins of the input, and distances inside of the kernels; the state's margins keep its size.
-    i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer : Initializer or str, optional
+    i2h_weight_initializer, h2h_weight_initializer : Initializer or str, optional
+    i2h_bias_initializer, h2h_bias_initializer : Initializer or str, optional
     conv_layout : {{{layouts}}}
         Channels first by default.
     activation : str or Block, default 'tanh'
@@ -179,7 +190,8 @@ _DOC = """{kind} cell in {dims} dimension{s} whose products are convolutions.
     Examples
     --------
     >>> import mxcore as mx
-    >>> cell = mx.gluon.contrib.rnn.Conv{dims}D{short}Cell({shape}, hidden_channels=4, i2h_kernel=3, h2h_kernel=3, i2h_pad=1)
+    >>> from mxcore.gluon.contrib import rnn
+    >>> cell = rnn.Conv{dims}D{short}Cell({shape}, hidden_channels=4, i2h_kernel=3, h2h_kernel=3, i2h_pad=1)
     >>> cell.initialize()
     >>> cell.unroll(2, mx.nd.ones({batch}), merge_outputs=True)[0].shape
     {out}

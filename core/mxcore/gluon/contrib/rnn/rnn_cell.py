@@ -51,8 +51,8 @@ class VariationalDropoutCell(ModifierCell):
         if drop_states and any(isinstance(c, BidirectionalCell) for c in cells):
             raise asserted(
                 ValueError,
-                "VariationalDropoutCell: a BidirectionalCell has no steps, so none whose states could be dropped; "
-                "put it around the cells",
+                "VariationalDropoutCell: a BidirectionalCell has no steps, "
+                "so none whose states could be dropped; put it around the cells",
             )
         super().__init__(base_cell)
         self.drop_inputs, self.drop_states, self.drop_outputs = drop_inputs, drop_states, drop_outputs
@@ -124,7 +124,8 @@ class LSTMPCell(HybridRecurrentCell):
         Size of the memory.
     projection_size : int
         Size of the output.
-    i2h_weight_initializer, h2h_weight_initializer, h2r_weight_initializer, i2h_bias_initializer, h2h_bias_initializer : Initializer or str, optional
+    i2h_weight_initializer, h2h_weight_initializer, h2r_weight_initializer : Initializer or str, optional
+    i2h_bias_initializer, h2h_bias_initializer : Initializer or str, optional
     input_size : int, default 0
         0 takes it from the first input.
     prefix : str, optional

@@ -67,9 +67,9 @@ class ThreadPool:
         except queue.Empty:
             raise error(
                 TimeoutError,
-                f"DataLoader: no batch within timeout={timeout:g} s; the threads work on batches from "
-                f"{min(self._open)}. Raise timeout= if the samples take that long; num_workers=0 shows where "
-                "the dataset hangs.",
+                f"DataLoader: no batch within timeout={timeout:g} s; "
+                f"the threads work on batches from {min(self._open)}. "
+                "Raise timeout= if the samples take that long; num_workers=0 shows where the dataset hangs.",
             ) from None
         self._open.discard(job)
         if failed:

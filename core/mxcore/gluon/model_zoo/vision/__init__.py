@@ -28,11 +28,30 @@ _VARIANTS = {**resnet.VARIANTS, **vgg.VARIANTS, **squeezenet.VARIANTS, **densene
 globals().update(_VARIANTS)
 
 __all__ = [
-    "AlexNet", "BasicBlockV1", "BasicBlockV2", "BottleneckV1", "BottleneckV2", "DenseNet", "Inception3",
-    "MobileNet", "MobileNetV2", "ResNetV1", "ResNetV2", "SqueezeNet", "VGG", "alexnet", "get_densenet",
-    "get_mobilenet", "get_mobilenet_v2", "get_model", "get_resnet", "get_squeezenet", "get_vgg",
-    "inception_v3", *_VARIANTS,
-]  # fmt: skip
+    "AlexNet",
+    "BasicBlockV1",
+    "BasicBlockV2",
+    "BottleneckV1",
+    "BottleneckV2",
+    "DenseNet",
+    "Inception3",
+    "MobileNet",
+    "MobileNetV2",
+    "ResNetV1",
+    "ResNetV2",
+    "SqueezeNet",
+    "VGG",
+    "alexnet",
+    "get_densenet",
+    "get_mobilenet",
+    "get_mobilenet_v2",
+    "get_model",
+    "get_resnet",
+    "get_squeezenet",
+    "get_vgg",
+    "inception_v3",
+    *_VARIANTS,
+]
 
 
 def _model_name(function: str) -> str:

@@ -163,8 +163,8 @@ class _ResNet(Network):
         if len(layers) != len(channels) - 1:
             raise error(
                 AssertionError,
-                f"{type(self).__name__}: {len(layers)} stages need {len(layers) + 1} numbers of channels, "
-                f"got {len(channels)}",
+                f"{type(self).__name__}: {len(layers)} stages "
+                f"need {len(layers) + 1} numbers of channels, got {len(channels)}",
             )
         with self.name_scope():
             self.features = in_sequence(*self._first(channels[0], thumbnail))

@@ -5,5 +5,11 @@ from __future__ import annotations
 from . import dataloader, transforms
 from .dataloader import ImageBboxDataLoader, ImageDataLoader, create_bbox_augment, create_image_augment
 
-__all__ = ["ImageBboxDataLoader", "ImageDataLoader", "create_bbox_augment", "create_image_augment", "dataloader",
-           "transforms"]  # fmt: skip
+__all__ = [
+    "ImageBboxDataLoader",
+    "ImageDataLoader",
+    "create_bbox_augment",
+    "create_image_augment",
+    "dataloader",
+    "transforms",
+]

@@ -502,7 +502,8 @@ class ImageBboxDataLoader(DataLoader):
     >>> import cv2, numpy
     >>> from mxcore.gluon.contrib.data.vision import ImageBboxDataLoader
     >>> _ = cv2.imwrite("/tmp/mxcore-doc-0.png", numpy.zeros((40, 60, 3), "uint8"))
-    >>> names = [[2, 5, 7, 0, 0.25, 0.5, 1, "mxcore-doc-0.png"], [2, 5, 8, 0, 0, 1, 1, 9, 0.5, 0, 1, 1, "mxcore-doc-0.png"]]
+    >>> one, two = [7, 0, 0.25, 0.5, 1], [8, 0, 0, 1, 1, 9, 0.5, 0, 1, 1]
+    >>> names = [[2, 5, *one, "mxcore-doc-0.png"], [2, 5, *two, "mxcore-doc-0.png"]]
     >>> for x, y in ImageBboxDataLoader(2, (3, 20, 20), imglist=names, path_root="/tmp"):
     ...     print(x.shape, y.asnumpy().astype(int).tolist())
     (2, 3, 20, 20) [[[0, 5, 10, 20, 7], [-1, -1, -1, -1, -1]], [[0, 0, 20, 20, 8], [10, 0, 20, 20, 9]]]

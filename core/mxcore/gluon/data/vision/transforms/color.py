@@ -7,8 +7,7 @@ from typing import Any
 from .....base import error
 from .base import ImageHybridBlock
 
-__all__ = ["RandomBrightness", "RandomColorJitter", "RandomContrast", "RandomHue", "RandomLighting",
-           "RandomSaturation"]  # fmt: skip
+__all__ = ["RandomBrightness", "RandomColorJitter", "RandomContrast", "RandomHue", "RandomLighting", "RandomSaturation"]
 
 
 class _RandomFactor(ImageHybridBlock):

@@ -13,8 +13,16 @@ from .....base import error, plain
 from .. import images
 from .base import ImageBlock, ImageHybridBlock, draw
 
-__all__ = ["CenterCrop", "CropResize", "RandomFlipLeftRight", "RandomFlipTopBottom", "RandomResizedCrop",
-           "RandomRotation", "Resize", "Rotate"]  # fmt: skip
+__all__ = [
+    "CenterCrop",
+    "CropResize",
+    "RandomFlipLeftRight",
+    "RandomFlipTopBottom",
+    "RandomResizedCrop",
+    "RandomRotation",
+    "Resize",
+    "Rotate",
+]
 
 
 def _pair(size: int | Sequence[int]) -> tuple[int, int]:

@@ -11,5 +11,12 @@ from .bbox import (
     ImageBboxResize,
 )
 
-__all__ = ["ImageBboxCrop", "ImageBboxRandomCropWithConstraints", "ImageBboxRandomExpand",
-           "ImageBboxRandomFlipLeftRight", "ImageBboxResize", "bbox", "utils"]  # fmt: skip
+__all__ = [
+    "ImageBboxCrop",
+    "ImageBboxRandomCropWithConstraints",
+    "ImageBboxRandomExpand",
+    "ImageBboxRandomFlipLeftRight",
+    "ImageBboxResize",
+    "bbox",
+    "utils",
+]

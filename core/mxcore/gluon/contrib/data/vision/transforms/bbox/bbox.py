@@ -26,8 +26,13 @@ from .utils import (
     bbox_translate,
 )
 
-__all__ = ["ImageBboxCrop", "ImageBboxRandomCropWithConstraints", "ImageBboxRandomExpand",
-           "ImageBboxRandomFlipLeftRight", "ImageBboxResize"]  # fmt: skip
+__all__ = [
+    "ImageBboxCrop",
+    "ImageBboxRandomCropWithConstraints",
+    "ImageBboxRandomExpand",
+    "ImageBboxRandomFlipLeftRight",
+    "ImageBboxResize",
+]
 
 
 class _OfImageAndBoxes(Block):
@@ -41,8 +46,8 @@ class _OfImageAndBoxes(Block):
         if len(img.shape) != 3:
             raise error(
                 NotImplementedError,
-                f"{type(self).__name__} takes an image (height, width, channels), got an array of shape "
-                f"{tuple(img.shape)}",
+                f"{type(self).__name__} takes an image "
+                f"(height, width, channels), got an array of shape {tuple(img.shape)}",
             )
         _check_bbox_shape(bbox)
         if self.p < 1 and random.random() >= self.p:
@@ -92,7 +97,8 @@ class ImageBboxCrop(_OfImageAndBoxes):
     --------
     >>> import mxcore as mx
     >>> from mxcore.gluon.contrib.data.vision.transforms import bbox
-    >>> image, boxes = bbox.ImageBboxCrop((1, 1, 6, 3))(mx.nd.zeros((4, 10, 3)), mx.nd.array([[0, 0, 4, 4], [8, 0, 9, 1]]))
+    >>> boxes = mx.nd.array([[0, 0, 4, 4], [8, 0, 9, 1]])
+    >>> image, boxes = bbox.ImageBboxCrop((1, 1, 6, 3))(mx.nd.zeros((4, 10, 3)), boxes)
     >>> image.shape, boxes.asnumpy().tolist()
     ((3, 6, 3), [[0.0, 0.0, 3.0, 3.0]])
     """
@@ -140,8 +146,13 @@ class ImageBboxRandomCropWithConstraints(_OfImageAndBoxes):
         max_trial: int = 50,
     ) -> None:
         super().__init__(p)
-        self._args: dict[str, Any] = {"min_scale": min_scale, "max_scale": max_scale, "max_aspect_ratio": max_aspect_ratio,
-                      "constraints": constraints, "max_trial": max_trial}  # fmt: skip
+        self._args: dict[str, Any] = {
+            "min_scale": min_scale,
+            "max_scale": max_scale,
+            "max_aspect_ratio": max_aspect_ratio,
+            "constraints": constraints,
+            "max_trial": max_trial,
+        }
 
     def _changed(self, img: nd.NDArray, boxes: np.ndarray[Any, Any]) -> tuple[nd.NDArray, np.ndarray[Any, Any]]:
         size = img.shape[1], img.shape[0]
@@ -167,7 +178,8 @@ class ImageBboxRandomExpand(_OfImageAndBoxes):
     --------
     >>> import mxcore as mx
     >>> from mxcore.gluon.contrib.data.vision.transforms import bbox
-    >>> image, boxes = bbox.ImageBboxRandomExpand(p=1, fill=(9, 8, 7))(mx.nd.zeros((4, 10, 3)), mx.nd.array([[0, 0, 10, 4]]))
+    >>> expand = bbox.ImageBboxRandomExpand(p=1, fill=(9, 8, 7))
+    >>> image, boxes = expand(mx.nd.zeros((4, 10, 3)), mx.nd.array([[0, 0, 10, 4]]))
     >>> left, top, right, bottom = map(int, boxes[0].asnumpy())
     >>> int(image[top:bottom, left:right].asnumpy().max()), right - left
     (0, 10)

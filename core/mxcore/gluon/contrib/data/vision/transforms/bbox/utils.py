@@ -1,5 +1,4 @@
-"""Boxes of objects: arrays ``(N, 4 or more)`` of left, top, right and bottom in pixels, then whatever else, which
-stays.
+"""Boxes of objects: arrays ``(N, 4 or more)`` of left, top, right and bottom in pixels, then what stays.
 
 The functions take NumPy arrays and return new ones. Chance is Python's ``random``.
 """
@@ -16,8 +15,17 @@ import numpy as np
 
 from .......base import error
 
-__all__ = ["bbox_clip_xyxy", "bbox_crop", "bbox_flip", "bbox_iou", "bbox_random_crop_with_constraints", "bbox_resize",
-           "bbox_translate", "bbox_xywh_to_xyxy", "bbox_xyxy_to_xywh"]  # fmt: skip
+__all__ = [
+    "bbox_clip_xyxy",
+    "bbox_crop",
+    "bbox_flip",
+    "bbox_iou",
+    "bbox_random_crop_with_constraints",
+    "bbox_resize",
+    "bbox_translate",
+    "bbox_xywh_to_xyxy",
+    "bbox_xyxy_to_xywh",
+]
 
 #: (least, most) overlap of every box with the window: those of Liu et al.
 _CONSTRAINTS = ((0.1, None), (0.3, None), (0.5, None), (0.7, None), (0.9, None), (None, 1))
@@ -258,9 +266,7 @@ def bbox_clip_xyxy(xyxy: Any, width: float, height: float) -> Any:
 
 
 def _overlaps(rows: list[list[float]], window: tuple[int, int, int, int]) -> Iterator[float]:
-    """`bbox_iou` of boxes, as lists, with a window: of a few boxes, hundreds of times an image, NumPy's calls would
-    take longest.
-    """
+    """`bbox_iou` of boxes, as lists, with a window: for a few boxes NumPy's calls would take longest."""
     left, top, width, height = window
     for x0, y0, x1, y1 in rows:
         across, down = min(x1, left + width) - max(x0, left), min(y1, top + height) - max(y0, top)
