@@ -96,7 +96,7 @@ def weighted_sum(
 
 
 def flattened(out: Any, batch: int, heads: int) -> Any:
-    """The results of all heads (batch, slots, heads side by side), from those of each."""
+    """An array (length, batch * heads, slots, d) as (length, batch, heads * slots * d)."""
     n, _, slots, d = out.shape
     return out.reshape(n, batch, heads * slots * d)
 
