@@ -16,7 +16,6 @@ from mxcore._core.manager import manager
 from mxcore.plugin import API_VERSION, hookimpl
 from mxcore.testing.ways import both_ways
 
-
 # The pytest that a test starts is no worker of this run (`pytest -n`): it would refuse to measure anything.
 for _name in [n for n in os.environ if n.startswith("PYTEST_XDIST")]:
     del os.environ[_name]
