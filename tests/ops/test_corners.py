@@ -1,5 +1,6 @@
 """Corners of the neural operators against values of the real MXNet 1.9.1 (made by ``golden/make_corners.py``)."""
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -72,3 +73,12 @@ def test_the_gamma_function_rises_without_end(f):
 def test_slopes_of_the_powers_of_zero():
     """As of ``power(array, array)``, and in MXNet: the logarithm of 0 is minus infinity."""
     assert _slopes(lambda x: 0**x, [-2.0, -0.5, 0.0]) == [-np.inf] * 3
+
+
+def test_full_of_what_the_dtype_cannot_hold_is_infinity_without_a_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"mxcore(\.|_cpu)")
+        assert mx.nd.full((2,), -1e300).asnumpy().tolist() == [-np.inf, -np.inf]
+        assert mx.nd.full((1,), 1e5, dtype="float16").asnumpy().tolist() == [np.inf]
+    assert mx.nd.full((1,), 0.1, dtype="float64").asnumpy()[0] == 0.1

@@ -83,7 +83,9 @@ def full_(k: Call, p: Params) -> Any:
     dtype : dtype
     value : float
     """
-    return k.xp.full(_decided(k, p), p.value if p.dtype.kind not in "iub" else wrapped(p.value, p.dtype), p.dtype)
+    # A float that the dtype cannot hold is infinity, and no warning of NumPy's.
+    value = wrapped(p.value, p.dtype) if p.dtype.kind in "iub" else float(np.asarray(p.value).astype(p.dtype))
+    return k.xp.full(_decided(k, p), value, p.dtype)
 
 
 zeros = _make("_zeros", (), zeros_)
