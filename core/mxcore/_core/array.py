@@ -24,8 +24,7 @@ class Storage:
     version : int
         Counts the writes; the tape compares it.
     views : int
-        Arrays over the buffer beside the first, ever: 0, or missing, tells that whoever has the only array has the
-        buffer.
+        Arrays over the buffer beside the first, ever: 0 tells that whoever has the only array has the buffer.
     lock : lock
         Held by a thread that reads the buffer to write it; missing until the first one does.
     """
@@ -80,11 +79,8 @@ class Array:
     def __init__(self, data: Any, st: Storage = None) -> None:  # type: ignore[assignment]  # which unpickling sets later
         self._data = data
         self._st = st
-        try:
+        if st is not None:
             st.views += 1
-        except AttributeError:  # the first array came from `fresh`, or the storage comes later
-            if st is not None:
-                st.views = 1
         self._entry: Any = None
 
     @property
@@ -122,7 +118,7 @@ def fresh(cls: type[Array], data: Any, ctx: Context, new: Any = object.__new__) 
     st = new(Storage)
     st.ctx = ctx
     st.write = st.reads = None
-    st.version = 0
+    st.version = st.views = 0
     x = new(cls)
     x._data = data
     x._st = st

@@ -294,7 +294,7 @@ def _made(
     if (
         plan is None
         or not isinstance(g, Array)
-        or getattr(g._st, "views", 0) != 0
+        or g._st.views != 0
         or (plan.op.backward_rule is not None and not plan.op.gives)
     ):
         return False
@@ -382,7 +382,7 @@ def _write(leaf: Leaf, g: Any, own: bool = False) -> None:
         g = eager.roles["sum of gradients"](grad, g)
     elif a.write is None and b.write is None and not b.reads and g.stype == grad.stype == "default":
         device = b.ctx._device or b.ctx.device
-        if own and leaf.large and not getattr(b, "views", 0) and device.owns(x) and device.owns(y):
+        if own and leaf.large and not b.views and device.owns(x) and device.owns(y):
             grad._data = x
         else:
             if device.async_:
