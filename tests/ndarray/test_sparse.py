@@ -346,3 +346,10 @@ def test_products_whose_shape_is_not_that_of_the_sparse_factor():
 
 def test_subclasses_know_how_many_arrays_tell_the_places():
     assert sparse(X, "csr")._num_aux == 2 and sparse(X, "row_sparse")._num_aux == 1
+
+
+def test_zeros_of_the_dense_type_are_those_of_nd_zeros():
+    x = nd.sparse.zeros("default", (2, 3), ctx=mx.cpu(0), dtype="float64")
+    assert x.stype == "default" and x.dtype == np.float64 and x.asnumpy().tolist() == [[0] * 3] * 2
+    with pytest.raises(mx.MXNetError, match="holds an unknown length"):
+        nd.sparse.zeros("default", (0, 5))

@@ -316,8 +316,9 @@ _ZEROS = Parser("zeros", {"shape": Shape()})
 def zeros(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
     """An array of zeros of a storage type."""
     if stype == "default":
-        made: NDArray = tables.ops.get("_zeros")(shape=shape, ctx=ctx, dtype=dtype or np.float32)
-        return made
+        from .creation import zeros as dense
+
+        return dense(shape, ctx, dtype)
     make = {"row_sparse": row_sparse_array, "csr": csr_matrix}.get(stype)
     if make is None:
         raise error(ValueError, f"unknown storage type {stype!r}; use 'default', 'row_sparse' or 'csr'")
