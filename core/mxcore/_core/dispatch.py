@@ -110,7 +110,7 @@ def invoke(
             else:
                 datas = [x._data for x in inputs]
                 v = bound.value(k, p, *datas)
-                given = id(v) in map(id, datas)
+                given = not bound.out and id(v) in map(id, datas)  # a kernel that writes has had a new array
             # Arrays of this class tell for certain that nobody shares their memory; of others the device is asked.
             if (
                 v.__class__ is not bound.array

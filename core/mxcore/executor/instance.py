@@ -159,7 +159,7 @@ class Instance:
         while queue:
             t = heapq.heappop(queue)
             step, old = program.steps[t], self._calls[t]
-            self._unbound(t, step)
+            self._listed(t, None)
             before = env[step.outs[0]] if step.view else None
             step.ctx.activate()
             try:
@@ -204,9 +204,14 @@ class Instance:
         for t in known[1]:
             self._dirty[t >= self.program.split].add(t)
 
-    def _unbound(self, t: int, step: Step) -> None:
-        """Forget where the arrays of a step are, which is bound anew."""
-        self._lists.pop(t, None)
+    def _listed(self, t: int, lists: tuple[list[Any], list[Any]] | None) -> None:
+        """Note where a step that is bound anew has its arrays, if others may take their places."""
+        if lists is None:
+            if self._lists.pop(t, None) is None:
+                return  # it was bound anew for each before, too
+        else:
+            self._lists[t] = lists
+        step = self.program.steps[t]
         for s in (*step.ins, *step.outs):
             self._uses.pop(s, None)
 
@@ -277,7 +282,7 @@ class Instance:
         call = direct.bind(bound, k, p, ins, outs)
         if call is None:
             if not step.view and not p._sig.mutates:
-                self._lists[t] = ins, outs
+                self._listed(t, (ins, outs))
             call = bound.bind(k, p, ins, outs)
         return call
 
