@@ -128,19 +128,20 @@ def binary(
     **facets
         Further options of :func:`op`.
     """
+    doc = _doc(doc, name, ["lhs, rhs : array", "    Of one shape and dtype."])
+    return _of_two(name, fn, expr, doc=doc, grad=grad, aliases=aliases, samples=samples, **facets)
+
+
+def _of_two(name: str, fn: Fn, expr: str | Callable[[Params], str | None] | None, **options: Any) -> Op:
     f, direct = _named(fn)
     return Op(
         name,
         lambda k, p, lhs, rhs: f(k.xp, lhs, rhs),
         inputs="lhs rhs",
-        grad=grad,
-        aliases=aliases,
-        samples=samples,
         **_meaning(expr, {"a": "lhs", "b": "rhs"}),
         direct=direct,
         alias="lhs->output",
-        **facets,
-        doc=_doc(doc, name, ["lhs, rhs : array", "    Of one shape and dtype."]),
+        **options,
     )
 
 
@@ -175,20 +176,8 @@ def broadcast(
     **facets
         Further options of :func:`op`.
     """
-    f, direct = _named(fn)
-    op = Op(
-        name,
-        lambda k, p, lhs, rhs: f(k.xp, lhs, rhs),
-        inputs="lhs rhs",
-        grad=grad,
-        aliases=aliases,
-        samples=samples,
-        **_meaning(expr, {"a": "lhs", "b": "rhs"}),
-        direct=direct,
-        alias="lhs->output",
-        **facets,
-        doc=_doc(doc, name, ["lhs, rhs : array", "    Shapes that broadcast, one dtype."]),
-    )
+    doc = _doc(doc, name, ["lhs, rhs : array", "    Shapes that broadcast, one dtype."])
+    op = _of_two(name, fn, expr, doc=doc, grad=grad, aliases=aliases, samples=samples, **facets)
     op.shape(_broadcast_rule)
     return op
 

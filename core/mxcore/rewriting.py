@@ -117,13 +117,9 @@ def _flaw(graph: Any) -> str:
 
     def wrong(e: Any) -> str:
         n, i = e
-        return (
-            f"there is no output {i!r} of node '{n.name}'"
-            if not isinstance(i, int) or not 0 <= i < n.n_out
-            else ""
-            if n in done
-            else f"node '{n.name}' depends on itself"
-        )
+        if not isinstance(i, int) or not 0 <= i < n.n_out:
+            return f"there is no output {i!r} of node '{n.name}'"
+        return "" if n in done else f"node '{n.name}' depends on itself"
 
     if not isinstance(graph, Graph):
         return ""
