@@ -111,7 +111,8 @@ class _Lane:
 class Engine:
     """The interface: `push` work with what it reads and writes; `wait_all`.
 
-    What a pushed function returns is None, or the event of its device that ends it.
+    What a pushed function returns is None, or what ends its work: an event of its device, or a
+    `concurrent.futures.Future`, whose exception is its failure.
 
     Attributes
     ----------
@@ -174,7 +175,9 @@ class NaiveEngine(Engine):
         for st in reads:
             st.wait()
         event = fn()
-        if event is not None:
+        if hasattr(event, "add_done_callback"):
+            event.result()
+        elif event is not None:
             ctx.device.finish(event)
 
     def launched(
@@ -308,10 +311,18 @@ class ThreadedEnginePerDevice(Engine):
             except BaseException as e:
                 task.error = e
         task.fn = None
-        if task.event is not None:
+        if hasattr(task.event, "add_done_callback"):
+            task.event.add_done_callback(lambda future: self._over(task, future))
+        elif task.event is not None:
             self._queue(task.ctx, self._land).put(task)
         else:
             self._done(task)
+
+    def _over(self, task: Task, future: Any) -> None:
+        """See the end of a task that a future tells."""
+        task.event = None
+        task.error = future.exception()
+        self._done(task)
 
     def _land(self, task: Task) -> None:
         """See the end of a task that was launched."""

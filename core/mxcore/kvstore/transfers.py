@@ -1,0 +1,190 @@
+"""Arrays to and from host memory in the order of the engine: for stores whose values travel, in any plugin."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from .._core.engine import engine
+from .._core.stream import commit
+from ..ndarray import NDArray
+
+__all__ = ["Arrival", "Departure"]
+
+
+class _Wire:
+    """The place of work that ends when bytes come or go: what the engine asks of a context, with nothing to switch on."""
+
+    device_id = 0
+
+    def __init__(self) -> None:
+        self._device = self.device = SimpleNamespace(activate=lambda index: None)
+
+    def __repr__(self) -> str:
+        return "kvstore"
+
+
+_wire: Any = _Wire()
+
+
+class Departure:
+    """An array on its way into host memory. If it is not computed yet, who writes to it waits until all has been read.
+
+    Parameters
+    ----------
+    value : NDArray
+        A dense one, computed or not.
+
+    Examples
+    --------
+    >>> import mxcore as mx, numpy as np
+    >>> memory = np.empty(2, np.float32)
+    >>> Departure(mx.nd.array([1, 2])).read(memory)
+    >>> memory
+    array([1., 2.], dtype=float32)
+    """
+
+    def __init__(self, value: NDArray) -> None:
+        self._data, self._ctx, self._left = value._data, value.context, value.size
+        self._host: np.ndarray[Any, Any] | None = None
+        self._pending = value._st.write
+        self._read: Future[None] = Future()
+        if self._pending is not None:
+            engine.it.push(_wire, lambda: self._read, (value._st,), (), "a push to a kvstore")
+
+    @property
+    def ready(self) -> bool:
+        """Whether `read` has nothing to wait for."""
+        return self._pending is None or self._pending.done.is_set()
+
+    def read(self, into: np.ndarray[Any, Any], start: int = 0) -> None:
+        """Wait until the array is computed, and copy elements of it.
+
+        Parameters
+        ----------
+        into : numpy.ndarray
+            In one dimension; of a dtype of its own if they are to be cast.
+        start : int
+            The first element, of the array in one dimension.
+
+        Raises
+        ------
+        MXNetError
+            That of the computation, if it failed.
+        """
+        try:
+            if self._pending is not None:
+                self._pending.wait()
+            if self._host is None:
+                data = self._data
+                host = data if data.__class__ is np.ndarray else self._ctx.device.to_host(data)
+                self._host = host.reshape(-1)
+            np.copyto(into, self._host[start : start + into.size], casting="unsafe")
+            self._left -= into.size
+        except BaseException:
+            self._left = 0
+            raise
+        finally:
+            if self._left <= 0 and not self._read.done():
+                self._read.set_result(None)
+
+
+class Arrival:
+    """A value on its way into arrays: once `expect` was called they are pending until all of it has been written.
+
+    Parameters
+    ----------
+    outs : sequence of NDArray
+        Dense arrays of one shape.
+
+    Examples
+    --------
+    >>> import mxcore as mx, numpy as np
+    >>> out = mx.nd.zeros(2)
+    >>> arrival = Arrival([out])
+    >>> arrival.write(0, np.array([3.0, 4.0], np.float32))
+    >>> arrival.expect()
+    >>> out.asnumpy()
+    array([3., 4.], dtype=float32)
+    """
+
+    def __init__(self, outs: Sequence[NDArray]) -> None:
+        self._outs = outs
+        self._future: Future[None] = Future()
+        self._lock = threading.Lock()
+        self._free = False
+        self._parts: list[tuple[int, np.ndarray[Any, Any], Callable[[], Any] | None]] = []
+        first = outs[0]._data
+        self._missing = outs[0].size
+        self._direct = first.__class__ is np.ndarray and first.flags.c_contiguous
+        self._host = first.reshape(-1) if self._direct else np.empty(outs[0].size, outs[0].dtype)
+
+    def expect(self) -> None:
+        """Let the arrays wait for the value."""
+        storages = tuple(out._st for out in self._outs)
+        engine.it.push(_wire, self._begin, (), storages, "a pull from a kvstore")
+        commit(storages)
+
+    def _begin(self) -> Future[None]:
+        """Write what has come by now: nobody uses the arrays any more."""
+        with self._lock:
+            self._free = True
+            parts, self._parts = self._parts, []
+        for part in parts:
+            self._copy(*part)
+        if not self._outs[0].size:
+            self._end()
+        return self._future
+
+    def write(self, start: int, values: np.ndarray[Any, Any], then: Callable[[], Any] | None = None) -> None:
+        """Write elements as soon as the arrays are free.
+
+        Parameters
+        ----------
+        start : int
+            The first of them, of the array in one dimension.
+        values : numpy.ndarray
+            In one dimension.
+        then : callable, optional
+            Called without arguments when the memory of `values` will not be read again.
+        """
+        with self._lock:
+            if not self._free:
+                self._parts.append((start, values, then))
+                return
+        self._copy(start, values, then)
+
+    def _copy(self, start: int, values: np.ndarray[Any, Any], then: Callable[[], Any] | None) -> None:
+        if not self._future.done():
+            np.copyto(self._host[start : start + values.size], values, casting="unsafe")
+        if then is not None:
+            then()
+        with self._lock:
+            self._missing -= values.size
+            if self._missing:
+                return
+        self._end()
+
+    def _end(self) -> None:
+        try:
+            host = self._host.reshape(self._outs[0].shape)
+            for out in self._outs[1 if self._direct else 0 :]:
+                ctx = out.context
+                device = ctx.device
+                device.copy(device.from_host(host.astype(out.dtype, copy=False), ctx.device_id), out._data)
+        except BaseException as e:
+            self.fail(e)
+        else:
+            with suppress(InvalidStateError):
+                self._future.set_result(None)
+
+    def fail(self, exception: BaseException) -> None:
+        """Let the arrays raise an exception: the value will not come."""
+        with suppress(InvalidStateError):
+            self._future.set_exception(exception)

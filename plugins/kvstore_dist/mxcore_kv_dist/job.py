@@ -1,0 +1,85 @@
+"""Who this process is in a distributed job, and where the servers are: from the environment that launchers set."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from typing import NamedTuple
+
+from mxcore.base import MXNetWarning, error
+
+__all__ = ["Job", "current_job", "number"]
+
+
+class Job(NamedTuple):
+    """A worker's place in a job."""
+
+    rank: int
+    workers: int
+    #: Of each server host, port, and path of a socket on its host.
+    servers: list[tuple[str, int, str]]
+    token: bytes
+    #: How long anything may take, in seconds.
+    deadline: float = 60.0
+    #: 'tcp': talk to servers as if they were on other hosts.
+    transport: str = "auto"
+
+
+#: What launchers call rank and number of workers: mxcore and torchrun, MXNet, Slurm, Open MPI, MPICH and its kin.
+_NAMES = (
+    ("RANK", "WORLD_SIZE"),
+    ("DMLC_WORKER_ID", "DMLC_NUM_WORKER"),
+    ("SLURM_PROCID", "SLURM_NTASKS"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+)
+
+_said: set[str] = set()
+
+
+def number(name: str, default: float | None = None) -> float:
+    """A number of the environment."""
+    text = os.environ.get(name)
+    if text is None and default is not None:
+        return default
+    try:
+        return float(text or "")
+    except ValueError:
+        raise error(ValueError, f"{name}={text!r} must be a number") from None
+
+
+def place() -> tuple[int, int] | None:
+    """Rank and number of workers, if a launcher told them."""
+    for rank, size in _NAMES:
+        if rank in os.environ and size in os.environ:
+            return int(number(rank)), int(number(size))
+    return None
+
+
+def current_job(type: str) -> Job | None:
+    """The job of this process, or None outside of one, which is said once."""
+    where = place()
+    if "MXCORE_KV_SERVERS" in os.environ and where is not None:
+        try:
+            servers = [(str(h), int(p), str(path)) for h, p, path in json.loads(os.environ["MXCORE_KV_SERVERS"])]
+        except (TypeError, ValueError):
+            raise error(
+                ValueError, "MXCORE_KV_SERVERS must be a JSON list of [host, port, path], as `mxcore launch` sets it"
+            ) from None
+        return Job(
+            *where,
+            servers,
+            os.environ.get("MXCORE_KV_TOKEN", "").encode(),
+            number("MXCORE_KV_DEADLINE", 60.0),
+            os.environ.get("MXCORE_KV_TRANSPORT", "auto"),
+        )
+    if type not in _said:
+        _said.add(type)
+        warnings.warn(
+            f"kvstore {type!r}: this process is not part of a distributed job, it works as the only worker; "
+            "`mxcore launch -n WORKERS python train.py` starts one",
+            MXNetWarning,
+            stacklevel=4,
+        )
+    return None

@@ -1,0 +1,199 @@
+"""Messages between workers and servers: a header in JSON and bytes behind it, over a connection that both ends proved
+their knowledge of the job's token for. Nothing that arrives is unpickled or executed.
+"""
+
+from __future__ import annotations
+
+import array
+import json
+import os
+import socket
+import struct
+import threading
+from collections.abc import Sequence
+from multiprocessing.connection import AuthenticationError, Connection, answer_challenge, deliver_challenge
+from typing import Any
+
+from mxcore.base import error
+
+__all__ = ["Channel", "Closed", "accept", "connect"]
+
+#: What a message begins with: a mark, the length of its header and of the bytes behind it.
+_HEAD = struct.Struct("<4sIQ")
+_MARK = b"MXKV"
+#: How long a header may be, and how many parts one system call sends.
+_LONGEST_HEADER, _MOST_PARTS = 1 << 26, 512
+#: How long the other end may take to prove that it knows the token, in seconds.
+_PATIENCE = 10
+
+
+class Closed(Exception):
+    """The other end is gone."""
+
+
+class Channel:
+    """One end of a connection. Any thread may send; one receives.
+
+    Parameters
+    ----------
+    sock : socket.socket
+        Connected.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._sending = threading.Lock()
+        #: Whether both ends are on one host, and can share memory.
+        self.local = sock.family == getattr(socket, "AF_UNIX", None)
+        if not self.local:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def send(self, header: dict[str, Any], bodies: Sequence[Any] = (), files: Sequence[int] = ()) -> None:
+        """Send a message.
+
+        Parameters
+        ----------
+        header : dict
+            What JSON can say.
+        bodies : sequence of buffers
+            Bytes behind it; they are sent without a copy.
+        files : sequence of int
+            Descriptors of open files for the other end, on one host.
+        """
+        views = [v for v in (memoryview(b).cast("B") for b in bodies if len(memoryview(b))) if v.nbytes]
+        text = json.dumps(header, separators=(",", ":")).encode()
+        parts = [memoryview(_HEAD.pack(_MARK, len(text), sum(v.nbytes for v in views)) + text), *views]
+        try:
+            with self._sending:
+                while parts:
+                    sent = self._sock.sendmsg(parts[:_MOST_PARTS])
+                    while parts and sent >= parts[0].nbytes:
+                        sent -= parts.pop(0).nbytes
+                    if sent:
+                        parts[0] = parts[0][sent:]
+                if files:
+                    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))]
+                    self._sock.sendmsg([b"F"], rights)
+        except OSError as e:
+            raise Closed(str(e)) from None
+
+    def receive(self) -> tuple[dict[str, Any], int]:
+        """Wait for a message; return its header, and how many bytes come behind it, which are to be read `into` memory.
+
+        Raises
+        ------
+        Closed
+            If there is none any more.
+        """
+        head = bytearray(_HEAD.size)
+        self.into(head)
+        mark, header, body = _HEAD.unpack(head)
+        if mark != _MARK or header > _LONGEST_HEADER:
+            raise Closed("the other end does not speak the protocol of mxcore's stores")
+        text = bytearray(header)
+        self.into(text)
+        return json.loads(text), body
+
+    def into(self, memory: Any) -> None:
+        """Read bytes behind a header until memory is full."""
+        view = memoryview(memory).cast("B")
+        try:
+            while len(view):
+                n = self._sock.recv_into(view)
+                if not n:
+                    raise Closed("the connection has ended")
+                view = view[n:]
+        except OSError as e:
+            raise Closed(str(e)) from None
+
+    def files(self, n: int) -> list[int]:
+        """Take over the descriptors of `n` open files that came with a message."""
+        found = array.array("i")
+        _, ancillary, _, _ = self._sock.recvmsg(1, socket.CMSG_SPACE(n * found.itemsize))
+        for level, kind, data in ancillary:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                found.frombytes(data[: len(data) // found.itemsize * found.itemsize])
+        if len(found) != n:
+            raise Closed(f"{n} open files were announced, but {len(found)} came")
+        return list(found)
+
+    def close(self) -> None:
+        """End the connection, also for a thread that receives."""
+        try:
+            self._sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self._sock.close()
+
+
+def accept(sock: socket.socket, token: bytes) -> Channel:
+    """A channel to whoever has connected to a server, who must know the token.
+
+    Raises
+    ------
+    AuthenticationError, EOFError or OSError
+        If it does not, or takes too long.
+    """
+    _prove(sock, token, first=True)
+    return Channel(sock)
+
+
+def connect(address: Sequence[Any], token: bytes, transport: str = "auto") -> Channel:
+    """A channel to a server: through a socket of the host where that is ours, else through the network.
+
+    Parameters
+    ----------
+    address : (str, int, str)
+        Host and port, and the path of a socket on the server's host.
+    token : bytes
+        What both ends must know.
+    transport : {'auto', 'tcp'}
+        'tcp': as between hosts, whatever the host is.
+
+    Raises
+    ------
+    MXNetError
+        (also ConnectionError) if there is no server, or it does not know the token, or refuses ours.
+    """
+    host, port, path = address
+    try:
+        if transport == "auto" and path and os.path.exists(path):
+            sock = socket.socket(socket.AF_UNIX)
+            try:
+                sock.connect(path)
+            except OSError:
+                sock.close()
+                sock = socket.create_connection((host, port), timeout=_PATIENCE)
+        else:
+            sock = socket.create_connection((host, port), timeout=_PATIENCE)
+        sock.settimeout(None)
+    except OSError as e:
+        raise error(ConnectionError, f"kvstore: no server answers at {host}:{port}: {e}") from None
+    try:
+        _prove(sock, token, first=False)
+    except AuthenticationError:
+        sock.close()
+        raise error(
+            ConnectionError,
+            f"kvstore: the server at {host}:{port} and this worker do not have the same token; both must come from "
+            "one `mxcore launch`, or get the same MXCORE_KV_TOKEN",
+        ) from None
+    except (EOFError, OSError) as e:
+        sock.close()
+        raise error(ConnectionError, f"kvstore: the server at {host}:{port} has refused the connection: {e}") from None
+    return Channel(sock)
+
+
+def _prove(sock: socket.socket, token: bytes, first: bool) -> None:
+    """Let each end prove that it knows the token, which is not sent, by the challenge of `multiprocessing`."""
+    wait = struct.pack("ll", _PATIENCE, 0)
+    for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+        sock.setsockopt(socket.SOL_SOCKET, option, wait)
+    connection = Connection(os.dup(sock.fileno()))
+    try:
+        for challenge in (first, not first):
+            (deliver_challenge if challenge else answer_challenge)(connection, token)
+    finally:
+        connection.close()
+    for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+        sock.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", 0, 0))
