@@ -17,7 +17,7 @@ class Job(NamedTuple):
 
     rank: int
     workers: int
-    #: Of each server host, port, and path of a socket on its host.
+    #: Of each server host, port, and the name of a socket on its host.
     servers: list[tuple[str, int, str]]
     token: bytes
     #: How long anything may take, in seconds.
@@ -62,10 +62,10 @@ def current_job(type: str) -> Job | None:
     where = place()
     if "MXCORE_KV_SERVERS" in os.environ and where is not None:
         try:
-            servers = [(str(h), int(p), str(path)) for h, p, path in json.loads(os.environ["MXCORE_KV_SERVERS"])]
+            servers = [(str(h), int(p), str(name)) for h, p, name in json.loads(os.environ["MXCORE_KV_SERVERS"])]
         except (TypeError, ValueError):
             raise error(
-                ValueError, "MXCORE_KV_SERVERS must be a JSON list of [host, port, path], as `mxcore launch` sets it"
+                ValueError, "MXCORE_KV_SERVERS must be a JSON list of [host, port, name], as `mxcore launch` sets it"
             ) from None
         return Job(
             *where,

@@ -6,7 +6,9 @@ Each worker has a connection and a thread of its own; whoever brings the last pu
 from __future__ import annotations
 
 import os
+import secrets
 import socket
+import sys
 import tempfile
 import threading
 import time
@@ -37,18 +39,14 @@ class Server:
         What workers must know.
     host : str
         Where to listen: ``127.0.0.1`` lets nobody in from other hosts.
-    folder : str, optional
-        Where the socket for workers of this host lies: a folder that only the user may enter.
 
     Attributes
     ----------
     address : (str, int, str)
-        Host, port and path of the socket.
+        Host and port, and the name of a socket for workers of this host.
     """
 
-    def __init__(
-        self, number: int, servers: int, workers: int, token: bytes, host: str = "127.0.0.1", folder: str | None = None
-    ) -> None:
+    def __init__(self, number: int, servers: int, workers: int, token: bytes, host: str = "127.0.0.1") -> None:
         self.number, self.servers, self.workers = number, servers, workers
         self._token = token
         self._lock = threading.Lock()
@@ -56,17 +54,21 @@ class Server:
         self._channels: set[wire.Channel] = set()
         self._left = threading.Condition(self._lock)
         self._closed = False
-        self._folder = None if folder else tempfile.TemporaryDirectory(prefix="mxcore-kv-")
-        path = os.path.join(folder or self._folder.name, f"{number}.sock")  # type: ignore[union-attr]
         tcp = socket.create_server((host, 0), backlog=1024)
         self._listening = [tcp]
+        name = ""
+        self._folder = None
         if hasattr(socket, "AF_UNIX"):
+            if sys.platform == "linux":
+                name = f"@mxcore-kv-{secrets.token_hex(8)}"  # no file, of which something could be left
+            else:
+                self._folder = tempfile.TemporaryDirectory(prefix="mxcore-kv-")
+                name = os.path.join(self._folder.name, "socket")
             local = socket.socket(socket.AF_UNIX)
-            local.bind(path)
-            os.chmod(path, 0o600)
+            local.bind(wire.unix_address(name))
             local.listen(1024)
             self._listening.append(local)
-        self.address = (host, tcp.getsockname()[1], path)
+        self.address = (host, tcp.getsockname()[1], name)
         for sock in self._listening:
             self._thread(self._accept, sock)
         self._thread(self._look)
@@ -142,6 +144,12 @@ class Server:
             time.sleep(_LOOK)
             for space in list(self._spaces.values()):
                 space.look(time.monotonic())
+
+    @property
+    def synchronous(self) -> bool:
+        """Whether workers wait for each other; as long as there is no store, they may."""
+        with self._lock:
+            return not self._spaces or any(space.sync for space in self._spaces.values())
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until all workers that came have left; return whether they have."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from mxcore.base import error
 
-__all__ = ["Channel", "Closed", "accept", "connect"]
+__all__ = ["Channel", "Closed", "accept", "connect", "unix_address"]
 
 #: What a message begins with: a mark, the length of its header and of the bytes behind it.
 _HEAD = struct.Struct("<4sIQ")
@@ -144,7 +144,7 @@ def connect(address: Sequence[Any], token: bytes, transport: str = "auto") -> Ch
     Parameters
     ----------
     address : (str, int, str)
-        Host and port, and the path of a socket on the server's host.
+        Host and port, and the name of a socket on the server's host.
     token : bytes
         What both ends must know.
     transport : {'auto', 'tcp'}
@@ -155,17 +155,9 @@ def connect(address: Sequence[Any], token: bytes, transport: str = "auto") -> Ch
     MXNetError
         (also ConnectionError) if there is no server, or it does not know the token, or refuses ours.
     """
-    host, port, path = address
+    host, port, name = address
     try:
-        if transport == "auto" and path and os.path.exists(path):
-            sock = socket.socket(socket.AF_UNIX)
-            try:
-                sock.connect(path)
-            except OSError:
-                sock.close()
-                sock = socket.create_connection((host, port), timeout=_PATIENCE)
-        else:
-            sock = socket.create_connection((host, port), timeout=_PATIENCE)
+        sock = transport == "auto" and _nearby(name) or socket.create_connection((host, port), timeout=_PATIENCE)
         sock.settimeout(None)
     except OSError as e:
         raise error(ConnectionError, f"kvstore: no server answers at {host}:{port}: {e}") from None
@@ -182,6 +174,24 @@ def connect(address: Sequence[Any], token: bytes, transport: str = "auto") -> Ch
         sock.close()
         raise error(ConnectionError, f"kvstore: the server at {host}:{port} has refused the connection: {e}") from None
     return Channel(sock)
+
+
+def unix_address(name: str) -> str:
+    """The address of a local socket: a path, or with a ``@`` in front, as tools show it, a name that is no file."""
+    return "\0" + name[1:] if name.startswith("@") else name
+
+
+def _nearby(name: str) -> socket.socket | None:
+    """A connection to a socket of this host, if there is one of that name."""
+    if not (name and hasattr(socket, "AF_UNIX")):
+        return None
+    sock = socket.socket(socket.AF_UNIX)
+    try:
+        sock.connect(unix_address(name))
+    except OSError:
+        sock.close()
+        return None
+    return sock
 
 
 def _prove(sock: socket.socket, token: bytes, first: bool) -> None:
