@@ -6,6 +6,7 @@ mxcore launch -n 4 -s 2 python train.py --kv-store dist_sync
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import secrets
@@ -14,7 +15,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from mxcore.base import error
 
@@ -95,10 +96,12 @@ def main(args: argparse.Namespace) -> int:
     env = dict(os.environ)  # before Ray's settings come into it
     env.update(_pairs(args.env))
     env.setdefault("PYTHONUNBUFFERED", "1")
-    with _Signals() as signals:
+    streams = {1: sys.stdout.buffer, 2: sys.stderr.buffer}
+    # Standard output is for the program; what Ray has to say is not.
+    with _Signals() as signals, contextlib.redirect_stdout(sys.stderr):
         try:
             with Cluster(args.address, args.workers + args.servers) as cluster:
-                return _Job(cluster, args, env, signals).run()
+                return _Job(cluster, args, env, streams, signals).run()
         except KeyboardInterrupt:
             return 128 + signals.came[0]
 
@@ -192,11 +195,21 @@ class _Job:
     args : argparse.Namespace
     env : dict of str to str
         What all workers have in their environments.
+    streams : dict of int to BinaryIO
+        Where output goes: standard output is 1, standard error 2.
     signals : _Signals
     """
 
-    def __init__(self, cluster: Cluster, args: argparse.Namespace, env: dict[str, str], signals: _Signals) -> None:
-        self._cluster, self._args, self._env, self._signals = cluster, args, env, signals
+    def __init__(
+        self,
+        cluster: Cluster,
+        args: argparse.Namespace,
+        env: dict[str, str],
+        streams: dict[int, BinaryIO],
+        signals: _Signals,
+    ) -> None:
+        self._cluster, self._args, self._env = cluster, args, env
+        self._streams, self._signals = streams, signals
         self._restarts = self._heeded = 0
         self._token = secrets.token_hex(32)
         n = len(cluster.nodes)
@@ -321,7 +334,7 @@ class _Job:
         except ray.exceptions.RayError:
             return self._ended(process, None)
         for stream, text in lines:
-            out = (sys.stdout if stream == 1 else sys.stderr).buffer
+            out = self._streams[stream]
             out.write(b"".join(process.prefix + line for line in text.splitlines(keepends=True)))
             out.flush()
         if status is None:
