@@ -80,7 +80,7 @@ def _encode(value: Any, where: str) -> Any:
     for kind, base in _KINDS.items():
         if isinstance(value, base):
             cls = type(value)
-            state = value.__getstate__() if kind == "optimizer" else value.__dict__
+            state = value.__getstate__() if isinstance(value, Optimizer) else value.__dict__
             same = {
                 k: v for k, v in state.items() if not (isinstance(v, dict) and v is state.get("_index_update_count"))
             }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 import itertools
+import math
 import os
 import sys
 import threading
@@ -105,6 +106,12 @@ class Slot:
         self.entries: deque[Push | Pull] = deque()
         self.pulling: Pull | None = None
         self.parked: list[tuple[int, int]] = []
+
+    @property
+    def rows(self) -> tuple[int, int]:
+        """The first of the value's rows that lies here, and the one behind the last."""
+        row = max(1, math.prod(self.shape[1:]))
+        return self.start // row, self.stop // row
 
 
 class Link:

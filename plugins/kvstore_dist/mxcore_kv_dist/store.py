@@ -48,7 +48,7 @@ def create(type: str) -> KVStoreBase:
     if job is not None:
         return DistKVStore(type, job, next(_ordinals))
     alone = mx.kv.create("device" if "device" in type else "local")
-    store: KVStoreBase = alone.__class__(type)  # type: ignore[call-arg]
+    store: KVStoreBase = alone.__class__(type)
     return store
 
 
@@ -199,10 +199,9 @@ class DistKVStore(KVStore):
 
     def _rows(self, key: Key, total: NDArray) -> Iterator[tuple[Slot, Push]]:
         """The pushes of a row-sparse array: to each part its rows, even if there are none."""
-        ids, data = total.indices.asnumpy(), total.data.asnumpy()  # type: ignore[attr-defined]
+        ids, data = total.indices.asnumpy(), total.data.asnumpy()
         for slot in self._parts[key]:
-            row = max(1, math.prod(slot.shape[1:]))
-            first, last = slot.start // row, slot.stop // row
+            first, last = slot.rows
             mine = (ids >= first) & (ids < last)
             local = np.ascontiguousarray(ids[mine] - first, np.int64)
             body = np.concatenate([local.view(np.uint8), np.ascontiguousarray(data[mine]).reshape(-1).view(np.uint8)])
@@ -270,10 +269,9 @@ class DistKVStore(KVStore):
                 IndexError,
                 f"kvstore: row_sparse_pull of key {key!r}: row {bad} was asked for, but there are {spec.shape[0]} rows",
             )
-        found = []
+        waits = []
         for slot in self._parts[key]:
-            row = max(1, math.prod(slot.shape[1:]))
-            first, last = slot.start // row, slot.stop // row
+            first, last = slot.rows
             future: Future[Any] = Future()
             mine = rows[(rows >= first) & (rows < last)] - first
 
@@ -281,12 +279,13 @@ class DistKVStore(KVStore):
                 future.set_result((ids + first, data))
 
             slot.link.put([(slot, Pull(arrived, future.set_exception, mine))], priority)
-            found.append(future)
-        parts = [f.result() for f in found]
+            waits.append(future)
+        parts = [f.result() for f in waits]
         ids = np.concatenate([ids for ids, _ in parts])
         data = np.concatenate([data for _, data in parts]).reshape(len(ids), *spec.shape[1:])
         values = nd.array(data, dtype=spec.dtype)
-        return nd.sparse.row_sparse_array((values, nd.array(ids, dtype="int64")), shape=spec.shape)
+        found: NDArray = nd.sparse.row_sparse_array((values, nd.array(ids, dtype="int64")), shape=spec.shape)
+        return found
 
     def _check(self, verb: str, key: Key, arrays: Sequence[NDArray]) -> None:
         spec = self._specs.get(key)
@@ -374,9 +373,7 @@ class DistKVStore(KVStore):
                 for key, slots in self._parts.items():
                     for slot in slots:
                         if slot.link.number == number and key in updater.states:
-                            row = max(1, math.prod(slot.shape[1:]))
-                            rows = slice(slot.start // row, slot.stop // row)
-                            mine.states[key] = _cut(updater.states[key], rows, self._specs[key].shape)
+                            mine.states[key] = _cut(updater.states[key], slice(*slot.rows), self._specs[key].shape)
                 self._ask(number, "set_states", [mine.get_states()]).result()
         self.barrier()
 
