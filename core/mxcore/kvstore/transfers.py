@@ -19,7 +19,7 @@ __all__ = ["Arrival", "Departure"]
 
 
 class _Wire:
-    """The place of work that ends when bytes come or go: what the engine asks of a context, with nothing to switch on."""
+    """Where work ends when bytes come or go: what the engine asks of a context, with nothing to switch on."""
 
     device_id = 0
 
@@ -96,38 +96,37 @@ class Departure:
 
 
 class Arrival:
-    """A value on its way into arrays: once `expect` was called they are pending until all of it has been written.
+    """Values on their way into arrays: once `expect` was called these are pending until all has been written.
 
     Parameters
     ----------
-    outs : sequence of NDArray
-        Dense arrays of one shape.
+    values : sequence of sequences of NDArray
+        For each value the dense arrays that get it, of one shape.
 
     Examples
     --------
     >>> import mxcore as mx, numpy as np
     >>> out = mx.nd.zeros(2)
-    >>> arrival = Arrival([out])
-    >>> arrival.write(0, np.array([3.0, 4.0], np.float32))
+    >>> arrival = Arrival([[out]])
+    >>> arrival.write(0, 0, np.array([3.0, 4.0], np.float32))
     >>> arrival.expect()
     >>> out.asnumpy()
     array([3., 4.], dtype=float32)
     """
 
-    def __init__(self, outs: Sequence[NDArray]) -> None:
-        self._outs = outs
+    def __init__(self, values: Sequence[Sequence[NDArray]]) -> None:
+        self._values = values
         self._future: Future[None] = Future()
         self._lock = threading.Lock()
         self._free = False
-        self._parts: list[tuple[int, np.ndarray[Any, Any], Callable[[], Any] | None]] = []
-        first = outs[0]._data
-        self._missing = outs[0].size
-        self._direct = first.__class__ is np.ndarray and first.flags.c_contiguous
-        self._host = first.reshape(-1) if self._direct else np.empty(outs[0].size, outs[0].dtype)
+        self._parts: list[tuple[int, int, np.ndarray[Any, Any], Callable[[], Any] | None]] = []
+        self._hosts = [_landing(outs[0]) for outs in values]
+        self._missing = [outs[0].size for outs in values]
+        self._all_missing = sum(self._missing)
 
     def expect(self) -> None:
-        """Let the arrays wait for the value."""
-        storages = tuple(out._st for out in self._outs)
+        """Let the arrays wait for the values."""
+        storages = tuple(out._st for outs in self._values for out in outs)
         engine.it.push(_wire, self._begin, (), storages, "a pull from a kvstore")
         commit(storages)
 
@@ -138,53 +137,72 @@ class Arrival:
             parts, self._parts = self._parts, []
         for part in parts:
             self._copy(*part)
-        if not self._outs[0].size:
+        if not self._all_missing:
             self._end()
         return self._future
 
-    def write(self, start: int, values: np.ndarray[Any, Any], then: Callable[[], Any] | None = None) -> None:
+    def write(
+        self, value: int, start: int, elements: np.ndarray[Any, Any], then: Callable[[], Any] | None = None
+    ) -> None:
         """Write elements as soon as the arrays are free.
 
         Parameters
         ----------
+        value : int
+            Which of the values.
         start : int
-            The first of them, of the array in one dimension.
-        values : numpy.ndarray
+            The first of the elements, of the array in one dimension.
+        elements : numpy.ndarray
             In one dimension.
         then : callable, optional
-            Called without arguments when the memory of `values` will not be read again.
+            Called without arguments when the memory of the elements will not be read again.
         """
         with self._lock:
             if not self._free:
-                self._parts.append((start, values, then))
+                self._parts.append((value, start, elements, then))
                 return
-        self._copy(start, values, then)
+        self._copy(value, start, elements, then)
 
-    def _copy(self, start: int, values: np.ndarray[Any, Any], then: Callable[[], Any] | None) -> None:
+    def _copy(self, value: int, start: int, elements: np.ndarray[Any, Any], then: Callable[[], Any] | None) -> None:
         if not self._future.done():
-            np.copyto(self._host[start : start + values.size], values, casting="unsafe")
+            np.copyto(self._hosts[value][start : start + elements.size], elements, casting="unsafe")
         if then is not None:
             then()
         with self._lock:
-            self._missing -= values.size
-            if self._missing:
-                return
-        self._end()
+            self._missing[value] -= elements.size
+            self._all_missing -= elements.size
+            complete, end = not self._missing[value], not self._all_missing
+        if complete:
+            self._spread(value)
+        if end:
+            self._end()
 
-    def _end(self) -> None:
+    def _spread(self, value: int) -> None:
+        """Copy a value to the arrays that it was not written to."""
+        first, *_ = outs = self._values[value]
+        host = self._hosts[value].reshape(first.shape)
         try:
-            host = self._host.reshape(self._outs[0].shape)
-            for out in self._outs[1 if self._direct else 0 :]:
-                ctx = out.context
-                device = ctx.device
-                device.copy(device.from_host(host.astype(out.dtype, copy=False), ctx.device_id), out._data)
+            for out in outs:
+                if out is not first or self._hosts[value].base is None:
+                    ctx = out.context
+                    device = ctx.device
+                    device.copy(device.from_host(host.astype(out.dtype, copy=False), ctx.device_id), out._data)
         except BaseException as e:
             self.fail(e)
-        else:
-            with suppress(InvalidStateError):
-                self._future.set_result(None)
+
+    def _end(self) -> None:
+        with suppress(InvalidStateError):
+            self._future.set_result(None)
 
     def fail(self, exception: BaseException) -> None:
-        """Let the arrays raise an exception: the value will not come."""
+        """Let the arrays raise an exception: a value will not come."""
         with suppress(InvalidStateError):
             self._future.set_exception(exception)
+
+
+def _landing(out: NDArray) -> np.ndarray[Any, Any]:
+    """Memory of one dimension for the elements of an array: its own, a view, where it lies on the host in one piece."""
+    data = out._data
+    if data.__class__ is np.ndarray and data.flags.c_contiguous:
+        return data.reshape(-1)[:]
+    return np.empty(out.size, out.dtype)

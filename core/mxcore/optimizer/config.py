@@ -80,7 +80,7 @@ def _encode(value: Any, where: str) -> Any:
     for kind, base in _KINDS.items():
         if isinstance(value, base):
             cls = type(value)
-            state = value.__getstate__() if kind == "optimizer" else value.__dict__
+            state = value.__getstate__() if isinstance(value, Optimizer) else value.__dict__
             same = {
                 k: v for k, v in state.items() if not (isinstance(v, dict) and v is state.get("_index_update_count"))
             }
@@ -91,8 +91,8 @@ def _encode(value: Any, where: str) -> Any:
             }
     raise error(
         TypeError,
-        f"{where} is a {type(value).__name__}, which cannot travel to servers: an optimizer's attributes must be numbers, "
-        "texts, lists, dictionaries and schedulers there",
+        f"{where} is a {type(value).__name__}, which cannot travel to servers: attributes of an optimizer must be "
+        "numbers, texts, lists, dictionaries and schedulers there",
     )
 
 
@@ -135,8 +135,8 @@ def _find(kind: str, name: str, place: str) -> Any:
     except (ImportError, AttributeError) as e:
         raise error(
             ImportError,
-            f"{kind} {qualname!r} of module {module!r} cannot be imported here: {e}; put the class into a module that the "
-            "processes of servers can import, too, or update on the workers (update_on_kvstore=False)",
+            f"{kind} {qualname!r} of module {module!r} cannot be imported here: {e}; put the class into a module that "
+            "the processes of servers can import, too, or update on the workers (update_on_kvstore=False)",
         ) from None
     if not (isinstance(cls, type) and issubclass(cls, _KINDS[kind])):
         raise error(ValueError, f"{place} is no {_KINDS[kind].__name__}")

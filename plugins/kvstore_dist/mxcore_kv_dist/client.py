@@ -1,16 +1,17 @@
-"""The worker's side: pushes and pulls wait here for their turn, by priority, and go out in batches, to each server apart."""
+"""The worker's side: pushes and pulls wait here for their turn, by priority, and go to each server in batches."""
 
 from __future__ import annotations
 
 import hashlib
 import heapq
 import itertools
+import math
 import os
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -26,7 +27,7 @@ from .server import PROTOCOL
 
 __all__ = ["Link", "Pull", "Push", "Slot"]
 
-#: How many bytes of values a message announces or carries, at most, unless a single one has more: while the server adds up
+#: How many bytes of values a message announces or carries, unless a single one has more: while the server adds up
 #: these, the next are copied.
 _BATCH = 4 << 20
 #: How much longer than the deadline a worker waits for the server to say what was waited for, in seconds.
@@ -106,6 +107,12 @@ class Slot:
         self.pulling: Pull | None = None
         self.parked: list[tuple[int, int]] = []
 
+    @property
+    def rows(self) -> tuple[int, int]:
+        """The first of the value's rows that lies here, and the one behind the last."""
+        row = max(1, math.prod(self.shape[1:]))
+        return self.start // row, self.stop // row
+
 
 class Link:
     """A worker's connection to one server.
@@ -151,7 +158,7 @@ class Link:
     # -- questions ---------------------------------------------------------------------------------------------------
 
     def ask(self, call: str, bodies: Sequence[Any] = (), **header: Any) -> Future[tuple[dict[str, Any], Any]]:
-        """Ask the server something, after all that was pushed before; the future gives header and bytes of the answer."""
+        """Ask the server something, after all that was pushed before; the future gives its header and bytes."""
         future: Future[Any] = Future()
         self.flush()
         with self._lock:
@@ -191,16 +198,18 @@ class Link:
 
     # -- values ------------------------------------------------------------------------------------------------------
 
-    def put(self, slot: Slot, entry: Push | Pull, priority: int) -> None:
-        """Send a push or a pull when its turn comes; those of one slot in the order in which they were put."""
+    def put(self, entries: Iterable[tuple[Slot, Push | Pull]], priority: int) -> None:
+        """Send pushes and pulls when their turn comes; those of one slot in the order in which they were put."""
         with self._work:
             if self._broken is None:
-                slot.entries.append(entry)
-                heapq.heappush(self._tickets, (-priority, next(self._count), slot))
+                for slot, entry in entries:
+                    slot.entries.append(entry)
+                    heapq.heappush(self._tickets, (-priority, next(self._count), slot))
                 self._work.notify_all()
                 return
-        if isinstance(entry, Pull):
-            entry.failed(error(ConnectionError, self._broken))
+        for _, entry in entries:
+            if isinstance(entry, Pull):
+                entry.failed(error(ConnectionError, self._broken))
 
     def _send(self) -> None:
         while True:

@@ -41,4 +41,5 @@ def unpack_two_bits(packed: np.ndarray[Any, Any], size: int, threshold: float, d
     meanings = np.array([0, threshold, -threshold, 0], dtype)
     # Four numbers of each of the 256 bytes.
     table = meanings[(np.arange(256)[:, None] >> np.array([0, 2, 4, 6])) & 3]
-    return table[packed].reshape(-1)[:size]
+    numbers: np.ndarray[Any, Any] = table[packed].reshape(-1)[:size]
+    return numbers

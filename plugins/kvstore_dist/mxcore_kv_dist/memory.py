@@ -57,7 +57,8 @@ def open_segment(file: int, size: int) -> mmap.mmap:
 
 def view(memory: Any, offset: int, size: int, dtype: Any) -> np.ndarray[Any, Any]:
     """An array of one dimension in memory."""
-    return np.ndarray(size, dtype, memory, offset)
+    seen: np.ndarray[Any, Any] = np.ndarray(size, dtype, memory, offset)
+    return seen
 
 
 def layout(sizes: list[int]) -> tuple[list[int], int]:

@@ -102,6 +102,7 @@ class Server:
             return
         self._answer(channel, {"server": self.number, "servers": self.servers})
         peer.space.serve(peer)
+        channel.close()
         with self._left:
             self._channels.discard(channel)
             self._left.notify_all()

@@ -1,8 +1,9 @@
 """The values of one store on one server: rounds of pushes, updates, and who waits for what.
 
-In a synchronous store a round of a value ends when every worker has pushed it once; pulls see the rounds that their worker
-took part in. No worker pushes a value again before it has read what it pulled, so that values can be read from the
-server's own memory: the next round cannot begin. In an asynchronous store each push is a round, and readers get copies.
+In a synchronous store a round of a value ends when every worker has pushed it once; pulls see the rounds that their
+worker took part in. No worker pushes a value again before it has read what it pulled, so that values can be read from
+the server's own memory: the next round cannot begin. In an asynchronous store each push is a round, and readers get
+copies.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class _Slot:
         self.lock = threading.Lock()
         self.value: np.ndarray[Any, Any]
         self.array: Any = None
-        #: For each worker what it has pushed and is not added up yet, how often it has pushed; how many rounds are over.
+        #: For each worker what it has pushed and is not added up yet, how often it has pushed; rounds that are over.
         self.inbox: list[deque[Any]] = [deque() for _ in range(workers)]
         self.pushes = [0] * workers
         self.rounds = 0
@@ -395,10 +396,12 @@ class Space:
                 for other, (_, _, asked) in self._meetings.get(name, {}).items():
                     theirs = {k: s for k, *s in asked["keys"]}.get(key)
                     if theirs is not None and theirs != spec:
-                        raise Refused(
-                            f"init of key {key!r}: rank {peer.rank} has shape {tuple(spec[2])} of {spec[3]} ({spec[4]}), "
+                        text = (
+                            f"rank {peer.rank} has shape {tuple(spec[2])} of {spec[3]} ({spec[4]}), "
                             f"rank {other.rank} has shape {tuple(theirs[2])} of {theirs[3]} ({theirs[4]})"
                         )
+                        self._dissolve([name], text)
+                        raise Refused(f"{name}: {text}")
             self._meet(name, peer, {**header, "body": body}, self._begin)
 
     def _begin(self, met: dict[Peer, tuple[int, float, dict[str, Any]]]) -> None:

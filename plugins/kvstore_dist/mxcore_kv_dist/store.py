@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import itertools
 import math
 import threading
 import warnings
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from os import PathLike
 from typing import Any
@@ -35,6 +36,9 @@ from .job import Job, current_job
 
 __all__ = ["DistKVStore", "create"]
 
+#: How many elements of small values go together.
+_ENOUGH = 1 << 18
+
 _ordinals = itertools.count()
 
 
@@ -42,9 +46,9 @@ def create(type: str) -> KVStoreBase:
     """Make a distributed store of a type; without a job around it, one that does the same for a single worker."""
     job = current_job(type)
     if job is not None:
-        return DistKVStore(type, job)
+        return DistKVStore(type, job, next(_ordinals))
     alone = mx.kv.create("device" if "device" in type else "local")
-    store: KVStoreBase = alone.__class__(type)  # type: ignore[call-arg]
+    store: KVStoreBase = alone.__class__(type)
     return store
 
 
@@ -57,6 +61,8 @@ class DistKVStore(KVStore):
         With ``async`` in it every push counts at once, else those of all workers together.
     job : Job
         Who this worker is, and where the servers are.
+    ordinal : int
+        Which of the job's stores this is.
 
     Notes
     -----
@@ -65,7 +71,7 @@ class DistKVStore(KVStore):
     can be sent in half the bytes (``{'type': 'fp16'}`` and ``'bfloat16'``).
     """
 
-    def __init__(self, type: str, job: Job) -> None:
+    def __init__(self, type: str, job: Job, ordinal: int = 0) -> None:
         super().__init__(type)
         self._job = job
         self._sync = "async" not in type
@@ -77,7 +83,7 @@ class DistKVStore(KVStore):
         hello = {
             "rank": job.rank,
             "workers": job.workers,
-            "store": next(_ordinals),
+            "store": ordinal,
             "type": type,
             "sync": self._sync,
             "deadline": job.deadline,
@@ -96,7 +102,7 @@ class DistKVStore(KVStore):
     def _init(self, values: list[tuple[Key, NDArray]]) -> None:
         with self._pushing:
             known = next(iter(self._parts), None)
-            for key, array in values:
+            for key, _ in values:
                 if known is not None and known.__class__ is not key.__class__:
                     raise error(
                         TypeError,
@@ -147,21 +153,34 @@ class DistKVStore(KVStore):
     def _push(self, groups: Groups, priority: int) -> None:
         for key, arrays in groups.items():
             self._check("push", key, arrays)
-        for key, arrays in groups.items():
-            total = arrays[0] if len(arrays) == 1 else add(arrays, self._home(arrays))
-            with self._pushing:
-                if total.stype == "default":
-                    self._push_dense(key, total, priority)
-                else:
-                    self._push_rows(key, total, priority)
+        with self._pushing:
+            pushes: list[tuple[Slot, Push]] = []
+            size = 0
+            for key, arrays in groups.items():
+                total = arrays[0] if len(arrays) == 1 else add(arrays, self._home(arrays))
+                pushes += self._dense(key, total) if total.stype == "default" else self._rows(key, total)
+                size += total.size
+                if size > _ENOUGH:
+                    self._put(pushes, priority)
+                    pushes, size = [], 0
+            self._put(pushes, priority)
 
-    def _push_dense(self, key: Key, total: NDArray, priority: int) -> None:
+    @staticmethod
+    def _put(entries: Sequence[tuple[Slot, Any]], priority: int) -> None:
+        """Give each server's link what is its."""
+        by_link: dict[Link, list[tuple[Slot, Any]]] = {}
+        for slot, entry in entries:
+            by_link.setdefault(slot.link, []).append((slot, entry))
+        for link, its in by_link.items():
+            link.put(its, priority)
+
+    def _dense(self, key: Key, total: NDArray) -> Iterator[tuple[Slot, Push]]:
+        """The pushes of a dense array, whose numbers are copied now, or when they are computed."""
         how = self._compress
         if isinstance(how, TwoBit):
             quantised = _host(how(key, total))
             for slot in self._parts[key]:
-                packed = encodings.pack_two_bits(quantised[slot.start : slot.stop])
-                slot.link.put(slot, Push("2bit", packed, how.threshold), priority)
+                yield slot, Push("2bit", encodings.pack_two_bits(quantised[slot.start : slot.stop]), how.threshold)
             return
         departure = Departure(total)
         for slot in self._parts[key]:
@@ -176,23 +195,23 @@ class DistKVStore(KVStore):
                 departure.read(slot.push if push.kind == "slot" else push.body, slot.start)
             else:
                 push.departure = departure
-            if push.body is not None:
-                push.body = push.body
-            slot.link.put(slot, push, priority)
+            yield slot, push
 
-    def _push_rows(self, key: Key, total: NDArray, priority: int) -> None:
-        ids, data = total.indices.asnumpy(), total.data.asnumpy()  # type: ignore[attr-defined]
+    def _rows(self, key: Key, total: NDArray) -> Iterator[tuple[Slot, Push]]:
+        """The pushes of a row-sparse array: to each part its rows, even if there are none."""
+        ids, data = total.indices.asnumpy(), total.data.asnumpy()
         for slot in self._parts[key]:
-            row = max(1, math.prod(slot.shape[1:]))
-            first, last = slot.start // row, slot.stop // row
+            first, last = slot.rows
             mine = (ids >= first) & (ids < last)
             local = np.ascontiguousarray(ids[mine] - first, np.int64)
             body = np.concatenate([local.view(np.uint8), np.ascontiguousarray(data[mine]).reshape(-1).view(np.uint8)])
-            slot.link.put(slot, Push("rows", body, len(local)), priority)
+            yield slot, Push("rows", body, len(local))
 
     def _pull(self, groups: Groups, priority: int, ignore_sparse: bool) -> None:
         for key, outs in groups.items():
             self._check("pull", key, outs)
+        batch: list[tuple[Key, list[NDArray]]] = []
+        size = 0
         for key, outs in groups.items():
             dense = [out for out in outs if out.stype == "default"]
             for out in outs:
@@ -207,15 +226,24 @@ class DistKVStore(KVStore):
                     )
                 else:
                     whole = nd.empty(out.shape, dtype=out.dtype)
-                    self._pull_dense(key, [whole], priority)
+                    self._pull_dense([(key, [whole])], priority)
                     write(whole, out)
             if dense:
-                self._pull_dense(key, dense, priority)
+                batch.append((key, dense))
+                size += dense[0].size
+                if size > _ENOUGH:
+                    self._pull_dense(batch, priority)
+                    batch, size = [], 0
+        if batch:
+            self._pull_dense(batch, priority)
 
-    def _pull_dense(self, key: Key, outs: list[NDArray], priority: int) -> None:
-        arrival = Arrival(outs)
-        for slot in self._parts[key]:
-            slot.link.put(slot, Pull(arrival.write, arrival.fail), priority)
+    def _pull_dense(self, values: list[tuple[Key, list[NDArray]]], priority: int) -> None:
+        arrival = Arrival([outs for _, outs in values])
+        pulls = []
+        for i, (key, _) in enumerate(values):
+            for slot in self._parts[key]:
+                pulls.append((slot, Pull(functools.partial(arrival.write, i), arrival.fail)))
+        self._put(pulls, priority)
         arrival.expect()
 
     def _pull_rows(self, groups: RowGroups, priority: int) -> None:
@@ -241,23 +269,23 @@ class DistKVStore(KVStore):
                 IndexError,
                 f"kvstore: row_sparse_pull of key {key!r}: row {bad} was asked for, but there are {spec.shape[0]} rows",
             )
-        found = []
+        waits = []
         for slot in self._parts[key]:
-            row = max(1, math.prod(slot.shape[1:]))
-            first, last = slot.start // row, slot.stop // row
+            first, last = slot.rows
             future: Future[Any] = Future()
             mine = rows[(rows >= first) & (rows < last)] - first
 
             def arrived(ids: Any, data: Any, first: int = first, future: Future[Any] = future) -> None:
                 future.set_result((ids + first, data))
 
-            slot.link.put(slot, Pull(arrived, future.set_exception, mine), priority)
-            found.append(future)
-        parts = [f.result() for f in found]
+            slot.link.put([(slot, Pull(arrived, future.set_exception, mine))], priority)
+            waits.append(future)
+        parts = [f.result() for f in waits]
         ids = np.concatenate([ids for ids, _ in parts])
         data = np.concatenate([data for _, data in parts]).reshape(len(ids), *spec.shape[1:])
         values = nd.array(data, dtype=spec.dtype)
-        return nd.sparse.row_sparse_array((values, nd.array(ids, dtype="int64")), shape=spec.shape)
+        found: NDArray = nd.sparse.row_sparse_array((values, nd.array(ids, dtype="int64")), shape=spec.shape)
+        return found
 
     def _check(self, verb: str, key: Key, arrays: Sequence[NDArray]) -> None:
         spec = self._specs.get(key)
@@ -312,8 +340,8 @@ class DistKVStore(KVStore):
         if updater is not None and not isinstance(updater, opt.Updater):
             raise error(
                 TypeError,
-                f"kvstore: values of a {self._type} store change on servers, in other processes, where a function cannot "
-                "go; use set_optimizer, or update on the workers (update_on_kvstore=False)",
+                f"kvstore: values of a {self._type} store change on servers, in other processes, where a function "
+                "cannot go; use set_optimizer, or update on the workers (update_on_kvstore=False)",
             )
         super()._set_updater(updater)
 
@@ -345,9 +373,7 @@ class DistKVStore(KVStore):
                 for key, slots in self._parts.items():
                     for slot in slots:
                         if slot.link.number == number and key in updater.states:
-                            row = max(1, math.prod(slot.shape[1:]))
-                            rows = slice(slot.start // row, slot.stop // row)
-                            mine.states[key] = _cut(updater.states[key], rows, self._specs[key].shape)
+                            mine.states[key] = _cut(updater.states[key], slice(*slot.rows), self._specs[key].shape)
                 self._ask(number, "set_states", [mine.get_states()]).result()
         self.barrier()
 

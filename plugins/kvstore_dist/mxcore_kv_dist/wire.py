@@ -10,9 +10,13 @@ import os
 import socket
 import struct
 import threading
+import weakref
 from collections.abc import Sequence
-from multiprocessing.connection import AuthenticationError, Connection, answer_challenge, deliver_challenge
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from typing import Any
+
+import numpy as np
 
 from mxcore.base import error
 
@@ -31,6 +35,10 @@ class Closed(Exception):
     """The other end is gone."""
 
 
+#: Open ones: a forked child gives them up, for as long as it had one, nobody would see that its parent is gone.
+_open: weakref.WeakSet[Channel] = weakref.WeakSet()
+
+
 class Channel:
     """One end of a connection. Any thread may send; one receives.
 
@@ -43,6 +51,7 @@ class Channel:
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._sending = threading.Lock()
+        _open.add(self)
         #: Whether both ends are on one host, and can share memory.
         self.local = sock.family == getattr(socket, "AF_UNIX", None)
         if not self.local:
@@ -60,7 +69,7 @@ class Channel:
         files : sequence of int
             Descriptors of open files for the other end, on one host.
         """
-        views = [v for v in (memoryview(b).cast("B") for b in bodies if len(memoryview(b))) if v.nbytes]
+        views = [v for v in map(_bytes, bodies) if v.nbytes]
         text = json.dumps(header, separators=(",", ":")).encode()
         parts = [memoryview(_HEAD.pack(_MARK, len(text), sum(v.nbytes for v in views)) + text), *views]
         try:
@@ -96,7 +105,7 @@ class Channel:
 
     def into(self, memory: Any) -> None:
         """Read bytes behind a header until memory is full."""
-        view = memoryview(memory).cast("B")
+        view = _bytes(memory)
         try:
             while len(view):
                 n = self._sock.recv_into(view)
@@ -117,6 +126,10 @@ class Channel:
             raise Closed(f"{n} open files were announced, but {len(found)} came")
         return list(found)
 
+    def abandon(self) -> None:
+        """Close this process's end without a word to the other: another process has it, too."""
+        self._sock.close()
+
     def close(self) -> None:
         """End the connection, also for a thread that receives."""
         try:
@@ -124,6 +137,13 @@ class Channel:
         except OSError:
             pass
         self._sock.close()
+
+
+def _bytes(memory: Any) -> memoryview:
+    """The bytes of a buffer or an array in one piece, whatever its dtype."""
+    if isinstance(memory, np.ndarray):
+        memory = memory.reshape(-1).view(np.uint8)  # bfloat16 is no format of buffers
+    return memoryview(memory).cast("B")
 
 
 def accept(sock: socket.socket, token: bytes) -> Channel:
@@ -207,3 +227,12 @@ def _prove(sock: socket.socket, token: bytes, first: bool) -> None:
         connection.close()
     for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
         sock.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", 0, 0))
+
+
+def _give_up() -> None:
+    for channel in list(_open):
+        channel.abandon()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_give_up)

@@ -1,0 +1,71 @@
+"""Jobs whose workers are threads of the test: stores, servers and connections are the real ones."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from mxcore_kv_dist.job import Job
+from mxcore_kv_dist.server import Server
+from mxcore_kv_dist.store import DistKVStore
+
+TOKEN = secrets.token_bytes(16)
+
+
+@contextmanager
+def servers(number: int, workers: int, token: bytes = TOKEN) -> Iterator[list[Server]]:
+    """Servers in this process."""
+    made = [Server(i, number, workers, token) for i in range(number)]
+    try:
+        yield made
+    finally:
+        for server in made:
+            server.close()
+
+
+def job(made: list[Server], rank: int, workers: int, deadline: float = 20.0, transport: str = "auto") -> Job:
+    return Job(rank, workers, [s.address for s in made], TOKEN, deadline, transport)
+
+
+@contextmanager
+def stores(
+    workers: int, number: int = 1, type: str = "dist_sync", deadline: float = 20.0, transport: str = "auto"
+) -> Iterator[list[DistKVStore]]:
+    """The stores of all workers of a job."""
+    with servers(number, workers) as made:
+        opened = [DistKVStore(type, job(made, rank, workers, deadline, transport)) for rank in range(workers)]
+        try:
+            yield opened
+        finally:
+            for store in opened:
+                store.close()
+
+
+def together(stores: list[DistKVStore], run: Callable[[DistKVStore], Any]) -> list[Any]:
+    """Let all workers do something at the same time; what they return, or the exception that they raise."""
+    results: list[Any] = [None] * len(stores)
+
+    def one(i: int) -> None:
+        try:
+            results[i] = run(stores[i])
+        except Exception as e:
+            results[i] = e
+
+    threads = [threading.Thread(target=one, args=(i,), daemon=True) for i in range(len(stores))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive(), "a worker hangs"
+    return results
+
+
+def all_well(results: list[Any]) -> list[Any]:
+    """What `together` gave, if nothing was raised."""
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
+    return results
