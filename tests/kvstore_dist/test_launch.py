@@ -14,10 +14,10 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
 import pytest
-from mxcore_kv_dist import wire
 
 from mxcore import cli
 from mxcore.base import MXNetError
+from mxcore_kv_dist import wire
 
 needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed: mxcore[dist]")
 

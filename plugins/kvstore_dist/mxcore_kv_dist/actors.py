@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 import queue
 import threading
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from .cluster import keep
+from mxcore.base import error
 
-__all__ = ["Runner", "ServerHost"]
+from .cluster import Cluster, keep
+
+__all__ = ["Runner", "ServerHost", "start_servers"]
 
 #: Longer lines are cut, so that a program which never ends one does not fill the memory.
 _LONGEST_LINE = 16 << 20
 _CHUNK = 1 << 16
 #: How many chunks of lines wait for the launcher before the program has to, and how many bytes it takes at once.
 _WAITING, _MOST = 16, 1 << 20
+
+#: How long servers may take to begin, in seconds.
+_PATIENCE = 60.0
 
 #: Lines with the numbers of their streams, and the status of a program that has ended.
 _Taken: TypeAlias = tuple[list[tuple[int, bytes]], int | None]
@@ -158,9 +163,42 @@ class ServerHost:
         """Whether a worker that is lost stops the others."""
         return self._server.synchronous
 
+    def wait(self, timeout: float) -> bool:
+        """Wait until all workers have left."""
+        return self._server.wait(timeout)
+
     def take(self) -> _Taken:
         """Wait for output, as `Runner.take` does."""
         return self._output.take()[0], None
+
+
+def start_servers(cluster: Cluster, servers: int, workers: int, token: str) -> tuple[list[Any], list[Any]]:
+    """Start the servers of a job.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    servers, workers : int
+    token : str
+        What workers must know.
+
+    Returns
+    -------
+    (list of ray.actor.ActorHandle, list of (str, int, str))
+        The servers and their addresses.
+    """
+    import ray
+
+    nodes, hosts = cluster.nodes, []
+    for number in range(servers):
+        node = nodes[number % len(nodes)]
+        # Nobody needs to reach it from outside if all workers are on its host.
+        address = node.address if len(nodes) > 1 else "127.0.0.1"
+        hosts.append(cluster.actor(ServerHost, node, number, servers, workers, token, address))
+    try:
+        return hosts, ray.get([host.address.remote() for host in hosts], timeout=_PATIENCE)
+    except ray.exceptions.RayError as e:
+        raise error(RuntimeError, f"the servers do not start: {e}") from None
 
 
 def _cores() -> int:

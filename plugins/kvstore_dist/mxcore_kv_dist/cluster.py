@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import secrets
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,8 @@ __all__ = ["Cluster", "Node", "keep", "require_ray"]
 
 #: How long Ray may take to start, in seconds.
 _PATIENCE = 60.0
+#: Where actors have their names.
+_NAMESPACE = "mxcore"
 #: Ray makes no smaller object store; ours has output of programs in it.
 _STORE_BYTES = 80_000_000
 #: A socket's path has at most 107 bytes, of which Ray takes about 65.
@@ -116,10 +119,13 @@ class Cluster:
             address = self._address or self._start()
             import ray
 
+            handler = signal.getsignal(signal.SIGTERM)
             try:
-                ray.init(address, log_to_driver=False, configure_logging=False, include_dashboard=None)
+                ray.init(address, namespace=_NAMESPACE, log_to_driver=False, configure_logging=False)
             except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as e:
                 raise error(ConnectionError, f"there is no Ray cluster to join at {address}: {e}") from None
+            finally:
+                signal.signal(signal.SIGTERM, handler)  # Ray has one of its own
             alive = sorted(
                 (node["NodeManagerAddress"], node["NodeID"], node["Resources"].get("CPU", 0))
                 for node in ray.nodes()
@@ -161,7 +167,7 @@ class Cluster:
         with open(told) as f:
             return f.read()
 
-    def actor(self, cls: type, node: Node, *args: Any) -> Any:
+    def actor(self, cls: type, node: Node, *args: Any, name: str | None = None) -> Any:
         """Make an object in a process of its own on a node.
 
         Parameters
@@ -170,6 +176,8 @@ class Cluster:
         node : Node
         *args
             Its arguments.
+        name : str, optional
+            By which others find it.
 
         Returns
         -------
@@ -180,7 +188,7 @@ class Cluster:
 
         remote = ray.remote(num_cpus=0, max_concurrency=8)(cls)
         there = NodeAffinitySchedulingStrategy(node.id, soft=False)
-        return remote.options(scheduling_strategy=there).remote(*args)
+        return remote.options(scheduling_strategy=there, name=name).remote(*args)
 
     def close(self) -> None:
         """Leave the cluster; one of our own ends with all of its processes."""

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from mxcore.base import error
 
-from .actors import Runner, ServerHost
+from .actors import Runner, start_servers
 from .cluster import Cluster, require_ray
 
 __all__ = ["add_arguments", "help", "main"]
@@ -34,7 +34,7 @@ _FAILED = ((None, 2.0), *_TERMINATE)
 _KILL = ((signal.SIGKILL, 5.0),)
 #: How often signals to the launcher are looked for, in seconds.
 _LOOK = 0.1
-#: How long servers may take to begin, or to answer, in seconds.
+#: How long servers may take to answer, in seconds.
 _PATIENCE = 60.0
 
 
@@ -257,20 +257,11 @@ class _Job:
     # -- starting ----------------------------------------------------------------------------------------------------
 
     def _start_servers(self) -> None:
-        import ray
-
-        nodes, servers = self._cluster.nodes, self._args.servers
-        for number in range(servers):
-            node = nodes[number % len(nodes)]
-            # Nobody needs to reach it from outside if all workers are on its host.
-            host = node.address if len(nodes) > 1 else "127.0.0.1"
-            actor = self._cluster.actor(ServerHost, node, number, servers, self._args.workers, self._token, host)
-            self._servers.append(_Process(f"server {number}", f"[server {number}] ".encode(), None, actor))
-        try:
-            self._addresses = ray.get([s.actor.address.remote() for s in self._servers], timeout=_PATIENCE)
-        except ray.exceptions.RayError as e:
-            raise error(RuntimeError, f"the servers do not start: {e}") from None
-        for server in self._servers:
+        args = self._args
+        hosts, self._addresses = start_servers(self._cluster, args.servers, args.workers, self._token)
+        for number, host in enumerate(hosts):
+            server = _Process(f"server {number}", f"[server {number}] ".encode(), None, host)
+            self._servers.append(server)
             self._listen(server)
 
     def _runner(self, rank: int) -> _Process:

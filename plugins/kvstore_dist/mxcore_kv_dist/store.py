@@ -30,7 +30,7 @@ from mxcore.kvstore.values import add, write
 from mxcore.ndarray import NDArray
 from mxcore.optimizer import config
 
-from . import encodings
+from . import encodings, rendezvous
 from .client import Link, Pull, Push, Slot
 from .job import Job, current_job
 
@@ -445,6 +445,7 @@ _open: weakref.WeakSet[DistKVStore] = weakref.WeakSet()
 def _close_all() -> None:
     for store in list(_open):
         store.close()
+    rendezvous.leave()
 
 
 def _host(array: NDArray) -> np.ndarray[Any, Any]:
