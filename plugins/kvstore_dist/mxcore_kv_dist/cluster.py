@@ -123,7 +123,7 @@ class Cluster:
             try:
                 ray.init(address, namespace=_NAMESPACE, log_to_driver=False, configure_logging=False)
             except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as e:
-                raise error(ConnectionError, f"there is no Ray cluster to join at {address}: {e}") from None
+                raise error(ConnectionError, f"there is no Ray cluster to join at {address}: {e.__cause__ or e}") from None
             finally:
                 signal.signal(signal.SIGTERM, handler)  # Ray has one of its own
             alive = sorted(

@@ -73,7 +73,8 @@ def find_servers(rank: int, workers: int, deadline: float) -> dict[str, str]:
     if rank == 0:
         return _start(name, workers, deadline)
     if os.environ.get("RAY_ADDRESS"):
-        return _told(_beside("find", name, str(deadline)))
+        with _beside("find", name, str(deadline)) as finder:
+            return _told(finder)
     return _understood(_until(deadline, lambda: _ask(name), _missing(deadline)))
 
 
