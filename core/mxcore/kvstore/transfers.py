@@ -79,13 +79,7 @@ class Departure:
             That of the computation, if it failed.
         """
         try:
-            if self._pending is not None:
-                self._pending.wait()
-            if self._host is None:
-                data = self._data
-                host = data if data.__class__ is np.ndarray else self._ctx.device.to_host(data)
-                self._host = host.reshape(-1)
-            np.copyto(into, self._host[start : start + into.size], casting="unsafe")
+            np.copyto(into, self.elements()[start : start + into.size], casting="unsafe")
             self._left -= into.size
         except BaseException:
             self._left = 0
@@ -93,6 +87,16 @@ class Departure:
         finally:
             if self._left <= 0 and not self._read.done():
                 self._read.set_result(None)
+
+    def elements(self) -> np.ndarray[Any, Any]:
+        """Wait until the array is computed; its elements in one dimension, on the host in its own memory."""
+        if self._pending is not None:
+            self._pending.wait()
+        if self._host is None:
+            data = self._data
+            host = data if data.__class__ is np.ndarray else self._ctx.device.to_host(data)
+            self._host = host.reshape(-1)
+        return self._host
 
 
 class Arrival:

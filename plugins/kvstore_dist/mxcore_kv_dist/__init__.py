@@ -20,7 +20,7 @@ _STORES = (
 
 @hookimpl
 def mxcore_kvstores() -> dict[str, str]:
-    return dict.fromkeys(_STORES, f"{__name__}.store:create")
+    return {**dict.fromkeys(_STORES, f"{__name__}.store:create"), "allreduce": f"{__name__}.allreduce:create"}
 
 
 @hookimpl

@@ -466,6 +466,15 @@ class Space:
         for peer, (number, _, _) in met.items():
             peer.tell({"answer": number})
 
+    def _on_gather(self, peer: Peer, header: dict[str, Any], body: bytearray) -> None:
+        self._meet("gathering", peer, header, self._share)
+
+    def _share(self, met: dict[Peer, tuple[int, float, dict[str, Any]]]) -> None:
+        """Tell all workers what each of them has to say, by rank."""
+        values = [asked["value"] for _, (_, _, asked) in sorted(met.items(), key=lambda item: item[0].rank)]
+        for peer, (number, _, _) in met.items():
+            peer.tell({"answer": number, "values": values})
+
     def _on_optimizer(self, peer: Peer, header: dict[str, Any], body: bytearray) -> dict[str, Any]:
         """Take the optimizer of the worker that comes first; all of them bring the same."""
         updater = opt.get_updater(config.load(header["config"]))

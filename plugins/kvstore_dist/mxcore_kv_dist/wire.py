@@ -93,6 +93,8 @@ class Channel:
         ------
         Closed
             If there is none any more.
+        TimeoutError
+            If there is one, but it is silent for as long as `timeout` allows.
         """
         head = bytearray(_HEAD.size)
         self.into(head)
@@ -112,6 +114,15 @@ class Channel:
                 if not n:
                     raise Closed("the connection has ended")
                 view = view[n:]
+        except TimeoutError:
+            raise
+        except OSError as e:
+            raise Closed(str(e)) from None
+
+    def timeout(self, seconds: float | None) -> None:
+        """Let who receives wait so long and no longer: a TimeoutError ends it."""
+        try:
+            self._sock.settimeout(seconds)
         except OSError as e:
             raise Closed(str(e)) from None
 
