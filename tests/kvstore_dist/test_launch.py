@@ -218,6 +218,7 @@ def test_killed_launcher(launch):
     job.until("ready", 2)
     job.process.kill()
     job.is_gone(SOON)
+    assert job.wait()[0] == -signal.SIGKILL
 
 
 @needs_ray

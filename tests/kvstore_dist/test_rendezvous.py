@@ -153,6 +153,7 @@ def test_killed_launcher_in_a_cluster(launch, cluster):
     job.process.kill()
     job.is_gone(SOON)
     cluster.is_free()
+    assert job.wait()[0] == -signal.SIGKILL
 
 
 def test_wrong_token(launch, cluster):

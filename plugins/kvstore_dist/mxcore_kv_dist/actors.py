@@ -157,6 +157,7 @@ class ServerHost:
         self._server = Server(number, servers, workers, token.encode(), host)
 
     def address(self) -> tuple[str, int, str]:
+        """Where it is."""
         return self._server.address
 
     def synchronous(self) -> bool:
@@ -192,9 +193,7 @@ def start_servers(cluster: Cluster, servers: int, workers: int, token: str) -> t
     nodes, hosts = cluster.nodes, []
     for number in range(servers):
         node = nodes[number % len(nodes)]
-        # Nobody needs to reach it from outside if all workers are on its host.
-        address = node.address if len(nodes) > 1 else "127.0.0.1"
-        hosts.append(cluster.actor(ServerHost, node, number, servers, workers, token, address))
+        hosts.append(cluster.actor(ServerHost, node, number, servers, workers, token, node.address))
     try:
         return hosts, ray.get([host.address.remote() for host in hosts], timeout=_PATIENCE)
     except ray.exceptions.RayError as e:

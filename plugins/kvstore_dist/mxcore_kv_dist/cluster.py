@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from mxcore.base import error
 
-from . import keeper
-
 __all__ = ["Cluster", "Node", "keep", "require_ray"]
 
+_KEEPER = os.path.join(os.path.dirname(__file__), "keeper.py")
+_LOOPBACK = "127.0.0.1"
 #: How long Ray may take to start, in seconds.
 _PATIENCE = 60.0
 #: Where actors have their names.
@@ -28,20 +28,22 @@ _STORE_BYTES = 80_000_000
 #: A socket's path has at most 107 bytes, of which Ray takes about 65.
 _LONGEST_FOLDER = 30
 
-#: What a cluster of our own gets beside a token. All processes have loopback addresses: what Ray does where other hosts
-#: cannot be had. Programs run as the user's others do, and are not killed because others fill the memory.
+#: What a cluster of our own gets beside a token.
 _SETTINGS = {
     "RAY_AUTH_MODE": "token",
+    # Where other hosts cannot be had, Ray gives all processes loopback addresses.
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
+    # Programs run as the user's others do, and are not killed because somebody fills the memory.
     "RAY_memory_monitor_refresh_ms": "0",
     "RAY_worker_niceness": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 #: What belongs to another cluster.
 _OTHERS = ("RAY_ADDRESS", "RAY_AUTH_TOKEN_PATH", "RAY_NAMESPACE")
 
 _START = (
-    "start --head --block --port=0 --node-ip-address=127.0.0.1 --include-dashboard=False --include-log-monitor=False "
+    f"start --head --block --port=0 --node-ip-address={_LOOPBACK} --include-dashboard=False --include-log-monitor=False "
     f"--no-monitor --disable-usage-stats --object-store-memory={_STORE_BYTES}"
 )
 
@@ -77,7 +79,7 @@ def keep(folder: str, command: list[str], **options: Any) -> subprocess.Popen[by
         Its `stdin` takes signals, one in a byte; when that is closed, everything ends.
     """
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", keeper.__file__, folder, *command],
+        [sys.executable, "-I", "-S", _KEEPER, folder, *command],
         stdin=subprocess.PIPE,
         start_new_session=True,
         **options,
@@ -88,6 +90,7 @@ class Node(NamedTuple):
     """A host of a cluster."""
 
     id: str
+    #: Where its processes listen and are found.
     address: str
 
 
@@ -106,6 +109,8 @@ class Cluster:
     ----------
     nodes : list of Node
         Where processes can run.
+    here : str
+        Where processes of this host are found by those of others.
     """
 
     def __init__(self, address: str | None = None, actors: int = 1) -> None:
@@ -113,6 +118,7 @@ class Cluster:
         self._address, self._actors = address, actors
         self._keeper: subprocess.Popen[bytes] | None = None
         self.nodes: list[Node] = []
+        self.here = _LOOPBACK
 
     def __enter__(self) -> Cluster:
         try:
@@ -123,7 +129,8 @@ class Cluster:
             try:
                 ray.init(address, namespace=_NAMESPACE, log_to_driver=False, configure_logging=False)
             except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as e:
-                raise error(ConnectionError, f"there is no Ray cluster to join at {address}: {e.__cause__ or e}") from None
+                why = e.__cause__ or e
+                raise error(ConnectionError, f"there is no Ray cluster to join at {address}: {why}") from None
             finally:
                 signal.signal(signal.SIGTERM, handler)  # Ray has one of its own
             alive = sorted(
@@ -133,7 +140,10 @@ class Cluster:
             )
             # A head without CPUs is not meant to compute.
             usable = [node for node in alive if node[2]] or alive
-            self.nodes = [Node(id, address) for address, id, _ in usable]
+            # On one host nobody needs to reach anything from outside.
+            self.nodes = [Node(id, address if len(usable) > 1 else _LOOPBACK) for address, id, _ in usable]
+            if len(usable) > 1:
+                self.here = ray.util.get_node_ip_address()
         except BaseException:
             self.close()
             raise

@@ -108,6 +108,8 @@ def main(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     """Complain about arguments that make no sense."""
+    if os.name != "posix":
+        raise error(NotImplementedError, "mxcore launch needs Linux or macOS")
     if args.command[:1] == ["--"]:
         del args.command[0]
     for what, number, least in (("-n", args.workers, 1), ("-s", args.servers, 1), ("--restart", args.restart, 0)):
@@ -287,6 +289,7 @@ class _Job:
             "LOCAL_WORLD_SIZE": self._homes.count(home),
             "MXCORE_KV_SERVERS": json.dumps(self._addresses),
             "MXCORE_KV_TOKEN": self._token,
+            "MXCORE_KV_HOST": self._cluster.nodes[home].address,
             "MXCORE_RESTART": self._restarts,
             "DMLC_ROLE": "worker",
             "DMLC_NUM_WORKER": self._args.workers,

@@ -207,6 +207,7 @@ class Board:
         self._text = text
 
     def read(self) -> str:
+        """What it tells."""
         return self._text
 
 
@@ -240,7 +241,7 @@ def _host_servers(name: str, workers: int, servers: int, deadline: float, answer
         else:
             place.listen()
             threading.Thread(target=_tell, args=(place, text), daemon=True).start()
-        print(text, file=answer, flush=True)
+        _say(text, cluster, answer)
         _serve(hosts, deadline)
 
 
@@ -270,7 +271,7 @@ def _serve(hosts: list[Any], deadline: float) -> None:
 
 def _find_board(name: str, deadline: float, answer: TextIO) -> None:
     """Say what the board of a job says."""
-    with Cluster(os.environ["RAY_ADDRESS"]):
+    with Cluster(os.environ["RAY_ADDRESS"]) as cluster:
         import ray
 
         def attempt() -> str | None:
@@ -279,7 +280,12 @@ def _find_board(name: str, deadline: float, answer: TextIO) -> None:
             except (ValueError, ray.exceptions.RayError):
                 return None
 
-        print(_until(deadline, attempt, _missing(deadline)), file=answer, flush=True)
+        _say(_until(deadline, attempt, _missing(deadline)), cluster, answer)
+
+
+def _say(text: str, cluster: Cluster, answer: TextIO) -> None:
+    """Tell the program beside this process about the servers, and where itself is."""
+    print(json.dumps({**json.loads(text), "MXCORE_KV_HOST": cluster.here}), file=answer, flush=True)
 
 
 def _main(what: str, name: str, *numbers: str) -> None:
