@@ -43,8 +43,8 @@ _SETTINGS = {
 _OTHERS = ("RAY_ADDRESS", "RAY_AUTH_TOKEN_PATH", "RAY_NAMESPACE")
 
 _START = (
-    f"start --head --block --port=0 --node-ip-address={_LOOPBACK} --include-dashboard=False --include-log-monitor=False "
-    f"--no-monitor --disable-usage-stats --object-store-memory={_STORE_BYTES}"
+    f"start --head --block --port=0 --node-ip-address={_LOOPBACK} --object-store-memory={_STORE_BYTES} "
+    "--include-dashboard=False --include-log-monitor=False --no-monitor --disable-usage-stats"
 )
 
 

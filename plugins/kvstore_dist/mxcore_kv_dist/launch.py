@@ -220,13 +220,13 @@ class _Job:
 
     def run(self) -> int:
         """Run the job, again if it fails and may; return its exit status."""
-        while True:
+        while not self._signals.came:
             status = self._attempt()
-            if self._signals.came:
-                return 128 + self._signals.came[0]
-            if status == 0 or not self._may_restart():
-                return status
-            _say(f"the job starts again ({self._restarts} of {self._args.restart})")
+            if not self._signals.came:
+                if status == 0 or not self._may_restart():
+                    return status
+                _say(f"the job starts again ({self._restarts} of {self._args.restart})")
+        return 128 + self._signals.came[0]
 
     def _may_restart(self) -> bool:
         if self._restarts == self._args.restart:
