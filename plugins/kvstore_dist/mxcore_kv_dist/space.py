@@ -492,6 +492,11 @@ class Space:
             self._optimizing().set_states(bytes(body))
         return {}
 
+    def _on_learning_rate(self, peer: Peer, header: dict[str, Any], body: bytearray) -> dict[str, Any]:
+        with self._updating:
+            self._optimizing().optimizer.set_learning_rate(header["rate"])
+        return {}
+
     def _optimizing(self) -> opt.Updater:
         if self._updater is None:
             raise Refused("there are no optimizer states: call set_optimizer first")
