@@ -19,7 +19,7 @@ from .gradplan import GradPlan, higher_of
 from .op import Op
 from .state import state
 from .tape import Freed, Leaf, TapeNode, record, serials
-from .transfer import assign
+from .transfer import assign, meets
 
 __all__ = ["backward"]
 
@@ -86,7 +86,7 @@ def backward(
         if goal is not None:
             return goal.gradients(leaves, own)
         mode["record"] = False
-        for leaf, g in leaves.items():
+        for leaf, g in (leaves if head_grads is None else _sheltered(leaves, grads)).items():
             if leaf.req != "add":
                 _write(leaf, g, leaf in own)
                 continue
@@ -113,6 +113,13 @@ def _head_grads(heads: Sequence[Array], head_grads: Sequence[Array | None]) -> l
     return found
 
 
+def _sheltered(leaves: dict[Leaf, Any], head_grads: Sequence[Array]) -> dict[Leaf, Any]:
+    """Copy what still lies in the memory of head gradients, if gradients are written there, one after the other."""
+    places = [leaf.grad for leaf in leaves if leaf.grad is not None]
+    doomed = [g for g in head_grads if meets(g, places)]
+    return {leaf: eager.roles["new array"](g) if doomed and meets(g, doomed) else g for leaf, g in leaves.items()}
+
+
 _ONES: dict[Any, Array] = {}
 
 
@@ -133,14 +140,13 @@ class _Goal:
 
     def __init__(self, heads: Sequence[Any], variables: Sequence[Array]) -> None:
         for i, v in enumerate(variables):
-            if v._entry is not None:
-                _constant(v._entry[0])
-            else:
+            if v._entry is None:
                 raise error(
                     RuntimeError,
                     f"cannot differentiate with respect to variable {i}: it is not in the graph; "
                     "call attach_grad() on it before autograd.record()",
                 )
+            _constant(v._entry[0])
         self.variables = variables
         self.wanted = {(id(v._entry[0]), v._entry[1]) for v in variables}
         self.found: dict[tuple[int, int], Any] = {}
@@ -181,11 +187,10 @@ class _Goal:
         for v in self.variables:
             node, i = v._entry
             key = id(node), i
-            alone = node in own
             if node in leaves:
                 found[key] = leaves[node]
+            alone = node in own and (found[key].stype != "default" or v._st.ctx.device.owns(found[key]._data))
             own.discard(node)
-            alone = alone and (found[key].stype != "default" or v._st.ctx.device.owns(found[key]._data))
             g = found[key] if key in found else eager.roles["zero gradient"](v)
             # Its memory may be anybody's, and callers may write to it; sparse values are never written in place.
             if not alone and key in found:
@@ -210,11 +215,8 @@ def _run(
     dropped: list[Any] = []
     queue: list[TapeNode] = []
     arrived: dict[TapeNode, list[Any]] = {}
-    node: Any = None
-    plan: Any = None
-    dys: Any = ()
-    ins: Any = ()
-    outs: Any = None
+    nothing: Any = (None, None, (), (), None)
+    node, plan, dys, ins, outs = nothing  # has brought what the heads get
     while True:
         for e, g in zip(entries, grads):
             if e is None:
