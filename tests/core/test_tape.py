@@ -257,6 +257,17 @@ def test_grad_of_intermediate_values():
     assert float(gm.asscalar()) == 12 and float(gx.asscalar()) == 24 and float(x.grad.asscalar()) == 0
 
 
+def test_variables_that_take_no_gradient_are_refused():
+    x, y = mx.nd.array([1, 2]), mx.nd.array([3, 4])
+    x.attach_grad()
+    y.attach_grad("null")
+    with autograd.record():
+        z = x * (2 * y)  # nothing recorded how y got here
+    with pytest.raises(MXNetError, match="with respect to variable 1: .*grad_req='null'"):
+        autograd.grad(z, [x, y])
+    assert autograd.grad(z, [x])[0].asnumpy().tolist() == [6, 8]
+
+
 def test_attach_grad_cuts_the_graph():
     x = var([3.0])
     with autograd.record():

@@ -140,11 +140,11 @@ class _Goal:
 
     def __init__(self, heads: Sequence[Any], variables: Sequence[Array]) -> None:
         for i, v in enumerate(variables):
-            if v._entry is None:
+            if v._entry is None or v._entry[0].__class__ is Leaf and not v._entry[0].flows:
                 raise error(
                     RuntimeError,
-                    f"cannot differentiate with respect to variable {i}: it is not in the graph; "
-                    "call attach_grad() on it before autograd.record()",
+                    f"cannot differentiate with respect to variable {i}: it is not in the graph, or grad_req='null' "
+                    "keeps gradients from it; call attach_grad() on it before autograd.record()",
                 )
             _constant(v._entry[0])
         self.variables = variables
@@ -225,7 +225,7 @@ def _run(
             if g is None:
                 dropped.append(n)
             elif n.plan is None:
-                if n not in leaves and (n.flows or goal is not None and n.__class__ is Leaf):
+                if n not in leaves and n.flows:
                     leaves[n] = g
                     if (n.large or goal is not None) and not create_graph and _made(g, plan, grads, dys, ins, outs):
                         own.add(n)
