@@ -548,7 +548,7 @@ def _parted(device: Any, values: list[Any]) -> list[Any]:
 
 
 def conform(k: K, v: Any, spec: Spec, datas: Sequence[Any], share: bool) -> Any:
-    """A body's result as declared: dtype cast, scalars given their shape, memory of its own."""
+    """A body's result as declared: dtype cast, scalars given their shape, memory of its own, in C order for its views."""
     if spec.stype != "default":
         return v
     dtype = getattr(v, "dtype", None)
@@ -579,4 +579,11 @@ def conform(k: K, v: Any, spec: Spec, datas: Sequence[Any], share: bool) -> Any:
                 f"its body returned shape {tuple(v.shape)}; {spec.shape} is declared, by "
                 "its shape rule or, without one, by the shape of its inputs",
             )
-    return v.copy() if not share and (overlaps(k.device, v, datas) or not k.device.writable(v)) else v
+    return (
+        v
+        if share
+        or getattr(getattr(v, "flags", None), "c_contiguous", True)
+        and k.device.writable(v)
+        and not overlaps(k.device, v, datas)
+        else v.copy()
+    )
