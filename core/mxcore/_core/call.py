@@ -548,7 +548,7 @@ def _parted(device: Any, values: list[Any]) -> list[Any]:
 
 
 def conform(k: K, v: Any, spec: Spec, datas: Sequence[Any], share: bool) -> Any:
-    """A body's result as declared: dtype cast, scalars given their shape, memory of its own, in C order for its views."""
+    """A body's result as declared: cast, scalars given their shape, memory of its own in C order, for views of it."""
     if spec.stype != "default":
         return v
     dtype = getattr(v, "dtype", None)
