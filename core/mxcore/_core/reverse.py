@@ -175,25 +175,22 @@ class _Goal:
 
     def passes(self, n: TapeNode, dys: list[Any]) -> bool:
         """Take what was asked for; tells whether to go on below the node."""
-        for i, g in enumerate(dys):
-            if (id(n), i) in self.wanted:
-                self.found[id(n), i] = g
+        self.found.update({(id(n), i): g for i, g in enumerate(dys) if (id(n), i) in self.wanted})
         return id(n) in self.need
 
     def gradients(self, leaves: dict[Leaf, Any], own: set[Leaf]) -> list[Any]:
         """The gradients of the variables; zeros where none arrived."""
         result: list[Any] = []
-        found = self.found
         for v in self.variables:
             node, i = v._entry
             key = id(node), i
             if node in leaves:
-                found[key] = leaves[node]
-            alone = node in own and (found[key].stype != "default" or v._st.ctx.device.owns(found[key]._data))
+                self.found[key] = leaves[node]
+            alone = node in own and (self.found[key].stype != "default" or v._st.ctx.device.owns(self.found[key]._data))
             own.discard(node)
-            g = found[key] if key in found else eager.roles["zero gradient"](v)
+            g = self.found[key] if key in self.found else eager.roles["zero gradient"](v)
             # Its memory may be anybody's, and callers may write to it; sparse values are never written in place.
-            if not alone and key in found:
+            if not alone and key in self.found:
                 g, entry = eager.roles["new array"](g.twin()) if g.stype == "default" else g.twin(), g._entry
                 g._entry = entry
             result.append(g)

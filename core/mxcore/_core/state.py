@@ -25,6 +25,8 @@ class ThreadState(threading.local):
         The attributes of the running thread; where several are needed, one look at it is cheaper than one for each.
     keys : list
         Random keys to take before new ones are drawn: those of a calculation that is repeated.
+    drawn : list, optional
+        Where keys are noted as they are taken, of a calculation that may be repeated.
     priority : int
         Of what is pushed: of what waits for one worker, the highest runs first.
     extra : dict
@@ -36,6 +38,7 @@ class ThreadState(threading.local):
         self.ctx: list[Any] = []
         self.priority = 0
         self.keys: list[Any] = []
+        self.drawn: list[Any] | None = None
         self.extra: dict[str, Any] = {}
 
 

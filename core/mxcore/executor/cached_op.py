@@ -331,7 +331,7 @@ class _Memory:
         self.lock = threading.RLock()
 
     def run(
-        self, part: int, values: Sequence[tuple[int, Any]], keys: Sequence[Any], more: Sequence[Storage] = ()
+        self, part: int, values: Sequence[tuple[int, Any]], keys: list[Any], more: Sequence[Storage] = ()
     ) -> list[Any]:
         """Run a part now, or in the order of the engine; `more` is what it reads beside the inputs.
 

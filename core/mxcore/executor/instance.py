@@ -16,6 +16,7 @@ from .._core.call import K, densified, ended, listed
 from .._core.engine import engine
 from .._core.errors import error, raise_in_op
 from .._core.graph import Node
+from ..ops.control.replay import repeatable
 from . import direct
 from .mirror import MIRRORED
 from .program import Program, Step, fixed
@@ -29,6 +30,11 @@ Call = Callable[[], Any]
 def _run(todo: Iterable[Call]) -> None:
     for call in todo:
         call()
+
+
+def _draw_and_run(k: K, call: Call) -> None:
+    k.key, k._rng = rng.next_key(k.ctx), None
+    call()
 
 
 class Instance:
@@ -71,7 +77,8 @@ class Instance:
             self.env[slot] = self.blocks[where][first : first + spec.size].reshape(spec.shape)
         #: The training mode of the second part's gradient operators.
         self._mode = program.is_train
-        #: Call contexts of the random steps of both parts, in program order.
+        #: Call contexts of the random steps of both parts, in program order; not of a first part that draws as it runs,
+        #: for loops and Python code in it draw keys, too.
         self._random: tuple[list[Any], list[Any]] = ([], [])
         self._ks: list[Any] = []
         for t, step in enumerate(program.steps):
@@ -79,7 +86,8 @@ class Instance:
             if step.random:
                 k = K(step.ctx, program.is_train, step.k.wanted)
                 k.shapes = step.k.shapes
-                self._random[t >= program.split].append(k)
+                if not self._draws(t):
+                    self._random[t >= program.split].append(k)
             self._ks.append(k)
         self._calls: list[Call | None] = [None] * len(program.steps)
         #: The lists of inputs and outputs of each step that takes other arrays without being bound again, and where
@@ -163,13 +171,16 @@ class Instance:
             before = env[step.outs[0]] if step.view else None
             step.ctx.activate()
             try:
-                new = self._calls[t] = self._build(t, step)
+                new = self._build(t, step)
             except Exception as e:
                 if step.op is None:
                     raise
                 raise_in_op(
                     e, step.op.name, step.p, [env[s] for s in step.ins], f"node '{step.node.name}'", step.bound.owner
                 )
+            if new is not None and step.random and self._draws(t):
+                new = partial(_draw_and_run, self._ks[t], new)
+            self._calls[t] = new
             if step.view and env[step.outs[0]] is not before:
                 for u in program.users[step.outs[0]]:
                     if u > t and u not in dirty[u >= split]:
@@ -303,14 +314,25 @@ class Instance:
         """Draw the keys of a part's random steps; the caller does so, in program order."""
         return [rng.next_key(k.ctx) for k in self._random[part]]
 
-    def run(self, part: int, keys: Sequence[Any], where: str = "") -> None:
-        """Run the first part (0) or the second (1); errors name operator, node and, from a worker, the call."""
+    def _draws(self, t: int) -> bool:
+        """Whether a random step draws its key as it runs."""
+        return self.program.sync and t < self.program.split
+
+    def run(self, part: int, keys: list[Any], where: str = "") -> None:
+        """Run the first part (0) or the second (1); errors name operator, node and, from a worker, the call.
+
+        A part that draws as it runs adds what it draws to empty `keys`, and draws the same if they are given again.
+        """
         for k, key in zip(self._random[part], keys):
             k.key, k._rng = key, None
         todo = self._parts[part] if not calls.observers else self._observed(part)
         rest = iter(todo)
         try:
-            _run(rest)
+            if part or not self.program.sync:
+                _run(rest)
+            else:
+                with repeatable(keys):
+                    _run(rest)
         except Exception as e:
             step = self.program.steps[self._where[part][len(todo) - length_hint(rest) - 1]]
             if step.op is None:
