@@ -283,6 +283,51 @@ def test_what_is_repeated_draws_the_same_inside_loops_and_python(kind, way):
         np.testing.assert_allclose(g * x.asnumpy(), y.asnumpy(), rtol=1e-5)
 
 
+class Counted(mx.operator.CustomOp):
+    """The input, and how often forward ran."""
+
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.assign(out_data[0], req[0], in_data[0])
+        aux[0][:] += 1
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        self.assign(in_grad[0], req[0], out_grad[0])
+
+
+@mx.operator.register("test_counted")
+class CountedProp(mx.operator.CustomOpProp):
+    def list_auxiliary_states(self):
+        return ["count"]
+
+    def infer_shape(self, shapes):
+        return shapes, shapes, [(1,)]
+
+    def create_operator(self, ctx, shapes, dtypes):
+        return Counted()
+
+
+@pytest.mark.parametrize("way", ["CachedOp", "Executor"])
+def test_what_is_repeated_moves_auxiliary_states_once(way):
+    net = sym.BatchNorm(sym.Custom(sym.Variable("x"), op_type="test_counted", name="c"), name="bn", momentum=0.5)
+    shapes = {"x": (4, 3), "c_count": (1,), **{f"bn_{n}": (3,) for n in ("gamma", "beta", "moving_mean", "moving_var")}}
+    v = {n: nd.ones(shape) for n, shape in shapes.items()}
+    v["c_count"][:] = 0
+    v["x"].attach_grad()
+    if way == "Executor":
+        aux = {n: v[n] for n in net.list_auxiliary_states()}
+        bound = net.bind(mx.cpu(), {n: v[n] for n in net.list_arguments()}, {"x": v["x"].grad}, aux_states=aux)
+        bound.forward(is_train=True)
+        backward = lambda: bound.backward(nd.ones((4, 3)))  # noqa: E731
+    else:
+        with autograd.record():
+            y = CachedOp(net)(*[v[n] for n in net.list_inputs()])
+        backward = lambda: y.backward(retain_graph=True)  # noqa: E731
+    for times in (1, 2, 3):
+        backward()
+        assert v["c_count"].asscalar() == 1
+        assert v["bn_moving_var"].asnumpy().tolist() == [0.5**times] * 3  # which move in backward
+
+
 def test_wrong_calls_are_explained():
     op, f = whole(graph())
     with pytest.raises(MXNetError, match="takes 7 arrays"):

@@ -381,12 +381,18 @@ class _Memory:
         """Run the second part."""
         s = self.signature
         with self.lock:
+            states: list[tuple[int, Any]] = []
             if self.used and self.again is not None:
-                self.run(0, *self.again)  # not to the first outputs: they are the caller's
+                for x in self.moved:
+                    x.wait_to_read()
+                values, keys = self.again
+                states = [(slot, v) for (slot, i), (_, v) in zip(s.slots, values) if i in s.mutated]
+                # Not to the first outputs, which are the caller's; the first run has moved the auxiliary states.
+                self.run(0, [*values, *((slot, v.copy()) for slot, v in states)], keys)
             self.used = True
             return self.run(
                 1,
-                [(slot, dys[i]._data) for slot, i in s.head_grads],
+                [*states, *((slot, dys[i]._data) for slot, i in s.head_grads)],
                 self.instance.keys(1),
                 [dys[i]._st for _, i in s.head_grads],
             )

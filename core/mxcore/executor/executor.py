@@ -338,7 +338,7 @@ class Executor:
             head_grads = [(n, g.copy() if id(g._data) in overwritten else g) for n, g in head_grads]
         places = {n: a.zeros_like() if n in self._overlapping_grads else a for n, a in targets.items()}
         if not whole:  # never computed, or an earlier backward has used up the memory
-            self._run(found, 0, keys, [], self.outputs)
+            self._run(found, 0, keys, [], self.outputs, moves=False)
         self._pending = found, keys, False
         self._run(found, 1, found[1].keys(1), head_grads, [*places.values()], bool(is_train))
         for n in filter(self._overlapping_grads.__contains__, targets):
@@ -352,13 +352,17 @@ class Executor:
         head_grads: list[tuple[str, Any]],
         targets: list[Any],
         is_train: bool | None = None,
+        moves: bool = True,
     ) -> None:
-        """Run one part, inline or through the engine; `targets` are what it writes beside auxiliary states."""
+        """Run one part, inline or through the engine; `targets` are what it writes beside the auxiliary states that it
+        `moves`.
+        """
         compiled, instance = found
         program = compiled.program
         train = program.is_train if is_train is None else is_train
         states = {
-            n: a.copy() if train and n in self._overlapping_aux else a for n, a in zip(self._aux_names, self.aux_arrays)
+            n: a.copy() if train and (n in self._overlapping_aux or not moves) else a
+            for n, a in zip(self._aux_names, self.aux_arrays)
         }
         given = [*zip(self._arg_names, self.arg_arrays), *states.items(), *head_grads]
         heads = range(len(self.outputs)) if part == 0 else compiled.grads
@@ -396,7 +400,7 @@ class Executor:
         now = monitor is not None or any(a is not None and a.stype != "default" for a in targets)
         launch(program, part, self._ctx, work, reads, writes, now=now, train=train)
         for n, a in zip(self._aux_names, self.aux_arrays):
-            if states[n] is not a:
+            if moves and states[n] is not a:
                 write(a, states[n])
         if monitor is not None:
             self._report(instance, part)
