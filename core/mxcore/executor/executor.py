@@ -354,8 +354,9 @@ class Executor:
         is_train: bool | None = None,
         moves: bool = True,
     ) -> None:
-        """Run one part, inline or through the engine; `targets` are what it writes beside the auxiliary states that it
-        `moves`.
+        """Run one part, inline or through the engine.
+
+        `targets` are what it writes, beside the auxiliary states if it `moves` them.
         """
         compiled, instance = found
         program = compiled.program
