@@ -86,7 +86,7 @@ def backward(
         if goal is not None:
             return goal.gradients(leaves, own)
         mode["record"] = False
-        for leaf, g in (leaves if head_grads is None else _sheltered(leaves, grads)).items():
+        for leaf, g in (leaves if head_grads is None or len(leaves) == 1 else _sheltered(leaves, grads)).items():
             if leaf.req != "add":
                 _write(leaf, g, leaf in own)
                 continue
