@@ -114,6 +114,28 @@ def test_pipes_and_devices_in_a_folder_are_not_waited_for(name, tmp_path):
         (tmp_path / "a" / f"b.{ending}").unlink()
 
 
+#: Names in the folders of published files -> how they are found.
+PUBLISHED = {
+    "train-images-idx3-ubyte": mx.gluon.data.vision.MNIST,
+    "train-images-idx3-ubyte.gz": mx.gluon.data.vision.MNIST,
+    "data_batch_1.bin": mx.gluon.data.vision.CIFAR10,
+    "cifar-10-binary.tar.gz": mx.gluon.data.vision.CIFAR10,
+    "wiki.train.tokens": mx.gluon.contrib.data.text.WikiText2,
+    "wikitext-2-v1.zip": mx.gluon.contrib.data.text.WikiText2,
+    "alexnet.params": lambda root: mx.gluon.model_zoo.vision.alexnet(pretrained=True, root=root),
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_pipes_in_the_place_of_published_files_are_not_waited_for(name, tmp_path):
+    for n in range(2, 6):
+        (tmp_path / f"data_batch_{n}.bin").write_bytes(b"")
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(OSError, match=f"cannot read '.*{name}': it is a pipe or a device"):
+        PUBLISHED[name](str(tmp_path))
+
+
 @pytest.mark.parametrize("name", ["ImageFolderDataset", "csv", "libsvm", "ImageRecordIter"])
 def test_a_folder_that_cannot_be_read_is_named(name, tmp_path, monkeypatch):
     (tmp_path / "a").mkdir()

@@ -10,11 +10,14 @@ from typing import IO, Any
 
 import numpy as np
 
-from .._io_files import PathLike, reading
+from .._io_files import PathLike, reading, regular
 from ..base import MXNetError, error
 from ..limits import check_unpacked, read_up_to
 
 __all__ = ["read_idx"]
+
+#: What the lengths of an array may make together, also beside one that is 0.
+_MOST = (1 << 63) - 1
 
 
 def read_idx(path: PathLike, axes: int, owner: str) -> np.ndarray[Any, Any]:
@@ -47,7 +50,7 @@ def read_idx(path: PathLike, axes: int, owner: str) -> np.ndarray[Any, Any]:
     [7, 9]
     """
     name = f"{owner}: {os.fspath(path)!r}"
-    with reading(path) as f:
+    with reading(regular(path)) as f:
         packed = f.read(2) == b"\x1f\x8b"
         f.seek(0)
         if not packed:
@@ -72,6 +75,8 @@ def _content(file: IO[bytes] | gzip.GzipFile, axes: int, name: str, packed: bool
         )
     shape = tuple(np.frombuffer(start, ">u4", axes, 4).tolist())
     size = math.prod(shape)
+    if math.prod(filter(None, shape)) > _MOST:
+        raise error(ValueError, f"{name} tells of {shape}, which no array can be; it is damaged, get it anew")
     if packed:
         check_unpacked(size, name)
     data = read_up_to(file, size)
