@@ -179,6 +179,16 @@ def test_what_does_not_fit_into_memory_is_named(kind, tmp_path):
         read[kind]()
 
 
+def test_digits_that_do_not_fit_into_memory_are_named(tmp_path):
+    path = tmp_path / "holes"
+    with open(path, "wb") as f:
+        f.write(bytes((0, 0, 8, 3, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 1, 0, 0, 0, 1, 0)))
+        f.truncate(1 << 40)
+    with bounded_memory(1 << 28), pytest.raises(MXNetError, match=r"holes' tells of .*does not fit into memory") as e:
+        mx.io.MNISTIter(image=str(path), label=str(path), batch_size=1)
+    assert isinstance(e.value, MemoryError)
+
+
 def test_lines(tmp_path, monkeypatch):
     monkeypatch.setattr("mxcore._io_files._PIECE", 4)
     path = tmp_path / "a"

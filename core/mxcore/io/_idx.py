@@ -79,7 +79,10 @@ def _content(file: IO[bytes] | gzip.GzipFile, axes: int, name: str, packed: bool
         raise error(ValueError, f"{name} tells of {shape}, which no array can be; it is damaged, get it anew")
     if packed:
         check_unpacked(size, name)
-    data = read_up_to(file, size)
+    try:
+        data = read_up_to(file, size)
+    except MemoryError:
+        raise error(MemoryError, f"{name} tells of {shape} and does not fit into memory") from None
     if len(data) < size or file.read(1):  # the end of a gzip file holds its checksum
         where = f"ends at byte {head + len(data)}" if len(data) < size else "goes on"
         raise error(
