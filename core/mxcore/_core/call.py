@@ -361,8 +361,9 @@ class BoundCall:
 
     # -- bind --------------------------------------------------------------------------------------------------
     def bind(self, k: K, p: Params, ins: Sequence[Any], outs: list[Any]) -> Callable[[], Any]:
-        """A function without arguments that computes `outs` (its outputs, then what it updates) from `ins`; in both
-        lists, others may take an array's place later.
+        """A function without arguments that computes `outs` (its outputs, then what it updates) from `ins`.
+
+        In both lists, others may take an array's place later.
 
         For dense values of known shapes, and an operator without state. Who calls it has ordered what it reads and
         writes, and made its device the active one.

@@ -343,8 +343,7 @@ class NDArray(Array):
     def __getitem__(self, key: Any) -> NDArray:
         return indexing.get_item(self, key)  # type: ignore[no-any-return]
 
-    def __setitem__(self, key: Any, value: Any) -> None:
-        indexing.set_item(self, key, value)
+    __setitem__ = indexing.set_item
 
     def __iter__(self) -> Any:
         for i in range(len(self)):
