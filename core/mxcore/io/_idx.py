@@ -75,8 +75,6 @@ def _content(file: IO[bytes] | gzip.GzipFile, axes: int, name: str, packed: bool
         )
     shape = tuple(np.frombuffer(start, ">u4", axes, 4).tolist())
     size = math.prod(shape)
-    if math.prod(filter(None, shape)) > _MOST:
-        raise error(ValueError, f"{name} tells of {shape}, which no array can be; it is damaged, get it anew")
     if packed:
         check_unpacked(size, name)
     try:
@@ -88,4 +86,6 @@ def _content(file: IO[bytes] | gzip.GzipFile, axes: int, name: str, packed: bool
         raise error(
             ValueError, f"{name} {where}, but its header tells of {shape}, which ends at {head + size}; get it anew"
         )
+    if math.prod(filter(None, shape)) > _MOST:
+        raise error(ValueError, f"{name} tells of {shape}, which no array can be; it is damaged, get it anew")
     return np.frombuffer(data, np.uint8).reshape(shape)
