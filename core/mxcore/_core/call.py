@@ -15,7 +15,7 @@ from . import infer, tables
 from .array import Array, Like, Sparse
 from .context import Context
 from .engine import engine
-from .errors import describe, error
+from .errors import REFERENCE, describe, error
 from .kernels import Spec
 from .op import Op
 from .params import Params
@@ -28,8 +28,6 @@ __all__ = [
     "check_dtypes",
     "conform",
     "context_k",
-    "densified",
-    "densifies",
     "eager_call",
     "ended",
     "listed",
@@ -155,10 +153,11 @@ class BoundCall:
     ----------
     op : Op
     p : Params
+    device : Device
     ins, specs : sequence of Spec
         Of inputs and outputs.
-    kernel : tuple
-        What ``tables.kernels.resolve`` gives: function, whether it writes into given arrays, whose it is.
+    fn : callable, optional
+        What runs in the place of a kernel.
 
     Attributes
     ----------
@@ -211,21 +210,23 @@ class BoundCall:
         self,
         op: Op,
         p: Params,
+        device: Any,
         ins: Sequence[Spec],
         specs: Sequence[Spec],
-        kernel: tuple[Callable[..., Any], bool, str],
+        fn: Callable[..., Any] | None = None,
     ) -> None:
         sig = p._sig
         self.op, self.specs = op, specs
-        self.fn, self.out, self.owner = kernel
         self.n_out, self.n_all, self.visible = sig.n_out, sig.n_all, sig.visible
-        self.densify = densifies(op, ins)
-        self.mutated = [Spec(ins[i].shape, ins[i].dtype) if self.densify else ins[i] for i in sig.mutates]
-        self.sync = (
-            op.stateful or self.densify or any(s.shape is None or s.stype != "default" for s in (*specs, *self.mutated))
-        )
+        self.densify = op.storage_rule is None and any(s.stype != "default" for s in ins)
+        if self.densify:
+            ins = [Spec(s.shape, s.dtype) for s in ins]
+        check_dtypes(op, device, (*ins, *specs))
+        self.fn, self.out, self.owner = _kernel(op, p, device, ins, specs) if fn is None else (fn, False, REFERENCE)
+        self.mutated = [ins[i] for i in sig.mutates]
+        self.sync = op.stateful or self.densify or not all(s.fixed for s in (*specs, *self.mutated))
+        self.work = 0.0 if any(s.shape is None for s in (*ins, *specs)) else infer.op_cost(op, p, ins, specs)
         self.lean = False
-        self.work = 0.0
 
     # -- check -------------------------------------------------------------------------------------------------
     def check(self, outs: Sequence[Any], ctx: Context) -> None:
@@ -305,6 +306,8 @@ class BoundCall:
             Outputs followed by mutated values, of declared dtype and shape; what a stateful operator keeps.
         """
         mutates, saved = p._sig.mutates, None
+        if self.densify:
+            datas = [d.todense(k.xp) if getattr(d, "stype", "default") != "default" else d for d in datas]
         mixed = bool(mutates) and (mixed or len({*map(id, datas)}) < len(datas))
         if mixed:  # what lies in memory that it updates is read from a copy
             updated = [datas[i] for i in mutates]
@@ -397,12 +400,8 @@ class BoundCall:
 
 
 def eager_call(op: Op, p: Params, device: Any, ins: Sequence[Spec]) -> BoundCall:
-    """Infer, resolve and bind; raises errors that name operator, inputs and device."""
+    """Infer and bind for arrays that nobody has planned; raises errors that name operator, inputs and device."""
     sig = op.signature(p)
-    if densifies(op, ins):
-        given, ins = ins, [Spec(s.shape, s.dtype) for s in ins]
-    else:
-        given = ins
     _, shapes = infer.op_shapes(op, p, [s.shape for s in ins])
     _, dtypes = infer.op_dtypes(op, p, [s.dtype for s in ins])
     stypes = infer.op_stypes(op, p, [s.stype for s in ins])
@@ -412,20 +411,30 @@ def eager_call(op: Op, p: Params, device: Any, ins: Sequence[Spec]) -> BoundCall
             f"operator {op.name}: the dtype of its output cannot be inferred from {describe(sig.inputs, ins)}",
         )
     specs = [Spec(s if infer.known(s) else None, t, st) for s, t, st in zip(shapes, dtypes, stypes)]
-    check_dtypes(op, device, (*ins, *specs))
-    kernel = tables.kernels.resolve(op, device, p, list(ins))
-    call = BoundCall(op, p, given, specs, kernel)
-    if call.out and not op.stateful and any(s.shape is None for s in specs):
-        raise error(ValueError, f"operator {op.name}: a kernel with out=True needs known output shapes")
+    call = BoundCall(op, p, device, ins, specs)
     if engine.it.naive:
         call.fn = ended(call.fn, Context(device.type, 0))
     call.fn = observed(call.fn, op.name, Context(device.type, 0), ins, specs)
-    call.work = infer.op_cost(op, p, ins, specs)
     call.lean = not (call.sync or sig.random) and call.n_all == call.n_out == 1
     if call.lean:
         call.shape, call.dtype, call.array = specs[0].shape, specs[0].dtype, device.array_type
         call.value = _value(call, device)
     return call
+
+
+def _kernel(
+    op: Op, p: Params, device: Any, ins: Sequence[Spec], specs: Sequence[Spec]
+) -> tuple[Callable[..., Any], bool, str]:
+    """Function, whether it writes into given arrays, whose it is: the reference where shapes that only running tells
+    leave nothing to choose by, or a kernel that writes without its places.
+    """
+    if op.body is None or all(s.shape is not None for s in ins):
+        found = tables.kernels.resolve(op, device, p, ins)
+        if not found[1] or all(s.fixed for s in specs):
+            return found
+        if op.body is None or device.xp is None:
+            raise error(ValueError, f"operator {op.name}: a kernel with out=True needs known output shapes")
+    return op.body, False, REFERENCE
 
 
 def check_dtypes(op: Op, device: Any, specs: Sequence[Spec]) -> None:
@@ -476,11 +485,6 @@ def _value(call: BoundCall, device: Any) -> Callable[..., Any]:
     return launched
 
 
-def densifies(op: Op, ins: Sequence[Spec]) -> bool:
-    """Whether an operator that knows dense values only meets others."""
-    return op.storage_rule is None and any(s.stype != "default" for s in ins)
-
-
 def _writing(fn: Any, k: Any, p: Any, before: list[Any], ins: Sequence[Any]) -> Callable[[], Any]:
     # One array is the common case, and what a step costs beside its kernel is counted in tenths of a microsecond.
     def call() -> None:
@@ -529,11 +533,6 @@ def kept(outs: list[Any], before: list[Any], r: Any) -> list[Any]:
             "with out=True it writes into them: outs[0][...] = …",
         )
     return outs
-
-
-def densified(k: K, datas: list[Any]) -> list[Any]:
-    """The values with sparse ones made dense, for operators that know dense ones only."""
-    return [d.todense(k.xp) if getattr(d, "stype", "default") != "default" else d for d in datas]
 
 
 def _parted(device: Any, values: list[Any]) -> list[Any]:

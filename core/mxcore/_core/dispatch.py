@@ -11,7 +11,7 @@ from . import call as calls
 from . import tables, tape
 from .array import Array, Like, Storage, faces, fresh
 from .binding import bind, not_an_array
-from .call import BoundCall, K, conform, context_k, densified, eager_call, listed
+from .call import BoundCall, K, conform, context_k, eager_call, listed
 from .context import Context, current_context
 from .engine import engine
 from .errors import MXNetError, error, raise_in_op, user_line
@@ -232,8 +232,6 @@ def _run(
     device, datas = k.device, [x._data for x in inputs]
     k.ctx.activate()
     given = bound.usable(device, p._sig, outs, datas, mixed) if outs is not None and bound.out else None
-    if bound.densify:
-        datas = densified(k, datas)
     try:
         return bound.run(k, p, datas, given, view, mixed)
     except Exception as e:

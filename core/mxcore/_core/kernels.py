@@ -43,6 +43,11 @@ class Spec:
             n *= d
         return n
 
+    @property
+    def fixed(self) -> bool:
+        """Whether a place for the value can be made beforehand: it is dense, of known shape."""
+        return self.shape is not None and self.stype == "default"
+
     def __repr__(self) -> str:
         return f"Spec({self.dtype} {self.shape}{'' if self.stype == 'default' else ' ' + self.stype})"
 

@@ -26,7 +26,6 @@ from .compile import compile_graph
 from .instance import Instance
 from .launch import launch
 from .passes import Settings, run_passes
-from .program import fixed
 from .recent import Recent
 from .simplify import merge_equal
 from .watch import hook_labels, input_labels
@@ -272,7 +271,7 @@ class _Signature:
 
     def _made(self, heads: Iterable[int | None]) -> list[tuple[int | None, tuple[Any, Any] | None]]:
         specs = [None if h is None else self.program.specs[self.program.head_slots[h]] for h in heads]
-        return [(h, (s.shape, s.dtype) if s is not None and fixed(s) else None) for h, s in zip(heads, specs)]
+        return [(h, (s.shape, s.dtype) if s is not None and s.fixed else None) for h, s in zip(heads, specs)]
 
     def fits(self, ctx: Context, train: bool, needs: Any, args: Sequence[Any], datas: Sequence[Any]) -> bool:
         """Whether inputs are like those it was compiled for; most of them are the very same arrays."""

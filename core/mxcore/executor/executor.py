@@ -27,7 +27,7 @@ from .instance import Instance
 from .launch import launch
 from .passes import Settings, run_passes
 from .place import context_of, group_of
-from .program import fixed, infer_all
+from .program import infer_all
 from .simplify import merge_equal
 
 __all__ = ["Executor"]
@@ -406,7 +406,7 @@ class Executor:
         program = instance.program
         for i, (head, target) in enumerate(zip(heads, targets)):
             slot = None if head is None else program.head_slots[head]
-            if slot is not None and fixed(program.specs[slot]) and target.stype == "default":
+            if slot is not None and program.specs[slot].fixed and target.stype == "default":
                 continue
             value = None if head is None else instance.loose(head)
             if part == 0:
@@ -419,7 +419,7 @@ class Executor:
     @staticmethod
     def _dense_place(spec: Any, ctx: Context) -> Any:
         """Zeros where a dense gradient arrives that belongs into a sparse array; None for a sparse one."""
-        return ctx.device.full(spec.shape, 0, spec.dtype, ctx.device_id) if fixed(spec) else None
+        return ctx.device.full(spec.shape, 0, spec.dtype, ctx.device_id) if spec.fixed else None
 
     @staticmethod
     def _store_gradient(target: Any, value: Any, req: str) -> None:

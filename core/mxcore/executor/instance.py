@@ -12,13 +12,13 @@ import numpy as np
 
 from .._core import call as calls
 from .._core import rng, transfer
-from .._core.call import K, densified, ended, listed
+from .._core.call import K, ended, listed
 from .._core.engine import engine
 from .._core.errors import error, raise_in_op
 from .._core.graph import Node
 from . import direct
 from .mirror import MIRRORED
-from .program import Program, Step, fixed
+from .program import Program, Step
 
 __all__ = ["Instance"]
 
@@ -86,7 +86,7 @@ class Instance:
         #: they hold a slot's, with the steps that must be bound again for it; the latter as far as was asked.
         self._lists: dict[int, tuple[list[Any], list[Any]]] = {}
         self._uses: dict[int, tuple[list[tuple[list[Any], int]], list[int]]] = {}
-        self._loose = [s for s in range(len(program.variables), program.n_slots) if not fixed(program.specs[s])]
+        self._loose = [s for s in range(len(program.variables), program.n_slots) if not program.specs[s].fixed]
         #: Steps to be bound, of both parts: all of them at first.
         self._dirty = (set(range(program.split)), set(range(program.split, len(program.steps))))
         self._parts: list[list[Call]] = [[], []]
@@ -264,7 +264,7 @@ class Instance:
             op.stateful
             or any(v is None for v in ins)
             or bound.densify
-            or not all(map(fixed, bound.specs))
+            or not all(s.fixed for s in bound.specs)
             or any(getattr(v, "stype", "default") != "default" for v in ins)
         ):
             return lambda: self._loose_call(step, k, p)
@@ -289,7 +289,7 @@ class Instance:
     def _hand_over(self, step: Step) -> Call | None:
         head, slot = step.head, step.ins[0]
         target, value, device = self.targets[head], self.env[slot], step.ctx.device
-        if target is None or not fixed(self.program.specs[slot]):
+        if target is None or not self.program.specs[slot].fixed:
             return None  # the caller takes it from `env`
         if head in self.program.adds:
             add = getattr(device.xp, "add", None)
@@ -359,8 +359,6 @@ class Instance:
         """A step whose inputs or outputs are known only now, or that keeps a state."""
         env = self.env
         datas = [env[s] for s in step.ins]
-        if step.bound.densify:
-            datas = densified(k, datas)
         # Views may share where nobody but the program sees them.
         share = step.op.view and self.program.head_slots.count(step.outs[0]) == 0
         values, state = step.bound.run(k, p, datas, None, share)
@@ -385,7 +383,7 @@ class Instance:
         """Put results where they belong: into their places, or into loose slots."""
         env, device = self.env, step.ctx.device
         for s, v in zip(step.outs, values):
-            place = env[s] if fixed(self.program.specs[s]) else None
+            place = env[s] if self.program.specs[s].fixed else None
             if v is None and place is not None:
                 place[...] = 0
             elif place is None or v is None or getattr(v, "stype", "default") != "default":
