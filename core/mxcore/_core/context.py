@@ -54,7 +54,7 @@ class Context(metaclass=_Outermost):
     True
     """
 
-    __slots__ = ("device_type", "device_id", "_device", "fast", "k", "__weakref__")
+    __slots__ = ("device_type", "device_id", "_device", "k", "__weakref__")
 
     devtype2str: ClassVar[dict[int, str]] = {}
     devstr2type = TYPE_IDS
@@ -64,7 +64,6 @@ class Context(metaclass=_Outermost):
     device_type: str
     device_id: int
     _device: Any
-    fast: dict[Any, Any]
     k: dict[Any, Any]
 
     def __new__(cls, device_type: Any, device_id: int = 0) -> Context:
@@ -89,7 +88,7 @@ class Context(metaclass=_Outermost):
                 raise error(ValueError, f"Context: device_id must be 0 or more, got {device_id!r}")
             self = object.__new__(cls)
             self.device_type, self.device_id = device_type, index
-            self._device, self.fast, self.k = None, {}, {}
+            self._device, self.k = None, {}
             # setdefault: two threads may race to the first use of a context.
             self = INTERNED.setdefault((device_type, index), self)
         return self
@@ -151,16 +150,9 @@ def declare_types(ids: dict[str, int], hints: dict[str, str]) -> None:
 
 def reset_devices() -> None:
     """Forget resolved devices and everything cached from them; called when the set of plugins changes."""
-    forget_arithmetic()
     for ctx in list(INTERNED.values()):
         ctx._device = None
         ctx.k.clear()
-
-
-def forget_arithmetic() -> None:
-    """Forget the short way of arithmetic on small arrays."""
-    for ctx in list(INTERNED.values()):
-        ctx.fast.clear()
 
 
 def current_context() -> Context:

@@ -18,7 +18,7 @@ from itertools import combinations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from .context import HINTS, TYPE_IDS, Context, forget_arithmetic, reset_devices
+from .context import HINTS, TYPE_IDS, Context, reset_devices
 from .device import Device
 from .errors import REFERENCE, MXNetError, caught, error, in_a_line, suggest, warn
 from .kernels import Kernel, KernelSet, Spec
@@ -307,6 +307,8 @@ class KernelTable:
 
 #: Called when the set of plugins changes, by whoever caches what the tables gave.
 on_change: list[Callable[[], None]] = []
+#: Called when what calls have bound is forgotten, also because somebody watches from now on, by whoever binds some too.
+on_forget: list[Callable[[], None]] = []
 
 ops = OpTable("operator")
 roles = RoleTable("role")
@@ -383,4 +385,5 @@ def forget_calls(gone: Iterable[Op] = ()) -> None:
     """Forget what eager calls of operators have bound, of those in the table and of some that are `gone`."""
     for op in {*ops.items.values(), *gone}:
         op.bound.clear()
-    forget_arithmetic()
+    for forget in on_forget:
+        forget()
