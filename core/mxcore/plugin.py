@@ -13,7 +13,7 @@ from ._core import tables as _tables
 from ._core.call import Observer, unwatch, watch
 from ._core.device import Device
 from ._core.errors import MXNetError, error
-from ._core.graph import Graph, GraphF, GraphPass, Node, Value
+from ._core.graph import Graph, GraphPass, Node
 from ._core.hookspecs import hookimpl
 from ._core.infer import known, merge_dtype, merge_shape
 from ._core.kernels import KernelSet, Spec
@@ -21,6 +21,7 @@ from ._core.manager import API_VERSION
 from ._core.op import Op, op
 from ._core.params import Param, Params
 from ._locks import fork_safe_lock
+from .composing import GraphF, Value
 from .context import Context, pinning
 from .families import binary, broadcast, broadcast_shapes, declarations, scalar, unary
 from .fusion import Expr, Fused, print_with

@@ -38,7 +38,7 @@ class Context(metaclass=_Outermost):
     ----------
     device_type : str or Context or int
         ``'cpu'``, ``'gpu'``, ``'cpu_pinned'``, ``'cpu_shared'``, the type of a plugin device, MXNet's number for one
-        of them, or a context to take over.
+        of them, or a context to take over, itself or as it prints (``'cpu(1)'``).
     device_id : int
         Index of the device, from 0.
 
@@ -78,6 +78,8 @@ class Context(metaclass=_Outermost):
         except TypeError:  # what cannot be looked up is no name or no number, as is said below
             self = None
         if self is None:
+            if isinstance(device_type, str) and device_type[-1:] == ")":
+                return Context(*device_type[:-1].split("(", 1))  # type: ignore[arg-type]  # a number as text
             if not isinstance(device_type, str) or not device_type:
                 raise error(TypeError, f"Context: device_type must be a device name such as 'cpu', got {device_type!r}")
             try:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from numpy import ndarray
-
 from . import call as calls
-from . import tables, tape
+from . import tape
 from .array import Array, Like, Storage, faces, fresh
 from .binding import bind, not_an_array
 from .call import BoundCall, K, conform, context_k, eager_call, listed
@@ -20,10 +18,10 @@ from .op import Op
 from .params import Params
 from .rng import next_key
 from .state import state
-from .stream import across, begin, commit, heavy, ordered
+from .stream import begin, commit, heavy
 from .transfer import apart, check_writable, store
 
-__all__ = ["bound_for", "call", "invoke", "parse_ctx", "to_context"]
+__all__ = ["bound_for", "call", "invoke"]
 
 
 def invoke(
@@ -308,40 +306,6 @@ def _push(
     return results
 
 
-def to_context(x: Array, ctx: Context) -> Array:
-    """Copy an array to another context, in the order of the engine; recorded, so that gradients come back."""
-    src, out_st = x._st, Storage(ctx)
-    a, device, home = x._data, ctx.device, src.ctx.device
-    context_k(ctx, state.train)
-    if x.stype != "default":
-        src.wait()
-        moved = [device.from_host(home.to_host(part), ctx.device_id) for part in a.parts]
-        out = x.__class__(a.with_parts(*moved), out_st)
-    elif home is device:
-        data = device.empty(tuple(a.shape), a.dtype, ctx.device_id)
-        out = x.dense(data, out_st)
-        ordered(ctx, across, (device, a, src.ctx.device_id, data, ctx.device_id), (src,), (out_st,), "copy")
-    elif isinstance(a, ndarray) and device.transfers:
-        data = device.empty(a.shape, a.dtype, ctx.device_id)
-        out = x.dense(data, out_st)
-        if begin((src,), ()):
-            engine.it.push(ctx, lambda: device.send(a, data), (src,), (out_st,), "copy")
-        else:
-            engine.it.launched(ctx, device.send(a, data), (src,), (out_st,), "copy")
-    elif home.transfers and not device.async_:
-        data = device.empty(tuple(a.shape), a.dtype, ctx.device_id)
-        out = x.dense(data, out_st)
-        src.order()
-        engine.it.launched(src.ctx, home.fetch(a, data), (src,), (out_st,), "copy")
-    else:  # two types of device meet in the host's memory, on the user's word
-        src.wait()
-        out = x.dense(device.from_host(home.to_host(a), ctx.device_id), out_st)
-    if state.record and x._entry is not None:
-        op = tables.roles.get("other context")
-        tape.record(op, op.parse({"source": src.ctx}), (x,), (out,))
-    return out
-
-
 def _mixed_contexts(op: Op, p: Params, inputs: Sequence[Any]) -> MXNetError:
     where = ", ".join(f"{n} on {x._st.ctx}" for n, x in zip(op.signature(p).inputs, inputs))
     return error(
@@ -394,23 +358,10 @@ def call(
     if not inputs:
         given = getattr(p, "ctx", None)
         if given:
-            ctx = given if isinstance(given, Context) else parse_ctx(f"operator {op.name}", str(given))
+            ctx = Context(given)
         elif out is not None:
             ctx = (out[0] if isinstance(out, (list, tuple)) else out)._st.ctx
     return invoke(op, inputs, p, out, wanted, share, cls, ctx)
-
-
-def parse_ctx(where: str, text: str) -> Context:
-    """``'cpu(0)'`` as MXNet writes contexts in parameters; `where` is whose parameter it is, for errors."""
-    kind, _, index = text.rstrip(")").partition("(")
-    try:
-        ctx = Context(kind, int(index or 0))
-        _ = ctx.device
-    except (ValueError, MXNetError) as e:
-        raise error(
-            type(e), f"{where}: parameter 'ctx' must be a context such as 'cpu(0)', got {text!r}: {e}"
-        ) from None
-    return ctx
 
 
 Op.run, Op.apply = staticmethod(call), staticmethod(invoke)

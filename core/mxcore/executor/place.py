@@ -8,7 +8,7 @@ from typing import Any
 from .._core.context import Context
 from .._core.graph import Graph, Node
 from .._core.op import Op
-from .._core.stream import across
+from ..crossing import across
 from ..parameters import Any_
 from ..rewriting import rewrite
 

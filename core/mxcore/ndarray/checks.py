@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._core import dispatch
 from .._core.array import Array
 from .._core.binding import not_an_array
 from .._core.context import Context, current_context
-from .._core.errors import error
+from .._core.errors import MXNetError, error
 
 __all__ = ["arrays", "callables", "place", "present", "two"]
 
@@ -25,7 +24,14 @@ def place(where: str, ctx: Any, out: Any = None) -> Context:
     if isinstance(ctx, Context):
         return ctx
     if ctx is not None:
-        return dispatch.parse_ctx(f"operator {where}", str(ctx))
+        try:
+            found = Context(str(ctx))
+            _ = found.device
+        except MXNetError as e:
+            raise error(
+                type(e), f"operator {where}: parameter 'ctx' must be a context such as 'cpu(0)', got {str(ctx)!r}: {e}"
+            ) from None
+        return found
     if out is None:
         return current_context()
     arrays(where, out=out)

@@ -14,6 +14,7 @@ from .._core.op import Op
 from .._core.state import state
 from .._core.stream import commit
 from .._op_functions import take_last
+from ..crossing import to_context
 from ..ops.shape.reshape_codes import resolve_shape
 from . import checks, indexing, operators, protocols
 from .methods import OP_METHODS
@@ -433,7 +434,7 @@ def _copy_to(x: NDArray, ctx: Context) -> NDArray:
         return x.copy()
     if not isinstance(ctx, Context):
         raise error(TypeError, f"as_in_context needs a Context such as mx.cpu(0), got {ctx!r}")
-    return dispatch.to_context(x, ctx)  # type: ignore[return-value]  # an array of the same class
+    return to_context(x, ctx)  # type: ignore[return-value]  # an array of the same class
 
 
 def _method(name: str, op_name: str) -> Any:

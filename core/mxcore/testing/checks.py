@@ -21,13 +21,14 @@ from .._core.call import K
 from .._core.device import Device
 from .._core.errors import MXNetError
 from .._core.gradplan import plan_of
-from .._core.graph import GraphF, Value, topo, variable
+from .._core.graph import topo, variable
 from .._core.infer import known
 from .._core.kernels import Spec
 from .._core.transfer import overlaps
+from ..composing import GraphF, Value
 from ..executor.program import infer_all
 from ..ndarray import NDArray
-from ..parameters import Any_, GraphParam
+from ..parameters import Any_, GraphParam, strings
 from .case import Case
 from .gradcheck import check_grads, grad_of
 from .strict_xp import StrictDevice
@@ -83,7 +84,7 @@ def declared(case: Case) -> None:
             raise AssertionError(f"output {name} has shape {y.shape}, declared is {s}")
         if np.dtype(y.dtype) != t:
             raise AssertionError(f"output {name} has dtype {np.dtype(y.dtype)}, declared is {t}")
-    texts = case.op.parser.strings(case.p)
+    texts = strings(case.op, case.p)
     # Files hold parameters as they were written; of other values than plain ones the parameter makes the text.
     for written in (
         () if case.op.parser.rest else (texts, {n: case.op.params[n].format(getattr(case.p, n)) for n in texts})

@@ -12,6 +12,7 @@ from ..._core import infer, tables
 from ..._core.errors import MXNetError, suggest
 from ..._core.params import as_dtype
 from ...base import error
+from ...parameters import strings
 from .lists import symbol_bf16, symbol_fp16
 
 __all__ = ["FLOAT32", "Rules", "TARGETS", "WIDEST", "is_narrowing", "lists_of", "target_of"]
@@ -135,7 +136,7 @@ class Rules:
             param, values = self._conditions[op.name]
             return (
                 FLOAT32
-                if op.parser.strings(p).get(param, str(getattr(p, param, None))) in values
+                if strings(op, p).get(param, str(getattr(p, param, None))) in values
                 else self._kinds.get(op.name)
             )
         return self._kinds.get(op.name)
