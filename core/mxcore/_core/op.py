@@ -144,8 +144,8 @@ class Op:
     #: Runs an operator on arrays; dispatch enters it here, so that declarations do not depend on execution.
     run: Callable[..., Any]
     #: The same for inputs and parameters that are bound already, as those of Python's operators are. What changes
-    #: users' calls (mixed precision) puts itself in the place of both; gradient rules, bodies and programs go past
-    #: them.
+    #: users' calls (mixed precision) is entered in the place of both (`dispatch.route`); gradient rules, bodies and
+    #: programs go past them.
     apply: Callable[..., Any]
 
     def __init__(

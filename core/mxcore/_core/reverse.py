@@ -79,8 +79,8 @@ def backward(
     grads = [*map(_ones, heads)] if head_grads is None else _head_grads(heads, head_grads)
     goal = None if variables is None else _Goal(entries, variables)
     mode = state.__dict__
-    recorded, trained = mode["record"], mode["train"]
-    mode["record"], mode["train"] = create_graph, train_mode
+    was = mode["record"], mode["train"], mode["in_backward"]
+    mode["record"], mode["train"], mode["in_backward"] = create_graph, train_mode, True
     try:
         leaves, own, dropped = _run(entries, grads, goal, create_graph, retain_graph or create_graph)
         if goal is not None:
@@ -96,7 +96,7 @@ def backward(
             _write_zeros(dropped, leaves)
         return None
     finally:
-        mode["record"], mode["train"] = recorded, trained
+        mode["record"], mode["train"], mode["in_backward"] = was
 
 
 def _head_grads(heads: Sequence[Array], head_grads: Sequence[Array | None]) -> list[Array]:
