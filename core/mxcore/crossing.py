@@ -19,13 +19,13 @@ __all__ = ["across", "to_context"]
 
 def across(device: Any, a: Any, source: int, dst: Any, index: int) -> None:
     """Copy from one index of a device to another: queues of their own wait for each other, the caller for neither."""
-    if not device.async_:
-        return device.copy(a, dst)  # type: ignore[no-any-return]
-    if source != index:
+    crosses = device.async_ and source != index
+    if crosses:
         device.wait(index, device.record(source))
-    device.activate(index)
+    if device.async_:
+        device.activate(index)
     device.copy(a, dst)
-    if source != index:  # its memory may be written, or given to others, from then on
+    if crosses:  # its memory may be written, or given to others, from then on
         device.wait(source, device.record(index))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from types import ModuleType
@@ -326,7 +326,8 @@ def declarations(*modules: ModuleType, samples: str = "") -> list[Op]:
 def _row(table: str, name: str) -> Sequence[Any]:
     """The samples of the operator `name` in ``"module:table"``."""
     module, _, attribute = table.partition(":")
-    return getattr(import_module(module), attribute).get(name, ())  # type: ignore[no-any-return]
+    rows: Mapping[str, Sequence[Any]] = getattr(import_module(module), attribute)
+    return rows.get(name, ())
 
 
 def broadcast_shapes(a: Any, b: Any) -> Any:

@@ -122,7 +122,7 @@ def find_op(name: str) -> Op:
     >>> dense.signature(dense.parse({"num_hidden": 8, "no_bias": True})).inputs
     ('data', 'weight')
     """
-    return _tables.ops.get(name)  # type: ignore[no-any-return]
+    return _tables.ops.get(name)
 
 
 def operators() -> list[Op]:

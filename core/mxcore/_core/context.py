@@ -63,7 +63,7 @@ class Context(metaclass=_Outermost):
 
     device_type: str
     device_id: int
-    _device: Any
+    _device: Device | None
     k: dict[Any, Any]
 
     def __new__(cls, device_type: Any, device_id: int = 0) -> Context:
@@ -106,7 +106,7 @@ class Context(metaclass=_Outermost):
                     ValueError, f"{self}: device '{self.device_type}' has {n} device(s); use an index below {n}"
                 )
             self._device = device
-        return device  # type: ignore[no-any-return]
+        return device
 
     def activate(self) -> None:
         """Make it what the calling thread allocates and computes on, if its device has a queue of its own."""

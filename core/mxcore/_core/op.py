@@ -8,7 +8,7 @@ from types import CodeType
 from typing import Any
 
 from .errors import error, in_a_line, said, suggest
-from .gradplan import check_rule
+from .gradplan import GradPlan, check_rule
 from .params import Int, Param, Params, Parser
 from .roles import ROLES
 
@@ -210,15 +210,15 @@ class Op:
         self.storage_rule: Callable[..., Any] | None = None
         self.sparse_body: Callable[..., Any] | None = None
         self.cost_rule: Callable[..., Any] | None = None
-        self.backward_rule: Callable[..., Any] | None = None
+        self.backward_rule: Callable[..., Sequence[Any]] | None = None
         #: Of a stateful operator: ``(k, p, dys, ins, state) -> gradients`` that can be differentiated again.
-        self.replay_rule: Callable[..., Any] | None = None
+        self.replay_rule: Callable[..., Sequence[Any]] | None = None
         self.gives = False  # a backward rule that keeps none of the arrays it returns
         #: Of a stateful operator: whether its backward ignores the gradients of its outputs.
         self.loss_rule: Callable[[Params], bool] = lambda p: False
         self.grad_rule: Any = self._checked(grad)
         self.doc = doc if doc is not None else (body.__doc__ if body is not None else None) or ""
-        self.grad_plan: Any = None  # compiled by the tape on first use
+        self.grad_plan: GradPlan | None = None  # compiled by the tape on first use
         self.higher_rule: Callable[..., Any] | None = None
         self.bound: dict[Any, Any] = {}  # memoised by dispatch
         #: Parameters of a call without any, and how many inputs it takes; None where parameters are required.
@@ -335,7 +335,7 @@ class Op:
 
     def signature(self, p: Params) -> Signature:
         """The inputs and outputs that these parameters select."""
-        return p._sig  # type: ignore[no-any-return]
+        return p._sig
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return Op.run(self, args, kwargs)

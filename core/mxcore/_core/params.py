@@ -11,6 +11,9 @@ import numpy as np
 
 from .errors import error, suggest
 
+if TYPE_CHECKING:
+    from .op import Signature
+
 __all__ = [
     "REQUIRED",
     "Int",
@@ -198,7 +201,7 @@ class Params:
     _key: int
     _given: dict[str, Any]
     _scalars: Mapping[str, Any] = {}
-    _sig: Any
+    _sig: Signature
 
     if TYPE_CHECKING:
 

@@ -315,14 +315,14 @@ def _step(n: TapeNode, F: Any, dys: list[Any], goal: _Goal | None, create_graph:
         return plan.gradients(p, F, needs, dys, keep, own, n.specs, n.call and n.call[1])
     k, saved = n.call
     if create_graph and op.replay_rule is not None:
-        return op.replay_rule(k, p, dys, keep, saved)  # type: ignore[no-any-return]
+        return op.replay_rule(k, p, dys, keep, saved)
     dys = [F.roles["zero gradient"](n.specs[i]) if g is None else g for i, g in enumerate(dys)]
     found = op.backward_rule(K(k.ctx, k.is_train, needs), p, saved, dys, keep, own)
     if create_graph:  # a gradient of this gradient must be an error, not a zero
         no_rule = Op(f"_backward_{op.name}", None, inputs="x*")
         ins, outs = [*dys, *[x for x in keep if x is not None]], [g for g in found if g is not None]
         record(no_rule, no_rule.parse({"num_args": len(ins)}), ins, outs)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _rewritten(n: TapeNode) -> None:

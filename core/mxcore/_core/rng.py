@@ -33,7 +33,7 @@ def seed(value: int, ctx: Context | None = None) -> None:
 def next_key(ctx: Context) -> tuple[int, int, int]:
     """Draw the next key of a context; in a calculation that is repeated, the one that was drawn first."""
     if state.keys:
-        return state.keys.pop(0)  # type: ignore[no-any-return]
+        return state.keys.pop(0)
     with lock:
         counters = _state["counters"]
         n = counters[ctx] = counters.get(ctx, -1) + 1

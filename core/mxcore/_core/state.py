@@ -37,7 +37,7 @@ class ThreadState(threading.local):
         self.record = self.train = self.in_backward = self.np_shape = False
         self.ctx: list[Any] = []
         self.priority = 0
-        self.keys: list[Any] = []
+        self.keys: list[tuple[int, int, int]] = []
         self.extra: dict[str, Any] = {}
 
 

@@ -81,7 +81,8 @@ class Freed(TapeNode):
 
     @property
     def op(self) -> Op:
-        return TapeNode.__dict__["plan"].__get__(self).op  # type: ignore[no-any-return]
+        plan: GradPlan = TapeNode.__dict__["plan"].__get__(self)
+        return plan.op
 
 
 def differentiable(entry: Any) -> bool:

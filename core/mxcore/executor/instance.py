@@ -275,9 +275,9 @@ class Instance:
                 return None
             env[step.outs[0]] = k.xp.asarray(v).copy()  # rows that do not lie together: copied at every run
         outs = [env[s] for s in step.outs]
-        crossing = getattr(op, "crossing", None)
+        crossing: Callable[..., Call] | None = getattr(op, "crossing", None)
         if crossing is not None:
-            return crossing(ins[0], p.source, outs[0], step.ctx)  # type: ignore[no-any-return]
+            return crossing(ins[0], p.source, outs[0], step.ctx)
         outs += [ins[i] for i in p._sig.mutates]
         call = direct.bind(bound, k, p, ins, outs)
         if call is None:

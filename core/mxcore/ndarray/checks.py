@@ -25,17 +25,18 @@ def place(where: str, ctx: Any, out: Any = None) -> Context:
         return ctx
     if ctx is not None:
         try:
-            found = Context(str(ctx))
-            _ = found.device
+            given = Context(str(ctx))
+            _ = given.device
         except MXNetError as e:
             raise error(
                 type(e), f"operator {where}: parameter 'ctx' must be a context such as 'cpu(0)', got {str(ctx)!r}: {e}"
             ) from None
-        return found
+        return given
     if out is None:
         return current_context()
     arrays(where, out=out)
-    return out._st.ctx  # type: ignore[no-any-return]
+    found: Context = out._st.ctx
+    return found
 
 
 def present(ctx: Context) -> Context:

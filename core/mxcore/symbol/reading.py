@@ -185,7 +185,7 @@ def _number(spec: Any, text: str | None) -> int:
 
 def _operator(name: str) -> Op:
     try:
-        return tables.ops.get(name)  # type: ignore[no-any-return]
+        return tables.ops.get(name)
     except KeyError as e:
         raise error(
             KeyError, f"{e}; if a plugin provides it, install that (`mxcore plugins` lists those present)"

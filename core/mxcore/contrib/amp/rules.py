@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -186,7 +186,7 @@ def _canonical(name: str) -> str:
     return name if found is None else str(found.name)
 
 
-def _texts(value: Any) -> bool:
+def _texts(value: Any) -> TypeGuard[Sequence[str]]:
     return isinstance(value, (list, tuple)) and all(isinstance(n, str) for n in value)
 
 
@@ -204,7 +204,7 @@ def _checked(where: str, what: str, names: Any) -> Sequence[str] | None:
             raise error(
                 AssertionError, f"{where}: {what} names {n!r}, which is no operator{suggest(n, known)}{tables.why()}"
             )
-    return names  # type: ignore[no-any-return]
+    return names
 
 
 def _checked_conditions(where: str, conditions: Any) -> Any:
