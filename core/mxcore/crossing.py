@@ -8,7 +8,7 @@ from numpy import ndarray
 
 from ._core import tables, tape
 from ._core.array import Array, Storage
-from ._core.call import context_k
+from ._core.call import op_context
 from ._core.context import Context
 from ._core.engine import engine
 from ._core.state import state
@@ -33,7 +33,7 @@ def to_context(x: Array, ctx: Context) -> Array:
     """Copy an array to another context, in the order of the engine; recorded, so that gradients come back."""
     src, out_st = x._st, Storage(ctx)
     a, device, home = x._data, ctx.device, src.ctx.device
-    context_k(ctx, state.train)
+    op_context(ctx, state.train)
     if x.stype != "default":
         src.wait()
         moved = [device.from_host(home.to_host(part), ctx.device_id) for part in a.parts]

@@ -9,9 +9,23 @@ import numpy as np
 
 from ._core.errors import suggest
 from ._core.op import Op
-from ._core.params import REQUIRED, Int, Number, Param, Params, as_dtype, dtype_name, literal, number
+from ._core.params import REQUIRED, Int, Number, Param, Params, as_dtype, literal, number
 
-__all__ = ["Any_", "Bool", "DType", "Enum", "Float", "Floats", "GraphParam", "Int", "Rest", "Shape", "Str", "strings"]
+__all__ = [
+    "Any_",
+    "Bool",
+    "DType",
+    "Enum",
+    "Float",
+    "Floats",
+    "GraphParam",
+    "Int",
+    "Rest",
+    "Shape",
+    "Str",
+    "dtype_name",
+    "strings",
+]
 
 
 class Float(Number):
@@ -121,6 +135,11 @@ class Floats(Shape):
 
     kind = "floats"
     element = staticmethod(lambda v: Float().convert(v))
+
+
+def dtype_name(dtype: Any) -> str:
+    """MXNet's name of a dtype, e.g. ``'float32'``."""
+    return str(np.dtype(dtype).name)
 
 
 class DType(Param):

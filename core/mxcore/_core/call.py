@@ -23,11 +23,11 @@ from .transfer import guard_write, overlaps
 
 __all__ = [
     "BoundCall",
-    "K",
+    "OpContext",
     "Observer",
     "check_dtypes",
     "conform",
-    "context_k",
+    "op_context",
     "eager_call",
     "ended",
     "listed",
@@ -37,8 +37,8 @@ __all__ = [
 ]
 
 
-class K:
-    """What a body may know of its call.
+class OpContext:
+    """What a body may know of its call, which it gets as `k`.
 
     Attributes
     ----------
@@ -75,11 +75,11 @@ class K:
         return self._rng
 
 
-def context_k(ctx: Context, is_train: bool) -> K:
-    """The shared call context of operators without randomness."""
-    k = ctx.k.get(is_train)
+def op_context(ctx: Context, is_train: bool) -> OpContext:
+    """What operators without random numbers share."""
+    k = ctx.op_contexts.get(is_train)
     if k is None:
-        k = ctx.k[is_train] = K(ctx, is_train)
+        k = ctx.op_contexts[is_train] = OpContext(ctx, is_train)
         engine.it.note(ctx)
     return k
 
@@ -278,7 +278,7 @@ class BoundCall:
     # -- run ---------------------------------------------------------------------------------------------------
     def run(
         self,
-        k: K,
+        k: OpContext,
         p: Params,
         datas: list[Any],
         given: Sequence[Any] | None = None,
@@ -289,7 +289,7 @@ class BoundCall:
 
         Parameters
         ----------
-        k : K
+        k : OpContext
         p : Params
         datas : list
             The inputs' values.
@@ -339,7 +339,13 @@ class BoundCall:
         return values, saved
 
     def _run_out(
-        self, k: K, p: Params, datas: list[Any], given: Sequence[Any] | None, mutates: Sequence[int], mixed: bool
+        self,
+        k: OpContext,
+        p: Params,
+        datas: list[Any],
+        given: Sequence[Any] | None,
+        mutates: Sequence[int],
+        mixed: bool,
     ) -> tuple[list[Any], Any]:
         empty, index, wanted = k.device.empty, k.ctx.device_id, k.wanted
         outs: list[Any] = []
@@ -358,12 +364,12 @@ class BoundCall:
         r = self.fn(k, p, outs, *datas)
         return (outs, r) if self.op.stateful else (kept(outs, before, r), None)
 
-    def _none(self, i: int, k: K, p: Params) -> None:
+    def _none(self, i: int, k: OpContext, p: Params) -> None:
         if i < self.visible and (k.wanted is None or k.wanted[i]):
             raise error(ValueError, f"its body returned None for output '{p._sig.outputs[i]}'")
 
     # -- bind --------------------------------------------------------------------------------------------------
-    def bind(self, k: K, p: Params, ins: Sequence[Any], outs: list[Any]) -> Callable[[], Any]:
+    def bind(self, k: OpContext, p: Params, ins: Sequence[Any], outs: list[Any]) -> Callable[[], Any]:
         """A function without arguments that computes `outs` (its outputs, then what it updates) from `ins`; in both
         lists, others may take an array's place later.
 
@@ -374,7 +380,7 @@ class BoundCall:
             return _writing(self.fn, k, p, outs, ins)
         return self._one(k, p, ins, outs) if len(outs) == 1 else self._several(k, p, ins, outs)
 
-    def _one(self, k: K, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], Any]:
+    def _one(self, k: OpContext, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], Any]:
         fn, copy, spec = self.fn, k.device.copy, (self.specs[0] if self.n_out else self.mutated[0])
         cls, dtype, shape = outs[0].__class__, spec.dtype, spec.shape
 
@@ -386,7 +392,7 @@ class BoundCall:
 
         return call
 
-    def _several(self, k: K, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], Any]:
+    def _several(self, k: OpContext, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], Any]:
         fn, copy, specs = self.fn, k.device.copy, [*self.specs, *self.mutated]
 
         def call() -> None:
@@ -456,7 +462,7 @@ def ended(fn: Callable[..., Any], ctx: Context) -> Callable[..., Any]:
 
     def call(*args: Any) -> Any:
         r = fn(*args)
-        device.synchronize(args[0].ctx.device_id if args and args[0].__class__ is K else ctx.device_id)
+        device.synchronize(args[0].ctx.device_id if args and args[0].__class__ is OpContext else ctx.device_id)
         return r
 
     return call
@@ -466,7 +472,7 @@ def _value(call: BoundCall, device: Any) -> Callable[..., Any]:
     """The function of the short way: allocates for kernels that write, makes the device of a queue the active one."""
     fn, shape, dtype, empty, activate = call.fn, call.shape, call.dtype, device.empty, device.activate
 
-    def made(k: K, p: Params, *datas: Any) -> Any:
+    def made(k: OpContext, p: Params, *datas: Any) -> Any:
         out = empty(shape, dtype, k.ctx.device_id)
         outs = [out]
         r = fn(k, p, outs, *datas)
@@ -478,7 +484,7 @@ def _value(call: BoundCall, device: Any) -> Callable[..., Any]:
     if not device.async_:
         return value
 
-    def launched(k: K, p: Params, *datas: Any) -> Any:
+    def launched(k: OpContext, p: Params, *datas: Any) -> Any:
         activate(k.ctx.device_id)
         return value(k, p, *datas)
 
@@ -546,7 +552,7 @@ def _parted(device: Any, values: list[Any]) -> list[Any]:
     ]
 
 
-def conform(k: K, v: Any, spec: Spec, datas: Sequence[Any], share: bool) -> Any:
+def conform(k: OpContext, v: Any, spec: Spec, datas: Sequence[Any], share: bool) -> Any:
     """A body's result as declared: dtype cast, scalars given their shape, memory of its own."""
     if spec.stype != "default":
         return v

@@ -8,6 +8,7 @@ from .errors import error
 from .state import state
 
 if TYPE_CHECKING:
+    from .call import OpContext
     from .device import Device
 
 __all__ = ["INTERNED", "Context", "current_context", "declare_types", "set_default_context", "HINTS", "TYPE_IDS"]
@@ -54,7 +55,7 @@ class Context(metaclass=_Outermost):
     True
     """
 
-    __slots__ = ("device_type", "device_id", "_device", "k", "__weakref__")
+    __slots__ = ("device_type", "device_id", "_device", "op_contexts", "__weakref__")
 
     devtype2str: ClassVar[dict[int, str]] = {}
     devstr2type = TYPE_IDS
@@ -64,7 +65,8 @@ class Context(metaclass=_Outermost):
     device_type: str
     device_id: int
     _device: Device | None
-    k: dict[Any, Any]
+    #: Training mode -> what bodies may know of a call here.
+    op_contexts: dict[bool, OpContext]
 
     def __new__(cls, device_type: Any, device_id: int = 0) -> Context:
         if isinstance(device_type, Context):
@@ -90,7 +92,7 @@ class Context(metaclass=_Outermost):
                 raise error(ValueError, f"Context: device_id must be 0 or more, got {device_id!r}")
             self = object.__new__(cls)
             self.device_type, self.device_id = device_type, index
-            self._device, self.k = None, {}
+            self._device, self.op_contexts = None, {}
             # setdefault: two threads may race to the first use of a context.
             self = INTERNED.setdefault((device_type, index), self)
         return self
@@ -154,7 +156,7 @@ def reset_devices() -> None:
     """Forget resolved devices and everything cached from them; called when the set of plugins changes."""
     for ctx in list(INTERNED.values()):
         ctx._device = None
-        ctx.k.clear()
+        ctx.op_contexts.clear()
 
 
 def current_context() -> Context:

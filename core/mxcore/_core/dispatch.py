@@ -9,7 +9,7 @@ from . import call as calls
 from . import tables, tape
 from .array import Array, Like, Storage, faces, fresh
 from .binding import bind, not_an_array
-from .call import BoundCall, K, conform, context_k, eager_call, listed
+from .call import BoundCall, OpContext, conform, eager_call, listed, op_context
 from .context import Context, current_context
 from .engine import engine
 from .errors import MXNetError, error, raise_in_op, user_line
@@ -97,7 +97,7 @@ def invoke(
     ):
         mode = state.__dict__
         train = mode["train"]
-        k = ctx.k.get(train) or context_k(ctx, train)
+        k = ctx.op_contexts.get(train) or op_context(ctx, train)
         try:
             if n == 1:
                 v = bound.value(k, p, d)
@@ -177,9 +177,9 @@ def _invoke(
     """The general way: random numbers, several outputs, given ones, states, updated inputs, inputs that are pending."""
     op, sig, mode = bound.op, p._sig, state.__dict__
     train = mode["train"]
-    k = ctx.k.get(train) or context_k(ctx, train)
+    k = ctx.op_contexts.get(train) or op_context(ctx, train)
     if sig.random or wanted is not None:
-        k = K(ctx, train, wanted, next_key(ctx) if sig.random else None)
+        k = OpContext(ctx, train, wanted, next_key(ctx) if sig.random else None)
     device, view = k.device, op.view and share and not bound.densify
     now, mixed, outs = bound.sync or device.async_, False, None
     targets: list[Storage] = []
@@ -224,7 +224,7 @@ def _targets(
 
 
 def _run(
-    bound: BoundCall, k: K, p: Params, inputs: Sequence[Any], outs: list[Any] | None, view: bool, mixed: bool
+    bound: BoundCall, k: OpContext, p: Params, inputs: Sequence[Any], outs: list[Any] | None, view: bool, mixed: bool
 ) -> tuple[list[Any], Any]:
     """Run here; returns the values and the state."""
     device, datas = k.device, [x._data for x in inputs]
@@ -238,7 +238,7 @@ def _run(
 
 def _results(
     bound: BoundCall,
-    k: K,
+    k: OpContext,
     p: Params,
     inputs: Sequence[Any],
     outs: list[Any] | None,
@@ -266,13 +266,19 @@ def _results(
     return results
 
 
-def _view_storage(k: K, v: Any, x: Array) -> Storage:
+def _view_storage(k: OpContext, v: Any, x: Array) -> Storage:
     """The storage of a view operator's result: that of its input, unless the body had to make a new array."""
     return x._st if k.device.shares(v, x._data) else Storage(x._st.ctx)
 
 
 def _push(
-    bound: BoundCall, k: K, p: Params, inputs: Sequence[Any], outs: list[Any] | None, cls: type[Array], mixed: bool
+    bound: BoundCall,
+    k: OpContext,
+    p: Params,
+    inputs: Sequence[Any],
+    outs: list[Any] | None,
+    cls: type[Array],
+    mixed: bool,
 ) -> list[Any]:
     """Allocate the outputs and hand the work to the engine."""
     op, ctx, device, sig = bound.op, k.ctx, k.device, p._sig

@@ -14,19 +14,7 @@ from .errors import error, suggest
 if TYPE_CHECKING:
     from .op import Signature
 
-__all__ = [
-    "REQUIRED",
-    "Int",
-    "Number",
-    "Param",
-    "Params",
-    "Parser",
-    "as_dtype",
-    "dtype_name",
-    "literal",
-    "more_dtypes",
-    "number",
-]
+__all__ = ["REQUIRED", "Int", "Number", "Param", "Params", "Parser", "as_dtype", "literal", "more_dtypes", "number"]
 
 REQUIRED: Any = type("Required", (), {"__repr__": lambda s: "required", "__bool__": lambda s: False})()
 
@@ -77,11 +65,6 @@ def as_dtype(value: Any) -> np.dtype[Any]:
         if len(_DTYPES) < 256:
             _DTYPES[value] = found
     return found
-
-
-def dtype_name(dtype: Any) -> str:
-    """MXNet's name of a dtype, e.g. ``'float32'``."""
-    return str(np.dtype(dtype).name)
 
 
 class Param:

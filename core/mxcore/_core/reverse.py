@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from .array import Array, Like, Storage
-from .call import K
+from .call import OpContext
 from .errors import MXNetError, MXNetWarning, error, raise_in_op
 from .frontend import eager
 from .gradplan import GradPlan, higher_of
@@ -317,7 +317,7 @@ def _step(n: TapeNode, F: Any, dys: list[Any], goal: _Goal | None, create_graph:
     if create_graph and op.replay_rule is not None:
         return op.replay_rule(k, p, dys, keep, saved)
     dys = [F.roles["zero gradient"](n.specs[i]) if g is None else g for i, g in enumerate(dys)]
-    found = op.backward_rule(K(k.ctx, k.is_train, needs), p, saved, dys, keep, own)
+    found = op.backward_rule(OpContext(k.ctx, k.is_train, needs), p, saved, dys, keep, own)
     if create_graph:  # a gradient of this gradient must be an error, not a zero
         no_rule = Op(f"_backward_{op.name}", None, inputs="x*")
         ins, outs = [*dys, *[x for x in keep if x is not None]], [g for g in found if g is not None]

@@ -11,7 +11,7 @@ from typing import Any
 
 from .._core import tables, tape
 from .._core.array import Storage, faces, fresh
-from .._core.call import context_k
+from .._core.call import op_context
 from .._core.context import Context
 from .._core.errors import error
 from .._core.op import Op
@@ -267,7 +267,7 @@ class _Signature:
         self.heads = self._made(range(program.n_first)), self._made(compiled.grads)
         self.head_grads = [(program.variables[n], i) for i, n in enumerate(compiled.head_grads) if n is not None]
         self.free: list[_Memory] = []
-        self.k = context_k(ctx, train)
+        self.k = op_context(ctx, train)
 
     def _made(self, heads: Iterable[int | None]) -> list[tuple[int | None, tuple[Any, Any] | None]]:
         specs = [None if h is None else self.program.specs[self.program.head_slots[h]] for h in heads]

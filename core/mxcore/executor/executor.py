@@ -10,7 +10,7 @@ import numpy as np
 
 from .._core import infer, tables, transfer
 from .._core.array import Array, Storage, faces
-from .._core.call import K, check_dtypes
+from .._core.call import OpContext, check_dtypes
 from .._core.context import Context, current_context
 from .._core.errors import error, suggest
 from .._core.graph import Node, topo
@@ -439,7 +439,7 @@ class Executor:
         if req == "add":
             add = tables.roles.get("sum of gradients").sparse_body
             assert add is not None  # who has this role adds arrays of any storage type
-            value = add(K(ctx, True), None, data, value)
+            value = add(OpContext(ctx, True), None, data, value)
         transfer.store(ctx.device, value, target)
 
     # -- other shapes ------------------------------------------------------------------------------------------

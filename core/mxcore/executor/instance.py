@@ -12,7 +12,7 @@ import numpy as np
 
 from .._core import call as calls
 from .._core import rng, transfer
-from .._core.call import K, ended, listed
+from .._core.call import OpContext, ended, listed
 from .._core.engine import engine
 from .._core.errors import error, raise_in_op
 from .._core.graph import Node
@@ -77,7 +77,7 @@ class Instance:
         for t, step in enumerate(program.steps):
             k = step.k
             if step.random:
-                k = K(step.ctx, program.is_train, step.k.wanted)
+                k = OpContext(step.ctx, program.is_train, step.k.wanted)
                 k.shapes = step.k.shapes
                 self._random[t >= program.split].append(k)
             self._ks.append(k)
@@ -225,7 +225,7 @@ class Instance:
             if step.random:  # a context of this instance's own
                 k.is_train = self._mode
                 continue
-            self._ks[t] = K(step.ctx, self._mode, k.wanted)
+            self._ks[t] = OpContext(step.ctx, self._mode, k.wanted)
             self._ks[t].shapes = k.shapes
             self._dirty[1].add(t)
 

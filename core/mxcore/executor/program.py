@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from .._core import infer
-from .._core.call import BoundCall, K, context_k
+from .._core.call import BoundCall, OpContext, op_context
 from .._core.context import Context
 from .._core.graph import Graph, Node, topo
 from .._core.kernels import Spec
@@ -61,7 +61,7 @@ class Step:
         What it computes; None for a step that only hands a value to a head.
     bound : BoundCall
         Kernel and specs, as in eager calls.
-    k : K
+    k : OpContext
         The call context; random steps get one for each instance.
     ins, outs : list of int
         Slots.
@@ -246,8 +246,8 @@ class Program:
         # The backward of a stateful operator is its rule, for which no device has a kernel.
         step.bound = BoundCall(op, p, step.ctx.device, ins, outs, step.back and op.body)
         wanted = tuple((n, i) in self._used for i in range(sig.n_out))
-        context_k(step.ctx, self.is_train)
-        step.k = K(step.ctx, self.is_train, None if all(wanted) else wanted)
+        op_context(step.ctx, self.is_train)
+        step.k = OpContext(step.ctx, self.is_train, None if all(wanted) else wanted)
         if all(s.shape is not None for s in outs):
             step.k.shapes = tuple(s.shape for s in outs)
         step.ins = [self.slot[e] for e in n.inputs]

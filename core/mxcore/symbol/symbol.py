@@ -11,10 +11,11 @@ from .._core import tables
 from .._core.errors import MXNetError, error, suggest
 from .._core.graph import Node, topo
 from .._core.op import Op
-from .._core.params import as_dtype, dtype_name
+from .._core.params import as_dtype
 from ..base import NotImplementedForSymbol
 from ..ndarray.methods import OP_METHODS
 from ..ops.common.python_operators import COMPARISONS, OPERATORS
+from ..parameters import dtype_name
 from .attrs import set_attrs, shown
 from .base import Entry, SymbolBase, output_name
 from .compose import copied, entries, replacements

@@ -17,7 +17,7 @@ import numpy as np
 
 from .. import autograd
 from .._core import rng, tables, tape
-from .._core.call import K
+from .._core.call import OpContext
 from .._core.device import Device
 from .._core.errors import MXNetError
 from .._core.gradplan import plan_of
@@ -127,7 +127,7 @@ def kernels(case: Case) -> None:
     specs = [Spec(a.shape, a.dtype) for a in case.host]
     fitting = [k for k in tables.kernels.of(case.device.type, case.op) if k.fits(case.p, specs)]
     for kernel in fitting:
-        k = K(case.ctx, case.sample.train, None, (7, 0, 0) if case.op.random else None)
+        k = OpContext(case.ctx, case.sample.train, None, (7, 0, 0) if case.op.random else None)
         datas = [case.device.from_host(a, case.ctx.device_id) for a in case.host]
         if kernel.out:
             outs = [case.device.empty(s, t, case.ctx.device_id) for s, t in zip(shapes, dtypes)]
