@@ -23,7 +23,8 @@ from ._core.params import Param, Params
 from ._locks import fork_safe_lock
 from .composing import GraphF, Value
 from .context import Context, pinning
-from .families import binary, broadcast, broadcast_shapes, declarations, scalar, unary
+from .declarations import declarations
+from .elementwise import binary, broadcast, broadcast_shapes, scalar, unary
 from .fusion import Expr, Fused, print_with
 from .parameters import Any_, Bool, DType, Enum, Float, Floats, GraphParam, Int, Rest, Shape, Str
 from .philox import Rng

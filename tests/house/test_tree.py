@@ -116,10 +116,11 @@ def test_operators_are_documented_and_sampled():
 
 
 def test_tables_of_samples_hold_the_operators_of_their_family():
-    from mxcore import builtin, families, ops
+    from mxcore import builtin, ops
+    from mxcore.declarations import declarations
 
     tables = {family: (family, ops.declared(family)) for family in ops.FAMILIES}
-    tables["builtin"] = "common", families.declarations(builtin)
+    tables["builtin"] = "common", declarations(builtin)
     bad = []
     for family, (folder, declared) in tables.items():
         table = importlib.import_module(f"mxcore.ops.{folder}.samples").SAMPLES

@@ -136,7 +136,7 @@ class Signature:
 
 
 class Op:
-    """One operator: names, inputs, parameters, body and facets. Made by :func:`op` and the families.
+    """One operator: names, inputs, parameters, body and facets. Made by :func:`op` and :mod:`mxcore.elementwise`.
 
     The facets ``shape``, ``dtype``, ``storage``, ``grad``, ``cost`` and ``backward`` are decorators; see each.
     """
@@ -396,7 +396,8 @@ def op(name: str, *aliases: str, **kw: Any) -> Callable[[Callable[..., Any]], Op
         What passes must know of it; :mod:`mxcore.facets` says all of each. `expr`, `numbers`, `aligned`, `reduces`: its
         elementwise meaning, for fusion; `identity`: when it changes nothing; `bias`: where it is added; `recompute`:
         whether it is cheap; `rowwise`, `backward_of`: how gradients over many rows add up; `labels`, `mxnet_outputs`:
-        what MXNet calls its values; `helpers`: functions that its kernels want as well.
+        what MXNet calls its values; `precision_cast`: whether files leave it out; `helpers`: functions that its kernels
+        want as well.
     **kw : Param
         Every other keyword is a parameter of the operator.
 

@@ -18,7 +18,7 @@ from .._core.state import state
 from .._core.stream import commit, ordered
 from .._locks import lock_of
 from ..crossing import to_context
-from ..families import wrapped
+from ..elementwise import wrapped
 
 __all__ = ["get_item", "is_all", "row_range", "set_item", "write", "slices"]
 
