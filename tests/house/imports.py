@@ -139,8 +139,10 @@ def check_circles(modules: dict[str, tuple[str, bool]]) -> list[str]:
 def private_uses(
     source: str, name: str, modules: Collection[str], is_package: bool = False
 ) -> Iterator[tuple[int, str]]:
-    """Every (line, dotted name) of an underscored name that a module takes from another of `modules`, as
-    ``from x import _name`` or as ``x._name`` of the imported module. Underscored modules are no such names.
+    """Every (line, dotted name) of an underscored name that a module takes from another of `modules`.
+
+    It is taken by ``from x import _name`` or as ``x._name`` of the imported module. Underscored modules are no such
+    names.
     """
     tree = ast.parse(source)
     package = name.split(".") if is_package else name.split(".")[:-1]

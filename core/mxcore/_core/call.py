@@ -370,8 +370,9 @@ class BoundCall:
 
     # -- bind --------------------------------------------------------------------------------------------------
     def bind(self, k: OpContext, p: Params, ins: Sequence[Any], outs: list[Any]) -> Callable[[], Any]:
-        """A function without arguments that computes `outs` (its outputs, then what it updates) from `ins`; in both
-        lists, others may take an array's place later.
+        """A function without arguments that computes `outs` (its outputs, then what it updates) from `ins`.
+
+        In both lists, others may take an array's place later.
 
         For dense values of known shapes, and an operator without state. Who calls it has ordered what it reads and
         writes, and made its device the active one.
@@ -431,8 +432,9 @@ def eager_call(op: Op, p: Params, device: Any, ins: Sequence[Spec]) -> BoundCall
 def _kernel(
     op: Op, p: Params, device: Any, ins: Sequence[Spec], specs: Sequence[Spec]
 ) -> tuple[Callable[..., Any], bool, str]:
-    """Function, whether it writes into given arrays, whose it is: the reference where shapes that only running tells
-    leave nothing to choose by, or a kernel that writes without its places.
+    """The kernel that is best: function, whether it writes into given arrays, whose it is.
+
+    The reference, where shapes that only running tells leave nothing to choose by, or a kernel that writes no places.
     """
     if op.body is None or all(s.shape is not None for s in ins):
         found = tables.kernels.resolve(op, device, p, ins)

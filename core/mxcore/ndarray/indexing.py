@@ -197,6 +197,7 @@ def _ready(k: Any) -> Any:
 
 #: What errors of writes call them.
 _NAME = "x[key] = value"
+_ALL = slice(None)
 
 
 def set_item(x: Any, key: Any, value: Any) -> None:
@@ -207,19 +208,20 @@ def set_item(x: Any, key: Any, value: Any) -> None:
 
 def _set_item(x: Any, key: Any, value: Any) -> None:
     shape = x._data.shape
-    everything = key.__class__ is slice and key == slice(None) or key is Ellipsis
-    items, basic = ((slice(None),) * len(shape), True) if everything else _normal(key, shape)
+    everything = key is Ellipsis or key.__class__ is slice and key == _ALL
+    items, basic = ((_ALL,) * len(shape), True) if everything else _normal(key, shape)
     if state.record and ((x._entry is not None) or (isinstance(value, Array) and value._entry is not None)):
         transfer.guard_write(x, _NAME)
         if isinstance(value, Array) and value._entry is not None:
             return _recorded(x, items, basic, value)
     st = x._st
-    if basic:
+    if everything:
+        write(x, value)
+    elif basic:
         # An element is a view of length 1.
         if items and isinstance(items[-1], int) and all(isinstance(k, int) for k in items):
             items = (*items[:-1], slice(items[-1], items[-1] + 1))
-        target = x if everything else x.__class__(x._data[items], st)
-        write(target, value, everything)
+        write(x.__class__(x._data[items], st), value, False)
     else:
         transfer.check_writable(x, _NAME)
         pattern, arrays = _index_arrays(x, items)
@@ -300,7 +302,6 @@ def write(x: Any, value: Any, whole: bool = True) -> None:
     transfer.check_writable(x, "writing to an array")
     st = x._st
     ctx = st.ctx
-    device = ctx.device
     dst = x._data
     before = () if whole else (st,)
     if isinstance(value, numbers.Number):
@@ -321,8 +322,8 @@ def write(x: Any, value: Any, whole: bool = True) -> None:
                 type(e) if type(e) in (ValueError, TypeError) else ValueError,
                 f"cannot write a {type(value).__name__} into an array of shape {tuple(dst.shape)}: {e}",
             ) from None
-        src = device.from_host(host, ctx.device_id)
-        ordered(ctx, device.copy, (src, dst), before, (st,), _NAME)
+        src = ctx.device.from_host(host, ctx.device_id)
+        ordered(ctx, ctx.device.copy, (src, dst), before, (st,), _NAME)
         return
     if value._st.ctx is not ctx:
         value = to_context(value, ctx)
@@ -337,7 +338,7 @@ def write(x: Any, value: Any, whole: bool = True) -> None:
             raise error(
                 ValueError, f"cannot write an array of shape {value.shape} into one of shape {tuple(dst.shape)}"
             ) from None
-    ordered(ctx, device.copy, (src, dst), (value._st, *before), (st,), _NAME)
+    ordered(ctx, ctx.device.copy, (src, dst), (value._st, *before), (st,), _NAME)
 
 
 def _squeeze(src: tuple[int, ...], dst: tuple[int, ...]) -> tuple[int, ...]:

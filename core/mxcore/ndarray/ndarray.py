@@ -353,8 +353,7 @@ class NDArray(Array):
         found: NDArray = indexing.get_item(self, key)
         return found
 
-    def __setitem__(self, key: Any, value: Any) -> None:
-        indexing.set_item(self, key, value)
+    __setitem__ = indexing.set_item
 
     def __iter__(self) -> Any:
         for i in range(len(self)):

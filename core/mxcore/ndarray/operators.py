@@ -159,7 +159,7 @@ def _eager_inplace(elementwise: str, broadcast: str, scalar_op: str) -> Callable
         if isinstance(other, Array):
             op = tables.ops.get(elementwise if self._data.shape == other._data.shape else broadcast)
             with lock_of(self._st):
-                Op.apply(op, (self, other), op.parse({}), self)
+                Op.apply(op, (self, other), op.plain, self)
             return self
         if isinstance(other, numbers.Number) or getattr(other, "shape", None) == ():
             op = tables.ops.get(scalar_op)

@@ -401,8 +401,9 @@ def grad_req(case: Case) -> None:
 
 @check("rule")
 def rule(case: Case) -> None:
-    """The gradient rule composes in a graph (it reads no shapes), gives each input a gradient of its shape and dtype,
-    and uses ``like_x`` for shape-only inputs alone.
+    """The gradient rule composes in a graph (it reads no shapes) and gives gradients of the inputs' shapes and dtypes.
+
+    It uses ``like_x`` for shape-only inputs alone.
     """
     op = case.op
     if not op.grad_rule or op.backward_rule is not None:
