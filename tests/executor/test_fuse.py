@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 import mxcore as mx
 from mxcore._core.call import OpContext
 from mxcore._core.graph import Graph, topo, variable
-from mxcore.executor.fuse import fuse
-from mxcore.executor.mirror import MIRRORED
-from mxcore.executor.place import group_of
+from mxcore.executor.passes.fuse import fuse
+from mxcore.executor.passes.mirror import MIRRORED
+from mxcore.executor.passes.place import group_of
 from mxcore.executor.program import infer_all
 from mxcore.gradient import gradient
 

@@ -92,7 +92,7 @@ def test_passes_know_no_operator_by_name():
     from mxcore._core.op import FACETS
 
     bad, known = [], _registered() - {*FACETS}
-    for path in [*sorted((CORE / "mxcore" / "executor").glob("*.py")), CORE / "mxcore" / "symbol" / "outputs.py"]:
+    for path in [*sorted((CORE / "mxcore" / "executor").rglob("*.py")), CORE / "mxcore" / "symbol" / "outputs.py"]:
         bad += names.check_passes(read(path), str(path.relative_to(CORE / "mxcore")), known)
     expect_none(bad)
 

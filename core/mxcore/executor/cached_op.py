@@ -25,9 +25,9 @@ from ..parameters import Bool, Int
 from .compile import compile_graph
 from .instance import Instance
 from .launch import launch
-from .passes import Settings, run_passes
+from .passes.settings import Settings, run_passes
+from .passes.simplify import merge_equal
 from .recent import Recent
-from .simplify import merge_equal
 from .watch import hook_labels, input_labels
 
 __all__ = ["CachedOp"]

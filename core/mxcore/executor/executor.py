@@ -25,10 +25,10 @@ from .compile import Compiled, compile_graph
 from .describe import describe
 from .instance import Instance
 from .launch import launch
-from .passes import Settings, run_passes
-from .place import context_of, group_of
+from .passes.place import context_of, group_of
+from .passes.settings import Settings, run_passes
+from .passes.simplify import merge_equal
 from .program import infer_all
-from .simplify import merge_equal
 
 __all__ = ["Executor"]
 

@@ -17,7 +17,7 @@ from .._core.engine import engine
 from .._core.errors import error, raise_in_op
 from .._core.graph import Node
 from . import direct
-from .mirror import MIRRORED
+from .passes.mirror import MIRRORED
 from .program import Program, Step
 
 __all__ = ["Instance"]

@@ -24,7 +24,7 @@ from .._core.graph import Graph, Node, topo
 from .._core.kernels import Spec
 from ..gradient import STATE_BACKWARD
 from .memory import Interval, layout
-from .mirror import MIRRORED
+from .passes.mirror import MIRRORED
 
 __all__ = ["Program", "Step", "infer_all"]
 

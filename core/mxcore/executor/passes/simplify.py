@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from .._core import infer, tables
-from .._core.graph import Graph, Node
-from ..rewriting import rewrite
+from ..._core import infer, tables
+from ..._core.graph import Graph, Node
+from ...rewriting import rewrite
 
 __all__ = ["merge_equal", "simplify"]
 

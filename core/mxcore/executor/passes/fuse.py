@@ -12,15 +12,15 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .._core import tables
-from .._core.call import OpContext
-from .._core.graph import Graph, Node, topo
-from .._core.infer import known
-from .._core.kernels import Spec
-from .._core.op import Op
-from ..fusion import Fused, Tree, layout
-from ..fusion.dtypes import is_cast
-from ..parameters import Float
+from ..._core import tables
+from ..._core.call import OpContext
+from ..._core.graph import Graph, Node, topo
+from ..._core.infer import known
+from ..._core.kernels import Spec
+from ..._core.op import Op
+from ...fusion import Fused, Tree, layout
+from ...fusion.dtypes import is_cast
+from ...parameters import Float
 from .mirror import MIRRORED
 from .place import beside, group_of
 from .pointwise import BIAS, Part, functions_of, part_of, substitute
