@@ -225,7 +225,7 @@ class BoundCall:
         self.fn, self.out, self.owner = _kernel(op, p, device, ins, specs) if fn is None else (fn, False, REFERENCE)
         self.mutated = [ins[i] for i in sig.mutates]
         self.sync = op.stateful or self.densify or not all(s.fixed for s in (*specs, *self.mutated))
-        self.work = 0.0 if any(s.shape is None for s in (*ins, *specs)) else infer.op_cost(op, p, ins, specs)
+        self.work = 0.0 if None in [s.shape for s in (*ins, *specs)] else infer.op_cost(op, p, ins, specs)
         self.lean = False
 
     # -- check -------------------------------------------------------------------------------------------------
@@ -436,7 +436,7 @@ def _kernel(
 
     The reference, where shapes that only running tells leave nothing to choose by, or a kernel that writes no places.
     """
-    if op.body is None or all(s.shape is not None for s in ins):
+    if op.body is None or None not in [s.shape for s in ins]:
         found = tables.kernels.resolve(op, device, p, ins)
         if not found[1] or all(s.fixed for s in specs):
             return found
