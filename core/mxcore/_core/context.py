@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .errors import error
+from .errors import MXNetError, error
 from .state import state
 
 if TYPE_CHECKING:
     from .call import OpContext
     from .device import Device
 
-__all__ = ["INTERNED", "Context", "current_context", "declare_types", "set_default_context", "HINTS", "TYPE_IDS"]
+__all__ = [
+    "INTERNED",
+    "Context",
+    "context_named",
+    "current_context",
+    "declare_types",
+    "set_default_context",
+    "HINTS",
+    "TYPE_IDS",
+]
 
 #: Types of device that are known before a plugin brings them -> numbers, which files hold. Plugins may bring further
 #: types.
@@ -168,6 +177,17 @@ def current_context() -> Context:
             "there is no default context: no type of device is known; compute inside of `with Context(type):`",
         )
     return stack[-1] if stack else _default  # type: ignore[return-value]
+
+
+def context_named(where: str, given: Any) -> Context:
+    """The context that the parameter 'ctx' of `where` names, on a device that is there."""
+    try:
+        ctx = Context(given if isinstance(given, Context) else str(given))
+        _ = ctx.device
+    except MXNetError as e:
+        what = f"must be a context such as 'cpu(0)', got {str(given)!r}"
+        raise error(type(e), f"{where}: parameter 'ctx' {what}: {e}") from None
+    return ctx
 
 
 def set_default_context(ctx: Any) -> None:

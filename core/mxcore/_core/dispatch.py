@@ -10,7 +10,7 @@ from . import tables, tape
 from .array import Array, Like, Storage, faces, fresh
 from .binding import bind, not_an_array
 from .call import BoundCall, OpContext, conform, eager_call, listed, op_context
-from .context import Context, current_context
+from .context import Context, context_named, current_context
 from .engine import engine
 from .errors import MXNetError, error, raise_in_op, user_line
 from .kernels import Spec
@@ -364,7 +364,7 @@ def call(
     if not inputs:
         given = getattr(p, "ctx", None)
         if given:
-            ctx = Context(given)
+            ctx = context_named(f"operator {op.name}", given)
         elif out is not None:
             ctx = (out[0] if isinstance(out, (list, tuple)) else out)._st.ctx
     return invoke(op, inputs, p, out, wanted, share, cls, ctx)

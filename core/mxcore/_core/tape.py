@@ -19,7 +19,7 @@ from .op import Op
 from .params import Params
 from .transfer import check_writable
 
-__all__ = ["Freed", "Leaf", "TapeNode", "differentiable", "mark", "record", "serials"]
+__all__ = ["Freed", "Leaf", "TapeNode", "mark", "record", "serials"]
 
 #: The order of what happens to tapes, across threads.
 serials = itertools.count()
@@ -86,11 +86,6 @@ class Freed(TapeNode):
     def op(self) -> Op:
         plan: GradPlan = TapeNode.__dict__["plan"].__get__(self)
         return plan.op
-
-
-def differentiable(entry: Any) -> bool:
-    """Whether gradients flow through this place on the tape."""
-    return bool(entry[0].flows)
 
 
 def record(op: Op, p: Params, inputs: Sequence[Any], outputs: Sequence[Any], call: Any = None) -> None:

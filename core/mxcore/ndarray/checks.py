@@ -6,8 +6,8 @@ from typing import Any
 
 from .._core.array import Array
 from .._core.binding import not_an_array
-from .._core.context import Context, current_context
-from .._core.errors import MXNetError, error
+from .._core.context import Context, context_named, current_context
+from .._core.errors import error
 
 __all__ = ["arrays", "callables", "place", "present", "two"]
 
@@ -24,14 +24,7 @@ def place(where: str, ctx: Any, out: Any = None) -> Context:
     if isinstance(ctx, Context):
         return ctx
     if ctx is not None:
-        try:
-            given = Context(str(ctx))
-            _ = given.device
-        except MXNetError as e:
-            raise error(
-                type(e), f"operator {where}: parameter 'ctx' must be a context such as 'cpu(0)', got {str(ctx)!r}: {e}"
-            ) from None
-        return given
+        return context_named(f"operator {where}", ctx)
     if out is None:
         return current_context()
     arrays(where, out=out)

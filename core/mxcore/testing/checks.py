@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .. import autograd
-from .._core import rng, tables, tape
+from .._core import rng, tables
 from .._core.call import OpContext
 from .._core.device import Device
 from .._core.errors import MXNetError
@@ -558,7 +558,7 @@ def elsewhere(case: Case) -> None:
         xs = case.arrays()
         device.activate(other)
         outs = case.record(xs, ["write" if w else "none" for w in wants])
-        heads = [y for y in outs if y._entry is not None and tape.differentiable(y._entry)]
+        heads = [y for y in outs if y._entry is not None and y._entry[0].flows]
         device.activate(other)
         if heads:
             autograd.backward(heads, train_mode=case.sample.train)
