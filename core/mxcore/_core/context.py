@@ -185,8 +185,9 @@ def context_named(where: str, given: Any) -> Context:
         ctx = Context(given if isinstance(given, Context) else str(given))
         _ = ctx.device
     except MXNetError as e:
-        what = f"must be a context such as 'cpu(0)', got {str(given)!r}"
-        raise error(type(e), f"{where}: parameter 'ctx' {what}: {e}") from None
+        raise error(
+            type(e), f"{where}: parameter 'ctx' must be a context such as 'cpu(0)', got {str(given)!r}: {e}"
+        ) from None
     return ctx
 
 
