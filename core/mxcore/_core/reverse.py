@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from .array import Array, Like, Storage
-from .call import K
+from .call import OpContext
 from .errors import MXNetError, MXNetWarning, error, raise_in_op
 from .frontend import eager
 from .gradplan import GradPlan, higher_of
@@ -79,8 +79,8 @@ def backward(
     grads = [*map(_ones, heads)] if head_grads is None else _head_grads(heads, head_grads)
     goal = None if variables is None else _Goal(entries, variables)
     mode = state.__dict__
-    recorded, trained = mode["record"], mode["train"]
-    mode["record"], mode["train"] = create_graph, train_mode
+    was = mode["record"], mode["train"], mode["in_backward"]
+    mode["record"], mode["train"], mode["in_backward"] = create_graph, train_mode, True
     try:
         leaves, own, dropped = _run(entries, grads, goal, create_graph, retain_graph or create_graph)
         if goal is not None:
@@ -96,7 +96,7 @@ def backward(
             _write_zeros(dropped, leaves)
         return None
     finally:
-        mode["record"], mode["train"] = recorded, trained
+        mode["record"], mode["train"], mode["in_backward"] = was
 
 
 def _head_grads(heads: Sequence[Array], head_grads: Sequence[Array | None]) -> list[Array]:
@@ -314,14 +314,14 @@ def _step(n: TapeNode, F: Any, dys: list[Any], goal: _Goal | None, create_graph:
         return plan.gradients(p, F, needs, dys, keep, own, n.specs, n.call and n.call[1])
     k, saved = n.call
     if create_graph and op.replay_rule is not None:
-        return op.replay_rule(k, p, dys, keep, saved)  # type: ignore[no-any-return]
+        return op.replay_rule(k, p, dys, keep, saved)
     dys = [F.roles["zero gradient"](n.specs[i]) if g is None else g for i, g in enumerate(dys)]
-    found = op.backward_rule(K(k.ctx, k.is_train, needs), p, saved, dys, keep, own)
+    found = op.backward_rule(OpContext(k.ctx, k.is_train, needs), p, saved, dys, keep, own)
     if create_graph:  # a gradient of this gradient must be an error, not a zero
         no_rule = Op(f"_backward_{op.name}", None, inputs="x*")
         ins, outs = [*dys, *[x for x in keep if x is not None]], [g for g in found if g is not None]
         record(no_rule, no_rule.parse({"num_args": len(ins)}), ins, outs)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _rewritten(n: TapeNode) -> None:

@@ -36,13 +36,14 @@ def next_key(ctx: Context) -> tuple[int, int, int]:
         key = state.keys.pop(0)
     else:
         with lock:
-            n = _state["counters"][ctx] = _state["counters"].get(ctx, -1) + 1
+            counters = _state["counters"]
+            n = counters[ctx] = counters.get(ctx, -1) + 1
             own = _state["seeds"].get(ctx)
             # A seed given to one context alone must give the same numbers on every context, as in MXNet.
             key = (_state["seed"], ctx.device_id, n) if own is None else (own, 0, n)
     if state.drawn is not None:
         state.drawn.append(key)
-    return key  # type: ignore[no-any-return]
+    return key
 
 
 def get_state() -> dict[str, Any]:

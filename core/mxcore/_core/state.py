@@ -17,6 +17,8 @@ class ThreadState(threading.local):
         Operators are written on the tape.
     train : bool
         Operators run in training mode.
+    in_backward : bool
+        Gradients are being computed.
     ctx : list of Context
         The stack of ``with ctx:`` blocks; empty means the default context.
     np_shape : bool
@@ -34,11 +36,11 @@ class ThreadState(threading.local):
     """
 
     def __init__(self) -> None:
-        self.record = self.train = self.np_shape = False
+        self.record = self.train = self.in_backward = self.np_shape = False
         self.ctx: list[Any] = []
         self.priority = 0
-        self.keys: list[Any] = []
-        self.drawn: list[Any] | None = None
+        self.keys: list[tuple[int, int, int]] = []
+        self.drawn: list[tuple[int, int, int]] | None = None
         self.extra: dict[str, Any] = {}
 
 

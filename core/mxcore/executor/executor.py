@@ -10,7 +10,7 @@ import numpy as np
 
 from .._core import infer, tables, transfer
 from .._core.array import Array, Storage, faces
-from .._core.call import K, check_dtypes
+from .._core.call import OpContext, check_dtypes
 from .._core.context import Context, current_context
 from .._core.errors import error, suggest
 from .._core.graph import Node, topo
@@ -25,10 +25,10 @@ from .compile import Compiled, compile_graph
 from .describe import describe
 from .instance import Instance
 from .launch import launch
-from .passes import Settings, run_passes
-from .place import context_of, group_of
-from .program import fixed, infer_all
-from .simplify import merge_equal
+from .passes.place import context_of, group_of
+from .passes.settings import Settings, run_passes
+from .passes.simplify import merge_equal
+from .program import infer_all
 
 __all__ = ["Executor"]
 
@@ -411,7 +411,7 @@ class Executor:
         program = instance.program
         for i, (head, target) in enumerate(zip(heads, targets)):
             slot = None if head is None else program.head_slots[head]
-            if slot is not None and fixed(program.specs[slot]) and target.stype == "default":
+            if slot is not None and program.specs[slot].fixed and target.stype == "default":
                 continue
             value = None if head is None else instance.loose(head)
             if part == 0:
@@ -424,7 +424,7 @@ class Executor:
     @staticmethod
     def _dense_place(spec: Any, ctx: Context) -> Any:
         """Zeros where a dense gradient arrives that belongs into a sparse array; None for a sparse one."""
-        return ctx.device.full(spec.shape, 0, spec.dtype, ctx.device_id) if fixed(spec) else None
+        return ctx.device.full(spec.shape, 0, spec.dtype, ctx.device_id) if spec.fixed else None
 
     @staticmethod
     def _store_gradient(target: Any, value: Any, req: str) -> None:
@@ -444,7 +444,7 @@ class Executor:
         if req == "add":
             add = tables.roles.get("sum of gradients").sparse_body
             assert add is not None  # who has this role adds arrays of any storage type
-            value = add(K(ctx, True), None, data, value)
+            value = add(OpContext(ctx, True), None, data, value)
         transfer.store(ctx.device, value, target)
 
     # -- other shapes ------------------------------------------------------------------------------------------

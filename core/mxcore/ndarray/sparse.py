@@ -20,7 +20,7 @@ from ..ops.sparse.operators import to_csr, to_rows
 from ..parameters import Shape
 from ..stypes import CSR, RowSparse
 from . import checks, indexing, operators
-from .ndarray import NDArray
+from .ndarray import NDArray, run
 from .serialization import sparse_problem
 
 __all__ = [
@@ -169,7 +169,7 @@ class CSRNDArray(BaseSparseNDArray):
         if indexing.is_all(key):
             return self
         rows = indexing.row_range(key, self.shape[0], self._what)
-        return tables.ops.get("slice")(self, begin=(rows.start,), end=(rows.stop,))  # type: ignore[no-any-return]
+        return run(tables.ops.get("slice"), self, begin=(rows.start,), end=(rows.stop,))
 
     def asscipy(self) -> Any:
         """A ``scipy.sparse.csr_matrix`` (needs SciPy)."""

@@ -175,7 +175,7 @@ class Run:
     Parameters
     ----------
     loop : Loop
-    k : K
+    k : OpContext
     inputs : sequence of device arrays
         Of the sub-graph at the first step; those that are cut into parts whole.
     rows : int
