@@ -32,7 +32,7 @@ def _run(todo: Iterable[Call]) -> None:
         call()
 
 
-def _draw_and_run(k: K, call: Call) -> None:
+def _draw_and_run(k: OpContext, call: Call) -> None:
     k.key, k._rng = rng.next_key(k.ctx), None
     call()
 
