@@ -58,6 +58,7 @@ class Peer:
         threading.Thread(target=self._send, name=f"mxcore-to-rank-{rank}", daemon=True).start()
 
     def tell(self, header: dict[str, Any], bodies: Iterable[Any] = (), files: Iterable[Segment] = ()) -> None:
+        """Put a message into the queue; files are closed when they were sent."""
         self._out.put((header, list(bodies), list(files)))
 
     def end(self) -> None:
