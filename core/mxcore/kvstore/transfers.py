@@ -55,8 +55,29 @@ class Departure:
         self._host: np.ndarray[Any, Any] | None = None
         self._pending = value._st.write
         self._read: Future[None] = Future()
+        self._call: Callable[[], Any] | None = None
+        self._computed = self._pending is None
         if self._pending is not None:
-            engine.it.push(_wire, lambda: self._read, (value._st,), (), "a push to a kvstore")
+            engine.it.push(_wire, self._begin, (value._st,), (), "a push to a kvstore")
+
+    def _begin(self) -> Future[None]:
+        """The array is computed; who writes to it waits for the future."""
+        self._computed = True
+        if self._call is not None:
+            self._call()
+        return self._read
+
+    def when_ready(self, call: Callable[[], Any]) -> None:
+        """Let something be called, perhaps twice, when the array is computed; never, if that fails.
+
+        Parameters
+        ----------
+        call : callable
+            Without arguments.
+        """
+        self._call = call
+        if self._computed:
+            call()
 
     @property
     def ready(self) -> bool:

@@ -16,8 +16,7 @@ import mxcore as mx
 from mxcore import nd
 from mxcore.autograd import pause
 from mxcore.base import error
-from mxcore.kvstore import KVStoreBase
-from mxcore.kvstore.base import capable
+from mxcore.kvstore import KVStore, KVStoreBase
 from mxcore.kvstore.keys import Key, group
 from mxcore.kvstore.transfers import Arrival, Departure
 from mxcore.kvstore.values import add, write
@@ -261,7 +260,7 @@ class AllReduce(KVStoreBase):
     @staticmethod
     def is_capable(capability: str) -> bool:
         """Return False: each worker updates its own copy."""
-        return not capable(capability)
+        return not KVStore.is_capable(capability)
 
     @property
     def type(self) -> str:

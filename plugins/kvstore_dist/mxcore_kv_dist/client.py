@@ -108,6 +108,14 @@ class Slot:
         self.parked: list[tuple[int, int]] = []
 
     @property
+    def waits(self) -> bool:
+        """Whether nothing can be sent: what was pulled is not read yet, or what is to be pushed is not computed."""
+        if self.pulling is not None:
+            return True
+        first = self.entries[0]
+        return isinstance(first, Push) and first.departure is not None and not first.departure.ready
+
+    @property
     def rows(self) -> tuple[int, int]:
         """The first of the value's rows that lies here, and the one behind the last."""
         row = max(1, math.prod(self.shape[1:]))
@@ -148,7 +156,7 @@ class Link:
         self._work = threading.Condition(self._lock)
         self._tickets: list[tuple[int, int, Slot]] = []
         self._count = itertools.count()
-        self._sending = False
+        self._unsent = 0  # pushes
         self._asked: dict[int, tuple[Future[Any], float]] = {}
         self._broken: str | None = None
         self._ending = False
@@ -177,13 +185,8 @@ class Link:
         """Wait until all pushes were sent."""
         with self._work:
             end = time.monotonic() + self._deadline + _GRACE
-            while any(isinstance(e, Push) for _, _, s in self._tickets for e in s.entries) or self._sending:
-                if (
-                    self._broken
-                    or not self._work.wait(min(0.05, max(0.0, end - time.monotonic())))
-                    and time.monotonic() > end
-                ):
-                    break
+            while self._unsent and not self._broken and time.monotonic() < end:
+                self._work.wait(0.05)
 
     def lend(self, header: dict[str, Any], slots: Sequence[Slot], segments: list[Any] | None) -> None:
         """Take memory for slots: what the server sent along, or our own."""
@@ -204,6 +207,7 @@ class Link:
             if self._broken is None:
                 for slot, entry in entries:
                     slot.entries.append(entry)
+                    self._unsent += isinstance(entry, Push)
                     heapq.heappush(self._tickets, (-priority, next(self._count), slot))
                 self._work.notify_all()
                 return
@@ -214,27 +218,27 @@ class Link:
     def _send(self) -> None:
         while True:
             with self._work:
-                self._sending = False
-                self._work.notify_all()
                 while not self._tickets or self._broken:
                     if self._ending or self._broken:
                         return
                     self._work.wait()
                 batch = self._batch()
-                self._sending = True
             if batch:
                 try:
                     self._send_batch(batch)
                 except wire.Closed as e:
                     return self._break(f"the connection has ended ({e})")
+                with self._work:
+                    self._unsent -= sum(isinstance(entry, Push) for _, entry in batch)
+                    self._work.notify_all()
 
     def _batch(self) -> list[tuple[Slot, Push | Pull]]:
         """Take what is first in line; of slots whose value is being read, nothing."""
         batch, size = [], 0
         while self._tickets and size < _BATCH:
             rank, count, slot = heapq.heappop(self._tickets)
-            if slot.pulling is not None:
-                slot.parked.append((rank, count))  # it comes back when that was read
+            if slot.waits:
+                slot.parked.append((rank, count))
                 continue
             entry = slot.entries.popleft()
             if isinstance(entry, Pull):
@@ -333,12 +337,21 @@ class Link:
         """The value of a slot was read: what waits for that goes on."""
         with self._work:
             pull, slot.pulling = slot.pulling, None
-            for ticket in slot.parked:
-                heapq.heappush(self._tickets, (*ticket, slot))
-            slot.parked = []
-            self._work.notify_all()
+            self._unpark(slot)
         assert pull is not None
         return pull
+
+    def go_on(self, slot: Slot) -> None:
+        """What is to be pushed to a slot is computed."""
+        with self._work:
+            self._unpark(slot)
+
+    def _unpark(self, slot: Slot) -> None:
+        """Let tickets wait for their turn again."""
+        for ticket in slot.parked:
+            heapq.heappush(self._tickets, (*ticket, slot))
+        slot.parked = []
+        self._work.notify_all()
 
     # -- ends --------------------------------------------------------------------------------------------------------
 
@@ -353,6 +366,9 @@ class Link:
                 except wire.Closed:
                     return
             with self._lock:
+                for slot in self._slots.values():  # what could not be computed never says that it is ready
+                    if slot.parked and not slot.waits:
+                        self._unpark(slot)
                 late = [f for f, end in self._asked.values() if now > end]
                 late_slots = [
                     s for s in self._slots.values() if s.pulling and now > s.pulling.since + self._deadline + _GRACE

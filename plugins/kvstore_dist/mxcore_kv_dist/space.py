@@ -58,6 +58,7 @@ class Peer:
         threading.Thread(target=self._send, name=f"mxcore-to-rank-{rank}", daemon=True).start()
 
     def tell(self, header: dict[str, Any], bodies: Iterable[Any] = (), files: Iterable[Segment] = ()) -> None:
+        """Put a message into the queue; files are closed when they were sent."""
         self._out.put((header, list(bodies), list(files)))
 
     def end(self) -> None:
@@ -490,6 +491,11 @@ class Space:
     def _on_set_states(self, peer: Peer, header: dict[str, Any], body: bytearray) -> dict[str, Any]:
         with self._updating:
             self._optimizing().set_states(bytes(body))
+        return {}
+
+    def _on_learning_rate(self, peer: Peer, header: dict[str, Any], body: bytearray) -> dict[str, Any]:
+        with self._updating:
+            self._optimizing().optimizer.set_learning_rate(header["rate"])
         return {}
 
     def _optimizing(self) -> opt.Updater:

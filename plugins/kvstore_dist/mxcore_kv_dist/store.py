@@ -195,6 +195,7 @@ class DistKVStore(KVStore):
                 departure.read(slot.push if push.kind == "slot" else push.body, slot.start)
             else:
                 push.departure = departure
+                departure.when_ready(functools.partial(slot.link.go_on, slot))
             yield slot, push
 
     def _rows(self, key: Key, total: NDArray) -> Iterator[tuple[Slot, Push]]:
@@ -334,6 +335,17 @@ class DistKVStore(KVStore):
         self._optimizers += 1
         text = config.dump(optimizer)
         for future in [self._ask(i, "optimizer", config=text, time=self._optimizers) for i in range(len(self._links))]:
+            future.result()
+
+    def set_learning_rate(self, rate: float) -> None:
+        """Set the learning rate of the optimizer on the servers, for pushes from now on; each worker sets it.
+
+        Parameters
+        ----------
+        rate : float
+        """
+        self._states("set the learning rate of").optimizer.set_learning_rate(rate)
+        for future in [self._ask(i, "learning_rate", rate=float(rate)) for i in range(len(self._links))]:
             future.result()
 
     def _set_updater(self, updater: Any) -> None:

@@ -1,5 +1,6 @@
-"""Messages between workers and servers: a header in JSON and bytes behind it, over a connection that both ends proved
-their knowledge of the job's token for. Nothing that arrives is unpickled or executed.
+"""Messages between workers and servers: a header in JSON, and bytes behind it.
+
+Both ends prove first that they know the job's token, which is not sent. Nothing that arrives is unpickled or executed.
 """
 
 from __future__ import annotations
