@@ -34,12 +34,15 @@ _wire: Any = _Wire()
 
 
 class Departure:
-    """An array on its way into host memory. If it is not computed yet, who writes to it waits until all has been read.
+    """An array on its way into host memory. If it is not computed yet, who writes to it waits until all has been read,
+    or nobody has this object any more.
 
     Parameters
     ----------
     value : NDArray
         A dense one, computed or not.
+    then : callable, optional
+        Called without arguments when it is computed, by the engine; not if that fails, nor if it was computed before.
 
     Examples
     --------
@@ -50,13 +53,26 @@ class Departure:
     array([1., 2.], dtype=float32)
     """
 
-    def __init__(self, value: NDArray) -> None:
+    def __init__(self, value: NDArray, then: Callable[[], Any] | None = None) -> None:
+        read = self._read = Future[None]()
         self._data, self._ctx, self._left = value._data, value.context, value.size
         self._host: np.ndarray[Any, Any] | None = None
         self._pending = value._st.write
-        self._read: Future[None] = Future()
         if self._pending is not None:
-            engine.it.push(_wire, lambda: self._read, (value._st,), (), "a push to a kvstore")
+
+            def computed() -> Future[None]:
+                if then is not None:
+                    then()
+                return read
+
+            engine.it.push(_wire, computed, (value._st,), (), "a push to a kvstore")
+
+    def __del__(self) -> None:
+        self._let_go()
+
+    def _let_go(self) -> None:
+        with suppress(InvalidStateError):
+            self._read.set_result(None)
 
     @property
     def ready(self) -> bool:
@@ -91,8 +107,8 @@ class Departure:
             self._left = 0
             raise
         finally:
-            if self._left <= 0 and not self._read.done():
-                self._read.set_result(None)
+            if self._left <= 0:
+                self._let_go()
 
 
 class Arrival:
