@@ -1,5 +1,6 @@
-"""Benchmarks apart from tests, and the options of `mxcore.testing.plugin` also where the installed entry points are
-older than this tree.
+"""Benchmarks apart from tests, and the options of `mxcore.testing.plugin`.
+
+They are there also where the installed entry points are older than this tree.
 """
 
 from pathlib import Path

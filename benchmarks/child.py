@@ -12,8 +12,9 @@ ROOT = Path(__file__).parents[1]
 
 
 def child(module, call, **environment):
-    """What a call of a function of a module of benchmarks gives in a fresh interpreter: ``child("test_module",
-    "f(3)")``, as JSON can say it.
+    """What a call of a function of a module of benchmarks gives in a fresh interpreter, as JSON can say it.
+
+    ``child("test_module", "f(3)")`` calls ``benchmarks.test_module.f(3)``.
     """
     code = f"import json; from benchmarks.{module} import *; print(json.dumps({call}))"
     done = subprocess.run(

@@ -30,8 +30,9 @@ def fastest(run, number):
 
 
 def serve(prepare):
-    """Answer ``[case, number]`` on each line of the standard input with the seconds of the fastest of so many calls of
-    ``prepare(*case)``.
+    """Answer ``[case, number]``, a line of the standard input each, with the seconds of a call.
+
+    It is the fastest of so many calls of ``prepare(*case)``.
 
     ``null`` ends it: what workers of the other side hold open of the pipe, which they inherit, would keep it waiting
     for an end.
@@ -50,8 +51,9 @@ def serve(prepare):
 
 @contextmanager
 def peer(workloads):
-    """A function ``ask(case, number)`` that measures a case of a module of workloads in MXNet; None if `VARIABLE` names
-    no interpreter.
+    """A function ``ask(case, number)`` that measures a case of a module of workloads in MXNet.
+
+    It is None if `VARIABLE` names no interpreter.
     """
     python = os.environ.get(VARIABLE)
     if not python:

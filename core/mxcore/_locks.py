@@ -14,8 +14,9 @@ __all__ = ["PerThread", "ObjectLock", "fork_safe_lock", "locked", "lock_of"]
 
 
 def fork_safe_lock() -> threading.RLock:
-    """A lock for what all of a process shares: a thread may take it again, and in a forked child nobody holds it, whose
-    holder may not exist there. It is kept for the life of the process.
+    """A lock for what all of a process shares, which a thread may take again.
+
+    In a forked child, where its holder may not exist, nobody holds it. It is kept for the life of the process.
 
     Examples
     --------

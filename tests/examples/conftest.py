@@ -11,10 +11,10 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 @pytest.fixture
 def example(tmp_path):
-    """Run an example in a fresh process, warnings being errors: ``example("mlp_module", "--epochs", 2)`` returns what
-    it printed.
+    """Run an example in a fresh process, warnings being errors, and return what it printed.
 
-    The process works in `tmp_path`, so that files with relative names end up there.
+    It is called as ``example("mlp_module", "--epochs", 2)``. The process works in `tmp_path`, so that files with
+    relative names end up there.
     """
 
     def run(name, *args):

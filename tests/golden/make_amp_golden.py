@@ -1,7 +1,6 @@
-"""Write how MXNet 1.9.1 converts the graphs of ``amp_cases.py`` to mixed precision, and its lists of operators, to
-``data/scripts/amp.npz``.
+"""Write how MXNet 1.9.1 converts the graphs of ``amp_cases.py`` to mixed precision, and its lists of operators.
 
-``tools/make_golden.py`` runs it in MXNet's own environment, as::
+They go to ``data/scripts/amp.npz``. ``tools/make_golden.py`` runs it in MXNet's own environment, as::
 
     python tests/golden/make_amp_golden.py
 """

@@ -100,9 +100,7 @@ def differentiated(entry, pack, dtype, reqs):
 
 
 def choices(entry, pack, dtype):
-    """Lists of grad_req to try: for all inputs that may be variables, then for those that MXNet differentiates by
-    themselves.
-    """
+    """Lists of grad_req to try: for all inputs that may be variables, then for those MXNet differentiates alone."""
     found = [
         [
             "write" if wants and np.dtype(t).kind == "f" else "null"
@@ -190,8 +188,9 @@ def answers(jobs):
 
 
 def requests(entries, results):
-    """(position, dtype, list of grad_req) of further runs: over the samples of an operator all 'add', then 'null' for
-    each input in turn.
+    """(position, dtype, list of grad_req) of further runs, over the samples of an operator.
+
+    All 'add' first, then 'null' for each input in turn.
     """
     found = []
     for i, (entry, runs) in enumerate(zip(entries, results)):

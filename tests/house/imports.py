@@ -14,8 +14,8 @@ LEVELS = {
     "_core": 0,
     "base": 1, "builtin": 1, "context": 1, "plugin": 1, "testing.sample": 1, "_io_files": 1, "_json": 1, "drafts": 1,
     "limits": 1, "_current": 1, "_locks": 1, "name": 1, "attribute": 1, "_op_functions": 1, "_reexports": 1,
-    "_commands": 1, "families": 1, "stypes": 1, "rewriting": 1, "array_api": 1, "facets": 1, "fusion": 1, "philox": 1,
-    "parameters": 1, "gradient": 1, "typing": 1,
+    "_commands": 1, "elementwise": 1, "stypes": 1, "rewriting": 1, "array_api": 1, "facets": 1, "fusion": 1,
+    "philox": 1, "parameters": 1, "gradient": 1, "composing": 1, "crossing": 1, "declarations": 1, "typing": 1,
     "ops": 2,
     "ndarray": 3, "symbol": 3, "executor": 3,
     "compat": 5, "cli": 5, "__main__": 5,
@@ -139,8 +139,10 @@ def check_circles(modules: dict[str, tuple[str, bool]]) -> list[str]:
 def private_uses(
     source: str, name: str, modules: Collection[str], is_package: bool = False
 ) -> Iterator[tuple[int, str]]:
-    """Every (line, dotted name) of an underscored name that a module takes from another of `modules`, as
-    ``from x import _name`` or as ``x._name`` of the imported module. Underscored modules are no such names.
+    """Every (line, dotted name) of an underscored name that a module takes from another of `modules`.
+
+    It is taken by ``from x import _name`` or as ``x._name`` of the imported module. Underscored modules are no such
+    names.
     """
     tree = ast.parse(source)
     package = name.split(".") if is_package else name.split(".")[:-1]

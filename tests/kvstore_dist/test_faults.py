@@ -24,7 +24,7 @@ import mxcore as mx
 from mxcore_kv_dist import wire
 from mxcore_kv_dist.server import PROTOCOL, Server
 from mxcore_kv_dist.store import DistKVStore
-from tests.kvstore_dist.jobs import TOKEN, all_well, job, servers, stores, together
+from tests.kvstore_dist.jobs import TOKEN, all_well, job, server_of, servers, stores, together
 
 TRANSPORTS = ("auto", "tcp")
 
@@ -173,7 +173,7 @@ def test_a_server_that_does_not_answer(call: str, monkeypatch: pytest.MonkeyPatc
     go_on = threading.Event()
     with stores(1, deadline=0.5) as (store,):
         begin(store)
-        space = next(iter(store_server(store)._spaces.values()))
+        space = next(iter(server_of(store)._spaces.values()))
         monkeypatch.setattr(space, "_handle", lambda *args: go_on.wait(20))
         start = time.monotonic()
         with pytest.raises(
@@ -191,11 +191,6 @@ def test_a_server_that_does_not_answer(call: str, monkeypatch: pytest.MonkeyPatc
         go_on.set()
 
 
-def store_server(store: DistKVStore) -> Server:
-    (found,) = (o for o in gc.get_objects() if isinstance(o, Server) and o.address == store._job.servers[0])
-    return found
-
-
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_a_server_that_takes_nothing(transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages fill the buffers of the kernel; who sends does not wait for ever."""
@@ -204,7 +199,7 @@ def test_a_server_that_takes_nothing(transport: str, monkeypatch: pytest.MonkeyP
     with stores(1, deadline=0.5, transport=transport) as (store,):
         store.init("w", mx.nd.zeros(5_000_000))
         store.set_gradient_compression({"type": "fp16"})  # the bytes go through the connection
-        space = next(iter(store_server(store)._spaces.values()))
+        space = next(iter(server_of(store)._spaces.values()))
         monkeypatch.setattr(space, "_handle", lambda *args: go_on.wait(20))
         store.push("w", mx.nd.ones(5_000_000))
         store.push("w", mx.nd.ones(5_000_000))
@@ -220,7 +215,7 @@ def test_a_dead_server_ends_the_job() -> None:
         put(opened[0])
         opened[0].pull("w", out=out)
         opened[0]._links[0].flush()
-        store_server(opened[0]).close()
+        server_of(opened[0]).close()
         with pytest.raises(ConnectionError, match="server 0 at .* is lost"):
             out.wait_to_read()
         time.sleep(0.05)
@@ -589,7 +584,7 @@ def test_strangers_and_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(0)
     with stores(1) as (store,):
         begin(store)
-        server = store_server(store)
+        server = server_of(store)
         before = threading.active_count()
         visitors = [stranger(server) for _ in range(40)]
         for i, visitor in enumerate(visitors):
@@ -836,7 +831,7 @@ def test_a_server_that_talks_nonsense() -> None:
         out = mx.nd.empty(3)
         opened[0].pull("w", out=out)
         opened[0]._links[0].flush()
-        space = next(iter(store_server(opened[0])._spaces.values()))
+        space = next(iter(server_of(opened[0])._spaces.values()))
         space._peers[0].tell({"here": [77]})
         with pytest.raises(ConnectionError, match="server 0 at .* is lost: its message was not understood"):
             out.asnumpy()

@@ -88,14 +88,18 @@ def mxcore_kvstores() -> Mapping[str, Any]:
 
 @hookspec
 def mxcore_graph_passes() -> Iterable[Any]:
-    """Return graph passes (:class:`mxcore.plugin.GraphPass`): a name, an order (None: run by name only) and a function
-    Graph -> Graph."""
+    """Return graph passes (:class:`mxcore.plugin.GraphPass`): a name, an order and a function Graph -> Graph.
+
+    A pass without order (None) is run by name only.
+    """
 
 
 @hookspec
 def mxcore_cli() -> Mapping[str, Any]:
-    """Return sub-commands of ``mxcore``: name -> object or ``"module:attr"`` of an object with ``help`` (one line),
-    ``add_arguments(parser)`` and ``main(args) -> int``."""
+    """Return sub-commands of ``mxcore``: name -> object or ``"module:attr"``.
+
+    The object has ``help`` (one line), ``add_arguments(parser)`` and ``main(args) -> int``.
+    """
 
 
 @hookspec

@@ -19,7 +19,7 @@ from .op import Op
 from .params import Params
 from .transfer import check_writable
 
-__all__ = ["Freed", "Leaf", "TapeNode", "differentiable", "mark", "record", "serials"]
+__all__ = ["Freed", "Leaf", "TapeNode", "mark", "record", "serials"]
 
 #: The order of what happens to tapes, across threads.
 serials = itertools.count()
@@ -44,9 +44,10 @@ class Leaf:
 
 
 class TapeNode:
-    """One recorded operator call: parents (`inputs`), what its rule asked to keep (`saved`), of a stateful one its
-    context and state (`call`). A backward writes nothing to it but that it is `freed`: others may go through the same
-    graph.
+    """One recorded operator call: parents (`inputs`) and what its rule asked to keep (`saved`).
+
+    Of a stateful operator it holds context and state (`call`). A backward writes nothing to it but that it is `freed`:
+    others may go through the same graph.
     """
 
     __slots__ = ("params", "inputs", "plan", "saved", "specs", "serial", "call", "freed")
@@ -71,8 +72,10 @@ class TapeNode:
 
 
 class Freed(TapeNode):
-    """A node that a backward has used up: what was recorded before cannot be differentiated any more, to what is
-    recorded from now on its outputs are constants. `freed` tells when; a node becomes one by assignment to its class.
+    """A node that a backward has used up: what was recorded before cannot be differentiated any more.
+
+    To what is recorded from now on its outputs are constants. `freed` tells when; a node becomes one by assignment to
+    its class.
     """
 
     __slots__ = ()
@@ -81,12 +84,8 @@ class Freed(TapeNode):
 
     @property
     def op(self) -> Op:
-        return TapeNode.__dict__["plan"].__get__(self).op  # type: ignore[no-any-return]
-
-
-def differentiable(entry: Any) -> bool:
-    """Whether gradients flow through this place on the tape."""
-    return bool(entry[0].flows)
+        plan: GradPlan = TapeNode.__dict__["plan"].__get__(self)
+        return plan.op
 
 
 def record(op: Op, p: Params, inputs: Sequence[Any], outputs: Sequence[Any], call: Any = None) -> None:

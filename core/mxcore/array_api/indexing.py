@@ -237,8 +237,9 @@ def put_rows(xp: Any, a: Any, index: Any, values: Any) -> Any:
 
 
 def add_rows(xp: Any, a: Any, index: Any, values: Any) -> Any:
-    """A copy of `a` with `values` added to its rows at `index`: sums over stretches of equal indices, in as many steps
-    as the longest has digits.
+    """A copy of `a` with `values` added to its rows at `index`.
+
+    Stretches of equal indices are summed first, in as many steps as the longest has binary digits.
     """
     n = index.shape[0]
     if not n:

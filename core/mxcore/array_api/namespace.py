@@ -30,6 +30,13 @@ _NEAR = {
     "int32": "int64",
     "uint64": "int64",
 }
+#: Name in the standard -> the name under which libraries that lack it have the same function, arguments included.
+_OTHER_NAMES = {
+    "cumulative_prod": "cumprod",
+    "cumulative_sum": "cumsum",
+    "permute_dims": "permute",
+    "take_along_axis": "take_along_dim",
+}
 _PLAIN: dict[str, Any] = {"b": bool, "f": float, "c": complex}
 
 
@@ -78,6 +85,7 @@ class ArrayAPINamespace:
             "put_rows": partial(indexing.put_rows, self),
             "add_rows": partial(indexing.add_rows, self),
             "contiguous": lambda x: functions.copy(self, self.Array(x)).value,
+            **{name: getattr(xp, other, None) for name, other in _OTHER_NAMES.items() if not hasattr(xp, name)},
             **(overrides or {}),
         }
         #: Keywords of creating functions.

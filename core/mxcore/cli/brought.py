@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import traceback
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from .._core import tables
 from .._core.errors import caught, in_a_line
@@ -30,8 +31,10 @@ __all__ = [
 ]
 
 
-def _tables() -> Iterator[tables.Table]:
-    yield from (tables.ops, tables.devices, *tables.by_kind.values())
+def _tables() -> Iterator[tables.Table[Any]]:
+    yield tables.ops
+    yield tables.devices
+    yield from tables.by_kind.values()
 
 
 def owned(owner: str) -> dict[str, list[str]]:
@@ -236,7 +239,7 @@ def import_kernels(devices: Iterable[str]) -> None:
     devices : iterable of str
         Types of devices.
     """
-    some = tables.ops.find("_copyto")
+    some = tables.ops.get("_copyto")
     for device in list(devices):
         tables.kernels.of(device, some)
 

@@ -18,10 +18,10 @@ from .._core.kernels import Spec
 from ..ops.control import hooks
 from .compile import compile_graph
 from .instance import Instance
-from .joint import joint
-from .passes import enabled, run_passes
+from .passes.joint import joint
+from .passes.settings import enabled, run_passes
+from .passes.simplify import simplify
 from .program import Program, infer_all
-from .simplify import simplify
 
 __all__ = ["Body", "CompiledSteps"]
 
@@ -162,8 +162,9 @@ class Body:
 
 
 def _of_rows(n: Node) -> bool:
-    """Whether a node gives the gradients of what computes each row of its output from the same row of its first input,
-    and from others as a whole: their gradients are sums over all rows.
+    """Whether a node is the backward of what computes each row of its output from the same row of its first input.
+
+    From other inputs it computes as a whole: their gradients are sums over all rows.
     """
     forward = tables.ops.find(n.op.facets.get("backward_of", ""))
     return forward is not None and len(n.inputs) == 3 and bool(forward.facet("rowwise", n.params))

@@ -10,25 +10,18 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from .._io_files import PathLike, checked, is_url, local_path, names_in, reading, regular
+from .._io_files import PathLike, checked, reading
 from ..base import MXNetError, error
 from .cursor import BatchCursor
 from .data_desc import DataDesc
-from .mx_data_iter import Array, Arrays, MXDataIter
+from .mx_data_iter import Array, Arrays
+from .rows_iter import RowsIter, files_of
 
-__all__ = ["CSVIter", "files_of"]
+__all__ = ["CSVIter"]
 
 _TYPES = ("float32", "int32", "int64")
 #: What some programs put before a text, how much is read at a time, and the longest line, in bytes.
 _BOM, _PIECE, _LONGEST = b"\xef\xbb\xbf", 1 << 20, 1 << 24
-
-
-def files_of(path: PathLike) -> list[PathLike]:
-    """The files that a path names: itself, or those of a folder, in the order of their names."""
-    if is_url(path) or not os.path.isdir(local_path(path)):
-        return [path]
-    folder = local_path(path)
-    return [regular(os.path.join(folder, name)) for name in names_in(folder)]
 
 
 class _Lines:
@@ -110,7 +103,7 @@ def _said(problem: Exception) -> str:
     return text if len(text) < 300 else f"{text[:300]} …"
 
 
-class CSVIter(MXDataIter):
+class CSVIter(RowsIter):
     """Iterate over the rows of CSV files.
 
     Parameters
@@ -193,21 +186,11 @@ class CSVIter(MXDataIter):
             self._label = np.zeros((len(self._data), *each), own)
         else:
             self._label = _read(checked(label_csv, "CSVIter: label_csv"), each, own)
-            if len(self._label) < len(self._data):
-                raise error(
-                    ValueError,
-                    f"CSVIter: {os.fspath(data_csv)!r} has {len(self._data)} rows, but "
-                    f"{os.fspath(label_csv)!r} only {len(self._label)}",
-                )
+            self._check_labels(data_csv, len(self._data), label_csv, len(self._label))
         self._cursor = BatchCursor(len(self._data), batch_size, p.round_batch)
         self.provide_data = [DataDesc(data_name, (batch_size, *self._data.shape[1:]), own.type)]
         self.provide_label = [DataDesc(label_name, (batch_size, *self._label.shape[1:]), own.type)]
 
-    def reset(self) -> None:
-        super().reset()
-        self._cursor.reset()
-
     def next_arrays(self) -> Arrays:
-        spans, pad = self._cursor.next()
-        rows = np.concatenate([np.arange(begin, end) for _, begin, end in spans])
+        rows, pad = self._next_rows()
         return [self._data[rows]], [self._label[rows]], pad, rows.astype(np.uint64)

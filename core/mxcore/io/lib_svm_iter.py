@@ -12,10 +12,10 @@ import numpy as np
 
 from .._io_files import PathLike, lines_of
 from ..base import error
-from .csv_iter import files_of
 from .cursor import BatchCursor
 from .data_desc import DataDesc
-from .mx_data_iter import Array, Arrays, MXDataIter
+from .mx_data_iter import Array, Arrays
+from .rows_iter import RowsIter, files_of
 
 if TYPE_CHECKING:
     from ..ndarray.sparse import CSRNDArray
@@ -87,7 +87,7 @@ class _Rows:
         return csr_matrix(parts, shape=(len(rows), self.width), dtype="float32")
 
 
-class LibSVMIter(MXDataIter):
+class LibSVMIter(RowsIter):
     """Iterate over the rows of LibSVM files, as sparse arrays.
 
     A line is a label and ``column:value`` for each value that is not zero; columns count from 0.
@@ -165,13 +165,7 @@ class LibSVMIter(MXDataIter):
             prefetch_buffer=prefetch_buffer,
             ctx=ctx,
         )
-        batch_size, data_shape, label_shape, num_parts, part_index = (
-            p.batch_size,
-            p.data_shape,
-            p.label_shape,
-            p.num_parts,
-            p.part_index,
-        )
+        batch_size, data_shape, label_shape = p.batch_size, p.data_shape, p.label_shape
         super().__init__(batch_size, data_name, label_name)
         self.leave_out(unknown)
         if dtype not in (None, "None", "float32", np.float32, np.dtype("float32")):
@@ -192,26 +186,16 @@ class LibSVMIter(MXDataIter):
         self._label: _Rows | None = None
         if label_libsvm is not None and label_libsvm != "NULL":
             self._label = _Rows(label_libsvm, math.prod(label_shape))
-            if len(self._label) < len(self._data):
-                raise error(
-                    ValueError,
-                    f"LibSVMIter: {os.fspath(data_libsvm)!r} has {len(self._data)} rows, but "
-                    f"{os.fspath(label_libsvm)!r} only {len(self._label)}",
-                )
+            self._check_labels(data_libsvm, len(self._data), label_libsvm, len(self._label))
         total = len(self._data)
-        self._first, end = total * part_index // num_parts, total * (part_index + 1) // num_parts
+        self._first, end = total * p.part_index // p.num_parts, total * (p.part_index + 1) // p.num_parts
         self._cursor = BatchCursor(end - self._first, batch_size, True)
         self.provide_data = [DataDesc(data_name, (batch_size, self._data.width), np.float32)]
         self.provide_label = [
             DataDesc(label_name, (batch_size,) if self._label is None else (batch_size, self._label.width), np.float32)
         ]
 
-    def reset(self) -> None:
-        super().reset()
-        self._cursor.reset()
-
     def next_arrays(self) -> Arrays:
-        spans, pad = self._cursor.next()
-        rows = self._first + np.concatenate([np.arange(begin, end) for _, begin, end in spans])
+        rows, pad = self._next_rows()
         label = self._data.labels[rows] if self._label is None else self._label.take(rows)
         return [self._data.take(rows)], [label], pad, rows.astype(np.uint64)

@@ -34,15 +34,14 @@ _wire: Any = _Wire()
 
 
 class Departure:
-    """An array on its way into host memory. If it is not computed yet, who writes to it waits until all has been read,
-    or nobody has this object any more.
+    """An array on its way into host memory.
+
+    If it is not computed yet, who writes to it waits until all has been read, or nobody has this object any more.
 
     Parameters
     ----------
     value : NDArray
         A dense one, computed or not.
-    then : callable, optional
-        Called without arguments when it is computed, by the engine; not if that fails, nor if it was computed before.
 
     Examples
     --------
@@ -53,16 +52,19 @@ class Departure:
     array([1., 2.], dtype=float32)
     """
 
-    def __init__(self, value: NDArray, then: Callable[[], Any] | None = None) -> None:
+    def __init__(self, value: NDArray) -> None:
         read = self._read = Future[None]()
         self._data, self._ctx, self._left = value._data, value.context, value.size
         self._host: np.ndarray[Any, Any] | None = None
         self._pending = value._st.write
+        #: What is to be called when it is computed.
+        self._calls: list[Callable[[], Any]] = []
+        calls = self._calls
         if self._pending is not None:
 
             def computed() -> Future[None]:
-                if then is not None:
-                    then()
+                for call in calls:
+                    call()
                 return read
 
             engine.it.push(_wire, computed, (value._st,), (), "a push to a kvstore")
@@ -73,6 +75,18 @@ class Departure:
     def _let_go(self) -> None:
         with suppress(InvalidStateError):
             self._read.set_result(None)
+
+    def when_ready(self, call: Callable[[], Any]) -> None:
+        """Let something be called, perhaps twice, when the array is computed; never, if that fails.
+
+        Parameters
+        ----------
+        call : callable
+            Without arguments.
+        """
+        self._calls.append(call)
+        if self.ready:
+            call()
 
     @property
     def ready(self) -> bool:
@@ -95,13 +109,7 @@ class Departure:
             That of the computation, if it failed.
         """
         try:
-            if self._pending is not None:
-                self._pending.wait()
-            if self._host is None:
-                data = self._data
-                host = data if data.__class__ is np.ndarray else self._ctx.device.to_host(data)
-                self._host = host.reshape(-1)
-            np.copyto(into, self._host[start : start + into.size], casting="unsafe")
+            np.copyto(into, self.elements()[start : start + into.size], casting="unsafe")
             self._left -= into.size
         except BaseException:
             self._left = 0
@@ -109,6 +117,16 @@ class Departure:
         finally:
             if self._left <= 0:
                 self._let_go()
+
+    def elements(self) -> np.ndarray[Any, Any]:
+        """Wait until the array is computed; its elements in one dimension, on the host in its own memory."""
+        if self._pending is not None:
+            self._pending.wait()
+        if self._host is None:
+            data = self._data
+            host = data if data.__class__ is np.ndarray else self._ctx.device.to_host(data)
+            self._host = host.reshape(-1)
+        return self._host
 
 
 class Arrival:

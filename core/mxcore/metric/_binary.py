@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..base import error
-from .base import EvalMetric, check_label_shapes, host
+from ._averaged import AveragedMetric
+from .base import check_label_shapes, host
 
 
 @dataclass
@@ -54,20 +55,8 @@ def count(label: Any, pred: Any) -> Counts:
     return Counts(tp, fp, fn, len(label) - tp - fp - fn)
 
 
-class BinaryMetric(EvalMetric):
-    """A metric on `Counts`: their `score` over everything (micro), or the mean of that of batches (macro)."""
-
-    def __init__(
-        self,
-        name: str = "binary",
-        output_names: list[str] | None = None,
-        label_names: list[str] | None = None,
-        average: str = "macro",
-    ) -> None:
-        if average not in ("macro", "micro"):
-            raise error(ValueError, f"average must be 'macro' or 'micro', not {average!r}")
-        self.average = average
-        super().__init__(name, output_names, label_names, has_global_stats=True)
+class BinaryMetric(AveragedMetric):
+    """A metric on `Counts`, by their `score`."""
 
     def score(self, counts: Counts) -> float:
         """Return the figure that `counts` amount to."""

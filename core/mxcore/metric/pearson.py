@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ..base import error
-from .base import Array, EvalMetric, check_label_shapes, host
+from .._signatures import with_defaults
+from ._averaged import AveragedMetric
+from .base import Array, check_label_shapes, host
 
 
-class PearsonCorrelation(EvalMetric):
+@with_defaults(name="pearsonr")
+class PearsonCorrelation(AveragedMetric):
     """The Pearson correlation of labels and predictions.
 
     Parameters
@@ -32,18 +34,6 @@ class PearsonCorrelation(EvalMetric):
     >>> round(m.get()[1], 6)
     1.0
     """
-
-    def __init__(
-        self,
-        name: str = "pearsonr",
-        output_names: list[str] | None = None,
-        label_names: list[str] | None = None,
-        average: str = "macro",
-    ) -> None:
-        if average not in ("macro", "micro"):
-            raise error(ValueError, f"average must be 'macro' or 'micro', not {average!r}")
-        self.average = average
-        super().__init__(name, output_names, label_names, has_global_stats=True)
 
     def reset_micro(self) -> None:
         """Empty the moments that 'micro' keeps."""

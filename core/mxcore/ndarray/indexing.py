@@ -17,7 +17,8 @@ from .._core.errors import error
 from .._core.state import state
 from .._core.stream import commit, ordered
 from .._locks import lock_of
-from ..families import wrapped
+from ..crossing import to_context
+from ..elementwise import wrapped
 
 __all__ = ["get_item", "is_all", "row_range", "set_item", "write", "slices"]
 
@@ -196,6 +197,7 @@ def _ready(k: Any) -> Any:
 
 #: What errors of writes call them.
 _NAME = "x[key] = value"
+_ALL = slice(None)
 
 
 def set_item(x: Any, key: Any, value: Any) -> None:
@@ -206,19 +208,20 @@ def set_item(x: Any, key: Any, value: Any) -> None:
 
 def _set_item(x: Any, key: Any, value: Any) -> None:
     shape = x._data.shape
-    everything = key.__class__ is slice and key == slice(None) or key is Ellipsis
-    items, basic = ((slice(None),) * len(shape), True) if everything else _normal(key, shape)
+    everything = key is Ellipsis or key.__class__ is slice and key == _ALL
+    items, basic = ((_ALL,) * len(shape), True) if everything else _normal(key, shape)
     if state.record and ((x._entry is not None) or (isinstance(value, Array) and value._entry is not None)):
         transfer.guard_write(x, _NAME)
         if isinstance(value, Array) and value._entry is not None:
             return _recorded(x, items, basic, value)
     st = x._st
-    if basic:
+    if everything:
+        write(x, value)
+    elif basic:
         # An element is a view of length 1.
         if items and isinstance(items[-1], int) and all(isinstance(k, int) for k in items):
             items = (*items[:-1], slice(items[-1], items[-1] + 1))
-        target = x if everything else x.__class__(x._data[items], st)
-        write(target, value, everything)
+        write(x.__class__(x._data[items], st), value, False)
     else:
         transfer.check_writable(x, _NAME)
         pattern, arrays = _index_arrays(x, items)
@@ -273,7 +276,7 @@ def _write_sparse(x: Any, value: Any) -> None:
             ValueError, f"cannot write an array of shape {value.shape} into a {x.stype} array of shape {x.shape}"
         )
     if value._st.ctx is not ctx:
-        value = dispatch.to_context(value, ctx)
+        value = to_context(value, ctx)
     if value.stype != x.stype:
         value = tables.ops.get("cast_storage")(value.detach(), stype=x.stype)
     # A copy, since what is written later to the one must not be seen in the other.
@@ -299,7 +302,6 @@ def write(x: Any, value: Any, whole: bool = True) -> None:
     transfer.check_writable(x, "writing to an array")
     st = x._st
     ctx = st.ctx
-    device = ctx.device
     dst = x._data
     before = () if whole else (st,)
     if isinstance(value, numbers.Number):
@@ -320,11 +322,11 @@ def write(x: Any, value: Any, whole: bool = True) -> None:
                 type(e) if type(e) in (ValueError, TypeError) else ValueError,
                 f"cannot write a {type(value).__name__} into an array of shape {tuple(dst.shape)}: {e}",
             ) from None
-        src = device.from_host(host, ctx.device_id)
-        ordered(ctx, device.copy, (src, dst), before, (st,), _NAME)
+        src = ctx.device.from_host(host, ctx.device_id)
+        ordered(ctx, ctx.device.copy, (src, dst), before, (st,), _NAME)
         return
     if value._st.ctx is not ctx:
-        value = dispatch.to_context(value, ctx)
+        value = to_context(value, ctx)
     if value.stype != "default":
         value = value.tostype("default")
     src = value._data
@@ -336,7 +338,7 @@ def write(x: Any, value: Any, whole: bool = True) -> None:
             raise error(
                 ValueError, f"cannot write an array of shape {value.shape} into one of shape {tuple(dst.shape)}"
             ) from None
-    ordered(ctx, device.copy, (src, dst), (value._st, *before), (st,), _NAME)
+    ordered(ctx, ctx.device.copy, (src, dst), (value._st, *before), (st,), _NAME)
 
 
 def _squeeze(src: tuple[int, ...], dst: tuple[int, ...]) -> tuple[int, ...]:

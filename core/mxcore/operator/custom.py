@@ -100,9 +100,7 @@ class CustomOpProp:
         igrad_stype: list[str],
         aux_stype: list[str],
     ) -> Any:
-        """Storage types of (gradients of outputs, inputs, outputs, gradients of inputs, auxiliary states): all
-        'default'.
-        """
+        """Storage types of gradients of outputs, inputs, outputs, gradients of inputs and states: all 'default'."""
         return tuple(["default"] * len(listed) for listed in (ograd_stype, in_stype, out_stype, igrad_stype, aux_stype))
 
     def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:

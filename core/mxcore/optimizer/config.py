@@ -81,6 +81,10 @@ def _encode(value: Any, where: str) -> Any:
         if isinstance(value, base):
             cls = type(value)
             state = value.__getstate__() if isinstance(value, Optimizer) else value.__dict__
+            if isinstance(value, Optimizer):  # the factors of Gluon's parameters, which do not travel
+                for name in ("lr_mult", "wd_mult"):
+                    factors = {i: getattr(p, name) for i, p in value.param_dict.items()}
+                    state = {**state, name: {**state[name], **factors}}
             same = {
                 k: v for k, v in state.items() if not (isinstance(v, dict) and v is state.get("_index_update_count"))
             }

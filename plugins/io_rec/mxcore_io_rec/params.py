@@ -247,8 +247,7 @@ def parse(owner: str, tables: Sequence[Table], given: Mapping[str, Any]) -> Simp
 
 
 def documented(tables: Sequence[Table]) -> Callable[[Class], Class]:
-    """Make a class decorator that writes the tables' parameters into the docstring, where it says
-    {parameters}."""
+    """Make a class decorator that writes the tables' parameters into the docstring, at {parameters}."""
 
     def decorate(cls: Class) -> Class:
         lines = []

@@ -20,4 +20,4 @@ _STORES = (
 
 @hookimpl
 def mxcore_kvstores() -> dict[str, str]:
-    return dict.fromkeys(_STORES, f"{__name__}.store:create")
+    return {**dict.fromkeys(_STORES, f"{__name__}.store:create"), "allreduce": f"{__name__}.allreduce:create"}

@@ -112,12 +112,12 @@ class Slot:
         self.parked: list[tuple[int, int]] = []
 
     @property
-    def ready(self) -> bool:
-        """Whether the first entry can be sent."""
+    def waits(self) -> bool:
+        """Whether nothing can be sent: what was pulled is not read yet, or what is to be pushed is not computed."""
         if self.pulling is not None:
-            return False
-        departure = self.entries[0].departure if self.entries and isinstance(self.entries[0], Push) else None
-        return departure is None or departure.ready
+            return True
+        first = self.entries[0]
+        return isinstance(first, Push) and first.departure is not None and not first.departure.ready
 
     @property
     def rows(self) -> tuple[int, int]:
@@ -278,7 +278,7 @@ class Link:
         size = 0
         while self._tickets and size < _BATCH:
             rank, count, slot = heapq.heappop(self._tickets)
-            if not slot.ready:
+            if slot.waits:
                 slot.parked.append((rank, count))
                 continue
             entry = slot.entries.popleft()
@@ -289,17 +289,6 @@ class Link:
                 size += slot.nbytes
             batch.append((slot, entry))
         return batch
-
-    def unpark(self, slot: Slot) -> None:
-        """Let tickets of a slot stand in line again: what they waited for may have come."""
-        with self._work:
-            self._unpark(slot)
-
-    def _unpark(self, slot: Slot) -> None:
-        for ticket in slot.parked:
-            heapq.heappush(self._tickets, (*ticket, slot))
-        slot.parked = []
-        self._work.notify_all()
 
     def _send_batch(self, batch: list[tuple[Slot, Push | Pull]]) -> None:
         header: dict[str, Any] = {}
@@ -401,6 +390,18 @@ class Link:
             self._pulls -= 1
             self._unpark(slot)
 
+    def go_on(self, slot: Slot) -> None:
+        """What is to be pushed to a slot is computed."""
+        with self._work:
+            self._unpark(slot)
+
+    def _unpark(self, slot: Slot) -> None:
+        """Let tickets wait for their turn again."""
+        for ticket in slot.parked:
+            heapq.heappush(self._tickets, (*ticket, slot))
+        slot.parked = []
+        self._work.notify_all()
+
     # -- ends --------------------------------------------------------------------------------------------------------
 
     def _look(self) -> None:
@@ -416,7 +417,7 @@ class Link:
                 for slot in self._slots.values():
                     if slot.pulling is not None:
                         waits.append((slot.pulling.since, f"the value of key {slot.key!r}"))
-                    elif slot.parked and slot.ready:  # a computation that fails says so to nobody
+                    elif slot.parked and not slot.waits:  # a computation that fails says so to nobody
                         self._unpark(slot)
                 idle = not (self._pushes or self._pulls or self._asked)
             for since, what in waits:

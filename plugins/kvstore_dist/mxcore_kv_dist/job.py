@@ -24,6 +24,8 @@ class Job(NamedTuple):
     deadline: float = 60.0
     #: 'tcp': talk to servers as if they were on other hosts.
     transport: str = "auto"
+    #: Where other workers find this one.
+    host: str = "127.0.0.1"
 
 
 #: What launchers call rank and number of workers: mxcore and torchrun, MXNet, Slurm, Open MPI, MPICH and its kin.
@@ -73,6 +75,7 @@ def current_job(type: str) -> Job | None:
             os.environ.get("MXCORE_KV_TOKEN", "").encode(),
             number("MXCORE_KV_DEADLINE", 60.0),
             os.environ.get("MXCORE_KV_TRANSPORT", "auto"),
+            os.environ.get("MXCORE_KV_HOST", "127.0.0.1"),
         )
     if type not in _said:
         _said.add(type)

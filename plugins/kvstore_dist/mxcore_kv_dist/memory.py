@@ -1,5 +1,6 @@
-"""Memory that a server and a worker of one host both see. It has no name, and is gone with the last of its users,
-whatever ends them: nothing can be left behind.
+"""Memory that a server and a worker of one host both see.
+
+It has no name, and is gone with the last of its users, whatever ends them: nothing can be left behind.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ class Server:
             with self._left:
                 self._channels.discard(channel)
                 if peer.space.deserted:
-                    self._spaces.pop(peer.space.number, None)
+                    self._spaces.pop(peer.space.name, None)
                 self._left.notify_all()
 
     @staticmethod
@@ -139,7 +139,7 @@ class Server:
                     f"rank {hello['rank']} has version {theirs} of {what}, the server has {ours}; "
                     "all processes of a job must have the same installation"
                 )
-        for name in ("rank", "workers", "store"):
+        for name in ("rank", "workers"):
             if type(hello[name]) is not int:
                 raise Refused(f"{name} must be a whole number, not {hello[name]!r}")
         if hello["workers"] != self.workers or not 0 <= hello["rank"] < self.workers:

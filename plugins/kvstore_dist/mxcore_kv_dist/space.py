@@ -64,6 +64,7 @@ class Peer:
         self._thread.start()
 
     def tell(self, header: dict[str, Any], bodies: Iterable[Any] = (), files: Iterable[Segment] = ()) -> None:
+        """Put a message into its queue."""
         self._out.put((header, list(bodies), list(files)))
 
     def end(self) -> None:
@@ -168,7 +169,7 @@ class Space:
 
     def __init__(self, server: Server, hello: dict[str, Any]) -> None:
         self.server = server
-        self.number: int = hello["store"]
+        self.name: Any = hello["store"]
         self.type: str = hello["type"]
         self.program: str = hello["program"]
         self.sync: bool = hello["sync"]
@@ -559,6 +560,15 @@ class Space:
         for peer, (number, _, _) in met.items():
             peer.tell({"answer": number})
 
+    def _on_gather(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> None:
+        self._meet("gathering", peer, header, self._share)
+
+    def _share(self, met: _Met) -> None:
+        """Tell all workers what each of them has to say, by rank."""
+        values = [asked["value"] for _, (_, _, asked) in sorted(met.items(), key=lambda item: item[0].rank)]
+        for peer, (number, _, _) in met.items():
+            peer.tell({"answer": number, "values": values})
+
     def _on_optimizer(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> dict[str, Any]:
         """Take the optimizer of the worker that comes first; all of them bring the same."""
         updater = opt.get_updater(config.load(header["config"]))
@@ -576,6 +586,11 @@ class Space:
     def _on_set_states(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> dict[str, Any]:
         with self._updating:
             self._optimizing().set_states(bytes(body))
+        return {}
+
+    def _on_learning_rate(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> dict[str, Any]:
+        with self._updating:
+            self._optimizing().optimizer.set_learning_rate(header["rate"])
         return {}
 
     def _optimizing(self) -> opt.Updater:

@@ -204,7 +204,7 @@ class DistKVStore(KVStore):
                 yield slot, Push("2bit", encodings.pack_two_bits(quantised[slot.start : slot.stop]), how.threshold)
             return
         slots = self._parts[key]
-        departure = Departure(total, functools.partial(_computed, slots))
+        departure = Departure(total)
         for slot in slots:
             if how is not None:
                 push = Push(how, np.empty(slot.size, encodings.narrow(how)))
@@ -217,6 +217,7 @@ class DistKVStore(KVStore):
                 departure.read(slot.push if push.kind == "slot" else push.body, slot.start)
             else:
                 push.departure = departure
+                departure.when_ready(functools.partial(slot.link.go_on, slot))
             yield slot, push
 
     def _rows(self, key: Key, total: NDArray) -> Iterator[tuple[Slot, Push]]:
@@ -363,6 +364,17 @@ class DistKVStore(KVStore):
         for future in [self._ask(i, "optimizer", config=text, time=self._optimizers) for i in range(len(self._links))]:
             future.result()
 
+    def set_learning_rate(self, rate: float) -> None:
+        """Set the learning rate of the optimizer on the servers, for pushes from now on; each worker sets it.
+
+        Parameters
+        ----------
+        rate : float
+        """
+        self._states("set the learning rate of").optimizer.set_learning_rate(rate)
+        for future in [self._ask(i, "learning_rate", rate=float(rate)) for i in range(len(self._links))]:
+            future.result()
+
     def _set_updater(self, updater: Any) -> None:
         if updater is not None and not isinstance(updater, opt.Updater):
             raise error(
@@ -469,11 +481,6 @@ class DistKVStore(KVStore):
 def _drop(links: Sequence[Link]) -> None:
     for link in links:
         link.drop()
-
-
-def _computed(slots: Sequence[Slot]) -> None:
-    for slot in slots:
-        slot.link.unpark(slot)
 
 
 def _host(array: NDArray) -> np.ndarray[Any, Any]:

@@ -1,5 +1,6 @@
-"""Messages between workers and servers: a header in JSON and bytes behind it, over a connection that both ends proved
-their knowledge of the job's token for. Nothing that arrives is unpickled or executed.
+"""Messages between workers and servers: a header in JSON and bytes behind it.
+
+Both ends of a connection have proved that they know the job's token. Nothing that arrives is unpickled or executed.
 """
 
 from __future__ import annotations
@@ -120,6 +121,8 @@ class Channel:
         ------
         Closed
             If there is none any more.
+        TimeoutError
+            If there is one, but it is silent for as long as `timeout` allows.
         ValueError
             If what comes is no message.
         """
@@ -144,8 +147,17 @@ class Channel:
                 if not n:
                     raise Closed("the connection has ended")
                 view = view[n:]
+        except TimeoutError:
+            raise
         except BlockingIOError:
             raise Stuck(f"it has said nothing for {self._patience:g} s") from None
+        except OSError as e:
+            raise Closed(str(e)) from None
+
+    def timeout(self, seconds: float | None) -> None:
+        """Let who receives wait so long and no longer: a TimeoutError ends it."""
+        try:
+            self._sock.settimeout(seconds)
         except OSError as e:
             raise Closed(str(e)) from None
 

@@ -1,6 +1,7 @@
 """A plugin for mxcore: the device 'torch'. PyTorch computes, on CUDA devices if there are any, else on the CPU."""
 
-from functools import cached_property
+from functools import cached_property, reduce
+from importlib import import_module
 
 import numpy as np
 
@@ -16,25 +17,16 @@ def namespace(torch, device):
         {
             # its uint16, uint32 and uint64 are for storage, hardly any function has them
             "dtypes": "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128",
-            "astype": lambda x, dtype: x.to(dtype),
-            "contiguous": lambda x: x.contiguous(),
-            "permute_dims": torch.permute,
+            "astype": torch.Tensor.to,
+            "contiguous": torch.Tensor.contiguous,
             "flip": lambda x, axis: torch.flip(x, axis),
             "max": torch.amax,
             "min": torch.amin,
-            "prod": lambda x, axis, keepdims: (
-                x.permute(*[d for d in range(x.ndim) if d not in axis], *axis)
-                .flatten(x.ndim - len(axis))
-                .prod(-1)
-                .reshape([1 if d in axis else n for d, n in enumerate(x.shape) if keepdims or d not in axis])
-            ),
-            "cumulative_sum": torch.cumsum,
-            "cumulative_prod": torch.cumprod,
+            "prod": lambda x, axis, keepdims: reduce(lambda y, d: y.prod(d, keepdims), sorted(axis)[::-1], x),
             "sort": lambda x, axis: torch.sort(x, axis)[0],
             "searchsorted": lambda a, v, side: torch.searchsorted(a.contiguous(), v.contiguous(), side=side),
             "nonzero": lambda x: torch.nonzero(x, as_tuple=True),
             "take": lambda x, indices, axis: torch.index_select(x, axis, indices),
-            "take_along_axis": lambda x, indices, axis: torch.take_along_dim(x, indices, axis),
             "put_rows": lambda a, index, values: a.index_copy(0, index, values),
             "add_rows": lambda a, index, values: a.index_add(0, index, values),
         },
@@ -47,20 +39,16 @@ class Torch(Device):
 
     type, type_id, array_type = "torch", 1100811027, None
 
-    @cached_property
-    def torch(self):
-        import torch
-
-        return torch
-
+    torch = cached_property(lambda self: import_module("torch"))
     cuda = cached_property(lambda self: self.torch.cuda.is_available())
     async_ = cached_property(lambda self: self.cuda)
+    backend = cached_property(lambda self: self.torch.cuda if self.cuda else self.torch.cpu)
     xp = cached_property(lambda self: namespace(self.torch, "cuda" if self.cuda else "cpu"))
     dtypes = cached_property(lambda self: self.xp.dtypes)
 
     def count(self):
         try:
-            return self.torch.cuda.device_count() if self.cuda else 1
+            return self.backend.device_count()
         except ImportError:
             return 0
 
@@ -72,39 +60,33 @@ class Torch(Device):
         return self.xp.asarray(a)
 
     def activate(self, index):
-        if self.cuda:
-            self.torch.cuda.set_device(index)
+        self.backend.set_device(index)
 
     def synchronize(self, index):
-        if self.cuda:
-            self.torch.cuda.synchronize(index)
+        self.backend.synchronize(index)
 
     def record(self, index):
-        return self.torch.cuda.current_stream(index).record_event() if self.cuda else None
+        return self.backend.current_stream(index).record_event()
 
     def wait(self, index, event):
-        if event is not None:
-            self.torch.cuda.current_stream(index).wait_event(event)
+        self.backend.current_stream(index).wait_event(event)
 
     def finish(self, event):
-        if event is not None:
-            event.synchronize()
+        event.synchronize()
 
     def memory(self, index):
         return self.torch.cuda.mem_get_info(index) if self.cuda else (0, 0)
 
     def empty_cache(self, index):
-        if self.cuda:
-            self.torch.cuda.empty_cache()
+        self.torch.cuda.empty_cache()
+
+    def extent(self, a):
+        """The addresses between which an array that is not empty lies."""
+        last = sum((n - 1) * step for n, step in zip(a.shape, a.value.stride()))
+        return a.value.data_ptr(), a.value.data_ptr() + a.itemsize * (last + 1)
 
     def shares(self, a, b):
-        (i, j), (k, m) = (
-            (
-                v.value.data_ptr(),
-                v.value.data_ptr() + v.itemsize * (1 + sum((n - 1) * s for n, s in zip(v.shape, v.value.stride()))),
-            )
-            for v in (a, b)
-        )
+        (i, j), (k, m) = self.extent(a), self.extent(b)
         return a is b or bool(a.size and b.size and i < m and k < j)
 
     def owns(self, a):

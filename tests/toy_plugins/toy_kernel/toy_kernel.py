@@ -19,7 +19,8 @@ def toy_kernel(k, p, outs, data):
 
 @hookimpl
 def mxcore_kernels():
-    """Bring the kernels; "module:attr" in the place of the set would be imported when the device first runs an
-    operator.
+    """Bring the kernels.
+
+    "module:attr" in the place of the set would be imported when the device first runs an operator.
     """
     return {"cpu": cpu}

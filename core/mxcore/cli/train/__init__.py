@@ -31,6 +31,8 @@ def main(args: argparse.Namespace) -> int:
     finally:
         run.close()
     seconds = time.perf_counter() - start
+    if not run.first:
+        return 0
     picture = curve.draw(run.history, args.output / f"{args.network}-curve.png")
     print(_summary(run, seconds))
     print(f"files: {checkpoint.path(run, '.params')} (parameters), .states (trainer), {picture} (learning curve)")

@@ -42,17 +42,24 @@ class Learner:
         rule: tuple[str, dict[str, Any]],
         store: KVStoreBase,
     ) -> None:
-        self.args = args
+        self.args, self.store = args, store
+        # Where all workers take each step together, each updates its own copy, which is the same.
+        update = False if "dist" in store.type and "async" not in store.type else None
         self.net = networks.make(args.network, args.num_classes)
         self.net.initialize(init.Xavier(magnitude=2.24), ctx=args.ctx)
         self.loss = gluon.loss.SoftmaxCrossEntropyLoss()
         with networks.taking(args.network, image_shape):  # the parameters learn their shapes from one example
             self.net(ndarray.zeros((1, *image_shape), ctx=args.ctx[0]))
-        self.trainer = gluon.Trainer(self.net.collect_params(), rule[0], rule[1], kvstore=store)
+        self.trainer = gluon.Trainer(
+            self.net.collect_params(), rule[0], rule[1], kvstore=store, update_on_kvstore=update
+        )
 
     def set_learning_rate(self, rate: float) -> None:
         """Set the learning rate of the steps that come."""
-        self.trainer.set_learning_rate(rate)
+        if self.trainer._update_on_kvstore and hasattr(self.store, "set_learning_rate"):  # servers update
+            self.store.set_learning_rate(rate)
+        else:
+            self.trainer.set_learning_rate(rate)
 
     def step(self, batch: Any) -> tuple[NDArray, float]:
         """Learn from a batch; returns the network's outputs and the mean loss."""
@@ -63,7 +70,7 @@ class Learner:
             outputs = [self.net(x) for x in images]
             losses = [self.loss(out, y) for out, y in zip(outputs, labels)]
         autograd.backward(losses)
-        self.trainer.step(size)
+        self.trainer.step(size * self.store.num_workers)
         predicted = ndarray.concat(*[out.as_in_context(contexts[0]) for out in outputs], dim=0)
         return predicted, sum(float(loss.sum().asscalar()) for loss in losses) / size
 

@@ -26,6 +26,7 @@ class Learner:
         rule: tuple[str, dict[str, Any]],
         store: KVStoreBase,
     ) -> None:
+        self.store = store
         scores = networks.make(args.network, args.num_classes)(symbol.Variable("data"))
         images = ("data", (args.batch_size, *image_shape))
         with networks.taking(args.network, image_shape):
@@ -39,6 +40,8 @@ class Learner:
     def set_learning_rate(self, rate: float) -> None:
         """Set the learning rate of the steps that come."""
         self.module._optimizer.set_learning_rate(rate)
+        if hasattr(self.store, "set_learning_rate"):  # servers update
+            self.store.set_learning_rate(rate)
 
     def step(self, batch: Any) -> tuple[NDArray, float]:
         """Learn from a batch; returns the network's outputs and the mean loss."""

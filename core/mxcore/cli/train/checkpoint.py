@@ -64,6 +64,13 @@ def save(run: Run) -> None:
         path(run, kind, run.epoch - 1).unlink(missing_ok=True)
 
 
+def last(run: Run) -> Path | None:
+    """The note of the checkpoint written last, if there is one."""
+    pattern = path(run, ".json").name.replace("0000", "[0-9]*")
+    notes = [n for n in run.args.output.glob(pattern) if all(n.with_suffix(kind).exists() for kind in KINDS)]
+    return max(notes, key=lambda n: n.stat().st_mtime_ns, default=None)
+
+
 def load(run: Run) -> None:
     """Go on where the checkpoint written last stands.
 
@@ -76,19 +83,17 @@ def load(run: Run) -> None:
     MXNetError
         (also FileNotFoundError or ValueError) if there is none, or it is of another network.
     """
-    pattern = path(run, ".json").name.replace("0000", "[0-9]*")
-    notes = [n for n in run.args.output.glob(pattern) if all(n.with_suffix(kind).exists() for kind in KINDS)]
-    if not notes:
+    newest = last(run)
+    if newest is None:
         raise error(
             FileNotFoundError,
             f"--resume: there is no checkpoint of {run.args.network!r} in "
             f"{str(run.args.output)!r}; leave --resume out, or give its folder with --output",
         )
-    last = max(notes, key=lambda n: n.stat().st_mtime_ns)
-    note = _read(last)
+    note = _read(newest)
     for name, mine in _about(run).items():
         if note[name] != mine:
-            raise error(ValueError, f"--resume: {str(last)!r} was made with {name} {note[name]!r}, not {mine!r}")
+            raise error(ValueError, f"--resume: {str(newest)!r} was made with {name} {note[name]!r}, not {mine!r}")
     run.learner.load(run.args.output / run.args.network, note["epoch"])
     run.epoch, run.history = note["epoch"], note["history"]
     try:
@@ -101,7 +106,7 @@ def _is_entry(entry: Any) -> bool:
     return (
         isinstance(entry, dict)
         and {"epoch", "loss"} <= set(entry)
-        and all(isinstance(v, (int, float)) for v in entry.values())
+        and all(isinstance(v, float) or (isinstance(v, int) and abs(v) < 1 << 63) for v in entry.values())
     )
 
 

@@ -40,6 +40,8 @@ class Data:
         total = _listed(files["train"])
         #: Training images of this worker, None if there is no index that says it.
         self.count = None if total is None else len(range(part, total, parts))
+        #: How many batches all workers have, so that none waits for others at the end of an epoch; None: not known.
+        self.steps = None if total is None or parts == 1 else -(-(total // parts) // args.batch_size)
         common: dict[str, Any] = {
             "data_shape": image_shape,
             "batch_size": args.batch_size,

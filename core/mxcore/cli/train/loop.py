@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -58,12 +60,14 @@ class Run:
             ctx.device  # noqa: B018  a device that is not there is an error here, not in the middle
         random.seed(args.seed)
         self.shape = args.data_shape or networks.image_shape(args.network)
-        store = kvstore.create(args.kvstore)
+        self.store = kvstore.create(args.kvstore)
         rule = self._optimizer()
-        self.learner: by_gluon.Learner | by_module.Learner = LEARNERS[args.api](args, self.shape, rule, store)
-        self.data = Data(args, self.shape, store.rank, store.num_workers)
+        self.learner: by_gluon.Learner | by_module.Learner = LEARNERS[args.api](args, self.shape, rule, self.store)
+        self.data = Data(args, self.shape, self.store.rank, self.store.num_workers)
         self.schedule = lr_scheduler.CosineScheduler(args.epochs, base_lr=self.rate, final_lr=self.rate / 100)
-        self.board = None if args.tensorboard is None else EventWriter(args.tensorboard)
+        #: Of several workers the first one writes files.
+        self.first = self.store.rank == 0
+        self.board = EventWriter(args.tensorboard) if args.tensorboard is not None and self.first else None
 
     def _optimizer(self) -> tuple[str, dict[str, Any]]:
         """Name and parameters of the optimizer; sets `rate`, the learning rate to begin with."""
@@ -73,8 +77,9 @@ class Run:
         return name, {**params, "learning_rate": self.rate}
 
     def resume(self) -> None:
-        """Take over the last checkpoint, if that was asked for."""
-        if self.args.resume:
+        """Take over the last checkpoint, if that was asked for, or the launcher has started a failed job again."""
+        again = os.environ.get("MXCORE_RESTART", "0") != "0" and checkpoint.last(self) is not None
+        if self.args.resume or again:
             checkpoint.load(self)
             print(f"going on after epoch {self.epoch} of {checkpoint.path(self, '.params')}")
 
@@ -96,7 +101,8 @@ class Run:
             self.epoch += 1
             self.history.append(entry)
             self._show(entry)
-            checkpoint.save(self)
+            if self.first:
+                checkpoint.save(self)
 
     def _show(self, entry: dict[str, Any]) -> None:
         """Tell TensorBoard of an epoch."""
@@ -112,7 +118,7 @@ class Run:
         self.learner.set_learning_rate(self.rate)
         with self._bar() as bar:
             self.data.train.reset()
-            for batch in self.data.train:
+            for batch in itertools.islice(self.data.train, self.data.steps):
                 count = self.args.batch_size - batch.pad
                 self._check(batch.label[0])
                 outputs, loss = self.learner.step(batch)

@@ -99,7 +99,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CONTEXTS",
         help="where to compute: cpu, gpu(0), cpu(0),cpu(1) … (cpu)",
     )
-    add("--kvstore", default="local", metavar="TYPE", help="who adds up gradients and updates: local, device … (local)")
+    add(
+        "--kvstore",
+        default="local",
+        metavar="TYPE",
+        help="who adds up gradients and updates: local, device; dist_sync, dist_async, allreduce under `mxcore launch` (local)",
+    )
     add("--seed", type=number(int, 0), default=0, metavar="N", help="decides all chance (0)")
     add(
         "--output",

@@ -18,8 +18,9 @@ __all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
 
 
 class DeformableConvolution(HybridBlock):
-    """2-dimensional convolution over windows whose places are moved by offsets, which a plain convolution over the same
-    input learns.
+    """2-dimensional convolution over windows whose places are moved by offsets.
+
+    A plain convolution over the same input learns them.
 
     Parameters
     ----------
@@ -180,8 +181,9 @@ class DeformableConvolution(HybridBlock):
 
 @with_defaults(op_name="ModulatedDeformableConvolution")
 class ModulatedDeformableConvolution(DeformableConvolution):
-    """2-dimensional convolution over windows whose places are moved by offsets and weighed by masks, which a plain
-    convolution learns.
+    """2-dimensional convolution over windows whose places are moved by offsets and weighed by masks.
+
+    A plain convolution over the same input learns both.
 
     Parameters
     ----------

@@ -26,8 +26,10 @@ __all__ = ["Parameter"]
 
 
 class _Changes:
-    """Tells of the events after which some parameter has other arrays than before: who keeps arrays looks whether
-    `last` is still the same object. (Threads that count can come to a number that was there before.)
+    """Tells of the events after which some parameter has other arrays than before.
+
+    Who keeps arrays looks whether `last` is still the same object. (Threads that count can come to a number that was
+    there before.)
     """
 
     last = object()

@@ -95,8 +95,9 @@ def _places(g: Geometry, layers: int, rows: int, columns: int) -> tuple[Array, A
 
 @helper(inline=False)
 def _lay(x: Array, x0: int, g: Geometry, down: Array, across: Array, columns: int, frame: Array, f0: int) -> None:
-    """Copy a plane of the image, from x[x0] on, into the frame at frame[f0], from its first row to its last: each
-    writes zeros behind itself.
+    """Copy a plane of the image, from x[x0] on, into the frame at frame[f0].
+
+    From its first row to its last: each writes zeros behind itself.
     """
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     for i in range(U(d * h)):

@@ -136,8 +136,9 @@ def sum_corners(
     x: Array,
     corner: Array,
 ) -> None:
-    """Write to sums[i] the products of gradients with the i-th pixel around each of some places, summed over the planes
-    that have them in common.
+    """Write to sums[i] the products of gradients with the i-th pixel around each of some places.
+
+    They are summed over the planes that have the places in common.
     """
     sums[:] = x.dtype.type(0)
     at = U(n * places + z0)

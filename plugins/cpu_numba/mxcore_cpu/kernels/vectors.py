@@ -222,8 +222,9 @@ def put_halves(c: _Code) -> None:
 
 @_written(7)
 def window(c: _Code) -> None:
-    """window(x, x0, n, low, high, y, y0): write n elements from y[y0] on: those from x[x0] on in [low, high), 0
-    elsewhere; x is read only there.
+    """window(x, x0, n, low, high, y, y0): write n elements from y[y0] on: those of x in [low, high), 0 elsewhere.
+
+    They stand from x[x0] on, and x is read only there.
     """
     x, y, b, lanes = c.data(0), c.data(5), c.builder, c.lanes
     with c.each(c.args[2], lanes) as (z, _):

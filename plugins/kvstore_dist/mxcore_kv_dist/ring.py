@@ -1,0 +1,207 @@
+"""Sums over workers that stand in a ring, each of whom talks to the next one only.
+
+Each array is cut into as many chunks as there are workers. A chunk goes round once and is added up on its way, then
+once more, complete, so that each worker sends and receives twice the bytes of the array, however many workers there
+are (P. Patarasu and X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009).
+
+On one host a worker reads its neighbour's chunks in memory that both see; else they come over the network.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import select
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from mxcore.base import error
+
+from . import wire
+from .memory import Segment, open_segment
+
+__all__ = ["ROOM", "Ring"]
+
+#: Bytes of arrays that go round together, at most. There are two such rooms: when the sums in one are complete, all
+#: workers have read what was in the other.
+ROOM = 8 << 20
+
+
+class Ring:
+    """A worker's place in the ring.
+
+    Parameters
+    ----------
+    rank, workers : int
+    token : bytes
+        What neighbours must know.
+    host : str
+        Where to listen.
+    deadline : float
+        How long to wait for a neighbour, in seconds.
+    transport : {'auto', 'tcp'}
+    """
+
+    def __init__(self, rank: int, workers: int, token: bytes, host: str, deadline: float, transport: str) -> None:
+        self.rank, self.workers = rank, workers
+        self._token, self._deadline, self._transport = token, deadline, transport
+        self._folder = tempfile.TemporaryDirectory(prefix="mxcore-kv-")
+        self._tcp = socket.create_server((host, 0))
+        self._local = socket.socket(socket.AF_UNIX)
+        path = os.path.join(self._folder.name, "ring.sock")
+        self._local.bind(path)
+        self._local.listen()
+        #: Where the neighbour finds this worker.
+        self.address = (host, self._tcp.getsockname()[1], path)
+        self._segment = Segment(2 * ROOM)
+        self._mine = np.frombuffer(self._segment.memory, np.uint8).reshape(2, ROOM)
+        self._out: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def join(self, addresses: Sequence[Any], store: int) -> None:
+        """Connect to the next worker, and let the one before connect.
+
+        Parameters
+        ----------
+        addresses : sequence of (str, int, str)
+            By rank.
+        store : int
+            Which of the job's stores this is.
+        """
+        hello = {"ring": store, "rank": self.rank}
+        with ThreadPoolExecutor(1) as pool:  # while this worker connects, the one before it does
+            accepted = pool.submit(self._accept, hello)
+            self._right = wire.connect(addresses[(self.rank + 1) % self.workers], self._token, self._transport)
+            local = self._right.local
+            self._right.send({**hello, "files": int(local)}, (), [self._segment.file] if local else ())
+            self._left = accepted.result()
+        for channel in (self._right, self._left):
+            channel.settle(self._deadline)
+        self._segment.close()
+        for sock in (self._tcp, self._local):
+            sock.close()
+        self._folder.cleanup()
+        threading.Thread(target=self._send, name="mxcore-ring", daemon=True).start()
+
+    def _accept(self, hello: dict[str, Any]) -> wire.Channel:
+        """The connection of the worker before this one; strangers are sent away."""
+        end = time.monotonic() + self._deadline
+        before = (self.rank - 1) % self.workers
+        while True:
+            ready, _, _ = select.select([self._tcp, self._local], [], [], max(0.0, end - time.monotonic()))
+            if not ready:
+                raise error(TimeoutError, f"kvstore: rank {before} has not connected to rank {self.rank} in time")
+            sock, _ = ready[0].accept()
+            try:
+                channel = wire.accept(sock, self._token)
+                said, _ = channel.receive()
+            except Exception:  # whatever a stranger does
+                sock.close()
+                continue
+            if (said.get("ring"), said.get("rank")) == (hello["ring"], before):
+                if said["files"]:
+                    memory = open_segment(channel.files(1)[0], 2 * ROOM)
+                    self._theirs = np.frombuffer(memory, np.uint8).reshape(2, ROOM)
+                return channel
+            channel.close()
+
+    # -- messages ----------------------------------------------------------------------------------------------------
+
+    def _send(self) -> None:
+        """Send what is put: a thread of its own, for if all workers sent before they received, none would go on."""
+        while (item := self._out.get()) is not None:
+            try:
+                self._right.send(*item)
+            except wire.Closed:
+                return  # who receives learns why
+
+    def tell(self, header: dict[str, Any], bodies: Sequence[Any] = ()) -> None:
+        """Send a message to the next worker."""
+        self._out.put((header, bodies))
+
+    def hear(self, patience: float | None = -1.0) -> dict[str, Any]:
+        """Wait for a message of the worker before this one.
+
+        Parameters
+        ----------
+        patience : float, optional
+            How long, in seconds; None: for ever. The deadline unless told.
+        """
+        before = (self.rank - 1) % self.workers
+        try:
+            self._left.timeout(self._deadline if patience == -1 else patience)
+            header, self._coming = self._left.receive()
+        except wire.Closed as e:
+            raise error(ConnectionError, f"kvstore: lost rank {before}: {e}") from None
+        except TimeoutError:
+            raise error(
+                TimeoutError, f"kvstore: rank {self.rank} has waited {self._deadline:g} s for rank {before} in the ring"
+            ) from None
+        if "failed" in header:
+            raise error(RuntimeError, header["failed"])
+        return header
+
+    # -- sums --------------------------------------------------------------------------------------------------------
+
+    def room(self, number: int, dtype: Any, size: int) -> np.ndarray[Any, Any]:
+        """Memory for elements of what goes round next."""
+        dtype = np.dtype(dtype)
+        return self._mine[number % 2, : size * dtype.itemsize].view(dtype)
+
+    def add_up(self, number: int, dtype: Any, size: int) -> None:
+        """Let the elements in a room be the sums of those of all workers.
+
+        Parameters
+        ----------
+        number : int
+            Counts the rooms that went round.
+        dtype : numpy.dtype
+        size : int
+            How many elements there are, the same in all workers.
+        """
+        n, rank = self.workers, self.rank
+        mine = self.room(number, dtype, size)
+        cuts = [size * i // n for i in range(n + 1)]
+        chunks = [slice(a, b) for a, b in zip(cuts, cuts[1:])]
+        spare = np.empty(0 if self._left.local else max(s.stop - s.start for s in chunks), dtype)
+        for step in range(2 * (n - 1)):
+            gathering = step >= n - 1
+            self._give(mine, chunks[(rank - step) % n])
+            into = mine[chunks[(rank - step - 1) % n]]
+            self.hear()
+            came = self._take(number, dtype, size, chunks[(rank - step - 1) % n], into if gathering else spare)
+            if gathering:
+                if came is not into:
+                    np.copyto(into, came)
+            else:
+                np.add(into, came, out=into)
+
+    def _give(self, mine: np.ndarray[Any, Any], chunk: slice) -> None:
+        self.tell({}, () if self._right.local else (mine[chunk],))
+
+    def _take(
+        self, number: int, dtype: Any, size: int, chunk: slice, memory: np.ndarray[Any, Any]
+    ) -> np.ndarray[Any, Any]:
+        """The neighbour's chunk: in its own memory, or received into some."""
+        if self._left.local:
+            dtype = np.dtype(dtype)
+            room: np.ndarray[Any, Any] = self._theirs[number % 2, : size * dtype.itemsize].view(dtype)
+            return room[chunk]
+        memory = memory[: chunk.stop - chunk.start]
+        self._left.into(memory)
+        return memory
+
+    def close(self, why: str | None = None) -> None:
+        """Leave; the neighbours hear why, if something went wrong."""
+        if why is not None:
+            self.tell({"failed": why})
+        self._out.put(None)
+        time.sleep(0.05 if why else 0)
+        self._right.close()
+        self._left.close()

@@ -1,0 +1,182 @@
+"""The store without servers: sums in a ring of workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mxcore as mx
+from mxcore_kv_dist.allreduce import AllReduce
+from mxcore_kv_dist.job import Job
+from mxcore_kv_dist.ring import ROOM
+from tests.kvstore_dist.jobs import TOKEN, all_well, servers, together
+
+TRANSPORTS = ("auto", "tcp")
+
+
+@contextmanager
+def rings(workers: int, transport: str = "auto", deadline: float = 20.0) -> Iterator[list[Any]]:
+    with servers(1, workers) as made:
+        jobs = [Job(r, workers, [made[0].address], TOKEN, deadline, transport) for r in range(workers)]
+        stores = all_well(together(jobs, lambda job: AllReduce("allreduce", job)))  # type: ignore[arg-type]
+        try:
+            yield stores
+        finally:
+            together(stores, lambda store: store.close())
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("workers", [2, 3, 5])
+def test_sums(workers: int, transport: str) -> None:
+    rng = np.random.default_rng(workers)
+    shapes = [(1,), (workers - 1,), (7, 3), (1000,)]
+    x = [[rng.integers(-9, 9, s).astype("f") for s in shapes] for _ in range(workers)]
+
+    def run(store: Any) -> Any:
+        grads = [mx.nd.array(a) for a in x[store.rank]]
+        outs = [mx.nd.empty(s) for s in shapes]
+        store.pushpull([0, 1, 2, 3], grads, out=outs)
+        for i, grad in enumerate(grads):  # in place, one by one
+            store.pushpull(i, grad)
+        return [[a.asnumpy() for a in arrays] for arrays in (outs, grads)]
+
+    with rings(workers, transport) as stores:
+        for both in all_well(together(stores, run)):
+            for arrays in both:
+                for i, a in enumerate(arrays):
+                    np.testing.assert_array_equal(a, sum(x[r][i] for r in range(workers)))
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_values_larger_than_a_room(transport: str) -> None:
+    size = ROOM // 4 * 3 + 5
+
+    def run(store: Any) -> Any:
+        x = mx.nd.arange(size) % 1000 + store.rank
+        small = mx.nd.ones(3)
+        store.pushpull(["x", "small"], [x, small])
+        return x.asnumpy(), small.asnumpy()
+
+    with rings(2, transport) as stores:
+        for x, small in all_well(together(stores, run)):
+            np.testing.assert_array_equal(x, 2 * (np.arange(size, dtype="f") % 1000) + 1)
+            assert (small == 2).all()
+
+
+def test_broadcast_hands_out_the_bits_of_the_first() -> None:
+    bits = np.array([-0.0, np.nan, 1e-40, np.inf, 3.25], "f")
+
+    def run(store: Any) -> Any:
+        outs = [mx.nd.zeros(5), mx.nd.zeros(5, ctx=mx.cpu(1))]
+        store.broadcast("w", mx.nd.array(bits if store.rank == 0 else np.full(5, 9, "f")), out=outs)
+        return [out.asnumpy() for out in outs]
+
+    with rings(3) as stores:
+        for values in all_well(together(stores, run)):
+            for value in values:
+                assert value.tobytes() == bits.tobytes()
+
+
+def test_dtypes_and_devices() -> None:
+    def run(store: Any) -> Any:
+        found = []
+        for dtype in ("float16", "float64", "int32", "uint8", "bfloat16"):
+            parts = [mx.nd.ones(3, dtype=dtype, ctx=mx.cpu(i)) for i in range(2)]
+            store.pushpull(dtype, parts)
+            found += [p.asnumpy().astype("f") for p in parts]
+        return found
+
+    with rings(2) as stores:
+        for values in all_well(together(stores, run)):
+            assert len(values) == 10 and all((v == 4).all() for v in values)
+
+
+def test_what_was_given_may_be_overwritten() -> None:
+    def run(store: Any) -> Any:
+        x, out = mx.nd.ones(100_000), mx.nd.empty(100_000)
+        store.pushpull("x", x, out=out)
+        x[:] = 55
+        return out.asnumpy()
+
+    with rings(2) as stores:
+        for value in all_well(together(stores, run)):
+            assert (value == 2).all()
+
+
+def test_row_sparse_gradients_go_dense() -> None:
+    def run(store: Any) -> Any:
+        x = mx.nd.sparse.row_sparse_array((np.ones((1, 2), "f"), [store.rank]), shape=(3, 2))
+        store.pushpull("x", x)
+        return x.stype, x.asnumpy()
+
+    with rings(2) as stores:
+        for stype, value in all_well(together(stores, run)):
+            assert stype == "row_sparse"
+            np.testing.assert_array_equal(value, [[1, 1], [1, 1], [0, 0]])
+
+
+def test_different_orders_are_told() -> None:
+    def run(store: Any) -> Any:
+        x = mx.nd.ones(3)
+        store.pushpull("ab"[store.rank], x)
+        return x.asnumpy()
+
+    with rings(2) as stores:
+        for e in together(stores, run):
+            assert isinstance(e, mx.MXNetError)
+            assert "same order" in str(e) and "'a'" in str(e) and "'b'" in str(e)
+
+
+def test_a_lost_worker_is_told() -> None:
+    def run(store: Any) -> Any:
+        x = mx.nd.ones(3)
+        store.pushpull("x", x)
+        x.wait_to_read()
+        if store.rank == 1:
+            store._ring._right.close()
+            store._ring._left.close()
+        store.pushpull("x", x)
+        return x.asnumpy()
+
+    with rings(3) as stores:
+        for e in together(stores, run):
+            assert isinstance(e, mx.MXNetError) and "lost rank" in str(e)
+
+
+def test_who_does_not_come_is_told() -> None:
+    def run(store: Any) -> Any:
+        x = mx.nd.ones(3)
+        if store.rank == 1:
+            return None
+        store.pushpull("x", x)
+        return x.asnumpy()
+
+    with rings(2, deadline=1.0) as stores:
+        first, _ = together(stores, run)
+        assert isinstance(first, mx.MXNetError) and "waited 1 s" in str(first)
+
+
+def test_trainers_agree() -> None:
+    """Two workers with halves of a batch are one worker with all of it."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(8, 4)).astype("f"), rng.normal(size=(8, 1)).astype("f")
+
+    def train(store: Any, rows: slice) -> Any:
+        net = mx.gluon.nn.Dense(1, in_units=4)
+        net.initialize(mx.init.Constant(0.1))
+        trainer = mx.gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.1}, kvstore=store)
+        for _ in range(5):
+            with mx.autograd.record():
+                loss = ((net(mx.nd.array(x[rows])) - mx.nd.array(y[rows])) ** 2).sum()
+            loss.backward()
+            trainer.step(8)
+        return net.weight.data().asnumpy()
+
+    alone = train(None, slice(None))
+    with rings(2) as stores:
+        for weight in all_well(together(stores, lambda s: train(s, slice(4 * s.rank, 4 * s.rank + 4)))):
+            np.testing.assert_allclose(weight, alone, rtol=1e-5)
