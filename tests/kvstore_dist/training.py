@@ -167,7 +167,9 @@ def row_sparse_weights(rank: int, workers: int) -> Any:
     """Weights that live on the servers, of which each step fetches the rows that it needs."""
     weight = gluon.Parameter("rows", shape=(20, 3), stype="row_sparse", grad_stype="row_sparse")
     weight.initialize(mx.init.Uniform(1))
-    step = gluon.Trainer([weight], "sgd", {"learning_rate": 0.5}, kvstore="dist_sync")
+    # Servers get the optimizer with the first rows that are fetched, before `step` could tell the batch size.
+    settings = {"learning_rate": 0.5, "rescale_grad": 1 / BATCH}
+    step = gluon.Trainer([weight], "sgd", settings, kvstore="dist_sync")
     for x, _ in zip(*batches(rank, workers)):
         ids = mx.nd.array(np.unique(np.floor(np.abs(x[:, 0]) * 7) % 20))
         with autograd.record():
@@ -177,7 +179,7 @@ def row_sparse_weights(rank: int, workers: int) -> Any:
             )
             loss = (taken * taken).sum()
         loss.backward()
-        step.step(BATCH)
+        step.step(1)
     return {"rows": weight.row_sparse_data(mx.nd.arange(20)).tostype("default")}
 
 
@@ -220,15 +222,16 @@ def mixed_precision(rank: int, workers: int) -> Any:
     net = network()
     step = trainer(net, update_on_kvstore=False)
     amp.init_trainer(step)
+    share = 2.0**-10  # of the loss, whose gradients do not overflow otherwise
     for i, (x, y) in enumerate(zip(*batches(rank, workers))):
         with autograd.record():
-            loss = loss_of(net(mx.nd.array(x)), mx.nd.array(y))
+            loss = loss_of(net(mx.nd.array(x)), mx.nd.array(y)) * share
             if i == 1 and rank == 0:
                 loss = loss * np.inf
             with amp.scale_loss(loss, step) as scaled:
                 pass
         scaled.backward()
-        step.step(BATCH)
+        step.step(BATCH * share)
     scale = step._amp_loss_scaler.loss_scale
     return {**parameters(net), "scale": mx.nd.array([scale])}
 

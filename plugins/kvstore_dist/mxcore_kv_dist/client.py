@@ -439,6 +439,7 @@ class Link:
             pulls += [e for e in dropped if isinstance(e, Pull)]
             for slot in self._slots.values():
                 slot.entries.clear()
+            self._slots = {}  # which know this link: shared memory is not to wait for the garbage collector
             self._asked.clear()
             self._tickets.clear()
             self._work.notify_all()
