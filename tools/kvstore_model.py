@@ -134,9 +134,7 @@ def main():
         with Job(sys.executable, False, workers) as job:
             times = job.run(args.keys, size // 4 // args.keys, args.rounds)
         predicted = servers_on_host(here, size, workers)
-        print(
-            f"| {workers} | {1e3 * predicted:.0f} ms | {1e3 * min(times):.0f} ms | {1e3 * statistics.median(times):.0f} ms |"
-        )
+        show(workers, [predicted, min(times), statistics.median(times)])
     cluster = here._replace(latency=100e-6, network=1.25e9)  # 10 Gbit/s
     print(f"\nhosts with {cluster.network * 8e-9:.0f} Gbit/s and {1e6 * cluster.latency:.0f} us a round trip\n")
     print("| workers | 1 server | a server for 4 workers | as many servers | ring |\n| --- | --- | --- | --- | --- |")

@@ -81,6 +81,8 @@ class Ring:
             local = self._right.local
             self._right.send({**hello, "files": int(local)}, (), [self._segment.file] if local else ())
             self._left = accepted.result()
+        for channel in (self._right, self._left):
+            channel.settle(self._deadline)
         self._segment.close()
         for sock in (self._tcp, self._local):
             sock.close()

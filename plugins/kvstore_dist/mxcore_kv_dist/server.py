@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import mxcore
+from mxcore.base import error
 
 from . import wire
 from .space import Peer, Refused, Space
@@ -49,11 +50,15 @@ class Server:
     def __init__(
         self, number: int, servers: int, workers: int, token: bytes, host: str = "127.0.0.1", folder: str | None = None
     ) -> None:
+        if not token:
+            raise error(ValueError, "a server of a kvstore needs a token, which its workers must know")
         self.number, self.servers, self.workers = number, servers, workers
         self._token = token
         self._lock = threading.Lock()
         self._spaces: dict[int, Space] = {}
         self._channels: set[wire.Channel] = set()
+        #: Who has connected and is not let in yet, and since when.
+        self._guests: dict[socket.socket, float] = {}
         self._left = threading.Condition(self._lock)
         self._closed = False
         self._folder = None if folder else tempfile.TemporaryDirectory(prefix="mxcore-kv-")
@@ -75,11 +80,14 @@ class Server:
         threading.Thread(target=run, args=args, name=f"mxcore-server-{self.number}", daemon=True).start()
 
     def _accept(self, sock: socket.socket) -> None:
-        while True:
+        while not self._closed:
             try:
                 connected, _ = sock.accept()
-            except OSError:
-                return
+            except OSError:  # closed, or out of descriptors, which may pass
+                time.sleep(_LOOK)
+                continue
+            with self._lock:
+                self._guests[connected] = time.monotonic()
             self._thread(self._greet, connected)
 
     def _greet(self, sock: socket.socket) -> None:
@@ -89,21 +97,29 @@ class Server:
         except Exception:  # a stranger; whatever it was, nothing of it may end this server
             sock.close()
             return
+        finally:
+            with self._lock:
+                del self._guests[sock]
         try:
-            hello, size = channel.receive()
-            channel.into(bytearray(min(size, 1 << 20)))
-            peer = self._enter(hello, channel)
-        except (wire.Closed, Refused, KeyError, TypeError, ValueError) as e:
-            if not isinstance(e, wire.Closed):
-                self._answer(channel, {"refused": str(e)})
-            channel.close()
-            return
-        self._answer(channel, {"server": self.number, "servers": self.servers})
-        peer.space.serve(peer)
+            self._talk(channel)
+        except wire.Closed:
+            pass
+        except Exception as e:  # a first message that no worker of ours sends
+            self._answer(channel, {"refused": str(e) if isinstance(e, Refused) else f"this is no worker: {e!r}"})
         channel.close()
-        with self._left:
-            self._channels.discard(channel)
-            self._left.notify_all()
+
+    def _talk(self, channel: wire.Channel) -> None:
+        peer = self._enter(channel.receive()[0], channel)
+        try:
+            channel.send({"server": self.number, "servers": self.servers})
+            channel.settle(peer.space.deadline)
+        finally:
+            peer.space.serve(peer)
+            with self._left:
+                self._channels.discard(channel)
+                if peer.space.deserted:
+                    self._spaces.pop(peer.space.name, None)
+                self._left.notify_all()
 
     @staticmethod
     def _answer(channel: wire.Channel, header: dict[str, Any]) -> None:
@@ -123,6 +139,9 @@ class Server:
                     f"rank {hello['rank']} has version {theirs} of {what}, the server has {ours}; "
                     "all processes of a job must have the same installation"
                 )
+        for name in ("rank", "workers"):
+            if type(hello[name]) is not int:
+                raise Refused(f"{name} must be a whole number, not {hello[name]!r}")
         if hello["workers"] != self.workers or not 0 <= hello["rank"] < self.workers:
             raise Refused(
                 f"rank {hello['rank']} of {hello['workers']} workers wants to join a job of {self.workers}: "
@@ -141,8 +160,14 @@ class Server:
     def _look(self) -> None:
         while not self._closed:
             time.sleep(_LOOK)
-            for space in list(self._spaces.values()):
-                space.look(time.monotonic())
+            now = time.monotonic()
+            with self._lock:
+                spaces = list(self._spaces.values())
+                for sock, since in self._guests.items():
+                    if now - since > 2 * wire.PATIENCE:
+                        _shut(sock)
+            for space in spaces:
+                space.look(now)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until all workers that came have left; return whether they have."""
@@ -153,14 +178,20 @@ class Server:
         """End all connections and forget all values."""
         with self._lock:
             self._closed = True
-            channels = list(self._channels)
+            for sock in self._guests:
+                _shut(sock)
+            for channel in self._channels:
+                channel.end()
         for sock in self._listening:
-            try:
-                sock.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
+            _shut(sock)
             sock.close()
-        for channel in channels:
-            channel.close()
         if self._folder is not None:
             self._folder.cleanup()
+
+
+def _shut(sock: socket.socket) -> None:
+    """End a connection, or the waiting for one, in whatever thread."""
+    try:
+        sock.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass
