@@ -14,16 +14,25 @@ from mxcore_kv_dist.store import DistKVStore
 
 TOKEN = secrets.token_bytes(16)
 
+_running: list[Server] = []
+
 
 @contextmanager
 def servers(number: int, workers: int, token: bytes = TOKEN) -> Iterator[list[Server]]:
     """Servers in this process."""
     made = [Server(i, number, workers, token) for i in range(number)]
+    _running.extend(made)
     try:
         yield made
     finally:
         for server in made:
             server.close()
+            _running.remove(server)
+
+
+def server_of(store: DistKVStore) -> Server:
+    """The first server of a store, in this process."""
+    return next(server for server in _running if server.address == store._job.servers[0])
 
 
 def job(made: list[Server], rank: int, workers: int, deadline: float = 20.0, transport: str = "auto") -> Job:

@@ -34,7 +34,9 @@ _wire: Any = _Wire()
 
 
 class Departure:
-    """An array on its way into host memory. If it is not computed yet, who writes to it waits until all has been read.
+    """An array on its way into host memory.
+
+    If it is not computed yet, who writes to it waits until all has been read, or nobody has this object any more.
 
     Parameters
     ----------
@@ -51,21 +53,28 @@ class Departure:
     """
 
     def __init__(self, value: NDArray) -> None:
+        read = self._read = Future[None]()
         self._data, self._ctx, self._left = value._data, value.context, value.size
         self._host: np.ndarray[Any, Any] | None = None
         self._pending = value._st.write
-        self._read: Future[None] = Future()
-        self._call: Callable[[], Any] | None = None
-        self._computed = self._pending is None
+        #: What is to be called when it is computed.
+        self._calls: list[Callable[[], Any]] = []
+        calls = self._calls
         if self._pending is not None:
-            engine.it.push(_wire, self._begin, (value._st,), (), "a push to a kvstore")
 
-    def _begin(self) -> Future[None]:
-        """The array is computed; who writes to it waits for the future."""
-        self._computed = True
-        if self._call is not None:
-            self._call()
-        return self._read
+            def computed() -> Future[None]:
+                for call in calls:
+                    call()
+                return read
+
+            engine.it.push(_wire, computed, (value._st,), (), "a push to a kvstore")
+
+    def __del__(self) -> None:
+        self._let_go()
+
+    def _let_go(self) -> None:
+        with suppress(InvalidStateError):
+            self._read.set_result(None)
 
     def when_ready(self, call: Callable[[], Any]) -> None:
         """Let something be called, perhaps twice, when the array is computed; never, if that fails.
@@ -75,8 +84,8 @@ class Departure:
         call : callable
             Without arguments.
         """
-        self._call = call
-        if self._computed:
+        self._calls.append(call)
+        if self.ready:
             call()
 
     @property
@@ -106,8 +115,8 @@ class Departure:
             self._left = 0
             raise
         finally:
-            if self._left <= 0 and not self._read.done():
-                self._read.set_result(None)
+            if self._left <= 0:
+                self._let_go()
 
     def elements(self) -> np.ndarray[Any, Any]:
         """Wait until the array is computed; its elements in one dimension, on the host in its own memory."""

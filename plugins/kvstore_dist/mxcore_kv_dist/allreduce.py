@@ -254,6 +254,9 @@ class AllReduce(KVStoreBase):
         for read in self._unread:  # the room is to be used again
             read.wait()
         self._unread.clear()
+        with self._work:
+            self._taken = []
+            self._work.notify_all()
 
     # -- what Trainer asks -------------------------------------------------------------------------------------------
 
@@ -283,9 +286,13 @@ class AllReduce(KVStoreBase):
     def close(self) -> None:
         """Leave the ring when all that was asked for has gone round."""
         with self._work:
+            end = time.monotonic() + self._job.deadline
+            while (self._pieces or self._taken) and self._failed is None and time.monotonic() < end:
+                self._work.wait(0.1)
             self._ending = True
             self._work.notify_all()
-        self._thread.join(self._job.deadline)
+        if self.rank == 0:
+            self._thread.join(1)
         if self._failed is None:
             self._ring.close()
         self._tracker.close()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
+import builtins
+import functools
 import hashlib
 import heapq
 import itertools
@@ -10,18 +13,19 @@ import os
 import sys
 import threading
 import time
+import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
 
 import mxcore
-from mxcore.base import MXNetError, error
+from mxcore.base import error
 from mxcore.kvstore.transfers import Departure
 
-from . import wire
+from . import rendezvous, wire
 from .memory import open_segment, view
 from .server import PROTOCOL
 
@@ -32,8 +36,8 @@ __all__ = ["Link", "Pull", "Push", "Slot"]
 _BATCH = 4 << 20
 #: How much longer than the deadline a worker waits for the server to say what was waited for, in seconds.
 _GRACE = 3.0
-#: How often a worker says that it is there, in seconds.
-_BEAT = 2.0
+#: How often a worker says that it is there, and looks for what waits too long, in seconds.
+_BEAT, _LOOK = 2.0, 0.25
 
 
 class Push:
@@ -100,8 +104,8 @@ class Slot:
         #: Where pushes lie and pulled values are read.
         self.push: np.ndarray[Any, Any]
         self.pull: np.ndarray[Any, Any]
-        #: Whether the memory for pushes is free; what is to be sent; the pull that was sent and is not read yet, and
-        #: the tickets that wait for it.
+        #: Whether the memory for pushes is free; what is to be sent; the pull that was sent and is not read yet; the
+        #: tickets that wait for that, or for what is to be pushed.
         self.free = True
         self.entries: deque[Push | Pull] = deque()
         self.pulling: Pull | None = None
@@ -125,6 +129,8 @@ class Slot:
 class Link:
     """A worker's connection to one server.
 
+    One thread sends, one receives, and one looks for what nobody answers.
+
     Parameters
     ----------
     address : (str, int, str)
@@ -140,53 +146,68 @@ class Link:
         self, address: Sequence[Any], token: bytes, hello: dict[str, Any], deadline: float, transport: str
     ) -> None:
         self.where = f"{address[0]}:{address[1]}"
-        self._deadline = deadline
+        self._patience = deadline + _GRACE
         self._channel = wire.connect(address, token, transport)
         try:
             self._channel.send({**hello, "mxcore": mxcore.__version__, "protocol": PROTOCOL, "program": _program()})
             answer, _ = self._channel.receive()
+            if "refused" in answer:
+                raise error(ConnectionError, f"kvstore: the server at {self.where} refuses: {answer['refused']}")
+            self.number: int = answer["server"]
+            self.servers: int = answer["servers"]
+            self._channel.settle(self._patience)
         except wire.Closed as e:
-            raise error(ConnectionError, f"kvstore: the server at {self.where} has hung up: {e}") from None
-        if "refused" in answer:
             self._channel.close()
-            raise error(ConnectionError, f"kvstore: the server at {self.where} refuses: {answer['refused']}")
-        self.number: int = answer["server"]
+            raise error(ConnectionError, f"kvstore: the server at {self.where} has hung up: {e}") from None
+        except BaseException:
+            self._channel.close()
+            raise
         self._slots: dict[int, Slot] = {}
-        self._lock = threading.Lock()
-        self._work = threading.Condition(self._lock)
+        self._work = threading.Condition(threading.Lock())
+        #: What is to be sent: messages as they are; and tickets, each for the first entry of a slot.
+        self._messages: deque[tuple[dict[str, Any], Sequence[Any]]] = deque()
         self._tickets: list[tuple[int, int, Slot]] = []
         self._count = itertools.count()
-        self._unsent = 0  # pushes
-        self._asked: dict[int, tuple[Future[Any], float]] = {}
-        self._broken: str | None = None
-        self._ending = False
-        for run in (self._send, self._receive, self._beat):
-            threading.Thread(target=run, name=f"mxcore-kv-{run.__name__[1:]}", daemon=True).start()
+        #: Pushes that were not sent yet, and pulls whose values were not read yet.
+        self._pushes = self._pulls = 0
+        #: Question -> where its answer goes, since when, and what it is.
+        self._asked: dict[int, tuple[Future[Any], float, str]] = {}
+        #: Seconds of this link's life, without those for which the process was stopped.
+        self._clock = 0.0
+        #: What new calls are told, once there is a reason to refuse them.
+        self._refusal: tuple[type[Exception], str] | None = None
+        self._ending = self._over = self._dropped = False
+        _links.add(self)
+        self._threads = [
+            threading.Thread(target=run, name=f"mxcore-kv-{run.__name__[1:]}", daemon=True)
+            for run in (self._send, self._receive, self._look)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     # -- questions ---------------------------------------------------------------------------------------------------
 
     def ask(self, call: str, bodies: Sequence[Any] = (), **header: Any) -> Future[tuple[dict[str, Any], Any]]:
         """Ask the server something, after all that was pushed before; the future gives its header and bytes."""
-        future: Future[Any] = Future()
         self.flush()
-        with self._lock:
+        future: Future[Any] = Future()
+        with self._work:
+            self.check()
             number = next(self._count)
-            self._asked[number] = future, time.monotonic() + self._deadline + _GRACE
-            if self._broken:
-                del self._asked[number]
-                raise error(ConnectionError, self._broken)
-        try:
-            self._channel.send({"ask": number, "call": call, **header}, bodies)
-        except wire.Closed as e:
-            self._break(f"the connection has ended ({e})")
+            self._asked[number] = future, self._clock, call
+            self._messages.append(({"ask": number, "call": call, **header}, bodies))
+            self._work.notify_all()
         return future
+
+    def check(self) -> None:
+        """Raise why nothing can be sent, if so."""
+        if self._refusal is not None:
+            raise error(*self._refusal)
 
     def flush(self) -> None:
         """Wait until all pushes were sent."""
         with self._work:
-            end = time.monotonic() + self._deadline + _GRACE
-            while self._unsent and not self._broken and time.monotonic() < end:
-                self._work.wait(0.05)
+            self._work.wait_for(lambda: not self._pushes or self._over)
 
     def lend(self, header: dict[str, Any], slots: Sequence[Slot], segments: list[Any] | None) -> None:
         """Take memory for slots: what the server sent along, or our own."""
@@ -197,44 +218,64 @@ class Link:
             else:
                 slot.push = view(segments[0], offset, slot.size, slot.dtype)
                 slot.pull = view(segments[-1], offset, slot.size, slot.dtype)
-            self._slots[number] = slot
+        with self._work:
+            self._slots.update((slot.number, slot) for slot in slots)
 
     # -- values ------------------------------------------------------------------------------------------------------
 
-    def put(self, entries: Iterable[tuple[Slot, Push | Pull]], priority: int) -> None:
-        """Send pushes and pulls when their turn comes; those of one slot in the order in which they were put."""
+    def put(self, entries: Sequence[tuple[Slot, Push | Pull]], priority: int) -> None:
+        """Send pushes and pulls when their turn comes; those of one slot in the order in which they were put.
+
+        If the server is lost, pulls fail, and pushes come to nothing: `check` tells the next who pushes.
+        """
+        pulls = [entry for _, entry in entries if isinstance(entry, Pull)]
         with self._work:
-            if self._broken is None:
+            refusal = self._refusal
+            if refusal is None:
                 for slot, entry in entries:
                     slot.entries.append(entry)
-                    self._unsent += isinstance(entry, Push)
                     heapq.heappush(self._tickets, (-priority, next(self._count), slot))
+                self._pulls += len(pulls)
+                self._pushes += len(entries) - len(pulls)
                 self._work.notify_all()
                 return
-        for _, entry in entries:
-            if isinstance(entry, Pull):
-                entry.failed(error(ConnectionError, self._broken))
+        for pull in pulls:
+            pull.failed(error(*refusal))
 
     def _send(self) -> None:
-        while True:
-            with self._work:
-                while not self._tickets or self._broken:
-                    if self._ending or self._broken:
-                        return
-                    self._work.wait()
-                batch = self._batch()
-            if batch:
-                try:
+        try:
+            while (work := self._next()) is not None:
+                messages, batch = work
+                for header, bodies in messages:
+                    self._channel.send(header, bodies)
+                if batch:
                     self._send_batch(batch)
-                except wire.Closed as e:
-                    return self._break(f"the connection has ended ({e})")
-                with self._work:
-                    self._unsent -= sum(isinstance(entry, Push) for _, entry in batch)
-                    self._work.notify_all()
+                del work, messages, batch  # what was pushed may be written to again
+        except wire.Stuck as e:
+            self._break(f"is lost: {e}", TimeoutError)
+        except wire.Closed:
+            pass  # who receives hears what the server had to say
+        except Exception as e:
+            self._break(f"is lost: a message could not be sent: {e!r}")
+
+    def _next(self) -> tuple[list[Any], list[tuple[Slot, Push | Pull]]] | None:
+        """Wait for what can be sent; None: nothing will come."""
+        with self._work:
+            while not self._over:
+                messages = list(self._messages)
+                self._messages.clear()
+                batch = self._batch()
+                if messages or batch:
+                    return messages, batch
+                if self._ending:
+                    return None
+                self._work.wait()
+        return None
 
     def _batch(self) -> list[tuple[Slot, Push | Pull]]:
-        """Take what is first in line; of slots whose value is being read, nothing."""
-        batch, size = [], 0
+        """Take what is first in line; of slots whose value is being read, or whose push is not computed, nothing."""
+        batch: list[tuple[Slot, Push | Pull]] = []
+        size = 0
         while self._tickets and size < _BATCH:
             rank, count, slot = heapq.heappop(self._tickets)
             if slot.waits:
@@ -243,7 +284,7 @@ class Link:
             entry = slot.entries.popleft()
             if isinstance(entry, Pull):
                 slot.pulling = entry
-                entry.since = time.monotonic()
+                entry.since = self._clock
             else:
                 size += slot.nbytes
             batch.append((slot, entry))
@@ -252,16 +293,19 @@ class Link:
     def _send_batch(self, batch: list[tuple[Slot, Push | Pull]]) -> None:
         header: dict[str, Any] = {}
         bodies: list[Any] = []
+        pushes = 0
         for slot, entry in batch:
             if isinstance(entry, Pull):
                 if entry.rows is None:
                     header.setdefault("pull", []).append(slot.number)
                 continue
+            pushes += 1
             if entry.departure is not None:
                 try:
                     entry.departure.read(slot.push if entry.kind == "slot" else entry.body, slot.start)
-                except MXNetError as e:
+                except Exception as e:
                     header.setdefault("failed", []).append([slot.number, str(e)])
+                    slot.free |= entry.kind == "slot"
                     continue
             if entry.kind == "slot":
                 header.setdefault("push", []).append(slot.number)
@@ -279,16 +323,20 @@ class Link:
             for slot, entry in batch:
                 if isinstance(entry, Push) and entry.kind == "slot":
                     slot.free = True
+        with self._work:
+            self._pushes -= pushes
+            self._work.notify_all()
 
     def _receive(self) -> None:
         try:
             while True:
                 self._hear(*self._channel.receive())
         except wire.Closed as e:
-            if not self._ending:
-                self._break(f"the connection has ended ({e})")
+            self._break(f"is lost: {e}")
         except Exception as e:
-            self._break(f"its message was not understood: {e!r}")
+            self._break(f"is lost: its message was not understood: {e!r}")
+        self._threads[0].join()
+        self._channel.close()
 
     def _hear(self, header: dict[str, Any], size: int) -> None:
         if "broken" in header:
@@ -299,47 +347,48 @@ class Link:
         for number in header.get("free", ()):
             self._slots[number].free = True
         for item in header.get("here", ()):
+            slot = self._slots[item if isinstance(item, int) else item[0]]
+            pull = slot.pulling
+            assert pull is not None, f"nobody has asked for key {slot.key!r}"
+            pull.since = math.inf
             if isinstance(item, int):
-                slot = self._slots[item]
                 if not self._channel.local:
                     self._channel.into(slot.pull)
-                assert slot.pulling is not None
-                slot.pulling.arrived(slot.start, slot.pull, lambda slot=slot: self._read(slot))
+                pull.arrived(slot.start, slot.pull, functools.partial(self._read, slot))
             else:
-                number, rows, nbytes = item
-                slot = self._slots[number]
+                _, rows, nbytes = item
                 ids, data = np.empty(rows, np.int64), np.empty(nbytes, np.uint8)
                 self._channel.into(ids)
                 self._channel.into(data)
-                self._read(slot).arrived(ids, data.view(slot.dtype))
+                self._read(slot)
+                pull.arrived(ids, data.view(slot.dtype))
         for number, text in header.get("failed", ()):
             slot = self._slots[number]
-            if slot.pulling is not None:
-                self._read(slot).failed(error(RuntimeError, f"kvstore: key {slot.key!r}: {text}"))
+            pull = slot.pulling
+            assert pull is not None, f"nobody has asked for key {slot.key!r}"
+            self._read(slot)
+            pull.failed(error(RuntimeError, f"kvstore: key {slot.key!r}: {text}"))
 
     def _hear_answer(self, header: dict[str, Any], size: int) -> None:
-        body = bytearray(size)
+        body = np.empty(size, np.uint8)
         self._channel.into(body)
         segments = None
         if header.get("files"):
             segments = [open_segment(f, header["size"]) for f in self._channel.files(header["files"])]
-        with self._lock:
-            future, _ = self._asked.pop(header["answer"], (None, 0.0))
-        if future is None:
-            return
+        with self._work:
+            future, *_ = self._asked.pop(header["answer"])
         if "error" in header:
             kind, text = header["error"]
-            future.set_exception(error(getattr(__import__("builtins"), kind, RuntimeError), f"kvstore: {text}"))
+            future.set_exception(error(getattr(builtins, kind, RuntimeError), f"kvstore: {text}"))
         else:
             future.set_result((header, segments if header.get("files") else body))
 
-    def _read(self, slot: Slot) -> Pull:
-        """The value of a slot was read: what waits for that goes on."""
+    def _read(self, slot: Slot) -> None:
+        """The value of a slot was read, or will not come: what waits for that goes on."""
         with self._work:
-            pull, slot.pulling = slot.pulling, None
+            slot.pulling = None
+            self._pulls -= 1
             self._unpark(slot)
-        assert pull is not None
-        return pull
 
     def go_on(self, slot: Slot) -> None:
         """What is to be pushed to a slot is computed."""
@@ -355,66 +404,99 @@ class Link:
 
     # -- ends --------------------------------------------------------------------------------------------------------
 
-    def _beat(self) -> None:
+    def _look(self) -> None:
         """Say from time to time that this worker is there, and end what nobody answers."""
-        while not (self._ending or self._broken):
-            time.sleep(0.25)
-            now = time.monotonic()
-            if int(now / _BEAT) != int((now - 0.25) / _BEAT):
-                try:
-                    self._channel.send({"beat": 1})
-                except wire.Closed:
-                    return
-            with self._lock:
-                for slot in self._slots.values():  # what could not be computed never says that it is ready
-                    if slot.parked and not slot.waits:
+        while not self._over:
+            time.sleep(_LOOK)
+            self._clock += _LOOK
+            with self._work:
+                if self._clock % _BEAT == 0 and not self._messages:
+                    self._messages.append(({"beat": 1}, ()))
+                    self._work.notify_all()
+                waits = [(since, what) for _, since, what in self._asked.values()]
+                for slot in self._slots.values():
+                    if slot.pulling is not None:
+                        waits.append((slot.pulling.since, f"the value of key {slot.key!r}"))
+                    elif slot.parked and not slot.waits:  # a computation that fails says so to nobody
                         self._unpark(slot)
-                late = [f for f, end in self._asked.values() if now > end]
-                late_slots = [
-                    s for s in self._slots.values() if s.pulling and now > s.pulling.since + self._deadline + _GRACE
-                ]
-            text = f"kvstore: the server at {self.where} has not answered for {self._deadline + _GRACE:g} s"
-            for future in late:
-                if not future.done():
-                    future.set_exception(error(TimeoutError, text))
-            for slot in late_slots:
-                if slot.pulling is not None:
-                    slot.pulling.failed(error(TimeoutError, text))
+                idle = not (self._pushes or self._pulls or self._asked)
+            for since, what in waits:
+                if self._clock > since + self._patience:
+                    return self._break(f"has not answered for {self._patience:g} s ({what})", TimeoutError)
+            if self._dropped and idle:
+                return self.close()
 
-    def _break(self, why: str) -> None:
+    def _break(self, why: str, kind: type[Exception] = ConnectionError) -> None:
         """Let all who wait know that nothing will come."""
         with self._work:
-            if self._broken is not None:
+            if self._over:
                 return
-            self._broken = f"kvstore: server {self.number} at {self.where} is lost: {why}"
-            asked, self._asked = self._asked, {}
+            self._over = True
+            self._refusal = reason = kind, f"kvstore: server {self.number} at {self.where} {why}"
+            futures = [future for future, *_ in self._asked.values()]
             pulls = [s.pulling for s in self._slots.values() if s.pulling is not None]
+            dropped = [e for s in self._slots.values() for e in s.entries]
+            pulls += [e for e in dropped if isinstance(e, Pull)]
             for slot in self._slots.values():
-                pulls += [e for e in slot.entries if isinstance(e, Pull)]
                 slot.entries.clear()
+            self._slots = {}  # which know this link: shared memory is not to wait for the garbage collector
+            self._asked.clear()
             self._tickets.clear()
             self._work.notify_all()
-        for future, _ in asked.values():
-            if not future.done():
-                future.set_exception(error(ConnectionError, self._broken))
+        for future in futures:
+            future.set_exception(error(*reason))
         for pull in pulls:
-            pull.failed(error(ConnectionError, self._broken))
+            pull.failed(error(*reason))
+        self._channel.end()
+
+    def drop(self) -> None:
+        """Leave when all that was asked for has come: nobody has the store any more. This takes no lock."""
+        self._dropped = True
 
     def close(self) -> None:
-        """Send what waits, say goodbye, and end."""
-        if self._ending:
-            return
-        if self._broken is None:
-            self.flush()
-            self._ending = True
-            try:
-                self._channel.send({"bye": 1})
-            except wire.Closed:
-                pass
+        """Send what waits, let come what was asked for, say goodbye, and end."""
+        left = "was left: the store was closed"
         with self._work:
-            self._ending = True
-            self._work.notify_all()
-        self._channel.close()
+            if self._refusal is None:
+                self._refusal = ConnectionError, f"kvstore: server {self.number} at {self.where} {left}"
+            self._work.wait_for(lambda: not (self._pushes or self._pulls) or self._over)
+            if not self._ending:
+                self._ending = True
+                self._messages.append(({"bye": 1}, ()))
+                self._work.notify_all()
+        self._threads[0].join(self._patience)
+        self._break(left)
+
+    def forked(self) -> None:
+        """Know in a forked child that the connection and the threads are its parent's."""
+        self._work = threading.Condition(threading.Lock())
+        self._over = True
+        self._refusal = (
+            RuntimeError,
+            f"kvstore: process {os.getpid()} was forked from the worker that has made this store, and cannot use it; "
+            "make stores after forks",
+        )
+
+
+#: Links to be closed at the end of the program.
+_links: weakref.WeakSet[Link] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for link in list(_links):
+        link.close()
+    rendezvous.leave()
+
+
+def _in_child() -> None:
+    for link in list(_links):
+        link.forked()
+    _links.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 def _program() -> str:

@@ -14,6 +14,8 @@ NARROW = ("fp16", "bfloat16")
 
 def narrow(kind: str) -> Any:
     """The dtype of one of `NARROW`."""
+    if kind not in NARROW:
+        raise ValueError(f"{kind!r} is no encoding")
     if kind == "fp16":
         return np.dtype(np.float16)
     import ml_dtypes

@@ -19,13 +19,15 @@ _ALIGN = 64
 
 
 class Segment:
-    """Shared memory, and the descriptor of the file behind it until `close` is called.
+    """Shared memory, and the descriptor of the file behind it until `close` is called, or nobody has this object.
 
     Parameters
     ----------
     size : int
         In bytes.
     """
+
+    file = -1
 
     def __init__(self, size: int) -> None:
         if hasattr(os, "memfd_create"):
@@ -45,7 +47,11 @@ class Segment:
 
     def close(self) -> None:
         """Close the file. The memory stays as long as somebody has an array in it."""
-        os.close(self.file)
+        file, self.file = self.file, -1
+        if file >= 0:
+            os.close(file)
+
+    __del__ = close
 
 
 def open_segment(file: int, size: int) -> mmap.mmap:

@@ -80,9 +80,8 @@ def find_servers(rank: int, workers: int, deadline: float) -> dict[str, str]:
 
 def leave() -> None:
     """End what rank 0 has started, when the other workers have left; at once if the program has failed."""
-    if _host is None or _host.poll() is not None:
+    if _host is None or _host.stdin is None or _host.stdin.closed:
         return
-    assert _host.stdin is not None
     try:
         if not hasattr(sys, "last_value"):
             _host.stdin.write("wait\n")
@@ -90,6 +89,16 @@ def leave() -> None:
         _host.wait(_deadline + _GRACE)
     except (OSError, subprocess.TimeoutExpired):
         pass  # it ends with this process
+
+
+def _in_child() -> None:
+    """In a forked child: the process beside rank 0 lives as long as somebody can write to it, which is its parent."""
+    if _host is not None and _host.stdin is not None:
+        _host.stdin.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 def _start(name: str, workers: int, deadline: float) -> dict[str, str]:

@@ -5,17 +5,14 @@ Each worker has a connection and a thread of its own; whoever brings the last pu
 
 from __future__ import annotations
 
-import os
-import secrets
 import socket
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 import mxcore
+from mxcore.base import error
 
 from . import wire
 from .space import Peer, Refused, Space
@@ -47,29 +44,20 @@ class Server:
     """
 
     def __init__(self, number: int, servers: int, workers: int, token: bytes, host: str = "127.0.0.1") -> None:
+        if not token:
+            raise error(ValueError, "a server of a kvstore needs a token, which its workers must know")
         self.number, self.servers, self.workers = number, servers, workers
         self._token = token
         self._lock = threading.Lock()
         self._spaces: dict[int, Space] = {}
         self._channels: set[wire.Channel] = set()
+        #: Who has connected and is not let in yet, and since when.
+        self._guests: dict[socket.socket, float] = {}
         self._left = threading.Condition(self._lock)
         self._closed = False
-        tcp = socket.create_server((host, 0), backlog=1024)
-        self._listening = [tcp]
-        name = ""
-        self._folder = None
-        if hasattr(socket, "AF_UNIX"):
-            if sys.platform == "linux":
-                name = f"@mxcore-kv-{secrets.token_hex(8)}"  # no file, of which something could be left
-            else:
-                self._folder = tempfile.TemporaryDirectory(prefix="mxcore-kv-")
-                name = os.path.join(self._folder.name, "socket")
-            local = socket.socket(socket.AF_UNIX)
-            local.bind(wire.unix_address(name))
-            local.listen(1024)
-            self._listening.append(local)
-        self.address = (host, tcp.getsockname()[1], name)
-        for sock in self._listening:
+        self._listener = wire.Listener(host)
+        self.address = self._listener.address
+        for sock in self._listener.sockets:
             self._thread(self._accept, sock)
         self._thread(self._look)
 
@@ -77,11 +65,14 @@ class Server:
         threading.Thread(target=run, args=args, name=f"mxcore-server-{self.number}", daemon=True).start()
 
     def _accept(self, sock: socket.socket) -> None:
-        while True:
+        while not self._closed:
             try:
                 connected, _ = sock.accept()
-            except OSError:
-                return
+            except OSError:  # closed, or out of descriptors, which may pass
+                time.sleep(_LOOK)
+                continue
+            with self._lock:
+                self._guests[connected] = time.monotonic()
             self._thread(self._greet, connected)
 
     def _greet(self, sock: socket.socket) -> None:
@@ -91,21 +82,29 @@ class Server:
         except Exception:  # a stranger; whatever it was, nothing of it may end this server
             sock.close()
             return
+        finally:
+            with self._lock:
+                del self._guests[sock]
         try:
-            hello, size = channel.receive()
-            channel.into(bytearray(min(size, 1 << 20)))
-            peer = self._enter(hello, channel)
-        except (wire.Closed, Refused, KeyError, TypeError, ValueError) as e:
-            if not isinstance(e, wire.Closed):
-                self._answer(channel, {"refused": str(e)})
-            channel.close()
-            return
-        self._answer(channel, {"server": self.number, "servers": self.servers})
-        peer.space.serve(peer)
+            self._talk(channel)
+        except wire.Closed:
+            pass
+        except Exception as e:  # a first message that no worker of ours sends
+            self._answer(channel, {"refused": str(e) if isinstance(e, Refused) else f"this is no worker: {e!r}"})
         channel.close()
-        with self._left:
-            self._channels.discard(channel)
-            self._left.notify_all()
+
+    def _talk(self, channel: wire.Channel) -> None:
+        peer = self._enter(channel.receive()[0], channel)
+        try:
+            channel.send({"server": self.number, "servers": self.servers})
+            channel.settle(peer.space.deadline)
+        finally:
+            peer.space.serve(peer)
+            with self._left:
+                self._channels.discard(channel)
+                if peer.space.deserted:
+                    self._spaces.pop(peer.space.name, None)
+                self._left.notify_all()
 
     @staticmethod
     def _answer(channel: wire.Channel, header: dict[str, Any]) -> None:
@@ -125,6 +124,9 @@ class Server:
                     f"rank {hello['rank']} has version {theirs} of {what}, the server has {ours}; "
                     "all processes of a job must have the same installation"
                 )
+        for name in ("rank", "workers"):
+            if type(hello[name]) is not int:
+                raise Refused(f"{name} must be a whole number, not {hello[name]!r}")
         if hello["workers"] != self.workers or not 0 <= hello["rank"] < self.workers:
             raise Refused(
                 f"rank {hello['rank']} of {hello['workers']} workers wants to join a job of {self.workers}: "
@@ -143,8 +145,14 @@ class Server:
     def _look(self) -> None:
         while not self._closed:
             time.sleep(_LOOK)
-            for space in list(self._spaces.values()):
-                space.look(time.monotonic())
+            now = time.monotonic()
+            with self._lock:
+                spaces = list(self._spaces.values())
+                for sock, since in self._guests.items():
+                    if now - since > 2 * wire.PATIENCE:
+                        wire.shut(sock)
+            for space in spaces:
+                space.look(now)
 
     @property
     def synchronous(self) -> bool:
@@ -161,14 +169,8 @@ class Server:
         """End all connections and forget all values."""
         with self._lock:
             self._closed = True
-            channels = list(self._channels)
-        for sock in self._listening:
-            try:
-                sock.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-            sock.close()
-        for channel in channels:
-            channel.close()
-        if self._folder is not None:
-            self._folder.cleanup()
+            for sock in self._guests:
+                wire.shut(sock)
+            for channel in self._channels:
+                channel.end()
+        self._listener.close()

@@ -8,12 +8,14 @@ copies.
 
 from __future__ import annotations
 
+import itertools
+import math
 import queue
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
     from .server import Server
 
 __all__ = ["Peer", "Refused", "Space"]
+
+#: How long a worker that is sent away may take to read why, in seconds.
+_FAREWELL = 5.0
 
 
 class Refused(Exception):
@@ -55,25 +60,31 @@ class Peer:
         #: Slots whose memory for pushes holds one that is not added up yet.
         self.full: set[int] = set()
         self._out: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        threading.Thread(target=self._send, name=f"mxcore-to-rank-{rank}", daemon=True).start()
+        self._thread = threading.Thread(target=self._send, name=f"mxcore-to-rank-{rank}", daemon=True)
+        self._thread.start()
 
     def tell(self, header: dict[str, Any], bodies: Iterable[Any] = (), files: Iterable[Segment] = ()) -> None:
         """Put a message into the queue; files are closed when they were sent."""
         self._out.put((header, list(bodies), list(files)))
 
     def end(self) -> None:
-        """Send nothing more."""
+        """Send what was told, and nothing more."""
         self._out.put(None)
+        self._thread.join(_FAREWELL)
 
     def _send(self) -> None:
-        while (item := self._out.get()) is not None:
-            header, bodies, files = item
-            try:
+        try:
+            while (item := self._out.get()) is not None:
+                header, bodies, files = item
                 self.channel.send(header, bodies, [f.file for f in files])
-            except Closed:
-                pass  # its own thread learns that as well
-            for f in files:
-                f.close()
+                del item, header, bodies, files
+        except Closed:
+            pass
+        finally:  # who receives from this worker learns that it is over
+            self.channel.end()
+
+
+_Met: TypeAlias = dict[Peer, tuple[int, float, dict[str, Any]]]
 
 
 class _Slot:
@@ -81,7 +92,7 @@ class _Slot:
 
     def __init__(self, number: int, key: Any, spec: list[Any], workers: int) -> None:
         self.number, self.key = number, key
-        self.start, self.stop, self.shape, self.dtype, self.stype = spec
+        self.start, self.stop, self.shape, self.dtype, self.stype, _ = spec
         self.size = self.stop - self.start
         self.lock = threading.Lock()
         self.value: np.ndarray[Any, Any]
@@ -92,7 +103,10 @@ class _Slot:
         self.rounds = 0
         #: Pulls that wait: who, for which round, since when, and for which rows.
         self.waiting: list[tuple[Peer, int, float, Any]] = []
+        #: Why it has no value any more; and what single workers are told at their next pull: of an asynchronous store
+        #: a push that could not be computed is nobody else's matter.
         self.failed: str | None = None
+        self.complaints: dict[int, str] = {}
 
     def own(self, memory: np.ndarray[Any, Any]) -> None:
         """Keep the value in memory."""
@@ -106,6 +120,25 @@ class _Slot:
 def _over(memory: np.ndarray[Any, Any], shape: Sequence[int]) -> Any:
     """An NDArray over memory, which stays writable for NumPy, too."""
     return nd.from_numpy(memory.view().reshape(shape))
+
+
+class _Meeting(NamedTuple):
+    """Where workers wait for each other: what follows, and of each its question's number, since when, and all of it."""
+
+    then: Callable[[_Met], None]
+    met: _Met
+
+
+class _Gone(NamedTuple):
+    """A worker that is not here any more: since when, when it was last heard of, and why."""
+
+    since: float
+    heard: float
+    why: str
+
+    def text(self, rank: int) -> str:
+        now = time.monotonic()
+        return f"rank {rank} {self.why} {now - self.since:.1f} s ago (last heard of {now - self.heard:.1f} s ago)"
 
 
 class _Replies:
@@ -136,6 +169,7 @@ class Space:
 
     def __init__(self, server: Server, hello: dict[str, Any]) -> None:
         self.server = server
+        self.name: Any = hello["store"]
         self.type: str = hello["type"]
         self.program: str = hello["program"]
         self.sync: bool = hello["sync"]
@@ -143,12 +177,14 @@ class Space:
         self.workers = server.workers
         self._lock = threading.RLock()
         self._peers: dict[int, Peer] = {}
-        self._lost: dict[int, float] = {}
+        #: Workers whose connection ended without a word, and those that said goodbye, by rank.
+        self._lost: dict[int, _Gone] = {}
+        self._left: dict[int, _Gone] = {}
         self._slots: list[_Slot] = []
         self._by_key: dict[Any, _Slot] = {}
         self._plan = Plan(server.servers)
         self._placed: dict[Any, Any] = {}
-        self._meetings: dict[str, dict[Peer, tuple[int, float, dict[str, Any]]]] = {}
+        self._meetings: dict[str, _Meeting] = {}
         self._updating = threading.Lock()
         self._updater: opt.Updater | None = None
         self._optimizers = 0  # how many were set
@@ -171,6 +207,7 @@ class Space:
             if self.sync and rank in self._lost:
                 raise Refused(f"rank {rank} was lost, and a synchronous job cannot go on; start it again")
             self._lost.pop(rank, None)
+            self._left.pop(rank, None)
             peer = self._peers[rank] = Peer(self, rank, channel)
             if self._slots:  # who comes back takes part from now on
                 for slot in self._slots:
@@ -179,54 +216,75 @@ class Space:
 
     def serve(self, peer: Peer) -> None:
         """Do what a worker says until it leaves."""
+        why = "was lost, as its connection ended without a word,"
         try:
             while not peer.said_goodbye:
                 header, size = peer.channel.receive()
                 peer.heard = time.monotonic()
                 self._handle(peer, header, size)
+            why = "left the job"
         except Closed:
             pass
         except Exception as e:  # a message that no worker of ours sends
+            why = "was sent away, as it was not understood,"
             peer.tell({"broken": f"server {self.server.number} does not understand rank {peer.rank}: {e!r}"})
+        finally:
+            self._miss(peer, why)
+
+    def _miss(self, peer: Peer, why: str) -> None:
+        """Let nobody wait for a worker that is gone."""
         with self._lock:
             del self._peers[peer.rank]
-            if not peer.said_goodbye:
-                self._lost[peer.rank] = time.monotonic()
-            self._fail_meetings()
-        if not peer.said_goodbye and self.sync:
-            text = self._loss()
-            replies = _Replies()
-            for slot in list(self._slots):
-                with slot.lock:
-                    self._fail_waiting(slot, replies, text)
-            replies.send()
+            gone = self._left if peer.said_goodbye else self._lost
+            gone[peer.rank] = _Gone(time.monotonic(), peer.heard, why)
+            for meeting in self._meetings.values():
+                meeting.met.pop(peer, None)
+            self._settle()
+        replies = _Replies()
+        for slot in list(self._slots):
+            with slot.lock:
+                slot.waiting = [waits for waits in slot.waiting if waits[0] is not peer]
+                self._fail_hopeless(slot, replies)
+        replies.send()
         peer.end()
 
+    @property
+    def deserted(self) -> bool:
+        """Whether all workers have left: nobody will ask for these values."""
+        with self._lock:
+            return len(self._left) == self.workers
+
     def _loss(self) -> str:
-        now = time.monotonic()
-        ranks = ", ".join(f"rank {r} ({now - at:.1f} s ago)" for r, at in sorted(self._lost.items()))
-        return f"lost {ranks}: the connection ended without a word, its process is gone; a {self.type} job cannot go on"
+        """Why a synchronous job cannot go on: workers were lost, or else have left."""
+        gone = self._lost or self._left
+        ranks = ", ".join(gone[rank].text(rank) for rank in sorted(gone))
+        return f"{ranks}; a {self.type} job cannot go on without it"
 
     def _handle(self, peer: Peer, header: dict[str, Any], size: int) -> None:
         replies = _Replies()
         if "ask" in header:
-            body = bytearray(size)
+            body = np.empty(size, np.uint8)  # takes no memory before it is filled
             peer.channel.into(body)
             self._answer(peer, header, body)
         for item in header.get("push", ()):
             self._take(peer, item, replies)
         for number, text in header.get("failed", ()):
             slot = self._slots[number]
+            text = f"the push of rank {peer.rank} failed: {text}"
             with slot.lock:
-                slot.failed = f"the push of rank {peer.rank} failed: {text}"
-                self._fail_waiting(slot, replies, slot.failed)
+                if self.sync:
+                    slot.failed = text
+                    self._fail_waiting(slot, replies, text)
+                else:
+                    slot.complaints[peer.rank] = text
         for item in header.get("pull", ()):
             number, rows = (item, None) if isinstance(item, int) else item
+            slot = self._lent(peer, number)
             if rows is not None:
                 ids = np.empty(rows, np.int64)
                 peer.channel.into(ids)
                 rows = ids
-            self._want(peer, self._slots[number], rows, replies)
+            self._want(peer, slot, rows, replies)
         if "bye" in header:
             peer.said_goodbye = True
         replies.send()
@@ -236,7 +294,7 @@ class Space:
     def _take(self, peer: Peer, item: Any, replies: _Replies) -> None:
         """Take a push: a slot's number if it lies in the memory for it, or comes in full; else what describes it."""
         if isinstance(item, int):
-            slot = self._slots[item]
+            slot = self._lent(peer, item)
             pushed = peer.pushed[item]
             if not peer.channel.local:
                 if item in peer.full:
@@ -248,10 +306,28 @@ class Space:
             self._push(peer, slot, pushed, own, replies)
             return
         number, kind, size, extra = item
+        slot = self._lent(peer, number)
+        if size != self._length(slot, kind, extra):
+            raise ValueError(f"a push of {size} bytes ({kind}, {extra}) to key {slot.key!r}")
         body = np.empty(size, np.uint8)
         peer.channel.into(body)
-        slot = self._slots[number]
         self._push(peer, slot, self._decode(slot, kind, body, extra), False, replies)
+
+    def _lent(self, peer: Peer, number: int) -> _Slot:
+        if number not in peer.pushed:
+            raise ValueError(f"there is no slot {number!r}")
+        return self._slots[number]
+
+    @staticmethod
+    def _length(slot: _Slot, kind: str, extra: Any) -> int:
+        """How many bytes a push has."""
+        if kind == "raw":
+            return int(slot.value.nbytes)
+        if kind == "2bit":
+            return int(-(-slot.size // 4))
+        if kind == "rows":
+            return int(extra * (8 + math.prod(slot.shape[1:]) * slot.value.itemsize))
+        return int(slot.size * encodings.narrow(kind).itemsize)
 
     @staticmethod
     def _decode(slot: _Slot, kind: str, body: np.ndarray[Any, Any], extra: Any) -> Any:
@@ -261,6 +337,8 @@ class Space:
             return encodings.unpack_two_bits(body, slot.size, extra, slot.dtype)
         if kind == "rows":
             ids, data = body[: extra * 8].view(np.int64), body[extra * 8 :].view(slot.dtype)
+            if len(ids) and not 0 <= ids.min() <= ids.max() < slot.shape[0]:
+                raise ValueError(f"a push of rows {ids.min()} to {ids.max()} to key {slot.key!r} of {slot.shape[0]}")
             values = nd.array(data.reshape(extra, *slot.shape[1:]), dtype=slot.dtype)
             return nd.sparse.row_sparse_array((values, nd.array(ids, dtype="int64")), shape=tuple(slot.shape))
         return body.view(encodings.narrow(kind)).astype(slot.dtype)
@@ -288,11 +366,11 @@ class Space:
     def _apply(self, slot: _Slot, pushed: list[Any]) -> None:
         """Add up what came, all of which is ours to write to, and update the value."""
         updater = self._updater
-        if any(not isinstance(p, np.ndarray) for p in pushed):
+        if updater is None and not self.sync:
+            raise MXNetError(f"a {self.type} store needs an optimizer: call set_optimizer before the first push")
+        if slot.stype == "row_sparse" or any(not isinstance(p, np.ndarray) for p in pushed):
             self._apply_rows(slot, pushed)
         elif updater is None:
-            if not self.sync:
-                raise MXNetError(f"a {self.type} store needs an optimizer: call set_optimizer before the first push")
             if len(pushed) == 1:
                 np.copyto(slot.value, pushed[0])
             else:
@@ -319,10 +397,13 @@ class Space:
 
     def _want(self, peer: Peer, slot: _Slot, rows: Any, replies: _Replies) -> None:
         with slot.lock:
+            complaint = slot.complaints.pop(peer.rank, None)
+            if complaint is not None:
+                replies.add(peer, "failed", [slot.number, complaint])
+                return
             slot.waiting.append((peer, slot.pushes[peer.rank] if self.sync else 0, time.monotonic(), rows))
             self._serve_waiting(slot, replies)
-            if self.sync and self._lost and slot.waiting:
-                self._fail_waiting(slot, replies, self._loss())
+            self._fail_hopeless(slot, replies)
 
     def _serve_waiting(self, slot: _Slot, replies: _Replies) -> None:
         if slot.failed is not None:
@@ -335,7 +416,7 @@ class Space:
                 continue
             try:
                 self._give(peer, slot, rows, replies)
-            except (MXNetError, IndexError, TypeError) as e:
+            except Exception as e:  # of what one worker wants, others must not suffer
                 replies.add(peer, "failed", [slot.number, str(e)])
         slot.waiting = still
 
@@ -361,14 +442,21 @@ class Space:
             replies.add(peer, "failed", [slot.number, text])
         slot.waiting = []
 
+    def _fail_hopeless(self, slot: _Slot, replies: _Replies) -> None:
+        """End waits for pushes of workers that are gone."""
+        if not (self.sync and slot.waiting):
+            return
+        if self._lost or any(slot.pushes[rank] < needs for _, needs, *_ in slot.waiting for rank in self._left):
+            self._fail_waiting(slot, replies, self._loss())
+
     # -- questions ---------------------------------------------------------------------------------------------------
 
-    def _answer(self, peer: Peer, header: dict[str, Any], body: bytearray) -> None:
+    def _answer(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> None:
         number = header["ask"]
         handler: Callable[..., Any] = getattr(self, f"_on_{header['call']}")
         try:
             reply = handler(peer, header, body)
-        except (MXNetError, Refused) as e:
+        except Exception as e:
             kind = next((c.__name__ for c in type(e).__mro__ if c.__module__ == "builtins"), "RuntimeError")
             peer.tell({"answer": number, "error": [kind, str(e)]})
         else:
@@ -376,14 +464,14 @@ class Space:
                 extra, bodies = reply if isinstance(reply, tuple) else (reply, ())
                 peer.tell({"answer": number, **extra}, bodies)
 
-    def _on_place(self, peer: Peer, header: dict[str, Any], body: bytearray) -> dict[str, Any]:
+    def _on_place(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> dict[str, Any]:
         with self._lock:
             for key, elements, itemsize, row in header["keys"]:
                 if key not in self._placed:
                     self._placed[key] = self._plan.place(elements, itemsize, row)
             return {"parts": [self._placed[key] for key, *_ in header["keys"]]}
 
-    def _on_init(self, peer: Peer, header: dict[str, Any], body: bytearray) -> None:
+    def _on_init(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> None:
         with self._lock:
             keys = {key: spec for key, *spec in header["keys"]}
             name = (
@@ -391,26 +479,27 @@ class Space:
             )
             if not self.sync and all(key in self._by_key for key in keys):
                 return self._lend(peer, header["ask"], [self._by_key[key] for key in keys])
-            for key, spec in keys.items():
+            for key in keys:
                 if key in self._by_key:
                     raise Refused(f"key {key!r} was initialised before; init and broadcast take a key once")
-                for other, (_, _, asked) in self._meetings.get(name, {}).items():
-                    theirs = {k: s for k, *s in asked["keys"]}.get(key)
-                    if theirs is not None and theirs != spec:
-                        text = (
-                            f"rank {peer.rank} has shape {tuple(spec[2])} of {spec[3]} ({spec[4]}), "
-                            f"rank {other.rank} has shape {tuple(theirs[2])} of {theirs[3]} ({theirs[4]})"
-                        )
-                        self._dissolve([name], text)
-                        raise Refused(f"{name}: {text}")
+            meeting = self._meetings.get(name)
+            for other, (_, _, asked) in meeting.met.items() if meeting is not None else ():
+                text = _difference(peer.rank, keys, other.rank, {key: spec for key, *spec in asked["keys"]})
+                if text:
+                    self._dissolve([name], text)
+                    raise Refused(f"{name}: {text}")
             self._meet(name, peer, {**header, "body": body}, self._begin)
 
-    def _begin(self, met: dict[Peer, tuple[int, float, dict[str, Any]]]) -> None:
+    def _begin(self, met: _Met) -> None:
         """All workers know new keys: make their memory, with the values of the first rank."""
-        _, (_, _, asked) = min(met.items(), key=lambda item: item[0].rank)
+        asked = next((asked for peer, (_, _, asked) in met.items() if peer.rank == 0), None)
+        if asked is None:
+            raise Refused("rank 0, from which first values come, is gone")
         first = len(self._slots)
         slots = [_Slot(first + i, key, spec, self.workers) for i, (key, *spec) in enumerate(asked["keys"])]
         sizes = [slot.size * np.dtype(slot.dtype).itemsize for slot in slots]
+        if sum(sizes) != asked["body"].size:
+            raise Refused(f"rank 0 sent {asked['body'].size} bytes for values of {sum(sizes)} bytes")
         offsets, end = layout(sizes)
         values = Segment(end)
         at = 0
@@ -420,8 +509,8 @@ class Space:
             if slot.stype == "row_sparse":
                 slot.own(slot.value)
             at += size
-            self._by_key[slot.key] = slot
         self._slots += slots
+        self._by_key.update((slot.key, slot) for slot in slots)
         for peer, (number, _, _) in met.items():
             self._lend(peer, number, slots, values)
         values.close()
@@ -448,7 +537,7 @@ class Space:
             lent.append(values.share())
         peer.tell({**header, "files": len(lent)}, (), lent)
 
-    def _on_replace(self, peer: Peer, header: dict[str, Any], body: bytearray) -> dict[str, Any]:
+    def _on_replace(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> dict[str, Any]:
         at = 0
         for number in header["slots"]:
             slot = self._slots[number]
@@ -460,23 +549,27 @@ class Space:
             at += size
         return {}
 
-    def _on_barrier(self, peer: Peer, header: dict[str, Any], body: bytearray) -> None:
+    def _on_barrier(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> None:
         self._meet("barrier", peer, header, self._pass)
 
-    def _pass(self, met: dict[Peer, tuple[int, float, dict[str, Any]]]) -> None:
+    def _on_echo(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> dict[str, Any]:
+        """Answer: all that this worker said before was heard."""
+        return {}
+
+    def _pass(self, met: _Met) -> None:
         for peer, (number, _, _) in met.items():
             peer.tell({"answer": number})
 
-    def _on_gather(self, peer: Peer, header: dict[str, Any], body: bytearray) -> None:
+    def _on_gather(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> None:
         self._meet("gathering", peer, header, self._share)
 
-    def _share(self, met: dict[Peer, tuple[int, float, dict[str, Any]]]) -> None:
+    def _share(self, met: _Met) -> None:
         """Tell all workers what each of them has to say, by rank."""
         values = [asked["value"] for _, (_, _, asked) in sorted(met.items(), key=lambda item: item[0].rank)]
         for peer, (number, _, _) in met.items():
             peer.tell({"answer": number, "values": values})
 
-    def _on_optimizer(self, peer: Peer, header: dict[str, Any], body: bytearray) -> dict[str, Any]:
+    def _on_optimizer(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> dict[str, Any]:
         """Take the optimizer of the worker that comes first; all of them bring the same."""
         updater = opt.get_updater(config.load(header["config"]))
         with self._updating:
@@ -484,16 +577,18 @@ class Space:
                 self._updater, self._optimizers = updater, header["time"]
         return {}
 
-    def _on_states(self, peer: Peer, header: dict[str, Any], body: bytearray) -> tuple[dict[str, Any], list[bytes]]:
+    def _on_states(
+        self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]
+    ) -> tuple[dict[str, Any], list[bytes]]:
         with self._updating:
             return {}, [self._optimizing().get_states(header["optimizer"])]
 
-    def _on_set_states(self, peer: Peer, header: dict[str, Any], body: bytearray) -> dict[str, Any]:
+    def _on_set_states(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> dict[str, Any]:
         with self._updating:
             self._optimizing().set_states(bytes(body))
         return {}
 
-    def _on_learning_rate(self, peer: Peer, header: dict[str, Any], body: bytearray) -> dict[str, Any]:
+    def _on_learning_rate(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> dict[str, Any]:
         with self._updating:
             self._optimizing().optimizer.set_learning_rate(header["rate"])
         return {}
@@ -503,37 +598,42 @@ class Space:
             raise Refused("there are no optimizer states: call set_optimizer first")
         return self._updater
 
-    def _on_dead(self, peer: Peer, header: dict[str, Any], body: bytearray) -> dict[str, Any]:
+    def _on_dead(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> dict[str, Any]:
         now = time.monotonic()
         with self._lock:
             silent = sum(now - p.heard > header["timeout"] for p in self._peers.values())
             return {"dead": len(self._lost) + silent}
 
-    def _on_command(self, peer: Peer, header: dict[str, Any], body: bytearray) -> dict[str, Any]:
+    def _on_command(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> dict[str, Any]:
         """MXNet's servers know commands of profilers; ours have none, and say so where somebody looks."""
         print(f"kvstore server {self.server.number}: command {header['head']!r}: {header['body'][:200]!r}", flush=True)
         return {}
 
     # -- waiting -----------------------------------------------------------------------------------------------------
 
-    def _meet(self, name: str, peer: Peer, asked: dict[str, Any], then: Callable[..., None]) -> None:
+    def _meet(self, name: str, peer: Peer, asked: dict[str, Any], then: Callable[[_Met], None]) -> None:
         """Go on with `then` when all workers have come here."""
         with self._lock:
-            met = self._meetings.setdefault(name, {})
-            met[peer] = asked["ask"], time.monotonic(), asked
-            if len(met) == self.workers - (0 if self.sync else len(self._lost)):
-                del self._meetings[name]
-                then(met)
-            else:
-                self._fail_meetings()
+            meeting = self._meetings.setdefault(name, _Meeting(then, {}))
+            if peer in meeting.met:
+                raise Refused(f"{name}: rank {peer.rank} waits there already, in another thread")
+            meeting.met[peer] = asked["ask"], time.monotonic(), asked
+            self._settle()
 
-    def _fail_meetings(self) -> None:
-        """End meetings that can never be complete: somebody is lost, or all workers wait, but not for the same."""
-        if not self._meetings:
-            return
-        if self._lost and self.sync:
+    def _settle(self) -> None:
+        """Go on with meetings that are complete, and end those that can never be."""
+        for name, (then, met) in list(self._meetings.items()):
+            if not met:
+                del self._meetings[name]
+            elif len(met) == self.workers - (0 if self.sync else len(self._lost) + len(self._left)):
+                del self._meetings[name]
+                try:
+                    then(met)
+                except Exception as e:
+                    self._disappoint(met, f"{name}: {e if isinstance(e, Refused) else repr(e)}")
+        if self.sync and (self._lost or self._left):
             return self._dissolve(list(self._meetings), self._loss())
-        everywhere = {peer: name for name, met in self._meetings.items() for peer in met}
+        everywhere = {peer: name for name, meeting in self._meetings.items() for peer in meeting.met}
         if len(self._meetings) > 1 and len(everywhere) == len(self._peers) == self.workers:
             where = "; ".join(
                 f"rank {p.rank} at {name}" for p, name in sorted(everywhere.items(), key=lambda i: i[0].rank)
@@ -542,13 +642,17 @@ class Space:
 
     def _dissolve(self, names: Iterable[str], text: str) -> None:
         for name in names:
-            for peer, (number, _, _) in self._meetings.pop(name).items():
-                peer.tell({"answer": number, "error": ["RuntimeError", f"{name}: {text}"]})
+            self._disappoint(self._meetings.pop(name).met, f"{name}: {text}")
+
+    @staticmethod
+    def _disappoint(met: _Met, text: str) -> None:
+        for peer, (number, _, _) in met.items():
+            peer.tell({"answer": number, "error": ["RuntimeError", text]})
 
     def look(self, now: float) -> None:
         """Fail what has waited longer than the deadline."""
         with self._lock:
-            for name, met in list(self._meetings.items()):
+            for name, (_, met) in list(self._meetings.items()):
                 if now - min(since for _, since, _ in met.values()) > self.deadline:
                     missing = [r for r in range(self.workers) if r not in {p.rank for p in met}]
                     self._dissolve([name], f"waited {self.deadline:g} s for {self._heard(missing, now)}")
@@ -575,7 +679,22 @@ class Space:
         def of(rank: int) -> str:
             if rank in self._peers:
                 return f"rank {rank} (last heard of {now - self._peers[rank].heard:.1f} s ago)"
-            return f"rank {rank} ({'lost' if rank in self._lost else 'never joined, or has left'})"
+            gone = self._lost.get(rank) or self._left.get(rank)
+            return gone.text(rank) if gone else f"rank {rank} (which never joined)"
 
         with self._lock:
             return ", ".join(map(of, ranks))
+
+
+def _difference(rank: int, mine: dict[Any, Any], other: int, theirs: dict[Any, Any]) -> str | None:
+    """How the keys of two workers differ that are to be the same."""
+    if list(mine) != list(theirs):
+        key = next(b if a == () else a for a, b in itertools.zip_longest(mine, theirs, fillvalue=()) if a != b)
+        return f"rank {rank} and rank {other} do not have the same keys in the same order: they differ at {key!r}"
+    for key in mine:
+        ours, other_ones = (
+            f"has shape {tuple(shape)} of {dtype} ({stype})" for *_, dtype, stype, shape in (mine[key], theirs[key])
+        )
+        if ours != other_ones:
+            return f"of key {key!r} rank {rank} {ours}, rank {other} {other_ones}"
+    return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import functools
 import itertools
 import math
@@ -10,7 +9,8 @@ import threading
 import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from os import PathLike
 from typing import Any
 
@@ -30,7 +30,7 @@ from mxcore.kvstore.values import add, write
 from mxcore.ndarray import NDArray
 from mxcore.optimizer import config
 
-from . import encodings, rendezvous
+from . import encodings
 from .client import Link, Pull, Push, Slot
 from .job import Job, current_job
 
@@ -92,16 +92,34 @@ class DistKVStore(KVStore):
         try:
             for address in job.servers:
                 self._links.append(Link(address, job.token, hello, job.deadline, job.transport))
+            self._check_order()
         except BaseException:
             self.close()
             raise
-        _open.add(self)
+        weakref.finalize(self, _drop, self._links).atexit = False
+
+    def _check_order(self) -> None:
+        found = [link.number for link in self._links]
+        if found != list(range(self._links[0].servers)):
+            raise error(
+                ValueError,
+                f"kvstore: the job has {self._links[0].servers} servers, but MXCORE_KV_SERVERS lists those with the "
+                f"numbers {found}; it must be the same for all workers",
+            )
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise error(
+            TypeError,
+            f"a {self._type} store is a worker's connection to servers, and can be neither copied nor pickled; make "
+            "one in each worker",
+        )
 
     # -- what the base calls -----------------------------------------------------------------------------------------
 
     def _init(self, values: list[tuple[Key, NDArray]]) -> None:
         with self._pushing:
             known = next(iter(self._parts), None)
+            fresh: dict[Key, list[Slot]] = {}
             for key, _ in values:
                 if known is not None and known.__class__ is not key.__class__:
                     raise error(
@@ -109,18 +127,16 @@ class DistKVStore(KVStore):
                         f"kvstore: key {key!r} is a {key.__class__.__name__}, but the keys of this store are "
                         f"{known.__class__.__name__}",
                     )
-                if key in self._parts:
+                if key in self._parts or key in fresh:
                     raise error(
                         ValueError, f"kvstore: key {key!r} was initialised before; init and broadcast take a key once"
                     )
-                known = key
+                known, fresh[key] = key, []
             asked = [[k, a.size, np.dtype(a.dtype).itemsize, math.prod(a.shape[1:])] for k, a in values]
             (answer, _) = self._ask(0, "place", keys=asked).result()
-            fresh: dict[Key, list[Slot]] = {}
             by_link: dict[int, list[tuple[Slot, NDArray]]] = {}
             for (key, array), parts in zip(values, answer["parts"]):
-                row = math.prod(array.shape[1:])
-                fresh[key] = []
+                row = max(1, math.prod(array.shape[1:]))
                 for server, start, stop in parts:
                     shape = array.shape if stop - start == array.size else ((stop - start) // row, *array.shape[1:])
                     slot = Slot(key, start, stop, shape, np.dtype(array.dtype))
@@ -129,7 +145,7 @@ class DistKVStore(KVStore):
                     by_link.setdefault(server, []).append((slot, array))
             waits = []
             for server, slots in by_link.items():
-                specs = [[s.key, s.start, s.stop, s.shape, s.dtype.name, a.stype] for s, a in slots]
+                specs = [[s.key, s.start, s.stop, s.shape, s.dtype.name, a.stype, a.shape] for s, a in slots]
                 bodies = [_host(a)[s.start : s.stop] for s, a in slots] if self.rank == 0 else []
                 waits.append((slots, self._ask(server, "init", bodies, keys=specs)))
             for slots, future in waits:
@@ -153,17 +169,22 @@ class DistKVStore(KVStore):
     def _push(self, groups: Groups, priority: int) -> None:
         for key, arrays in groups.items():
             self._check("push", key, arrays)
-        with self._pushing:
-            pushes: list[tuple[Slot, Push]] = []
-            size = 0
-            for key, arrays in groups.items():
-                total = arrays[0] if len(arrays) == 1 else add(arrays, self._home(arrays))
-                pushes += self._dense(key, total) if total.stype == "default" else self._rows(key, total)
-                size += total.size
-                if size > _ENOUGH:
-                    self._put(pushes, priority)
-                    pushes, size = [], 0
-            self._put(pushes, priority)
+        for link in self._links:
+            link.check()
+        pushes: list[tuple[Slot, Push]] = []
+        size = 0
+        try:
+            with self._pushing:
+                for key, arrays in groups.items():
+                    total = arrays[0] if len(arrays) == 1 else add(arrays, self._home(arrays))
+                    pushes += self._dense(key, total) if total.stype == "default" else self._rows(key, total)
+                    size += total.size
+                    if size > _ENOUGH:
+                        self._put(pushes, priority)
+                        pushes, size = [], 0
+                self._put(pushes, priority)
+        finally:  # the traceback of an error must not keep arrays from being written to
+            pushes.clear()
 
     @staticmethod
     def _put(entries: Sequence[tuple[Slot, Any]], priority: int) -> None:
@@ -182,8 +203,9 @@ class DistKVStore(KVStore):
             for slot in self._parts[key]:
                 yield slot, Push("2bit", encodings.pack_two_bits(quantised[slot.start : slot.stop]), how.threshold)
             return
+        slots = self._parts[key]
         departure = Departure(total)
-        for slot in self._parts[key]:
+        for slot in slots:
             if how is not None:
                 push = Push(how, np.empty(slot.size, encodings.narrow(how)))
             elif slot.free:
@@ -277,9 +299,14 @@ class DistKVStore(KVStore):
             mine = rows[(rows >= first) & (rows < last)] - first
 
             def arrived(ids: Any, data: Any, first: int = first, future: Future[Any] = future) -> None:
-                future.set_result((ids + first, data))
+                with suppress(InvalidStateError):
+                    future.set_result((ids + first, data))
 
-            slot.link.put([(slot, Pull(arrived, future.set_exception, mine))], priority)
+            def failed(exception: BaseException, future: Future[Any] = future) -> None:
+                with suppress(InvalidStateError):
+                    future.set_exception(exception)
+
+            slot.link.put([(slot, Pull(arrived, failed, mine))], priority)
             waits.append(future)
         parts = [f.result() for f in waits]
         ids = np.concatenate([ids for ids, _ in parts])
@@ -400,13 +427,15 @@ class DistKVStore(KVStore):
         return self._job.workers
 
     def barrier(self) -> None:
-        """Wait until all workers have come here.
+        """Wait until all workers have come here, and what they pushed before has come to all servers.
 
         Raises
         ------
         MXNetError
             If one does not come before the deadline, with its rank and when it was heard of.
         """
+        for future in [self._ask(i, "echo") for i in range(1, len(self._links))]:
+            future.result()
         self._ask(0, "barrier").result()
 
     _barrier = barrier
@@ -449,15 +478,9 @@ class DistKVStore(KVStore):
             link.close()
 
 
-#: Stores to be closed at the end of the program.
-_open: weakref.WeakSet[DistKVStore] = weakref.WeakSet()
-
-
-@atexit.register
-def _close_all() -> None:
-    for store in list(_open):
-        store.close()
-    rendezvous.leave()
+def _drop(links: Sequence[Link]) -> None:
+    for link in links:
+        link.drop()
 
 
 def _host(array: NDArray) -> np.ndarray[Any, Any]:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import array
 import json
 import os
+import secrets
 import socket
 import struct
-import threading
+import sys
+import tempfile
 import weakref
 from collections.abc import Sequence
 from multiprocessing import AuthenticationError
@@ -21,19 +23,28 @@ import numpy as np
 
 from mxcore.base import error
 
-__all__ = ["Channel", "Closed", "accept", "connect", "unix_address"]
+__all__ = ["PATIENCE", "Channel", "Closed", "Listener", "Stuck", "accept", "connect", "shut"]
 
 #: What a message begins with: a mark, the length of its header and of the bytes behind it.
 _HEAD = struct.Struct("<4sIQ")
 _MARK = b"MXKV"
 #: How long a header may be, and how many parts one system call sends.
 _LONGEST_HEADER, _MOST_PARTS = 1 << 26, 512
-#: How long the other end may take to prove that it knows the token, in seconds.
-_PATIENCE = 10
+#: How many may wait to be let in.
+_BACKLOG = 1024
+#: How long the other end may take for each step until both know whom they talk to, in seconds.
+PATIENCE = 30
+#: When a host that says nothing at all is asked whether it is there, how often, and after how many failures it is lost:
+#: (option, seconds or number).
+_ALIVE = (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4))
 
 
 class Closed(Exception):
     """The other end is gone."""
+
+
+class Stuck(Closed):
+    """The other end is there, but does nothing."""
 
 
 #: Open ones: a forked child gives them up, for as long as it had one, nobody would see that its parent is gone.
@@ -41,7 +52,7 @@ _open: weakref.WeakSet[Channel] = weakref.WeakSet()
 
 
 class Channel:
-    """One end of a connection. Any thread may send; one receives.
+    """One end of a connection. One thread sends, one receives, and that one closes; any may end it.
 
     Parameters
     ----------
@@ -51,12 +62,27 @@ class Channel:
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
-        self._sending = threading.Lock()
+        self._patience: float = PATIENCE
         _open.add(self)
         #: Whether both ends are on one host, and can share memory.
         self.local = sock.family == getattr(socket, "AF_UNIX", None)
         if not self.local:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for name, value in _ALIVE:
+                if hasattr(socket, name):
+                    sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+    def settle(self, patience: float) -> None:
+        """From now on wait for ever for messages, but not for room for one's own.
+
+        Parameters
+        ----------
+        patience : float
+            For how many seconds the other end may take nothing of a message.
+        """
+        self._patience = patience
+        _limit(self._sock, receiving=0, sending=patience)
 
     def send(self, header: dict[str, Any], bodies: Sequence[Any] = (), files: Sequence[int] = ()) -> None:
         """Send a message.
@@ -69,21 +95,27 @@ class Channel:
             Bytes behind it; they are sent without a copy.
         files : sequence of int
             Descriptors of open files for the other end, on one host.
+
+        Raises
+        ------
+        Closed
+            If the other end is gone, or takes nothing: half of the message may be on its way, no other can follow.
         """
         views = [v for v in map(_bytes, bodies) if v.nbytes]
         text = json.dumps(header, separators=(",", ":")).encode()
         parts = [memoryview(_HEAD.pack(_MARK, len(text), sum(v.nbytes for v in views)) + text), *views]
         try:
-            with self._sending:
-                while parts:
-                    sent = self._sock.sendmsg(parts[:_MOST_PARTS])
-                    while parts and sent >= parts[0].nbytes:
-                        sent -= parts.pop(0).nbytes
-                    if sent:
-                        parts[0] = parts[0][sent:]
-                if files:
-                    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))]
-                    self._sock.sendmsg([b"F"], rights)
+            while parts:
+                sent = self._sock.sendmsg(parts[:_MOST_PARTS])
+                while parts and sent >= parts[0].nbytes:
+                    sent -= parts.pop(0).nbytes
+                if sent:
+                    parts[0] = parts[0][sent:]
+            if files:
+                rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))]
+                self._sock.sendmsg([b"F"], rights)
+        except BlockingIOError:
+            raise Stuck(f"it has taken nothing for {self._patience:g} s") from None
         except OSError as e:
             raise Closed(str(e)) from None
 
@@ -96,15 +128,20 @@ class Channel:
             If there is none any more.
         TimeoutError
             If there is one, but it is silent for as long as `timeout` allows.
+        ValueError
+            If what comes is no message.
         """
         head = bytearray(_HEAD.size)
         self.into(head)
         mark, header, body = _HEAD.unpack(head)
         if mark != _MARK or header > _LONGEST_HEADER:
-            raise Closed("the other end does not speak the protocol of mxcore's stores")
+            raise ValueError("this is no message of mxcore's stores")
         text = bytearray(header)
         self.into(text)
-        return json.loads(text), body
+        found = json.loads(text)
+        if not isinstance(found, dict):
+            raise ValueError("the header of a message is no object")
+        return found, body
 
     def into(self, memory: Any) -> None:
         """Read bytes behind a header until memory is full."""
@@ -117,6 +154,8 @@ class Channel:
                 view = view[n:]
         except TimeoutError:
             raise
+        except BlockingIOError:
+            raise Stuck(f"it has said nothing for {self._patience:g} s") from None
         except OSError as e:
             raise Closed(str(e)) from None
 
@@ -135,6 +174,8 @@ class Channel:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
                 found.frombytes(data[: len(data) // found.itemsize * found.itemsize])
         if len(found) != n:
+            for file in found:
+                os.close(file)
             raise Closed(f"{n} open files were announced, but {len(found)} came")
         return list(found)
 
@@ -142,12 +183,16 @@ class Channel:
         """Close this process's end without a word to the other: another process has it, too."""
         self._sock.close()
 
-    def close(self) -> None:
-        """End the connection, also for a thread that receives."""
+    def end(self) -> None:
+        """End the connection; who receives gets what has come, and then the end."""
         try:
             self._sock.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass
+
+    def close(self) -> None:
+        """End the connection, and give its descriptor back."""
+        self.end()
         self._sock.close()
 
 
@@ -156,6 +201,60 @@ def _bytes(memory: Any) -> memoryview:
     if isinstance(memory, np.ndarray):
         memory = memory.reshape(-1).view(np.uint8)  # bfloat16 is no format of buffers
     return memoryview(memory).cast("B")
+
+
+class Listener:
+    """Where others connect: from anywhere, and from this host also through a socket of its own.
+
+    Parameters
+    ----------
+    host : str
+        ``127.0.0.1`` lets nobody in from other hosts.
+
+    Attributes
+    ----------
+    address : (str, int, str)
+        Host and port, and the name of the socket for this host.
+    sockets : list of socket.socket
+    """
+
+    def __init__(self, host: str) -> None:
+        tcp = socket.create_server((host, 0), backlog=_BACKLOG)
+        self.sockets = [tcp]
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        name = ""
+        if hasattr(socket, "AF_UNIX"):
+            if sys.platform == "linux":
+                name = f"@mxcore-kv-{secrets.token_hex(8)}"  # no file, of which something could be left
+            else:
+                self._folder = tempfile.TemporaryDirectory(prefix="mxcore-kv-")
+                name = os.path.join(self._folder.name, "socket")
+            local = socket.socket(socket.AF_UNIX)
+            local.bind(_unix_address(name))
+            local.listen(_BACKLOG)
+            self.sockets.append(local)
+        self.address: tuple[str, int, str] = (host, tcp.getsockname()[1], name)
+
+    def close(self) -> None:
+        """Let nobody in any more, in whatever thread somebody waits for them."""
+        for sock in self.sockets:
+            shut(sock)
+            sock.close()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+
+def shut(sock: socket.socket) -> None:
+    """End a connection, or the waiting for one, in whatever thread."""
+    try:
+        sock.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass
+
+
+def _unix_address(name: str) -> str:
+    """The address of a local socket: a path, or with a ``@`` in front, as tools show it, a name that is no file."""
+    return "\0" + name[1:] if name.startswith("@") else name
 
 
 def accept(sock: socket.socket, token: bytes) -> Channel:
@@ -189,7 +288,7 @@ def connect(address: Sequence[Any], token: bytes, transport: str = "auto") -> Ch
     """
     host, port, name = address
     try:
-        sock = transport == "auto" and _nearby(name) or socket.create_connection((host, port), timeout=_PATIENCE)
+        sock = transport == "auto" and _nearby(name) or socket.create_connection((host, port), timeout=PATIENCE)
         sock.settimeout(None)
     except OSError as e:
         raise error(ConnectionError, f"kvstore: no server answers at {host}:{port}: {e}") from None
@@ -208,18 +307,13 @@ def connect(address: Sequence[Any], token: bytes, transport: str = "auto") -> Ch
     return Channel(sock)
 
 
-def unix_address(name: str) -> str:
-    """The address of a local socket: a path, or with a ``@`` in front, as tools show it, a name that is no file."""
-    return "\0" + name[1:] if name.startswith("@") else name
-
-
 def _nearby(name: str) -> socket.socket | None:
     """A connection to a socket of this host, if there is one of that name."""
     if not (name and hasattr(socket, "AF_UNIX")):
         return None
     sock = socket.socket(socket.AF_UNIX)
     try:
-        sock.connect(unix_address(name))
+        sock.connect(_unix_address(name))
     except OSError:
         sock.close()
         return None
@@ -228,17 +322,19 @@ def _nearby(name: str) -> socket.socket | None:
 
 def _prove(sock: socket.socket, token: bytes, first: bool) -> None:
     """Let each end prove that it knows the token, which is not sent, by the challenge of `multiprocessing`."""
-    wait = struct.pack("ll", _PATIENCE, 0)
-    for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
-        sock.setsockopt(socket.SOL_SOCKET, option, wait)
+    _limit(sock, receiving=PATIENCE, sending=PATIENCE)
     connection = Connection(os.dup(sock.fileno()))
     try:
         for challenge in (first, not first):
             (deliver_challenge if challenge else answer_challenge)(connection, token)
     finally:
         connection.close()
-    for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
-        sock.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", 0, 0))
+
+
+def _limit(sock: socket.socket, receiving: float, sending: float) -> None:
+    """Let the kernel end what waits longer than so many seconds; 0: nothing."""
+    for option, seconds in ((socket.SO_RCVTIMEO, receiving), (socket.SO_SNDTIMEO, sending)):
+        sock.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", int(seconds), int(seconds % 1 * 1e6)))
 
 
 def _give_up() -> None:

@@ -1,0 +1,75 @@
+"""Many keys, values larger than 2 GiB, and long runs."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mxcore as mx
+from tests.kvstore_dist.jobs import all_well, stores, together
+from tests.kvstore_dist.soak import soak
+
+TRANSPORTS = ("auto", "tcp")
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_a_thousand_keys(transport: str) -> None:
+    keys = [f"a_parameter_with_a_long_name_{i}" for i in range(1000)]
+
+    def run(store: Any) -> Any:
+        store.init(keys, [mx.nd.full(i % 7 + 1, i) for i in range(1000)])
+        outs = [mx.nd.empty(i % 7 + 1) for i in range(1000)]
+        store.pull(keys, out=outs)
+        first = [out[0].asscalar() for out in outs]
+        for step in range(3):
+            store.pushpull(keys, [mx.nd.full(i % 7 + 1, i + step) for i in range(1000)], out=outs)
+        return first, [out[0].asscalar() for out in outs]
+
+    with stores(2, 3, transport=transport) as opened:
+        for first, last in all_well(together(opened, run)):
+            assert first == list(range(1000))
+            assert last == [2 * (i + 2) for i in range(1000)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_a_value_of_more_than_two_gigabytes(transport: str) -> None:
+    """No length, count or offset has 31 bits."""
+    info = Path("/proc/meminfo")
+    if info.exists():
+        free = int(re.findall(r"MemAvailable:\s+(\d+)", info.read_text())[0]) / 2**20
+        if free < 14:
+            pytest.skip(f"{free:.0f} GiB of memory are free, 14 are needed")
+    size = 2**31 + 4096
+
+    def ends_of(array: Any) -> list[int]:
+        host = array._data
+        return [int(host[i]) for i in (0, 1, 2**31 - 1, 2**31, size - 1)]
+
+    with stores(1, transport=transport, deadline=300) as (store,):
+        value = mx.nd.zeros(size, dtype="uint8")
+        value._data[:] = 3
+        value._data[-1] = 5
+        store.init("w", value)
+        out = mx.nd.zeros(size, dtype="uint8")
+        store.pull("w", out=out)
+        out.wait_to_read()
+        assert ends_of(out) == [3, 3, 3, 3, 5]
+        value._data[:] = 7
+        value._data[2**31] = 9
+        store.pushpull("w", value, out=out)
+        out.wait_to_read()
+        assert ends_of(out) == [7, 7, 7, 9, 7]
+        assert np.count_nonzero(out._data == 7) == size - 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_nothing_grows(transport: str) -> None:
+    assert soak(20, transport) == []
