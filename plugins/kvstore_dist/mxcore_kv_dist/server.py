@@ -45,6 +45,7 @@ class Server:
     ----------
     address : (str, int, str)
         Host, port and path of the socket.
+    closed : bool
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Server:
         #: Who has connected and is not let in yet, and since when.
         self._guests: dict[socket.socket, float] = {}
         self._left = threading.Condition(self._lock)
-        self._closed = False
+        self.closed = False
         self._folder = None if folder else tempfile.TemporaryDirectory(prefix="mxcore-kv-")
         path = os.path.join(folder or self._folder.name, f"{number}.sock")  # type: ignore[union-attr]
         tcp = socket.create_server((host, 0), backlog=1024)
@@ -80,7 +81,7 @@ class Server:
         threading.Thread(target=run, args=args, name=f"mxcore-server-{self.number}", daemon=True).start()
 
     def _accept(self, sock: socket.socket) -> None:
-        while not self._closed:
+        while not self.closed:
             try:
                 connected, _ = sock.accept()
             except OSError:  # closed, or out of descriptors, which may pass
@@ -88,7 +89,12 @@ class Server:
                 continue
             with self._lock:
                 self._guests[connected] = time.monotonic()
-            self._thread(self._greet, connected)
+            try:
+                self._thread(self._greet, connected)
+            except RuntimeError:  # there can be no more threads, now
+                with self._lock:
+                    del self._guests[connected]
+                connected.close()
 
     def _greet(self, sock: socket.socket) -> None:
         """Talk with whoever has connected, until they leave."""
@@ -148,7 +154,7 @@ class Server:
                 "RANK and WORLD_SIZE (or DMLC_NUM_WORKER) are not those of this job"
             )
         with self._lock:
-            if self._closed:
+            if self.closed:
                 raise Refused("the server is ending")
             space = self._spaces.get(hello["store"])
             if space is None:
@@ -158,7 +164,7 @@ class Server:
         return peer
 
     def _look(self) -> None:
-        while not self._closed:
+        while not self.closed:
             time.sleep(_LOOK)
             now = time.monotonic()
             with self._lock:
@@ -177,7 +183,7 @@ class Server:
     def close(self) -> None:
         """End all connections and forget all values."""
         with self._lock:
-            self._closed = True
+            self.closed = True
             for sock in self._guests:
                 _shut(sock)
             for channel in self._channels:

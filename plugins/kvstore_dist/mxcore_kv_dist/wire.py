@@ -252,7 +252,8 @@ def connect(address: Sequence[Any], token: bytes, transport: str = "auto") -> Ch
         ) from None
     except (EOFError, OSError) as e:
         sock.close()
-        raise error(ConnectionError, f"kvstore: the server at {host}:{port} has refused the connection: {e}") from None
+        what = f"said nothing for {PATIENCE} s" if isinstance(e, BlockingIOError) else f"refused the connection: {e}"
+        raise error(ConnectionError, f"kvstore: the server at {host}:{port} has {what}") from None
     return Channel(sock)
 
 
