@@ -317,6 +317,15 @@ def _targets(verb: str, key: Any, out: Any) -> Groups:
     return groups
 
 
+#: Types of MXNet that no plugin of mxcore's distribution brings -> who would.
+_PROVIDERS = {
+    "nccl": "; 'nccl' would come with a plugin for CUDA devices",
+    "horovod": "; 'horovod' would come with a plugin over Horovod, 'allreduce' does the same",
+    "byteps": "; 'byteps' would come with a plugin over BytePS, 'dist_sync' does the same",
+    "p3": "; 'p3' is 'dist_sync' with priorities, which 'dist_sync' has here",
+}
+
+
 def create(name: str = "local") -> KVStoreBase:
     """Make a store.
 
@@ -357,7 +366,7 @@ def create(name: str = "local") -> KVStoreBase:
         raise error(
             KeyError,
             f"no kvstore is of type {name!r}{suggest(name, known)}; known types: {', '.join(known)}"
-            + ("; the distributed ones are planned" if name.startswith("dist") else "")
+            + _PROVIDERS.get(name, "")
             + tables.why(),
         )
     kind: Callable[[str], KVStoreBase] = tables.lookup("kvstore", name)

@@ -16,8 +16,7 @@ import mxcore as mx
 from mxcore import nd
 from mxcore.autograd import pause
 from mxcore.base import error
-from mxcore.kvstore import KVStoreBase
-from mxcore.kvstore.base import capable
+from mxcore.kvstore import KVStore, KVStoreBase
 from mxcore.kvstore.keys import Key, group
 from mxcore.kvstore.transfers import Arrival, Departure
 from mxcore.kvstore.values import add, write
@@ -43,7 +42,7 @@ class _Value:
 
     def __init__(self, key: Key, total: NDArray, mine: bool, arrival: Arrival, number: int) -> None:
         self.key, self.size, self.dtype = key, total.size, np.dtype(total.dtype)
-        self.arrival, self.number = arrival, number
+        self.arrival, self.number, self.since = arrival, number, time.monotonic()
         self._departure = Departure(total)
         self._elements: np.ndarray[Any, Any] | None = None
         if self._departure.ready:
@@ -199,7 +198,11 @@ class AllReduce(KVStoreBase):
             self._ring.tell({"pieces": [p.describe() for p in pieces]})
             self._ring.hear()
             return pieces
-        said = self._ring.hear(patience=None)
+        while not self._ring.coming(0.5):
+            with self._work:
+                if self._pieces and time.monotonic() - self._pieces[0].value.since > self._job.deadline:
+                    raise self._ring.late()
+        said = self._ring.hear()
         chosen = said["pieces"]
         self._ring.tell(said)
         pieces = self._take(len(chosen))
@@ -255,13 +258,16 @@ class AllReduce(KVStoreBase):
         for read in self._unread:  # the room is to be used again
             read.wait()
         self._unread.clear()
+        with self._work:
+            self._taken = []
+            self._work.notify_all()
 
     # -- what Trainer asks -------------------------------------------------------------------------------------------
 
     @staticmethod
     def is_capable(capability: str) -> bool:
         """Return False: each worker updates its own copy."""
-        return not capable(capability)
+        return not KVStore.is_capable(capability)
 
     @property
     def type(self) -> str:
@@ -284,9 +290,13 @@ class AllReduce(KVStoreBase):
     def close(self) -> None:
         """Leave the ring when all that was asked for has gone round."""
         with self._work:
+            end = time.monotonic() + self._job.deadline
+            while (self._pieces or self._taken) and self._failed is None and time.monotonic() < end:
+                self._work.wait(0.1)
             self._ending = True
             self._work.notify_all()
-        self._thread.join(self._job.deadline)
+        if self.rank == 0:
+            self._thread.join(1)
         if self._failed is None:
             self._ring.close()
         self._tracker.close()

@@ -1,4 +1,4 @@
-"""Memory that a server and a worker of one host both see.
+"""Memory that two processes of one host see.
 
 It has no name, and is gone with the last of its users, whatever ends them: nothing can be left behind.
 """

@@ -64,7 +64,7 @@ class Peer:
         self._thread.start()
 
     def tell(self, header: dict[str, Any], bodies: Iterable[Any] = (), files: Iterable[Segment] = ()) -> None:
-        """Put a message into its queue."""
+        """Put a message into the queue; files are closed when they were sent."""
         self._out.put((header, list(bodies), list(files)))
 
     def end(self) -> None:

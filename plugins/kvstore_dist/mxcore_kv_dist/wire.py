@@ -1,6 +1,6 @@
-"""Messages between workers and servers: a header in JSON and bytes behind it.
+"""Messages between workers and servers: a header in JSON, and bytes behind it.
 
-Both ends of a connection have proved that they know the job's token. Nothing that arrives is unpickled or executed.
+Both ends prove first that they know the job's token, which is not sent. Nothing that arrives is unpickled or executed.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import array
 import json
 import os
+import select
 import socket
 import struct
 import weakref
@@ -153,6 +154,15 @@ class Channel:
             raise Stuck(f"it has said nothing for {self._patience:g} s") from None
         except OSError as e:
             raise Closed(str(e)) from None
+
+    def coming(self, seconds: float) -> bool:
+        """Whether something to receive, or the end, comes within so many seconds."""
+        try:
+            poll = select.poll()
+            poll.register(self._sock, select.POLLIN)
+            return bool(poll.poll(1000 * seconds))
+        except (OSError, ValueError):  # it is closed, as who receives will learn
+            return True
 
     def timeout(self, seconds: float | None) -> None:
         """Let who receives wait so long and no longer: a TimeoutError ends it."""

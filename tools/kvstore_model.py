@@ -1,0 +1,150 @@
+"""How long a push and pull of a whole model takes, by a small model, and by measurement where that can be had.
+
+``python tools/kvstore_model.py`` measures this machine (a round trip, copies, sums, bytes through a connection),
+predicts jobs of 1 to 4 workers on it and measures them, then predicts clusters of 2 to 1,024 hosts. The tables of
+docs/distributed.md are its output.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import statistics
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.exchange import Job  # of this checkout
+
+#: Bytes that the ring moves at once, as in mxcore_kv_dist.ring.
+ROOM = 8 << 20
+
+
+class Machine(NamedTuple):
+    """What a host does, in seconds and bytes per second."""
+
+    #: A message and its answer.
+    latency: float
+    #: One core copies, or adds up, so many bytes.
+    copy: float
+    add: float
+    #: Bytes through a connection, each way.
+    network: float
+    cores: int
+
+
+def servers_on_host(machine: Machine, size: float, workers: int) -> float:
+    """Seconds for workers and a server on one host: everybody's copies and sums share the cores."""
+    busy = workers * size * (2 / machine.copy + 1 / machine.add)
+    longest = size * (2 / machine.copy + 1 / machine.add)
+    return machine.latency + max(busy / machine.cores, longest / min(2, machine.cores))
+
+
+def servers_between_hosts(machine: Machine, size: float, workers: int, servers: int) -> float:
+    """Seconds for one worker or server a host; sending, adding up and receiving overlap, the slowest counts."""
+    through_worker = size / machine.network
+    through_server = workers * size / servers / machine.network
+    adding = workers * size / servers / machine.add
+    return 2 * machine.latency + max(through_worker, through_server, adding)
+
+
+def ring_between_hosts(machine: Machine, size: float, workers: int) -> float:
+    """Seconds for a ring: each room goes round twice, a chunk at a time."""
+    steps = 2 * (workers - 1)
+    rooms = max(1, -(-size // ROOM))
+    moved = size * steps / workers
+    return rooms * steps * machine.latency / 2 + moved / machine.network + moved / 2 / machine.add
+
+
+# -- measuring -------------------------------------------------------------------------------------------------------
+
+
+def fastest(run, times=7):
+    found = []
+    for _ in range(times):
+        start = time.perf_counter()
+        run()
+        found.append(time.perf_counter() - start)
+    return min(found)
+
+
+def through_a_connection(size):
+    """Seconds for bytes through a connection of this host."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    sent, received = memoryview(bytearray(size)), memoryview(bytearray(size))
+
+    def send():
+        with socket.create_connection(listening.getsockname()) as out:
+            for _ in range(5):
+                out.sendall(sent)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    times = []
+    with listening, listening.accept()[0] as incoming:
+        for _ in range(5):
+            start, at = time.perf_counter(), 0
+            while at < size:
+                at += incoming.recv_into(received[at:])
+            times.append(time.perf_counter() - start)
+    thread.join()
+    return min(times)
+
+
+def measure(size):
+    """This machine."""
+    a, b = np.ones(size // 4, np.float32), np.ones(size // 4, np.float32)
+    with Job(sys.executable, False, 1) as job:
+        latency = min(job.run(1, 1, 30))
+    return Machine(
+        latency=latency,
+        copy=size / fastest(lambda: np.copyto(b, a)),
+        add=size / fastest(lambda: np.add(a, b, out=a)),
+        network=size / through_a_connection(size),
+        cores=len(os.sched_getaffinity(0)),
+    )
+
+
+def show(workers, times):
+    """A row of a table."""
+    print(f"| {workers:,} | " + " | ".join(f"{1e3 * t:.0f} ms" for t in times) + " |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--size", type=int, default=100_000_000, metavar="BYTES", help="of all values (100000000)")
+    parser.add_argument("--keys", type=int, default=60, help="how many values (60)")
+    parser.add_argument("--rounds", type=int, default=10, help="of each measurement (10)")
+    size = (args := parser.parse_args()).size
+    here = measure(size)
+    print(
+        f"this machine: {1e6 * here.latency:.0f} us a round trip, a core copies {here.copy / 1e9:.1f} GB/s and adds ",
+        end="",
+    )
+    print(f"{here.add / 1e9:.1f} GB/s, {here.network / 1e9:.1f} GB/s through a connection, {here.cores} cores\n")
+    print("| workers | predicted | best | median |\n| --- | --- | --- | --- |")
+    for workers in (1, 2, 3, 4):
+        with Job(sys.executable, False, workers) as job:
+            times = job.run(args.keys, size // 4 // args.keys, args.rounds)
+        predicted = servers_on_host(here, size, workers)
+        show(workers, [predicted, min(times), statistics.median(times)])
+    cluster = here._replace(latency=100e-6, network=1.25e9)  # 10 Gbit/s
+    print(f"\nhosts with {cluster.network * 8e-9:.0f} Gbit/s and {1e6 * cluster.latency:.0f} us a round trip\n")
+    print("| workers | 1 server | a server for 4 workers | as many servers | ring |\n| --- | --- | --- | --- | --- |")
+    for workers in (2, 4, 8, 16, 64, 256, 1024):
+        counts = 1, max(1, workers // 4), workers
+        times = [servers_between_hosts(cluster, size, workers, s) for s in counts] + [
+            ring_between_hosts(cluster, size, workers)
+        ]
+        show(workers, times)
+
+
+if __name__ == "__main__":
+    main()
