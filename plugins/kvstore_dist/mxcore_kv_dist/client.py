@@ -25,7 +25,7 @@ import mxcore
 from mxcore.base import error
 from mxcore.kvstore.transfers import Departure
 
-from . import wire
+from . import rendezvous, wire
 from .memory import open_segment, view
 from .server import PROTOCOL
 
@@ -388,7 +388,10 @@ class Link:
         with self._work:
             slot.pulling = None
             self._pulls -= 1
-            self._unpark(slot)
+            if slot.parked:
+                self._unpark(slot)
+            elif not self._pulls:
+                self._work.notify_all()
 
     def go_on(self, slot: Slot) -> None:
         """What is to be pushed to a slot is computed."""
@@ -486,6 +489,7 @@ _links: weakref.WeakSet[Link] = weakref.WeakSet()
 def _close_all() -> None:
     for link in list(_links):
         link.close()
+    rendezvous.leave()
 
 
 def _in_child() -> None:

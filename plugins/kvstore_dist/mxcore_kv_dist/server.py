@@ -5,9 +5,7 @@ Each worker has a connection and a thread of its own; whoever brings the last pu
 
 from __future__ import annotations
 
-import os
 import socket
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -38,18 +36,19 @@ class Server:
         What workers must know.
     host : str
         Where to listen: ``127.0.0.1`` lets nobody in from other hosts.
-    folder : str, optional
-        Where the socket for workers of this host lies: a folder that only the user may enter.
 
     Attributes
     ----------
     address : (str, int, str)
+<<<<<<< .merge_file_yK4AEe
         Host, port and path of the socket.
+    closed : bool
+=======
+        Host and port, and the name of a socket for workers of this host.
+>>>>>>> .merge_file_39iTvv
     """
 
-    def __init__(
-        self, number: int, servers: int, workers: int, token: bytes, host: str = "127.0.0.1", folder: str | None = None
-    ) -> None:
+    def __init__(self, number: int, servers: int, workers: int, token: bytes, host: str = "127.0.0.1") -> None:
         if not token:
             raise error(ValueError, "a server of a kvstore needs a token, which its workers must know")
         self.number, self.servers, self.workers = number, servers, workers
@@ -60,7 +59,8 @@ class Server:
         #: Who has connected and is not let in yet, and since when.
         self._guests: dict[socket.socket, float] = {}
         self._left = threading.Condition(self._lock)
-        self._closed = False
+<<<<<<< .merge_file_yK4AEe
+        self.closed = False
         self._folder = None if folder else tempfile.TemporaryDirectory(prefix="mxcore-kv-")
         path = os.path.join(folder or self._folder.name, f"{number}.sock")  # type: ignore[union-attr]
         tcp = socket.create_server((host, 0), backlog=1024)
@@ -73,6 +73,12 @@ class Server:
             self._listening.append(local)
         self.address = (host, tcp.getsockname()[1], path)
         for sock in self._listening:
+=======
+        self._closed = False
+        self._listener = wire.Listener(host)
+        self.address = self._listener.address
+        for sock in self._listener.sockets:
+>>>>>>> .merge_file_39iTvv
             self._thread(self._accept, sock)
         self._thread(self._look)
 
@@ -80,7 +86,7 @@ class Server:
         threading.Thread(target=run, args=args, name=f"mxcore-server-{self.number}", daemon=True).start()
 
     def _accept(self, sock: socket.socket) -> None:
-        while not self._closed:
+        while not self.closed:
             try:
                 connected, _ = sock.accept()
             except OSError:  # closed, or out of descriptors, which may pass
@@ -88,7 +94,12 @@ class Server:
                 continue
             with self._lock:
                 self._guests[connected] = time.monotonic()
-            self._thread(self._greet, connected)
+            try:
+                self._thread(self._greet, connected)
+            except RuntimeError:  # there can be no more threads, now
+                with self._lock:
+                    del self._guests[connected]
+                connected.close()
 
     def _greet(self, sock: socket.socket) -> None:
         """Talk with whoever has connected, until they leave."""
@@ -148,7 +159,7 @@ class Server:
                 "RANK and WORLD_SIZE (or DMLC_NUM_WORKER) are not those of this job"
             )
         with self._lock:
-            if self._closed:
+            if self.closed:
                 raise Refused("the server is ending")
             space = self._spaces.get(hello["store"])
             if space is None:
@@ -158,16 +169,22 @@ class Server:
         return peer
 
     def _look(self) -> None:
-        while not self._closed:
+        while not self.closed:
             time.sleep(_LOOK)
             now = time.monotonic()
             with self._lock:
                 spaces = list(self._spaces.values())
                 for sock, since in self._guests.items():
                     if now - since > 2 * wire.PATIENCE:
-                        _shut(sock)
+                        wire.shut(sock)
             for space in spaces:
                 space.look(now)
+
+    @property
+    def synchronous(self) -> bool:
+        """Whether workers wait for each other; as long as there is no store, they may."""
+        with self._lock:
+            return not self._spaces or any(space.sync for space in self._spaces.values())
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until all workers that came have left; return whether they have."""
@@ -177,21 +194,9 @@ class Server:
     def close(self) -> None:
         """End all connections and forget all values."""
         with self._lock:
-            self._closed = True
+            self.closed = True
             for sock in self._guests:
-                _shut(sock)
+                wire.shut(sock)
             for channel in self._channels:
                 channel.end()
-        for sock in self._listening:
-            _shut(sock)
-            sock.close()
-        if self._folder is not None:
-            self._folder.cleanup()
-
-
-def _shut(sock: socket.socket) -> None:
-    """End a connection, or the waiting for one, in whatever thread."""
-    try:
-        sock.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass
+        self._listener.close()
