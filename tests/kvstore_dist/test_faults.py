@@ -529,6 +529,9 @@ def test_hands_that_do_not_belong(monkeypatch: pytest.MonkeyPatch) -> None:
                 DistKVStore("dist_sync", place._replace(token=token))
         with pytest.raises(ConnectionError, match="no server answers"):
             DistKVStore("dist_sync", place._replace(servers=[("127.0.0.1", 9, "")]))
+        for deadline in (0.0, -1.0, float("inf"), float("nan")):
+            with pytest.raises(ValueError, match="the deadline must be a number of seconds above zero"):
+                DistKVStore("dist_sync", place._replace(deadline=deadline))
         with monkeypatch.context() as patch:
             patch.setattr("mxcore_kv_dist.client._program", lambda: "another")
             with pytest.raises(ConnectionError, match="rank 1 runs another program"):
@@ -622,6 +625,14 @@ def test_a_guest_that_trickles_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> 
                 visitor.sendall(b"x")
                 time.sleep(0.1)
         assert time.monotonic() - start < 5
+
+
+def test_a_server_that_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel takes the connection, but nobody answers."""
+    monkeypatch.setattr(wire, "PATIENCE", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        with pytest.raises(ConnectionError, match=r"the server at 127.0.0.1:\d+ has said nothing for 0.3 s"):
+            wire.connect((*listening.getsockname(), ""), TOKEN)
 
 
 def test_a_server_without_descriptors_goes_on_when_there_are_some(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ class _Value:
 
     def __init__(self, key: Key, total: NDArray, mine: bool, arrival: Arrival, number: int) -> None:
         self.key, self.size, self.dtype = key, total.size, np.dtype(total.dtype)
-        self.arrival, self.number = arrival, number
+        self.arrival, self.number, self.since = arrival, number, time.monotonic()
         self._departure = Departure(total)
         self._elements: np.ndarray[Any, Any] | None = None
         if self._departure.ready:
@@ -198,7 +198,11 @@ class AllReduce(KVStoreBase):
             self._ring.tell({"pieces": [p.describe() for p in pieces]})
             self._ring.hear()
             return pieces
-        said = self._ring.hear(patience=None)
+        while not self._ring.coming(0.5):
+            with self._work:
+                if self._pieces and time.monotonic() - self._pieces[0].value.since > self._job.deadline:
+                    raise self._ring.late()
+        said = self._ring.hear()
         chosen = said["pieces"]
         self._ring.tell(said)
         pieces = self._take(len(chosen))

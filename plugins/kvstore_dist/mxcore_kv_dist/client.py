@@ -388,7 +388,10 @@ class Link:
         with self._work:
             slot.pulling = None
             self._pulls -= 1
-            self._unpark(slot)
+            if slot.parked:
+                self._unpark(slot)
+            elif not self._pulls:
+                self._work.notify_all()
 
     def go_on(self, slot: Slot) -> None:
         """What is to be pushed to a slot is computed."""

@@ -115,27 +115,31 @@ class Ring:
         """Send a message to the next worker."""
         self._out.put((header, bodies))
 
-    def hear(self, patience: float | None = -1.0) -> dict[str, Any]:
-        """Wait for a message of the worker before this one.
+    def coming(self, seconds: float) -> bool:
+        """Whether a message of the worker before this one comes within so many seconds."""
+        return self._left.coming(seconds)
 
-        Parameters
-        ----------
-        patience : float, optional
-            How long, in seconds; None: for ever. The deadline unless told.
-        """
+    def hear(self) -> dict[str, Any]:
+        """Wait for a message of the worker before this one, until the deadline."""
         before = (self.rank - 1) % self.workers
         try:
-            self._left.timeout(self._deadline if patience == -1 else patience)
-            header, self._coming = self._left.receive()
+            self._left.timeout(self._deadline)
+            header, _ = self._left.receive()
         except wire.Closed as e:
             raise error(ConnectionError, f"kvstore: lost rank {before}: {e}") from None
         except TimeoutError:
-            raise error(
-                TimeoutError, f"kvstore: rank {self.rank} has waited {self._deadline:g} s for rank {before} in the ring"
-            ) from None
+            raise self.late() from None
         if "failed" in header:
             raise error(RuntimeError, header["failed"])
         return header
+
+    def late(self) -> Exception:
+        """The error of who has waited too long."""
+        return error(
+            TimeoutError,
+            f"kvstore: rank {self.rank} has waited {self._deadline:g} s for rank {(self.rank - 1) % self.workers} in "
+            "the ring of allreduce",
+        )
 
     # -- sums --------------------------------------------------------------------------------------------------------
 

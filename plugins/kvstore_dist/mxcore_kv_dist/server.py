@@ -40,7 +40,12 @@ class Server:
     Attributes
     ----------
     address : (str, int, str)
+<<<<<<< .merge_file_yK4AEe
+        Host, port and path of the socket.
+    closed : bool
+=======
         Host and port, and the name of a socket for workers of this host.
+>>>>>>> .merge_file_39iTvv
     """
 
     def __init__(self, number: int, servers: int, workers: int, token: bytes, host: str = "127.0.0.1") -> None:
@@ -54,10 +59,26 @@ class Server:
         #: Who has connected and is not let in yet, and since when.
         self._guests: dict[socket.socket, float] = {}
         self._left = threading.Condition(self._lock)
+<<<<<<< .merge_file_yK4AEe
+        self.closed = False
+        self._folder = None if folder else tempfile.TemporaryDirectory(prefix="mxcore-kv-")
+        path = os.path.join(folder or self._folder.name, f"{number}.sock")  # type: ignore[union-attr]
+        tcp = socket.create_server((host, 0), backlog=1024)
+        self._listening = [tcp]
+        if hasattr(socket, "AF_UNIX"):
+            local = socket.socket(socket.AF_UNIX)
+            local.bind(path)
+            os.chmod(path, 0o600)
+            local.listen(1024)
+            self._listening.append(local)
+        self.address = (host, tcp.getsockname()[1], path)
+        for sock in self._listening:
+=======
         self._closed = False
         self._listener = wire.Listener(host)
         self.address = self._listener.address
         for sock in self._listener.sockets:
+>>>>>>> .merge_file_39iTvv
             self._thread(self._accept, sock)
         self._thread(self._look)
 
@@ -65,7 +86,7 @@ class Server:
         threading.Thread(target=run, args=args, name=f"mxcore-server-{self.number}", daemon=True).start()
 
     def _accept(self, sock: socket.socket) -> None:
-        while not self._closed:
+        while not self.closed:
             try:
                 connected, _ = sock.accept()
             except OSError:  # closed, or out of descriptors, which may pass
@@ -73,7 +94,12 @@ class Server:
                 continue
             with self._lock:
                 self._guests[connected] = time.monotonic()
-            self._thread(self._greet, connected)
+            try:
+                self._thread(self._greet, connected)
+            except RuntimeError:  # there can be no more threads, now
+                with self._lock:
+                    del self._guests[connected]
+                connected.close()
 
     def _greet(self, sock: socket.socket) -> None:
         """Talk with whoever has connected, until they leave."""
@@ -133,7 +159,7 @@ class Server:
                 "RANK and WORLD_SIZE (or DMLC_NUM_WORKER) are not those of this job"
             )
         with self._lock:
-            if self._closed:
+            if self.closed:
                 raise Refused("the server is ending")
             space = self._spaces.get(hello["store"])
             if space is None:
@@ -143,7 +169,7 @@ class Server:
         return peer
 
     def _look(self) -> None:
-        while not self._closed:
+        while not self.closed:
             time.sleep(_LOOK)
             now = time.monotonic()
             with self._lock:
@@ -168,7 +194,7 @@ class Server:
     def close(self) -> None:
         """End all connections and forget all values."""
         with self._lock:
-            self._closed = True
+            self.closed = True
             for sock in self._guests:
                 wire.shut(sock)
             for channel in self._channels:

@@ -239,7 +239,10 @@ class Space:
             gone[peer.rank] = _Gone(time.monotonic(), peer.heard, why)
             for meeting in self._meetings.values():
                 meeting.met.pop(peer, None)
-            self._settle()
+            if not self.server.closed:
+                self._settle()
+        if self.server.closed:  # it was this server who hung up on all of them
+            return peer.end()
         replies = _Replies()
         for slot in list(self._slots):
             with slot.lock:
@@ -397,13 +400,13 @@ class Space:
 
     def _want(self, peer: Peer, slot: _Slot, rows: Any, replies: _Replies) -> None:
         with slot.lock:
-            complaint = slot.complaints.pop(peer.rank, None)
-            if complaint is not None:
-                replies.add(peer, "failed", [slot.number, complaint])
+            if peer.rank in slot.complaints:
+                replies.add(peer, "failed", [slot.number, slot.complaints.pop(peer.rank)])
                 return
             slot.waiting.append((peer, slot.pushes[peer.rank] if self.sync else 0, time.monotonic(), rows))
             self._serve_waiting(slot, replies)
-            self._fail_hopeless(slot, replies)
+            if slot.waiting:
+                self._fail_hopeless(slot, replies)
 
     def _serve_waiting(self, slot: _Slot, replies: _Replies) -> None:
         if slot.failed is not None:

@@ -73,6 +73,8 @@ class DistKVStore(KVStore):
 
     def __init__(self, type: str, job: Job, ordinal: int = 0) -> None:
         super().__init__(type)
+        if not 0 < job.deadline < math.inf:
+            raise error(ValueError, f"kvstore: the deadline must be a number of seconds above zero, not {job.deadline}")
         self._job = job
         self._sync = "async" not in type
         self._parts: dict[Key, list[Slot]] = {}

@@ -8,7 +8,11 @@ from __future__ import annotations
 import array
 import json
 import os
+<<<<<<< .merge_file_lkA7ip
+import select
+=======
 import secrets
+>>>>>>> .merge_file_fqbhMy
 import socket
 import struct
 import sys
@@ -159,6 +163,15 @@ class Channel:
         except OSError as e:
             raise Closed(str(e)) from None
 
+    def coming(self, seconds: float) -> bool:
+        """Whether something to receive, or the end, comes within so many seconds."""
+        try:
+            poll = select.poll()
+            poll.register(self._sock, select.POLLIN)
+            return bool(poll.poll(1000 * seconds))
+        except (OSError, ValueError):  # it is closed, as who receives will learn
+            return True
+
     def timeout(self, seconds: float | None) -> None:
         """Let who receives wait so long and no longer: a TimeoutError ends it."""
         try:
@@ -303,7 +316,8 @@ def connect(address: Sequence[Any], token: bytes, transport: str = "auto") -> Ch
         ) from None
     except (EOFError, OSError) as e:
         sock.close()
-        raise error(ConnectionError, f"kvstore: the server at {host}:{port} has refused the connection: {e}") from None
+        what = f"said nothing for {PATIENCE} s" if isinstance(e, BlockingIOError) else f"refused the connection: {e}"
+        raise error(ConnectionError, f"kvstore: the server at {host}:{port} has {what}") from None
     return Channel(sock)
 
 
