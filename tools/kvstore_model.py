@@ -128,10 +128,8 @@ def main():
     size = (args := parser.parse_args()).size
     here = measure(size)
     copy, add, network = (f"{rate / 1e9:.1f} GB/s" for rate in (here.copy, here.add, here.network))
-    print(
-        f"this machine: a round trip takes {1e6 * here.latency:.0f} us, {here.cores} cores copy {copy} and add up {add},"
-    )
-    print(f"{network} go through a connection\n")
+    print(f"this machine: a round trip takes {1e6 * here.latency:.0f} us, {here.cores} cores copy {copy}")
+    print(f"and add up {add}, {network} go through a connection\n")
     print("| workers | predicted | best | median |\n| --- | --- | --- | --- |")
     for workers in (1, 2, 3, 4):
         with Job(sys.executable, False, workers) as job:

@@ -40,12 +40,8 @@ class Server:
     Attributes
     ----------
     address : (str, int, str)
-<<<<<<< .merge_file_yK4AEe
-        Host, port and path of the socket.
-    closed : bool
-=======
         Host and port, and the name of a socket for workers of this host.
->>>>>>> .merge_file_39iTvv
+    closed : bool
     """
 
     def __init__(self, number: int, servers: int, workers: int, token: bytes, host: str = "127.0.0.1") -> None:
@@ -59,26 +55,10 @@ class Server:
         #: Who has connected and is not let in yet, and since when.
         self._guests: dict[socket.socket, float] = {}
         self._left = threading.Condition(self._lock)
-<<<<<<< .merge_file_yK4AEe
         self.closed = False
-        self._folder = None if folder else tempfile.TemporaryDirectory(prefix="mxcore-kv-")
-        path = os.path.join(folder or self._folder.name, f"{number}.sock")  # type: ignore[union-attr]
-        tcp = socket.create_server((host, 0), backlog=1024)
-        self._listening = [tcp]
-        if hasattr(socket, "AF_UNIX"):
-            local = socket.socket(socket.AF_UNIX)
-            local.bind(path)
-            os.chmod(path, 0o600)
-            local.listen(1024)
-            self._listening.append(local)
-        self.address = (host, tcp.getsockname()[1], path)
-        for sock in self._listening:
-=======
-        self._closed = False
         self._listener = wire.Listener(host)
         self.address = self._listener.address
         for sock in self._listener.sockets:
->>>>>>> .merge_file_39iTvv
             self._thread(self._accept, sock)
         self._thread(self._look)
 

@@ -8,11 +8,8 @@ from __future__ import annotations
 import array
 import json
 import os
-<<<<<<< .merge_file_lkA7ip
-import select
-=======
 import secrets
->>>>>>> .merge_file_fqbhMy
+import select
 import socket
 import struct
 import sys
