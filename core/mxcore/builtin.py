@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import facets  # noqa: F401  operators are declared with them
+from . import declared, facets  # noqa: F401  operators are declared with them
 from ._core import tables
 from ._core.op import Op
 from .parameters import Any_

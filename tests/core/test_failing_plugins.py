@@ -36,7 +36,10 @@ BAD = {
     "versionless": ("x = 1", "plugin 'versionless' states no API_VERSION"),
     "hook_raises": (HOOK.format(args="", body="1 / 0"), "ZeroDivisionError: division by zero"),
     "hook_leaves": (HOOK.format(args="", body="raise SystemExit('bye')"), "it ended with SystemExit: bye"),
-    "hook_asks": (HOOK.format(args="what", body="return []"), "PluginValidationError: "),
+    "hook_asks": (
+        HOOK.format(args="what", body="return []"),
+        "hook mxcore_ops of plugin 'hook_asks' takes (what); hooks take no arguments",
+    ),
     "hook_none": (HOOK.format(args="", body="pass"), "hook mxcore_ops of plugin 'hook_none' returned None"),
     "hook_stops": (
         HOOK.format(args="", body="yield op('site_half')(lambda k, p, data: data); raise OSError('no disk')"),

@@ -65,7 +65,7 @@ def test_a_folder_that_hides_the_module_is_named(tmp_path, monkeypatch):
 
 def test_a_kernel_that_takes_outs_says_so():
     with pytest.raises(
-        TypeError, match="the kernel for relu takes `outs`, as those do that are declared with out=True"
+        TypeError, match="kernel of operator relu: it takes `outs`, as those do that are declared with out=True"
     ):
 
         @KernelSet("cpu").kernel("relu")

@@ -482,7 +482,7 @@ def test_a_rule_that_writes_to_its_gradient_harms_no_other_backward(plug):
         (lambda F, dy, like_wide: dy, "'like_wide' is no input"),
         (lambda F, d_mean: d_mean, "'d_mean' is no input"),
         (lambda k, dy: dy, "'k' is no input"),
-        (lambda F, dy, state: dy, "write state_ for the input of that name"),
+        (lambda F, dy, state: dy, "write state_ for the input"),
         (len, "is no Python function"),
         (3, "3 is no Python function"),
     ],

@@ -8,6 +8,7 @@ from typing import Any
 
 from . import tables
 from .binding import bind
+from .checks import checked
 from .errors import error
 from .op import Op
 from .params import Params
@@ -168,6 +169,7 @@ class GraphPass:
                 f"(as {', '.join(STOCK_PASSES)} have), by which it is switched off; choose another one",
             )
         self.name, self.order, self.fn = name, order, fn
+        checked("graph pass", self)
 
 
 class Value:

@@ -25,6 +25,7 @@ from typing import Any
 import pluggy
 
 from . import hookspecs, tables
+from .checks import checked
 from .device import Device
 from .errors import MXNetError, caught, error, in_a_line, suggest, warn
 from .graph import GraphPass
@@ -166,6 +167,7 @@ class Manager:
                 )
             self.origin[name] = (dist or name, version)
             try:
+                checked("plugin", name, plugin)
                 self.pm.register(plugin, name)
                 self._collect(plugin, name)
             except BaseException:
