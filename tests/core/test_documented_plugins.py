@@ -1,6 +1,8 @@
 """The plugins in the page for authors, one for each hook at least, installed and used as an author would."""
 
 import re
+import subprocess
+import sys
 from textwrap import dedent
 
 from mxcore._core import hookspecs
@@ -9,6 +11,7 @@ from tests.house.environment import documented
 from tests.house.files import ROOT
 from tests.house.test_examples import python_blocks
 
+BLOCKS = python_blocks((ROOT / "docs" / "plugins.md").read_text(encoding="utf-8"))
 USE = {
     "mxcore_ops": """
         x = mx.nd.array([1.0, 2.0])
@@ -98,9 +101,8 @@ USE = {
 
 
 def test_each_documented_plugin_works_as_installed(folder, tmp_path_factory, monkeypatch):
-    blocks = python_blocks((ROOT / "docs" / "plugins.md").read_text(encoding="utf-8"))
     used = set()
-    for i, block in enumerate(blocks):
+    for i, block in enumerate(b for b in BLOCKS if "API_VERSION" in b):
         folder.add(f"plugin_{i}", block)
         used |= {*re.findall(r"^def (mxcore_\w+)", block, re.M)}
     assert used == {n for n in vars(hookspecs) if n.startswith("mxcore_")} and used > {*USE}
@@ -120,6 +122,16 @@ def test_each_documented_plugin_works_as_installed(folder, tmp_path_factory, mon
         and "a layer without bias takes data and weight" in done.stdout
     )
     assert "kernels for cpu (5) " in done.stdout, "the relu of the page meets the stock one"
+
+
+def test_the_documented_benchmark_runs(tmp_path):
+    (benchmark,) = (b for b in BLOCKS if "API_VERSION" not in b)
+    file = tmp_path / "benchmarks" / "test_page.py"
+    file.parent.mkdir()
+    file.write_text(benchmark)
+    command = [sys.executable, "-m", "pytest", "--benchmark", "--quick", "-p", "mxcore.testing.plugin"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and re.search(r"exp +cpu\(0\) .*at most 1.5", done.stdout), done.stdout + done.stderr
 
 
 def test_the_table_of_options_and_variables_is_true():

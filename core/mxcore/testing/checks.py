@@ -505,7 +505,6 @@ def fused(case: Case) -> None:
     """Compiled into a chain, also over few elements, outputs and gradients are those of single operators."""
     if "expr" not in case.op.facets or case.sig.visible != 1 or case.sig.mutates or any(a.size == 0 for a in case.host):
         return
-    from .. import symbol
     from ..executor import passes_off
 
     names, sym = _node(case)
