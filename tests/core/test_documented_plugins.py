@@ -1,5 +1,6 @@
 """The plugins in the page for authors, one for each hook at least, installed and used as an author would."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -141,3 +142,11 @@ def test_the_table_of_options_and_variables_is_true():
     assert [name for of, name in rows if of == "environment" and name not in documented(variables)] == []
     about_plugins = variables.partition("## Plugins")[2].partition("\n## ")[0]
     assert {*documented(about_plugins)} < {name for of, name in rows if of == "environment"}
+
+
+def test_the_table_of_overrides_is_that_of_the_device_over_pytorch():
+    source = (ROOT / "tests" / "toy_plugins" / "torch_device" / "torch_device.py").read_text(encoding="utf-8")
+    given = next(n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Dict))
+    page = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([^`]+)` \| `([^`]+)` \|$", page.partition("| override |")[2].partition("\n\n")[0], re.M)
+    assert rows == [(k.value, ast.unparse(v)) for k, v in zip(given.keys, given.values)]

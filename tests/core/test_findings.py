@@ -8,7 +8,8 @@ import pytest
 from mxcore import cli
 from mxcore._core.manager import manager
 from mxcore.array_api import contract
-from mxcore.plugin import Device, KernelSet, op
+from mxcore.array_api.namespace import ASKED
+from mxcore.plugin import ArrayAPINamespace, Device, KernelSet, op
 
 
 def kernels(name, priority=0):
@@ -79,9 +80,36 @@ def test_what_the_namespace_of_a_device_lacks_is_a_note(plug, capsys):
     status, lines = check(capsys)
     assert status == 0 and lines[0].startswith(
         "note: throwaway: the array namespace of device 'thin' has no arange, "
-        "array, asarray, ascontiguousarray, empty, empty_like, eye, full and "
+        "array, asarray, ascontiguousarray, empty, empty_like, eye, full, full_like, "
     )
+    assert "more" not in lines[0] and "zeros_like" in lines[0]
     assert contract.lacking(np) == []
+
+
+def test_what_a_library_lacks_is_told_at_once(plug, capsys):
+    """A library with other names, as some have, and without some functions."""
+    have = {
+        n: getattr(np, n)
+        for n in (*ASKED - {"astype", "permute_dims", "take_along_axis"}, "float32", "bool")
+        if "." not in n and n not in ("cumulative_sum", "argsort")
+    }
+    library = types.SimpleNamespace(**have, __name__="lib", linalg=np.linalg, permute=np.permute_dims)
+    xp = ArrayAPINamespace(library, {"argsort": np.argsort})
+    assert (
+        xp.lacking() == ["astype", "cumulative_sum", "fft.fft", "fft.ifft", "take_along_axis"]
+        and ArrayAPINamespace(np).lacking() == []
+    )
+    plug(mxcore_devices=[type("Over", (Thin,), {"xp": xp})()])
+    status, lines = check(capsys)
+    assert status == 0 and lines[0] == (
+        "note: throwaway: the library of device 'thin' has no astype, cumulative_sum, fft.fft, fft.ifft, "
+        "take_along_axis, as the array API standard has; operators that need them fail there; give functions for them "
+        "to ArrayAPINamespace"
+    )
+    with pytest.raises(
+        NotImplementedError, match="lib has no 'astype', which the array API .* lacks: astype, cumulative"
+    ):
+        xp.cast(xp.zeros((2,), np.float32), np.bool_)
 
 
 def test_a_device_that_cannot_be_asked_is_wrong(plug, capsys):

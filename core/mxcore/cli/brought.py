@@ -10,7 +10,7 @@ from .._core import tables
 from .._core.errors import caught, in_a_line
 from .._core.manager import manager
 from .._core.plugins import listed
-from ..array_api import contract
+from ..array_api import ArrayAPINamespace, contract
 from ..base import MXNetError
 
 __all__ = [
@@ -171,8 +171,8 @@ def unserved(owner: str) -> list[str]:
     return sorted(wanted - set(tables.devices.items))
 
 
-def namespaces(owner: str) -> Iterator[tuple[str, list[str], str]]:
-    """(device, what its array namespace lacks, why it cannot be used) of an owner's devices but absent ones.
+def namespaces(owner: str) -> Iterator[tuple[str, list[str], list[str], str]]:
+    """(device, what its array namespace lacks, what the library under it lacks, why it cannot be used) for all there.
 
     Parameters
     ----------
@@ -183,10 +183,10 @@ def namespaces(owner: str) -> Iterator[tuple[str, list[str], str]]:
         if tables.devices.owners[name] != owner:
             continue
         try:
-            if device.count() and device.xp is not None:
-                yield name, contract.lacking(device.xp), ""
+            if device.count() and (xp := device.xp) is not None:
+                yield name, contract.lacking(xp), xp.lacking() if isinstance(xp, ArrayAPINamespace) else [], ""
         except BaseException as e:  # such as a library that ends the process
-            yield name, [], in_a_line(caught(e))
+            yield name, [], [], in_a_line(caught(e))
 
 
 def strange(owner: str) -> list[str]:

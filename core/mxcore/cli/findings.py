@@ -15,10 +15,6 @@ from .brought import failures, import_all, lost_kernels, namespaces, overrides, 
 __all__ = ["Finding", "findings", "summary"]
 
 
-#: How many of many names are told.
-_SHOWN = 8
-
-
 @dataclass
 class Finding:
     """One thing that is worth knowing.
@@ -84,16 +80,22 @@ def _of(owner: str) -> Iterator[Finding]:
         )
     for what in _commands(owner):
         yield Finding(True, owner, what, "give it what is missing")
-    for device, lacking, reason in namespaces(owner):
+    for device, lacking, library, reason in namespaces(owner):
         if reason:
             yield Finding(True, owner, f"device '{device}' cannot be used: {reason}", "correct it, or what it needs")
         if lacking:
-            more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
             yield Finding(
                 False,
                 owner,
-                f"the array namespace of device '{device}' has no {', '.join(lacking[:_SHOWN])}{more}",
+                f"the array namespace of device '{device}' has no {', '.join(lacking)}",
                 "operators whose bodies use them fail there; docs/arrays.md lists what bodies may use",
+            )
+        if library:
+            yield Finding(
+                False,
+                owner,
+                f"the library of device '{device}' has no {', '.join(library)}, as the array API standard has",
+                "operators that need them fail there; give functions for them to ArrayAPINamespace",
             )
     for device in unserved(owner):
         yield Finding(
