@@ -16,7 +16,7 @@ from ._core.checks import CHECKS
 from ._core.errors import error
 from ._core.gradplan import GradPlan
 from ._core.graph import GraphPass
-from ._core.kernels import Kernel
+from ._core.kernels import Kernel, KernelSet
 from ._core.op import Op
 
 __all__ = ["misfit"]
@@ -162,6 +162,15 @@ def _graph_pass(graph_pass: GraphPass) -> None:
         )
 
 
+def _kernels(owner: str, result: Any) -> None:
+    for device, kernels in result.items():
+        if isinstance(kernels, KernelSet) and kernels.device not in result:
+            raise error(
+                ValueError,
+                f"hook mxcore_kernels of {owner}: under {device!r} stands a KernelSet for {kernels.device!r}",
+            )
+
+
 def _plugin(name: str, plugin: Any) -> None:
     for hook in dir(plugin):
         fn = getattr(plugin, hook) if hook.startswith("mxcore_") else None
@@ -173,6 +182,7 @@ _checks: dict[str, Callable[..., None]] = {
     "operator": _operator,
     "kernel": _kernel,
     "graph pass": _graph_pass,
+    "kernels": _kernels,
     "plugin": _plugin,
     "gradient rule": _gradient,
     **{what: partial(_rule, what) for what in _FORMS},

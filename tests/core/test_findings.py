@@ -164,3 +164,30 @@ def test_the_option_still_lists_everything(plug, capsys):
     plug(mxcore_metrics={"tt": "not_there:x"})
     assert cli.main(["plugins", "--check"]) == 1
     assert "loaded, 1 broken" in capsys.readouterr().out
+
+
+def test_kernels_that_cannot_be_called_or_never_are(plug, capsys):
+    cpu, cpuu = KernelSet("cpu"), KernelSet("cpuu")
+    cpu.kernel("relu", when=lambda p: True)(lambda k, p, data: data)
+    cpu.kernel("broadcast_add", out=True, when=lambda p, *specs: False)(lambda k, p, outs, lhs: None)
+    cpu.kernel("tanh", dtypes="f4", priority=-1)(lambda k, p, data: data)
+    cpu.kernel("tanh", dtypes="f4 f8", priority=-1)(lambda k, p, data: data)
+    cpuu.kernel("relu")(lambda k, p, data: data)
+    plug(mxcore_kernels={"cpu": cpu, "cpuu": cpuu})
+    status, lines = check(capsys)
+    assert status == 1 and lines[:3] == [
+        "wrong: throwaway: kernel of operator broadcast_add for cpu: it takes (k, p, outs, lhs); "
+        "(k, p, outs, lhs, rhs) is needed; correct the kernel",
+        "wrong: throwaway: kernel of operator relu for cpu: its `when` takes (p); (p, data) is needed; "
+        "correct the kernel",
+        "wrong: throwaway: kernel of operator tanh for cpu: another of the same priority -1, which is declared before, "
+        "takes its dtypes; correct the kernel",
+    ]
+    assert any("kernels for device 'cpuu', which no plugin provides here, did you mean 'cpu'" in line for line in lines)
+
+
+def test_names_in_the_environment_are_separated_by_commas_or_blanks(capsys, monkeypatch):
+    monkeypatch.setenv("MXCORE_PREFER", "cpu_nmba, other more")
+    status, lines = check(capsys)
+    assert status == 0 and [line.split("'")[1] for line in lines[:-1]] == ["cpu_nmba", "other", "more"]
+    assert "did you mean 'cpu_numba'?" in lines[0]

@@ -7,10 +7,10 @@ warned about once and told to whoever misses something later.
 Environment
 -----------
 MXCORE_PLUGINS
-    Comma-separated allow-list of installed plugins (or distributions). Those that come with mxcore itself load in any
-    case, unless it is empty: that means none at all, not even the stock operators.
+    Allow-list of installed plugins (or distributions), separated by commas or blanks. Those that come with mxcore
+    itself load in any case, unless it is empty: that means none at all, not even the stock operators.
 MXCORE_DISABLE_PLUGINS
-    Comma-separated plugins (or distributions) to leave out.
+    Plugins (or distributions) to leave out, separated likewise.
 MXCORE_STRICT_PLUGINS
     ``1``: a plugin that fails raises instead of warning.
 """
@@ -208,7 +208,7 @@ class Manager:
                         raise TypeError(f"{item!r} is no {kind_of.__name__} object")
                     add(item, owner)
             elif hook == "mxcore_kernels":
-                for device, kernels in result.items():
+                for device, kernels in checked("kernels", owner, result).items():
                     tables.kernels.add(device, kernels, owner)
             else:
                 kind = hookspecs.NAMED_HOOKS[hook]

@@ -3,9 +3,10 @@
 Environment
 -----------
 MXCORE_PREFER
-    Comma-separated plugins (or distributions): where two bring one name, the one that stands first here has it.
+    Plugins (or distributions), separated by commas or blanks: where two bring one name, the one that stands first here
+    has it.
 MXCORE_KERNEL_ORDER
-    Comma-separated plugins (or distributions): whose kernels go first where priorities are equal.
+    Likewise: whose kernels go first where priorities are equal.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import traceback
 from collections.abc import Iterable, Iterator
+from itertools import combinations
 
 from .._core import tables
 from .._core.errors import caught, in_a_line
@@ -12,6 +13,7 @@ from .._core.manager import manager
 from .._core.plugins import listed
 from ..array_api import ArrayAPINamespace, contract
 from ..base import MXNetError
+from ..declared import misfit
 
 __all__ = [
     "compared",
@@ -19,6 +21,7 @@ __all__ = [
     "import_all",
     "import_kernels",
     "lost_kernels",
+    "misfits",
     "namespaces",
     "overrides",
     "owned",
@@ -153,6 +156,25 @@ def lost_kernels(owner: str) -> Iterator[tuple[str, list[str]]]:
         mine = {op for op, found in table.items() if any(k.owner == owner for k in found)}
         if lost := sorted(op for op in mine if tables.ops.find(op) is None):
             yield device, lost
+
+
+def misfits(owner: str) -> Iterator[tuple[str, str]]:
+    """(kernel, what is wrong) of the kernels of an owner that cannot be called, or never will be, where they fit.
+
+    Parameters
+    ----------
+    owner : str
+        The name of a plugin.
+    """
+    for device, table in sorted(tables.kernels.sets.items()):
+        for name, kernels in sorted(table.items()):
+            mine = [k for k in kernels if k.owner == owner]
+            what = f"kernel of operator {name} for {device}"
+            if (op := tables.ops.find(name)) is not None:
+                yield from ((what, text) for k in mine if (text := misfit(k, op)))
+            for a, b in combinations(mine, 2):
+                if a.priority == b.priority and a.when is None and a.overlaps(b):
+                    yield what, f"another of the same priority {a.priority}, which is declared before, takes its dtypes"
 
 
 def unserved(owner: str) -> list[str]:

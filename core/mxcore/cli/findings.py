@@ -10,7 +10,7 @@ from .._core import tables
 from .._core.errors import suggest
 from .._core.manager import manager
 from ..base import MXNetError, MXNetWarning
-from .brought import failures, import_all, lost_kernels, namespaces, overrides, problems, unknown, unserved
+from .brought import failures, import_all, lost_kernels, misfits, namespaces, overrides, problems, unknown, unserved
 
 __all__ = ["Finding", "findings", "summary"]
 
@@ -78,6 +78,8 @@ def _of(owner: str) -> Iterator[Finding]:
             f"kernels for {device} of operators that do not exist: {names}",
             "correct the name, or install the plugin that brings the operator",
         )
+    for kernel, what in misfits(owner):
+        yield Finding(True, owner, f"{kernel}: {what}", "correct the kernel")
     for what in _commands(owner):
         yield Finding(True, owner, what, "give it what is missing")
     for device, lacking, library, reason in namespaces(owner):
@@ -101,7 +103,7 @@ def _of(owner: str) -> Iterator[Finding]:
         yield Finding(
             False,
             owner,
-            f"kernels for device '{device}', which no plugin provides here",
+            f"kernels for device '{device}', which no plugin provides here{suggest(device, tables.devices.items)}",
             "they are used where one does",
         )
     for line in overrides(owner):
@@ -127,10 +129,11 @@ def _commands(owner: str) -> Iterator[str]:
 
 def _environment() -> Iterator[Finding]:
     for variable, name in unknown():
+        near = suggest(name, [*manager.origin, *manager.left_out])
         yield Finding(
             False,
             variable,
-            f"it names '{name}', which is neither a plugin here nor a distribution of one",
+            f"it names '{name}', which is neither a plugin here nor a distribution of one{near}",
             "correct the name, or take it out",
         )
     for name in sorted(manager.left_out):
