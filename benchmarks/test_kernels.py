@@ -7,7 +7,7 @@ import pytest
 
 import mxcore as mx
 from mxcore._core import tables
-from mxcore._core.dispatch import K
+from mxcore._core.call import OpContext
 
 jit = pytest.importorskip("mxcore_cpu.jit")
 if not jit.available():
@@ -184,7 +184,7 @@ def _beside_its_body(name, params, *arrays):
     """A kernel beside the operator's body, which is what it replaces."""
     op = tables.ops.get(name)
     p = op.parser(params)
-    return lambda: op.body(K(mx.cpu(), True, None, (0, 0, 0)), p, *arrays)
+    return lambda: op.body(OpContext(mx.cpu(), True, None, (0, 0, 0)), p, *arrays)
 
 
 def ctc_case():

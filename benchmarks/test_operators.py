@@ -6,7 +6,7 @@ import pytest
 
 import mxcore as mx
 from mxcore._core import tables
-from mxcore._core.dispatch import context_k
+from mxcore._core.call import op_context
 
 NAMES = (
     "broadcast_add",
@@ -31,7 +31,7 @@ def test_operator(compare, ctx, name):
     sample = op.samples[0]
     arrays = [mx.nd.array(a, ctx=ctx, dtype=a.dtype) for a in sample.arrays(sample.dtypes[0])]
     call = getattr(mx.nd, name)
-    k, p = context_k(ctx, False), op.parser(dict(sample.params))
+    k, p = op_context(ctx, False), op.parser(dict(sample.params))
     datas = [a._data for a in arrays]
 
     def ours():

@@ -114,6 +114,28 @@ def test_pipes_and_devices_in_a_folder_are_not_waited_for(name, tmp_path):
         (tmp_path / "a" / f"b.{ending}").unlink()
 
 
+#: Names in the folders of published files -> how they are found.
+PUBLISHED = {
+    "train-images-idx3-ubyte": mx.gluon.data.vision.MNIST,
+    "train-images-idx3-ubyte.gz": mx.gluon.data.vision.MNIST,
+    "data_batch_1.bin": mx.gluon.data.vision.CIFAR10,
+    "cifar-10-binary.tar.gz": mx.gluon.data.vision.CIFAR10,
+    "wiki.train.tokens": mx.gluon.contrib.data.text.WikiText2,
+    "wikitext-2-v1.zip": mx.gluon.contrib.data.text.WikiText2,
+    "alexnet.params": lambda root: mx.gluon.model_zoo.vision.alexnet(pretrained=True, root=root),
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_pipes_in_the_place_of_published_files_are_not_waited_for(name, tmp_path):
+    for n in range(2, 6):
+        (tmp_path / f"data_batch_{n}.bin").write_bytes(b"")
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(OSError, match=f"cannot read '.*{name}': it is a pipe or a device"):
+        PUBLISHED[name](str(tmp_path))
+
+
 @pytest.mark.parametrize("name", ["ImageFolderDataset", "csv", "libsvm", "ImageRecordIter"])
 def test_a_folder_that_cannot_be_read_is_named(name, tmp_path, monkeypatch):
     (tmp_path / "a").mkdir()
@@ -155,6 +177,16 @@ def test_what_does_not_fit_into_memory_is_named(kind, tmp_path):
         pytest.raises(MXNetError, match="cannot read '.*holes': its 1099511627776 bytes do not fit into memory"),
     ):
         read[kind]()
+
+
+def test_digits_that_do_not_fit_into_memory_are_named(tmp_path):
+    path = tmp_path / "holes"
+    with open(path, "wb") as f:
+        f.write(bytes((0, 0, 8, 3, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 1, 0, 0, 0, 1, 0)))
+        f.truncate(1 << 40)
+    with bounded_memory(1 << 28), pytest.raises(MXNetError, match=r"holes' tells of .*does not fit into memory") as e:
+        mx.io.MNISTIter(image=str(path), label=str(path), batch_size=1)
+    assert isinstance(e.value, MemoryError)
 
 
 def test_lines(tmp_path, monkeypatch):

@@ -68,7 +68,8 @@ def _check(attrs: Mapping[str, Any], what: str) -> None:
 
 def current() -> AttrScope:
     """The attribute scope of this thread."""
-    return AttrScope.current  # type: ignore[no-any-return]
+    found: AttrScope = AttrScope.current
+    return found
 
 
 __getattr__ = reexports(__name__)

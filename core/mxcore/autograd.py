@@ -7,7 +7,7 @@ from typing import Any
 
 from ._core import frontend, reverse, tape
 from ._core.array import Array
-from ._core.call import context_k
+from ._core.call import op_context
 from ._core.errors import error
 from ._core.op import Op
 from ._core.params import Params
@@ -281,7 +281,7 @@ class Function:
                 for y in listed
             ]
             op = _function_op(type(self).__name__, len(inputs), len(listed))
-            tape.record(op, op.parse({}), inputs, listed, (context_k(inputs[0].context, state.train), self))
+            tape.record(op, op.parse({}), inputs, listed, (op_context(inputs[0].context, state.train), self))
         return listed[0] if not isinstance(outputs, (list, tuple)) else type(outputs)(listed)
 
 

@@ -107,7 +107,8 @@ class classproperty:
 
 def with_metaclass(meta: type, *bases: type) -> type:
     """A base class with a metaclass, as Python 2 and 3 both understood it."""
-    return meta("temporary_class", bases or (object,), {})  # type: ignore[no-any-return]
+    made: type = meta("temporary_class", bases or (object,), {})
+    return made
 
 
 class NotImplementedForSymbol(MXNetError, NotImplementedError, TypeError):

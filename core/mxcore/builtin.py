@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import declared, facets  # noqa: F401  operators are declared with them
+from . import facets, wellformed  # noqa: F401  operators are declared with them
 from ._core import tables
 from ._core.op import Op
+from .crossing import to_context
 from .parameters import Any_
 
 __all__: list[str] = []
@@ -47,7 +48,7 @@ copyto = Op(
     params={"source": Any_(None)},
     role="other context",
     direct=None,
-    grad=lambda F, p, dy: F.to_context(dy, p.source) if p.source is not None else dy,
+    grad=lambda F, p, dy: to_context(dy, p.source) if p.source is not None else dy,
     doc="A copy of `data`, on another context where a copy between contexts was recorded.\n\nParameters\n----------\n"
     "data : array\nsource : Context\n    Where the gradient goes back to.",
 )

@@ -18,8 +18,8 @@ import os
 import stat
 import time
 import zlib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 from ._io_files import URL_SCHEME, checked, explained, filesystem, is_url, local_path
 from .base import error
@@ -29,9 +29,14 @@ try:
 except ImportError:  # Windows, where a file that is open cannot be removed
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["Draft", "atomic_writer", "atomic_writers", "commit", "settle"]
+__all__ = ["Draft", "atomic_writer", "atomic_writers", "commit", "read_pair", "settle"]
 
 _BUFFER = 1 << 18
+
+#: How often a pair is read anew that its writers replace meanwhile.
+_TRIES = 100
+
+Found = TypeVar("Found")
 
 # Stores where an object appears only once its upload is complete: a rename there is a second full copy.
 _OBJECT_STORES = frozenset(("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "obs", "oci"))
@@ -205,6 +210,48 @@ def settle(path: str | os.PathLike[str], owner: str | os.PathLike[str]) -> str:
         return waiting
     except (OSError, ValueError):  # nothing there, or a name that no file can have
         return path
+
+
+def read_pair(path: str | os.PathLike[str], owner: str | os.PathLike[str], read: Callable[[str], Found]) -> Found:
+    """Read two files that belong together, also while a writer replaces both.
+
+    Parameters
+    ----------
+    path, owner : str or os.PathLike
+        As for `settle`.
+    read : callable
+        Reads both, and gets where the second can be read. It is called again if the first was replaced meanwhile.
+
+    Returns
+    -------
+    object
+        What `read` returns.
+
+    Raises
+    ------
+    MXNetError
+        (also OSError) if the files never stay as they are while they are read.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> mx.model.save_checkpoint("memory://doc/e", 1, mx.sym.Variable("data"), {"w": mx.nd.ones(2)}, {})
+    >>> graph, params = "memory://doc/e-symbol.json", "memory://doc/e-0001.params"
+    >>> read_pair(graph, params, lambda graph: (mx.sym.load(graph).name, list(mx.nd.load(params))))
+    ('data', ['arg:w'])
+    """
+    for _ in range(_TRIES):
+        before, place = _version(owner), settle(path, owner)
+        try:
+            found = read(place)
+        except Exception:
+            # Where it waited it is no longer once its writer is done.
+            if _version(owner) == before and (place == os.fspath(path) or os.path.exists(place)):
+                raise
+        else:
+            if _version(owner) == before:
+                return found
+    raise error(OSError, f"{os.fspath(owner)!r} is replaced again and again; read it when its writer is done")
 
 
 @contextlib.contextmanager
@@ -476,6 +523,15 @@ def _waiting(target: str, owner: os.stat_result) -> str:
     return os.path.join(os.path.dirname(target), f"{_prefix(target)}{key}.tmp")
 
 
+def _version(path: str | os.PathLike[str]) -> tuple[int, ...] | None:
+    """What changes when a local file is replaced; None for what is not there or not local."""
+    try:
+        found = None if is_url(path) else os.stat(local_path(path))
+    except (OSError, ValueError):
+        return None
+    return None if found is None else (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
 def _trusted(waiting: str, owner: os.stat_result) -> bool:
     """Whether what waits is a file by its owner, this user or root: anybody may take a name in /tmp."""
     try:
@@ -521,12 +577,16 @@ def _same(descriptor: int, path: str) -> bool:
 
 
 def _sweep(target: str) -> None:
-    """Remove the drafts of a file whose writers are dead."""
-    folder, prefix = os.path.dirname(target), _prefix(target)
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        for path in [entry.path for entry in entries if entry.name.startswith(prefix)]:
+    """Remove the drafts of a file whose writers are dead; one that waits for a file of the folder takes its place."""
+    prefix = _prefix(target)
+    with contextlib.suppress(OSError), os.scandir(os.path.dirname(target)) as entries:
+        found = list(entries)
+        for draft in [entry for entry in found if entry.name.startswith(prefix)]:
+            for owner in found:
+                if draft.name.startswith(f"{prefix}{owner.inode():x}-"):
+                    settle(target, owner.path)
             with contextlib.suppress(OSError):
-                _unless_alive(path, lambda path=path: os.unlink(path))
+                _unless_alive(draft.path, lambda path=draft.path: os.unlink(path))
 
 
 def _unless_alive(path: str, action: Any) -> bool:

@@ -32,6 +32,9 @@ labels : str
     name, not ``input0``; 'gradients', its gradients go by the names of the inputs, not ``output0``; 'outputs', hooks
     are told the names of its outputs, not their numbers; 'numbers', its outputs have numbers where others have names;
     and ``-<input>``, no gradient is counted for that input.
+precision_cast : bool
+    It was put in for mixed precision: each output is the input of its place in another dtype. Files of graphs leave it
+    out.
 mxnet_outputs : int or callable ``p -> int``
     How many outputs MXNet's operator has, hidden ones included, where ours has another number of them.
 helpers : dict of str to function
@@ -195,6 +198,7 @@ FACETS.update(
     rowwise=lambda op, value: _given(op, value, (True, False)),
     backward_of=_backward_of,
     labels=_labels,
+    precision_cast=lambda op, value: _given(op, value, (True, False)),
     mxnet_outputs=_mxnet_outputs,
     helpers=_helpers,
 )

@@ -7,9 +7,10 @@ from typing import Any
 
 from ._core.errors import MXNetError, error, raise_in_op
 from ._core.gradplan import plan_of
-from ._core.graph import GraphF, Node, Value, topo
+from ._core.graph import Node, topo
 from ._core.op import Op
 from ._core.params import Params
+from .composing import GraphF, Value
 
 __all__ = ["gradient", "STATE_BACKWARD"]
 

@@ -23,7 +23,7 @@ from ._io_files import checked
 from ._locks import ObjectLock
 from ._reexports import reexports
 from .base import asserted, error
-from .drafts import atomic_writers, settle
+from .drafts import atomic_writers, read_pair
 from .ndarray.files import chunks
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ def load_checkpoint(prefix: str, epoch: int) -> tuple[Any, dict[str, Any], dict[
     (['data', 'fc_weight', 'fc_bias'], ['fc_weight'])
     """
     name = checkpoint_file(prefix, epoch)
-    return (sym.load(settle(f"{prefix}-symbol.json", name)), *load_params(prefix, epoch))
+    return read_pair(f"{prefix}-symbol.json", name, lambda graph: (sym.load(graph), *load_params(prefix, epoch)))
 
 
 # -- FeedForward ---------------------------------------------------------------------------------------------------

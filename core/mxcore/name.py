@@ -70,7 +70,8 @@ class Prefix(NameManager):
 
 def current() -> NameManager:
     """The name manager of this thread."""
-    return NameManager.current  # type: ignore[no-any-return]
+    found: NameManager = NameManager.current
+    return found
 
 
 __getattr__ = reexports(__name__)

@@ -8,9 +8,24 @@ from typing import Any
 import numpy as np
 
 from ._core.errors import suggest
-from ._core.params import REQUIRED, Int, Number, Param, as_dtype, dtype_name, literal, number
+from ._core.op import Op
+from ._core.params import REQUIRED, Int, Number, Param, Params, as_dtype, literal, number
 
-__all__ = ["Any_", "Bool", "DType", "Enum", "Float", "Floats", "GraphParam", "Int", "Rest", "Shape", "Str"]
+__all__ = [
+    "Any_",
+    "Bool",
+    "DType",
+    "Enum",
+    "Float",
+    "Floats",
+    "GraphParam",
+    "Int",
+    "Rest",
+    "Shape",
+    "Str",
+    "dtype_name",
+    "strings",
+]
 
 
 class Float(Number):
@@ -122,6 +137,11 @@ class Floats(Shape):
     element = staticmethod(lambda v: Float().convert(v))
 
 
+def dtype_name(dtype: Any) -> str:
+    """MXNet's name of a dtype, e.g. ``'float32'``."""
+    return str(np.dtype(dtype).name)
+
+
 class DType(Param):
     """A dtype, by name or NumPy type; None means the default."""
 
@@ -162,3 +182,21 @@ class Rest(Param):
 
     def __init__(self, **kw: Any) -> None:
         super().__init__((), **kw)
+
+
+def strings(op: Op, p: Params) -> dict[str, str]:
+    """The given parameters as MXNet's JSON holds them: as they were written, ``'[3, 3]'`` or ``'2'`` for a float."""
+    given, rest = {**p._given, **p._scalars}, op.parser.rest
+    found = {n: _string(op.params[n], v, getattr(p, n)) for n, v in given.items() if n in op.params and n != rest}
+    return {**found, **dict(getattr(p, rest))} if rest else found
+
+
+def _string(param: Param, given: Any, value: Any) -> str:
+    kept = isinstance(given, np.generic) or _plain(given) and (given.__class__ is not bool or param.kind == "bool")
+    # A dtype has one name; a scalar may have been set since.
+    kept = kept and param.kind != "dtype" and (not param.dynamic or param.parse(given) == value)
+    return str(given) if kept else param.format(value)
+
+
+def _plain(v: Any) -> bool:
+    return v is None or v.__class__ in (str, int, float, bool) or v.__class__ in (tuple, list) and all(map(_plain, v))

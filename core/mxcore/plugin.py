@@ -13,7 +13,7 @@ from ._core import tables as _tables
 from ._core.call import Observer, unwatch, watch
 from ._core.device import Device
 from ._core.errors import MXNetError, error
-from ._core.graph import Graph, GraphF, GraphPass, Node, Value
+from ._core.graph import Graph, GraphPass, Node
 from ._core.hookspecs import hookimpl
 from ._core.infer import known, merge_dtype, merge_shape
 from ._core.kernels import KernelSet, Spec
@@ -21,8 +21,10 @@ from ._core.manager import API_VERSION
 from ._core.op import Op, op
 from ._core.params import Param, Params
 from ._locks import fork_safe_lock
+from .composing import GraphF, Value
 from .context import Context, pinning
-from .families import binary, broadcast, broadcast_shapes, declarations, scalar, unary
+from .declarations import declarations
+from .elementwise import binary, broadcast, broadcast_shapes, scalar, unary
 from .fusion import Expr, Fused, print_with
 from .parameters import Any_, Bool, DType, Enum, Float, Floats, GraphParam, Int, Rest, Shape, Str
 from .philox import Rng
@@ -121,7 +123,7 @@ def find_op(name: str) -> Op:
     >>> dense.signature(dense.parse({"num_hidden": 8, "no_bias": True})).inputs
     ('data', 'weight')
     """
-    return _tables.ops.get(name)  # type: ignore[no-any-return]
+    return _tables.ops.get(name)
 
 
 def operators() -> list[Op]:

@@ -233,10 +233,26 @@ def test_a_checkpoint_with_other_values_is_named(train):
     train("--network", "mlp", "--epochs", 1)
     note = train.folder / "mlp-0001.json"
     sound = json.loads(note.read_text())
-    for changed in ({"epoch": None}, {"epoch": "1"}, {"history": {}}, {"history": [None]}, {"history": [{"epoch": 1}]}):
+    huge = [{"epoch": 1, "loss": 10**400}]
+    for changed in (
+        {"epoch": None},
+        {"epoch": "1"},
+        {"history": {}},
+        {"history": [None]},
+        {"history": [{"epoch": 1}]},
+        {"history": huge},
+    ):
         note.write_text(json.dumps(sound | changed))
         status, _, err = train("--network", "mlp", "--resume")
         assert status == 1 and "its epoch is no number, or its history no list" in err and "mlp-0001.json" in err
+
+
+def test_a_history_of_losses_alone_is_drawn(train):
+    train("--network", "mlp", "--epochs", 1)
+    note = train.folder / "mlp-0001.json"
+    note.write_text(json.dumps(json.loads(note.read_text()) | {"history": [{"epoch": 1, "loss": float("nan")}]}))
+    status, _, err = train("--network", "mlp", "--epochs", 2, "--resume")
+    assert status == 0, err
 
 
 def test_a_checkpoint_of_another_kind_is_refused(train, squares):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mxcore._core.call import K
+from mxcore._core.call import OpContext
 from mxcore._core.frontend import Eager
 from mxcore.ndarray import NDArray
 from mxcore.ndarray.sparse import RowSparseNDArray
@@ -10,7 +10,7 @@ from mxcore.plugin import Array, Call, Float, GraphF, Operand, Operators, Params
 from mxcore.symbol import Symbol
 
 
-def given_to_bodies(k: K) -> Call:
+def given_to_bodies(k: OpContext) -> Call:
     return k
 
 

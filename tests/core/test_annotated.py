@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore._core.call import K
+from mxcore._core.call import OpContext
 from mxcore._core.frontend import eager
 from mxcore.plugin import Call, GraphF, Operators
 
@@ -18,8 +18,8 @@ def members(protocol):
 
 
 def test_a_call_has_what_its_protocol_says_and_nothing_else():
-    assert members(Call) == {name for name, _ in inspect.getmembers(K) if not name.startswith("_")}
-    k = given_to_bodies(K(mx.cpu(), True, key=(1, 2, 3)))
+    assert members(Call) == {name for name, _ in inspect.getmembers(OpContext) if not name.startswith("_")}
+    k = given_to_bodies(OpContext(mx.cpu(), True, key=(1, 2, 3)))
     assert k.xp.exp(0) == 1 and k.device.type == k.ctx.device_type == "cpu" and k.is_train
     assert k.wanted is k.shapes is None and k.rng.key == k.key == (1, 2, 3)
 

@@ -40,7 +40,8 @@ from mxcore._core import reverse, tape, transfer
 from mxcore._core.array import Array
 from mxcore._core.context import Context
 from mxcore.gradient import gradient
-from mxcore._core.graph import Graph, GraphF, Value, variable
+from mxcore._core.graph import Graph, variable
+from mxcore.composing import GraphF, Value
 from mxcore._core.state import state
 ctx = Context("toy_device", 1)
 put = lambda v: transfer.wrap(ctx.device.from_host(np.asarray(v, "float32"), 1), ctx)

@@ -94,6 +94,17 @@ def two(k, p, data):
     return data.reshape(data.shape), data + 0
 
 
+@op("test_turned", inputs="data")
+def turned(k, p, data):
+    """The sum of the data and one, axes in the opposite order: a part of an array of its own."""
+    return (data + 1).T
+
+
+@turned.shape
+def turned_shape(p, ins, outs):
+    return ins, [ins[0][::-1]]
+
+
 @pytest.fixture
 def device(plug):
     plug("plain_device", mxcore_devices=[PlainDevice()], mxcore_ops=[itself, part, two])
@@ -128,6 +139,23 @@ def test_a_result_has_memory_of_its_own(device, ctx, f):
     y = f(x)
     y[:] = 7
     assert x.asnumpy().tolist() == [[1, 2, 3], [4, 5, 6]] and (y.asnumpy() == 7).all()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: nd.linalg.extractdiag(x),
+        lambda x: nd.linalg.extracttrian(x, lower=False),
+        lambda x: nd.linalg.syevd(x)[0],
+        lambda x: nd.test_turned(x),
+        lambda x: nd.test_turned(x, out=nd.zeros((4, 4, 2))),
+    ],
+)
+def test_a_result_shows_what_is_written_to_its_views(plug, f):
+    plug(mxcore_ops=[turned])
+    y = f(nd.random.uniform(shape=(2, 4, 4)))
+    y.reshape((-1,))[:] = 7
+    assert (y.asnumpy() == 7).all()
 
 
 def test_views_share_where_they_should(device):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import mxcore as mx
 from mxcore._core.params import Parser, as_dtype, literal
+from mxcore.parameters import strings
 from mxcore.plugin import Bool, DType, Enum, Float, Floats, Int, MXNetError, Shape, Str, op
 
 
@@ -140,24 +141,21 @@ def test_errors_name_operator_and_parameter():
 
 def test_strings_are_what_was_given():
     o = op("t", kernel=Shape(), no_bias=Bool(False), dtype=DType("float32"))(body)
-    assert o.parser.strings(o.parse({"kernel": [3, 3], "no_bias": True})) == {"kernel": "[3, 3]", "no_bias": "True"}
-    assert o.parser.strings(o.parse({"kernel": (3, 3), "no_bias": 1})) == {"kernel": "(3, 3)", "no_bias": "1"}
-    assert o.parser.strings(o.parse({"kernel": "(3,3)", "dtype": np.float16})) == {
-        "kernel": "(3,3)",
-        "dtype": "float16",
-    }
-    assert o.parser.strings(o.parse({"kernel": (np.int64(3), 3)})) == {"kernel": "(3, 3)"}
+    assert strings(o, o.parse({"kernel": [3, 3], "no_bias": True})) == {"kernel": "[3, 3]", "no_bias": "True"}
+    assert strings(o, o.parse({"kernel": (3, 3), "no_bias": 1})) == {"kernel": "(3, 3)", "no_bias": "1"}
+    assert strings(o, o.parse({"kernel": "(3,3)", "dtype": np.float16})) == {"kernel": "(3,3)", "dtype": "float16"}
+    assert strings(o, o.parse({"kernel": (np.int64(3), 3)})) == {"kernel": "(3, 3)"}
     sizes = [1, 2]
     p = o.parse({"kernel": sizes})
     sizes.append(3)
-    assert o.parser.strings(p) == {"kernel": "[1, 2]"}
+    assert strings(o, p) == {"kernel": "[1, 2]"}
 
 
 def test_strings_of_scalars_are_those_of_the_call():
     o = op("t", scalar=Float(dynamic=True))(body)
     calls = [o.parse({"scalar": v}) for v in (2, 2.0, "2e0", np.float32(0.1), True)]
-    assert [o.parser.strings(p)["scalar"] for p in calls] == ["2", "2.0", "2e0", "0.1", "1.0"]
-    assert o.parser.strings(calls[0].with_dynamic({"scalar": 3.5})) == {"scalar": "3.5"}
+    assert [strings(o, p)["scalar"] for p in calls] == ["2", "2.0", "2e0", "0.1", "1.0"]
+    assert strings(o, calls[0].with_dynamic({"scalar": 3.5})) == {"scalar": "3.5"}
 
 
 def test_bfloat16():

@@ -8,9 +8,10 @@ import pytest
 
 import mxcore as mx
 from mxcore._core import frontend, tables
-from mxcore._core.graph import GraphF, Value, variable
+from mxcore._core.graph import variable
 from mxcore._core.params import as_dtype, more_dtypes
 from mxcore._core.roles import ROLES
+from mxcore.composing import GraphF, Value
 from mxcore.plugin import MXNetError, op
 
 

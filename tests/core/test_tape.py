@@ -52,6 +52,21 @@ def test_head_gradients_and_several_heads():
         c.backward(mx.nd.ones((3,)))
 
 
+@pytest.mark.parametrize("req", ["write", "add"])
+@pytest.mark.parametrize("part", [slice(0, 3), slice(1, 4), slice(3, 6)])
+def test_head_gradients_may_lie_in_the_memory_of_gradients(req, part):
+    memory = mx.nd.arange(6)
+    x, y = mx.nd.array([1, 2, 3]), mx.nd.array([4, 5, 6])
+    autograd.mark_variables([x, y], [memory[:3], memory[3:]], req)
+    with autograd.record():
+        straight = mx.nd.identity(y)  # its gradient is the head gradient itself, and is written last
+        z = straight + 2 * x
+    before = memory.asnumpy()
+    z.backward(memory[part])
+    g = before[part]
+    np.testing.assert_array_equal(memory.asnumpy(), np.concatenate([2 * g, g]) + (before if req == "add" else 0))
+
+
 @pytest.mark.parametrize("call", [lambda: autograd.backward([]), lambda: autograd.grad((), [])])
 def test_no_heads(call):
     with pytest.raises(ValueError, match="there are no heads"):
@@ -240,6 +255,17 @@ def test_grad_of_intermediate_values():
         y = m * m
     gm, gx = autograd.grad(y, [m, x])
     assert float(gm.asscalar()) == 12 and float(gx.asscalar()) == 24 and float(x.grad.asscalar()) == 0
+
+
+def test_variables_that_take_no_gradient_are_refused():
+    x, y = mx.nd.array([1, 2]), mx.nd.array([3, 4])
+    x.attach_grad()
+    y.attach_grad("null")
+    with autograd.record():
+        z = x * (2 * y)  # nothing recorded how y got here
+    with pytest.raises(MXNetError, match="with respect to variable 1: .*grad_req='null'"):
+        autograd.grad(z, [x, y])
+    assert autograd.grad(z, [x])[0].asnumpy().tolist() == [6, 8]
 
 
 def test_attach_grad_cuts_the_graph():

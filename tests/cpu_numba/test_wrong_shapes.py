@@ -7,7 +7,7 @@ import pytest
 
 import mxcore as mx
 from mxcore._core import dispatch, tables
-from mxcore._core.call import context_k
+from mxcore._core.call import op_context
 
 #: Elements from which on all kernels take part.
 MANY = 60_000
@@ -67,7 +67,7 @@ def results(values):
 @pytest.mark.slow
 @pytest.mark.parametrize("name, op", operators(), ids=lambda v: v if isinstance(v, str) else "")
 def test_what_the_rules_let_pass_the_body_computes(name, op):
-    k = context_k(mx.cpu(), False)
+    k = op_context(mx.cpu(), False)
     for arrays, kwargs in uses(op):
         try:
             p = op.parse(dict(kwargs))

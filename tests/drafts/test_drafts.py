@@ -12,7 +12,7 @@ import pytest
 
 from mxcore import drafts
 from mxcore.base import MXNetError
-from mxcore.drafts import Draft, atomic_writer, commit, settle
+from mxcore.drafts import Draft, atomic_writer, atomic_writers, commit, read_pair, settle
 
 posix = pytest.mark.skipif(os.name == "nt", reason="links, modes and descriptors are POSIX")
 
@@ -230,6 +230,78 @@ def test_two_files_are_completed_together(tmp_path, monkeypatch):
         assert read(tmp_path) == (b"two", b"two")  # from where it waits
     assert read(tmp_path) == (b"two", b"two") and (tmp_path / "a.idx").read_bytes() == b"two"
     assert left(tmp_path) == []
+
+
+def dies_between(monkeypatch, folder, content):
+    """A writer is killed between the two renames; here its disk fails."""
+    replace = os.replace
+
+    def stuck(a, b):
+        if str(b).endswith(".idx"):
+            raise OSError(errno.EIO, "no more")
+        replace(a, b)
+
+    with monkeypatch.context() as m:
+        m.setattr(os, "replace", stuck)
+        with pytest.raises(OSError):
+            commit(*pair(folder, content))
+
+
+@pytest.mark.parametrize("first", ["a.rec", "b.rec"])
+def test_a_writer_that_fails_leaves_the_pair_of_the_one_before_it_whole(tmp_path, monkeypatch, first):
+    commit(*pair(tmp_path, b"one"))
+    dies_between(monkeypatch, tmp_path, b"two")
+    with pytest.raises(ZeroDivisionError), atomic_writers(tmp_path / first, tmp_path / "a.idx"):
+        raise ZeroDivisionError
+    assert read(tmp_path) == (b"two", b"two") and left(tmp_path) == []
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_pair_that_is_replaced_while_it_is_read_is_read_again(tmp_path, order):
+    commit(*pair(tmp_path, b"one"))
+    files, writers = [lambda index: index, lambda index: tmp_path / "a.rec"], [b"two", b"three"]
+
+    def both(index):
+        found = []
+        for which in files[::order]:
+            found.append(Path(which(index)).read_bytes())
+            if writers and not found[1:]:
+                commit(*pair(tmp_path, writers.pop(0)))
+        return found
+
+    assert read_pair(tmp_path / "a.idx", tmp_path / "a.rec", both) == [b"three", b"three"]
+
+
+def test_a_pair_whose_second_file_moves_while_it_is_read(tmp_path, monkeypatch):
+    commit(*pair(tmp_path, b"one"))
+    dies_between(monkeypatch, tmp_path, b"two")
+    waiting = drafts._waiting(str(tmp_path / "a.idx"), os.stat(tmp_path / "a.rec"))
+    monkeypatch.setattr(drafts, "_unless_alive", lambda path, action: False)  # its writer lives
+    seen = []
+
+    def both(index):
+        seen.append(index)
+        if len(seen) == 1:
+            os.rename(waiting, tmp_path / "a.idx")
+        return Path(index).read_bytes()
+
+    assert read_pair(tmp_path / "a.idx", tmp_path / "a.rec", both) == b"two"
+    assert seen == [waiting, str(tmp_path / "a.idx")]
+
+
+def test_errors_of_reading_a_pair(tmp_path):
+    def fails(index):
+        raise FileNotFoundError(index)
+
+    with pytest.raises(FileNotFoundError, match="a.idx"):
+        read_pair(tmp_path / "a.idx", tmp_path / "a.rec", fails)
+    commit(*pair(tmp_path, b""))
+
+    def restless(index):
+        commit(*pair(tmp_path, b"x" * (1 + os.path.getsize(tmp_path / "a.rec"))))
+
+    with pytest.raises(MXNetError, match="a.rec' is replaced again and again"):
+        read_pair(tmp_path / "a.idx", tmp_path / "a.rec", restless)
 
 
 @posix

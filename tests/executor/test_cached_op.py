@@ -221,6 +221,113 @@ def test_random_nodes_draw_anew_and_follow_the_seed():
     assert (a != b).any() and (f({"x": x})[0].asnumpy() == a).all()
 
 
+class Noise(mx.operator.CustomOp):
+    """Random numbers between 1 and 2 times the input."""
+
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.noise = nd.random.uniform(1, 2, shape=in_data[0].shape)
+        self.assign(out_data[0], req[0], in_data[0] * self.noise)
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        self.assign(in_grad[0], req[0], out_grad[0] * self.noise)
+
+
+@mx.operator.register("test_noise")
+class NoiseProp(mx.operator.CustomOpProp):
+    def create_operator(self, ctx, shapes, dtypes):
+        return Noise()
+
+
+def _drop(x):
+    return sym.Dropout(x, p=0.5, mode="always")
+
+
+def _steps(x):
+    return sym.contrib.foreach(lambda row, state: (_drop(row) * state, state), sym.stack(x, x), sym.ones_like(x))[0]
+
+
+def _while(x):
+    (y,), _ = sym.contrib.while_loop(
+        lambda i, s: i < 3, lambda i, s: (_drop(s), (i + 1, s)), (sym.zeros((1,)), x), max_iterations=3
+    )
+    return y
+
+
+RANDOM_INSIDE = {
+    "foreach": lambda x: sym.sum(_steps(x), axis=0),
+    "while_loop": lambda x: sym.sum(_while(x), axis=0),
+    "cond": lambda x: sym.contrib.cond(sym.sum(x) > -1, lambda: _drop(x), lambda: x * 1),
+    "Custom": lambda x: sym.Custom(x, op_type="test_noise"),
+    "among others": lambda x: _drop(sym.sum(_steps(_drop(x)), axis=0)) + _drop(x),
+}
+
+
+@pytest.mark.parametrize("kind", RANDOM_INSIDE)
+@pytest.mark.parametrize("way", ["CachedOp", "create_graph", "Executor"])
+def test_what_is_repeated_draws_the_same_inside_loops_and_python(kind, way):
+    """All of it is linear: the output is the gradient times the input."""
+    if kind == "Custom" and way == "create_graph":
+        pytest.skip("Custom has no second gradient")
+    x, net = nd.arange(1, 51), RANDOM_INSIDE[kind](sym.Variable("x"))
+    x.attach_grad()
+    if way == "Executor":
+        bound = net.bind(mx.cpu(), {"x": x}, args_grad={"x": x.grad})
+        (y,) = bound.forward(is_train=True)
+        gradients = [(bound.backward(nd.ones(50)), x.grad.asnumpy())[1] for _ in range(3)]
+    else:
+        again = {"create_graph": True} if way == "create_graph" else {"retain_graph": True}
+        with autograd.record():
+            y = CachedOp(net)(x)
+        gradients = [autograd.grad(y, x, **again)[0].asnumpy() for _ in range(3)]
+    for g in gradients:
+        np.testing.assert_allclose(g * x.asnumpy(), y.asnumpy(), rtol=1e-5)
+
+
+class Counted(mx.operator.CustomOp):
+    """The input, and how often forward ran."""
+
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.assign(out_data[0], req[0], in_data[0])
+        aux[0][:] += 1
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        self.assign(in_grad[0], req[0], out_grad[0])
+
+
+@mx.operator.register("test_counted")
+class CountedProp(mx.operator.CustomOpProp):
+    def list_auxiliary_states(self):
+        return ["count"]
+
+    def infer_shape(self, shapes):
+        return shapes, shapes, [(1,)]
+
+    def create_operator(self, ctx, shapes, dtypes):
+        return Counted()
+
+
+@pytest.mark.parametrize("way", ["CachedOp", "Executor"])
+def test_what_is_repeated_moves_auxiliary_states_once(way):
+    net = sym.BatchNorm(sym.Custom(sym.Variable("x"), op_type="test_counted", name="c"), name="bn", momentum=0.5)
+    shapes = {"x": (4, 3), "c_count": (1,), **{f"bn_{n}": (3,) for n in ("gamma", "beta", "moving_mean", "moving_var")}}
+    v = {n: nd.ones(shape) for n, shape in shapes.items()}
+    v["c_count"][:] = 0
+    v["x"].attach_grad()
+    if way == "Executor":
+        aux = {n: v[n] for n in net.list_auxiliary_states()}
+        bound = net.bind(mx.cpu(), {n: v[n] for n in net.list_arguments()}, {"x": v["x"].grad}, aux_states=aux)
+        bound.forward(is_train=True)
+        backward = lambda: bound.backward(nd.ones((4, 3)))  # noqa: E731
+    else:
+        with autograd.record():
+            y = CachedOp(net)(*[v[n] for n in net.list_inputs()])
+        backward = lambda: y.backward(retain_graph=True)  # noqa: E731
+    for times in (1, 2, 3):
+        backward()
+        assert v["c_count"].asscalar() == 1
+        assert v["bn_moving_var"].asnumpy().tolist() == [0.5**times] * 3  # which move in backward
+
+
 def test_wrong_calls_are_explained():
     op, f = whole(graph())
     with pytest.raises(MXNetError, match="takes 7 arrays"):

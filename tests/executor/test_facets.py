@@ -12,10 +12,10 @@ from mxcore import nd
 from mxcore._core.graph import Graph
 from mxcore._core.manager import manager
 from mxcore.executor.compile import compile_graph
-from mxcore.executor.fuse import fuse
-from mxcore.executor.mirror import mirror
+from mxcore.executor.passes.fuse import fuse
+from mxcore.executor.passes.mirror import mirror
+from mxcore.executor.passes.simplify import simplify
 from mxcore.executor.program import infer_all
-from mxcore.executor.simplify import simplify
 from mxcore.plugin import Bool, Enum, Float, MXNetError, op
 
 TOYS = Path(__file__).parent.parent / "toy_plugins" / "toy_facets" / "toy_facets.py"

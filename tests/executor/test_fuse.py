@@ -6,11 +6,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import mxcore as mx
-from mxcore._core.call import K
+from mxcore._core.call import OpContext
 from mxcore._core.graph import Graph, topo, variable
-from mxcore.executor.fuse import fuse
-from mxcore.executor.mirror import MIRRORED
-from mxcore.executor.place import group_of
+from mxcore.executor.passes.fuse import fuse
+from mxcore.executor.passes.mirror import MIRRORED
+from mxcore.executor.passes.place import group_of
 from mxcore.executor.program import infer_all
 from mxcore.gradient import gradient
 
@@ -39,7 +39,7 @@ def make(symbol, shapes, dtype="float32", grad=True):
 
 def run(graph, values, compiled):
     """All heads, by reference bodies; chains compiled or in parts."""
-    k, env = K(CTX, True), {}
+    k, env = OpContext(CTX, True), {}
     for n in graph.nodes:
         if n.op is None:
             env[n, 0] = values[n.name]
@@ -315,7 +315,7 @@ def test_scalars_are_not_part_of_the_code():
     assert one.op.fused.key == two.op.fused.key
     assert [one.params.s0, one.params.s1] == [2, 2] and [two.params.s0, two.params.s1] == [3, 3]
     x = np.ones((2, 3), "float32")
-    other = one.op.body(K(CTX, True), one.params.with_dynamic({"s0": 5.0, "s1": 7.0}), x)
+    other = one.op.body(OpContext(CTX, True), one.params.with_dynamic({"s0": 5.0, "s1": 7.0}), x)
     np.testing.assert_allclose(other, np.tanh(x * 5) + 7)
 
 

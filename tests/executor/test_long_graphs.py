@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore.executor import fuse, pointwise
 from mxcore.executor.memory import Interval, layout
+from mxcore.executor.passes import fuse, pointwise
 
 
 def calls(work):

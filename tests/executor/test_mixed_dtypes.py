@@ -8,7 +8,7 @@ import pytest
 import mxcore as mx
 from mxcore import nd
 from mxcore._core.graph import Graph
-from mxcore.executor.fuse import fuse
+from mxcore.executor.passes.fuse import fuse
 from mxcore.executor.program import infer_all
 from mxcore.plugin import Fused
 

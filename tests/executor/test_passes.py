@@ -8,7 +8,7 @@ import pytest
 import mxcore as mx
 from mxcore.base import MXNetError
 from mxcore.executor import enabled, passes_off
-from mxcore.executor.passes import STOCK
+from mxcore.executor.passes.settings import STOCK
 
 sym = mx.sym
 

@@ -74,6 +74,19 @@ def cifar_archive(path, files):
 PIXELS = (np.arange(2 * 3072) % 251).astype("uint8").reshape(2, 3, 32, 32)
 
 
+@pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_SPARSE])
+def test_an_archive_is_not_passed_through_to_its_end(nowhere, kind, monkeypatch):
+    """Forty GiB of nothing are as many kilobytes when they are compressed."""
+    member = tarfile.TarInfo("nothing")
+    member.size, member.type = 40 << 30, kind
+    (nowhere / "cifar-10-binary.tar.gz").write_bytes(gzip.compress(member.tobuf() + bytes(1 << 16)))
+    with pytest.raises(ValueError, match=r"cifar-10-binary.tar.gz (tells of \d{11} bytes|is damaged)"):
+        vision.CIFAR10(root=str(nowhere))
+    monkeypatch.setenv("MXCORE_MAX_UNPACKED_BYTES", "1000")
+    with pytest.raises(ValueError, match=r"cifar-10-binary.tar.gz tells of \d+ bytes, more than the 1000"):
+        vision.CIFAR10(root=str(nowhere))
+
+
 def test_cifar10_from_the_archive(nowhere):
     rows = [bytes([i]) + PIXELS[i % 2].tobytes() for i in range(6)]
     files = {f"data_batch_{i}.bin": rows[i - 1] for i in range(1, 6)}

@@ -92,7 +92,7 @@ def test_passes_know_no_operator_by_name():
     from mxcore._core.op import FACETS
 
     bad, known = [], _registered() - {*FACETS}
-    for path in [*sorted((CORE / "mxcore" / "executor").glob("*.py")), CORE / "mxcore" / "symbol" / "outputs.py"]:
+    for path in [*sorted((CORE / "mxcore" / "executor").rglob("*.py")), CORE / "mxcore" / "symbol" / "outputs.py"]:
         bad += names.check_passes(read(path), str(path.relative_to(CORE / "mxcore")), known)
     expect_none(bad)
 
@@ -116,10 +116,11 @@ def test_operators_are_documented_and_sampled():
 
 
 def test_tables_of_samples_hold_the_operators_of_their_family():
-    from mxcore import builtin, families, ops
+    from mxcore import builtin, ops
+    from mxcore.declarations import declarations
 
     tables = {family: (family, ops.declared(family)) for family in ops.FAMILIES}
-    tables["builtin"] = "common", families.declarations(builtin)
+    tables["builtin"] = "common", declarations(builtin)
     bad = []
     for family, (folder, declared) in tables.items():
         table = importlib.import_module(f"mxcore.ops.{folder}.samples").SAMPLES

@@ -325,6 +325,20 @@ def test_a_missing_file_is_named_with_its_place_in_the_list(tmp_path):
         it.next()
 
 
+@pytest.mark.parametrize(
+    "line, text",
+    [
+        ("0\t2\tb.jpg", "the number 0 stands in an earlier line, too"),
+        (f"{2**64}\t2\tb.jpg", "the number has more than 64 bits"),
+    ],
+)
+def test_numbers_of_a_list_that_are_refused(tmp_path, line, text):
+    """Images of one number would replace each other; long numbers of one hash would take hours to tell apart."""
+    (tmp_path / "l.lst").write_text(f"0\t1\ta.jpg\n{line}\n")
+    with pytest.raises(ValueError, match=f"ImageIter: .*line 2: {text}"):
+        mx.image.ImageIter(1, (3, 4, 4), path_imglist=str(tmp_path / "l.lst"), path_root=str(tmp_path))
+
+
 def test_labels_beyond_the_dtype(tmp_path):
     (tmp_path / "l.lst").write_text("0\t1\ta.jpg\n1\t1e300\tb.jpg\n")
     with pytest.raises(ValueError, match="ImageIter: .*line 2: overflow"):

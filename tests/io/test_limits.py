@@ -184,9 +184,23 @@ def test_every_damage_of_a_gzipped_file_is_explained(opened, digits):
     assert "error" in told, told  # zlib's
 
 
+@pytest.mark.parametrize("shape", [(0, 2**32 - 1, 2**32 - 1), (2**32 - 1, 0, 2**32 - 1)])
+@pytest.mark.parametrize("opened", OPENERS)
+def test_shapes_that_no_array_can_have(opened, digits, shape):
+    digits["image"].write_bytes(idx(np.zeros(0, "uint8"), shape))
+    with pytest.raises(MXNetError, match="idx3-ubyte' tells of .*, which no array can be"):
+        OPENERS[opened](digits)
+
+
+def test_no_image_at_all(digits):
+    digits["image"].write_bytes(idx(np.zeros((0, 2, 3), "uint8")))
+    digits["label"].write_bytes(idx(np.zeros(0, "uint8")))
+    assert list(mx.io.MNISTIter(**digits, batch_size=1, flat=True)) == []
+
+
 @pytest.mark.parametrize("what", ["image", "label"])
 def test_a_file_without_an_end(what, digits):
-    with pytest.raises(ValueError, match="'/dev/zero' starts with 00 00 00 00"):
+    with pytest.raises(OSError, match="cannot read '/dev/zero': it is a pipe or a device"):
         mx.io.MNISTIter(**digits | {what: "/dev/zero"}, batch_size=1)
 
 

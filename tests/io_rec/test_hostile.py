@@ -260,6 +260,29 @@ def test_lines_that_are_no_list(line, read, tmp_path):
     assert isinstance(caught.value, MXNetError)
 
 
+def test_an_id_that_stands_twice_in_a_list(tmp_path):
+    (tmp_path / "a.lst").write_bytes(b"0\t1\ta.png\n1\t2\tb.png\n0\t3\tc.png\n")
+    with pytest.raises(ValueError, match=r"line 3 of .*a\.lst.*the id 0 stands in an earlier line, too"):
+        read_labels(tmp_path / "a.lst")
+
+
+def test_a_key_that_stands_twice_in_an_index_is_told(sound):
+    (sound / "a.idx").write_bytes((sound / "a.idx").read_bytes().replace(b"\n2\t", b"\n1\t"))
+    with pytest.warns(UserWarning, match=r"a\.idx' has the key 1 more than once"):
+        found = MXIndexedRecordIO(sound / "a.idx", sound / "a.rec", "r").read_idx(1)
+    assert (
+        MXIndexedRecordIO(sound / "a.idx", sound / "a.rec", "r", on_error="skip").read_idx(1)
+        == found
+        == b"2" * len(found)
+    )
+
+
+def test_an_index_of_three_columns(sound):
+    (sound / "a.idx").write_bytes(b"0\t0\t7\n")
+    with pytest.raises(ValueError, match=r"line 1 of the index .*a\.idx"):
+        RecordFile(str(sound / "a.rec"), str(sound / "a.idx"))
+
+
 def test_names_of_pictures_may_be_any_bytes(tmp_path):
     (tmp_path / "a.lst").write_bytes(b"3\t1\tcaf\xe9.png\r\n4\t1e300\tb.png\n")
     assert im2rec.read_list(tmp_path / "a.lst")[0] == (3, [1.0], "caf\udce9.png")

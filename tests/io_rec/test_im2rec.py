@@ -186,6 +186,20 @@ def test_links_lead_nowhere_twice(images, tmp_path, capsys):
     assert capsys.readouterr().err.count("whose images are listed already") == 2
 
 
+@pytest.mark.skipif(os.name == "nt", reason="names of files that Windows does not have")
+def test_names_that_no_list_can_hold(images, tmp_path, capsys):
+    """A folder's name could else be the labels of an image in another."""
+    run("--list", "--recursive", "--no-shuffle", tmp_path / "a", images)
+    (picture,) = sorted(images.rglob("*.jpg"))[:1]
+    (images / "x\n7\t3.5\tcat").mkdir()
+    for name in ("x\n7\t3.5\tcat/a.jpg", "x\ty.jpg", "x\ny.jpg", "x\ry.jpg"):
+        (images / name).write_bytes(picture.read_bytes())
+    capsys.readouterr()
+    run("--list", "--recursive", "--no-shuffle", tmp_path / "b", images)
+    assert lines(tmp_path / "b.lst") == lines(tmp_path / "a.lst")
+    assert capsys.readouterr().err.count("is left out: no list can hold a tab or the end of a line") == 4
+
+
 def test_the_command(images, tmp_path, capsys):
     assert mxcore(["im2rec", "--list", "--recursive", str(tmp_path / "a"), str(images)]) == 0
     assert mxcore(["im2rec", str(tmp_path / "a"), str(images)]) == 0

@@ -235,13 +235,21 @@ def sparse(stype, shape, data, *aux):
         (sparse("row_sparse", (3, 2), [[1, 2, 3]], [0]), "stored rows"),
         (sparse("csr", (2, 2), [1], [0, 1, 1], [2]), "out of range"),
         (sparse("csr", (2, 2), [1], [0, 2, 1], [0]), "does not rise"),
+        (sparse("csr", (3, 4), [1, 2], [0, 2**63 - 1, -2, 2], [0, 3]), "does not rise"),  # differences wrap around
         (sparse("csr", (2, 2), [1], [0, 1], [0]), "2 entries for 2 rows"),
+        (sparse("csr", (2, 2), [], [], []), "0 entries for 2 rows"),
         (sparse("csr", (2, 2, 1), [1], [0, 1, 1], [0]), "expected a matrix"),
     ],
 )
 def test_sparse_indices_are_checked(content, word):
     with pytest.raises(MXNetError, match=word):
         load(content)
+
+
+def test_a_sparse_array_needs_rows():
+    data = dump([Record(np.ones(1, "f4"), (), "row_sparse", (np.zeros(1, "int64"),), np_shape=True)])
+    with pytest.raises(MXNetError, match="it has no rows"):
+        load(data)
 
 
 def zipped():

@@ -121,6 +121,7 @@ def csr_of(data, indices, indptr, shape):
     [
         (([1, 2], [0, 1], [0, 1, 3], (2, 3)), "does not fit"),
         (([1, 2], [0, 1], [0, 3, 2], (2, 3)), "must not fall"),
+        (([1, 2], [0, 1], [0, 2**63 - 1, -2, 2], (3, 3)), "must not fall"),
         (([1, 2], [0, 3], [0, 1, 2], (2, 3)), r"lie in \[0, 3\)"),
         (([1, 2], [1, 0], [0, 2, 2], (2, 3)), "of a row must rise"),
         (([1], [0, 1], [0, 1, 2], (2, 3)), "does not fit"),
@@ -140,6 +141,23 @@ def test_check_format():
     r.check_format(full_check=False)
     with pytest.raises(MXNetError, match="must rise"):
         r.check_format()
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        (([1.0, 2], [0, 1], [0, 2**63 - 1, -2, 2]), "does not rise"),
+        (([1.0, 2], [0, 1], [0, 3, 2, 2]), "does not rise"),
+        (([1.0, 2], [0, 1], [1, 1, 2, 2]), "does not rise"),
+        (([1.0, 2], [0, 4], [0, 1, 2, 2]), r"out of range \[0, 4\)"),
+        (([1.0, 2], [0, -1], [0, 1, 2, 2]), r"out of range \[0, 4\)"),
+        (([1.0, 2], [0, 1], [0, 1, 2]), "3 entries for 3 rows"),
+        (([1.0, 2], [0], [0, 1, 2, 2]), "1 indices"),
+    ],
+)
+def test_parts_of_a_csr_matrix_fit_together(parts, text):
+    with pytest.raises(ValueError, match=f"csr_matrix: .*{text}"):
+        nd.sparse.csr_matrix(parts, shape=(3, 4))
 
 
 def values(stype):

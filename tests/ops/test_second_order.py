@@ -77,7 +77,8 @@ def test_no_gradient_is_an_error_not_zero(call):
 def test_no_rule_goes_through_an_operator_without_gradient():
     """Every operator that a rule sends the incoming gradient through has a gradient, or says that it has none."""
     from mxcore._core.gradplan import plan_of
-    from mxcore._core.graph import GraphF, Value, topo, variable
+    from mxcore._core.graph import topo, variable
+    from mxcore.composing import GraphF, Value
     from mxcore.testing.case import cases
     from mxcore.testing.conformance import operators
 

@@ -93,6 +93,50 @@ def test_zip(folder):
     assert not (folder / "out.txt").exists()
 
 
+def zip_file(path, content=b"hello", kind=zipfile.ZIP_DEFLATED):
+    path.parent.mkdir(exist_ok=True)
+    with zipfile.ZipFile(path, "w", kind) as z:
+        z.writestr("in/x.txt", content)
+        z.writestr("in/deeper/", b"")
+    return path
+
+
+@pytest.mark.parametrize("at, value", [((6, 8), 1), ((8, 10), 77)])
+def test_archives_that_zipfile_cannot_unpack_are_damaged(folder, at, value):
+    """With a password; by an unknown method."""
+    path = zip_file(folder / "data" / "a.zip")
+    data = bytearray(path.read_bytes())
+    data[at[0]] = data[data.index(b"PK\1\2") + at[1]] = value
+    path.write_bytes(data)
+    with pytest.raises(mx.MXNetError, match="a.zip is damaged"):
+        t.get_zip_data("data", NOWHERE, "a.zip")
+
+
+def test_what_unfolds_too_far_is_refused(folder, monkeypatch):
+    zip_file(folder / "data" / "a.zip", bytes(5000))
+    (folder / "data" / "a.bz2").write_bytes(bz2.compress(bytes(5000)))
+    monkeypatch.setenv("MXCORE_MAX_UNPACKED_BYTES", "4000")
+    with pytest.raises(mx.MXNetError, match="a.zip tells of 5000 bytes, more than the 4000"):
+        t.get_zip_data("data", NOWHERE, "a.zip")
+    with pytest.raises(mx.MXNetError, match="a.bz2 tells of 5000 bytes, more than the 4000"):
+        t.get_bz2_data("data", "a", NOWHERE, "a.bz2")
+    assert sorted(os.listdir("data")) == ["a.bz2", "a.zip"]
+
+
+def test_files_are_unpacked_whole_or_not_at_all(folder, monkeypatch):
+    zip_file(folder / "data" / "a.zip")
+    (folder / "data" / "a.bz2").write_bytes(bz2.compress(b"hello"))
+    with monkeypatch.context() as m:
+        m.setattr(os, "fsync", lambda fd: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        with pytest.raises(mx.MXNetError, match="cannot write '.*x.txt': No space left"):
+            t.get_zip_data("data", NOWHERE, "a.zip")
+        with pytest.raises(mx.MXNetError, match="cannot write '.*a': No space left"):
+            t.get_bz2_data("data", "a", NOWHERE, "a.bz2")
+    assert os.listdir("data/in") == [] and not os.path.exists("data/a")
+    t.get_zip_data("data", NOWHERE, "a.zip")
+    assert sorted(os.listdir("data/in")) == ["deeper", "x.txt"]
+
+
 def test_bz2(folder):
     (folder / "data").mkdir()
     (folder / "data" / "k.bz2").write_bytes(bz2.compress(b"hi"))

@@ -15,7 +15,7 @@ from . import infer, tables
 from .array import Array, Like, Sparse
 from .context import Context
 from .engine import engine
-from .errors import describe, error
+from .errors import REFERENCE, describe, error
 from .kernels import Spec
 from .op import Op
 from .params import Params
@@ -23,13 +23,11 @@ from .transfer import guard_write, overlaps
 
 __all__ = [
     "BoundCall",
-    "K",
+    "OpContext",
     "Observer",
     "check_dtypes",
     "conform",
-    "context_k",
-    "densified",
-    "densifies",
+    "op_context",
     "eager_call",
     "ended",
     "listed",
@@ -39,8 +37,8 @@ __all__ = [
 ]
 
 
-class K:
-    """What a body may know of its call.
+class OpContext:
+    """What a body may know of its call, which it gets as `k`.
 
     Attributes
     ----------
@@ -77,11 +75,11 @@ class K:
         return self._rng
 
 
-def context_k(ctx: Context, is_train: bool) -> K:
-    """The shared call context of operators without randomness."""
-    k = ctx.k.get(is_train)
+def op_context(ctx: Context, is_train: bool) -> OpContext:
+    """What operators without random numbers share."""
+    k = ctx.op_contexts.get(is_train)
     if k is None:
-        k = ctx.k[is_train] = K(ctx, is_train)
+        k = ctx.op_contexts[is_train] = OpContext(ctx, is_train)
         engine.it.note(ctx)
     return k
 
@@ -155,10 +153,11 @@ class BoundCall:
     ----------
     op : Op
     p : Params
+    device : Device
     ins, specs : sequence of Spec
         Of inputs and outputs.
-    kernel : tuple
-        What ``tables.kernels.resolve`` gives: function, whether it writes into given arrays, whose it is.
+    fn : callable, optional
+        What runs in the place of a kernel.
 
     Attributes
     ----------
@@ -211,21 +210,23 @@ class BoundCall:
         self,
         op: Op,
         p: Params,
+        device: Any,
         ins: Sequence[Spec],
         specs: Sequence[Spec],
-        kernel: tuple[Callable[..., Any], bool, str],
+        fn: Callable[..., Any] | None = None,
     ) -> None:
         sig = p._sig
         self.op, self.specs = op, specs
-        self.fn, self.out, self.owner = kernel
         self.n_out, self.n_all, self.visible = sig.n_out, sig.n_all, sig.visible
-        self.densify = densifies(op, ins)
-        self.mutated = [Spec(ins[i].shape, ins[i].dtype) if self.densify else ins[i] for i in sig.mutates]
-        self.sync = (
-            op.stateful or self.densify or any(s.shape is None or s.stype != "default" for s in (*specs, *self.mutated))
-        )
+        self.densify = op.storage_rule is None and any(s.stype != "default" for s in ins)
+        if self.densify:
+            ins = [Spec(s.shape, s.dtype) for s in ins]
+        check_dtypes(op, device, (*ins, *specs))
+        self.fn, self.out, self.owner = _kernel(op, p, device, ins, specs) if fn is None else (fn, False, REFERENCE)
+        self.mutated = [ins[i] for i in sig.mutates]
+        self.sync = op.stateful or self.densify or not all(s.fixed for s in (*specs, *self.mutated))
+        self.work = 0.0 if None in [s.shape for s in (*ins, *specs)] else infer.op_cost(op, p, ins, specs)
         self.lean = False
-        self.work = 0.0
 
     # -- check -------------------------------------------------------------------------------------------------
     def check(self, outs: Sequence[Any], ctx: Context) -> None:
@@ -277,7 +278,7 @@ class BoundCall:
     # -- run ---------------------------------------------------------------------------------------------------
     def run(
         self,
-        k: K,
+        k: OpContext,
         p: Params,
         datas: list[Any],
         given: Sequence[Any] | None = None,
@@ -288,7 +289,7 @@ class BoundCall:
 
         Parameters
         ----------
-        k : K
+        k : OpContext
         p : Params
         datas : list
             The inputs' values.
@@ -305,6 +306,8 @@ class BoundCall:
             Outputs followed by mutated values, of declared dtype and shape; what a stateful operator keeps.
         """
         mutates, saved = p._sig.mutates, None
+        if self.densify:
+            datas = [d.todense(k.xp) if getattr(d, "stype", "default") != "default" else d for d in datas]
         mixed = bool(mutates) and (mixed or len({*map(id, datas)}) < len(datas))
         if mixed:  # what lies in memory that it updates is read from a copy
             updated = [datas[i] for i in mutates]
@@ -336,7 +339,13 @@ class BoundCall:
         return values, saved
 
     def _run_out(
-        self, k: K, p: Params, datas: list[Any], given: Sequence[Any] | None, mutates: Sequence[int], mixed: bool
+        self,
+        k: OpContext,
+        p: Params,
+        datas: list[Any],
+        given: Sequence[Any] | None,
+        mutates: Sequence[int],
+        mixed: bool,
     ) -> tuple[list[Any], Any]:
         empty, index, wanted = k.device.empty, k.ctx.device_id, k.wanted
         outs: list[Any] = []
@@ -355,12 +364,12 @@ class BoundCall:
         r = self.fn(k, p, outs, *datas)
         return (outs, r) if self.op.stateful else (kept(outs, before, r), None)
 
-    def _none(self, i: int, k: K, p: Params) -> None:
+    def _none(self, i: int, k: OpContext, p: Params) -> None:
         if i < self.visible and (k.wanted is None or k.wanted[i]):
             raise error(ValueError, f"its body returned None for output '{p._sig.outputs[i]}'")
 
     # -- bind --------------------------------------------------------------------------------------------------
-    def bind(self, k: K, p: Params, ins: Sequence[Any], outs: list[Any]) -> Callable[[], Any]:
+    def bind(self, k: OpContext, p: Params, ins: Sequence[Any], outs: list[Any]) -> Callable[[], Any]:
         """A function without arguments that computes `outs` (its outputs, then what it updates) from `ins`.
 
         In both lists, others may take an array's place later.
@@ -372,7 +381,7 @@ class BoundCall:
             return _writing(self.fn, k, p, outs, ins)
         return self._one(k, p, ins, outs) if len(outs) == 1 else self._several(k, p, ins, outs)
 
-    def _one(self, k: K, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], Any]:
+    def _one(self, k: OpContext, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], Any]:
         fn, copy, spec = self.fn, k.device.copy, (self.specs[0] if self.n_out else self.mutated[0])
         cls, dtype, shape = outs[0].__class__, spec.dtype, spec.shape
 
@@ -384,7 +393,7 @@ class BoundCall:
 
         return call
 
-    def _several(self, k: K, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], Any]:
+    def _several(self, k: OpContext, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], Any]:
         fn, copy, specs = self.fn, k.device.copy, [*self.specs, *self.mutated]
 
         def call() -> None:
@@ -398,12 +407,8 @@ class BoundCall:
 
 
 def eager_call(op: Op, p: Params, device: Any, ins: Sequence[Spec]) -> BoundCall:
-    """Infer, resolve and bind; raises errors that name operator, inputs and device."""
+    """Infer and bind for arrays that nobody has planned; raises errors that name operator, inputs and device."""
     sig = op.signature(p)
-    if densifies(op, ins):
-        given, ins = ins, [Spec(s.shape, s.dtype) for s in ins]
-    else:
-        given = ins
     _, shapes = infer.op_shapes(op, p, [s.shape for s in ins])
     _, dtypes = infer.op_dtypes(op, p, [s.dtype for s in ins])
     stypes = infer.op_stypes(op, p, [s.stype for s in ins])
@@ -413,20 +418,31 @@ def eager_call(op: Op, p: Params, device: Any, ins: Sequence[Spec]) -> BoundCall
             f"operator {op.name}: the dtype of its output cannot be inferred from {describe(sig.inputs, ins)}",
         )
     specs = [Spec(s if infer.known(s) else None, t, st) for s, t, st in zip(shapes, dtypes, stypes)]
-    check_dtypes(op, device, (*ins, *specs))
-    kernel = tables.kernels.resolve(op, device, p, list(ins))
-    call = BoundCall(op, p, given, specs, kernel)
-    if call.out and not op.stateful and any(s.shape is None for s in specs):
-        raise error(ValueError, f"operator {op.name}: a kernel with out=True needs known output shapes")
+    call = BoundCall(op, p, device, ins, specs)
     if engine.it.naive:
         call.fn = ended(call.fn, Context(device.type, 0))
     call.fn = observed(call.fn, op.name, Context(device.type, 0), ins, specs)
-    call.work = infer.op_cost(op, p, ins, specs)
     call.lean = not (call.sync or sig.random) and call.n_all == call.n_out == 1
     if call.lean:
         call.shape, call.dtype, call.array = specs[0].shape, specs[0].dtype, device.array_type
         call.value = _value(call, device)
     return call
+
+
+def _kernel(
+    op: Op, p: Params, device: Any, ins: Sequence[Spec], specs: Sequence[Spec]
+) -> tuple[Callable[..., Any], bool, str]:
+    """The kernel that is best: function, whether it writes into given arrays, whose it is.
+
+    The reference, where shapes that only running tells leave nothing to choose by, or a kernel that writes no places.
+    """
+    if op.body is None or None not in [s.shape for s in ins]:
+        found = tables.kernels.resolve(op, device, p, ins)
+        if not found[1] or all(s.fixed for s in specs):
+            return found
+        if op.body is None or device.xp is None:
+            raise error(ValueError, f"operator {op.name}: a kernel with out=True needs known output shapes")
+    return op.body, False, REFERENCE
 
 
 def check_dtypes(op: Op, device: Any, specs: Sequence[Spec]) -> None:
@@ -448,7 +464,7 @@ def ended(fn: Callable[..., Any], ctx: Context) -> Callable[..., Any]:
 
     def call(*args: Any) -> Any:
         r = fn(*args)
-        device.synchronize(args[0].ctx.device_id if args and args[0].__class__ is K else ctx.device_id)
+        device.synchronize(args[0].ctx.device_id if args and args[0].__class__ is OpContext else ctx.device_id)
         return r
 
     return call
@@ -458,7 +474,7 @@ def _value(call: BoundCall, device: Any) -> Callable[..., Any]:
     """The function of the short way: allocates for kernels that write, makes the device of a queue the active one."""
     fn, shape, dtype, empty, activate = call.fn, call.shape, call.dtype, device.empty, device.activate
 
-    def made(k: K, p: Params, *datas: Any) -> Any:
+    def made(k: OpContext, p: Params, *datas: Any) -> Any:
         out = empty(shape, dtype, k.ctx.device_id)
         outs = [out]
         r = fn(k, p, outs, *datas)
@@ -470,16 +486,11 @@ def _value(call: BoundCall, device: Any) -> Callable[..., Any]:
     if not device.async_:
         return value
 
-    def launched(k: K, p: Params, *datas: Any) -> Any:
+    def launched(k: OpContext, p: Params, *datas: Any) -> Any:
         activate(k.ctx.device_id)
         return value(k, p, *datas)
 
     return launched
-
-
-def densifies(op: Op, ins: Sequence[Spec]) -> bool:
-    """Whether an operator that knows dense values only meets others."""
-    return op.storage_rule is None and any(s.stype != "default" for s in ins)
 
 
 def _writing(fn: Any, k: Any, p: Any, before: list[Any], ins: Sequence[Any]) -> Callable[[], Any]:
@@ -532,11 +543,6 @@ def kept(outs: list[Any], before: list[Any], r: Any) -> list[Any]:
     return outs
 
 
-def densified(k: K, datas: list[Any]) -> list[Any]:
-    """The values with sparse ones made dense, for operators that know dense ones only."""
-    return [d.todense(k.xp) if getattr(d, "stype", "default") != "default" else d for d in datas]
-
-
 def _parted(device: Any, values: list[Any]) -> list[Any]:
     """Outputs as a body returned them, with copies of those that lie in the memory of others."""
     dense = {i: v for i, v in enumerate(values) if v is not None and not isinstance(v, Sparse)}
@@ -548,8 +554,8 @@ def _parted(device: Any, values: list[Any]) -> list[Any]:
     ]
 
 
-def conform(k: K, v: Any, spec: Spec, datas: Sequence[Any], share: bool) -> Any:
-    """A body's result as declared: dtype cast, scalars given their shape, memory of its own."""
+def conform(k: OpContext, v: Any, spec: Spec, datas: Sequence[Any], share: bool) -> Any:
+    """A body's result as declared: cast, scalars given their shape, memory of its own in C order, for views of it."""
     if spec.stype != "default":
         return v
     dtype = getattr(v, "dtype", None)
@@ -580,4 +586,11 @@ def conform(k: K, v: Any, spec: Spec, datas: Sequence[Any], share: bool) -> Any:
                 f"its body returned shape {tuple(v.shape)}; {spec.shape} is declared, by "
                 "its shape rule or, without one, by the shape of its inputs",
             )
-    return v.copy() if not share and (overlaps(k.device, v, datas) or not k.device.writable(v)) else v
+    return (
+        v
+        if share
+        or getattr(getattr(v, "flags", None), "c_contiguous", True)
+        and k.device.writable(v)
+        and not overlaps(k.device, v, datas)
+        else v.copy()
+    )

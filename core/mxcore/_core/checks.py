@@ -7,7 +7,7 @@ from typing import Any
 
 __all__ = ["CHECKS", "checked"]
 
-#: What is declared -> ``(it, or its operator and it)``, which raises if it is wrong (:mod:`mxcore.declared`).
+#: What is declared -> ``(it, or its operator and it)``, which raises if it is wrong (:mod:`mxcore.wellformed`).
 CHECKS: dict[str, Callable[..., None]] = {}
 
 

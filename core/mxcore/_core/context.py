@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .errors import error
+from .errors import MXNetError, error
 from .state import state
 
 if TYPE_CHECKING:
+    from .call import OpContext
     from .device import Device
 
-__all__ = ["INTERNED", "Context", "current_context", "declare_types", "set_default_context", "HINTS", "TYPE_IDS"]
+__all__ = [
+    "INTERNED",
+    "Context",
+    "context_named",
+    "current_context",
+    "declare_types",
+    "set_default_context",
+    "HINTS",
+    "TYPE_IDS",
+]
 
 #: Types of device that are known before a plugin brings them -> numbers, which files hold. Plugins may bring further
 #: types.
@@ -38,7 +48,7 @@ class Context(metaclass=_Outermost):
     ----------
     device_type : str or Context or int
         ``'cpu'``, ``'gpu'``, ``'cpu_pinned'``, ``'cpu_shared'``, the type of a plugin device, MXNet's number for one
-        of them, or a context to take over.
+        of them, or a context to take over, itself or as it prints (``'cpu(1)'``).
     device_id : int
         Index of the device, from 0.
 
@@ -54,7 +64,7 @@ class Context(metaclass=_Outermost):
     True
     """
 
-    __slots__ = ("device_type", "device_id", "_device", "fast", "k", "__weakref__")
+    __slots__ = ("device_type", "device_id", "_device", "op_contexts", "__weakref__")
 
     devtype2str: ClassVar[dict[int, str]] = {}
     devstr2type = TYPE_IDS
@@ -63,9 +73,9 @@ class Context(metaclass=_Outermost):
 
     device_type: str
     device_id: int
-    _device: Any
-    fast: dict[Any, Any]
-    k: dict[Any, Any]
+    _device: Device | None
+    #: Training mode -> what bodies may know of a call here.
+    op_contexts: dict[bool, OpContext]
 
     def __new__(cls, device_type: Any, device_id: int = 0) -> Context:
         if isinstance(device_type, Context):
@@ -79,6 +89,8 @@ class Context(metaclass=_Outermost):
         except TypeError:  # what cannot be looked up is no name or no number, as is said below
             self = None
         if self is None:
+            if isinstance(device_type, str) and device_type[-1:] == ")":
+                return Context(*device_type[:-1].split("(", 1))  # type: ignore[arg-type]  # a number as text
             if not isinstance(device_type, str) or not device_type:
                 raise error(TypeError, f"Context: device_type must be a device name such as 'cpu', got {device_type!r}")
             try:
@@ -89,7 +101,7 @@ class Context(metaclass=_Outermost):
                 raise error(ValueError, f"Context: device_id must be 0 or more, got {device_id!r}")
             self = object.__new__(cls)
             self.device_type, self.device_id = device_type, index
-            self._device, self.fast, self.k = None, {}, {}
+            self._device, self.op_contexts = None, {}
             # setdefault: two threads may race to the first use of a context.
             self = INTERNED.setdefault((device_type, index), self)
         return self
@@ -105,7 +117,7 @@ class Context(metaclass=_Outermost):
                     ValueError, f"{self}: device '{self.device_type}' has {n} device(s); use an index below {n}"
                 )
             self._device = device
-        return device  # type: ignore[no-any-return]
+        return device
 
     def activate(self) -> None:
         """Make it what the calling thread allocates and computes on, if its device has a queue of its own."""
@@ -151,16 +163,9 @@ def declare_types(ids: dict[str, int], hints: dict[str, str]) -> None:
 
 def reset_devices() -> None:
     """Forget resolved devices and everything cached from them; called when the set of plugins changes."""
-    forget_arithmetic()
     for ctx in list(INTERNED.values()):
         ctx._device = None
-        ctx.k.clear()
-
-
-def forget_arithmetic() -> None:
-    """Forget the short way of arithmetic on small arrays."""
-    for ctx in list(INTERNED.values()):
-        ctx.fast.clear()
+        ctx.op_contexts.clear()
 
 
 def current_context() -> Context:
@@ -172,6 +177,18 @@ def current_context() -> Context:
             "there is no default context: no type of device is known; compute inside of `with Context(type):`",
         )
     return stack[-1] if stack else _default  # type: ignore[return-value]
+
+
+def context_named(where: str, given: Any) -> Context:
+    """The context that the parameter 'ctx' of `where` names, on a device that is there."""
+    try:
+        ctx = Context(given if isinstance(given, Context) else str(given))
+        _ = ctx.device
+    except MXNetError as e:
+        raise error(
+            type(e), f"{where}: parameter 'ctx' must be a context such as 'cpu(0)', got {str(given)!r}: {e}"
+        ) from None
+    return ctx
 
 
 def set_default_context(ctx: Any) -> None:

@@ -67,7 +67,8 @@ class Device:
     transfers : bool
         `send` and `fetch` copy beside what the queue computes, and return events.
     fused_from : int
-        Elements from which operators are fused: from where what a chain saves at each call pays for compiling it.
+        Elements from which operators are fused: from where what a chain saves at each call pays for compiling it; any
+        number unless the device says more.
     array_type : type or None
         The class of its arrays, if their `base` is None exactly where nobody else has their memory, as NumPy's is (the
         default): results of this class need no further look. None if there is no such class; it may be a lazy property.
@@ -79,7 +80,7 @@ class Device:
     async_: bool = False
     pins: bool = False
     transfers: bool = False
-    fused_from: int = 1024
+    fused_from: int = 0
     xp: Any = None
     dtypes: Any = None
     array_type: Any = np.ndarray

@@ -33,11 +33,6 @@ class Eager:
         self.__dict__[name] = fn
         return fn
 
-    @staticmethod
-    def to_context(x: Any, ctx: Any) -> Any:
-        """Copy an array back to where its variable lives."""
-        return dispatch.to_context(x, ctx)
-
     def forget(self) -> None:
         """Drop the cached functions (the set of plugins changed)."""
         self.__dict__.clear()

@@ -178,18 +178,17 @@ class GradPlan:
 
     def arranged(self, p: Params, result: Any) -> Sequence[Any]:
         """What a rule returned as one gradient (or None) per input."""
-        if result.__class__ is not tuple and result.__class__ is not list:
-            result = (result,)
+        found: Sequence[Any] = result if result.__class__ is tuple or result.__class__ is list else (result,)
         n = len(p._sig.inputs)
         if not self.flat:
-            result = self._spread_out(p, result, n)
-        if len(result) != n:
+            found = self._spread_out(p, found, n)
+        if len(found) != n:
             raise error(
                 ValueError,
-                f"gradient rule of operator {self.op.name} returned {len(result)} gradients for {n} inputs "
+                f"gradient rule of operator {self.op.name} returned {len(found)} gradients for {n} inputs "
                 f"({', '.join(p._sig.inputs)})",
             )
-        return result  # type: ignore[no-any-return]
+        return found
 
     def _spread_out(self, p: Params, result: Any, n: int) -> list[Any]:
         """Gradients given per declared input, lists for variadic ones: those that parameters switch off are skipped."""
@@ -230,7 +229,7 @@ def plan_of(op: Op) -> GradPlan:
     plan = op.grad_plan
     if plan is None:
         plan = op.grad_plan = GradPlan(op, op.grad_rule)
-    return plan  # type: ignore[no-any-return]
+    return plan
 
 
 def higher_of(op: Op) -> GradPlan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,10 +40,12 @@ class Spec:
 
     @property
     def size(self) -> int:
-        n = 1
-        for d in self.shape:
-            n *= d
-        return n
+        return prod(self.shape)
+
+    @property
+    def fixed(self) -> bool:
+        """Whether a place for the value can be made beforehand: it is dense, of known shape."""
+        return self.shape is not None and self.stype == "default"
 
     def __repr__(self) -> str:
         return f"Spec({self.dtype} {self.shape}{'' if self.stype == 'default' else ' ' + self.stype})"

@@ -9,6 +9,7 @@ from typing import Any
 
 from .checks import checked
 from .errors import error, in_a_line, said, suggest
+from .gradplan import GradPlan
 from .params import Int, Param, Params, Parser
 from .roles import ROLES
 
@@ -136,7 +137,7 @@ class Signature:
 
 
 class Op:
-    """One operator: names, inputs, parameters, body and facets. Made by :func:`op` and the families.
+    """One operator: names, inputs, parameters, body and facets. Made by :func:`op` and :mod:`mxcore.elementwise`.
 
     The facets ``shape``, ``dtype``, ``storage``, ``grad``, ``cost`` and ``backward`` are decorators; see each.
     """
@@ -144,8 +145,8 @@ class Op:
     #: Runs an operator on arrays; dispatch enters it here, so that declarations do not depend on execution.
     run: Callable[..., Any]
     #: The same for inputs and parameters that are bound already, as those of Python's operators are. What changes
-    #: users' calls (mixed precision) puts itself in the place of both; gradient rules, bodies and programs go past
-    #: them.
+    #: users' calls (mixed precision) is entered in the place of both (`dispatch.route`); gradient rules, bodies and
+    #: programs go past them.
     apply: Callable[..., Any]
 
     def __init__(
@@ -208,15 +209,15 @@ class Op:
         self.storage_rule: Callable[..., Any] | None = None
         self.sparse_body: Callable[..., Any] | None = None
         self.cost_rule: Callable[..., Any] | None = None
-        self.backward_rule: Callable[..., Any] | None = None
+        self.backward_rule: Callable[..., Sequence[Any]] | None = None
         #: Of a stateful operator: ``(k, p, dys, ins, state) -> gradients`` that can be differentiated again.
-        self.replay_rule: Callable[..., Any] | None = None
+        self.replay_rule: Callable[..., Sequence[Any]] | None = None
         self.gives = False  # a backward rule that keeps none of the arrays it returns
         #: Of a stateful operator: whether its backward ignores the gradients of its outputs.
         self.loss_rule: Callable[[Params], bool] = lambda p: False
         self.grad_rule: Any = checked("gradient rule", self, grad)
         self.doc = doc if doc is not None else (body.__doc__ if body is not None else None) or ""
-        self.grad_plan: Any = None  # compiled by the tape on first use
+        self.grad_plan: GradPlan | None = None  # compiled by the tape on first use
         self.higher_rule: Callable[..., Any] | None = None
         self.bound: dict[Any, Any] = {}  # memoised by dispatch
         #: Parameters of a call without any, and how many inputs it takes; None where parameters are required.
@@ -328,7 +329,7 @@ class Op:
 
     def signature(self, p: Params) -> Signature:
         """The inputs and outputs that these parameters select."""
-        return p._sig  # type: ignore[no-any-return]
+        return p._sig
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return Op.run(self, args, kwargs)
@@ -389,7 +390,8 @@ def op(name: str, *aliases: str, **kw: Any) -> Callable[[Callable[..., Any]], Op
         What passes must know of it; :mod:`mxcore.facets` says all of each. `expr`, `numbers`, `aligned`, `reduces`: its
         elementwise meaning, for fusion; `identity`: when it changes nothing; `bias`: where it is added; `recompute`:
         whether it is cheap; `rowwise`, `backward_of`: how gradients over many rows add up; `labels`, `mxnet_outputs`:
-        what MXNet calls its values; `helpers`: functions that its kernels want as well.
+        what MXNet calls its values; `precision_cast`: whether files leave it out; `helpers`: functions that its kernels
+        want as well.
     **kw : Param
         Every other keyword is a parameter of the operator.
 

@@ -1,4 +1,4 @@
-"""Operator parameters: parsed from Python values and from MXNet's strings, printed back to those strings."""
+"""Operator parameters: parsed from Python values and from MXNet's strings."""
 
 from __future__ import annotations
 
@@ -11,19 +11,10 @@ import numpy as np
 
 from .errors import error, suggest
 
-__all__ = [
-    "REQUIRED",
-    "Int",
-    "Number",
-    "Param",
-    "Params",
-    "Parser",
-    "as_dtype",
-    "dtype_name",
-    "literal",
-    "more_dtypes",
-    "number",
-]
+if TYPE_CHECKING:
+    from .op import Signature
+
+__all__ = ["REQUIRED", "Int", "Number", "Param", "Params", "Parser", "as_dtype", "literal", "more_dtypes", "number"]
 
 REQUIRED: Any = type("Required", (), {"__repr__": lambda s: "required", "__bool__": lambda s: False})()
 
@@ -76,11 +67,6 @@ def as_dtype(value: Any) -> np.dtype[Any]:
     return found
 
 
-def dtype_name(dtype: Any) -> str:
-    """MXNet's name of a dtype, e.g. ``'float32'``."""
-    return str(np.dtype(dtype).name)
-
-
 class Param:
     """One parameter of an operator: how it is read, checked and printed.
 
@@ -124,22 +110,11 @@ class Param:
         """The string that MXNet's files hold for a parsed value."""
         return str(value)
 
-    def text(self, given: Any, value: Any) -> str:
-        """The same for what the caller gave: MXNet keeps it as it was written, ``'[3, 3]'`` or ``'2'`` for a float."""
-        kept = isinstance(given, np.generic) or _plain(given) and (given.__class__ is not bool or self.kind == "bool")
-        # A dtype has one name; a scalar may have been set since.
-        kept = kept and self.kind != "dtype" and (not self.dynamic or self.parse(given) == value)
-        return str(given) if kept else self.format(value)
-
     def allowed(self) -> str:
         return self.kind
 
     def __repr__(self) -> str:
         return self.allowed() + ("" if self.required else f", default {self.default!r}")
-
-
-def _plain(v: Any) -> bool:
-    return v is None or v.__class__ in (str, int, float, bool) or v.__class__ in (tuple, list) and all(map(_plain, v))
 
 
 def literal(text: str) -> Any:
@@ -209,7 +184,7 @@ class Params:
     _key: int
     _given: dict[str, Any]
     _scalars: Mapping[str, Any] = {}
-    _sig: Any
+    _sig: Signature
 
     if TYPE_CHECKING:
 
@@ -309,11 +284,3 @@ class Parser:
             raise error(
                 TypeError if isinstance(e, TypeError) else ValueError, f"operator {self.op}: parameter '{name}' {said}"
             ) from None
-
-    def strings(self, p: Params) -> dict[str, str]:
-        """The given parameters as MXNet's JSON holds them: as they were written."""
-        given = {**p._given, **p._scalars}
-        found = {
-            n: self.specs[n].text(v, getattr(p, n)) for n, v in given.items() if n in self.specs and n != self.rest
-        }
-        return {**found, **dict(getattr(p, self.rest))} if self.rest else found

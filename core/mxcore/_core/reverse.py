@@ -12,14 +12,14 @@ from heapq import heappop, heappush
 from typing import Any
 
 from .array import Array, Like, Storage
-from .call import K
+from .call import OpContext
 from .errors import MXNetError, MXNetWarning, error, raise_in_op
 from .frontend import eager
 from .gradplan import GradPlan, higher_of
 from .op import Op
 from .state import state
 from .tape import Freed, Leaf, TapeNode, record, serials
-from .transfer import assign
+from .transfer import assign, meets
 
 __all__ = ["backward"]
 
@@ -79,14 +79,14 @@ def backward(
     grads = [*map(_ones, heads)] if head_grads is None else _head_grads(heads, head_grads)
     goal = None if variables is None else _Goal(entries, variables)
     mode = state.__dict__
-    recorded, trained = mode["record"], mode["train"]
-    mode["record"], mode["train"] = create_graph, train_mode
+    was = mode["record"], mode["train"], mode["in_backward"]
+    mode["record"], mode["train"], mode["in_backward"] = create_graph, train_mode, True
     try:
         leaves, own, dropped = _run(entries, grads, goal, create_graph, retain_graph or create_graph)
         if goal is not None:
             return goal.gradients(leaves, own)
         mode["record"] = False
-        for leaf, g in leaves.items():
+        for leaf, g in (leaves if head_grads is None or len(leaves) == 1 else _sheltered(leaves, grads)).items():
             if leaf.req != "add":
                 _write(leaf, g, leaf in own)
                 continue
@@ -96,7 +96,7 @@ def backward(
             _write_zeros(dropped, leaves)
         return None
     finally:
-        mode["record"], mode["train"] = recorded, trained
+        mode["record"], mode["train"], mode["in_backward"] = was
 
 
 def _head_grads(heads: Sequence[Array], head_grads: Sequence[Array | None]) -> list[Array]:
@@ -111,6 +111,13 @@ def _head_grads(heads: Sequence[Array], head_grads: Sequence[Array | None]) -> l
             g = g if g._data.dtype == h._data.dtype else eager.roles["other dtype"](g, dtype=h._data.dtype)
         found.append(g)
     return found
+
+
+def _sheltered(leaves: dict[Leaf, Any], head_grads: Sequence[Array]) -> dict[Leaf, Any]:
+    """Copy what still lies in the memory of head gradients, if gradients are written there, one after the other."""
+    places = [leaf.grad for leaf in leaves if leaf.grad is not None]
+    doomed = [g for g in head_grads if meets(g, places)]
+    return {leaf: eager.roles["new array"](g) if doomed and meets(g, doomed) else g for leaf, g in leaves.items()}
 
 
 _ONES: dict[Any, Array] = {}
@@ -133,14 +140,13 @@ class _Goal:
 
     def __init__(self, heads: Sequence[Any], variables: Sequence[Array]) -> None:
         for i, v in enumerate(variables):
-            if v._entry is not None:
-                _constant(v._entry[0])
-            else:
+            if v._entry is None or v._entry[0].__class__ is Leaf and not v._entry[0].flows:
                 raise error(
                     RuntimeError,
-                    f"cannot differentiate with respect to variable {i}: it is not in the graph; "
-                    "call attach_grad() on it before autograd.record()",
+                    f"cannot differentiate with respect to variable {i}: it is not in the graph, or grad_req='null' "
+                    "keeps gradients from it; call attach_grad() on it before autograd.record()",
                 )
+            _constant(v._entry[0])
         self.variables = variables
         self.wanted = {(id(v._entry[0]), v._entry[1]) for v in variables}
         self.found: dict[tuple[int, int], Any] = {}
@@ -169,26 +175,22 @@ class _Goal:
 
     def passes(self, n: TapeNode, dys: list[Any]) -> bool:
         """Take what was asked for; tells whether to go on below the node."""
-        for i, g in enumerate(dys):
-            if (id(n), i) in self.wanted:
-                self.found[id(n), i] = g
+        self.found.update({(id(n), i): g for i, g in enumerate(dys) if (id(n), i) in self.wanted})
         return id(n) in self.need
 
     def gradients(self, leaves: dict[Leaf, Any], own: set[Leaf]) -> list[Any]:
         """The gradients of the variables; zeros where none arrived."""
         result: list[Any] = []
-        found = self.found
         for v in self.variables:
             node, i = v._entry
             key = id(node), i
-            alone = node in own
             if node in leaves:
-                found[key] = leaves[node]
+                self.found[key] = leaves[node]
+            alone = node in own and (self.found[key].stype != "default" or v._st.ctx.device.owns(self.found[key]._data))
             own.discard(node)
-            alone = alone and (found[key].stype != "default" or v._st.ctx.device.owns(found[key]._data))
-            g = found[key] if key in found else eager.roles["zero gradient"](v)
+            g = self.found[key] if key in self.found else eager.roles["zero gradient"](v)
             # Its memory may be anybody's, and callers may write to it; sparse values are never written in place.
-            if not alone and key in found:
+            if not alone and key in self.found:
                 g, entry = eager.roles["new array"](g.twin()) if g.stype == "default" else g.twin(), g._entry
                 g._entry = entry
             result.append(g)
@@ -210,11 +212,8 @@ def _run(
     dropped: list[Any] = []
     queue: list[TapeNode] = []
     arrived: dict[TapeNode, list[Any]] = {}
-    node: Any = None
-    plan: Any = None
-    dys: Any = ()
-    ins: Any = ()
-    outs: Any = None
+    nothing: Any = (None, None, (), (), None)
+    node, plan, dys, ins, outs = nothing  # has brought what the heads get
     while True:
         for e, g in zip(entries, grads):
             if e is None:
@@ -223,7 +222,7 @@ def _run(
             if g is None:
                 dropped.append(n)
             elif n.plan is None:
-                if n not in leaves and (n.flows or goal is not None and n.__class__ is Leaf):
+                if n not in leaves and n.flows:
                     leaves[n] = g
                     if (n.large or goal is not None) and not create_graph and _made(g, plan, grads, dys, ins, outs):
                         own.add(n)
@@ -315,14 +314,14 @@ def _step(n: TapeNode, F: Any, dys: list[Any], goal: _Goal | None, create_graph:
         return plan.gradients(p, F, needs, dys, keep, own, n.specs, n.call and n.call[1])
     k, saved = n.call
     if create_graph and op.replay_rule is not None:
-        return op.replay_rule(k, p, dys, keep, saved)  # type: ignore[no-any-return]
+        return op.replay_rule(k, p, dys, keep, saved)
     dys = [F.roles["zero gradient"](n.specs[i]) if g is None else g for i, g in enumerate(dys)]
-    found = op.backward_rule(K(k.ctx, k.is_train, needs), p, saved, dys, keep, own)
+    found = op.backward_rule(OpContext(k.ctx, k.is_train, needs), p, saved, dys, keep, own)
     if create_graph:  # a gradient of this gradient must be an error, not a zero
         no_rule = Op(f"_backward_{op.name}", None, inputs="x*")
         ins, outs = [*dys, *[x for x in keep if x is not None]], [g for g in found if g is not None]
         record(no_rule, no_rule.parse({"num_args": len(ins)}), ins, outs)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _rewritten(n: TapeNode) -> None:

@@ -33,13 +33,17 @@ def seed(value: int, ctx: Context | None = None) -> None:
 def next_key(ctx: Context) -> tuple[int, int, int]:
     """Draw the next key of a context; in a calculation that is repeated, the one that was drawn first."""
     if state.keys:
-        return state.keys.pop(0)  # type: ignore[no-any-return]
-    with lock:
-        counters = _state["counters"]
-        n = counters[ctx] = counters.get(ctx, -1) + 1
-        own = _state["seeds"].get(ctx)
-        # A seed given to one context alone must give the same numbers on every context, as in MXNet.
-        return (_state["seed"], ctx.device_id, n) if own is None else (own, 0, n)
+        key = state.keys.pop(0)
+    else:
+        with lock:
+            counters = _state["counters"]
+            n = counters[ctx] = counters.get(ctx, -1) + 1
+            own = _state["seeds"].get(ctx)
+            # A seed given to one context alone must give the same numbers on every context, as in MXNet.
+            key = (_state["seed"], ctx.device_id, n) if own is None else (own, 0, n)
+    if state.drawn is not None:
+        state.drawn.append(key)
+    return key
 
 
 def get_state() -> dict[str, Any]:

@@ -17,6 +17,8 @@ class ThreadState(threading.local):
         Operators are written on the tape.
     train : bool
         Operators run in training mode.
+    in_backward : bool
+        Gradients are being computed.
     ctx : list of Context
         The stack of ``with ctx:`` blocks; empty means the default context.
     np_shape : bool
@@ -25,6 +27,8 @@ class ThreadState(threading.local):
         The attributes of the running thread; where several are needed, one look at it is cheaper than one for each.
     keys : list
         Random keys to take before new ones are drawn: those of a calculation that is repeated.
+    drawn : list, optional
+        Where keys are noted as they are taken, of a calculation that may be repeated.
     priority : int
         Of what is pushed: of what waits for one worker, the highest runs first.
     extra : dict
@@ -32,10 +36,11 @@ class ThreadState(threading.local):
     """
 
     def __init__(self) -> None:
-        self.record = self.train = self.np_shape = False
+        self.record = self.train = self.in_backward = self.np_shape = False
         self.ctx: list[Any] = []
         self.priority = 0
-        self.keys: list[Any] = []
+        self.keys: list[tuple[int, int, int]] = []
+        self.drawn: list[tuple[int, int, int]] | None = None
         self.extra: dict[str, Any] = {}
 
 

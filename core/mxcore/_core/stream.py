@@ -9,7 +9,7 @@ from .array import Storage
 from .context import Context
 from .engine import engine
 
-__all__ = ["across", "begin", "commit", "heavy", "ordered"]
+__all__ = ["begin", "commit", "heavy", "ordered"]
 
 
 def begin(reads: Sequence[Storage], writes: Sequence[Storage], now: bool = False) -> bool:
@@ -41,18 +41,6 @@ def commit(writes: Iterable[Storage]) -> None:
     """Count a write to each storage: the tape compares the counts."""
     for st in writes:
         st.version += 1
-
-
-def across(device: Any, a: Any, source: int, dst: Any, index: int) -> None:
-    """Copy from one index of a device to another: queues of their own wait for each other, the caller for neither."""
-    if not device.async_:
-        return device.copy(a, dst)  # type: ignore[no-any-return]
-    if source != index:
-        device.wait(index, device.record(source))
-    device.activate(index)
-    device.copy(a, dst)
-    if source != index:  # its memory may be written, or given to others, from then on
-        device.wait(source, device.record(index))
 
 
 def ordered(

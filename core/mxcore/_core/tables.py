@@ -17,9 +17,9 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from .context import HINTS, TYPE_IDS, Context, forget_arithmetic, reset_devices
+from .context import HINTS, TYPE_IDS, Context, reset_devices
 from .device import Device
 from .errors import REFERENCE, MXNetError, caught, error, in_a_line, suggest, warn
 from .kernels import Kernel, KernelSet, Spec
@@ -51,21 +51,22 @@ __all__ = [
 #: Kinds of named things, each with its hook ``mxcore_<kind>s``.
 KINDS = ("iterator", "optimizer", "metric", "initializer", "lr_scheduler", "kvstore", "graph_pass", "cli")
 USER = "user code"
+T = TypeVar("T")
 #: Held while plugins are looked for and their targets imported; one lock, as each of the two may lead to the other.
 lock = threading.RLock()
 
 
-class Table:
+class Table(Generic[T]):
     """Names of one kind. A miss loads the plugins; a name has one owner, by MXCORE_PREFER where several claim it."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
-        self.items: dict[str, Any] = {}
-        self.owners: dict[str, str] = {}
+        self.items: dict[Any, T] = {}
+        self.owners: dict[Any, str] = {}
         #: name -> owner -> value: all who bring a name; `items` and `owners` show the one that counts.
-        self.claims: dict[str, dict[str, Any]] = {}
+        self.claims: dict[Any, dict[str, T]] = {}
 
-    def add(self, name: str, value: Any, owner: str) -> None:
+    def add(self, name: str, value: T, owner: str) -> None:
         """Enter `name`; equal names from two owners are an error that names both, unless a preference chooses."""
         for other in self.claims.get(name, ()):
             if _rank(other) == _rank(owner):
@@ -73,12 +74,12 @@ class Table:
                 raise error(ValueError, f"{self.kind} '{name}' of {owner} is already registered by {other}{both}")
         self.put(name, value, owner)
 
-    def put(self, name: str, value: Any, owner: str) -> None:
+    def put(self, name: Any, value: T, owner: str) -> None:
         """Enter or replace what `owner` calls `name`."""
         self.claims.setdefault(name, {})[owner] = value
         self._settle(name)
 
-    def _settle(self, name: str) -> None:
+    def _settle(self, name: Any) -> None:
         claims = self.claims[name]
         if claims:
             owner = self.owners[name] = min(claims, key=_rank)
@@ -87,13 +88,13 @@ class Table:
             for of_name in (self.claims, self.items, self.owners):
                 of_name.pop(name, None)
 
-    def find(self, name: str) -> Any:
+    def find(self, name: str) -> T | None:
         """The entry or None, after loading plugins if needed."""
         if name not in self.items:
             plugins.load()
         return self.items.get(name)
 
-    def get(self, name: str) -> Any:
+    def get(self, name: str) -> T:
         """The entry; raises an error with near names and the plugins that failed to load."""
         found = self.find(name)
         if found is None:
@@ -115,7 +116,7 @@ def _rank(owner: str) -> int:
     return -1 if owner == USER else place(owner, "MXCORE_PREFER")
 
 
-class OpTable(Table):
+class OpTable(Table[Op]):
     """Operators, under all their names."""
 
     def add_op(self, op: Op, owner: str) -> None:
@@ -127,26 +128,26 @@ class OpTable(Table):
             roles.add(op.role, op, owner)
 
 
-class RoleTable(Table):
+class RoleTable(Table[Op]):
     """Operators by their role."""
 
     def get(self, name: str) -> Op:
         found = self.find(name)
         if found is None:
             raise error(KeyError, f"no operator has the role '{name}' {ROLES[name]}{why()}")
-        return found  # type: ignore[no-any-return]
+        return found
 
 
-class DeviceTable(Table):
+class DeviceTable(Table[Device]):
     """Device types. As a name, a number has one device: MXCORE_PREFER chooses, and the other one stands behind it."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(kind)
-        self.numbers = Table("type_id")
+        self.numbers: Table[Device] = Table("type_id")
 
     def add_device(self, device: Device, owner: str) -> None:
         number, kept = device.type_id, TYPE_IDS.get(device.type)
-        for other, d in self.numbers.claims.get(number, {}).items():  # type: ignore[call-overload]
+        for other, d in self.numbers.claims.get(number, {}).items():
             if d.type != device.type and _rank(other) == _rank(owner):
                 raise error(
                     ValueError,
@@ -163,7 +164,7 @@ class DeviceTable(Table):
                 "it needs a name, and a number above 100 and below 2**31",
             )
         self.add(device.type, device, owner)
-        self.numbers.put(number, device, owner)  # type: ignore[arg-type]
+        self.numbers.put(number, device, owner)
         self._arrange()
 
     def drop(self, owner: str) -> None:
@@ -173,7 +174,7 @@ class DeviceTable(Table):
 
     def _arrange(self) -> None:
         for number, d in self.numbers.items.items():
-            Context.devtype2str[number] = d.type  # type: ignore[index]
+            Context.devtype2str[number] = d.type
         for name in self.claims:
             self._settle(name)
             if self.numbers.items[self.items[name].type_id].type != name:
@@ -191,7 +192,7 @@ class DeviceTable(Table):
             raise error(
                 RuntimeError, f"no plugin provides device '{name}'{hint}; there are: {', '.join(self.names())}{why()}"
             )
-        return found  # type: ignore[no-any-return]
+        return found
 
 
 class KernelTable:
@@ -308,12 +309,14 @@ class KernelTable:
 
 #: Called when the set of plugins changes, by whoever caches what the tables gave.
 on_change: list[Callable[[], None]] = []
+#: Called when what calls have bound is forgotten, also because somebody watches from now on, by whoever binds some too.
+on_forget: list[Callable[[], None]] = []
 
 ops = OpTable("operator")
 roles = RoleTable("role")
 devices = Context.devices = DeviceTable("device")
 kernels = KernelTable()
-by_kind: dict[str, Table] = {k: Table(k) for k in KINDS}
+by_kind: dict[str, Table[Any]] = {k: Table(k) for k in KINDS}
 #: Targets ``"module:attr"`` that could not be imported when they were asked for, with the reason.
 broken: dict[str, str] = {}
 
@@ -384,4 +387,5 @@ def forget_calls(gone: Iterable[Op] = ()) -> None:
     """Forget what eager calls of operators have bound, of those in the table and of some that are `gone`."""
     for op in {*ops.items.values(), *gone}:
         op.bound.clear()
-    forget_arithmetic()
+    for forget in on_forget:
+        forget()

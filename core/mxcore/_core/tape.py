@@ -19,7 +19,7 @@ from .op import Op
 from .params import Params
 from .transfer import check_writable
 
-__all__ = ["Freed", "Leaf", "TapeNode", "differentiable", "mark", "record", "serials"]
+__all__ = ["Freed", "Leaf", "TapeNode", "mark", "record", "serials"]
 
 #: The order of what happens to tapes, across threads.
 serials = itertools.count()
@@ -84,12 +84,8 @@ class Freed(TapeNode):
 
     @property
     def op(self) -> Op:
-        return TapeNode.__dict__["plan"].__get__(self).op  # type: ignore[no-any-return]
-
-
-def differentiable(entry: Any) -> bool:
-    """Whether gradients flow through this place on the tape."""
-    return bool(entry[0].flows)
+        plan: GradPlan = TapeNode.__dict__["plan"].__get__(self)
+        return plan.op
 
 
 def record(op: Op, p: Params, inputs: Sequence[Any], outputs: Sequence[Any], call: Any = None) -> None:

@@ -13,7 +13,7 @@ from .errors import MXNetError, error
 from .state import state
 from .stream import ordered
 
-__all__ = ["apart", "assign", "check_writable", "guard_write", "overlaps", "read_only", "store", "wrap"]
+__all__ = ["apart", "assign", "check_writable", "guard_write", "meets", "overlaps", "read_only", "store", "wrap"]
 
 
 def check_writable(x: Array, what: str) -> None:
@@ -45,6 +45,12 @@ def apart(device: Any, arrays: Iterable[Array | Like]) -> bool:
 def overlaps(device: Any, a: Any, others: Iterable[Any]) -> bool:
     """Whether a value may share memory with others; `Like` has none, sparse ones are never written to."""
     return not isinstance(a, Sparse) and any(not isinstance(b, (Like, Sparse)) and device.shares(a, b) for b in others)
+
+
+def meets(x: Array, others: Iterable[Array]) -> bool:
+    """Whether an array may share memory with others, of whatever devices."""
+    device = x._st.ctx.device
+    return overlaps(device, x._data, [y._data for y in others if y._st.ctx.device is device])
 
 
 def guard_write(x: Array, what: str) -> None:

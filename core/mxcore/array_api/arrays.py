@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -157,9 +158,9 @@ class Array:
         return f"<{self.dtype} {self.shape} of {self.xp.__name__}>"
 
 
-def _inplace(fn: Any) -> Any:
+def _inplace(fn: Callable[..., Array]) -> Any:
     def method(self: Array, other: Any) -> Array:
-        return fn(self, other, out=self)  # type: ignore[no-any-return]
+        return fn(self, other, out=self)
 
     return method
 

@@ -6,6 +6,7 @@ import importlib.util
 import traceback
 from collections.abc import Iterable, Iterator
 from itertools import combinations
+from typing import Any
 
 from .._core import tables
 from .._core.errors import caught, in_a_line
@@ -13,7 +14,7 @@ from .._core.manager import manager
 from .._core.plugins import listed
 from ..array_api import ArrayAPINamespace, contract
 from ..base import MXNetError
-from ..declared import misfit
+from ..wellformed import misfit
 
 __all__ = [
     "compared",
@@ -33,8 +34,10 @@ __all__ = [
 ]
 
 
-def _tables() -> Iterator[tables.Table]:
-    yield from (tables.ops, tables.devices, *tables.by_kind.values())
+def _tables() -> Iterator[tables.Table[Any]]:
+    yield tables.ops
+    yield tables.devices
+    yield from tables.by_kind.values()
 
 
 def owned(owner: str) -> dict[str, list[str]]:
@@ -258,7 +261,7 @@ def import_kernels(devices: Iterable[str]) -> None:
     devices : iterable of str
         Types of devices.
     """
-    some = tables.ops.find("_copyto")
+    some = tables.ops.get("_copyto")
     for device in list(devices):
         tables.kernels.of(device, some)
 

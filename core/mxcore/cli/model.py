@@ -9,7 +9,7 @@ from .. import symbol as sym
 from .._core.errors import suggest
 from .._core.graph import topo
 from ..base import MXNetError, error
-from ..drafts import settle
+from ..drafts import read_pair
 from ..gluon.parameter.pairing import likely_pairs
 from ..gluon.parameter.parameter_dict import brief
 
@@ -69,9 +69,10 @@ class Model:
     """
 
     def __init__(self, symbol_file: str, params_file: str, data: str | None = None) -> None:
-        self.symbol = sym.load(settle(symbol_file, params_file))
+        self.symbol, (arg, aux) = read_pair(
+            symbol_file, params_file, lambda graph: (sym.load(graph), load_params(params_file))
+        )
         self.files = symbol_file, params_file
-        arg, aux = load_params(params_file)
         held = {**arg, **aux}
         names, states = self.symbol.list_arguments(), self.symbol.list_auxiliary_states()
         self.params = {n: held[n] for n in (*names, *states) if n in held}

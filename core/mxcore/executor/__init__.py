@@ -4,7 +4,7 @@ from .._reexports import reexports
 from .body import Body
 from .cached_op import CachedOp
 from .executor import Executor
-from .passes import enabled, passes_off
+from .passes.settings import enabled, passes_off
 from .program import Program
 
 __all__ = ["Body", "CachedOp", "Executor", "Program", "enabled", "passes_off"]

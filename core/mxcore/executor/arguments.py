@@ -18,8 +18,8 @@ from .._core.graph import Node
 from .._core.params import as_dtype
 from ..ndarray import NDArray, empty
 from ..ndarray import zeros as nd_zeros
-from .joint import joint
-from .place import group_context
+from .passes.joint import joint
+from .passes.place import group_context
 from .program import infer_all
 
 __all__ = ["overlapping", "from_buffer", "groups_of", "listed", "naming_memory", "requests", "simple_arrays"]

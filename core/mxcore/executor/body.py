@@ -18,10 +18,10 @@ from .._core.kernels import Spec
 from ..ops.control import hooks
 from .compile import compile_graph
 from .instance import Instance
-from .joint import joint
-from .passes import enabled, run_passes
+from .passes.joint import joint
+from .passes.settings import enabled, run_passes
+from .passes.simplify import simplify
 from .program import Program, infer_all
-from .simplify import simplify
 
 __all__ = ["Body", "CompiledSteps"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from .._core import tables, tape
 from .._core.array import Storage, faces, fresh
-from .._core.call import context_k
+from .._core.call import op_context
 from .._core.context import Context
 from .._core.errors import error
 from .._core.op import Op
@@ -25,10 +25,9 @@ from ..parameters import Bool, Int
 from .compile import compile_graph
 from .instance import Instance
 from .launch import launch
-from .passes import Settings, run_passes
-from .program import fixed
+from .passes.settings import Settings, run_passes
+from .passes.simplify import merge_equal
 from .recent import Recent
-from .simplify import merge_equal
 from .watch import hook_labels, input_labels
 
 __all__ = ["CachedOp"]
@@ -268,11 +267,11 @@ class _Signature:
         self.heads = self._made(range(program.n_first)), self._made(compiled.grads)
         self.head_grads = [(program.variables[n], i) for i, n in enumerate(compiled.head_grads) if n is not None]
         self.free: list[_Memory] = []
-        self.k = context_k(ctx, train)
+        self.k = op_context(ctx, train)
 
     def _made(self, heads: Iterable[int | None]) -> list[tuple[int | None, tuple[Any, Any] | None]]:
         specs = [None if h is None else self.program.specs[self.program.head_slots[h]] for h in heads]
-        return [(h, (s.shape, s.dtype) if s is not None and fixed(s) else None) for h, s in zip(heads, specs)]
+        return [(h, (s.shape, s.dtype) if s is not None and s.fixed else None) for h, s in zip(heads, specs)]
 
     def fits(self, ctx: Context, train: bool, needs: Any, args: Sequence[Any], datas: Sequence[Any]) -> bool:
         """Whether inputs are like those it was compiled for; most of them are the very same arrays."""
@@ -331,7 +330,7 @@ class _Memory:
         self.lock = threading.RLock()
 
     def run(
-        self, part: int, values: Sequence[tuple[int, Any]], keys: Sequence[Any], more: Sequence[Storage] = ()
+        self, part: int, values: Sequence[tuple[int, Any]], keys: list[Any], more: Sequence[Storage] = ()
     ) -> list[Any]:
         """Run a part now, or in the order of the engine; `more` is what it reads beside the inputs.
 
@@ -381,12 +380,18 @@ class _Memory:
         """Run the second part."""
         s = self.signature
         with self.lock:
+            states: list[tuple[int, Any]] = []
             if self.used and self.again is not None:
-                self.run(0, *self.again)  # not to the first outputs: they are the caller's
+                for x in self.moved:
+                    x.wait_to_read()
+                values, keys = self.again
+                states = [(slot, v) for (slot, i), (_, v) in zip(s.slots, values) if i in s.mutated]
+                # Not to the first outputs, which are the caller's; the first run has moved the auxiliary states.
+                self.run(0, [*values, *((slot, v.copy()) for slot, v in states)], keys)
             self.used = True
             return self.run(
                 1,
-                [(slot, dys[i]._data) for slot, i in s.head_grads],
+                [*states, *((slot, dys[i]._data) for slot, i in s.head_grads)],
                 self.instance.keys(1),
                 [dys[i]._st for _, i in s.head_grads],
             )

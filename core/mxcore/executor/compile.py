@@ -10,14 +10,14 @@ from .._core.context import Context
 from .._core.errors import error
 from .._core.graph import Graph, Node, topo
 from .._core.infer import known
-from .fuse import fuse
-from .joint import VariableSpecs, joint
-from .mirror import mirror
-from .passes import Settings
-from .place import context_of, group_of, place
+from .passes.fuse import fuse
+from .passes.joint import VariableSpecs, joint
+from .passes.mirror import mirror
+from .passes.place import context_of, group_of, place
+from .passes.settings import Settings
+from .passes.simplify import params_key, place_key, simplify
 from .program import Program, infer_all
 from .recent import Recent
-from .simplify import params_key, place_key, simplify
 
 __all__ = ["Compiled", "VariableSpecs", "compile_graph"]
 

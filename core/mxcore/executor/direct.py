@@ -22,7 +22,8 @@ def bind(bound: BoundCall, k: Any, p: Any, ins: Sequence[Any], outs: Sequence[An
     if chain is not None:
         compiled = k.device.compile_fused(chain)
         if compiled is not None:
-            return compiled.bind(outs, ins, [getattr(p, n) for n in chain.scalars])  # type: ignore[no-any-return]
+            call: Callable[[], Any] = compiled.bind(outs, ins, [getattr(p, n) for n in chain.scalars])
+            return call
     return None if bound.out else _function(bound, k, p, ins, outs[0])
 
 

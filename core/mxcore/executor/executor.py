@@ -10,7 +10,7 @@ import numpy as np
 
 from .._core import infer, tables, transfer
 from .._core.array import Array, Storage, faces
-from .._core.call import K, check_dtypes
+from .._core.call import OpContext, check_dtypes
 from .._core.context import Context, current_context
 from .._core.errors import error, suggest
 from .._core.graph import Node, topo
@@ -25,10 +25,10 @@ from .compile import Compiled, compile_graph
 from .describe import describe
 from .instance import Instance
 from .launch import launch
-from .passes import Settings, run_passes
-from .place import context_of, group_of
-from .program import fixed, infer_all
-from .simplify import merge_equal
+from .passes.place import context_of, group_of
+from .passes.settings import Settings, run_passes
+from .passes.simplify import merge_equal
+from .program import infer_all
 
 __all__ = ["Executor"]
 
@@ -338,7 +338,7 @@ class Executor:
             head_grads = [(n, g.copy() if id(g._data) in overwritten else g) for n, g in head_grads]
         places = {n: a.zeros_like() if n in self._overlapping_grads else a for n, a in targets.items()}
         if not whole:  # never computed, or an earlier backward has used up the memory
-            self._run(found, 0, keys, [], self.outputs)
+            self._run(found, 0, keys, [], self.outputs, moves=False)
         self._pending = found, keys, False
         self._run(found, 1, found[1].keys(1), head_grads, [*places.values()], bool(is_train))
         for n in filter(self._overlapping_grads.__contains__, targets):
@@ -352,13 +352,18 @@ class Executor:
         head_grads: list[tuple[str, Any]],
         targets: list[Any],
         is_train: bool | None = None,
+        moves: bool = True,
     ) -> None:
-        """Run one part, inline or through the engine; `targets` are what it writes beside auxiliary states."""
+        """Run one part, inline or through the engine.
+
+        `targets` are what it writes, beside the auxiliary states if it `moves` them.
+        """
         compiled, instance = found
         program = compiled.program
         train = program.is_train if is_train is None else is_train
         states = {
-            n: a.copy() if train and n in self._overlapping_aux else a for n, a in zip(self._aux_names, self.aux_arrays)
+            n: a.copy() if train and (n in self._overlapping_aux or not moves) else a
+            for n, a in zip(self._aux_names, self.aux_arrays)
         }
         given = [*zip(self._arg_names, self.arg_arrays), *states.items(), *head_grads]
         heads = range(len(self.outputs)) if part == 0 else compiled.grads
@@ -396,7 +401,7 @@ class Executor:
         now = monitor is not None or any(a is not None and a.stype != "default" for a in targets)
         launch(program, part, self._ctx, work, reads, writes, now=now, train=train)
         for n, a in zip(self._aux_names, self.aux_arrays):
-            if states[n] is not a:
+            if moves and states[n] is not a:
                 write(a, states[n])
         if monitor is not None:
             self._report(instance, part)
@@ -406,7 +411,7 @@ class Executor:
         program = instance.program
         for i, (head, target) in enumerate(zip(heads, targets)):
             slot = None if head is None else program.head_slots[head]
-            if slot is not None and fixed(program.specs[slot]) and target.stype == "default":
+            if slot is not None and program.specs[slot].fixed and target.stype == "default":
                 continue
             value = None if head is None else instance.loose(head)
             if part == 0:
@@ -419,7 +424,7 @@ class Executor:
     @staticmethod
     def _dense_place(spec: Any, ctx: Context) -> Any:
         """Zeros where a dense gradient arrives that belongs into a sparse array; None for a sparse one."""
-        return ctx.device.full(spec.shape, 0, spec.dtype, ctx.device_id) if fixed(spec) else None
+        return ctx.device.full(spec.shape, 0, spec.dtype, ctx.device_id) if spec.fixed else None
 
     @staticmethod
     def _store_gradient(target: Any, value: Any, req: str) -> None:
@@ -439,7 +444,7 @@ class Executor:
         if req == "add":
             add = tables.roles.get("sum of gradients").sparse_body
             assert add is not None  # who has this role adds arrays of any storage type
-            value = add(K(ctx, True), None, data, value)
+            value = add(OpContext(ctx, True), None, data, value)
         transfer.store(ctx.device, value, target)
 
     # -- other shapes ------------------------------------------------------------------------------------------

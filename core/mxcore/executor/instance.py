@@ -12,13 +12,14 @@ import numpy as np
 
 from .._core import call as calls
 from .._core import rng, transfer
-from .._core.call import K, densified, ended, listed
+from .._core.call import OpContext, ended, listed
 from .._core.engine import engine
 from .._core.errors import error, raise_in_op
 from .._core.graph import Node
+from ..ops.control.replay import repeatable
 from . import direct
-from .mirror import MIRRORED
-from .program import Program, Step, fixed
+from .passes.mirror import MIRRORED
+from .program import Program, Step
 
 __all__ = ["Instance"]
 
@@ -29,6 +30,11 @@ Call = Callable[[], Any]
 def _run(todo: Iterable[Call]) -> None:
     for call in todo:
         call()
+
+
+def _draw_and_run(k: OpContext, call: Call) -> None:
+    k.key, k._rng = rng.next_key(k.ctx), None
+    call()
 
 
 class Instance:
@@ -71,22 +77,24 @@ class Instance:
             self.env[slot] = self.blocks[where][first : first + spec.size].reshape(spec.shape)
         #: The training mode of the second part's gradient operators.
         self._mode = program.is_train
-        #: Call contexts of the random steps of both parts, in program order.
+        #: Call contexts of the random steps of both parts, in program order; not of a first part that draws as it runs,
+        #: for loops and Python code in it draw keys, too.
         self._random: tuple[list[Any], list[Any]] = ([], [])
         self._ks: list[Any] = []
         for t, step in enumerate(program.steps):
             k = step.k
             if step.random:
-                k = K(step.ctx, program.is_train, step.k.wanted)
+                k = OpContext(step.ctx, program.is_train, step.k.wanted)
                 k.shapes = step.k.shapes
-                self._random[t >= program.split].append(k)
+                if not self._draws(t):
+                    self._random[t >= program.split].append(k)
             self._ks.append(k)
         self._calls: list[Call | None] = [None] * len(program.steps)
         #: The lists of inputs and outputs of each step that takes other arrays without being bound again, and where
         #: they hold a slot's, with the steps that must be bound again for it; the latter as far as was asked.
         self._lists: dict[int, tuple[list[Any], list[Any]]] = {}
         self._uses: dict[int, tuple[list[tuple[list[Any], int]], list[int]]] = {}
-        self._loose = [s for s in range(len(program.variables), program.n_slots) if not fixed(program.specs[s])]
+        self._loose = [s for s in range(len(program.variables), program.n_slots) if not program.specs[s].fixed]
         #: Steps to be bound, of both parts: all of them at first.
         self._dirty = (set(range(program.split)), set(range(program.split, len(program.steps))))
         self._parts: list[list[Call]] = [[], []]
@@ -163,13 +171,16 @@ class Instance:
             before = env[step.outs[0]] if step.view else None
             step.ctx.activate()
             try:
-                new = self._calls[t] = self._build(t, step)
+                new = self._build(t, step)
             except Exception as e:
                 if step.op is None:
                     raise
                 raise_in_op(
                     e, step.op.name, step.p, [env[s] for s in step.ins], f"node '{step.node.name}'", step.bound.owner
                 )
+            if new is not None and step.random and self._draws(t):
+                new = partial(_draw_and_run, self._ks[t], new)
+            self._calls[t] = new
             if step.view and env[step.outs[0]] is not before:
                 for u in program.users[step.outs[0]]:
                     if u > t and u not in dirty[u >= split]:
@@ -225,7 +236,7 @@ class Instance:
             if step.random:  # a context of this instance's own
                 k.is_train = self._mode
                 continue
-            self._ks[t] = K(step.ctx, self._mode, k.wanted)
+            self._ks[t] = OpContext(step.ctx, self._mode, k.wanted)
             self._ks[t].shapes = k.shapes
             self._dirty[1].add(t)
 
@@ -264,7 +275,7 @@ class Instance:
             op.stateful
             or any(v is None for v in ins)
             or bound.densify
-            or not all(map(fixed, bound.specs))
+            or not all(s.fixed for s in bound.specs)
             or any(getattr(v, "stype", "default") != "default" for v in ins)
         ):
             return lambda: self._loose_call(step, k, p)
@@ -275,9 +286,9 @@ class Instance:
                 return None
             env[step.outs[0]] = k.xp.asarray(v).copy()  # rows that do not lie together: copied at every run
         outs = [env[s] for s in step.outs]
-        crossing = getattr(op, "crossing", None)
+        crossing: Callable[..., Call] | None = getattr(op, "crossing", None)
         if crossing is not None:
-            return crossing(ins[0], p.source, outs[0], step.ctx)  # type: ignore[no-any-return]
+            return crossing(ins[0], p.source, outs[0], step.ctx)
         outs += [ins[i] for i in p._sig.mutates]
         call = direct.bind(bound, k, p, ins, outs)
         if call is None:
@@ -289,7 +300,7 @@ class Instance:
     def _hand_over(self, step: Step) -> Call | None:
         head, slot = step.head, step.ins[0]
         target, value, device = self.targets[head], self.env[slot], step.ctx.device
-        if target is None or not fixed(self.program.specs[slot]):
+        if target is None or not self.program.specs[slot].fixed:
             return None  # the caller takes it from `env`
         if head in self.program.adds:
             add = getattr(device.xp, "add", None)
@@ -303,14 +314,25 @@ class Instance:
         """Draw the keys of a part's random steps; the caller does so, in program order."""
         return [rng.next_key(k.ctx) for k in self._random[part]]
 
-    def run(self, part: int, keys: Sequence[Any], where: str = "") -> None:
-        """Run the first part (0) or the second (1); errors name operator, node and, from a worker, the call."""
+    def _draws(self, t: int) -> bool:
+        """Whether a random step draws its key as it runs."""
+        return self.program.sync and t < self.program.split
+
+    def run(self, part: int, keys: list[Any], where: str = "") -> None:
+        """Run the first part (0) or the second (1); errors name operator, node and, from a worker, the call.
+
+        A part that draws as it runs adds what it draws to empty `keys`, and draws the same if they are given again.
+        """
         for k, key in zip(self._random[part], keys):
             k.key, k._rng = key, None
         todo = self._parts[part] if not calls.observers else self._observed(part)
         rest = iter(todo)
         try:
-            _run(rest)
+            if part or not self.program.sync:
+                _run(rest)
+            else:
+                with repeatable(keys):
+                    _run(rest)
         except Exception as e:
             step = self.program.steps[self._where[part][len(todo) - length_hint(rest) - 1]]
             if step.op is None:
@@ -359,8 +381,6 @@ class Instance:
         """A step whose inputs or outputs are known only now, or that keeps a state."""
         env = self.env
         datas = [env[s] for s in step.ins]
-        if step.bound.densify:
-            datas = densified(k, datas)
         # Views may share where nobody but the program sees them.
         share = step.op.view and self.program.head_slots.count(step.outs[0]) == 0
         values, state = step.bound.run(k, p, datas, None, share)
@@ -385,7 +405,7 @@ class Instance:
         """Put results where they belong: into their places, or into loose slots."""
         env, device = self.env, step.ctx.device
         for s, v in zip(step.outs, values):
-            place = env[s] if fixed(self.program.specs[s]) else None
+            place = env[s] if self.program.specs[s].fixed else None
             if v is None and place is not None:
                 place[...] = 0
             elif place is None or v is None or getattr(v, "stype", "default") != "default":

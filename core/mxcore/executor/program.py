@@ -17,15 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from .._core import infer, tables
-from .._core.call import BoundCall, K, check_dtypes, context_k, densifies
+from .._core import infer
+from .._core.call import BoundCall, OpContext, op_context
 from .._core.context import Context
-from .._core.errors import REFERENCE
 from .._core.graph import Graph, Node, topo
 from .._core.kernels import Spec
 from ..gradient import STATE_BACKWARD
 from .memory import Interval, layout
-from .mirror import MIRRORED
+from .passes.mirror import MIRRORED
 
 __all__ = ["Program", "Step", "infer_all"]
 
@@ -62,7 +61,7 @@ class Step:
         What it computes; None for a step that only hands a value to a head.
     bound : BoundCall
         Kernel and specs, as in eager calls.
-    k : K
+    k : OpContext
         The call context; random steps get one for each instance.
     ins, outs : list of int
         Slots.
@@ -166,7 +165,7 @@ class Program:
         claimed: dict[Entry, int] = {}
         for i, e in enumerate(heads):
             late = id(e[0]) in before and i >= n_first  # a gradient that forward has computed
-            if e[0].op is None or e in claimed or late or i in adds or self._is_view(e[0]) or not self._is_fixed(e):
+            if e[0].op is None or e in claimed or late or i in adds or self._is_view(e[0]) or not self._spec(e).fixed:
                 waiting.setdefault(e, []).append(i)
             else:
                 claimed[e] = i
@@ -185,7 +184,7 @@ class Program:
         self.handed = {step.head: t for t, step in enumerate(self.steps) if step.head >= 0}
         self.claimed = {self.slot[e]: i for e, i in claimed.items()}
         self.sync = any(
-            s.head < 0 and (s.op.stateful or s.back is not None or any(not fixed(x) for x in s.bound.specs))
+            s.head < 0 and (s.op.stateful or s.back is not None or not all(x.fixed for x in s.bound.specs))
             for s in self.steps
         )
         self.work = tuple(
@@ -207,15 +206,12 @@ class Program:
         shape = g.shapes.get(e)
         return Spec(shape if infer.known(shape) else None, g.dtypes[e], g.stypes.get(e, "default"))
 
-    def _is_fixed(self, e: Entry) -> bool:
-        return fixed(self._spec(e))
-
     def _is_view(self, n: Node) -> bool:
         if not n.op.view or n.n_out != 1 or n.op.stateful or self.context(n) is not self.context(n.inputs[0][0]):
             return False
         out, data = self._spec((n, 0)), self._spec(n.inputs[0])
         # Kernels want whole, contiguous arrays: other shapes of all of it, or rows of it.
-        return fixed(out) and fixed(data) and (out.size == data.size or out.shape[1:] == data.shape[1:])
+        return out.fixed and data.fixed and (out.size == data.size or out.shape[1:] == data.shape[1:])
 
     def context(self, n: Node) -> Context:
         """Where a node computes, or a variable lives."""
@@ -247,20 +243,11 @@ class Program:
         step.random = sig.random and step.back is None
         step.view = self._is_view(n)
         outs = [self._spec((n, i)) for i in range(sig.n_out)]
-        check_dtypes(op, step.ctx.device, (*ins, *outs))
-        # Shapes known only by running leave the reference, which decides nothing beforehand.
-        kernel = op.body, False, REFERENCE
-        if step.back is None and all(s.shape is not None for s in ins):
-            found = tables.kernels.resolve(
-                op, step.ctx.device, p, [Spec(s.shape, s.dtype) for s in ins] if densifies(op, ins) else ins
-            )
-            if not found[1] or all(map(fixed, outs)):
-                kernel = found
-        step.bound = BoundCall(op, p, ins, outs, kernel)
-        step.bound.work = _work(op, p, ins, outs)
+        # The backward of a stateful operator is its rule, for which no device has a kernel.
+        step.bound = BoundCall(op, p, step.ctx.device, ins, outs, step.back and op.body)
         wanted = tuple((n, i) in self._used for i in range(sig.n_out))
-        context_k(step.ctx, self.is_train)
-        step.k = K(step.ctx, self.is_train, None if all(wanted) else wanted)
+        op_context(step.ctx, self.is_train)
+        step.k = OpContext(step.ctx, self.is_train, None if all(wanted) else wanted)
         if all(s.shape is not None for s in outs):
             step.k.shapes = tuple(s.shape for s in outs)
         step.ins = [self.slot[e] for e in n.inputs]
@@ -301,7 +288,7 @@ class Program:
                         lent.setdefault(step.op.alias[name], []).append(j)
             for i, s in enumerate(step.outs):
                 spec = self.specs[s]
-                if s in self.claimed or not fixed(spec) or (wanted is not None and not wanted[i]):
+                if s in self.claimed or not spec.fixed or (wanted is not None and not wanted[i]):
                     continue
                 where = (step.ctx, np.dtype(spec.dtype))
                 end = last.get(s, t)
@@ -375,12 +362,3 @@ def _late(nodes: list[Node]) -> list[Node]:
                     done.add(id(m))
                     order.append(m)
     return order
-
-
-def fixed(spec: Spec) -> bool:
-    """Whether a value's place can be made beforehand: dense, of known shape."""
-    return spec.shape is not None and spec.stype == "default"
-
-
-def _work(op: Any, p: Any, ins: Sequence[Spec], outs: Sequence[Spec]) -> float:
-    return 0.0 if any(s.shape is None for s in (*ins, *outs)) else infer.op_cost(op, p, ins, outs)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import os
-import shutil
 import tarfile
 import zipfile
 from collections.abc import Iterable, Iterator
-from typing import IO
+from typing import IO, Any
 
+from .._io_files import regular
 from ..base import MXNetError, error
 from ..drafts import atomic_writer
-from ..limits import check_unpacked
+from ..limits import check_unpacked, copy_unpacked
 from .utils import download
 
 __all__ = ["APACHE_URL", "data_dir", "fetch", "repo_url", "unpack"]
@@ -51,7 +52,7 @@ def fetch(remote: str, root: str, sha1_hash: str | None, what: str) -> str:
     """
     path = os.path.join(root, os.path.basename(remote))
     if os.path.exists(path):
-        return path
+        return regular(path)
     url = repo_url() + remote
     try:
         return download(url, path, sha1_hash=sha1_hash, retries=1)
@@ -84,7 +85,7 @@ def unpack(archive: str, names: Iterable[str], root: str) -> None:
         for name, size, source in _files(archive, wanted):
             check_unpacked(size, archive)
             with source, atomic_writer(os.path.join(root, name)) as out:
-                shutil.copyfileobj(source, out, 1 << 20)
+                copy_unpacked(source, out, archive)
             wanted.remove(name)
     except MXNetError:  # of the disk that it is unpacked to, or of what is too large
         raise
@@ -92,6 +93,32 @@ def unpack(archive: str, names: Iterable[str], root: str) -> None:
         raise error(ValueError, f"{archive} is damaged: {e}. Delete it to have it downloaded again.") from e
     if wanted:
         raise error(ValueError, f"{archive} lacks {', '.join(sorted(wanted))}")
+
+
+class _Unpacked:
+    """An archive without its compression, which goes as far as files may unfold: the rest is never passed through."""
+
+    def __init__(self, path: str) -> None:
+        self.name = path
+        with open(path, "rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+        self._file: Any = gzip.open(path) if packed else open(path, "rb")  # noqa: SIM115 (closed by __exit__)
+        self.tell = self._file.tell
+
+    def read(self, n: int) -> bytes:
+        check_unpacked(self.tell() + n, self.name)
+        found: bytes = self._file.read(n)
+        return found
+
+    def seek(self, position: int) -> None:
+        check_unpacked(position, self.name)
+        self._file.seek(position)
+
+    def __enter__(self) -> IO[bytes]:
+        return self  # type: ignore[return-value]  # as much of a file as `tarfile` needs
+
+    def __exit__(self, *exc: object) -> None:
+        self._file.close()
 
 
 def _files(archive: str, wanted: set[str]) -> Iterator[tuple[str, int, IO[bytes]]]:
@@ -103,7 +130,7 @@ def _files(archive: str, wanted: set[str]) -> Iterator[tuple[str, int, IO[bytes]
                 if name in wanted:
                     yield name, member.file_size, z.open(member)
     else:
-        with tarfile.open(archive) as tar:
+        with _Unpacked(archive) as file, tarfile.open(fileobj=file, mode="r:") as tar:
             for entry in tar:
                 name = os.path.basename(entry.name)
                 source = tar.extractfile(entry) if name in wanted else None  # None: no file

@@ -45,11 +45,15 @@ def read_list(path: PathLike, owner: str, dtype: Any) -> dict[Any, tuple[NDArray
         if not line.strip():
             continue
         try:
-            key, *label, name = line.decode().strip().split("\t")
+            first, *label, name = line.decode().strip().split("\t")
             if not label:
                 raise ValueError(f"{line[:40]!r} has no label")
+            if (key := int(first)).bit_length() > 64:  # such numbers may share one hash, and take quadratic time
+                raise ValueError("the number has more than 64 bits")
+            if key in found:
+                raise ValueError(f"the number {key} stands in an earlier line, too, whose image would be lost")
             with np.errstate(over="raise"):  # a label beyond the dtype would be infinite
-                found[int(key)] = nd.array([float(x) for x in label], dtype=dtype), checked(name)
+                found[key] = nd.array([float(x) for x in label], dtype=dtype), checked(name)
         except (ValueError, FloatingPointError) as e:
             raise error(
                 ValueError,

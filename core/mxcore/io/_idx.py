@@ -10,11 +10,14 @@ from typing import IO, Any
 
 import numpy as np
 
-from .._io_files import PathLike, reading
+from .._io_files import PathLike, reading, regular
 from ..base import MXNetError, error
 from ..limits import check_unpacked, read_up_to
 
 __all__ = ["read_idx"]
+
+#: What the lengths of an array may make together, also beside one that is 0.
+_MOST = (1 << 63) - 1
 
 
 def read_idx(path: PathLike, axes: int, owner: str) -> np.ndarray[Any, Any]:
@@ -47,7 +50,7 @@ def read_idx(path: PathLike, axes: int, owner: str) -> np.ndarray[Any, Any]:
     [7, 9]
     """
     name = f"{owner}: {os.fspath(path)!r}"
-    with reading(path) as f:
+    with reading(regular(path)) as f:
         packed = f.read(2) == b"\x1f\x8b"
         f.seek(0)
         if not packed:
@@ -74,10 +77,15 @@ def _content(file: IO[bytes] | gzip.GzipFile, axes: int, name: str, packed: bool
     size = math.prod(shape)
     if packed:
         check_unpacked(size, name)
-    data = read_up_to(file, size)
+    try:
+        data = read_up_to(file, size)
+    except MemoryError:
+        raise error(MemoryError, f"{name} tells of {shape} and does not fit into memory") from None
     if len(data) < size or file.read(1):  # the end of a gzip file holds its checksum
         where = f"ends at byte {head + len(data)}" if len(data) < size else "goes on"
         raise error(
             ValueError, f"{name} {where}, but its header tells of {shape}, which ends at {head + size}; get it anew"
         )
+    if math.prod(filter(None, shape)) > _MOST:
+        raise error(ValueError, f"{name} tells of {shape}, which no array can be; it is damaged, get it anew")
     return np.frombuffer(data, np.uint8).reshape(shape)

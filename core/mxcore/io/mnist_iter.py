@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -105,7 +106,7 @@ class MNISTIter(MXDataIter):
         self._rows = np.arange(len(images))[part]
         if p.shuffle:
             self._rows = np.random.RandomState(p.seed & 0xFFFFFFFF).permutation(self._rows)
-        self._images = images.reshape(len(images), -1) if p.flat else images[:, None]
+        self._images = images.reshape(len(images), math.prod(images.shape[1:])) if p.flat else images[:, None]
         self._labels = labels
         self._at = 0
         self.provide_data = [DataDesc(data_name, (batch_size, *self._images.shape[1:]))]

@@ -15,7 +15,16 @@ from typing import Any
 from ..base import error
 from .pictures import chunk_beyond, picture_size
 
-__all__ = ["DEFAULTS", "check_picture", "check_unpacked", "limit", "picture_size", "read_up_to", "whole_number"]
+__all__ = [
+    "DEFAULTS",
+    "check_picture",
+    "check_unpacked",
+    "copy_unpacked",
+    "limit",
+    "picture_size",
+    "read_up_to",
+    "whole_number",
+]
 
 #: Variable -> the limit without it: pixels of a picture, and bytes that a compressed file unfolds to.
 DEFAULTS = {"MXCORE_MAX_IMAGE_PIXELS": 1 << 27, "MXCORE_MAX_UNPACKED_BYTES": 1 << 31}
@@ -147,6 +156,35 @@ def check_unpacked(n: int, name: str) -> None:
             f"{name} tells of {n} bytes, more than the {most} that compressed files are unfolded to; "
             "set MXCORE_MAX_UNPACKED_BYTES to allow it",
         )
+
+
+def copy_unpacked(source: Any, out: Any, name: str) -> None:
+    """Copy what a compressed file unfolds to, unless it is more than ``MXCORE_MAX_UNPACKED_BYTES``.
+
+    Parameters
+    ----------
+    source, out : file object
+    name : str
+        Of the compressed file, for messages.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if it is more.
+
+    Examples
+    --------
+    >>> import io
+    >>> out = io.BytesIO()
+    >>> copy_unpacked(io.BytesIO(b"abc"), out, "a.gz")
+    >>> out.getvalue()
+    b'abc'
+    """
+    total = 0
+    while piece := source.read(_PIECE):
+        total += len(piece)
+        check_unpacked(total, name)
+        out.write(piece)
 
 
 def read_up_to(file: Any, n: int) -> bytes:

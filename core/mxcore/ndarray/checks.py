@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._core import dispatch
 from .._core.array import Array
 from .._core.binding import not_an_array
-from .._core.context import Context, current_context
+from .._core.context import Context, context_named, current_context
 from .._core.errors import error
 
 __all__ = ["arrays", "callables", "place", "present", "two"]
@@ -25,11 +24,12 @@ def place(where: str, ctx: Any, out: Any = None) -> Context:
     if isinstance(ctx, Context):
         return ctx
     if ctx is not None:
-        return dispatch.parse_ctx(f"operator {where}", str(ctx))
+        return context_named(f"operator {where}", ctx)
     if out is None:
         return current_context()
     arrays(where, out=out)
-    return out._st.ctx  # type: ignore[no-any-return]
+    found: Context = out._st.ctx
+    return found
 
 
 def present(ctx: Context) -> Context:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core import dispatch, tables
+from .._core import tables
 from .._core.array import Array, Storage
 from .._core.context import Context, current_context
 from .._core.engine import engine
@@ -19,7 +19,7 @@ from .._core.state import state
 from ..parameters import DType, Shape
 from .checks import arrays as only_arrays
 from .checks import place
-from .ndarray import NDArray
+from .ndarray import NDArray, invoke, run
 from .splitting import split_v2
 
 __all__ = [
@@ -108,7 +108,7 @@ def _read(parser: Parser, **given: Any) -> Any:
 def _made(op: str, params: dict[str, Any], ctx: Any, dtype: Any, out: Any = None) -> NDArray:
     """What an operator without inputs makes; its own parameters say what is wrong with them."""
     o = tables.ops.get(op)
-    return dispatch.invoke(o, (), _read(o.parser, **params, dtype=dtype), out, cls=NDArray, ctx=place(op, ctx, out))  # type: ignore[no-any-return]
+    return invoke(o, (), _read(o.parser, **params, dtype=dtype), out, cls=NDArray, ctx=place(op, ctx, out))
 
 
 def empty(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None) -> NDArray:
@@ -208,12 +208,12 @@ def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = Tr
         raise error(TypeError, f"concatenate: arrays must be a list of NDArrays, got {type(arrays).__name__}")
     if len(arrays) == 1 and not always_copy:
         return arrays[0]
-    return tables.ops.get("Concat")(*arrays, dim=axis)  # type: ignore[no-any-return]
+    return run(tables.ops.get("Concat"), *arrays, dim=axis)
 
 
 def stack_arrays(arrays: Sequence[NDArray], axis: int = 0) -> NDArray:
     """Join arrays along a new axis."""
-    return tables.ops.get("stack")(*arrays, axis=axis)  # type: ignore[no-any-return]
+    return run(tables.ops.get("stack"), *arrays, axis=axis)
 
 
 def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:
@@ -246,7 +246,7 @@ def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
     only_arrays("onehot_encode", indices=indices, out=out)
     if len(out.shape) != 2:
         raise error(ValueError, f"onehot_encode: out must be a matrix, (indices, classes), got shape {out.shape}")
-    return tables.ops.get("one_hot")(indices, depth=out.shape[1], dtype=out.dtype, out=out)  # type: ignore[no-any-return]
+    return run(tables.ops.get("one_hot"), indices, depth=out.shape[1], dtype=out.dtype, out=out)
 
 
 def histogram(a: NDArray, bins: Any = 10, range: tuple[float, float] | None = None) -> Any:

@@ -17,7 +17,8 @@ from .._core.errors import error
 from .._core.state import state
 from .._core.stream import commit, ordered
 from .._locks import lock_of
-from ..families import wrapped
+from ..crossing import to_context
+from ..elementwise import wrapped
 
 __all__ = ["get_item", "is_all", "row_range", "set_item", "write", "slices"]
 
@@ -275,7 +276,7 @@ def _write_sparse(x: Any, value: Any) -> None:
             ValueError, f"cannot write an array of shape {value.shape} into a {x.stype} array of shape {x.shape}"
         )
     if value._st.ctx is not ctx:
-        value = dispatch.to_context(value, ctx)
+        value = to_context(value, ctx)
     if value.stype != x.stype:
         value = tables.ops.get("cast_storage")(value.detach(), stype=x.stype)
     # A copy, since what is written later to the one must not be seen in the other.
@@ -325,7 +326,7 @@ def write(x: Any, value: Any, whole: bool = True) -> None:
         ordered(ctx, ctx.device.copy, (src, dst), before, (st,), _NAME)
         return
     if value._st.ctx is not ctx:
-        value = dispatch.to_context(value, ctx)
+        value = to_context(value, ctx)
     if value.stype != "default":
         value = value.tostype("default")
     src = value._data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from .._core.op import Op
 from .._core.state import state
 from .._core.stream import commit
 from .._op_functions import take_last
+from ..crossing import to_context
 from ..ops.shape.reshape_codes import resolve_shape
 from . import checks, indexing, operators, protocols
 from .methods import OP_METHODS
@@ -34,6 +36,11 @@ _DTYPE_NP_TO_MX: dict[Any, int] = {
     np.bool_: 7,
 }
 _DTYPE_MX_TO_NP = {n: t for t, n in _DTYPE_NP_TO_MX.items()}
+
+#: Operators called from Python, and by their inputs and parameters, where what they give is one array.
+run: Callable[..., NDArray] = Op.__call__
+call: Callable[..., NDArray] = dispatch.call
+invoke: Callable[..., NDArray] = dispatch.invoke
 
 
 class NDArray(Array):
@@ -63,7 +70,8 @@ class NDArray(Array):
     @property
     def dtype(self) -> type:
         """NumPy scalar type of the elements, e.g. ``numpy.float32``."""
-        return self._data.dtype.type  # type: ignore[no-any-return]
+        found: type = self._data.dtype.type
+        return found
 
     @property
     def ndim(self) -> int:
@@ -97,7 +105,7 @@ class NDArray(Array):
     @property
     def T(self) -> NDArray:
         """The array with its axes reversed."""
-        return self if self.ndim < 2 else _op("transpose")(self)
+        return self if self.ndim < 2 else run(_op("transpose"), self)
 
     def __len__(self) -> int:
         shape = self._data.shape
@@ -159,7 +167,8 @@ class NDArray(Array):
         return self._data.__dlpack__(**kw)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return self._data.__dlpack_device__()  # type: ignore[no-any-return]
+        found: tuple[int, int] = self._data.__dlpack_device__()
+        return found
 
     def to_dlpack_for_read(self) -> Any:
         """A DLPack capsule of the memory, once it can be read."""
@@ -200,7 +209,7 @@ class NDArray(Array):
     # -- copies ------------------------------------------------------------------------------------------------
     def copy(self) -> NDArray:
         """A new array with the same values on the same context."""
-        return _op("_copy")(self)  # type: ignore[no-any-return]
+        return run(_op("_copy"), self)
 
     def __copy__(self) -> NDArray:
         return self.copy()
@@ -239,7 +248,7 @@ class NDArray(Array):
         p = op.parse({"dtype": "float32" if dtype is None else dtype})
         if not copy and p.dtype == self._data.dtype:
             return self
-        return dispatch.invoke(op, (self,), p)  # type: ignore[no-any-return]
+        return invoke(op, (self,), p)
 
     def as_nd_ndarray(self) -> NDArray:
         """This array (the form of the legacy namespace)."""
@@ -247,7 +256,7 @@ class NDArray(Array):
 
     def tostype(self, stype: str) -> NDArray:
         """A copy of the values in a storage type: 'default', 'row_sparse' or 'csr'."""
-        return _op("cast_storage")(self, stype=stype)  # type: ignore[no-any-return]
+        return run(_op("cast_storage"), self, stype=stype)
 
     # -- shape -------------------------------------------------------------------------------------------------
     def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
@@ -281,7 +290,7 @@ class NDArray(Array):
                     TypeError, f"reshape of an array of shape {self.shape}: a tuple of ints is needed, got {shape!r}"
                 ) from None
             return self.__class__(self._data.reshape(target), self._st)
-        return dispatch.call(_op("Reshape"), (self,), {"shape": shape, "reverse": reverse}, share=True)  # type: ignore[no-any-return]
+        return call(_op("Reshape"), (self,), {"shape": shape, "reverse": reverse}, share=True)
 
     def reshape_view(self, *shape: Any, **kwargs: Any) -> NDArray:
         """Same as `reshape`."""
@@ -289,22 +298,22 @@ class NDArray(Array):
 
     def flatten(self, inplace: bool = False) -> NDArray:
         """Collapse all dimensions but the first; `inplace` gives a view."""
-        return self.reshape((0, -1)) if inplace else _op("Flatten")(self)
+        return self.reshape((0, -1)) if inplace else run(_op("Flatten"), self)
 
     def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
         """Insert a dimension of length 1; `inplace` gives a view."""
-        return dispatch.call(_op("expand_dims"), (self,), {"axis": axis}, share=inplace)  # type: ignore[no-any-return]
+        return call(_op("expand_dims"), (self,), {"axis": axis}, share=inplace)
 
     def squeeze(self, axis: Any = None, inplace: bool = False) -> NDArray:
         """Remove dimensions of length 1; `inplace` gives a view."""
-        return dispatch.call(_op("squeeze"), (self,), {"axis": axis}, share=inplace)  # type: ignore[no-any-return]
+        return call(_op("squeeze"), (self,), {"axis": axis}, share=inplace)
 
     def broadcast_to(self, shape: Any) -> NDArray:
         """Repeat along dimensions of length 1 (or new leading ones) up to `shape`; 0 keeps a length."""
         shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
         lead = len(shape) - self.ndim
         x = self if lead <= 0 else self.reshape((1,) * lead + self.shape)
-        return _op("broadcast_to")(x, shape=shape)  # type: ignore[no-any-return]
+        return run(_op("broadcast_to"), x, shape=shape)
 
     def broadcast_like(self, other: NDArray) -> NDArray:
         """Repeat up to the shape of `other`."""
@@ -316,7 +325,7 @@ class NDArray(Array):
         """Permute the axes; reverse them without an argument."""
         if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
             axes = tuple(axes[0] or ())
-        return _op("transpose")(self, axes=axes or kwargs.get("axes") or ())  # type: ignore[no-any-return]
+        return run(_op("transpose"), self, axes=axes or kwargs.get("axes") or ())
 
     def split(self, *args: Any, **kwargs: Any) -> Any:
         """Split along an axis; see ``mx.nd.split``."""
@@ -328,7 +337,7 @@ class NDArray(Array):
 
     def diag(self, k: int = 0, **kwargs: Any) -> NDArray:
         """The `k`-th diagonal, or a matrix with the values on it."""
-        return _op("diag")(self, k, **kwargs)  # type: ignore[no-any-return]
+        return run(_op("diag"), self, k, **kwargs)
 
     def slice_assign(self, rhs: NDArray, begin: Any, end: Any, step: Any) -> NDArray:
         """Write `rhs` into a slice of this array; returns this array."""
@@ -341,7 +350,8 @@ class NDArray(Array):
         return self
 
     def __getitem__(self, key: Any) -> NDArray:
-        return indexing.get_item(self, key)  # type: ignore[no-any-return]
+        found: NDArray = indexing.get_item(self, key)
+        return found
 
     __setitem__ = indexing.set_item
 
@@ -401,8 +411,9 @@ class NDArray(Array):
         """Sum over axes; see ``mx.nd.sum``."""
         op = _op("sum")
         if not args and not kwargs:
-            return Op.apply(op, (self,), op.plain)  # type: ignore[no-any-return]
-        return op(self, *args, **kwargs)  # type: ignore[no-any-return]
+            found: NDArray = Op.apply(op, (self,), op.plain)
+            return found
+        return run(op, self, *args, **kwargs)
 
     if TYPE_CHECKING:  # `operators.install` and `OP_METHODS` make these
 
@@ -423,7 +434,7 @@ def _from_pickle(cls: type[NDArray], host: np.ndarray[Any, Any], ctx: Context) -
     return cls(ctx.device.from_host(np.ascontiguousarray(host).reshape(host.shape), ctx.device_id), Storage(ctx))
 
 
-def _op(name: str) -> Any:
+def _op(name: str) -> Op:
     return tables.ops.items.get(name) or tables.ops.get(name)
 
 
@@ -432,7 +443,7 @@ def _copy_to(x: NDArray, ctx: Context) -> NDArray:
         return x.copy()
     if not isinstance(ctx, Context):
         raise error(TypeError, f"as_in_context needs a Context such as mx.cpu(0), got {ctx!r}")
-    return dispatch.to_context(x, ctx)  # type: ignore[return-value]  # an array of the same class
+    return to_context(x, ctx)  # type: ignore[return-value]  # an array of the same class
 
 
 def _method(name: str, op_name: str) -> Any:

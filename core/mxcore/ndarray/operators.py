@@ -10,6 +10,7 @@ from .._core import call as calls
 from .._core import dispatch, tables, tape
 from .._core.array import Array, fresh
 from .._core.call import observed
+from .._core.context import Context
 from .._core.engine import engine
 from .._core.errors import REFERENCE, error
 from .._core.op import Op
@@ -19,7 +20,7 @@ from .._core.transfer import guard_write
 from .._locks import lock_of
 from ..ops.common.python_operators import COMPARISONS, OPERATORS
 
-__all__ = ["install"]
+__all__ = ["SHORT", "install"]
 
 #: Arrays of more elements take the general path, where the device's kernels and the engine decide.
 SMALL = 16384
@@ -38,7 +39,21 @@ class _Short:
         self.last: list[Any] = [None, None, None]
 
 
-def _learn(ctx: Any, op: Any, dtype: Any, p: Any, bound: Any, two: bool) -> None:
+#: Name of an operator -> (context, dtype) -> its short way.
+SHORT: dict[str, dict[tuple[Context, Any], _Short]] = {}
+
+
+def _forget() -> None:
+    for ways in SHORT.values():
+        ways.clear()
+
+
+tables.on_forget.append(_forget)
+
+
+def _learn(
+    short: dict[tuple[Context, Any], _Short], ctx: Any, op: Any, dtype: Any, p: Any, bound: Any, two: bool
+) -> None:
     """Enter the short way of an operator whose reference is one array function of the right dtype."""
     device = ctx.device
     if (
@@ -58,9 +73,9 @@ def _learn(ctx: Any, op: Any, dtype: Any, p: Any, bound: Any, two: bool) -> None
     one = device.xp.ones((1,), dtype)
     got, watching = fn(one, one) if two else fn(one, 1.0), calls.observers
     if got.dtype == dtype and (dtype.kind == "f" or two and order != "float"):
-        short = _Short(observed(fn, op.name, ctx, None, None), op, p, order == "swap")
+        way = _Short(observed(fn, op.name, ctx, None, None), op, p, order == "swap")
         if calls.observers is watching:
-            ctx.fast[op.name, dtype] = short
+            short[ctx, dtype] = way
 
 
 def _launched(fn: Callable[..., Any], activate: Callable[[int], None], index: int) -> Callable[..., Any]:
@@ -72,6 +87,8 @@ def _launched(fn: Callable[..., Any], activate: Callable[[int], None], index: in
 
 
 def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) -> Callable[[Any, Any], Any]:
+    short, short_scalar = SHORT.setdefault(elementwise, {}), SHORT.setdefault(scalar_op, {})
+
     def slow(self: Any, other: Any) -> Any:
         if isinstance(other, Array):
             d, e = self._data, other._data
@@ -83,7 +100,7 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
             p = op.parse({})
             out = Op.apply(op, (self, other), p)
             if same and d.shape and self.stype == other.stype == "default" and out._data.dtype == d.dtype:
-                _learn(self._st.ctx, op, d.dtype, p, dispatch.bound_for(op, p, (self, other)), True)
+                _learn(short, self._st.ctx, op, d.dtype, p, dispatch.bound_for(op, p, (self, other)), True)
             return out
         if isinstance(other, numbers.Number) or (hasattr(other, "dtype") and getattr(other, "shape", None) == ()):
             op = tables.ops.get(scalar_op)
@@ -91,7 +108,7 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
             out = Op.apply(op, (self,), p)
             d = self._data
             if self.stype == "default" and d.shape and out._data.dtype == d.dtype:
-                _learn(self._st.ctx, op, d.dtype, p, dispatch.bound_for(op, p, (self,)), False)
+                _learn(short_scalar, self._st.ctx, op, d.dtype, p, dispatch.bound_for(op, p, (self,)), False)
             return out
         if other is None or isinstance(other, (str, bytes)):
             return NotImplemented
@@ -110,7 +127,7 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
             dtype = a.dtype
             if other.__class__ is cls:
                 b = other._data
-                found = ctx.fast.get((elementwise, dtype))
+                found = short.get((ctx, dtype))
                 if found is not None and dtype is b.dtype:
                     shape = a.shape
                     so = other._st
@@ -120,7 +137,7 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
                             tape.record(found.op, found.p, (self, other), (out,))
                         return out
             elif other.__class__ in _FAST_NUMBERS:
-                found = ctx.fast.get((scalar_op, dtype))
+                found = short_scalar.get((ctx, dtype))
                 if found is not None and a.ndim and a.size <= SMALL:
                     last = found.last
                     if last[0] is not other and (last[0] != other or not other):  # zeros differ in their sign

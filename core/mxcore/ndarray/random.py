@@ -5,13 +5,13 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
-from .._core import dispatch, tables
+from .._core import tables
 from .._core.array import Array
 from .._core.errors import error
 from .._op_functions import eager_function, namespace
 from ..ops.common.python_operators import composes
 from . import checks
-from .ndarray import NDArray
+from .ndarray import NDArray, invoke, run
 
 __all__ = [
     "uniform",
@@ -68,7 +68,7 @@ def _draw(name: str, values: list[Any], shape: Any, dtype: Any, ctx: Any, out: A
         params = {} if shape is None or isinstance(shape, (tuple, list)) and not shape else {"shape": shape}
         if dtype is not None:
             params["dtype"] = dtype
-        return op(*values, **params, out=out)  # type: ignore[no-any-return]
+        return run(op, *values, **params, out=out)
     if any(given):
         raise error(
             TypeError,
@@ -84,7 +84,7 @@ def _draw(name: str, values: list[Any], shape: Any, dtype: Any, ctx: Any, out: A
     kwargs["shape"] = shape
     if dtype is not None or out is not None:
         kwargs["dtype"] = out.dtype if dtype is None else dtype
-    return dispatch.invoke(op, (), op.parse(kwargs), out, cls=NDArray, ctx=checks.place(op.name, ctx, out))  # type: ignore[no-any-return]
+    return invoke(op, (), op.parse(kwargs), out, cls=NDArray, ctx=checks.place(op.name, ctx, out))
 
 
 def uniform(
@@ -175,7 +175,7 @@ def multinomial(
 
 def shuffle(data: NDArray, **kwargs: Any) -> NDArray:
     """The rows of `data` in random order."""
-    return tables.ops.get("_shuffle")(data, **kwargs)  # type: ignore[no-any-return]
+    return run(tables.ops.get("_shuffle"), data, **kwargs)
 
 
 def randint(
@@ -191,7 +191,7 @@ def randint(
         "shape": (out.shape if out is not None else (1,)) if shape is None else shape,
         "dtype": dtype or (out.dtype if out is not None else "int32"),
     }
-    return dispatch.invoke(op, (), op.parse(params), out, cls=NDArray, ctx=checks.place("_random_randint", ctx, out))  # type: ignore[no-any-return]
+    return invoke(op, (), op.parse(params), out, cls=NDArray, ctx=checks.place("_random_randint", ctx, out))
 
 
 __getattr__, __dir__ = namespace(globals(), "random", eager_function)

@@ -32,7 +32,17 @@ from .._core.params import as_dtype
 from .._json import encode
 from ..base import error
 
-__all__ = ["Record", "dump", "dump_chunks", "dump_record", "load", "load_file", "load_record", "save_file"]
+__all__ = [
+    "Record",
+    "dump",
+    "dump_chunks",
+    "dump_record",
+    "load",
+    "load_file",
+    "load_record",
+    "save_file",
+    "sparse_problem",
+]
 
 LIST_MAGIC = 0x112
 V1, V2, V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
@@ -565,7 +575,7 @@ class _Reader:
         data = self.array(shape if stored is None else stored, dtype, f"the data of {called}")
         aux = tuple(self.array(s, d, f"the {name} of {called}") for name, (d, s) in zip(aux_names, aux_heads))
         if aux:
-            problem = _sparse_problem(stype, shape, data, aux)
+            problem = sparse_problem(stype, shape, data, aux)
             if problem:
                 raise self.fail(f"{called} is no valid {stype} array: {problem}; the file is damaged")
         return Record(data, shape, stype, aux, device, np_shape)
@@ -613,10 +623,12 @@ class _Reader:
         return raw.view(dtype if np.little_endian else dtype.newbyteorder("<")).reshape(shape)
 
 
-def _sparse_problem(stype: str, shape: Shape, data: HostArray, aux: Sequence[HostArray]) -> str | None:
+def sparse_problem(stype: str, shape: Shape, data: HostArray, aux: Sequence[HostArray]) -> str | None:
     """Say what makes a sparse array unusable, or None: an index out of range would crash a kernel later."""
     if any(a.ndim != 1 or a.dtype.kind != "i" for a in aux):
         return "its auxiliary arrays are not vectors of integers"
+    if not shape:
+        return "it has no rows"
     indices = aux[-1]
     if len(indices) != len(data) if data.ndim else True:
         return f"{len(indices)} indices for stored values of shape {data.shape}"
@@ -624,18 +636,16 @@ def _sparse_problem(stype: str, shape: Shape, data: HostArray, aux: Sequence[Hos
         if data.shape[1:] != tuple(shape[1:]):
             return f"stored rows of shape {data.shape[1:]} in an array of shape {shape}"
         limit = shape[0]
-        if len(indices) > 1 and (np.diff(indices) <= 0).any():
+        if (indices[1:] <= indices[:-1]).any():  # differences of stored numbers may overflow
             return "its row indices do not increase"
     else:
         if len(shape) != 2 or data.ndim != 1:
             return f"shape {shape} with stored values of shape {data.shape}, expected a matrix and a vector"
         limit = shape[1]
         indptr = aux[0]
-        if len(indptr) == 0 and len(data) == 0:
-            return None
-        if len(indptr) != shape[0] + 1:
+        if not len(indptr) or len(indptr) != shape[0] + 1:
             return f"indptr of {len(indptr)} entries for {shape[0]} rows"
-        if indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
+        if indptr[0] != 0 or indptr[-1] != len(indices) or (indptr[1:] < indptr[:-1]).any():
             return f"indptr does not rise from 0 to {len(indices)}"
     if len(indices) and (indices.min() < 0 or indices.max() >= limit):
         return f"index out of range [0, {limit})"

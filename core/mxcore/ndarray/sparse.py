@@ -20,7 +20,8 @@ from ..ops.sparse.operators import to_csr, to_rows
 from ..parameters import Shape
 from ..stypes import CSR, RowSparse
 from . import checks, indexing, operators
-from .ndarray import NDArray
+from .ndarray import NDArray, run
+from .serialization import sparse_problem
 
 __all__ = [
     "BaseSparseNDArray",
@@ -136,7 +137,7 @@ class RowSparseNDArray(BaseSparseNDArray):
         rows, data = self.indices.asnumpy(), self.data
         if rows.ndim != 1 or data.shape != (len(rows), *self.shape[1:]):
             raise error(ValueError, f"check_format: {self._what} with indices {rows.shape} and data {data.shape}")
-        if full_check and len(rows) and (rows[0] < 0 or rows[-1] >= self.shape[0] or (np.diff(rows) <= 0).any()):
+        if full_check and len(rows) and (rows[0] < 0 or rows[-1] >= self.shape[0] or (rows[1:] <= rows[:-1]).any()):
             raise error(
                 ValueError,
                 f"check_format: {self._what}: indices must rise "
@@ -168,7 +169,7 @@ class CSRNDArray(BaseSparseNDArray):
         if indexing.is_all(key):
             return self
         rows = indexing.row_range(key, self.shape[0], self._what)
-        return tables.ops.get("slice")(self, begin=(rows.start,), end=(rows.stop,))  # type: ignore[no-any-return]
+        return run(tables.ops.get("slice"), self, begin=(rows.start,), end=(rows.stop,))
 
     def asscipy(self) -> Any:
         """A ``scipy.sparse.csr_matrix`` (needs SciPy)."""
@@ -186,12 +187,12 @@ class CSRNDArray(BaseSparseNDArray):
                 f"and {data.shape[0]} values",
             )
         if full_check:
-            if (np.diff(start) < 0).any():
+            if (start[1:] < start[:-1]).any():
                 raise error(ValueError, f"check_format: {self._what}: indptr must not fall, got {start.tolist()[:10]}")
             if len(cols) and (cols.min() < 0 or cols.max() >= self.shape[1]):
                 raise error(ValueError, f"check_format: {self._what}: indices must lie in [0, {self.shape[1]})")
             rows = np.repeat(np.arange(self.shape[0]), np.diff(start))
-            if ((np.diff(cols) <= 0) & (np.diff(rows) == 0)).any():
+            if ((cols[1:] <= cols[:-1]) & (rows[1:] == rows[:-1])).any():
                 raise error(ValueError, f"check_format: {self._what}: the indices of a row must rise")
 
     @property
@@ -248,7 +249,7 @@ def row_sparse_array(arg1: Any, shape: Any = None, ctx: Context | None = None, d
         full = plain(tuple(shape)) if shape is not None else (int(rows.max()) + 1 if len(rows) else 0, *data.shape[1:])
         order = np.argsort(rows, kind="stable")
         rows, data = rows[order], data[order]
-        if len(rows) and (rows[0] < 0 or rows[-1] >= full[0] or (np.diff(rows) == 0).any()):
+        if len(rows) and (rows[0] < 0 or rows[-1] >= full[0] or (rows[1:] == rows[:-1]).any()):
             raise error(
                 ValueError,
                 f"row_sparse_array: indices must be distinct and in [0, {full[0]}), got {rows.tolist()[:10]}",
@@ -281,11 +282,8 @@ def csr_matrix(arg1: Any, shape: Any = None, ctx: Context | None = None, dtype: 
             _host(arg1[2], np.int64),
         )
         full = plain(tuple(shape)) if shape is not None else (len(ptr) - 1, int(cols.max()) + 1 if len(cols) else 0)
-        if len(ptr) != full[0] + 1 or ptr[-1] != len(data) or len(cols) != len(data):
-            raise error(
-                ValueError,
-                f"csr_matrix: {len(data)} values, {len(cols)} indices and indptr of {len(ptr)} do not fit {full}",
-            )
+        if problem := sparse_problem("csr", full, data, (ptr, cols)):
+            raise error(ValueError, f"csr_matrix: {problem}")
     elif isinstance(arg1, tuple) and all(isinstance(d, Integral) for d in arg1):
         full = plain(arg1)
         data, cols, ptr = np.zeros(0, as_dtype(dtype)), np.zeros(0, np.int64), np.zeros(full[0] + 1, np.int64)

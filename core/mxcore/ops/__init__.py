@@ -14,7 +14,7 @@ from mxcore import builtin, context, philox  # noqa: F401  what they declare is 
 from mxcore._core import dispatch  # noqa: F401  it makes operators callable
 from mxcore._core.hookspecs import hookimpl
 from mxcore._core.op import Op
-from mxcore.families import declarations
+from mxcore.declarations import declarations
 
 from .common import dtypes, python_operators  # noqa: F401  names of dtypes; what gradient rules compute with
 

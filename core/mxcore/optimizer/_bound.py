@@ -13,7 +13,7 @@ from typing import Any
 from .. import ndarray as nd
 from .._core import call as calls
 from .._core import tables
-from .._core.call import context_k, eager_call
+from .._core.call import eager_call, op_context
 from .._core.errors import raise_in_op
 from .._core.kernels import Spec
 from .._core.state import state
@@ -109,7 +109,7 @@ class _Bound:
         self.work, self.owner = bound.work, bound.owner
         self.parse = {n: op.params[n].parse for n in self.dynamic}
         self.grad, self.ins = _weak(datas[1]), [*self.datas]
-        self.call = bound.bind(context_k(ctx, False), p, self.ins, outs)
+        self.call = bound.bind(op_context(ctx, False), p, self.ins, outs)
 
     def fits(self, name: str, arrays: Sequence[NDArray], numbers: dict[str, Any]) -> bool:
         """Whether a call is like the one that was bound, but for the numbers that change at every step."""

@@ -1,4 +1,4 @@
-"""Where calls are recorded: an observer of bound calls, and methods exchanged while the profiler runs.
+"""Where calls are recorded: an observer of bound calls, and one of methods of arrays.
 
 It costs nothing while it is off, and a clock and a tuple a call while it is on.
 """
@@ -8,20 +8,17 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 from .._core import context
 from .._core.call import unwatch, watch
-from ..ndarray import NDArray
+from ..ndarray import watched
 from .config import config
 from .record import Label, now, recorder
 
 __all__ = ["install", "uninstall"]
 
-#: Methods that wait or copy, recorded as calls of the API.
-_API = ("asnumpy", "backward", "wait_to_read")
-_methods: dict[str, Any] = {}
 _sampler: _Sampler | None = None
 
 
@@ -49,6 +46,21 @@ def _record(fn: Any, name: str, ctx: Any, ins: Any, outs: Any, node: Any) -> Any
     if ctx.device.async_ and ctx.device.mark(ctx.device_id) is not None:
         return recorder.marked(fn, label, ctx)
     return recorder.timed(fn, label, _finish(ctx.device, ctx.device_id))
+
+
+def _record_method(method: Any, name: str) -> Any:
+    """The watcher of methods that wait, copy or differentiate: calls of the API."""
+    label = Label(name, "api")
+
+    @wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        t = now()
+        try:
+            return method(*args, **kwargs)
+        finally:
+            recorder.mark(label, t, now())
+
+    return call
 
 
 def _shapes(specs: Any) -> str:
@@ -105,9 +117,7 @@ def install() -> None:
     recorder.on = True
     watch(_record)
     if config.wants("api"):
-        for name in _API:
-            _methods[name] = NDArray.__dict__.get(name)
-            setattr(NDArray, name, _recorded(getattr(NDArray, name), Label(name, "api")))
+        watched.watch(_record_method)
     if config.wants("memory"):
         _sampler = _Sampler()
         _sampler.start()
@@ -117,25 +127,8 @@ def uninstall() -> None:
     """Put everything back; where an interrupt has ended it, the next time does the rest."""
     global _sampler
     unwatch(_record)
-    for name, old in [*_methods.items()]:
-        if old is not None:
-            setattr(NDArray, name, old)
-        elif name in NDArray.__dict__:
-            delattr(NDArray, name)
-        del _methods[name]
+    watched.unwatch(_record_method)
     sampler, _sampler = _sampler, None
     if sampler is not None:
         sampler.stop()
     recorder.on = False
-
-
-def _recorded(method: Any, label: Label) -> Any:
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        t = now()
-        try:
-            return method(self, *args, **kwargs)
-        finally:
-            recorder.mark(label, t, now())
-
-    call.__name__, call.__doc__ = method.__name__, method.__doc__
-    return call

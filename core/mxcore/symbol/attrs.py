@@ -11,7 +11,7 @@ from typing import Any
 from .._core.errors import error
 from .._core.graph import Node
 from .._core.op import Op
-from ..parameters import GraphParam
+from ..parameters import GraphParam, strings
 
 __all__ = ["HIDDEN", "is_wrapped", "kept", "kept_by_op", "param_texts", "set_attrs", "shown", "sub_graphs"]
 
@@ -56,7 +56,7 @@ def param_texts(n: Node) -> dict[str, str]:
     """Parameters of a node as strings, the way files hold them: without sub-graphs, which MXNet counts as inputs."""
     if n.op is None:
         return {}
-    found: dict[str, str] = n.op.parser.strings(n.params)
+    found: dict[str, str] = strings(n.op, n.params)
     graphs = sub_graphs(n)
     if graphs:
         found = {k: v for k, v in found.items() if k not in graphs}
@@ -79,7 +79,7 @@ def set_attrs(n: Node, attrs: Mapping[str, str]) -> None:
     params = {k: v for k, v in attrs.items() if k in n.op.params}
     new = kept_by_op(n.op, {k: v for k, v in attrs.items() if k not in params})
     if params:
-        p = n.op.parse({**n.op.parser.strings(n.params), **kept(params)})
+        p = n.op.parse({**strings(n.op, n.params), **kept(params)})
         if len(p._sig.inputs) != len(n.inputs):
             raise error(
                 ValueError,

@@ -12,6 +12,7 @@ from .._core.errors import error, suggest
 from .._core.graph import Node, topo, variable
 from .._core.op import Op
 from .._op_functions import LAST_OF_SYMBOLS, take_last
+from ..parameters import strings
 from .attrs import HIDDEN, is_wrapped, kept_by_op
 from .base import Entry, SymbolBase
 
@@ -52,7 +53,7 @@ def entries(op_name: str, args: Sequence[Any], kwargs: dict[str, Any], op: Op | 
     found: list[Entry] = []
     for i, (label, x) in enumerate(zip(p._sig.inputs, inputs)):
         if x is None:
-            found.append((auto_variable(f"{name}_{label}", op, label, {**attrs, **op.parser.strings(p)}), 0))
+            found.append((auto_variable(f"{name}_{label}", op, label, {**attrs, **strings(op, p)}), 0))
             continue
         if len(x._heads) != 1:
             raise error(

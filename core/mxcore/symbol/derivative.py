@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .._core.errors import error, suggest
-from .._core.graph import GraphF, Value, variable
+from .._core.graph import variable
+from ..composing import GraphF, Value
 from ..gradient import gradient
 from .base import Entry
 from .inference import variables

@@ -11,7 +11,7 @@ from .._core.graph import Graph, Node
 from .._core.op import Op
 from .._core.state import state
 from .._json import decode
-from ..parameters import GraphParam, Int
+from ..parameters import GraphParam, Int, strings
 from .attrs import kept, kept_by_op
 from .base import Entry
 from .compose import auto_variable
@@ -162,7 +162,7 @@ def _node(item: Any, before: list[Node], where: str, file: _File) -> Node:
             f"the file gives {len(inputs)}"
         )
     # Old files list neither auxiliary states nor what the user left out.
-    added = {**attrs, **op.parser.strings(p)}
+    added = {**attrs, **strings(op, p)}
     inputs += [(auto_variable(f"{name}_{label}", op, label, added), 0) for label in wanted[len(inputs) :]]
     give_to_inputs(op, wanted, inputs, attrs, file.version)
     kept_by_op(op, attrs)  # a misspelt parameter must not pass for an attribute
@@ -185,7 +185,7 @@ def _number(spec: Any, text: str | None) -> int:
 
 def _operator(name: str) -> Op:
     try:
-        return tables.ops.get(name)  # type: ignore[no-any-return]
+        return tables.ops.get(name)
     except KeyError as e:
         raise error(
             KeyError, f"{e}; if a plugin provides it, install that (`mxcore plugins` lists those present)"

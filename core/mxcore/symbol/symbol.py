@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import _io_files
@@ -11,10 +11,11 @@ from .._core import tables
 from .._core.errors import MXNetError, error, suggest
 from .._core.graph import Node, topo
 from .._core.op import Op
-from .._core.params import as_dtype, dtype_name
+from .._core.params import as_dtype
 from ..base import NotImplementedForSymbol
 from ..ndarray.methods import OP_METHODS
 from ..ops.common.python_operators import COMPARISONS, OPERATORS
+from ..parameters import dtype_name
 from .attrs import set_attrs, shown
 from .base import Entry, SymbolBase, output_name
 from .compose import copied, entries, replacements
@@ -435,7 +436,8 @@ class Symbol(SymbolBase):
         [3.0, 3.0]
         """
         aux = {k: kwargs.pop(k) for k in self.list_auxiliary_states() if k in kwargs}
-        return self.bind(ctx, kwargs, grad_req="null", aux_states=aux).forward()  # type: ignore[no-any-return]
+        outputs: list[Any] = self.bind(ctx, kwargs, grad_req="null", aux_states=aux).forward()
+        return outputs
 
     def grad(self, wrt: str | Sequence[str]) -> Symbol:
         """The gradients with respect to arguments, as a symbol of as many outputs.
@@ -594,7 +596,7 @@ def compose(op_name: str, args: Sequence[Any], kwargs: dict[str, Any], op: Op | 
     return Symbol(entries(op_name, args, kwargs, op))
 
 
-def Group(symbols: Sequence[Symbol], create_fn: Any = Symbol) -> Symbol:
+def Group(symbols: Sequence[Symbol], create_fn: Callable[..., Symbol] = Symbol) -> Symbol:
     """One symbol with the outputs of several.
 
     Parameters
@@ -610,7 +612,7 @@ def Group(symbols: Sequence[Symbol], create_fn: Any = Symbol) -> Symbol:
     ):
         got = [type(s).__name__ for s in symbols] if isinstance(symbols, list) else type(symbols).__name__
         raise error(TypeError, f"Group takes a list of one or more Symbols, got {got}")
-    return create_fn([e for s in symbols for e in s._heads])  # type: ignore[no-any-return]
+    return create_fn([e for s in symbols for e in s._heads])
 
 
 def _method(name: str) -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 from .. import attribute
 from .._core.errors import error
 from .._core.graph import variable
-from .._core.params import as_dtype, dtype_name
+from .._core.params import as_dtype
 from ..base import plain
-from ..parameters import Shape
+from ..parameters import Shape, dtype_name
 from .attrs import is_wrapped, kept
 from .inference import TYPE_CODES
 from .symbol import Symbol

@@ -14,11 +14,9 @@ from . import outputs
 from .attrs import kept, param_texts, sub_graphs
 from .base import Entry
 
-__all__ = ["AMP_CASTS", "to_json", "uncast"]
+__all__ = ["to_json", "uncast"]
 
 _VERSION = ["int", 10901]
-#: Operators that automatic mixed precision puts in.
-AMP_CASTS = frozenset({"amp_cast", "amp_multicast"})
 
 
 def to_json(heads: Sequence[Entry], remove_amp_cast: bool = True) -> str:
@@ -39,14 +37,14 @@ def to_json(heads: Sequence[Entry], remove_amp_cast: bool = True) -> str:
 def uncast(e: Entry) -> Entry:
     """What is cast for mixed precision: the entry before the casts, if it is one of them."""
     n, i = e
-    while n.op is not None and n.op.name in AMP_CASTS:
-        n, i = n.inputs[i if n.op.name == "amp_multicast" else 0]
+    while n.op is not None and n.op.facet("precision_cast"):
+        n, i = n.inputs[i]
     return n, i
 
 
 def _without_amp(heads: Sequence[Entry]) -> Sequence[Entry]:
     nodes = topo(heads)
-    if not any(n.op is not None and n.op.name in AMP_CASTS for n in nodes):
+    if not any(n.op is not None and n.op.facet("precision_cast") for n in nodes):
         return heads
     done: dict[int, Node] = {}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import bz2
 import gzip
 import os
-import shutil
 import urllib.parse
 import zipfile
 import zlib
@@ -14,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ..base import error
+from .._io_files import make_folder, regular
+from ..base import MXNetError, error
 from ..drafts import atomic_writer
+from ..limits import check_unpacked, copy_unpacked
 
 __all__ = [
     "download",
@@ -147,14 +148,23 @@ def get_zip_data(data_dir: str, url: str, data_origin_name: str) -> None:
     """
     path = os.path.join(data_dir, data_origin_name)
     _fetched(url, path, "get_zip_data")
+    home = os.path.realpath(data_dir)
     try:
-        with zipfile.ZipFile(path) as archive:
-            home = os.path.realpath(data_dir)
-            for name in archive.namelist():
-                if os.path.commonpath([home, os.path.realpath(os.path.join(home, name))]) != home:
-                    raise error(ValueError, f"get_zip_data: {path} holds {name!r}, which lies outside of {data_dir}")
-            archive.extractall(data_dir)
-    except zipfile.BadZipFile as e:
+        with zipfile.ZipFile(regular(path)) as archive:
+            check_unpacked(sum(member.file_size for member in archive.infolist()), path)
+            for member in archive.infolist():
+                target = os.path.realpath(os.path.join(home, member.filename))
+                if os.path.commonpath([home, target]) != home:
+                    raise error(
+                        ValueError, f"get_zip_data: {path} holds {member.filename!r}, which lies outside of {data_dir}"
+                    )
+                make_folder(target if member.is_dir() else os.path.dirname(target))
+                if not member.is_dir():
+                    with archive.open(member) as source, atomic_writer(target) as out:
+                        copy_unpacked(source, out, path)
+    except MXNetError:  # of the disk that it is unpacked to, or of what is too large
+        raise
+    except Exception as e:  # damaged archives raise anything
         raise error(ValueError, f"get_zip_data: {path} is damaged: {e}. Delete it to have it downloaded again.") from e
 
 
@@ -184,8 +194,10 @@ def get_bz2_data(data_dir: str, data_name: str, url: str, data_origin_name: str)
 def _unpack(path: str, target: str, opener: Callable[..., Any]) -> None:
     """Unpack one file; it appears under its name only once it is complete."""
     try:
-        with opener(path, "rb") as source, atomic_writer(target) as out:
-            shutil.copyfileobj(source, out, 1 << 20)
+        with opener(regular(path), "rb") as source, atomic_writer(target) as out:
+            copy_unpacked(source, out, path)
+    except MXNetError:  # of the disk that it is unpacked to, or of what is too large
+        raise
     except (OSError, EOFError, zlib.error) as e:
         raise error(ValueError, f"{path} is damaged: {e}. Delete it to have it downloaded again.") from e
 

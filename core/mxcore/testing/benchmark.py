@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 from .._core import tables
-from .._core.call import K
+from .._core.call import OpContext
 from .._core.context import Context
 from .._core.errors import REFERENCE
 from .._core.kernels import Kernel, Spec
@@ -99,7 +99,7 @@ def _fits(case: Case, kernel: Kernel | None) -> bool:
 def _runner(case: Case, kernel: Kernel | None) -> Callable[[], Any]:
     """A call of a kernel, or of the body, over arrays of its own."""
     ctx, device = case.ctx, case.device
-    k = K(ctx, case.sample.train, None, (7, 0, 0) if case.op.random else None)
+    k = OpContext(ctx, case.sample.train, None, (7, 0, 0) if case.op.random else None)
     datas = [device.from_host(a, ctx.device_id) for a in case.host]
     p, body = case.p, case.op.body
     if kernel is None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import autograd
-from .._core import dispatch, infer, rng, tape
+from .._core import dispatch, infer, rng
 from .._core.array import Storage
 from .._core.context import Context
 from .._core.device import Device
@@ -182,11 +182,7 @@ class Case:
 
     def backward(self, outs: Sequence[NDArray], train: bool | None = None) -> None:
         """Differentiate what was recorded, with `head_grads`; nothing happens where no gradient flows."""
-        pairs = [
-            (y, g)
-            for y, g in zip(outs, self.head_grads(outs))
-            if y._entry is not None and tape.differentiable(y._entry)
-        ]
+        pairs = [(y, g) for y, g in zip(outs, self.head_grads(outs)) if y._entry is not None and y._entry[0].flows]
         if pairs:
             autograd.backward(
                 [y for y, _ in pairs], [g for _, g in pairs], train_mode=self.sample.train if train is None else train

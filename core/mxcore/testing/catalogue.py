@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..parameters import strings
 from .pack import ASKED, GRAIN, Pack
 from .sample import Distinct, Ints, Sample, Values
 
@@ -96,7 +97,7 @@ def _call(op: Any, sample: Sample, pack: Pack) -> dict[str, Any]:
     shapes = infer.op_shapes(op, p, [a.shape for a in first])[1]
     differentiable = (op.grad_rule or op.backward_rule is not None) and sample.mxnet is True
     return {
-        "params": op.parser.strings(p),
+        "params": strings(op, p),
         "inputs": [pack.add(a) for a in first],
         "dtypes": {t: [str(a.dtype) for a in arrays] for t, arrays in runs.items()},
         "outs": {

@@ -17,18 +17,19 @@ from typing import Any
 import numpy as np
 
 from .. import autograd
-from .._core import rng, tables, tape
-from .._core.call import K
+from .._core import rng, tables
+from .._core.call import OpContext
 from .._core.device import Device
 from .._core.errors import MXNetError
 from .._core.gradplan import plan_of
-from .._core.graph import GraphF, Value, topo, variable
+from .._core.graph import topo, variable
 from .._core.infer import known
 from .._core.kernels import Spec
 from .._core.transfer import overlaps
+from ..composing import GraphF, Value
 from ..executor.program import infer_all
 from ..ndarray import NDArray
-from ..parameters import Any_, GraphParam
+from ..parameters import Any_, GraphParam, strings
 from .case import Case
 from .gradcheck import check_grads, grad_of
 from .strict_xp import StrictDevice
@@ -84,7 +85,7 @@ def declared(case: Case) -> None:
             raise AssertionError(f"output {name} has shape {y.shape}, declared is {s}")
         if np.dtype(y.dtype) != t:
             raise AssertionError(f"output {name} has dtype {np.dtype(y.dtype)}, declared is {t}")
-    texts = case.op.parser.strings(case.p)
+    texts = strings(case.op, case.p)
     # Files hold parameters as they were written; of other values than plain ones the parameter makes the text.
     for written in (
         () if case.op.parser.rest else (texts, {n: case.op.params[n].format(getattr(case.p, n)) for n in texts})
@@ -127,7 +128,7 @@ def kernels(case: Case) -> None:
     specs = [Spec(a.shape, a.dtype) for a in case.host]
     fitting = [k for k in tables.kernels.of(case.device.type, case.op) if k.fits(case.p, specs)]
     for kernel in fitting:
-        k = K(case.ctx, case.sample.train, None, (7, 0, 0) if case.op.random else None)
+        k = OpContext(case.ctx, case.sample.train, None, (7, 0, 0) if case.op.random else None)
         datas = [case.device.from_host(a, case.ctx.device_id) for a in case.host]
         if kernel.out:
             outs = [case.device.empty(s, t, case.ctx.device_id) for s, t in zip(shapes, dtypes)]
@@ -559,7 +560,7 @@ def elsewhere(case: Case) -> None:
         xs = case.arrays()
         device.activate(other)
         outs = case.record(xs, ["write" if w else "none" for w in wants])
-        heads = [y for y in outs if y._entry is not None and tape.differentiable(y._entry)]
+        heads = [y for y in outs if y._entry is not None and y._entry[0].flows]
         device.activate(other)
         if heads:
             autograd.backward(heads, train_mode=case.sample.train)

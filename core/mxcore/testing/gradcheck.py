@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import autograd
-from .._core import rng, tape
+from .._core import rng
 from .._core.context import Context, current_context
 from ..base import error
 from ..ndarray import NDArray, array
@@ -193,7 +193,7 @@ def grad_of(x: NDArray) -> NDArray:
 
 
 def _flows(x: NDArray) -> bool:
-    return x._entry is not None and tape.differentiable(x._entry)
+    return x._entry is not None and x._entry[0].flows
 
 
 def _dot(xs: Sequence[NDArray], ws: Sequence[NDArray]) -> float:

@@ -125,9 +125,13 @@ def find_images(
         seen.add(place)
         below = Path(folder).relative_to(root)
         for name in sorted(names):
-            if os.path.splitext(name)[1].lower() in endings:
-                label = classes.setdefault(below.as_posix(), len(classes))
-                images.append(((below / name).as_posix(), label))
+            path = (below / name).as_posix()
+            if os.path.splitext(name)[1].lower() not in endings:
+                continue
+            if any(c in path for c in "\t\r\n"):
+                print(f"im2rec: {path!r} is left out: no list can hold a tab or the end of a line", file=sys.stderr)
+                continue
+            images.append((path, classes.setdefault(below.as_posix(), len(classes))))
     return images, classes
 
 

@@ -52,8 +52,10 @@ def read_labels(path: Uri, width: int = -1) -> dict[int, Array]:
         try:
             if len(found) < max(width, 1):
                 raise ValueError(f"{len(found)} labels instead of {max(width, 1)}")
+            if (key := check_number(int(fields[0]))) in labels:
+                raise ValueError(f"the id {key} stands in an earlier line, too")
             with np.errstate(over="ignore"):  # what is too large is infinite, as in MXNet
-                labels[check_number(int(fields[0]))] = np.array([float(field) for field in found], np.float32)
+                labels[key] = np.array([float(field) for field in found], np.float32)
         except ValueError as e:
             where = f"line {number} of the list {os.fspath(path)!r} is {line[:80].decode(errors='replace')!r}"
             raise error(ValueError, f"{where}: {e}; expected id, labels, path with tabs between") from e

@@ -13,6 +13,7 @@ import os
 import threading
 import warnings
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.util import Finalize
 from typing import Any, TypeVar
@@ -436,6 +437,14 @@ class MXIndexedRecordIO(MXRecordIO):
         try:
             entries = parse_index(text, self.idx_path, self.key_type)
             self.idx, self.keys = dict(entries), [key for key, _ in entries]
+            if len(self.idx) < len(entries) and self.on_error != "skip":
+                double = next(key for key, times in Counter(self.keys).items() if times > 1)
+                warnings.warn(
+                    f"the index {os.fspath(self.idx_path)!r} has the key {double!r} more than once; only the record "
+                    "that stands last under it is found. mxcore_io_rec.make_index remakes an index",
+                    MXNetWarning,
+                    stacklevel=4,
+                )
             self._after: Array | None = None
             check_index(self._source, self._offsets(), self.uri, self.idx_path, self.on_error)
         except BaseException:

@@ -31,7 +31,7 @@ def _sorted_index(text: bytes, idx_path: Uri) -> tuple[Array, Array]:
         if not text.isascii():
             raise ValueError("a key is no number")
         table = np.loadtxt(io.BytesIO(text), np.int64, delimiter="\t", ndmin=2, comments=None)
-        keys, offsets = table[:, 0], table[:, 1]
+        keys, offsets = table.T
         if offsets.min() < 0:
             raise ValueError("an offset is negative")
     except (ValueError, IndexError):

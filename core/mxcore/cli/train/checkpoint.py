@@ -101,7 +101,7 @@ def _is_entry(entry: Any) -> bool:
     return (
         isinstance(entry, dict)
         and {"epoch", "loss"} <= set(entry)
-        and all(isinstance(v, (int, float)) for v in entry.values())
+        and all(isinstance(v, float) or (isinstance(v, int) and abs(v) < 1 << 63) for v in entry.values())
     )
 
 

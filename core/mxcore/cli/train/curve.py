@@ -39,9 +39,16 @@ def draw(history: Sequence[dict[str, Any]], path: Path) -> Path:
     left.plot(epochs, [entry["loss"] for entry in history], marker=".", color="tab:red")
     left.set(xlabel="epoch", ylabel="training loss", yscale="log")
     for which, colour in (("train", "tab:gray"), ("test", "tab:blue")):
-        values = [100 * entry[which + "_accuracy"] for entry in history if which + "_accuracy" in entry]
+        told = [entry for entry in history if which + "_accuracy" in entry]
+        values = [100 * entry[which + "_accuracy"] for entry in told]
         if values:
-            right.plot(epochs, values, marker=".", color=colour, label=f"{which}: {values[-1]:.2f} %")
+            right.plot(
+                [entry["epoch"] for entry in told],
+                values,
+                marker=".",
+                color=colour,
+                label=f"{which}: {values[-1]:.2f} %",
+            )
     right.set(xlabel="epoch", ylabel="accuracy, %")
     right.legend(loc="lower right")
     for axes in (left, right):

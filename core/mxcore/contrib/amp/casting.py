@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from ..._core import dispatch, reverse, tables
+from ..._core import dispatch, tables
 from ..._core.array import Array, Like
 from ..._core.binding import bind
 from ..._core.errors import warn
@@ -19,12 +19,9 @@ from .rules import FLOAT32, WIDEST, Rules, is_narrowing, target_of
 
 __all__ = ["init", "is_on", "scaler", "stop"]
 
-#: The key in a thread's state that says: gradients are being computed, whose rules cast nothing.
-_QUIET = "amp.gradients"
-
 
 class _Casting:
-    """Mixed precision that is switched on."""
+    """Mixed precision that is switched on. What gradient rules and the backward of users' code call is not cast."""
 
     def __init__(self, rules: Rules) -> None:
         self.rules, self.scaler = rules, LossScaler()
@@ -32,12 +29,11 @@ class _Casting:
         self.scaler_taken = False
         self._cast = tables.ops.get("amp_cast")
         self._params: dict[Any, Any] = {}
-        self._backward = reverse.backward
 
     # -- arrays ------------------------------------------------------------------------------------------------
     def run(self, op: Op, args: Any, kwargs: dict[str, Any], *more: Any) -> Any:
         """In the place of `dispatch.call`."""
-        if not self.rules.concerns(op) or _QUIET in state.extra:
+        if not self.rules.concerns(op) or state.in_backward:
             return dispatch.call(op, args, kwargs, *more)
         out = kwargs.pop("out", None)
         kwargs.pop("name", None)
@@ -46,7 +42,7 @@ class _Casting:
 
     def apply(self, op: Op, inputs: Any, p: Any, out: Any = None, *more: Any) -> Any:
         """In the place of `dispatch.invoke`."""
-        if not self.rules.concerns(op) or _QUIET in state.extra:
+        if not self.rules.concerns(op) or state.in_backward:
             return dispatch.invoke(op, inputs, p, out, *more)
         if op.name in self.rules.losses:
             p = op.parse(
@@ -109,27 +105,14 @@ class _Casting:
 
     # -- on and off --------------------------------------------------------------------------------------------
     def start(self) -> None:
-        """Put everything in its place, and forget what was memoised without it."""
-        backward = self._backward
-
-        def quietly(*args: Any, **kwargs: Any) -> Any:
-            if _QUIET in state.extra:
-                return backward(*args, **kwargs)
-            state.extra[_QUIET] = True
-            try:
-                return backward(*args, **kwargs)
-            finally:
-                del state.extra[_QUIET]
-
-        reverse.backward = quietly
-        Op.run, Op.apply, SymbolBase.before = self.run, self.apply, self.before
-        tables.changed()
+        """Let users' calls, and symbols, go through here."""
+        SymbolBase.before = self.before
+        dispatch.route(self.run, self.apply)
 
     def stop(self) -> None:
         """Undo `start`."""
-        reverse.backward = self._backward
-        Op.run, Op.apply, SymbolBase.before = staticmethod(dispatch.call), staticmethod(dispatch.invoke), None
-        tables.changed()
+        SymbolBase.before = None
+        dispatch.route()
 
 
 _on: _Casting | None = None

@@ -11,10 +11,10 @@ from ..._core.errors import MXNetError, suggest, warn
 from ..._core.graph import Node, topo
 from ..._core.params import as_dtype
 from ...base import error
-from ...executor.place import beside
+from ...executor.passes.place import beside
 from ...symbol import Symbol, outputs
 from ...symbol.inference import TYPE_CODES
-from ...symbol.writing import AMP_CASTS, uncast
+from ...symbol.writing import uncast
 from .rules import FLOAT32, TARGETS, WIDEST, Rules, is_narrowing
 
 __all__ = ["convert_bucketing_module", "convert_hybrid_block", "convert_model", "convert_symbol"]
@@ -60,7 +60,7 @@ class _Conversion:
             if id(n) in self.offline:
                 self.dtypes[n, 0] = self.rules.dtype
             return
-        if n.op.name in AMP_CASTS:
+        if n.op.facet("precision_cast"):
             return
         ins = [self.entry(e) for e in n.inputs]
         excluded = n.name in self.excluded
@@ -240,7 +240,7 @@ def _only_narrow(rules: Rules, nodes: Iterable[Node], excluded: frozenset[str], 
     yes: set[int] = set()
     no: set[int] = set()
     for n in nodes:
-        if n.op is None or n.op.name in AMP_CASTS:
+        if n.op is None or n.op.facet("precision_cast"):
             continue
         narrow = n.name not in excluded and rules.of(n.op, n.params) is rules.dtype
         places = set(rules.castable(n.op, n.params))

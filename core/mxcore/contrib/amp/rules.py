@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from ..._core import infer, tables
 from ..._core.errors import MXNetError, suggest
 from ..._core.params import as_dtype
 from ...base import error
+from ...parameters import strings
 from .lists import symbol_bf16, symbol_fp16
 
 __all__ = ["FLOAT32", "Rules", "TARGETS", "WIDEST", "is_narrowing", "lists_of", "target_of"]
@@ -135,7 +136,7 @@ class Rules:
             param, values = self._conditions[op.name]
             return (
                 FLOAT32
-                if op.parser.strings(p).get(param, str(getattr(p, param, None))) in values
+                if strings(op, p).get(param, str(getattr(p, param, None))) in values
                 else self._kinds.get(op.name)
             )
         return self._kinds.get(op.name)
@@ -185,7 +186,7 @@ def _canonical(name: str) -> str:
     return name if found is None else str(found.name)
 
 
-def _texts(value: Any) -> bool:
+def _texts(value: Any) -> TypeGuard[Sequence[str]]:
     return isinstance(value, (list, tuple)) and all(isinstance(n, str) for n in value)
 
 
@@ -203,7 +204,7 @@ def _checked(where: str, what: str, names: Any) -> Sequence[str] | None:
             raise error(
                 AssertionError, f"{where}: {what} names {n!r}, which is no operator{suggest(n, known)}{tables.why()}"
             )
-    return names  # type: ignore[no-any-return]
+    return names
 
 
 def _checked_conditions(where: str, conditions: Any) -> Any:

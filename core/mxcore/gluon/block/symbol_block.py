@@ -10,7 +10,7 @@ import numpy as np
 
 from ... import ndarray as nd
 from ...base import MXNetError, error
-from ...drafts import settle
+from ...drafts import read_pair
 from ..parameter import ParameterDict
 from . import hybrid_block
 from .hybrid_block import HybridBlock
@@ -131,21 +131,25 @@ class SymbolBlock(HybridBlock):
         """
         from ... import symbol
 
-        out = symbol.load(symbol_file if param_file is None else settle(symbol_file, param_file))
         names = [input_names] if isinstance(input_names, str) else list(input_names)
-        unknown = [n for n in names if n not in out.list_inputs()]
-        if unknown:
-            raise error(
-                ValueError,
-                f"SymbolBlock.imports: {symbol_file} has no variable {', '.join(map(repr, unknown))}; it has "
-                f"{', '.join(map(repr, out.list_inputs()[:10]))} …",
-            )
-        block = SymbolBlock(out, [symbol.var(n) for n in names])
-        if param_file is not None:
-            block.collect_params().load(
-                param_file, ctx, allow_missing, ignore_extra, cast_dtype=True, dtype_source="saved"
-            )
-        return block
+
+        def read(graph: str) -> SymbolBlock:
+            out = symbol.load(graph)
+            unknown = [n for n in names if n not in out.list_inputs()]
+            if unknown:
+                raise error(
+                    ValueError,
+                    f"SymbolBlock.imports: {symbol_file} has no variable {', '.join(map(repr, unknown))}; it has "
+                    f"{', '.join(map(repr, out.list_inputs()[:10]))} …",
+                )
+            block = SymbolBlock(out, [symbol.var(n) for n in names])
+            if param_file is not None:
+                block.collect_params().load(
+                    param_file, ctx, allow_missing, ignore_extra, cast_dtype=True, dtype_source="saved"
+                )
+            return block
+
+        return read(symbol_file) if param_file is None else read_pair(symbol_file, param_file, read)
 
     def forward(self, x: Any, *args: Any) -> Any:
         """Run the graph on arrays, or compose it onto symbols."""

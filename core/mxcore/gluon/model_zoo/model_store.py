@@ -6,7 +6,7 @@ import hashlib
 import os
 import zipfile
 
-from ..._io_files import checked, local_path, write_atomic
+from ..._io_files import checked, local_path, regular, write_atomic
 from ...base import MXNetError, error
 from ...limits import check_unpacked
 from .._repository import data_dir, fetch
@@ -83,7 +83,7 @@ def get_model_file(name: str, root: str | None = None) -> str:
     for candidate in (stem, name):
         path = os.path.join(root, candidate + ".params")
         if os.path.exists(path):
-            return path
+            return regular(path)
     archive = fetch(f"gluon/models/{stem}.zip", root, None, f"pretrained model {name}")
     path = os.path.join(root, stem + ".params")
     try:

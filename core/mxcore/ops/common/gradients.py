@@ -28,8 +28,11 @@ def linear_grad(name: str, params: dict[str, Any]) -> Any:
     return rule
 
 
-def linear_grad_grad(name: str, params: dict[str, Any]) -> Any:
-    """The gradient rule of ``_backward_<name>``: bilinearity makes it three more calls of the same two operators."""
+def linear_grad_grad(name: str, params: dict[str, Any], bias_axis: Callable[[Params, int], int]) -> Any:
+    """The gradient rule of ``_backward_<name>``: bilinearity makes it three more calls of the same two operators.
+
+    `bias_axis` is the facet `bias` of the operator; asked for no dimensions, it counts the last one as -1.
+    """
 
     def rule(F: Operators, p: Params, dys: Operand, dy_: Operand, data: Operand, weight: Operand) -> Any:
         forward, backward = getattr(F, name), getattr(F, f"_backward_{name}")
@@ -39,7 +42,7 @@ def linear_grad_grad(name: str, params: dict[str, Any]) -> Any:
         terms = [
             forward(g_data, weight, **kw) if g_data is not None else None,
             forward(data, g_weight, **kw) if g_weight is not None else None,
-            F._bias_like(g_bias, dy_, axis=_channel_axis(name, p)) if g_bias is not None else None,
+            F._bias_like(g_bias, dy_, axis=bias_axis(p, 0)) if g_bias is not None else None,
         ]
         return (
             _total(terms),
@@ -56,10 +59,6 @@ def _total(terms: list[Any]) -> Any:
         if x is not None:
             found = x if found is None else found + x
     return found
-
-
-def _channel_axis(name: str, p: Any) -> int:
-    return -1 if name == "FullyConnected" or (p.layout or "NCW")[-1] == "C" else 1
 
 
 def spread(

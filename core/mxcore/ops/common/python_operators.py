@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.graph import Value
+from ...composing import Value
 
 __all__ = ["COMPARISONS", "OPERATORS", "arithmetic", "composes"]
 

@@ -137,7 +137,7 @@ def times(n: int, d: int) -> int:
     return -1 if d == -1 else n * d
 
 
-def floating(rule: Callable[..., Any] | None = None) -> Callable[..., Any]:
+def floating(rule: Callable[..., Any] | None = None) -> Callable[..., tuple[list[Any], list[Any]]]:
     """The given two-way dtype rule (all alike unless told), for floating point data only.
 
     Raises

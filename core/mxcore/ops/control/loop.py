@@ -175,14 +175,20 @@ class Run:
     Parameters
     ----------
     loop : Loop
-    k : K
+    k : OpContext
     inputs : sequence of device arrays
         Of the sub-graph at the first step; those that are cut into parts whole.
     rows : int
         Most steps; the length of what is collected.
+
+    Attributes
+    ----------
+    keys : list
+        The random keys of forward, in the order in which they were drawn.
     """
 
     def __init__(self, loop: Loop, k: Any, inputs: Sequence[Any], rows: int) -> None:
+        self.keys: list[Any] = []
         self.loop, self.k, self.inputs, self.rows, self.n = loop, k, list(inputs), rows, 0
         self._shapes: list[tuple[int, ...]] = []
         self._prepare(loop.wrt.get(k.is_train))

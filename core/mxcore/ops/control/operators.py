@@ -13,7 +13,7 @@ from ...parameters import GraphParam, Int, Shape
 from ...typing import Array, Call
 from .inference import inner_facts, merged
 from .loop import Loop, Predicate, Run, gradients, output_names, owned
-from .replay import cond_on_arrays, foreach_on_arrays, replay, while_on_arrays
+from .replay import cond_on_arrays, foreach_on_arrays, repeatable, replay, while_on_arrays
 
 __all__ = ["cond", "foreach", "while_loop"]
 
@@ -56,7 +56,8 @@ def foreach(k: Call, p: Params, *data: Array) -> Any:
         inputs[i] = x
     loop = owned(k, p, lambda: Loop(p.fn, p.num_out_data, p.in_data_locs, p.in_state_locs, "foreach"))
     run = Run(loop, k, inputs, lengths.pop() if lengths else 0)
-    outs, states = run.forward(lambda _: True)
+    with repeatable(run.keys):
+        outs, states = run.forward(lambda _: True)
     if len(outs) < p.num_out_data:
         raise error(ValueError, "the data has no elements, and the shapes of the outputs are known only by running")
     return [*outs, *states], run
@@ -72,7 +73,7 @@ def _(k: Call, p: Params, run: Run, dys: list[Any], ins: list[Any], outs: list[A
     return gradients(run, dys, _foreach_places(p), k.wanted, ins)
 
 
-foreach.replay_rule = replay(foreach_on_arrays)
+foreach.replay_rule = replay(foreach_on_arrays, lambda run: run.keys)
 
 
 def _foreach_facts(p: Params, ins: list[Any], what: str) -> tuple[list[Any], list[Any]]:
@@ -140,7 +141,8 @@ def while_loop(k: Call, p: Params, *data: Array) -> Any:
     )
     run = Run(loop, k, [data[j] for j in p.func_input_locs], p.max_iterations)
     at = {p.func_input_locs[i]: i for i in carried}
-    outs, last = run.forward(lambda now: ask(k, [now[at[j]] if j in at else data[j] for j in p.cond_input_locs]))
+    with repeatable(run.keys):
+        outs, last = run.forward(lambda now: ask(k, [now[at[j]] if j in at else data[j] for j in p.cond_input_locs]))
     if len(outs) < p.num_out_data:
         raise error(
             ValueError,
@@ -166,7 +168,7 @@ def _(k: Call, p: Params, run: Run, dys: list[Any], ins: list[Any], outs: list[A
     return gradients(run, dys, _while_places(p), k.wanted, ins)
 
 
-while_loop.replay_rule = replay(while_on_arrays)
+while_loop.replay_rule = replay(while_on_arrays, lambda run: run.keys)
 
 
 def _while_facts(p: Params, ins: list[Any], what: str) -> tuple[list[Any], list[Any]]:
@@ -233,11 +235,14 @@ def cond(k: Call, p: Params, *data: Array) -> Any:
     ask, then, otherwise = owned(
         k, p, lambda: (Predicate(p.cond, "cond: pred"), _branch(p.then_branch), _branch(p.else_branch))
     )
-    answer = ask(k, [data[j] for j in p.cond_input_locs])
-    run = Run(
-        then if answer else otherwise, k, [data[j] for j in (p.then_input_locs if answer else p.else_input_locs)], 1
-    )
-    outs, _ = run.forward(lambda _: True)
+    keys: list[Any] = []
+    with repeatable(keys):
+        answer = ask(k, [data[j] for j in p.cond_input_locs])
+        run = Run(
+            then if answer else otherwise, k, [data[j] for j in (p.then_input_locs if answer else p.else_input_locs)], 1
+        )
+        outs, _ = run.forward(lambda _: True)
+    run.keys = keys
     return [y.reshape(y.shape[1:]) for y in outs], (run, answer)
 
 
@@ -249,7 +254,7 @@ def _(k: Call, p: Params, saved: Any, dys: list[Any], ins: list[Any], outs: list
     return gradients(run, whole, [at.get(j, -1) for j in range(p.num_args)], k.wanted, ins)
 
 
-cond.replay_rule = replay(cond_on_arrays)
+cond.replay_rule = replay(cond_on_arrays, lambda saved: saved[0].keys)
 
 
 def _cond_facts(p: Params, ins: list[Any], what: str) -> tuple[list[Any], list[Any]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ..._core import reverse, tables, tape
@@ -12,11 +13,26 @@ from ...typing import Call
 from .interpret import interpret
 from .steps import input_names
 
-__all__ = ["cond_on_arrays", "foreach_on_arrays", "replay", "while_on_arrays"]
+__all__ = ["cond_on_arrays", "foreach_on_arrays", "repeatable", "replay", "while_on_arrays"]
+
+
+@contextmanager
+def repeatable(keys: list[Any]) -> Iterator[None]:
+    """Add the random keys that are drawn inside to `keys`; if there are some, draw these again."""
+    again, before = [*keys], (state.keys, state.drawn)
+    state.keys, state.drawn = again or state.keys, []
+    try:
+        yield
+    finally:
+        if not keys:
+            keys += state.drawn
+        if before[1] is not None:  # whoever runs this may be repeated, too
+            before[1].extend(state.drawn)
+        state.keys, state.drawn = before
 
 
 def replay(
-    on_arrays: Callable[[Any, Sequence[Any], Any], list[Any]], keys: Callable[[Any], Sequence[Any]] = lambda saved: ()
+    on_arrays: Callable[[Any, Sequence[Any], Any], list[Any]], keys: Callable[[Any], Sequence[Any]]
 ) -> Callable[..., list[Any]]:
     """A rule for gradients of gradients: runs the operator again by ``on_arrays(p, inputs, ctx)``.
 
@@ -26,7 +42,7 @@ def replay(
     def rule(k: Call, p: Params, dys: Sequence[Any], inputs: Sequence[Any], saved: Any) -> list[Any]:
         inputs = [_apart(x) for x in inputs]
         wanted = [x for x in inputs if x._entry is not None]
-        train, state.train, state.keys = state.train, k.is_train, [*keys(saved)]
+        train, before, state.train, state.keys = state.train, state.keys, k.is_train, [*keys(saved)]
         try:
             # A gradient that never arrived is zero.
             pairs = [(y, g) for y, g in zip(on_arrays(p, inputs, k.ctx), dys) if g is not None and y._entry is not None]
@@ -38,7 +54,7 @@ def replay(
                 else None
             )
         finally:
-            state.train, state.keys = train, []
+            state.train, state.keys = train, before
         grads = iter(found or ())
         return [next(grads, None) if x._entry is not None else None for x in inputs]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..._core.graph import Graph, GraphF, Value, variable
+from ..._core.graph import Graph, variable
+from ...composing import GraphF, Value
 from ...testing.sample import Sample
 
 __all__ = ["SAMPLES", "SampleGraph"]

@@ -46,7 +46,7 @@ def steps_for(
     graph : Graph
     inputs : sequence of device arrays
         In the order of :func:`input_names`.
-    k : K
+    k : OpContext
         Where and in which mode.
     wrt : tuple of int, optional
         Inputs whose gradients are known to be wanted; without any, what is compiled keeps nothing for them.

@@ -24,6 +24,7 @@ from .deformable import (
 from .operators import (
     CONVOLUTION_PARAMS,
     DECONVOLUTION_PARAMS,
+    bias_axis,
     channels_back,
     channels_first,
     convolution,
@@ -60,7 +61,7 @@ def _gradients(k: Call, p: Params, dy: Any, data: Any, weight: Any, transposed: 
     inputs="dy data weight",
     outputs="data weight bias[not no_bias]",
     **CONVOLUTION_PARAMS,
-    grad=linear_grad_grad("Convolution", CONVOLUTION_PARAMS),
+    grad=linear_grad_grad("Convolution", CONVOLUTION_PARAMS, bias_axis),
 )
 def backward_convolution(k: Call, p: Params, dy_: Array, data: Array, weight: Array) -> Any:
     """Gradients of `Convolution` with respect to data, weight and bias.
@@ -100,7 +101,7 @@ backward_convolution.cost(_gradient_cost)
     inputs="dy data weight",
     outputs="data weight bias[not no_bias]",
     **DECONVOLUTION_PARAMS,
-    grad=linear_grad_grad("Deconvolution", DECONVOLUTION_PARAMS),
+    grad=linear_grad_grad("Deconvolution", DECONVOLUTION_PARAMS, bias_axis),
 )
 def backward_deconvolution(k: Call, p: Params, dy_: Array, data: Array, weight: Array) -> Any:
     """Gradients of `Deconvolution` with respect to data, weight and bias.

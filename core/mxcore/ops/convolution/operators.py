@@ -106,7 +106,8 @@ def convolution_geometry(p: Params) -> Geometry:
     return geometry(p.kernel, p.stride, p.dilate, p.pad, p.num_group)
 
 
-def _bias_axis(p: Params, ndim: int) -> int:
+def bias_axis(p: Params, ndim: int) -> int:
+    """Along which axis of the output the bias is added."""
     return ndim - 1 if (p.layout or "NCW")[-1] == "C" else 1
 
 
@@ -115,7 +116,7 @@ def _bias_axis(p: Params, ndim: int) -> int:
     inputs="data weight bias[not no_bias]",
     labels="outputs",
     recompute=False,
-    bias=_bias_axis,
+    bias=bias_axis,
     **CONVOLUTION_PARAMS,
     grad=linear_grad("Convolution", CONVOLUTION_PARAMS),
 )
@@ -227,7 +228,7 @@ def transposed_geometry(p: Params, spatial: tuple[int, ...]) -> tuple[Geometry, 
     inputs="data weight bias[not no_bias]",
     labels="outputs",
     recompute=False,
-    bias=_bias_axis,
+    bias=bias_axis,
     **DECONVOLUTION_PARAMS,
     grad=linear_grad("Deconvolution", DECONVOLUTION_PARAMS),
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._core.op import op
 from ..._core.params import Params
-from ...families import wrapped
+from ...elementwise import wrapped
 from ...parameters import Bool, DType, Float, Int, Shape, Str
 from ...typing import Array, Call
 from ..common.bodies import silent

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..._core.op import op
 from ..._core.params import Params
-from ...families import binary, broadcast, scalar
+from ...elementwise import binary, broadcast, scalar
 from ...parameters import Int
 from ...typing import Array, Call, Operand, Operators
 

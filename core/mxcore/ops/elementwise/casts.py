@@ -10,7 +10,7 @@ import numpy as np
 from ..._core.infer import merge_shape
 from ..._core.op import op
 from ..._core.params import Params
-from ...families import unary
+from ...elementwise import unary
 from ...parameters import Bool, DType, Float, Int
 from ...typing import Array, Call
 
@@ -155,6 +155,7 @@ def _cast(x: Any, dtype: Any) -> Any:
     dtype=DType(),
     expr="data",
     identity=True,
+    precision_cast=True,
     grad=lambda F, dy, like_data: F._cast_like(dy, like_data),
 )
 def amp_cast(k: Call, p: Params, data: Array) -> Array:
@@ -181,6 +182,7 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
     params={"num_outputs": Int(ge=1, le=1 << 16)},
     cast_narrow=Bool(False),
     outputs=lambda p: ["output"] if p.num_outputs == 1 else [f"output{i}" for i in range(p.num_outputs)],
+    precision_cast=True,
     grad=lambda F, dys, like_data: [[F._cast_like(g, x) for g, x in zip(dys, like_data)]],
 )
 def amp_multicast(k: Call, p: Params, *data: Array) -> Any:

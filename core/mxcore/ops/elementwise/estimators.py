@@ -6,7 +6,7 @@ from typing import Any
 
 from ..._core.op import op
 from ..._core.params import Params
-from ...families import scalar, unary
+from ...elementwise import scalar, unary
 from ...parameters import Bool, Float
 from ...typing import Array, Call, Operators
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._core.op import op
 from ..._core.params import Params
-from ...families import unary
+from ...elementwise import unary
 from ...parameters import Bool, Float
 from ...typing import Array, Call, Operand, Operators
 from ..common import special_functions

@@ -11,7 +11,7 @@ from ...typing import Array, Call
 from ..common.bodies import silent, wide
 from ..common.gradients import linear_grad_grad
 from ..common.rules import along, fits, size_of
-from .operators import FULLY_CONNECTED_PARAMS, as_matrix, out_shape
+from .operators import FULLY_CONNECTED_PARAMS, as_matrix, bias_axis, out_shape
 
 __all__: list[str] = []
 
@@ -88,7 +88,7 @@ bias_sum.shape(lambda p, ins: _bias_shape(p, ins, *ins[::-1]))
     outputs="data weight bias[not no_bias]",
     **FULLY_CONNECTED_PARAMS,
     backward_of="FullyConnected",
-    grad=linear_grad_grad("FullyConnected", FULLY_CONNECTED_PARAMS),
+    grad=linear_grad_grad("FullyConnected", FULLY_CONNECTED_PARAMS, bias_axis),
 )
 def backward_fully_connected(k: Call, p: Params, dy_: Array, data: Array, weight: Array) -> Any:
     """Gradients of `FullyConnected` with respect to data, weight and bias.

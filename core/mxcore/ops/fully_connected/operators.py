@@ -18,6 +18,11 @@ __all__: list[str] = []
 FULLY_CONNECTED_PARAMS = dict(num_hidden=Int(ge=1), no_bias=Bool(False), flatten=Bool(True))
 
 
+def bias_axis(p: Params, ndim: int) -> int:
+    """Along which axis of the output the bias is added."""
+    return ndim - 1
+
+
 def as_matrix(p: Params, x: Any) -> Any:
     """The data as a matrix, one sample (or position) a row."""
     if p.flatten:
@@ -30,7 +35,7 @@ def as_matrix(p: Params, x: Any) -> Any:
     inputs="data weight bias[not no_bias]",
     labels="outputs",
     **FULLY_CONNECTED_PARAMS,
-    bias=lambda p, ndim: ndim - 1,
+    bias=bias_axis,
     recompute=False,
     rowwise=True,
     grad=linear_grad("FullyConnected", FULLY_CONNECTED_PARAMS),

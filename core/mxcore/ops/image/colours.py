@@ -71,7 +71,8 @@ def _fast(image: Any, dtype: Any) -> bool:
 def _table(factor: Any, offset: Any) -> np.ndarray[Any, Any]:
     """What becomes of each of the 256 values, in a column for each offset."""
     values = np.arange(256, dtype="float32")[:, None] * factor + np.asarray(offset, "float32").reshape(1, -1)
-    return np.clip(values, 0, 255).astype(np.uint8)  # type: ignore[no-any-return]
+    table: np.ndarray[Any, Any] = np.clip(values, 0, 255).astype(np.uint8)
+    return table
 
 
 def brightness(xp: Any, image: Any, factor: float) -> Any:

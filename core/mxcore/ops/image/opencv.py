@@ -62,16 +62,16 @@ def decode(data: Any, flag: int = 1, name: str = "image", rgb: bool = True) -> n
     raw = np.frombuffer(data, np.uint8) if not isinstance(data, np.ndarray) else np.ascontiguousarray(data).reshape(-1)
     check_picture(data if isinstance(data, bytes) else raw, name)
     try:
-        image = cv2.imdecode(raw, flag) if raw.size else None
+        image: np.ndarray[Any, Any] | None = cv2.imdecode(raw, flag) if raw.size else None
     except cv2.error as e:
         raise error(ValueError, f"{name} ({raw.size} bytes): OpenCV refuses it: {e}") from e
     if image is None:
         start = f"; it begins with {bytes(raw[:8]).hex(' ')}" if raw.size else ""
         raise error(ValueError, f"{name} ({raw.size} bytes) is no image that OpenCV can decode{start}")
     if image.ndim == 2:
-        return image[:, :, None]  # type: ignore[no-any-return]
+        return image[:, :, None]
     codes = {3: cv2.COLOR_BGR2RGB, 4: cv2.COLOR_BGRA2RGBA}
-    return cv2.cvtColor(image, codes[image.shape[2]]) if rgb and image.shape[2] in codes else image  # type: ignore[no-any-return]
+    return cv2.cvtColor(image, codes[image.shape[2]]) if rgb and image.shape[2] in codes else image
 
 
 #: Names of OpenCV's methods by MXNet's numbers.
@@ -82,25 +82,29 @@ def resize(image: np.ndarray[Any, Any], width: int, height: int, method: int = 1
     """Resize an image (height, width, channels): method 0 nearest, 1 bilinear, 2 cubic, 3 area, 4 Lanczos."""
     cv2 = opencv()
     if (height, width) == image.shape[:2]:
-        return image.copy()  # type: ignore[no-any-return]
+        return np.array(image, order="C")
     try:
         # OpenCV drops an axis of size 1.
-        out = cv2.resize(np.ascontiguousarray(image), (width, height), interpolation=getattr(cv2, _METHODS[method]))
+        out: np.ndarray[Any, Any] = cv2.resize(
+            np.ascontiguousarray(image), (width, height), interpolation=getattr(cv2, _METHODS[method])
+        )
     except cv2.error as e:
         raise error(
             ValueError, f"OpenCV cannot resize an image {image.shape} of {image.dtype} to ({height}, {width}): {e}"
         ) from e
-    return out.reshape(height, width, image.shape[2])  # type: ignore[no-any-return]
+    return out.reshape(height, width, image.shape[2])
 
 
 def flip(image: np.ndarray[Any, Any], axis: int) -> np.ndarray[Any, Any]:
     """Mirror an image along its height (0) or width (1)."""
-    return opencv().flip(np.ascontiguousarray(image), axis).reshape(image.shape)  # type: ignore[no-any-return]
+    flipped: np.ndarray[Any, Any] = opencv().flip(np.ascontiguousarray(image), axis)
+    return np.reshape(flipped, image.shape)
 
 
 def look_up(image: np.ndarray[Any, Any], table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The values of a table at the pixels of a uint8 image: (256, 1), or (256, channels) with a column for each."""
-    return opencv().LUT(np.ascontiguousarray(image), table.reshape(1, 256, -1)).reshape(image.shape)  # type: ignore[no-any-return]
+    found: np.ndarray[Any, Any] = opencv().LUT(np.ascontiguousarray(image), table.reshape(1, 256, -1))
+    return np.reshape(found, image.shape)
 
 
 def means(image: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -110,4 +114,5 @@ def means(image: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def mix(image: np.ndarray[Any, Any], matrix: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Colours of a float image times a matrix (3, 3); with a fourth column that is added (3, 4)."""
-    return opencv().transform(np.ascontiguousarray(image), matrix)  # type: ignore[no-any-return]
+    mixed: np.ndarray[Any, Any] = opencv().transform(np.ascontiguousarray(image), matrix)
+    return mixed

@@ -50,7 +50,7 @@ def _lanczos(t: Any) -> Any:
 def _weights(old: int, new: int, method: int, shrinks: bool) -> np.ndarray[Any, Any]:
     """Weights (new, old) of one axis; `shrinks`: both axes do."""
     scale, at = old / new, np.arange(new)
-    rows = np.zeros((new, old))
+    rows: np.ndarray[Any, Any] = np.zeros((new, old))
     if method == _NEAREST:
         rows[at, np.minimum(np.floor(at * scale).astype(int), old - 1)] = 1
         return rows
@@ -58,7 +58,8 @@ def _weights(old: int, new: int, method: int, shrinks: bool) -> np.ndarray[Any, 
         cell = np.arange(old)
         overlap = np.minimum(cell + 1, (at + 1)[:, None] * scale) - np.maximum(cell, at[:, None] * scale)
         rows = np.clip(overlap, 0, None)
-        return rows / rows.sum(1, keepdims=True)  # type: ignore[no-any-return]
+        rows /= rows.sum(1, keepdims=True)
+        return rows
     if method == _AREA:
         first = np.floor(at * scale).astype(int)
         t = (at + 1) - (first + 1) / scale

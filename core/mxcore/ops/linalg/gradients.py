@@ -19,12 +19,12 @@ from .triangles import wide_floats
 __all__: list[str] = []
 
 
-def _factor(p: Params, dy: tuple[int, ...], factors: list[Any], which: int) -> tuple[int, ...]:
+def _factor(p: Params, dy: tuple[int, ...], factors: list[tuple[int, ...]], which: int) -> tuple[int, ...]:
     """The shape of one factor, if `dy` has that of the product."""
     want = dot_shape(p, factors)[0]
     if dy != want:
         raise ValueError(f"dy {dy} must have the shape of the product, {want}")
-    return factors[which]  # type: ignore[no-any-return]
+    return factors[which]
 
 
 _TRANSPOSED = {"transpose_a": Bool(False), "transpose_b": Bool(False)}

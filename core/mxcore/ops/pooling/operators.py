@@ -217,7 +217,7 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
     t = ins[0] or outs[0]
     if p.pool_type == "max" and t is not None and t.kind in "iu":  # which is exact
         return [t], [t]
-    return _FLOATS(p, ins, outs)  # type: ignore[no-any-return]
+    return _FLOATS(p, ins, outs)
 
 
 @pooling.cost

@@ -9,7 +9,7 @@ import numpy as np
 from ..._core.infer import merge_dtype, merge_shape
 from ..._core.op import op
 from ..._core.params import Params
-from ...families import wrapped
+from ...elementwise import wrapped
 from ...parameters import Bool, Float, Int
 from ...typing import Array, Call, Operators
 from ..common.rules import within_limits

@@ -33,7 +33,7 @@ def _join_shape(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], 
         lengths[unknown[0]] = total - sum(n for n in lengths if n is not None)
 
     def full(n: Any) -> tuple[int, ...]:
-        return common[:axis] + (-1 if n is None else n,) + common[axis + 1 :]  # type: ignore[no-any-return]
+        return (*common[:axis], -1 if n is None else n, *common[axis + 1 :])
 
     return [full(n) for n in lengths], [full(total)]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..._core.op import op
 from ..._core.params import Params
-from ...families import wrapped
+from ...elementwise import wrapped
 from ...parameters import Bool, Float, Int, Shape
 from ...typing import Array, Call
 from ..common.rules import axis_of, cut_along, first_dtype, partly

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._core.op import Op, op
 from ..._core.params import Params
-from ...families import number_dtype, with_number
+from ...elementwise import number_dtype, with_number
 from ...parameters import Bool, Enum, Float, Int
 from ...stypes import CSR, RowSparse
 from ...typing import Array, Call

@@ -23,7 +23,8 @@ _PARAMS = dict(pooled_size=Shape(), spatial_scale=Float(ge=0, le=1))
 def _size(p: Params) -> tuple[int, int]:
     if len(p.pooled_size) != 2 or min(p.pooled_size) < 1:
         raise ValueError(f"pooled_size must be a height and a width of at least 1, got {p.pooled_size}")
-    return p.pooled_size  # type: ignore[no-any-return]
+    height, width = p.pooled_size
+    return height, width
 
 
 def _rounded(xp: Any, v: Any) -> Any:

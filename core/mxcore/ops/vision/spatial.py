@@ -37,7 +37,8 @@ def _target(p: Params) -> tuple[int, int]:
     """The height and width that the caller asked for."""
     if len(p.target_shape) != 2 or min(p.target_shape) < 1:
         raise ValueError(f"target_shape must be a height and a width of at least 1, got {p.target_shape}")
-    return p.target_shape  # type: ignore[no-any-return]
+    height, width = p.target_shape
+    return height, width
 
 
 def homogeneous_places(xp: Any, size: tuple[int, int], dtype: Any) -> Any:

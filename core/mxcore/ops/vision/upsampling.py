@@ -126,7 +126,7 @@ _FLOATS = floating()
 @up_sampling.dtype
 def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     if p.sample_type == "bilinear":
-        return _FLOATS(p, ins, outs)  # type: ignore[no-any-return]
+        return _FLOATS(p, ins, outs)
     t = next((v for v in (*ins, *outs) if v is not None), None)
     return [t] * len(ins), [t]
 

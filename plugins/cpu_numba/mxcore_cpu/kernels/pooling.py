@@ -226,9 +226,15 @@ def _sum(first: int, last: int, g: Geometry, kind: int, average: bool, include_p
                                 line[z] += v * v if kind == 2 else v * v * v
                 q = ((plane * od + i) * oh + j) * ow
                 fill(y, q, ow, real(0))
-                for e in range(kw):
-                    left, right = inside(e - pw, sw, w, ow)
-                    _add_line(line, left * sw + e - pw, sw, right - left, y, q + left)
+                if kw <= w:
+                    for e in range(kw):
+                        left, right = inside(e - pw, sw, w, ow)
+                        _add_line(line, left * sw + e - pw, sw, right - left, y, q + left)
+                else:  # mostly padding, however wide: what lies in the data counts
+                    for z in range(ow):
+                        e0, e1 = _reach(z, sw, pw, kw, w)
+                        for e in range(U(e0), U(e1)):
+                            y[U(q + z)] += line[e]
                 if average:
                     n = _places(i, sd, pd, kd, d, include_pad) * _places(j, sh, ph, kh, h, include_pad)
                     for z in range(ow):

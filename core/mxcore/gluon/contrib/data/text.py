@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .... import ndarray as nd
-from ...._io_files import read_whole
+from ...._io_files import read_whole, regular
 from ....base import error
 from ....contrib import text
 from ..._repository import data_dir, unpack
@@ -83,7 +83,7 @@ class _WikiText(_LanguageModelDataset):
     def _numbers(self, path: str) -> np.ndarray[Any, Any]:
         """The numbers of all words of a file, lines ending in `EOS_TOKEN`."""
         try:
-            content = read_whole(path).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+            content = read_whole(regular(path)).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
         except UnicodeDecodeError as e:
             raise error(ValueError, f"{path} is no text in UTF-8: {e}") from None
         self._build_vocab(content)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .... import ndarray as nd
-from ...._io_files import checked, local_path, make_folder, read_whole
+from ...._io_files import checked, local_path, make_folder, read_whole, regular
 from ....base import error
 from ....io._idx import read_idx
 from ..._repository import data_dir, fetch, unpack
@@ -163,7 +163,7 @@ class CIFAR10(_DownloadedDataset):
         self._take(np.ascontiguousarray(images), rows[:, self._label_at])
 
     def _read(self, path: str) -> np.ndarray[Any, Any]:
-        raw = np.frombuffer(read_whole(path, most=_LONGEST, what="file of CIFAR"), np.uint8)
+        raw = np.frombuffer(read_whole(regular(path), most=_LONGEST, what="file of CIFAR"), np.uint8)
         row = self._label_bytes + 3072
         if raw.size == 0 or raw.size % row:
             raise error(ValueError, f"{path} is cut short: {raw.size} bytes are no multiple of {row}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .._core.graph import Node, topo, variable
-from ..gradient import gradient
+from ..._core.graph import Node, topo, variable
+from ...gradient import gradient
 
 __all__ = ["VariableSpecs", "Joint", "joint"]
 

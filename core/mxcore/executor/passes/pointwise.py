@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core.graph import Graph, Node
-from .._core.infer import known
-from .._core.kernels import Spec
-from .._core.op import Op
-from ..fusion import Tree
-from ..fusion.dtypes import cast, compared, is_cast, rounds_once, selects
-from ..ops.common.rules import along
-from ..parameters import Int
+from ..._core.graph import Graph, Node
+from ..._core.infer import known
+from ..._core.kernels import Spec
+from ..._core.op import Op
+from ...fusion import Tree
+from ...fusion.dtypes import cast, compared, is_cast, rounds_once, selects
+from ...ops.common.rules import along
+from ...parameters import Int
 
 __all__ = ["BIAS", "Part", "functions_of", "part_of", "substitute"]
 

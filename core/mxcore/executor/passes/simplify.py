@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from .._core import infer, tables
-from .._core.graph import Graph, Node
-from ..rewriting import rewrite
+from ..._core import infer, tables
+from ..._core.graph import Graph, Node
+from ...rewriting import rewrite
 
 __all__ = ["merge_equal", "simplify"]
 
@@ -45,10 +45,10 @@ def simplify(graph: Graph, merge: bool = True) -> Graph:
         op, sig = n.op, n.params._sig
         if _alone(n):
             return None
-        same = op.facet("identity", n.params) and sig.n_out == 1
+        same = sig.n_out == 1 and op.facet("identity", n.params)
         if same and fact((n, 0)) == fact(n.inputs[0]) and infer.known(fact((n, 0))[0]):
             return [inputs[0]]
-        if same and op.facet("identity", n.params) == "elements" and _as_many(fact((n, 0)), fact(n.inputs[0])):
+        if same == "elements" and _as_many(fact((n, 0)), fact(n.inputs[0])):
             reshape = tables.roles.get("other shape")
             return Node(reshape, reshape.parse({"shape": fact((n, 0))[0]}), inputs[:1], n.name, n.attrs)
         # Consumers may decide the shape of zeros.

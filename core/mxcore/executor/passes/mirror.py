@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 
-from .._core.graph import Graph, Node, topo
-from ..rewriting import rewrite
+from ..._core.graph import Graph, Node, topo
+from ...rewriting import rewrite
 
 __all__ = ["MIRRORED", "mirror", "mirror_all"]
 

@@ -18,11 +18,11 @@ import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from .._core import tables
-from .._core.errors import error, suggest, warn
-from .._core.graph import STOCK_PASSES, Graph
-from .._core.state import state
-from ..rewriting import run_pass
+from ..._core import tables
+from ..._core.errors import error, suggest, warn
+from ..._core.graph import STOCK_PASSES, Graph
+from ..._core.state import state
+from ...rewriting import run_pass
 from .mirror import mirror_all
 
 __all__ = ["STOCK", "Settings", "enabled", "passes_off", "run_passes"]

@@ -1,12 +1,9 @@
-"""Families of operators as tables: unary, elementwise binary, broadcasting binary, array with scalar."""
+"""Elementwise operators, declared in a line each: unary, binary, broadcasting binary, array with scalar."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,17 +13,7 @@ from ._core.op import MISSING, Op
 from ._core.params import Params
 from .parameters import Bool, Float
 
-__all__ = [
-    "binary",
-    "broadcast",
-    "broadcast_shapes",
-    "declarations",
-    "number_dtype",
-    "scalar",
-    "unary",
-    "with_number",
-    "wrapped",
-]
+__all__ = ["binary", "broadcast", "broadcast_shapes", "number_dtype", "scalar", "unary", "with_number", "wrapped"]
 
 Fn = str | Callable[..., Any]
 _INT64, _FLOAT64 = np.dtype("int64"), np.dtype("float64")
@@ -293,40 +280,6 @@ def _meaning(expr: Any, names: dict[str, str]) -> dict[str, Any]:
         return None if text is None else re.sub(r"[A-Za-z_]\w*", lambda m: names.get(m.group(), m.group()), text)
 
     return {} if expr is None else {"expr": (lambda p: renamed(expr(p))) if callable(expr) else renamed(expr)}
-
-
-def declarations(*modules: ModuleType, samples: str = "") -> list[Op]:
-    """All operators declared in the given modules, also those in module-level lists, tuples and dicts.
-
-    Parameters
-    ----------
-    *modules : module
-    samples : str
-        ``"module:table"``, where the samples of those operators stand that were declared without: operator name ->
-        samples. The module is imported when somebody asks for samples.
-    """
-    found: dict[int, Op] = {}
-
-    def take(v: Any, depth: int = 0) -> None:
-        if isinstance(v, Op):
-            found[id(v)] = v
-        elif isinstance(v, (list, tuple, dict)) and depth < 3:
-            for x in v.values() if isinstance(v, dict) else v:
-                take(x, depth + 1)
-
-    for m in modules:
-        for key, v in list(vars(m).items()):
-            if not key.startswith("__"):
-                take(v)
-    for op in found.values() if samples else ():
-        op.sampled = op.sampled or partial(_row, samples, op.name)
-    return list(found.values())
-
-
-def _row(table: str, name: str) -> Sequence[Any]:
-    """The samples of the operator `name` in ``"module:table"``."""
-    module, _, attribute = table.partition(":")
-    return getattr(import_module(module), attribute).get(name, ())  # type: ignore[no-any-return]
 
 
 def broadcast_shapes(a: Any, b: Any) -> Any:

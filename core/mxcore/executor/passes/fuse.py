@@ -12,15 +12,15 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .._core import tables
-from .._core.call import K
-from .._core.graph import Graph, Node, topo
-from .._core.infer import known
-from .._core.kernels import Spec
-from .._core.op import Op
-from ..fusion import Fused, Tree, layout
-from ..fusion.dtypes import is_cast
-from ..parameters import Float
+from ..._core import tables
+from ..._core.call import OpContext
+from ..._core.graph import Graph, Node, topo
+from ..._core.infer import known
+from ..._core.kernels import Spec
+from ..._core.op import Op
+from ...fusion import Fused, Tree, layout
+from ...fusion.dtypes import is_cast
+from ...parameters import Float
 from .mirror import MIRRORED
 from .place import beside, group_of
 from .pointwise import BIAS, Part, functions_of, part_of, substitute
@@ -568,7 +568,7 @@ def _operator(
             alias.append(f"a{i}->o{j}")
 
     def body(k: Any, p: Any, *arrays: Any) -> Any:
-        plain, values = K(k.ctx, k.is_train), [*arrays]
+        plain, values = OpContext(k.ctx, k.is_train), [*arrays]
         for recipe, read, names in steps:
             params = (
                 recipe.params.with_dynamic({param: getattr(p, s) for param, s in names.items()})
