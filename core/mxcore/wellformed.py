@@ -18,6 +18,7 @@ from ._core.gradplan import GradPlan
 from ._core.graph import GraphPass
 from ._core.kernels import Kernel, KernelSet
 from ._core.op import Op
+from .testing.sample import Sample
 
 __all__ = ["misfit"]
 
@@ -86,6 +87,8 @@ def _operator(op: Op) -> None:
         raise error(
             ValueError, f"{where}: its parameter 'ctx' says where it runs, and so is a Str; choose another name"
         )
+    if not callable(op.sampled) and (wrong := [s for s in op.sampled if not isinstance(s, Sample)]):
+        raise error(TypeError, f"{where}: its samples must be Sample objects, such as Sample((2, 3)), got {wrong[0]!r}")
     if op.body is not None and (text := _misfit(op.body, op, 2)):
         raise error(TypeError, f"{where}: its body {text.format('(k, p')}")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore.plugin import Float, GraphPass, KernelSet, MXNetError, Str, op
+from mxcore.plugin import Float, GraphPass, Ints, KernelSet, MXNetError, Sample, Str, op
 
 
 def declare(body=lambda k, p, data: data, name="test_declared", **kw):
@@ -151,3 +151,28 @@ def test_a_graph_pass_takes_a_graph():
 def test_errors_of_declarations_are_mxnets_too():
     with pytest.raises(MXNetError):
         declare(name="a.b")
+
+
+@pytest.mark.parametrize(
+    "make, kind, text",
+    [
+        (lambda: Sample((2, 3), domain=(2, 1)), ValueError, r"domain must be \(low, high\), got \(2, 1\)"),
+        (lambda: Sample((2, 3), dtypes="flot"), ValueError, "dtypes must be names like .*, got 'flot'"),
+        (lambda: Sample((2, 3), dtypes=""), ValueError, "dtypes must be names like"),
+        (lambda: Sample((2, 3), params=3), TypeError, "params must be a dict of parameters by name, got 3"),
+        (lambda: Sample((2, 3), grad=(True, False)), ValueError, "a bool, or have one for each of 1 inputs"),
+        (lambda: Ints((2,), 5, 0), ValueError, "Ints: the interval from 5 to 0 is empty"),
+        (lambda: declare(samples=[(2, 3)]), TypeError, r"its samples must be Sample objects, .* got \(2, 3\)"),
+    ],
+)
+def test_samples_are_checked_as_they_are_made(make, kind, text):
+    with pytest.raises(kind, match=text):
+        make()
+
+
+@pytest.mark.parametrize("rule", [lambda p, ins: None, lambda p, ins: (2, 3), lambda p, ins, outs: None])
+def test_a_rule_that_returns_no_list_is_told(rule):
+    wrong = declare()
+    wrong.shape(rule)
+    with pytest.raises(TypeError, match="operator test_declared: its shape rule returned .*with a shape or None for"):
+        wrong(mx.nd.ones((2, 3)))

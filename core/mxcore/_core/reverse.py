@@ -265,7 +265,7 @@ def _run(
             raise
         except Exception as e:
             _constant(node)  # by a backward of another thread
-            raise_in_op(e, node.op.name, node.params, [x for x in ins if x is not None], "gradient")
+            raise_in_op(e, node.op.name, node.params, [getattr(x, "_data", x) for x in ins], "gradient")
 
 
 def _add_to_leaf(leaves: dict[Leaf, Any], own: set[Leaf], n: Leaf, g: Any, node: Any) -> None:
