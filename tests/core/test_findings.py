@@ -5,6 +5,7 @@ import types
 import numpy as np
 import pytest
 
+import mxcore as mx
 from mxcore import cli
 from mxcore._core.manager import manager
 from mxcore.array_api import contract
@@ -191,3 +192,36 @@ def test_names_in_the_environment_are_separated_by_commas_or_blanks(capsys, monk
     status, lines = check(capsys)
     assert status == 0 and [line.split("'")[1] for line in lines[:-1]] == ["cpu_nmba", "other", "more"]
     assert "did you mean 'cpu_numba'?" in lines[0]
+
+
+class Slips(Thin):
+    """A device with slips of the pen, and without an array namespace."""
+
+    type, type_id, xp = "slips", 992, None
+
+    def syncronize(self, index):
+        """Not what is asked for."""
+
+    def extent(self, a):
+        """Its own affair."""
+
+
+class Absent(Thin):
+    type, type_id, xp = "absent", 993, np
+
+    def count(self):
+        return 0
+
+
+def test_what_devices_have_and_nothing_asks_for(plug, capsys):
+    plug(mxcore_devices=[Slips(), Absent()])
+    status, lines = check(capsys)
+    assert status == 0 and lines[:-1] == [
+        "note: throwaway: the array namespace of device 'slips' has no functions, for it is None; operators whose "
+        "bodies use them fail there; docs/arrays.md lists what bodies may use",
+        "note: throwaway: device 'slips' has 'syncronize', which nothing asks for; is it 'synchronize'?",
+    ]
+    with pytest.raises(NotImplementedError, match="no kernel for device 'slips' .* has no array namespace `xp`"):
+        mx.nd.ones((2,), ctx=mx.Context("slips"))
+    with pytest.raises(ValueError, match=r"absent\(0\): device 'absent' cannot be used here: its count\(\) is 0"):
+        mx.nd.ones((2,), ctx=mx.Context("absent"))

@@ -295,7 +295,8 @@ class KernelTable:
         raise error(
             NotImplementedError,
             f"operator {op.name} has no kernel for device '{device.type}'"
-            f" (offered for other devices by: {', '.join(offers) or 'no plugin'})",
+            f" (offered for other devices by: {', '.join(offers) or 'no plugin'})"
+            + ("; it has no array namespace `xp`, over which bodies run" if device.xp is None else ""),
         )
 
     def drop(self, owner: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib.util
 import traceback
 from collections.abc import Iterable, Iterator
@@ -9,6 +10,7 @@ from itertools import combinations
 from typing import Any
 
 from .._core import tables
+from .._core.device import Device
 from .._core.errors import caught, in_a_line
 from .._core.manager import manager
 from .._core.plugins import listed
@@ -23,6 +25,7 @@ __all__ = [
     "import_kernels",
     "lost_kernels",
     "misfits",
+    "misspelt",
     "namespaces",
     "overrides",
     "owned",
@@ -208,10 +211,29 @@ def namespaces(owner: str) -> Iterator[tuple[str, list[str], list[str], str]]:
         if tables.devices.owners[name] != owner:
             continue
         try:
-            if device.count() and (xp := device.xp) is not None:
-                yield name, contract.lacking(xp), xp.lacking() if isinstance(xp, ArrayAPINamespace) else [], ""
+            if device.count():
+                xp = device.xp
+                library = xp.lacking() if isinstance(xp, ArrayAPINamespace) else []
+                yield name, ["functions, for it is None"] if xp is None else contract.lacking(xp), library, ""
         except BaseException as e:  # such as a library that ends the process
             yield name, [], [], in_a_line(caught(e))
+
+
+def misspelt(owner: str) -> Iterator[tuple[str, str, str]]:
+    """(device, name, near name) of what an owner's devices have that is hardly different from what they may have.
+
+    Parameters
+    ----------
+    owner : str
+        The name of a plugin.
+    """
+    contract = {n for n in dir(Device) if n[0] != "_"}
+    for name, device in sorted(tables.devices.items.items()):
+        if tables.devices.owners[name] == owner:
+            own = {n for cls in type(device).__mro__ if issubclass(cls, Device) for n in vars(cls) if n[0] != "_"}
+            for n in sorted(own - contract):
+                if near := difflib.get_close_matches(n, contract, 1, 0.85):
+                    yield name, n, near[0]
 
 
 def strange(owner: str) -> list[str]:

@@ -10,7 +10,18 @@ from .._core import tables
 from .._core.errors import suggest
 from .._core.manager import manager
 from ..base import MXNetError, MXNetWarning
-from .brought import failures, import_all, lost_kernels, misfits, namespaces, overrides, problems, unknown, unserved
+from .brought import (
+    failures,
+    import_all,
+    lost_kernels,
+    misfits,
+    misspelt,
+    namespaces,
+    overrides,
+    problems,
+    unknown,
+    unserved,
+)
 
 __all__ = ["Finding", "findings", "summary"]
 
@@ -99,6 +110,8 @@ def _of(owner: str) -> Iterator[Finding]:
                 f"the library of device '{device}' has no {', '.join(library)}, as the array API standard has",
                 "operators that need them fail there; give functions for them to ArrayAPINamespace",
             )
+    for device, name, near in misspelt(owner):
+        yield Finding(False, owner, f"device '{device}' has '{name}', which nothing asks for", f"is it '{near}'?")
     for device in unserved(owner):
         yield Finding(
             False,
