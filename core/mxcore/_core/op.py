@@ -135,6 +135,9 @@ class Signature:
         self.visible = self.n_out if vis is None else int(vis)
         self.random = bool(op.random(p) if callable(op.random) else op.random)
 
+    def __repr__(self) -> str:
+        return f"<Signature ({', '.join(self.inputs)}) -> ({', '.join(self.outputs)})>"
+
 
 class Op:
     """One operator: names, inputs, parameters, body and facets. Made by :func:`op` and :mod:`mxcore.elementwise`.

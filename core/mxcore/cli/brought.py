@@ -302,6 +302,6 @@ def import_all() -> None:
 def failures() -> Iterator[tuple[str, str]]:
     """(plugin, distribution and reason) of every plugin that failed to load, with the line where its own code did."""
     for name, (dist, reason) in sorted(manager.failed.items()):
-        frames = traceback.extract_tb(reason.__traceback__)
+        frames = [f for f in traceback.extract_tb(reason.__traceback__) if not f.filename.startswith("<frozen")]
         where = f" [{frames[-1].filename}:{frames[-1].lineno}]" if frames and not isinstance(reason, MXNetError) else ""
         yield name, f"{dist}  failed: {in_a_line(reason)}{where}"
