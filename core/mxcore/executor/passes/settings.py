@@ -40,7 +40,7 @@ def _off() -> frozenset[str]:
 @functools.cache
 def _listed(names: str) -> frozenset[str]:
     """The names in a list of the environment; the first look at one that is no pass warns."""
-    found = frozenset(n.strip() for n in names.split(",") if n.strip())
+    found = frozenset(names.replace(",", " ").split())
     known = [*STOCK, *tables.names("graph_pass")]
     for name in sorted(found - set(known)):
         warn(
