@@ -13,7 +13,7 @@ from typing import Any
 
 from .array import Array, Like, Storage
 from .call import OpContext
-from .errors import MXNetError, MXNetWarning, error, raise_in_op, said
+from .errors import MXNetError, MXNetWarning, error, in_rule, raise_in_op
 from .frontend import eager
 from .gradplan import GradPlan, higher_of
 from .op import Op
@@ -262,9 +262,7 @@ def _run(
                 node.__class__ = Freed
                 node.inputs = node.saved = node.call = None
         except MXNetError as e:
-            if f"operator {node.op.name}" in said(e):
-                raise
-            raise error(type(e), f"gradient of operator {node.op.name}: {said(e)}") from e.__cause__
+            raise in_rule(e, node.op.name) from e.__cause__
         except Exception as e:
             _constant(node)  # by a backward of another thread
             raise_in_op(e, node.op.name, node.params, [getattr(x, "_data", x) for x in ins], "gradient")

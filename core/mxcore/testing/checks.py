@@ -20,7 +20,7 @@ from .. import autograd
 from .._core import rng, tables
 from .._core.call import OpContext
 from .._core.device import Device
-from .._core.errors import MXNetError
+from .._core.errors import MXNetError, in_rule
 from .._core.gradplan import plan_of
 from .._core.graph import topo, variable
 from .._core.infer import known
@@ -422,8 +422,8 @@ def rule(case: Case) -> None:
     dys = [Value((variable(f"d_{n}"), 0), F) for n in case.sig.outputs]
     try:
         grads = plan.gradients(case.p, F, (True,) * len(ins), dys, ins, outs, None)
-    except MXNetError:
-        raise
+    except MXNetError as e:
+        raise in_rule(e, op.name) from e.__cause__
     except (AttributeError, TypeError) as e:
         raise AssertionError(f"the gradient rule does not compose in a graph: {type(e).__name__}: {e}") from e
     for name, g in zip(case.sig.inputs, grads):
