@@ -14,6 +14,7 @@ import statistics
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,7 +33,7 @@ class Machine(NamedTuple):
 
     #: A message and its answer.
     latency: float
-    #: One core copies, or adds up, so many bytes.
+    #: All cores together copy, or add up, so many bytes: they share the memory.
     copy: float
     add: float
     #: Bytes through a connection, each way.
@@ -41,10 +42,8 @@ class Machine(NamedTuple):
 
 
 def servers_on_host(machine: Machine, size: float, workers: int) -> float:
-    """Seconds for workers and a server on one host: everybody's copies and sums share the cores."""
-    busy = workers * size * (2 / machine.copy + 1 / machine.add)
-    longest = size * (2 / machine.copy + 1 / machine.add)
-    return machine.latency + max(busy / machine.cores, longest / min(2, machine.cores))
+    """Seconds for workers and a server on one host: each value is copied twice and added once, by whatever core."""
+    return machine.latency + workers * size * (2 / machine.copy + 1 / machine.add)
 
 
 def servers_between_hosts(machine: Machine, size: float, workers: int, servers: int) -> float:
@@ -66,13 +65,17 @@ def ring_between_hosts(machine: Machine, size: float, workers: int) -> float:
 # -- measuring -------------------------------------------------------------------------------------------------------
 
 
-def fastest(run, times=7):
+def together(run, cores, size):
+    """Bytes per second of all cores, each of which works on arrays of its own."""
+    share = size // 4 // cores
+    arrays = [[np.ones(share, np.float32) for _ in range(2)] for _ in range(cores)]
     found = []
-    for _ in range(times):
-        start = time.perf_counter()
-        run()
-        found.append(time.perf_counter() - start)
-    return min(found)
+    with ThreadPoolExecutor(cores) as pool:
+        for _ in range(7):
+            start = time.perf_counter()
+            list(pool.map(lambda pair: run(*pair), arrays))
+            found.append(time.perf_counter() - start)
+    return 4 * share * cores / min(found)
 
 
 def through_a_connection(size):
@@ -100,15 +103,15 @@ def through_a_connection(size):
 
 def measure(size):
     """This machine."""
-    a, b = np.ones(size // 4, np.float32), np.ones(size // 4, np.float32)
+    cores = len(os.sched_getaffinity(0))
     with Job(sys.executable, False, 1) as job:
         latency = min(job.run(1, 1, 30))
     return Machine(
         latency=latency,
-        copy=size / fastest(lambda: np.copyto(b, a)),
-        add=size / fastest(lambda: np.add(a, b, out=a)),
+        copy=together(lambda a, b: np.copyto(b, a), cores, size),
+        add=together(lambda a, b: np.add(a, b, out=a), cores, size),
         network=size / through_a_connection(size),
-        cores=len(os.sched_getaffinity(0)),
+        cores=cores,
     )
 
 
@@ -124,11 +127,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=10, help="of each measurement (10)")
     size = (args := parser.parse_args()).size
     here = measure(size)
-    print(
-        f"this machine: {1e6 * here.latency:.0f} us a round trip, a core copies {here.copy / 1e9:.1f} GB/s and adds ",
-        end="",
-    )
-    print(f"{here.add / 1e9:.1f} GB/s, {here.network / 1e9:.1f} GB/s through a connection, {here.cores} cores\n")
+    copy, add, network = (f"{rate / 1e9:.1f} GB/s" for rate in (here.copy, here.add, here.network))
+    print(f"this machine: a round trip takes {1e6 * here.latency:.0f} us, {here.cores} cores copy {copy}")
+    print(f"and add up {add}, {network} go through a connection\n")
     print("| workers | predicted | best | median |\n| --- | --- | --- | --- |")
     for workers in (1, 2, 3, 4):
         with Job(sys.executable, False, workers) as job:

@@ -630,10 +630,9 @@ def test_a_guest_that_trickles_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_server_that_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel takes the connection, but nobody answers."""
     monkeypatch.setattr(wire, "PATIENCE", 0.3)
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        address = (*listening.getsockname(), "")
-        with pytest.raises(ConnectionError, match=r"the server at 127.0.0.1:\d+ has said nothing for 0.3 s"):
-            wire.connect(address, TOKEN)
+    said = r"the server at 127.0.0.1:\d+ has said nothing for 0.3 s"
+    with socket.create_server(("127.0.0.1", 0)) as listening, pytest.raises(ConnectionError, match=said):
+        wire.connect((*listening.getsockname(), ""), TOKEN)
 
 
 def test_a_server_without_descriptors_goes_on_when_there_are_some(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,3 +21,8 @@ _STORES = (
 @hookimpl
 def mxcore_kvstores() -> dict[str, str]:
     return {**dict.fromkeys(_STORES, f"{__name__}.store:create"), "allreduce": f"{__name__}.allreduce:create"}
+
+
+@hookimpl
+def mxcore_cli() -> dict[str, str]:
+    return {"launch": f"{__name__}.launch"}

@@ -25,7 +25,7 @@ import mxcore
 from mxcore.base import error
 from mxcore.kvstore.transfers import Departure
 
-from . import wire
+from . import rendezvous, wire
 from .memory import open_segment, view
 from .server import PROTOCOL
 
@@ -489,6 +489,7 @@ _links: weakref.WeakSet[Link] = weakref.WeakSet()
 def _close_all() -> None:
     for link in list(_links):
         link.close()
+    rendezvous.leave()
 
 
 def _in_child() -> None:

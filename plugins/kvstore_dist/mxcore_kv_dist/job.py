@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from mxcore.base import MXNetWarning, error
 
+from . import rendezvous
+
 __all__ = ["Job", "current_job", "number"]
 
 
@@ -17,7 +19,7 @@ class Job(NamedTuple):
 
     rank: int
     workers: int
-    #: Of each server host, port, and path of a socket on its host.
+    #: Of each server host, port, and the name of a socket on its host.
     servers: list[tuple[str, int, str]]
     token: bytes
     #: How long anything may take, in seconds.
@@ -32,7 +34,7 @@ class Job(NamedTuple):
 _NAMES = (
     ("RANK", "WORLD_SIZE"),
     ("DMLC_WORKER_ID", "DMLC_NUM_WORKER"),
-    ("SLURM_PROCID", "SLURM_NTASKS"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("PMI_RANK", "PMI_SIZE"),
 )
@@ -53,27 +55,45 @@ def number(name: str, default: float | None = None) -> float:
 
 def place() -> tuple[int, int] | None:
     """Rank and number of workers, if a launcher told them."""
-    for rank, size in _NAMES:
-        if rank in os.environ and size in os.environ:
-            return int(number(rank)), int(number(size))
+    for rank_name, size_name in _NAMES:
+        if rank_name in os.environ and size_name in os.environ:
+            rank, size = int(number(rank_name)), int(number(size_name))
+            if not 0 <= rank < size:
+                raise error(ValueError, f"{rank_name}={rank} is no rank among {size_name}={size} workers")
+            return rank, size
+    if "DMLC_ROLE" in os.environ:
+        raise error(
+            RuntimeError,
+            f"kvstore: DMLC_ROLE={os.environ['DMLC_ROLE']} is set, but no rank: MXNet's own launcher starts servers "
+            "and schedulers of its own; `mxcore launch -n WORKERS -s SERVERS python train.py` takes its place",
+        )
     return None
 
 
 def current_job(type: str) -> Job | None:
-    """The job of this process, or None outside of one, which is said once."""
+    """The job of this process, or None outside of one, which is said once.
+
+    Parameters
+    ----------
+    type : str
+        Of the store that asks.
+    """
     where = place()
+    deadline = number("MXCORE_KV_DEADLINE", 60.0)
+    if where is not None and where[1] > 1 and "MXCORE_KV_SERVERS" not in os.environ:
+        os.environ.update(rendezvous.find_servers(*where, deadline))
     if "MXCORE_KV_SERVERS" in os.environ and where is not None:
         try:
-            servers = [(str(h), int(p), str(path)) for h, p, path in json.loads(os.environ["MXCORE_KV_SERVERS"])]
+            servers = [(str(h), int(p), str(name)) for h, p, name in json.loads(os.environ["MXCORE_KV_SERVERS"])]
         except (TypeError, ValueError):
             raise error(
-                ValueError, "MXCORE_KV_SERVERS must be a JSON list of [host, port, path], as `mxcore launch` sets it"
+                ValueError, "MXCORE_KV_SERVERS must be a JSON list of [host, port, name], as `mxcore launch` sets it"
             ) from None
         return Job(
             *where,
             servers,
             os.environ.get("MXCORE_KV_TOKEN", "").encode(),
-            number("MXCORE_KV_DEADLINE", 60.0),
+            deadline,
             os.environ.get("MXCORE_KV_TRANSPORT", "auto"),
             os.environ.get("MXCORE_KV_HOST", "127.0.0.1"),
         )

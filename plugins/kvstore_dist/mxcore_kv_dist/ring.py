@@ -9,11 +9,8 @@ On one host a worker reads its neighbour's chunks in memory that both see; else 
 
 from __future__ import annotations
 
-import os
 import queue
 import select
-import socket
-import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -52,14 +49,9 @@ class Ring:
     def __init__(self, rank: int, workers: int, token: bytes, host: str, deadline: float, transport: str) -> None:
         self.rank, self.workers = rank, workers
         self._token, self._deadline, self._transport = token, deadline, transport
-        self._folder = tempfile.TemporaryDirectory(prefix="mxcore-kv-")
-        self._tcp = socket.create_server((host, 0))
-        self._local = socket.socket(socket.AF_UNIX)
-        path = os.path.join(self._folder.name, "ring.sock")
-        self._local.bind(path)
-        self._local.listen()
+        self._listener = wire.Listener(host)
         #: Where the neighbour finds this worker.
-        self.address = (host, self._tcp.getsockname()[1], path)
+        self.address = self._listener.address
         self._segment = Segment(2 * ROOM)
         self._mine = np.frombuffer(self._segment.memory, np.uint8).reshape(2, ROOM)
         self._out: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -84,9 +76,7 @@ class Ring:
         for channel in (self._right, self._left):
             channel.settle(self._deadline)
         self._segment.close()
-        for sock in (self._tcp, self._local):
-            sock.close()
-        self._folder.cleanup()
+        self._listener.close()
         threading.Thread(target=self._send, name="mxcore-ring", daemon=True).start()
 
     def _accept(self, hello: dict[str, Any]) -> wire.Channel:
@@ -94,7 +84,7 @@ class Ring:
         end = time.monotonic() + self._deadline
         before = (self.rank - 1) % self.workers
         while True:
-            ready, _, _ = select.select([self._tcp, self._local], [], [], max(0.0, end - time.monotonic()))
+            ready, _, _ = select.select(self._listener.sockets, [], [], max(0.0, end - time.monotonic()))
             if not ready:
                 raise error(TimeoutError, f"kvstore: rank {before} has not connected to rank {self.rank} in time")
             sock, _ = ready[0].accept()

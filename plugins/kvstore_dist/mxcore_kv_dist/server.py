@@ -5,9 +5,7 @@ Each worker has a connection and a thread of its own; whoever brings the last pu
 
 from __future__ import annotations
 
-import os
 import socket
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -38,19 +36,15 @@ class Server:
         What workers must know.
     host : str
         Where to listen: ``127.0.0.1`` lets nobody in from other hosts.
-    folder : str, optional
-        Where the socket for workers of this host lies: a folder that only the user may enter.
 
     Attributes
     ----------
     address : (str, int, str)
-        Host, port and path of the socket.
+        Host and port, and the name of a socket for workers of this host.
     closed : bool
     """
 
-    def __init__(
-        self, number: int, servers: int, workers: int, token: bytes, host: str = "127.0.0.1", folder: str | None = None
-    ) -> None:
+    def __init__(self, number: int, servers: int, workers: int, token: bytes, host: str = "127.0.0.1") -> None:
         if not token:
             raise error(ValueError, "a server of a kvstore needs a token, which its workers must know")
         self.number, self.servers, self.workers = number, servers, workers
@@ -62,18 +56,9 @@ class Server:
         self._guests: dict[socket.socket, float] = {}
         self._left = threading.Condition(self._lock)
         self.closed = False
-        self._folder = None if folder else tempfile.TemporaryDirectory(prefix="mxcore-kv-")
-        path = os.path.join(folder or self._folder.name, f"{number}.sock")  # type: ignore[union-attr]
-        tcp = socket.create_server((host, 0), backlog=1024)
-        self._listening = [tcp]
-        if hasattr(socket, "AF_UNIX"):
-            local = socket.socket(socket.AF_UNIX)
-            local.bind(path)
-            os.chmod(path, 0o600)
-            local.listen(1024)
-            self._listening.append(local)
-        self.address = (host, tcp.getsockname()[1], path)
-        for sock in self._listening:
+        self._listener = wire.Listener(host)
+        self.address = self._listener.address
+        for sock in self._listener.sockets:
             self._thread(self._accept, sock)
         self._thread(self._look)
 
@@ -171,9 +156,15 @@ class Server:
                 spaces = list(self._spaces.values())
                 for sock, since in self._guests.items():
                     if now - since > 2 * wire.PATIENCE:
-                        _shut(sock)
+                        wire.shut(sock)
             for space in spaces:
                 space.look(now)
+
+    @property
+    def synchronous(self) -> bool:
+        """Whether workers wait for each other; as long as there is no store, they may."""
+        with self._lock:
+            return not self._spaces or any(space.sync for space in self._spaces.values())
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until all workers that came have left; return whether they have."""
@@ -185,19 +176,7 @@ class Server:
         with self._lock:
             self.closed = True
             for sock in self._guests:
-                _shut(sock)
+                wire.shut(sock)
             for channel in self._channels:
                 channel.end()
-        for sock in self._listening:
-            _shut(sock)
-            sock.close()
-        if self._folder is not None:
-            self._folder.cleanup()
-
-
-def _shut(sock: socket.socket) -> None:
-    """End a connection, or the waiting for one, in whatever thread."""
-    try:
-        sock.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass
+        self._listener.close()

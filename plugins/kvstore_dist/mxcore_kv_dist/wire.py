@@ -8,9 +8,12 @@ from __future__ import annotations
 import array
 import json
 import os
+import secrets
 import select
 import socket
 import struct
+import sys
+import tempfile
 import weakref
 from collections.abc import Sequence
 from multiprocessing import AuthenticationError
@@ -21,13 +24,15 @@ import numpy as np
 
 from mxcore.base import error
 
-__all__ = ["PATIENCE", "Channel", "Closed", "Stuck", "accept", "connect"]
+__all__ = ["PATIENCE", "Channel", "Closed", "Listener", "Stuck", "accept", "connect", "shut"]
 
 #: What a message begins with: a mark, the length of its header and of the bytes behind it.
 _HEAD = struct.Struct("<4sIQ")
 _MARK = b"MXKV"
 #: How long a header may be, and how many parts one system call sends.
 _LONGEST_HEADER, _MOST_PARTS = 1 << 26, 512
+#: How many may wait to be let in.
+_BACKLOG = 1024
 #: How long the other end may take for each step until both know whom they talk to, in seconds.
 PATIENCE = 30
 #: When a host that says nothing at all is asked whether it is there, how often, and after how many failures it is lost:
@@ -208,6 +213,60 @@ def _bytes(memory: Any) -> memoryview:
     return memoryview(memory).cast("B")
 
 
+class Listener:
+    """Where others connect: from anywhere, and from this host also through a socket of its own.
+
+    Parameters
+    ----------
+    host : str
+        ``127.0.0.1`` lets nobody in from other hosts.
+
+    Attributes
+    ----------
+    address : (str, int, str)
+        Host and port, and the name of the socket for this host.
+    sockets : list of socket.socket
+    """
+
+    def __init__(self, host: str) -> None:
+        tcp = socket.create_server((host, 0), backlog=_BACKLOG)
+        self.sockets = [tcp]
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        name = ""
+        if hasattr(socket, "AF_UNIX"):
+            if sys.platform == "linux":
+                name = f"@mxcore-kv-{secrets.token_hex(8)}"  # no file, of which something could be left
+            else:
+                self._folder = tempfile.TemporaryDirectory(prefix="mxcore-kv-")
+                name = os.path.join(self._folder.name, "socket")
+            local = socket.socket(socket.AF_UNIX)
+            local.bind(_unix_address(name))
+            local.listen(_BACKLOG)
+            self.sockets.append(local)
+        self.address: tuple[str, int, str] = (host, tcp.getsockname()[1], name)
+
+    def close(self) -> None:
+        """Let nobody in any more, in whatever thread somebody waits for them."""
+        for sock in self.sockets:
+            shut(sock)
+            sock.close()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+
+def shut(sock: socket.socket) -> None:
+    """End a connection, or the waiting for one, in whatever thread."""
+    try:
+        sock.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass
+
+
+def _unix_address(name: str) -> str:
+    """The address of a local socket: a path, or with a ``@`` in front, as tools show it, a name that is no file."""
+    return "\0" + name[1:] if name.startswith("@") else name
+
+
 def accept(sock: socket.socket, token: bytes) -> Channel:
     """A channel to whoever has connected to a server, who must know the token.
 
@@ -226,7 +285,7 @@ def connect(address: Sequence[Any], token: bytes, transport: str = "auto") -> Ch
     Parameters
     ----------
     address : (str, int, str)
-        Host and port, and the path of a socket on the server's host.
+        Host and port, and the name of a socket on the server's host.
     token : bytes
         What both ends must know.
     transport : {'auto', 'tcp'}
@@ -237,17 +296,9 @@ def connect(address: Sequence[Any], token: bytes, transport: str = "auto") -> Ch
     MXNetError
         (also ConnectionError) if there is no server, or it does not know the token, or refuses ours.
     """
-    host, port, path = address
+    host, port, name = address
     try:
-        if transport == "auto" and path and os.path.exists(path):
-            sock = socket.socket(socket.AF_UNIX)
-            try:
-                sock.connect(path)
-            except OSError:
-                sock.close()
-                sock = socket.create_connection((host, port), timeout=PATIENCE)
-        else:
-            sock = socket.create_connection((host, port), timeout=PATIENCE)
+        sock = transport == "auto" and _nearby(name) or socket.create_connection((host, port), timeout=PATIENCE)
         sock.settimeout(None)
     except OSError as e:
         raise error(ConnectionError, f"kvstore: no server answers at {host}:{port}: {e}") from None
@@ -265,6 +316,19 @@ def connect(address: Sequence[Any], token: bytes, transport: str = "auto") -> Ch
         what = f"said nothing for {PATIENCE} s" if isinstance(e, BlockingIOError) else f"refused the connection: {e}"
         raise error(ConnectionError, f"kvstore: the server at {host}:{port} has {what}") from None
     return Channel(sock)
+
+
+def _nearby(name: str) -> socket.socket | None:
+    """A connection to a socket of this host, if there is one of that name."""
+    if not (name and hasattr(socket, "AF_UNIX")):
+        return None
+    sock = socket.socket(socket.AF_UNIX)
+    try:
+        sock.connect(_unix_address(name))
+    except OSError:
+        sock.close()
+        return None
+    return sock
 
 
 def _prove(sock: socket.socket, token: bytes, first: bool) -> None:

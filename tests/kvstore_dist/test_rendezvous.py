@@ -1,0 +1,172 @@
+"""Programs that others start with ranks, and clusters that are joined."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mxcore_kv_dist.cluster import keep
+
+from .running import PATIENCE, SOON, lines, needs_ray
+
+pytestmark = [needs_ray, pytest.mark.slow]
+
+PROGRAM = """
+import os, signal, sys, time
+import mxcore as mx
+
+kv = mx.kv.create("dist_sync")
+kv.init("w", mx.nd.zeros((2, 3)))
+w = mx.nd.zeros((2, 3))
+for step in range(3):
+    kv.push("w", mx.nd.ones((2, 3)) * (kv.rank + 1))
+    kv.pull("w", out=w)
+    print(f"step {step}: {w.asnumpy()[0, 0]:g}", flush=True)
+if sys.argv[1:]:
+    exec(sys.argv[1])
+print("ray" in sys.modules, os.environ.get("LOCAL_RANK"), os.environ.get("LOCAL_WORLD_SIZE"), flush=True)
+"""
+STEPS = "step 0: 3\nstep 1: 3\nstep 2: 3\n"
+
+
+@pytest.fixture
+def workers(start, tmp_path):
+    """Start two workers as torchrun would."""
+    (tmp_path / "program.py").write_text(PROGRAM)
+
+    def run(what: str = "", **env: str) -> list:
+        # Nobody listens at the port: it is a name.
+        env = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(os.getpid()), **env}
+        args = [sys.executable, "program.py", *([what] if what else [])]
+        return [start(*args, RANK=str(rank), **env) for rank in (0, 1)]
+
+    return run
+
+
+def test_started_by_others(workers):
+    jobs = workers("time.sleep(kv.rank)", MXCORE_KV_NUM_SERVER="2")
+    for job in jobs:
+        assert job.wait() == (0, f"{STEPS}False None None\n", "")
+    jobs[0].is_gone()
+
+
+def test_killed_rank_0(workers):
+    """Its servers go with it, and the others hear of that."""
+    jobs = workers("kv.rank or os.kill(os.getpid(), signal.SIGKILL); kv.barrier()")
+    assert jobs[0].wait()[0] == -signal.SIGKILL
+    status, _, err = jobs[1].wait()
+    assert status == 1 and "lost" in err
+    jobs[0].is_gone(SOON)
+
+
+def test_failed_rank_0(workers):
+    """It does not wait for the others, who could not go on."""
+    jobs = workers("kv.rank or 1 / 0; kv.barrier()")
+    start = time.monotonic()
+    assert [job.wait()[0] for job in jobs] == [1, 1]
+    assert time.monotonic() - start < 45
+    jobs[0].is_gone(SOON)
+
+
+class Joined:
+    """A Ray cluster of two nodes, both on this host."""
+
+    SETTINGS = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "5a" * 32}
+    START = (
+        "start --block --disable-usage-stats --num-cpus=4 --object-store-memory=80000000 --include-log-monitor=False"
+    )
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self._nodes = [self._start("--head", "--port=0", "--include-dashboard=False", f"--temp-dir={folder}")]
+        told = Path(folder, "ray_current_cluster")
+        self._until(told.exists)
+        self.address = told.read_text()
+        self._nodes.append(self._start(f"--address={self.address}"))
+        self._until(lambda: len(self.processes("raylet")) == 2)
+
+    def _start(self, *args: str) -> subprocess.Popen:
+        ray = [sys.executable, "-m", "ray.scripts.scripts", *self.START.split(), *args]
+        env = {**os.environ, **self.SETTINGS}
+        with open(os.path.join(self.folder, "log"), "ab") as log:
+            return keep("", ray, env=env, cwd=self.folder, stdout=log, stderr=log)
+
+    def _until(self, there: Callable[[], bool], within: float = PATIENCE) -> None:
+        end = time.monotonic() + within
+        while not there():
+            assert time.monotonic() < end, Path(self.folder, "log").read_text()
+            time.sleep(0.1)
+
+    def processes(self, *names: str) -> list[str]:
+        """Processes of the cluster whose names begin so."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            try:
+                if entry.name.isdecimal() and os.readlink(entry / "cwd") == self.folder:
+                    command = (entry / "cmdline").read_bytes().decode().split("\0")[0]
+                    found.append(command.rpartition("/")[2])
+            except OSError:
+                pass  # it has just ended
+        return [name for name in found if name.startswith(names)]
+
+    def is_free(self) -> None:
+        """Fail if jobs do not leave it soon."""
+        self._until(lambda: not self.processes("ray::Runner", "ray::ServerHost", "ray::Board"), SOON)
+
+    def close(self) -> None:
+        for node in reversed(self._nodes):
+            node.stdin.close()
+            node.wait()
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="r") as folder:
+        cluster = Joined(folder)
+        yield cluster
+        cluster.close()
+
+
+def test_joined_cluster(launch, cluster):
+    """Neighbouring ranks are on one node."""
+    address = {"RAY_ADDRESS": cluster.address} | cluster.SETTINGS
+    job = launch(PROGRAM.replace("range(3)", "range(1)"), options="-n 3 -s 2", **address)
+    status, out, err = job.wait()
+    assert (status, err) == (0, "")
+    for rank, local, size in ((0, 0, 2), (1, 1, 2), (2, 0, 1)):
+        assert lines(out, f"[{rank}] ") == ["step 0: 6", f"False {local} {size}"]
+    job.is_gone()
+    cluster.is_free()
+
+
+def test_killed_launcher_in_a_cluster(launch, cluster):
+    """The cluster stays, but nothing of the job does."""
+    options = f"-n 2 --address {cluster.address}"
+    job = launch("import time; print('ready', flush=True); time.sleep(600)", options=options, **cluster.SETTINGS)
+    job.until("ready", 2)
+    job.process.kill()
+    job.is_gone(SOON)
+    cluster.is_free()
+    assert job.wait()[0] == -signal.SIGKILL
+
+
+def test_wrong_token(launch, cluster):
+    settings = {**cluster.SETTINGS, "RAY_AUTH_TOKEN": "a5" * 32}
+    status, out, err = launch("", options=f"-n 2 --address {cluster.address}", **settings).wait()
+    assert (status, out) == (1, "")
+    assert "there is no Ray cluster to join at" in err and "Authentication token is missing or incorrect" in err
+
+
+def test_started_by_others_in_a_cluster(workers, cluster):
+    """They find each other through the cluster, wherever they are."""
+    jobs = workers(RAY_ADDRESS=cluster.address, **cluster.SETTINGS)
+    for job in jobs:
+        assert job.wait() == (0, f"{STEPS}False None None\n", "")
+    jobs[0].is_gone(SOON)
+    cluster.is_free()
