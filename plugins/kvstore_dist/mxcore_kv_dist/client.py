@@ -435,9 +435,10 @@ class Link:
             if self._over:
                 return
             self._over = True
-            if self._refusal is None or not self._ending:  # who says goodbye knows why the connection ends
-                self._refusal = kind, f"kvstore: server {self.number} at {self.where} {why}"
-            reason = self._refusal
+            reason = kind, f"kvstore: server {self.number} at {self.where} {why}"
+            if self._ending and self._refusal is not None:  # the server has heard the goodbye, and hung up
+                reason = self._refusal
+            self._refusal = reason
             futures = [future for future, *_ in self._asked.values()]
             pulls = [s.pulling for s in self._slots.values() if s.pulling is not None]
             dropped = [e for s in self._slots.values() for e in s.entries]
