@@ -23,7 +23,14 @@ def on_cpu(ctx):
 def test_dense(beside, kind, number):
     step = stores.dense(mx, kind, number)
     assert all((a.asnumpy() == b.asnumpy()).all() for a, b in step())
-    beside(f"{kind}, push and pull, {number} key{'s' * (number > 1)}", step, stores, ("dense", kind, number), 5, at_most=AT_MOST)
+    beside(
+        f"{kind}, push and pull, {number} key{'s' * (number > 1)}",
+        step,
+        stores,
+        ("dense", kind, number),
+        5,
+        at_most=AT_MOST,
+    )
 
 
 @pytest.mark.parametrize("kind", stores.TYPES)
