@@ -45,6 +45,8 @@ def add(arrays: Sequence[NDArray], ctx: Context) -> NDArray:
     array([2., 2.], dtype=float32)
     """
     first = arrays[0]
+    if len(arrays) > 1 and all(a.stype == "row_sparse" for a in arrays):
+        return nd.add_n(*[a.as_in_context(ctx) for a in arrays])  # type: ignore[no-any-return]  # one array
     if len(arrays) > 1 and all(
         a.stype == "default" and a.shape == first.shape and a.dtype == first.dtype and _within_reach(a, ctx)
         for a in arrays
