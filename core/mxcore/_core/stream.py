@@ -71,10 +71,10 @@ def ordered(
     queued = (ctx._device or ctx.device).async_
     if begin(reads, writes, now or queued) or (work and not (now or queued) and heavy(work)):
 
-        def work() -> None:
+        def task() -> None:
             fn(*args)
 
-        engine.it.push(ctx, work, reads, writes, name)
+        engine.it.push(ctx, task, reads, writes, name)
     else:
         if queued:
             ctx.activate()

@@ -31,7 +31,7 @@ def add(arrays: Sequence[NDArray], ctx: Context) -> NDArray:
     arrays : sequence of NDArray
         At least one.
     ctx : Context
-        Where to add.
+        Where to add, from the first to the last.
 
     Returns
     -------
@@ -45,24 +45,14 @@ def add(arrays: Sequence[NDArray], ctx: Context) -> NDArray:
     array([2., 2.], dtype=float32)
     """
     first = arrays[0]
-    if len(arrays) > 1 and all(a.stype == "row_sparse" for a in arrays):
-        return nd.add_n(*[a.as_in_context(ctx) for a in arrays])  # type: ignore[no-any-return]  # one array
-    if len(arrays) > 1 and all(
+    if len(arrays) == 1:
+        return first.as_in_context(ctx)
+    if ctx.device.host and all(
         a.stype == "default" and a.shape == first.shape and a.dtype == first.dtype and _within_reach(a, ctx)
         for a in arrays
     ):
-        return _add_at_once(arrays, ctx)
-    total = arrays[0].as_in_context(ctx)
-    own = total is not arrays[0]
-    for other in arrays[1:]:
-        other = other.as_in_context(ctx)
-        if total.stype != "default" or other.stype != "default":
-            total = nd._internal._grad_add(total, other)
-        elif own:
-            total += other
-        else:
-            total = total + other
-        own = True
+        return _add_in_host_memory(arrays, ctx)
+    total: NDArray = nd.add_n(*[a.as_in_context(ctx) for a in arrays])
     return total
 
 
@@ -71,8 +61,8 @@ def _within_reach(array: NDArray, ctx: Context) -> bool:
     return array.context is ctx or (array.context.device.host and ctx.device.host)
 
 
-def _add_at_once(arrays: Sequence[NDArray], ctx: Context) -> NDArray:
-    """Add up dense arrays in one pass; they are read where they are, in the order of the engine."""
+def _add_in_host_memory(arrays: Sequence[NDArray], ctx: Context) -> NDArray:
+    """Add up dense arrays in one pass, which reads them where they are, in the order of the engine."""
     datas = [a._data for a in arrays]
     shape, dtype = datas[0].shape, datas[0].dtype
     bound, p = _sum_of(ctx.device, len(datas), shape, dtype)
@@ -101,8 +91,10 @@ def write(value: NDArray, out: NDArray) -> None:
     value, out : NDArray
         Of one shape.
     """
-    if value.stype != out.stype or out.stype != "default":  # an array of another storage type takes over what it gets
-        value = value.tostype(out.stype).astype(out.dtype, copy=False)
+    if value.stype != out.stype or out.stype != "default":  # a sparse array takes over what it gets: a copy
+        value = value.tostype(out.stype)
+        if value.dtype != out.dtype:
+            value = value.astype(out.dtype)
     if not _within_reach(value, out.context):
         value = value.as_in_context(out.context)
     assign(out, value)
@@ -135,7 +127,9 @@ def pick_rows(value: NDArray, row_ids: NDArray) -> NDArray:
     >>> pick_rows(a, mx.nd.array([3, 1, 3])).indices.asnumpy()
     array([1, 3])
     """
-    rows = np.unique(row_ids.asnumpy().astype(np.int64))
+    rows = row_ids.asnumpy().astype(np.int64).reshape(-1)
+    if not (rows[1:] > rows[:-1]).all():
+        rows = np.unique(rows)
     if len(rows) and (rows[0] < 0 or rows[-1] >= value.shape[0]):
         bad = rows[0] if rows[0] < 0 else rows[-1]
         raise error(IndexError, f"row {bad} was asked for, but there are {value.shape[0]} rows")
