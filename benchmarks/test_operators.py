@@ -40,4 +40,4 @@ def test_operator(compare, ctx, name):
     def reference():
         op.body(k, p, *datas)
 
-    assert compare(f"{name}, sample", ours, reference, number=200, rounds=10, against="its body") > 0
+    assert compare(f"{name}, sample", ours, reference, number=200, rounds=10, against="reference body") > 0

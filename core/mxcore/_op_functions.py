@@ -51,12 +51,13 @@ def signature(op: Op, last: Sequence[str]) -> inspect.Signature:
 
 
 def docstring(op: Op) -> str:
-    """The documentation of an operator's function, parameters with types and defaults included."""
-    lines = [op.doc.strip(), ""]
-    if op.params:
-        lines += ["Operator parameters", "-------------------"]
-        lines += [f"{n} : {spec!r}" + (f"  {spec.doc}" if spec.doc else "") for n, spec in op.params.items()]
-    return "\n".join(lines)
+    """The documentation of an operator's function; parameters that it leaves out follow, with type and default."""
+    doc = inspect.cleandoc(op.doc)
+    told = {name for line in doc.splitlines() for name in line.partition(" : ")[0].split(", ")}
+    lines = [
+        f"{n} : {spec!r}" + (f"  {spec.doc}" if spec.doc else "") for n, spec in op.params.items() if n not in told
+    ]
+    return "\n".join([doc, *(["", "Operator parameters", "-------------------", *lines] if lines else [])])
 
 
 @functools.cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import facets  # noqa: F401  operators are declared with them
+from . import facets, wellformed  # noqa: F401  operators are declared with them
 from ._core import tables
 from ._core.op import Op
 from .crossing import to_context

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ._core.errors import MXNetError, error, raise_in_op
+from ._core.errors import MXNetError, error, in_rule, raise_in_op
 from ._core.gradplan import plan_of
 from ._core.graph import Node, topo
 from ._core.op import Op
@@ -107,8 +107,8 @@ def gradient(
                         raise TypeError(
                             f"its rule returned {g!r} for input {name}; a gradient or None is needed for each input"
                         )
-            except MXNetError:
-                raise
+            except MXNetError as x:
+                raise in_rule(x, op.name) from x.__cause__
             except Exception as x:
                 raise_in_op(x, op.name, p, (), f"gradient of node '{n.name}'")
         for e, g, wants in zip(n.inputs, result, needs):

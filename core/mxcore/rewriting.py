@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ._core import tables
 from ._core.errors import MXNetError, error, in_a_line
 from ._core.graph import Graph, Node, topo
+from ._core.infer import infer_graph, known, show
 
-__all__ = ["rewrite", "run_pass"]
+__all__ = ["changed_output", "rewrite", "run_pass"]
 
 Entry = tuple[Node, int]
 
@@ -68,6 +69,12 @@ def rewrite(
                     "(node, number) is needed, one for each output, "
                     f"or a node, or None to keep it, got {found!r}; the entry of a Value is its `entry`",
                 )
+            if len(found) != n.n_out:
+                raise error(
+                    ValueError,
+                    f"in the place of node '{n.name}' ({n.op.name}), which has {n.n_out} output(s), {len(found)} "
+                    "entries were given; one for each output is needed",
+                )
             done[id(n)] = found
         for i, e in enumerate(done[id(n)]):
             if e not in new.dtypes:
@@ -90,11 +97,13 @@ def run_pass(name: str, graph: Graph, bound: bool = False) -> Graph:
     Raises
     ------
     MXNetError
-        If the pass raises, or returns something else than a sound graph; names the pass and its plugin.
+        If the pass raises, or returns something else than a sound graph, or changes what is known of an output; names
+        the pass and its plugin.
     """
     table = tables.by_kind["graph_pass"]
     where = f"graph pass '{name}' of {table.owners[name]}"
     heads, variables = [*graph.heads], {*graph.variables()} if bound else set()
+    shapes, dtypes = ({n.name: v for (n, _), v in f.items() if n.op is None} for f in (graph.shapes, graph.dtypes))
     try:
         found = table.items[name].fn(graph)
         flaw = _flaw(found)
@@ -108,7 +117,29 @@ def run_pass(name: str, graph: Graph, bound: bool = False) -> Graph:
         flaw = f"variable '{new[0]}' is none of the graph that it was given" if new else ""
     if flaw:
         raise error(ValueError, f"{where} returned a broken graph: {flaw}")
+    if flaw := changed_output(heads, found.heads, shapes, dtypes):
+        raise error(ValueError, f"{where} {flaw}")
     return found
+
+
+def changed_output(
+    heads: Sequence[Entry], found: Sequence[Entry], shapes: Mapping[str, Any], dtypes: Mapping[str, Any]
+) -> str:
+    """Which head of a graph has another shape or dtype after a pass, as far as both follow from those of variables."""
+    if len(found) != len(heads) or [*found] == [*heads]:
+        return ""
+    for what, facts in (("shape", shapes), ("dtype", dtypes)):
+        before, after = (
+            infer_graph(
+                nodes, {(n, 0): facts[n.name] for n in nodes if n.op is None and facts.get(n.name) is not None}, what
+            )
+            for nodes in map(topo, (heads, found))
+        )
+        for old, new in zip(heads, found):
+            a, b = before.get(old), after.get(new)
+            if a is not None and b is not None and a != b and (what == "dtype" or known(a) and known(b)):
+                return f"changed the {what} of output {old[1]} of node '{old[0].name}' from {show(a)} to {show(b)}"
+    return ""
 
 
 def _flaw(graph: Any) -> str:

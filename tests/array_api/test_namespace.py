@@ -2,12 +2,15 @@
 
 import inspect
 import random
+import re
 
 import numpy as np
 import pytest
 
 from mxcore.array_api import _functions as functions
+from mxcore.array_api import elementwise
 from mxcore.array_api.contract import ATTRIBUTES, CONSTANTS, METHODS, entries, page
+from mxcore.array_api.namespace import ASKED
 from mxcore.plugin import ArrayAPINamespace
 
 from .libraries import LIBRARIES, host, namespace
@@ -356,3 +359,16 @@ def test_dtypes_that_a_library_lacks_give_way_in_promotion():
     assert xp.asarray(np.array([4], "u1")).sum().dtype == np.int64
     with pytest.raises(TypeError, match="numpy has no float64; it has bool, float32, int64, int8, uint8"):
         xp.zeros((2,))
+
+
+def test_what_is_asked_of_a_library_is_listed():
+    """The list is what the sources ask for by name, and NumPy, which has all of the standard, has all of it."""
+    source = "".join(p.read_text(encoding="utf-8") for p in (ROOT / "core" / "mxcore" / "array_api").glob("*.py"))
+    asked = {*re.findall(r'(?:standard|made|\br)\("(\w+)"', source)} | {*elementwise.STANDARD.values()}
+    assert asked - {"contiguous"} <= ASKED and ArrayAPINamespace(np).lacking() == []
+
+
+@pytest.mark.parametrize("name, near", [("maxx", "'max'"), ("linalg.invv", "'linalg.inv'"), ("dtype", "'dtypes'")])
+def test_a_misspelt_override_is_refused(name, near):
+    with pytest.raises(ValueError, match=rf"nothing asks for an override '{name}', did you mean .*{near}"):
+        ArrayAPINamespace(np, {name: np.max})

@@ -112,9 +112,9 @@ def view_of(k, p, data):
 def test_what_a_body_returns_is_held_to_the_declaration(plug):
     plug("bodies", mxcore_ops=[wrong_shape, wrong_count, wide, itself, view_of])
     x = mx.nd.array([1, 2, 3])
-    with pytest.raises(MXNetError, match=r"its body returned shape \(6,\); \(3,\) is declared"):
+    with pytest.raises(MXNetError, match=r"it returned shape \(6,\); \(3,\) is declared"):
         mx.nd.test_wrong_shape(x)
-    with pytest.raises(MXNetError, match="its body returned 3 values; 2 are declared"):
+    with pytest.raises(MXNetError, match="it returned 3 values; 2 are declared"):
         mx.nd.test_wrong_count(x)
     assert mx.nd.test_wide(mx.nd.array([1], dtype="int32")).dtype == np.int32
     for fn in (mx.nd.test_itself, mx.nd.test_view_of):
@@ -187,7 +187,7 @@ def test_relatives_of_arrays_are_refused(plug):
     plug("bodies", mxcore_ops=[other, masked])
     for name in ("other", "masked"):
         for call in each_way(f"test_{name}", [[1, 2], [3, 4]]):
-            with pytest.raises(TypeError, match=f"operator test_{name} .*its body returned a (Other|MaskedArray) of"):
+            with pytest.raises(TypeError, match=f"operator test_{name} .*it returned a (Other|MaskedArray) of"):
                 call()
 
 
@@ -215,10 +215,10 @@ def each_way(name, data=(1, 2, 3)):
 @pytest.mark.parametrize(
     "name, returned, text",
     [
-        ("test_itself", lambda x: (x, x), "its body returned 2 values; 1 are declared"),
-        ("test_itself", lambda x: [], "its body returned 0 values; 1 are declared"),
-        ("test_wrong_count", lambda x: [x], "its body returned 1 values; 2 are declared"),
-        ("test_wrong_count", lambda x: (x, x, x), "its body returned 3 values; 2 are declared"),
+        ("test_itself", lambda x: (x, x), "it returned 2 values; 1 are declared"),
+        ("test_itself", lambda x: [], "it returned 0 values; 1 are declared"),
+        ("test_wrong_count", lambda x: [x], "it returned 1 values; 2 are declared"),
+        ("test_wrong_count", lambda x: (x, x, x), "it returned 3 values; 2 are declared"),
         ("test_itself", lambda x: x.nothing, "no attribute 'nothing'"),
     ],
 )

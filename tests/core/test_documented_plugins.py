@@ -1,6 +1,9 @@
 """The plugins in the page for authors, one for each hook at least, installed and used as an author would."""
 
+import ast
 import re
+import subprocess
+import sys
 from textwrap import dedent
 
 from mxcore._core import hookspecs
@@ -9,6 +12,7 @@ from tests.house.environment import documented
 from tests.house.files import ROOT
 from tests.house.test_examples import python_blocks
 
+BLOCKS = python_blocks((ROOT / "docs" / "plugins.md").read_text(encoding="utf-8"))
 USE = {
     "mxcore_ops": """
         x = mx.nd.array([1.0, 2.0])
@@ -98,9 +102,8 @@ USE = {
 
 
 def test_each_documented_plugin_works_as_installed(folder, tmp_path_factory, monkeypatch):
-    blocks = python_blocks((ROOT / "docs" / "plugins.md").read_text(encoding="utf-8"))
     used = set()
-    for i, block in enumerate(blocks):
+    for i, block in enumerate(b for b in BLOCKS if "API_VERSION" in b):
         folder.add(f"plugin_{i}", block)
         used |= {*re.findall(r"^def (mxcore_\w+)", block, re.M)}
     assert used == {n for n in vars(hookspecs) if n.startswith("mxcore_")} and used > {*USE}
@@ -122,6 +125,16 @@ def test_each_documented_plugin_works_as_installed(folder, tmp_path_factory, mon
     assert "kernels for cpu (5) " in done.stdout, "the relu of the page meets the stock one"
 
 
+def test_the_documented_benchmark_runs(tmp_path):
+    (benchmark,) = (b for b in BLOCKS if "API_VERSION" not in b)
+    file = tmp_path / "benchmarks" / "test_page.py"
+    file.parent.mkdir()
+    file.write_text(benchmark)
+    command = [sys.executable, "-m", "pytest", "--benchmark", "--quick", "-p", "mxcore.testing.plugin"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and re.search(r"exp +cpu\(0\) .*at most 1.5", done.stdout), done.stdout + done.stderr
+
+
 def test_the_table_of_options_and_variables_is_true():
     page, variables = ((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("plugins.md", "environment.md"))
     rows = re.findall(r"^\| (pytest|`mxcore`|environment) \| `([^`]+)` \|", page, re.M)
@@ -129,3 +142,11 @@ def test_the_table_of_options_and_variables_is_true():
     assert [name for of, name in rows if of == "environment" and name not in documented(variables)] == []
     about_plugins = variables.partition("## Plugins")[2].partition("\n## ")[0]
     assert {*documented(about_plugins)} < {name for of, name in rows if of == "environment"}
+
+
+def test_the_table_of_overrides_is_that_of_the_device_over_pytorch():
+    source = (ROOT / "tests" / "toy_plugins" / "torch_device" / "torch_device.py").read_text(encoding="utf-8")
+    given = next(n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Dict))
+    page = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([^`]+)` \| `([^`]+)` \|$", page.partition("| override |")[2].partition("\n\n")[0], re.M)
+    assert rows == [(k.value, ast.unparse(v)) for k, v in zip(given.keys, given.values)]

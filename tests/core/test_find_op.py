@@ -1,9 +1,11 @@
 """Operators by their names, as a plugin looks them up."""
 
+import pydoc
+
 import pytest
 
 import mxcore as mx
-from mxcore.plugin import Op, find_op, op, operators
+from mxcore.plugin import Device, Float, Int, Op, find_op, op, operators
 
 
 def test_an_operator_tells_what_kernels_and_passes_need():
@@ -48,3 +50,28 @@ def test_plugins_appear_and_go(plug):
 )
 def test_what_stock_operators_share_with_kernels(name, helpers):
     assert {*vars(find_op(name).facet("helpers"))} == helpers
+
+
+def test_a_signature_shows_inputs_and_outputs():
+    dense = find_op("FullyConnected")
+    assert repr(dense.signature(dense.parse({"num_hidden": 8}))) == "<Signature (data, weight, bias) -> (output)>"
+
+
+def test_help_lists_each_parameter_once(plug):
+    @op("test_help", width=Float(1.0), depth=Int(3))
+    def helped(k, p, data):
+        """Return data.
+
+        Parameters
+        ----------
+        data : array
+        width : float
+            How wide.
+        """
+        return data
+
+    plug(mxcore_ops=[helped])
+    text = mx.nd.test_help.__doc__
+    assert "\n\nParameters\n----------\ndata : array\nwidth : float\n    How wide." in text
+    assert text.count("width : ") == 1 and text.endswith("depth : int, default 3")
+    assert "ndarray(shape" not in pydoc.render_doc(Device)

@@ -5,10 +5,12 @@ import types
 import numpy as np
 import pytest
 
+import mxcore as mx
 from mxcore import cli
 from mxcore._core.manager import manager
 from mxcore.array_api import contract
-from mxcore.plugin import Device, KernelSet, op
+from mxcore.array_api.namespace import ASKED
+from mxcore.plugin import ArrayAPINamespace, Device, KernelSet, op
 
 
 def kernels(name, priority=0):
@@ -79,9 +81,36 @@ def test_what_the_namespace_of_a_device_lacks_is_a_note(plug, capsys):
     status, lines = check(capsys)
     assert status == 0 and lines[0].startswith(
         "note: throwaway: the array namespace of device 'thin' has no arange, "
-        "array, asarray, ascontiguousarray, empty, empty_like, eye, full and "
+        "array, asarray, ascontiguousarray, empty, empty_like, eye, full, full_like, "
     )
+    assert "more" not in lines[0] and "zeros_like" in lines[0]
     assert contract.lacking(np) == []
+
+
+def test_what_a_library_lacks_is_told_at_once(plug, capsys):
+    """A library with other names, as some have, and without some functions."""
+    have = {
+        n: getattr(np, n)
+        for n in (*ASKED - {"astype", "permute_dims", "take_along_axis"}, "float32", "bool")
+        if "." not in n and n not in ("cumulative_sum", "argsort")
+    }
+    library = types.SimpleNamespace(**have, __name__="lib", linalg=np.linalg, permute=np.permute_dims)
+    xp = ArrayAPINamespace(library, {"argsort": np.argsort})
+    assert (
+        xp.lacking() == ["astype", "cumulative_sum", "fft.fft", "fft.ifft", "take_along_axis"]
+        and ArrayAPINamespace(np).lacking() == []
+    )
+    plug(mxcore_devices=[type("Over", (Thin,), {"xp": xp})()])
+    status, lines = check(capsys)
+    assert status == 0 and lines[0] == (
+        "note: throwaway: the library of device 'thin' has no astype, cumulative_sum, fft.fft, fft.ifft, "
+        "take_along_axis, as the array API standard has; operators that need them fail there; give functions for them "
+        "to ArrayAPINamespace"
+    )
+    with pytest.raises(
+        NotImplementedError, match="lib has no 'astype', which the array API .* lacks: astype, cumulative"
+    ):
+        xp.cast(xp.zeros((2,), np.float32), np.bool_)
 
 
 def test_a_device_that_cannot_be_asked_is_wrong(plug, capsys):
@@ -136,3 +165,63 @@ def test_the_option_still_lists_everything(plug, capsys):
     plug(mxcore_metrics={"tt": "not_there:x"})
     assert cli.main(["plugins", "--check"]) == 1
     assert "loaded, 1 broken" in capsys.readouterr().out
+
+
+def test_kernels_that_cannot_be_called_or_never_are(plug, capsys):
+    cpu, cpuu = KernelSet("cpu"), KernelSet("cpuu")
+    cpu.kernel("relu", when=lambda p: True)(lambda k, p, data: data)
+    cpu.kernel("broadcast_add", out=True, when=lambda p, *specs: False)(lambda k, p, outs, lhs: None)
+    cpu.kernel("tanh", dtypes="f4", priority=-1)(lambda k, p, data: data)
+    cpu.kernel("tanh", dtypes="f4 f8", priority=-1)(lambda k, p, data: data)
+    cpuu.kernel("relu")(lambda k, p, data: data)
+    plug(mxcore_kernels={"cpu": cpu, "cpuu": cpuu})
+    status, lines = check(capsys)
+    assert status == 1 and lines[:3] == [
+        "wrong: throwaway: kernel of operator broadcast_add for cpu: it takes (k, p, outs, lhs); "
+        "(k, p, outs, lhs, rhs) is needed; correct the kernel",
+        "wrong: throwaway: kernel of operator relu for cpu: its `when` takes (p); (p, data) is needed; "
+        "correct the kernel",
+        "wrong: throwaway: kernel of operator tanh for cpu: another of the same priority -1, which is declared before, "
+        "takes its dtypes; correct the kernel",
+    ]
+    assert any("kernels for device 'cpuu', which no plugin provides here, did you mean 'cpu'" in line for line in lines)
+
+
+def test_names_in_the_environment_are_separated_by_commas_or_blanks(capsys, monkeypatch):
+    monkeypatch.setenv("MXCORE_PREFER", "cpu_nmba, other more")
+    status, lines = check(capsys)
+    assert status == 0 and [line.split("'")[1] for line in lines[:-1]] == ["cpu_nmba", "other", "more"]
+    assert "did you mean 'cpu_numba'?" in lines[0]
+
+
+class Slips(Thin):
+    """A device with slips of the pen, and without an array namespace."""
+
+    type, type_id, xp = "slips", 992, None
+
+    def syncronize(self, index):
+        """Not what is asked for."""
+
+    def extent(self, a):
+        """Its own affair."""
+
+
+class Absent(Thin):
+    type, type_id, xp = "absent", 993, np
+
+    def count(self):
+        return 0
+
+
+def test_what_devices_have_and_nothing_asks_for(plug, capsys):
+    plug(mxcore_devices=[Slips(), Absent()])
+    status, lines = check(capsys)
+    assert status == 0 and lines[:-1] == [
+        "note: throwaway: the array namespace of device 'slips' has no functions, for it is None; operators whose "
+        "bodies use them fail there; docs/arrays.md lists what bodies may use",
+        "note: throwaway: device 'slips' has 'syncronize', which nothing asks for; is it 'synchronize'?",
+    ]
+    with pytest.raises(NotImplementedError, match="no kernel for device 'slips' .* has no array namespace `xp`"):
+        mx.nd.ones((2,), ctx=mx.Context("slips"))
+    with pytest.raises(ValueError, match=r"absent\(0\): device 'absent' cannot be used here: its count\(\) is 0"):
+        mx.nd.ones((2,), ctx=mx.Context("absent"))

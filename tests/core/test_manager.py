@@ -65,7 +65,7 @@ def test_a_folder_that_hides_the_module_is_named(tmp_path, monkeypatch):
 
 def test_a_kernel_that_takes_outs_says_so():
     with pytest.raises(
-        TypeError, match="the kernel for relu takes `outs`, as those do that are declared with out=True"
+        TypeError, match="kernel of operator relu: it takes `outs`, as those do that are declared with out=True"
     ):
 
         @KernelSet("cpu").kernel("relu")
@@ -84,7 +84,8 @@ def test_a_misspelt_hook_is_refused(plug):
         ("mxcore_ops", 3, "mxcore_ops of plugin"),
         ("mxcore_devices", ["cpu2"], "'cpu2' is no Device object"),
         ("mxcore_kernels", {"cpu": 7}, "neither a KernelSet nor"),
-        ("mxcore_kernels", {5: KernelSet("cpu")}, "mxcore_kernels of throwaway: 5 is not the name of a device type"),
+        ("mxcore_kernels", {5: KernelSet(5)}, "mxcore_kernels of throwaway: 5 is not the name of a device type"),
+        ("mxcore_kernels", {"cpu": KernelSet("cpuu")}, "under 'cpu' stands a KernelSet for 'cpuu'"),
         ("mxcore_kernels", [1], "mxcore_kernels of plugin"),
         ("mxcore_optimizers", [1], "mxcore_optimizers of plugin"),
         ("mxcore_graph_passes", [1], "1 is no GraphPass object"),

@@ -508,7 +508,7 @@ def test_a_rule_that_writes_to_its_gradient_harms_no_other_backward(plug):
         (lambda F, dy, like_wide: dy, "'like_wide' is no input"),
         (lambda F, d_mean: d_mean, "'d_mean' is no input"),
         (lambda k, dy: dy, "'k' is no input"),
-        (lambda F, dy, state: dy, "write state_ for the input of that name"),
+        (lambda F, dy, state: dy, "write state_ for the input"),
         (len, "is no Python function"),
         (3, "3 is no Python function"),
     ],
@@ -721,3 +721,26 @@ def test_threads_add_to_one_gradient(in_threads):
 
     in_threads(run, [()] * 4)
     assert x.grad.asnumpy().tolist() == [400] * 3
+
+
+@pytest.mark.parametrize(
+    "rule, text",
+    [
+        (
+            lambda F, dy: F.no_such_thing(dy),
+            "gradient of operator test_tape_named: no operator is named 'no_such_thing'",
+        ),
+        (lambda F, dy: F.reshape(dy, shape=(7,)), "gradient of operator test_tape_named: operator Reshape: "),
+        (
+            lambda F, dy, data: dy.nothing,
+            r"operator test_tape_named \[gradient\] with data float32 \(1,\): 'NDArray' object has no",
+        ),
+    ],
+)
+def test_errors_in_rules_name_the_operator(rule, text, plug):
+    plug(mxcore_ops=[op("test_tape_named", grad=rule)(lambda k, p, data: data * 2)])
+    x = var([1.0])
+    with autograd.record():
+        y = mx.nd.test_tape_named(x)
+    with pytest.raises(MXNetError, match=text):
+        y.backward()

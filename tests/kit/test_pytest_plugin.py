@@ -104,3 +104,28 @@ def test_benchmarks_of_operators_are_skipped_as_tests(run):
     assert done.returncode == pytest.ExitCode.USAGE_ERROR and "pytest --benchmark --quick" in done.stderr
     done = run("--benchmark", "-p", "no:benchmark")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR and "pip install pytest-benchmark" in done.stderr
+
+
+BENCHMARK = """
+def test_measured(compare):
+    compare("sum", lambda: sum(range(9)), lambda: sum(range(9)), rounds=2, against="itself")
+"""
+OWN = """
+import pytest
+
+@pytest.fixture
+def row():
+    return 7
+
+def test_of_their_own(row):
+    assert row == 7
+"""
+
+
+def test_a_folder_of_benchmarks_is_skipped_as_tests(run):
+    files = {"benchmarks__test_mine": BENCHMARK, "benchmarks__test_own": OWN}
+    done = run("-rs", **files)
+    assert done.returncode == 0 and "1 passed, 1 skipped" in done.stdout, done.stdout + done.stderr
+    assert "a benchmark: pytest --benchmark runs it" in done.stdout
+    done = run("--benchmark")
+    assert done.returncode == 0 and "against" in done.stdout and "itself" in done.stdout, done.stdout + done.stderr

@@ -350,3 +350,22 @@ def test_a_device_that_does_not_tell_what_overlaps(monkeypatch):
     check_op(right, mx.cpu(), checks=["overlap"])
     monkeypatch.setattr(type(mx.cpu().device), "shares", lambda self, a, b: False)
     assert failed(right, checks=["overlap"]) == {"overlap"}
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (40, 40)])
+@pytest.mark.parametrize("expr", ["data * 3", "data / 2", "data * data"])
+def test_an_expression_that_is_not_the_body(expr, shape):
+    wrong = declare(lambda k, p, data: data * 2, expr=expr, samples=[Sample(shape)])
+    assert failed(wrong) == {"fused"}
+
+
+def test_a_kernel_that_forgets_unread_outputs(kernel):
+    right = declare(lambda k, p, data: (data * 2, data * 3), outputs="a b", grad=lambda F, d_a, d_b: d_a * 2 + d_b * 3)
+
+    def both(k, p, outs, data):
+        for i, out in enumerate(outs):
+            out[...] = data * (2 + i)
+
+    kernel(right, both, out=True)
+    with pytest.raises(Failures, match="wanted alone: .*`outs` holds None for an output that nobody reads"):
+        check_op(right, mx.cpu())

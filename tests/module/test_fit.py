@@ -98,6 +98,10 @@ def test_fit_says_what_is_wrong_with_its_arguments(data_iter):
     two = mx.mod.Module(mx.sym.Group([net, mx.sym.BlockGrad(net.get_internals()["fc1_output"], name="more")]))
     with pytest.raises(ValueError, match="metric 'accuracy' cannot compare labels.*more_output"):
         two.fit(data_iter, num_epoch=1)
+    sums = mx.metric.CustomMetric(lambda label, pred: 0.0)
+    sums.update = lambda labels, preds: labels[0] + preds[0][:, 0]
+    with pytest.raises(ValueError, match=r"different devices .* update\(\) call label.as_in_context\(pred.context\)"):
+        mx.mod.Module(net, context=[mx.cpu(0), mx.cpu(1)]).fit(data_iter, eval_metric=sums, num_epoch=1)
     unlabelled = mx.io.NDArrayIter(np.ones((4, 5)), batch_size=4)
     with pytest.warns(MXNetWarning, match="softmax_label"), pytest.raises(ValueError, match="labels {}"):
         mx.mod.Module(mlp()).fit(unlabelled, num_epoch=1)

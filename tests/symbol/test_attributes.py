@@ -117,6 +117,7 @@ def test_a_recursive_list_holds_all_nodes(fc):
         (lambda f: mx.AttrScope(x=1), "AttrScope: attributes are strings, x=1 is a int"),
         (lambda f: S.Variable("v", attr={"x": 1}), "attributes of symbols are strings, x=1"),
         (lambda f: S.Variable(3), "name must be a str, got int"),
+        (lambda f: S.relu(S.Variable("x"), name=3.0), "operator relu: name must be a str, got 3.0"),
         (lambda f: S.Variable("v", foo="1"), "attribute 'foo' must begin and end with two underscores"),
         (lambda f: S.Variable("v", stype="dense"), "stype must be one of default, row_sparse, csr, got 'dense'"),
         (lambda f: S.Variable("v", dtype="uint16"), "dtype uint16 has no number in MXNet's files"),

@@ -5,7 +5,7 @@ import pytest
 
 import mxcore as mx
 from mxcore.base import MXNetError
-from mxcore.plugin import Graph, GraphPass
+from mxcore.plugin import Graph, GraphF, GraphPass, Value, rewrite
 
 S = mx.sym
 
@@ -69,3 +69,43 @@ def test_an_unknown_backend_lists_those_there_are(a, passes):
     passes(GraphPass("one", 100, lambda g: g), GraphPass("two", 200, lambda g: g))
     with pytest.raises(MXNetError, match="no graph pass is named 'on', did you mean 'one'.; registered: one, two"):
         a.get_backend_symbol("on")
+
+
+def replaced(make):
+    """A pass that puts the entries that `make` gives, of F and the input, in the place of tanh."""
+
+    def visit(node, inputs, fact):
+        if node.op.name != "tanh":
+            return None
+        F = GraphF(node.name)
+        return make(F, Value(inputs[0], F))
+
+    return GraphPass("other", None, lambda g: rewrite(g, visit))
+
+
+@pytest.mark.parametrize(
+    "make, text",
+    [
+        (
+            lambda F, x: [F.sum(x, axis=(1,)).entry],
+            r"changed the shape of output 0 of node 'm' from \(2, 3\) to \(2,\)",
+        ),
+        (lambda F, x: [F.cast(x, dtype="float64").entry], "changed the dtype of output 0 .* from float32 to float64"),
+        (lambda F, x: [], r"in the place of node 't' \(tanh\), which has 1 output\(s\), 0 entries were given"),
+        (lambda F, x: [x.entry, x.entry], "2 entries were given; one for each output is needed"),
+    ],
+)
+def test_a_pass_keeps_what_users_see(a, passes, make, text):
+    found = replaced(make)
+    passes(found)
+    s = S.sqrt(S.tanh(a, name="t"), name="m")
+    x = mx.nd.ones((2, 3))
+    with pytest.raises(ValueError, match=f"graph pass 'other' of .*{text}"):
+        s.optimize_for("other", args={"a": x})
+    found.order = 1
+    with pytest.raises(ValueError, match=f"graph pass 'other' of .*{text}"):
+        s.bind(mx.cpu(), {"a": x})
+    net = mx.gluon.SymbolBlock(s, [a])
+    net.hybridize()
+    with pytest.raises(ValueError, match=f"graph pass 'other' of .*{text}"):
+        net(x)

@@ -366,7 +366,7 @@ class BoundCall:
 
     def _none(self, i: int, k: OpContext, p: Params) -> None:
         if i < self.visible and (k.wanted is None or k.wanted[i]):
-            raise error(ValueError, f"its body returned None for output '{p._sig.outputs[i]}'")
+            raise error(ValueError, f"it returned None for output '{p._sig.outputs[i]}'")
 
     # -- bind --------------------------------------------------------------------------------------------------
     def bind(self, k: OpContext, p: Params, ins: Sequence[Any], outs: list[Any]) -> Callable[[], Any]:
@@ -524,7 +524,7 @@ def listed(r: Any, n: int) -> list[Any]:
     """What a body returned, as the list of the `n` values that are declared."""
     values = list(r) if isinstance(r, (tuple, list)) else [r]
     if len(values) != n:
-        raise error(ValueError, f"its body returned {len(values)} values; {n} are declared")
+        raise error(ValueError, f"it returned {len(values)} values; {n} are declared")
     return values
 
 
@@ -572,7 +572,7 @@ def conform(k: OpContext, v: Any, spec: Spec, datas: Sequence[Any], share: bool)
     ):
         raise error(
             TypeError,
-            f"its body returned a {type(v).__name__}{f' of {dtype}' if dtype else ''}; "
+            f"it returned a {type(v).__name__}{f' of {dtype}' if dtype else ''}; "
             f"an array of k.xp is needed, of {spec.dtype}",
         )
     if dtype != spec.dtype:
@@ -583,7 +583,7 @@ def conform(k: OpContext, v: Any, spec: Spec, datas: Sequence[Any], share: bool)
         else:
             raise error(
                 ValueError,
-                f"its body returned shape {tuple(v.shape)}; {spec.shape} is declared, by "
+                f"it returned shape {tuple(v.shape)}; {spec.shape} is declared, by "
                 "its shape rule or, without one, by the shape of its inputs",
             )
     return (

@@ -114,7 +114,9 @@ class Context(metaclass=_Outermost):
             n = device.count()
             if self.device_id >= n:
                 raise error(
-                    ValueError, f"{self}: device '{self.device_type}' has {n} device(s); use an index below {n}"
+                    ValueError,
+                    f"{self}: device '{self.device_type}' "
+                    + (f"has {n} device(s); use an index below {n}" if n else "cannot be used here: its count() is 0"),
                 )
             self._device = device
         return device

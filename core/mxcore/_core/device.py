@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial, wraps
+from functools import cached_property, partial, wraps
 from types import FunctionType
 from typing import Any
 
@@ -83,7 +83,6 @@ class Device:
     fused_from: int = 0
     xp: Any = None
     dtypes: Any = None
-    array_type: Any = np.ndarray
     #: Makes the random numbers of a key, ``(device, key, index)``; :mod:`mxcore.philox` enters it.
     numbers: Any = None
 
@@ -94,6 +93,11 @@ class Device:
         for name in _METHODS & vars(cls).keys():
             if isinstance(vars(cls)[name], FunctionType):
                 setattr(cls, name, _naming(name, vars(cls)[name]))
+
+    @cached_property
+    def array_type(self) -> Any:
+        """The class of its arrays: NumPy's unless told."""
+        return np.ndarray
 
     def count(self) -> int:
         """How many devices of this type there are; 0 if none can be used (never raises)."""

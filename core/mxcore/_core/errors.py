@@ -25,6 +25,7 @@ __all__ = [
     "user_line",
     "warn",
     "caught",
+    "in_rule",
     "in_a_line",
     "said",
     "REFERENCE",
@@ -136,6 +137,12 @@ def asked(p: Any) -> str:
     """``; parameters: axis=1, k=2`` for the parameters that the caller gave, if there are any."""
     given = ", ".join(f"{n}={reprlib.repr(v)}" for n, v in {**p._given, **p._scalars}.items())
     return f"; parameters: {given}" if given else ""
+
+
+def in_rule(exc: MXNetError, op: str) -> MXNetError:
+    """An error of ours that a gradient rule raised, which names the operator of the rule."""
+    text = said(exc)
+    return exc if f"operator {op}" in text else error(type(exc), f"gradient of operator {op}: {text}")
 
 
 def raise_in_op(

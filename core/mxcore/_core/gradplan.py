@@ -12,7 +12,7 @@ from .params import Params
 if TYPE_CHECKING:
     from .op import Op
 
-__all__ = ["RULE_WORDS", "GradPlan", "check_rule", "higher_of", "plan_of"]
+__all__ = ["RULE_WORDS", "GradPlan", "higher_of", "plan_of"]
 
 #: What a gradient rule may ask for beside inputs and outputs.
 RULE_WORDS = frozenset({"F", "k", "p", "needs", "dy", "dys", "y", "state"})
@@ -71,7 +71,7 @@ class GradPlan:
         if op.backward_rule is not None:
             self.keeps_inputs, self.reads_dys = frozenset(range(self.n_in)), None
         elif rule:  # neither None nor missing
-            args = [self._source(op, self.flat, n) for n in rule.__code__.co_varnames[: rule.__code__.co_argcount]]
+            args = [self.source(op, self.flat, n) for n in rule.__code__.co_varnames[: rule.__code__.co_argcount]]
             # One expression instead of a loop over argument kinds at every call.
             self.call = eval(
                 f"lambda rule, F, p, needs, dys, ins, outs, state: rule({', '.join(a for a, _, _ in args)})", _HELPERS
@@ -121,15 +121,9 @@ class GradPlan:
         return self.reads_dys is None or any(p._sig.out_at.get(i) == output for i in self.reads_dys)
 
     @staticmethod
-    def _source(op: Op, flat: bool, name: str) -> tuple[str, str, int]:
+    def source(op: Op, flat: bool, name: str) -> tuple[str, str, int]:
         """(expression for an argument of the rule, kind, index)."""
         if name in ("F", "p", "needs", "state"):
-            if name == "state" and name in op.input_names:
-                raise error(
-                    TypeError,
-                    f"gradient rule of operator {op.name}: 'state' is the state of a stateful operator; "
-                    "write state_ for the input of that name",
-                )
             return name, name, 0
         if name == "dy":
             return "dys[0]", "dy", 0
@@ -228,17 +222,6 @@ def _output(p: Params, values: Any, i: int) -> Any:
 
 
 _HELPERS = {"_pick": _pick, "_pick_all": _pick_all, "_output": _output, "Like": Like}
-
-
-def check_rule(op: Op, rule: Any) -> None:
-    """Raise where a gradient rule is no function or asks for something unknown, as soon as it is declared."""
-    if not hasattr(rule, "__code__"):
-        raise error(
-            TypeError,
-            f"gradient rule of operator {op.name}: {rule!r} is no Python function, whose arguments say what it needs",
-        )
-    for name in rule.__code__.co_varnames[: rule.__code__.co_argcount]:
-        GradPlan._source(op, True, name)
 
 
 def plan_of(op: Op) -> GradPlan:

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from .checks import checked
 from .errors import error
 from .op import Op
 from .params import Params
@@ -165,3 +166,4 @@ class GraphPass:
                 f"(as {', '.join(STOCK_PASSES)} have), by which it is switched off; choose another one",
             )
         self.name, self.order, self.fn = name, order, fn
+        checked("graph pass", self)

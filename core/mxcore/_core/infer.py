@@ -76,18 +76,21 @@ def _apply(
     checked: Callable[[Any], Any],
 ) -> tuple[list[Any], list[Any]]:
     """What a rule makes of inputs and outputs; raises an error that names the operator and its inputs."""
-    outs = [None] * op.signature(p).n_out if outs is None else outs
+    outs, what = [None] * op.signature(p).n_out if outs is None else outs, "shape" if is_known is known else "dtype"
     try:
         if rule is None:
             new_ins, new_outs = _alike(merge, ins, outs)
         elif rule.__code__.co_argcount == 2:  # forward only
             if not all(map(is_known, ins)):
                 return ins, outs
-            new_ins, new_outs = ins, list(rule(p, list(ins)))
+            (new_outs,) = _lists(what, rule(p, list(ins)), False)
+            new_ins = ins
         else:
-            new_ins, new_outs = map(list, rule(p, list(ins), list(outs)))
+            new_ins, new_outs = _lists(what, rule(p, list(ins), list(outs)), True)
         if len(new_ins) != len(ins) or len(new_outs) != len(outs):
-            raise ValueError(f"its rule gave {new_ins} for {len(ins)} input(s), {new_outs} for {len(outs)} output(s)")
+            raise ValueError(
+                f"its {what} rule gave {new_ins} for {len(ins)} input(s), {new_outs} for {len(outs)} output(s)"
+            )
         return (
             [_agreed(merge, *both) for both in zip(ins, new_ins, p._sig.inputs)],
             [checked(_agreed(merge, *both)) for both in zip(outs, new_outs, p._sig.outputs)],
@@ -98,6 +101,19 @@ def _apply(
         raise
     except Exception as e:  # no rule of mxcore's: its author wants the traceback
         raise _explain(op, p, ins, outs, e, node) from e
+
+
+def _lists(rule: str, found: Any, pair: bool) -> list[list[Any]]:
+    """What a shape or dtype rule returned: a list, or a `pair` of them."""
+    try:
+        lists = [[*values] for values in (found if pair else [found])]
+    except TypeError:
+        lists = []
+    shapes = [s for values in lists for s in values if s is not None] if rule == "shape" else []
+    if len(lists) != 1 + pair or not all(isinstance(s, (tuple, list)) for s in shapes):
+        wanted = "a pair of lists, (ins, outs)," if pair else "a list"
+        raise TypeError(f"its {rule} rule returned {found!r}; {wanted} with a {rule} or None for each is needed")
+    return lists
 
 
 def _possible(shape: ShapeT) -> ShapeT:

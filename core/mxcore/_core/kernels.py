@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .checks import checked
 from .errors import error, in_a_line
 
 if TYPE_CHECKING:
@@ -141,12 +142,7 @@ class KernelSet:
         wanted = None if dtypes is None else frozenset(np.dtype(t) for t in dtypes.split())
 
         def deco(fn: Callable[..., Any]) -> Callable[..., Any]:
-            code = getattr(fn, "__code__", None)
-            if not out and code is not None and "outs" in code.co_varnames[2 : code.co_argcount]:
-                raise error(
-                    TypeError, f"the kernel for {name} takes `outs`, as those do that are declared with out=True"
-                )
-            self.entries.append(Kernel(name, fn, wanted, when, priority, out))
+            self.entries.append(checked("kernel", Kernel(name, fn, wanted, when, priority, out)))
             return fn
 
         return deco

@@ -7,10 +7,10 @@ warned about once and told to whoever misses something later.
 Environment
 -----------
 MXCORE_PLUGINS
-    Comma-separated allow-list of installed plugins (or distributions). Those that come with mxcore itself load in any
-    case, unless it is empty: that means none at all, not even the stock operators.
+    Allow-list of installed plugins (or distributions), separated by commas or blanks. Those that come with mxcore
+    itself load in any case, unless it is empty: that means none at all, not even the stock operators.
 MXCORE_DISABLE_PLUGINS
-    Comma-separated plugins (or distributions) to leave out.
+    Plugins (or distributions) to leave out, separated likewise.
 MXCORE_STRICT_PLUGINS
     ``1``: a plugin that fails raises instead of warning.
 """
@@ -25,6 +25,7 @@ from typing import Any
 import pluggy
 
 from . import hookspecs, tables
+from .checks import checked
 from .device import Device
 from .errors import MXNetError, caught, error, in_a_line, suggest, warn
 from .graph import GraphPass
@@ -166,6 +167,7 @@ class Manager:
                 )
             self.origin[name] = (dist or name, version)
             try:
+                checked("plugin", name, plugin)
                 self.pm.register(plugin, name)
                 self._collect(plugin, name)
             except BaseException:
@@ -206,7 +208,7 @@ class Manager:
                         raise TypeError(f"{item!r} is no {kind_of.__name__} object")
                     add(item, owner)
             elif hook == "mxcore_kernels":
-                for device, kernels in result.items():
+                for device, kernels in checked("kernels", owner, result).items():
                     tables.kernels.add(device, kernels, owner)
             else:
                 kind = hookspecs.NAMED_HOOKS[hook]

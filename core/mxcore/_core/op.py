@@ -7,8 +7,9 @@ from functools import cached_property
 from types import CodeType
 from typing import Any
 
+from .checks import checked
 from .errors import error, in_a_line, said, suggest
-from .gradplan import GradPlan, check_rule
+from .gradplan import GradPlan
 from .params import Int, Param, Params, Parser
 from .roles import ROLES
 
@@ -134,6 +135,9 @@ class Signature:
         self.visible = self.n_out if vis is None else int(vis)
         self.random = bool(op.random(p) if callable(op.random) else op.random)
 
+    def __repr__(self) -> str:
+        return f"<Signature ({', '.join(self.inputs)}) -> ({', '.join(self.outputs)})>"
+
 
 class Op:
     """One operator: names, inputs, parameters, body and facets. Made by :func:`op` and :mod:`mxcore.elementwise`.
@@ -201,9 +205,7 @@ class Op:
             number.le = 2**20  # every input has a name
         self.params = specs
         self.input_names = tuple(s.name for s in self.input_slots)
-        clash = sorted(set(specs) & set(self.input_names))
-        if clash:
-            raise error(ValueError, f"{where}: '{clash[0]}' is both an input and a parameter")
+        checked("operator", self)
         self.parser = Parser(name, specs, self._finish, [s.name for s in self.input_slots])
         self.shape_rule: Callable[..., Any] | None = None
         self.dtype_rule: Callable[..., Any] | None = None
@@ -216,7 +218,7 @@ class Op:
         self.gives = False  # a backward rule that keeps none of the arrays it returns
         #: Of a stateful operator: whether its backward ignores the gradients of its outputs.
         self.loss_rule: Callable[[Params], bool] = lambda p: False
-        self.grad_rule: Any = self._checked(grad)
+        self.grad_rule: Any = checked("gradient rule", self, grad)
         self.doc = doc if doc is not None else (body.__doc__ if body is not None else None) or ""
         self.grad_plan: GradPlan | None = None  # compiled by the tape on first use
         self.higher_rule: Callable[..., Any] | None = None
@@ -246,7 +248,7 @@ class Op:
         called once all inputs are known. None for an output of fully known inputs makes it dynamic: known only by
         running. Without a rule all inputs and outputs have one shape.
         """
-        self.shape_rule = rule
+        self.shape_rule = checked("shape rule", self, rule)
         return rule
 
     def dtype(self, rule: Callable[..., Any]) -> Callable[..., Any]:
@@ -254,7 +256,7 @@ class Op:
 
         Without a rule all inputs and outputs have one dtype. The rule decides: results of the body are cast to it.
         """
-        self.dtype_rule = rule
+        self.dtype_rule = checked("dtype rule", self, rule)
         return rule
 
     def storage(self, rule: Callable[..., Any], body: Callable[..., Any] | None = None) -> Callable[..., Any]:
@@ -263,7 +265,7 @@ class Op:
         An operator with one gets sparse inputs as they are; without one they are made dense first. With a `body`, calls
         with sparse inputs run that instead of the reference and of all kernels.
         """
-        self.storage_rule, self.sparse_body = rule, body
+        self.storage_rule, self.sparse_body = checked("storage rule", self, rule), body
         return rule
 
     def grad(self, rule: Callable[..., Any]) -> Callable[..., Any]:
@@ -274,12 +276,7 @@ class Op:
         name of an input to keep it, ``like_<input>`` to keep its shape and dtype only. It returns one gradient per
         input (a list for a variadic one), None for zero.
         """
-        self.grad_rule, self.grad_plan = self._checked(rule), None
-        return rule
-
-    def _checked(self, rule: Any) -> Any:
-        if rule:
-            check_rule(self, rule)
+        self.grad_rule, self.grad_plan = checked("gradient rule", self, rule), None
         return rule
 
     def higher(self, rule: Callable[..., Any]) -> Callable[..., Any]:
@@ -288,17 +285,17 @@ class Op:
         It has the arguments of `grad`, may ask only for inputs and outputs that `grad` keeps, and sees arrays, so that
         it may read shapes. Operators whose `grad` is differentiable need none.
         """
-        self.higher_rule = self._checked(rule)
+        self.higher_rule = checked("gradient rule", self, rule)
         return rule
 
     def cost(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Attach the cost estimate ``(p, ins, outs) -> number of scalar operations``; default: elements touched."""
-        self.cost_rule = rule
+        self.cost_rule = checked("cost rule", self, rule)
         return rule
 
     def backward(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Attach the backward of a stateful operator: ``(k, p, state, dys, ins, outs) -> gradients of the inputs``."""
-        self.backward_rule = rule
+        self.backward_rule = checked("backward rule", self, rule)
         return rule
 
     def attach(self, **facets: Any) -> None:

@@ -46,8 +46,8 @@ def why() -> str:
 
 
 def listed(variable: str) -> list[str]:
-    """The comma-separated names in a variable of the environment."""
-    return [n.strip() for n in os.environ.get(variable, "").split(",") if n.strip()]
+    """The names in a variable of the environment, separated by commas or blanks."""
+    return os.environ.get(variable, "").replace(",", " ").split()
 
 
 def place(owner: str, variable: str) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 from .array import Array, Like, Storage
 from .call import OpContext
-from .errors import MXNetError, MXNetWarning, error, raise_in_op
+from .errors import MXNetError, MXNetWarning, error, in_rule, raise_in_op
 from .frontend import eager
 from .gradplan import GradPlan, higher_of
 from .op import Op
@@ -261,11 +261,11 @@ def _run(
                 node.freed = next(serials)
                 node.__class__ = Freed
                 node.inputs = node.saved = node.call = None
-        except MXNetError:
-            raise
+        except MXNetError as e:
+            raise in_rule(e, node.op.name) from e.__cause__
         except Exception as e:
             _constant(node)  # by a backward of another thread
-            raise_in_op(e, node.op.name, node.params, [x for x in ins if x is not None], "gradient")
+            raise_in_op(e, node.op.name, node.params, [getattr(x, "_data", x) for x in ins], "gradient")
 
 
 def _add_to_leaf(leaves: dict[Leaf, Any], own: set[Leaf], n: Leaf, g: Any, node: Any) -> None:

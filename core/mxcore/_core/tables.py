@@ -3,9 +3,10 @@
 Environment
 -----------
 MXCORE_PREFER
-    Comma-separated plugins (or distributions): where two bring one name, the one that stands first here has it.
+    Plugins (or distributions), separated by commas or blanks: where two bring one name, the one that stands first here
+    has it.
 MXCORE_KERNEL_ORDER
-    Comma-separated plugins (or distributions): whose kernels go first where priorities are equal.
+    Likewise: whose kernels go first where priorities are equal.
 """
 
 from __future__ import annotations
@@ -294,7 +295,8 @@ class KernelTable:
         raise error(
             NotImplementedError,
             f"operator {op.name} has no kernel for device '{device.type}'"
-            f" (offered for other devices by: {', '.join(offers) or 'no plugin'})",
+            f" (offered for other devices by: {', '.join(offers) or 'no plugin'})"
+            + ("; it has no array namespace `xp`, over which bodies run" if device.xp is None else ""),
         )
 
     def drop(self, owner: str) -> None:

@@ -11,7 +11,18 @@ from functools import cache
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-__all__ = ["ATTRIBUTES", "CONSTANTS", "CONTRACT", "Entry", "METHODS", "PREAMBLE", "entries", "lacking", "page"]
+__all__ = [
+    "ATTRIBUTES",
+    "CONSTANTS",
+    "CONTRACT",
+    "Entry",
+    "METHODS",
+    "PREAMBLE",
+    "entries",
+    "lacking",
+    "page",
+    "present",
+]
 
 #: Types, and numbers.
 CONSTANTS = frozenset(
@@ -301,10 +312,11 @@ def entries() -> tuple[dict[str, Entry], dict[str, Entry]]:
 
 def lacking(xp: Any) -> list[str]:
     """What an array namespace does not have of all that bodies may use."""
-    return [name for name in (*entries()[0], *sorted(CONSTANTS)) if not _has(xp, name)]
+    return [name for name in (*entries()[0], *sorted(CONSTANTS)) if not present(xp, name)]
 
 
-def _has(xp: Any, name: str) -> bool:
+def present(xp: Any, name: str) -> bool:
+    """Whether a namespace has a name, which may have dots."""
     try:
         attrgetter(name)(xp)
     except AttributeError:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from functools import cached_property, partial
+from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from .._core.errors import error, suggest
 from . import _functions as functions
 from . import elementwise, indexing
 from .arrays import Array, array_class
-from .contract import CONSTANTS
+from .contract import CONSTANTS, present
 
 __all__ = ["ArrayAPINamespace"]
 
@@ -37,6 +39,20 @@ _OTHER_NAMES = {
     "permute_dims": "permute",
     "take_along_axis": "take_along_dim",
 }
+#: The names in the standard that are asked of a library.
+ASKED = frozenset(
+    """
+    arange argmax argmin argsort all any asarray astype broadcast_to concat conj cumulative_prod cumulative_sum empty
+    flip full imag isnan max min nonzero ones permute_dims prod real reshape searchsorted sort sum take take_along_axis
+    where zeros
+""".split()
+) | {
+    *elementwise.STANDARD.values(),
+    *(f"linalg.{name}" for name in functions.LINEAR if name != "norm"),
+    *(f"fft.{name}" for name in functions.FOURIER),
+}
+#: What an author may give beside them.
+_OWN = frozenset({"add_rows", "contiguous", "dtypes", "put_rows"})
 _PLAIN: dict[str, Any] = {"b": bool, "f": float, "c": complex}
 
 
@@ -80,8 +96,13 @@ class ArrayAPINamespace:
     def __init__(self, xp: Any, overrides: Mapping[str, Any] | None = None, device: Any = None) -> None:
         self.__name__ = xp.__name__
         self._xp = xp
+        for name in {*(overrides or {})} - ASKED - _OWN:
+            raise error(
+                ValueError,
+                f"ArrayAPINamespace({self.__name__}, …): nothing asks for an override '{name}'"
+                f"{suggest(name, ASKED | _OWN)}; there are: {', '.join(sorted(ASKED | _OWN))}",
+            )
         self._found: dict[str, Any] = {
-            "astype": getattr(xp, "astype", None),
             "put_rows": partial(indexing.put_rows, self),
             "add_rows": partial(indexing.add_rows, self),
             "contiguous": lambda x: functions.copy(self, self.Array(x)).value,
@@ -101,7 +122,6 @@ class ArrayAPINamespace:
         self.dtype_of = {r: t for t, r in self.raw.items()}
         self.dtypes = frozenset(t for t in self.raw if t.kind != "c")
         self._near: dict[Any, Any] = {}
-        self.astype = self.standard("astype")
         self.Array: type[Array] = array_class(self)
         self.linalg = SimpleNamespace(**{n: partial(f, self) for n, f in functions.LINEAR.items()})
         self.fft = SimpleNamespace(**{n: partial(f, self) for n, f in functions.FOURIER.items()})
@@ -133,11 +153,24 @@ class ArrayAPINamespace:
         """The library's function of a name in the standard, or what the device's author gave in its place."""
         found = self._found.get(name)
         if found is None:
-            found = self._xp
-            for part in name.split("."):
-                found = getattr(found, part)
-            self._found[name] = found
+            try:
+                found = self._found[name] = attrgetter(name)(self._xp)
+            except AttributeError:
+                raise error(
+                    NotImplementedError,
+                    f"{self.__name__} has no '{name}', which the array API standard has; an override gives it: "
+                    f"ArrayAPINamespace({self.__name__}, {{'{name}': …}}). It lacks: {', '.join(self.lacking())}",
+                ) from None
         return found
+
+    @cached_property
+    def astype(self) -> Any:
+        """The library's function to an array of another dtype."""
+        return self.standard("astype")
+
+    def lacking(self) -> list[str]:
+        """The names in the standard that neither the library nor an override has, of those that are asked for."""
+        return sorted(name for name in ASKED if self._found.get(name) is None and not present(self._xp, name))
 
     def need(self, dtype: Any) -> Any:
         """The library's dtype for one of NumPy's."""

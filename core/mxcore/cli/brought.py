@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib.util
 import traceback
 from collections.abc import Iterable, Iterator
+from itertools import combinations
 from typing import Any
 
 from .._core import tables
+from .._core.device import Device
 from .._core.errors import caught, in_a_line
 from .._core.manager import manager
 from .._core.plugins import listed
-from ..array_api import contract
+from ..array_api import ArrayAPINamespace, contract
 from ..base import MXNetError
+from ..wellformed import misfit
 
 __all__ = [
     "compared",
@@ -20,6 +24,8 @@ __all__ = [
     "import_all",
     "import_kernels",
     "lost_kernels",
+    "misfits",
+    "misspelt",
     "namespaces",
     "overrides",
     "owned",
@@ -158,6 +164,25 @@ def lost_kernels(owner: str) -> Iterator[tuple[str, list[str]]]:
             yield device, lost
 
 
+def misfits(owner: str) -> Iterator[tuple[str, str]]:
+    """(kernel, what is wrong) of the kernels of an owner that cannot be called, or never will be, where they fit.
+
+    Parameters
+    ----------
+    owner : str
+        The name of a plugin.
+    """
+    for device, table in sorted(tables.kernels.sets.items()):
+        for name, kernels in sorted(table.items()):
+            mine = [k for k in kernels if k.owner == owner]
+            what = f"kernel of operator {name} for {device}"
+            if (op := tables.ops.find(name)) is not None:
+                yield from ((what, text) for k in mine if (text := misfit(k, op)))
+            for a, b in combinations(mine, 2):
+                if a.priority == b.priority and a.when is None and a.overlaps(b):
+                    yield what, f"another of the same priority {a.priority}, which is declared before, takes its dtypes"
+
+
 def unserved(owner: str) -> list[str]:
     """Devices that an owner has kernels for and that no plugin provides here.
 
@@ -174,8 +199,8 @@ def unserved(owner: str) -> list[str]:
     return sorted(wanted - set(tables.devices.items))
 
 
-def namespaces(owner: str) -> Iterator[tuple[str, list[str], str]]:
-    """(device, what its array namespace lacks, why it cannot be used) of an owner's devices but absent ones.
+def namespaces(owner: str) -> Iterator[tuple[str, list[str], list[str], str]]:
+    """(device, what its array namespace lacks, what the library under it lacks, why it cannot be used) for all there.
 
     Parameters
     ----------
@@ -186,10 +211,29 @@ def namespaces(owner: str) -> Iterator[tuple[str, list[str], str]]:
         if tables.devices.owners[name] != owner:
             continue
         try:
-            if device.count() and device.xp is not None:
-                yield name, contract.lacking(device.xp), ""
+            if device.count():
+                xp = device.xp
+                library = xp.lacking() if isinstance(xp, ArrayAPINamespace) else []
+                yield name, ["functions, for it is None"] if xp is None else contract.lacking(xp), library, ""
         except BaseException as e:  # such as a library that ends the process
-            yield name, [], in_a_line(caught(e))
+            yield name, [], [], in_a_line(caught(e))
+
+
+def misspelt(owner: str) -> Iterator[tuple[str, str, str]]:
+    """(device, name, near name) of what an owner's devices have that is hardly different from what they may have.
+
+    Parameters
+    ----------
+    owner : str
+        The name of a plugin.
+    """
+    contract = {n for n in dir(Device) if n[0] != "_"}
+    for name, device in sorted(tables.devices.items.items()):
+        if tables.devices.owners[name] == owner:
+            own = {n for cls in type(device).__mro__ if issubclass(cls, Device) for n in vars(cls) if n[0] != "_"}
+            for n in sorted(own - contract):
+                if near := difflib.get_close_matches(n, contract, 1, 0.85):
+                    yield name, n, near[0]
 
 
 def strange(owner: str) -> list[str]:
@@ -258,6 +302,6 @@ def import_all() -> None:
 def failures() -> Iterator[tuple[str, str]]:
     """(plugin, distribution and reason) of every plugin that failed to load, with the line where its own code did."""
     for name, (dist, reason) in sorted(manager.failed.items()):
-        frames = traceback.extract_tb(reason.__traceback__)
+        frames = [f for f in traceback.extract_tb(reason.__traceback__) if not f.filename.startswith("<frozen")]
         where = f" [{frames[-1].filename}:{frames[-1].lineno}]" if frames and not isinstance(reason, MXNetError) else ""
         yield name, f"{dist}  failed: {in_a_line(reason)}{where}"

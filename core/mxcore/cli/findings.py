@@ -10,13 +10,20 @@ from .._core import tables
 from .._core.errors import suggest
 from .._core.manager import manager
 from ..base import MXNetError, MXNetWarning
-from .brought import failures, import_all, lost_kernels, namespaces, overrides, problems, unknown, unserved
+from .brought import (
+    failures,
+    import_all,
+    lost_kernels,
+    misfits,
+    misspelt,
+    namespaces,
+    overrides,
+    problems,
+    unknown,
+    unserved,
+)
 
 __all__ = ["Finding", "findings", "summary"]
-
-
-#: How many of many names are told.
-_SHOWN = 8
 
 
 @dataclass
@@ -82,24 +89,34 @@ def _of(owner: str) -> Iterator[Finding]:
             f"kernels for {device} of operators that do not exist: {names}",
             "correct the name, or install the plugin that brings the operator",
         )
+    for kernel, what in misfits(owner):
+        yield Finding(True, owner, f"{kernel}: {what}", "correct the kernel")
     for what in _commands(owner):
         yield Finding(True, owner, what, "give it what is missing")
-    for device, lacking, reason in namespaces(owner):
+    for device, lacking, library, reason in namespaces(owner):
         if reason:
             yield Finding(True, owner, f"device '{device}' cannot be used: {reason}", "correct it, or what it needs")
         if lacking:
-            more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
             yield Finding(
                 False,
                 owner,
-                f"the array namespace of device '{device}' has no {', '.join(lacking[:_SHOWN])}{more}",
+                f"the array namespace of device '{device}' has no {', '.join(lacking)}",
                 "operators whose bodies use them fail there; docs/arrays.md lists what bodies may use",
             )
+        if library:
+            yield Finding(
+                False,
+                owner,
+                f"the library of device '{device}' has no {', '.join(library)}, as the array API standard has",
+                "operators that need them fail there; give functions for them to ArrayAPINamespace",
+            )
+    for device, name, near in misspelt(owner):
+        yield Finding(False, owner, f"device '{device}' has '{name}', which nothing asks for", f"is it '{near}'?")
     for device in unserved(owner):
         yield Finding(
             False,
             owner,
-            f"kernels for device '{device}', which no plugin provides here",
+            f"kernels for device '{device}', which no plugin provides here{suggest(device, tables.devices.items)}",
             "they are used where one does",
         )
     for line in overrides(owner):
@@ -125,10 +142,11 @@ def _commands(owner: str) -> Iterator[str]:
 
 def _environment() -> Iterator[Finding]:
     for variable, name in unknown():
+        near = suggest(name, [*manager.origin, *manager.left_out])
         yield Finding(
             False,
             variable,
-            f"it names '{name}', which is neither a plugin here nor a distribution of one",
+            f"it names '{name}', which is neither a plugin here nor a distribution of one{near}",
             "correct the name, or take it out",
         )
     for name in sorted(manager.left_out):

@@ -361,7 +361,7 @@ def _compile(
             {n: x.dtype for n, x in zip(names, inputs)},
             dict.fromkeys(names, "default"),
         )
-        heads = run_passes(graph.heads)
+        heads = run_passes(graph.heads, *variables[:2])
         fits = _can_be_compiled(heads, variables, [(heads[i], names[j]) for i, j in carried])
         body = bodies[key] = Body(heads, names, variables, ctx, is_train, wrt, shared) if fits else None
         while len(bodies) > _LIMIT:

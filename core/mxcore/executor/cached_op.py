@@ -25,7 +25,7 @@ from ..parameters import Bool, Int
 from .compile import compile_graph
 from .instance import Instance
 from .launch import launch
-from .passes.settings import Settings, run_passes
+from .passes.settings import Settings, check_passed, run_passes
 from .passes.simplify import merge_equal
 from .recent import Recent
 from .watch import hook_labels, input_labels
@@ -257,6 +257,7 @@ class _Signature:
         self.wrt = None if needs is None else [n for n, w in zip(names, needs) if w]
         self.ctx, self.train, self.needs = ctx, train, needs
         self.datas = list(datas)
+        check_passed(owner.symbol._heads, owner._heads, *variables[:2])
         compiled = self.compiled = compile_graph(owner._heads, variables, ctx, train, self.wrt)
         program = self.program = compiled.program
         self.names = names

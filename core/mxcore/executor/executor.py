@@ -26,7 +26,7 @@ from .describe import describe
 from .instance import Instance
 from .launch import launch
 from .passes.place import context_of, group_of
-from .passes.settings import Settings, run_passes
+from .passes.settings import Settings, check_passed, run_passes
 from .passes.simplify import merge_equal
 from .program import infer_all
 
@@ -139,6 +139,7 @@ class Executor:
             {n: a.stype for n, a in pairs},
         )
         self._places = {n: a.context for n, a in pairs if a.context is not self._ctx}
+        check_passed(symbol._heads, self._heads, *self._facts[:2])
         self._out_facts = infer_all(self._heads, *self._facts)
         self.outputs: list[Any] = self._make_outputs()
 

@@ -586,11 +586,13 @@ class DataParallelExecutorGroup:
                 kind = next(
                     k for k in (KeyError, IndexError, ValueError, TypeError, AssertionError) if isinstance(problem, k)
                 )
+                apart = len({getattr(a, "context", None) for a in (*mine, *e.outputs)}) > 1
                 raise error(
                     kind,
                     f"metric {getattr(eval_metric, 'name', eval_metric)!r} cannot compare labels {_shapes(named)} with "
                     f"outputs {_shapes(preds)}: {problem}. Choose a metric for these, or say which count with its "
-                    "output_names and label_names",
+                    "output_names and label_names"
+                    + (", or have its update() call label.as_in_context(pred.context)" if apart else ""),
                 ) from problem
 
     def install_monitor(self, mon: Any) -> None:

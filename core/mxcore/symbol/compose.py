@@ -37,6 +37,8 @@ def entries(op_name: str, args: Sequence[Any], kwargs: dict[str, Any], op: Op | 
     op = op or tables.ops.get(op_name)
     args = take_last(op, args, kwargs, LAST_OF_SYMBOLS)
     name, attr = kwargs.pop("name", None), kwargs.pop("attr", None)
+    if not isinstance(name, str | None):
+        raise error(TypeError, f"operator {op.name}: name must be a str, got {name!r}")
     kwargs.pop("out", None)
     attrs = attribute.current().get(attr)
     for k in [k for k in attrs if k in op.params]:

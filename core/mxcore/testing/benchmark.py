@@ -7,7 +7,8 @@
 
 A line of the table is an operator on a device by a kernel, on the largest of its samples that the kernel takes, which
 the line shows. The ratio is to the reference body on the same device, and that of a body on another device than the CPU
-to what the CPU chooses. What is measured is the function alone, over arrays that are on the device already.
+to what the CPU chooses, which is named. What is measured is the function alone, over arrays that are on the device
+already.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ __all__ = ["brought_by", "uses"]
 
 #: Seconds that a round should take at least, and how many rounds there are.
 ROUND, ROUNDS = 2e-3, 10
+#: What the table calls the function that every operator has.
+BODY = "reference body"
 
 
 def brought_by(folder: Path) -> set[str]:
@@ -112,6 +115,10 @@ def _runner(case: Case, kernel: Kernel | None) -> Callable[[], Any]:
     return lambda: fn(k, p, outs, *datas)
 
 
+def _called(kernel: Kernel | None) -> str:
+    return f"of {kernel.owner}, priority {kernel.priority}" if kernel else BODY
+
+
 def _chosen(case: Case) -> Kernel | None:
     """The kernel that a device takes."""
     return next((k for k in tables.kernels.of(case.device.type, case.op) if _fits(case, k)), None)
@@ -136,10 +143,11 @@ def test_operator(use: tuple[Op, Context, Kernel | None], compare: Any, finish: 
     case = max(fitting, key=lambda c: sum(a.size for a in c.host))
     against, reference = "", None
     if kernel is not None and op.body is not None and ctx.device.xp is not None:
-        against, reference = "its body", _runner(case, None)
+        against, reference = BODY, _runner(case, None)
     elif kernel is None and ctx.device_type != "cpu" and "cpu" in tables.devices.names():
         there = Case(op, case.sample, case.dtype, Context("cpu"))
-        against, reference = "cpu", _runner(there, _chosen(there))
+        chosen = _chosen(there)
+        against, reference = f"cpu, {'kernel ' if chosen else ''}{_called(chosen)}", _runner(there, chosen)
     with ctx, np.errstate(all="ignore"):
         ours = _runner(case, kernel)
         shapes = " ".join("x".join(map(str, a.shape)) or "()" for a in case.host)
@@ -151,5 +159,5 @@ def test_operator(use: tuple[Op, Context, Kernel | None], compare: Any, finish: 
             number=number,
             rounds=ROUNDS,
             against=against,
-            kernel=f"of {kernel.owner}, priority {kernel.priority}" if kernel else "reference body",
+            kernel=_called(kernel),
         )

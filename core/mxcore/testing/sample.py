@@ -6,7 +6,7 @@ This module needs NumPy only, so that it also runs beside the real MXNet when go
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,10 @@ class Values:
     """
 
     def __init__(self, shape: tuple[int, ...], low: float = -2.0, high: float = 2.0, dtype: str | None = None) -> None:
+        if not low <= high:
+            raise ValueError(
+                f"{type(self).__name__}: the interval from {low} to {high} is empty; the lower end is first"
+            )
         self.shape, self.low, self.high, self.dtype = tuple(shape), low, high, dtype
 
     def draw(self, rs: np.random.RandomState) -> np.ndarray:
@@ -92,8 +96,22 @@ class Sample:
         tol: float = 1.0,
         step: int = 0,
     ) -> None:
+        if params is not None and not isinstance(params, Mapping):
+            raise TypeError(f"Sample: params must be a dict of parameters by name, got {params!r}")
+        if len(domain) != 2 or not domain[0] <= domain[1]:
+            raise ValueError(f"Sample: domain must be (low, high), got {domain!r}")
+        if isinstance(grad, Sequence) and len(grad) != len(inputs):
+            raise ValueError(f"Sample: grad={grad!r} must be a bool, or have one for each of {len(inputs)} inputs")
         self.inputs, self.params, self.domain = inputs, dict(params or {}), domain
         self.dtypes = tuple(dtypes.split())
+        try:
+            known = [np.dtype(t) for t in self.dtypes]
+        except TypeError:
+            known = []
+        if not known:
+            raise ValueError(
+                f"Sample: dtypes must be names like 'float32 float64', separated by blanks, got {dtypes!r}"
+            )
         self.grad, self.train, self.check, self.mxnet, self.tol, self.step = grad, train, check, mxnet, tol, step
 
     def arrays(self, dtype: str, salt: int = 0) -> list[np.ndarray]:

@@ -21,7 +21,9 @@ class Row:
     kernel : str
         What ran there, if that has a name.
     seconds : float, optional
-        How long ours took.
+        How long ours took, at best.
+    median : float, optional
+        How long it took in most rounds.
     against : str
         What it was compared with, and how long that took.
     ratio : float, optional
@@ -44,16 +46,19 @@ class Row:
     value: str = ""
     wanted: str = ""
     met: bool | None = None
+    median: float | None = None
 
     def cells(self) -> tuple[str, ...]:
         """The texts of the line."""
         met, wanted, value = self.met, self.wanted, self.value
         if self.ratio is not None:
             value = f"{self.ratio:.2f} x"
+            if self.seconds is not None and value != "1.00 x":
+                value += ", slower" if self.ratio > 1 else ", faster"
         if self.at_most is not None:
             wanted = f"at most {self.at_most:g} x"
             met = self.ratio is not None and self.ratio <= self.at_most
-        took = "" if self.seconds is None else seconds(self.seconds)
+        took = " .. ".join(seconds(s) for s in (self.seconds, self.median) if s is not None)
         return (
             self.name,
             self.backend,

@@ -15,17 +15,17 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..._core import tables
 from ..._core.errors import error, suggest, warn
 from ..._core.graph import STOCK_PASSES, Graph
 from ..._core.state import state
-from ...rewriting import run_pass
+from ...rewriting import changed_output, run_pass
 from .mirror import mirror_all
 
-__all__ = ["STOCK", "Settings", "enabled", "passes_off", "run_passes"]
+__all__ = ["STOCK", "Settings", "check_passed", "enabled", "passes_off", "run_passes"]
 
 #: Stock passes that can be switched off, in their order -> what they do.
 STOCK = STOCK_PASSES
@@ -40,7 +40,7 @@ def _off() -> frozenset[str]:
 @functools.cache
 def _listed(names: str) -> frozenset[str]:
     """The names in a list of the environment; the first look at one that is no pass warns."""
-    found = frozenset(n.strip() for n in names.split(",") if n.strip())
+    found = frozenset(names.replace(",", " ").split())
     known = [*STOCK, *tables.names("graph_pass")]
     for name in sorted(found - set(known)):
         warn(
@@ -115,8 +115,14 @@ def passes_off(*names: str) -> Iterator[None]:
         state.extra["passes_off"] = old
 
 
-def run_passes(heads: Any) -> Any:
+def run_passes(heads: Any, shapes: Mapping[str, Any] | None = None, dtypes: Mapping[str, Any] | None = None) -> Any:
     """The heads of a graph after all passes that plugins registered.
+
+    Parameters
+    ----------
+    heads : list of entry
+    shapes, dtypes : dict, optional
+        Of variables by name, where they are known: then those of the heads must stay.
 
     Raises
     ------
@@ -127,5 +133,16 @@ def run_passes(heads: Any) -> Any:
     table, off = tables.by_kind["graph_pass"], _off()
     always = [n for n in table.names() if n not in off and table.items[n].order is not None]
     for name in sorted(always, key=lambda n: (table.items[n].order, n)):
-        heads = run_pass(name, Graph(heads), bound=True).heads
+        graph = Graph(heads)
+        graph.shapes, graph.dtypes = (
+            {(n, 0): facts[n.name] for n in graph.variables() if n.name in facts}
+            for facts in (shapes or {}, dtypes or {})
+        )
+        heads = run_pass(name, graph, bound=True).heads
     return heads
+
+
+def check_passed(heads: Any, passed: Any, shapes: Mapping[str, Any], dtypes: Mapping[str, Any]) -> None:
+    """Raise, naming the pass, if what the passes made of a graph before shapes were known has outputs of others."""
+    if passed is not heads and changed_output(heads, passed, shapes, dtypes):
+        run_passes(heads, shapes, dtypes)

@@ -141,7 +141,7 @@ FUNCTIONS = [
         "round",
         special_functions.half_away,
         None,
-        "floor(x + 0.5) if x >= 0 else ceil(x - 0.5)",
+        "trunc(x) if abs(x - trunc(x)) < 0.5 else trunc(x) + (1 if x > 0 else -1)",
         doc="Round to the nearest integer, halves away from zero.",
     ),
     _function("logical_not", lambda xp, x: x == 0, None, "not (x != 0)", doc="1 where zero, else 0."),

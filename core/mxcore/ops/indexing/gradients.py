@@ -66,7 +66,7 @@ advanced_index_spread.dtype(first_dtype)
     "_backward_take",
     inputs="dy indices like~",
     **TAKE_PARAMS,
-    grad=lambda F, p, dy, indices: (F.take(dy, indices, axis=p.axis, mode=p.mode), None, None),
+    grad=lambda F, p, d_output, indices: (F.take(d_output, indices, axis=p.axis, mode=p.mode), None, None),
 )
 def backward_take(k: Call, p: Params, dy: Array, indices: Array, like: Array) -> Array:
     """Zeros like `like` with the gradient added at the entries taken.
@@ -104,7 +104,11 @@ backward_take.dtype(first_dtype)
     "_backward_Embedding",
     inputs="dy data weight~",
     **EMBEDDING_PARAMS,
-    grad=lambda F, p, dy, data: (F.Embedding(data, dy, input_dim=p.input_dim, output_dim=p.output_dim), None, None),
+    grad=lambda F, p, d_output, data: (
+        F.Embedding(data, d_output, input_dim=p.input_dim, output_dim=p.output_dim),
+        None,
+        None,
+    ),
 )
 def backward_embedding(k: Call, p: Params, dy: Array, data: Array, weight: Array) -> Array:
     """Sum the gradient's rows by index: the gradient of `Embedding` for its weight.
@@ -142,7 +146,7 @@ backward_embedding.storage(lambda p, s: ["row_sparse" if p.sparse_grad else "def
     "_backward_boolean_mask",
     inputs="dy like~ index",
     axis=Int(0),
-    grad=lambda F, p, dy, index: (F._contrib_boolean_mask(dy, index, axis=p.axis), None, None),
+    grad=lambda F, p, d_output, index: (F._contrib_boolean_mask(d_output, index, axis=p.axis), None, None),
 )
 def backward_boolean_mask(k: Call, p: Params, dy: Array, like: Array, index: Array) -> Array:
     """Zeros like `like` with the gradient where `index` is not zero.

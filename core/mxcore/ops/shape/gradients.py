@@ -98,7 +98,7 @@ tile_sum.shape(undoing(tiled_shape))
     "_backward_Pad",
     inputs="dy like~",
     **PAD_PARAMS,
-    grad=lambda F, p, dy: (F.Pad(dy, mode=p.mode, pad_width=p.pad_width), None),
+    grad=lambda F, p, d_output: (F.Pad(d_output, mode=p.mode, pad_width=p.pad_width), None),
 )
 @silent
 def backward_pad(k: Call, p: Params, dy: Array, like: Array) -> Array:

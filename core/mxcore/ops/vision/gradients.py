@@ -55,11 +55,11 @@ def _(p: Params, ins: list[Any]) -> list[Any]:
 
 
 @backward_grid_generator.grad
-def _(F: Operators, p: Params, dy: Operand) -> Any:  # it is linear, and scaling is its own adjoint
+def _(F: Operators, p: Params, d_output: Operand) -> Any:  # it is linear, and scaling is its own adjoint
     return (
-        F.GridGenerator(dy, **given(p, GRID_PARAMS))
+        F.GridGenerator(d_output, **given(p, GRID_PARAMS))
         if p.transform_type == "affine"
-        else F._backward_GridGenerator(dy, **given(p, GRID_PARAMS))
+        else F._backward_GridGenerator(d_output, **given(p, GRID_PARAMS))
     )
 
 

@@ -12,6 +12,12 @@ def test_values():
     assert math.isnan(metric.get()[1])
 
 
+def test_predictions_of_another_context():
+    metric = mx.metric.create("toy_metric")
+    metric.update([mx.nd.array([1, 2])], [mx.nd.array([1, 3], ctx=mx.cpu(1))])
+    assert metric.get()[1] == 0.5
+
+
 def test_beside_others():
     metric = mx.metric.create(["toy_metric", "mse"])
     metric.update([mx.nd.array([1, 2])], [mx.nd.array([1, 4])])

@@ -1,0 +1,193 @@
+"""What is wrong with a declaration as it is made: names that nobody could use, rules that cannot be called.
+
+The core asks by :func:`mxcore._core.checks.checked`, which this module answers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from functools import partial
+from keyword import iskeyword
+from types import FunctionType
+from typing import Any
+
+from ._core.checks import CHECKS
+from ._core.errors import error
+from ._core.gradplan import GradPlan
+from ._core.graph import GraphPass
+from ._core.kernels import Kernel, KernelSet
+from ._core.op import Op
+from .testing.sample import Sample
+
+__all__ = ["misfit"]
+
+#: What a gradient rule may ask for beside inputs and outputs -> what it gets.
+_WORDS = {
+    "F": "the operators",
+    "p": "the parameters",
+    "needs": "which inputs want a gradient",
+    "dy": "the gradient of the first output",
+    "dys": "the gradients of all outputs",
+    "y": "the first output",
+    "state": "what a stateful forward left",
+}
+#: Keywords of every call, whose values no operator gets.
+_RESERVED = frozenset({"name", "out", "attr", "share", "wanted", "cls"})
+
+#: Rule -> how many arguments it may take, and how it is written.
+_FORMS = {
+    "shape rule": ((2, 3), "(p, ins) -> outs, or (p, ins, outs) -> (ins, outs)"),
+    "dtype rule": ((2, 3), "(p, ins) -> outs, or (p, ins, outs) -> (ins, outs)"),
+    "storage rule": ((2,), "(p, stypes) -> stypes of the outputs"),
+    "cost rule": ((3,), "(p, ins, outs) -> number"),
+    "backward rule": ((6,), "(k, p, state, dys, ins, outs) -> gradients of the inputs"),
+}
+
+
+def _takes(fn: Any, numbers: Iterable[int]) -> bool:
+    """Whether something can be called with one of these numbers of arguments; what is not Python's is believed."""
+    code = getattr(fn, "__code__", None)
+    if code is None:
+        return callable(fn)
+    own = hasattr(fn, "__self__")
+    most = math.inf if code.co_flags & 0x04 else code.co_argcount - own
+    least = code.co_argcount - own - len(fn.__defaults__ or ())
+    return code.co_kwonlyargcount == len(fn.__kwdefaults__ or ()) and any(least <= n <= most for n in numbers)
+
+
+def _shown(fn: Any) -> str:
+    code = getattr(fn, "__code__", None)
+    return repr(fn) if code is None else f"({', '.join(code.co_varnames[: code.co_argcount])})"
+
+
+def _operator(op: Op) -> None:
+    where = f"operator {op.name}"
+    outs = [] if callable(op.outputs) else [s.name for s in op.outputs]
+    for name in (op.name, *op.aliases):
+        if not str(name).isidentifier() or iskeyword(name):
+            raise error(ValueError, f"{where}: {name!r} is no name that Python could call; one like 'my_op' is needed")
+    for what, names in (("inputs", op.input_names), ("outputs", outs)):
+        if twice := [n for i, n in enumerate(names) if n in names[:i]]:
+            raise error(ValueError, f"{where}: two of its {what} are named '{twice[0]}'; each needs a name of its own")
+    if clash := sorted({*op.params} & {*op.input_names}):
+        raise error(ValueError, f"{where}: '{clash[0]}' is both an input and a parameter")
+    # Inputs of operators that users do not call, as backward ones, are given by position only.
+    for what, names in (("parameter", [*op.params]), ("input", () if op.name[0] == "_" else op.input_names)):
+        for name in names:
+            if name in _RESERVED:
+                raise error(
+                    ValueError,
+                    f"{where}: its {what} cannot be named '{name}', which is a keyword of every operator's call "
+                    f"({', '.join(sorted(_RESERVED))}); choose another name",
+                )
+            if what == "parameter" and (name[0] == "_" or not name.isidentifier()):
+                raise error(ValueError, f"{where}: its parameter {name!r} needs a name that begins with a letter")
+    if "ctx" in op.params and op.params["ctx"].kind != "str":
+        raise error(
+            ValueError, f"{where}: its parameter 'ctx' says where it runs, and so is a Str; choose another name"
+        )
+    if not callable(op.sampled) and (wrong := [s for s in op.sampled if not isinstance(s, Sample)]):
+        raise error(TypeError, f"{where}: its samples must be Sample objects, such as Sample((2, 3)), got {wrong[0]!r}")
+    if op.body is not None and (text := _misfit(op.body, op, 2)):
+        raise error(TypeError, f"{where}: its body {text.format('(k, p')}")
+
+
+def _misfit(fn: Any, op: Op, leading: int) -> str:
+    """Why a body or kernel cannot be called with the inputs of an operator behind so many other arguments, if so."""
+    always = sum(s.condition is None and not s.variadic for s in op.input_slots)
+    most = always + 64 if op.variadic else len(op.input_slots)
+    if _takes(fn, range(leading + always, leading + most + 1)):
+        return ""
+    inputs = "".join(f", {'*' * s.variadic}{s.name}" for s in op.input_slots)
+    return f"takes {_shown(fn)}; {{}}{inputs}) is needed"
+
+
+def misfit(kernel: Kernel, op: Op) -> str:
+    """Why a kernel cannot be called as the operator's are; an empty text if it can."""
+    leading = ("(k, p, outs", 3) if kernel.out else ("(k, p", 2)
+    if text := _misfit(kernel.fn, op, leading[1]):
+        return f"it {text.format(leading[0])}"
+    always = sum(s.condition is None and not s.variadic for s in op.input_slots)
+    most = always + 64 if op.variadic else len(op.input_slots)
+    if kernel.when is not None and not _takes(kernel.when, range(1 + always, 2 + most)):
+        specs = "".join(f", {'*' * s.variadic}{s.name}" for s in op.input_slots)
+        return f"its `when` takes {_shown(kernel.when)}; (p{specs}) is needed"
+    return ""
+
+
+def _kernel(kernel: Kernel) -> None:
+    where = f"kernel of operator {kernel.op}"
+    code = getattr(kernel.fn, "__code__", None)
+    if not kernel.out and code is not None and "outs" in code.co_varnames[2 : code.co_argcount]:
+        raise error(TypeError, f"{where}: it takes `outs`, as those do that are declared with out=True")
+    form, least = ("(k, p, outs, *inputs)", 3) if kernel.out else ("(k, p, *inputs)", 2)
+    if not _takes(kernel.fn, range(least, 64)):
+        raise error(TypeError, f"{where}: it takes {_shown(kernel.fn)}; {form} is needed")
+    if kernel.when is not None and not _takes(kernel.when, range(1, 64)):
+        raise error(TypeError, f"{where}: `when` takes {_shown(kernel.when)}; a function (p, *specs) -> bool is needed")
+
+
+def _rule(what: str, op: Op, rule: Any) -> None:
+    numbers, form = _FORMS[what]
+    if not isinstance(rule, FunctionType) or not _takes(rule, numbers):
+        takes = f"it takes {_shown(rule)}" if isinstance(rule, FunctionType) else f"{rule!r} is no Python function"
+        raise error(TypeError, f"{what} of operator {op.name}: {takes}; {form} is needed")
+
+
+def _gradient(op: Op, rule: Any) -> None:
+    if not rule:  # None: zero; missing
+        return
+    where = f"gradient rule of operator {op.name}"
+    if not isinstance(rule, FunctionType):
+        raise error(TypeError, f"{where}: {rule!r} is no Python function, whose arguments say what it needs")
+    code = rule.__code__
+    names = code.co_varnames[: code.co_argcount]
+    if code.co_kwonlyargcount or code.co_flags & 0x0C:
+        raise error(TypeError, f"{where}: its arguments say what it needs, by position; no *, *args or **kwargs")
+    for name in names:
+        if name in _WORDS and name in op.input_names and not {f"{name}_", f"like_{name}"} & {*names}:
+            output = 0 if callable(op.outputs) else op.outputs[0].name
+            other = {"y": f", out_{output} for the output", "dy": f", d_{output} for that gradient"}.get(name, "")
+            raise error(
+                TypeError,
+                f"{where}: '{name}' is {_WORDS[name]} there, and the operator has an input of that name; "
+                f"write {name}_ for the input (or like_{name} for its shape){other}",
+            )
+        GradPlan.source(op, True, name)
+
+
+def _graph_pass(graph_pass: GraphPass) -> None:
+    if not _takes(graph_pass.fn, (1,)):
+        raise error(
+            TypeError,
+            f"graph pass '{graph_pass.name}': it takes {_shown(graph_pass.fn)}; a function (graph) -> Graph is needed",
+        )
+
+
+def _kernels(owner: str, result: Any) -> None:
+    for device, kernels in result.items():
+        if isinstance(kernels, KernelSet) and kernels.device not in result:
+            raise error(
+                ValueError,
+                f"hook mxcore_kernels of {owner}: under {device!r} stands a KernelSet for {kernels.device!r}",
+            )
+
+
+def _plugin(name: str, plugin: Any) -> None:
+    for hook in dir(plugin):
+        fn = getattr(plugin, hook) if hook.startswith("mxcore_") else None
+        if hasattr(fn, "mxcore_impl") and not _takes(fn, (0,)):
+            raise error(TypeError, f"hook {hook} of plugin '{name}' takes {_shown(fn)}; hooks take no arguments")
+
+
+_checks: dict[str, Callable[..., None]] = {
+    "operator": _operator,
+    "kernel": _kernel,
+    "graph pass": _graph_pass,
+    "kernels": _kernels,
+    "plugin": _plugin,
+    "gradient rule": _gradient,
+    **{what: partial(_rule, what) for what in _FORMS},
+}
+CHECKS.update(_checks)
