@@ -149,3 +149,21 @@ def test_sums_of_squares(dtype):
     out = np.full(len(arrays), np.nan)
     many.sums_of_squares(arrays, out)
     np.testing.assert_allclose(out, [(a.astype("f8") ** 2).sum() for a in arrays], rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("size", [0, 7, many._TOTAL_FROM, many._total.threshold + 5])
+@pytest.mark.parametrize("terms", [1, 2, 3, 7])
+def test_sums_of_arrays_are_those_of_adding_one_by_one(terms, size, dtype):
+    arrays = [(rng.standard_normal(size) * 10**i).astype(dtype) for i in range(terms)]
+    out = np.full(size, np.nan, dtype)
+    many.total(arrays, out)
+    np.testing.assert_array_equal(out, sum(arrays[1:], arrays[0]))
+
+
+def test_a_sum_of_scattered_arrays():
+    wide = rng.standard_normal((300, 400))
+    out = np.zeros((400, 600))
+    many.total([wide.T, wide.T], out[:, ::2])
+    np.testing.assert_array_equal(out[:, ::2], 2 * wide.T)
+    assert not out[:, 1::2].any()

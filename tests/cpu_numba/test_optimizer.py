@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import mxcore as mx
 from mxcore_cpu.kernels.optimizer import UPDATES, update
 
 rng = np.random.default_rng(0)
@@ -166,3 +167,22 @@ def test_a_missing_number_is_named_and_views_are_updated():
     assert (w == -1).all()
     with pytest.raises(TypeError, match="lr"):
         update("sgd_update", w, g)
+
+
+@pytest.mark.parametrize("rows", [[], [0], [1, 4, 5]])
+@pytest.mark.parametrize("name, states", [("sgd_update", 0), ("sgd_mom_update", 1), ("adam_update", 2)])
+def test_rows_of_a_gradient_move_rows_of_a_dense_weight(name, states, rows):
+    rng, shape = np.random.default_rng(0), (6, 3)
+    dense = [np.abs(rng.standard_normal(shape)).astype("f4") for _ in range(states + 1)]
+    values = rng.standard_normal((len(rows), 3)).astype("f4")
+    numbers = {"lr": 0.1, "wd": 0.01, "rescale_grad": 0.5, "clip_gradient": 0.4}
+    moved = [a[rows] for a in dense]
+    update(name, moved[0], values, *moved[1:], **numbers)
+    weight, *kept = arrays = [mx.nd.array(a) for a in dense]
+    grad = mx.nd.sparse.row_sparse_array((values, rows), shape=shape)
+    fresh = getattr(mx.nd, name)(weight, grad, *[k.copy() for k in kept], **numbers)
+    getattr(mx.nd, name)(weight, grad, *kept, out=weight, **numbers)
+    for got, old, new in zip((fresh, *arrays), (dense[0], *dense), (moved[0], *moved)):
+        old = old.copy()
+        old[rows] = new
+        np.testing.assert_allclose(got.asnumpy(), old, rtol=1e-6)

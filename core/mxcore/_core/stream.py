@@ -51,6 +51,7 @@ def ordered(
     writes: Sequence[Storage],
     name: str,
     now: bool = False,
+    work: float = 0.0,
 ) -> None:
     """Call ``fn(*args)`` once what it reads and writes is free: here if it is or must be, else on `ctx`'s worker.
 
@@ -64,14 +65,16 @@ def ordered(
         What errors call it.
     now : bool
         Do it before returning, as devices with a queue of their own always do: it is launched by the caller.
+    work : float
+        How much it is: what is `heavy` goes to the worker at any rate, unless it must be done here.
     """
     queued = (ctx._device or ctx.device).async_
-    if begin(reads, writes, now or queued):
+    if begin(reads, writes, now or queued) or (work and not (now or queued) and heavy(work)):
 
-        def work() -> None:
+        def task() -> None:
             fn(*args)
 
-        engine.it.push(ctx, work, reads, writes, name)
+        engine.it.push(ctx, task, reads, writes, name)
     else:
         if queued:
             ctx.activate()

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from .. import ndarray as nd
+from .._core import tables
+from .._core.call import BoundCall, eager_call, op_context
+from .._core.kernels import Spec
+from .._core.params import Params
+from .._core.stream import ordered
 from .._core.transfer import assign, wrap
 from ..base import error
 from ..context import Context
@@ -24,7 +31,7 @@ def add(arrays: Sequence[NDArray], ctx: Context) -> NDArray:
     arrays : sequence of NDArray
         At least one.
     ctx : Context
-        Where to add.
+        Where to add, from the first to the last.
 
     Returns
     -------
@@ -37,18 +44,43 @@ def add(arrays: Sequence[NDArray], ctx: Context) -> NDArray:
     >>> add([mx.nd.ones(2), mx.nd.ones(2, ctx=mx.cpu(1))], mx.cpu(1)).asnumpy()
     array([2., 2.], dtype=float32)
     """
-    total = arrays[0].as_in_context(ctx)
-    own = total is not arrays[0]
-    for other in arrays[1:]:
-        other = other.as_in_context(ctx)
-        if total.stype != "default" or other.stype != "default":
-            total = nd._internal._grad_add(total, other)
-        elif own:
-            total += other
-        else:
-            total = total + other
-        own = True
+    first = arrays[0]
+    if len(arrays) == 1:
+        return first.as_in_context(ctx)
+    if ctx.device.host and all(
+        a.stype == "default" and a.shape == first.shape and a.dtype == first.dtype and _within_reach(a, ctx)
+        for a in arrays
+    ):
+        return _add_in_host_memory(arrays, ctx)
+    total: NDArray = nd.add_n(*[a.as_in_context(ctx) for a in arrays])
     return total
+
+
+def _within_reach(array: NDArray, ctx: Context) -> bool:
+    """Whether what runs on `ctx` can read an array where it is: it lives there, or both lie in the host's memory."""
+    return array.context is ctx or (array.context.device.host and ctx.device.host)
+
+
+def _add_in_host_memory(arrays: Sequence[NDArray], ctx: Context) -> NDArray:
+    """Add up dense arrays in one pass, which reads them where they are, in the order of the engine."""
+    datas = [a._data for a in arrays]
+    shape, dtype = datas[0].shape, datas[0].dtype
+    bound, p = _sum_of(ctx.device, len(datas), shape, dtype)
+    total = wrap(ctx.device.empty(shape, dtype, ctx.device_id), ctx, arrays[0].dense)
+    run = bound.bind(op_context(ctx, False), p, datas, [total._data])
+    ordered(ctx, run, (), [a._st for a in arrays], (total._st,), "add_n", work=bound.work)
+    return total  # type: ignore[return-value]  # of an NDArray's class
+
+
+@functools.lru_cache(BoundCall.LIMIT)
+def _sum_of(device: Any, n: int, shape: tuple[int, ...], dtype: Any) -> tuple[BoundCall, Params]:
+    op = tables.ops.get("add_n")
+    p = op.parse({"num_args": n})
+    return eager_call(op, p, device, [Spec(shape, dtype)] * n), p
+
+
+tables.on_forget.append(_sum_of.cache_clear)
+tables.on_change.append(_sum_of.cache_clear)
 
 
 def write(value: NDArray, out: NDArray) -> None:
@@ -59,10 +91,12 @@ def write(value: NDArray, out: NDArray) -> None:
     value, out : NDArray
         Of one shape.
     """
-    if out.stype == "default":
-        value.tostype("default").copyto(out)
-        return
-    value = value.tostype(out.stype).as_in_context(out.context).astype(out.dtype)
+    if value.stype != out.stype or out.stype != "default":  # a sparse array takes over what it gets: a copy
+        value = value.tostype(out.stype)
+        if value.dtype != out.dtype:
+            value = value.astype(out.dtype)
+    if not _within_reach(value, out.context):
+        value = value.as_in_context(out.context)
     assign(out, value)
 
 
@@ -93,7 +127,9 @@ def pick_rows(value: NDArray, row_ids: NDArray) -> NDArray:
     >>> pick_rows(a, mx.nd.array([3, 1, 3])).indices.asnumpy()
     array([1, 3])
     """
-    rows = np.unique(row_ids.asnumpy().astype(np.int64))
+    rows = row_ids.asnumpy().astype(np.int64).reshape(-1)
+    if not (rows[1:] > rows[:-1]).all():
+        rows = np.unique(rows)
     if len(rows) and (rows[0] < 0 or rows[-1] >= value.shape[0]):
         bad = rows[0] if rows[0] < 0 else rows[-1]
         raise error(IndexError, f"row {bad} was asked for, but there are {value.shape[0]} rows")

@@ -213,6 +213,11 @@ def _like(xp: Any, value: Any, old: Any) -> Any:
     return to_csr(xp, value) if isinstance(old, CSR) else value
 
 
+def _whole(xp: Any, x: Any) -> Any:
+    """All rows of an array; not a copy where a row-sparse one, whose rows are sorted, holds them all. For reading."""
+    return x.values if isinstance(x, RowSparse) and x.indices.shape[0] == x.shape[0] else dense_of(xp, x)
+
+
 def _always(p: Params, weight: Any) -> Any:
     return True
 
@@ -225,7 +230,7 @@ def _body(rule: Any, lazy: Any = _always) -> Any:
         given = (weight, *states)
         if not any(isinstance(x, (CSR, RowSparse)) for x in (grad, *given)):
             return rule(xp, p, p.lr, wd, weight, grad, *states)
-        whole = [dense_of(xp, x) for x in given]
+        whole = [_whole(xp, x) for x in given]
         if isinstance(grad, RowSparse) and not isinstance(weight, CSR) and lazy(p, weight):
             rows = grad.indices
             new = []
@@ -236,7 +241,7 @@ def _body(rule: Any, lazy: Any = _always) -> Any:
                 x[rows] = part
                 new.append(x)
         else:
-            new = rule(xp, p, p.lr, wd, whole[0], dense_of(xp, grad), *whole[1:])
+            new = rule(xp, p, p.lr, wd, whole[0], _whole(xp, grad), *whole[1:])
         return [_like(xp, v, old) for v, old in zip(new, given)]
 
     return body

@@ -13,7 +13,7 @@ import numpy as np
 from ... import builtin
 from ..._core.op import Op
 from ..._core.params import Params
-from ...stypes import CSR, RowSparse, merge_rows
+from ...stypes import CSR, RowSparse
 from ...typing import Call
 from ..elementwise.arithmetic import ARITHMETIC, add_n
 from ..elementwise.casts import block_grad, clip, copy, make_loss
@@ -129,9 +129,13 @@ def _rows_only(p: Params, stypes: list[str]) -> list[str]:
 
 
 def _sum_of_rows(k: Call, p: Params, *args: Any) -> Any:
-    xp = k.xp
-    rows, values = _united(xp, [a.indices for a in args], [a.values for a in args])
-    return RowSparse(args[0].shape, rows, sum(values[1:], values[0]))
+    """The sum of row-sparse values, each of which holds a row once."""
+    xp, first = k.xp, args[0]
+    rows = xp.unique(xp.concatenate([a.indices for a in args]))
+    total = xp.zeros((rows.shape[0], *first.shape[1:]), first.dtype)
+    for a in args:
+        total[xp.searchsorted(rows, a.indices)] += a.values
+    return RowSparse(first.shape, rows, total)
 
 
 def _stacked(k: Call, p: Params, *data: Any) -> Any:
@@ -171,9 +175,7 @@ def _sum_of_gradients(k: Call, p: Params, lhs: Any, rhs: Any) -> Any:
     if not a and not b:
         return xp.add(lhs, rhs)
     if a and b:
-        return merge_rows(
-            xp, lhs.shape, xp.concatenate([lhs.indices, rhs.indices]), xp.concatenate([lhs.values, rhs.values])
-        )
+        return _sum_of_rows(k, p, lhs, rhs)
     dense, sparse = (rhs, lhs) if a else (lhs, rhs)
     total = dense.copy()
     if sparse.indices.shape[0]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from mxcore.plugin import Call, Params, Spec
 
-from ..kernels import elementwise
+from ..kernels import elementwise, many
 from ..typing import Array, Outs
 from .common import FLOATS, cpu, large
 
@@ -71,3 +71,8 @@ def _leaky_relu(k: Call, p: Params, outs: Outs, data: Array, gamma: Array | None
 @cpu.kernel("_backward_LeakyReLU", dtypes=FLOATS, when=_leaky, out=True)
 def _backward_leaky_relu(k: Call, p: Params, outs: Outs, dy: Array, data: Array) -> None:
     elementwise.activation_backward(p.act_type, dy, data, outs[0], p.slope)
+
+
+@cpu.kernel("add_n", dtypes=FLOATS, out=True)
+def _add_n(k: Call, p: Params, outs: Outs, *args: Array) -> None:
+    many.total(args, outs[0])

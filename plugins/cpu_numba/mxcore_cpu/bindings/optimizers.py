@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mxcore.plugin import Call, Params, Spec
+from mxcore.plugin import Call, Params, RowSparse, Spec
 
 from ..kernels import many, optimizer
 from ..typing import Array, Outs
@@ -32,6 +32,28 @@ for _name in optimizer.UPDATES:
     # bodies stay.
     if not _name.startswith(("_adamw", "lamb", "_sparse")):
         _update(_name)
+
+
+def _moves_rows(p: Params, weight: Spec, grad: Spec, *states: Spec) -> bool:
+    """Whether a row-sparse gradient moves its rows of dense arrays, and no others."""
+    return bool(p.lazy_update) and grad.stype == "row_sparse" and all(s.stype == "default" for s in (weight, *states))
+
+
+def _update_rows(name: str) -> None:
+    fn, _, defaults = optimizer.UPDATES[name]
+
+    @cpu.kernel(name, dtypes=FLOATS, when=_moves_rows, out=True)
+    def kernel(k: Call, p: Params, outs: Outs, weight: Array, grad: RowSparse, *states: Array) -> None:
+        if outs[0] is not weight:
+            np.copyto(outs[0], weight)
+        rows, *moving = [a[grad.indices] for a in outs]
+        optimizer.move(fn, [rows, grad.values, *moving], [getattr(p, n) for n in defaults])
+        for a, moved in zip(outs, (rows, *moving)):
+            a[grad.indices] = moved
+
+
+for _name in ("sgd_update", "sgd_mom_update", "adam_update"):
+    _update_rows(_name)
 
 
 def _lamb_direction(k: Call, p: Params, outs: Outs, weight: Array, grad: Array, mean: Array, var: Array) -> None:

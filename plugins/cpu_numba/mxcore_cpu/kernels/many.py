@@ -17,8 +17,9 @@ import numpy as np
 from ..jit import REORDER, Kernel, helper, intrinsic, kernel
 from ..typing import Array, Scalar
 from . import optimizer
+from ._arrays import flat, writable
 
-__all__ = ["RULES", "halves", "lamb", "move", "sums_of_squares"]
+__all__ = ["RULES", "halves", "lamb", "move", "sums_of_squares", "total"]
 
 _BLOCK = 1 << 13  # elements: the gradient of a block stays in the cache between being widened and used
 
@@ -456,3 +457,43 @@ def sums_of_squares(arrays: Sequence[Array], out: Array) -> None:
         min(blocks, _LEAST.workers(int(table[:, 0].sum()))), blocks, starts, table, np.empty(0, held[0].dtype), sums
     )
     out[...] = np.where(table[:, 0] > 0, np.add.reduceat(sums, starts[:-1]), 0)
+
+
+@kernel(threshold=1 << 18)
+def _total(first: int, last: int, y: Array, addresses: Array) -> None:
+    """Elements from `first` to `last` of a sum; a block of it stays in the cache while the terms are added to it."""
+    for at in range(first, last, _BLOCK):
+        n = min(_BLOCK, last - at)
+        s, a, b = y[at : at + n], _at(addresses[0], at, n, y), _at(addresses[1], at, n, y)
+        for i in range(n):
+            s[i] = a[i] + b[i]
+        for t in range(2, addresses.size):
+            a = _at(addresses[t], at, n, y)
+            for i in range(n):
+                s[i] += a[i]
+
+
+#: NumPy adds fewer elements in less time than a kernel is called.
+_TOTAL_FROM = 1 << 14
+
+
+def total(arrays: Sequence[Array], out: Array) -> None:
+    """Write the sum of arrays of one shape and dtype, added from the first to the last, in one pass.
+
+    Examples
+    --------
+    >>> out = np.empty(2)
+    >>> total([np.ones(2), np.full(2, 2.0), np.full(2, 4.0)], out)
+    >>> out
+    array([7., 7.])
+    """
+    if len(arrays) == 1:
+        np.copyto(out, arrays[0])
+    elif out.size < _TOTAL_FROM:
+        np.add(arrays[0], arrays[1], out=out)
+        for a in arrays[2:]:
+            out += a
+    else:
+        held = [flat(a) for a in arrays]
+        with writable(out) as (y,):
+            _total(y.size, y.reshape(-1), np.array([a.ctypes.data for a in held], np.int64))
