@@ -46,8 +46,12 @@ def servers_on_host(machine: Machine, size: float, workers: int) -> float:
     return machine.latency + workers * size * (2 / machine.copy + 1 / machine.add)
 
 
-def servers_between_hosts(machine: Machine, size: float, workers: int, servers: int) -> float:
-    """Seconds for one worker or server a host; sending, adding up and receiving overlap, the slowest counts."""
+def servers_between_hosts(machine: Machine, size: float, workers: int, servers: int, values: int) -> float:
+    """Seconds for one worker or server a host; sending, adding up and receiving overlap, the slowest counts.
+
+    Values that are too small to be split lie on one server each.
+    """
+    servers = min(servers, values)
     through_worker = size / machine.network
     through_server = workers * size / servers / machine.network
     adding = workers * size / servers / machine.add
@@ -141,7 +145,7 @@ def main():
     print("| workers | 1 server | a server for 4 workers | as many servers | ring |\n| --- | --- | --- | --- | --- |")
     for workers in (2, 4, 8, 16, 64, 256, 1024):
         counts = 1, max(1, workers // 4), workers
-        times = [servers_between_hosts(cluster, size, workers, s) for s in counts] + [
+        times = [servers_between_hosts(cluster, size, workers, s, args.keys) for s in counts] + [
             ring_between_hosts(cluster, size, workers)
         ]
         show(workers, times)

@@ -667,7 +667,7 @@ class FeedForward:
         self.kwargs["param_idx2name"] = idx2name
         if isinstance(self.optimizer, str):
             batch_size = data.batch_size
-            if kvstore and "dist" in kvstore.type and "_async" not in kvstore.type:
+            if kvstore and "async" not in kvstore.type:
                 batch_size *= kvstore.num_workers
             optimizer = opt.create(self.optimizer, **{"rescale_grad": 1.0 / batch_size, **self.kwargs})
         elif isinstance(self.optimizer, opt.Optimizer):

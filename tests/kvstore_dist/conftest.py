@@ -1,11 +1,22 @@
-"""Fixtures of tests that start processes."""
+"""Fixtures of all tests here, and of those that start processes."""
 
+import contextlib
 import sys
 import tempfile
 
 import pytest
 
+import mxcore as mx
+
 from .running import MXCORE, SOON, Running
+
+
+@pytest.fixture(autouse=True)
+def nothing_pending():
+    """What failed here is not raised in another test."""
+    yield
+    with contextlib.suppress(Exception):
+        mx.nd.waitall()
 
 
 @pytest.fixture

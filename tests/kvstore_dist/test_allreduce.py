@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -158,6 +159,40 @@ def test_who_does_not_come_is_told() -> None:
     with rings(2, deadline=1.0) as stores:
         first, _ = together(stores, run)
         assert isinstance(first, mx.MXNetError) and "waited 1 s" in str(first)
+
+
+def test_who_comes_after_the_first_has_left_is_told() -> None:
+    def run(store: Any) -> Any:
+        x = mx.nd.ones(3)
+        store.pushpull("x", x)
+        x.wait_to_read()
+        if store.rank == 0:
+            store.close()
+            return None
+        time.sleep(0.5)
+        store.pushpull("x", x)
+        return x.asnumpy()
+
+    with rings(2) as stores:
+        _, e = together(stores, run)
+        assert isinstance(e, mx.MXNetError) and "left" in str(e)
+
+
+def test_a_trainer_and_a_module_of_one_context_take_it_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    with rings(2) as stores:
+        monkeypatch.setattr(mx.kv, "create", lambda name: stores[0])
+        monkeypatch.setattr("mxcore.module.updates.make_store", lambda name: stores[0])
+        net = mx.gluon.nn.Dense(1, in_units=4)
+        net.initialize()
+        trainer = mx.gluon.Trainer(net.collect_params(), "sgd", kvstore="allreduce")
+        trainer._init_kvstore()
+        assert trainer._kvstore is stores[0] and not trainer._update_on_kvstore
+        module = mx.mod.Module(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1), label_names=None)
+        module.bind([("data", (4, 3))])
+        module.init_params()
+        monkeypatch.setattr("mxcore.module.module.initialize_kvstore", lambda *args: None)
+        module.init_optimizer("allreduce")
+        assert module._optimizer.rescale_grad == 1 / 8
 
 
 def test_trainers_agree() -> None:

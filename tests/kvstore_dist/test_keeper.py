@@ -72,7 +72,9 @@ def test_killed_keeper():
 
 def test_signals():
     """Signals reach the command as from a terminal, also where a parent has blocked them."""
-    program = "import time\nprint(1, flush=True)\ntry: time.sleep(600)\nexcept KeyboardInterrupt: print('interrupted')"
+    program = (
+        "import time\ntry:\n print(1, flush=True)\n time.sleep(600)\nexcept KeyboardInterrupt: print('interrupted')"
+    )
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         process = run(sys.executable, "-c", program)

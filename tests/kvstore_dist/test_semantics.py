@@ -260,8 +260,9 @@ def test_rows(number: int, transport: str, monkeypatch: pytest.MonkeyPatch) -> N
         store.push("d", grad)
         out = mx.nd.sparse.zeros("row_sparse", (6, 2))
         store.row_sparse_pull("w", out=out, row_ids=mx.nd.array([4, 0, 4]))
-        dense = mx.nd.empty((6, 2))
-        store.pull("d", out=dense)
+        dense, whole = mx.nd.empty((6, 2)), mx.nd.empty((6, 2))
+        store.pull(["d", "w"], out=[dense, whole])
+        np.testing.assert_array_equal(dense.asnumpy(), whole.asnumpy())
         return out.indices.asnumpy(), out.data.asnumpy(), dense.asnumpy()
 
     expected = start.copy()
@@ -283,7 +284,7 @@ def test_optimizer_states_are_saved_whole_and_loaded(tmp_path: Any, monkeypatch:
         store.set_optimizer(mx.optimizer.Adam(learning_rate=0.1))
 
     def step(store: Any) -> Any:
-        store.push(["w", "v"], [mx.nd.array(grad), mx.nd.ones(2)])
+        store.push(["w", "v"], [mx.nd.array(grad), mx.nd.ones(2) * (2 / store.num_workers)])
         return get(store, "w", (6, 3)), get(store, "v", (2,))
 
     file = str(tmp_path / "kv.states")
@@ -292,7 +293,7 @@ def test_optimizer_states_are_saved_whole_and_loaded(tmp_path: Any, monkeypatch:
         begin(store)
         before = [step(store) for _ in range(3)][-1]
         if store.rank == 0:
-            store.save_optimizer_states(file)
+            store.save_optimizer_states(file, dump_optimizer=True)
         return before, step(store)
 
     with stores(2, 2) as opened:
@@ -308,11 +309,34 @@ def test_optimizer_states_are_saved_whole_and_loaded(tmp_path: Any, monkeypatch:
     grad *= 2
     with stores(1, 3) as opened:
         ((w, v),) = all_well(together(opened, second))
-    # Adam's counts are the optimizer's, which were not saved: three updates more are what differs.
-    states = mx.optimizer.Updater(mx.optimizer.Adam())
-    states.load(file)
-    assert states.states["w"][0].shape == (6, 3)
-    assert w.shape == after[0].shape and np.isfinite(w).all() and np.isfinite(v).all()
+    np.testing.assert_allclose(w, after[0], rtol=1e-5)
+    np.testing.assert_allclose(v, after[1], rtol=1e-5)
+
+
+def test_a_learning_rate_counts_for_pushes_from_then_on() -> None:
+    def run(store: Any) -> Any:
+        store.init("w", mx.nd.zeros(3))
+        store.set_optimizer(mx.optimizer.SGD(learning_rate=1.0))
+        if store.rank:
+            time.sleep(0.3)
+        put(store, "w", 1)
+        store.set_learning_rate(0.25)
+        put(store, "w", 1)
+        return get(store, "w")
+
+    with stores(2) as opened:
+        for value in all_well(together(opened, run)):
+            np.testing.assert_allclose(value, -2.5)
+
+
+@pytest.mark.parametrize("params", [{"type": "2bit", "threshold": 0.5}, {"type": "fp16"}])
+def test_compression_is_for_float32(params: Any) -> None:
+    with stores(1) as (store,):
+        store.set_gradient_compression(params)
+        store.init("w", mx.nd.zeros(3, dtype="int32"))
+        with pytest.raises(TypeError, match="'w'.*float32.*int32"):
+            put(store, "w", 1, dtype="int32")
+        assert store._parts["w"][0].free
 
 
 def test_priority_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:

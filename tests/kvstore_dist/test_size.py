@@ -53,6 +53,7 @@ def test_a_value_of_more_than_two_gigabytes(transport: str) -> None:
 
     with stores(1, transport=transport, deadline=300) as (store,):
         value = mx.nd.zeros(size, dtype="uint8")
+        value.wait_to_read()
         value._data[:] = 3
         value._data[-1] = 5
         store.init("w", value)

@@ -212,8 +212,10 @@ class Trainer:
             return None, False
         if not isinstance(kvstore, str):
             return kvstore, update
+        from ..kvstore.kvstore import of_one_process
+
         # Rows of a sparse weight live in the store, whatever the number of contexts.
-        if len(self._contexts) <= 1 and "dist" not in kvstore and not self._contains_sparse_weight:
+        if len(self._contexts) <= 1 and of_one_process(kvstore) and not self._contains_sparse_weight:
             return None, False
         if kvstore == "local" and any(np.prod(p.shape or (0,)) > _LARGE for p in self._params):
             update = False

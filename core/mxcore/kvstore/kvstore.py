@@ -317,6 +317,11 @@ def _targets(verb: str, key: Any, out: Any) -> Groups:
     return groups
 
 
+def of_one_process(name: str) -> bool:
+    """Whether stores of a type add up within one process, so that a single context needs none."""
+    return name.lower().startswith(("local", "device"))
+
+
 #: Types of MXNet that no plugin of mxcore's distribution brings -> who would.
 _PROVIDERS = {
     "nccl": "; 'nccl' would come with a plugin for CUDA devices",

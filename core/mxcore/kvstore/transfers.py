@@ -204,10 +204,12 @@ class Arrival:
             then()
         with self._lock:
             self._missing[value] -= elements.size
-            self._all_missing -= elements.size
-            complete, end = not self._missing[value], not self._all_missing
+            complete = not self._missing[value]
         if complete:
             self._spread(value)
+        with self._lock:
+            self._all_missing -= elements.size
+            end = not self._all_missing
         if end:
             self._end()
 

@@ -469,7 +469,7 @@ class Module(BaseModule):
             self._sync_params_from_devices()
         kvstore, update_on_kvstore = create_kvstore(kvstore, len(self._context), self._arg_params)
         batch_size = self._exec_group.batch_size
-        if kvstore and "dist" in kvstore.type and "_sync" in kvstore.type:
+        if kvstore and "async" not in kvstore.type:
             batch_size *= kvstore.num_workers
         idx2name = names_of_indices(self._param_names, len(self._context), update_on_kvstore)
         optimizer = self._made_optimizer(

@@ -11,6 +11,7 @@ import numpy as np
 from ..base import error
 from ..kvstore import KVStoreBase
 from ..kvstore import create as make_store
+from ..kvstore.kvstore import of_one_process
 
 __all__ = ["create_kvstore", "initialize_kvstore", "names_of_indices", "update_params", "update_params_on_kvstore"]
 
@@ -24,7 +25,7 @@ def create_kvstore(kvstore: Any, num_device: int, arg_params: Mapping[str, Any])
     Parameters
     ----------
     kvstore : str, KVStoreBase or None
-        A type: with one context only a distributed one is made.
+        A type: with one context none is made of those that add up in one process.
     num_device : int
     arg_params : dict of str to NDArray
 
@@ -36,7 +37,7 @@ def create_kvstore(kvstore: Any, num_device: int, arg_params: Mapping[str, Any])
     """
     update = os.environ.get("MXNET_UPDATE_ON_KVSTORE", "1") not in ("0", "false", "False", "")
     if isinstance(kvstore, str):
-        if num_device == 1 and "dist" not in kvstore:
+        if num_device == 1 and of_one_process(kvstore):
             return None, False
         if kvstore == "local" and max((int(np.prod(p.shape)) for p in arg_params.values()), default=0) > _LARGE:
             update = False

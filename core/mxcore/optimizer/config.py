@@ -1,6 +1,6 @@
 """Optimizers as JSON: for stores whose servers, in other processes, make the same optimizer again.
 
-Nothing in such a text runs: it names a registered optimizer, or a class in a module that can be imported, and says the
+Such a text is no program: it names a registered optimizer, or a class in a module that can be imported, and says the
 attributes of the object, with its schedulers.
 """
 

@@ -180,6 +180,8 @@ class AllReduce(KVStoreBase):
             for number in itertools.count():
                 pieces = self._agree()
                 if not pieces:
+                    if not self._ending:
+                        raise error(RuntimeError, "kvstore: rank 0 has left the ring of allreduce")
                     return
                 self._go_round(number, pieces)
         except BaseException as e:

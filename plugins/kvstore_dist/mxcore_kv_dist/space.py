@@ -386,6 +386,7 @@ class Space:
                 total += other
             with self._updating:
                 updater(slot.key, _over(total, slot.shape), slot.array)
+                slot.array.wait_to_read()  # who pulls reads the memory
 
     def _apply_rows(self, slot: _Slot, pushed: list[Any]) -> None:
         total = add([_over(p, slot.shape) if isinstance(p, np.ndarray) else p for p in pushed], cpu())
@@ -397,6 +398,7 @@ class Space:
             return
         with self._updating:
             self._updater(slot.key, total, slot.array)
+            slot.array.wait_to_read()
 
     def _want(self, peer: Peer, slot: _Slot, rows: Any, replies: _Replies) -> None:
         with slot.lock:
@@ -430,8 +432,8 @@ class Space:
             replies.add(peer, "here", [slot.number, len(ids), data.nbytes], ids, data)
             return
         value = slot.value
-        if slot.stype == "row_sparse":
-            value = slot.array.asnumpy().reshape(-1)
+        if slot.stype == "row_sparse":  # whose array is another with each update
+            np.copyto(value, slot.array.asnumpy().reshape(-1))
         if not peer.channel.local:
             replies.add(peer, "here", slot.number, value if self.sync else value.copy())
             return
@@ -584,11 +586,17 @@ class Space:
         self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]
     ) -> tuple[dict[str, Any], list[bytes]]:
         with self._updating:
-            return {}, [self._optimizing().get_states(header["optimizer"])]
+            updater = self._optimizing()
+            optimizer = updater.optimizer
+            counts = [[key, n] for key, n in optimizer._index_update_count.items()]
+            return {"counts": counts, "num_update": optimizer.num_update}, [updater.get_states()]
 
     def _on_set_states(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> dict[str, Any]:
         with self._updating:
-            self._optimizing().set_states(bytes(body))
+            updater = self._optimizing()
+            updater.set_states(bytes(body))
+            updater.optimizer._index_update_count.update(map(tuple, header["counts"]))
+            updater.optimizer.num_update = max(updater.optimizer.num_update, header["num_update"])
         return {}
 
     def _on_learning_rate(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> dict[str, Any]:

@@ -163,7 +163,8 @@ class DistKVStore(KVStore):
                 for slot in self._parts[key]:
                     host = _host(array)[slot.start : slot.stop]
                     slot.link.ask("replace", [host], slots=[slot.number]).result()
-        self.barrier()
+        if self._sync:
+            self.barrier()
 
     def _home(self, arrays: Sequence[NDArray]) -> Context:
         return arrays[0].context if "device" in self._type else cpu(0)
@@ -200,6 +201,12 @@ class DistKVStore(KVStore):
     def _dense(self, key: Key, total: NDArray) -> Iterator[tuple[Slot, Push]]:
         """The pushes of a dense array, whose numbers are copied now, or when they are computed."""
         how = self._compress
+        if how is not None and total.dtype != np.float32:
+            raise error(
+                TypeError,
+                f"kvstore: push of key {key!r}: gradient compression is for float32, the array is "
+                f"{np.dtype(total.dtype).name}",
+            )
         if isinstance(how, TwoBit):
             quantised = _host(how(key, total))
             for slot in self._parts[key]:
@@ -211,7 +218,6 @@ class DistKVStore(KVStore):
             if how is not None:
                 push = Push(how, np.empty(slot.size, encodings.narrow(how)))
             elif slot.free:
-                slot.free = False
                 push = Push("slot")
             else:  # the server has not added up the last one yet
                 push = Push("raw", np.empty(slot.size, slot.dtype))
@@ -220,6 +226,7 @@ class DistKVStore(KVStore):
             else:
                 push.departure = departure
                 departure.when_ready(functools.partial(slot.link.go_on, slot))
+            slot.free = slot.free and push.kind != "slot"
             yield slot, push
 
     def _rows(self, key: Key, total: NDArray) -> Iterator[tuple[Slot, Push]]:
@@ -374,6 +381,8 @@ class DistKVStore(KVStore):
         rate : float
         """
         self._states("set the learning rate of").optimizer.set_learning_rate(rate)
+        if self._sync:  # rounds that have begun go by the rate that was
+            self.barrier()
         for future in [self._ask(i, "learning_rate", rate=float(rate)) for i in range(len(self._links))]:
             future.result()
 
@@ -388,17 +397,23 @@ class DistKVStore(KVStore):
 
     def save_optimizer_states(self, fname: str | PathLike[str], dump_optimizer: bool = False) -> None:
         updater = self._states("save")
-        updater.states = self._gather_states()
+        updater.states = self._gather_states(updater.optimizer)
         super().save_optimizer_states(fname, dump_optimizer)
 
-    def _gather_states(self) -> dict[Any, Any]:
-        """The states of all servers: of split values, those of the parts one behind the other."""
-        waits = [self._ask(i, "states", optimizer=False) for i in range(len(self._links))]
+    def _gather_states(self, optimizer: opt.Optimizer) -> dict[Any, Any]:
+        """The states of all servers: of split values, those of the parts one behind the other.
+
+        The optimizer gets the counts of updates that the servers have.
+        """
+        waits = [self._ask(i, "states") for i in range(len(self._links))]
         whole = opt.Updater(opt.Optimizer())
         parts: list[dict[Any, Any]] = []
         for future in waits:
-            whole.set_states(bytes(future.result()[1]))
+            answer, states = future.result()
+            whole.set_states(bytes(states))
             parts.append(whole.states)
+            optimizer._index_update_count.update(map(tuple, answer["counts"]))
+            optimizer.num_update = max(optimizer.num_update, answer["num_update"])
         return {
             key: _join([parts[slot.link.number][key] for slot in slots], [slot.shape for slot in slots])
             for key, slots in self._parts.items()
@@ -415,8 +430,13 @@ class DistKVStore(KVStore):
                     for slot in slots:
                         if slot.link.number == number and key in updater.states:
                             mine.states[key] = _cut(updater.states[key], slice(*slot.rows), self._specs[key].shape)
-                self._ask(number, "set_states", [mine.get_states()]).result()
-        self.barrier()
+                optimizer = updater.optimizer
+                counts = [[key, n] for key, n in optimizer._index_update_count.items() if key in mine.states]
+                self._ask(
+                    number, "set_states", [mine.get_states()], counts=counts, num_update=optimizer.num_update
+                ).result()
+        if self._sync:
+            self.barrier()
 
     # -- workers -----------------------------------------------------------------------------------------------------
 
