@@ -20,7 +20,7 @@ from ..context import Context
 from ..ndarray import NDArray
 from ..stypes import RowSparse
 
-__all__ = ["add", "pick_rows", "write"]
+__all__ = ["add", "pick_rows", "rows_asked", "write"]
 
 
 def add(arrays: Sequence[NDArray], ctx: Context) -> NDArray:
@@ -100,6 +100,40 @@ def write(value: NDArray, out: NDArray) -> None:
     assign(out, value)
 
 
+def rows_asked(row_ids: NDArray, total: int) -> np.ndarray[Any, Any]:
+    """Row numbers as users give them, each once, rising.
+
+    Parameters
+    ----------
+    row_ids : NDArray
+        Of any dtype and shape.
+    total : int
+        How many rows there are.
+
+    Returns
+    -------
+    numpy.ndarray of int64
+
+    Raises
+    ------
+    MXNetError
+        (also IndexError) if there is no such row.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> rows_asked(mx.nd.array([3, 1, 3]), 4)
+    array([1, 3])
+    """
+    rows = row_ids.asnumpy().astype(np.int64).reshape(-1)
+    if not (rows[1:] > rows[:-1]).all():
+        rows = np.unique(rows)
+    if len(rows) and (rows[0] < 0 or rows[-1] >= total):
+        bad = rows[0] if rows[0] < 0 else rows[-1]
+        raise error(IndexError, f"row {bad} was asked for, but there are {total} rows")
+    return rows
+
+
 def pick_rows(value: NDArray, row_ids: NDArray) -> NDArray:
     """Some rows of a row-sparse array.
 
@@ -127,12 +161,7 @@ def pick_rows(value: NDArray, row_ids: NDArray) -> NDArray:
     >>> pick_rows(a, mx.nd.array([3, 1, 3])).indices.asnumpy()
     array([1, 3])
     """
-    rows = row_ids.asnumpy().astype(np.int64).reshape(-1)
-    if not (rows[1:] > rows[:-1]).all():
-        rows = np.unique(rows)
-    if len(rows) and (rows[0] < 0 or rows[-1] >= value.shape[0]):
-        bad = rows[0] if rows[0] < 0 else rows[-1]
-        raise error(IndexError, f"row {bad} was asked for, but there are {value.shape[0]} rows")
+    rows = rows_asked(row_ids, value.shape[0])
     whole = value.data if value.indices.shape[0] == value.shape[0] else value.tostype("default")
     ctx = value.context
     at = nd.array(rows, ctx=ctx, dtype=np.int64)

@@ -23,7 +23,7 @@ from mxcore.kvstore.values import add, write
 from mxcore.ndarray import NDArray
 
 from .client import Link
-from .job import Job, current_job
+from .job import Job, Member, current_job
 from .ring import ROOM, Ring
 
 __all__ = ["AllReduce", "create"]
@@ -77,7 +77,7 @@ class _Piece(NamedTuple):
         return [self.value.key, self.start, self.size, self.value.dtype.name]
 
 
-class AllReduce(KVStoreBase):
+class AllReduce(Member, KVStoreBase):
     """Adds up what workers have, without servers: for ``gluon.Trainer(…, kvstore='allreduce')``.
 
     Workers must ask for the same keys in the same order. Arrays that wait at the same time go round together.
@@ -94,14 +94,7 @@ class AllReduce(KVStoreBase):
 
     def __init__(self, type: str, job: Job, ordinal: int = 0) -> None:
         self._type, self._job = type, job
-        hello = {
-            "rank": job.rank,
-            "workers": job.workers,
-            "store": f"ring {ordinal}",
-            "type": type,
-            "sync": True,
-            "deadline": job.deadline,
-        }
+        hello = job.hello(f"ring {ordinal}", type, sync=True)
         #: A server knows who is there; values do not go through it.
         self._tracker = Link(job.servers[0], job.token, hello, job.deadline, job.transport)
         self._ring = Ring(job.rank, job.workers, job.token, job.host, job.deadline, job.transport)
@@ -111,7 +104,6 @@ class AllReduce(KVStoreBase):
         #: What waits, and what goes round.
         self._pieces: deque[_Piece] = deque()
         self._taken: list[_Piece] = []
-        self._unread: list[threading.Event] = []
         self._failed: BaseException | None = None
         self._ending = False
         self._thread = threading.Thread(target=self._run, name="mxcore-allreduce", daemon=True)
@@ -252,14 +244,14 @@ class AllReduce(KVStoreBase):
             at += piece.size
         self._ring.add_up(number, dtype, size)
         at = 0
+        unread = []
         for piece in pieces:
             read = threading.Event()
             piece.value.arrival.write(piece.value.number, piece.start, room[at : at + piece.size], read.set)
-            self._unread.append(read)
+            unread.append(read)
             at += piece.size
-        for read in self._unread:  # the room is to be used again
+        for read in unread:  # the room is to be used again
             read.wait()
-        self._unread.clear()
         with self._work:
             self._taken = []
             self._work.notify_all()
@@ -274,14 +266,6 @@ class AllReduce(KVStoreBase):
     @property
     def type(self) -> str:
         return self._type
-
-    @property
-    def rank(self) -> int:
-        return self._job.rank
-
-    @property
-    def num_workers(self) -> int:
-        return self._job.workers
 
     def barrier(self) -> None:
         """Wait until all workers have come here."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mxcore.base import MXNetWarning, error
 
 from . import rendezvous
 
-__all__ = ["Job", "current_job", "number"]
+__all__ = ["Job", "Member", "current_job", "number"]
 
 
 class Job(NamedTuple):
@@ -28,6 +28,33 @@ class Job(NamedTuple):
     transport: str = "auto"
     #: Where other workers find this one.
     host: str = "127.0.0.1"
+
+    def hello(self, store: int | str, type: str, sync: bool) -> dict[str, Any]:
+        """What a worker says first to a server: who it is, and what store it makes, which is the same for all."""
+        return {
+            "rank": self.rank,
+            "workers": self.workers,
+            "store": store,
+            "type": type,
+            "sync": sync,
+            "deadline": self.deadline,
+        }
+
+
+class Member:
+    """A store of one of a job's workers."""
+
+    _job: Job
+
+    @property
+    def rank(self) -> int:
+        """Number of this worker, from 0."""
+        return self._job.rank
+
+    @property
+    def num_workers(self) -> int:
+        """How many workers share the store."""
+        return self._job.workers
 
 
 #: What launchers call rank and number of workers: mxcore and torchrun, MXNet, Slurm, Open MPI, MPICH and its kin.

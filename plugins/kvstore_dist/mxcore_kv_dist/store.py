@@ -6,7 +6,6 @@ import functools
 import itertools
 import math
 import threading
-import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
@@ -19,20 +18,21 @@ import numpy as np
 import mxcore as mx
 from mxcore import nd
 from mxcore import optimizer as opt
-from mxcore.base import MXNetWarning, error
+from mxcore.base import error
 from mxcore.context import Context, cpu
 from mxcore.kvstore import KVStore, KVStoreBase
+from mxcore.kvstore.checks import check_arrays, check_fresh, check_row_sparse, leaves_sparse
 from mxcore.kvstore.compression import TwoBit, compressor
 from mxcore.kvstore.keys import Groups, Key
 from mxcore.kvstore.kvstore import RowGroups
 from mxcore.kvstore.transfers import Arrival, Departure
-from mxcore.kvstore.values import add, write
+from mxcore.kvstore.values import add, rows_asked, write
 from mxcore.ndarray import NDArray
 from mxcore.optimizer import config
 
 from . import encodings
 from .client import Link, Pull, Push, Slot
-from .job import Job, current_job
+from .job import Job, Member, current_job
 
 __all__ = ["DistKVStore", "create"]
 
@@ -52,7 +52,7 @@ def create(type: str) -> KVStoreBase:
     return store
 
 
-class DistKVStore(KVStore):
+class DistKVStore(Member, KVStore):
     """Values on servers, which add up what all workers push.
 
     Parameters
@@ -82,14 +82,7 @@ class DistKVStore(KVStore):
         self._compress: TwoBit | str | None = None
         self._pushing = threading.RLock()
         self._optimizers = 0
-        hello = {
-            "rank": job.rank,
-            "workers": job.workers,
-            "store": ordinal,
-            "type": type,
-            "sync": self._sync,
-            "deadline": job.deadline,
-        }
+        hello = job.hello(ordinal, type, self._sync)
         self._links: list[Link] = []
         try:
             for address in job.servers:
@@ -120,20 +113,8 @@ class DistKVStore(KVStore):
 
     def _init(self, values: list[tuple[Key, NDArray]]) -> None:
         with self._pushing:
-            known = next(iter(self._parts), None)
-            fresh: dict[Key, list[Slot]] = {}
-            for key, _ in values:
-                if known is not None and known.__class__ is not key.__class__:
-                    raise error(
-                        TypeError,
-                        f"kvstore: key {key!r} is a {key.__class__.__name__}, but the keys of this store are "
-                        f"{known.__class__.__name__}",
-                    )
-                if key in self._parts or key in fresh:
-                    raise error(
-                        ValueError, f"kvstore: key {key!r} was initialised before; init and broadcast take a key once"
-                    )
-                known, fresh[key] = key, []
+            check_fresh((key for key, _ in values), self._parts)
+            fresh: dict[Key, list[Slot]] = {key: [] for key, _ in values}
             asked = [[k, a.size, np.dtype(a.dtype).itemsize, math.prod(a.shape[1:])] for k, a in values]
             (answer, _) = self._ask(0, "place", keys=asked).result()
             by_link: dict[int, list[tuple[Slot, NDArray]]] = {}
@@ -247,16 +228,7 @@ class DistKVStore(KVStore):
         for key, outs in groups.items():
             dense = [out for out in outs if out.stype == "default"]
             for out in outs:
-                if out.stype == "default":
-                    continue
-                if ignore_sparse:
-                    warnings.warn(
-                        f"kvstore: pull of key {key!r} leaves a {out.stype} array as it is; use "
-                        "row_sparse_pull, or ignore_sparse=False",
-                        MXNetWarning,
-                        stacklevel=5,
-                    )
-                else:
+                if out.stype != "default" and not leaves_sparse(key, out, ignore_sparse):
                     whole = nd.empty(out.shape, dtype=out.dtype)
                     self._pull_dense([(key, [whole])], priority)
                     write(whole, out)
@@ -282,25 +254,17 @@ class DistKVStore(KVStore):
         for key, wanted in groups.items():
             outs = [out for out, _ in wanted]
             self._check("row_sparse_pull", key, outs)
-            for what, array in (("the value", self._specs[key]), *(("out", out) for out in outs)):
-                if array.stype != "row_sparse":
-                    raise error(
-                        TypeError,
-                        f"kvstore: row_sparse_pull of key {key!r}: {what} must be row_sparse, it is {array.stype}",
-                    )
+            check_row_sparse(key, self._specs[key], outs)
         for key, wanted in groups.items():
             for out, row_ids in wanted:
-                write(self._rows_of(key, row_ids.asnumpy(), priority), out)
+                try:
+                    rows = rows_asked(row_ids, self._specs[key].shape[0])
+                except IndexError as e:
+                    raise error(IndexError, f"kvstore: row_sparse_pull of key {key!r}: {e}") from e
+                write(self._rows_of(key, rows, priority), out)
 
-    def _rows_of(self, key: Key, row_ids: np.ndarray[Any, Any], priority: int) -> NDArray:
-        rows = np.unique(row_ids.astype(np.int64))
+    def _rows_of(self, key: Key, rows: np.ndarray[Any, Any], priority: int) -> NDArray:
         spec = self._specs[key]
-        if len(rows) and not 0 <= rows[0] <= rows[-1] < spec.shape[0]:
-            bad = rows[0] if rows[0] < 0 else rows[-1]
-            raise error(
-                IndexError,
-                f"kvstore: row_sparse_pull of key {key!r}: row {bad} was asked for, but there are {spec.shape[0]} rows",
-            )
         waits = []
         for slot in self._parts[key]:
             first, last = slot.rows
@@ -326,23 +290,9 @@ class DistKVStore(KVStore):
 
     def _check(self, verb: str, key: Key, arrays: Sequence[NDArray]) -> None:
         spec = self._specs.get(key)
-        if spec is None:
-            raise error(
-                KeyError, f"kvstore: {verb} of key {key!r}, which was not initialised; call init or broadcast first"
-            )
+        check_arrays(verb, key, spec, arrays)
+        assert spec is not None  # or that has raised
         for a in arrays:
-            if a.shape != spec.shape:
-                raise error(
-                    ValueError,
-                    f"kvstore: {verb} of key {key!r}: its value has shape {spec.shape}, but the array "
-                    f"on {a.context} has shape {a.shape}",
-                )
-            if verb == "push" and a.stype == "csr":
-                raise error(
-                    TypeError,
-                    f"kvstore: push of key {key!r}: a csr array cannot be pushed; use tostype('default') "
-                    "or tostype('row_sparse')",
-                )
             if verb == "push" and a.dtype != spec.dtype:
                 raise error(
                     TypeError,
@@ -370,8 +320,7 @@ class DistKVStore(KVStore):
         super().set_optimizer(optimizer)  # for those who ask this worker for the optimizer
         self._optimizers += 1
         text = config.dump(optimizer)
-        for future in [self._ask(i, "optimizer", config=text, time=self._optimizers) for i in range(len(self._links))]:
-            future.result()
+        self._ask_all("optimizer", config=text, time=self._optimizers)
 
     def set_learning_rate(self, rate: float) -> None:
         """Set the learning rate of the optimizer on the servers, for pushes from now on; each worker sets it.
@@ -383,8 +332,7 @@ class DistKVStore(KVStore):
         self._states("set the learning rate of").optimizer.set_learning_rate(rate)
         if self._sync:  # rounds that have begun go by the rate that was
             self.barrier()
-        for future in [self._ask(i, "learning_rate", rate=float(rate)) for i in range(len(self._links))]:
-            future.result()
+        self._ask_all("learning_rate", rate=float(rate))
 
     def _set_updater(self, updater: Any) -> None:
         if updater is not None and not isinstance(updater, opt.Updater):
@@ -405,11 +353,9 @@ class DistKVStore(KVStore):
 
         The optimizer gets the counts of updates that the servers have.
         """
-        waits = [self._ask(i, "states") for i in range(len(self._links))]
         whole = opt.Updater(opt.Optimizer())
         parts: list[dict[Any, Any]] = []
-        for future in waits:
-            answer, states = future.result()
+        for answer, states in self._ask_all("states"):
             whole.set_states(bytes(states))
             parts.append(whole.states)
             optimizer._index_update_count.update(map(tuple, answer["counts"]))
@@ -439,14 +385,6 @@ class DistKVStore(KVStore):
             self.barrier()
 
     # -- workers -----------------------------------------------------------------------------------------------------
-
-    @property
-    def rank(self) -> int:
-        return self._job.rank
-
-    @property
-    def num_workers(self) -> int:
-        return self._job.workers
 
     def barrier(self) -> None:
         """Wait until all workers have come here, and what they pushed before has come to all servers.
@@ -484,8 +422,7 @@ class DistKVStore(KVStore):
         head : int
         body : str
         """
-        for future in [self._ask(i, "command", head=int(head), body=str(body)) for i in range(len(self._links))]:
-            future.result()
+        self._ask_all("command", head=int(head), body=str(body))
 
     _send_command_to_servers = send_command_to_servers
 
@@ -493,6 +430,10 @@ class DistKVStore(KVStore):
         self, server: int, call: str, bodies: Sequence[Any] = (), **header: Any
     ) -> Future[tuple[dict[str, Any], Any]]:
         return self._links[server].ask(call, bodies, **header)
+
+    def _ask_all(self, call: str, **header: Any) -> list[tuple[dict[str, Any], Any]]:
+        """Ask all servers the same, and wait for their answers."""
+        return [future.result() for future in [link.ask(call, **header) for link in self._links]]
 
     def close(self) -> None:
         """Leave the job; what was pushed before still counts."""

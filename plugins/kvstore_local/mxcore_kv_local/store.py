@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from mxcore.base import MXNetWarning, error
+from mxcore.base import error
 from mxcore.context import Context, cpu
 from mxcore.kvstore import KVStore
+from mxcore.kvstore.checks import check_arrays, check_fresh, check_row_sparse, leaves_sparse
 from mxcore.kvstore.compression import TwoBit, compressor
 from mxcore.kvstore.keys import Groups, Key
 from mxcore.kvstore.kvstore import RowGroups
@@ -63,20 +63,8 @@ class LocalKVStore(KVStore):
 
     @_one_at_a_time
     def _init(self, values: list[tuple[Key, NDArray]]) -> None:
-        kind = type(next(iter([*self._stored, *(key for key, _ in values)]), None))
-        fresh = {}
-        for key, array in values:
-            if type(key) is not kind:
-                raise error(
-                    TypeError,
-                    f"kvstore: key {key!r} is a {type(key).__name__}, but the keys of this store are {kind.__name__}",
-                )
-            if key in self._stored or key in fresh:
-                raise error(
-                    ValueError, f"kvstore: key {key!r} was initialised before; init and broadcast take a key once"
-                )
-            fresh[key] = array
-        self._replace(fresh.items())
+        check_fresh((key for key, _ in values), self._stored)
+        self._replace(values)
 
     @_one_at_a_time
     def _replace(self, values: Iterable[tuple[Key, NDArray]]) -> None:
@@ -106,14 +94,7 @@ class LocalKVStore(KVStore):
             self._check("pull", key, outs)
         for key, outs in groups.items():
             for out in outs:
-                if ignore_sparse and out.stype != "default":
-                    warnings.warn(
-                        f"kvstore: pull of key {key!r} leaves a {out.stype} array as it is; use "
-                        "row_sparse_pull, or ignore_sparse=False",
-                        MXNetWarning,
-                        stacklevel=5,
-                    )
-                else:
+                if not leaves_sparse(key, out, ignore_sparse):
                     write(self._stored[key], out)
 
     @_one_at_a_time
@@ -121,12 +102,7 @@ class LocalKVStore(KVStore):
         for key, wanted in groups.items():
             outs = [out for out, _ in wanted]
             self._check("row_sparse_pull", key, outs)
-            for what, array in (("the value", self._stored[key]), *(("out", out) for out in outs)):
-                if array.stype != "row_sparse":
-                    raise error(
-                        TypeError,
-                        f"kvstore: row_sparse_pull of key {key!r}: {what} must be row_sparse, it is {array.stype}",
-                    )
+            check_row_sparse(key, self._stored[key], outs)
         for key, wanted in groups.items():
             for out, row_ids in wanted:
                 try:
@@ -135,24 +111,8 @@ class LocalKVStore(KVStore):
                     raise error(IndexError, f"kvstore: row_sparse_pull of key {key!r}: {e}") from e
 
     def _check(self, verb: str, key: Key, arrays: Sequence[NDArray]) -> None:
-        stored = self._stored.get(key)
-        if stored is None:
-            raise error(
-                KeyError, f"kvstore: {verb} of key {key!r}, which was not initialised; call init or broadcast first"
-            )
+        check_arrays(verb, key, self._stored.get(key), arrays)
         for a in arrays:
-            if a.shape != stored.shape:
-                raise error(
-                    ValueError,
-                    f"kvstore: {verb} of key {key!r}: its value has shape {stored.shape}, but the array "
-                    f"on {a.context} has shape {a.shape}",
-                )
-            if verb == "push" and a.stype == "csr":
-                raise error(
-                    TypeError,
-                    f"kvstore: push of key {key!r}: a csr array cannot be pushed; use tostype('default') "
-                    "or tostype('row_sparse')",
-                )
             if verb == "push" and a.dtype != arrays[0].dtype:
                 raise error(
                     TypeError,
