@@ -94,7 +94,7 @@ def _operator(op: Op) -> None:
 
 
 def _misfit(fn: Any, op: Op, leading: int) -> str:
-    """Why a body or kernel cannot be called with the inputs of an operator behind so many other arguments, if so."""
+    """Why a function cannot be called with the inputs of an operator behind so many other arguments, if so."""
     always = sum(s.condition is None and not s.variadic for s in op.input_slots)
     most = always + 64 if op.variadic else len(op.input_slots)
     if _takes(fn, range(leading + always, leading + most + 1)):
@@ -108,11 +108,8 @@ def misfit(kernel: Kernel, op: Op) -> str:
     leading = ("(k, p, outs", 3) if kernel.out else ("(k, p", 2)
     if text := _misfit(kernel.fn, op, leading[1]):
         return f"it {text.format(leading[0])}"
-    always = sum(s.condition is None and not s.variadic for s in op.input_slots)
-    most = always + 64 if op.variadic else len(op.input_slots)
-    if kernel.when is not None and not _takes(kernel.when, range(1 + always, 2 + most)):
-        specs = "".join(f", {'*' * s.variadic}{s.name}" for s in op.input_slots)
-        return f"its `when` takes {_shown(kernel.when)}; (p{specs}) is needed"
+    if kernel.when is not None and (text := _misfit(kernel.when, op, 1)):
+        return f"its `when` {text.format('(p')}"
     return ""
 
 

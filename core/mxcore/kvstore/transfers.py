@@ -154,7 +154,12 @@ class Arrival:
         self._lock = threading.Lock()
         self._free = False
         self._parts: list[tuple[int, int, np.ndarray[Any, Any], Callable[[], Any] | None]] = []
-        self._hosts = [_landing(outs[0]) for outs in values]
+        #: Memory for the elements of each value: that of its first array, where this lies on the host in one piece.
+        self._direct = [_in_one_piece(outs[0]._data) for outs in values]
+        self._hosts = [
+            outs[0]._data.reshape(-1) if direct else np.empty(outs[0].size, outs[0].dtype)
+            for outs, direct in zip(values, self._direct)
+        ]
         self._missing = [outs[0].size for outs in values]
         self._all_missing = sum(self._missing)
 
@@ -219,7 +224,7 @@ class Arrival:
         host = self._hosts[value].reshape(first.shape)
         try:
             for out in outs:
-                if out is not first or self._hosts[value].base is None:
+                if out is not first or not self._direct[value]:
                     ctx = out.context
                     device = ctx.device
                     device.copy(device.from_host(host.astype(out.dtype, copy=False), ctx.device_id), out._data)
@@ -236,9 +241,5 @@ class Arrival:
             self._future.set_exception(exception)
 
 
-def _landing(out: NDArray) -> np.ndarray[Any, Any]:
-    """Memory of one dimension for the elements of an array: its own, a view, where it lies on the host in one piece."""
-    data = out._data
-    if data.__class__ is np.ndarray and data.flags.c_contiguous:
-        return data.reshape(-1)[:]
-    return np.empty(out.size, out.dtype)
+def _in_one_piece(data: Any) -> bool:
+    return data.__class__ is np.ndarray and bool(data.flags.c_contiguous)

@@ -15,7 +15,8 @@ import mxcore
 from mxcore.base import error
 
 from . import wire
-from .space import Peer, Refused, Space
+from .peer import Peer
+from .space import Refused, Space
 
 __all__ = ["PROTOCOL", "Server"]
 

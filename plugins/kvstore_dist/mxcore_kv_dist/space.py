@@ -9,12 +9,9 @@ copies.
 from __future__ import annotations
 
 import itertools
-import math
-import queue
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,100 +23,23 @@ from mxcore.context import cpu
 from mxcore.kvstore.values import add, pick_rows
 from mxcore.optimizer import config
 
-from . import encodings
 from .memory import Segment, layout, view
+from .peer import Peer, Replies
 from .plan import Plan
+from .slot import Slot, over
 from .wire import Channel, Closed
 
 if TYPE_CHECKING:
     from .server import Server
 
-__all__ = ["Peer", "Refused", "Space"]
-
-#: How long a worker that is sent away may take to read why, in seconds.
-_FAREWELL = 5.0
+__all__ = ["Refused", "Space"]
 
 
 class Refused(Exception):
     """What a worker asks for cannot be; it is told why."""
 
 
-class Peer:
-    """A worker, as a server sees it.
-
-    Messages to it go through a queue: one that has stopped to read keeps nobody else waiting.
-    """
-
-    def __init__(self, space: Space, rank: int, channel: Channel) -> None:
-        self.space, self.rank, self.channel = space, rank, channel
-        self.heard = time.monotonic()
-        self.said_goodbye = False
-        #: Slot number -> memory where pushes of this worker lie, and from where it reads, where that is its own.
-        self.pushed: dict[int, np.ndarray[Any, Any]] = {}
-        self.pulled: dict[int, np.ndarray[Any, Any]] = {}
-        #: Slots whose memory for pushes holds one that is not added up yet.
-        self.full: set[int] = set()
-        self._out: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._send, name=f"mxcore-to-rank-{rank}", daemon=True)
-        self._thread.start()
-
-    def tell(self, header: dict[str, Any], bodies: Iterable[Any] = (), files: Iterable[Segment] = ()) -> None:
-        """Put a message into the queue; files are closed when they were sent."""
-        self._out.put((header, list(bodies), list(files)))
-
-    def end(self) -> None:
-        """Send what was told, and nothing more."""
-        self._out.put(None)
-        self._thread.join(_FAREWELL)
-
-    def _send(self) -> None:
-        try:
-            while (item := self._out.get()) is not None:
-                header, bodies, files = item
-                self.channel.send(header, bodies, [f.file for f in files])
-                del item, header, bodies, files
-        except Closed:
-            pass
-        finally:  # who receives from this worker learns that it is over
-            self.channel.end()
-
-
 _Met: TypeAlias = dict[Peer, tuple[int, float, dict[str, Any]]]
-
-
-class _Slot:
-    """The part of a value that lies here."""
-
-    def __init__(self, number: int, key: Any, spec: list[Any], workers: int) -> None:
-        self.number, self.key = number, key
-        self.start, self.stop, self.shape, self.dtype, self.stype, _ = spec
-        self.size = self.stop - self.start
-        self.lock = threading.Lock()
-        self.value: np.ndarray[Any, Any]
-        self.array: Any = None
-        #: For each worker what it has pushed and is not added up yet, how often it has pushed; rounds that are over.
-        self.inbox: list[deque[Any]] = [deque() for _ in range(workers)]
-        self.pushes = [0] * workers
-        self.rounds = 0
-        #: Pulls that wait: who, for which round, since when, and for which rows.
-        self.waiting: list[tuple[Peer, int, float, Any]] = []
-        #: Why it has no value any more; and what single workers are told at their next pull: of an asynchronous store
-        #: a push that could not be computed is nobody else's matter.
-        self.failed: str | None = None
-        self.complaints: dict[int, str] = {}
-
-    def own(self, memory: np.ndarray[Any, Any]) -> None:
-        """Keep the value in memory."""
-        self.value = memory
-        self.array = _over(memory, self.shape)
-        if self.stype == "row_sparse":
-            rows = nd.arange(self.shape[0], dtype="int64")
-            self.array = nd.sparse.row_sparse_array((self.array.copy(), rows), shape=tuple(self.shape))
-
-
-def _over(memory: np.ndarray[Any, Any], shape: Sequence[int]) -> Any:
-    """An NDArray over memory, which stays writable for NumPy, too."""
-    return nd.from_numpy(memory.view().reshape(shape))
 
 
 class _Meeting(NamedTuple):
@@ -139,22 +59,6 @@ class _Gone(NamedTuple):
     def text(self, rank: int) -> str:
         now = time.monotonic()
         return f"rank {rank} {self.why} {now - self.since:.1f} s ago (last heard of {now - self.heard:.1f} s ago)"
-
-
-class _Replies:
-    """What the handling of one message lets be said, by worker: each gets one message."""
-
-    def __init__(self) -> None:
-        self._said: dict[Peer, tuple[dict[str, Any], list[Any]]] = {}
-
-    def add(self, peer: Peer, what: str, item: Any, *bodies: Any) -> None:
-        header, all_bodies = self._said.setdefault(peer, ({}, []))
-        header.setdefault(what, []).append(item)
-        all_bodies.extend(bodies)
-
-    def send(self) -> None:
-        for peer, (header, bodies) in self._said.items():
-            peer.tell(header, bodies)
 
 
 class Space:
@@ -180,8 +84,8 @@ class Space:
         #: Workers whose connection ended without a word, and those that said goodbye, by rank.
         self._lost: dict[int, _Gone] = {}
         self._left: dict[int, _Gone] = {}
-        self._slots: list[_Slot] = []
-        self._by_key: dict[Any, _Slot] = {}
+        self._slots: list[Slot] = []
+        self._by_key: dict[Any, Slot] = {}
         self._plan = Plan(server.servers)
         self._placed: dict[Any, Any] = {}
         self._meetings: dict[str, _Meeting] = {}
@@ -209,9 +113,8 @@ class Space:
             self._lost.pop(rank, None)
             self._left.pop(rank, None)
             peer = self._peers[rank] = Peer(self, rank, channel)
-            if self._slots:  # who comes back takes part from now on
-                for slot in self._slots:
-                    slot.inbox[rank].clear()
+            for slot in self._slots:  # who comes back takes part from now on
+                slot.inbox[rank].clear()
             return peer
 
     def serve(self, peer: Peer) -> None:
@@ -243,7 +146,7 @@ class Space:
                 self._settle()
         if self.server.closed:  # it was this server who hung up on all of them
             return peer.end()
-        replies = _Replies()
+        replies = Replies()
         for slot in list(self._slots):
             with slot.lock:
                 slot.waiting = [waits for waits in slot.waiting if waits[0] is not peer]
@@ -264,7 +167,7 @@ class Space:
         return f"{ranks}; a {self.type} job cannot go on without it"
 
     def _handle(self, peer: Peer, header: dict[str, Any], size: int) -> None:
-        replies = _Replies()
+        replies = Replies()
         if "ask" in header:
             body = np.empty(size, np.uint8)  # takes no memory before it is filled
             peer.channel.into(body)
@@ -294,7 +197,7 @@ class Space:
 
     # -- values ------------------------------------------------------------------------------------------------------
 
-    def _take(self, peer: Peer, item: Any, replies: _Replies) -> None:
+    def _take(self, peer: Peer, item: Any, replies: Replies) -> None:
         """Take a push: a slot's number if it lies in the memory for it, or comes in full; else what describes it."""
         if isinstance(item, int):
             slot = self._lent(peer, item)
@@ -310,43 +213,18 @@ class Space:
             return
         number, kind, size, extra = item
         slot = self._lent(peer, number)
-        if size != self._length(slot, kind, extra):
+        if size != slot.length(kind, extra):
             raise ValueError(f"a push of {size} bytes ({kind}, {extra}) to key {slot.key!r}")
         body = np.empty(size, np.uint8)
         peer.channel.into(body)
-        self._push(peer, slot, self._decode(slot, kind, body, extra), False, replies)
+        self._push(peer, slot, slot.decode(kind, body, extra), False, replies)
 
-    def _lent(self, peer: Peer, number: int) -> _Slot:
+    def _lent(self, peer: Peer, number: int) -> Slot:
         if number not in peer.pushed:
             raise ValueError(f"there is no slot {number!r}")
         return self._slots[number]
 
-    @staticmethod
-    def _length(slot: _Slot, kind: str, extra: Any) -> int:
-        """How many bytes a push has."""
-        if kind == "raw":
-            return int(slot.value.nbytes)
-        if kind == "2bit":
-            return int(-(-slot.size // 4))
-        if kind == "rows":
-            return int(extra * (8 + math.prod(slot.shape[1:]) * slot.value.itemsize))
-        return int(slot.size * encodings.narrow(kind).itemsize)
-
-    @staticmethod
-    def _decode(slot: _Slot, kind: str, body: np.ndarray[Any, Any], extra: Any) -> Any:
-        if kind == "raw":
-            return body.view(slot.dtype)
-        if kind == "2bit":
-            return encodings.unpack_two_bits(body, slot.size, extra, slot.dtype)
-        if kind == "rows":
-            ids, data = body[: extra * 8].view(np.int64), body[extra * 8 :].view(slot.dtype)
-            if len(ids) and not 0 <= ids.min() <= ids.max() < slot.shape[0]:
-                raise ValueError(f"a push of rows {ids.min()} to {ids.max()} to key {slot.key!r} of {slot.shape[0]}")
-            values = nd.array(data.reshape(extra, *slot.shape[1:]), dtype=slot.dtype)
-            return nd.sparse.row_sparse_array((values, nd.array(ids, dtype="int64")), shape=tuple(slot.shape))
-        return body.view(encodings.narrow(kind)).astype(slot.dtype)
-
-    def _push(self, peer: Peer, slot: _Slot, pushed: Any, own: bool, replies: _Replies) -> None:
+    def _push(self, peer: Peer, slot: Slot, pushed: Any, own: bool, replies: Replies) -> None:
         with slot.lock:
             slot.inbox[peer.rank].append((peer, pushed, own))
             slot.pushes[peer.rank] += 1
@@ -366,7 +244,7 @@ class Space:
                             replies.add(who, "free", slot.number)
             self._serve_waiting(slot, replies)
 
-    def _apply(self, slot: _Slot, pushed: list[Any]) -> None:
+    def _apply(self, slot: Slot, pushed: list[Any]) -> None:
         """Add up what came, all of which is ours to write to, and update the value."""
         updater = self._updater
         if updater is None and not self.sync:
@@ -385,11 +263,11 @@ class Space:
             for other in pushed[1:]:
                 total += other
             with self._updating:
-                updater(slot.key, _over(total, slot.shape), slot.array)
+                updater(slot.key, over(total, slot.shape), slot.array)
                 slot.array.wait_to_read()  # who pulls reads the memory
 
-    def _apply_rows(self, slot: _Slot, pushed: list[Any]) -> None:
-        total = add([_over(p, slot.shape) if isinstance(p, np.ndarray) else p for p in pushed], cpu())
+    def _apply_rows(self, slot: Slot, pushed: list[Any]) -> None:
+        total = add([over(p, slot.shape) if isinstance(p, np.ndarray) else p for p in pushed], cpu())
         if self._updater is None:
             if slot.stype == "row_sparse":
                 slot.array = total.tostype("row_sparse")
@@ -400,7 +278,7 @@ class Space:
             self._updater(slot.key, total, slot.array)
             slot.array.wait_to_read()
 
-    def _want(self, peer: Peer, slot: _Slot, rows: Any, replies: _Replies) -> None:
+    def _want(self, peer: Peer, slot: Slot, rows: Any, replies: Replies) -> None:
         with slot.lock:
             if peer.rank in slot.complaints:
                 replies.add(peer, "failed", [slot.number, slot.complaints.pop(peer.rank)])
@@ -410,7 +288,7 @@ class Space:
             if slot.waiting:
                 self._fail_hopeless(slot, replies)
 
-    def _serve_waiting(self, slot: _Slot, replies: _Replies) -> None:
+    def _serve_waiting(self, slot: Slot, replies: Replies) -> None:
         if slot.failed is not None:
             self._fail_waiting(slot, replies, slot.failed)
         still = []
@@ -425,7 +303,7 @@ class Space:
                 replies.add(peer, "failed", [slot.number, str(e)])
         slot.waiting = still
 
-    def _give(self, peer: Peer, slot: _Slot, rows: Any, replies: _Replies) -> None:
+    def _give(self, peer: Peer, slot: Slot, rows: Any, replies: Replies) -> None:
         if rows is not None:
             found = pick_rows(slot.array, nd.array(rows, dtype="int64"))
             ids, data = found.indices.asnumpy(), np.ascontiguousarray(found.data.asnumpy())
@@ -442,12 +320,12 @@ class Space:
         replies.add(peer, "here", slot.number)
 
     @staticmethod
-    def _fail_waiting(slot: _Slot, replies: _Replies, text: str) -> None:
+    def _fail_waiting(slot: Slot, replies: Replies, text: str) -> None:
         for peer, *_ in slot.waiting:
             replies.add(peer, "failed", [slot.number, text])
         slot.waiting = []
 
-    def _fail_hopeless(self, slot: _Slot, replies: _Replies) -> None:
+    def _fail_hopeless(self, slot: Slot, replies: Replies) -> None:
         """End waits for pushes of workers that are gone."""
         if not (self.sync and slot.waiting):
             return
@@ -501,7 +379,7 @@ class Space:
         if asked is None:
             raise Refused("rank 0, from which first values come, is gone")
         first = len(self._slots)
-        slots = [_Slot(first + i, key, spec, self.workers) for i, (key, *spec) in enumerate(asked["keys"])]
+        slots = [Slot(first + i, key, spec, self.workers) for i, (key, *spec) in enumerate(asked["keys"])]
         sizes = [slot.size * np.dtype(slot.dtype).itemsize for slot in slots]
         if sum(sizes) != asked["body"].size:
             raise Refused(f"rank 0 sent {asked['body'].size} bytes for values of {sum(sizes)} bytes")
@@ -509,10 +387,8 @@ class Space:
         values = Segment(end)
         at = 0
         for slot, offset, size in zip(slots, offsets, sizes):
-            slot.own(view(values.memory, offset, slot.size, slot.dtype))
-            slot.value.view(np.uint8)[:] = np.frombuffer(asked["body"], np.uint8, size, at)
-            if slot.stype == "row_sparse":
-                slot.own(slot.value)
+            slot.value = view(values.memory, offset, slot.size, slot.dtype)
+            slot.fill(asked["body"], at)
             at += size
         self._slots += slots
         self._by_key.update((slot.key, slot) for slot in slots)
@@ -520,7 +396,7 @@ class Space:
             self._lend(peer, number, slots, values)
         values.close()
 
-    def _lend(self, peer: Peer, number: int, slots: list[_Slot], values: Segment | None = None) -> None:
+    def _lend(self, peer: Peer, number: int, slots: list[Slot], values: Segment | None = None) -> None:
         """Give a worker memory for pushes, and tell it where it pulls from."""
         offsets, end = layout([slot.size * np.dtype(slot.dtype).itemsize for slot in slots])
         local = peer.channel.local
@@ -546,12 +422,9 @@ class Space:
         at = 0
         for number in header["slots"]:
             slot = self._slots[number]
-            size = slot.value.nbytes
             with slot.lock:
-                slot.value.view(np.uint8)[:] = np.frombuffer(body, np.uint8, size, at)
-                if slot.stype == "row_sparse":
-                    slot.own(slot.value)
-            at += size
+                slot.fill(body, at)
+            at += slot.value.nbytes
         return {}
 
     def _on_barrier(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> None:
@@ -668,7 +541,7 @@ class Space:
                     missing = [r for r in range(self.workers) if r not in {p.rank for p in met}]
                     self._dissolve([name], f"waited {self.deadline:g} s for {self._heard(missing, now)}")
             slots = list(self._slots)
-        replies = _Replies()
+        replies = Replies()
         for slot in slots:
             if slot.waiting and slot.lock.acquire(blocking=False):
                 try:
