@@ -1,0 +1,98 @@
+"""What all bindings share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar, cast
+
+import numpy as np
+
+from mxcore.plugin import Call, KernelSet, Params, Spec, find_op
+
+from ..launching import Kernel, kernel
+from ..rng import Philox
+
+__all__ = [
+    "FLOATS",
+    "Array",
+    "Outs",
+    "binds",
+    "countable",
+    "few",
+    "gpu",
+    "helpers",
+    "kernel_for",
+    "rng_of",
+    "three",
+    "wide",
+]
+
+Array: TypeAlias = Any
+Outs: TypeAlias = list[Any]
+
+_F = TypeVar("_F", bound=Callable[..., None])
+
+gpu = KernelSet("gpu")
+FLOATS = "f2 f4 f8"
+
+
+def kernel_for(k: Call, source: str, name: str, dtype: Any) -> Kernel:
+    """A kernel of a source for a dtype, on the device of a call."""
+    return kernel(source, name, dtype, k.ctx.device_id)  # a dtype is found faster than its name
+
+
+def rng_of(k: Call) -> Philox:
+    """The random numbers of a call, which the device makes."""
+    return cast(Philox, k.rng)
+
+
+def wide(dtype: Any) -> Any:
+    """The dtype in which numbers of one are added up."""
+    return np.promote_types(dtype, np.float32)
+
+
+def countable(data: Spec) -> bool:
+    """Whether 32 bits count the places of an image, its padding included, and the images' channels; for kernels."""
+    return bool(math.prod(s + 64 for s in data.shape[2:]) < 2**31 and math.prod(data.shape[:2]) < 2**30)
+
+
+def few(*specs: Spec) -> bool:
+    """Whether 32 bits count the elements of every array."""
+    return all(s.size < 2**31 for s in specs)
+
+
+def three(values: tuple[int, ...], fill: int = 1) -> tuple[int, ...]:
+    """Numbers for one to three axes as those for three; the missing ones come first."""
+    return (fill,) * (3 - len(values)) + tuple(values)
+
+
+def _loose(a: Any) -> bool:
+    """Whether an array is not dense; an output that nobody reads and an input that is but a shape have no memory."""
+    flags = getattr(a, "flags", None)
+    return flags is not None and not flags.c_contiguous
+
+
+def helpers(op: str) -> Any:
+    """What an operator's body shares with its kernels."""
+    return find_op(op).facet("helpers")
+
+
+def binds(op: str, *, dtypes: str | None = FLOATS, when: Callable[..., bool] | None = None) -> Callable[[_F], _F]:
+    """Declare a function ``(k, p, outs, *inputs)`` to be the kernel of an operator; it gets dense arrays only."""
+
+    def declare(fn: _F) -> _F:
+        @gpu.kernel(op, dtypes=dtypes, when=when, out=True)
+        def kernel(k: Call, p: Params, outs: Outs, *ins: Array) -> None:
+            if not any(map(_loose, (*ins, *outs))):
+                fn(k, p, outs, *ins)
+                return
+            places = [k.xp.ascontiguousarray(o) if _loose(o) else o for o in outs]
+            fn(k, p, places, *[k.xp.ascontiguousarray(a) if _loose(a) else a for a in ins])
+            for o, place in zip(outs, places):
+                if place is not o:
+                    o[...] = place
+
+        return fn
+
+    return declare

@@ -1,0 +1,249 @@
+"""Convolution and its transpose, of one to three dimensions: columns and products of matrices; directly by channel."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mxcore.layouts import axes, channels_first
+from mxcore.plugin import Call, Params, Spec
+
+from ..blas import Matrix, multiply
+from .common import Array, Outs, binds, countable, kernel_for, three
+
+#: Bytes of columns at a time: of as many images as fit, one at least.
+_COLUMNS = 1 << 28
+
+
+class _Geometry(NamedTuple):
+    """Sizes of a convolution; the arguments that its kernels share are `windows`."""
+
+    images: int
+    channels: int
+    filters: int
+    groups: int
+    image: tuple[int, ...]
+    out: tuple[int, ...]
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    pad: tuple[int, ...]
+    dilate: tuple[int, ...]
+
+    @property
+    def windows(self) -> tuple[int, ...]:
+        return (
+            *three(self.image), *three(self.out), *three(self.kernel), *three(self.stride),
+            *three(self.pad, 0), *three(self.dilate),
+        )  # fmt: skip
+
+    @property
+    def plane(self) -> int:
+        """Windows of an image."""
+        return math.prod(self.out)
+
+    @property
+    def depth(self) -> int:
+        """Numbers that a window of one group holds."""
+        return self.channels // self.groups * math.prod(self.kernel)
+
+    @property
+    def direct(self) -> bool:
+        """Whether each channel has filters of its own."""
+        return self.groups == self.channels > 1
+
+    @property
+    def whole(self) -> bool:
+        """Whether the image is its own columns."""
+        return {*self.kernel, *self.stride} == {1} and not any(self.pad)
+
+    def together(self, size: int) -> int:
+        """How many images are done at a time."""
+        return max(1, min(self.images, _COLUMNS // max(1, self.depth * self.plane * size)))
+
+
+def _geometry(p: Params, x: Array, y: Array, filters: int) -> _Geometry:
+    """Of a convolution from `x` to `y`."""
+    n = x.ndim - 2
+    return _Geometry(
+        x.shape[0], x.shape[1], filters, p.num_group, x.shape[2:], y.shape[2:], tuple(p.kernel),
+        axes(p.stride, n, 1), axes(p.pad, n, 0), axes(p.dilate, n, 1),
+    )  # fmt: skip
+
+
+class _Columns:
+    """What windows see, of some images at a time and a group: in memory of its own, or the images themselves."""
+
+    def __init__(self, k: Call, g: _Geometry, dtype: Any, most: int = 1 << 30) -> None:
+        self.k, self.g, self.dtype = k, g, dtype
+        self.together = min(most, g.together(np.dtype(dtype).itemsize))
+        shape = (self.together, g.depth, g.plane)
+        self.memory = None if g.whole else k.device.empty(shape, dtype, k.ctx.device_id)
+
+    def parts(self) -> list[tuple[int, int, int]]:
+        """(first image, number of images, group) of each piece of work."""
+        g = self.g
+        return [
+            (first, min(self.together, g.images - first), group)
+            for first in range(0, g.images, self.together)
+            for group in range(g.groups)
+        ]
+
+    def _place(self, first: int, group: int) -> tuple[int, int, int]:
+        g = self.g
+        plane, channels = math.prod(g.image), g.channels // g.groups
+        return first * g.channels * plane + group * channels * plane, channels, g.channels * plane
+
+    def of(self, x: Array, first: int, n: int, group: int) -> Matrix:
+        """The columns of some images, as stacked matrices of a row for each number."""
+        g, (offset, channels, step) = self.g, self._place(first, group)
+        if self.memory is None:
+            return Matrix(x, g.plane, step=step, offset=offset)
+        run = kernel_for(self.k, "convolution", "to_columns", self.dtype)
+        run.planes(n * g.depth, g.plane, run.at(x, offset), self.memory, n * g.depth, channels, step, *g.windows)
+        return self.place
+
+    @property
+    def place(self) -> Matrix:
+        """Where columns are computed."""
+        return Matrix(self.memory, self.g.plane, step=self.g.depth * self.g.plane)
+
+    def image_place(self, x: Array, first: int, group: int) -> Matrix:
+        """Where the columns of images that are their own are."""
+        offset, _, step = self._place(first, group)
+        return Matrix(x, self.g.plane, step=step, offset=offset)
+
+    def add_up(self, x: Array, first: int, n: int, group: int) -> None:
+        """Write the images whose windows the columns hold."""
+        g, (offset, channels, step) = self.g, self._place(first, group)
+        planes = n * channels
+        run = kernel_for(self.k, "convolution", "from_columns", self.dtype)
+        run.planes(planes, math.prod(g.image), self.memory, run.at(x, offset), planes, channels, step, *g.windows)
+
+
+def _out(g: _Geometry, y: Array, first: int, group: int) -> Matrix:
+    filters = g.filters // g.groups
+    return Matrix(y, g.plane, step=g.filters * g.plane, offset=(first * g.filters + group * filters) * g.plane)
+
+
+def _forward(k: Call, g: _Geometry, x: Array, weight: Array, bias: Array | None, y: Array) -> None:
+    if not y.size:
+        return
+    index, filters = k.ctx.device_id, g.filters // g.groups
+    if g.direct:
+        planes = g.images * g.filters
+        run = kernel_for(k, "convolution", "depthwise", y.dtype)
+        run.planes(planes, g.plane, x, weight, bias, y, planes, g.filters, filters, *g.windows)
+        return
+    if bias is not None:
+        _bias(k, "fill_channels", bias, y)
+    columns = _Columns(k, g, y.dtype)
+    for first, n, group in columns.parts():
+        w = Matrix(weight, g.depth, offset=group * filters * g.depth)
+        seen, out = columns.of(x, first, n, group), _out(g, y, first, group)
+        beta = 0.0 if bias is None else 1.0
+        multiply(y.dtype, index, filters, g.plane, g.depth, w, seen, out, batch=n, beta=beta)
+
+
+def _data_gradient(k: Call, g: _Geometry, dy: Array, weight: Array, dx: Array) -> None:
+    """Also the transposed convolution."""
+    if not dx.size:
+        return
+    if not dy.size:
+        dx[...] = 0
+        return
+    index, filters = k.ctx.device_id, g.filters // g.groups
+    if g.direct:
+        run = kernel_for(k, "convolution", "depthwise_data", dx.dtype)
+        planes = g.images * g.channels
+        run.planes(planes, math.prod(g.image), dy, weight, dx, planes, g.filters, filters, *g.windows)
+        return
+    columns = _Columns(k, g, dx.dtype)
+    for first, n, group in columns.parts():
+        w = Matrix(weight, g.depth, True, offset=group * filters * g.depth)
+        place = columns.image_place(dx, first, group) if g.whole else columns.place
+        multiply(dx.dtype, index, g.depth, g.plane, filters, w, _out(g, dy, first, group), place, batch=n)
+        if not g.whole:
+            columns.add_up(dx, first, n, group)
+
+
+def _weight_gradient(k: Call, g: _Geometry, dy: Array, x: Array, d_weight: Array) -> None:
+    if not d_weight.size:
+        return
+    if not dy.size:
+        d_weight[...] = 0
+        return
+    index, filters = k.ctx.device_id, g.filters // g.groups
+    if g.direct:
+        run = kernel_for(k, "convolution", "depthwise_weight", x.dtype)
+        run.blocks(d_weight.size, dy, x, d_weight, g.images, g.filters, filters, *g.windows)
+        return
+    # Each image's share by itself, then all of them summed up in one order.
+    share, size = filters * g.depth, x.dtype.itemsize
+    columns = _Columns(k, g, x.dtype, max(1, _COLUMNS // (g.groups * share * size)))
+    shares = k.device.empty((columns.together, g.groups * share), x.dtype, index)
+    total = kernel_for(k, "rows", "sum_rows", x.dtype)
+    for first, n, group in columns.parts():
+        seen = columns.of(x, first, n, group)._replace(transposed=True)
+        place = Matrix(shares, g.depth, step=g.groups * share, offset=group * share)
+        multiply(x.dtype, index, filters, g.depth, g.plane, _out(g, dy, first, group), seen, place, batch=n)
+        if group == g.groups - 1:
+            total.columns(g.groups * share, shares, d_weight, n, g.groups * share, first > 0)
+
+
+def _bias(k: Call, name: str, bias: Array, y: Array) -> None:
+    """Fill all channels with their biases, or add these."""
+    planes, size = y.shape[0] * y.shape[1], math.prod(y.shape[2:])
+    kernel_for(k, "convolution", name, y.dtype).planes(planes, size, bias, y, planes, y.shape[1], size)
+
+
+def _bias_gradient(k: Call, dy: Array, d_bias: Array) -> None:
+    images, channels, plane = dy.shape[0], dy.shape[1], math.prod(dy.shape[2:])
+    run = kernel_for(k, "convolution", "sum_channels", dy.dtype)
+    run.blocks(channels, dy, d_bias, images, channels, plane)
+
+
+def _fits(p: Params, data: Spec, *rest: Spec) -> bool:
+    return channels_first(p) and 3 <= data.ndim <= 5 and countable(data)
+
+
+@binds("Convolution_v1", when=_fits)
+@binds("Convolution", when=_fits)
+def _convolution(k: Call, p: Params, outs: Outs, data: Array, weight: Array, bias: Array | None = None) -> None:
+    _forward(k, _geometry(p, data, outs[0], weight.shape[0]), data, weight, bias, outs[0])
+
+
+@binds("_backward_Convolution", when=_fits)
+def _backward_convolution(k: Call, p: Params, outs: Outs, dy: Array, data: Array, weight: Array) -> None:
+    g = _geometry(p, data, dy, weight.shape[0])
+    if outs[0] is not None:
+        _data_gradient(k, g, dy, weight, outs[0])
+    if outs[1] is not None:
+        _weight_gradient(k, g, dy, data, outs[1])
+    if not p.no_bias and outs[2] is not None:
+        _bias_gradient(k, dy, outs[2])
+
+
+# The target shape of a transposed convolution may be given; only one that follows from pad and adj maps here.
+def _transposed(p: Params, data: Spec, *rest: Spec) -> bool:
+    return _fits(p, data) and not p.target_shape
+
+
+@binds("Deconvolution", when=_transposed)
+def _deconvolution(k: Call, p: Params, outs: Outs, data: Array, weight: Array, bias: Array | None = None) -> None:
+    out = outs[0]
+    _data_gradient(k, _geometry(p, out, data, weight.shape[0]), data, weight, out)
+    if bias is not None:
+        _bias(k, "add_channels", bias, out)
+
+
+@binds("_backward_Deconvolution", when=_transposed)
+def _backward_deconvolution(k: Call, p: Params, outs: Outs, dy: Array, data: Array, weight: Array) -> None:
+    g = _geometry(p, dy, data, weight.shape[0])
+    if outs[0] is not None:
+        _forward(k, g, dy, weight, None, outs[0])
+    if outs[1] is not None:
+        _weight_gradient(k, g, data, dy, outs[1])
+    if not p.no_bias and outs[2] is not None:
+        _bias_gradient(k, dy, outs[2])

@@ -1,0 +1,214 @@
+"""Rows and elements chosen by index, and the gradients of the choice, summed up in one order."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mxcore.layouts import spread
+from mxcore.plugin import Call, Params, RowSparse, Spec
+
+from .common import FLOATS, Array, Outs, binds, few, gpu, helpers, kernel_for, wide
+
+#: The dtypes of indices, by the numbers that `kernels/indices.cuh` gives them.
+INDICES = ("int8", "uint8", "int32", "int64", "float16", "float32", "float64")
+#: Rows that are put in order together, at the multiples of which runs of one place are cut: SHARE in `indexing.cu`.
+_SHARE = 128
+_MOVED = frozenset(map(np.dtype, "i1 u1 i4 i8 f2 f4 f8".split()))
+_SUMMED = frozenset(map(np.dtype, FLOATS.split()))
+
+
+def index(a: Array) -> tuple[Array, int]:
+    """An array of indices as kernels take it."""
+    return a, INDICES.index(str(a.dtype))
+
+
+def _fits(a: Spec, indices: Spec, *rest: Spec, dtypes: frozenset[Any] = _MOVED) -> bool:
+    return a.dtype in dtypes and str(indices.dtype) in INDICES and few(a, indices, *rest)
+
+
+class _Places:
+    """Places of rows by index, found along one axis after the other; those of one place in the order of the rows."""
+
+    def __init__(self, k: Call, count: int) -> None:
+        self.k, self.count = k, count
+        self.found = k.device.empty((count,), np.dtype(np.int32), k.ctx.device_id)
+
+    def along(self, indices: Array, n: int, wraps: bool, *, row: int = 0, first: bool = True) -> None:
+        """Indices into an axis of length `n`; those behind the first axis' are a further row of coordinates."""
+        run = kernel_for(self.k, "indexing", "find_places", "float32")
+        array, kind = index(indices)
+        run.each(self.count, run.at(array, row * self.count), kind, self.found, self.count, n, wraps, first)
+
+    def ranked(self) -> tuple[Array, Array]:
+        """The places in their order, and which row each is of."""
+        order = self.k.xp.argsort(self.found, kind="stable")
+        return self.found[order], order
+
+    def add_rows(self, rows: Array, out: Array, lead: int, n: int, tail: int) -> None:
+        """Write the sums of the rows of each place: (lead, rows, tail) -> (lead, n, tail)."""
+        out[...] = 0
+        if not rows.size:
+            return
+        (places, order), shares = self.ranked(), -(-self.count // _SHARE)
+        parts = self.k.device.empty((shares, 2, lead * tail), wide(out.dtype), self.k.ctx.device_id)
+        sizes = self.count, n, lead, tail
+        kernel_for(self.k, "indexing", "sum_pieces", out.dtype).each(rows.size, rows, places, order, out, parts, *sizes)
+        if shares > 1:
+            joined = kernel_for(self.k, "indexing", "sum_parts", out.dtype)
+            joined.each(shares * lead * tail, places, parts, out, *sizes)
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+def _take(k: Call, a: Array, indices: Array, out: Array, axis: int, wraps: bool) -> None:
+    _, n, tail = spread(a.shape, axis)
+    run = kernel_for(k, "indexing", "take", out.dtype)
+    run.each(out.size, a, *index(indices), out, out.size, indices.size, n, tail, wraps)
+
+
+def _taken(p: Params, a: Spec, indices: Spec) -> bool:
+    # Who wants an error for what is out of range waits for the indices to be looked at.
+    return p.mode != "raise" and a.size > 0 and _fits(a, indices) and a.size * indices.size < 2**31 * a.shape[p.axis]
+
+
+@binds("take", dtypes=None, when=_taken)
+def _take_rows(k: Call, p: Params, outs: Outs, a: Array, indices: Array) -> None:
+    _take(k, a, indices, outs[0], p.axis, p.mode == "wrap")
+
+
+@binds("Embedding", dtypes=None, when=lambda p, data, weight: _fits(weight, data) and data.size * p.output_dim < 2**31)
+def _embedding(k: Call, p: Params, outs: Outs, data: Array, weight: Array) -> None:
+    _take(k, weight, data, outs[0], 0, False)
+
+
+@binds(
+    "_backward_take",
+    dtypes=None,
+    when=lambda p, dy, indices, like: p.mode != "raise" and like.size > 0 and _fits(dy, indices, like, dtypes=_SUMMED),
+)
+def _backward_take(k: Call, p: Params, outs: Outs, dy: Array, indices: Array, like: Array) -> None:
+    lead, n, tail = spread(like.shape, p.axis)
+    places = _Places(k, indices.size)
+    places.along(indices, n, p.mode == "wrap")
+    places.add_rows(dy, outs[0], lead, n, tail)
+
+
+def _embedded(p: Params, dy: Spec, data: Spec, weight: Spec) -> bool:
+    return _fits(dy, data, weight, dtypes=_SUMMED)
+
+
+@binds("_backward_Embedding", dtypes=None, when=lambda p, *specs: not p.sparse_grad and _embedded(p, *specs))
+def _backward_embedding(k: Call, p: Params, outs: Outs, dy: Array, data: Array, weight: Array) -> None:
+    places = _Places(k, data.size)
+    places.along(data, p.input_dim, False)
+    places.add_rows(dy, outs[0], 1, p.input_dim, p.output_dim)
+
+
+@gpu.kernel("_backward_Embedding", when=lambda p, *specs: p.sparse_grad and _embedded(p, *specs))
+def _sparse_backward_embedding(k: Call, p: Params, dy: Array, data: Array, weight: Array) -> RowSparse:
+    dense, data = map(k.xp.ascontiguousarray, (dy, data))
+    places = _Places(k, data.size)
+    places.along(data, p.input_dim, False)
+    rows, found = k.xp.unique(places.found, return_inverse=True)
+    places.found = found.reshape(-1).astype(np.int32)
+    values = k.device.empty((rows.size, p.output_dim), dy.dtype, k.ctx.device_id)
+    places.add_rows(dense, values, 1, rows.size, p.output_dim)
+    return RowSparse((p.input_dim, p.output_dim), rows.astype(np.int64), values)
+
+
+# -- coordinates -------------------------------------------------------------------------------------------------------
+def _points(k: Call, indices: Array, shape: tuple[int, ...]) -> tuple[_Places, int]:
+    """The places of coordinates, and how many there are; negative coordinates count from the end."""
+    m = indices.shape[0]
+    places = _Places(k, indices.size // m)
+    for axis in range(m):
+        places.along(indices, shape[axis], True, row=axis, first=axis == 0)
+    return places, math.prod(shape[:m])
+
+
+@binds(
+    "_backward_gather_nd",
+    dtypes=None,
+    when=lambda p, dy, indices, like: like.size > 0 and _fits(dy, indices, like, dtypes=_SUMMED),
+)
+def _backward_gather_nd(k: Call, p: Params, outs: Outs, dy: Array, indices: Array, like: Array) -> None:
+    places, n = _points(k, indices, like.shape)
+    places.add_rows(dy, outs[0], 1, n, like.size // n)
+
+
+def _set_at(k: Call, rows: Array, indices: Array, out: Array) -> None:
+    """Write rows to coordinates; of those with equal ones the last."""
+    if not rows.size:
+        return
+    points, _ = _points(k, indices, out.shape)
+    places, order = points.ranked()
+    tail = rows.size // points.count
+    run = kernel_for(k, "indexing", "set_last", out.dtype)
+    run.each(rows.size, rows, places, order, out, points.count, tail)
+
+
+@binds("scatter_nd", dtypes=None, when=lambda p, data, indices: 0 < math.prod(p.shape) < 2**31 and _fits(data, indices))
+def _scatter_nd(k: Call, p: Params, outs: Outs, data: Array, indices: Array) -> None:
+    outs[0][...] = 0
+    _set_at(k, data, indices, outs[0])
+
+
+@binds("_scatter_set_nd", dtypes=None, when=lambda p, lhs, rhs, indices: lhs.size > 0 and _fits(lhs, indices, rhs))
+def _scatter_set_nd(k: Call, p: Params, outs: Outs, lhs: Array, rhs: Array, indices: Array) -> None:
+    if outs[0] is not lhs:
+        outs[0][...] = lhs
+    _set_at(k, rhs, indices, outs[0])
+
+
+@binds(
+    "_advanced_index_spread",
+    dtypes=None,
+    when=lambda p, data, like, *indices: data.dtype in _SUMMED and like.size > 0 and few(data, like),
+)
+def _advanced_index_spread(k: Call, p: Params, outs: Outs, data: Array, like: Array, *indices: Array) -> None:
+    every = k.xp.arange(like.size, dtype=np.int32).reshape(like.shape)
+    places = _Places(k, data.size)
+    places.found = every[helpers("_advanced_index_spread").decoded(p.index, indices)].reshape(-1)
+    places.add_rows(data, outs[0], 1, like.size, 1)
+
+
+# -- one element of each row -------------------------------------------------------------------------------------------
+def _pick(k: Call, data: Array, indices: Array, out: Array, axis: int, wraps: bool) -> None:
+    _, n, inner = spread(data.shape, axis)
+    run = kernel_for(k, "indexing", "pick", out.dtype)
+    run.each(out.size, data, *index(indices), out, out.size, n, inner, wraps)
+
+
+def _picked(p: Params, data: Spec, indices: Spec) -> bool:
+    return data.size > 0 and _fits(data, indices)
+
+
+@binds("pick", dtypes=None, when=_picked)
+def _pick_elements(k: Call, p: Params, outs: Outs, data: Array, indices: Array) -> None:
+    _pick(k, data, indices, outs[0], p.axis, p.mode == "wrap")
+
+
+@binds("batch_take", dtypes=None, when=_picked)
+def _batch_take(k: Call, p: Params, outs: Outs, a: Array, indices: Array) -> None:
+    _pick(k, a, indices, outs[0], 1, False)
+
+
+@binds(
+    "_backward_pick", dtypes=None, when=lambda p, dy, like, indices: _picked(p, like, indices) and dy.dtype in _MOVED
+)
+def _backward_pick(k: Call, p: Params, outs: Outs, dy: Array, like: Array, indices: Array) -> None:
+    _, n, inner = spread(like.shape, p.axis)
+    run = kernel_for(k, "indexing", "pick_backward", dy.dtype)
+    run.each(like.size, dy, *index(indices), outs[0], like.size, n, inner, p.mode == "wrap")
+
+
+@binds(
+    "one_hot",
+    dtypes=None,
+    when=lambda p, indices: p.dtype in _MOVED and str(indices.dtype) in INDICES and indices.size * p.depth < 2**31,
+)
+def _one_hot(k: Call, p: Params, outs: Outs, indices: Array) -> None:
+    run = kernel_for(k, "indexing", "one_hot", outs[0].dtype)
+    run.each(outs[0].size, *index(indices), outs[0], outs[0].size, p.depth, p.on_value, p.off_value)

@@ -1,0 +1,173 @@
+"""Layers that normalize."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mxcore.layouts import spread
+from mxcore.plugin import Call, Params, Spec
+
+from .common import Array, Outs, binds, kernel_for, wide
+
+#: Elements of a channel that a block takes at least; blocks that all channels together are worth.
+_SHARE, _BLOCKS = 4096, 1024
+
+
+class _Channels:
+    """Sizes of (outer, channels, inner), and how each channel's elements are shared by blocks."""
+
+    def __init__(self, k: Call, shape: tuple[int, ...], axis: int, dtype: Any) -> None:
+        self.outer, self.channels, self.inner = spread(shape, axis)
+        self.k, self.dtype, self.n = k, dtype, self.outer * self.inner
+        most = max(1, min(self.n // _SHARE, _BLOCKS // max(self.channels, 1)))
+        self.share = -(-self.n // most) if self.n else 1
+        self.parts = -(-self.n // self.share) if self.n else 0
+
+    def kernel(self, name: str) -> Any:
+        return kernel_for(self.k, "batch_norm", name, self.dtype)
+
+    def room(self, like: Array, n: int = 1) -> Array:
+        """A place for a statistic of each channel, `n` times."""
+        return self.k.device.empty((n, self.channels), like.dtype, self.k.ctx.device_id)
+
+    def planes(self, name: str, *given: Any) -> None:
+        """Launch a kernel over all elements, by planes."""
+        plane = self.channels * self.inner
+        self.kernel(name).planes(self.outer, plane, *given[:-1], self.outer, self.channels, self.inner, given[-1])
+
+    def shared(self, name: str, *values: Any) -> None:
+        """Launch a kernel in which the blocks of a column share a channel."""
+        self.kernel(name).launch((self.channels, self.parts, 1), (256, 1, 1), values)
+
+
+def _batch_norm(
+    k: Call,
+    p: Params,
+    outs: Outs,
+    data: Array,
+    gamma: Array,
+    beta: Array,
+    moving_mean: Array,
+    moving_var: Array,
+    *,
+    positive: bool = False,
+) -> None:
+    c = _Channels(k, data.shape, p.axis, data.dtype)
+    mean, inv = (c.room(gamma) if o is None else o for o in outs[1:3])
+    if k.is_train and not p.use_global_stats and data.size:
+        means, squares = c.room(gamma, c.parts), c.room(gamma, c.parts)
+        c.shared("channel_moments", data, means, squares, c.n, c.channels, c.inner, c.share)
+        sizes = c.n, c.channels, c.share, c.parts, p.eps
+        c.kernel("finish_moments").each(c.channels, means, squares, mean, inv, *sizes)
+    else:
+        c.kernel("moving_moments").each(c.channels, moving_mean, moving_var, mean, inv, c.channels, p.eps)
+    if outs[0] is not None:
+        scale = None if p.fix_gamma else gamma
+        c.planes("normalize", data, scale, beta, mean, inv, outs[0], positive)
+
+
+def _counted(p: Params, data: Spec, *rest: Spec) -> bool:
+    """Whether there is something, and 32 bits count the elements of a channel and of a plane."""
+    outer, channels, inner = spread(data.shape, p.axis)
+    return data.size > 0 and outer * inner < 2**30 and channels * inner < 2**30
+
+
+@binds("BatchNorm", when=_counted)
+def _plain(k: Call, p: Params, outs: Outs, *ins: Array) -> None:
+    _batch_norm(k, p, outs, *ins)
+
+
+@binds("_contrib_BatchNormWithReLU", when=_counted)
+def _with_relu(k: Call, p: Params, outs: Outs, *ins: Array) -> None:
+    _batch_norm(k, p, outs, *ins, positive=True)
+
+
+@binds("_backward_BatchNorm", when=lambda p, *specs: not p.use_global_stats and _counted(p, *specs))
+def _backward_batch_norm(
+    k: Call,
+    p: Params,
+    outs: Outs,
+    dy: Array,
+    data: Array,
+    gamma: Array,
+    mean: Array,
+    inv: Array,
+    moving_mean: Array,
+    moving_var: Array,
+) -> None:
+    c = _Channels(k, data.shape, p.axis, data.dtype)
+    if not k.is_train:
+        mean, inv = c.room(gamma), c.room(gamma)
+        c.kernel("moving_moments").each(c.channels, moving_mean, moving_var, mean, inv, c.channels, p.eps)
+    sums, products = c.room(gamma, c.parts), c.room(gamma, c.parts)
+    c.shared("channel_products", dy, data, mean, inv, sums, products, c.n, c.channels, c.inner, c.share)
+    given = sums, products, outs[1], outs[2]
+    c.kernel("finish_products").each(c.channels, *given, c.channels, c.parts, p.fix_gamma)
+    if outs[0] is not None:
+        scale, share = None if p.fix_gamma else gamma, 1 / c.n if k.is_train else 0.0
+        c.planes("data_gradient", dy, data, scale, mean, inv, sums, products, outs[0], share)
+    if k.is_train:
+        c.kernel("follow").each(c.channels, outs[3], outs[4], mean, inv, c.channels, p.momentum, p.eps)
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+def _normalize_rows(
+    k: Call, p: Params, outs: Outs, data: Array, gamma: Array, beta: Array, rows: int, by_row: bool
+) -> None:
+    n = data.size // rows
+    run = kernel_for(k, "layer_norm", "normalize_rows", data.dtype)
+    run.rows(rows, n, data, gamma, beta, *outs, rows, n, by_row, gamma.size, p.eps)
+
+
+def _rows_backward(
+    k: Call, outs: Outs, dy: Array, data: Array, gamma: Array, mean: Array, std: Array, rows: int, by_row: bool
+) -> None:
+    n, index = data.size // rows, k.ctx.device_id
+    places = gamma.size
+    parts = rows // places if by_row else max(1, min(rows // 64, _BLOCKS * 32 // max(n, 1)))
+    share = -(-rows // parts)
+    parts = parts if by_row else -(-rows // share)
+    sums, products = (k.device.empty((parts, places), wide(data.dtype), index) for _ in range(2))
+    kept = (sums, products) if by_row else (None, None)
+    run = kernel_for(k, "layer_norm", "rows_backward", data.dtype)
+    run.rows(rows, n, dy, data, gamma, mean, std, outs[0], *kept, rows, n, by_row, places)
+    if not by_row:
+        found = kernel_for(k, "layer_norm", "places_backward", data.dtype)
+        given = dy, data, mean, std, sums, products, rows, n, share
+        found.launch((-(-n // 32), parts, 1), (32, 8, 1), given)
+    finish = kernel_for(k, "layer_norm", "finish_places", data.dtype)
+    finish.each(places, sums, products, outs[1], outs[2], places, parts)
+
+
+def _filled(p: Params, data: Spec, *rest: Spec) -> bool:
+    return data.size > 0
+
+
+def _last(p: Params, data: Spec, *rest: Spec) -> bool:
+    return data.size > 0 and p.axis % data.ndim == data.ndim - 1
+
+
+@binds("LayerNorm", when=_last)
+def _layer_norm(k: Call, p: Params, outs: Outs, data: Array, gamma: Array, beta: Array) -> None:
+    _normalize_rows(k, p, outs, data, gamma, beta, data.size // data.shape[-1], False)
+
+
+@binds("_backward_LayerNorm", when=lambda p, dy, data, *rest: _last(p, data))
+def _backward_layer_norm(
+    k: Call, p: Params, outs: Outs, dy: Array, data: Array, gamma: Array, mean: Array, std: Array
+) -> None:
+    _rows_backward(k, outs, dy, data, gamma, mean, std, data.size // data.shape[-1], False)
+
+
+@binds("GroupNorm", when=_filled)
+@binds("InstanceNorm", when=_filled)
+def _by_row(k: Call, p: Params, outs: Outs, data: Array, gamma: Array, beta: Array) -> None:
+    _normalize_rows(k, p, outs, data, gamma, beta, data.shape[0] * gamma.size, True)
+
+
+@binds("_backward_GroupNorm", when=_filled)
+@binds("_backward_InstanceNorm", when=_filled)
+def _backward_by_row(
+    k: Call, p: Params, outs: Outs, dy: Array, data: Array, gamma: Array, mean: Array, std: Array
+) -> None:
+    _rows_backward(k, outs, dy, data, gamma, mean, std, data.shape[0] * gamma.size, True)

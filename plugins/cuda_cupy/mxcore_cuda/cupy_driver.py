@@ -1,0 +1,288 @@
+"""The driver over CuPy: the only module that imports it, when a GPU is first used."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import cupy
+import numpy as np
+from cupy.cuda import driver as cuda
+from cupy.cuda import runtime
+
+from mxcore.plugin import error, explain
+
+from . import nvrtc
+from .driver import Body, Driver
+from .libraries import library
+from .user_sources import UserCode
+
+if TYPE_CHECKING:
+    from .launching import Arguments
+    from .sources import Code
+
+__all__ = ["CupyDriver"]
+
+Host = np.ndarray[Any, Any]
+_TO_DEVICE, _TO_HOST, _WITHIN, _ANY = 1, 2, 3, 4
+
+
+class CupyDriver(Driver):
+    """NVIDIA's GPUs through CuPy's memory pool, streams and events.
+
+    A device has three streams, which do not wait for CUDA's default stream. The compute stream is CuPy's current one in
+    every thread that works on the device, so that array functions and memory of the pool follow its order.
+    """
+
+    xp = cupy
+    array_type = cupy.ndarray
+
+    def __init__(self) -> None:
+        super().__init__()
+        explain(runtime.CUDARuntimeError, self.meaning)
+        explain(cuda.CUDADriverError, self.meaning)
+        explain(cupy.cuda.memory.OutOfMemoryError, self.no_room)
+        self._streams: dict[tuple[int, str], Any] = {}
+        #: Source and device -> what was loaded, and the names in it of kernels that have other ones.
+        self._modules: dict[tuple[str, int], tuple[Any, dict[str, str]]] = {}
+        self._lock = threading.Lock()
+        self._here = threading.local()
+        self._captures = 0
+
+    def count(self) -> int:
+        return int(runtime.getDeviceCount())
+
+    def activate(self, index: int) -> None:
+        if getattr(self._here, "index", None) != index:
+            cupy.cuda.Device(index).use()
+            self.stream(index).use()
+            self._here.index = index
+
+    def active(self) -> int:
+        return int(runtime.getDevice())
+
+    # -- memory ------------------------------------------------------------------------------------------------------
+    def empty(self, shape: tuple[int, ...], dtype: Any, index: int) -> Any:
+        self.activate(index)
+        try:
+            return cupy.empty(shape, dtype)
+        except cupy.cuda.memory.OutOfMemoryError as e:
+            raise MemoryError(str(e)) from None
+
+    def pinned(self, shape: tuple[int, ...], dtype: Any) -> Host:
+        import cupyx
+
+        found: Host = cupyx.empty_pinned(shape, dtype)
+        return found
+
+    def index_of(self, a: Any) -> int:
+        return int(a.device.id)
+
+    def address(self, a: Any) -> int:
+        return int(a.data.ptr)
+
+    def shares(self, a: Any, b: Any) -> bool:
+        return bool(cupy.may_share_memory(a, b))
+
+    def memory(self, index: int) -> tuple[int, int]:
+        with cupy.cuda.Device(index):
+            free, total = runtime.memGetInfo()
+        return int(free), int(total)
+
+    def empty_cache(self, index: int) -> None:
+        with cupy.cuda.Device(index):
+            cupy.get_default_memory_pool().free_all_blocks()
+
+    # -- copies ------------------------------------------------------------------------------------------------------
+    def upload(self, a: Host, dst: Any, stream: Any) -> None:
+        runtime.memcpyAsync(dst.data.ptr, a.ctypes.data, a.nbytes, _TO_DEVICE, stream.ptr)
+
+    def download(self, a: Any, dst: Host, stream: Any) -> None:
+        runtime.memcpyAsync(dst.ctypes.data, a.data.ptr, a.nbytes, _TO_HOST, stream.ptr)
+        if not _is_pinned(dst):
+            stream.synchronize()
+
+    def move(self, a: Any, dst: Any, stream: Any) -> None:
+        runtime.memcpyAsync(dst.data.ptr, a.data.ptr, a.nbytes, _ANY, stream.ptr)
+
+    # -- streams and events --------------------------------------------------------------------------------------------
+    def stream(self, index: int, which: str = "compute") -> Any:
+        found = self._streams.get((index, which))
+        if found is None:
+            with self._lock, cupy.cuda.Device(index):
+                found = self._streams.setdefault((index, which), cupy.cuda.Stream(non_blocking=True))
+        return found
+
+    def record(self, stream: Any, timed: bool = False) -> Any:
+        event = cupy.cuda.Event(disable_timing=not timed)
+        event.record(stream)
+        return event
+
+    def wait(self, stream: Any, event: Any) -> None:
+        stream.wait_event(event)
+
+    def reached(self, event: Any) -> bool:
+        return bool(event.done)
+
+    def finish(self, event: Any) -> None:
+        event.synchronize()
+
+    def elapsed(self, begin: Any, end: Any) -> float:
+        return float(cupy.cuda.get_elapsed_time(begin, end)) / 1e3
+
+    def synchronize(self, index: int) -> None:
+        for which in ("incoming", "compute", "outgoing"):
+            self.stream(index, which).synchronize()
+
+    # -- graphs --------------------------------------------------------------------------------------------------------
+    def capturing(self) -> bool:
+        return self._captures > 0 and getattr(self._here, "capture", None) is not None
+
+    def begin_capture(self, index: int) -> None:
+        self.activate(index)
+        stream, pool = self.stream(index, "capture"), cupy.cuda.MemoryPool()
+        allocator = cupy.cuda.using_allocator(pool.malloc)
+        allocator.__enter__()
+        stream.use()
+        self._here.capture = stream, pool, allocator
+        self._captures += 1
+        runtime.streamBeginCapture(stream.ptr, runtime.streamCaptureModeRelaxed)
+
+    def end_capture(self, index: int) -> Body:
+        stream, pool, allocator = self._here.capture
+        try:
+            graph = runtime.streamEndCapture(stream.ptr)
+        finally:
+            self._captures -= 1
+            self._here.capture = None
+            allocator.__exit__(None, None, None)
+            self.stream(index).use()
+        n = ctypes.c_size_t()
+        _cudart("cudaGraphGetNodes", ctypes.c_void_p(graph), None, ctypes.byref(n))
+        weakref.finalize(pool, runtime.graphDestroy, graph)
+        return Body(graph, n.value, pool)
+
+    def graph(self, index: int, takes: Sequence[Any], body: Body, gives: Sequence[Any]) -> Graph:
+        return Graph(self.stream(index), takes, body, gives)
+
+    def launch_graph(self, graph: Graph, sources: Sequence[Any], targets: Sequence[Any]) -> None:
+        graph.launch(sources, targets)
+
+    # -- libraries -----------------------------------------------------------------------------------------------------
+    def cublas(self) -> ctypes.CDLL:
+        return library("cublas", "cuBLAS, which multiplies matrices")
+
+    def pointer_of(self, stream: Any) -> ctypes.c_void_p:
+        return ctypes.c_void_p(stream.ptr)
+
+    def enqueue(self, stream: Any, call: Callable[[], None]) -> None:
+        call()
+
+    # -- kernels -------------------------------------------------------------------------------------------------------
+    def function(self, code: Code, name: str, index: int) -> Any:
+        module, names = self._module(code, index)
+        return module.get_function(names.get(name, name))
+
+    def prepare(self, code: Code, index: int) -> None:
+        self._module(code, index)
+
+    def _module(self, code: Code, index: int) -> tuple[Any, dict[str, str]]:
+        with self._lock, cupy.cuda.Device(index) as device:
+            found = self._modules.get((code.digest, index))
+            if found is None:
+                architecture = f"sm_{device.compute_capability}"
+                if isinstance(code, UserCode):
+                    binary, names = nvrtc.compile_user(code, architecture)
+                else:
+                    binary, names = nvrtc.cubin(code, architecture), {}
+                module = cupy.cuda.function.Module()
+                module.load(binary)
+                found = self._modules[code.digest, index] = module, names
+        return found
+
+    def launch(
+        self, function: Any, grid: Sequence[int], block: Sequence[int], shared: int, stream: Any, arguments: Arguments
+    ) -> None:
+        if self._captures and (capture := getattr(self._here, "capture", None)):
+            stream = capture[0]
+        try:
+            cuda.launchKernel(function.ptr, *grid, *block, shared, stream.ptr, arguments.pointer, 0)
+        except cuda.CUDADriverError as e:
+            told = self.faults.told(int(e.status), str(e))
+            raise told or error(RuntimeError, f"a kernel cannot be launched: {e}") from e
+
+
+class Graph:
+    """A body between copies: a graph of CUDA's whose copies get other addresses before each launch."""
+
+    def __init__(self, stream: Any, takes: Sequence[Any], body: Body, gives: Sequence[Any]) -> None:
+        self._stream = stream
+        graph = ctypes.c_void_p()
+        _cudart("cudaGraphCreate", ctypes.byref(graph), 0)
+        self._takes = [_add_copy(graph, a, None) for a in takes]
+        before = [node for node, _, n in self._takes if n]
+        done = None
+        if body.launches:
+            done = ctypes.c_void_p()
+            nodes = (ctypes.c_void_p * len(before))(*[node.value for node in before])
+            child = ctypes.c_void_p(body.graph)
+            _cudart("cudaGraphAddChildGraphNode", ctypes.byref(done), graph, nodes, _size(len(before)), child)
+        self._gives = [_add_copy(graph, a, done) for a in gives]
+        handle = int(graph.value or 0)
+        self._exec = runtime.graphInstantiate(handle)
+        weakref.finalize(self, _destroy, self._exec, handle)
+
+    def launch(self, sources: Sequence[Any], targets: Sequence[Any]) -> None:
+        """Launch it on the compute stream."""
+        for (node, place, n), a in zip(self._takes, sources, strict=True):
+            self._point(node, place, a.data.ptr, n)
+        for (node, place, n), a in zip(self._gives, targets, strict=True):
+            self._point(node, a.data.ptr, place, n)
+        runtime.graphLaunch(self._exec, self._stream.ptr)
+
+    def _point(self, node: ctypes.c_void_p, to: int, source: int, n: int) -> None:
+        if n:
+            to_, source_ = ctypes.c_void_p(to), ctypes.c_void_p(source)
+            exec_ = ctypes.c_void_p(self._exec)
+            _cudart("cudaGraphExecMemcpyNodeSetParams1D", exec_, node, to_, source_, _size(n), _WITHIN)
+
+
+_size = ctypes.c_size_t
+
+
+def _add_copy(graph: ctypes.c_void_p, a: Any, after: ctypes.c_void_p | None) -> tuple[ctypes.c_void_p, int, int]:
+    """A copy of a graph, whose addresses are told later: (node, address of the array, bytes)."""
+    node, place = ctypes.c_void_p(), ctypes.c_void_p(a.data.ptr)
+    if a.nbytes:
+        nodes = (ctypes.c_void_p * 1)(after.value if after else None)
+        _cudart(
+            "cudaGraphAddMemcpyNode1D",
+            ctypes.byref(node), graph, nodes, _size(1 if after else 0), place, place, _size(a.nbytes), _WITHIN,
+        )  # fmt: skip
+    return node, int(a.data.ptr), int(a.nbytes)
+
+
+def _destroy(executable: int, graph: int) -> None:
+    runtime.graphExecDestroy(executable)
+    runtime.graphDestroy(graph)
+
+
+def _cudart(name: str, *arguments: Any) -> None:
+    """Call a function of CUDA's runtime that CuPy has not."""
+    status = getattr(_runtime(), name)(*arguments)
+    if status:
+        raise error(RuntimeError, f"{name}: cudaError {status}")
+
+
+@cache
+def _runtime() -> ctypes.CDLL:
+    return library("cudart", "CUDA's runtime, which launches graphs")
+
+
+def _is_pinned(a: Host) -> bool:
+    attributes = runtime.pointerGetAttributes(a.ctypes.data)
+    return bool(attributes.type == runtime.memoryTypeHost)

@@ -1,0 +1,215 @@
+"""Device 'gpu': streams, copies and memory as mxcore wants them, over the driver."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mxcore.plugin import Device, Fused, error
+
+from . import probe
+from .driver import Driver
+from .drivers import driver
+from .faults import no_room
+from .fused import DTYPES, Compiled, compile_chain
+from .graphs import Captured, capture
+from .rng import Philox
+
+__all__ = ["GPU"]
+
+
+class GPU(Device):
+    """NVIDIA's GPUs: one compute stream for each, and one each way for copies."""
+
+    type = "gpu"
+    type_id = 2
+    async_ = True
+    pins = True
+    transfers = True
+    #: Dtypes that chains may mix.
+    fused_dtypes = frozenset(DTYPES)
+    numbers = Philox
+
+    def __init__(self) -> None:
+        self._kept: deque[tuple[Any, Any]] = deque()
+        self._lock = threading.Lock()
+
+    @cached_property
+    def driver(self) -> Driver:
+        """The driver, at first use of a GPU; its process cannot be forked from then on."""
+        if not probe.count():
+            raise error(RuntimeError, f"no GPU: {probe.why()}")
+        found = driver()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=found.faults.forked)
+        return found
+
+    @property
+    def _driver(self) -> Driver:
+        found = self.driver
+        if found.faults.refusal is not None:
+            found.faults.check()
+        return found
+
+    @cached_property
+    def xp(self) -> Any:
+        return self.driver.xp
+
+    @cached_property
+    def array_type(self) -> Any:
+        return self.driver.array_type
+
+    def count(self) -> int:
+        return probe.count()
+
+    def absence(self) -> str:
+        return probe.why() or "there is none"
+
+    def activate(self, index: int) -> None:
+        self._driver.activate(index)
+
+    # -- memory ------------------------------------------------------------------------------------------------------
+    def empty(self, shape: tuple[int, ...], dtype: Any, index: int) -> Any:
+        d = self._driver
+        try:
+            return d.empty(shape, dtype, index)
+        except MemoryError:
+            self.empty_cache(index)
+        try:
+            return d.empty(shape, dtype, index)
+        except MemoryError:
+            size = math.prod(shape) * np.dtype(dtype).itemsize
+            raise no_room(size, index, d.memory(index), f" ({np.dtype(dtype)} {tuple(shape)})") from None
+
+    def full(self, shape: tuple[int, ...], value: float, dtype: Any, index: int) -> Any:
+        a = self.empty(shape, dtype, index)
+        self.activate(index)
+        a[...] = value
+        return a
+
+    def empty_pinned(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
+        return self._driver.pinned(shape, dtype)
+
+    def memory(self, index: int) -> tuple[int, int]:
+        return self._driver.memory(index)
+
+    def empty_cache(self, index: int) -> None:
+        self._driver.synchronize(index)
+        self._let_go()
+        self._driver.empty_cache(index)
+
+    def shares(self, a: Any, b: Any) -> bool:
+        return a is b or self._driver.shares(a, b)
+
+    def owns(self, a: Any) -> bool:
+        return a.base is None and bool(a.flags.c_contiguous)
+
+    def writable(self, a: Any) -> bool:
+        return True
+
+    # -- copies ------------------------------------------------------------------------------------------------------
+    def to_host(self, a: Any) -> np.ndarray[Any, Any]:
+        index = self._driver.index_of(a)
+        dst = np.empty(a.shape, a.dtype)
+        if dst.size:
+            self.activate(index)
+            self._driver.download(self.xp.ascontiguousarray(a), dst, self._driver.stream(index))
+        return dst
+
+    def from_host(self, a: np.ndarray[Any, Any], index: int) -> Any:
+        a = np.ascontiguousarray(a).reshape(np.shape(a))
+        dst = self.empty(a.shape, a.dtype, index)
+        if a.size:
+            self.activate(index)
+            self._driver.upload(a, dst, self._driver.stream(index))
+            self._keep(self._driver.stream(index), a)
+        return dst
+
+    def copy(self, a: Any, dst: Any) -> None:
+        here, there = self._driver.index_of(a), self._driver.index_of(dst)
+        if here == there:
+            dst[...] = a
+            return
+        stream = self._driver.stream(there)
+        if not a.flags.c_contiguous:
+            self.activate(here)
+            a = self.xp.ascontiguousarray(a)
+            self._driver.wait(stream, self._driver.record(self._driver.stream(here)))
+            self.activate(there)
+        plain = a.dtype == dst.dtype and dst.flags.c_contiguous
+        near = dst if plain else self.empty(a.shape, a.dtype, there)
+        self._driver.move(a, near, stream)
+        self._keep(stream, a)
+        if near is not dst:
+            dst[...] = near
+
+    def _keep(self, stream: Any, *what: Any) -> None:
+        """Hold what a stream reads until it has done so: its memory would be used again by the stream that made it."""
+        with self._lock:
+            self._kept.append((self._driver.record(stream), what))
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Drop what has been read."""
+        with self._lock:
+            while self._kept and self._driver.reached(self._kept[0][0]):
+                self._kept.popleft()
+
+    def send(self, a: np.ndarray[Any, Any], dst: Any) -> Any:
+        return self._beside("incoming", dst, lambda stream: self._driver.upload(a, dst, stream), a, dst)
+
+    def fetch(self, a: Any, dst: np.ndarray[Any, Any]) -> Any:
+        return self._beside("outgoing", a, lambda stream: self._driver.download(a, dst, stream), a, dst)
+
+    def _beside(self, which: str, a: Any, begin: Any, *keep: Any) -> Any:
+        """Begin a copy on a stream of its own, behind what the compute stream has to do; returns its end's event."""
+        index = self._driver.index_of(a)
+        stream = self._driver.stream(index, which)
+        # New memory, too, may still be used by what was launched before.
+        self._driver.wait(stream, self._driver.record(self._driver.stream(index)))
+        begin(stream)
+        self._keep(stream, *keep)
+        return self._driver.record(stream)
+
+    # -- computing ---------------------------------------------------------------------------------------------------
+    def compile_fused(self, chain: Fused) -> Compiled | None:
+        return compile_chain(chain)
+
+    def compile_source(self, source: str, options: Sequence[str], exports: Sequence[str], index: int) -> Any:
+        from .user_kernels import compiled
+
+        self.activate(index)
+        return compiled(source, options, exports, index)
+
+    @cached_property
+    def captures(self) -> bool:
+        return os.environ.get("MXNET_ENABLE_CUDA_GRAPHS", "1").strip() != "0"
+
+    def capture(self, index: int, calls: Sequence[Callable[[], Any]]) -> tuple[Captured, int]:
+        return capture(self._driver, index, calls)
+
+    # -- queues ------------------------------------------------------------------------------------------------------
+    def synchronize(self, index: int) -> None:
+        self._driver.synchronize(index)
+
+    def record(self, index: int) -> Any:
+        return self._driver.record(self._driver.stream(index))
+
+    def wait(self, index: int, event: Any) -> None:
+        self._driver.wait(self._driver.stream(index), event)
+
+    def finish(self, event: Any) -> None:
+        self._driver.finish(event)
+
+    def mark(self, index: int) -> Any:
+        return self._driver.record(self._driver.stream(index), timed=True)
+
+    def elapsed(self, begin: Any, end: Any) -> float:
+        return self._driver.elapsed(begin, end)

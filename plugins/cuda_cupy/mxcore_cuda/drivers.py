@@ -1,0 +1,32 @@
+"""Which driver there is: CUDA's through CuPy or, where MXCORE_CUDA_EMULATE says how many devices, the emulated one.
+
+Nothing else knows.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+
+from .driver import Driver
+
+__all__ = ["driver", "emulated"]
+
+
+def emulated() -> int:
+    """How many devices are emulated, as MXCORE_CUDA_EMULATE says; 0 if none."""
+    text = os.environ.get("MXCORE_CUDA_EMULATE", "").strip()
+    return int(text) if text.isdecimal() else 0
+
+
+@cache
+def driver() -> Driver:
+    """The driver, made at first use."""
+    n = emulated()
+    if n:
+        from .emulation import EmulatedDriver
+
+        return EmulatedDriver(n)
+    from .cupy_driver import CupyDriver
+
+    return CupyDriver()

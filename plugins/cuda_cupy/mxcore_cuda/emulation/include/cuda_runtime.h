@@ -1,0 +1,1 @@
+// Here `user.h` has what is emulated of it.

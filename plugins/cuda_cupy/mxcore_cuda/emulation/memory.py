@@ -1,0 +1,107 @@
+"""Memory of emulated devices: blocks at real addresses, poisoned when new and when given back.
+
+A block that nobody refers to is reused by its device's stream in order of launch, as a pool of CUDA's does: work on
+another stream that still reads it finds poison.
+"""
+
+from __future__ import annotations
+
+import bisect
+import sys
+import weakref
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .streams import Stream, lock
+
+__all__ = ["Block", "OutOfMemoryError", "block_at", "find", "poison", "used"]
+
+#: As CUDA's; tests with sanitizers take 1, so that nothing lies behind a block.
+ALIGNMENT = 256
+#: Address -> (memory, size, device) of what is in use, or still will be by work that was launched.
+_blocks: dict[int, tuple[np.ndarray[Any, Any], int, int]] = {}
+_starts: list[int] = []
+#: Address -> block, while it is referred to.
+_owners: weakref.WeakValueDictionary[int, Block] = weakref.WeakValueDictionary()
+#: Device -> bytes.
+_used: Counter[int] = Counter()
+
+
+class OutOfMemoryError(MemoryError):
+    """As CuPy's pool raises it."""
+
+
+def poison(memory: np.ndarray[Any, Any]) -> None:
+    """Fill bytes so that floats are NaN and integers absurd."""
+    memory.fill(0xFF)
+
+
+class Block:
+    """Some bytes of a device.
+
+    Parameters
+    ----------
+    size : int
+    index : int
+        Of the device.
+    stream : Stream
+        Whose work may use the memory again once this is dropped.
+    """
+
+    __slots__ = ("memory", "index", "start", "size", "stream", "__weakref__")
+
+    def __init__(self, size: int, index: int, stream: Stream) -> None:
+        self.memory = np.empty(size + ALIGNMENT, np.uint8)
+        poison(self.memory)
+        start = self.memory.ctypes.data
+        self.start, self.size = -(-start // ALIGNMENT) * ALIGNMENT, size
+        self.index, self.stream = index, stream
+        with lock:
+            _blocks[self.start] = self.memory, size, index
+            _used[index] += size
+            _owners[self.start] = self
+            bisect.insort(_starts, self.start)
+
+    def __del__(self, finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if finalizing():  # what would be done is gone
+            return
+        start = self.start
+        self.stream.enqueue(lambda: _give_back(start))
+
+    def array(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
+        """Its memory as an array of NumPy's."""
+        first = self.start - self.memory.ctypes.data
+        found: np.ndarray[Any, Any] = self.memory[first : first + self.size].view(dtype).reshape(shape)
+        return found
+
+
+def _give_back(start: int) -> None:
+    with lock:
+        memory, size, index = _blocks.pop(start)
+        _used[index] -= size
+        del _starts[bisect.bisect_left(_starts, start)]
+    poison(memory)
+
+
+def find(address: int) -> int | None:
+    """The device on which an address is; None if it is nowhere."""
+    with lock:
+        i = bisect.bisect_right(_starts, address) - 1
+        if i < 0:
+            return None
+        _, size, index = _blocks[_starts[i]]
+        return index if address < _starts[i] + max(size, 1) else None
+
+
+def block_at(address: int) -> Block:
+    """The block that somebody has in which an address is."""
+    with lock:
+        return _owners[_starts[bisect.bisect_right(_starts, address) - 1]]
+
+
+def used(index: int) -> int:
+    """Bytes of a device that are in use."""
+    return _used[index]

@@ -1,0 +1,77 @@
+"""What CuPy takes: its functions' signatures, the loops of its universal functions, the dtypes of `add.at`.
+
+The table `rules.json` holds them, so that the emulation refuses what CuPy would refuse; ``python -m
+mxcore_cuda.emulation.rules`` writes it anew from the CuPy that is installed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from functools import cache
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+__all__ = ["PATH", "from_cupy", "rules"]
+
+PATH = Path(__file__).with_name("rules.json")
+
+
+@cache
+def rules() -> dict[str, Any]:
+    """The committed table: ``functions``, ``methods``, ``ufuncs`` and ``at``."""
+    found: dict[str, Any] = json.loads(PATH.read_text())
+    return found
+
+
+def from_cupy() -> dict[str, Any]:
+    """The table, from CuPy, which needs no GPU for it; of what the contract of array namespaces lists."""
+    import cupy
+
+    from mxcore.array_api.contract import METHODS, entries
+
+    functions, ufuncs, at = {}, {}, {}
+    for name in entries()[0]:
+        owner, _, last = name.rpartition(".")
+        if last == "at":
+            at[owner] = sorted(_scatter_dtypes())
+            continue
+        try:
+            fn = attrgetter(name)(cupy)
+        except AttributeError:
+            continue
+        if isinstance(fn, cupy.ufunc):
+            ufuncs[name] = {"nin": fn.nin, "nout": fn.nout, "loops": list(fn.types)}
+        else:
+            functions[name] = _signature(fn)
+    methods = {name: _signature(getattr(cupy.ndarray, name)) for name in sorted(METHODS) if hasattr(cupy.ndarray, name)}
+    return {"cupy": cupy.__version__, "functions": functions, "methods": methods, "ufuncs": ufuncs, "at": at}
+
+
+def _signature(fn: Any) -> str | None:
+    """The parameters of a function; of a compiled method, as the first line of its docstring shows them."""
+    try:
+        signature = inspect.signature(fn)
+    except ValueError:
+        found = re.match(r"[\w.]+\((.*?)\)(?: ->|\n)", fn.__doc__ or "")
+        if found is None:
+            return None
+        names = re.sub(r"\w+ (?=\w+[,=)]|\w+$)", "", found[1])  # without the types of C
+        signature = inspect.signature(eval(f"lambda {names}: None"))  # CuPy's own text
+    shown = [
+        p.replace(default=None if p.default is not p.empty else p.empty, annotation=p.empty)
+        for p in signature.parameters.values()
+        if p.name != "self"
+    ]
+    return str(inspect.Signature(shown))
+
+
+def _scatter_dtypes() -> set[str]:
+    """The dtypes for which CuPy has an atomic sum, as `cupy.add.at` documents."""
+    return {"int32", "float16", "float32", "float64", "complex64", "complex128", "uint32", "uint64"}
+
+
+if __name__ == "__main__":
+    PATH.write_text(json.dumps(from_cupy(), indent=1, sort_keys=True) + "\n")

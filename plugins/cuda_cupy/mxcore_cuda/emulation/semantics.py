@@ -1,0 +1,155 @@
+"""Where CuPy's functions differ from NumPy's: signatures, loops, indices, casts, errors that are not raised.
+
+What CuPy refuses is refused with an error of the same class; `rules.json` says what that is.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from .rules import rules
+
+__all__ = ["OVERRIDES", "check_function", "check_method", "check_scatter", "check_ufunc"]
+
+
+@cache
+def _signature(kind: str, name: str) -> inspect.Signature | None:
+    text = rules()[kind].get(name)
+    return None if text is None else inspect.signature(eval(f"lambda {text[1:-1]}: None"))  # the table is ours
+
+
+def check_function(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuse arguments that CuPy's function does not have."""
+    signature = _signature("functions", name)
+    if signature is not None:
+        signature.bind(*args, **kwargs)
+
+
+def check_method(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuse arguments that CuPy's method does not have."""
+    signature = _signature("methods", name)
+    if signature is not None and name not in ("reshape", "transpose"):  # those take any number
+        signature.bind(*args, **kwargs)
+
+
+def check_ufunc(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuse dtypes for which CuPy's universal function has no loop."""
+    rule = rules()["ufuncs"][name]
+    wrong = kwargs.keys() - {"out", "dtype", "casting"}
+    if wrong:
+        raise TypeError(f"cupy.{name}: wrong keyword {sorted(wrong)[0]!r}")
+    if not rule["nin"] <= len(args) <= rule["nin"] + rule["nout"]:
+        raise TypeError(f"cupy.{name} takes {rule['nin']} arguments, got {len(args)}")
+    if not _has_loop(name, tuple(_kind(a) for a in args[: rule["nin"]])):
+        raise TypeError(f"cupy.{name}: no loop for {', '.join(str(_kind(a)) for a in args)}")
+
+
+def _kind(a: Any) -> Any:
+    """The dtype of an argument; the class of one of Python's numbers, which is weak."""
+    dtype = getattr(a, "dtype", None)
+    if dtype is not None:
+        return dtype
+    return next((t for t in (bool, int, float, complex) if isinstance(a, t)), np.dtype(object))
+
+
+@cache
+def _has_loop(name: str, kinds: tuple[Any, ...]) -> bool:
+    firm = [k for k in kinds if isinstance(k, np.dtype)]
+    weak = [k for k in kinds if not isinstance(k, np.dtype)]
+    dtypes = [*firm, *(np.result_type(*firm, k(1)) if firm else np.dtype(k) for k in weak)]
+    loops = (loop.partition("->")[0] for loop in rules()["ufuncs"][name]["loops"] if "E" not in loop)  # bfloat16
+    return any(all(np.can_cast(d, t) for d, t in zip(dtypes, map(np.dtype, loop))) for loop in loops)
+
+
+def check_scatter(name: str, dtype: Any) -> None:
+    """Refuse dtypes for which CuPy's ``ufunc.at`` has no atomic operation."""
+    if str(dtype) not in rules()["at"].get(name, ()):
+        raise TypeError(f"cupy.{name}.at does not support {dtype}")
+
+
+# -- what NumPy does otherwise ---------------------------------------------------------------------------------------
+def _wrapped(key: Any, shape: tuple[int, ...]) -> Any:
+    """Arrays of indices as CuPy takes them: modulo the length of their dimension."""
+    keys = list(key) if isinstance(key, tuple) else [key]
+    axis, found = 0, []
+    rest = sum(1 if not (isinstance(k, np.ndarray) and k.dtype == bool) else k.ndim for k in keys if k is not None)
+    for k in keys:
+        if k is Ellipsis:
+            axis += len(shape) - (rest - 1)
+        elif isinstance(k, np.ndarray) and k.dtype == bool:
+            axis += k.ndim
+        elif isinstance(k, (np.ndarray, list)) and axis < len(shape):
+            k = np.asarray(k)
+            k = k % shape[axis] if shape[axis] and k.dtype.kind in "iu" else k
+            axis += 1
+        elif k is not None:
+            axis += 1
+        found.append(k)
+    return tuple(found) if isinstance(key, tuple) else found[0]
+
+
+def _getitem(a: np.ndarray[Any, Any], key: Any) -> Any:
+    return a[_wrapped(key, a.shape)]
+
+
+def _setitem(a: np.ndarray[Any, Any], key: Any, value: Any) -> None:
+    a[_wrapped(key, a.shape)] = _cast(value, a.dtype) if isinstance(value, np.ndarray) else value
+
+
+def _take(a: np.ndarray[Any, Any], indices: Any, axis: int | None = None, out: Any = None) -> Any:
+    return np.take(a, indices, axis=axis, out=out, mode="wrap")
+
+
+def _cast(a: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
+    """As the device converts: floats out of an integer's range become its ends, NaN becomes 0."""
+    dtype = np.dtype(dtype)
+    if a.dtype.kind == "f" and dtype.kind in "iu":
+        wide = dtype if dtype.itemsize >= 4 else np.dtype(dtype.kind + "4")
+        ends = np.iinfo(wide)
+        low, high = float(ends.min), float(ends.max)
+        whole = np.trunc(a.astype(np.float64))
+        inside = np.where((whole > low) & (whole < high), whole, 0).astype(wide)
+        return np.where(whole >= high, ends.max, np.where(whole <= low, ends.min, inside)).astype(wide).astype(dtype)
+    return a.astype(dtype)
+
+
+def _astype(
+    a: np.ndarray[Any, Any], dtype: Any, order: str = "K", casting: Any = None, subok: Any = None, copy: bool = True
+) -> np.ndarray[Any, Any]:
+    return a if not copy and a.dtype == dtype else _cast(a, dtype)
+
+
+def _unraised(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of linear algebra that gives NaN where NumPy raises."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return fn(*args, **kwargs)
+        except np.linalg.LinAlgError:
+            first = np.asarray(args[0])
+            shown = fn(np.broadcast_to(np.eye(first.shape[-1], dtype=first.dtype), first.shape), *args[1:], **kwargs)
+            if isinstance(shown, tuple):
+                return tuple(np.full_like(v, np.nan) for v in shown)
+            return np.full_like(shown, np.nan)
+
+    return call
+
+
+#: Name of a function, a method ("ndarray.") or an operator -> what stands in for NumPy's.
+OVERRIDES: dict[str, Callable[..., Any]] = {
+    "__getitem__": _getitem,
+    "__setitem__": _setitem,
+    "__neg__": operator.neg,
+    "take": _take,
+    "ndarray.astype": _astype,
+    **{
+        f"linalg.{name}": _unraised(getattr(np.linalg, name))
+        for name in "cholesky det eigh eigvalsh inv qr slogdet solve svd".split()
+    },
+}

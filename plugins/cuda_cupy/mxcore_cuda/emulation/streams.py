@@ -1,0 +1,118 @@
+"""Streams that run as late as somebody waits: a wait that is missing shows.
+
+Work that was launched is done when the host, or another stream, waits for it. Everything runs under one lock, in the
+thread that waits.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+__all__ = ["EmulatedError", "Event", "Stream", "lock"]
+
+#: Held while work is launched and run.
+lock = threading.RLock()
+
+Work = Callable[[], Any]
+#: Pieces of work that a stream puts off at most.
+LONGEST = 4096
+
+
+class EmulatedError(RuntimeError):
+    """What the driver would say, with its status."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class Stream:
+    """Work in order of launch."""
+
+    __slots__ = ("work", "failed", "recording")
+
+    def __init__(self) -> None:
+        self.work: deque[Work] = deque()
+        self.failed: Exception | None = None
+        #: What is launched in which thread while a graph is captured.
+        self.recording: tuple[int, list[Work]] | None = None
+
+    def launch(self, work: Work) -> None:
+        """Add work to what is to be done, or to the graph that this thread captures."""
+        recording = self.recording
+        if recording is not None and recording[0] == threading.get_ident():
+            recording[1].append(work)
+        else:
+            self.enqueue(work)
+
+    def enqueue(self, work: Work) -> None:
+        """Add work to what is to be done, whatever is captured."""
+        with lock:
+            self.work.append(work)
+            if len(self.work) > LONGEST:  # nobody waits: what is dropped would never be given back
+                self._go(len(self.work) // 2)
+
+    def refuse_capture(self, what: str) -> None:
+        """Raise if this thread captures a graph, of which `what` cannot be part."""
+        recording = self.recording
+        if recording is not None and recording[0] == threading.get_ident():
+            raise RuntimeError(
+                f"cudaErrorStreamCaptureUnsupported: operation not permitted when stream is capturing: {what}"
+            )
+
+    def run(self, until: Event | None = None) -> None:
+        """Go on to an event, or to the end; raises what failed on the way."""
+        self.refuse_capture("waiting")
+        with lock:
+            while self.work and not (until is not None and until.reached):
+                self._go(1 if until is not None else len(self.work))
+            if self.failed is not None:
+                failed, self.failed = self.failed, None
+                raise failed
+
+    def advance(self) -> None:
+        """Go on to the end; what failed is raised to who waits next."""
+        with lock:
+            self._go(len(self.work))
+
+    @np.errstate(all="ignore")
+    def _go(self, n: int) -> None:
+        for _ in range(n):
+            if not self.work:
+                return
+            work = self.work.popleft()
+            try:
+                work()
+            except Exception as e:
+                self.failed = self.failed or e
+
+    def wait(self, event: Event) -> None:
+        """What is launched from now on runs after an event, of any stream."""
+        self.refuse_capture("waiting for another stream")
+        self.launch(event.reach)
+
+
+class Event:
+    """A place in a stream; its time is that of getting there."""
+
+    __slots__ = ("stream", "reached", "time")
+
+    def __init__(self, stream: Stream) -> None:
+        stream.refuse_capture("an event that others wait for")
+        self.stream, self.reached, self.time = stream, False, 0.0
+        stream.launch(self._pass)
+
+    def _pass(self) -> None:
+        self.reached, self.time = True, time.perf_counter()
+
+    def reach(self) -> None:
+        """Let its stream run so far."""
+        with lock:
+            if not self.reached:
+                self.stream.run(self)

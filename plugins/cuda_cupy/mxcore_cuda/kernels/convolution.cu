@@ -1,0 +1,139 @@
+// What convolutions need beside products of matrices. A column holds what a window sees, channel by channel.
+#include "reduce.cuh"
+#include "windows.cuh"
+
+// d, h, w: of the image; o…: of windows; k…, s…, p…, d…: kernel, stride, padding and dilation along each.
+#define WINDOWS                                                                                                       \
+    int d, int h, int w, int od, int oh, int ow, int kd, int kh, int kw, int sd, int sh, int sw, int pd, int ph,      \
+        int pw, int dd, int dh, int dw
+
+// columns[image][(channel, place in the window)][window]
+KERNEL(256) to_columns(const T* x, T* columns, int rows, int channels, i64 image_step, WINDOWS) {
+    int windows = od * oh * ow, size = kd * kh * kw;
+    FOR_EACH_PLACE(row, window, rows, windows) {
+        Spot o = spot_of(window, oh, ow), k = spot_of(row % size, kh, kw);
+        int channel = row / size, image = channel / channels, c = channel % channels;
+        Spot i = {o.z * sd - pd + k.z * dd, o.y * sh - ph + k.y * dh, o.x * sw - pw + k.x * dw};
+        const T* plane = x + image * image_step + (i64)c * (d * h * w);
+        columns[row * (i64)windows + window] = inside(i, d, h, w) ? plane[(i.z * h + i.y) * w + i.x] : T(0);
+    }
+}
+EACH(to_columns)
+
+// The sum of what the windows that see an element hold for it: each element collects, so that sums are in one order.
+KERNEL(256) from_columns(const T* columns, T* x, int planes, int channels, i64 image_step, WINDOWS) {
+    int windows = od * oh * ow;
+    FOR_EACH_PLACE(channel, place, planes, d * h * w) {
+        Spot i = spot_of(place, h, w);
+        int image = channel / channels, c = channel % channels;
+        A total = 0;
+        for (int k0 = 0; k0 < kd; k0++) {
+            int o0 = window_at(i.z, k0, sd, pd, dd, od);
+            if (o0 < 0) continue;
+            for (int k1 = 0; k1 < kh; k1++) {
+                int o1 = window_at(i.y, k1, sh, ph, dh, oh);
+                if (o1 < 0) continue;
+                for (int k2 = 0; k2 < kw; k2++) {
+                    int o2 = window_at(i.x, k2, sw, pw, dw, ow);
+                    if (o2 < 0) continue;
+                    i64 row = (((i64)channel * kd + k0) * kh + k1) * kw + k2;
+                    total += A(columns[row * windows + (o0 * oh + o1) * ow + o2]);
+                }
+            }
+        }
+        x[image * image_step + (i64)c * (d * h * w) + place] = T(total);
+    }
+}
+EACH(from_columns)
+
+// -- a filter for each channel -----------------------------------------------------------------------------------------
+KERNEL(256) depthwise(const T* x, const T* weight, const T* bias, T* out, int planes, int filters, int each, WINDOWS) {
+    FOR_EACH_PLACE(plane, place, planes, od * oh * ow) {
+        Spot o = spot_of(place, oh, ow);
+        int f = plane % filters, channel = plane / filters * (filters / each) + f / each;
+        const T* image = x + (i64)channel * (d * h * w);
+        const T* filter = weight + (i64)f * kd * kh * kw;
+        A total = bias ? A(bias[f]) : A(0);
+        for (int k0 = 0; k0 < kd; k0++)
+            for (int k1 = 0; k1 < kh; k1++)
+                for (int k2 = 0; k2 < kw; k2++) {
+                    Spot i = {o.z * sd - pd + k0 * dd, o.y * sh - ph + k1 * dh, o.x * sw - pw + k2 * dw};
+                    if (inside(i, d, h, w))
+                        total += A(image[(i.z * h + i.y) * w + i.x]) * A(filter[(k0 * kh + k1) * kw + k2]);
+                }
+        out[(i64)plane * (od * oh * ow) + place] = T(total);
+    }
+}
+EACH(depthwise)
+
+KERNEL(256) depthwise_data(const T* dy, const T* weight, T* dx, int planes, int filters, int each, WINDOWS) {
+    int channels = filters / each;
+    FOR_EACH_PLACE(plane, place, planes, d * h * w) {
+        int image = plane / channels, c = plane % channels;
+        Spot i = spot_of(place, h, w);
+        A total = 0;
+        for (int f = c * each; f < (c + 1) * each; f++) {
+            const T* grad = dy + ((i64)image * filters + f) * ((i64)od * oh * ow);
+            const T* filter = weight + (i64)f * kd * kh * kw;
+            for (int k0 = 0; k0 < kd; k0++) {
+                int o0 = window_at(i.z, k0, sd, pd, dd, od);
+                if (o0 < 0) continue;
+                for (int k1 = 0; k1 < kh; k1++) {
+                    int o1 = window_at(i.y, k1, sh, ph, dh, oh);
+                    if (o1 < 0) continue;
+                    for (int k2 = 0; k2 < kw; k2++) {
+                        int o2 = window_at(i.x, k2, sw, pw, dw, ow);
+                        if (o2 < 0) continue;
+                        total += A(grad[(o0 * oh + o1) * ow + o2]) * A(filter[(k0 * kh + k1) * kw + k2]);
+                    }
+                }
+            }
+        }
+        dx[(i64)plane * (d * h * w) + place] = T(total);
+    }
+}
+EACH(depthwise_data)
+
+// A block for each number of a filter.
+KERNEL(256) depthwise_weight(const T* dy, const T* x, T* d_weight, int images, int filters, int each, WINDOWS) {
+    int size = kd * kh * kw, f = blockIdx.x / size, c = f / each;
+    Spot k = spot_of(blockIdx.x % size, kh, kw);
+    i64 windows = (i64)od * oh * ow, elements = (i64)d * h * w;
+    A total = 0;
+    for (i64 n = threadIdx.x; n < images * windows; n += blockDim.x) {
+        i64 image = n / windows;
+        int window = int(n - image * windows);
+        Spot o = spot_of(window, oh, ow);
+        Spot i = {o.z * sd - pd + k.z * dd, o.y * sh - ph + k.y * dh, o.x * sw - pw + k.x * dw};
+        if (inside(i, d, h, w))
+            total += A(dy[(image * filters + f) * windows + window]) *
+                     A(x[(image * (filters / each) + c) * elements + (i.z * h + i.y) * w + i.x]);
+    }
+    total = reduce_row(total, Sum());
+    if (threadIdx.x == 0) d_weight[blockIdx.x] = T(total);
+}
+BLOCKS(depthwise_weight)
+
+// -- bias ----------------------------------------------------------------------------------------------------------------
+KERNEL(256) fill_channels(const T* bias, T* y, int planes, int channels, int size) {
+    FOR_EACH_PLACE(plane, place, planes, size) y[plane * (i64)size + place] = bias[plane % channels];
+}
+EACH(fill_channels)
+
+KERNEL(256) add_channels(const T* bias, T* y, int planes, int channels, int size) {
+    FOR_EACH_PLACE(plane, place, planes, size) {
+        i64 at = plane * (i64)size + place;
+        y[at] = T(A(y[at]) + A(bias[plane % channels]));
+    }
+}
+EACH(add_channels)
+
+// A block for each channel.
+KERNEL(256) sum_channels(const T* dy, T* d_bias, i64 images, int channels, i64 plane) {
+    A total = 0;
+    for (i64 n = threadIdx.x; n < images * plane; n += blockDim.x)
+        total += A(dy[(n / plane * channels + blockIdx.x) * plane + n % plane]);
+    total = reduce_row(total, Sum());
+    if (threadIdx.x == 0) d_bias[blockIdx.x] = T(total);
+}
+BLOCKS(sum_channels)

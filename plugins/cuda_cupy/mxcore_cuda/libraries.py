@@ -1,0 +1,36 @@
+"""NVIDIA's libraries, wherever their packages or the system keep them."""
+
+from __future__ import annotations
+
+import ctypes
+
+from mxcore.plugin import error
+
+__all__ = ["library"]
+
+
+def library(name: str, what: str) -> ctypes.CDLL:
+    """Open a library.
+
+    Parameters
+    ----------
+    name : str
+        As `cuda.pathfinder` knows it, e.g. ``'nvrtc'``.
+    what : str
+        What it is called, and does, for the error.
+
+    Raises
+    ------
+    MXNetError
+        (also RuntimeError) saying what to install.
+    """
+    try:
+        from cuda.pathfinder import load_nvidia_dynamic_lib
+
+        return ctypes.CDLL(load_nvidia_dynamic_lib(name).abs_path)
+    except (ImportError, RuntimeError, OSError) as e:
+        raise error(
+            RuntimeError,
+            f"{what}, is not there: pip install 'mxcore-cuda[cuda13]' (or [cuda12]); "
+            f"{type(e).__name__}: {' '.join(str(e).split())[:200]}",
+        ) from None

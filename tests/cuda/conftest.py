@@ -1,0 +1,43 @@
+"""The plugin on emulated GPUs, for the tests of this folder."""
+
+import pytest
+
+import mxcore as mx
+from mxcore._core.manager import manager
+from mxcore_cuda import drivers, probe
+
+
+def forget():
+    """Let the plugin look anew for what there is."""
+    for fn in (probe.absence, probe._counted, drivers.driver):
+        fn.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def emulated():
+    """The plugin with two emulated devices; other tests know none."""
+    from mxcore_cuda.emulation import compiler
+
+    if compiler.available() is None:
+        pytest.skip("emulated kernels need g++, which is not there")
+    import mxcore_cuda
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MXCORE_CUDA_EMULATE", "2")
+        forget()
+        manager.load()
+        installed = "cuda" in manager.origin
+        if not installed:
+            manager.register(mxcore_cuda, "cuda")
+        yield
+        if not installed:
+            manager.unregister("cuda")
+        forget()
+
+
+@pytest.fixture
+def gpus(emulated):
+    """The contexts of both devices; device 0 is the active one."""
+    contexts = mx.gpu(0), mx.gpu(1)
+    contexts[0].device.activate(0)
+    return contexts

@@ -1,0 +1,335 @@
+"""Every kernel against float64 NumPy: sizes of nothing, one, odd ones, over a block; in three orders of threads.
+
+Outputs and shared memory are full of NaN before. And a kernel from which any one barrier is deleted is found out.
+"""
+
+import re
+
+import numpy as np
+import pytest
+
+import mxcore as mx
+from mxcore.plugin import find_op
+from mxcore.testing.sample import Ints, Values
+from mxcore.testing.ways import kernels_reached, reference_bodies
+from mxcore_cuda import launching, sources
+from mxcore_cuda.bindings import elementwise, gpu
+from mxcore_cuda.emulation import compiler
+
+from .test_random import DRAWS
+
+BATCH = {"fix_gamma": False, "eps": 1e-3}
+
+
+class State(Values):
+    """A state that the operator moves."""
+
+
+def batch(*shape, axis=1, **params):
+    c = (shape[axis],)
+    return "BatchNorm", [shape, c, c, State(c, -1, 1), State(c, 0, 1)], {**BATCH, "axis": axis, **params}
+
+
+def rows(op, shape, n, **params):
+    return op, [shape, (n,), (n,)], params
+
+
+#: Updates of one weight, with parameters beside its rate and decay.
+STEPS = [
+    ("sgd_update", {"rescale_grad": 0.5}),
+    ("sgd_mom_update", {"momentum": 0.5, "clip_gradient": 0.5}),
+    ("nag_mom_update", {"momentum": 0.5}),
+    ("signsgd_update", {}),
+    ("signum_update", {"momentum": 0.5, "wd_lh": 0.125}),
+    ("adam_update", {"epsilon": 0.0625, "clip_gradient": 0.5}),
+    ("rmsprop_update", {"epsilon": 0.0625, "clip_weights": 0.75}),
+    ("rmspropalex_update", {"epsilon": 0.0625}),
+    ("ftrl_update", {"lamda1": 0.25}),
+    ("ftml_update", {"t": 2, "epsilon": 0.0625}),
+    ("_sparse_adagrad_update", {"epsilon": 0.0625}),
+]
+#: Those with a form for master copies.
+MIXED = ("sgd_update", "sgd_mom_update", "nag_mom_update")
+MANY = [(1,), (3, 1400), (0, 2), (33,)]
+RATES = {"lrs": (0.25, 0.5, 1.0, 0.125), "wds": (0.125, 0.0, 0.25, 0.5)}
+#: Inputs that are no states of weights, which are positive.
+SIGNED = ("weight", "grad", "g", "z", "delta", "mom", "mean")
+
+
+#: Operator, shapes of its inputs (of updates, those of the weights), parameters.
+def embedding(count, n, width, *, low=0, high=None, dtype="int32", **params):
+    data = Ints((count,), low, high or n, dtype)
+    return "Embedding", [data, (n, width)], {"input_dim": n, "output_dim": width, **params}
+
+
+def rnn(mode, steps, batch, inputs, units, layers=1, lengths=None, **params):
+    """A network; the steps of its sequences have the dtype `lengths`."""
+    rows, projected = layers * (2 if params.get("bidirectional") else 1), params.get("projection_size", 0)
+    size = find_op("RNN").facet("helpers").layout(mode, inputs, units, layers, rows // layers, projected).size
+    given = [(steps, batch, inputs), (size,), (rows, batch, projected or units)]
+    if mode == "lstm":
+        given.append((rows, batch, units))
+    if lengths:
+        given.append(Ints((batch,), 0, steps + 1, lengths))
+        params["use_sequence_length"] = True
+    return "RNN", given, {"mode": mode, "state_size": units, "num_layers": layers, "state_outputs": True, **params}
+
+
+#: Operator, its inputs, parameters. Inputs given by their shape are differentiated by; `Values` are not.
+CASES = [
+    *[("softmax", [shape], {}) for shape in [(1, 1), (3, 33), (5, 257), (2, 1000)]],
+    ("softmax", [(2, 300, 5)], {"axis": 1, "temperature": 2.0}),
+    ("log_softmax", [(3, 700)], {}),
+    ("softmin", [(9, 31)], {}),
+    ("SoftmaxActivation", [(2, 300, 3)], {"mode": "channel"}),
+    ("SoftmaxOutput", [(5, 300), Ints((5,), 0, 3)], {"normalization": "valid", "use_ignore": True, "ignore_label": 2}),
+    ("SoftmaxOutput", [(90, 3), Ints((90,), 0, 3)], {"normalization": "valid", "use_ignore": True, "ignore_label": 1}),
+    *[
+        ("FullyConnected", [(m, k), (n, k), (n,)], {"num_hidden": n})
+        for m, n, k in [(1, 1, 1), (33, 40, 17), (3, 70, 5)]
+    ],
+    ("FullyConnected", [(4, 3, 5), (6, 5)], {"num_hidden": 6, "flatten": False, "no_bias": True}),
+    ("dot", [(7, 33), (33, 5)], {}),
+    ("dot", [(33, 7), (5, 33)], {"transpose_a": True, "transpose_b": True}),
+    ("batch_dot", [(3, 7, 9), (3, 5, 9)], {"transpose_b": True}),
+    *[
+        ("Convolution", [(n, c, *image), (f, c // g, *kernel), (f,)],
+         {"kernel": kernel, "num_filter": f, "num_group": g, **more})
+        for n, c, image, f, g, kernel, more in [
+            (1, 1, (1,), 1, 1, (1,), {}),
+            (3, 4, (17,), 6, 2, (3,), {"stride": (2,), "pad": (1,)}),
+            (2, 3, (9, 8), 5, 1, (3, 2), {"stride": (2, 1), "pad": (1, 1), "dilate": (2, 1)}),
+            (5, 4, (6, 7), 3, 1, (1, 1), {}),
+            (2, 4, (7, 6), 8, 4, (3, 3), {"pad": (1, 1)}),
+            (3, 40, (20, 3), 40, 40, (3, 3), {"pad": (1, 1)}),
+            (2, 2, (4, 5, 3), 3, 1, (2, 3, 2), {"pad": (1, 0, 1)}),
+        ]
+    ],
+    ("Deconvolution", [(2, 3, 5, 4), (3, 4, 3, 3), (4,)],
+     {"kernel": (3, 3), "num_filter": 4, "stride": (2, 2), "pad": (1, 1), "adj": (1, 0), "no_bias": False}),
+    *[
+        ("Pooling", [shape], {"kernel": kernel, "pool_type": kind, **more})
+        for shape, kernel, more in [
+            ((1, 1, 1), (1,), {}),
+            ((2, 3, 9, 7), (3, 2), {"stride": (2, 1), "pad": (1, 1)}),
+            ((3, 2, 300), (3,), {"stride": (2,), "pooling_convention": "full"}),
+            ((1, 2, 5, 4, 6), (2, 2, 3), {"pad": (1, 0, 1)}),
+        ]
+        for kind in ("max", "avg", "sum")
+    ],
+    ("Pooling", [(2, 3, 9, 7)], {"kernel": (3, 3), "pool_type": "lp", "p_value": 2}),
+    batch(1, 1, 1),
+    batch(4, 3, 700),
+    batch(40, 2, 11, 23),
+    batch(7, 5, 3, axis=-1, fix_gamma=True),
+    batch(9000, 2),
+    rows("LayerNorm", (1, 1), 1),
+    rows("LayerNorm", (5, 300), 300),
+    rows("LayerNorm", (300, 33), 33),
+    rows("InstanceNorm", (3, 4, 300), 4),
+    rows("GroupNorm", (3, 6, 70), 2, num_groups=2),
+    *[(f"{mp}{op}", [shape], {"lr": 0.25, "wd": 0.125, **more})
+      for op, more in STEPS for mp in ("", "mp_") if not mp or op in MIXED for shape in [(1,), (3, 1400)]],
+    *[(f"{'' if op.startswith('sgd') else '_'}multi_{mp}{op}", MANY, {"num_weights": 4, **RATES, **more})
+      for op, more in STEPS for mp in ("", "mp_") if op != "_sparse_adagrad_update"],
+    *[(f"preloaded_multi_{mp}{op}", MANY, {"num_weights": 4, "rescale_grad": 0.5})
+      for op in ("sgd_update", "sgd_mom_update") for mp in ("", "mp_")],
+    *[case for mp in ("", "mp_") for case in [
+        (f"_{mp}adamw_update", [(2500,)], {"lr": 0.25, "wd": 0.125, "eta": 0.5}),
+        (f"_multi_{mp}adamw_update", MANY, {"num_weights": 4, **RATES, "etas": (0.5, 0.25, 1.0, 2.0)}),
+        (f"{mp}lamb_update_phase1", [(2500,)], {"t": 2, "wd": 0.125}),
+        (f"{mp}lamb_update_phase2", [(2500,)], {"lr": 0.25, "upper_bound": 0.5}),
+        (f"_multi_{mp}lamb_update", MANY, {"num_tensors": 4, "learning_rates": RATES["lrs"], "wds": RATES["wds"],
+                                           "step_count": (1, 2, 3, 2), "lower_bound": 1.0}),
+    ]],
+    ("_contrib_group_adagrad_update", [(5, 30)], {"lr": 0.25, "rescale_grad": 0.5}),
+    ("_contrib_group_adagrad_update", [(3, 700)], {"lr": 0.25, "clip_gradient": 0.5}),
+    ("multi_sum_sq", MANY, {"num_arrays": 4}),
+    ("reset_arrays", MANY, {"num_arrays": 4}),
+    ("multi_lars", [(300,)], {"eta": 0.25, "eps": 0.5, "rescale_grad": 0.5}),
+    embedding(1, 1, 1),
+    embedding(9, 300, 5, low=-3, high=310, dtype="float32"),
+    embedding(900, 4, 33, dtype="int64"),
+    embedding(700, 3, 1, dtype="float64"),
+    embedding(40, 9, 3, sparse_grad=True),
+    ("take", [(7, 5), Ints((3, 2), -9, 9, "int32")], {}),
+    ("take", [(2, 5, 300), Ints((4,), -9, 9, "int64")], {"axis": 1, "mode": "wrap"}),
+    ("take", [(300, 3), Ints((300,), 0, 3, "uint8")], {"axis": -1}),
+    ("take", [Ints((9, 4), -9, 9, "int32"), Ints((3,), 0, 9)], {}),
+    ("pick", [(5, 33), Ints((5,), -40, 40, "float32")], {"mode": "wrap"}),
+    ("pick", [(3, 4, 70), Ints((3, 70), -3, 7, "int32")], {"axis": 1}),
+    ("batch_take", [(300, 7), Ints((300,), 0, 7, "int32")], {}),
+    ("one_hot", [Ints((33, 3), -2, 12, "float32")], {"depth": 9, "on_value": 2.5, "off_value": -1}),
+    ("one_hot", [Ints((40,), 0, 9, "int64")], {"depth": 9, "dtype": "int32"}),
+    ("gather_nd", [(3, 4, 5), Ints((2, 400), 0, 3, "int64")], {}),
+    ("gather_nd", [(3, 4), Ints((2, 6), -3, 3, "int32")], {}),
+    ("scatter_nd", [(40, 3), Ints((2, 40), 0, 4, "int32")], {"shape": (4, 5, 3)}),
+    ("_scatter_set_nd", [(4, 5, 3), (40, 3), Ints((2, 40), 0, 4, "int32")], {"shape": (4, 5, 3)}),
+    *[rnn(mode, 1, 1, 1, 1) for mode in ("rnn_relu", "rnn_tanh", "gru", "lstm")],
+    *[
+        rnn(mode, 5, 3, 4, 7, 2, lengths, bidirectional=both, **more)
+        for mode, more in [
+            ("rnn_tanh", {"p": 0.4}),
+            ("gru", {"p": 0.3}),
+            ("lstm", {"lstm_state_clip_min": -0.3, "lstm_state_clip_max": 0.2, "lstm_state_clip_nan": True}),
+            ("lstm", {"projection_size": 4, "p": 0.2}),
+        ]
+        for both, lengths in [(False, None), (True, None), (True, "float32"), (False, "int32")]
+    ],
+    rnn("rnn_relu", 4, 90, 3, 5, 3, "int64", state_outputs=False),
+    rnn("lstm", 3, 40, 2, 9, state_outputs=False),
+    ("_advanced_index", [(6, 5), Ints((300,), -6, 6, "int32")], {"index": (("a", 0), ("s", None, None, 2))}),
+]  # fmt: skip
+
+
+def updated(case, ctx, dtype):
+    """Outputs of an update, or of what goes before one, and its inputs as they are then, on a device."""
+    op, shapes, params = case
+    rs, found, weights = np.random.RandomState(0), find_op(op), iter(shapes)
+    arrays = []
+    for name in found.signature(found.parse(dict(params))).inputs:
+        kind = re.sub(r"_\d+$|(?<=arg)\d+$", "", name)
+        if kind in ("weight", "array", "lrs", "arg") and not (kind == "lrs" and "update" in op):
+            shape = next(weights)
+        own = {"r1": (1,), "r2": (1,), "rescale_grad": (1,), "history": (*shape[:1], 1) if "group" in op else shape}
+        many = {"lrs": (len(shapes),), "wds": (len(shapes),)} if "update" in op else {}
+        ends = (-1, 1) if kind in SIGNED else (4, 5) if kind == "n" else (0.5, 1)
+        x = rs.uniform(*ends, {**own, **many}.get(kind, shape)).astype("float16")
+        low, single = "mp_" in op and kind in ("weight", "grad"), "mp_" in op or kind in many or kind == "rescale_grad"
+        arrays.append(mx.nd.array(x, ctx=ctx, dtype="float16" if low else "float32" if single else dtype))
+    y = getattr(mx.nd._internal if op.startswith("_") else mx.nd, op)(*arrays, **params)
+    return [a.asnumpy().astype("float64") for a in (*(y if isinstance(y, list) else [y]), *arrays)]
+
+
+def computed(case, ctx, dtype):
+    """Outputs, gradients and moved states of a case on a device."""
+    op, inputs, params = case
+    if "update" in op or op.startswith(("multi_", "reset_")):
+        return updated(case, ctx, dtype)
+    rs = np.random.RandomState(0)
+    single = "float32" if dtype == "float16" and op == "BatchNorm" else dtype
+    arrays, wanted, moved = [], [], []
+    for i, how in enumerate(inputs):
+        free = isinstance(how, tuple)
+        values = rs.uniform(-1, 1, how) if free else how.draw(rs)
+        own = None if free else how.dtype
+        a = mx.nd.array(values.astype("float16"), ctx=ctx, dtype=own or (single if i else dtype))
+        arrays.append(a)
+        if free:
+            wanted.append(a)
+            a.attach_grad(stype="row_sparse" if params.get("sparse_grad") else "default")
+        elif isinstance(how, State):
+            moved.append(a)
+    mx.random.seed(3)
+    with mx.autograd.record(train_mode=True):
+        y = getattr(mx.nd, op)(*arrays, **params)
+    outputs = y if isinstance(y, list) else [y]
+    if wanted:
+        heads = [mx.nd.array(rs.uniform(-1, 1, o.shape).astype("float16"), ctx=ctx, dtype=o.dtype) for o in outputs]
+        mx.autograd.backward(outputs, heads)
+    return [a.asnumpy().astype("float64") for a in (*outputs, *[a.grad for a in wanted], *moved)]
+
+
+_expected = {}
+
+
+def expected(i):
+    """The same by the reference bodies, in float64."""
+    if i not in _expected:
+        with reference_bodies():
+            _expected[i] = computed(CASES[i], mx.cpu(), "float64")
+    return _expected[i]
+
+
+def name_of(i):
+    op, inputs, params = CASES[i]
+    first = next((how if isinstance(how, tuple) else how.shape for how in inputs), ())
+    return f"{i}-{op}-{'x'.join(map(str, first))}"
+
+
+TOLERANCE = {"float16": 2e-2, "float32": 2e-5, "float64": 1e-10}
+ORDERS = ("forward", "backward", "shuffled")
+
+
+def compare(i, dtype):
+    single = dtype == "float64" and ("mp_" in CASES[i][0] or CASES[i][0] == "multi_sum_sq")  # whatever they are given
+    tolerance = TOLERANCE["float32" if single else dtype]
+    for a, b in zip(computed(CASES[i], mx.gpu(0), dtype), expected(i), strict=True):
+        scale = max(np.abs(b).max(initial=0), 1)
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * scale)
+
+
+@pytest.fixture(params=ORDERS)
+def order(request):
+    """Each order of threads."""
+    compiler.set_order(ORDERS.index(request.param))
+    yield
+    compiler.set_order(compiler.FORWARD)
+
+
+@pytest.mark.parametrize("i", range(0, len(CASES), 6), ids=name_of)
+def test_some_kernels_give_what_numpy_gives(gpus, i):
+    compare(i, "float32")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("i", range(len(CASES)), ids=name_of)
+def test_kernels_give_what_numpy_gives(gpus, order, i, dtype):
+    compare(i, dtype)
+
+
+def test_gradients_of_rows_do_not_depend_on_the_order_of_threads(gpus):
+    found = []
+    try:
+        for order in range(3):
+            compiler.set_order(order)
+            found.append(computed(embedding(900, 4, 33), mx.gpu(0), "float32")[1])
+    finally:
+        compiler.set_order(compiler.FORWARD)
+    assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2])
+
+
+def test_no_kernel_is_left_out(gpus):
+    with kernels_reached() as reached:
+        for case in CASES:
+            computed(case, mx.gpu(0), "float32")
+    reached |= elementwise.MEANINGS.keys()  # have tests of their own
+    alike = {"Convolution_v1", "_contrib_BatchNormWithReLU"}  # other names of the same functions
+    drawn = {op for op, *_ in DRAWS}
+    assert {kernel.op for kernel in gpu.entries} - reached <= alike | drawn
+
+
+def barriers():
+    """Every barrier of every source: (file, number)."""
+    for path in sorted((*sources.FOLDER.glob("*.cu"), *sources.FOLDER.glob("*.cuh"))):
+        for i in range(len(re.findall(r"__syncthreads\(\);", path.read_text()))):
+            yield path.name, i
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file, number", [*barriers()])
+def test_a_barrier_that_is_deleted_is_found_out(gpus, monkeypatch, tmp_path, file, number):
+    for path in sources.FOLDER.iterdir():
+        (tmp_path / path.name).write_text(path.read_text())
+    parts = (tmp_path / file).read_text().split("__syncthreads();")
+    parts[number : number + 2] = ["".join(parts[number : number + 2])]
+    (tmp_path / file).write_text("__syncthreads();".join(parts))
+    monkeypatch.setattr(sources, "FOLDER", tmp_path)
+    monkeypatch.setattr(compiler, "FOLDER", tmp_path)
+    monkeypatch.setattr(compiler, "_loaded", {})
+    for cached in (sources.source, launching.kernel):
+        cached.cache_clear()
+    try:
+        for order in range(3):
+            compiler.set_order(order)
+            for i in range(len(CASES)):
+                try:
+                    compare(i, "float32")
+                except AssertionError:
+                    return
+    finally:
+        compiler.set_order(compiler.FORWARD)
+        for cached in (sources.source, launching.kernel):
+            cached.cache_clear()
+    pytest.fail("no case told")

@@ -1,0 +1,34 @@
+"""The conformance kit on the emulated device 1, while device 0 is the active one."""
+
+import pytest
+
+from mxcore.testing.conformance import check_op
+from mxcore_cuda.bindings import gpu
+
+FEW = """
+    broadcast_add elemwise_add _plus_scalar sum Reshape where Concat SliceChannel FullyConnected softmax
+    Embedding sgd_mom_update _random_normal take cast_storage _advanced_set
+""".split()
+
+#: Operator -> what a GPU does otherwise.
+OTHERWISE = dict.fromkeys(
+    ("tan", "_rdiv_scalar"),
+    "a float that a dtype of whole numbers does not have becomes the nearest that it has; on x86 it wraps around",
+)
+
+
+def told(name):
+    """An operator's name, expected to fail where a GPU does otherwise."""
+    marks = [pytest.mark.xfail(strict=True, reason=OTHERWISE[name])] if name in OTHERWISE else []
+    return pytest.param(name, marks=marks)
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_a_few(gpus, name):
+    check_op(name, gpus[1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [told(name) for name in sorted({kernel.op for kernel in gpu.entries} - set(FEW))])
+def test_what_has_kernels(gpus, name):
+    check_op(name, gpus[1])

@@ -1,0 +1,142 @@
+"""What programs do around the computing on GPUs: files, pickles, loaders, stores; and what they do wrong."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import mxcore as mx
+from mxcore import gluon
+from mxcore.base import MXNetError
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+def test_arrays_go_through_files_and_pickles(gpus, tmp_path):
+    x = mx.nd.arange(6, ctx=gpus[1]).reshape((2, 3)) * 2
+    with gpus[1]:
+        loaded = mx.nd.load(_saved(tmp_path, [x]))[0]
+    for back in (pickle.loads(pickle.dumps(x)), loaded):
+        assert back.context == gpus[1] and back.asnumpy().tolist() == [[0, 2, 4], [6, 8, 10]]
+    rows = mx.nd.sparse.row_sparse_array(([[1.0, 2.0]], [3]), shape=(5, 2), ctx=gpus[0])
+    back = pickle.loads(pickle.dumps(rows))
+    assert back.stype == "row_sparse" and back.context == gpus[0] and back.asnumpy()[3].tolist() == [1, 2]
+
+
+def _saved(folder, arrays):
+    mx.nd.save(str(folder / "x.params"), arrays)
+    return str(folder / "x.params")
+
+
+def test_parameters_and_trainers_are_kept_across_devices(gpus, tmp_path):
+    def made(ctx):
+        net = gluon.nn.Dense(3, in_units=4, prefix="net_")
+        net.initialize(ctx=ctx)
+        return net, gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.1})
+
+    def step(net, trainer, ctx):
+        with mx.autograd.record():
+            loss = (net(mx.nd.ones((2, 4), ctx=ctx)) ** 2).sum()
+        loss.backward()
+        trainer.step(2)
+        return loss.asscalar()
+
+    net, trainer = made(gpus[0])
+    step(net, trainer, gpus[0])
+    net.save_parameters(str(tmp_path / "p"))
+    trainer.save_states(str(tmp_path / "s"))
+    expected = [step(net, trainer, gpus[0]) for _ in range(3)]
+    for ctx in (gpus[0], mx.cpu()):
+        other, its = made(ctx)
+        other.load_parameters(str(tmp_path / "p"), ctx=ctx)
+        its.load_states(str(tmp_path / "s"))
+        np.testing.assert_allclose([step(other, its, ctx) for _ in range(3)], expected, rtol=1e-3)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_loader_pins_what_goes_to_a_gpu(gpus, workers):
+    data = np.arange(40, dtype="float32").reshape(10, 4)
+    loader = gluon.data.DataLoader(
+        gluon.data.ArrayDataset(data, np.arange(10)), 4, pin_memory=True, num_workers=workers, thread_pool=True
+    )
+    found = []
+    for x, y in loader:
+        assert x.context.device_type == "cpu_pinned"
+        found.append((x.as_in_context(gpus[0]) + 1).asnumpy())
+        assert y.as_in_context(gpus[1]).context == gpus[1]
+    np.testing.assert_array_equal(np.concatenate(found), data + 1)
+
+
+@pytest.mark.parametrize("kind", ["local", "device"])
+def test_a_store_adds_up_what_devices_bring(gpus, kind):
+    store = mx.kv.create(kind)
+    store.init("w", mx.nd.zeros((3, 2), ctx=gpus[0]))
+    store.push("w", [mx.nd.full((3, 2), 2, ctx=gpus[0]), mx.nd.full((3, 2), 3, ctx=gpus[1])])
+    outs = [mx.nd.zeros((3, 2), ctx=ctx) for ctx in (*gpus, mx.cpu())]
+    store.pull("w", out=outs)
+    assert [out.context for out in outs] == [*gpus, mx.cpu()] and all((out.asnumpy() == 5).all() for out in outs)
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=0.5, momentum=0.9))
+    for _ in range(2):
+        store.pushpull("w", [mx.nd.ones((3, 2), ctx=ctx) for ctx in gpus], out=outs[:2])
+    here = mx.kv.create(kind)
+    here.init("w", mx.nd.full((3, 2), 5))
+    here.set_optimizer(mx.optimizer.SGD(learning_rate=0.5, momentum=0.9))
+    out = mx.nd.zeros((3, 2))
+    for _ in range(2):
+        here.pushpull("w", [mx.nd.ones((3, 2)), mx.nd.ones((3, 2))], out=out)
+    np.testing.assert_allclose(outs[1].asnumpy(), out.asnumpy(), rtol=1e-6)
+
+
+# -- what is wrong -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda a, b: a + b,
+        lambda a, b: mx.nd.dot(a, b),
+        lambda a, b: mx.nd.concat(a, b, dim=0),
+        lambda a, b: mx.nd.softmax_cross_entropy(a, b[0]),
+        lambda a, b: mx.nd.elemwise_add(a, a, out=b),
+    ],
+)
+def test_arrays_of_two_devices_do_not_meet(gpus, use):
+    a, b = mx.nd.ones((3, 3), ctx=gpus[0]), mx.nd.ones((3, 3), ctx=gpus[1])
+    for other in (b, mx.nd.ones((3, 3))):
+        with pytest.raises(ValueError, match=r"gpu\(0\)") as caught:
+            use(a, other)
+        assert isinstance(caught.value, MXNetError)
+
+
+def test_index_out_of_range_is_an_error_or_clipped_as_on_the_cpu(gpus):
+    x = mx.nd.arange(4, ctx=gpus[0])
+    for use in (lambda: x[4], lambda: x[-5], lambda: mx.nd.ones((2, 2), ctx=gpus[0])[0, 2]):
+        with pytest.raises(IndexError):
+            use()
+    assert mx.nd.take(x, mx.nd.array([9, -9], ctx=gpus[0])).asnumpy().tolist() == [3, 0]
+    w = mx.nd.array([[1.0], [2.0]], ctx=gpus[0])
+    far = mx.nd.Embedding(mx.nd.array([7, 0], ctx=gpus[0]), w, input_dim=2, output_dim=1)
+    near = mx.nd.Embedding(mx.nd.array([7, 0]), w.as_in_context(mx.cpu()), input_dim=2, output_dim=1)
+    np.testing.assert_array_equal(far.asnumpy(), near.asnumpy())
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda F, x: F.relu(x),
+        lambda F, x: F.softmax(x, axis=0),
+        lambda F, x: F.sum(x),
+        lambda F, x: F.broadcast_add(x, x),
+        lambda F, x: F.FullyConnected(x, F.ones((2, 3), ctx=x.context), no_bias=True, num_hidden=2),
+        lambda F, x: F.transpose(x),
+        lambda F, x: F.concat(x, x, dim=0),
+    ],
+)
+def test_empty_arrays_give_what_the_cpu_gives(gpus, use):
+    there, here = (use(mx.nd, mx.nd.empty((0, 3), ctx=ctx)) for ctx in (gpus[0], mx.cpu()))
+    assert there.shape == here.shape
+    np.testing.assert_array_equal(there.asnumpy(), here.asnumpy())
+
+
+@pytest.mark.parametrize("name", "relu sigmoid softmax sum max min argmax sort sqrt log sign round".split())
+def test_nan_and_infinity_are_values(gpus, name):
+    values = np.array([[np.nan, 1, -1], [np.inf, 0, -np.inf], [3, 2, 1]], "float32")
+    there, here = (getattr(mx.nd, name)(mx.nd.array(values, ctx=ctx)).asnumpy() for ctx in (gpus[0], mx.cpu()))
+    np.testing.assert_allclose(there, here, rtol=1e-5)

@@ -1,0 +1,188 @@
+"""Whether the numbers are right; all of it runs emulated, too."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import mxcore as mx
+from mxcore.testing.conformance import Failures, check_op, operators
+
+from . import Report, Skipped
+from .plugin import gpu
+
+__all__ = ["graphs", "kit", "memory", "random", "sanitizer", "training"]
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # for the cases of tests/cuda
+
+#: Operators that show most, for rehearsals.
+FEW = "broadcast_add sum FullyConnected softmax Convolution Embedding sgd_mom_update take".split()
+#: Operators for the sanitizer, a kernel or two each.
+CHECKED = "Convolution Pooling BatchNorm LayerNorm softmax Embedding sgd_mom_update _random_normal sum RNN".split()
+
+
+def kit(report: Report) -> None:
+    """Each operator by each check, on as many processes as there are cores for."""
+    from tests.cuda.test_kit import OTHERWISE
+
+    gpu()
+    names = FEW if report.emulate else [op.name for op in operators()]
+    workers = 1 if report.emulate else max(1, (os.cpu_count() or 2) // 2)
+    passed = 0
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+        for name, problem in pool.map(_failure, names):
+            if name in OTHERWISE:
+                report.tell(name, "told", note=f"{OTHERWISE[name]}: {problem or 'not seen'}")
+            elif problem:
+                report.check(name, False, problem[:500])
+            else:
+                passed += 1
+    report.check(f"{passed} of {len(names)} operators", passed > 0)
+
+
+def _failure(name: str) -> tuple[str, str]:
+    """An operator and what it fails; in a process of the pool."""
+    try:
+        check_op(name, gpu())
+    except Failures as e:
+        return name, str(e)
+    except Exception as e:  # a broken operator is a line of the report, not the end of the stage
+        return name, f"{type(e).__name__}: {e}"
+    return name, ""
+
+
+def random(report: Report) -> None:
+    """Draws with the same seed on both."""
+    from tests.cuda.test_random import DRAWS, DTYPES, drawn
+
+    for draw in DRAWS:
+        for dtype in DTYPES:
+            pairs = zip(drawn(draw, gpu(), dtype), drawn(draw, mx.cpu(), dtype), strict=True)
+            far = max(float(np.max(np.abs(a.astype("f8") - b.astype("f8")), initial=0)) for a, b in pairs)
+            bound = draw[3] * float(np.finfo(dtype).eps) * 2
+            if far > bound:
+                report.check(f"{draw[0]} {draw[2]} {dtype}", False, f"differs by {far:.3g}, wanted {bound:.3g}")
+    report.check(f"{len(DRAWS) * len(DTYPES)} draws were compared", True)
+
+
+def training(report: Report) -> None:
+    """Six steps of three networks."""
+    from tests.cuda.test_training import lenet, losses, lstm, mlp
+
+    for make in (mlp, lenet, lstm):
+        for hybridise in (False, True):
+            there, here = losses(make, [gpu()], hybridise, "adam"), losses(make, [mx.cpu()], hybridise, "adam")
+            far = max(abs(a / b - 1) for a, b in zip(there, here, strict=True))
+            name = f"{make.__name__}{', hybridised' * hybridise}"
+            report.check(name, far < 1e-4, f"relative difference of losses {far:.2g}, wanted 1e-4")
+
+
+def graphs(report: Report) -> None:
+    """Twenty steps replayed, and launched one by one."""
+    from tests.cuda.test_training import lenet, lstm, mlp
+
+    for make in (mlp, lenet, lstm):
+        found = []
+        for enabled in "10":
+            with _set("MXNET_ENABLE_CUDA_GRAPHS", enabled):
+                found.append(_weights(make))
+        same = all(np.array_equal(a, b) for a, b in zip(*found, strict=True))
+        report.check(make.__name__, same, "" if same else "weights differ after 20 steps")
+
+
+def _weights(make: Any) -> list[Any]:
+    """The weights of a network after twenty steps on gpu(0)."""
+    mx.random.seed(0)
+    np.random.seed(0)
+    net, shape = make()
+    net.initialize(mx.init.Xavier(), ctx=gpu())
+    net.hybridize()
+    rs = np.random.RandomState(1)
+    trainer = mx.gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.01})
+    for _ in range(20):
+        x = mx.nd.array(rs.randn(*shape), ctx=gpu())
+        with mx.autograd.record():
+            y = (net(x) ** 2).sum()
+        y.backward()
+        trainer.step(shape[0])
+    return [p.data().asnumpy() for p in net.collect_params().values()]
+
+
+def memory(report: Report) -> None:
+    """Too large a batch is an error that names the operator; the model trains on with a smaller one."""
+    ctx = gpu()
+    if report.emulate:
+        from mxcore_cuda.emulation import memory as room
+
+        os.environ["MXCORE_CUDA_EMULATE_MEMORY"] = str(room.used(0) + 2**27)
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Dense(64, activation="tanh", in_units=64), mx.gluon.nn.Dense(1))
+    net.initialize(ctx=ctx)
+    net.hybridize()
+    trainer = mx.gluon.Trainer(net.collect_params(), "adam")
+
+    def step(rows: int) -> float:
+        x = mx.nd.ones((rows, 64), ctx=ctx)
+        with mx.autograd.record():
+            y = (net(x) ** 2).mean()
+        y.backward()
+        trainer.step(1)
+        return float(y.asscalar())
+
+    step(16)
+    before = step(16)
+    fits = ctx.device.memory(ctx.device_id)[0] // (64 * 4)
+    try:
+        step(int(fits * 0.7))  # the data have room, what is computed of them has none
+    except MemoryError as e:
+        report.check("the error says who wanted how much", "bytes" in str(e), str(e)[:300])
+    else:
+        report.check("there is an error", False)
+    after = step(16)
+    report.check("a smaller batch trains on", after < before, f"loss {before:.6g}, then {after:.6g}")
+
+
+def sanitizer(report: Report) -> None:
+    """A few operators under compute-sanitizer."""
+    tool = shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path="/usr/local/cuda/bin")
+    if report.emulate:
+        raise Skipped("it watches a real GPU; emulated kernels have sanitizers of their own in tests/cuda")
+    if tool is None:
+        raise Skipped("compute-sanitizer is not installed")
+    code = f"from gpu_acceptance.correct import _failure\nfor n in {CHECKED}:\n    print(*_failure(n))"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])}
+    for kind in ("memcheck", "racecheck"):
+        command = [tool, "--tool", kind, "--error-exitcode", "9", "--launch-timeout", "60", sys.executable, "-c", code]
+        try:
+            done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=45, check=False)
+        except subprocess.TimeoutExpired:
+            report.tell(kind, "skipped", note="it was not done within 45 s")
+            continue
+        said = (done.stdout + done.stderr)[-500:]
+        if done.returncode not in (0, 9):
+            report.tell(kind, "skipped", note=f"it ended with status {done.returncode}: {said}")
+        else:
+            report.check(kind, done.returncode == 0, said)
+
+
+@contextmanager
+def _set(name: str, value: str) -> Iterator[None]:
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before

@@ -1,0 +1,162 @@
+"""How fast it is: against the memory's bandwidth, and against PyTorch in the same process, in turn.
+
+A comparison holds if it does by the medians.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mxcore as mx
+
+from . import Report
+from .plugin import gpu, torch
+from .timing import bandwidth, in_turn
+
+__all__ = ["convolution", "launch", "matrices", "memory", "step"]
+
+
+def memory(report: Report) -> None:
+    """Bytes that are read and written, per second."""
+    ctx, quick = gpu(), report.emulate
+    n = 2**14 if quick else 2**26
+    x, y = (mx.nd.random.uniform(shape=(n,), ctx=ctx) for _ in range(2))
+    target = mx.nd.zeros((n,), ctx=ctx)
+    net = mx.gluon.nn.HybridLambda(lambda F, a, b: F.tanh(a * 2 + b) * a)
+    net.hybridize()
+    optimizer = mx.optimizer.Adam()
+    count, size = (4, 2**8) if quick else (100, 2**20)
+    weights, grads = ([mx.nd.ones((size,), ctx=ctx) for _ in range(count)] for _ in range(2))
+    updater, keys = mx.optimizer.get_updater(optimizer), list(range(count))
+    ways = [
+        # what, arrays of how many bytes are read and written, wanted, of what
+        ("copy", 2 * 4 * n, 0.9, lambda: x.copyto(target)),
+        ("fused chain of 4 operators", 3 * 4 * n, 0.8, lambda: net(x, y)),
+        ("Adam of 100 weights", 7 * 4 * size * count, 0.8, lambda: updater(keys, grads, weights)),
+    ]
+    times = in_turn(*[(call, mx.nd.waitall) for *_, call in ways], quick=quick)
+    peak = 1e12 if quick else bandwidth()
+    if not peak:
+        report.tell(
+            "bandwidth", "skipped", note="the driver does not tell clock and width; a copy's counts as 0.9 of it"
+        )
+        peak = ways[0][1] / times[0].median / 0.9
+    for (what, size_, wanted, _), t in zip(ways, times):
+        rate = size_ / t.median
+        note = f"{rate / 1e9:.0f} of {peak / 1e9:.0f} GB/s; {t}"
+        report.measured(what, rate / peak, "of the bandwidth", f">= {wanted}", rate / peak >= wanted, note)
+
+
+def _compared(
+    report: Report, what: str, ours: Callable[[], Any], theirs: Callable[[], Any] | None, wanted: float
+) -> None:
+    """The speed of ours by that of PyTorch, which is at least `wanted`."""
+    if theirs is None:
+        (t,) = in_turn((ours, mx.nd.waitall), quick=report.emulate)
+        report.tell(what, "rehearsed" if report.emulate else "skipped", note=f"no PyTorch to compare with; ours {t}")
+        return
+    a, b = in_turn((ours, mx.nd.waitall), (theirs, torch().cuda.synchronize), quick=report.emulate)
+    ratio = b.median / a.median
+    note = f"ours {a}; PyTorch {b}; {b.best / a.best:.2f} by the best"
+    report.measured(what, ratio, "x PyTorch's speed", f">= {wanted:g}", ratio >= wanted, note)
+
+
+def matrices(report: Report) -> None:
+    """Square products."""
+    n, their = 64 if report.emulate else 4096, torch()
+    for dtype in ("float32", "float16"):
+        a, b = (mx.nd.random.uniform(shape=(n, n), ctx=gpu()).astype(dtype) for _ in range(2))
+        theirs = None
+        if their is not None:
+            x, y = (their.rand(n, n, device="cuda", dtype=getattr(their, dtype)) for _ in range(2))
+            theirs = lambda x=x, y=y: x @ y  # noqa: E731
+        _compared(report, f"{n} x {n} {dtype}", lambda a=a, b=b: mx.nd.dot(a, b), theirs, 0.95)
+
+
+def convolution(report: Report) -> None:
+    """Layers of a ResNet-50 with both gradients."""
+    their = torch()
+    images, shrink = (1, 4) if report.emulate else (32, 1)
+    for channels, filters, size, kernel, stride in (
+        (64, 64, 56, 3, 1),
+        (256, 64, 56, 1, 1),
+        (128, 128, 28, 3, 1),
+        (256, 256, 14, 3, 1),
+        (256, 512, 14, 3, 2),
+    ):
+        side, pad = size // shrink, kernel // 2
+        layer = mx.gluon.nn.Conv2D(filters, kernel, stride, pad, use_bias=False, in_channels=channels)
+        layer.initialize(ctx=gpu())
+        x = mx.nd.random.uniform(shape=(images, channels, side, side), ctx=gpu())
+        x.attach_grad()
+        head = layer(x).ones_like()
+
+        def ours(layer: Any = layer, x: Any = x, head: Any = head) -> None:
+            with mx.autograd.record():
+                y = layer(x)
+            y.backward(head)
+
+        theirs = None
+        if their is not None:
+            theirs = _their_convolution(their, x.shape, filters, kernel, stride, pad)
+        what = f"{images} x {channels} x {side} x {side} by {filters} of {kernel} x {kernel} / {stride}"
+        _compared(report, what, ours, theirs, 0.5)
+
+
+def _their_convolution(
+    their: Any, shape: tuple[int, ...], filters: int, kernel: int, stride: int, pad: int
+) -> Callable[[], None]:
+    layer = their.nn.Conv2d(shape[1], filters, kernel, stride, pad, bias=False).cuda()
+    x = their.rand(*shape, device="cuda", requires_grad=True)
+    head = their.ones_like(layer(x))
+    return lambda: layer(x).backward(head)
+
+
+def step(report: Report) -> None:
+    """A training step of LeNet on 64 digits: hybridised here, eager there."""
+    nn, ctx, their = mx.gluon.nn, gpu(), torch()
+    net = nn.HybridSequential()
+    net.add(nn.Conv2D(20, 5, activation="tanh"), nn.MaxPool2D(2, 2), nn.Conv2D(50, 5, activation="tanh"))
+    net.add(nn.MaxPool2D(2, 2), nn.Flatten(), nn.Dense(500, activation="tanh"), nn.Dense(10))
+    net.initialize(ctx=ctx)
+    net.hybridize(static_alloc=True, static_shape=True)
+    loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
+    loss.hybridize()
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.01, "momentum": 0.9})
+    images = 2 if report.emulate else 64
+    x, label = mx.nd.random.uniform(shape=(images, 1, 28, 28), ctx=ctx), mx.nd.zeros((images,), ctx=ctx)
+
+    def ours() -> None:
+        with mx.autograd.record():
+            found = loss(net(x), label)
+        found.backward()
+        trainer.step(images)
+
+    _compared(report, "LeNet's step", ours, None if their is None else _their_step(their, images), 2)
+
+
+def _their_step(their: Any, images: int) -> Callable[[], None]:
+    nn = their.nn
+    net = nn.Sequential(
+        *(nn.Conv2d(1, 20, 5), nn.Tanh(), nn.MaxPool2d(2), nn.Conv2d(20, 50, 5), nn.Tanh(), nn.MaxPool2d(2)),
+        *(nn.Flatten(), nn.Linear(800, 500), nn.Tanh(), nn.Linear(500, 10)),
+    ).cuda()
+    optimizer = their.optim.SGD(net.parameters(), 0.01, momentum=0.9)
+    loss = nn.CrossEntropyLoss()
+    x = their.rand(images, 1, 28, 28, device="cuda")
+    label = their.zeros(images, dtype=their.long, device="cuda")
+
+    def run() -> None:
+        optimizer.zero_grad()
+        loss(net(x), label).backward()
+        optimizer.step()
+
+    return run
+
+
+def launch(report: Report) -> None:
+    """The host's time for an operator on a few numbers, while the GPU keeps up."""
+    a, b = (mx.nd.ones((8,), ctx=gpu()) for _ in range(2))
+    (t,) = in_turn((lambda: a + b, mx.nd.waitall), quick=report.emulate)
+    report.measured("a + b", t.median * 1e6, "us", "<= 12", t.median <= 12e-6, str(t))
