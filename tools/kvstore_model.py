@@ -1,8 +1,8 @@
 """How long a push and pull of a whole model takes, by a small model, and by measurement where that can be had.
 
 ``python tools/kvstore_model.py`` measures this machine (a round trip, copies, sums, bytes through a connection),
-predicts jobs of 1 to 4 workers on it and measures them, then predicts clusters of 2 to 1,024 hosts. The tables of
-docs/distributed.md are its output.
+predicts jobs of 1 to 4 workers on it, by each way that values go, and measures them, then predicts clusters of 2 to
+1,024 hosts. The tables of docs/distributed.md are its output.
 """
 
 from __future__ import annotations
@@ -44,6 +44,27 @@ class Machine(NamedTuple):
 def servers_on_host(machine: Machine, size: float, workers: int) -> float:
     """Seconds for workers and a server on one host: each value is copied twice and added once, by whatever core."""
     return machine.latency + workers * size * (2 / machine.copy + 1 / machine.add)
+
+
+def servers_by_connections(machine: Machine, size: float, workers: int) -> float:
+    """Seconds for workers and a server on one host that share no memory: values go through connections twice."""
+    return machine.latency + workers * size * (2 / machine.network + 1 / machine.add)
+
+
+def ring_on_host(machine: Machine, size: float, workers: int) -> float:
+    """Seconds for a ring on one host: each value is copied in and out, and goes round by sums and by copies."""
+    steps = 2 * (workers - 1)
+    rooms = max(1, -(-size // ROOM))
+    round_ = (workers - 1) * (1 / machine.add + 1 / machine.copy)
+    return rooms * steps * machine.latency / 2 + size * (2 * workers / machine.copy + round_)
+
+
+#: What is measured: store type, transport, and what the model says of it.
+WAYS = {
+    "shared memory": ("dist_sync", "auto", servers_on_host),
+    "connections": ("dist_sync", "tcp", servers_by_connections),
+    "ring": ("allreduce", "auto", ring_on_host),
+}
 
 
 def servers_between_hosts(machine: Machine, size: float, workers: int, servers: int, values: int) -> float:
@@ -119,9 +140,9 @@ def measure(size):
     )
 
 
-def show(workers, times):
+def show(name, times, more=""):
     """A row of a table."""
-    print(f"| {workers:,} | " + " | ".join(f"{1e3 * t:.0f} ms" for t in times) + " |")
+    print(f"| {name} | " + " | ".join(f"{1e3 * t:.0f} ms" for t in times) + f" |{more}", flush=True)
 
 
 def main():
@@ -134,12 +155,13 @@ def main():
     copy, add, network = (f"{rate / 1e9:.1f} GB/s" for rate in (here.copy, here.add, here.network))
     print(f"this machine: a round trip takes {1e6 * here.latency:.0f} us, {here.cores} cores copy {copy}")
     print(f"and add up {add}, {network} go through a connection\n")
-    print("| workers | predicted | best | median |\n| --- | --- | --- | --- |")
-    for workers in (1, 2, 3, 4):
-        with Job(sys.executable, False, workers) as job:
-            times = job.run(args.keys, size // 4 // args.keys, args.rounds)
-        predicted = servers_on_host(here, size, workers)
-        show(workers, [predicted, min(times), statistics.median(times)])
+    print("| way | workers | predicted | best | median | best / predicted |\n| --- | --- | --- | --- | --- | --- |")
+    for way, (type, transport, predict) in WAYS.items():
+        for workers in (1, 2, 4):
+            with Job(sys.executable, False, workers, type=type, MXCORE_KV_TRANSPORT=transport) as job:
+                times = job.run(args.keys, size // 4 // args.keys, args.rounds)
+            predicted, best = predict(here, size, workers), min(times)
+            show(f"{way} | {workers}", [predicted, best, statistics.median(times)], f" {best / predicted:.2f} |")
     cluster = here._replace(latency=100e-6, network=1.25e9)  # 10 Gbit/s
     print(f"\nhosts with {cluster.network * 8e-9:.0f} Gbit/s and {1e6 * cluster.latency:.0f} us a round trip\n")
     print("| workers | 1 server | a server for 4 workers | as many servers | ring |\n| --- | --- | --- | --- | --- |")
@@ -148,7 +170,7 @@ def main():
         times = [servers_between_hosts(cluster, size, workers, s, args.keys) for s in counts] + [
             ring_between_hosts(cluster, size, workers)
         ]
-        show(workers, times)
+        show(f"{workers:,}", times)
 
 
 if __name__ == "__main__":

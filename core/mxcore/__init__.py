@@ -18,9 +18,9 @@ _LAZY: dict[str, str] = {
         n: "mxcore." + n
         for n in (
             "attribute autograd base callback compat context contrib engine executor executor_manager gluon image "
-            "initializer io kvstore libinfo library log lr_scheduler metric model module monitor name ndarray onnx "
-            "operator optimizer plugin profiler random recordio registry rnn rtc runtime symbol test_utils testing "
-            "util visualization"
+            "initializer io kvstore kvstore_server libinfo library log lr_scheduler metric model module monitor name "
+            "ndarray onnx operator optimizer plugin profiler random recordio registry rnn rtc runtime symbol "
+            "test_utils testing util visualization"
         ).split()
     },
     "nd": "mxcore.ndarray",

@@ -18,6 +18,7 @@ from . import initializer as initializer
 from . import io as io
 from . import kvstore as kv
 from . import kvstore as kvstore
+from . import kvstore_server as kvstore_server
 from . import libinfo as libinfo
 from . import library as library
 from . import log as log

@@ -445,6 +445,9 @@ class _Remote:
         self._at = f"{folder}{slash}.mxcore-{_token()}.tmp" if self._moved else self._path
         self.problem = None
         with explained(url, "write", foreign=True):
+            # A move to a folder goes into it; an object may be named as others begin.
+            if url.endswith("/") or (self._moved and self._fs.isdir(self._path)):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             self.file = self._fs.open(self._at, "wb")
 
     def seal(self) -> None:

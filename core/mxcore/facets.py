@@ -37,6 +37,12 @@ precision_cast : bool
     out.
 mxnet_outputs : int or callable ``p -> int``
     How many outputs MXNet's operator has, hidden ones included, where ours has another number of them.
+together : str
+    It updates one weight, ``(weight, grad, *states)`` by `lr` and `wd`, and the operator of that name updates
+    `num_weights` of them by `lrs` and `wds`: its inputs are those of each weight in turn, its other parameters are the
+    same (but for `lazy_update`). The name has a place ``%s`` for ``mp_``: weights and gradients of that one are of low
+    precision, and after the states of each comes its float32 copy. Optimizers call it where the device has a kernel for
+    it.
 helpers : dict of str to function
     Parts of the body that its kernels want as well, on any device: where weights lie in a vector, which values are
     refused and with which error. A kernel finds them without knowing where the operator is declared:
@@ -167,6 +173,12 @@ def _backward_of(op: Op, value: Any) -> Any:
     return value
 
 
+def _together(op: Op, value: Any) -> Any:
+    if not isinstance(value, str) or value.count("%s") != 1:
+        raise ValueError("it must be the name of another operator, with a place %s for 'mp_'")
+    return value
+
+
 def _labels(op: Op, value: Any) -> frozenset[str]:
     for word in value.split():
         if word not in _WORDS and word[1:] not in op.input_names:
@@ -200,5 +212,6 @@ FACETS.update(
     labels=_labels,
     precision_cast=lambda op, value: _given(op, value, (True, False)),
     mxnet_outputs=_mxnet_outputs,
+    together=_together,
     helpers=_helpers,
 )

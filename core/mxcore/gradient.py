@@ -35,7 +35,10 @@ STATE_BACKWARD = "_backward_state"
 
 
 def gradient(
-    heads: Sequence[tuple[Node, int]], head_grads: Sequence[tuple[Node, int] | None], wrt: Sequence[tuple[Node, int]]
+    heads: Sequence[tuple[Node, int]],
+    head_grads: Sequence[tuple[Node, int] | None],
+    wrt: Sequence[tuple[Node, int]],
+    steps: list[tuple[Node, list[tuple[Node, int]]]] | None = None,
 ) -> list[tuple[Node, int] | None]:
     """Entries of the gradients of `heads` with respect to the entries `wrt`.
 
@@ -45,6 +48,8 @@ def gradient(
     head_grads : sequence of entries or None
         Incoming gradients; None means ones.
     wrt : sequence of entries
+    steps : list, optional
+        Gets each node, last first, with the gradients of its inputs that its rule gave.
 
     Returns
     -------
@@ -111,6 +116,8 @@ def gradient(
                 raise in_rule(x, op.name) from x.__cause__
             except Exception as x:
                 raise_in_op(x, op.name, p, (), f"gradient of node '{n.name}'")
+        if steps is not None:
+            steps.append((n, [g.entry for g in result if g is not None]))
         for e, g, wants in zip(n.inputs, result, needs):
             if wants and g is not None:
                 add(e, g)

@@ -12,7 +12,7 @@ from . import builtin as _builtin  # noqa: F401  # its operators enter the regis
 from ._core import tables as _tables
 from ._core.call import Observer, unwatch, watch
 from ._core.device import Device
-from ._core.errors import MXNetError, error
+from ._core.errors import MXNetError, error, explain
 from ._core.graph import Graph, GraphPass, Node
 from ._core.hookspecs import hookimpl
 from ._core.infer import known, merge_dtype, merge_shape
@@ -29,7 +29,7 @@ from .fusion import Expr, Fused, print_with
 from .parameters import Any_, Bool, DType, Enum, Float, Floats, GraphParam, Int, Rest, Shape, Str
 from .philox import Rng
 from .rewriting import rewrite
-from .stypes import CSR, RowSparse, merge_rows
+from .stypes import CSR, HeldRows, RowSparse, merge_rows
 from .testing.sample import Distinct, Ints, Sample, Values
 from .typing import Array, Call, Operand, Operators
 
@@ -70,6 +70,7 @@ __all__ = [
     "Params",
     "Rest",
     "Rng",
+    "HeldRows",
     "RowSparse",
     "Sample",
     "Shape",
@@ -82,6 +83,7 @@ __all__ = [
     "broadcast_shapes",
     "declarations",
     "error",
+    "explain",
     "find_op",
     "fork_safe_lock",
     "hookimpl",

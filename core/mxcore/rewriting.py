@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ._core import tables
-from ._core.errors import MXNetError, error, in_a_line
-from ._core.graph import Graph, Node, topo
+from ._core.errors import MXNetError, error, in_a_line, suggest, warn
+from ._core.graph import STOCK_PASSES, Graph, Node, topo
 from ._core.infer import infer_graph, known, show
+from ._core.state import state
 
-__all__ = ["changed_output", "rewrite", "run_pass"]
+__all__ = ["changed_output", "rewrite", "run_pass", "switched_off"]
 
 Entry = tuple[Node, int]
 
@@ -83,6 +86,26 @@ def rewrite(
     return new
 
 
+def switched_off() -> frozenset[str]:
+    """The graph passes that MXCORE_DISABLE_PASSES and, in this thread, `executor.passes_off` leave out."""
+    names = os.environ.get("MXCORE_DISABLE_PASSES")
+    off: frozenset[str] = state.extra.get("passes_off", frozenset())
+    return off | (_listed(names) if names else frozenset())
+
+
+@functools.cache
+def _listed(names: str) -> frozenset[str]:
+    """The names in a list of the environment; the first look at one that is no pass warns."""
+    found = frozenset(names.replace(",", " ").split())
+    known = [*STOCK_PASSES, *tables.names("graph_pass")]
+    for name in sorted(found - set(known)):
+        warn(
+            f"MXCORE_DISABLE_PASSES: no graph pass is named {name!r}{suggest(name, known)}; there are "
+            f"{', '.join(known)}{tables.why()}"
+        )
+    return found
+
+
 def run_pass(name: str, graph: Graph, bound: bool = False) -> Graph:
     """What a plugin's graph pass makes of a graph.
 
@@ -102,7 +125,7 @@ def run_pass(name: str, graph: Graph, bound: bool = False) -> Graph:
     """
     table = tables.by_kind["graph_pass"]
     where = f"graph pass '{name}' of {table.owners[name]}"
-    heads, variables = [*graph.heads], {*graph.variables()} if bound else set()
+    heads, given = [*graph.heads], {*graph.nodes}
     shapes, dtypes = ({n.name: v for (n, _), v in f.items() if n.op is None} for f in (graph.shapes, graph.dtypes))
     try:
         found = table.items[name].fn(graph)
@@ -113,33 +136,45 @@ def run_pass(name: str, graph: Graph, bound: bool = False) -> Graph:
         wanted = f"{len(heads)} heads" if bound else "heads"
         raise error(TypeError, f"{where} must return a Graph with {wanted}, got {found!r}")
     if bound and not flaw:
-        new = [n.name for n in found.variables() if n not in variables]
+        new = [n.name for n in found.variables() if n not in given]
         flaw = f"variable '{new[0]}' is none of the graph that it was given" if new else ""
     if flaw:
         raise error(ValueError, f"{where} returned a broken graph: {flaw}")
     if flaw := changed_output(heads, found.heads, shapes, dtypes):
         raise error(ValueError, f"{where} {flaw}")
+    for n in topo(found.heads):
+        if n not in given:
+            n.made_by = where
     return found
 
 
 def changed_output(
     heads: Sequence[Entry], found: Sequence[Entry], shapes: Mapping[str, Any], dtypes: Mapping[str, Any]
 ) -> str:
-    """Which head of a graph has another shape or dtype after a pass, as far as both follow from those of variables."""
+    """What of a graph does not fit after a pass, as far as it follows from the shapes and dtypes of variables.
+
+    That is a head of another shape or dtype, or a node whose inputs are none for it. A graph that did not fit before
+    is its user's affair, who gets the error.
+    """
     if len(found) != len(heads) or [*found] == [*heads]:
         return ""
     for what, facts in (("shape", shapes), ("dtype", dtypes)):
-        before, after = (
-            infer_graph(
-                nodes, {(n, 0): facts[n.name] for n in nodes if n.op is None and facts.get(n.name) is not None}, what
-            )
-            for nodes in map(topo, (heads, found))
-        )
+        before = _inferred(heads, facts, what)
+        try:
+            after = _inferred(found, facts, what)
+        except MXNetError as e:
+            return f"left a node whose inputs do not fit: {in_a_line(e)}"
         for old, new in zip(heads, found):
             a, b = before.get(old), after.get(new)
             if a is not None and b is not None and a != b and (what == "dtype" or known(a) and known(b)):
                 return f"changed the {what} of output {old[1]} of node '{old[0].name}' from {show(a)} to {show(b)}"
     return ""
+
+
+def _inferred(heads: Sequence[Entry], facts: Mapping[str, Any], what: str) -> dict[Entry, Any]:
+    nodes = topo(heads)
+    known = {(n, 0): facts[n.name] for n in nodes if n.op is None and facts.get(n.name) is not None}
+    return infer_graph(nodes, known, what)
 
 
 def _flaw(graph: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from ._core.array import Array, Sparse, faces
 from ._core.errors import error
 
-__all__ = ["CSR", "RowSparse", "add_rows", "merge_rows"]
+__all__ = ["CSR", "HeldRows", "RowSparse", "add_rows", "merge_rows"]
 
 
 class _Stored(Sparse):
@@ -73,6 +73,50 @@ class RowSparse(_Stored):
         if self.indices.shape[0]:
             full[self.indices] = self.values
         return full
+
+
+class HeldRows(RowSparse):
+    """All rows of an array, in memory of the value's own: updates move some of them in place, and leave the others.
+
+    Who asks for its parts, or for another value, gets copies.
+
+    Parameters
+    ----------
+    xp : module
+        The array namespace.
+    memory : array
+        That nobody else has.
+    """
+
+    __slots__ = ("xp", "memory")
+
+    def __init__(self, xp: Any, memory: Any) -> None:
+        self.xp, self.memory, self.shape = xp, memory, tuple(memory.shape)
+
+    @property
+    def indices(self) -> Any:
+        return self.xp.arange(self.shape[0])
+
+    @property
+    def values(self) -> Any:
+        return self.memory.copy()
+
+    @property
+    def parts(self) -> Any:  # type: ignore[override]  # which are computed here
+        return self.indices, self.values
+
+    @property
+    def dtype(self) -> Any:
+        return self.memory.dtype
+
+    def frozen(self) -> RowSparse:
+        return RowSparse(self.shape, *self.parts)
+
+    def with_parts(self, *parts: Any) -> RowSparse:
+        return RowSparse(self.shape, *parts)
+
+    def todense(self, xp: Any) -> Any:
+        return self.values
 
 
 class CSR(_Stored):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from functools import partial
+from importlib import import_module
 from keyword import iskeyword
 from types import FunctionType
 from typing import Any
@@ -18,6 +19,8 @@ from ._core.gradplan import GradPlan
 from ._core.graph import GraphPass
 from ._core.kernels import Kernel, KernelSet
 from ._core.op import Op
+from ._core.plugins import plugins
+from ._op_functions import PREFIXES
 from .testing.sample import Sample
 
 __all__ = ["misfit"]
@@ -154,6 +157,24 @@ def _gradient(op: Op, rule: Any) -> None:
         GradPlan.source(op, True, name)
 
 
+def _brought(owner: str, op: Op) -> None:
+    """Refuse an operator of an author who is not mxcore's where a face shows something else by its name."""
+    if plugins.distribution(owner) == __package__:
+        return
+    for name in (op.name, *op.aliases):
+        for sub, prefixes in PREFIXES.items():
+            for prefix in (p for p in prefixes if name.startswith(p) and (p or sub == "op")):
+                inner = "" if sub == "op" else f".{sub}"
+                for short, face in (("nd", "ndarray"), ("sym", "symbol")):
+                    shown = vars(import_module(f".{face}{inner}", __package__)).get(name[len(prefix) :])
+                    if shown is not None and not hasattr(shown, "__signature__"):  # operators' functions have one
+                        raise error(
+                            ValueError,
+                            f"operator '{name}' of {owner}: mx.{short}{inner}.{name[len(prefix) :]} is something else, "
+                            "behind which nobody would find it; choose another name",
+                        )
+
+
 def _graph_pass(graph_pass: GraphPass) -> None:
     if not _takes(graph_pass.fn, (1,)):
         raise error(
@@ -180,6 +201,7 @@ def _plugin(name: str, plugin: Any) -> None:
 
 _checks: dict[str, Callable[..., None]] = {
     "operator": _operator,
+    "brought operator": _brought,
     "kernel": _kernel,
     "graph pass": _graph_pass,
     "kernels": _kernels,

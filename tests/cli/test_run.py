@@ -44,6 +44,11 @@ def test_exit_status_and_traceback_are_the_scripts(script, tmp_path):
     assert out.returncode == 1 and "ZeroDivisionError" in out.stderr
 
 
+def test_a_script_may_close_its_output(script, tmp_path):
+    out = run(script("import sys\nwith open('log.txt', 'w') as sys.stdout: print('logged')"), cwd=tmp_path)
+    assert (out.returncode, out.stderr) == (0, "") and (tmp_path / "log.txt").read_text() == "logged\n"
+
+
 def test_legacy_names_unless_strict(script, tmp_path):
     path = script("import numpy as np\nfrom collections import Mapping\nprint(np.float is float)")
     out = run(path, cwd=tmp_path)

@@ -52,6 +52,22 @@ def test_it_learns_and_leaves_files(train, api, more):
     assert (train.folder / "mlp-curve.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_curve_that_cannot_be_drawn_costs_nothing_else(train, monkeypatch):
+    def draw(*_):
+        raise OSError("no writable cache directory")
+
+    monkeypatch.setattr("mxcore.cli.train.curve.draw", draw)
+    status, out, err = train("--network", "mlp", "--epochs", 1)
+    assert status == 0 and "test accuracy" in out and "mlp-0001.params" in out and "(learning curve)" not in out
+    assert "no learning curve is drawn: no writable cache directory" in err
+
+
+@pytest.mark.parametrize("api", ["gluon", "module"])
+def test_whoever_updates_gets_the_learning_rate(train, api, monkeypatch):
+    monkeypatch.setenv("MXNET_UPDATE_ON_KVSTORE", "0")
+    assert train("--network", "mlp", "--epochs", 1, "--api", api, "--kvstore", "device")[0] == 0
+
+
 def test_tensorboard_gets_every_epoch(train, tmp_path):
     assert train("--network", "mlp", "--epochs", 2, "--tensorboard", tmp_path / "logs")[0] == 0
     (file,) = (tmp_path / "logs").iterdir()

@@ -102,6 +102,11 @@ BAD = {
     "unknown reserved": (lambda p: V(WORDS, reserved_tokens=["<unk>"]), ValueError, "which is the unknown_token"),
     "counter": (lambda p: V(["a"]), TypeError, "collections.Counter, got list"),
     "number": (lambda p: V(WORDS).to_tokens([99]), ValueError, "99 is no number of a word"),
+    "no delimiter": (
+        lambda p: E.CustomEmbedding(file(p, "a 1\n"), elem_delim=""),
+        ValueError,
+        "CustomEmbedding: elem_delim must be what is between the numbers, got ''",
+    ),
     "letters": (lambda p: E.CustomEmbedding(file(p, "a 1 x\n")), ValueError, "line 1: the vector of 'a'"),
     "lengths": (
         lambda p: E.CustomEmbedding(file(p, "a 1 2\nb 1 2\nc 1 2 3\n")),

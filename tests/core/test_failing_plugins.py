@@ -174,6 +174,40 @@ def test_warnings_as_errors_hit_the_first_use_only(crowd):
     assert done.stdout == "told\n2.0\n", done.stderr
 
 
+CONFIGURED = "@hookimpl\ndef mxcore_configure():\n    print('{0}'); raise OSError('{0}')\n"
+
+
+@pytest.mark.parametrize(
+    "env, told",
+    [
+        ({"PYTHONWARNINGS": "always"}, "1.0"),
+        ({"PYTHONWARNINGS": "error"}, "MXNetWarning"),
+        ({"MXCORE_STRICT_PLUGINS": "1"}, "OSError"),
+    ],
+    ids=["warned", "error", "strict"],
+)
+def test_a_hook_that_fails_leaves_the_others(folder, env, told):
+    for name in ("aa", "bb"):
+        folder.add(name, HEAD + CONFIGURED.format(name))
+    done = folder(
+        """
+        import mxcore as mx
+        for _ in range(2):
+            try:
+                print(mx.nd.ones((1,)).asscalar())
+            except (mx.base.MXNetWarning, OSError) as e:
+                print(type(e).__name__)
+        print(*mx._core.manager.manager.faulty)
+    """,
+        **env,
+    )
+    assert done.stdout == f"aa\nbb\n{told}\n1.0\naa bb\n", done.stderr
+    if told == "1.0":
+        assert all(
+            done.stderr.count(f"mxcore_configure of plugin '{n}' failed: OSError: {n}") == 1 for n in "aa bb".split()
+        )
+
+
 def test_a_plugin_may_compute_while_it_is_imported(folder):
     """Stock parts come first, whatever the plugin is called."""
     folder.add(

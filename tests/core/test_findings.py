@@ -52,8 +52,18 @@ def test_nothing_is_wrong_with_what_comes_with_mxcore(capsys):
             {"mxcore_cli": {"ttcmd": int}},
             "cli 'ttcmd' is <class 'int'>, which has no help and no add_arguments and no main; give it what is missing",
         ),
+        (
+            {"mxcore_optimizers": {"ttopt": dict}},
+            "optimizer 'ttopt' is <class 'dict'>, no subclass of Optimizer; give a subclass, or a function that makes "
+            "such an object",
+        ),
+        (
+            {"mxcore_kvstores": {"ttkv": "decimal:Decimal"}},
+            "kvstore 'ttkv' is <class 'decimal.Decimal'>, no subclass of KVStoreBase; give a subclass, or a function "
+            "that makes such an object",
+        ),
     ],
-    ids=["target", "kernels", "operator", "command"],
+    ids=["target", "kernels", "operator", "command", "optimizer", "kvstore"],
 )
 def test_what_is_wrong_is_told_with_what_to_do(plug, capsys, hooks, line):
     plug(**hooks)
@@ -127,6 +137,39 @@ def test_a_plugin_that_does_not_load_is_wrong(capsys, monkeypatch):
         "wrong: broken: broken-dist 1.0 failed: ImportError: "
         "libfoo is missing; mend it there, or leave it out with MXCORE_DISABLE_PLUGINS"
     )
+
+
+def ends():
+    raise SystemExit(3)
+
+
+def test_a_plugin_whose_event_hook_fails_is_wrong(plug, capsys):
+    with pytest.warns(mx.base.MXNetWarning, match="mxcore_configure of plugin 'ill' failed: it ended with SystemExit"):
+        plug("ill", mxcore_configure=ends, mxcore_metrics={"illness": "json:loads"})
+    plug("mute", mxcore_report=lambda: 5)
+    status, lines = check(capsys)
+    assert status == 1 and lines[:2] == [
+        "wrong: ill: mxcore_configure failed: it ended with SystemExit: 3; mend it there, or leave it out with "
+        "MXCORE_DISABLE_PLUGINS",
+        next(x for x in lines if x.startswith("wrong: mute: mxcore_report failed: TypeError: 'int' object")),
+    ]
+    assert cli.main(["plugins"]) == 0 and cli.main(["info"]) == 0
+    told = capsys.readouterr().out
+    assert "ill  dist-ill 1.0  loaded, 1 broken" in told and "broken: mxcore_configure failed: it ended with" in told
+    assert "dist-ill 1.0, 1 broken (`mxcore plugins` tells)" in told
+    with pytest.raises(AttributeError, match="mxcore_configure of plugin 'ill' failed: it ended with SystemExit: 3"):
+        mx.nd.an_operator_of_ill  # noqa: B018
+    assert mx.metric.create("illness", "5") == 5  # what it brings is there
+    manager.unregister("ill")
+    assert "ill" not in manager.faulty
+
+
+def test_a_class_of_another_kind_is_refused_where_it_is_asked_for(plug):
+    plug(mxcore_optimizers={"ttopt": dict}, mxcore_metrics={"ttm": dict}, mxcore_kvstores={"ttkv": dict})
+    for kind, create in {"optimizer": mx.optimizer.create, "metric": mx.metric.create, "kvstore": mx.kv.create}.items():
+        name = "ttkv" if kind == "kvstore" else f"tt{'m' if kind == 'metric' else 'opt'}"
+        with pytest.raises(TypeError, match=f"{kind} '{name}' of plugin 'throwaway' is .*dict.*, no subclass of"):
+            create(name)
 
 
 def test_who_overrides_whom_is_noted_and_nothing_is_wrong(plug, capsys, monkeypatch):

@@ -47,6 +47,26 @@ def test_equal_names_name_both_owners_and_leave_nothing_behind(plug):
     assert mx.nd.test_throwaway(mx.nd.ones((1,))).asscalar() == 1
 
 
+@pytest.mark.parametrize(
+    "name, hides",
+    [
+        ("zeros", "nd.zeros"),
+        ("NDArray", "nd.NDArray"),
+        ("waitall", "nd.waitall"),
+        ("random", "nd.random"),
+        ("var", "sym.var"),
+        ("_contrib_cond", "nd.contrib.cond"),
+    ],
+)
+def test_an_operator_that_something_else_hides_is_refused(plug, name, hides):
+    for brought in (an_op(name), op("test_throwaway", name)(lambda k, p, data: data)):
+        with pytest.raises(
+            ValueError, match=f"operator '{name}' of hidden: mx.{hides} is something else, behind which"
+        ):
+            plug("hidden", mxcore_ops=[brought])
+        assert name not in tables.ops.items and "test_throwaway" not in tables.ops.items
+
+
 def test_another_api_version_is_refused(plug):
     with pytest.raises(MXNetError, match="speaks plugin API 99; this mxcore speaks 1"):
         plug(api=99, mxcore_ops=[an_op()])

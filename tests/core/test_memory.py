@@ -253,7 +253,7 @@ def test_an_update_whose_arrays_overlap(name, kwargs, which, offset, through):
     apart = [a.copy() for a in arrays]
     getattr(nd, name)(*apart, out=apart[0], **kwargs)
     if through == "bound":
-        update(name, *arrays, **kwargs)
+        update(name, arrays, kwargs)
     else:
         getattr(nd, name)(*arrays, out=arrays[0], **kwargs)
     for i in range(count):

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import mxcore_cpu
-from mxcore_cpu import cache
+from mxcore import codecache
+from mxcore_cpu.cache import CODE
 
 PROGRAM = """
 import numpy as np
@@ -23,7 +24,7 @@ for dtype in ("f4", "f8"):
     y = np.empty_like(x)
     relu(2, x, y, 0.0)
     assert y.tolist() == [0, 2], y
-print(sum(relu._compiled.stats.cache_hits.values()), cache.places().write)
+print(sum(relu._compiled.stats.cache_hits.values()), cache.CODE.places.write)
 """
 
 
@@ -40,48 +41,53 @@ def run(folder, **environment):
     return int(hits), Path(write), done.stderr
 
 
+def fresh():
+    """One that has not looked for its folder."""
+    return codecache.CodeCache("numba", list)
+
+
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     """A folder that is used in this process."""
-    monkeypatch.setattr(cache, "places", lambda: cache.Places((tmp_path,), tmp_path))
+    monkeypatch.setitem(vars(CODE), "places", codecache.Places((tmp_path,), tmp_path))
     return tmp_path
 
 
 def test_an_entry_is_given_back_as_it_was_written(here):
-    assert cache.load("a.code") is None
-    cache.save("a.code", b"one")
-    cache.save("a.code", b"two" * 1000)
-    assert cache.load("a.code") == b"two" * 1000
+    assert CODE.load("a.code") is None
+    CODE.save("a.code", b"one")
+    CODE.save("a.code", b"two" * 1000)
+    assert CODE.load("a.code") == b"two" * 1000
     assert [p.name for p in here.iterdir()] == ["a.code"]
 
 
 def test_a_flipped_bit_or_a_missing_end_is_seen(here):
     content = bytes(range(256)) * 4
-    cache.save("a.code", content)
+    CODE.save("a.code", content)
     whole = (here / "a.code").read_bytes()
     rng = random.Random(0)
     for at in [*range(60), *rng.sample(range(60, len(whole)), 60)]:
         damaged = bytearray(whole)
         damaged[at] ^= 1 << rng.randrange(8)
         (here / "a.code").write_bytes(damaged)
-        assert cache.load("a.code") is None, at
+        assert CODE.load("a.code") is None, at
     for end in (0, 1, 13, 14, 40, 46, 47, len(whole) - 1):
         (here / "a.code").write_bytes(whole[:end])
-        assert cache.load("a.code") is None, end
+        assert CODE.load("a.code") is None, end
     (here / "a.code").write_bytes(whole + b"\0")
-    assert cache.load("a.code") is None
+    assert CODE.load("a.code") is None
     (here / "b.code").write_bytes(whole)  # the code of another kernel
-    assert cache.load("b.code") is None
+    assert CODE.load("b.code") is None
     (here / "a.code").write_bytes(whole)
-    assert cache.load("a.code") == content
+    assert CODE.load("a.code") == content
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
 def test_a_file_that_others_may_have_written_is_not_read(here):
-    cache.save("a.code", b"x")
-    assert cache.load("a.code") == b"x"
+    CODE.save("a.code", b"x")
+    assert CODE.load("a.code") == b"x"
     os.chmod(here / "a.code", 0o666)
-    assert cache.load("a.code") is None
+    assert CODE.load("a.code") is None
 
 
 def test_writers_of_one_entry_do_not_disturb_each_other(here):
@@ -90,8 +96,8 @@ def test_writers_of_one_entry_do_not_disturb_each_other(here):
 
     def work(content):
         for _ in range(20):
-            cache.save("a.code", content)
-            seen.add(cache.load("a.code"))
+            CODE.save("a.code", content)
+            seen.add(CODE.load("a.code"))
 
     workers = [threading.Thread(target=work, args=(c,)) for c in contents]
     for w in workers:
@@ -107,7 +113,7 @@ def test_what_killed_writers_left_is_removed(here):
     old.touch()
     new.touch()
     os.utime(old, (time.time() - 7200,) * 2)
-    cache.save("a.code", b"x")
+    CODE.save("a.code", b"x")
     assert {p.name for p in here.iterdir()} == {".1.tmp", "a.code"}
 
 
@@ -117,7 +123,7 @@ def test_what_nobody_has_used_for_long_is_removed(tmp_path, monkeypatch):
         tmp_path / name
         for name in ("numba-" + "0" * 16, "numba-" + "1" * 16, "numba-" + "2" * 16, "numba-" + "3" * 16, "numba-mine")
     )
-    monkeypatch.setattr(cache, "places", lambda: cache.Places((mine,), mine))
+    monkeypatch.setitem(vars(CODE), "places", codecache.Places((mine,), mine))
     long_ago = time.time() - 100 * 86400
     for place in (mine, old, empty, used, foreign):
         place.mkdir()
@@ -133,11 +139,11 @@ def test_what_nobody_has_used_for_long_is_removed(tmp_path, monkeypatch):
         path.write_bytes(b"x")
         os.utime(path, (long_ago, long_ago))
     os.utime(used / "b.code")
-    cache.save("kept.code", b"here")
+    CODE.save("kept.code", b"here")
     os.utime(mine / "kept.code", (long_ago, long_ago))
-    assert cache.load("kept.code") == b"here"  # so it is in use
-    cache._sweep.cache_clear()
-    cache.save("new.code", b"here")
+    assert CODE.load("kept.code") == b"here"  # so it is in use
+    CODE._swept.clear()
+    CODE.save("new.code", b"here")
     assert sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*.code")) == sorted(
         ["notes.code", "numba-mine/a.code", f"{used.name}/b.code", f"{mine.name}/kept.code", f"{mine.name}/new.code"]
     )
@@ -146,9 +152,9 @@ def test_what_nobody_has_used_for_long_is_removed(tmp_path, monkeypatch):
 
 def test_a_folder_of_ones_own_is_closed_to_others(tmp_path):
     made = tmp_path / "made"
-    assert cache._unfit(made / "inner") is None and made.stat().st_mode & 0o777 == 0o700
+    assert codecache._unfit(made / "inner") is None and made.stat().st_mode & 0o777 == 0o700
     os.chmod(made, 0o777)
-    assert cache._unfit(made) is None and made.stat().st_mode & 0o022 == 0
+    assert codecache._unfit(made) is None and made.stat().st_mode & 0o022 == 0
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
@@ -160,7 +166,7 @@ def test_a_folder_of_somebody_else_is_not_used(tmp_path, monkeypatch):
     else:
         uid = os.geteuid()
         monkeypatch.setattr(os, "geteuid", lambda: uid + 1)
-    assert "another user" in cache._unfit(theirs)
+    assert "another user" in codecache._unfit(theirs)
 
 
 def test_damaged_code_is_compiled_again(tmp_path):
@@ -173,7 +179,7 @@ def test_damaged_code_is_compiled_again(tmp_path):
         damaged[at] ^= 16
     files[0].write_bytes(damaged)
     whole_and_wrong = b"not a pickle"
-    files[1].write_bytes(cache._MAGIC + cache._digest(files[1].name, whole_and_wrong) + whole_and_wrong)
+    files[1].write_bytes(codecache._MAGIC + codecache._digest(files[1].name, whole_and_wrong) + whole_and_wrong)
     assert run(tmp_path)[0] == 0
     assert run(tmp_path)[0] == 2
     assert sorted(write.glob("*")) == files
@@ -196,9 +202,9 @@ def test_an_entry_that_is_no_file_is_not_waited_for(here):
     os.mkfifo(here / "a.code")
     (here / "b.code").mkdir()
     (here / "c.code").symlink_to("c.code")
-    assert [cache.load(f"{name}.code") for name in "abc"] == [None] * 3
-    cache.save("a.code", b"new")
-    assert cache.load("a.code") == b"new"
+    assert [CODE.load(f"{name}.code") for name in "abc"] == [None] * 3
+    CODE.save("a.code", b"new")
+    assert CODE.load("a.code") == b"new"
 
 
 def test_without_home_and_temporary_files_code_is_kept_in_memory(tmp_path, monkeypatch):
@@ -209,19 +215,18 @@ def test_without_home_and_temporary_files_code_is_kept_in_memory(tmp_path, monke
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as for a user whom the system does not know
     monkeypatch.delenv("MXCORE_CACHE_DIR", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(cache.tempfile, "gettempdir", none)
-    monkeypatch.setattr(cache.tempfile, "mkdtemp", lambda prefix: none())
-    monkeypatch.setattr(cache.sys, "platform", "linux")
-    monkeypatch.setattr(cache, "folder", cache.folder.__wrapped__)
+    monkeypatch.setattr(codecache.tempfile, "gettempdir", none)
+    monkeypatch.setattr(codecache.tempfile, "mkdtemp", lambda prefix: none())
+    monkeypatch.setattr(codecache.sys, "platform", "linux")
     with pytest.warns(UserWarning, match="in memory only.*no home folder"):
-        assert cache.places.__wrapped__() == cache.Places((), None)
+        assert fresh().places == codecache.Places((), None)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_relative_folder_stays_where_it_is(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MXCORE_CACHE_DIR", "here")
-    assert cache.folder.__wrapped__().parent == tmp_path / "here"
+    assert fresh().folder.parent == tmp_path / "here"
 
 
 FACTORY = """

@@ -12,8 +12,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import mxcore as mx
+from mxcore.codecache import Places
 from mxcore.plugin import Expr, Fused
-from mxcore_cpu import cache, fused
+from mxcore_cpu import fused
+from mxcore_cpu.cache import CODE
 
 DEVICE = mx.cpu().device
 TOLERANCE = {"float32": 2e-6, "float64": 1e-12}
@@ -323,7 +325,7 @@ def test_a_second_process_compiles_nothing(tmp_path):
 
 
 def test_a_cache_that_cannot_be_written_costs_a_compilation(tmp_path, monkeypatch):
-    monkeypatch.setattr(cache, "places", lambda: cache.Places((tmp_path / "gone",), tmp_path / "gone"))
+    monkeypatch.setitem(vars(CODE), "places", Places((tmp_path / "gone",), tmp_path / "gone"))
     code = DEVICE.compile_fused(Fused(["x"], ["x * 98765"], pattern=("a", "a"), dims=(2,)))
     y = np.empty(2, "float32")
     code.bind([y], [np.ones(2, "float32")])()

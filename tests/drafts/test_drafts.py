@@ -378,6 +378,19 @@ def test_in_stores():
     assert fs.cat_file("/drafts/a") == b""
 
 
+@pytest.mark.parametrize("url", ["memory://drafts/folder", "memory://drafts/folder/", "memory://drafts/new/"])
+def test_a_folder_of_a_store_is_not_written(url):
+    import fsspec
+
+    with atomic_writer("memory://drafts/folder/a") as file:
+        file.write(b"old")
+    before = fsspec.filesystem("memory").find("/")
+    with pytest.raises(IsADirectoryError, match=f"cannot write '{url}'") as caught:
+        Draft(url)
+    assert isinstance(caught.value, MXNetError) and fsspec.filesystem("memory").find("/") == before
+    fsspec.filesystem("memory").rm("/drafts/folder", recursive=True)
+
+
 def test_an_interrupt_behind_the_first_renaming_leaves_what_belongs_together(tmp_path, monkeypatch):
     commit(*pair(tmp_path, b"one"))
     replace = os.replace

@@ -221,6 +221,7 @@ def test_values_have_the_names_that_they_ask_for():
         (dict(backward_of="bad"), "the name of another operator"),
         (dict(labels="inputs outs"), "'outs' is none of inputs, gradients, outputs, numbers, nor -<input>"),
         (dict(mxnet_outputs=0), "a number above 0"),
+        (dict(together="_multi_update"), "with a place %s for 'mp_'"),
         (dict(identiti=True), "neither an option nor a parameter declaration, did you mean 'identity'"),
         (dict(slope=2.0), "slope=2.0 is neither an option nor a parameter declaration, such as slope=Float"),
         (dict(helpers=[len]), "operator bad: helpers: it must be a dict of names to functions"),

@@ -210,3 +210,20 @@ def test_memory_is_shared_between_equal_dtypes_only():
     assert a.tolist() == [0, 2, 4, 6]
     with pytest.raises(ValueError, match="must have 4 elements of float64, got float32"):
         run_it([a], a, b.astype("f4"))
+
+
+def test_a_gradient_that_bools_do_not_have_names_the_operator_and_its_inputs():
+    s = mx.sym.cast(mx.sym.square(mx.sym.cast(mx.sym.var("x"), dtype="bool"), name="sq"), dtype="float32")
+    ex = (s * mx.sym.var("y")).simple_bind(mx.cpu(), x=(3,), y=(3,))
+    x, y = mx.nd.array([2, 0, 1]), mx.nd.array([1, 2, 3])
+    assert ex.forward(is_train=False, x=x, y=y)[0].asnumpy().tolist() == [1, 0, 3]
+    with pytest.raises(mx.MXNetError) as e:
+        ex.forward(is_train=True)
+    text = "gradient of operator square of node 'sq' with data bool (3,): "
+    assert str(e.value).startswith(text) and str(e.value).endswith(
+        "bools are no numbers to differentiate, cast them first"
+    )
+    only_y = (s * mx.sym.var("y")).simple_bind(mx.cpu(), x=(3,), y=(3,), grad_req={"y": "write"})
+    only_y.forward(is_train=True, x=x, y=y)
+    only_y.backward(mx.nd.ones((3,)))
+    assert only_y.grad_dict["y"].asnumpy().tolist() == [1, 0, 1]

@@ -1,6 +1,7 @@
 """The loader: batches, workers, and everything that can go wrong with them."""
 
 import gc
+import json
 import multiprocessing
 import os
 import random
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore.gluon.data import ArrayDataset, BatchSampler, DataLoader, Dataset, SequentialSampler
+from mxcore.gluon.data import ArrayDataset, BatchSampler, DataLoader, Dataset, SequentialSampler, SimpleDataset
 from mxcore.gluon.data.workers import transport
 
 X = np.random.RandomState(0).rand(20, 3, 5).astype("float32")
@@ -247,6 +248,27 @@ def test_timeout(kw):
     assert time.monotonic() - start < 2.5
 
 
+def _pairs():
+    host, device = np.ones(2, "float32"), mx.nd.ones((2,))
+    return {
+        "an array of NumPy": (device, host),
+        "a number": (device, 1.0),
+        "in tuples": ((device, host), (host, device)),
+        "shapes": (device, mx.nd.ones((3,))),
+        "dtypes": (device, mx.nd.ones((2,), dtype="int32")),
+        "a number first": (1.0, device),
+        "numbers and arrays": (host, 1.0),
+    }
+
+
+@pytest.mark.parametrize("kw", WORKERS)
+@pytest.mark.parametrize("pair", _pairs())
+def test_samples_that_do_not_fit_together(kw, pair):
+    with pytest.raises(ValueError, match="cannot make a batch of samples of ") as e:
+        list(DataLoader(SimpleDataset(list(_pairs()[pair])), 2, **kw))
+    assert isinstance(e.value, mx.base.MXNetError)
+
+
 @pytest.mark.parametrize("kw", PARALLEL)
 def test_a_broken_sampler(kw):
     def indices():
@@ -277,6 +299,14 @@ def test_without_memory_files(missing, monkeypatch):
     assert values() == WANTED
 
 
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs files in memory")
+def test_without_a_temporary_folder(monkeypatch):
+    """Files in memory need none."""
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/nowhere"])
+    assert values() == WANTED
+
+
 def test_full_memory_goes_to_disk(monkeypatch):
     write, made = os.write, []
 
@@ -289,9 +319,9 @@ def test_full_memory_goes_to_disk(monkeypatch):
     left, right = multiprocessing.Pipe()
     parts = transport.pack(np.arange(5000))
     with left, right:
-        transport.send(left, 1, False, parts, "unused")
+        transport.send(left, (1, False), parts, "unused")
         made.append(transport.receive(right))
-    assert made[0][:2] == (1, False) and (made[0][2] == np.arange(5000)).all()
+    assert made[0][0] == (1, False) and (made[0][1] == np.arange(5000)).all()
 
 
 def test_small_messages_fit_the_socket():
@@ -301,6 +331,41 @@ def test_small_messages_fit_the_socket():
         left.setblocking(False)
         for _ in range(8):
             assert left.send(bytes(transport.INLINE + 300)) == transport.INLINE + 300
+
+
+class Ragged(Dataset):
+    def __len__(self):
+        return 300_000
+
+    def __getitem__(self, i):
+        return np.full(i % 3, i)
+
+
+@pytest.mark.parametrize("missing", [None, "descriptors"])
+def test_batches_of_very_many_samples(missing, monkeypatch):
+    """Neither the indices of such a batch nor its parts fit into a socket's buffer."""
+    if missing == "descriptors":
+        monkeypatch.setattr(transport, "_CAN_HAND_OVER", False)
+    loader = DataLoader(Ragged(), 75_000, num_workers=1, prefetch=4, batchify_fn=list, timeout=60)
+    assert [(len(batch), batch[1].tolist()) for batch in loader] == [
+        (75_000, [first + 1]) for first in range(0, 300_000, 75_000)
+    ]
+
+
+def test_indices_that_are_arrays():
+    names = [[np.array([i, i + 1])] for i in range(3)] + [[mx.nd.array([3, 4])]]
+
+    class Pairs(Dataset):
+        def __getitem__(self, pair):
+            return [type(pair).__name__, *(int(i) for i in pair)]
+
+    loader = DataLoader(Pairs(), batch_sampler=names, num_workers=1, batchify_fn=list)
+    assert [batch[0] for batch in loader] == [
+        ["ndarray", 0, 1],
+        ["ndarray", 1, 2],
+        ["ndarray", 2, 3],
+        ["NDArray", 3, 4],
+    ]
 
 
 class Drawn(Dataset):
@@ -479,6 +544,58 @@ def test_threads_share_a_round():
     assert sorted(found) == [0, 2, 4, 6, 8, 10]
 
 
+class Slow(Dataset):
+    def __len__(self):
+        return 100
+
+    def __getitem__(self, i):
+        time.sleep(0.1)
+        return i
+
+
+@pytest.mark.parametrize("kw", WORKERS)
+def test_closing_ends_the_round_of_threads_that_wait(kw):
+    """They get its end, whichever of them was waiting for the workers, and as soon as it is closed."""
+    for _ in range(4):
+        batches, ends = iter(DataLoader(Slow(), 3, **kw)), []
+
+        def consume(batches=batches, ends=ends):
+            try:
+                for _ in batches:
+                    pass
+                ends.append("the end")
+            except BaseException as e:
+                ends.append(repr(e))
+
+        threads = [threading.Thread(target=consume) for _ in range(2)]
+        for t in threads:
+            t.start()
+        time.sleep(0.15)
+        batches.close()
+        for t in threads:
+            t.join(10)
+        assert ends == ["the end"] * 2
+
+
+class Deaf(Dataset):
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, i):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        time.sleep(60)
+
+
+def test_closing_does_not_wait_for_workers_that_hang():
+    batches = iter(DataLoader(Deaf(), 1, num_workers=1))
+    waiter = threading.Thread(target=lambda: list(batches))
+    waiter.start()
+    time.sleep(0.3)
+    batches.close()
+    waiter.join(10)
+    assert not waiter.is_alive()
+
+
 def test_threads_share_a_loader_without_workers():
     """Each batch goes to one of those that ask."""
 
@@ -497,3 +614,128 @@ def test_threads_share_a_loader_without_workers():
     for t in threads:
         t.join()
     assert sorted(found) == [0, 2, 4, 6, 8, 10]
+
+
+# -- forks of a process that has a loader --------------------------------------------------------------------
+
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+
+
+def forked(function):
+    """Call a function in a fork of this process and here at once: (found there, found here)."""
+    ours, theirs = os.pipe()
+    pid = os.fork()
+    if not pid:
+        signal.alarm(30)
+        try:
+            found = function()
+        except BaseException as e:
+            found = [isinstance(e, mx.base.MXNetError), str(e)]
+        os.write(theirs, json.dumps(found).encode())
+        os._exit(0)
+    os.close(theirs)
+    with open(ours, "rb") as answer:
+        here = function()
+        there = json.load(answer)
+    os.waitpid(pid, 0)
+    return there, here
+
+
+def numbers(batches):
+    return [b.asnumpy().tolist() for b in batches]
+
+
+@forks
+@pytest.mark.parametrize("kw", PARALLEL)
+def test_a_fork_has_workers_of_its_own(kw):
+    loader, parent = DataLoader(Y, 2, shuffle=True, timeout=5, **kw), os.getpid()
+    list(loader)
+
+    def rounds():
+        np.random.seed(os.getpid() == parent)  # another order in each process
+        found = [sorted(sum(numbers(loader), [])) for _ in range(3)]
+        loader._spare_pool.close()
+        return found
+
+    assert forked(rounds) == (wanted := [Y.tolist()] * 3, wanted)
+
+
+@forks
+@pytest.mark.parametrize("kw", PARALLEL)
+def test_a_fork_cannot_go_on_with_a_round(kw):
+    loader = DataLoader(Y, 8, timeout=5, **kw)
+    batches = iter(loader)
+    next(batches)
+    (known, text), here = forked(lambda: numbers(batches))
+    assert known and f"belong to process {os.getpid()}" in text and "iter(loader)" in text
+    assert here == [Y[8:16].tolist(), Y[16:].tolist()]
+
+
+@forks
+@pytest.mark.parametrize("kw", PARALLEL)
+def test_a_fork_makes_anew_what_was_made_ahead(kw):
+    loader = DataLoader(Y, 8, auto_reload=True, timeout=5, **kw)
+
+    def rounds():
+        found = numbers(loader)
+        loader.clean()
+        return found
+
+    wanted = [Y[:8].tolist(), Y[8:16].tolist(), Y[16:].tolist()]
+    assert forked(rounds) == (wanted, wanted)
+
+
+@forks
+def test_workers_leave_though_a_fork_lives():
+    loader = DataLoader(Y, 8, num_workers=2)
+    list(loader)
+    pid = os.fork()
+    if not pid:
+        time.sleep(30)
+        os._exit(0)
+    start = time.monotonic()
+    del loader
+    assert workers() == [] and time.monotonic() - start < 0.9
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+@forks
+def test_a_fork_that_exits_leaves_the_workers_alone(tmp_path):
+    code = """
+        import os, sys
+        import numpy as np
+        from mxcore.gluon.data import DataLoader
+
+        loader = DataLoader(np.arange(8), 4, num_workers=2)
+        list(loader)
+        pid = os.fork()
+        if not pid:
+            sys.exit(0)
+        os.waitpid(pid, 0)
+        print([b.asnumpy().tolist() for b in loader])
+    """
+    out, err = in_fresh_python(tmp_path, code).communicate(timeout=60)
+    assert out == "[[0, 1, 2, 3], [4, 5, 6, 7]]\n", err
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_workers_in_a_worker(used):
+    inner = DataLoader(Y, 8, num_workers=1)
+    if used:
+        list(inner)
+
+    class Outer(Dataset):
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, i):
+            return len(list(inner))
+
+    with pytest.raises(mx.base.MXNetError, match="a worker process cannot start workers of its own"):
+        list(DataLoader(Outer(), 1, num_workers=1))
+    assert numbers(inner) == [Y[:8].tolist(), Y[8:16].tolist(), Y[16:].tolist()]
+    inner = DataLoader(Y, 8, num_workers=1, thread_pool=True)
+    if used:
+        list(inner)
+    assert numbers(DataLoader(Outer(), 1, num_workers=1)) == [[3], [3]]

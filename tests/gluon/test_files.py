@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
+from mxcore.cli.model import load_params
 from mxcore.gluon import SymbolBlock, nn
 from mxcore.ndarray import serialization
 
@@ -265,6 +266,21 @@ def test_entries_without_array_are_named(tmp_path):
     serialization.save_file(path, [None, None], full)
     with pytest.raises(mx.base.MXNetError, match=r"a\.params has no array under"):
         net.collect_params().load(path)
+
+
+def test_a_network_without_parameters_is_saved_and_loaded(tmp_path):
+    net, x = nn.HybridSequential(), mx.nd.array([[-1, 2]])
+    net.add(nn.Activation("relu"))
+    net.hybridize()
+    y = net(x)
+    net.export(str(tmp_path / "net"))
+    found = SymbolBlock.imports(str(tmp_path / "net-symbol.json"), ["data"], str(tmp_path / "net-0000.params"))
+    assert found(x).asnumpy().tolist() == y.asnumpy().tolist()
+    net.collect_params().save(str(tmp_path / "empty"))
+    net.collect_params().load(str(tmp_path / "empty"))
+    assert load_params(str(tmp_path / "empty")) == ({}, {})  # what `mxcore predict` reads
+    with pytest.raises(AssertionError, match="is missing"):
+        nn.Dense(1, in_units=1).collect_params().load(str(tmp_path / "empty"))
 
 
 def test_shared_parameters_once_or_twice(tmp_path):

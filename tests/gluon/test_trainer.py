@@ -273,6 +273,39 @@ def test_states_survive(tmp_path, contexts, on_store):
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
+def test_counts_of_updates_survive_on_another_context(tmp_path):
+    f = str(tmp_path / "trainer.states")
+    net, one = dense(CPUS), dense(CPUS[1:])
+    trainer = Trainer(net.collect_params(), "adam", kvstore="device")
+    for _ in range(2):
+        backward(net, CPUS)
+        trainer.step(4)
+    trainer.save_states(f)
+    resumed = Trainer(one.collect_params(), "adam", kvstore="device")
+    resumed.load_states(f)
+    backward(one, CPUS[1:])
+    resumed.step(4)
+    assert resumed.optimizer._all_index_update_counts == {CPUS[1].device_id: {0: 3, 1: 3}}
+
+
+def test_counts_of_updates_of_one_context_become_those_of_all(tmp_path):
+    f = str(tmp_path / "trainer.states")
+    one, net = dense(CPUS[:1]), dense(CPUS)
+    trainer = Trainer(one.collect_params(), "adam", update_on_kvstore=False)
+    for _ in range(2):
+        backward(one, CPUS[:1])
+        trainer.step(4)
+    trainer.save_states(f)
+    resumed = Trainer(net.collect_params(), "adam", kvstore="device", update_on_kvstore=False)
+    resumed.load_states(f)
+    for _ in range(2):
+        backward(net, CPUS)
+        resumed.step(4)
+    assert resumed.optimizer._all_index_update_counts == {ctx.device_id: {0: 4, 1: 4} for ctx in CPUS}
+    for p in net.collect_params().values():  # replicas stay alike
+        np.testing.assert_array_equal(*[p.data(ctx).asnumpy() for ctx in CPUS])
+
+
 @pytest.mark.parametrize("on_store", [True, False])
 def test_a_file_that_holds_no_states_is_named(tmp_path, on_store):
     f = tmp_path / "junk.states"

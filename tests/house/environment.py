@@ -6,7 +6,7 @@ import ast
 import re
 
 #: Names that are variables wherever they stand in the code.
-_OURS = re.compile(r"(MXCORE|MXNET|NUMBA|OMP|GOMP)(_[A-Z0-9]+)+")
+_OURS = re.compile(r"(MXCORE|MXNET|NUMBA|OMP|GOMP)(_[A-Z0-9]+)+|WORLD_SIZE")
 _ANY = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*")
 
 

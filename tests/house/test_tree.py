@@ -196,7 +196,7 @@ def test_readme_has_exactly_the_two_commands():
     setup_commands = runpy.run_path(str(ROOT / "tools" / "readme_commands.py"))["setup_commands"]
     assert setup_commands(read(ROOT / "README.md")) == [
         "pip install . && mxcore train",
-        "pip install -e '.[test]' && pytest",
+        "pip install -e '.[test]' && pytest -n 2 --dist worksteal",
     ]
     with pytest.raises(ValueError, match="Set-up"):
         setup_commands("# x\n")

@@ -1,9 +1,13 @@
 """Descriptions, batches, the base classes and the iterators around others."""
 
+import json
+import os
 import pickle
+import signal
 import sys
 import threading
 import time
+from concurrent.futures import wait
 
 import hypothesis.strategies as st
 import numpy as np
@@ -127,6 +131,103 @@ def test_prefetching_raises_what_its_threads_met():
         it.next()
     it.reset()
     assert it.next().pad == 0
+    it.close()
+
+
+def test_prefetching_ends_when_it_is_closed():
+    it = mx.io.PrefetchingIter(seven())
+    it.next()
+    it.close()
+    it.close()
+    for use in (it.next, it.reset):
+        with pytest.raises(MXNetError, match="it is closed"):
+            use()
+
+
+def test_prefetching_that_is_closed_tells_who_waits():
+    class Held(DataIter):
+        provide_data, provide_label = [DataDesc("x", (2,))], []
+        gate = threading.Event()
+
+        def next(self):
+            self.gate.wait(10)
+            return DataBatch([mx.nd.ones(2)], pad=0)
+
+    inner = Held(2)
+    it, met = mx.io.PrefetchingIter(inner), []
+
+    def consume():
+        try:
+            it.next()
+        except BaseException as e:
+            met.append(e)
+
+    waiter, closer = threading.Thread(target=consume), threading.Thread(target=it.close)
+    for t in (waiter, closer):
+        t.start()
+        time.sleep(0.1)
+    inner.gate.set()
+    for t in (waiter, closer):
+        t.join(10)
+    (problem,) = met
+    assert isinstance(problem, MXNetError) and "it is closed" in str(problem)
+
+
+def in_a_fork(function):
+    """What a function of numbers, or the text of its error, gives in a fork of this process."""
+    ours, theirs = os.pipe()
+    pid = os.fork()
+    if not pid:
+        signal.alarm(20)
+        try:
+            found = function()
+        except MXNetError as e:
+            found = str(e)
+        os.write(theirs, json.dumps(found).encode())
+        os._exit(0)
+    os.close(theirs)
+    with open(ours, "rb") as answer:
+        found = json.load(answer)
+    os.waitpid(pid, 0)
+    return found
+
+
+def firsts(it):
+    return [float(b.data[0].asnumpy()[0]) for b in it]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_fork_goes_on_with_what_was_fetched_ahead():
+    it = mx.io.PrefetchingIter(mx.io.NDArrayIter(np.arange(8.0), batch_size=2))
+    it.next()
+    wait(it._futures)
+
+    def both_epochs():
+        found = firsts(it)
+        it.reset()
+        return [found, firsts(it)]
+
+    assert in_a_fork(both_epochs) == [[2, 4, 6], [0, 2, 4, 6]]
+    assert firsts(it) == [2, 4, 6]
+    it.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_fork_in_the_midst_of_a_batch_says_so():
+    asked, go = threading.Event(), threading.Event()
+
+    class Waiting(mx.io.NDArrayIter):
+        def next(self):
+            asked.set()
+            go.wait()
+            return super().next()
+
+    it = mx.io.PrefetchingIter(Waiting(np.arange(8.0), batch_size=2))
+    asked.wait()
+    for use in (it.next, it.reset):
+        assert f"process {os.getpid()} was forked while a thread made a batch" in in_a_fork(use)
+    go.set()
+    assert firsts(it) == [0, 2, 4, 6]
     it.close()
 
 

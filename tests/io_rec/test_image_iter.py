@@ -342,6 +342,34 @@ def test_close_ends_the_threads(photos, decoders):
     assert not decoders()
 
 
+def test_closing_tells_who_waits_and_who_comes_later(photos, decoders):
+    it = lively(photos)
+    it.close()
+    it.close()
+    for use in (it.next, it.reset):
+        with pytest.raises(MXNetError, match="closed"):
+            use()
+    gate, met = threading.Event(), []
+    loader = Loader(iter("abcdef").__next__, lambda job: [lambda: gate.wait(10)], 1, 1)
+
+    def consume():
+        try:
+            loader.next()
+        except BaseException as e:
+            met.append(e)
+
+    waiter, closer = threading.Thread(target=consume), threading.Thread(target=loader.close)
+    for t in (waiter, closer):
+        t.start()
+        time.sleep(0.1)
+    gate.set()
+    for t in (waiter, closer):
+        t.join(10)
+    (problem,) = met
+    assert isinstance(problem, MXNetError) and "closed" in str(problem)
+    assert not decoders()
+
+
 def test_an_iterator_dropped_mid_epoch_goes_away(photos, decoders):
     gc.disable()
     try:

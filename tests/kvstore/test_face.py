@@ -25,7 +25,7 @@ ONE, WIDE = mx.nd.ones((2, 3)), mx.nd.ones((4, 5), ctx=mx.cpu(1))
         (lambda kv: kv.broadcast(3, ONE, out=ONE), ValueError, "key 3 was initialised before"),
         (lambda kv: kv.init([4, 4], [ONE, ONE]), ValueError, "key 4 was initialised before"),
         (lambda kv: kv.init(4, [ONE, ONE]), ValueError, "one array for key 4, got 2"),
-        (lambda kv: kv.init("a", ONE), TypeError, "'a' is a str.*int"),
+        (lambda kv: kv.init("a", ONE), TypeError, "'a' is of type str.*int"),
         (lambda kv: kv.init([4, "a"], [ONE, ONE]), TypeError, "all int or all str"),
         (lambda kv: kv.init([4, 5], [ONE]), ValueError, "2 keys .* 1 values"),
         (lambda kv: kv.init([4, 5], ONE), TypeError, "2 keys need a list"),
@@ -38,13 +38,24 @@ ONE, WIDE = mx.nd.ones((2, 3)), mx.nd.ones((4, 5), ctx=mx.cpu(1))
         (lambda kv: kv.pull(3), ValueError, "out is needed"),
         (lambda kv: kv.push(3, [ONE, WIDE]), ValueError, r"key 3.*\(2, 3\).*cpu\(1\).*\(4, 5\)"),
         (lambda kv: kv.pull(3, out=WIDE), ValueError, r"key 3.*\(2, 3\).*cpu\(1\).*\(4, 5\)"),
-        (lambda kv: kv.push(3, [ONE, ONE.astype("float64")]), TypeError, "key 3.*float32 and float64"),
+        (
+            lambda kv: kv.push(3, [ONE, ONE.astype("float64")]),
+            TypeError,
+            "push of key 3: its value is float32, the array.* is float64; use",
+        ),
         (lambda kv: kv.set_optimizer("sgd"), TypeError, "'sgd'"),
         (lambda kv: kv._set_updater(7), TypeError, "updater .* 7"),
+        (lambda kv: kv.push(3, ONE, priority=None), TypeError, "a priority is an int, not None"),
+        (lambda kv: kv.pull(3, out=ONE, priority="1"), TypeError, "a priority is an int, not '1'"),
+        (lambda kv: kv.pushpull(3, ONE, priority=0.5), TypeError, "a priority is an int, not 0.5"),
         (lambda kv: kv.save_optimizer_states("x"), RuntimeError, "set_optimizer"),
         (lambda kv: kv.load_optimizer_states("x"), RuntimeError, "set_optimizer"),
         (lambda kv: kv.is_capable("fly"), ValueError, "'fly'"),
-        (lambda kv: kv.set_gradient_compression({"type": "3bit"}), ValueError, "'2bit', got '3bit'"),
+        (
+            lambda kv: kv.set_gradient_compression({"type": "3bit"}),
+            ValueError,
+            "'2bit', 'fp16', 'bfloat16', got '3bit'",
+        ),
         (lambda kv: kv.set_gradient_compression({"type": "2bit", "threshold": 0}), ValueError, "greater than 0"),
         (lambda kv: kv.set_gradient_compression({"type": "2bit", "threshold": "x"}), ValueError, "number, got 'x'"),
         (lambda kv: kv.set_gradient_compression({"type": "2bit", "bits": 2}), ValueError, "'bits'"),
@@ -161,7 +172,7 @@ def test_nobody_becomes_a_server_by_hand():
         mx.kvstore.KVStoreServer(mx.kv.create("local")).run()
 
 
-@pytest.mark.parametrize("verb", ["save", "load"])
-def test_states_of_no_optimizer(verb, tmp_path):
-    with pytest.raises(AssertionError, match=f"no optimizer states to {verb}; call set_optimizer first"):
+@pytest.mark.parametrize("verb, what", [("save", "save states of"), ("load", "load states into")])
+def test_states_of_no_optimizer(verb, what, tmp_path):
+    with pytest.raises(AssertionError, match=f"there is no optimizer to {what}; call set_optimizer first"):
         getattr(mx.kv.create("local"), f"{verb}_optimizer_states")(str(tmp_path / "kv.states"))

@@ -250,3 +250,48 @@ def test_states_are_saved_between_updates(tmp_path, monkeypatch):
     kv.save_optimizer_states(tmp_path / "states")
     others[0].join()
     assert pushed
+
+
+def counting(kind, *contexts):
+    """A store whose two keys an Adam updates three times."""
+    kv = mx.kv.create(kind)
+    kv.init(["a", "b"], [full(1), full(1)])
+    kv.set_optimizer(mx.optimizer.Adam(learning_rate=0.1))
+    for _ in range(3):
+        kv.push(["a", "b"], [[full(1, c) for c in contexts]] * 2)
+    return kv
+
+
+def test_updates_are_counted_wherever_the_store_keeps_a_value(kv, tmp_path):
+    file = str(tmp_path / "states")
+    kv = counting(kv.type, mx.cpu(0), mx.cpu(1))
+    kv.save_optimizer_states(file, dump_optimizer=True)
+    assert kv._updater.optimizer._all_index_update_counts == {0: {"a": 3, "b": 3}}
+    resumed = counting(kv.type, mx.cpu(1))
+    resumed.load_optimizer_states(file)
+    resumed.push(["a", "b"], [full(2), full(2)])
+    assert resumed._updater.optimizer._all_index_update_counts == {0: {"a": 4, "b": 4}}
+    assert (pulled(resumed, "a") == pulled(resumed, "b")).all()
+
+
+def test_an_optimizer_that_has_counted_goes_on(kv):
+    """Whichever device it counted for."""
+    optimizer = mx.optimizer.Adam()
+    optimizer._set_current_context(1)
+    optimizer._index_update_count["a"] = 5
+    kv.init("a", full(1))
+    kv.set_updater(mx.optimizer.get_updater(optimizer))
+    kv.push("a", full(1))
+    assert optimizer._all_index_update_counts == {0: {"a": 6}}
+
+
+def test_counts_of_several_devices_in_a_file_become_one(kv, tmp_path):
+    optimizer = mx.optimizer.Adam()
+    for device_id, counts in ((0, {"a": 3, "b": 1}), (1, {"b": 2})):
+        optimizer._set_current_context(device_id)
+        optimizer._index_update_count.update(counts)
+    (tmp_path / "states").write_bytes(mx.optimizer.Updater(optimizer).get_states(dump_optimizer=True))
+    kv.set_optimizer(mx.optimizer.Adam())
+    kv.load_optimizer_states(str(tmp_path / "states"))
+    assert kv._updater.optimizer._all_index_update_counts == {0: {"a": 3, "b": 2}}
+    assert kv._updater.optimizer._index_update_count == {"a": 3, "b": 2}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from mxcore_kv_dist.allreduce import AllReduce
 from mxcore_kv_dist.job import Job
 from mxcore_kv_dist.server import Server
 from mxcore_kv_dist.store import DistKVStore
@@ -53,7 +54,19 @@ def stores(
                 store.close()
 
 
-def together(stores: list[DistKVStore], run: Callable[[DistKVStore], Any]) -> list[Any]:
+@contextmanager
+def rings(workers: int, transport: str = "auto", deadline: float = 20.0) -> Iterator[list[Any]]:
+    """The stores without servers of all workers of a job."""
+    with servers(1, workers) as made:
+        jobs = [job(made, rank, workers, deadline, transport) for rank in range(workers)]
+        opened = all_well(together(jobs, lambda job: AllReduce("allreduce", job)))
+        try:
+            yield opened
+        finally:
+            together(opened, lambda store: store.close())
+
+
+def together(stores: Sequence[Any], run: Callable[[Any], Any]) -> list[Any]:
     """Let all workers do something at the same time; what they return, or the exception that they raise."""
     results: list[Any] = [None] * len(stores)
 

@@ -116,8 +116,8 @@ def work() -> None:
         while not over.asscalar():  # all workers stop at the same step
             for store in stores:
                 store.pushpull(keys, values, out=outs)
-                store.push("rows", rows)
-                store.row_sparse_pull("rows", out=fetched, row_ids=ids)
+            stores[0].push("rows", rows)  # which the other one, that compresses, does not take
+            stores[0].row_sparse_pull("rows", out=fetched, row_ids=ids)
             stores[0].pushpull("time is over", mx.nd.full(1, time.monotonic() > end), out=over)
             steps += 1
             if steps % STORES == 0:

@@ -18,6 +18,9 @@ for line in sys.stdin:
     try:
         if line.strip() == "barrier":
             store.barrier()
+        elif line.strip() == "fail":
+            store.pushpull("a", mx.nd.ones(3), out=outs[0])  # which waits for the others
+            raise ZeroDivisionError("division by zero")
         else:
             store.pushpull(["a", "b"], [mx.nd.ones(3), mx.nd.ones((50, 40))], out=outs)
         say({"value": float(outs[0].asnumpy()[0]), "other": float(outs[1].asnumpy().min())})

@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore_kv_dist.allreduce import AllReduce
-from mxcore_kv_dist.job import Job
+from mxcore_kv_dist.allreduce import LoneAllReduce
 from mxcore_kv_dist.ring import ROOM
-from tests.kvstore_dist.jobs import TOKEN, all_well, servers, together
+from tests.kvstore_dist.jobs import all_well, rings, together
 
 TRANSPORTS = ("auto", "tcp")
-
-
-@contextmanager
-def rings(workers: int, transport: str = "auto", deadline: float = 20.0) -> Iterator[list[Any]]:
-    with servers(1, workers) as made:
-        jobs = [Job(r, workers, [made[0].address], TOKEN, deadline, transport) for r in range(workers)]
-        stores = all_well(together(jobs, lambda job: AllReduce("allreduce", job)))  # type: ignore[arg-type]
-        try:
-            yield stores
-        finally:
-            together(stores, lambda store: store.close())
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
@@ -132,14 +118,35 @@ def test_different_orders_are_told() -> None:
             assert "same order" in str(e) and "'a'" in str(e) and "'b'" in str(e)
 
 
+def test_different_arrays_are_told() -> None:
+    """As many bytes, which would be added up to nonsense."""
+    mine, other = [(3, 2), "float32"], [((2, 3), "float32"), ((3, 2), "int32")]
+
+    def add(store: Any, shape: Any, dtype: str) -> None:
+        x = mx.nd.ones(shape, dtype=dtype)
+        store.pushpull("x", x)
+        x.wait_to_read()
+
+    def give(store: Any, shape: Any, dtype: str) -> None:
+        x = mx.nd.ones(shape, dtype=dtype)
+        store.broadcast("x", x, out=x)
+
+    for call in (add, give):
+        for theirs in other:
+            with rings(2) as stores:
+                for e in together(stores, lambda s: call(s, *(theirs if s.rank else mine))):
+                    assert isinstance(e, ValueError) and "(3, 2) of float32" in str(e)
+                    assert "shape {} of {}".format(*theirs) in str(e)
+
+
 def test_a_lost_worker_is_told() -> None:
     def run(store: Any) -> Any:
         x = mx.nd.ones(3)
         store.pushpull("x", x)
         x.wait_to_read()
         if store.rank == 1:
-            store._ring._right.close()
-            store._ring._left.close()
+            store._reducer._ring._right.close()
+            store._reducer._ring._left.close()
         store.pushpull("x", x)
         return x.asnumpy()
 
@@ -215,3 +222,34 @@ def test_trainers_agree() -> None:
     with rings(2) as stores:
         for weight in all_well(together(stores, lambda s: train(s, slice(4 * s.rank, 4 * s.rank + 4)))):
             np.testing.assert_allclose(weight, alone, rtol=1e-5)
+
+
+def test_arrays_that_do_not_fit_are_refused_before_they_go_round() -> None:
+    one, two, three = (mx.nd.ones(n) for n in (1, 2, 3))
+    memory = np.zeros(2, np.float32)
+    memory.flags.writeable = False
+    read_only = mx.nd.from_dlpack(memory)
+
+    def run(store: Any) -> None:
+        for verb, work in {
+            "broadcast": lambda: store.broadcast("w", two, out=[two.copy(), three]),
+            "pushpull": lambda: store.pushpull("w", two, out=three),
+            "pushpull ": lambda: store.pushpull("w", [two, one]),
+        }.items():
+            with pytest.raises(mx.MXNetError, match=rf"kvstore: {verb.strip()} of key 'w': its value has shape \(2,\)"):
+                work()
+        with pytest.raises(mx.MXNetError, match="of key 'v': its value has shape"):
+            store.broadcast(["w", "v"], [two, two], out=[out := mx.nd.zeros(2), three])
+        assert not out.asnumpy().any()  # nothing has gone round
+        with pytest.raises(mx.MXNetError, match="broadcast takes one array for key 'w', got 2"):
+            store.broadcast("w", [two, two], out=two)
+        for verb in ("broadcast", "pushpull"):
+            with pytest.raises(mx.MXNetError, match=f"kvstore: {verb} of key 'w'.*read-only"):
+                getattr(store, verb)("w", two, out=read_only)
+
+    with rings(2) as stores:
+        all_well(together(stores, run))
+    alone = LoneAllReduce("allreduce")
+    run(alone)
+    with pytest.raises(AttributeError, match="LoneAllReduce does not define init; a store that keeps no values has"):
+        alone.init  # noqa: B018

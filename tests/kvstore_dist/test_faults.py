@@ -3,28 +3,41 @@
 from __future__ import annotations
 
 import copy
+import errno
 import gc
+import importlib
 import json
 import os
 import pickle
 import random
+import re
 import signal
 import socket
 import struct
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore_kv_dist import wire
+from mxcore_kv_dist import lifetime, memory, wire
+from mxcore_kv_dist.allreduce import AllReduce
+from mxcore_kv_dist.job import Job
+from mxcore_kv_dist.peer import kind_of, told
 from mxcore_kv_dist.server import PROTOCOL, Server
 from mxcore_kv_dist.store import DistKVStore
-from tests.kvstore_dist.jobs import TOKEN, all_well, job, server_of, servers, stores, together
+from tests.kvstore_dist import jobs
+from tests.kvstore_dist.jobs import TOKEN, all_well, job, rings, server_of, servers, stores, together
+from tests.kvstore_dist.processes import TOKEN as PROCESS_TOKEN
+from tests.kvstore_dist.processes import reaped, said, spawn
 
 TRANSPORTS = ("auto", "tcp")
 
@@ -354,6 +367,55 @@ def test_what_was_asked_before_close_still_comes(transport: str) -> None:
             opened[0].barrier()
 
 
+def test_at_the_end_of_the_program_all_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also what was opened before something that cannot be left in time."""
+    closed: list[Any] = []
+
+    class Opened:
+        def close(self, failure: str = "") -> None:
+            closed.append(self)
+            raise TimeoutError("it has waited")
+
+        def forked(self) -> None:
+            pass
+
+    monkeypatch.setattr(lifetime, "_open", weakref.WeakValueDictionary())
+    first, second = Opened(), Opened()
+    lifetime.enlist(first)
+    lifetime.enlist(second)
+    with pytest.raises(TimeoutError):
+        lifetime._close_all()
+    assert closed == [second, first]
+
+
+@pytest.mark.parametrize("wait", ["push", "pull"])
+def test_waits_for_what_is_not_computed_end_at_the_deadline(wait: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both a question, which comes after what was pushed, and the goodbye."""
+    from mxcore._core.engine import engine
+
+    monkeypatch.setattr("mxcore_kv_dist.client._GRACE", 0.2)
+    monkeypatch.setattr("mxcore_kv_dist.client._BEAT", 0.25)
+    computing: Future[None] = Future()
+    with stores(1, deadline=0.5) as (store,):
+        begin(store)
+        array, out = mx.nd.ones(3), mx.nd.ones(3)
+        if wait == "push":
+            engine.it.push(mx.cpu(5), lambda: computing, (), (array._st,), "a slow gradient")
+            store.push("w", array)
+        else:
+            engine.it.push(mx.cpu(5), lambda: computing, (out._st,), (), "what is busy with the array")
+            store.pull("w", out=out)
+            put(store)  # in line behind the pull
+        start = time.monotonic()
+        text = r"for 0\.9 s nothing has gone to server 0 at .*: what is pushed and pulled of 'w' waits for arrays"
+        with pytest.raises(TimeoutError, match=text):
+            store.barrier()
+        with pytest.raises(TimeoutError, match=text):
+            store.close()
+        assert time.monotonic() - start < 5
+        computing.set_result(None)
+
+
 def test_close_while_others_push(restless: Any) -> None:
     with stores(1) as (store,):
         store.init(list(range(8)), [mx.nd.zeros(1000)] * 8)
@@ -474,7 +536,7 @@ def test_bad_calls() -> None:
             begin(store)
         with pytest.raises(ValueError, match="key 'x' was initialised before"):
             store.init(["x", "x"], [mx.nd.ones(1)] * 2)
-        with pytest.raises(TypeError, match="key 3 is a int, but the keys of this store are str"):
+        with pytest.raises(TypeError, match="key 3 is of type int, but the keys of this store are str"):
             store.init(3, mx.nd.ones(1))
         put(store)
         assert get(store) == 1
@@ -490,15 +552,25 @@ def test_bad_calls() -> None:
     ],
 )
 def test_one_worker_disagrees(other: Any, text: str) -> None:
+    """All hear it alike, and can agree on something else under the same key, of any size."""
+
     def run(store: Any) -> None:
         key, shape, dtype = other if store.rank else ("w", (3,), "float32")
         store.init(key, mx.nd.zeros(shape, dtype=dtype))
 
-    with stores(2) as opened:
+    def again(store: Any) -> list[float]:
+        out = mx.nd.empty(9)
+        store.init("w", mx.nd.ones(9))
+        store.pushpull("w", mx.nd.ones(9), out=out)
+        return list(out.asnumpy())
+
+    with stores(2, 2) as opened:
         for result in together(opened, run):
             assert isinstance(result, mx.MXNetError)
+            assert isinstance(result, RuntimeError if other[0] == "v" else ValueError)
             with pytest.raises(mx.MXNetError, match=text):
                 raise result
+        assert all_well(together(opened, again)) == [[2.0] * 9] * 2
 
 
 def test_one_of_many_keys_differs() -> None:
@@ -521,20 +593,23 @@ def test_hands_that_do_not_belong(monkeypatch: pytest.MonkeyPatch) -> None:
             DistKVStore("dist_sync", place)
         with pytest.raises(ConnectionError, match=r"rank 1 made a store of type 'dist_async', others made 'dist_sync'"):
             DistKVStore("dist_async", job(made, 1, 2))
-        for wrong in (place._replace(rank=2), place._replace(workers=3), place._replace(rank=-1)):
+        for wrong in (replace(place, rank=2), replace(place, workers=3), replace(place, rank=-1)):
             with pytest.raises(ConnectionError, match="wants to join a job of 2: RANK and WORLD_SIZE"):
                 DistKVStore("dist_sync", wrong)
         for token in (b"", b"guess"):
             with pytest.raises(ConnectionError, match="do not have the same token"):
-                DistKVStore("dist_sync", place._replace(token=token))
+                DistKVStore("dist_sync", replace(place, token=token))
         with pytest.raises(ConnectionError, match="no server answers"):
-            DistKVStore("dist_sync", place._replace(servers=[("127.0.0.1", 9, "")]))
-        for deadline in (0.0, -1.0, float("inf"), float("nan")):
-            with pytest.raises(ValueError, match="the deadline must be a number of seconds above zero"):
-                DistKVStore("dist_sync", place._replace(deadline=deadline))
+            DistKVStore("dist_sync", replace(place, servers=[("127.0.0.1", 9, "")]))
         with monkeypatch.context() as patch:
             patch.setattr("mxcore_kv_dist.client._program", lambda: "another")
             with pytest.raises(ConnectionError, match="rank 1 runs another program"):
+                DistKVStore("dist_sync", job(made, 1, 2))
+        with monkeypatch.context() as patch:
+            patch.setenv("MXNET_KVSTORE_BIGARRAY_BOUND", "7")
+            with pytest.raises(
+                ConnectionError, match="rank 1 splits values of 7 elements and more .* of 1000000: MXNET"
+            ):
                 DistKVStore("dist_sync", job(made, 1, 2))
         with monkeypatch.context() as patch:
             patch.setattr("mxcore_kv_dist.client.PROTOCOL", 99)
@@ -548,9 +623,333 @@ def test_hands_that_do_not_belong(monkeypatch: pytest.MonkeyPatch) -> None:
         Server(0, 1, 1, b"")
     with servers(2, 1) as made:
         place = job(made, 0, 1)
-        for wrong in (place._replace(servers=place.servers[::-1]), place._replace(servers=place.servers[:1])):
+        for wrong in (replace(place, servers=place.servers[::-1]), replace(place, servers=place.servers[:1])):
             with pytest.raises(ValueError, match="the job has 2 servers, but MXCORE_KV_SERVERS lists"):
                 DistKVStore("dist_sync", wrong)
+            for server in made:  # they hear in their own time that it has left
+                assert server.wait(10)
+
+
+def test_one_worker_sets_another_optimizer() -> None:
+    def run(store: Any) -> None:
+        store.init("w", mx.nd.zeros(3))
+        store.set_optimizer(mx.optimizer.SGD(learning_rate=0.5))  # all alike
+        store.set_optimizer(mx.optimizer.SGD(learning_rate=0.1 * (store.rank + 1), momentum=0.9))
+
+    with stores(2, 2) as opened:
+        failed, *_ = [e for e in together(opened, run) if e is not None]  # on one server each, perhaps
+        assert isinstance(failed, mx.MXNetError)
+        for text in (
+            r"rank \d sets the optimizer sgd\(lr=0.\d\), but rank \d has set sgd\(lr=0.\d\)",
+            "lr=0.1",
+            "lr=0.2",
+        ):
+            with pytest.raises(mx.MXNetError, match=text):
+                raise failed
+
+
+class Own(KeyError):
+    """An exception that only one process knows."""
+
+
+@pytest.mark.parametrize(
+    "raised, kind",
+    [
+        (Own("x"), KeyError),
+        (FileNotFoundError("x"), FileNotFoundError),
+        (UnicodeDecodeError("utf-8", b"x", 0, 1, "x"), UnicodeError),
+        (mx.base.error(ValueError, "x"), ValueError),
+        (mx.MXNetError("x"), RuntimeError),
+    ],
+)
+def test_errors_that_another_process_tells_of_are_of_their_kind(raised: Exception, kind: type[Exception]) -> None:
+    found = told(kind_of(raised), "words")
+    assert isinstance(found, kind) and isinstance(found, mx.MXNetError) and "words" in str(found)
+
+
+@pytest.mark.parametrize("name", ["print", "int", "SystemExit", "ExceptionGroup", "Nothing", 3, [1], None])
+def test_errors_of_unknown_kinds_are_still_told(name: Any) -> None:
+    found = told(name, "words")
+    assert type(found) is type(mx.base.error(RuntimeError, "words")) and "words" in str(found)
+
+
+def test_what_no_message_can_say_is_refused_before_it_is_sent() -> None:
+    with stores(1, deadline=2) as (store,):
+        begin(store)
+        with pytest.raises(TypeError, match=r"a question \(heard\) that cannot be sent: .*int64"):
+            store._ask(0, "heard", ranks=[np.int64(0)])
+        assert store.num_dead_node(0, np.int64(3)) == 0
+        with pytest.raises(TypeError, match="a priority is an int, not None"):
+            store.push("w", mx.nd.ones(3), priority=None)
+        put(store)
+        assert get(store) == 1
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, float("inf"), float("nan"), 1e300])
+def test_deadlines_that_no_clock_can_keep(seconds: float) -> None:
+    with pytest.raises(ValueError, match=r"the deadline .* must be a number of seconds above zero, a year at most"):
+        Job(0, 2, [("127.0.0.1", 9, "")], TOKEN, seconds)
+
+
+# -- memory ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("type", ["dist_sync", "dist_async"])
+def test_a_full_memory_is_told_to_all_and_the_job_can_go_on(type: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def large(store: Any) -> None:
+        store.init("large", mx.nd.zeros(300_000))
+
+    with stores(2, type=type) as opened:
+        with monkeypatch.context() as patch:
+            patch.setattr("mxcore_kv_dist.memory._room", lambda: 1_000_000)
+            for failed in together(opened, large):
+                assert isinstance(failed, MemoryError)
+                assert (
+                    "first values of 'large': no room for the values of server 0: 1,200,000 bytes of shared memory"
+                    in str(failed)
+                )
+                assert "1,000,000 are free" in str(failed)
+        all_well(together(opened, begin))
+        all_well(together(opened, large))
+
+
+@pytest.mark.parametrize(
+    "transport, wanted",
+    [("auto", "the values of server 1"), ("auto", "the pushes of rank 1 on server 1"), ("tcp", "the values of server")],
+)
+@pytest.mark.parametrize("type", ["dist_sync", "dist_async"])
+@pytest.mark.parametrize("shape", [(4000, 10), (6, 10)])
+def test_a_key_for_which_one_server_has_no_room_is_free_again(
+    shape: Any, type: str, transport: str, wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On all servers: also those that had room for their parts, which is given back."""
+    monkeypatch.setenv("MXNET_KVSTORE_BIGARRAY_BOUND", "40")
+
+    def refuse(size: int, what: str) -> memory.Segment:
+        if what.startswith(wanted):
+            raise mx.base.error(MemoryError, "no room today")
+        return memory.Segment(size, what)
+
+    def again(store: Any) -> list[float]:
+        store.init("w", mx.nd.zeros(shape))
+        if type == "dist_async":
+            store.set_optimizer(mx.optimizer.SGD(learning_rate=-1.0))
+        out = mx.nd.empty(shape)
+        store.push("w", mx.nd.ones(shape))
+        store.barrier()
+        store.pull("w", out=out)
+        return [float(out.min().asscalar()), float(out.max().asscalar())]
+
+    with stores(2, 2, type, transport=transport) as opened:
+        with monkeypatch.context() as patch:
+            patch.setattr("mxcore_kv_dist.space.Segment", refuse)
+            for failed in together(opened, lambda store: store.init("w", mx.nd.zeros((4000, 10)))):
+                assert isinstance(failed, MemoryError) and "no room today" in str(failed)
+        for server in jobs._running:
+            (space,) = server._spaces.values()
+            assert not (space._slots or space._by_key)
+            assert not any(peer.slots or peer.pushed or peer.pulled for peer in space.roster.peers.values())
+        assert all_well(together(opened, again)) == [[2, 2]] * 2
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="the system has another way")
+def test_what_the_system_refuses_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    with (
+        stores(1) as (store,),
+        pytest.raises(MemoryError, match=r"first values of 'w'.*64 bytes.*No space left on device"),
+    ):
+        begin(store)
+
+
+@pytest.mark.parametrize(
+    "mine, folder, limit, used, room",
+    [
+        ("0::/", "", "max", "current", 1200),
+        ("0::/user.slice/job_7", "user.slice/job_7", "max", "current", 1200),
+        ("0::/user.slice/job_7", "user.slice", "max", "current", 1200),  # the limit of a group around it
+        ("0::/seen/from/outside", "", "max", "current", 1200),
+        ("5:cpu:/x\n4:memory:/job\n0::/", "memory/job", "limit_in_bytes", "usage_in_bytes", 1300),
+    ],
+)
+def test_a_group_of_processes_has_less_room_than_its_host(
+    mine: str, folder: str, limit: str, used: str, room: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mxcore_kv_dist.memory._GROUPS", tmp_path)
+    monkeypatch.setattr("mxcore_kv_dist.memory._MINE", tmp_path / "mine")
+    host = memory._room()
+    (tmp_path / "mine").write_text(mine + "\n")
+    group = tmp_path / folder
+    group.mkdir(parents=True, exist_ok=True)
+    (group / f"memory.{limit}").write_text("5000\n")
+    (group / f"memory.{used}").write_text("4000\n")
+    (group / "memory.stat").write_text("anon 1\ninactive_file 200\ntotal_inactive_file 300\n")
+    assert memory._room() == room
+    (group / f"memory.{limit}").write_text("max\n")
+    assert host is None or memory._room() is not None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+@pytest.mark.parametrize("kind", ["slot", "fp16"])
+def test_a_server_needs_no_more_memory_for_more_workers(kind: str) -> None:
+    """Those of other hosts: what one has pushed is added to what others have."""
+    workers, size = 6, 5_000_000
+
+    def run(store: Any) -> Any:
+        store.init("w", mx.nd.zeros(size))
+        store.barrier()
+        before = resident(server.pid)
+        if kind == "fp16":
+            store.set_gradient_compression({"type": kind})
+        gradient = mx.nd.full(size, store.rank + 1)
+        if store.rank:
+            store.push("w", gradient)
+            store._ask(0, "echo").result()  # it has come
+            arrived.wait(30)
+            grown.append(resident(server.pid) - before)
+            arrived.wait(30)
+        else:
+            for _ in range(2):
+                arrived.wait(30)
+            store.push("w", gradient)
+        out = mx.nd.empty(size)
+        store.pull("w", out=out)
+        return out.asnumpy()
+
+    grown: list[int] = []
+    arrived = threading.Barrier(workers)
+    with reaped() as made:
+        server = spawn("serve.py", "1", str(workers))
+        made.append(server)
+        addresses, token = said(server), PROCESS_TOKEN.encode()
+        opened = [DistKVStore("dist_sync", Job(r, workers, addresses, token, 60, "tcp")) for r in range(workers)]
+        for value in all_well(together(opened, run)):
+            assert (value == workers * (workers + 1) / 2).all()
+        for store in opened:
+            store.close()
+    assert max(grown) < 2.5 * 4 * size, grown
+
+
+def resident(pid: int) -> int:
+    """Bytes of memory that a process has."""
+    with open(f"/proc/{pid}/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+@pytest.mark.parametrize("transport, workers", [("auto", 4), ("tcp", 2)])
+def test_sums_are_the_same_in_every_run(transport: str, workers: int) -> None:
+    """To the last bit on one host, and of two workers anywhere; else they are made in the order of the pushes."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(workers, 300_000)).astype("f") * 10.0 ** rng.integers(-6, 6, (workers, 300_000)).astype("f")
+    expected = x[0].copy()
+    for other in x[1:]:
+        expected += other
+
+    def run(store: Any) -> Any:
+        store.init("w", mx.nd.zeros(x.shape[1]))
+        time.sleep(0.1 * (workers - store.rank))
+        out = mx.nd.empty(x.shape[1])
+        store.pushpull("w", mx.nd.array(x[store.rank]), out=out)
+        return out.asnumpy()
+
+    with stores(workers, transport=transport) as opened:
+        for value in all_well(together(opened, run)):
+            np.testing.assert_array_equal(value, expected)
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_values_without_elements(transport: str) -> None:
+    @mx.util.use_np_shape
+    def run(store: Any) -> Any:
+        store.init(["none", "w"], [mx.nd.zeros((0, 3)), mx.nd.zeros(3)])
+        outs = [mx.nd.ones((0, 3)), mx.nd.ones(3)]
+        store.pushpull(["none", "w"], [mx.nd.ones((0, 3)), mx.nd.ones(3)], out=outs)
+        return [out.asnumpy().tolist() for out in outs]
+
+    with stores(2, transport=transport) as opened:
+        assert all_well(together(opened, run)) == [[[], [2, 2, 2]]] * 2
+
+
+# -- without servers -------------------------------------------------------------------------------------------------
+
+
+def test_priorities_that_differ_do_not_stop_the_ring() -> None:
+    def run(store: Any) -> Any:
+        x = [mx.nd.ones(10) for _ in range(20)]
+        for i, array in enumerate(x):
+            store.pushpull(i, array, priority=[i, -i, 0][store.rank])
+        return [array.asnumpy().max() for array in x]
+
+    with rings(3) as opened:
+        assert all_well(together(opened, run)) == [[3] * 20] * 3
+
+
+def test_who_waits_in_the_ring_says_when_the_other_was_heard_of() -> None:
+    with rings(3, deadline=1.0) as opened:
+        late = str(opened[0]._reducer._ring.late())
+        assert re.search(r"rank 0 has waited 1 s for rank 2 \(last heard of \d\.\d s ago\) in the ring", late)
+
+
+def test_arrays_that_stay_busy_end_a_wait() -> None:
+    """The sum cannot be written before what computes with the array has ended."""
+    from mxcore._core.engine import engine
+
+    computing: Future[None] = Future()
+
+    def run(store: Any) -> None:
+        x, out = mx.nd.ones(3), mx.nd.ones(3)
+        if store.rank == 0:
+            engine.it.push(mx.cpu(5), lambda: computing, (out._st,), (), "a slow computation")
+        store.pushpull("x", x, out=out)
+        store._reducer._thread.join(10)
+        if store.rank == 0:
+            computing.set_result(None)
+
+    with rings(2, deadline=0.5) as opened:
+        together(opened, run)
+        with pytest.raises(mx.MXNetError, match=r"rank 0 has waited 0\.5 s for its own arrays of key 'x'"):
+            opened[0].pushpull("y", mx.nd.ones(3))
+
+
+def test_rings_that_nobody_has_end_by_themselves() -> None:
+    def run(store: Any) -> Any:
+        x = mx.nd.ones(3)
+        store.pushpull("x", x)
+        return x
+
+    with servers(1, 2) as made:
+        places = [job(made, rank, 2) for rank in range(2)]
+        opened = all_well(together(places, lambda place: AllReduce("allreduce", place)))
+        for x in all_well(together(opened, run)):
+            assert (x.asnumpy() == 2).all()
+        del opened
+        gc.collect()
+        assert made[0].wait(10)  # and no_thread_is_left
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_leaves_the_ring_alone() -> None:
+    def add(store: Any) -> Any:
+        x = mx.nd.ones(3)
+        store.pushpull("x", x)
+        return x.asnumpy().tolist()
+
+    with rings(2) as opened:
+        assert all_well(together(opened, add)) == [[2] * 3] * 2
+        pid = os.fork()
+        if not pid:
+            try:
+                add(opened[0])
+            except mx.MXNetError as e:
+                opened[0].close()
+                os._exit(0 if "was forked from the worker" in str(e) else 1)
+            os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        assert all_well(together(opened, add)) == [[2] * 3] * 2
 
 
 # -- nonsense --------------------------------------------------------------------------------------------------------
@@ -575,11 +974,31 @@ def greeting(rank: Any = 0, **other: Any) -> dict[str, Any]:
         "type": "dist_async",
         "sync": False,
         "deadline": 20.0,
+        "bound": 1_000_000,
+        "folder": "",
         "mxcore": mx.__version__,
         "protocol": PROTOCOL,
         "program": __import__("mxcore_kv_dist.client").client._program(),
         **other,
     }
+
+
+def test_servers_find_optimizers_beside_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "rules_beside.py").write_text("import mxcore as mx\nclass Beside(mx.optimizer.SGD): pass\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    optimizer = importlib.import_module("rules_beside").Beside()
+    monkeypatch.setattr(sys, "path", sys.path[1:])  # as in the process of a server, which has another program
+    monkeypatch.delitem(sys.modules, "rules_beside")
+    with stores(1) as (store,), pytest.raises(ImportError, match="module 'rules_beside' cannot be imported here"):
+        store.set_optimizer(optimizer)
+    monkeypatch.setattr(
+        sys.modules["__main__"], "__file__", str(tmp_path / "train.py"), raising=False
+    )  # without in xdist
+    with stores(1) as (store,):
+        store.set_optimizer(optimizer)
+        begin(store)
+        put(store)
+        assert get(store) < 0
 
 
 def test_strangers_and_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -609,7 +1028,7 @@ def test_strangers_and_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
                 raise ConnectionResetError
             visitor.close()
         end = time.monotonic() + 10
-        while threading.active_count() > before and time.monotonic() < end:
+        while (threading.active_count() > before or server._guests) and time.monotonic() < end:
             time.sleep(0.02)
         assert threading.active_count() <= before and not server._guests
 
@@ -680,7 +1099,7 @@ def test_wrong_first_messages(hello: Any) -> None:
         with pytest.raises(wire.Closed):
             channel.receive()
         channel.close()
-        assert server.wait(5) and not any(s._peers for s in server._spaces.values())
+        assert server.wait(5) and not any(s.roster.peers for s in server._spaces.values())
 
 
 class Raw:
@@ -691,7 +1110,7 @@ class Raw:
         self.data = wire._HEAD.pack(b"MXKV", len(text), len(body) if size is None else size) + text + body
 
 
-SPEC = [0, 3, [3], "float32", "default", [3]]
+SPEC = [0, 3, [3], "float32", "default"]
 NONSENSE: list[bytes] = [
     b"GET / HTTP/1.0\r\n\r\n" + b"x" * 100,
     b"\0" * 100,
@@ -729,13 +1148,16 @@ BAD_QUESTIONS: list[tuple[dict[str, Any], bytes]] = [
     ({"call": "init", "keys": [["q", *SPEC]]}, b"short"),
     ({"call": "init", "keys": [["q"]]}, b""),
     ({"call": "init", "keys": 5}, b""),
-    ({"call": "place", "keys": [["q", "many", 4, 1]]}, b""),
+    ({"call": "plan", "keys": [["q", ["many"], "float32", "default"]]}, b""),
+    ({"call": "plan", "keys": [["q", [3], "object?", "default"]]}, b""),
+    ({"call": "forget", "slots": [77]}, b""),
     ({"call": "replace", "slots": [0]}, b"x"),
     ({"call": "replace", "slots": [77]}, b"x" * 12),
     ({"call": "optimizer", "config": "import os", "time": 9}, b""),
     ({"call": "optimizer", "config": '{"optimizer": "x", "class": "os:system", "state": {}}', "time": 9}, b""),
-    ({"call": "set_states"}, pickle.dumps(os.system)),
-    ({"call": "set_states"}, b"\x80garbage"),
+    ({"call": "set_states", "config": None}, pickle.dumps(os.system)),
+    ({"call": "set_states", "config": None}, b"\x80garbage"),
+    ({"call": "set_states", "config": "import os"}, b""),
     ({"call": "dead", "timeout": "late"}, b""),
     ({"call": "command"}, b""),
 ]
@@ -748,12 +1170,12 @@ def test_a_worker_that_talks_nonsense_is_told_and_dropped_and_others_go_on() -> 
         assert broken.receive()[0] == {"server": 0, "servers": 1}
         helping = threading.Thread(target=lambda: begin(store))
         helping.start()
-        ask(broken, {"call": "init", "keys": [["w", *SPEC]]})
+        initialise(broken)
         helping.join(10)
         broken.close()
         for step, data in enumerate(NONSENSE):
             broken = enter_again(server)
-            ask(broken, {"call": "init", "keys": [["w", *SPEC]]})
+            initialise(broken)
             broken._sock.sendall(data)
             answer, _ = broken.receive()
             assert "server 0 does not understand rank 1" in answer["broken"], data[:60]
@@ -795,6 +1217,12 @@ def ask(channel: wire.Channel, header: dict[str, Any], body: bytes = b"") -> dic
     return answer
 
 
+def initialise(channel: wire.Channel) -> None:
+    """Give key 'w' its first value, with the others, or hear that it has one."""
+    ask(channel, {"call": "plan", "keys": [["w", *SPEC[2:]]]})
+    ask(channel, {"call": "init", "keys": [["w", *SPEC]]})
+
+
 def test_messages_that_are_cut_off_or_changed() -> None:
     """Bytes of true messages, cut off or changed at random places; the other worker goes on."""
     rng = random.Random(4)
@@ -813,7 +1241,7 @@ def test_messages_that_are_cut_off_or_changed() -> None:
         first.receive()
         helping = threading.Thread(target=lambda: begin(store))
         helping.start()
-        ask(first, {"call": "init", "keys": [["w", *SPEC]]})
+        initialise(first)
         helping.join(10)
         first.close()
         for step in range(150):
@@ -843,6 +1271,6 @@ def test_a_server_that_talks_nonsense() -> None:
         opened[0].pull("w", out=out)
         opened[0]._links[0].flush()
         space = next(iter(server_of(opened[0])._spaces.values()))
-        space._peers[0].tell({"here": [77]})
+        space.roster.peers[0].tell({"here": [77]})
         with pytest.raises(ConnectionError, match="server 0 at .* is lost: its message was not understood"):
             out.asnumpy()

@@ -6,6 +6,7 @@ import pytest
 
 import mxcore as mx
 from mxcore.base import MXNetError, MXNetWarning
+from mxcore.kvstore import launchers
 from mxcore_kv_dist import job
 
 from .running import needs_ray
@@ -14,7 +15,7 @@ from .running import needs_ray
 @pytest.fixture(autouse=True)
 def alone(monkeypatch):
     """No launcher has started the tests, as far as these can see."""
-    names = [n for row in job._NAMES for n in row]
+    names = [n for row in launchers.NAMES for n in row]
     for name in [*names, "DMLC_ROLE", "MASTER_ADDR", "MASTER_PORT", "SLURM_JOB_ID", "MXCORE_KV_SERVERS", "RAY_ADDRESS"]:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(job, "_said", set())
@@ -40,16 +41,25 @@ def told(monkeypatch, text: str) -> None:
 )
 def test_place(monkeypatch, text, place):
     told(monkeypatch, text)
-    assert job.place() == place
+    assert launchers.rank_and_size() == place
 
 
 @pytest.mark.parametrize(
     "text, says",
     [
-        ("RANK=two WORLD_SIZE=4", "RANK='two' must be a number"),
+        ("RANK=two WORLD_SIZE=4", "RANK must be a whole number above -1, got 'two'"),
         ("RANK=4 WORLD_SIZE=4", "RANK=4 is no rank among WORLD_SIZE=4 workers"),
         ("DMLC_ROLE=server DMLC_NUM_WORKER=2", "`mxcore launch -n WORKERS -s SERVERS python train.py` takes its place"),
         ("RANK=0 WORLD_SIZE=2 MXCORE_KV_SERVERS=here", "MXCORE_KV_SERVERS must be a JSON list of .host, port, name."),
+        ("RANK=0 WORLD_SIZE=2 MXCORE_KV_SERVERS=[]", "MXCORE_KV_SERVERS must be a JSON list of .host, port, name."),
+        (
+            "RANK=0 WORLD_SIZE=2 MXCORE_KV_SERVERS=[] MXCORE_KV_DEADLINE=0",
+            "deadline .MXCORE_KV_DEADLINE. must be a number",
+        ),
+        (
+            'RANK=0 WORLD_SIZE=2 MXCORE_KV_SERVERS=[["h",1,""]] MXCORE_KV_TRANSPORT=ib',
+            "TRANSPORT='ib' is none of 'auto', 'tcp'",
+        ),
         ("RANK=0 WORLD_SIZE=2 MXCORE_KV_DEADLINE=soon", "MXCORE_KV_DEADLINE='soon' must be a number"),
     ],
 )

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -162,6 +163,67 @@ def test_failures(launch, kind, what, options, status, said, ranks):
 
 
 @needs_ray
+@pytest.mark.parametrize(
+    "seconds, status, said",
+    [
+        (1, 7, "rank 1 exited with status 7; the job ends"),
+        pytest.param(4, 7, "rank 1 exited with status 7; the job ends", marks=pytest.mark.slow),
+        pytest.param(
+            60,
+            1,
+            "rank 1 left first, and has not ended; rank 0 exited with status 1; the job ends",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_who_fails_first_is_to_blame(launch, seconds, status, said):
+    """Also if it takes longer to end than the others, who fail because it has left."""
+    program = """
+import sys, time
+import mxcore as mx
+
+
+class Slow:
+    def __del__(self, sleep=time.sleep, seconds=float(sys.argv[1])):  # there are no modules any more by then
+        sleep(seconds)
+
+
+kv = mx.kv.create("dist_sync")
+kv.init("w", mx.nd.zeros(3))
+if kv.rank == 1:
+    slow = Slow()
+    sys.exit(7)
+kv.barrier()
+"""
+    job = launch(program, str(seconds), options="-n 2")
+    ended, _, err = job.wait()
+    assert (ended, f"mxcore launch: {said}" in err) == (status, True), err
+
+
+@needs_ray
+@pytest.mark.slow
+def test_who_closed_an_earlier_store_first_is_not_to_blame(launch):
+    program = """
+import sys, time
+import mxcore as mx
+
+first = mx.kv.create("dist_sync")
+first.barrier()
+time.sleep(1 - first.rank)
+first.close()
+kv = mx.kv.create("dist_sync")
+kv.barrier()
+if kv.rank == 0:
+    sys.exit(7)
+kv.barrier()
+"""
+    job = launch(program, options="-n 2")
+    ended, _, err = job.wait()
+    assert (ended, "mxcore launch: rank 0 exited with status 7; the job ends" in err) == (7, True), err
+    job.is_gone()
+
+
+@needs_ray
 @pytest.mark.slow
 def test_restarts_end(launch):
     job = launch("import os; print('run', os.environ['MXCORE_RESTART']); 1 / 0", options="-n 1 --restart 2")
@@ -260,6 +322,114 @@ def test_without_ray(monkeypatch, capsys):
 
 
 @needs_ray
-def test_no_cluster(monkeypatch, capsys):
-    assert cli.main(["launch", "-n", "2", "--address", "nowhere", "true"]) == 1
-    assert "there is no Ray cluster to join at nowhere" in capsys.readouterr().err
+@pytest.mark.parametrize("address, says", [("nowhere", ""), ("127.0.0.1:9", "Connection refused"), ("", "0.5 s")])
+def test_no_cluster(address, says, monkeypatch, capsys):
+    """Whether nobody is there, or somebody who says nothing."""
+    monkeypatch.setenv("MXCORE_KV_DEADLINE", "0.5")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = address or f"127.0.0.1:{silent.getsockname()[1]}"
+        start = time.monotonic()
+        assert cli.main(["launch", "-n", "2", "--address", address, "true"]) == 1
+        assert time.monotonic() - start < 30  # to import Ray, on a busy machine
+    said = capsys.readouterr().err
+    assert f"there is no Ray cluster to join at {address}" in said and says in said
+
+
+#: Its optimizer tells what the server's environment is.
+ASKS = """
+import os, sys
+import mxcore as mx
+
+kv = mx.kv.create("dist_async")
+kv.init("w", mx.nd.zeros(1))
+sys.path.insert(0, os.environ["MODULES"])
+import telling
+
+kv.set_optimizer(telling.Telling())
+kv.push("w", mx.nd.ones(1))
+w = mx.nd.zeros(1)
+kv.pull("w", out=w)
+print(w.asnumpy()[0])
+"""
+TELLING = """
+import os
+import mxcore as mx
+
+@mx.optimizer.register
+class Telling(mx.optimizer.Optimizer):
+    def create_state(self, index, weight):
+        return None
+
+    def update(self, index, weight, grad, state):
+        weight[:] = float(os.environ["ANSWER"])
+"""
+
+
+@needs_ray
+@pytest.mark.slow
+def test_environment_of_servers(launch, tmp_path):
+    """They get what --env says, and find the optimizer's module by it."""
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "telling.py").write_text(TELLING)
+    folder = tmp_path / "modules"
+    options = f"-n 1 --env ANSWER=42 --env PYTHONPATH={folder} --env MODULES={folder}"
+    assert launch(ASKS, options=options).wait() == (0, "[0] 42.0\n", "")
+
+
+#: Counts the pushes of both workers in a weight; the first one is killed in the middle, and loads an older checkpoint.
+COUNTS = """
+import os, signal
+import mxcore as mx
+
+net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1, no_bias=True, name="count")
+module = mx.mod.Module(net, label_names=None)
+module.bind([("data", (1, 1))])
+module.init_params(mx.init.Zero())
+kv = mx.kv.create("dist_async")
+module.init_optimizer(kv, "sgd", {"learning_rate": 1.0, "momentum": 0.5, "rescale_grad": 1.0})
+again = os.environ["MXCORE_RESTART"] != "0"
+if again and kv.rank == 0:
+    arguments, auxiliary = mx.model.load_params("model", 1)
+    module.set_params(arguments, auxiliary)
+    kv.load_optimizer_states("model.states")
+
+
+def pull():
+    out = mx.nd.zeros((1, 1))
+    kv.pull("count_weight", out=out)
+    return out.asscalar()
+
+
+def push():
+    kv.push("count_weight", -mx.nd.ones((1, 1)))
+
+
+if kv.rank == 0 and not again:
+    push()
+    module.save_checkpoint("model", 1)  # holds less than what comes now
+    kv.save_optimizer_states("model.states")
+    for _ in range(5):
+        push()
+    print("before", pull(), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+if kv.rank == 0:
+    print("after", pull(), flush=True)
+    push()
+    print("next", pull(), flush=True)
+    open("done", "w").close()
+else:
+    while not os.path.exists("done"):
+        pull()
+"""
+
+
+@needs_ray
+@pytest.mark.slow
+def test_a_worker_that_comes_back_to_a_living_job(launch):
+    """It brings no old values back: those on the servers have gone on."""
+    status, out, err = launch(COUNTS, options="-n 2 --restart 1").wait()
+    assert status == 0 and "rank 0 was ended by SIGKILL; it starts again (1 of 1)" in err, err
+    assert "rank 0 has come back; what it sets is older than what the others have made, which stays" in err
+    weight = momentum = 0.0
+    counts = [weight := weight + (momentum := 0.5 * momentum + 1) for _ in range(7)]
+    assert lines(out, "[0] ") == [f"before {counts[5]}", f"after {counts[5]}", f"next {counts[6]}"]

@@ -17,7 +17,7 @@ def taken(*chunks: bytes) -> bytes:
     output.end()
     found, more = [], True
     while more:
-        lines, more = output.take()
+        lines, more = output.next()
         assert all(stream == 1 and text.endswith((b"\n", b"\r")) for stream, text in lines)
         found += [text for _, text in lines]
     return b"".join(found)

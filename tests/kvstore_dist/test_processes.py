@@ -142,4 +142,15 @@ def test_an_interrupted_worker_ends_soon(start: Any) -> None:
     job.workers[0].send_signal(signal.SIGINT)
     assert ends(job.workers[0], 10) == -signal.SIGINT
     assert time.monotonic() - begin < 5
-    assert "rank 0 left the job" in job.step(1)[0]["error"]
+    assert "rank 0 failed (KeyboardInterrupt)" in job.step(1)[0]["error"]
+
+
+def test_a_worker_whose_program_fails_tells_the_others_at_once(start: Any) -> None:
+    """Also while it has asked for what can only come with the others' pushes."""
+    job = start("dist_sync", 2, MXCORE_KV_DEADLINE=60)
+    begin = time.monotonic()
+    tell(job.workers[1], "fail")
+    answer = job.step(0)[0]
+    assert "rank 1 failed (ZeroDivisionError: division by zero)" in answer["error"]
+    assert ends(job.workers[1]) == 1
+    assert time.monotonic() - begin < 15

@@ -89,7 +89,8 @@ class Joined:
         self._until(told.exists)
         self.address = told.read_text()
         self._nodes.append(self._start(f"--address={self.address}"))
-        self._until(lambda: len(self.processes("raylet")) == 2)
+        # A node says so when the cluster knows it: its process is there earlier.
+        self._until(lambda: Path(folder, "log").read_text().count("Ray runtime started.") == 2)
 
     def _start(self, *args: str) -> subprocess.Popen:
         ray = [sys.executable, "-m", "ray.scripts.scripts", *self.START.split(), *args]
@@ -169,4 +170,37 @@ def test_started_by_others_in_a_cluster(workers, cluster):
     for job in jobs:
         assert job.wait() == (0, f"{STEPS}False None None\n", "")
     jobs[0].is_gone(SOON)
+    cluster.is_free()
+
+
+def test_two_launches_in_a_cluster(launch, cluster):
+    """Both run the same program at the same time, and do not meet."""
+    meet = PROGRAM.replace("range(3)", "range(8)").replace("if sys", "    time.sleep(0.5)\nif sys", 1)
+    options = f"-n 2 --address {cluster.address} --env MXNET_KVSTORE_BIGARRAY_BOUND=4 -s 2"
+    jobs = [launch(meet, options=options, **cluster.SETTINGS) for _ in range(2)]
+    for job in jobs:
+        job.until("step 1", 2)
+    assert all(job.process.poll() is None for job in jobs)  # at the same time
+    for job in jobs:
+        status, out, err = job.wait()
+        assert (status, err) == (0, "")
+        assert [line for line in lines(out, "[0] ") if line.startswith("step")] == [f"step {i}: 3" for i in range(8)]
+    cluster.is_free()
+
+
+def test_two_jobs_of_one_name_in_a_cluster(workers, cluster):
+    """Whoever comes second is told what to change, and the first goes on."""
+    settings = {"RAY_ADDRESS": cluster.address, **cluster.SETTINGS}
+    first = workers("while not os.path.exists('go'): time.sleep(0.1)", **settings)
+    for job in first:
+        job.until("step 2")
+    second = workers(**settings, MXCORE_KV_DEADLINE="5")
+    status, _, err = second[0].wait()
+    assert status == 1
+    assert "another job with the same name runs in this Ray cluster; set another MASTER_PORT" in err
+    status, _, err = second[1].wait()
+    assert (status, "rank 1 is taken" in err) == (1, True)
+    (first[0].folder / "go").touch()
+    for job in first:
+        assert job.wait() == (0, f"{STEPS}False None None\n", "")
     cluster.is_free()

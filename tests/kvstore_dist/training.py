@@ -1,10 +1,11 @@
 """A worker that trains in every way that users train: ``training.py FILE`` writes the parameters that come out.
 
-Alone it takes whole batches, as one of two workers its half of each: the numbers must be the same.
+Alone it takes whole batches, with a local store, as one of two workers its half of each: the numbers must be the same.
 """
 
 from __future__ import annotations
 
+import logging
 import sys
 import warnings
 from collections.abc import Callable
@@ -18,13 +19,23 @@ from mxcore.contrib import amp
 
 STEPS, BATCH, FEATURES = 4, 16, 6
 
-#: Way of training -> function of the worker's rank and how many there are, which returns parameters.
-WAYS: dict[str, Callable[[int, int], Any]] = {}
+#: A function of the worker's rank, how many there are, and the type of store, which returns parameters.
+Way = Callable[[int, int, str], Any]
+#: Name -> way of training, and the type of store by which several workers do so.
+WAYS: dict[str, tuple[Way, str]] = {}
 
 
-def way(function: Callable[[int, int], Any]) -> Callable[[int, int], Any]:
-    WAYS[function.__name__] = function
-    return function
+def way(*types: str) -> Callable[[Way], Way]:
+    def declare(function: Way) -> Way:
+        for type in types:
+            WAYS[f"{function.__name__} by {type}"] = function, type
+        return function
+
+    return declare
+
+
+#: Where workers update, they may add up with servers or without.
+BOTH = ("dist_sync", "allreduce")
 
 
 def batches(rank: int, workers: int) -> tuple[Any, Any]:
@@ -46,40 +57,61 @@ def iterator(rank: int, workers: int) -> Any:
     return mx.io.NDArrayIter(x.reshape(-1, FEATURES), y.reshape(-1), x.shape[1])
 
 
-def module(rank: int, workers: int, kvstore: str = "dist_sync", **more: Any) -> Any:
-    mod = mx.mod.Module(symbol(), **more)
-    settings = {"learning_rate": 0.5, "momentum": 0.9}
-    init = mx.init.Xavier()
-    mod.fit(iterator(rank, workers), num_epoch=2, kvstore=kvstore, optimizer_params=settings, initializer=init)
+def fit(mod: Any, rank: int, workers: int, kvstore: str, **more: Any) -> Any:
+    settings = {"optimizer_params": {"learning_rate": 0.5, "momentum": 0.9}, **more}
+    mod.fit(iterator(rank, workers), num_epoch=2, kvstore=kvstore, initializer=mx.init.Xavier(), **settings)
     return mod.get_params()[0]
 
 
-@way
-def module_fit(rank: int, workers: int) -> Any:
-    return module(rank, workers)
+@way(*BOTH)
+def module_fit(rank: int, workers: int, kvstore: str) -> Any:
+    return fit(mx.mod.Module(symbol()), rank, workers, kvstore)
 
 
-@way
-def module_fit_over_contexts(rank: int, workers: int) -> Any:
-    return module(rank, workers, context=[mx.cpu(0), mx.cpu(1)])
+@way(*BOTH)
+def module_fit_over_contexts(rank: int, workers: int, kvstore: str) -> Any:
+    return fit(mx.mod.Module(symbol(), context=[mx.cpu(0), mx.cpu(1)]), rank, workers, kvstore)
 
 
-@way
-def module_fit_with_adam_over_a_device_store(rank: int, workers: int) -> Any:
-    mod = mx.mod.Module(symbol())
-    init = mx.init.Xavier()
-    mod.fit(iterator(rank, workers), num_epoch=2, kvstore="dist_device_sync", optimizer="adam", initializer=init)
+@way("dist_device_sync")
+def module_fit_with_adam(rank: int, workers: int, kvstore: str) -> Any:
+    return fit(mx.mod.Module(symbol()), rank, workers, kvstore, optimizer="adam", optimizer_params={})
+
+
+@way(*BOTH)
+def bucketing_module(rank: int, workers: int, kvstore: str) -> Any:
+    """Batches of two lengths in turns, whose symbols share their parameters."""
+
+    def of_length(key: int) -> Any:
+        shared = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=8, name="one", flatten=False)
+        mean = mx.sym.mean(mx.sym.Activation(shared, act_type="tanh"), axis=1)
+        out = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mean, num_hidden=2, name="two"), name="softmax")
+        return out, ("data",), ("softmax_label",)
+
+    mod = mx.mod.BucketingModule(of_length, default_bucket_key=3)
+    size = BATCH // workers
+    for step, (x, y) in enumerate(zip(*batches(rank, workers))):
+        key = 3 if step % 2 == 0 else 2
+        data = mx.nd.array(x.reshape(size, 3, 2)[:, :key])
+        provide = [("data", data.shape)], [("softmax_label", (size,))]
+        if step == 0:
+            mod.bind(*provide)
+            mod.init_params(mx.init.Xavier())
+            mod.init_optimizer(kvstore, "sgd", {"learning_rate": 0.5, "momentum": 0.9})
+        batch = mx.io.DataBatch([data], [mx.nd.array(y)], 0, None, key, *provide)
+        mod.forward_backward(batch)
+        mod.update()
     return mod.get_params()[0]
 
 
-@way
-def feed_forward(rank: int, workers: int) -> Any:
+@way(*BOTH)
+def feed_forward(rank: int, workers: int, kvstore: str) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = mx.model.FeedForward(
             symbol(), num_epoch=2, learning_rate=0.5, momentum=0.9, initializer=mx.init.Xavier()
         )
-        model.fit(iterator(rank, workers), kvstore="dist_sync")
+        model.fit(iterator(rank, workers), kvstore=kvstore)
     return model.arg_params
 
 
@@ -98,14 +130,14 @@ def parameters(net: Any) -> Any:
 loss_of = gluon.loss.SoftmaxCrossEntropyLoss()
 
 
-def trainer(net: Any, kvstore: str = "dist_sync", **more: Any) -> Any:
+def trainer(net: Any, kvstore: str, **more: Any) -> Any:
     settings = {"learning_rate": 0.5, "momentum": 0.9}
     return gluon.Trainer(net.collect_params(), "sgd", settings, kvstore=kvstore, **more)
 
 
-def gluon_steps(rank: int, workers: int, update_on_kvstore: bool, contexts: Any = (mx.cpu(0),)) -> Any:
+def gluon_steps(rank: int, workers: int, kvstore: str, update_on_kvstore: bool, contexts: Any = (mx.cpu(0),)) -> Any:
     net = network(ctx=list(contexts))
-    step = trainer(net, update_on_kvstore=update_on_kvstore)
+    step = trainer(net, kvstore, update_on_kvstore=update_on_kvstore)
     for x, y in zip(*batches(rank, workers)):
         data, label = (gluon.utils.split_and_load(mx.nd.array(a), list(contexts)) for a in (x, y))
         with autograd.record():
@@ -115,27 +147,45 @@ def gluon_steps(rank: int, workers: int, update_on_kvstore: bool, contexts: Any 
     return parameters(net)
 
 
-@way
-def gluon_updated_by_the_store(rank: int, workers: int) -> Any:
-    return gluon_steps(rank, workers, True)
+@way("dist_sync")
+def gluon_updated_by_the_store_at_rates_that_fall(rank: int, workers: int, kvstore: str) -> Any:
+    net = network()
+    step = trainer(net, kvstore, update_on_kvstore=True)
+    for i, (x, y) in enumerate(zip(*batches(rank, workers))):
+        step.set_learning_rate(0.5 / (i + 1))
+        with autograd.record():
+            loss = loss_of(net(mx.nd.array(x)), mx.nd.array(y))
+        loss.backward()
+        step.step(BATCH)
+    return parameters(net)
 
 
-@way
-def gluon_updated_by_workers(rank: int, workers: int) -> Any:
-    return gluon_steps(rank, workers, False)
+@way("dist_sync")
+def gluon_updated_by_the_store(rank: int, workers: int, kvstore: str) -> Any:
+    return gluon_steps(rank, workers, kvstore, True)
 
 
-@way
-def gluon_over_contexts(rank: int, workers: int) -> Any:
-    return gluon_steps(rank, workers, True, (mx.cpu(0), mx.cpu(1)))
+@way(*BOTH)
+def gluon_updated_by_workers(rank: int, workers: int, kvstore: str) -> Any:
+    return gluon_steps(rank, workers, kvstore, False)
 
 
-@way
-def gluon_with_gradients_added_up(rank: int, workers: int) -> Any:
+@way("dist_sync")
+def gluon_over_contexts_updated_by_the_store(rank: int, workers: int, kvstore: str) -> Any:
+    return gluon_steps(rank, workers, kvstore, True, (mx.cpu(0), mx.cpu(1)))
+
+
+@way(*BOTH)
+def gluon_over_contexts_updated_by_workers(rank: int, workers: int, kvstore: str) -> Any:
+    return gluon_steps(rank, workers, kvstore, False, (mx.cpu(0), mx.cpu(1)))
+
+
+@way(*BOTH)
+def gluon_with_gradients_added_up(rank: int, workers: int, kvstore: str) -> Any:
     net = network()
     for p in net.collect_params().values():
         p.grad_req = "add"
-    step = trainer(net)
+    step = trainer(net, kvstore)
     for i, (x, y) in enumerate(zip(*batches(rank, workers))):
         with autograd.record():
             loss = loss_of(net(mx.nd.array(x)), mx.nd.array(y))
@@ -147,13 +197,28 @@ def gluon_with_gradients_added_up(rank: int, workers: int) -> Any:
     return parameters(net)
 
 
-@way
-def sparse_gradients(rank: int, workers: int) -> Any:
+@way(*BOTH)
+def estimator_fit(rank: int, workers: int, kvstore: str) -> Any:
+    net = network()
+    x, y = batches(rank, workers)
+    dataset = gluon.data.ArrayDataset(x.reshape(-1, FEATURES), y.reshape(-1))
+    # Its steps divide by the worker's batch only.
+    settings = {"learning_rate": 0.5, "momentum": 0.9, "rescale_grad": 1 / workers}
+    step = gluon.Trainer(net.collect_params(), "sgd", settings, kvstore=kvstore)
+    estimator = gluon.contrib.estimator.Estimator(net, loss_of, trainer=step, context=mx.cpu())
+    logging.disable()
+    estimator.fit(gluon.data.DataLoader(dataset, BATCH // workers), epochs=2)
+    logging.disable(logging.NOTSET)
+    return parameters(net)
+
+
+@way(*BOTH)
+def sparse_gradients(rank: int, workers: int, kvstore: str) -> Any:
     net = gluon.nn.Sequential(prefix="sparse_")
     with net.name_scope():
         net.add(gluon.nn.Embedding(20, 4, sparse_grad=True), gluon.nn.Dense(2, in_units=4 * FEATURES))
     net.initialize(mx.init.Xavier())
-    step = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5}, kvstore="dist_sync")
+    step = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5}, kvstore=kvstore)
     for x, y in zip(*batches(rank, workers)):
         with autograd.record():
             loss = loss_of(net(mx.nd.array(np.floor(np.abs(x) * 7) % 20)), mx.nd.array(y))
@@ -162,14 +227,14 @@ def sparse_gradients(rank: int, workers: int) -> Any:
     return parameters(net)
 
 
-@way
-def row_sparse_weights(rank: int, workers: int) -> Any:
+@way("dist_sync")
+def row_sparse_weights(rank: int, workers: int, kvstore: str) -> Any:
     """Weights that live on the servers, of which each step fetches the rows that it needs."""
     weight = gluon.Parameter("rows", shape=(20, 3), stype="row_sparse", grad_stype="row_sparse")
     weight.initialize(mx.init.Uniform(1))
     # Servers get the optimizer with the first rows that are fetched, before `step` could tell the batch size.
     settings = {"learning_rate": 0.5, "rescale_grad": 1 / BATCH}
-    step = gluon.Trainer([weight], "sgd", settings, kvstore="dist_sync")
+    step = gluon.Trainer([weight], "sgd", settings, kvstore=kvstore)
     for x, _ in zip(*batches(rank, workers)):
         ids = mx.nd.array(np.unique(np.floor(np.abs(x[:, 0]) * 7) % 20))
         with autograd.record():
@@ -183,44 +248,75 @@ def row_sparse_weights(rank: int, workers: int) -> Any:
     return {"rows": weight.row_sparse_data(mx.nd.arange(20)).tostype("default")}
 
 
-@way
-def compressed(rank: int, workers: int) -> Any:
-    """Gradients in half the bytes, which powers of two survive."""
-    net = gluon.nn.Dense(1, in_units=FEATURES, use_bias=False, prefix="compressed_")
-    net.initialize(mx.init.One())
-    step = trainer(net, compression_params={"type": "fp16"} if workers > 1 else None)
+def linear_steps(net: Any, step: Any, rank: int, workers: int, of: Callable[[Any], Any] = np.asarray) -> None:
+    """Steps whose gradients are sums of data, and do not depend on the weights."""
     for x, _ in zip(*batches(rank, workers)):
         with autograd.record():
-            loss = net(mx.nd.array(np.sign(x))).sum()
+            loss = net(mx.nd.array(of(x))).sum()
         loss.backward()
         step.step(BATCH)
+
+
+@way("dist_sync")
+def compressed_to_half_precision(rank: int, workers: int, kvstore: str) -> Any:
+    """Gradients in half the bytes, which whole numbers survive."""
+    net = gluon.nn.Dense(1, in_units=FEATURES, use_bias=False, prefix="compressed_")
+    net.initialize(mx.init.One())
+    step = trainer(net, kvstore, compression_params={"type": "fp16"} if workers > 1 else None)
+    linear_steps(net, step, rank, workers, np.sign)
     return parameters(net)
 
 
-@way
-def asynchronous(rank: int, workers: int) -> Any:
-    """Gradients that do not depend on the weights: the sum is the same, in whatever order they come."""
-    net = gluon.nn.Dense(1, in_units=FEATURES, use_bias=False, prefix="async_")
-    net.initialize(mx.init.Xavier())
-    step = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5}, kvstore="dist_async")
-    for x, _ in zip(*batches(rank, workers)):
-        with autograd.record():
-            loss = net(mx.nd.array(x)).sum()
-        loss.backward()
-        step.step(BATCH)
+@way("dist_sync")
+def compressed_to_two_bits(rank: int, workers: int, kvstore: str) -> Any:
+    """Gradients that are all the threshold, each of which two bits hold."""
+    net = gluon.nn.Dense(1, in_units=FEATURES, use_bias=False, prefix="two_bits_")
+    net.initialize(mx.init.One())
+    params = {"type": "2bit", "threshold": BATCH / workers}
+    step = trainer(net, kvstore, compression_params=params if workers > 1 else None)
+    linear_steps(net, step, rank, workers, np.ones_like)
+    return parameters(net)
+
+
+def brought_together(store: Any, key: Any, shape: Any) -> Any:
+    """A value when all workers have done all that they do."""
     mx.nd.waitall()
-    step._kvstore.barrier()
-    out = mx.nd.empty(net.weight.shape)
-    step._kvstore.pull(0, out=out)
+    out = mx.nd.zeros(shape)
+    store.barrier()
+    store.pull(key, out=out)
     return {"weight": out}
 
 
-@way
-def mixed_precision(rank: int, workers: int) -> Any:
+@way("dist_async")
+def asynchronous_module(rank: int, workers: int, kvstore: str) -> Any:
+    """Gradients that do not depend on the weights: the sum is the same, in whatever order they come."""
+    out = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1, no_bias=True, name="one")
+    mod = mx.mod.Module(mx.sym.MakeLoss(out), label_names=None, context=[mx.cpu(0), mx.cpu(1)])
+    x, _ = batches(rank, workers)
+    data = mx.io.NDArrayIter(x.reshape(-1, FEATURES), None, x.shape[1])
+    settings = {"learning_rate": 0.5, "rescale_grad": 1 / BATCH}
+    store = mx.kv.create(kvstore)
+    mod.fit(data, num_epoch=2, kvstore=store, optimizer_params=settings, eval_metric=mx.metric.Loss())
+    return brought_together(store, "one_weight", (1, FEATURES))
+
+
+@way("dist_async")
+def asynchronous_trainer(rank: int, workers: int, kvstore: str) -> Any:
+    """The same by Gluon."""
+    net = gluon.nn.Dense(1, in_units=FEATURES, use_bias=False, prefix="async_")
+    net.initialize(mx.init.Xavier())
+    store = mx.kv.create(kvstore)
+    step = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5}, kvstore=store, update_on_kvstore=True)
+    linear_steps(net, step, rank, workers)
+    return brought_together(store, 0, net.weight.shape)
+
+
+@way(*BOTH)
+def mixed_precision(rank: int, workers: int, kvstore: str) -> Any:
     """With one step whose gradients overflow on the first worker only: all of them pass over it."""
     amp.init()
     net = network()
-    step = trainer(net, update_on_kvstore=False)
+    step = trainer(net, kvstore, update_on_kvstore=False)
     amp.init_trainer(step)
     share = 2.0**-10  # of the loss, whose gradients do not overflow otherwise
     for i, (x, y) in enumerate(zip(*batches(rank, workers))):
@@ -240,10 +336,10 @@ def main() -> None:
     job = mx.kv.create("dist_async")
     rank, workers = job.rank, job.num_workers
     found = {}
-    for name, train in WAYS.items():
+    for name, (train, kvstore) in WAYS.items():
         mx.random.seed(7)
         np.random.seed(7)
-        for key, value in train(rank, workers).items():
+        for key, value in train(rank, workers, kvstore if workers > 1 else "local").items():
             found[f"{name}/{key}"] = value.asnumpy()
     np.savez(sys.argv[1], **found)
 

@@ -195,6 +195,7 @@ def test_different_numbers_are_refused(kind):
         (lambda: mx.metric.F1().update([nd([0, 1, 2])], [nd(np.eye(3))]), "two classes"),
         (lambda: mx.metric.CrossEntropy().update([nd([0, 1])], [nd(np.eye(3))]), "do not fit"),
         (lambda: mx.metric.Perplexity(None).update([nd([0, 1])], [nd(np.eye(3))]), "do not fit"),
+        (lambda: mx.metric.Perplexity(None, axis=1).update([nd([0, 1])], [nd([0.5, 0.5])]), "no axis 1"),
         (lambda: mx.metric.TopKAccuracy(), "Accuracy"),
         (lambda: mx.metric.F1(average="mean"), "micro"),
         (lambda: mx.metric.PearsonCorrelation(average="mean"), "micro"),

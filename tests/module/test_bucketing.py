@@ -182,6 +182,26 @@ def test_checkpoints(tmp_path):
         mx.mod.BucketingModule.load_dict({}, sym_gen, 6)
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        list,
+        lambda: {"a": mx.nd.ones(1)},
+        lambda: mx.nd.array([np.nan]),
+        lambda: mx.nd.array([np.inf]),
+        lambda: mx.nd.array([3.7]),
+        lambda: mx.nd.array([[6]]),
+    ],
+    ids=["nothing", "named", "nan", "infinite", "fraction", "matrix"],
+)
+def test_a_file_of_keys_that_holds_none(tmp_path, content):
+    prefix = str(tmp_path / "b")
+    made().save_checkpoint(prefix, 1)
+    mx.nd.save(f"{prefix}.buckets", content())
+    with pytest.raises(mx.base.MXNetError, match=r"b\.buckets' holds no bucket keys"):
+        mx.mod.BucketingModule.load(prefix, 1, sym_gen=sym_gen, default_bucket_key=6)
+
+
 def test_checkpoints_of_other_keys(tmp_path):
     prefix = str(tmp_path / "b")
     mod = mx.mod.BucketingModule(lambda key: sym_gen(key[0]), default_bucket_key=(6, 1))

@@ -709,3 +709,24 @@ def test_states_may_hold_the_optimizer(tmp_path):
         steps(mod, batches[3:])
     for name, value in first.get_params()[0].items():
         np.testing.assert_allclose(second.get_params()[0][name].asnumpy(), value.asnumpy(), rtol=1e-6, atol=1e-7)
+
+
+def test_counts_of_updates_survive_on_another_context(tmp_path):
+    batch = mx.io.DataBatch([mx.nd.ones((4, 5))], [mx.nd.zeros(4)])
+
+    def steps(ctx, count, file=None):
+        net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3), name="softmax")
+        mod = mx.mod.Module(net, context=ctx)
+        mod.bind([("data", (4, 5))], [("softmax_label", (4,))])
+        mod.init_params()
+        mod.init_optimizer(None, "adam")
+        if file:
+            mod.load_optimizer_states(file)
+        for _ in range(count):
+            mod.forward_backward(batch)
+            mod.update()
+        return mod
+
+    file = str(tmp_path / "states")
+    steps(mx.cpu(0), 3).save_optimizer_states(file, dump_optimizer=True)
+    assert steps(mx.cpu(1), 1, file)._optimizer._all_index_update_counts == {1: {0: 4, 1: 4}}

@@ -226,6 +226,19 @@ def sparse(stype, shape, data, *aux):
 
 
 @pytest.mark.parametrize(
+    "stype, data, aux, known, unknown",
+    [
+        ("row_sparse", [[0, 1], [2, 3]], [[0, 2]], (2, 2), (0, 2)),
+        ("csr", [1, 2, 3], [[0, 1, 1, 3], [1, 0, 1]], (3,), (0,)),
+    ],
+)
+def test_the_indices_tell_the_stored_shape_of_what_mxnet_saved_before_it_was_computed(stype, data, aux, known, unknown):
+    known, unknown = map(serialization._shape_bytes, (known, unknown))
+    ((found,), _) = load(sparse(stype, (3, 2), data, *aux).replace(known, unknown, 1))
+    assert found.data.tolist() == data and [a.tolist() for a in found.aux] == aux
+
+
+@pytest.mark.parametrize(
     "content, word",
     [
         (sparse("row_sparse", (3, 2), [[1, 2]], [3]), "out of range"),
@@ -244,6 +257,11 @@ def sparse(stype, shape, data, *aux):
 def test_sparse_indices_are_checked(content, word):
     with pytest.raises(MXNetError, match=word):
         load(content)
+
+
+def test_rows_that_mxnet_wrote_unsorted_are_sorted():
+    ((found,), _) = load(sparse("row_sparse", (5, 1), [[1], [2], [3]], [3, 0, 1]))
+    assert found.data.tolist() == [[2], [3], [1]] and found.aux[0].tolist() == [0, 1, 3]
 
 
 def test_a_sparse_array_needs_rows():

@@ -148,6 +148,21 @@ def test_each_device_counts_its_own_updates():
         assert other.param_dict == {}
 
 
+@pytest.mark.parametrize("rate", ["0.5", None, [1], mx.nd.ones((2,)), 1j], ids=repr)
+def test_what_is_no_learning_rate_is_refused(rate):
+    rule = opt.SGD(learning_rate=0.25)
+    store = mx.kv.create("local")
+    store.set_optimizer(rule)
+    for use in (
+        rule.set_learning_rate,
+        store.set_learning_rate,
+        *[lambda r: opt.SGD(learning_rate=r)] * (rate is not None),
+    ):
+        with pytest.raises(mx.MXNetError, match="a learning rate is a number, not ") as e:
+            use(rate)
+        assert isinstance(e.value, TypeError) and rule.lr == 0.25
+
+
 def test_learning_rate(caplog):
     rule = opt.Adam()
     assert rule.learning_rate == 0.001 == rule.lr

@@ -1,5 +1,7 @@
 """optimize_for: graph passes of plugins by name."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -91,6 +93,14 @@ def replaced(make):
             r"changed the shape of output 0 of node 'm' from \(2, 3\) to \(2,\)",
         ),
         (lambda F, x: [F.cast(x, dtype="float64").entry], "changed the dtype of output 0 .* from float32 to float64"),
+        (
+            lambda F, x: [F.sum(x, axis=(1,)).entry],
+            r"left a node whose inputs do not fit: operator elemwise_add of node 'm': inconsistent shapes",
+        ),
+        (
+            lambda F, x: [F.cast(x, dtype="float64").entry],
+            "left a node whose inputs do not fit: operator elemwise_add of node 'm': inconsistent dtypes",
+        ),
         (lambda F, x: [], r"in the place of node 't' \(tanh\), which has 1 output\(s\), 0 entries were given"),
         (lambda F, x: [x.entry, x.entry], "2 entries were given; one for each output is needed"),
     ],
@@ -98,7 +108,8 @@ def replaced(make):
 def test_a_pass_keeps_what_users_see(a, passes, make, text):
     found = replaced(make)
     passes(found)
-    s = S.sqrt(S.tanh(a, name="t"), name="m")
+    t = S.tanh(a, name="t")
+    s = S.elemwise_add(t, a, name="m") if "do not fit" in text else S.sqrt(t, name="m")
     x = mx.nd.ones((2, 3))
     with pytest.raises(ValueError, match=f"graph pass 'other' of .*{text}"):
         s.optimize_for("other", args={"a": x})
@@ -109,3 +120,37 @@ def test_a_pass_keeps_what_users_see(a, passes, make, text):
     net.hybridize()
     with pytest.raises(ValueError, match=f"graph pass 'other' of .*{text}"):
         net(x)
+
+
+@pytest.mark.parametrize("by", ["environment", "block"])
+def test_a_pass_that_is_switched_off_changes_nothing_where_it_is_asked_for(a, passes, monkeypatch, by):
+    passes(GraphPass("gone", None, lambda g: 1 / 0))
+    if by == "environment":
+        monkeypatch.setenv("MXCORE_DISABLE_PASSES", "gone")
+    net = mx.gluon.nn.HybridLambda("tanh")
+    net.hybridize(backend="gone")
+    x = mx.nd.array([0.5])
+    with mx.executor.passes_off("gone") if by == "block" else contextlib.nullcontext():
+        assert S.tanh(a, name="t").optimize_for("gone").list_outputs() == ["t_output"]
+        np.testing.assert_array_equal(net(x).asnumpy(), x.tanh().asnumpy())
+
+
+def test_a_graph_that_never_fitted_is_its_users_affair(passes):
+    found = replaced(lambda F, x: [F.sigmoid(x).entry])
+    found.order = 1
+    passes(found)
+    with pytest.raises(ValueError, match="operator elemwise_add of node 'm'") as e:
+        S.elemwise_add(S.tanh(S.var("a")), S.var("b"), name="m").bind(
+            mx.cpu(), {"a": mx.nd.ones((2,)), "b": mx.nd.ones((3,))}
+        )
+    assert "graph pass" not in str(e.value)
+
+
+def test_a_pass_whose_graph_does_not_fit_shapes_that_come_later_is_named(a, passes):
+    passes(replaced(lambda F, x: [F.sum(x, axis=(1,)).entry]))
+    s = S.elemwise_add(S.tanh(a, name="t"), a, name="m").optimize_for("other")
+    for bind in (lambda: s.bind(mx.cpu(), {"a": mx.nd.ones((2, 3))}), lambda: s.simple_bind(mx.cpu(), a=(2, 3))):
+        with pytest.raises(
+            ValueError, match="operator elemwise_add of node 'm': .*; graph pass 'other' of .* made this"
+        ):
+            bind()

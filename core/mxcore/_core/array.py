@@ -173,3 +173,7 @@ class Sparse:
 
     __slots__ = ()
     stype = ""
+
+    def frozen(self) -> Any:
+        """The value as it is now: itself, unless it is one that is changed in place."""
+        return self

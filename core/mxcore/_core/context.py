@@ -116,7 +116,11 @@ class Context(metaclass=_Outermost):
                 raise error(
                     ValueError,
                     f"{self}: device '{self.device_type}' "
-                    + (f"has {n} device(s); use an index below {n}" if n else "cannot be used here: its count() is 0"),
+                    + (
+                        f"has {n} device(s); use an index below {n}"
+                        if n
+                        else f"cannot be used here: {device.absence()}"
+                    ),
                 )
             self._device = device
         return device

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial, wraps
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from .errors import MXNetError, error, in_a_line
+from .errors import MXNetError, error, explained, in_a_line
 
 __all__ = ["Device"]
 
 #: Methods whose failures users meet.
 _METHODS = frozenset(
     "count to_host from_host copy empty full activate synchronize memory empty_cache rng shares writable owns record "
-    "wait finish wait_for send fetch".split()
+    "wait finish wait_for send fetch compile_source".split()
 )
 
 
@@ -29,6 +30,9 @@ def _naming(name: str, method: Any) -> Any:
         except MXNetError:
             raise
         except Exception as e:
+            told = explained(e)
+            if isinstance(told, MXNetError):
+                raise told from e
             raise error(
                 MemoryError if isinstance(e, MemoryError) else RuntimeError,
                 f"device {self.type!r}: {name}() raised {in_a_line(e)}",
@@ -66,6 +70,8 @@ class Device:
         in it.
     transfers : bool
         `send` and `fetch` copy beside what the queue computes, and return events.
+    captures : bool
+        `capture` records launches, to be launched again at once; may be a lazy property.
     fused_from : int
         Elements from which operators are fused: from where what a chain saves at each call pays for compiling it; any
         number unless the device says more.
@@ -80,6 +86,7 @@ class Device:
     async_: bool = False
     pins: bool = False
     transfers: bool = False
+    captures: Any = False
     fused_from: int = 0
     xp: Any = None
     dtypes: Any = None
@@ -102,6 +109,10 @@ class Device:
     def count(self) -> int:
         """How many devices of this type there are; 0 if none can be used (never raises)."""
         raise NotImplementedError(f"device {self.type!r} must define count()")
+
+    def absence(self) -> str:
+        """Why there is none, in a few words, where `count` is 0."""
+        return "its count() is 0"
 
     def to_host(self, a: Any) -> np.ndarray[Any, Any]:
         """Copy to a new NumPy array, after all queued work on it."""
@@ -199,6 +210,16 @@ class Device:
         """The random numbers of a key; equal on every device."""
         return self.numbers(self, key, index)
 
+    def capture(self, index: int, calls: Sequence[Callable[[], Any]]) -> tuple[Any, int]:
+        """Record what calls launch on device `index`, which is active, without doing it.
+
+        Returns ``(captured, n)``: of the first `n` calls, all unless ``calls[n]`` does what cannot be recorded.
+        ``captured.launches`` is their number of launches; ``captured.replay(takes, gives)`` gives a function
+        ``f(sources, targets)`` that in one launch copies `sources` into the arrays `takes`, does what was recorded, on
+        the memory it was recorded with, and copies the arrays `gives` to `targets`; all of them dense and alike.
+        """
+        raise NotImplementedError(f"device {self.type!r} says captures, so it must define capture()")
+
     def compile_fused(self, chain: Any) -> Any:
         """Compile an elementwise chain (:class:`mxcore.plugin.Fused`); None if its parts are to run one by one.
 
@@ -206,6 +227,27 @@ class Device:
         scalars)`` gives a function without arguments.
         """
         return None
+
+    def compile_source(self, source: str, options: Sequence[str], exports: Sequence[str], index: int) -> Any:
+        """Compile a text in the device's own language, for device `index` (``mx.rtc``).
+
+        Parameters
+        ----------
+        source : str
+        options : sequence of str
+            For the compiler.
+        exports : sequence of str
+            Names of kernels beside those that have C linkage.
+        index : int
+
+        Returns
+        -------
+        callable
+            ``find(name, arguments)``, where `arguments` is a dtype and whether it is an array of each, gives ``launch(
+            grid, block, shared, values)``: two times three numbers, bytes of shared memory, and dense arrays of device
+            `index` and NumPy's numbers.
+        """
+        raise error(NotImplementedError, f"device {self.type!r} compiles no sources")
 
     def shares(self, a: Any, b: Any) -> bool:
         """Whether two arrays of this device may have memory in common.

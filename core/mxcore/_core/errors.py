@@ -11,13 +11,15 @@ import os
 import reprlib
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 __all__ = [
     "MXNetError",
     "MXNetWarning",
     "error",
+    "explain",
+    "explained",
     "suggest",
     "describe",
     "asked",
@@ -139,6 +141,23 @@ def asked(p: Any) -> str:
     return f"; parameters: {given}" if given else ""
 
 
+_EXPLANATIONS: dict[type[BaseException], Callable[[Any], BaseException]] = {}
+
+
+def explain(cls: type[BaseException], by: Callable[[Any], BaseException]) -> None:
+    """Let a device say what an exception of its library means: `by` gives what users get in its place, or itself.
+
+    Asked wherever an operator or a method of a device raised one of exactly this class.
+    """
+    _EXPLANATIONS[cls] = by
+
+
+def explained(exc: BaseException) -> BaseException:
+    """What users get in the place of an exception: itself, unless a device explains it."""
+    by = _EXPLANATIONS.get(type(exc))
+    return exc if by is None else by(exc)
+
+
 def in_rule(exc: MXNetError, op: str) -> MXNetError:
     """An error of ours that a gradient rule raised, which names the operator of the rule."""
     text = said(exc)
@@ -151,6 +170,7 @@ def raise_in_op(
     """Raise again, once, what a kernel or rule raised, with operator, owner, and the inputs' shapes and dtypes."""
     if getattr(exc, "_in_op", False):
         raise exc
+    exc = explained(exc)
     kinds = (ValueError, TypeError, IndexError, KeyError, MemoryError, ZeroDivisionError, NotImplementedError)
     kind = next((c for c in kinds if isinstance(exc, c)), RuntimeError)
     at = ", ".join(filter(None, (where, "" if owner == REFERENCE else f"kernel of {owner}")))

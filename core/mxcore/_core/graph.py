@@ -30,9 +30,11 @@ class Node:
         Counts the nodes as they are made.
     forward : Node or None
         For a node that belongs to the gradient of a stateful node: that node, whose state it gets.
+    made_by : str
+        The graph pass of a plugin that made it, for errors.
     """
 
-    __slots__ = ("op", "params", "inputs", "name", "attrs", "forward", "serial", "__weakref__")
+    __slots__ = ("op", "params", "inputs", "name", "attrs", "forward", "made_by", "serial", "__weakref__")
     _serial = itertools.count()
 
     def __init__(
@@ -50,6 +52,7 @@ class Node:
         self.name = name
         self.attrs = attrs or {}
         self.forward = forward
+        self.made_by = ""
         self.serial = next(Node._serial)
 
     @property

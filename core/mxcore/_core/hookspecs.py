@@ -104,7 +104,10 @@ def mxcore_cli() -> Mapping[str, Any]:
 
 @hookspec
 def mxcore_configure() -> None:
-    """Called once after all plugins are loaded (for a plugin that comes later: after it was)."""
+    """Called once after all plugins are loaded (for a plugin that comes later: after it was).
+
+    If it fails, what the plugin brings remains, and the reason is told as that of a plugin that does not load.
+    """
 
 
 @hookspec

@@ -250,7 +250,12 @@ def infer_graph(nodes: Sequence[Any], given: dict[Any, Any], what: str) -> dict[
             outs_e = [(n, i) for i in range(n.op.signature(n.params).n_out)]
             ins = [value.get(e) for e in n.inputs]
             outs = [value.get(e) for e in outs_e]
-            new_ins, new_outs = apply(n.op, n.params, ins, outs, n.name)
+            try:
+                new_ins, new_outs = apply(n.op, n.params, ins, outs, n.name)
+            except MXNetError as x:
+                if n.made_by:
+                    raise error(type(x), f"{x}; {n.made_by} made this node") from x.__cause__
+                raise
             for e, old, new in zip((*n.inputs, *outs_e), (*ins, *outs), (*new_ins, *new_outs)):
                 # `is None` first: NumPy holds float64 and None to be equal.
                 if new is not None and (old is None or new != old):

@@ -54,7 +54,7 @@ class Spec:
 class Kernel:
     """One kernel of one operator on one device type."""
 
-    __slots__ = ("op", "fn", "dtypes", "when", "priority", "out", "owner")
+    __slots__ = ("op", "fn", "dtypes", "when", "priority", "out", "sparse", "owner")
 
     def __init__(
         self,
@@ -64,8 +64,10 @@ class Kernel:
         when: Callable[..., bool] | None,
         priority: int,
         out: bool,
+        sparse: bool,
     ) -> None:
         self.op, self.fn, self.dtypes, self.when, self.priority, self.out = op, fn, dtypes, when, priority, out
+        self.sparse = sparse
         self.owner = ""
 
     def fits(self, p: Params, specs: Sequence[Spec]) -> bool:
@@ -120,6 +122,7 @@ class KernelSet:
         when: Callable[..., bool] | None = None,
         priority: int = 0,
         out: bool = False,
+        sparse: bool = False,
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Declare a kernel: same signature as the reference body, or ``(k, p, outs, *inputs)`` with ``out=True``.
 
@@ -135,6 +138,9 @@ class KernelSet:
         out : bool
             The kernel writes into given arrays (`outs`: the outputs, then the mutated inputs; None where nobody
             reads an output), ``outs[0][...] = …``; one that replaces them or returns others is an error.
+        sparse : bool
+            Of an operator that has a body of its own for sparse values, the kernel is for such, as `when` says; the
+            others never see them.
         """
         name = op if isinstance(op, str) else op.name
         if not isinstance(priority, (int, float)) or priority != priority:
@@ -142,7 +148,7 @@ class KernelSet:
         wanted = None if dtypes is None else frozenset(np.dtype(t) for t in dtypes.split())
 
         def deco(fn: Callable[..., Any]) -> Callable[..., Any]:
-            self.entries.append(checked("kernel", Kernel(name, fn, wanted, when, priority, out)))
+            self.entries.append(checked("kernel", Kernel(name, fn, wanted, when, priority, out, sparse)))
             return fn
 
         return deco

@@ -12,7 +12,7 @@ MXCORE_PLUGINS
 MXCORE_DISABLE_PLUGINS
     Plugins (or distributions) to leave out, separated likewise.
 MXCORE_STRICT_PLUGINS
-    ``1``: a plugin that fails raises instead of warning.
+    ``1``: a plugin that fails, or whose ``mxcore_configure`` does, raises instead of warning.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PATIENCE = 300.0
 
 #: Hooks that return a list: of what, and what enters an item.
 _ONE_BY_ONE: dict[str, tuple[type, Any]] = {
-    "mxcore_ops": (Op, tables.ops.add_op),
+    "mxcore_ops": (Op, lambda op, owner: tables.ops.add_op(checked("brought operator", owner, op), owner)),
     "mxcore_devices": (Device, tables.devices.add_device),
     "mxcore_graph_passes": (GraphPass, lambda gp, owner: tables.by_kind["graph_pass"].add(gp.name, gp, owner)),
 }
@@ -62,6 +62,7 @@ class Manager:
         self.pm = pluggy.PluginManager("mxcore")
         self.pm.add_hookspecs(hookspecs)
         self.origin, self.failed, self.left_out = plugins.origin, plugins.failed, plugins.left_out
+        self.faulty = plugins.faulty
 
     # -- discovery ---------------------------------------------------------------------------------------------
     def load(self) -> None:
@@ -78,8 +79,8 @@ class Manager:
             if not plugins.loaded:
                 self._discover()
                 plugins.loaded = True
-                self._event("mxcore_configure")
                 atexit.register(self._event, "mxcore_unconfigure")
+                self._event("mxcore_configure")
                 # Only now: a warning may be an error, and the registries must be whole by then.
                 for name, (dist, e) in self.failed.items():
                     warn(
@@ -230,23 +231,33 @@ class Manager:
             plugin = self.pm.get_plugin(name)
             if plugin is None:
                 raise error(KeyError, f"no plugin is named {name!r}{suggest(name, self.origin)}")
-            self._event("mxcore_unconfigure", plugin)
-            self._remove(plugin, name)
+            try:
+                self._event("mxcore_unconfigure", plugin)
+            finally:  # a warning may be an error
+                self._remove(plugin, name)
 
     def _remove(self, plugin: Any, name: str) -> None:
         if self.pm.get_plugin(name) is not None:
             self.pm.unregister(name=name)
         self.origin.pop(name, None)
+        self.faulty.pop(name, None)
         tables.drop_owner(name)
 
     # -- events ------------------------------------------------------------------------------------------------
     def _event(self, hook: str, only: Any = None) -> None:
+        """Call a hook of all plugins, or of one; of those that fail it is remembered, and told when all were called."""
+        failed: dict[str, Exception] = {}
         for impl in getattr(self.pm.hook, hook).get_hookimpls():
             if only is None or impl.plugin is only:
                 try:
                     impl.function()
                 except BaseException as e:
-                    warn(f"{hook} of plugin '{impl.plugin_name}' failed: {in_a_line(caught(e))}")
+                    failed[impl.plugin_name] = caught(e)
+        self.faulty.update((name, (hook, reason)) for name, reason in failed.items())
+        for name, reason in failed.items():
+            if os.environ.get("MXCORE_STRICT_PLUGINS") == "1":
+                raise reason
+            warn(f"{hook} of plugin '{name}' failed: {in_a_line(reason)} (`mxcore plugins` shows all)")
 
 
 manager = Manager()

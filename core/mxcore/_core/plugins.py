@@ -20,6 +20,8 @@ class Plugins:
         self.origin: dict[str, tuple[str, str]] = {}
         #: Name -> (distribution, error).
         self.failed: dict[str, tuple[str, BaseException]] = {}
+        #: Name -> (hook, error) of plugins that are loaded, and one of whose event hooks failed.
+        self.faulty: dict[str, tuple[str, Exception]] = {}
         #: Names of installed plugins that the environment switches off.
         self.left_out: set[str] = set()
 
@@ -37,8 +39,9 @@ plugins = Plugins()
 
 
 def why() -> str:
-    """What may explain that something is missing, to end an error: plugins that failed to load or are left out."""
+    """What may explain that something is missing, to end an error: plugins that failed or are left out."""
     bad = [f"plugin '{n}' failed to load: {in_a_line(e)}" for n, (_, e) in plugins.failed.items()]
+    bad += [f"{hook} of plugin '{n}' failed: {in_a_line(e)}" for n, (hook, e) in plugins.faulty.items()]
     switches = [v for v in ("MXCORE_PLUGINS", "MXCORE_DISABLE_PLUGINS") if v in os.environ]
     if plugins.left_out:
         bad.append(f"installed but switched off by {' and '.join(switches)}: {', '.join(sorted(plugins.left_out))}")

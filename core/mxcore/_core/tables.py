@@ -284,11 +284,12 @@ class KernelTable:
 
     def resolve(self, op: Op, device: Device, p: Params, specs: Sequence[Spec]) -> tuple[Any, bool, str]:
         """(function, writes into outs, owner) for inputs like these; the reference body comes last."""
-        if op.sparse_body is not None and any(s.stype != "default" for s in specs):
-            return op.sparse_body, False, REFERENCE
+        sparse = op.sparse_body is not None and any(s.stype != "default" for s in specs)
         for k in self.of(device.type, op):
-            if k.fits(p, specs):
+            if k.sparse == sparse and k.fits(p, specs):
                 return k.fn, k.out, k.owner
+        if sparse:
+            return op.sparse_body, False, REFERENCE
         if op.body is not None and device.xp is not None:
             return op.body, False, REFERENCE
         offers = sorted({k.owner for t in self.sets.values() for n in (op.name, *op.aliases) for k in t.get(n, ())})
@@ -347,8 +348,8 @@ def register(kind: str, name: str, value: Any) -> None:
     table.put(name, value, USER)
 
 
-def lookup(kind: str, name: str) -> Any:
-    """The object registered under `name`, imported if it was given as ``"module:attr"``."""
+def lookup(kind: str, name: str, base: type = object) -> Any:
+    """The object under `name`, imported if it was given as ``"module:attr"``; a class must derive from `base`."""
     table = by_kind[kind]
     found = table.get(name)
     if isinstance(found, str):
@@ -358,6 +359,9 @@ def lookup(kind: str, name: str) -> Any:
             broken[target] = f"it is {found!r}, neither a class nor a function"
             raise error(TypeError, f"{kind} '{name}' of plugin '{owner}', '{target}': {broken[target]}")
         table.put(name, found, owner)
+    if isinstance(found, type) and not issubclass(found, base):
+        text = f"{kind} '{name}' of plugin '{table.owners[name]}' is {found!r}, no subclass of {base.__name__}"
+        raise error(TypeError, text)
     return found
 
 

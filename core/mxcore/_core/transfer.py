@@ -78,17 +78,14 @@ def assign(dst: Array, src: Array) -> None:
     """Write an array into another of its context and shape, in the order of the engine; sparse ones are replaced."""
     sd, ss = dst._st, src._st
     device = sd.ctx.device
-    if src._data is dst._data:
+    value = src._data
+    if value is dst._data:
         return
+    if isinstance(value, Sparse):
+        value = value.frozen()
     check_writable(dst, "writing to an array")
     ordered(
-        sd.ctx,
-        store,
-        (device, src._data, dst),
-        (ss,),
-        (sd,),
-        "copy",
-        now=dst.stype != "default" or src.stype != "default",
+        sd.ctx, store, (device, value, dst), (ss,), (sd,), "copy", now=dst.stype != "default" or src.stype != "default"
     )
 
 

@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # names in files and of files may be anything
     try:
         status = _run(name, args[1:]) if args else _run(name, []) or 2
-        if sys.stdout is not None:  # it may have been closed
+        if sys.stdout is not None and not sys.stdout.closed:  # a script may have closed it
             sys.stdout.flush()
         return status
     except MXNetError as e:

@@ -21,16 +21,20 @@ from ..wellformed import misfit
 __all__ = [
     "compared",
     "failures",
+    "faults",
     "import_all",
     "import_kernels",
     "lost_kernels",
+    "lost_targets",
     "misfits",
     "misspelt",
     "namespaces",
     "overrides",
     "owned",
     "problems",
+    "reports",
     "strange",
+    "strangers",
     "targets",
     "unknown",
     "unserved",
@@ -88,7 +92,21 @@ def _present(target: str) -> str:
     return "" if found else f"there is no module {module!r}"
 
 
-def problems(owner: str) -> list[str]:
+def faults(owner: str) -> list[str]:
+    """Which event hook of an owner failed, with the reason and the line.
+
+    Parameters
+    ----------
+    owner : str
+        The name of a plugin.
+    """
+    if owner not in manager.faulty:
+        return []
+    hook, reason = manager.faulty[owner]
+    return [f"{hook} failed: {in_a_line(reason)}{_line(reason)}"]
+
+
+def lost_targets(owner: str) -> list[str]:
     """What is wrong with the targets of an owner, as far as it is known without importing their modules.
 
     Parameters
@@ -101,6 +119,17 @@ def problems(owner: str) -> list[str]:
         for what, target in targets(owner)
         if (reason := tables.broken.get(target) or _present(target))
     ]
+
+
+def problems(owner: str) -> list[str]:
+    """What is wrong with an owner, as far as it is known without importing its targets.
+
+    Parameters
+    ----------
+    owner : str
+        The name of a plugin.
+    """
+    return [*faults(owner), *lost_targets(owner)]
 
 
 def overrides(owner: str) -> list[str]:
@@ -264,6 +293,32 @@ def unknown() -> list[tuple[str, str]]:
     ]
 
 
+#: Kind of a named thing -> what its classes derive from, ``"module:attr"``.
+_BASES = {
+    "optimizer": "mxcore.optimizer:Optimizer",
+    "metric": "mxcore.metric:EvalMetric",
+    "initializer": "mxcore.initializer:Initializer",
+    "lr_scheduler": "mxcore.lr_scheduler:LRScheduler",
+    "iterator": "mxcore.io:DataIter",
+    "kvstore": "mxcore.kvstore:KVStoreBase",
+}
+
+
+def strangers(owner: str) -> Iterator[str]:
+    """What an owner brings as a class of some kind, and is a class of another one, as far as it is imported.
+
+    Parameters
+    ----------
+    owner : str
+        The name of a plugin.
+    """
+    for kind, target in _BASES.items():
+        for name, claims in sorted(tables.by_kind[kind].claims.items()):
+            found = claims.get(owner)
+            if isinstance(found, type) and not issubclass(found, base := tables.resolve(target, f"base of {kind}s")):
+                yield f"{kind} '{name}' is {found!r}, no subclass of {base.__name__}"
+
+
 def compared() -> Iterator[str]:
     """Devices for which several plugins have kernels: only there must they be imported to say whose come first."""
     kernels = tables.kernels
@@ -299,9 +354,27 @@ def import_all() -> None:
                 continue  # it stands in tables.broken
 
 
+def reports() -> list[str]:
+    """The lines of all ``mxcore_report`` hooks; of one that fails, which it is and why, which is remembered."""
+    manager.load()
+    lines: list[str] = []
+    for impl in reversed(manager.pm.hook.mxcore_report.get_hookimpls()):
+        try:
+            found: Any = impl.function() or ()
+            lines += [found] if isinstance(found, str) else map(str, found)
+        except BaseException as e:  # it is another's code
+            manager.faulty.setdefault(impl.plugin_name, ("mxcore_report", caught(e)))
+            lines.append(f"mxcore_report of plugin '{impl.plugin_name}' failed: {in_a_line(caught(e))}")
+    return lines
+
+
 def failures() -> Iterator[tuple[str, str]]:
     """(plugin, distribution and reason) of every plugin that failed to load, with the line where its own code did."""
     for name, (dist, reason) in sorted(manager.failed.items()):
-        frames = [f for f in traceback.extract_tb(reason.__traceback__) if not f.filename.startswith("<frozen")]
-        where = f" [{frames[-1].filename}:{frames[-1].lineno}]" if frames and not isinstance(reason, MXNetError) else ""
-        yield name, f"{dist}  failed: {in_a_line(reason)}{where}"
+        yield name, f"{dist}  failed: {in_a_line(reason)}{_line(reason)}"
+
+
+def _line(reason: BaseException) -> str:
+    """`` [file:line]`` where a plugin's own code failed; of an error of ours, which says what is wrong, nothing."""
+    frames = [f for f in traceback.extract_tb(reason.__traceback__) if not f.filename.startswith("<frozen")]
+    return f" [{frames[-1].filename}:{frames[-1].lineno}]" if frames and not isinstance(reason, MXNetError) else ""

@@ -12,18 +12,23 @@ from .._core.manager import manager
 from ..base import MXNetError, MXNetWarning
 from .brought import (
     failures,
+    faults,
     import_all,
     lost_kernels,
+    lost_targets,
     misfits,
     misspelt,
     namespaces,
     overrides,
-    problems,
+    reports,
+    strangers,
     unknown,
     unserved,
 )
 
 __all__ = ["Finding", "findings", "summary"]
+
+_MEND = "mend it there, or leave it out with MXCORE_DISABLE_PLUGINS"
 
 
 @dataclass
@@ -57,6 +62,7 @@ def findings() -> list[Finding]:
         warnings.simplefilter("ignore", MXNetWarning)
         manager.load()
         import_all()
+        reports()  # one that fails is remembered
         found = [*_failed(), *(f for name in sorted(manager.origin) for f in _of(name)), *_environment()]
     return sorted(found, key=lambda f: not f.wrong)
 
@@ -75,11 +81,13 @@ def summary(found: Sequence[Finding]) -> str:
 
 def _failed() -> Iterator[Finding]:
     for name, text in failures():
-        yield Finding(True, name, " ".join(text.split()), "mend it there, or leave it out with MXCORE_DISABLE_PLUGINS")
+        yield Finding(True, name, " ".join(text.split()), _MEND)
 
 
 def _of(owner: str) -> Iterator[Finding]:
-    for problem in problems(owner):
+    for fault in faults(owner):
+        yield Finding(True, owner, fault, _MEND)
+    for problem in lost_targets(owner):
         yield Finding(True, owner, problem, "correct the target, or install what it imports")
     for device, lost in lost_kernels(owner):
         names = ", ".join(f"'{n}'{suggest(n, tables.ops.items)}" for n in lost)
@@ -91,6 +99,8 @@ def _of(owner: str) -> Iterator[Finding]:
         )
     for kernel, what in misfits(owner):
         yield Finding(True, owner, f"{kernel}: {what}", "correct the kernel")
+    for what in strangers(owner):
+        yield Finding(True, owner, what, "give a subclass, or a function that makes such an object")
     for what in _commands(owner):
         yield Finding(True, owner, what, "give it what is missing")
     for device, lacking, library, reason in namespaces(owner):

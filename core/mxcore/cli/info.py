@@ -8,15 +8,13 @@ import platform
 import warnings
 from collections.abc import Iterable, Iterator
 from importlib import metadata
-from typing import Any
 
 from .. import __version__
 from .._core import tables
-from .._core.errors import caught, in_a_line
 from .._core.manager import manager
 from ..base import MXNetError, MXNetWarning
 from . import kernels
-from .brought import failures, problems
+from .brought import failures, problems, reports
 
 #: What is shown of the rest of the environment: distributions, by what they serve.
 _DISTRIBUTIONS = (
@@ -60,7 +58,7 @@ def _devices() -> Iterator[tuple[str, str]]:
         try:
             device = tables.devices.get(name)
             count = device.count()
-            number = f"{count if count < 1 << 20 else 'any number'}"
+            number = f"none: {device.absence()}" if count == 0 else f"{count if count < 1 << 20 else 'any number'}"
             owner = tables.devices.owners[name]
         except Exception as e:  # a broken driver may raise anything; it is what this command is for
             yield name, f"missing: {e}" if isinstance(e, MXNetError) else f"broken: {type(e).__name__}: {e}"
@@ -82,19 +80,6 @@ def _plugins() -> Iterator[tuple[str, str]]:
         bad = problems(name)
         yield name, f"{dist} {version}{f', {len(bad)} broken (`mxcore plugins` tells)' if bad else ''}"
     yield from failures()
-
-
-def reports() -> list[str]:
-    """The lines of all ``mxcore_report`` hooks; of one that fails, which it is and why."""
-    manager.load()
-    lines: list[str] = []
-    for impl in reversed(manager.pm.hook.mxcore_report.get_hookimpls()):
-        try:
-            found: Any = impl.function() or ()
-            lines += [found] if isinstance(found, str) else map(str, found)
-        except BaseException as e:  # it is another's code
-            lines.append(f"mxcore_report of plugin '{impl.plugin_name}' failed: {in_a_line(caught(e))}")
-    return lines
 
 
 def table(title: str, rows: Iterable[tuple[str, str]]) -> list[str]:

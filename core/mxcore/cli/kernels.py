@@ -53,7 +53,8 @@ def _whose(owner: str) -> str:
 
 def _device(op: Op, device: Device) -> Iterator[str]:
     """Lines about one device: dtypes with one answer together, those that no kernel names last."""
-    found = tables.kernels.of(device.type, op)
+    every = tables.kernels.of(device.type, op)
+    found = every if op.sparse_body is None else [k for k in every if not k.sparse]
     named: list[np.dtype[Any]] = sorted({t for k in found for t in k.dtypes or ()}, key=lambda t: (t.kind, t.itemsize))
     groups: dict[tuple[int, ...], list[str]] = {}
     for dtype in (*named, None):
@@ -63,7 +64,13 @@ def _device(op: Op, device: Device) -> Iterator[str]:
         yield f"{'all dtypes' if len(groups) == 1 else ', '.join(dtypes)}:"
         yield from (f"  {line}" for line in _chain(op, device, [found[i] for i in chain]))
     if op.sparse_body is not None:
-        yield "sparse inputs (row_sparse, csr): the sparse body of the operator, before all kernels"
+        yield from (
+            f"sparse inputs (row_sparse, csr), where `when` ({_place(k.when)}) holds: kernel of {_whose(k.owner)}, "
+            f"{_place(k.fn)}"
+            for k in every
+            if k.sparse
+        )
+        yield "sparse inputs (row_sparse, csr): the sparse body of the operator, before all other kernels"
     elif op.storage_rule is None:
         yield "sparse inputs (row_sparse, csr): they are made dense first"
     else:

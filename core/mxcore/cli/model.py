@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .. import ndarray as nd
 from .. import symbol as sym
 from .._core.errors import suggest
 from .._core.graph import topo
@@ -12,6 +11,7 @@ from ..base import MXNetError, error
 from ..drafts import read_pair
 from ..gluon.parameter.pairing import likely_pairs
 from ..gluon.parameter.parameter_dict import brief
+from ..ndarray.files import load_named
 
 if TYPE_CHECKING:
     from ..context import Context
@@ -29,11 +29,7 @@ def load_params(path: str) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
     MXNetError
         (also ValueError) if the file holds arrays without names.
     """
-    loaded = nd.load(path)
-    if not isinstance(loaded, dict):
-        raise error(
-            ValueError, f"{path} holds {len(loaded)} arrays without names; the parameters of a model have names"
-        )
+    loaded = load_named(path, "the parameters of a model have names")
     arg: dict[str, NDArray] = {}
     aux: dict[str, NDArray] = {}
     for name, array in loaded.items():

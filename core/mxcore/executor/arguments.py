@@ -255,7 +255,7 @@ def _grad_stypes(
     variables = ({n.name: shapes[n, 0] for n in args}, {n.name: types[n, 0] for n in args}, dict(stypes))
     try:
         grads, _, variables = joint(heads, variables, wanted, shapes, types)
-    except Exception:  # an operator without gradient: forward still works
+        _, _, st = infer_all([g for g in grads if g is not None], *variables)
+    except Exception:  # an operator without gradient, or with none for such dtypes: forward still works
         return {}
-    _, _, st = infer_all([g for g in grads if g is not None], *variables)
     return {n: st[g] for n, g in zip(wanted, grads) if g is not None}

@@ -23,11 +23,11 @@ from ..ops.control.interpret import interpret
 from ..ops.control.replay import replay
 from ..parameters import Bool, Int
 from .compile import compile_graph
-from .instance import Instance
 from .launch import launch
 from .passes.settings import Settings, check_passed, run_passes
 from .passes.simplify import merge_equal
 from .recent import Recent
+from .replayed import instantiate
 from .watch import hook_labels, input_labels
 
 __all__ = ["CachedOp"]
@@ -104,6 +104,7 @@ class CachedOp:
         core.replay_rule = replay(
             lambda p, inputs, ctx: interpret(self._heads, dict(zip(self._names, inputs)), ctx),
             lambda pending: pending.memory.again[1],
+            lambda pending: pending.memory.before,
         )
         self._params = core.parse({"num_args": len(self._names)})
         _ = self._heads  # passes that cannot take the graph say so now
@@ -261,9 +262,11 @@ class _Signature:
         compiled = self.compiled = compile_graph(owner._heads, variables, ctx, train, self.wrt)
         program = self.program = compiled.program
         self.names = names
-        #: (slot, input) of what the program reads, and those auxiliary states that it may write in training.
+        #: (slot, input) of what the program reads.
         self.slots = [(program.variables[n], i) for i, n in enumerate(names) if n in program.variables]
-        self.mutated = [i for i, n in enumerate(names) if n in owner._aux and n in program.variables]
+        #: Inputs that the first part writes to, and together with them the auxiliary states, which training may move.
+        self.written = [i for slot, i in self.slots if slot in program.written[0]]
+        self.mutated = [i for _, i in self.slots if names[i] in owner._aux or i in self.written]
         #: For each part the heads that are asked for, with shape and dtype of what can be made before it runs.
         self.heads = self._made(range(program.n_first)), self._made(compiled.grads)
         self.head_grads = [(program.variables[n], i) for i, n in enumerate(compiled.head_grads) if n is not None]
@@ -300,6 +303,10 @@ class _Signature:
         memory.reads = [x._st for x in args]
         memory.moved = [args[i] for i in self.mutated]
         memory.again = [(slot, datas[i]) for slot, i in self.slots], instance.keys(0)
+        if self.written and self.needs is not None:
+            for i in self.written:
+                args[i].wait_to_read()
+            memory.before = {i: datas[i].copy() for i in self.written}
         outs = memory.run(0, *memory.again)
         if self.needs is None:
             if program.sync:
@@ -314,17 +321,19 @@ class _Signature:
 class _Memory:
     """An instance; the engine orders its uses by `st`."""
 
-    __slots__ = ("signature", "instance", "st", "again", "reads", "moved", "used", "lock")
+    __slots__ = ("signature", "instance", "st", "again", "before", "reads", "moved", "used", "lock")
 
     def __init__(self, signature: _Signature) -> None:
         self.signature = signature
-        self.instance = Instance(signature.program)
+        self.instance = instantiate(signature.program)
         self.st = Storage(signature.ctx)
         #: Values and keys of the first part, which is repeated where a second backward needs what the first used up.
         self.again: tuple[Any, Any] | None = None
+        #: Input -> what it held before the first part wrote to it.
+        self.before: dict[int, Any] = {}
         #: The inputs, which the second part reads too.
         self.reads: list[Any] = []
-        #: The auxiliary states that it moves.
+        #: Those inputs that it may write to.
         self.moved: list[Any] = []
         self.used = False
         #: Held by a backward: two threads may go through one graph.
@@ -359,9 +368,10 @@ class _Memory:
                 MemoryError, f"no memory on {ctx} for the {'gradients' if part else 'outputs'} of a compiled block: {e}"
             ) from e
         train = state.train if part else s.train  # backward has a mode of its own
-        if train:
-            for x, i in zip(self.moved, s.mutated):
-                check_writable(x, f"training moves the auxiliary state '{s.names[i]}'")
+        for x, i in zip(self.moved, s.mutated):
+            if train or i in s.written:
+                what = "an operator in it writes to" if i in s.written else "training moves the auxiliary state"
+                check_writable(x, f"{what} '{s.names[i]}'")
                 writes.append(x._st)
 
         def work(where: str) -> None:
@@ -383,12 +393,11 @@ class _Memory:
         with self.lock:
             states: list[tuple[int, Any]] = []
             if self.used and self.again is not None:
-                for x in self.moved:
-                    x.wait_to_read()
                 values, keys = self.again
-                states = [(slot, v) for (slot, i), (_, v) in zip(s.slots, values) if i in s.mutated]
-                # Not to the first outputs, which are the caller's; the first run has moved the auxiliary states.
-                self.run(0, [*values, *((slot, v.copy()) for slot, v in states)], keys)
+                # Not to the first outputs, which are the caller's, nor to the states, which the first run has moved.
+                first = [(slot, self.before[i].copy()) for slot, i in s.slots if i in self.before]
+                self.run(0, [*values, *first], keys)
+                states = [(slot, v) for (slot, i), (_, v) in zip(s.slots, values) if i in self.before]
             self.used = True
             return self.run(
                 1,
@@ -411,6 +420,7 @@ class _Pending:
         if signature.program.sync:
             self.memory.instance.forget()
         self.memory.again, self.memory.reads, self.memory.used = None, [], False
+        self.memory.before = {}
         signature.free.append(self.memory)
 
 

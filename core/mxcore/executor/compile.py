@@ -7,9 +7,9 @@ from typing import Any
 
 from .._core import tables
 from .._core.context import Context
-from .._core.errors import error
+from .._core.errors import MXNetError, error
 from .._core.graph import Graph, Node, topo
-from .._core.infer import known
+from .._core.infer import known, show
 from .passes.fuse import fuse
 from .passes.joint import VariableSpecs, joint
 from .passes.mirror import mirror
@@ -141,7 +141,10 @@ def _compile(
         head_grads = [v.name if v.name in read else None for v in ins]
         order = sorted(range(n_first, len(every)), key=lambda i: every[i][0].serial)
     graph = Graph(every)
-    graph.shapes, graph.dtypes, graph.stypes = infer_all(every, shapes, dtypes, stypes)
+    try:
+        graph.shapes, graph.dtypes, graph.stypes = infer_all(every, shapes, dtypes, stypes)
+    except MXNetError as e:
+        raise e if wrt is None else _with_operator(e, heads, variables, wrt) from e
     for name, i in zip(wrt or (), found):
         _fitting(heads, name, shapes.get(name), None if i is None else graph.shapes.get(every[i]))
     graph.info.update(n_first=n_first, order=order)
@@ -191,3 +194,22 @@ def _structure(heads: Sequence[Entry]) -> tuple[Any, ...]:
                 (n.op, params_key(n.op, n.params), n.name, place_key(n), tuple((number[id(m)], i) for m, i in n.inputs))
             )
     return (tuple(rows), tuple((number[id(n)], i) for n, i in heads))
+
+
+def _with_operator(e: MXNetError, heads: Sequence[Entry], variables: VariableSpecs, wrt: Sequence[str]) -> MXNetError:
+    """An error of a gradient's nodes, which names the user's operator whose gradient it is, and its inputs."""
+    shapes, dtypes, _ = infer_all(heads, *variables)
+    steps: list[tuple[Node, list[Entry]]] = []
+    found = joint(heads, variables, wrt, shapes, dtypes, steps)
+    for node, entries in steps:  # the last operator first: what its gradient lacks, those before it lack as well
+        try:
+            infer_all(entries, *found.variables)
+        except MXNetError as problem:
+            names = node.op.signature(node.params).inputs
+            inputs = ", ".join(
+                f"{name} {show(dtypes.get(i))} {show(shapes.get(i))}" for name, i in zip(names, node.inputs)
+            )
+            hint = "; bools are no numbers to differentiate, cast them first" if "bool" in inputs else ""
+            text = f"gradient of operator {node.op.name} of node '{node.name}' with {inputs}: {problem}{hint}"
+            return error(type(problem), text)
+    return e

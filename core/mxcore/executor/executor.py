@@ -28,7 +28,8 @@ from .launch import launch
 from .passes.place import context_of, group_of
 from .passes.settings import Settings, check_passed, run_passes
 from .passes.simplify import merge_equal
-from .program import infer_all
+from .program import Program, infer_all
+from .replayed import instantiate
 
 __all__ = ["Executor"]
 
@@ -132,6 +133,8 @@ class Executor:
         #: The last training run, the keys it drew, and whether its values are still whole; None after a run in predict
         #: mode.
         self._pending: tuple[tuple[Compiled, Instance], list[Any], bool] | None = None
+        #: Variable -> what it held before the last forward wrote to it.
+        self._before: dict[str, Any] = {}
         pairs = [*zip(names, self.arg_arrays), *zip(aux, self.aux_arrays)]
         self._facts = (
             {n: tuple(a.shape) for n, a in pairs},
@@ -231,7 +234,7 @@ class Executor:
             )
             program = compiled.program
             watch.alias_states(self._own, program.steps)
-            instance = Instance(program, {k[1:]: b for k, b in self._blocks.items() if k[0] == train}, self._own)
+            instance = instantiate(program, {k[1:]: b for k, b in self._blocks.items() if k[0] == train}, self._own)
             if monitored:
                 own = {*range(len(self.outputs)), *compiled.grads[: len(self._wanted)]}  # whose arrays the executor has
                 for i, (e, slot) in enumerate(zip(program.graph.heads, program.head_slots)):
@@ -279,6 +282,7 @@ class Executor:
         train = is_train and bool(self._wanted)
         found = self._instance(train, is_train)
         keys = found[1].keys(0)
+        self._before = {n: a.copy() for n, a in self._written(found[0].program).items()} if self._wanted else {}
         self._run(found, 0, keys, [], self.outputs)
         self._pending = (found, keys, True) if train else None
         return self.outputs
@@ -339,7 +343,7 @@ class Executor:
             head_grads = [(n, g.copy() if id(g._data) in overwritten else g) for n, g in head_grads]
         places = {n: a.zeros_like() if n in self._overlapping_grads else a for n, a in targets.items()}
         if not whole:  # never computed, or an earlier backward has used up the memory
-            self._run(found, 0, keys, [], self.outputs, moves=False)
+            self._run(found, 0, keys, [], self.outputs, again=True)
         self._pending = found, keys, False
         self._run(found, 1, found[1].keys(1), head_grads, [*places.values()], bool(is_train))
         for n in filter(self._overlapping_grads.__contains__, targets):
@@ -353,27 +357,38 @@ class Executor:
         head_grads: list[tuple[str, Any]],
         targets: list[Any],
         is_train: bool | None = None,
-        moves: bool = True,
+        again: bool = False,
     ) -> None:
         """Run one part, inline or through the engine.
 
-        `targets` are what it writes, beside the auxiliary states if it `moves` them.
+        `targets` are what it writes, beside the auxiliary states, unless it is run `again`.
         """
         compiled, instance = found
         program = compiled.program
         train = program.is_train if is_train is None else is_train
-        states = {
-            n: a.copy() if train and (n in self._overlapping_aux or not moves) else a
-            for n, a in zip(self._aux_names, self.aux_arrays)
-        }
-        given = [*zip(self._arg_names, self.arg_arrays), *states.items(), *head_grads]
+        before, written = self._before, self._written(program)
+
+        def at(n: str, a: Any) -> Any:
+            """Where an auxiliary state is moved."""
+            if again:
+                return before.get(n, a).copy() if n in written else a
+            return a.copy() if n in self._overlapping_aux and (train or n in written) else a
+
+        states = {n: at(n, a) for n, a in zip(self._aux_names, self.aux_arrays)}
+        args = dict(zip(self._arg_names, self.arg_arrays))
+        if again:
+            args.update((n, before.get(n, a).copy()) for n, a in written.items() if n in args)
+        given = [*args.items(), *states.items(), *head_grads]
         heads = range(len(self.outputs)) if part == 0 else compiled.grads
         reads = [a._st for _, a in given]
-        writes = [*(a._st for a in (*targets, *states.values()) if a is not None), self._memory]
+        moved = [*states.values(), *(args[n] for n in written if n in args)]
+        writes = [*(a._st for a in (*targets, *moved) if a is not None), self._memory]
         monitor = self._monitor
         if train:
             for name, a in zip(self._aux_names, self.aux_arrays):
                 transfer.check_writable(a, f"training moves the auxiliary state '{name}'")
+        for name, a in written.items():
+            transfer.check_writable(a, f"an operator writes to '{name}'")
 
         def work(where: str) -> None:
             slots = program.variables
@@ -402,10 +417,18 @@ class Executor:
         now = monitor is not None or any(a is not None and a.stype != "default" for a in targets)
         launch(program, part, self._ctx, work, reads, writes, now=now, train=train)
         for n, a in zip(self._aux_names, self.aux_arrays):
-            if moves and states[n] is not a:
+            if not again and states[n] is not a:
                 write(a, states[n])
         if monitor is not None:
             self._report(instance, part)
+
+    def _written(self, program: Program) -> dict[str, Any]:
+        """The variables that the first part of a program writes to."""
+        slots = program.written[0]
+        if not slots:
+            return {}
+        rows = [*zip(self._arg_names, self.arg_arrays), *zip(self._aux_names, self.aux_arrays)]
+        return {n: a for n, a in rows if program.variables.get(n, -1) in slots}
 
     def _take(self, instance: Instance, part: int, heads: Any, targets: list[Any]) -> None:
         """Hand over what steps could not write: sparse and dynamic values, and zeros where no gradient came."""

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter, length_hint
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -96,7 +96,7 @@ class Instance:
         self._uses: dict[int, tuple[list[tuple[list[Any], int]], list[int]]] = {}
         self._loose = [s for s in range(len(program.variables), program.n_slots) if not program.specs[s].fixed]
         #: Steps to be bound, of both parts: all of them at first.
-        self._dirty = (set(range(program.split)), set(range(program.split, len(program.steps))))
+        self._dirty = set(program.part(0)), set(program.part(1))
         self._parts: list[list[Call]] = [[], []]
         #: Part -> step of each call; step -> place of its call.
         self._where: list[list[int]] = [[], []]
@@ -229,7 +229,7 @@ class Instance:
     def _change_mode(self) -> None:
         """Bind gradient operators for the other training mode; what is computed again, and states, keep forward's."""
         self._mode = not self._mode
-        for t in range(self.program.split, len(self._ks)):
+        for t in self.program.part(1):
             step, k = self.program.steps[t], self._ks[t]
             if k is None or step.back is not None or MIRRORED in step.node.attrs:
                 continue
@@ -242,11 +242,10 @@ class Instance:
 
     def _collect(self, part: int) -> None:
         """The calls of a part, without the steps that vanished."""
-        split, n = self.program.split, len(self._calls)
         todo: list[Call] = []
         where: list[int] = []
         ctx = None
-        for t in range(split, n) if part else range(split):
+        for t in self.program.part(part):
             call = self._calls[t]
             if call is None:
                 continue
@@ -323,8 +322,7 @@ class Instance:
 
         A part that draws as it runs adds what it draws to empty `keys`, and draws the same if they are given again.
         """
-        for k, key in zip(self._random[part], keys):
-            k.key, k._rng = key, None
+        self._give(part, keys)
         todo = self._parts[part] if not calls.observers else self._observed(part)
         rest = iter(todo)
         try:
@@ -334,17 +332,20 @@ class Instance:
                 with repeatable(keys):
                     _run(rest)
         except Exception as e:
-            step = self.program.steps[self._where[part][len(todo) - length_hint(rest) - 1]]
-            if step.op is None:
-                raise
-            raise_in_op(
-                e,
-                step.op.name,
-                step.p,
-                [self.env[s] for s in step.ins],
-                f"node '{step.node.name}'{where}",
-                step.bound.owner,
-            )
+            self._raise_in(self._where[part][len(todo) - length_hint(rest) - 1], e, where)
+
+    def _give(self, part: int, keys: Iterable[Any]) -> None:
+        """Give a part's random steps their keys."""
+        for k, key in zip(self._random[part], keys):
+            k.key, k._rng = key, None
+
+    def _raise_in(self, t: int, e: Exception, where: str) -> NoReturn:
+        """Raise what failed in a step, naming it."""
+        step = self.program.steps[t]
+        if t < 0 or step.op is None:
+            raise e
+        ins = [self.env[s] for s in step.ins]
+        raise_in_op(e, step.op.name, step.p, ins, f"node '{step.node.name}'{where}", step.bound.owner)
 
     def _observed(self, part: int) -> list[Call]:
         """The calls of a part as who watches wants them; what was bound so before is not bound anew."""

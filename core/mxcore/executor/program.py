@@ -127,6 +127,8 @@ class Program:
         It must run in the caller's thread: a step is stateful, or something is known only by running.
     work : tuple of float
         Estimated scalar operations of both parts.
+    written : tuple of set of int
+        The variables, by their slots, that steps of both parts write to.
     """
 
     def __init__(
@@ -191,6 +193,7 @@ class Program:
             sum(s.bound.work for s in part if s.head < 0)
             for part in (self.steps[: self.split], self.steps[self.split :])
         )
+        self.written = self._written()
         self.sizes: dict[tuple[Context, np.dtype[Any]], int] = {}
         #: Planned slot -> (block, first element).
         self.places: dict[int, tuple[tuple[Context, Any], int]] = {}
@@ -261,6 +264,13 @@ class Program:
         self.steps.append(step)
 
     # -- memory ------------------------------------------------------------------------------------------------
+    def _written(self) -> tuple[set[int], set[int]]:
+        first, second = (
+            {step.ins[i] for step in steps if step.head < 0 for i in step.p._sig.mutates}
+            for steps in (self.steps[: self.split], self.steps[self.split :])
+        )
+        return first, second
+
     def _plan_memory(self) -> None:
         """Decide where each temporary value lies."""
         root = list(range(self.n_slots))  # of a view: the slot whose memory it is
@@ -337,6 +347,10 @@ class Program:
             if interval.last == t:
                 return interval
         return None
+
+    def part(self, number: int) -> range:
+        """The steps of the first part (0) or the second (1)."""
+        return range(self.split, len(self.steps)) if number else range(self.split)
 
     @property
     def nbytes(self) -> int:

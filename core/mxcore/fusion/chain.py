@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .._core.errors import error
+from ..elementwise import broadcast_shapes
 from .expr import Expr, Tree
 from .printing import print_with
 
@@ -179,6 +183,33 @@ class Fused:
             dims=dims,
             types=self.types,
         )
+
+    def for_operands(self, outs: Sequence[Any], inputs: Sequence[Any], scalars: Sequence[float] = ()) -> Fused | None:
+        """The chain with `pattern` and `dims` for these arrays; None if it runs over no elements.
+
+        Raises
+        ------
+        MXNetError
+            (also ValueError) if there are more or fewer operands than it takes.
+        """
+        if (len(outs), len(inputs), len(scalars)) != (len(self.outputs), len(self.inputs), len(self.scalars)):
+            raise error(
+                ValueError,
+                f"fused chain {self!r} takes {len(self.outputs)} outputs, {len(self.inputs)} inputs and "
+                f"{len(self.scalars)} scalars, got {len(outs)}, {len(inputs)} and {len(scalars)}",
+            )
+        if self.dims is not None:
+            return self
+        shape = functools.reduce(broadcast_shapes, [a.shape for a in (*outs, *inputs)])
+        if not math.prod(shape):
+            return None
+        return self.with_layout(shape, [a.shape for a in inputs], [a.shape for a in outs])
+
+    def fill_empty(self, outs: Sequence[Any]) -> None:
+        """Write what comes of no elements: only sums, and extremes without any, have a value then."""
+        for o, how in zip(outs, self.reduce):
+            if o.size:
+                o[...] = {"sum": 0, "max": -math.inf, "min": math.inf}.get(how or "", math.nan)
 
     def __repr__(self) -> str:
         over = "" if self.pattern is None else f" over {self.pattern}"

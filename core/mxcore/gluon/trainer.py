@@ -267,13 +267,22 @@ class Trainer:
         return self._optimizer.learning_rate  # whatever was given as one, also an array of one number
 
     def set_learning_rate(self, lr: float) -> None:
-        """Set the learning rate; refused while a scheduler decides it."""
+        """Set the learning rate; refused while a scheduler decides it.
+
+        Where servers update, all workers of a synchronous job must set it, for they wait for each other.
+
+        Parameters
+        ----------
+        lr : float
+        """
         if self._optimizer.lr_scheduler is not None:
             raise error(
                 UserWarning,
                 "LRScheduler of the optimizer has already been defined. Note that set_learning_rate can mutate the "
                 "value of the learning rate of the optimizer only when the LRScheduler of the optimizer is undefined.",
             )
+        if self._update_on_kvstore and hasattr(self._kvstore, "set_learning_rate"):  # servers have a copy of it
+            self._kvstore.set_learning_rate(lr)
         self._optimizer.set_learning_rate(lr)
 
     # -- steps -----------------------------------------------------------------------------------------------
@@ -350,8 +359,7 @@ class Trainer:
             if p.grad_req == "null":
                 continue
             grads = p.list_grad()
-            sparse = p.grad_stype != "default"
-            if not sparse:
+            if p.grad_stype == "default" or not hasattr(kv, "push"):  # stores without servers add up whatever comes
                 kv.pushpull(i, grads, out=p.list_data() if self._update_on_kvstore else grads, priority=-i)
                 continue
             kv.push(i, grads, priority=-i)
@@ -433,6 +441,8 @@ class Trainer:
                 updater.load(fname)
                 updater.optimizer = self._updaters[0].optimizer
             self._optimizer = self._updaters[0].optimizer
+            # Wherever the file's weights were: here each replica has made their steps.
+            self._optimizer._count_on(*(ctx.device_id for ctx in self._contexts))
         self._optimizer.param_dict = dict(enumerate(self._params))
 
 

@@ -32,6 +32,34 @@ def _next(it: Any) -> DataBatch | None:
     return batch
 
 
+class _Fetch:
+    """The next batch of an iterator, which a thread makes.
+
+    How far it came also stands here because a fork cannot ask the thread's future: nobody may be there to give back
+    its lock.
+    """
+
+    begun = done = False
+    batch: DataBatch | None = None
+    error: BaseException | None = None
+
+    def __init__(self, it: Any) -> None:
+        self._it = it
+
+    def run(self) -> None:
+        self.begun = True
+        try:
+            self.batch = _next(self._it)
+        except BaseException as e:
+            self.error = e
+        self.done = True
+
+    def result(self) -> DataBatch | None:
+        if self.error is not None:
+            raise self.error
+        return self.batch
+
+
 class PrefetchingIter(WholeBatches):
     """Join iterators side by side and let threads make their next batches.
 
@@ -50,7 +78,8 @@ class PrefetchingIter(WholeBatches):
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``io.PrefetchingIter``.
+    A fork of the process goes on with the batches that were made ahead; where it came in the midst of making one, it
+    needs an iterator of its own. Behaviour matched: MXNet 1.9.1 ``io.PrefetchingIter``.
 
     Examples
     --------
@@ -70,19 +99,47 @@ class PrefetchingIter(WholeBatches):
             if maps is not None and len(maps) != self.n_iter:
                 raise error(ValueError, f"PrefetchingIter: {name} has {len(maps)} entries for {self.n_iter} iterators")
         super().__init__(self.provide_data[0].shape[0])
+        self._closed = False
         self._start()
+        self._fetch()
 
     def _start(self) -> None:
         self._pool = ThreadPoolExecutor(self.n_iter, thread_name_prefix="PrefetchingIter")
         self._pid = os.getpid()
-        self._fetch()
 
     def _fetch(self) -> None:
-        self._coming = [self._pool.submit(_next, it) for it in self.iters]
+        self._coming = [_Fetch(it) for it in self.iters]
+        self._submit()
+
+    def _submit(self) -> None:
+        self._futures = [self._pool.submit(fetch.run) for fetch in self._coming if not fetch.done]
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise error(RuntimeError, "PrefetchingIter: it is closed")
+
+    def _wait(self) -> None:
+        """Wait for the batches that are made ahead."""
+        self._check_open()
+        if self._pid != os.getpid():  # the threads stayed with the parent
+            if any(fetch.begun and not fetch.done for fetch in self._coming):
+                raise error(
+                    RuntimeError,
+                    f"PrefetchingIter: process {self._pid} was forked while a thread made a batch; make an iterator in "
+                    "the fork",
+                )
+            self._start()
+            self._submit()
+        for future in self._futures:
+            future.result()
+        self._check_open()  # another thread may have closed it meanwhile
 
     def close(self) -> None:
-        """Wait for the threads and end them."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        """Wait for the threads and end them; who waits for a batch gets an error. Doing it twice is harmless."""
+        self._closed = True
+        if self._pid == os.getpid():
+            with self._object_lock:  # whoever waits begins no other batch
+                self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _described(self, which: str, maps: Renaming | None) -> list[DataDesc]:
         return [
@@ -102,20 +159,14 @@ class PrefetchingIter(WholeBatches):
         return self._described("provide_label", self.rename_label)
 
     def reset(self) -> None:
-        if self._pid == os.getpid():
-            for future in self._coming:
-                future.exception()  # waits; what went wrong before the reset does not matter any more
+        self._wait()  # what went wrong before the reset does not matter any more
         for it in self.iters:
             it.reset()
-        if self._pid == os.getpid():
-            self._fetch()
-        else:
-            self._start()
+        self._fetch()
 
     def iter_next(self) -> bool:
-        if self._pid != os.getpid():  # the threads stayed with the parent
-            self._start()
-        found = [future.result() for future in self._coming]
+        self._wait()
+        found = [fetch.result() for fetch in self._coming]
         batches = [b for b in found if b is not None]
         if not batches:
             return False

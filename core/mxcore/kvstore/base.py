@@ -7,7 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..base import error
-from .keys import group
+from .keys import check_index, check_number, group, singles
 
 if TYPE_CHECKING:
     from ..optimizer import Optimizer
@@ -17,8 +17,14 @@ __all__ = ["KVStoreBase", "TestStore"]
 Class = TypeVar("Class", bound=Callable[..., Any])
 
 
-def _absent(self: object, what: str) -> Exception:
-    return error(NotImplementedError, f"{type(self).__name__} does not define {what}")
+#: What `KVStore` has beyond `KVStoreBase`, for stores that keep values.
+_KEEPING = frozenset(
+    "init pull push row_sparse_pull set_gradient_compression set_learning_rate set_updater _set_updater".split()
+)
+
+
+def _absent(self: object, what: str, kind: type[Exception] = NotImplementedError, hint: str = "") -> Exception:
+    return error(kind, f"{type(self).__name__} does not define {what}{hint}")
 
 
 class KVStoreBase:
@@ -119,6 +125,61 @@ class KVStoreBase:
         """
         raise _absent(self, "load_optimizer_states")
 
+    def barrier(self) -> None:
+        """Wait for the other workers; where there are none, go on."""
+
+    def num_dead_node(self, node_id: int = 0, timeout: int = 60) -> int:
+        """How many workers are gone, or were not heard of for some time; where there are no others, none.
+
+        Parameters
+        ----------
+        node_id : int
+            Taken for MXNet's sake.
+        timeout : int
+            In seconds.
+        """
+        return self._count_dead(check_number("a timeout", timeout))
+
+    def _count_dead(self, seconds: float) -> int:
+        """How many workers are gone, or were not heard of for so many seconds."""
+        return 0
+
+    def send_command_to_servers(self, head: int, body: str) -> None:
+        """Send a command to all servers; where there are none, nobody gets it.
+
+        Parameters
+        ----------
+        head : int
+            Which command.
+        body : str
+            What it is about.
+        """
+        if not isinstance(body, str):
+            raise error(TypeError, f"kvstore: the body of a command is a str, not {body!r}")
+        self._command(check_index("the head of a command", head), str(body))
+
+    def _command(self, head: int, body: str) -> None:
+        """Send a command to all servers."""
+
+    def close(self) -> None:
+        """Leave the other workers; where there are none, go on."""
+
+    def _barrier(self) -> None:
+        self.barrier()
+
+    def _send_command_to_servers(self, head: int, body: str) -> None:
+        self.send_command_to_servers(head, body)
+
+    def get_num_dead_node(self, node_id: int = 0, timeout: int = 60) -> int:
+        """`num_dead_node`, by an older name."""
+        return self.num_dead_node(node_id, timeout)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _KEEPING:
+            hint = "; a store that keeps no values has broadcast and pushpull, and whoever uses it updates"
+            raise _absent(self, name, AttributeError, hint)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     @property
     def type(self) -> str:
         """Name of the type of store."""
@@ -185,7 +246,7 @@ class TestStore(KVStoreBase):
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
         outs = group(key, out)
-        for k, (array,) in group(key, value).items():
+        for k, array in singles("broadcast", key, value):
             for target in outs[k]:
                 array.copyto(target)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterable, Sequence
 
+import numpy as np
+
 from ..base import MXNetWarning, error
 from ..ndarray import NDArray
 from .keys import Key
@@ -42,7 +44,7 @@ def check_fresh(keys: Iterable[Key], known: Collection[Key]) -> None:
         if type(key) is not kind:
             raise error(
                 TypeError,
-                f"kvstore: key {key!r} is a {type(key).__name__}, but the keys of this store are {kind.__name__}",
+                f"kvstore: key {key!r} is of type {type(key).__name__}, but the keys of this store are {kind.__name__}",
             )
         if key in known or key in fresh:
             raise error(ValueError, f"kvstore: key {key!r} was initialised before; init and broadcast take a key once")
@@ -81,6 +83,12 @@ def check_arrays(verb: str, key: Key, value: NDArray | None, arrays: Sequence[ND
                 ValueError,
                 f"kvstore: {verb} of key {key!r}: its value has shape {value.shape}, but the array "
                 f"on {a.context} has shape {a.shape}",
+            )
+        if verb == "push" and a.dtype != value.dtype:
+            raise error(
+                TypeError,
+                f"kvstore: push of key {key!r}: its value is {np.dtype(value.dtype).name}, the array on {a.context} "
+                f"is {np.dtype(a.dtype).name}; use astype",
             )
         if verb == "push" and a.stype == "csr":
             raise error(

@@ -1,14 +1,15 @@
-"""Keys and values as users give them: one, a list, or lists of lists."""
+"""Keys, values and numbers as users give them."""
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any, TypeAlias
 
 from ..base import asserted, error
 from ..ndarray import NDArray
 
-__all__ = ["Groups", "Key", "group", "pairs"]
+__all__ = ["Groups", "Key", "check_index", "check_number", "group", "pairs", "singles"]
 
 Key: TypeAlias = int | str
 #: Arrays by key: from each device one, or one for each.
@@ -59,6 +60,30 @@ def group(key: Any, value: Any) -> Groups:
     for k, arrays in pairs(key, value):
         groups.setdefault(k, []).extend(arrays)
     return groups
+
+
+def singles(verb: str, key: Any, value: Any) -> list[tuple[Key, NDArray]]:
+    """Match keys with values, one array for each; as `pairs` does, for what is done: 'init', 'broadcast'."""
+    values = pairs(key, value)
+    for k, arrays in values:
+        if len(arrays) != 1:
+            raise error(ValueError, f"kvstore: {verb} takes one array for key {k!r}, got {len(arrays)}")
+    return [(k, array) for k, (array,) in values]
+
+
+def check_index(what: str, value: Any) -> int:
+    """An int, of any type that stands for one; what it is for is said if it is none."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise error(TypeError, f"kvstore: {what} is an int, not {value!r}") from None
+
+
+def check_number(what: str, value: Any) -> float:
+    """A number as a float; what it is for is said if it is none."""
+    if not hasattr(value, "__float__") or math.isnan(value):
+        raise error(TypeError, f"kvstore: {what} is a number, not {value!r}")
+    return float(value)
 
 
 def _key(key: Any) -> Key:

@@ -16,10 +16,11 @@ from .._io_files import write_atomic
 from ..autograd import pause
 from ..base import error
 from ..ndarray import NDArray
+from ..optimizer.base import checked_rate
 from .base import KVStoreBase, capable
-from .keys import Groups, Key, group, pairs
+from .keys import Groups, Key, check_index, group, pairs, singles
 
-__all__ = ["KVStore", "RowGroups", "create"]
+__all__ = ["KVStore", "RowGroups", "create", "maker", "writable"]
 
 #: What changes stored arrays in place: called with key, pushed and stored array.
 Updater: TypeAlias = Callable[[Key, NDArray, NDArray], Any]
@@ -28,11 +29,12 @@ RowGroups: TypeAlias = dict[Key, list[tuple[NDArray, NDArray]]]
 
 
 @contextmanager
-def _at(priority: int) -> Iterator[None]:
-    """What is pushed to workers meanwhile has this priority."""
-    was, state.priority = state.priority, priority
+def _at(priority: Any) -> Iterator[int]:
+    """What is pushed to workers meanwhile has this priority, which is given back as an int."""
+    checked = check_index("a priority", priority)
+    was, state.priority = state.priority, checked
     try:
-        yield
+        yield checked
     finally:
         state.priority = was
 
@@ -113,14 +115,11 @@ class KVStore(KVStoreBase):
         >>> kv.init(["a", "b"], [mx.nd.ones(2), mx.nd.ones(3)])
         Traceback (most recent call last):
             ...
-        mxcore.base.MXNetTypeError: kvstore: key 'a' is a str, but the keys of this store are int
+        mxcore.base.MXNetTypeError: kvstore: key 'a' is of type str, but the keys of this store are int
         """
-        values = pairs(key, value)
-        for k, arrays in values:
-            if len(arrays) != 1:
-                raise error(ValueError, f"kvstore: init takes one array for key {k!r}, got {len(arrays)}")
+        values = singles("init", key, value)
         with pause():
-            self._init([(k, array) for k, (array,) in values])
+            self._init(values)
 
     def push(self, key: Any, value: Any, priority: int = 0) -> None:
         """Add up the arrays given for each key; with an updater they move its value, else they replace it.
@@ -151,7 +150,7 @@ class KVStore(KVStoreBase):
         array([4., 4.], dtype=float32)
         """
         groups = group(key, value)
-        with pause(), _at(priority):
+        with pause(), _at(priority) as priority:
             self._push(groups, priority)
 
     def pull(self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
@@ -173,21 +172,21 @@ class KVStore(KVStoreBase):
         MXNetError
             (also KeyError or ValueError) if a key has no value yet, or an array has another shape.
         """
-        groups = _targets("pull", key, _given("out", out))
-        with pause(), _at(priority):
+        groups = writable("pull", key, _given("out", out))
+        with pause(), _at(priority) as priority:
             self._pull(groups, priority, ignore_sparse)
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
         groups = group(key, value)
-        outs = _targets("pushpull", key, value if out is None else out)
-        with pause(), _at(priority):
+        outs = writable("pushpull", key, value if out is None else out)
+        with pause(), _at(priority) as priority:
             self._push(groups, priority)
             self._pull(outs, priority, True)
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
-        outs = _targets("broadcast", key, _given("out", out))
-        self.init(key, value)
-        with pause(), _at(priority):
+        outs = writable("broadcast", key, _given("out", out))
+        with pause(), _at(priority) as priority:
+            self.init(key, value)
             self._pull(outs, priority, True)
 
     def row_sparse_pull(self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None) -> None:
@@ -229,19 +228,20 @@ class KVStore(KVStoreBase):
                     f"row_ids or as many, got {len(given)}",
                 )
             groups.setdefault(k, []).extend(zip(arrays, given))
-        with pause(), _at(priority):
+        with pause(), _at(priority) as priority:
             self._pull_rows(groups, priority)
 
     # -- updating ----------------------------------------------------------------------------------------------------
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
-        """Compress what is pushed, with the error carried over to the next push.
+        """Compress what is pushed: dense arrays of float32.
 
         Parameters
         ----------
         compression_params : dict
             ``{'type': '2bit', 'threshold': 0.5}``: of each element of gradient plus carried error only
-            -threshold, 0 or threshold goes on.
+            -threshold, 0 or threshold goes on; or ``{'type': 'fp16'}`` or ``{'type': 'bfloat16'}``: numbers go in half
+            the bytes.
 
         Raises
         ------
@@ -255,28 +255,58 @@ class KVStore(KVStoreBase):
             raise error(
                 TypeError, f"set_optimizer takes an Optimizer, got {optimizer!r}; mx.optimizer.create makes one"
             )
-        self._set_updater(opt.get_updater(optimizer))
+        self.set_updater(opt.get_updater(optimizer))
 
-    def _set_updater(self, updater: Updater | None) -> None:
-        """Let ``updater(key, pushed, stored)`` change stored values in place at each push; None: replace them."""
+    def set_updater(self, updater: Updater | None) -> None:
+        """Let a function change stored values in place at each push.
+
+        Parameters
+        ----------
+        updater : callable or None
+            Called with key, pushed and stored array, of which it copies what it keeps, for their memory is used again;
+            None: what is pushed replaces what is stored.
+        """
         if updater is not None and not callable(updater):
             raise error(TypeError, f"an updater is a function of key, pushed and stored array, not {updater!r}")
+        if isinstance(updater, opt.Updater):
+            updater.replicas = False
+            updater.optimizer._count_on(0)
         self._updater = updater
+
+    def _set_updater(self, updater: Updater | None) -> None:
+        self.set_updater(updater)
+
+    def set_learning_rate(self, rate: float) -> None:
+        """Set the learning rate of the store's optimizer, for pushes from now on; in a job each worker sets it.
+
+        Parameters
+        ----------
+        rate : float
+        """
+        optimizer = self._states("set the learning rate of").optimizer
+        optimizer.set_learning_rate(self._tell_rate(float(checked_rate(rate))))
+
+    def _tell_rate(self, rate: float) -> float:
+        """Tell a rate to servers, where they update, and return the one that they have then.
+
+        What they refuse is not set here.
+        """
+        return rate
 
     @staticmethod
     def is_capable(capability: str) -> bool:
         return capable(capability)
 
     def save_optimizer_states(self, fname: str | PathLike[str], dump_optimizer: bool = False) -> None:
-        write_atomic(fname, self._states("save").get_states(dump_optimizer))
+        write_atomic(fname, self._states("save states of").get_states(dump_optimizer))
 
     def load_optimizer_states(self, fname: str | PathLike[str]) -> None:
-        updater = self._states("load")
+        updater = self._states("load states into")
         updater.load(fname)
 
     def _states(self, verb: str) -> opt.Updater:
         if not isinstance(self._updater, opt.Updater):
-            raise error(AssertionError, f"kvstore: there are no optimizer states to {verb}; call set_optimizer first")
+            raise error(AssertionError, f"kvstore: there is no optimizer to {verb}; call set_optimizer first")
         return self._updater
 
     # -- workers -----------------------------------------------------------------------------------------------------
@@ -293,11 +323,6 @@ class KVStore(KVStoreBase):
     def num_workers(self) -> int:
         return 1
 
-    def barrier(self) -> None:
-        """Wait for the other workers; where there are none, go on."""
-
-    _barrier = barrier
-
     def __repr__(self) -> str:
         return f"<KVStore {self.type}>"
 
@@ -308,8 +333,23 @@ def _given(name: str, value: Any) -> Any:
     return value
 
 
-def _targets(verb: str, key: Any, out: Any) -> Groups:
-    """Arrays by key that can all be written to: none is filled, and nothing is pushed, if one cannot."""
+def writable(verb: str, key: Any, out: Any) -> Groups:
+    """Arrays by key that can all be written to: none is filled, and nothing is pushed, if one cannot.
+
+    Parameters
+    ----------
+    verb : str
+        What is done: 'pull', 'broadcast', …
+    key : int or str, or a list
+    out : NDArray, or lists
+        For each key an array, or a list with one on each device.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> list(writable("pull", [3, 5], [mx.nd.ones(1), mx.nd.ones(2)]))
+    [3, 5]
+    """
     groups = group(key, out)
     for k, arrays in groups.items():
         for a in arrays:
@@ -361,18 +401,42 @@ def create(name: str = "local") -> KVStoreBase:
     """
     if not isinstance(name, str):
         raise error(TypeError, f"kvstore.create takes the name of a type, got {name!r}")
-    name = name.lower()
-    registered = KVStoreBase.kv_registry.get(name)
+    return maker(name.lower())(name.lower())
+
+
+def maker(type: str) -> Callable[[str], KVStoreBase]:
+    """What makes stores of a type, which may go by another name.
+
+    Parameters
+    ----------
+    type : str
+        In lower case.
+
+    Returns
+    -------
+    callable
+        Of the name.
+
+    Raises
+    ------
+    MXNetError
+        (also KeyError) if there is no such type.
+
+    Examples
+    --------
+    >>> maker("local")("nearby")
+    <KVStore nearby>
+    """
+    registered = KVStoreBase.kv_registry.get(type)
     if registered is not None:
-        made: KVStoreBase = registered()
-        return made
+        return lambda name: registered()
     known = sorted({*tables.names("kvstore"), *KVStoreBase.kv_registry})
-    if name not in known:
+    if type not in known:
         raise error(
             KeyError,
-            f"no kvstore is of type {name!r}{suggest(name, known)}; known types: {', '.join(known)}"
-            + _PROVIDERS.get(name, "")
+            f"no kvstore is of type {type!r}{suggest(type, known)}; known types: {', '.join(known)}"
+            + _PROVIDERS.get(type, "")
             + tables.why(),
         )
-    kind: Callable[[str], KVStoreBase] = tables.lookup("kvstore", name)
-    return kind(name)
+    made: Callable[[str], KVStoreBase] = tables.lookup("kvstore", type, KVStoreBase)
+    return made

@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from .._core.device import Device
 from .._core.engine import engine
 from .._core.stream import commit
 from ..ndarray import NDArray
@@ -19,12 +19,11 @@ __all__ = ["Arrival", "Departure"]
 
 
 class _Wire:
-    """Where work ends when bytes come or go: what the engine asks of a context, with nothing to switch on."""
+    """Where work ends when bytes come or go: the engine gives it a queue, as it does a context."""
 
     device_id = 0
-
-    def __init__(self) -> None:
-        self._device = self.device = SimpleNamespace(activate=lambda index: None)
+    #: One that has nothing to switch on.
+    _device = device = Device()
 
     def __repr__(self) -> str:
         return "kvstore"

@@ -18,9 +18,9 @@ from .._core.transfer import assign, wrap
 from ..base import error
 from ..context import Context
 from ..ndarray import NDArray
-from ..stypes import RowSparse
+from ..stypes import HeldRows, RowSparse
 
-__all__ = ["add", "pick_rows", "rows_asked", "write"]
+__all__ = ["add", "held", "pick_rows", "rows_asked", "write"]
 
 
 def add(arrays: Sequence[NDArray], ctx: Context) -> NDArray:
@@ -52,8 +52,36 @@ def add(arrays: Sequence[NDArray], ctx: Context) -> NDArray:
         for a in arrays
     ):
         return _add_in_host_memory(arrays, ctx)
-    total: NDArray = nd.add_n(*[a.as_in_context(ctx) for a in arrays])
+    total: NDArray = nd.add_n(*[_readable(a, ctx) for a in arrays])
     return total
+
+
+def _readable(array: NDArray, ctx: Context) -> NDArray:
+    """An array that work on `ctx` can read; of rows in the host's memory no copy."""
+    if array.stype == "row_sparse" and array.context is not ctx and _within_reach(array, ctx):
+        array._st.wait()
+        return wrap(array._data, ctx)  # type: ignore[return-value]  # all are NDArrays
+    return array.as_in_context(ctx)
+
+
+def held(array: NDArray, ctx: Context) -> NDArray:
+    """A copy of an array on a context, for a store to keep; of one that holds all rows, with memory to update in.
+
+    Parameters
+    ----------
+    array : NDArray
+    ctx : Context
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> held(mx.nd.ones((2, 1)).tostype("row_sparse"), mx.cpu()).asnumpy().tolist()
+    [[1.0], [1.0]]
+    """
+    copied = array.copy() if array.context is ctx else array.as_in_context(ctx)
+    if copied.stype == "row_sparse" and copied.indices.shape[0] == copied.shape[0]:
+        copied._data = HeldRows(ctx.device.xp, copied._data.values)
+    return copied
 
 
 def _within_reach(array: NDArray, ctx: Context) -> bool:
@@ -83,18 +111,20 @@ tables.on_forget.append(_sum_of.cache_clear)
 tables.on_change.append(_sum_of.cache_clear)
 
 
-def write(value: NDArray, out: NDArray) -> None:
+def write(value: NDArray, out: NDArray, mine: bool = False) -> None:
     """Write a value into an array of any context, storage type and dtype.
 
     Parameters
     ----------
     value, out : NDArray
         Of one shape.
+    mine : bool
+        Nobody else has the value.
     """
-    if value.stype != out.stype or out.stype != "default":  # a sparse array takes over what it gets: a copy
+    if value.stype != out.stype or out.stype != "default" and not mine:  # a sparse array takes over what it gets
         value = value.tostype(out.stype)
-        if value.dtype != out.dtype:
-            value = value.astype(out.dtype)
+    if out.stype != "default" and value.dtype != out.dtype:
+        value = value.astype(out.dtype)
     if not _within_reach(value, out.context):
         value = value.as_in_context(out.context)
     assign(out, value)
@@ -162,9 +192,27 @@ def pick_rows(value: NDArray, row_ids: NDArray) -> NDArray:
     array([1, 3])
     """
     rows = rows_asked(row_ids, value.shape[0])
-    whole = value.data if value.indices.shape[0] == value.shape[0] else value.tostype("default")
-    ctx = value.context
-    at = nd.array(rows, ctx=ctx, dtype=np.int64)
-    picked = nd.take(whole, at)
-    picked.wait_to_read()
-    return wrap(RowSparse(value.shape, at._data, picked._data), ctx)  # type: ignore[return-value]  # all are NDArrays
+    value.wait_to_read()
+    data, ctx = value._data, value.context
+    device = ctx.device
+    if isinstance(data, HeldRows):
+        whole = data.memory
+    else:
+        whole = data.values if data.indices.shape[0] == value.shape[0] else data.todense(device.xp)
+    at = device.from_host(rows, ctx.device_id)
+    if not len(rows):
+        return wrap(RowSparse(value.shape, at, whole[:0].copy()), ctx)  # type: ignore[return-value]
+    if device.async_:
+        picked = nd.take(wrap(whole, ctx), wrap(at, ctx))
+        picked.wait_to_read()
+        return wrap(RowSparse(value.shape, at, picked._data), ctx)  # type: ignore[return-value]
+    # Here, for it is waited for at once.
+    bound, p = _take_of(device, Spec(whole.shape, whole.dtype), Spec(rows.shape, rows.dtype))
+    (taken,), _ = bound.run(op_context(ctx, False), p, [whole, at])
+    return wrap(RowSparse(value.shape, at, taken), ctx)  # type: ignore[return-value]  # all are NDArrays
+
+
+def _take_of(device: Any, data: Spec, indices: Spec) -> tuple[BoundCall, Params]:
+    op = tables.ops.get("take")
+    p = op.parse({})
+    return eager_call(op, p, device, [data, indices]), p

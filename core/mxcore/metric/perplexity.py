@@ -52,7 +52,10 @@ class Perplexity(EvalMetric):
             raise error(ValueError, f"{len(labels)} labels, but {len(preds)} predictions")
         loss, count = 0.0, 0
         for label, pred in zip(labels, preds):
-            label, pred = host(label, "int32").ravel(), np.moveaxis(host(pred), self.axis, -1)
+            label, pred = host(label, "int32").ravel(), host(pred)
+            if not -pred.ndim <= self.axis < pred.ndim:
+                raise error(ValueError, f"predictions with axes {pred.shape} have no axis {self.axis}")
+            pred = np.moveaxis(pred, self.axis, -1)
             if label.size * pred.shape[-1] != pred.size:
                 raise asserted(ValueError, f"{label.size} labels do not fit predictions with axes {pred.shape}")
             classes = pred.shape[-1]

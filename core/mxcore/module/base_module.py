@@ -400,8 +400,7 @@ class BaseModule:
             self.logger.info("Epoch[%d] Time cost=%.3f", epoch, toc - tic)
             # Contexts may have drifted apart (batch statistics); all go on from the means.
             with self._object_lock:
-                arg_params, aux_params = self.get_params()
-                self.set_params(arg_params, aux_params)
+                arg_params, aux_params = self._merge_contexts()
             for callback in epoch_end_callback:
                 callback(epoch, self.symbol, arg_params, aux_params)
             if eval_data is not None:
@@ -415,6 +414,12 @@ class BaseModule:
                 for name, val in res:
                     self.logger.info("Epoch[%d] Validation-%s=%f", epoch, name, val)
             train_data.reset()
+
+    def _merge_contexts(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
+        """Let all contexts go on from the means of what they have; these are returned."""
+        arg_params, aux_params = self.get_params()
+        self.set_params(arg_params, aux_params)
+        return arg_params, aux_params
 
     # -- what subclasses tell ----------------------------------------------------------------------------------
     def _absent(self, what: str) -> Exception:

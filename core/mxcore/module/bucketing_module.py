@@ -25,6 +25,20 @@ from .names import as_list, check_input_names
 __all__ = ["BucketingModule"]
 
 
+def _read_keys(path: str) -> list[int]:
+    """The bucket keys of a checkpoint; none where it has no file of them."""
+    try:
+        arrays = ndarray.load(path)
+    except FileNotFoundError:
+        return []
+    keys = arrays[0].asnumpy() if arrays and isinstance(arrays, list) else np.empty(())
+    if keys.ndim != 1 or not np.isfinite(keys).all() or (keys % 1).any():
+        raise error(
+            ValueError, f"{path!r} holds no bucket keys: an array of one dimension, of whole numbers, is needed"
+        )
+    return [int(k) for k in keys]
+
+
 class BucketingModule(BaseModule):
     """A module whose symbol depends on the batch: a *bucket key*, such as the length of its sentences.
 
@@ -168,11 +182,7 @@ class BucketingModule(BaseModule):
         if sym_gen is None:
             raise error(AssertionError, "sym_gen is required for loading BucketingModule")
         mod = BucketingModule(sym_gen, default_bucket_key, **kwargs)
-        try:
-            keys = [int(k) for k in ndarray.load(f"{prefix}.buckets")[0].asnumpy()]
-        except FileNotFoundError:
-            keys = []
-        symbols = {k: _symbol.load(f"{prefix}-{k}-symbol.json") for k in keys}
+        symbols = {k: _symbol.load(f"{prefix}-{k}-symbol.json") for k in _read_keys(f"{prefix}.buckets")}
         mod._adopt(symbols, *load_params(prefix, epoch))
         return mod
 
@@ -313,6 +323,11 @@ class BucketingModule(BaseModule):
         if force_init or not was:
             self._params_dirty = self._default._params_dirty
         self.params_initialized = True
+
+    def _merge_contexts(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
+        arg_params, aux_params = self.get_params()
+        self._default._merge_contexts()
+        return arg_params, aux_params
 
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:
         self._require("get_states", params=True)

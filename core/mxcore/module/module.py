@@ -208,6 +208,8 @@ class Module(BaseModule):
             self._kvstore.load_optimizer_states(fname)
         else:
             self._updater.load(fname)
+            # Wherever the file's weights were: here each replica has made their steps.
+            self._updater.optimizer._count_on(*(ctx.device_id for ctx in self._context))
         # A file may hold the optimizer, too, which then is the one that updates.
         updater = getattr(self._kvstore, "_updater", None) if self._update_on_kvstore else self._updater
         self._optimizer = getattr(updater, "optimizer", self._optimizer)
@@ -325,6 +327,12 @@ class Module(BaseModule):
         values = [(n, given[n]) for n in self._param_names if n in given]
         if self._update_on_kvstore and values and hasattr(self._kvstore, "_replace"):
             self._kvstore._replace(values)
+
+    def _merge_contexts(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
+        arg_params, aux_params = self.get_params()
+        # A store that updates is not told: it has these values, or what other workers made of them since.
+        self._exec_group.set_params(arg_params, aux_params)
+        return arg_params, aux_params
 
     def _sync_params_from_devices(self) -> None:
         """Take the means over all contexts, and sparse parameters from the store, into the module's own copies."""

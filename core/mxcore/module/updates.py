@@ -123,7 +123,7 @@ def update_params(
         if kvstore is not None:
             assert param_names is not None
             name = param_names[i]
-            if _dense(grads):
+            if _dense(grads) or not hasattr(kvstore, "push"):  # stores without servers add up whatever comes
                 kvstore.pushpull(name, grads, priority=-i)
             else:
                 kvstore.push(name, grads, priority=-i)

@@ -15,23 +15,28 @@ from .._core.params import as_dtype
 if TYPE_CHECKING:
     from .ndarray import NDArray
 
-__all__ = ["from_dlpack", "to_capsule"]
+__all__ = ["from_dlpack", "offer", "to_capsule"]
 
 #: DLPack's device types that are MXNet contexts.
 _CONTEXTS = {1: "cpu", 2: "gpu", 3: "cpu_pinned"}
 
 
-class _Capsule:
-    """Gives a CPU capsule the methods that NumPy asks for."""
+_pointer = ctypes.PYFUNCTYPE(ctypes.c_size_t, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
 
-    def __init__(self, capsule: Any) -> None:
-        self.capsule = capsule
+
+class _Capsule:
+    """Gives a capsule the methods that array libraries ask for."""
+
+    def __init__(self, capsule: Any, device: tuple[int, int] = (1, 0)) -> None:
+        self.capsule, self.device = capsule, device
 
     def __dlpack__(self, **kw: Any) -> Any:
         return self.capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
+        return self.device
 
 
 class _Open:
@@ -43,19 +48,47 @@ class _Open:
 
 
 def from_dlpack(source: Any) -> NDArray:
-    """An array over the memory of `source`, which has ``__dlpack__`` or is a capsule of CPU memory."""
+    """An array over the memory of `source`, which has ``__dlpack__`` or is a capsule."""
     bare = type(source).__name__ == "PyCapsule"
     if not bare and not hasattr(source, "__dlpack__"):
         raise error(
             TypeError, f"from_dlpack needs an object with __dlpack__ or a DLPack capsule, got {type(source).__name__}"
         )
-    kind, index = (1, 0) if bare else source.__dlpack_device__()
+    kind, index = _device_of(source) if bare else source.__dlpack_device__()
     if kind not in _CONTEXTS:
         raise error(ValueError, f"from_dlpack: no context stands for DLPack device type {kind}")
     ctx = Context(_CONTEXTS[kind], index)
     if kind == 2:
-        return faces["default"](ctx.device.xp.from_dlpack(source), Storage(ctx))  # type: ignore[return-value]
+        ctx.activate()  # the device tells the producer its current stream
+        taken = ctx.device.xp.from_dlpack(_Capsule(source, (kind, index)) if bare else source)
+        return faces["default"](taken[...], Storage(ctx))  # type: ignore[return-value]  # a view: others have the memory
     return faces["default"](_from_host(source, bare), Storage(ctx))  # type: ignore[return-value]
+
+
+def _device_of(capsule: Any) -> tuple[int, int]:
+    """DLPack's device of a capsule, as it lies in memory; that of a capsule that was taken is the CPU."""
+    given = ctypes.py_object(capsule)
+    # What stands before the device: the address of the values, and in newer capsules version, context, deleter, flags.
+    for name, before in ((b"dltensor", 8), (b"dltensor_versioned", 40)):
+        if ctypes.pythonapi.PyCapsule_IsValid(given, name):
+            pointer = _pointer(capsule, name)
+            kind, index = (ctypes.c_int32 * 2).from_address(pointer + before)
+            return int(kind), int(index)
+    return 1, 0
+
+
+def offer(x: Any, kw: dict[str, Any]) -> Any:
+    """What ``x.__dlpack__(**kw)`` gives: ordered by the queue of its device if it has one, without waiting here."""
+    x.twin()  # an array of somebody else's
+    ctx = x.context
+    if not ctx.device.async_:
+        x.wait_to_read()
+        return x._data.__dlpack__(**kw)
+    if (kw.get("dl_device") or (2,))[0] == 1 or ("max_version" in kw and "stream" not in kw):  # the latter is NumPy
+        raise error(BufferError, f"an array on {ctx} shares no memory with arrays on the CPU: copy it, x.asnumpy()")
+    x._st.order()
+    ctx.activate()
+    return x._data.__dlpack__(**kw)
 
 
 def _capsule_of(source: Any) -> Any:
@@ -83,6 +116,7 @@ def _from_host(source: Any, bare: bool) -> np.ndarray[Any, Any]:
 def to_capsule(x: Any, verb: str) -> Any:
     """A capsule of the memory of an array; one with a version where that is read-only, since others cannot say so."""
     x.twin()  # an array of somebody else's
+    x.context.activate()
     try:
         return x._data.__dlpack__(**({} if x.writable else {"max_version": (1, 0)}))
     except BufferError as e:

@@ -19,7 +19,7 @@ from .serialization import Record
 if TYPE_CHECKING:
     from .ndarray import NDArray
 
-__all__ = ["save", "load", "load_frombuffer", "chunks", "to_record", "from_record"]
+__all__ = ["save", "load", "load_frombuffer", "load_named", "chunks", "to_record", "from_record"]
 
 
 def to_record(x: Array) -> Record:
@@ -116,6 +116,31 @@ def load(fname: Any) -> Any:
     list of NDArray or dict of str to NDArray
     """
     return _collect(*serialization.load_file(fname))
+
+
+def load_named(fname: Any, why: str) -> dict[str, NDArray]:
+    """Read arrays by name; a file without arrays has no names either.
+
+    Parameters
+    ----------
+    fname : str or os.PathLike
+        A path or URL.
+    why : str
+        What names are wanted for, to end the error.
+
+    Returns
+    -------
+    dict of str to NDArray
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if the file holds arrays without names.
+    """
+    loaded = load(fname) or {}
+    if not isinstance(loaded, dict):
+        raise error(ValueError, f"{fname} holds {len(loaded)} arrays without names; {why}")
+    return loaded
 
 
 def load_frombuffer(buf: bytes) -> Any:

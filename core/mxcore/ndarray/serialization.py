@@ -572,8 +572,14 @@ class _Reader:
         for name in aux_names:
             self.what = f"the {name} of {called}"
             aux_heads.append((self.dtype(called), self.shape()))
+        if stored is not None and 0 in stored and shape:
+            # What was saved before its operator had run: only the auxiliary shapes tell what follows.
+            indices = aux_heads[-1][1]
+            stored = self.checked((*indices, *shape[1:]) if stype == "row_sparse" else indices, 8)
         data = self.array(shape if stored is None else stored, dtype, f"the data of {called}")
         aux = tuple(self.array(s, d, f"the {name} of {called}") for name, (d, s) in zip(aux_names, aux_heads))
+        if stype == "row_sparse":
+            data, aux = _by_row(data, aux)
         if aux:
             problem = sparse_problem(stype, shape, data, aux)
             if problem:
@@ -621,6 +627,15 @@ class _Reader:
         if dtype == np.bool_:
             raw = raw != 0  # a damaged byte must not become a broken bool
         return raw.view(dtype if np.little_endian else dtype.newbyteorder("<")).reshape(shape)
+
+
+def _by_row(data: HostArray, aux: tuple[HostArray, ...]) -> tuple[HostArray, tuple[HostArray, ...]]:
+    """Stored rows by rising index: MXNet writes them in the order in which they were given."""
+    (rows,) = aux
+    if rows.ndim != 1 or not data.ndim or len(rows) != len(data) or (rows[1:] >= rows[:-1]).all():
+        return data, aux
+    order = np.argsort(rows, kind="stable")
+    return data[order], (rows[order],)
 
 
 def sparse_problem(stype: str, shape: Shape, data: HostArray, aux: Sequence[HostArray]) -> str | None:

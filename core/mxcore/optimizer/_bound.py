@@ -29,16 +29,16 @@ _bound: dict[int, Any] = {}
 tables.on_change.append(_bound.clear)
 
 
-def update(name: str, *arrays: NDArray, **numbers: Any) -> None:
+def update(name: str, arrays: Sequence[NDArray], numbers: dict[str, Any]) -> None:
     """``nd.<name>(*arrays, out=arrays[0], **numbers)``: move a weight in place by the operator `name`.
 
     Parameters
     ----------
     name : str
         A fused update, such as ``'sgd_mom_update'``.
-    *arrays : NDArray
+    arrays : sequence of NDArray
         The weight, its gradient, its states.
-    **numbers
+    numbers : dict
         Parameters of the operator.
     """
     weight = arrays[0]

@@ -32,7 +32,7 @@ def move_one(
     """Call the fused operator for one weight: ``[mp_]sgd_[mom_]update``, or operator `name` with momentum."""
     momentum, copy = state if master else (state, None)
     name = ("mp_" if master else "") + (name if momentum is not None else "sgd_update")
-    update(name, weight, grad, *[a for a in (momentum, copy) if a is not None], **kwargs)
+    update(name, (weight, grad, *[a for a in (momentum, copy) if a is not None]), kwargs)
 
 
 def move_all(

@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 from ..ndarray import NDArray
-from ._bound import update
-from .base import Optimizer, zeros_like
+from ._fused import FusedOptimizer
+from .base import zeros_like
 
 
-class Adam(Optimizer):
+class Adam(FusedOptimizer):
     """Adam: steps along the mean gradient over the root of its mean square.
 
     ::
@@ -66,19 +66,8 @@ class Adam(Optimizer):
         stype = weight.stype if self.lazy_update else "default"
         return zeros_like(weight, stype), zeros_like(weight, stype)
 
-    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _fused_step(self, index: Any, state: Any) -> Any:
         lr, wd, t = self._begin(index)
         lr *= math.sqrt(1.0 - self.beta2**t) / (1.0 - self.beta1**t)
-        update(
-            "adam_update",
-            weight,
-            grad,
-            *state,
-            lr=lr,
-            wd=wd,
-            beta1=self.beta1,
-            beta2=self.beta2,
-            epsilon=self.epsilon,
-            lazy_update=self.lazy_update,
-            **self._common(),
-        )
+        numbers = {"lr": lr, "wd": wd, "beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon}
+        return "adam_update", state, {**numbers, "lazy_update": self.lazy_update, **self._common()}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import math
+import reprlib
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -19,6 +21,14 @@ from ..ndarray import NDArray
 Class = TypeVar("Class", bound=type)
 
 _KIND = "optimizer"
+
+
+def checked_rate(rate: Any) -> Any:
+    """A learning rate, refused if it is neither a number nor an array of one."""
+    number = hasattr(rate, "__float__") and getattr(rate, "size", 1) == 1
+    if not number or isinstance(rate, float) and math.isnan(rate):  # to look into an array, one would have to wait
+        raise error(TypeError, f"a learning rate is a number, not {reprlib.repr(rate)}")
+    return rate
 
 
 class _Registered(Mapping[str, Any]):
@@ -79,6 +89,8 @@ class Optimizer:
 
     #: All optimizers by name.
     opt_registry = _Registered()
+    #: Whether an update reads all of a weight or gradient, as for a norm: stores must not split it over servers.
+    reads_whole = False
 
     def __init__(
         self,
@@ -97,7 +109,10 @@ class Optimizer:
             raise asserted(TypeError, f"param_idx2name must be a dictionary of names, not {param_idx2name!r}")
         self.rescale_grad = rescale_grad
         self.lr_scheduler = lr_scheduler
-        self.lr: Any = 0.01 if learning_rate is None and lr_scheduler is None else learning_rate
+        if learning_rate is None:
+            self.lr: Any = 0.01 if lr_scheduler is None else None
+        else:
+            self.lr = checked_rate(learning_rate)
         if lr_scheduler is not None and learning_rate is not None and lr_scheduler.base_lr != learning_rate:
             logging.warning(
                 "learning_rate=%s takes the place of the scheduler's base_lr=%s", learning_rate, lr_scheduler.base_lr
@@ -167,7 +182,7 @@ class Optimizer:
         """
         if isinstance(name, str) and not name.startswith(("[", "{")):
             try:
-                found = _shared.lookup(_KIND, name.lower())
+                found = _shared.lookup(_KIND, name.lower(), Optimizer)
             except KeyError as e:
                 raise error(ValueError, str(e)) from None
             return found(**kwargs)
@@ -200,7 +215,8 @@ class Optimizer:
         weight : NDArray
             Its value.
         grad : NDArray
-            Its gradient.
+            Its gradient. The memory is that of whoever has called, who will use it again: what is to be kept must be
+            copied.
         state : None, NDArray or tuple
             What `create_state` made, changed in place.
         """
@@ -275,10 +291,12 @@ class Optimizer:
         ------
         UserWarning
             If a scheduler determines it, as in MXNet.
+        MXNetError
+            (also TypeError) if it is no number.
         """
         if self.lr_scheduler is not None:
             raise UserWarning("a scheduler determines the learning rate; set lr_scheduler.base_lr instead")
-        self.lr = lr
+        self.lr = checked_rate(lr)
 
     def set_lr_scale(self, args_lrscale: Any) -> None:
         """Refuse: use `set_lr_mult`."""
@@ -318,6 +336,15 @@ class Optimizer:
     def _set_current_context(self, device_id: int) -> None:
         """Count updates for one device: each has its own replica of the parameters."""
         self._index_update_count = self._all_index_update_counts.setdefault(device_id, {})
+
+    def _count_on(self, *device_ids: int) -> None:
+        """Count all updates so far as those of each of these devices: the most that any has of a parameter."""
+        most: dict[Any, int] = {}
+        for counts in self._all_index_update_counts.values():
+            for i, n in counts.items():
+                most[i] = max(n, most.get(i, n))
+        self._all_index_update_counts = {device_id: {**most} for device_id in device_ids}
+        self._index_update_count = self._all_index_update_counts[device_ids[0]]
 
     def _update_count(self, index: Any) -> None:
         """Count one update of a parameter, or of each in a list."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..ndarray import NDArray
-from ._bound import update
-from .base import Optimizer, zeros_like
+from ._fused import FusedOptimizer
+from .base import zeros_like
 
 
-class FTML(Optimizer):
+class FTML(FusedOptimizer):
     """Follow the moving leader.
 
     ::
@@ -49,20 +49,8 @@ class FTML(Optimizer):
     def create_state(self, index: Any, weight: NDArray) -> Any:
         return tuple(zeros_like(weight) for _ in range(3))
 
-    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _fused_step(self, index: Any, state: Any) -> Any:
         lr, wd, t = self._begin(index)
         clip = {"clip_grad": self.clip_gradient} if self.clip_gradient else {}
-        update(
-            "ftml_update",
-            weight,
-            grad,
-            *state,
-            t=t,
-            lr=lr,
-            wd=wd,
-            rescale_grad=self.rescale_grad,
-            beta1=self.beta1,
-            beta2=self.beta2,
-            epsilon=self.epsilon,
-            **clip,
-        )
+        numbers = {"t": t, "lr": lr, "wd": wd, "rescale_grad": self.rescale_grad, **clip}
+        return "ftml_update", state, {**numbers, "beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon}

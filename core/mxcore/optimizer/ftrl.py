@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..ndarray import NDArray
-from ._bound import update
-from .base import Optimizer, zeros_like
+from ._fused import FusedOptimizer
+from .base import zeros_like
 
 
-class Ftrl(Optimizer):
+class Ftrl(FusedOptimizer):
     """Follow the regularized leader: sparse weights by an L1 penalty.
 
     ::
@@ -50,6 +50,6 @@ class Ftrl(Optimizer):
     def create_state(self, index: Any, weight: NDArray) -> Any:
         return zeros_like(weight, weight.stype), zeros_like(weight, weight.stype)
 
-    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _fused_step(self, index: Any, state: Any) -> Any:
         lr, wd, _ = self._begin(index)
-        update("ftrl_update", weight, grad, *state, lr=lr, wd=wd, lamda1=self.lamda1, beta=self.beta, **self._common())
+        return "ftrl_update", state, {"lr": lr, "wd": wd, "lamda1": self.lamda1, "beta": self.beta, **self._common()}

@@ -46,6 +46,8 @@ class LAMB(Optimizer):
     45
     """
 
+    reads_whole = True
+
     def __init__(
         self,
         learning_rate: float = 0.001,

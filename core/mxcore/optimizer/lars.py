@@ -50,6 +50,8 @@ class LARS(Optimizer):
     #: Only weights decay here.
     _decaying = ("_weight",)
 
+    reads_whole = True
+
     def __init__(
         self,
         momentum: float = 0.0,

@@ -59,6 +59,8 @@ class LBSGD(Optimizer):
     array([0.6], dtype=float32)
     """
 
+    reads_whole = True
+
     def __init__(
         self,
         momentum: float = 0.0,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..ndarray import NDArray
-from ._steps import move_one, state_and_master
-from .base import Optimizer, zeros_like
+from ._fused import FusedOptimizer
+from .base import zeros_like
 
 
-class NAG(Optimizer):
+class NAG(FusedOptimizer):
     """Nesterov's accelerated gradient.
 
     ::
@@ -40,6 +40,8 @@ class NAG(Optimizer):
     array([0.7], dtype=float32)
     """
 
+    _master_last = True
+
     def __init__(self, momentum: float = 0.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.momentum = momentum
@@ -47,18 +49,9 @@ class NAG(Optimizer):
     def create_state(self, index: Any, weight: NDArray) -> Any:
         return zeros_like(weight) if self.momentum != 0.0 else None
 
-    def create_state_multi_precision(self, index: Any, weight: NDArray) -> Any:
-        return state_and_master(self, index, weight)
-
-    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        self._move(index, weight, grad, state, False)
-
-    def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        self._move(index, weight, grad, state, self._has_master(weight))
-
-    def _move(self, index: Any, weight: Any, grad: Any, state: Any, master: bool) -> None:
+    def _fused_step(self, index: Any, state: Any) -> Any:
         lr, wd, _ = self._begin(index)
-        common = self._common()
+        numbers = {"lr": lr, "wd": wd, **self._common()}
         if self.momentum > 0:
-            common["momentum"] = self.momentum
-        move_one(weight, grad, state, master, "nag_mom_update", lr=lr, wd=wd, **common)
+            numbers["momentum"] = self.momentum
+        return ("sgd_update", (), numbers) if state is None else ("nag_mom_update", (state,), numbers)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..ndarray import NDArray
-from ._bound import update
-from .base import Optimizer, zeros_like
+from ._fused import FusedOptimizer
+from .base import zeros_like
 
 
-class RMSProp(Optimizer):
+class RMSProp(FusedOptimizer):
     """RMSProp: steps over the root of the mean square of recent gradients.
 
     ::
@@ -76,13 +76,11 @@ class RMSProp(Optimizer):
     def create_state(self, index: Any, weight: NDArray) -> Any:
         return tuple(zeros_like(weight, weight.stype) for _ in range(3 if self.centered else 1))
 
-    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _fused_step(self, index: Any, state: Any) -> Any:
         lr, wd, _ = self._begin(index)
-        common = dict(self._common(), gamma1=self.gamma1, epsilon=self.epsilon)
+        numbers = {"lr": lr, "wd": wd, "gamma1": self.gamma1, "epsilon": self.epsilon, **self._common()}
         if self.clip_weights:
-            common["clip_weights"] = self.clip_weights
-        if self.centered:
-            common["gamma2"] = self.gamma2
-            update("rmspropalex_update", weight, grad, *state, lr=lr, wd=wd, **common)
-        else:
-            update("rmsprop_update", weight, grad, *state, lr=lr, wd=wd, **common)
+            numbers["clip_weights"] = self.clip_weights
+        if not self.centered:
+            return "rmsprop_update", state, numbers
+        return "rmspropalex_update", state, {**numbers, "gamma2": self.gamma2}

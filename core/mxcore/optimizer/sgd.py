@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from ..ndarray import NDArray
-from ._steps import aggregation_size, move_all, move_one, state_and_master
-from .base import Optimizer, zeros_like
+from ._fused import FusedOptimizer
+from ._steps import aggregation_size, move_all, move_one
+from .base import zeros_like
+
+#: Elements of a weight from which threads share its update: a call for many starts them once.
+_SHARED = 1 << 15
 
 
-class SGD(Optimizer):
+class SGD(FusedOptimizer):
     """Stochastic gradient descent with momentum and weight decay.
 
     ::
@@ -40,6 +44,8 @@ class SGD(Optimizer):
     array([0.8], dtype=float32)
     """
 
+    _master_last = True
+
     def __init__(self, momentum: float = 0.0, lazy_update: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.momentum = momentum
@@ -51,8 +57,17 @@ class SGD(Optimizer):
             return None
         return zeros_like(weight, weight.stype if self.lazy_update else "default")
 
-    def create_state_multi_precision(self, index: Any, weight: NDArray) -> Any:
-        return state_and_master(self, index, weight)
+    def _fused_step(self, index: Any, state: Any) -> Any:
+        lr, wd, _ = self._begin(index)
+        numbers = {"lr": lr, "wd": wd, "lazy_update": self.lazy_update, **self._rates()}
+        return ("sgd_update", (), numbers) if state is None else ("sgd_mom_update", (state,), numbers)
+
+    def _rates(self) -> dict[str, Any]:
+        """What all weights have in common."""
+        common = self._common()
+        if self.momentum > 0:
+            common["momentum"] = self.momentum
+        return common
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         self._move(index, weight, grad, state, False)
@@ -66,11 +81,14 @@ class SGD(Optimizer):
             index, weight, grad, state = [index], [weight], [grad], [state]
         self._update_count(index)
         lrs, wds = self._get_lrs(index), self._get_wds(index)
-        common = self._common()
-        if self.momentum > 0:
-            common["momentum"] = self.momentum
-        # One call for many weights saves launches; where kernels run in the caller, lists cost more than calls.
-        if weight[0].context.device.async_ and len(weight) > 1 and all(a.stype == "default" for a in (*weight, *grad)):
+        common = self._rates()
+        # One call for many weights saves launches; where kernels run in the caller, lists of small ones cost more than
+        # calls.
+        if (
+            len(weight) > 1
+            and (weight[0].context.device.async_ or all(w.size >= _SHARED for w in weight))
+            and all(a.stype == "default" for a in (*weight, *grad))
+        ):
             move_all(weight, grad, state, self.momentum > 0, master, lrs=lrs, wds=wds, **common)
             return
         for w, g, s, lr, wd in zip(weight, grad, state, lrs, wds):

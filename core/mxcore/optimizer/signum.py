@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..ndarray import NDArray
-from ._bound import update
-from .base import Optimizer, zeros_like
+from ._fused import FusedOptimizer
+from .base import zeros_like
 
 
-class Signum(Optimizer):
+class Signum(FusedOptimizer):
     """Steps of one size along the sign of the momentum, or of the gradient.
 
     ::
@@ -50,10 +50,9 @@ class Signum(Optimizer):
     def create_state(self, index: Any, weight: NDArray) -> Any:
         return zeros_like(weight, weight.stype) if self.momentum != 0.0 else None
 
-    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _fused_step(self, index: Any, state: Any) -> Any:
         lr, wd, _ = self._begin(index)
-        common = self._common()
+        numbers = {"lr": lr, "wd": wd, **self._common()}
         if state is None:
-            update("signsgd_update", weight, grad, lr=lr, wd=wd, **common)
-            return
-        update("signum_update", weight, grad, state, lr=lr, wd=wd, momentum=self.momentum, wd_lh=self.wd_lh, **common)
+            return "signsgd_update", (), numbers
+        return "signum_update", (state,), {**numbers, "momentum": self.momentum, "wd_lh": self.wd_lh}

@@ -9,6 +9,7 @@ from .._core.transfer import check_writable, read_only
 from .._io_files import naming, read_whole
 from ..context import Context
 from ..ndarray import NDArray
+from ._fused import FusedOptimizer, move
 from ._states import dumps, is_pickle, loads
 from ._whole import check_state
 from .base import Optimizer
@@ -35,6 +36,10 @@ class Updater:
     [0]
     """
 
+    #: Whether there are replicas of the weights on several devices, each of which counts its own updates. A store has
+    #: one value of each, on whichever device.
+    replicas = True
+
     def __init__(self, optimizer: Optimizer) -> None:
         self.optimizer = optimizer
         self.states: dict[Any, Any] = {}
@@ -60,7 +65,7 @@ class Updater:
             grad = [_classic(g) for g in grad]
             weight = [_classic(w) for w in weight]
         if weight:
-            optimizer._set_current_context(weight[0].context.device_id)
+            optimizer._set_current_context(weight[0].context.device_id if self.replicas else 0)
         for i, w in zip(index, weight):
             if i not in states:
                 states[i] = optimizer.create_state_multi_precision(i, w)
@@ -74,6 +79,14 @@ class Updater:
                 name = f"{type(optimizer).__name__}, parameter {i!r}: its "
                 check_writable(w, name + "weight")
                 raise read_only(name + "state")
+        if (
+            len(weight) > 1
+            and weight[0].context.device.async_
+            and isinstance(optimizer, FusedOptimizer)
+            and optimizer._is_told
+        ):
+            move(optimizer, ((i, w, g, states[i]) for i, w, g in zip(index, weight, grad)))
+            return
         if not self.aggregate_updates:
             for i, w, g in zip(index, weight, grad):
                 optimizer.update_multi_precision(i, w, g, states[i])
@@ -124,6 +137,8 @@ class Updater:
         if optimizer is not None:
             self.optimizer = optimizer
             self.aggregate_updates = optimizer.aggregate_num > 0
+            if not self.replicas:
+                optimizer._count_on(0)
         self.states = found
         self.states_synced = dict.fromkeys(found, False)
 

@@ -9,7 +9,7 @@ from .._core import infer, tables
 from .._core.errors import error, suggest
 from .._core.graph import Graph
 from .._core.params import as_dtype
-from ..rewriting import run_pass
+from ..rewriting import run_pass, switched_off
 from .base import Entry
 from .inference import infer_heads, named, unknown_dims
 
@@ -23,7 +23,7 @@ def run_backend(
     skip_infer: bool,
     info: Mapping[str, Any],
 ) -> list[Entry]:
-    """The heads of the graph that the graph pass `backend` makes of a graph.
+    """The heads of the graph that the graph pass `backend` makes of a graph; its own if the pass is switched off.
 
     Parameters
     ----------
@@ -40,6 +40,8 @@ def run_backend(
             f"no graph pass is named {backend!r}{suggest(str(backend), known)}; registered: "
             f"{', '.join(known) or 'none'} (plugins bring them through the hook mxcore_graph_passes){tables.why()}",
         )
+    if backend in switched_off():
+        return list(heads)
     graph = Graph(heads)
     graph.info.update(info)
     if not skip_infer:

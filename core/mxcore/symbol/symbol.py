@@ -498,6 +498,7 @@ class Symbol(SymbolBase):
         Returns
         -------
         Symbol
+            The graph as it is where ``MXCORE_DISABLE_PASSES`` or `executor.passes_off` names the pass.
 
         Raises
         ------

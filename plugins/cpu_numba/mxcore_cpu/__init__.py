@@ -34,7 +34,7 @@ def mxcore_report() -> list[str]:
     from . import cache, jit, threads
 
     state = "Numba kernels" if jit.available() else f"NumPy only: {jit.reason()}"
-    return [f"cpu: {state}, {threads.count()} compute thread(s), compiled code in {cache.folder()}"]
+    return [f"cpu: {state}, {threads.count()} compute thread(s), compiled code in {cache.CODE.folder}"]
 
 
 def _compiles() -> bool:

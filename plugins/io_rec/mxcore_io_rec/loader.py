@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Generic, TypeVar
 
+from mxcore.base import error
+
 __all__ = ["Loader", "processors"]
 
 
@@ -54,7 +56,7 @@ class Loader(Generic[Job]):
     ) -> None:
         self._plan, self._tasks, self._threads, self._ahead = plan, tasks, threads, ahead
         self._coming: deque[tuple[Job, list[Future[Any]]]] = deque()
-        self._over = False
+        self._over = self._closed = False
         self._pool: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
 
@@ -85,10 +87,13 @@ class Loader(Generic[Job]):
         ------
         StopIteration
             When there is none.
+        MXNetError
+            (also RuntimeError) if it is closed, also by another thread meanwhile.
         Exception
             What a task raised: of several the first one, in the order of the tasks.
         """
         with self._lock:
+            self._check_open()
             if self._pool is not None and self._pid != os.getpid():
                 self._after_fork()
             self._begin()
@@ -97,6 +102,7 @@ class Loader(Generic[Job]):
             job, futures = self._coming.popleft()
             failures = [f.exception() for f in futures]
             del futures
+            self._check_open()
             self._begin()
         try:
             for failure in failures:
@@ -107,6 +113,10 @@ class Loader(Generic[Job]):
             failures.clear()
         return job
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise error(RuntimeError, "this iterator is closed")
+
     def _after_fork(self) -> None:
         """The threads stayed with the parent: begin again what they had in hand."""
         self._finalizer.detach()
@@ -116,16 +126,22 @@ class Loader(Generic[Job]):
     def restart(self) -> None:
         """Give up the jobs under way; plan anew."""
         with self._lock:
-            for _, futures in self._coming:
-                for future in futures:
-                    future.cancel()
-            self._coming.clear()
+            self._check_open()
+            self._give_up()
             self._over = False
 
+    def _give_up(self) -> None:
+        for _, futures in self._coming:
+            for future in futures:
+                future.cancel()
+        self._coming.clear()
+
     def close(self) -> None:
-        """Give up the jobs under way, and end the threads."""
-        self.restart()
-        if self._pool is not None and self._pid == os.getpid():
-            self._finalizer.detach()
-            self._pool.shutdown(wait=True, cancel_futures=True)
-        self._pool = None
+        """Give up the jobs under way, and end the threads. Doing it twice is harmless."""
+        self._closed = True
+        with self._lock:
+            self._give_up()
+            if self._pool is not None and self._pid == os.getpid():
+                self._finalizer.detach()
+                self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None

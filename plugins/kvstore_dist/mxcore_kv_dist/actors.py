@@ -23,7 +23,7 @@ _WAITING, _MOST = 16, 1 << 20
 _PATIENCE = 60.0
 
 #: Lines with the numbers of their streams, and the status of a program that has ended.
-_Taken: TypeAlias = tuple[list[tuple[int, bytes]], int | None]
+_Said: TypeAlias = tuple[list[tuple[int, bytes]], int | None]
 
 
 class _Output:
@@ -59,12 +59,12 @@ class _Output:
         os.close(pipe)
 
     def end(self) -> None:
-        """Wait until all was read; `take` says then that there is no more."""
+        """Wait until all was read; `next` says then that there is no more."""
         for thread in self._threads:
             thread.join()
         self._lines.put(None)
 
-    def take(self) -> tuple[list[tuple[int, bytes]], bool]:
+    def next(self) -> tuple[list[tuple[int, bytes]], bool]:
         """Wait for lines, and return them with their streams, and whether more may come."""
         taken: list[tuple[int, bytes]] = []
         size = 0
@@ -84,8 +84,8 @@ class _Output:
 class Runner:
     """Runs the program of one worker."""
 
-    def start(self, command: list[str], env: dict[str, str], folder: str, neighbours: int) -> _Taken:
-        """Start it, and return what `take` does.
+    def start(self, command: list[str], env: dict[str, str], folder: str, neighbours: int) -> _Said:
+        """Start it, and return what `lines` does.
 
         Parameters
         ----------
@@ -107,13 +107,13 @@ class Runner:
             os.close(write)
         self._output = _Output({stream: read for stream, (read, _) in pipes.items()})
         threading.Thread(target=self._wait, daemon=True).start()
-        return self.take()
+        return self.lines()
 
     def _wait(self) -> None:
         self._keeper.wait()
         self._output.end()
 
-    def take(self) -> _Taken:
+    def lines(self) -> _Said:
         """Wait for output, and return lines with their streams; with the last ones the status.
 
         Returns
@@ -121,7 +121,7 @@ class Runner:
         (list of (int, bytes), int or None)
             The status is minus the number of a signal if that ended the program.
         """
-        lines, more = self._output.take()
+        lines, more = self._output.next()
         return lines, None if more else self._keeper.wait()
 
     def signal(self, number: int) -> None:
@@ -164,16 +164,22 @@ class ServerHost:
         """Whether a worker that is lost stops the others."""
         return self._server.synchronous
 
+    def first_gone(self) -> int | None:
+        """The rank of the worker that went first, if one has gone."""
+        return next(iter(self._server.gone), None)
+
     def wait(self, timeout: float) -> bool:
         """Wait until all workers have left."""
         return self._server.wait(timeout)
 
-    def take(self) -> _Taken:
-        """Wait for output, as `Runner.take` does."""
-        return self._output.take()[0], None
+    def lines(self) -> _Said:
+        """Wait for output, as `Runner.lines` does."""
+        return self._output.next()[0], None
 
 
-def start_servers(cluster: Cluster, servers: int, workers: int, token: str) -> tuple[list[Any], list[Any]]:
+def start_servers(
+    cluster: Cluster, servers: int, workers: int, token: str, env: dict[str, str] | None = None
+) -> tuple[list[Any], list[Any]]:
     """Start the servers of a job.
 
     Parameters
@@ -182,6 +188,8 @@ def start_servers(cluster: Cluster, servers: int, workers: int, token: str) -> t
     servers, workers : int
     token : str
         What workers must know.
+    env : dict of str to str, optional
+        What their environments have beside that of the cluster.
 
     Returns
     -------
@@ -193,7 +201,7 @@ def start_servers(cluster: Cluster, servers: int, workers: int, token: str) -> t
     nodes, hosts = cluster.nodes, []
     for number in range(servers):
         node = nodes[number % len(nodes)]
-        hosts.append(cluster.actor(ServerHost, node, number, servers, workers, token, node.address))
+        hosts.append(cluster.actor(ServerHost, node, number, servers, workers, token, node.address, env=env))
     try:
         return hosts, ray.get([host.address.remote() for host in hosts], timeout=_PATIENCE)
     except ray.exceptions.RayError as e:

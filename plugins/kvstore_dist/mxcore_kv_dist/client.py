@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import builtins
 import functools
 import hashlib
 import heapq
@@ -13,7 +11,6 @@ import os
 import sys
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -25,8 +22,10 @@ import mxcore
 from mxcore.base import error
 from mxcore.kvstore.transfers import Departure
 
-from . import rendezvous, wire
+from . import wire
+from .lifetime import enlist, forked_text
 from .memory import open_segment, view
+from .peer import told
 from .server import PROTOCOL
 
 __all__ = ["Link", "Pull", "Push", "Slot"]
@@ -37,7 +36,7 @@ _BATCH = 4 << 20
 #: How much longer than the deadline a worker waits for the server to say what was waited for, in seconds.
 _GRACE = 3.0
 #: How often a worker says that it is there, and looks for what waits too long, in seconds.
-_BEAT, _LOOK = 2.0, 0.25
+_BEAT, _POLL = 2.0, 0.25
 
 
 class Push:
@@ -147,9 +146,10 @@ class Link:
     ) -> None:
         self.where = f"{address[0]}:{address[1]}"
         self._patience = deadline + _GRACE
-        self._channel = wire.connect(address, token, transport)
+        self._channel = wire.connect(address, token, transport, deadline)
         try:
-            self._channel.send({**hello, "mxcore": mxcore.__version__, "protocol": PROTOCOL, "program": _program()})
+            versions = {"mxcore": mxcore.__version__, "protocol": PROTOCOL}
+            self._channel.send({**hello, **versions, "program": _program(), "folder": _folder()})
             answer, _ = self._channel.receive()
             if "refused" in answer:
                 raise error(ConnectionError, f"kvstore: the server at {self.where} refuses: {answer['refused']}")
@@ -165,11 +165,13 @@ class Link:
         self._slots: dict[int, Slot] = {}
         self._work = threading.Condition(threading.Lock())
         #: What is to be sent: messages as they are; and tickets, each for the first entry of a slot.
-        self._messages: deque[tuple[dict[str, Any], Sequence[Any]]] = deque()
+        self._messages: deque[tuple[dict[str, Any] | bytes, Sequence[Any]]] = deque()
         self._tickets: list[tuple[int, int, Slot]] = []
         self._count = itertools.count()
         #: Pushes that were not sent yet, and pulls whose values were not read yet.
         self._pushes = self._pulls = 0
+        #: Whether values, and not only words, are being sent.
+        self._sending = False
         #: Question -> where its answer goes, since when, and what it is.
         self._asked: dict[int, tuple[Future[Any], float, str]] = {}
         #: Seconds of this link's life, without those for which the process was stopped.
@@ -177,10 +179,10 @@ class Link:
         #: What new calls are told, once there is a reason to refuse them.
         self._refusal: tuple[type[Exception], str] | None = None
         self._ending = self._over = self._dropped = False
-        _links.add(self)
+        enlist(self)
         self._threads = [
             threading.Thread(target=run, name=f"mxcore-kv-{run.__name__[1:]}", daemon=True)
-            for run in (self._send, self._receive, self._look)
+            for run in (self._send, self._receive, self._expire)
         ]
         for thread in self._threads:
             thread.start()
@@ -189,13 +191,17 @@ class Link:
 
     def ask(self, call: str, bodies: Sequence[Any] = (), **header: Any) -> Future[tuple[dict[str, Any], Any]]:
         """Ask the server something, after all that was pushed before; the future gives its header and bytes."""
+        number = next(self._count)
+        try:
+            text = wire.encode({"ask": number, "call": call, **header})
+        except (TypeError, ValueError) as e:
+            raise error(TypeError, f"kvstore: a question ({call}) that cannot be sent: {e}") from None
         self.flush()
         future: Future[Any] = Future()
         with self._work:
             self.check()
-            number = next(self._count)
             self._asked[number] = future, self._clock, call
-            self._messages.append(({"ask": number, "call": call, **header}, bodies))
+            self._messages.append((text, bodies))
             self._work.notify_all()
         return future
 
@@ -207,7 +213,29 @@ class Link:
     def flush(self) -> None:
         """Wait until all pushes were sent."""
         with self._work:
-            self._work.wait_for(lambda: not self._pushes or self._over)
+            self._drain(lambda: self._pushes)
+
+    def settle(self) -> None:
+        """Wait until all pushes were sent, and all that was pulled has been read."""
+        with self._work:
+            self._drain(lambda: self._pushes + self._pulls)
+
+    def _drain(self, left: Callable[[], int]) -> None:
+        """Wait, with the lock, until nothing is left; an error if for the deadline it becomes no less."""
+        patience = self._patience + _GRACE  # what is the server's fault shows before
+        before, since = left(), self._clock
+        while left() and not self._over:
+            self._work.wait(_POLL)
+            if left() != before or self._sending:  # which the channel ends if it takes too long
+                before, since = left(), self._clock
+            elif self._clock > since + patience:
+                keys = sorted({repr(slot.key) for slot in self._slots.values() if slot.pulling or slot.entries})
+                raise error(
+                    TimeoutError,
+                    f"kvstore: for {patience:g} s nothing has gone to server {self.number} at {self.where}: what "
+                    f"is pushed and pulled of {', '.join(keys[:5])} waits for arrays that something computes with, "
+                    "which does not end",
+                )
 
     def lend(self, header: dict[str, Any], slots: Sequence[Slot], segments: list[Any] | None) -> None:
         """Take memory for slots: what the server sent along, or our own."""
@@ -265,6 +293,7 @@ class Link:
                 messages = list(self._messages)
                 self._messages.clear()
                 batch = self._batch()
+                self._sending = bool(batch) or any(bodies for _, bodies in messages)
                 if messages or batch:
                     return messages, batch
                 if self._ending:
@@ -370,18 +399,17 @@ class Link:
             pull.failed(error(RuntimeError, f"kvstore: key {slot.key!r}: {text}"))
 
     def _hear_answer(self, header: dict[str, Any], size: int) -> None:
-        body = np.empty(size, np.uint8)
-        self._channel.into(body)
-        segments = None
+        found: Any = np.empty(size, np.uint8)
+        self._channel.into(found)
         if header.get("files"):
-            segments = [open_segment(f, header["size"]) for f in self._channel.files(header["files"])]
+            found = [open_segment(f, header["size"]) for f in self._channel.files(header["files"])]
         with self._work:
             future, *_ = self._asked.pop(header["answer"])
         if "error" in header:
             kind, text = header["error"]
-            future.set_exception(error(getattr(builtins, kind, RuntimeError), f"kvstore: {text}"))
+            future.set_exception(told(kind, f"kvstore: {text}"))
         else:
-            future.set_result((header, segments if header.get("files") else body))
+            future.set_result((header, found))
 
     def _read(self, slot: Slot) -> None:
         """The value of a slot was read, or will not come: what waits for that goes on."""
@@ -407,11 +435,11 @@ class Link:
 
     # -- ends --------------------------------------------------------------------------------------------------------
 
-    def _look(self) -> None:
+    def _expire(self) -> None:
         """Say from time to time that this worker is there, and end what nobody answers."""
         while not self._over:
-            time.sleep(_LOOK)
-            self._clock += _LOOK
+            time.sleep(_POLL)
+            self._clock += _POLL
             with self._work:
                 if self._clock % _BEAT == 0 and not self._messages:
                     self._messages.append(({"beat": 1}, ()))
@@ -459,59 +487,59 @@ class Link:
         """Leave when all that was asked for has come: nobody has the store any more. This takes no lock."""
         self._dropped = True
 
-    def close(self) -> None:
-        """Send what waits, let come what was asked for, say goodbye, and end."""
+    def close(self, failure: str = "") -> None:
+        """Send what waits, let come what was asked for, say goodbye, and end.
+
+        Parameters
+        ----------
+        failure : str
+            What went wrong in this program: nothing is waited for, and other workers are told.
+
+        Raises
+        ------
+        MXNetError
+            (also TimeoutError) if what waits could not be sent or read before the deadline; the link has ended then.
+        """
         left = "was left: the store was closed"
         with self._work:
             if self._refusal is None:
                 self._refusal = ConnectionError, f"kvstore: server {self.number} at {self.where} {left}"
-            self._work.wait_for(lambda: not (self._pushes or self._pulls) or self._over)
-            if not self._ending:
-                self._ending = True
-                self._messages.append(({"bye": 1}, ()))
-                self._work.notify_all()
-        self._threads[0].join(self._patience)
-        self._break(left)
+        try:
+            if not failure:
+                self.settle()
+        finally:
+            with self._work:
+                if not self._ending:
+                    self._ending = True
+                    self._messages.append(({"bye": failure}, ()))
+                    self._work.notify_all()
+            self._threads[0].join(self._patience)
+            self._break(left)
 
     def forked(self) -> None:
         """Know in a forked child that the connection and the threads are its parent's."""
         self._work = threading.Condition(threading.Lock())
         self._over = True
-        self._refusal = (
-            RuntimeError,
-            f"kvstore: process {os.getpid()} was forked from the worker that has made this store, and cannot use it; "
-            "make stores after forks",
-        )
+        self._refusal = RuntimeError, forked_text()
 
 
-#: Links to be closed at the end of the program.
-_links: weakref.WeakSet[Link] = weakref.WeakSet()
-
-
-@atexit.register
-def _close_all() -> None:
-    for link in list(_links):
-        link.close()
-    rendezvous.leave()
-
-
-def _in_child() -> None:
-    for link in list(_links):
-        link.forked()
-    _links.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
+def _main_file() -> str:
+    """The path of the main module, '' if it has none."""
+    return getattr(sys.modules.get("__main__"), "__file__", None) or ""
 
 
 def _program() -> str:
-    """A digest of the text of the program, which all workers must share."""
+    """A digest of the text of the main module, which all workers must share; what that imports is not compared."""
     if os.environ.get("MXCORE_KV_ANY_PROGRAM"):
         return ""
-    path = getattr(sys.modules.get("__main__"), "__file__", None)
     try:
-        with open(path, "rb") as f:  # type: ignore[arg-type]
+        with open(_main_file(), "rb") as f:
             return hashlib.sha256(f.read()).hexdigest()
-    except (OSError, TypeError):
+    except OSError:
         return ""
+
+
+def _folder() -> str:
+    """The folder of the main module, where Python finds the modules beside it, and servers are to find them, too."""
+    path = _main_file()
+    return os.path.dirname(os.path.realpath(path)) if path else ""

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -41,6 +42,9 @@ _SETTINGS = {
 }
 #: What belongs to another cluster.
 _OTHERS = ("RAY_ADDRESS", "RAY_AUTH_TOKEN_PATH", "RAY_NAMESPACE")
+
+#: What a client of HTTP/2, which Ray speaks, says first; a server answers it.
+_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 
 _START = (
     f"start --head --block --port=0 --node-ip-address={_LOOPBACK} --object-store-memory={_STORE_BYTES} "
@@ -94,6 +98,15 @@ class Node(NamedTuple):
     address: str
 
 
+def _written(path: str) -> str:
+    """What a file holds; nothing if it is not there yet. Ray makes it first, and writes to it then."""
+    try:
+        with open(path) as f:
+            return f.read()
+    except FileNotFoundError:
+        return ""
+
+
 class Cluster:
     """A Ray cluster, which is there within a ``with``.
 
@@ -104,6 +117,8 @@ class Cluster:
         nobody can join without its token, nor from other hosts.
     actors : int
         How many there will be: Ray starts their processes in time.
+    deadline : float
+        How long a cluster to join may take to answer, in seconds.
 
     Attributes
     ----------
@@ -113,15 +128,17 @@ class Cluster:
         Where processes of this host are found by those of others.
     """
 
-    def __init__(self, address: str | None = None, actors: int = 1) -> None:
+    def __init__(self, address: str | None = None, actors: int = 1, deadline: float = _PATIENCE) -> None:
         require_ray("a distributed job")
-        self._address, self._actors = address, actors
+        self._address, self._actors, self._deadline = address, actors, deadline
         self._keeper: subprocess.Popen[bytes] | None = None
         self.nodes: list[Node] = []
         self.here = _LOOPBACK
 
     def __enter__(self) -> Cluster:
         try:
+            if self._address is not None:
+                _knock(self._address, self._deadline)
             address = self._address or self._start()
             import ray
 
@@ -169,15 +186,16 @@ class Cluster:
             self._keeper = keep(folder, ray, stdout=log, stderr=log)
         importlib.import_module("ray")  # while it starts
         end = time.monotonic() + _PATIENCE
-        while not os.path.exists(told):
+        while not (address := _written(told)):
             if self._keeper.poll() is not None or time.monotonic() > end:
                 with open(said, errors="replace") as log:
                     raise error(RuntimeError, f"Ray does not start; it says\n{log.read()}")
             time.sleep(0.02)
-        with open(told) as f:
-            return f.read()
+        return address
 
-    def actor(self, cls: type, node: Node, *args: Any, name: str | None = None) -> Any:
+    def actor(
+        self, cls: type, node: Node, *args: Any, name: str | None = None, env: dict[str, str] | None = None
+    ) -> Any:
         """Make an object in a process of its own on a node.
 
         Parameters
@@ -188,6 +206,8 @@ class Cluster:
             Its arguments.
         name : str, optional
             By which others find it.
+        env : dict of str to str, optional
+            What the environment of the process has beside that of the cluster.
 
         Returns
         -------
@@ -198,7 +218,8 @@ class Cluster:
 
         remote = ray.remote(num_cpus=0, max_concurrency=8)(cls)
         there = NodeAffinitySchedulingStrategy(node.id, soft=False)
-        return remote.options(scheduling_strategy=there, name=name).remote(*args)
+        runtime = {"env_vars": env} if env else None
+        return remote.options(scheduling_strategy=there, name=name, runtime_env=runtime).remote(*args)
 
     def close(self) -> None:
         """Leave the cluster; one of our own ends with all of its processes."""
@@ -211,3 +232,23 @@ class Cluster:
             self._keeper.stdin.close()
             self._keeper.wait()
             self._keeper = None
+
+
+def _knock(address: str, deadline: float) -> None:
+    """Raise an error if nobody who could be Ray answers at HOST:PORT: Ray itself would wait for minutes."""
+    host, _, port = address.rpartition(":")
+    if not port.isdecimal() or "/" in host:
+        return  # 'auto', or what Ray understands
+    end = time.monotonic() + deadline
+    try:
+        with socket.create_connection((host, int(port)), deadline) as sock:
+            sock.settimeout(max(0.1, end - time.monotonic()))
+            sock.sendall(_GREETING)
+            if sock.recv(1):
+                return
+            why = "the connection was closed"
+    except TimeoutError:
+        why = f"nobody has answered for {deadline:g} s"
+    except OSError as e:
+        why = e.strerror or str(e)
+    raise error(ConnectionError, f"there is no Ray cluster to join at {address}: {why}")

@@ -6,21 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["NARROW", "narrow", "pack_two_bits", "unpack_two_bits"]
-
-#: Types of gradient compression that send each number in fewer bytes.
-NARROW = ("fp16", "bfloat16")
-
-
-def narrow(kind: str) -> Any:
-    """The dtype of one of `NARROW`."""
-    if kind not in NARROW:
-        raise ValueError(f"{kind!r} is no encoding")
-    if kind == "fp16":
-        return np.dtype(np.float16)
-    import ml_dtypes
-
-    return np.dtype(ml_dtypes.bfloat16)
+__all__ = ["pack_two_bits", "unpack_two_bits"]
 
 
 def pack_two_bits(quantised: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from mxcore.base import MXNetWarning, error
+from mxcore.kvstore.launchers import rank_and_size
 
 from . import rendezvous
+from .plan import bound
+from .wire import TRANSPORTS
 
-__all__ = ["Job", "Member", "current_job", "number"]
+__all__ = ["Job", "Member", "current_job", "deadline"]
 
 
-class Job(NamedTuple):
+@dataclass(frozen=True)
+class Job:
     """A worker's place in a job."""
 
     rank: int
@@ -29,6 +34,9 @@ class Job(NamedTuple):
     #: Where other workers find this one.
     host: str = "127.0.0.1"
 
+    def __post_init__(self) -> None:
+        _check_deadline(self.deadline)
+
     def hello(self, store: int | str, type: str, sync: bool) -> dict[str, Any]:
         """What a worker says first to a server: who it is, and what store it makes, which is the same for all."""
         return {
@@ -38,6 +46,7 @@ class Job(NamedTuple):
             "type": type,
             "sync": sync,
             "deadline": self.deadline,
+            "bound": bound(),
         }
 
 
@@ -56,45 +65,46 @@ class Member:
         """How many workers share the store."""
         return self._job.workers
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise error(
+            TypeError,
+            f"a {type(self).__name__} is a worker's connection to others, and can be neither copied nor pickled; "
+            "make one in each worker",
+        )
 
-#: What launchers call rank and number of workers: mxcore and torchrun, MXNet, Slurm, Open MPI, MPICH and its kin.
-_NAMES = (
-    ("RANK", "WORLD_SIZE"),
-    ("DMLC_WORKER_ID", "DMLC_NUM_WORKER"),
-    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-    ("PMI_RANK", "PMI_SIZE"),
-)
+
+#: The longest deadline, in seconds: a year.
+_LONGEST = 365 * 24 * 3600.0
 
 _said: set[str] = set()
 
 
-def number(name: str, default: float | None = None) -> float:
-    """A number of the environment."""
-    text = os.environ.get(name)
-    if text is None and default is not None:
-        return default
-    try:
-        return float(text or "")
-    except ValueError:
-        raise error(ValueError, f"{name}={text!r} must be a number") from None
-
-
-def place() -> tuple[int, int] | None:
-    """Rank and number of workers, if a launcher told them."""
-    for rank_name, size_name in _NAMES:
-        if rank_name in os.environ and size_name in os.environ:
-            rank, size = int(number(rank_name)), int(number(size_name))
-            if not 0 <= rank < size:
-                raise error(ValueError, f"{rank_name}={rank} is no rank among {size_name}={size} workers")
-            return rank, size
-    if "DMLC_ROLE" in os.environ:
+def _check_deadline(seconds: float) -> float:
+    """Refuse what no clock can wait for."""
+    if not 0 < seconds <= _LONGEST:
         raise error(
-            RuntimeError,
-            f"kvstore: DMLC_ROLE={os.environ['DMLC_ROLE']} is set, but no rank: MXNet's own launcher starts servers "
-            "and schedulers of its own; `mxcore launch -n WORKERS -s SERVERS python train.py` takes its place",
+            ValueError,
+            f"kvstore: the deadline (MXCORE_KV_DEADLINE) must be a number of seconds above zero, a year at most, not "
+            f"{seconds}",
         )
-    return None
+    return seconds
+
+
+def deadline() -> float:
+    """How long anything may take, in seconds: ``MXCORE_KV_DEADLINE``, 60 unless told."""
+    text = os.environ.get("MXCORE_KV_DEADLINE", "60")
+    try:
+        seconds = float(text)
+    except ValueError:
+        raise error(ValueError, f"MXCORE_KV_DEADLINE={text!r} must be a number") from None
+    return _check_deadline(seconds)
+
+
+def _transport() -> str:
+    name = os.environ.get("MXCORE_KV_TRANSPORT", "auto")
+    if name not in TRANSPORTS:
+        raise error(ValueError, f"MXCORE_KV_TRANSPORT={name!r} is none of {', '.join(map(repr, TRANSPORTS))}")
+    return name
 
 
 def current_job(type: str) -> Job | None:
@@ -105,13 +115,15 @@ def current_job(type: str) -> Job | None:
     type : str
         Of the store that asks.
     """
-    where = place()
-    deadline = number("MXCORE_KV_DEADLINE", 60.0)
+    where = rank_and_size()
+    patience = deadline()
     if where is not None and where[1] > 1 and "MXCORE_KV_SERVERS" not in os.environ:
-        os.environ.update(rendezvous.find_servers(*where, deadline))
+        os.environ.update(rendezvous.find_servers(*where, patience))
     if "MXCORE_KV_SERVERS" in os.environ and where is not None:
         try:
             servers = [(str(h), int(p), str(name)) for h, p, name in json.loads(os.environ["MXCORE_KV_SERVERS"])]
+            if not servers:
+                raise ValueError("there are none")
         except (TypeError, ValueError):
             raise error(
                 ValueError, "MXCORE_KV_SERVERS must be a JSON list of [host, port, name], as `mxcore launch` sets it"
@@ -120,8 +132,8 @@ def current_job(type: str) -> Job | None:
             *where,
             servers,
             os.environ.get("MXCORE_KV_TOKEN", "").encode(),
-            deadline,
-            os.environ.get("MXCORE_KV_TRANSPORT", "auto"),
+            patience,
+            _transport(),
             os.environ.get("MXCORE_KV_HOST", "127.0.0.1"),
         )
     if type not in _said:

@@ -21,19 +21,21 @@ from mxcore.base import error
 
 from .actors import Runner, start_servers
 from .cluster import Cluster, require_ray
+from .job import deadline
 
 __all__ = ["add_arguments", "help", "main"]
 
 help = "run a program as the workers of a distributed job"
 
-#: How workers are stopped: signals, and how many seconds later the next one follows. Those who waited for one that
-#: failed know it at once, and may say so before they are stopped.
+#: How workers are stopped: signals, and how many seconds later the next one follows.
 _INTERRUPT = ((signal.SIGINT, 5.0), (signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0))
 _TERMINATE = ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0))
-_FAILED = ((None, 2.0), *_TERMINATE)
 _KILL = ((signal.SIGKILL, 5.0),)
+#: Those who waited for a worker that failed know it at once, and have so many seconds to say so before they are
+#: stopped; the one that went first, which is to blame, has more to come to its end.
+_FAREWELL, _TEARDOWN = 2.0, 5.0
 #: How often signals to the launcher are looked for, in seconds.
-_LOOK = 0.1
+_POLL = 0.1
 #: How long servers may take to answer, in seconds.
 _PATIENCE = 60.0
 
@@ -74,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="K=V",
-        help="a variable for the workers; as often as there are some",
+        help="a variable for workers and servers; as often as there are some",
     )
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the program and its arguments: python train.py ...")
 
@@ -94,13 +96,14 @@ def main(args: argparse.Namespace) -> int:
     """
     _check(args)
     env = dict(os.environ)  # before Ray's settings come into it
-    env.update(_pairs(args.env))
+    args.env = dict(_pairs(args.env))
+    env.update(args.env)
     env.setdefault("PYTHONUNBUFFERED", "1")
     streams = {1: sys.stdout.buffer, 2: sys.stderr.buffer}
     # Standard output is for the program; what Ray has to say is not.
     with _Signals() as signals, contextlib.redirect_stdout(sys.stderr):
         try:
-            with Cluster(args.address, args.workers + args.servers) as cluster:
+            with Cluster(args.address, args.workers + args.servers, deadline()) as cluster:
                 return _Job(cluster, args, env, streams, signals).run()
         except KeyboardInterrupt:
             return 128 + signals.came[0]
@@ -240,6 +243,9 @@ class _Job:
 
         self._status = 0
         self._stop: _Stop | None = None
+        #: Whether workers were sent signals, and those who failed before, of which one is to blame.
+        self._signalled = False
+        self._failed: list[tuple[_Process, int | None]] = []
         #: What was started; workers that have not ended; and who is asked for output by which call.
         self._servers: list[_Process] = []
         self._runners: list[_Process] = []
@@ -260,7 +266,7 @@ class _Job:
 
     def _start_servers(self) -> None:
         args = self._args
-        hosts, self._addresses = start_servers(self._cluster, args.servers, args.workers, self._token)
+        hosts, self._addresses = start_servers(self._cluster, args.servers, args.workers, self._token, args.env)
         for number, host in enumerate(hosts):
             server = _Process(f"server {number}", f"[server {number}] ".encode(), None, host)
             self._servers.append(server)
@@ -303,7 +309,7 @@ class _Job:
     # -- running -----------------------------------------------------------------------------------------------------
 
     def _listen(self, process: _Process) -> None:
-        self._calls[process.actor.take.remote()] = process
+        self._calls[process.actor.lines.remote()] = process
 
     def _watch(self) -> None:
         """Pass on what processes print, until all workers have ended."""
@@ -311,10 +317,11 @@ class _Job:
 
         self._signals.looked_for = True
         while self._workers:
-            ready, _ = ray.wait(list(self._calls), timeout=_LOOK)
+            ready, _ = ray.wait(list(self._calls), timeout=_POLL)
             for call in ready:
                 self._hear(call)
             self._heed()
+        self._blame()
 
     def _hear(self, call: Any) -> None:
         """Print what a process says, and see to its end."""
@@ -340,18 +347,52 @@ class _Job:
         """See to the end of a process; the status is None where its host, or Ray's process there, is gone."""
         if process.rank is not None:
             self._workers.remove(process)
-        if status == 0 or self._stop is not None:
+        if status == 0 or self._signalled:
+            return
+        if self._stop is not None or process.rank is None or self._synchronous():
+            self._failed.append((process, status))
+            self._stop = self._stop or _Stop(self._farewell())
             return
         what = f"{process.name} {_fate(status)}"
-        if process.rank is None or self._synchronous():
-            _say(f"{what}; the job ends")
-            self._stop = _Stop(_FAILED)
-        elif self._may_restart():
+        if self._may_restart():
             _say(f"{what}; it starts again ({self._restarts} of {self._args.restart})")
             return self._start(self._runner(process.rank))
-        else:
-            _say(f"{what}; the others go on")
+        _say(f"{what}; the others go on")
         self._status = self._status or _exit_status(status)
+
+    def _farewell(self) -> Iterator[tuple[int | None, float]]:
+        """How the others are stopped when one has failed."""
+        yield None, _FAREWELL
+        end = time.monotonic() + _TEARDOWN
+        while time.monotonic() < end and self._running(self._first_gone()):
+            yield None, _POLL
+        yield from _TERMINATE
+
+    def _blame(self) -> None:
+        """Say who has failed first: others failed because it had gone, and may have ended before it."""
+        if not self._failed:
+            return
+        first = self._first_gone()
+        process, status = next((f for f in self._failed if f[0].rank in (None, first)), self._failed[0])
+        self._failed.clear()
+        left = "".join(f"{worker.name} left first, and has not ended; " for worker in self._running(first))
+        _say(f"{left}{process.name} {_fate(status)}; the job ends")
+        self._status = self._status or _exit_status(status)
+
+    def _running(self, rank: int | None) -> list[_Process]:
+        """The worker with a rank, if it runs."""
+        return [worker for worker in self._workers if worker.rank == rank]
+
+    def _first_gone(self) -> int | None:
+        """The rank of the worker that went first, as far as the first server knows."""
+        import ray
+
+        try:
+            # A server that hangs must not keep the launcher from passing on what others say.
+            rank: int | None = ray.get(self._servers[0].actor.first_gone.remote(), timeout=_TEARDOWN)
+        except ray.exceptions.RayError:
+            return None
+        return rank
 
     def _synchronous(self) -> bool:
         """Whether the others cannot go on without one of them."""
@@ -378,6 +419,8 @@ class _Job:
         except StopIteration:
             return self._workers.clear()
         if number is not None:
+            self._blame()
+            self._signalled = True
             for worker in self._workers:
                 worker.actor.signal.remote(number)
 

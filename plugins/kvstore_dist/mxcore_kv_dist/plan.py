@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from mxcore.base import error
@@ -34,18 +35,20 @@ class Plan:
     ----------
     servers : int
         How many there are.
+    bound : int
+        From how many elements a value is split.
 
     Examples
     --------
-    >>> plan = Plan(2)
+    >>> plan = Plan(servers=2, bound=1_000_000)
     >>> plan.place(elements=10, itemsize=4), plan.place(elements=10, itemsize=4)
     ([Part(server=0, start=0, stop=10)], [Part(server=1, start=0, stop=10)])
     >>> plan.place(elements=2_000_001, itemsize=4)
     [Part(server=0, start=0, stop=1000000), Part(server=1, start=1000000, stop=2000001)]
     """
 
-    def __init__(self, servers: int) -> None:
-        self._bytes = [0] * servers
+    def __init__(self, servers: int, bound: int) -> None:
+        self._bytes, self._bound = [0] * servers, bound
 
     def place(self, elements: int, itemsize: int, row: int = 1) -> list[Part]:
         """Decide where a value lies.
@@ -63,7 +66,7 @@ class Plan:
         list of Part
         """
         servers = len(self._bytes)
-        if servers == 1 or elements < bound():
+        if servers == 1 or elements < max(self._bound, 2 * row):
             cuts = [0, elements]
             first = min(range(servers), key=self._bytes.__getitem__)
         else:
@@ -74,3 +77,8 @@ class Plan:
         for part in parts:
             self._bytes[part.server] += (part.stop - part.start) * itemsize
         return parts
+
+    def forget(self, parts: Iterable[Part], itemsize: int) -> None:
+        """Count a value, placed before, no more."""
+        for part in parts:
+            self._bytes[part.server] -= (part.stop - part.start) * itemsize

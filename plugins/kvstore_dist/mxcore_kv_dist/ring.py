@@ -13,8 +13,9 @@ import queue
 import select
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -23,12 +24,15 @@ from mxcore.base import error
 
 from . import wire
 from .memory import Segment, open_segment
+from .peer import kind_of, told
 
 __all__ = ["ROOM", "Ring"]
 
 #: Bytes of arrays that go round together, at most. There are two such rooms: when the sums in one are complete, all
 #: workers have read what was in the other.
 ROOM = 8 << 20
+#: How long a neighbour may take to hear a last word, in seconds.
+_FAREWELL = 1.0
 
 
 class Ring:
@@ -44,17 +48,30 @@ class Ring:
     deadline : float
         How long to wait for a neighbour, in seconds.
     transport : {'auto', 'tcp'}
+    last_heard : callable
+        Says of a rank when it was heard of.
     """
 
-    def __init__(self, rank: int, workers: int, token: bytes, host: str, deadline: float, transport: str) -> None:
-        self.rank, self.workers = rank, workers
+    def __init__(
+        self,
+        rank: int,
+        workers: int,
+        token: bytes,
+        host: str,
+        deadline: float,
+        transport: str,
+        last_heard: Callable[[int], str],
+    ) -> None:
+        self.rank, self.workers, self._last_heard = rank, workers, last_heard
+        self._before = (rank - 1) % workers
         self._token, self._deadline, self._transport = token, deadline, transport
         self._listener = wire.Listener(host)
         #: Where the neighbour finds this worker.
         self.address = self._listener.address
-        self._segment = Segment(2 * ROOM)
+        self._segment = Segment(2 * ROOM, f"what goes round from rank {rank}")
         self._mine = np.frombuffer(self._segment.memory, np.uint8).reshape(2, ROOM)
         self._out: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._sender = threading.Thread(target=self._send, name="mxcore-kv-ring", daemon=True)
 
     def join(self, addresses: Sequence[Any], store: int) -> None:
         """Connect to the next worker, and let the one before connect.
@@ -69,7 +86,9 @@ class Ring:
         hello = {"ring": store, "rank": self.rank}
         with ThreadPoolExecutor(1) as pool:  # while this worker connects, the one before it does
             accepted = pool.submit(self._accept, hello)
-            self._right = wire.connect(addresses[(self.rank + 1) % self.workers], self._token, self._transport)
+            self._right = wire.connect(
+                addresses[(self.rank + 1) % self.workers], self._token, self._transport, self._deadline
+            )
             local = self._right.local
             self._right.send({**hello, "files": int(local)}, (), [self._segment.file] if local else ())
             self._left = accepted.result()
@@ -77,16 +96,15 @@ class Ring:
             channel.settle(self._deadline)
         self._segment.close()
         self._listener.close()
-        threading.Thread(target=self._send, name="mxcore-ring", daemon=True).start()
+        self._sender.start()
 
     def _accept(self, hello: dict[str, Any]) -> wire.Channel:
         """The connection of the worker before this one; strangers are sent away."""
         end = time.monotonic() + self._deadline
-        before = (self.rank - 1) % self.workers
         while True:
             ready, _, _ = select.select(self._listener.sockets, [], [], max(0.0, end - time.monotonic()))
             if not ready:
-                raise error(TimeoutError, f"kvstore: rank {before} has not connected to rank {self.rank} in time")
+                raise error(TimeoutError, f"kvstore: rank {self._before} has not connected to rank {self.rank} in time")
             sock, _ = ready[0].accept()
             try:
                 channel = wire.accept(sock, self._token)
@@ -94,7 +112,7 @@ class Ring:
             except Exception:  # whatever a stranger does
                 sock.close()
                 continue
-            if (said.get("ring"), said.get("rank")) == (hello["ring"], before):
+            if (said.get("ring"), said.get("rank")) == (hello["ring"], self._before):
                 if said["files"]:
                     memory = open_segment(channel.files(1)[0], 2 * ROOM)
                     self._theirs = np.frombuffer(memory, np.uint8).reshape(2, ROOM)
@@ -121,24 +139,29 @@ class Ring:
 
     def hear(self) -> dict[str, Any]:
         """Wait for a message of the worker before this one, until the deadline."""
-        before = (self.rank - 1) % self.workers
-        try:
+        with self._hearing():
             self._left.timeout(self._deadline)
             header, _ = self._left.receive()
+        if "failed" in header:
+            raise told(*header["failed"])
+        return header
+
+    @contextmanager
+    def _hearing(self) -> Iterator[None]:
+        """Say of what goes wrong with the worker before this one who that is."""
+        try:
+            yield
         except wire.Closed as e:
-            raise error(ConnectionError, f"kvstore: lost rank {before}: {e}") from None
+            raise error(ConnectionError, f"kvstore: lost rank {self._before}: {e}") from None
         except TimeoutError:
             raise self.late() from None
-        if "failed" in header:
-            raise error(RuntimeError, header["failed"])
-        return header
 
     def late(self) -> Exception:
         """The error of who has waited too long."""
         return error(
             TimeoutError,
-            f"kvstore: rank {self.rank} has waited {self._deadline:g} s for rank {(self.rank - 1) % self.workers} in "
-            "the ring of allreduce",
+            f"kvstore: rank {self.rank} has waited {self._deadline:g} s for {self._last_heard(self._before)} in the "
+            "ring of allreduce",
         )
 
     # -- sums --------------------------------------------------------------------------------------------------------
@@ -166,20 +189,20 @@ class Ring:
         spare = np.empty(0 if self._left.local else max(s.stop - s.start for s in chunks), dtype)
         for step in range(2 * (n - 1)):
             gathering = step >= n - 1
-            self._give(mine, chunks[(rank - step) % n])
+            self._send_chunk(mine, chunks[(rank - step) % n])
             into = mine[chunks[(rank - step - 1) % n]]
             self.hear()
-            came = self._take(number, dtype, size, chunks[(rank - step - 1) % n], into if gathering else spare)
+            came = self._receive_chunk(number, dtype, size, chunks[(rank - step - 1) % n], into if gathering else spare)
             if gathering:
                 if came is not into:
                     np.copyto(into, came)
             else:
                 np.add(into, came, out=into)
 
-    def _give(self, mine: np.ndarray[Any, Any], chunk: slice) -> None:
+    def _send_chunk(self, mine: np.ndarray[Any, Any], chunk: slice) -> None:
         self.tell({}, () if self._right.local else (mine[chunk],))
 
-    def _take(
+    def _receive_chunk(
         self, number: int, dtype: Any, size: int, chunk: slice, memory: np.ndarray[Any, Any]
     ) -> np.ndarray[Any, Any]:
         """The neighbour's chunk: in its own memory, or received into some."""
@@ -188,14 +211,15 @@ class Ring:
             room: np.ndarray[Any, Any] = self._theirs[number % 2, : size * dtype.itemsize].view(dtype)
             return room[chunk]
         memory = memory[: chunk.stop - chunk.start]
-        self._left.into(memory)
+        with self._hearing():
+            self._left.into(memory)
         return memory
 
-    def close(self, why: str | None = None) -> None:
+    def close(self, why: BaseException | None = None) -> None:
         """Leave; the neighbours hear why, if something went wrong."""
         if why is not None:
-            self.tell({"failed": why})
+            self.tell({"failed": [kind_of(why), str(why)]})
         self._out.put(None)
-        time.sleep(0.05 if why else 0)
+        self._sender.join(_FAREWELL)
         self._right.close()
         self._left.close()

@@ -6,8 +6,10 @@ Each worker has a connection and a thread of its own; whoever brings the last pu
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -15,15 +17,15 @@ import mxcore
 from mxcore.base import error
 
 from . import wire
-from .peer import Peer
-from .space import Refused, Space
+from .peer import Peer, Refused
+from .space import Space
 
 __all__ = ["PROTOCOL", "Server"]
 
 #: Counts changes of the messages; both ends must have the same.
-PROTOCOL = 1
+PROTOCOL = 4
 #: How often a server looks for what waits too long, in seconds.
-_LOOK = 0.25
+_POLL = 0.25
 
 
 class Server:
@@ -42,6 +44,8 @@ class Server:
     ----------
     address : (str, int, str)
         Host and port, and the name of a socket for workers of this host.
+    gone : list of int
+        The ranks of workers without a connection, in the order in which they left.
     closed : bool
     """
 
@@ -56,12 +60,15 @@ class Server:
         #: Who has connected and is not let in yet, and since when.
         self._guests: dict[socket.socket, float] = {}
         self._left = threading.Condition(self._lock)
+        #: How many connections each rank has, one for each of its stores.
+        self._connections: Counter[int] = Counter()
+        self.gone: list[int] = []
         self.closed = False
         self._listener = wire.Listener(host)
         self.address = self._listener.address
         for sock in self._listener.sockets:
             self._thread(self._accept, sock)
-        self._thread(self._look)
+        self._thread(self._expire)
 
     def _thread(self, run: Callable[..., Any], *args: Any) -> None:
         threading.Thread(target=run, args=args, name=f"mxcore-server-{self.number}", daemon=True).start()
@@ -71,7 +78,7 @@ class Server:
             try:
                 connected, _ = sock.accept()
             except OSError:  # closed, or out of descriptors, which may pass
-                time.sleep(_LOOK)
+                time.sleep(_POLL)
                 continue
             with self._lock:
                 self._guests[connected] = time.monotonic()
@@ -139,6 +146,7 @@ class Server:
                 f"rank {hello['rank']} of {hello['workers']} workers wants to join a job of {self.workers}: "
                 "RANK and WORLD_SIZE (or DMLC_NUM_WORKER) are not those of this job"
             )
+        folder = hello["folder"]
         with self._lock:
             if self.closed:
                 raise Refused("the server is ending")
@@ -146,12 +154,24 @@ class Server:
             if space is None:
                 space = self._spaces[hello["store"]] = Space(self, hello)
             peer = space.enter(hello, channel)
+            if folder and folder not in sys.path:  # an optimizer may be in a module there
+                sys.path.append(str(folder))
             self._channels.add(channel)
+            self._connections[peer.rank] += 1
+            if peer.rank in self.gone:  # it had only closed a store, or was started again
+                self.gone.remove(peer.rank)
         return peer
 
-    def _look(self) -> None:
+    def note_end(self, peer: Peer) -> None:
+        """Remember in which order workers leave; called before others can hear that this connection has ended."""
+        with self._lock:
+            self._connections[peer.rank] -= 1
+            if not self._connections[peer.rank]:
+                self.gone.append(peer.rank)
+
+    def _expire(self) -> None:
         while not self.closed:
-            time.sleep(_LOOK)
+            time.sleep(_POLL)
             now = time.monotonic()
             with self._lock:
                 spaces = list(self._spaces.values())
@@ -159,7 +179,7 @@ class Server:
                     if now - since > 2 * wire.PATIENCE:
                         wire.shut(sock)
             for space in spaces:
-                space.look(now)
+                space.expire(now)
 
     @property
     def synchronous(self) -> bool:

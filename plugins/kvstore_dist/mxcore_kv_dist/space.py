@@ -2,17 +2,20 @@
 
 In a synchronous store a round of a value ends when every worker has pushed it once; pulls see the rounds that their
 worker took part in. No worker pushes a value again before it has read what it pulled, so that values can be read from
-the server's own memory: the next round cannot begin. In an asynchronous store each push is a round, and readers get
+the server's own memory: the next round cannot end. In an asynchronous store each push is a round, and readers get
 copies.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
+import json
+import math
 import threading
 import time
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -23,42 +26,32 @@ from mxcore.context import cpu
 from mxcore.kvstore.values import add, pick_rows
 from mxcore.optimizer import config
 
+from .meetings import Attendance, Meetings
 from .memory import Segment, layout, view
-from .peer import Peer, Replies
-from .plan import Plan
-from .slot import Slot, over
+from .peer import PIECE, Peer, Refused, Replies, kind_of
+from .plan import Part, Plan
+from .roster import Roster
+from .slot import Round, Slot, Wait, over
 from .wire import Channel, Closed
 
 if TYPE_CHECKING:
     from .server import Server
 
-__all__ = ["Refused", "Space"]
+__all__ = ["Space"]
 
 
-class Refused(Exception):
-    """What a worker asks for cannot be; it is told why."""
+#: What a store is like, which all of its workers must say alike: name in the first message -> what is said to another.
+_ALIKE = {
+    "type": "rank {rank} made a store of type {theirs!r}, others made {ours!r} of it",
+    "program": "rank {rank} runs another program than the first worker here (the texts of their main modules differ); "
+    "start all with the same one, or set MXCORE_KV_ANY_PROGRAM=1 for each",
+    "bound": "rank {rank} splits values of {theirs} elements and more over servers, others those of {ours}: "
+    "MXNET_KVSTORE_BIGARRAY_BOUND must be the same for all",
+}
 
-
-_Met: TypeAlias = dict[Peer, tuple[int, float, dict[str, Any]]]
-
-
-class _Meeting(NamedTuple):
-    """Where workers wait for each other: what follows, and of each its question's number, since when, and all of it."""
-
-    then: Callable[[_Met], None]
-    met: _Met
-
-
-class _Gone(NamedTuple):
-    """A worker that is not here any more: since when, when it was last heard of, and why."""
-
-    since: float
-    heard: float
-    why: str
-
-    def text(self, rank: int) -> str:
-        now = time.monotonic()
-        return f"rank {rank} {self.why} {now - self.since:.1f} s ago (last heard of {now - self.heard:.1f} s ago)"
+#: A question with the bytes behind it, and an answer.
+_Asked: TypeAlias = dict[str, Any]
+_Reply: TypeAlias = dict[str, Any]
 
 
 class Space:
@@ -75,23 +68,23 @@ class Space:
         self.server = server
         self.name: Any = hello["store"]
         self.type: str = hello["type"]
-        self.program: str = hello["program"]
+        self._alike = {name: hello[name] for name in _ALIKE}
         self.sync: bool = hello["sync"]
         self.deadline = float(hello["deadline"])
         self.workers = server.workers
-        self._lock = threading.RLock()
-        self._peers: dict[int, Peer] = {}
-        #: Workers whose connection ended without a word, and those that said goodbye, by rank.
-        self._lost: dict[int, _Gone] = {}
-        self._left: dict[int, _Gone] = {}
-        self._slots: list[Slot] = []
+        self.roster = Roster(self.type, self.sync, self.workers)
+        self._lock = self.roster.lock
+        self._meetings = Meetings(self.roster, self.deadline)
+        self._numbers = itertools.count()
+        self._slots: dict[int, Slot] = {}
         self._by_key: dict[Any, Slot] = {}
-        self._plan = Plan(server.servers)
-        self._placed: dict[Any, Any] = {}
-        self._meetings: dict[str, _Meeting] = {}
+        self._plan = Plan(server.servers, int(hello["bound"]))
+        #: Key -> shape, dtype and storage type, on which all workers agreed, and where the parts lie.
+        self._placed: dict[Any, tuple[list[Any], list[Part]]] = {}
         self._updating = threading.Lock()
         self._updater: opt.Updater | None = None
-        self._optimizers = 0  # how many were set
+        #: The configurations that were set, by number, and the rank that came first with each.
+        self._optimizers: dict[int, tuple[int, Any]] = {}
 
     # -- who is here -------------------------------------------------------------------------------------------------
 
@@ -99,57 +92,45 @@ class Space:
         """Let a worker in, or say why not."""
         rank = hello["rank"]
         with self._lock:
-            if hello["type"] != self.type:
-                raise Refused(f"rank {rank} made a store of type {hello['type']!r}, others made {self.type!r} of it")
-            if hello["program"] != self.program:
-                raise Refused(
-                    f"rank {rank} runs another program than the first worker here (the texts of their main modules "
-                    "differ); start all with the same one, or set MXCORE_KV_ANY_PROGRAM=1 for each"
-                )
-            if rank in self._peers:
-                raise Refused(f"rank {rank} is taken: another process has joined the job under it, and is still there")
-            if self.sync and rank in self._lost:
-                raise Refused(f"rank {rank} was lost, and a synchronous job cannot go on; start it again")
-            self._lost.pop(rank, None)
-            self._left.pop(rank, None)
-            peer = self._peers[rank] = Peer(self, rank, channel)
-            for slot in self._slots:  # who comes back takes part from now on
-                slot.inbox[rank].clear()
+            for name, text in _ALIKE.items():
+                if hello[name] != self._alike[name]:
+                    raise Refused(text.format(rank=rank, theirs=hello[name], ours=self._alike[name]))
+            self.roster.check(rank)
+            peer = Peer(self, rank, channel)
+            self.roster.add(peer)
             return peer
 
     def serve(self, peer: Peer) -> None:
         """Do what a worker says until it leaves."""
         why = "was lost, as its connection ended without a word,"
         try:
-            while not peer.said_goodbye:
+            while peer.goodbye is None:
                 header, size = peer.channel.receive()
                 peer.heard = time.monotonic()
                 self._handle(peer, header, size)
-            why = "left the job"
+            why = f"failed ({peer.goodbye})" if peer.goodbye else "left the job"
         except Closed:
             pass
         except Exception as e:  # a message that no worker of ours sends
             why = "was sent away, as it was not understood,"
             peer.tell({"broken": f"server {self.server.number} does not understand rank {peer.rank}: {e!r}"})
         finally:
-            self._miss(peer, why)
+            self._remove(peer, why)
 
-    def _miss(self, peer: Peer, why: str) -> None:
+    def _remove(self, peer: Peer, why: str) -> None:
         """Let nobody wait for a worker that is gone."""
+        self.server.note_end(peer)
         with self._lock:
-            del self._peers[peer.rank]
-            gone = self._left if peer.said_goodbye else self._lost
-            gone[peer.rank] = _Gone(time.monotonic(), peer.heard, why)
-            for meeting in self._meetings.values():
-                meeting.met.pop(peer, None)
+            self.roster.remove(peer, why)
+            self._meetings.forget(peer)
             if not self.server.closed:
-                self._settle()
+                self._meetings.end()
         if self.server.closed:  # it was this server who hung up on all of them
             return peer.end()
         replies = Replies()
-        for slot in list(self._slots):
+        for slot in list(self._slots.values()):
             with slot.lock:
-                slot.waiting = [waits for waits in slot.waiting if waits[0] is not peer]
+                slot.waiting = [wait for wait in slot.waiting if wait.peer is not peer]
                 self._fail_hopeless(slot, replies)
         replies.send()
         peer.end()
@@ -158,13 +139,7 @@ class Space:
     def deserted(self) -> bool:
         """Whether all workers have left: nobody will ask for these values."""
         with self._lock:
-            return len(self._left) == self.workers
-
-    def _loss(self) -> str:
-        """Why a synchronous job cannot go on: workers were lost, or else have left."""
-        gone = self._lost or self._left
-        ranks = ", ".join(gone[rank].text(rank) for rank in sorted(gone))
-        return f"{ranks}; a {self.type} job cannot go on without it"
+            return len(self.roster.left) == self.workers
 
     def _handle(self, peer: Peer, header: dict[str, Any], size: int) -> None:
         replies = Replies()
@@ -173,7 +148,7 @@ class Space:
             peer.channel.into(body)
             self._answer(peer, header, body)
         for item in header.get("push", ()):
-            self._take(peer, item, replies)
+            self._receive_push(peer, item, replies)
         for number, text in header.get("failed", ()):
             slot = self._slots[number]
             text = f"the push of rank {peer.rank} failed: {text}"
@@ -185,67 +160,86 @@ class Space:
                     slot.complaints[peer.rank] = text
         for item in header.get("pull", ()):
             number, rows = (item, None) if isinstance(item, int) else item
-            slot = self._lent(peer, number)
+            slot = self._slot(peer, number)
             if rows is not None:
                 ids = np.empty(rows, np.int64)
                 peer.channel.into(ids)
                 rows = ids
-            self._want(peer, slot, rows, replies)
+            self._await_value(peer, slot, rows, replies)
         if "bye" in header:
-            peer.said_goodbye = True
+            peer.goodbye = str(header["bye"])
         replies.send()
 
     # -- values ------------------------------------------------------------------------------------------------------
 
-    def _take(self, peer: Peer, item: Any, replies: Replies) -> None:
-        """Take a push: a slot's number if it lies in the memory for it, or comes in full; else what describes it."""
-        if isinstance(item, int):
-            slot = self._lent(peer, item)
-            pushed = peer.pushed[item]
-            if not peer.channel.local:
-                if item in peer.full:
-                    pushed = np.empty(slot.size, slot.dtype)
-                peer.channel.into(pushed)
-            own = pushed is peer.pushed[item]
-            if own:
-                peer.full.add(item)
-            self._push(peer, slot, pushed, own, replies)
-            return
-        number, kind, size, extra = item
-        slot = self._lent(peer, number)
-        if size != slot.length(kind, extra):
-            raise ValueError(f"a push of {size} bytes ({kind}, {extra}) to key {slot.key!r}")
-        body = np.empty(size, np.uint8)
-        peer.channel.into(body)
-        self._push(peer, slot, slot.decode(kind, body, extra), False, replies)
-
-    def _lent(self, peer: Peer, number: int) -> Slot:
-        if number not in peer.pushed:
+    def _slot(self, peer: Peer, number: int) -> Slot:
+        if number not in peer.slots:
             raise ValueError(f"there is no slot {number!r}")
         return self._slots[number]
 
-    def _push(self, peer: Peer, slot: Slot, pushed: Any, own: bool, replies: Replies) -> None:
+    def _receive_push(self, peer: Peer, item: Any, replies: Replies) -> None:
+        """Receive a push: a slot's number if it lies in shared memory, or comes as it is; else what describes it."""
+        number, kind, size, extra = (item, "slot", 0, 0) if isinstance(item, int) else item
+        slot = self._slot(peer, number)
         with slot.lock:
-            slot.inbox[peer.rank].append((peer, pushed, own))
+            round = slot.round_of(peer.rank) if self.sync else Round(slot, 1)
+        if kind == "slot" and peer.channel.local:
+            with slot.lock:
+                round.lend(peer, peer.pushed[number])
+        elif kind == "slot":
+            self._receive_numbers(peer, slot, round, "raw", 0)
+        elif size != (slot.rows_length(extra) if kind == "rows" else slot.length(kind, slot.size)):
+            raise ValueError(f"a push of {size} bytes ({kind}, {extra}) to key {slot.key!r}")
+        elif kind == "rows":
+            body = np.empty(size, np.uint8)
+            peer.channel.into(body)
+            rows = slot.decode_rows(body, extra)
+            with slot.lock:
+                round.add_rows(rows)
+        else:
+            self._receive_numbers(peer, slot, round, kind, extra)
+        self._end_push(peer, slot, round, replies)
+
+    @staticmethod
+    def _receive_numbers(peer: Peer, slot: Slot, round: Round, kind: str, threshold: float) -> None:
+        """Receive all numbers of a slot; of several workers each adds its own while the next come."""
+        with slot.lock:
+            total = round.sum
+        if kind == "raw" and round.workers == 1:
+            return peer.channel.into(total)
+        step = PIECE // total.itemsize
+        for at in range(0, slot.size, step):
+            count = min(step, slot.size - at)
+            body = peer.piece[: slot.length(kind, count)]
+            peer.channel.into(body)
+            numbers = slot.decode(kind, body, count, threshold)
+            with slot.lock:
+                round.add(at, numbers)
+
+    def _end_push(self, peer: Peer, slot: Slot, round: Round, replies: Replies) -> None:
+        """Count a push, and end the rounds in which nobody's is missing."""
+        with slot.lock:
             slot.pushes[peer.rank] += 1
-            whose = slot.inbox if self.sync else [slot.inbox[peer.rank]]
-            while all(whose):
-                items = [box.popleft() for box in whose]
-                if slot.failed is None:
-                    try:
-                        self._apply(slot, [pushed for _, pushed, _ in items])
-                    except Exception as e:
-                        slot.failed = f"the update failed: {type(e).__name__}: {e}"
-                slot.rounds += 1
-                for who, _, lent in items:
-                    if lent:
-                        who.full.discard(slot.number)
-                        if who.channel.local:
-                            replies.add(who, "free", slot.number)
+            peer.behind = False
+            round.missing -= 1
+            if not self.sync:
+                self._end_round(slot, round, replies)
+            while slot.begun and not slot.begun[0].missing:
+                self._end_round(slot, slot.begun.popleft(), replies)
             self._serve_waiting(slot, replies)
 
+    def _end_round(self, slot: Slot, round: Round, replies: Replies) -> None:
+        if slot.failed is None:
+            try:
+                self._apply(slot, round.parts())
+            except Exception as e:
+                slot.failed = f"the update failed: {type(e).__name__}: {e}"
+        slot.rounds += 1
+        for peer in round.end():
+            replies.add(peer, "free", slot.number)
+
     def _apply(self, slot: Slot, pushed: list[Any]) -> None:
-        """Add up what came, all of which is ours to write to, and update the value."""
+        """Add up what remains to be, all of which is ours to write to, and update the value."""
         updater = self._updater
         if updater is None and not self.sync:
             raise MXNetError(f"a {self.type} store needs an optimizer: call set_optimizer before the first push")
@@ -278,32 +272,44 @@ class Space:
             self._updater(slot.key, total, slot.array)
             slot.array.wait_to_read()
 
-    def _want(self, peer: Peer, slot: Slot, rows: Any, replies: Replies) -> None:
+    def _await_value(self, peer: Peer, slot: Slot, rows: Any, replies: Replies) -> None:
+        """Send a worker the value, or these rows of it, when the rounds that it has pushed to are over."""
         with slot.lock:
             if peer.rank in slot.complaints:
                 replies.add(peer, "failed", [slot.number, slot.complaints.pop(peer.rank)])
                 return
-            slot.waiting.append((peer, slot.pushes[peer.rank] if self.sync else 0, time.monotonic(), rows))
-            self._serve_waiting(slot, replies)
-            if slot.waiting:
-                self._fail_hopeless(slot, replies)
+            over = functools.partial(self._send_value, peer, slot, rows)
+            self._await_rounds(peer, slot, over, functools.partial(_fail_pull, peer, slot), replies)
+
+    def _await_rounds(
+        self,
+        peer: Peer,
+        slot: Slot,
+        over: Callable[[Replies], None],
+        failed: Callable[[Replies, str], None],
+        replies: Replies,
+    ) -> None:
+        """Go on, with the slot's lock, when the rounds that a worker has pushed to are over, or never will be."""
+        slot.waiting.append(Wait(peer, slot.pushes[peer.rank] if self.sync else 0, time.monotonic(), over, failed))
+        self._serve_waiting(slot, replies)
+        if slot.waiting:
+            self._fail_hopeless(slot, replies)
 
     def _serve_waiting(self, slot: Slot, replies: Replies) -> None:
         if slot.failed is not None:
             self._fail_waiting(slot, replies, slot.failed)
         still = []
-        for waits in slot.waiting:
-            peer, needs, _, rows = waits
-            if needs > slot.rounds:
-                still.append(waits)
+        for wait in slot.waiting:
+            if wait.needs > slot.rounds:
+                still.append(wait)
                 continue
             try:
-                self._give(peer, slot, rows, replies)
+                wait.over(replies)
             except Exception as e:  # of what one worker wants, others must not suffer
-                replies.add(peer, "failed", [slot.number, str(e)])
+                wait.failed(replies, str(e))
         slot.waiting = still
 
-    def _give(self, peer: Peer, slot: Slot, rows: Any, replies: Replies) -> None:
+    def _send_value(self, peer: Peer, slot: Slot, rows: Any, replies: Replies) -> None:
         if rows is not None:
             found = pick_rows(slot.array, nd.array(rows, dtype="int64"))
             ids, data = found.indices.asnumpy(), np.ascontiguousarray(found.data.asnumpy())
@@ -320,254 +326,356 @@ class Space:
         replies.add(peer, "here", slot.number)
 
     @staticmethod
-    def _fail_waiting(slot: Slot, replies: Replies, text: str) -> None:
-        for peer, *_ in slot.waiting:
-            replies.add(peer, "failed", [slot.number, text])
-        slot.waiting = []
+    def _fail_waiting(slot: Slot, replies: Replies, text: str, waits: Sequence[Wait] | None = None) -> None:
+        """Tell those who wait that it was in vain; all of them unless told."""
+        failed = slot.waiting if waits is None else waits
+        slot.waiting = [wait for wait in slot.waiting if wait not in failed]
+        for wait in failed:
+            wait.failed(replies, text)
 
     def _fail_hopeless(self, slot: Slot, replies: Replies) -> None:
         """End waits for pushes of workers that are gone."""
         if not (self.sync and slot.waiting):
             return
-        if self._lost or any(slot.pushes[rank] < needs for _, needs, *_ in slot.waiting for rank in self._left):
-            self._fail_waiting(slot, replies, self._loss())
+        roster = self.roster
+        if roster.lost or any(slot.pushes[rank] < wait.needs for wait in slot.waiting for rank in roster.left):
+            self._fail_waiting(slot, replies, roster.loss())
 
     # -- questions ---------------------------------------------------------------------------------------------------
 
     def _answer(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> None:
-        number = header["ask"]
-        handler: Callable[..., Any] = getattr(self, f"_on_{header['call']}")
-        try:
-            reply = handler(peer, header, body)
-        except Exception as e:
-            kind = next((c.__name__ for c in type(e).__mro__ if c.__module__ == "builtins"), "RuntimeError")
-            peer.tell({"answer": number, "error": [kind, str(e)]})
-        else:
-            if reply is not None:
-                extra, bodies = reply if isinstance(reply, tuple) else (reply, ())
-                peer.tell({"answer": number, **extra}, bodies)
+        answer = _ANSWERS[header["call"]]
+        _tell(peer, header["ask"], lambda: answer(self, peer, {**header, "body": body}))
 
-    def _on_place(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> dict[str, Any]:
+    def _plan_values(self, peer: Peer, asked: _Asked) -> _Reply | None:
+        """Tell a worker where new values lie: when all say alike what these are, or did so while it was away."""
+        specs = {key: spec for key, *spec in asked["keys"]}
         with self._lock:
-            for key, elements, itemsize, row in header["keys"]:
-                if key not in self._placed:
-                    self._placed[key] = self._plan.place(elements, itemsize, row)
-            return {"parts": [self._placed[key] for key, *_ in header["keys"]]}
+            if not self.sync and all(key in self._placed and self._placed[key][0] == specs[key] for key in specs):
+                return {"parts": [self._placed[key][1] for key in specs]}
+            self._meetings.meet(f"init of {_several(list(specs))}", peer, asked, self._place)
+        return None
 
-    def _on_init(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> None:
+    def _place(self, met: Attendance) -> None:
+        """All workers know what new values are: decide where they lie; what an init that failed has left is gone."""
+        first, *others = sorted(met, key=lambda peer: peer.rank)
+        specs, *theirs = [{key: spec for key, *spec in met[peer][2]["keys"]} for peer in (first, *others)]
+        for other, said in zip(others, theirs):
+            if text := _difference(other.rank, said, first.rank, specs):
+                raise Refused(text)
+        whole = self._updater is not None and self._updater.optimizer.reads_whole
+        for key, spec in specs.items():
+            shape, dtype, _ = spec
+            if key in self._placed:
+                (_, before, _), parts = self._placed.pop(key)
+                self._plan.forget(parts, np.dtype(before).itemsize)
+            together = math.prod(shape if whole else shape[1:])
+            parts = self._plan.place(math.prod(shape), np.dtype(dtype).itemsize, together)
+            self._placed[key] = spec, parts
+        for peer, (number, _, _) in met.items():
+            peer.tell({"answer": number, "parts": [self._placed[key][1] for key in specs]})
+
+    def _init(self, peer: Peer, asked: _Asked) -> None:
         with self._lock:
-            keys = {key: spec for key, *spec in header["keys"]}
-            name = (
-                "init of " + ", ".join(map(repr, list(keys)[:5])) + (f" … ({len(keys)} keys)" if len(keys) > 5 else "")
-            )
-            if not self.sync and all(key in self._by_key for key in keys):
-                return self._lend(peer, header["ask"], [self._by_key[key] for key in keys])
-            for key in keys:
-                if key in self._by_key:
-                    raise Refused(f"key {key!r} was initialised before; init and broadcast take a key once")
-            meeting = self._meetings.get(name)
-            for other, (_, _, asked) in meeting.met.items() if meeting is not None else ():
-                text = _difference(peer.rank, keys, other.rank, {key: spec for key, *spec in asked["keys"]})
-                if text:
-                    self._dissolve([name], text)
-                    raise Refused(f"{name}: {text}")
-            self._meet(name, peer, {**header, "body": body}, self._begin)
+            keys = [key for key, *_ in asked["keys"]]
+            known = [self._by_key[key] for key in keys if key in self._by_key]
+            if known and not self.sync and len(known) == len(keys):
+                return self._hand_out(peer, asked["ask"], *self._lend(peer, known))
+            if known:
+                raise Refused(f"key {known[0].key!r} was initialised before; init and broadcast take a key once")
+            self._meetings.meet(f"first values of {_several(keys)}", peer, asked, self._begin)
 
-    def _begin(self, met: _Met) -> None:
+    def _begin(self, met: Attendance) -> None:
         """All workers know new keys: make their memory, with the values of the first rank."""
         asked = next((asked for peer, (_, _, asked) in met.items() if peer.rank == 0), None)
         if asked is None:
-            raise Refused("rank 0, from which first values come, is gone")
-        first = len(self._slots)
-        slots = [Slot(first + i, key, spec, self.workers) for i, (key, *spec) in enumerate(asked["keys"])]
+            raise Refused("rank 0, from which first values come, is gone", ConnectionError)
+        slots = [Slot(next(self._numbers), key, spec, self.workers) for key, *spec in asked["keys"]]
         sizes = [slot.size * np.dtype(slot.dtype).itemsize for slot in slots]
         if sum(sizes) != asked["body"].size:
             raise Refused(f"rank 0 sent {asked['body'].size} bytes for values of {sum(sizes)} bytes")
         offsets, end = layout(sizes)
-        values = Segment(end)
+        values = Segment(end, f"the values of server {self.server.number}")
         at = 0
         for slot, offset, size in zip(slots, offsets, sizes):
             slot.value = view(values.memory, offset, slot.size, slot.dtype)
             slot.fill(asked["body"], at)
             at += size
-        self._slots += slots
+        try:
+            lent = [(peer, number, *self._lend(peer, slots, values)) for peer, (number, _, _) in met.items()]
+        except BaseException:
+            for peer, slot in itertools.product(met, slots):
+                peer.forget(slot.number)
+            raise
+        self._slots.update((slot.number, slot) for slot in slots)
         self._by_key.update((slot.key, slot) for slot in slots)
-        for peer, (number, _, _) in met.items():
-            self._lend(peer, number, slots, values)
+        for item in lent:
+            self._hand_out(*item)
         values.close()
 
-    def _lend(self, peer: Peer, number: int, slots: list[Slot], values: Segment | None = None) -> None:
-        """Give a worker memory for pushes, and tell it where it pulls from."""
-        offsets, end = layout([slot.size * np.dtype(slot.dtype).itemsize for slot in slots])
-        local = peer.channel.local
-        lent = [Segment(end)]
-        shared = values is not None and self.sync
-        if not shared:
-            lent.append(Segment(end))
-        for slot, offset in zip(slots, offsets):
-            peer.pushed[slot.number] = view(lent[0].memory, offset, slot.size, slot.dtype)
-            peer.pulled[slot.number] = slot.value if shared else view(lent[1].memory, offset, slot.size, slot.dtype)
-        header = {"answer": number, "slots": [s.number for s in slots], "offsets": offsets, "size": end}
-        if not local:
-            peer.tell(header)
-            for segment in lent:
-                segment.close()
-            return
-        if shared:
-            assert values is not None
-            lent.append(values.share())
-        peer.tell({**header, "files": len(lent)}, (), lent)
+    def _lend(
+        self, peer: Peer, slots: list[Slot], values: Segment | None = None
+    ) -> tuple[dict[str, Any], list[Segment]]:
+        """What a worker is to know of slots; one of this host gets memory for pushes, and from which it reads.
 
-    def _on_replace(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> dict[str, Any]:
+        Parameters
+        ----------
+        peer : Peer
+        slots : list of Slot
+        values : Segment, optional
+            Where their values lie: it reads them there if nobody else can change them meanwhile.
+        """
+        offsets, end = layout([slot.size * np.dtype(slot.dtype).itemsize for slot in slots])
+        header = {"slots": [slot.number for slot in slots], "offsets": offsets, "size": end}
+        if not peer.channel.local:
+            return header, []
+        shared = values is not None and self.sync
+        whose = f"of rank {peer.rank} on server {self.server.number}"
+        pushed = Segment(end, f"the pushes {whose}")
+        pulled = values.share() if values is not None and shared else Segment(end, f"the pulls {whose}")
+        for slot, offset in zip(slots, offsets):
+            peer.pushed[slot.number] = view(pushed.memory, offset, slot.size, slot.dtype)
+            peer.pulled[slot.number] = slot.value if shared else view(pulled.memory, offset, slot.size, slot.dtype)
+        return {**header, "files": 2}, [pushed, pulled]
+
+    @staticmethod
+    def _hand_out(peer: Peer, number: int, header: dict[str, Any], files: list[Segment]) -> None:
+        peer.slots.update(header["slots"])
+        peer.tell({"answer": number, **header}, (), files)
+
+    def _forget(self, peer: Peer, asked: _Asked) -> _Reply:
+        """Take values back of which another server has refused its part; with the last worker's they are gone."""
+        with self._lock:
+            for number in asked["slots"]:
+                slot = self._slot(peer, number)
+                peer.forget(number)
+                if not any(number in other.slots for other in self.roster.peers.values()):
+                    del self._slots[number], self._by_key[slot.key]
+        return {}
+
+    def _replace(self, peer: Peer, asked: _Asked) -> _Reply:
+        """Take other values, those of a checkpoint, unless who brings them has missed what happened since then."""
+        if peer.behind:
+            return self._keep(peer)
         at = 0
-        for number in header["slots"]:
+        for number in asked["slots"]:
             slot = self._slots[number]
             with slot.lock:
-                slot.fill(body, at)
+                slot.fill(asked["body"], at)
             at += slot.value.nbytes
         return {}
 
-    def _on_barrier(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> None:
-        self._meet("barrier", peer, header, self._pass)
+    def _keep(self, peer: Peer) -> _Reply:
+        text = f"rank {peer.rank} has come back; what it sets is older than what the others have made, which stays"
+        print(f"kvstore server {self.server.number}: {text}", flush=True)
+        return {}
 
-    def _on_echo(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> dict[str, Any]:
+    def _barrier(self, peer: Peer, asked: _Asked) -> None:
+        self._meetings.meet("barrier", peer, asked, self._pass)
+
+    def _echo(self, peer: Peer, asked: _Asked) -> _Reply:
         """Answer: all that this worker said before was heard."""
         return {}
 
-    def _pass(self, met: _Met) -> None:
+    def _pass(self, met: Attendance) -> None:
         for peer, (number, _, _) in met.items():
             peer.tell({"answer": number})
 
-    def _on_gather(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> None:
-        self._meet("gathering", peer, header, self._share)
+    def _gather(self, peer: Peer, asked: _Asked) -> None:
+        self._meetings.meet("gathering", peer, asked, self._share)
 
-    def _share(self, met: _Met) -> None:
+    def _share(self, met: Attendance) -> None:
         """Tell all workers what each of them has to say, by rank."""
         values = [asked["value"] for _, (_, _, asked) in sorted(met.items(), key=lambda item: item[0].rank)]
         for peer, (number, _, _) in met.items():
             peer.tell({"answer": number, "values": values})
 
-    def _on_optimizer(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> dict[str, Any]:
-        """Take the optimizer of the worker that comes first; all of them bring the same."""
-        updater = opt.get_updater(config.load(header["config"]))
+    def _set_optimizer(self, peer: Peer, asked: _Asked) -> _Reply:
+        """Take the optimizer of the worker that comes first, or None; all of them must bring the same."""
+        text = asked["config"]
+        settings = None if text is None else json.loads(text)
+        updater = None if text is None else opt.get_updater(config.load(text))
         with self._updating:
-            if header["time"] > self._optimizers:
-                self._updater, self._optimizers = updater, header["time"]
+            if peer.behind and self._optimizers and asked["time"] not in self._optimizers:
+                ours = self._updater
+                return {**self._keep(peer), "kept": None if ours is None else config.dump(ours.optimizer)}
+            first, others = self._optimizers.setdefault(asked["time"], (peer.rank, settings))
+            if others is settings:
+                if asked["time"] == max(self._optimizers):
+                    self._updater = updater
+            elif others != settings and not peer.returned:  # whose schedule may have gone on meanwhile
+                raise Refused(
+                    f"rank {peer.rank} sets the optimizer {_contrast(settings, others)}, but rank {first} has set "
+                    f"{_contrast(others, settings)}; all workers must set the same"
+                )
         return {}
 
-    def _on_states(
-        self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]
-    ) -> tuple[dict[str, Any], list[bytes]]:
+    def _states(self, peer: Peer, asked: _Asked) -> None:
+        """Tell the states when the rounds that this worker has pushed to are over, as a pull does of a value."""
+        self._optimizing()
+        replies = Replies()
+        with self._lock:
+            slots = [self._slots[number] for number in peer.slots]
+        question = _Question(peer, asked["ask"], len(slots) + 1, self._read_states)
+        for slot in slots:
+            with slot.lock:
+                failed = functools.partial(question.fail, slot)
+                self._await_rounds(peer, slot, question.go_on, failed, replies)
+        question.go_on()
+        replies.send()
+
+    def _read_states(self) -> _Reply:
         with self._updating:
             updater = self._optimizing()
             optimizer = updater.optimizer
             counts = [[key, n] for key, n in optimizer._index_update_count.items()]
-            return {"counts": counts, "num_update": optimizer.num_update}, [updater.get_states()]
+            return {"counts": counts, "num_update": optimizer.num_update, "bodies": [updater.get_states()]}
 
-    def _on_set_states(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> dict[str, Any]:
+    def _set_states(self, peer: Peer, asked: _Asked) -> _Reply:
+        if peer.behind:
+            return self._keep(peer)
         with self._updating:
-            updater = self._optimizing()
-            updater.set_states(bytes(body))
-            updater.optimizer._index_update_count.update(map(tuple, header["counts"]))
-            updater.optimizer.num_update = max(updater.optimizer.num_update, header["num_update"])
+            updater, text = self._optimizing(), asked["config"]
+            if text is not None:  # that of the file
+                updater = opt.Updater(config.load(text))
+            updater.set_states(bytes(asked["body"]))
+            updater.optimizer._index_update_count.update(map(tuple, asked["counts"]))
+            updater.optimizer.num_update = max(updater.optimizer.num_update, asked["num_update"])
+            self._updater = updater
         return {}
 
-    def _on_learning_rate(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> dict[str, Any]:
+    def _set_learning_rate(self, peer: Peer, asked: _Asked) -> _Reply:
         with self._updating:
-            self._optimizing().optimizer.set_learning_rate(header["rate"])
+            optimizer = self._optimizing().optimizer
+            if peer.behind:
+                return {**self._keep(peer), "kept": optimizer.learning_rate}
+            optimizer.set_learning_rate(asked["rate"])
         return {}
 
     def _optimizing(self) -> opt.Updater:
         if self._updater is None:
-            raise Refused("there are no optimizer states: call set_optimizer first")
+            raise Refused("there are no optimizer states: call set_optimizer first", RuntimeError)
         return self._updater
 
-    def _on_dead(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> dict[str, Any]:
-        now = time.monotonic()
-        with self._lock:
-            silent = sum(now - p.heard > header["timeout"] for p in self._peers.values())
-            return {"dead": len(self._lost) + silent}
+    def _count_dead(self, peer: Peer, asked: _Asked) -> _Reply:
+        return {"dead": self.roster.dead(asked["timeout"])}
 
-    def _on_command(self, peer: Peer, header: dict[str, Any], body: np.ndarray[Any, Any]) -> dict[str, Any]:
+    def _command(self, peer: Peer, asked: _Asked) -> _Reply:
         """MXNet's servers know commands of profilers; ours have none, and say so where somebody looks."""
-        print(f"kvstore server {self.server.number}: command {header['head']!r}: {header['body'][:200]!r}", flush=True)
+        print(f"kvstore server {self.server.number}: command {asked['head']!r}: {asked['text'][:200]!r}", flush=True)
         return {}
 
-    # -- waiting -----------------------------------------------------------------------------------------------------
-
-    def _meet(self, name: str, peer: Peer, asked: dict[str, Any], then: Callable[[_Met], None]) -> None:
-        """Go on with `then` when all workers have come here."""
-        with self._lock:
-            meeting = self._meetings.setdefault(name, _Meeting(then, {}))
-            if peer in meeting.met:
-                raise Refused(f"{name}: rank {peer.rank} waits there already, in another thread")
-            meeting.met[peer] = asked["ask"], time.monotonic(), asked
-            self._settle()
-
-    def _settle(self) -> None:
-        """Go on with meetings that are complete, and end those that can never be."""
-        for name, (then, met) in list(self._meetings.items()):
-            if not met:
-                del self._meetings[name]
-            elif len(met) == self.workers - (0 if self.sync else len(self._lost) + len(self._left)):
-                del self._meetings[name]
-                try:
-                    then(met)
-                except Exception as e:
-                    self._disappoint(met, f"{name}: {e if isinstance(e, Refused) else repr(e)}")
-        if self.sync and (self._lost or self._left):
-            return self._dissolve(list(self._meetings), self._loss())
-        everywhere = {peer: name for name, meeting in self._meetings.items() for peer in meeting.met}
-        if len(self._meetings) > 1 and len(everywhere) == len(self._peers) == self.workers:
-            where = "; ".join(
-                f"rank {p.rank} at {name}" for p, name in sorted(everywhere.items(), key=lambda i: i[0].rank)
-            )
-            self._dissolve(list(self._meetings), f"all workers wait for each other at different places: {where}")
-
-    def _dissolve(self, names: Iterable[str], text: str) -> None:
-        for name in names:
-            self._disappoint(self._meetings.pop(name).met, f"{name}: {text}")
-
-    @staticmethod
-    def _disappoint(met: _Met, text: str) -> None:
-        for peer, (number, _, _) in met.items():
-            peer.tell({"answer": number, "error": ["RuntimeError", text]})
-
-    def look(self, now: float) -> None:
+    def expire(self, now: float) -> None:
         """Fail what has waited longer than the deadline."""
+        self._meetings.expire(now)
         with self._lock:
-            for name, (_, met) in list(self._meetings.items()):
-                if now - min(since for _, since, _ in met.values()) > self.deadline:
-                    missing = [r for r in range(self.workers) if r not in {p.rank for p in met}]
-                    self._dissolve([name], f"waited {self.deadline:g} s for {self._heard(missing, now)}")
-            slots = list(self._slots)
+            slots = list(self._slots.values())
         replies = Replies()
         for slot in slots:
             if slot.waiting and slot.lock.acquire(blocking=False):
                 try:
-                    if any(now - since > self.deadline for _, _, since, _ in slot.waiting):
-                        missing = [r for r, box in enumerate(slot.inbox) if not box]
+                    late = [wait for wait in slot.waiting if now - wait.since > self.deadline]
+                    if late:
+                        missing = [rank for rank, pushes in enumerate(slot.pushes) if pushes <= slot.rounds]
                         self._fail_waiting(
                             slot,
                             replies,
                             f"waited {self.deadline:g} s for round {slot.rounds + 1} of key {slot.key!r}, to which "
-                            f"{self._heard(missing, now)} did not push",
+                            f"{self.roster.heard(missing, now)} did not push",
+                            late,
                         )
                 finally:
                     slot.lock.release()
         replies.send()
 
-    def _heard(self, ranks: list[int], now: float) -> str:
-        """Ranks, and when they were heard of."""
+    def _last_heard(self, peer: Peer, asked: _Asked) -> _Reply:
+        return {"heard": self.roster.heard(asked["ranks"], time.monotonic())}
 
-        def of(rank: int) -> str:
-            if rank in self._peers:
-                return f"rank {rank} (last heard of {now - self._peers[rank].heard:.1f} s ago)"
-            gone = self._lost.get(rank) or self._left.get(rank)
-            return gone.text(rank) if gone else f"rank {rank} (which never joined)"
 
+#: What workers ask, and who answers: a header, whose ``bodies`` are the bytes behind it, or nothing yet.
+_ANSWERS: dict[str, Callable[[Space, Peer, _Asked], _Reply | None]] = {
+    "plan": Space._plan_values,
+    "init": Space._init,
+    "forget": Space._forget,
+    "replace": Space._replace,
+    "barrier": Space._barrier,
+    "echo": Space._echo,
+    "gather": Space._gather,
+    "optimizer": Space._set_optimizer,
+    "states": Space._states,
+    "set_states": Space._set_states,
+    "learning_rate": Space._set_learning_rate,
+    "heard": Space._last_heard,
+    "dead": Space._count_dead,
+    "command": Space._command,
+}
+
+
+class _Question:
+    """A question that is answered when all that it waits for is over.
+
+    Parameters
+    ----------
+    peer : Peer
+        Who asks.
+    number : int
+        Of the question.
+    waits : int
+        For how many things.
+    answer : callable
+        Gives the reply.
+    """
+
+    def __init__(self, peer: Peer, number: int, waits: int, answer: Callable[[], _Reply]) -> None:
+        self._peer, self._number, self._answer = peer, number, answer
+        self._waits: int | None = waits
+        self._lock = threading.Lock()
+
+    def go_on(self, replies: Replies | None = None) -> None:
+        """One of these things is over."""
         with self._lock:
-            return ", ".join(map(of, ranks))
+            if self._waits is None:
+                return
+            self._waits -= 1
+            over = not self._waits
+        if over:
+            _tell(self._peer, self._number, self._answer)
+
+    def fail(self, slot: Slot, replies: Replies, text: str) -> None:
+        """One of them will never be over: say so, and wait for nothing more."""
+        with self._lock:
+            waited, self._waits = self._waits, None
+        if waited is not None:
+            self._peer.tell({"answer": self._number, "error": ["RuntimeError", f"key {slot.key!r}: {text}"]})
+
+
+def _tell(peer: Peer, number: int, answer: Callable[[], _Reply | None]) -> None:
+    """Answer a question, unless there is no reply yet; with what went wrong, if it did."""
+    try:
+        reply = answer()
+    except Exception as e:
+        peer.tell({"answer": number, "error": [kind_of(e), str(e)]})
+    else:
+        if reply is not None:
+            bodies = reply.pop("bodies", ())
+            peer.tell({"answer": number, **reply}, bodies)
+
+
+def _fail_pull(peer: Peer, slot: Slot, replies: Replies, text: str) -> None:
+    replies.add(peer, "failed", [slot.number, text])
+
+
+def _several(keys: list[Any]) -> str:
+    return ", ".join(map(repr, keys[:5])) + (f" … ({len(keys)} keys)" if len(keys) > 5 else "")
+
+
+def _contrast(settings: dict[str, Any] | None, others: dict[str, Any] | None) -> str:
+    """An optimizer, with what other settings have otherwise."""
+    if settings is None:
+        return "None"
+    theirs = {} if others is None else others["state"]
+    differ = {name: value for name, value in settings["state"].items() if theirs.get(name) != value}
+    return f"{settings['optimizer']}({', '.join(f'{name}={json.dumps(value)}' for name, value in differ.items())})"
 
 
 def _difference(rank: int, mine: dict[Any, Any], other: int, theirs: dict[Any, Any]) -> str | None:
@@ -577,7 +685,7 @@ def _difference(rank: int, mine: dict[Any, Any], other: int, theirs: dict[Any, A
         return f"rank {rank} and rank {other} do not have the same keys in the same order: they differ at {key!r}"
     for key in mine:
         ours, other_ones = (
-            f"has shape {tuple(shape)} of {dtype} ({stype})" for *_, dtype, stype, shape in (mine[key], theirs[key])
+            f"has shape {tuple(shape)} of {dtype} ({stype})" for shape, dtype, stype in (mine[key], theirs[key])
         )
         if ours != other_ones:
             return f"of key {key!r} rank {rank} {ours}, rank {other} {other_ones}"

@@ -6,25 +6,25 @@ import functools
 import itertools
 import math
 import threading
+import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
-import mxcore as mx
 from mxcore import nd
 from mxcore import optimizer as opt
-from mxcore.base import error
+from mxcore.base import MXNetError, MXNetWarning, error
 from mxcore.context import Context, cpu
 from mxcore.kvstore import KVStore, KVStoreBase
 from mxcore.kvstore.checks import check_arrays, check_fresh, check_row_sparse, leaves_sparse
-from mxcore.kvstore.compression import TwoBit, compressor
+from mxcore.kvstore.compression import Compression, Narrow, TwoBit, compressor
 from mxcore.kvstore.keys import Groups, Key
-from mxcore.kvstore.kvstore import RowGroups
+from mxcore.kvstore.kvstore import RowGroups, maker
 from mxcore.kvstore.transfers import Arrival, Departure
 from mxcore.kvstore.values import add, rows_asked, write
 from mxcore.ndarray import NDArray
@@ -33,11 +33,12 @@ from mxcore.optimizer import config
 from . import encodings
 from .client import Link, Pull, Push, Slot
 from .job import Job, Member, current_job
+from .peer import kind_of, told
 
 __all__ = ["DistKVStore", "create"]
 
 #: How many elements of small values go together.
-_ENOUGH = 1 << 18
+_BATCH_ELEMENTS = 1 << 18
 
 _ordinals = itertools.count()
 
@@ -47,9 +48,7 @@ def create(type: str) -> KVStoreBase:
     job = current_job(type)
     if job is not None:
         return DistKVStore(type, job, next(_ordinals))
-    alone = mx.kv.create("device" if "device" in type else "local")
-    store: KVStoreBase = alone.__class__(type)
-    return store
+    return maker("device" if "device" in type else "local")(type)
 
 
 class DistKVStore(Member, KVStore):
@@ -73,15 +72,15 @@ class DistKVStore(Member, KVStore):
 
     def __init__(self, type: str, job: Job, ordinal: int = 0) -> None:
         super().__init__(type)
-        if not 0 < job.deadline < math.inf:
-            raise error(ValueError, f"kvstore: the deadline must be a number of seconds above zero, not {job.deadline}")
         self._job = job
         self._sync = "async" not in type
         self._parts: dict[Key, list[Slot]] = {}
         self._specs: dict[Key, NDArray] = {}
-        self._compress: TwoBit | str | None = None
+        self._compress: Compression | None = None
         self._pushing = threading.RLock()
         self._optimizers = 0
+        #: Whether there may be rounds that are not over.
+        self._begun = False
         hello = job.hello(ordinal, type, self._sync)
         self._links: list[Link] = []
         try:
@@ -102,21 +101,14 @@ class DistKVStore(Member, KVStore):
                 f"numbers {found}; it must be the same for all workers",
             )
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        raise error(
-            TypeError,
-            f"a {self._type} store is a worker's connection to servers, and can be neither copied nor pickled; make "
-            "one in each worker",
-        )
-
     # -- what the base calls -----------------------------------------------------------------------------------------
 
     def _init(self, values: list[tuple[Key, NDArray]]) -> None:
         with self._pushing:
             check_fresh((key for key, _ in values), self._parts)
             fresh: dict[Key, list[Slot]] = {key: [] for key, _ in values}
-            asked = [[k, a.size, np.dtype(a.dtype).itemsize, math.prod(a.shape[1:])] for k, a in values]
-            (answer, _) = self._ask(0, "place", keys=asked).result()
+            asked = [[key, a.shape, np.dtype(a.dtype).name, a.stype] for key, a in values]
+            (answer, _) = self._ask(0, "plan", keys=asked).result()
             by_link: dict[int, list[tuple[Slot, NDArray]]] = {}
             for (key, array), parts in zip(values, answer["parts"]):
                 row = max(1, math.prod(array.shape[1:]))
@@ -128,17 +120,29 @@ class DistKVStore(Member, KVStore):
                     by_link.setdefault(server, []).append((slot, array))
             waits = []
             for server, slots in by_link.items():
-                specs = [[s.key, s.start, s.stop, s.shape, s.dtype.name, a.stype, a.shape] for s, a in slots]
+                specs = [[s.key, s.start, s.stop, s.shape, s.dtype.name, a.stype] for s, a in slots]
                 bodies = [_host(a)[s.start : s.stop] for s, a in slots] if self.rank == 0 else []
                 waits.append((slots, self._ask(server, "init", bodies, keys=specs)))
+            failure = next((e for _, future in waits if (e := future.exception()) is not None), None)
             for slots, future in waits:
-                answer, segments = future.result()
-                slots[0][0].link.lend(answer, [s for s, _ in slots], segments if answer.get("files") else None)
+                link = slots[0][0].link
+                if failure is None:
+                    answer, segments = future.result()
+                    link.lend(answer, [s for s, _ in slots], segments if answer.get("files") else None)
+                elif future.exception() is None:  # the keys are to be free again, on all servers that can be asked
+                    with suppress(MXNetError):
+                        link.ask("forget", slots=future.result()[0]["slots"]).result()
+            if failure is not None:
+                raise failure
             self._parts.update(fresh)
             self._specs.update(values)
 
     def _replace(self, values: Sequence[tuple[Key, NDArray]]) -> None:
         """Give keys values, those of the first worker, also other ones than they have."""
+        if self._sync:
+            for link in self._links:
+                link.settle()  # what was pulled is read where it is replaced
+            self.barrier()
         if self.rank == 0:
             for key, array in values:
                 for slot in self._parts[key]:
@@ -155,6 +159,7 @@ class DistKVStore(Member, KVStore):
             self._check("push", key, arrays)
         for link in self._links:
             link.check()
+        self._begun = True
         pushes: list[tuple[Slot, Push]] = []
         size = 0
         try:
@@ -163,7 +168,7 @@ class DistKVStore(Member, KVStore):
                     total = arrays[0] if len(arrays) == 1 else add(arrays, self._home(arrays))
                     pushes += self._dense(key, total) if total.stype == "default" else self._rows(key, total)
                     size += total.size
-                    if size > _ENOUGH:
+                    if size > _BATCH_ELEMENTS:
                         self._put(pushes, priority)
                         pushes, size = [], 0
                 self._put(pushes, priority)
@@ -172,22 +177,16 @@ class DistKVStore(Member, KVStore):
 
     @staticmethod
     def _put(entries: Sequence[tuple[Slot, Any]], priority: int) -> None:
-        """Give each server's link what is its."""
+        """Give each server's link its entries."""
         by_link: dict[Link, list[tuple[Slot, Any]]] = {}
         for slot, entry in entries:
             by_link.setdefault(slot.link, []).append((slot, entry))
-        for link, its in by_link.items():
-            link.put(its, priority)
+        for link, batch in by_link.items():
+            link.put(batch, priority)
 
     def _dense(self, key: Key, total: NDArray) -> Iterator[tuple[Slot, Push]]:
         """The pushes of a dense array, whose numbers are copied now, or when they are computed."""
         how = self._compress
-        if how is not None and total.dtype != np.float32:
-            raise error(
-                TypeError,
-                f"kvstore: push of key {key!r}: gradient compression is for float32, the array is "
-                f"{np.dtype(total.dtype).name}",
-            )
         if isinstance(how, TwoBit):
             quantised = _host(how(key, total))
             for slot in self._parts[key]:
@@ -196,8 +195,8 @@ class DistKVStore(Member, KVStore):
         slots = self._parts[key]
         departure = Departure(total)
         for slot in slots:
-            if how is not None:
-                push = Push(how, np.empty(slot.size, encodings.narrow(how)))
+            if isinstance(how, Narrow):
+                push = Push(how.type, np.empty(slot.size, how.dtype))
             elif slot.free:
                 push = Push("slot")
             else:  # the server has not added up the last one yet
@@ -235,7 +234,7 @@ class DistKVStore(Member, KVStore):
             if dense:
                 batch.append((key, dense))
                 size += dense[0].size
-                if size > _ENOUGH:
+                if size > _BATCH_ELEMENTS:
                     self._pull_dense(batch, priority)
                     batch, size = [], 0
         if batch:
@@ -289,62 +288,59 @@ class DistKVStore(Member, KVStore):
         return found
 
     def _check(self, verb: str, key: Key, arrays: Sequence[NDArray]) -> None:
-        spec = self._specs.get(key)
-        check_arrays(verb, key, spec, arrays)
-        assert spec is not None  # or that has raised
-        for a in arrays:
-            if verb == "push" and a.dtype != spec.dtype:
-                raise error(
-                    TypeError,
-                    f"kvstore: push of key {key!r}: its value is {np.dtype(spec.dtype).name}, the array on {a.context} "
-                    f"is {np.dtype(a.dtype).name}",
-                )
+        check_arrays(verb, key, self._specs.get(key), arrays)
+        if verb == "push" and self._compress is not None:
+            self._compress.check(key, arrays)
 
     # -- updating ----------------------------------------------------------------------------------------------------
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
-        """Send fewer bytes for each number of dense pushes.
+        self._compress = compressor(compression_params)
 
-        Parameters
-        ----------
-        compression_params : dict
-            ``{'type': '2bit', 'threshold': 0.5}`` as in MXNet, or ``{'type': 'fp16'}`` or ``{'type': 'bfloat16'}``.
-        """
-        kind = compression_params.get("type") if isinstance(compression_params, Mapping) else None
-        if kind in encodings.NARROW and len(compression_params) == 1:
-            self._compress = kind
-        else:
-            self._compress = compressor(compression_params)
+    def _tell_rate(self, rate: float) -> float:
+        self._end_rounds()
+        kept = [answer["kept"] for answer, _ in self._ask_all("learning_rate", rate=rate) if "kept" in answer]
+        return float(kept[0]) if kept else rate
 
-    def set_optimizer(self, optimizer: opt.Optimizer) -> None:
-        super().set_optimizer(optimizer)  # for those who ask this worker for the optimizer
-        self._optimizers += 1
-        text = config.dump(optimizer)
-        self._ask_all("optimizer", config=text, time=self._optimizers)
-
-    def set_learning_rate(self, rate: float) -> None:
-        """Set the learning rate of the optimizer on the servers, for pushes from now on; each worker sets it.
-
-        Parameters
-        ----------
-        rate : float
-        """
-        self._states("set the learning rate of").optimizer.set_learning_rate(rate)
-        if self._sync:  # rounds that have begun go by the rate that was
-            self.barrier()
-        self._ask_all("learning_rate", rate=float(rate))
-
-    def _set_updater(self, updater: Any) -> None:
+    def set_updater(self, updater: Any) -> None:
+        """As for a `KVStore`, of an optimizer's updater that has no states yet, or None; each worker sets it."""
         if updater is not None and not isinstance(updater, opt.Updater):
             raise error(
                 TypeError,
                 f"kvstore: values of a {self._type} store change on servers, in other processes, where a function "
                 "cannot go; use set_optimizer, or update on the workers (update_on_kvstore=False)",
             )
-        super()._set_updater(updater)
+        if updater is not None and updater.states:
+            raise error(
+                ValueError,
+                f"kvstore: the states of an updater do not go to the servers of a {self._type} store; use "
+                "set_optimizer and load_optimizer_states",
+            )
+        text = None if updater is None else config.dump(updater.optimizer)
+        self._optimizers += 1
+        self._end_rounds()
+        for answer, _ in self._ask_all("optimizer", config=text, time=self._optimizers):
+            if "kept" in answer:  # that of the others, who have gone on meanwhile
+                kept = answer["kept"]
+                updater = None if kept is None else opt.get_updater(config.load(kept))
+        super().set_updater(updater)  # for those who ask this worker for the optimizer
+        split = [key for key, slots in self._parts.items() if len(slots) > 1]
+        if split and updater is not None and updater.optimizer.reads_whole:
+            warnings.warn(
+                f"kvstore: {type(updater.optimizer).__name__} goes by norms of whole arrays, but the value of key "
+                f"{split[0]!r} was split over servers, each of which takes those of its part; set the optimizer before "
+                "values, as Module and Trainer do, or set MXNET_KVSTORE_BIGARRAY_BOUND above its number of elements",
+                MXNetWarning,
+                stacklevel=4,
+            )
+
+    def _end_rounds(self) -> None:
+        """Wait until rounds that have begun are over, which go by what was set before them."""
+        if self._sync and self._begun:
+            self.barrier()
 
     def save_optimizer_states(self, fname: str | PathLike[str], dump_optimizer: bool = False) -> None:
-        updater = self._states("save")
+        updater = self._states("save states of")
         updater.states = self._gather_states(updater.optimizer)
         super().save_optimizer_states(fname, dump_optimizer)
 
@@ -355,10 +351,12 @@ class DistKVStore(Member, KVStore):
         """
         whole = opt.Updater(opt.Optimizer())
         parts: list[dict[Any, Any]] = []
-        for answer, states in self._ask_all("states"):
+        for link, (answer, states) in zip(self._links, self._ask_all("states")):
             whole.set_states(bytes(states))
             parts.append(whole.states)
-            optimizer._index_update_count.update(map(tuple, answer["counts"]))
+            # A file's optimizer brought the counts of all keys to each server; those of others have not moved there.
+            here = {key for key, slots in self._parts.items() if any(slot.link is link for slot in slots)}
+            optimizer._index_update_count.update({key: n for key, n in answer["counts"] if key in here})
             optimizer.num_update = max(optimizer.num_update, answer["num_update"])
         return {
             key: _join([parts[slot.link.number][key] for slot in slots], [slot.shape for slot in slots])
@@ -367,22 +365,44 @@ class DistKVStore(Member, KVStore):
         }
 
     def load_optimizer_states(self, fname: str | PathLike[str]) -> None:
-        super().load_optimizer_states(fname)
+        """As for a `KVStore`; the first worker's file counts, and others need none."""
+        self._states("load states into")
+        self._end_rounds()
+        loaded: dict[str, Any] = {}
+        failure = None
         if self.rank == 0:
-            updater = self._states("load")
-            for number in range(len(self._links)):
-                mine = opt.Updater(updater.optimizer)
-                for key, slots in self._parts.items():
-                    for slot in slots:
-                        if slot.link.number == number and key in updater.states:
-                            mine.states[key] = _cut(updater.states[key], slice(*slot.rows), self._specs[key].shape)
-                optimizer = updater.optimizer
-                counts = [[key, n] for key, n in optimizer._index_update_count.items() if key in mine.states]
-                self._ask(
-                    number, "set_states", [mine.get_states()], counts=counts, num_update=optimizer.num_update
-                ).result()
+            try:
+                loaded["config"] = self._load_states(fname)
+            except Exception as e:
+                failure, loaded["error"] = e, [kind_of(e), str(e)]
         if self._sync:
-            self.barrier()
+            loaded = self._ask(0, "gather", value=loaded).result()[0]["values"][0]
+        if failure is not None:
+            raise failure
+        if "error" in loaded:
+            raise told(*loaded["error"])
+        if self.rank and loaded.get("config"):
+            self._updater = opt.get_updater(config.load(loaded["config"]))
+
+    def _load_states(self, fname: str | PathLike[str]) -> str | None:
+        """Give the states of a file to the servers, with its optimizer, which is returned as they get it."""
+        before = self._states("load states into").optimizer
+        updater = opt.Updater(before)
+        updater.replicas = False
+        updater.load(fname)
+        optimizer = updater.optimizer
+        text = None if optimizer is before else config.dump(optimizer)
+        for link in self._links:
+            mine = opt.Updater(optimizer)
+            for key, slots in self._parts.items():
+                for slot in slots:
+                    if slot.link is link and key in updater.states:
+                        mine.states[key] = _cut(updater.states[key], slice(*slot.rows), self._specs[key].shape)
+            counts = [[key, n] for key, n in optimizer._index_update_count.items() if key in mine.states]
+            header = {"config": text, "counts": counts, "num_update": optimizer.num_update}
+            link.ask("set_states", [mine.get_states()], **header).result()
+        self._updater = updater
+        return text
 
     # -- workers -----------------------------------------------------------------------------------------------------
 
@@ -398,33 +418,12 @@ class DistKVStore(Member, KVStore):
             future.result()
         self._ask(0, "barrier").result()
 
-    _barrier = barrier
+    def _count_dead(self, seconds: float) -> int:
+        return int(self._ask(0, "dead", timeout=seconds).result()[0]["dead"])
 
-    def num_dead_node(self, node_id: int = 0, timeout: int = 60) -> int:
-        """How many workers are gone, or were not heard of for some time.
-
-        Parameters
-        ----------
-        node_id : int
-            Taken for MXNet's sake.
-        timeout : int
-            In seconds.
-        """
-        return int(self._ask(0, "dead", timeout=timeout).result()[0]["dead"])
-
-    get_num_dead_node = num_dead_node
-
-    def send_command_to_servers(self, head: int, body: str) -> None:
-        """Send a command; servers print those that they do not know.
-
-        Parameters
-        ----------
-        head : int
-        body : str
-        """
-        self._ask_all("command", head=int(head), body=str(body))
-
-    _send_command_to_servers = send_command_to_servers
+    def _command(self, head: int, body: str) -> None:
+        """As for a `KVStoreBase`; servers print commands that they do not know."""
+        self._ask_all("command", head=head, text=body)
 
     def _ask(
         self, server: int, call: str, bodies: Sequence[Any] = (), **header: Any
@@ -437,8 +436,9 @@ class DistKVStore(Member, KVStore):
 
     def close(self) -> None:
         """Leave the job; what was pushed before still counts."""
-        for link in self._links:
-            link.close()
+        with ExitStack() as ends:
+            for link in self._links:
+                ends.callback(link.close)
 
 
 def _drop(links: Sequence[Link]) -> None:
@@ -458,7 +458,7 @@ def _join(states: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> Any:
     if isinstance(states[0], (list, tuple)):
         return type(states[0])(_join(inner, shapes) for inner in zip(*states))
     if isinstance(states[0], NDArray) and all(s.ndim and s.shape[0] == shape[0] for s, shape in zip(states, shapes)):
-        return nd.concat(*states, dim=0)
+        return nd.concat(*[s.tostype("default") for s in states], dim=0).tostype(states[0].stype)
     return states[0]
 
 
@@ -467,5 +467,5 @@ def _cut(state: Any, rows: slice, shape: tuple[int, ...]) -> Any:
     if isinstance(state, (list, tuple)):
         return type(state)(_cut(inner, rows, shape) for inner in state)
     if isinstance(state, NDArray) and state.ndim and state.shape[0] == shape[0]:
-        return state[rows].copy()
+        return state.tostype("default")[rows].copy().tostype(state.stype)
     return state

@@ -1,6 +1,7 @@
 """Messages between workers and servers: a header in JSON, and bytes behind it.
 
-Both ends prove first that they know the job's token, which is not sent. Nothing that arrives is unpickled or executed.
+Both ends prove first that they know the job's token, which is not sent. Nothing that arrives is executed. States of
+optimizers come as pickles, MXNet's format for them, which mxcore's own reader takes apart: it makes nothing but data.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import numpy as np
 
 from mxcore.base import error
 
-__all__ = ["PATIENCE", "Channel", "Closed", "Listener", "Stuck", "accept", "connect", "shut"]
+__all__ = ["PATIENCE", "TRANSPORTS", "Channel", "Closed", "Listener", "Stuck", "accept", "connect", "encode", "shut"]
 
 #: What a message begins with: a mark, the length of its header and of the bytes behind it.
 _HEAD = struct.Struct("<4sIQ")
@@ -35,6 +36,8 @@ _LONGEST_HEADER, _MOST_PARTS = 1 << 26, 512
 _BACKLOG = 1024
 #: How long the other end may take for each step until both know whom they talk to, in seconds.
 PATIENCE = 30
+#: How bytes can go: through shared memory where both ends are on one host; or always through the network.
+TRANSPORTS = ("auto", "tcp")
 #: When a host that says nothing at all is asked whether it is there, how often, and after how many failures it is lost:
 #: (option, seconds or number).
 _ALIVE = (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4))
@@ -59,11 +62,12 @@ class Channel:
     ----------
     sock : socket.socket
         Connected.
+    patience : float
+        How long it waits for the other end, in seconds.
     """
 
-    def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
-        self._patience: float = PATIENCE
+    def __init__(self, sock: socket.socket, patience: float) -> None:
+        self._sock, self._patience = sock, patience
         _open.add(self)
         #: Whether both ends are on one host, and can share memory.
         self.local = sock.family == getattr(socket, "AF_UNIX", None)
@@ -85,13 +89,13 @@ class Channel:
         self._patience = patience
         _limit(self._sock, receiving=0, sending=patience)
 
-    def send(self, header: dict[str, Any], bodies: Sequence[Any] = (), files: Sequence[int] = ()) -> None:
+    def send(self, header: dict[str, Any] | bytes, bodies: Sequence[Any] = (), files: Sequence[int] = ()) -> None:
         """Send a message.
 
         Parameters
         ----------
-        header : dict
-            What JSON can say.
+        header : dict or bytes
+            What JSON can say, or that, encoded.
         bodies : sequence of buffers
             Bytes behind it; they are sent without a copy.
         files : sequence of int
@@ -103,7 +107,7 @@ class Channel:
             If the other end is gone, or takes nothing: half of the message may be on its way, no other can follow.
         """
         views = [v for v in map(_bytes, bodies) if v.nbytes]
-        text = json.dumps(header, separators=(",", ":")).encode()
+        text = header if isinstance(header, bytes) else encode(header)
         parts = [memoryview(_HEAD.pack(_MARK, len(text), sum(v.nbytes for v in views)) + text), *views]
         try:
             while parts:
@@ -206,6 +210,11 @@ class Channel:
         self._sock.close()
 
 
+def encode(header: dict[str, Any]) -> bytes:
+    """The header of a message as it is sent."""
+    return json.dumps(header, separators=(",", ":")).encode()
+
+
 def _bytes(memory: Any) -> memoryview:
     """The bytes of a buffer or an array in one piece, whatever its dtype."""
     if isinstance(memory, np.ndarray):
@@ -275,11 +284,11 @@ def accept(sock: socket.socket, token: bytes) -> Channel:
     AuthenticationError, EOFError or OSError
         If it does not, or takes too long.
     """
-    _prove(sock, token, first=True)
-    return Channel(sock)
+    _prove(sock, token, True, PATIENCE)
+    return Channel(sock, PATIENCE)
 
 
-def connect(address: Sequence[Any], token: bytes, transport: str = "auto") -> Channel:
+def connect(address: Sequence[Any], token: bytes, transport: str = "auto", deadline: float = PATIENCE) -> Channel:
     """A channel to a server: through a socket of the host where that is ours, else through the network.
 
     Parameters
@@ -290,6 +299,8 @@ def connect(address: Sequence[Any], token: bytes, transport: str = "auto") -> Ch
         What both ends must know.
     transport : {'auto', 'tcp'}
         'tcp': as between hosts, whatever the host is.
+    deadline : float
+        How long the other end may take for each step, in seconds, if that is less than `PATIENCE`.
 
     Raises
     ------
@@ -297,13 +308,14 @@ def connect(address: Sequence[Any], token: bytes, transport: str = "auto") -> Ch
         (also ConnectionError) if there is no server, or it does not know the token, or refuses ours.
     """
     host, port, name = address
+    patience = min(PATIENCE, deadline)
     try:
-        sock = transport == "auto" and _nearby(name) or socket.create_connection((host, port), timeout=PATIENCE)
+        sock = transport == "auto" and _nearby(name, patience) or socket.create_connection((host, port), patience)
         sock.settimeout(None)
     except OSError as e:
         raise error(ConnectionError, f"kvstore: no server answers at {host}:{port}: {e}") from None
     try:
-        _prove(sock, token, first=False)
+        _prove(sock, token, False, patience)
     except AuthenticationError:
         sock.close()
         raise error(
@@ -313,16 +325,17 @@ def connect(address: Sequence[Any], token: bytes, transport: str = "auto") -> Ch
         ) from None
     except (EOFError, OSError) as e:
         sock.close()
-        what = f"said nothing for {PATIENCE} s" if isinstance(e, BlockingIOError) else f"refused the connection: {e}"
+        what = f"said nothing for {patience:g} s" if isinstance(e, BlockingIOError) else f"refused the connection: {e}"
         raise error(ConnectionError, f"kvstore: the server at {host}:{port} has {what}") from None
-    return Channel(sock)
+    return Channel(sock, patience)
 
 
-def _nearby(name: str) -> socket.socket | None:
+def _nearby(name: str, patience: float) -> socket.socket | None:
     """A connection to a socket of this host, if there is one of that name."""
     if not (name and hasattr(socket, "AF_UNIX")):
         return None
     sock = socket.socket(socket.AF_UNIX)
+    sock.settimeout(patience)
     try:
         sock.connect(_unix_address(name))
     except OSError:
@@ -331,9 +344,9 @@ def _nearby(name: str) -> socket.socket | None:
     return sock
 
 
-def _prove(sock: socket.socket, token: bytes, first: bool) -> None:
+def _prove(sock: socket.socket, token: bytes, first: bool, patience: float) -> None:
     """Let each end prove that it knows the token, which is not sent, by the challenge of `multiprocessing`."""
-    _limit(sock, receiving=PATIENCE, sending=PATIENCE)
+    _limit(sock, receiving=patience, sending=patience)
     connection = Connection(os.dup(sock.fileno()))
     try:
         for challenge in (first, not first):

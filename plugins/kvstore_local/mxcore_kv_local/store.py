@@ -12,11 +12,12 @@ from mxcore.base import error
 from mxcore.context import Context, cpu
 from mxcore.kvstore import KVStore
 from mxcore.kvstore.checks import check_arrays, check_fresh, check_row_sparse, leaves_sparse
-from mxcore.kvstore.compression import TwoBit, compressor
+from mxcore.kvstore.compression import Compression, compressor
 from mxcore.kvstore.keys import Groups, Key
 from mxcore.kvstore.kvstore import RowGroups
-from mxcore.kvstore.values import add, pick_rows, write
+from mxcore.kvstore.values import add, held, pick_rows, write
 from mxcore.ndarray import NDArray
+from mxcore.optimizer import Updater
 
 __all__ = ["DeviceKVStore", "LocalKVStore"]
 
@@ -52,7 +53,7 @@ class LocalKVStore(KVStore):
     def __init__(self, type: str = "local") -> None:
         super().__init__(type)
         self._stored: dict[Key, NDArray] = {}
-        self._compress: TwoBit | None = None
+        self._compress: Compression | None = None
         self._lock = threading.RLock()
 
     def _home(self, key: Key, arrays: Sequence[NDArray]) -> Context:
@@ -70,23 +71,27 @@ class LocalKVStore(KVStore):
     def _replace(self, values: Iterable[tuple[Key, NDArray]]) -> None:
         """Give keys values, also other ones than they have; a Module uses it where there is one, unlike in MXNet."""
         for key, array in values:
-            home = self._home(key, [array])
-            self._stored[key] = array.copy() if array.context is home else array.as_in_context(home)
+            self._stored[key] = held(array, self._home(key, [array]))
 
     @_one_at_a_time
     def _push(self, groups: Groups, priority: int) -> None:
         for key, arrays in groups.items():
             self._check("push", key, arrays)
+        moves: list[tuple[Key, NDArray, NDArray]] = []
+        most = self._together()
         for key, arrays in groups.items():
-            if self._compress is not None:
-                arrays = [self._compress((key, i), a) for i, a in enumerate(arrays)]
             home = self._home(key, arrays)
-            total = add(arrays, home)
+            total = self._sum(key, arrays, home)
             if self._updater is None:
                 self._stored[key] = total.copy() if total is arrays[0] else total
                 continue
             stored = self._stored[key] = self._stored[key].as_in_context(home)
-            self._updater(key, total, stored)
+            if moves and (len(moves) == most or moves[-1][2].context is not home):
+                self._move(moves)
+                moves = []
+            moves.append((key, total, stored))
+        if moves:
+            self._move(moves)
 
     @_one_at_a_time
     def _pull(self, groups: Groups, priority: int, ignore_sparse: bool) -> None:
@@ -106,19 +111,40 @@ class LocalKVStore(KVStore):
         for key, wanted in groups.items():
             for out, row_ids in wanted:
                 try:
-                    write(pick_rows(self._stored[key], row_ids), out)
+                    write(pick_rows(self._stored[key], row_ids), out, mine=True)
                 except IndexError as e:
                     raise error(IndexError, f"kvstore: row_sparse_pull of key {key!r}: {e}") from e
 
+    def _together(self) -> int:
+        """How many values one call of the updater moves: one, unless it is an optimizer's that takes several.
+
+        A schedule goes by the updates so far, which are those of the values before.
+        """
+        updater = self._updater
+        if not isinstance(updater, Updater) or updater.optimizer.lr_scheduler is not None:
+            return 1
+        return max(1, updater.optimizer.aggregate_num)
+
+    def _move(self, moves: Sequence[tuple[Key, NDArray, NDArray]]) -> None:
+        """Let the updater move stored values by what was pushed."""
+        update: Any = self._updater
+        if len(moves) == 1:
+            update(*moves[0])
+        else:
+            update(*map(list, zip(*moves)))
+
+    def _sum(self, key: Key, arrays: Sequence[NDArray], home: Context) -> NDArray:
+        """The sum of what devices send; of a job's only worker, what it sends to servers elsewhere: their sum."""
+        if self._compress is None:
+            return add(arrays, home)
+        if "dist" in self._type:
+            return self._compress(key, add(arrays, home))
+        return add([self._compress((key, i), a) for i, a in enumerate(arrays)], home)
+
     def _check(self, verb: str, key: Key, arrays: Sequence[NDArray]) -> None:
         check_arrays(verb, key, self._stored.get(key), arrays)
-        for a in arrays:
-            if verb == "push" and a.dtype != arrays[0].dtype:
-                raise error(
-                    TypeError,
-                    f"kvstore: push of key {key!r}: arrays of {arrays[0].dtype.__name__} and "
-                    f"{a.dtype.__name__} cannot be added; use one dtype",
-                )
+        if verb == "push" and self._compress is not None:
+            self._compress.check(key, arrays)
 
     @_one_at_a_time
     def save_optimizer_states(self, fname: str | PathLike[str], dump_optimizer: bool = False) -> None:

@@ -1,12 +1,13 @@
 """``mxcore train``: train an image classifier from record files; LeNet on handwritten digits unless told otherwise.
 
 `options` reads the command line, `data` opens the record files, `networks` makes the network, `by_gluon` and
-`by_module` make it learn, `loop` trains and tests, `checkpoint` writes and reads what a run leaves behind, `curve`
-draws it.
+`by_module` make it learn, `workers` joins the processes of a distributed run, `loop` trains and tests, `checkpoint`
+writes and reads what a run leaves behind, `curve` draws it.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -31,11 +32,16 @@ def main(args: argparse.Namespace) -> int:
     finally:
         run.close()
     seconds = time.perf_counter() - start
-    if not run.first:
+    if not run.workers.first:
         return 0
-    picture = curve.draw(run.history, args.output / f"{args.network}-curve.png")
+    files = f"{checkpoint.path(run, '.params')} (parameters), .states (trainer)"
+    try:
+        picture = curve.draw(run.history, args.output / f"{args.network}-curve.png")
+        files += f", {picture} (learning curve)"
+    except OSError as e:  # such as no folder for matplotlib's cache; the model is there without a picture of it
+        print(f"no learning curve is drawn: {e}", file=sys.stderr)
     print(_summary(run, seconds))
-    print(f"files: {checkpoint.path(run, '.params')} (parameters), .states (trainer), {picture} (learning curve)")
+    print(f"files: {files}")
     return 0
 
 

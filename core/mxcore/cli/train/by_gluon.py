@@ -56,10 +56,7 @@ class Learner:
 
     def set_learning_rate(self, rate: float) -> None:
         """Set the learning rate of the steps that come."""
-        if self.trainer._update_on_kvstore and hasattr(self.store, "set_learning_rate"):  # servers update
-            self.store.set_learning_rate(rate)
-        else:
-            self.trainer.set_learning_rate(rate)
+        self.trainer.set_learning_rate(rate)
 
     def step(self, batch: Any) -> tuple[NDArray, float]:
         """Learn from a batch; returns the network's outputs and the mean loss."""

@@ -39,9 +39,9 @@ class Learner:
 
     def set_learning_rate(self, rate: float) -> None:
         """Set the learning rate of the steps that come."""
-        self.module._optimizer.set_learning_rate(rate)
-        if hasattr(self.store, "set_learning_rate"):  # servers update
+        if self.module._update_on_kvstore:  # servers have a copy of it
             self.store.set_learning_rate(rate)
+        self.module._optimizer.set_learning_rate(rate)
 
     def step(self, batch: Any) -> tuple[NDArray, float]:
         """Learn from a batch; returns the network's outputs and the mean loss."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tempfile
+import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..._io_files import read_text, write_atomic
@@ -10,8 +14,6 @@ from ..._json import decode
 from ...base import error
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from .loop import Run
 
 __all__ = ["folder", "load", "path", "save"]
@@ -71,34 +73,60 @@ def last(run: Run) -> Path | None:
     return max(notes, key=lambda n: n.stat().st_mtime_ns, default=None)
 
 
-def load(run: Run) -> None:
+def load(run: Run, alone: bool = False) -> bool:
     """Go on where the checkpoint written last stands.
+
+    The first worker looks for it and hands it to the others, who need not see its folder.
 
     Parameters
     ----------
     run : Run
+    alone : bool
+        Whether this worker looks for itself, for the others do not wait for it.
+
+    Returns
+    -------
+    bool
+        Whether there is one.
 
     Raises
     ------
     MXNetError
-        (also FileNotFoundError or ValueError) if there is none, or it is of another network.
+        (also ValueError) if it is of another network.
     """
-    newest = last(run)
+    newest = last(run) if alone or run.workers.first else None
+    if not alone:
+        packed = run.workers.of_the_first(_pack(newest) if newest else b"")
+        if packed and newest is None:
+            with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(io.BytesIO(packed)) as files:
+                files.extractall(folder)
+                _take_over(run, next(Path(folder).glob("*.json")))
+            return True
     if newest is None:
-        raise error(
-            FileNotFoundError,
-            f"--resume: there is no checkpoint of {run.args.network!r} in "
-            f"{str(run.args.output)!r}; leave --resume out, or give its folder with --output",
-        )
+        return False
+    _take_over(run, newest)
+    return True
+
+
+def _pack(newest: Path) -> bytes:
+    """The files of a checkpoint in one."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as files:
+        for file in map(newest.with_suffix, KINDS):
+            files.write(file, file.name)
+    return packed.getvalue()
+
+
+def _take_over(run: Run, newest: Path) -> None:
     note = _read(newest)
     for name, mine in _about(run).items():
         if note[name] != mine:
             raise error(ValueError, f"--resume: {str(newest)!r} was made with {name} {note[name]!r}, not {mine!r}")
-    run.learner.load(run.args.output / run.args.network, note["epoch"])
+    run.learner.load(newest.parent / run.args.network, note["epoch"])
     run.epoch, run.history = note["epoch"], note["history"]
-    try:
-        run.data.train.load_state_dict(note["images"])
-    except ValueError as e:
+    try:  # the first worker wrote it, and stands in its own part where this one stands in its
+        run.data.train.load_state_dict({**note["images"], "part_index": run.workers.rank})
+    except (TypeError, ValueError) as e:
         print(f"note: the images come in another order than before ({e})")
 
 

@@ -8,12 +8,13 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from ... import kvstore, lr_scheduler, metric, optimizer, random
+from ... import lr_scheduler, metric, optimizer, random
 from ...base import error
 from ...contrib.events import EventWriter
 from . import by_gluon, by_module, checkpoint, networks
 from .data import Data
 from .options import RATES
+from .workers import Workers
 
 if TYPE_CHECKING:
     import argparse
@@ -60,14 +61,15 @@ class Run:
             ctx.device  # noqa: B018  a device that is not there is an error here, not in the middle
         random.seed(args.seed)
         self.shape = args.data_shape or networks.image_shape(args.network)
-        self.store = kvstore.create(args.kvstore)
-        rule = self._optimizer()
-        self.learner: by_gluon.Learner | by_module.Learner = LEARNERS[args.api](args, self.shape, rule, self.store)
-        self.data = Data(args, self.shape, self.store.rank, self.store.num_workers)
+        self.workers = Workers(args.kvstore)
+        rule, store = self._optimizer(), self.workers.store
+        self.learner: by_gluon.Learner | by_module.Learner = LEARNERS[args.api](args, self.shape, rule, store)
+        self.data = Data(args, self.shape, self.workers.rank, self.workers.number)
         self.schedule = lr_scheduler.CosineScheduler(args.epochs, base_lr=self.rate, final_lr=self.rate / 100)
-        #: Of several workers the first one writes files.
-        self.first = self.store.rank == 0
-        self.board = EventWriter(args.tensorboard) if args.tensorboard is not None and self.first else None
+        first = self.workers.first
+        #: Of workers in step, the first one speaks for all.
+        self.speaks = first or not self.workers.in_step
+        self.board = EventWriter(args.tensorboard) if args.tensorboard is not None and first else None
 
     def _optimizer(self) -> tuple[str, dict[str, Any]]:
         """Name and parameters of the optimizer; sets `rate`, the learning rate to begin with."""
@@ -78,10 +80,19 @@ class Run:
 
     def resume(self) -> None:
         """Take over the last checkpoint, if that was asked for, or the launcher has started a failed job again."""
-        again = os.environ.get("MXCORE_RESTART", "0") != "0" and checkpoint.last(self) is not None
-        if self.args.resume or again:
-            checkpoint.load(self)
-            print(f"going on after epoch {self.epoch} of {checkpoint.path(self, '.params')}")
+        again = os.environ.get("MXCORE_RESTART", "0") != "0"
+        if not (self.args.resume or again):
+            return
+        # Of workers that are not in step, one that failed is started again while the others are at work.
+        if checkpoint.load(self, alone=again and not self.workers.in_step):
+            if self.speaks:
+                print(f"going on after epoch {self.epoch} of {checkpoint.path(self, '.params')}")
+        elif not again:
+            raise error(
+                FileNotFoundError,
+                f"--resume: there is no checkpoint of {self.args.network!r} in "
+                f"{str(self.args.output)!r}; leave --resume out, or give its folder with --output",
+            )
 
     def close(self) -> None:
         """Close the files."""
@@ -101,7 +112,7 @@ class Run:
             self.epoch += 1
             self.history.append(entry)
             self._show(entry)
-            if self.first:
+            if self.workers.first:
                 checkpoint.save(self)
 
     def _show(self, entry: dict[str, Any]) -> None:
@@ -112,7 +123,7 @@ class Run:
                     self.board.add_scalar(name, value, entry["epoch"])
 
     def _one_epoch(self) -> dict[str, Any]:
-        start, seen, total = time.perf_counter(), 0, 0.0
+        start, seen, total = time.perf_counter(), 0.0, 0.0
         accuracy = metric.Accuracy()
         self.rate = self.schedule(self.epoch)
         self.learner.set_learning_rate(self.rate)
@@ -125,15 +136,16 @@ class Run:
                 accuracy.update([batch.label[0][:count]], [outputs[:count]])
                 seen += count
                 total += loss * count
-                entry = {"epoch": self.epoch + 1, "loss": total / seen, "train_accuracy": accuracy.get()[1]}
-                bar.set_postfix_str(_told(entry), refresh=False)
+                bar.set_postfix_str(_told(_shares(seen, total, accuracy.sum_metric)), refresh=False)
                 bar.update(count)
+            seen, *sums = self.workers.total(seen, total, accuracy.sum_metric)
+            entry = {"epoch": self.epoch + 1, **_shares(seen, *sums)}
             entry["samples_per_s"] = rate = seen / (time.perf_counter() - start)
             if self.data.test is not None:
                 entry["test_accuracy"] = self.test()
             bar.set_postfix_str(_told(entry))
             terminal = not bar.disable
-        if not terminal:
+        if self.speaks and not terminal:
             print(f"epoch {entry['epoch']}/{self.args.epochs}: {_told(entry)}, {rate:.0f} samples/s", flush=True)
         return entry
 
@@ -144,7 +156,7 @@ class Run:
             total=self.data.count,
             desc=f"epoch {self.epoch + 1:2}/{self.args.epochs}",
             unit=" samples",
-            disable=None if sys.stderr else True,
+            disable=None if sys.stderr and self.speaks else True,
             dynamic_ncols=True,
         )
 
@@ -167,6 +179,10 @@ class Run:
             count = self.args.batch_size - batch.pad
             accuracy.update([batch.label[0][:count]], [self.learner.predict(batch)[:count]])
         return float(accuracy.get()[1])
+
+
+def _shares(seen: float, loss: float, right: float) -> dict[str, Any]:
+    return {"loss": loss / seen, "train_accuracy": right / seen}
 
 
 def _percent(share: float) -> str:

@@ -112,6 +112,10 @@ class _TokenEmbedding(Vocabulary):
     ) -> None:
         """Read words and vectors, one word a line; classes of users call it as well."""
         path, delim = os.path.expanduser(checked(pretrained_file_path, "the file of an embedding")), elem_delim
+        if delim is not None and not (isinstance(delim, str) and delim):
+            raise error(
+                ValueError, f"{type(self).__name__}: elem_delim must be what is between the numbers, got {delim!r}"
+            )
         known: dict[str, int] = {}
         rows: list[Any] = []
         unknown = None

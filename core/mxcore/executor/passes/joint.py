@@ -39,6 +39,7 @@ def joint(
     wrt: Sequence[str],
     shapes: Mapping[Entry, Any],
     dtypes: Mapping[Entry, Any],
+    steps: list[tuple[Node, list[Entry]]] | None = None,
 ) -> Joint:
     """Gradients of `heads` with respect to variables.
 
@@ -51,12 +52,14 @@ def joint(
         Names of variables; the graph need not have them.
     shapes, dtypes : dict
         Those of the heads: they decide what their gradients look like.
+    steps : list, optional
+        As for `gradient`.
     """
     head_grads = [variable(f"_head_grad{i}") for i in range(len(heads))]
     by_name = {n.name: n for n in topo(heads) if n.op is None}
     here = [i for i, name in enumerate(wrt) if name in by_name]
     grads: list[Entry | None] = [None] * len(wrt)
-    for i, g in zip(here, gradient(heads, [(v, 0) for v in head_grads], [(by_name[wrt[i]], 0) for i in here])):
+    for i, g in zip(here, gradient(heads, [(v, 0) for v in head_grads], [(by_name[wrt[i]], 0) for i in here], steps)):
         grads[i] = g
     like = {v.name: e for v, e in zip(head_grads, heads)}
     return Joint(

@@ -13,41 +13,21 @@ for the graphs that are bound in a with-block. The results are the same; only sp
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..._core import tables
-from ..._core.errors import error, suggest, warn
+from ..._core.errors import error, suggest
 from ..._core.graph import STOCK_PASSES, Graph
 from ..._core.state import state
-from ...rewriting import changed_output, run_pass
+from ...rewriting import changed_output, run_pass, switched_off
 from .mirror import mirror_all
 
 __all__ = ["STOCK", "Settings", "check_passed", "enabled", "passes_off", "run_passes"]
 
 #: Stock passes that can be switched off, in their order -> what they do.
 STOCK = STOCK_PASSES
-
-
-def _off() -> frozenset[str]:
-    names = os.environ.get("MXCORE_DISABLE_PASSES")
-    off: frozenset[str] = state.extra.get("passes_off", frozenset())
-    return off | (_listed(names) if names else frozenset())
-
-
-@functools.cache
-def _listed(names: str) -> frozenset[str]:
-    """The names in a list of the environment; the first look at one that is no pass warns."""
-    found = frozenset(names.replace(",", " ").split())
-    known = [*STOCK, *tables.names("graph_pass")]
-    for name in sorted(found - set(known)):
-        warn(
-            f"MXCORE_DISABLE_PASSES: no graph pass is named {name!r}{suggest(name, known)}; there are "
-            f"{', '.join(known)}{tables.why()}"
-        )
-    return found
 
 
 def enabled() -> frozenset[str]:
@@ -58,7 +38,7 @@ def enabled() -> frozenset[str]:
     ...     "fuse" in enabled()
     False
     """
-    return frozenset(STOCK) - _off()
+    return frozenset(STOCK) - switched_off()
 
 
 class Settings(NamedTuple):
@@ -130,7 +110,7 @@ def run_passes(heads: Any, shapes: Mapping[str, Any] | None = None, dtypes: Mapp
         If a pass raises, or returns something else than a sound graph with as many heads; names the pass and its
         plugin.
     """
-    table, off = tables.by_kind["graph_pass"], _off()
+    table, off = tables.by_kind["graph_pass"], switched_off()
     always = [n for n in table.names() if n not in off and table.items[n].order is not None]
     for name in sorted(always, key=lambda n: (table.items[n].order, n)):
         graph = Graph(heads)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,23 @@ if TYPE_CHECKING:
 __all__ = ["default_batchify_fn", "default_mp_batchify_fn", "numpy_batchify"]
 
 
+def _misfit(kinds: Iterable[Any]) -> Exception:
+    return error(
+        ValueError,
+        f"cannot make a batch of samples of {', '.join(sorted(map(str, kinds)))}; give the DataLoader a "
+        "batchify_fn that knows them, or transform them to numbers or arrays of one shape and dtype",
+    )
+
+
+def _check_ndarrays(samples: Sequence[Any]) -> None:
+    """Where one is an NDArray, `nd.stack` needs all to be, of one shape and dtype."""
+    kinds = {
+        ("NDArray", s.shape, np.dtype(s.dtype).name) if isinstance(s, nd.NDArray) else type(s).__name__ for s in samples
+    }
+    if len(kinds) > 1:
+        raise _misfit(kinds)
+
+
 def _stack(samples: Sequence[Any]) -> np.ndarray[Any, Any]:
     """One NumPy array of many samples."""
     try:
@@ -26,11 +43,7 @@ def _stack(samples: Sequence[Any]) -> np.ndarray[Any, Any]:
         shapes: set[Any] = {np.shape(s) for s in samples if isinstance(s, np.ndarray)} or {
             type(s).__name__ for s in samples
         }
-        raise error(
-            ValueError,
-            f"cannot make a batch of samples of {', '.join(sorted(map(str, shapes)))}; give the DataLoader a "
-            "batchify_fn that knows them, or transform them to numbers or arrays of one shape",
-        )
+        raise _misfit(shapes)
     return data
 
 
@@ -57,6 +70,7 @@ def default_batchify_fn(data: Sequence[Any]) -> Any:
     [(2,), (2, 2)]
     """
     if isinstance(data[0], nd.NDArray):
+        _check_ndarrays(data)
         return nd.stack(*data)
     if isinstance(data[0], tuple):
         return [default_batchify_fn(column) for column in zip(*data)]
@@ -87,5 +101,6 @@ def numpy_batchify(data: Sequence[Any]) -> Any:
     if isinstance(data[0], tuple):
         return [numpy_batchify(column) for column in zip(*data)]
     if isinstance(data[0], nd.NDArray):
+        _check_ndarrays(data)
         data = [d.asnumpy() for d in data]
     return ToNDArray(_stack(data))

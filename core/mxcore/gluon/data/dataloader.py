@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import pickle
 import random
 import threading
@@ -79,7 +80,9 @@ class DataLoader:
     Worker processes are forked where the system can do so safely, else spawned;
     ``multiprocessing.set_start_method`` decides otherwise. They are reused for the next round, and end with
     the loader, or with an iterator that is dropped half way. They hand batches over in anonymous files in
-    memory, so nothing stays behind and ``/dev/shm`` may be small. Random numbers in a worker process
+    memory, so nothing stays behind and ``/dev/shm`` may be small. An iterator has a `close`, which any thread may call:
+    the round is over then, also for a thread that waits for a batch. A fork of the process starts workers of its own
+    with its next round; it cannot go on with an iterator of the parent. Random numbers in a worker process
     (``random``, ``numpy.random``, ``mxcore.random``) depend on the seeds set in the main process and on the
     batch, not on the number of workers. Behaviour matched: MXNet 1.9.1 ``gluon.data.DataLoader``.
 
@@ -132,7 +135,7 @@ class DataLoader:
         if self._num_workers == 0:
             return _InTurn(self._in_this_thread())
         batches, self._ready = self._ready, None
-        return batches if batches is not None else self._start()
+        return batches if batches is not None and batches.owner == os.getpid() else self._start()
 
     def _in_this_thread(self) -> Generator[Any, None, None]:
         for indices in self._batch_sampler:
@@ -152,7 +155,9 @@ class DataLoader:
 
     def _start(self) -> _Batches:
         pool, self._spare_pool = self._spare_pool, None
-        return _Batches(self, pool or self._new_pool(), iter(self._batch_sampler), self._prefetch, self._timeout)
+        if pool is None or pool.owner != os.getpid():
+            pool = self._new_pool()
+        return _Batches(self, pool, iter(self._batch_sampler), self._prefetch, self._timeout)
 
     def _new_pool(self) -> ThreadPool | ProcessPool:
         if self._thread_pool:
@@ -211,29 +216,27 @@ class _Batches:
         prefetch: int,
         timeout: float,
     ) -> None:
+        self._lock = threading.RLock()
+        self._closed = False
         self._loader = weakref.ref(loader)
         self._pinned = loader._pinned if loader._pin_memory else None
         self._pool: Any = pool  # None from the end on
+        self.owner = pool.owner
         self._indices = batches
         self._timeout = timeout
         self._seed = _entropy()
         self._asked = self._given = 0
         self._done: dict[int, Any] = {}
-        self._lock = threading.RLock()
         try:
             for _ in range(prefetch):
                 self._ask()
         except BaseException:
-            self.close()
+            self._end()
             raise
 
     def _ask(self) -> None:
         """Give the workers another job, if there is one left."""
-        try:
-            indices = next(self._indices, None)
-        except BaseException:
-            self.close()
-            raise
+        indices = next(self._indices, None)
         if indices is not None:
             seed = np.random.SeedSequence((self._seed, self._asked)).generate_state(1)
             # Plain ints take a tenth of the room of NumPy's in a pickle.
@@ -245,6 +248,12 @@ class _Batches:
         return self
 
     def __next__(self) -> Any:
+        if self.owner != os.getpid():
+            raise error(
+                RuntimeError,
+                f"DataLoader: the workers of this iterator belong to process {self.owner}, of which this one is a "
+                "fork; begin with iter(loader) here",
+            )
         with self._lock:
             if self._pool is None:
                 raise StopIteration
@@ -258,11 +267,15 @@ class _Batches:
                     job, batch = self._pool.collect(deadline - time.monotonic(), self._timeout)
                     self._done[job] = batch
                 self._ask()
-            except StopIteration as e:  # of the dataset; it must not look like the end of the round
-                self.close()
-                raise error(RuntimeError, "DataLoader: the dataset, or batchify_fn, raised StopIteration") from e
+            except Exception as e:
+                self._end()
+                if self._closed:  # meanwhile, which is the end and no failure
+                    raise StopIteration from None
+                if isinstance(e, StopIteration):  # of the dataset; it must not look like the end of the round
+                    raise error(RuntimeError, "DataLoader: the dataset, or batchify_fn, raised StopIteration") from e
+                raise
             except BaseException:
-                self.close()
+                self._end()
                 raise
             batch = self._done.pop(self._given)
             self._given += 1
@@ -271,17 +284,26 @@ class _Batches:
     def _finish(self) -> None:
         pool, self._pool = self._pool, None
         loader = self._loader()
-        if loader is None:
+        if loader is None or self._closed:  # it may be interrupted yet, in a round that is not this one
             pool.close()
         else:
             loader._give_back(pool)
 
-    def close(self) -> None:
-        """End the round; its workers end too."""
+    def _end(self) -> None:
+        """Let go of the workers. A thread that is not in `__next__` holds the lock."""
         pool, self._pool = self._pool, None
         self._done.clear()
         if pool is not None:
             pool.close()
+
+    def close(self) -> None:
+        """End the round, also for a thread that waits for a batch; its workers end too."""
+        self._closed = True
+        pool = self._pool
+        if pool is not None and self.owner == os.getpid():
+            pool.interrupt()
+            with self._lock:
+                self._end()
 
     def __del__(self) -> None:
         if getattr(self, "_pool", None) is not None:

@@ -10,6 +10,7 @@ import numpy as np
 from ... import initializer
 from ... import ndarray as nd
 from ...base import error
+from ...ndarray.files import load_named
 from .constant import Constant
 from .pairing import likely_pairs
 from .parameter import Parameter, dtype_name
@@ -303,11 +304,7 @@ class ParameterDict:
         MXNetError (AssertionError)
             If names, shapes or dtypes do not match.
         """
-        loaded = nd.load(filename)
-        if not isinstance(loaded, dict):
-            raise error(
-                ValueError, f"{filename} holds {len(loaded)} arrays without names; parameters are loaded by name."
-            )
+        loaded = load_named(filename, "parameters are loaded by name.")
         self.load_dict(loaded, ctx, allow_missing, ignore_extra, restore_prefix, filename, cast_dtype, dtype_source)
 
     def load_dict(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..._core import reverse, tables, tape
+from ..._core import reverse, tables, tape, transfer
 from ..._core.params import Params
 from ..._core.state import state
 from ...typing import Call
@@ -32,15 +32,18 @@ def repeatable(keys: list[Any]) -> Iterator[None]:
 
 
 def replay(
-    on_arrays: Callable[[Any, Sequence[Any], Any], list[Any]], keys: Callable[[Any], Sequence[Any]]
+    on_arrays: Callable[[Any, Sequence[Any], Any], list[Any]],
+    keys: Callable[[Any], Sequence[Any]],
+    held: Callable[[Any], Mapping[int, Any]] = lambda saved: {},
 ) -> Callable[..., list[Any]]:
     """A rule for gradients of gradients: runs the operator again by ``on_arrays(p, inputs, ctx)``.
 
-    `keys` gives the random keys of the first run, of what that saved.
+    Of what the first run saved, `keys` gives its random keys, and `held` what those inputs held that it has written to.
     """
 
     def rule(k: Call, p: Params, dys: Sequence[Any], inputs: Sequence[Any], saved: Any) -> list[Any]:
-        inputs = [_apart(x) for x in inputs]
+        first = held(saved)
+        inputs = [_apart(x, first.get(i)) for i, x in enumerate(inputs)]
         wanted = [x for x in inputs if x._entry is not None]
         train, before, state.train, state.keys = state.train, state.keys, k.is_train, [*keys(saved)]
         try:
@@ -61,9 +64,12 @@ def replay(
     return rule
 
 
-def _apart(x: Any) -> Any:
-    """The same array at a place of its own on the tape: one input may depend on another, whose gradient ends here."""
-    twin = x.twin()
+def _apart(x: Any, held: Any = None) -> Any:
+    """The same array at a place of its own on the tape: one input may depend on another, whose gradient ends here.
+
+    It has a copy of `held`, if that is given, for its value.
+    """
+    twin = x.twin() if held is None else transfer.wrap(held.copy(), x._st.ctx, x.__class__)
     if x._entry is not None and x._entry[0].flows:
         op = tables.ops.get("_copy")
         tape.record(op, op.parse({}), (x,), (twin,))

@@ -29,6 +29,7 @@ class SampleGraph(Graph):
 
     @property
     def heads(self) -> Any:
+        """Composed when they are first asked for."""
         if not self._heads:  # type: ignore[has-type]
             F = GraphF("step")
             self._heads = [y.entry for y in self._compose(*[Value((variable(n), 0), F) for n in self._names])]

@@ -140,7 +140,7 @@ def custom(k: Call, p: Params, *data: Array) -> Any:
         worker.forward(is_train=k.is_train, req=["write"] * len(outs), in_data=ins, out_data=outs, aux=aux)
         for x in (*outs, *aux):
             x.wait_to_read()
-    return [x._data for x in outs] + [None] * len(aux), (worker, ins, outs, aux)
+    return [x._data for x in outs] + [None] * len(aux), (worker, ins, outs)
 
 
 def _ignores_grads(p: Params) -> bool:
@@ -157,9 +157,11 @@ custom.loss_rule = _ignores_grads
 
 @custom.backward
 def _(k: Call, p: Params, saved: Any, dys: list[Any], ins: list[Any], outs: list[Any]) -> Any:
-    worker, in_data, out_data, aux = saved
+    worker, in_data, out_data = saved
     for x in (*dys, *ins):
         x.wait_to_read()
+    # As they are now: forward may have been repeated on copies of them.
+    aux = [_array(x._data, k.ctx) for x in ins[len(in_data) :]]
     grads = [_array(k.xp.zeros(x.shape, x._data.dtype), k.ctx) for x in in_data]
     req = ["write" if wanted else "null" for wanted in (k.wanted or [True] * len(grads))[: len(grads)]]
     # Others get the same ones, and `backward` may write to them.

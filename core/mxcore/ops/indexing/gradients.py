@@ -34,6 +34,7 @@ basic_index_spread = spread(
     "_advanced_index_spread",
     inputs="data like~ indices*",
     index=Any_(),
+    helpers={"decoded": decoded},
     grad=lambda F, p, dy, indices: (F._advanced_index(dy, *indices, index=p.index), None, [None] * len(indices)),
 )
 def advanced_index_spread(k: Call, p: Params, data: Array, like: Array, *indices: Array) -> Array:

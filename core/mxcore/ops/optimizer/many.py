@@ -12,7 +12,7 @@ from ..._core.params import Params
 from ...parameters import Bool, Floats, Int, Shape
 from ...typing import Array, Call
 from .layerwise import BETAS, StepCounts, adamw_step, lamb_direction, norm, scaled_by_norms
-from .single import docstring_of, per_step, sgd_mom_step, sgd_step, weight_dtype
+from .single import STEPS, docstring_of, per_step, sgd_mom_step, sgd_step, weight_dtype
 
 __all__ = ["MANY"]
 
@@ -57,6 +57,7 @@ def _many(
     count: Any = "num_weights",
     last: Any = (),
     rates: Any = ("lrs", "wds"),
+    notes: str = "Behaviour matched: MXNet 1.9.1's operator of this name.",
 ) -> Iterator[Any]:
     """Declare ``name`` over the weights of one dtype and ``name % 'mp_'`` over weights with master copies.
 
@@ -111,7 +112,7 @@ def _many(
                 "",
                 "Notes",
                 "-----",
-                "Behaviour matched: MXNet 1.9.1's operator of this name.",
+                notes,
             ]
         )
         o = Op(
@@ -236,6 +237,19 @@ MANY = [
         "A step of AdamW for many weights.",
         last=("rescale_grad",),
     ),
+    *[
+        o
+        for step in STEPS
+        if step.together.startswith("_")
+        for o in _many(
+            step.together,
+            _plain(step.rule),
+            step.states,
+            {**_RATES, **{n: s for n, s in step.params.items() if n not in ("lr", "wd", "lazy_update")}},
+            f"{step.head.removesuffix('.')} for many weights.",
+            notes=f"What `{step.name}` does for each. MXNet has no such operator.",
+        )
+    ],
 ]
 
 

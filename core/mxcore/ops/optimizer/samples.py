@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ...parameters import Floats
+from ...parameters import Floats, Shape
 from ...testing.sample import Ints, Sample, Values
 from .layerwise import ADAMW_PARAMS, LAMB
 from .many import MANY
-from .single import UPDATES
+from .single import STEPS, UPDATES
 
 __all__ = ["SAMPLES"]
 
@@ -118,7 +118,7 @@ def _phase2_uses(mixed: Any) -> Any:
     ]
 
 
-def _many_uses(op: Any, names: Any, given: Any, last: Any, rates: Any, mixed: Any) -> Iterator[Any]:
+def _many_uses(op: Any, names: Any, given: Any, last: Any, rates: Any, mixed: Any, mxnet: Any = True) -> Iterator[Any]:
     """Two weights with everything; one, and three, with next to nothing; clips; strings; float16."""
     specs, count = op.params, op.count
     tail = {"lrs": [0.25, 0.5, 0.125], "wds": [0.125, 0.25, 0.0], "rescale_grad": [0.5]}
@@ -136,10 +136,14 @@ def _many_uses(op: Any, names: Any, given: Any, last: Any, rates: Any, mixed: An
             params={**cut, count: n},
             dtypes=dtypes,
             grad=False,
+            mxnet=mxnet,
             **more,
         )
 
-    few = {n: (0.25, 0.5, 0.125) if isinstance(s, Floats) else (3, 1, 2) for n, s in needed.items()}
+    few = {
+        n: (0.25, 0.5, 0.125) if isinstance(s, Floats) else (3, 1, 2) if isinstance(s, Shape) else _EXACT[n]
+        for n, s in needed.items()
+    }
     yield use([(3, 4), (5,)], given)
     yield use([(2, 3)], few, "float32")  # MXNet keeps parameters in float32 even where the weights are float64
     yield use([(2,), (1, 3), (2, 1, 2)], few, "float32")
@@ -186,6 +190,16 @@ _MANY_USES = {
         _LRS,
     ),
 }
+
+
+#: The same, of operators that MXNet does not have.
+_OWN_USES = {
+    step.together: (step.states, {**{n: _EXACT[n] for n in step.params if n in _EXACT}, **_GIVEN_RATES}, (), _LRS)
+    for step in STEPS
+    if step.together.startswith("_")
+}
+for _, _params, *_ in _OWN_USES.values():
+    del _params["lr"], _params["wd"]
 
 
 def _adamw_uses(names: Any, mixed: Any) -> Any:
@@ -264,8 +278,9 @@ SAMPLES = {
     "lamb_update_phase2": _phase2_uses(mixed=False),
     "mp_lamb_update_phase2": _phase2_uses(mixed=True),
     **{
-        name: [*_many_uses(_BY_NAME[name], ["weight", "grad", *states, *copy], given, last, rates, bool(copy))]
-        for form, (states, given, last, rates) in _MANY_USES.items()
+        name: [*_many_uses(_BY_NAME[name], ["weight", "grad", *states, *copy], given, last, rates, bool(copy), mxnet)]
+        for uses, mxnet in ((_MANY_USES, True), (_OWN_USES, "MXNet has no such operator"))
+        for form, (states, given, last, rates) in uses.items()
         for name, copy in ((form % "", []), (form % "mp_", ["weight32"]))
     },
     "_adamw_update": _adamw_uses(_WITH_MOMENTS, mixed=False),

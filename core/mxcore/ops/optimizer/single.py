@@ -9,7 +9,7 @@ the new weight is its output, usually given as ``out=weight``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from ...typing import Array, Call
 from ..sparse.operators import dense_of, to_csr
 
 __all__ = [
+    "STEPS",
     "UPDATES",
     "adam_moments",
     "alike",
@@ -277,10 +278,28 @@ def master_dtypes(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     return [t, t, *[_F32] * (len(ins) - 2)], [t] * len(outs)
 
 
+class Step(NamedTuple):
+    """A rule, and what operators around it there are.
+
+    `lazy`: for row_sparse arrays too; `mixed`: also with a master copy; `together`: the name of the one for many
+    weights, with a place for ``mp_``.
+    """
+
+    name: str
+    rule: Any
+    states: Any
+    params: Any
+    head: str
+    aliases: Any = ()
+    lazy: Any = None
+    mixed: bool = False
+    together: str = ""
+
+
 def _update(
-    name: str, rule: Any, states: Any, params: Any, head: str, aliases: Any = (), lazy: Any = None, mixed: Any = False
+    name: str, rule: Any, states: Any, params: Any, head: str, aliases: Any, lazy: Any, mixed: bool, together: str
 ) -> Iterator[Any]:
-    """Declare the operator of a rule; `lazy`: for row_sparse arrays too; `mixed`: also with a master copy."""
+    """Declare the operators of a step for one weight."""
     names = ["weight", "grad", *states]
     o = Op(
         name,
@@ -293,6 +312,8 @@ def _update(
         doc=docstring_of(head, names, params),
     )
     o.dtype(alike)
+    if together:
+        o.attach(together=together)
     if lazy:
         o.storage(lambda p, stypes: [stypes[0]])
     yield o
@@ -323,8 +344,8 @@ def _if_sparse(p: Params, weight: Any) -> Any:
 
 _BETAS = {"beta1": per_step(0.9), "beta2": per_step(0.999), "epsilon": per_step(1e-8)}
 
-UPDATES = [
-    *_update(
+STEPS = [
+    Step(
         "sgd_update",
         sgd_step,
         [],
@@ -333,8 +354,9 @@ UPDATES = [
         ["_sparse_sgd_update"],
         _if_told,
         mixed=True,
+        together="multi_%ssgd_update",
     ),
-    *_update(
+    Step(
         "sgd_mom_update",
         sgd_mom_step,
         ["mom"],
@@ -343,26 +365,34 @@ UPDATES = [
         ["_sparse_sgd_mom_update"],
         _if_told,
         mixed=True,
+        together="multi_%ssgd_mom_update",
     ),
-    *_update(
+    Step(
         "nag_mom_update",
         _nag_mom,
         ["mom"],
         {"lr": per_step(), "momentum": per_step(0.0), **_stepping()},
         "A step of Nesterov's accelerated gradient.",
         mixed=True,
+        together="_multi_%snag_mom_update",
     ),
-    *_update(
-        "signsgd_update", _signsgd, [], {"lr": per_step(), **_stepping()}, "A step along the signs of the gradient."
+    Step(
+        "signsgd_update",
+        _signsgd,
+        [],
+        {"lr": per_step(), **_stepping()},
+        "A step along the signs of the gradient.",
+        together="_multi_%ssignsgd_update",
     ),
-    *_update(
+    Step(
         "signum_update",
         _signum,
         ["mom"],
         {"lr": per_step(), "momentum": per_step(0.0), **_stepping(), "wd_lh": per_step(0.0)},
         "A step along the signs of the momentum.",
+        together="_multi_%ssignum_update",
     ),
-    *_update(
+    Step(
         "adam_update",
         _adam,
         ["mean", "var"],
@@ -370,8 +400,9 @@ UPDATES = [
         "A step of Adam.",
         ["_sparse_adam_update"],
         _if_told,
+        together="_multi_%sadam_update",
     ),
-    *_update(
+    Step(
         "ftml_update",
         _ftml,
         ["d", "v", "z"],
@@ -384,8 +415,9 @@ UPDATES = [
             **_stepping("clip_grad"),
         },
         "A step of FTML, Follow the Moving Leader.",
+        together="_multi_%sftml_update",
     ),
-    *_update(
+    Step(
         "ftrl_update",
         _ftrl,
         ["z", "n"],
@@ -393,8 +425,9 @@ UPDATES = [
         "A step of FTRL, Follow the Regularized Leader.",
         ["_sparse_ftrl_update"],
         _if_sparse,
+        together="_multi_%sftrl_update",
     ),
-    *_update(
+    Step(
         "rmsprop_update",
         _rmsprop,
         ["n"],
@@ -406,8 +439,9 @@ UPDATES = [
             "clip_weights": per_step(-1.0),
         },
         "A step of RMSProp, by Tieleman and Hinton.",
+        together="_multi_%srmsprop_update",
     ),
-    *_update(
+    Step(
         "rmspropalex_update",
         _rmspropalex,
         ["n", "g", "delta"],
@@ -420,8 +454,9 @@ UPDATES = [
             "clip_weights": per_step(-1.0),
         },
         "A step of RMSProp, centred and with momentum, by Graves.",
+        together="_multi_%srmspropalex_update",
     ),
-    *_update(
+    Step(
         "_sparse_adagrad_update",
         _adagrad,
         ["history"],
@@ -430,6 +465,7 @@ UPDATES = [
         lazy=_always,
     ),
 ]
+UPDATES = [o for step in STEPS for o in _update(*step)]
 
 
 @op(

@@ -148,12 +148,23 @@ def _arrays(name: str, law: Any) -> Any:
 DISTRIBUTIONS = [make(name, law) for name, law in LAWS.items() for make in (_numbers, _like, _arrays)]
 
 
+def _check_range(p: Params) -> None:
+    """Raise ValueError for a range without numbers, or with such as the dtype does not hold."""
+    if p.high <= p.low:
+        raise ValueError(f"high must be above low, got low {p.low} and high {p.high}")
+    t = p.dtype or INT32
+    held = np.iinfo(t)
+    if p.low < held.min or p.high - 1 > held.max:
+        raise ValueError(f"{t.name} holds {held.min} to {held.max}, got low {p.low} and high {p.high}")
+
+
 @op(
     "_random_randint",
     "random_randint",
     inputs="",
     random=True,
     grad=None,
+    helpers={"check": _check_range},
     low=Int(dynamic=True),
     high=Int(dynamic=True),
     shape=Shape(None),
@@ -171,13 +182,8 @@ def randint(k: Call, p: Params) -> Array:
     dtype : dtype
         int32 unless told, or int64.
     """
-    if p.high <= p.low:
-        raise ValueError(f"high must be above low, got low {p.low} and high {p.high}")
-    t = p.dtype or INT32
-    held = np.iinfo(t)
-    if p.low < held.min or p.high - 1 > held.max:
-        raise ValueError(f"{t.name} holds {held.min} to {held.max}, got low {p.low} and high {p.high}")
-    return variates.integers(k.rng, p.low, p.high, _decided(k, p), t)
+    _check_range(p)
+    return variates.integers(k.rng, p.low, p.high, _decided(k, p), p.dtype or INT32)
 
 
 randint.shape(_shape_asked)

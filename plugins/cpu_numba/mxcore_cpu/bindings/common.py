@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from mxcore.plugin import KernelSet, Params, Spec, find_op
 
-__all__ = ["FLOATS", "LARGE", "axes", "channels_first", "cpu", "helpers", "inputs_by_name", "large", "outputs_by_name"]
+__all__ = ["FLOATS", "LARGE", "cpu", "helpers", "inputs_by_name", "large", "outputs_by_name"]
 
 _T = TypeVar("_T")
 
@@ -15,11 +15,6 @@ cpu = KernelSet("cpu")
 FLOATS = "f4 f8"
 #: Elements from which a kernel that passes once over its data beats NumPy.
 LARGE = 1 << 14
-
-
-def channels_first(p: Params, *specs: Spec) -> bool:
-    """Whether a layout, where one is given, has its channels before the places."""
-    return p.layout is None or p.layout[1] == "C"
 
 
 def large(p: Params, data: Spec, *rest: Spec) -> bool:
@@ -40,8 +35,3 @@ def inputs_by_name(op: str, p: Params, ins: Sequence[_T]) -> dict[str, _T]:
 def outputs_by_name(op: str, p: Params, outs: Sequence[_T]) -> dict[str, _T]:
     """The outputs that the parameters of an operator select."""
     return dict(zip(find_op(op).signature(p).outputs, outs))
-
-
-def axes(value: tuple[int, ...] | None, n: int, fill: int) -> tuple[int, ...]:
-    """A parameter with a number for each of `n` axes, where it is left out the same for all."""
-    return value or (fill,) * n

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from mxcore.layouts import axes, channels_first
 from mxcore.plugin import Call, Params, Spec
 
 from ..kernels import convolution as conv
 from ..kernels import gemm, pooling
 from ..typing import Array, Outs
-from .common import FLOATS, axes, channels_first, cpu
+from .common import FLOATS, cpu
 
 
 def _geometry(p: Params, data: Array) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from mxcore.plugin import Call, Params, RowSparse, Spec
+from mxcore.plugin import Call, HeldRows, Params, RowSparse, Spec
 
-from ..kernels import many, optimizer
+from ..kernels import many, optimizer, rows
 from ..typing import Array, Outs
 from .common import FLOATS, cpu
 
@@ -39,21 +39,51 @@ def _moves_rows(p: Params, weight: Spec, grad: Spec, *states: Spec) -> bool:
     return bool(p.lazy_update) and grad.stype == "row_sparse" and all(s.stype == "default" for s in (weight, *states))
 
 
+def _moves_held_rows(p: Params, weight: Spec, grad: Spec, *states: Spec) -> bool:
+    """Whether a row-sparse gradient moves its rows of row-sparse arrays, and no others."""
+    return bool(p.lazy_update) and all(s.stype == "row_sparse" for s in (weight, grad, *states))
+
+
+def _in_memory(x: RowSparse, held: bool) -> Array:
+    """All rows of a value in memory to be changed: a copy, unless the value holds its own."""
+    if held and isinstance(x, HeldRows):
+        memory: Array = x.memory
+    else:
+        memory = x.values.copy() if len(x.indices) == x.shape[0] else x.todense(np)
+    return memory
+
+
 def _update_rows(name: str) -> None:
-    fn, _, defaults = optimizer.UPDATES[name]
+    defaults = optimizer.UPDATES[name].numbers
 
     @cpu.kernel(name, dtypes=FLOATS, when=_moves_rows, out=True)
-    def kernel(k: Call, p: Params, outs: Outs, weight: Array, grad: RowSparse, *states: Array) -> None:
+    def dense(k: Call, p: Params, outs: Outs, weight: Array, grad: RowSparse, *states: Array) -> None:
         if outs[0] is not weight:
             np.copyto(outs[0], weight)
-        rows, *moving = [a[grad.indices] for a in outs]
-        optimizer.move(fn, [rows, grad.values, *moving], [getattr(p, n) for n in defaults])
-        for a, moved in zip(outs, (rows, *moving)):
-            a[grad.indices] = moved
+        rows.move(name, grad, outs, [getattr(p, n) for n in defaults])
+
+    @cpu.kernel(name, dtypes=FLOATS, when=_moves_held_rows)
+    def sparse(k: Call, p: Params, weight: RowSparse, grad: RowSparse, *states: RowSparse) -> list[RowSparse]:
+        held = isinstance(weight, HeldRows)
+        given = (weight, *states)
+        moved = [_in_memory(x, held) for x in given]
+        rows.move(name, grad, moved, [getattr(p, n) for n in defaults])
+        if not held:
+            return [RowSparse(a.shape, np.arange(len(a)), a) for a in moved]
+        return [x if isinstance(x, HeldRows) else HeldRows(k.xp, a) for x, a in zip(given, moved)]
 
 
-for _name in ("sgd_update", "sgd_mom_update", "adam_update"):
+for _name in rows.UPDATES:
     _update_rows(_name)
+
+
+def _of_rows(p: Params, *args: Spec) -> bool:
+    return all(s.stype == "row_sparse" for s in args)
+
+
+@cpu.kernel("add_n", dtypes=FLOATS, when=_of_rows, priority=1, sparse=True)
+def _add_rows(k: Call, p: Params, *args: RowSparse) -> RowSparse:
+    return rows.total(args)
 
 
 def _lamb_direction(k: Call, p: Params, outs: Outs, weight: Array, grad: Array, mean: Array, var: Array) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from mxcore.layouts import axes
 from mxcore.plugin import Call, Params
 
 from ..kernels import deform, roi, spatial
 from ..typing import Array, Outs
-from .common import FLOATS, axes, cpu
+from .common import FLOATS, cpu
 
 
 @cpu.kernel("BilinearSampler", dtypes=FLOATS, out=True)

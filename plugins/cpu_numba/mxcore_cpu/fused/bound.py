@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from mxcore.plugin import Fused, broadcast_shapes, error
+from mxcore.plugin import Fused, error
 
 from .. import jit, threads
 from ..typing import Array
@@ -249,21 +249,12 @@ class Compiled:
         MXNetError, ValueError
             If numbers of operands, sizes or dtypes differ from what was compiled.
         """
-        chain = self.chain
-        if (len(outs), len(inputs), len(scalars)) != (len(chain.outputs), len(chain.inputs), len(chain.scalars)):
-            raise error(
-                ValueError,
-                f"fused chain {chain!r} takes {len(chain.outputs)} outputs, {len(chain.inputs)} inputs and "
-                f"{len(chain.scalars)} scalars, got {len(outs)}, {len(inputs)} and {len(scalars)}",
-            )
-        if self._code is not None and chain.dims is not None:
-            return self._code.bind(chain.dims, outs, inputs, scalars)
-        shape = functools.reduce(broadcast_shapes, [a.shape for a in (*outs, *inputs)])
-        if not math.prod(shape):
-            return _empty(chain, outs)
-        known = chain.with_layout(shape, [a.shape for a in inputs], [a.shape for a in outs])
+        known = self.chain.for_operands(outs, inputs, scalars)
+        if known is None:
+            return _empty(self.chain, outs)
         assert known.dims is not None  # as it has a layout
-        return self._find(known).bind(known.dims, outs, inputs, scalars)
+        code = self._code if known is self.chain and self._code is not None else self._find(known)
+        return code.bind(known.dims, outs, inputs, scalars)
 
     def __call__(self, outs: Sequence[Array], *operands: Any) -> None:
         """Compute once: ``f(outs, *inputs, *scalars)``."""
@@ -272,13 +263,7 @@ class Compiled:
 
 
 def _empty(chain: Fused, outs: Sequence[Array]) -> Any:
-    """The call for inputs without elements: only sums have a value then."""
-
-    def run() -> None:
-        for o, how in zip(outs, chain.reduce):
-            if o.size:
-                o[...] = {"sum": 0, "max": -np.inf, "min": np.inf}.get(how or "", np.nan)
-
-    bound: Any = run
+    """The call for inputs without elements."""
+    bound: Any = functools.partial(chain.fill_empty, outs)
     bound.scalars = np.empty(len(chain.scalars))
     return bound

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..typing import Array
 
-__all__ = ["dense", "flat", "lines", "normal_axis", "spread", "writable"]
+__all__ = ["dense", "flat", "lines", "normal_axis", "writable"]
 
 
 def dense(a: Array) -> Array:
@@ -50,13 +50,3 @@ def lines(a: Array) -> Array:
 def normal_axis(axis: int, ndim: int) -> int:
     """Return `axis` counted from the front."""
     return axis + ndim if axis < 0 else axis
-
-
-def spread(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
-    """Return (product before the axis, the axis, product after it)."""
-    outer = inner = 1
-    for n in shape[:axis]:
-        outer *= n
-    for n in shape[axis + 1 :]:
-        inner *= n
-    return outer, shape[axis], inner

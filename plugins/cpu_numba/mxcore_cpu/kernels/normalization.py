@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from mxcore.layouts import spread
+
 from ..jit import REORDER, helper, kernel
 from ..typing import Array, Scalar
-from ._arrays import flat, normal_axis, spread, writable
+from ._arrays import flat, writable
 
 __all__ = [
     "batch_norm",
@@ -175,7 +177,7 @@ def batch_norm(
     >>> out.ravel(), mean, var
     (array([-1.,  1.]), array([2.]), array([1.]))
     """
-    layout = outer, channels, inner = spread(data.shape, normal_axis(axis, data.ndim))
+    layout = outer, channels, inner = spread(data.shape, axis)
     x, count = flat(data), max(1, outer * inner)
     about = np.zeros(channels, x.dtype)
     first = _channel_sums(x, x, about, True, layout)[0] / count
@@ -199,7 +201,7 @@ def batch_norm_inference(
     fix_gamma: bool = False,
 ) -> None:
     """Normalize with given statistics."""
-    outer, channels, inner = spread(data.shape, normal_axis(axis, data.ndim))
+    outer, channels, inner = spread(data.shape, axis)
     scale = 1.0 / np.sqrt(var.astype(np.float64) + eps)
     if not fix_gamma:
         scale *= gamma
@@ -246,7 +248,7 @@ def batch_norm_backward(
     -----
     Behaviour matched: MXNet 1.9.1 BatchNorm.
     """
-    layout = outer, channels, inner = spread(data.shape, normal_axis(axis, data.ndim))
+    layout = outer, channels, inner = spread(data.shape, axis)
     g, x, t = flat(dy), flat(data), data.dtype
     center = _per_channel(mean, t)
     inverse = 1.0 / np.sqrt(var.astype(np.float64) + eps)

@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from mxcore.layouts import spread
+
 from .. import math as m
 from ..jit import REORDER, helper, intrinsic, kernel, typed
 from ..math import where
 from ..typing import Array, Scalar
-from ._arrays import flat, normal_axis, spread, writable
+from ._arrays import flat, writable
 from .columns import copy, fill, prefetch, same
 
 __all__ = [
@@ -283,7 +285,7 @@ def _forward(
 ) -> None:
     if data.size == 0:
         return
-    outer, n, inner = spread(data.shape, normal_axis(axis, data.ndim))
+    outer, n, inner = spread(data.shape, axis)
     scale = 1.0 / (temperature or 1.0)
     with writable(out) as (y,):
         if inner == 1:
@@ -304,7 +306,7 @@ def _forward(
 def _backward(dy: Array, out: Array, d_data: Array, axis: int, temperature: float | None, logarithm: bool) -> None:
     if dy.size == 0:
         return
-    outer, n, inner = spread(dy.shape, normal_axis(axis, dy.ndim))
+    outer, n, inner = spread(dy.shape, axis)
     scale = 1.0 / (temperature or 1.0)
     with writable(d_data) as (dx,):
         if inner == 1:
@@ -477,7 +479,7 @@ def softmax_output_backward(
     """
     if out.size == 0:
         return
-    outer, n, inner = spread(out.shape, normal_axis(axis, out.ndim))
+    outer, n, inner = spread(out.shape, axis)
     label = flat(label)
     if normalization == "valid":
         count = max(1, int(np.count_nonzero(label != ignore_label)))

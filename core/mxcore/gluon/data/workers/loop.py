@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.random  # NumPy does so when it is first used; a fork in the midst of that could never use it
 
-from .transport import pack, send
+from .transport import pack, receive, send
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -59,23 +59,13 @@ def _make(dataset: Dataset, batchify: Callable[..., Any], indices: Sequence[Any]
         return True, pack(Failure(e, doing))
 
 
-def run(
-    conn: Connection,
-    inherited: Sequence[Connection],
-    number: int,
-    parent: int,
-    folder: str,
-    work: tuple[Any, ...] | bytes,
-) -> None:
+def run(conn: Connection, number: int, parent: int, folder: str, work: tuple[Any, ...] | bytes) -> None:
     """Serve jobs until the loader closes the connection or is gone.
 
     Parameters
     ----------
     conn : Connection
         To the loader.
-    inherited : list of Connection
-        The loader's ends that a fork copied: as long as one is open here, a worker cannot notice that the
-        loader died.
     number : int
         Of this worker.
     parent : int
@@ -85,8 +75,6 @@ def run(
     work : tuple or bytes
         Dataset and batchify function, pickled if this process does not share them by fork.
     """
-    for other in inherited:
-        other.close()
     # Ctrl-C reaches the whole group; the loader decides what happens to its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -101,14 +89,14 @@ def run(
             while not conn.poll(2.0):
                 if os.getppid() != parent:
                     return
-            job, seed, indices = pickle.loads(conn.recv_bytes())
+            (job, seed), indices = receive(conn)
             _seed(seed)
             failed, parts = _make(dataset, batchify, indices, where)
             try:
-                send(conn, job, failed, parts, folder)
+                send(conn, (job, failed), parts, folder)
             except OSError as e:
                 if isinstance(e, (BrokenPipeError, ConnectionResetError)):
                     return
-                send(conn, job, True, pack(Failure(e, f"{where}, while handing the batch over")), folder)
+                send(conn, (job, True), pack(Failure(e, f"{where}, while handing the batch over")), folder)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         pass

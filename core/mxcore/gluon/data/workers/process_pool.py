@@ -7,11 +7,9 @@ import errno
 import multiprocessing
 import os
 import pickle
-import secrets
 import shutil
 import signal
 import sys
-import tempfile
 import time
 import warnings
 import weakref
@@ -23,9 +21,10 @@ from typing import TYPE_CHECKING, Any
 from ...._locks import fork_safe_lock
 from ....base import error
 from . import loop
-from .transport import receive
+from .transport import pack, receive, send, temporary_folder
 
 if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
 
     from ..dataset import Dataset
@@ -36,19 +35,33 @@ __all__ = ["ProcessPool", "WorkerTraceback"]
 #: Jobs that a worker may have at a time; more wait in the loader. See `transport.INLINE`.
 _MOST_JOBS = 8
 
-#: What fails for want of descriptors or memory here, not because a worker is gone.
-_SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+#: What fails for want of descriptors, memory or room here, not because a worker is gone.
+_SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC})
 
 _LIMITS = "Use fewer workers, or raise the limits of the process (ulimit -n, ulimit -u)."
 
 
-#: Held while connections are made and closed: a process that is forked in the midst of it would hold, or close, those
+#: Held while connections are made and closed: a worker that is forked in the midst of it would hold, or close, those
 #: of others.
 _starting = fork_safe_lock()
 
-#: The loaders' ends of all connections. As long as a worker holds a copy, others do not notice that their loader is
-#: gone.
-_ends: weakref.WeakSet[connection.Connection] = weakref.WeakSet()
+#: All workers of this process.
+_workers: weakref.WeakSet[_Worker] = weakref.WeakSet()
+
+
+def _disown() -> None:
+    """Let a fork have nothing to do with the workers of its parent."""
+    for worker in [*_workers]:
+        # As long as the loader's end is open anywhere, a worker does not notice that its loader is gone.
+        with contextlib.suppress(OSError):
+            worker.conn.close()
+        # Else they are taken for the fork's own, and terminated when it ends; a child of `multiprocessing` does so too.
+        multiprocessing.process._children.discard(worker.process)  # type: ignore[attr-defined]
+    _workers.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_disown)
 
 
 class WorkerTraceback(Exception):
@@ -87,6 +100,7 @@ class _Worker:
     def end(self) -> None:
         """Close the connection; an idle worker leaves by itself, a busy one is stopped."""
         with _starting, contextlib.suppress(OSError):
+            _workers.discard(self)
             self.conn.close()
         if self.jobs:
             self.process.terminate()
@@ -102,7 +116,7 @@ class _Worker:
             self.process.close()
 
 
-def _close(workers: list[_Worker], folder: str, owner: int) -> None:
+def _close(workers: list[_Worker], bell: list[Connection], folder: str, owner: int) -> None:
     """End workers; only in the process that started them, not in a fork of it."""
     if os.getpid() != owner:
         return
@@ -111,7 +125,10 @@ def _close(workers: list[_Worker], folder: str, owner: int) -> None:
     for w in workers:
         w.reap()
     workers.clear()
-    shutil.rmtree(folder, ignore_errors=True)
+    for end in bell:
+        end.close()
+    if folder:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class ProcessPool:
@@ -125,25 +142,38 @@ class ProcessPool:
 
     Raises
     ------
+    MXNetError (RuntimeError)
+        In a worker process, which can have none of its own.
     MXNetError (TypeError)
         If the processes cannot be forked and the dataset cannot be pickled.
     """
 
     def __init__(self, count: int, dataset: Dataset, batchify: Callable[..., Any]) -> None:
+        self.owner = os.getpid()
+        if multiprocessing.current_process().daemon:
+            raise error(
+                RuntimeError,
+                "DataLoader: a worker process cannot start workers of its own; give the loader that is used there "
+                "num_workers=0, or thread_pool=True",
+            )
         method = _start_method()
         self._context: Any = multiprocessing.get_context(method)
         work: Any = (dataset, batchify)
         if method != "fork":
             work = _pickled(work, method)
-        self._folder = os.path.join(tempfile.gettempdir(), f"mxcore-loader-{secrets.token_hex(8)}")
+        self._folder = temporary_folder()
         self._queue: deque[tuple[int, int, Sequence[Any]]] = deque()
         self._workers: list[_Worker] = []
+        #: Both ends of what `collect` hears beside the workers: the end that it waits for, and that of `interrupt`.
+        self._bell: list[Connection] = []
         self._count = count
         # Runs at the latest when the interpreter ends.
-        self._finish = weakref.finalize(self, _close, self._workers, self._folder, os.getpid())
+        self._finish = weakref.finalize(self, _close, self._workers, self._bell, self._folder, self.owner)
         try:
+            with _starting:
+                self._bell += self._context.Pipe(duplex=False)
             for number in range(count):
-                self._start(_Worker(number), work, method)
+                self._start(_Worker(number), work)
         except OSError as e:
             started = len(self._workers)
             self.close()
@@ -152,19 +182,19 @@ class ProcessPool:
             self.close()
             raise
 
-    def _start(self, worker: _Worker, work: tuple[Any, ...] | bytes, method: str) -> None:
+    def _start(self, worker: _Worker, work: tuple[Any, ...] | bytes) -> None:
         with _starting, warnings.catch_warnings():
             # Python warns of threads at a fork. The library's own are quiet then; the child touches no
             # others.
             warnings.simplefilter("ignore", DeprecationWarning)
             worker.conn, theirs = self._context.Pipe(duplex=True)
-            _ends.add(worker.conn)
             worker.process = self._context.Process(
                 target=loop.run,
                 daemon=True,
                 name=f"DataLoader-{worker.number}",
-                args=(theirs, [*_ends] if method == "fork" else [], worker.number, os.getpid(), self._folder, work),
+                args=(theirs, worker.number, self.owner, self._folder, work),
             )
+            _workers.add(worker)
             worker.process.start()
             theirs.close()
         self._workers.append(worker)
@@ -184,9 +214,9 @@ class ProcessPool:
             job, seed, indices = self._queue.popleft()
             worker.jobs[job] = time.monotonic()
             try:
-                worker.conn.send_bytes(pickle.dumps((job, seed, indices)))
-            except OSError:
-                raise self._died(worker) from None
+                send(worker.conn, (job, seed), pack(indices), self._folder)
+            except OSError as e:
+                raise self._lost(worker, "give a job to", e) from e
 
     def collect(self, left: float, timeout: float) -> tuple[int, Any]:
         """Wait for a finished job: (job, batch).
@@ -209,7 +239,10 @@ class ProcessPool:
         """
         by_handle = {w.conn: w for w in self._workers}
         by_handle.update((w.process.sentinel, w) for w in self._workers)
-        ready = connection.wait(list(by_handle), max(0.0, left))
+        listener, _ = self._bell
+        ready = connection.wait([listener, *by_handle], max(0.0, left))
+        if listener in ready:
+            raise error(RuntimeError, "DataLoader: the iterator was closed")
         if not ready:
             raise self._late(timeout)
         # What a dead worker still sent counts.
@@ -218,11 +251,9 @@ class ProcessPool:
         if isinstance(handle, int) and not worker.conn.poll():
             raise self._died(worker)
         try:
-            job, failed, value = receive(worker.conn)
+            (job, failed), value = receive(worker.conn)
         except (EOFError, OSError) as e:
-            if getattr(e, "errno", None) in _SCARCE:
-                raise error(OSError, f"DataLoader: cannot take a batch from {worker}: {e}. {_LIMITS}") from e
-            raise self._died(worker) from None
+            raise self._lost(worker, "take a batch from", e) from e
         worker.jobs.pop(job)
         if failed:
             raise _exception(value) from WorkerTraceback(value.text)
@@ -230,6 +261,12 @@ class ProcessPool:
         return job, value
 
     # -- what can go wrong -----------------------------------------------------------------------------------
+
+    def _lost(self, worker: _Worker, doing: str, e: EOFError | OSError) -> Exception:
+        """For want of what the system has to give, or because the worker is gone."""
+        if getattr(e, "errno", None) in _SCARCE:
+            return error(OSError, f"DataLoader: cannot {doing} {worker}: {e}. {_LIMITS}")
+        return self._died(worker)
 
     def _died(self, worker: _Worker) -> Exception:
         worker.process.join(1.0)
@@ -263,6 +300,12 @@ class ProcessPool:
             f"DataLoader: no batch within timeout={timeout:g} s; {'; '.join(busy)}. Raise timeout= if the "
             "samples take that long; num_workers=0 shows where the dataset hangs.",
         )
+
+    def interrupt(self) -> None:
+        """Let `collect` fail, also in a thread that waits in it. Any thread may call this."""
+        with contextlib.suppress(ValueError, OSError):  # closed meanwhile
+            _, ringer = self._bell
+            ringer.send_bytes(b"")
 
     def close(self) -> None:
         """End all workers. Doing it twice is harmless."""

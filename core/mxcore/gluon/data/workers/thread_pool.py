@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 import weakref
@@ -43,6 +44,7 @@ class ThreadPool:
     """
 
     def __init__(self, count: int, dataset: Dataset, batchify: Callable[..., Any]) -> None:
+        self.owner = os.getpid()
         self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._results: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._open: set[int] = set()
@@ -71,10 +73,17 @@ class ThreadPool:
                 f"the threads work on batches from {min(self._open)}. "
                 "Raise timeout= if the samples take that long; num_workers=0 shows where the dataset hangs.",
             ) from None
+        if job is None:
+            self.interrupt()  # whoever collects next is to see it, too
+            raise error(RuntimeError, "DataLoader: the iterator was closed")
         self._open.discard(job)
         if failed:
             raise value
         return job, value
+
+    def interrupt(self) -> None:
+        """Let `collect` fail, also in a thread that waits in it. Any thread may call this."""
+        self._results.put((None, True, None))
 
     def close(self) -> None:
         """Let the threads end after what they are doing. Doing it twice is harmless."""

@@ -1,8 +1,9 @@
-"""How a batch gets from a worker process to the loader: pickled, with large arrays beside the pickle.
+"""How jobs get to a worker process and batches to the loader: pickled, with large arrays beside the pickle.
 
-Whatever is larger than `INLINE` goes through an anonymous file in memory, whose descriptor travels over the
-socket. Such a file has no name: it is gone when the last process that holds it is, however that ends, and it
-does not live in ``/dev/shm``. Where the system has no such files, temporary files take their place.
+A message that is larger than `INLINE` goes through an anonymous file in memory, whose descriptor travels over the
+socket: what the socket itself carries is bounded, however many samples a batch has. Such a file has no name: it is
+gone when the last process that holds it is, however that ends, and it does not live in ``/dev/shm``. Where the system
+has no such files, temporary files take their place.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import io
 import mmap
 import os
 import pickle
+import secrets
 import socket
 import tempfile
 from collections.abc import Callable, Sequence
@@ -24,11 +26,10 @@ from ..batchify import ToNDArray
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-__all__ = ["INLINE", "pack", "receive", "send"]
+__all__ = ["INLINE", "pack", "receive", "send", "temporary_folder"]
 
-#: Up to this many bytes go through the socket itself. Results of eight jobs must fit into a socket's buffer,
-#: or a
-#: worker that answers and a loader that asks could wait for each other.
+#: Up to this many bytes go through the socket itself. Eight jobs, and their answers, must fit into a socket's buffer,
+#: or a worker that answers and a loader that asks could wait for each other.
 INLINE = 8192
 
 _ALIGN = 64
@@ -76,6 +77,11 @@ def _write_all(fd: int, parts: Sequence[Any]) -> None:
 _CAN_HAND_OVER = hasattr(socket, "send_fds")
 
 
+def temporary_folder() -> str:
+    """A new name for where temporary files may go; empty where they need no names, and so no folder."""
+    return "" if _CAN_HAND_OVER else os.path.join(tempfile.gettempdir(), f"mxcore-loader-{secrets.token_hex(8)}")
+
+
 def _files(folder: str) -> list[Any]:
     """Ways to get a file, best first: functions that return (descriptor, name or None)."""
     if not _CAN_HAND_OVER:
@@ -119,28 +125,29 @@ def _spill(parts: Sequence[Any], folder: str) -> tuple[int, str | None]:
     return _fill(last, parts)
 
 
-def send(conn: Connection, job: int, failed: bool, parts: Sequence[Any], folder: str) -> None:
-    """Answer a job over a connection.
+def send(conn: Connection, head: tuple[Any, ...], parts: Sequence[Any], folder: str) -> None:
+    """Send a job, or the answer to one, over a connection.
 
     Parameters
     ----------
     conn : multiprocessing.connection.Connection
-    job : int
-    failed : bool
-        Whether the value tells of an exception.
+    head : tuple
+        What to know of the value, such as the job that it belongs to.
     parts : list of bytes-like
         From `pack`.
     folder : str
         Where temporary files may go, if they need names. Made when needed.
     """
-    sizes = [len(p) for p in parts]
-    if sum(sizes) <= INLINE:
-        conn.send_bytes(pickle.dumps((job, failed, sizes, "inline", None)))
+    # A value may have any number of parts, so their sizes travel as one.
+    contents = pickle.dumps((head, [len(p) for p in parts]))
+    parts = [contents, *parts]
+    if sum(map(len, parts)) <= INLINE:
+        conn.send_bytes(pickle.dumps((len(contents), "inline", None)))
         conn.send_bytes(b"".join(parts))
         return
     fd, path = _spill(parts, folder)
     try:
-        conn.send_bytes(pickle.dumps((job, failed, sizes, "fd" if path is None else "path", path)))
+        conn.send_bytes(pickle.dumps((len(contents), "fd" if path is None else "path", path)))
         if path is None:
             with socket.socket(fileno=os.dup(conn.fileno())) as channel:
                 socket.send_fds(channel, [b"f"], [fd])
@@ -153,7 +160,7 @@ def _take_descriptor(conn: Connection) -> int:
         data, fds, _, _ = socket.recv_fds(channel, 1, 1)
     if not fds:
         # The system drops one for which this process has no room.
-        raise OSError(errno.EMFILE, "no descriptor arrived") if data else EOFError("the worker closed its connection")
+        raise OSError(errno.EMFILE, "no descriptor arrived") if data else EOFError("the other end is closed")
     return fds[0]
 
 
@@ -165,15 +172,15 @@ def _map(fd: int) -> mmap.mmap:
         os.close(fd)
 
 
-def receive(conn: Connection) -> tuple[int, bool, Any]:
-    """Take an answer from a connection: (job, failed, value).
+def receive(conn: Connection) -> tuple[tuple[Any, ...], Any]:
+    """Take a message from a connection: (head, value).
 
     Raises
     ------
     EOFError, OSError
-        If the worker is gone.
+        If the other end is gone.
     """
-    job, failed, sizes, place, path = pickle.loads(conn.recv_bytes())
+    first, place, path = pickle.loads(conn.recv_bytes())
     step = _ALIGN
     if place == "inline":
         content: bytearray | mmap.mmap = bytearray(conn.recv_bytes())
@@ -185,8 +192,9 @@ def receive(conn: Connection) -> tuple[int, bool, Any]:
             content = bytearray(f.read())
         os.unlink(path)
     memory = memoryview(content)
-    parts, at = [], 0
+    head, sizes = pickle.loads(memory[:first])
+    parts, at = [], first + (-first % step)
     for size in sizes:
         parts.append(memory[at : at + size])
         at += size + (-size % step)
-    return job, failed, pickle.loads(parts[0], buffers=parts[1:])
+    return head, pickle.loads(parts[0], buffers=parts[1:])

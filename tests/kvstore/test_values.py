@@ -1,11 +1,14 @@
-"""Stores beside a model of them in NumPy: many devices, arrays used again at once, threads, heavy and small values."""
+"""Stores of one process: many devices, arrays used again at once, threads, heavy and small values."""
 
+import functools
 import threading
 
 import numpy as np
 import pytest
 
 import mxcore as mx
+
+from .model import Grad, Model, updater
 
 SMALL, HEAVY = (5, 3), (1100, 1000)  # the engine's workers take what is heavy
 
@@ -18,25 +21,6 @@ def kv(request):
 @pytest.fixture(params=("float32", "float64", "float16", "int32"))
 def dtype(request):
     return request.param
-
-
-class Model:
-    """A store's values, and SGD with momentum, over arrays of NumPy; the devices are added up from first to last."""
-
-    def __init__(self, values, lr=0.1, momentum=0.9):
-        self.values, self.moments = values, [np.zeros_like(v) for v in values]
-        self.lr, self.momentum = np.float32(lr), np.float32(momentum)
-
-    @staticmethod
-    def total(parts):
-        total = parts[0].copy()
-        for p in parts[1:]:
-            total += p
-        return total
-
-    def push(self, key, parts):
-        self.moments[key] = self.momentum * self.moments[key] - self.lr * self.total(parts)
-        self.values[key] = self.values[key] + self.moments[key]
 
 
 def contexts(n):
@@ -57,7 +41,7 @@ def test_sums_have_the_bits_of_adding_one_by_one(kv, dtype, devices, shape):
     outs = [mx.nd.empty(shape, ctx=c, dtype=dtype) for c in contexts(devices)]
     kv.pull("w", out=outs)
     for out in outs:
-        np.testing.assert_array_equal(out.asnumpy(), Model.total(parts))
+        np.testing.assert_array_equal(out.asnumpy(), functools.reduce(np.add, parts))
 
 
 @pytest.mark.parametrize("shapes", [[SMALL] * 4, [HEAVY, SMALL, HEAVY]], ids=["small", "heavy"])
@@ -65,14 +49,15 @@ def test_sums_have_the_bits_of_adding_one_by_one(kv, dtype, devices, shape):
 def test_steps_with_arrays_that_are_used_again(kv, devices, shapes):
     """What was pushed is overwritten at once, what was pulled is changed by its taker, and no step sees it."""
     rng = np.random.default_rng(0)
-    model, keys = Model([draw(rng, s) for s in shapes]), list(range(len(shapes)))
-    kv.init(keys, [mx.nd.array(v) for v in model.values])
-    kv.set_optimizer(mx.optimizer.SGD(learning_rate=0.1, momentum=0.9))
+    keys = list(range(len(shapes)))
+    model = Model({k: draw(rng, s) for k, s in zip(keys, shapes)}, "momentum", None, each=True)
+    kv.init(keys, [mx.nd.array(v) for v in model.values.values()])
+    kv.set_optimizer(updater("momentum"))
     grads, outs = ([[mx.nd.empty(s, ctx=c) for c in contexts(devices)] for s in shapes] for _ in range(2))
     for step in range(4):
         for key, shape in enumerate(shapes):
             parts = [draw(rng, shape) for _ in range(devices)]
-            model.push(key, parts)
+            model.push(key, Grad(functools.reduce(np.add, parts)))
             for g, p in zip(grads[key], parts):
                 g[:] = p
         kv.push(keys, grads, priority=-step)
@@ -176,3 +161,26 @@ def test_sparse_values_are_handed_out_as_copies(kv, stype):
     out[:] = 0
     kv.pull("w", out=out, ignore_sparse=False)
     assert out.stype == stype and (out.asnumpy() == 1).all()
+
+
+@pytest.mark.parametrize("scheduled", [False, True])
+def test_values_pushed_together_move_as_one_by_one(kv, scheduled):
+    """Also where a schedule goes by updates, and values differ in how often they were pushed."""
+    shapes = [(1 << 15,), SMALL, (300, 200), (1 << 16,), SMALL, (40_000,)]
+    keys, rng = list(range(len(shapes))), np.random.default_rng(0)
+    grads = [mx.nd.array(draw(rng, s)) for s in shapes]
+    alone = mx.kv.create("local")
+    for store in (kv, alone):
+        store.init(keys, [mx.nd.ones(s) for s in shapes])
+        schedule = mx.lr_scheduler.FactorScheduler(1, 0.5, base_lr=0.5) if scheduled else None
+        store.set_optimizer(mx.optimizer.SGD(learning_rate=0.5, momentum=0.9, wd=0.1, lr_scheduler=schedule))
+        store.push(keys[3], grads[3])
+    for _ in range(2):
+        kv.push(keys, grads)
+        for key, grad in zip(keys, grads):
+            alone.push(key, grad)
+    for key, shape in zip(keys, shapes):
+        outs = [mx.nd.empty(shape) for _ in range(2)]
+        kv.pull(key, out=outs[0])
+        alone.pull(key, out=outs[1])
+        np.testing.assert_array_equal(outs[0].asnumpy(), outs[1].asnumpy())

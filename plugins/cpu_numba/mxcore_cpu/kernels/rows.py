@@ -1,0 +1,188 @@
+"""Row-sparse arrays: their sums, and updates of those rows of a weight that have a gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mxcore.plugin import RowSparse
+
+from .. import memory
+from ..jit import Kernel, helper, kernel
+from ..typing import Array, Scalar
+from . import optimizer
+from ._arrays import flat, writable
+
+__all__ = ["UPDATES", "move", "total"]
+
+
+@kernel(threshold=1 << 15)
+def _places(first: int, last: int, rows: Array, wanted: Array, places: Array) -> None:
+    """Where the wanted rows are among others; both rise."""
+    at = np.searchsorted(rows, wanted[first])
+    for i in range(first, last):
+        while rows[at] < wanted[i]:
+            at += 1
+        places[i] = at
+
+
+@kernel(threshold=1 << 16)
+def _add(first: int, last: int, width: int, places: Array, values: Array, out: Array) -> None:
+    for i in range(first, last):
+        a, b = values[i * width : (i + 1) * width], out[places[i] * width : (places[i] + 1) * width]
+        for j in range(width):
+            b[j] += a[j]
+
+
+@kernel(threshold=1 << 16)
+def _clear(first: int, last: int, out: Array) -> None:
+    out[first:last] = out.dtype.type(0)
+
+
+def total(values: Sequence[RowSparse]) -> RowSparse:
+    """Return the sum of row-sparse values, added from the first to the last.
+
+    Examples
+    --------
+    >>> a = RowSparse((4, 1), np.array([0, 2]), np.array([[1.0], [2.0]]))
+    >>> b = RowSparse((4, 1), np.array([2, 3]), np.array([[5.0], [7.0]]))
+    >>> total([a, b]).indices, total([a, b]).values.ravel()
+    (array([0, 2, 3]), array([1., 7., 7.]))
+    """
+    first = values[0]
+    rows = np.concatenate([v.indices for v in values])
+    rows.sort(kind="stable")  # made for a few runs that rise
+    rows = rows[np.append(True, rows[1:] != rows[:-1])] if len(rows) else rows
+    out = memory.empty((len(rows), *first.shape[1:]), first.dtype)
+    if out.size:
+        line = out.reshape(-1)
+        _clear(line.size, line)
+        width = line.size // len(rows)
+        for v in values:
+            n = len(v.indices)
+            if n:
+                places = np.empty(n, np.int64)
+                _places(n, rows, np.ascontiguousarray(v.indices), places)
+                _add.run(_add.workers(n * width), n, width, places, flat(v.values), line)
+    return RowSparse(first.shape, rows, out)
+
+
+_sgd, _sgd_mom, _adam = (
+    helper(optimizer.UPDATES[name].kernel.function, inline=False)
+    for name in ("sgd_update", "sgd_mom_update", "adam_update")
+)
+
+
+@kernel(threshold=1 << 15)
+def _sgd_rows(
+    first: int,
+    last: int,
+    width: int,
+    rows: Array,
+    w: Array,
+    g: Array,
+    lr: Scalar,
+    wd: Scalar,
+    rescale: Scalar,
+    clip: Scalar,
+) -> None:
+    for i in range(first, last):
+        at = rows[i] * width
+        _sgd(0, width, w[at : at + width], g[i * width : (i + 1) * width], lr, wd, rescale, clip)
+
+
+@kernel(threshold=1 << 15)
+def _sgd_mom_rows(
+    first: int,
+    last: int,
+    width: int,
+    rows: Array,
+    w: Array,
+    g: Array,
+    m: Array,
+    lr: Scalar,
+    momentum: Scalar,
+    wd: Scalar,
+    rescale: Scalar,
+    clip: Scalar,
+) -> None:
+    for i in range(first, last):
+        at = rows[i] * width
+        to = at + width
+        _sgd_mom(0, width, w[at:to], g[i * width : (i + 1) * width], m[at:to], lr, momentum, wd, rescale, clip)
+
+
+@kernel(threshold=1 << 15)
+def _adam_rows(
+    first: int,
+    last: int,
+    width: int,
+    rows: Array,
+    w: Array,
+    g: Array,
+    mean: Array,
+    var: Array,
+    lr: Scalar,
+    beta1: Scalar,
+    beta2: Scalar,
+    epsilon: Scalar,
+    wd: Scalar,
+    rescale: Scalar,
+    clip: Scalar,
+) -> None:
+    for i in range(first, last):
+        at = rows[i] * width
+        to = at + width
+        _adam(
+            0,
+            width,
+            w[at:to],
+            g[i * width : (i + 1) * width],
+            mean[at:to],
+            var[at:to],
+            lr,
+            beta1,
+            beta2,
+            epsilon,
+            wd,
+            rescale,
+            clip,
+        )
+
+
+#: MXNet's operator -> what moves the rows of a gradient, by the very rule of :data:`.optimizer.UPDATES`.
+UPDATES: dict[str, Kernel] = {"sgd_update": _sgd_rows, "sgd_mom_update": _sgd_mom_rows, "adam_update": _adam_rows}
+
+
+def move(name: str, grad: RowSparse, arrays: Sequence[Array], numbers: Sequence[float]) -> None:
+    """Apply one of :data:`UPDATES` in place to the rows that a gradient has; the others stay.
+
+    Parameters
+    ----------
+    name : str
+        MXNet's operator, e.g. 'sgd_mom_update'.
+    grad : RowSparse
+        Of the shape of the arrays.
+    arrays : sequence of ndarray
+        The weight, and its states.
+    numbers : sequence of float
+        In the order of ``optimizer.UPDATES[name].numbers``.
+
+    Examples
+    --------
+    >>> weight = np.array([[1.0], [2.0]])
+    >>> move("sgd_update", RowSparse((2, 1), np.array([1]), np.array([[4.0]])), [weight], [0.5, 0.0, 1.0, -1.0])
+    >>> weight.ravel()
+    array([1., 0.])
+    """
+    rows = np.ascontiguousarray(grad.indices)
+    n = len(rows)
+    if not grad.values.size:
+        return
+    if rows[0] < 0 or rows[-1] >= grad.shape[0] or not (rows[1:] > rows[:-1]).all():
+        raise IndexError(f"{name}: rows must rise and lie in [0, {grad.shape[0]}), got {rows.tolist()[:10]}")
+    run = UPDATES[name]
+    with writable(*arrays) as (weight, *states):
+        lines = [weight.reshape(-1), flat(grad.values), *(s.reshape(-1) for s in states)]
+        run.run(run.workers(grad.values.size), n, grad.values.size // n, rows, *lines, *map(float, numbers))
