@@ -495,7 +495,8 @@ def test_what_waits_is_not_recorded(gpus):
 
 
 def test_a_stale_address_is_an_error(gpus, monkeypatch):
-    monkeypatch.setattr(gpus[0].device.driver.faults, "lost", None)  # and None again at the end
+    for name in ("lost", "refusal"):  # and None again at the end
+        monkeypatch.setattr(gpus[0].device.driver.faults, name, None)
     net, ctx = mx.nd.softmax, gpus[0]
     device = ctx.device
     held = [mx.nd.ones((2, 3), ctx=ctx)]
