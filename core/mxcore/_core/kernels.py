@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .checks import checked
+from .context import Context
 from .errors import error, in_a_line
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Spec:
 class Kernel:
     """One kernel of one operator on one device type."""
 
-    __slots__ = ("op", "fn", "dtypes", "when", "priority", "out", "sparse", "owner")
+    __slots__ = ("op", "fn", "dtypes", "when", "priority", "out", "sparse", "short", "owner")
 
     def __init__(
         self,
@@ -65,9 +66,10 @@ class Kernel:
         priority: int,
         out: bool,
         sparse: bool,
+        short: Callable[[Context, np.dtype[Any]], Callable[[Any, Any], Any]] | None,
     ) -> None:
         self.op, self.fn, self.dtypes, self.when, self.priority, self.out = op, fn, dtypes, when, priority, out
-        self.sparse = sparse
+        self.sparse, self.short = sparse, short
         self.owner = ""
 
     def fits(self, p: Params, specs: Sequence[Spec]) -> bool:
@@ -123,6 +125,7 @@ class KernelSet:
         priority: int = 0,
         out: bool = False,
         sparse: bool = False,
+        short: Callable[[Context, np.dtype[Any]], Callable[[Any, Any], Any]] | None = None,
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Declare a kernel: same signature as the reference body, or ``(k, p, outs, *inputs)`` with ``out=True``.
 
@@ -141,6 +144,11 @@ class KernelSet:
         sparse : bool
             Of an operator that has a body of its own for sparse values, the kernel is for such, as `when` says; the
             others never see them.
+        short : callable, optional
+            ``(ctx, dtype) -> (a, b) -> array``: the same kernel for Python's operators over small arrays, without
+            what a call costs beside it. `a` is of that dtype and context, of any shape that is not ``()``; `b`
+            is such an array of the same shape or, for an operator with a parameter `scalar`, its number. The result is
+            a new, dense array of their shape and dtype. Whatever `when` says must hold for all of them.
         """
         name = op if isinstance(op, str) else op.name
         if not isinstance(priority, (int, float)) or priority != priority:
@@ -148,7 +156,7 @@ class KernelSet:
         wanted = None if dtypes is None else frozenset(np.dtype(t) for t in dtypes.split())
 
         def deco(fn: Callable[..., Any]) -> Callable[..., Any]:
-            self.entries.append(checked("kernel", Kernel(name, fn, wanted, when, priority, out, sparse)))
+            self.entries.append(checked("kernel", Kernel(name, fn, wanted, when, priority, out, sparse, short)))
             return fn
 
         return deco

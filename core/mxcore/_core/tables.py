@@ -195,6 +195,10 @@ class DeviceTable(Table[Device]):
         return found
 
 
+def _for_sparse(op: Op, specs: Sequence[Spec]) -> bool:
+    return op.sparse_body is not None and any(s.stype != "default" for s in specs)
+
+
 class KernelTable:
     """Device type -> operator name -> kernels."""
 
@@ -282,13 +286,17 @@ class KernelTable:
         self._ranked[key] = found
         return found
 
+    def best(self, op: Op, device: Device, p: Params, specs: Sequence[Spec]) -> Kernel | None:
+        """The kernel for inputs like these; None where the reference body computes them, if anything does."""
+        sparse = _for_sparse(op, specs)
+        return next((k for k in self.of(device.type, op) if k.sparse == sparse and k.fits(p, specs)), None)
+
     def resolve(self, op: Op, device: Device, p: Params, specs: Sequence[Spec]) -> tuple[Any, bool, str]:
         """(function, writes into outs, owner) for inputs like these; the reference body comes last."""
-        sparse = op.sparse_body is not None and any(s.stype != "default" for s in specs)
-        for k in self.of(device.type, op):
-            if k.sparse == sparse and k.fits(p, specs):
-                return k.fn, k.out, k.owner
-        if sparse:
+        k = self.best(op, device, p, specs)
+        if k is not None:
+            return k.fn, k.out, k.owner
+        if _for_sparse(op, specs):
             return op.sparse_body, False, REFERENCE
         if op.body is not None and device.xp is not None:
             return op.body, False, REFERENCE

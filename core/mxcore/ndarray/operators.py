@@ -13,6 +13,7 @@ from .._core.call import observed
 from .._core.context import Context
 from .._core.engine import engine
 from .._core.errors import REFERENCE, error
+from .._core.kernels import Spec
 from .._core.op import Op
 from .._core.params import Params
 from .._core.state import state
@@ -25,15 +26,18 @@ __all__ = ["SHORT", "install"]
 #: Arrays of more elements take the general path, where the device's kernels and the engine decide.
 SMALL = 16384
 _FAST_NUMBERS = (float, int)
+_LEAST, _MOST = -(1 << 1023), 1 << 1023
 
 
 class _Short:
     """The short way of an operator on small arrays of one dtype: its array function, and what the tape wants."""
 
-    __slots__ = ("fn", "op", "p", "swap", "last")
+    __slots__ = ("fn", "op", "p", "swap", "plain", "last")
 
-    def __init__(self, fn: Callable[..., Any], op: Op, p: Params, swap: bool) -> None:
+    def __init__(self, fn: Callable[..., Any], op: Op, p: Params, swap: bool, plain: bool) -> None:
         self.fn, self.op, self.p, self.swap = fn, op, p, swap
+        #: It takes numbers as they are, never as an array.
+        self.plain = plain
         #: The last number that an array met, most often a constant in the code: itself, as an array once it comes
         #: again, which is faster, and as parameters once it is recorded.
         self.last: list[Any] = [None, None, None]
@@ -54,28 +58,38 @@ tables.on_forget.append(_forget)
 def _learn(
     short: dict[tuple[Context, Any], _Short], ctx: Any, op: Any, dtype: Any, p: Any, bound: Any, two: bool
 ) -> None:
-    """Enter the short way of an operator whose reference is one array function of the right dtype."""
+    """Enter the short way of an operator: that of its kernel, or a reference that is one array function."""
     device = ctx.device
-    if (
-        op.direct is None
-        or bound is None
-        or bound.owner != REFERENCE
-        or device.xp is None
-        or engine.it.naive
-        and device.async_
-    ):
+    if bound is None or engine.it.naive and device.async_:
         return
+    watching = calls.observers
+    found = _of_kernel(ctx, op, dtype, p, two) if bound.owner != REFERENCE else _of_body(ctx, op, dtype, two)
+    if found is not None:
+        fn, swap = found
+        way = _Short(observed(fn, op.name, ctx, None, None), op, p, swap, bound.owner != REFERENCE)
+        if calls.observers is watching:
+            short[ctx, dtype] = way
+
+
+def _of_kernel(ctx: Any, op: Any, dtype: Any, p: Any, two: bool) -> tuple[Callable[..., Any], bool] | None:
+    """The short way of the kernel that is the best for small arrays of a dtype, if it has one."""
+    k = tables.kernels.best(op, ctx.device, p, [Spec((1,), dtype)] * (1 + two))
+    return None if k is None or k.short is None else (k.short(ctx, dtype), False)
+
+
+def _of_body(ctx: Any, op: Any, dtype: Any, two: bool) -> tuple[Callable[..., Any], bool] | None:
+    """The array function that a reference is, if it gives the right dtype; whether it takes its arrays turned round."""
+    device = ctx.device
+    if op.direct is None or device.xp is None:
+        return None
     ctx.activate()
     name, _, order = op.direct.partition(":")
     fn = getattr(device.xp, name)
     if device.async_:
         fn = _launched(fn, device.activate, ctx.device_id)
     one = device.xp.ones((1,), dtype)
-    got, watching = fn(one, one) if two else fn(one, 1.0), calls.observers
-    if got.dtype == dtype and (dtype.kind == "f" or two and order != "float"):
-        way = _Short(observed(fn, op.name, ctx, None, None), op, p, order == "swap")
-        if calls.observers is watching:
-            short[ctx, dtype] = way
+    got = fn(one, one) if two else fn(one, 1.0)
+    return (fn, order == "swap") if got.dtype == dtype and (dtype.kind == "f" or two and order != "float") else None
 
 
 def _launched(fn: Callable[..., Any], activate: Callable[[int], None], index: int) -> Callable[..., Any]:
@@ -141,8 +155,10 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
                 if found is not None and a.ndim and a.size <= SMALL:
                     last = found.last
                     if last[0] is not other and (last[0] != other or not other):  # zeros differ in their sign
+                        if other.__class__ is int and not _LEAST < other < _MOST:
+                            return slow(self, other)  # which refuses what is no float
                         last = found.last = [other, other, None]
-                    elif last[1] is last[0]:
+                    elif last[1] is last[0] and not found.plain:
                         last[1] = ctx.device.full((), other, dtype, ctx.device_id)
                     out = fresh(cls, found.fn(last[1], a) if found.swap else found.fn(a, last[1]), ctx)
                     if self._entry is not None and state.record:

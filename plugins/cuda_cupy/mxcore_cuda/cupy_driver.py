@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import cupy
@@ -40,6 +41,7 @@ class CupyDriver(Driver):
 
     xp = cupy
     array_type = cupy.ndarray
+    address = attrgetter("data.ptr")
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,9 +83,6 @@ class CupyDriver(Driver):
 
     def index_of(self, a: Any) -> int:
         return int(a.device.id)
-
-    def address(self, a: Any) -> int:
-        return int(a.data.ptr)
 
     def shares(self, a: Any, b: Any) -> bool:
         return bool(cupy.may_share_memory(a, b))

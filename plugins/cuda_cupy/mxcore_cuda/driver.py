@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -48,12 +49,16 @@ class Driver(ABC):
         The array namespace, as CuPy's, on the compute stream of the active device.
     array_type : type
         Of its arrays.
+    address : callable
+        Where an array's memory begins: an attribute that is got without a frame of Python's, since every launch asks
+        for several.
     faults : Faults
         What has failed for good.
     """
 
     xp: Any
     array_type: Any
+    address: attrgetter[int]
 
     def __init__(self) -> None:
         self.faults = Faults()
@@ -182,10 +187,6 @@ class Driver(ABC):
         """Make a library's call, which launches on a stream."""
 
     # -- kernels
-    @abstractmethod
-    def address(self, a: Any) -> int:
-        """Where an array's memory begins."""
-
     @abstractmethod
     def function(self, code: Code, name: str, index: int) -> Any:
         """A kernel of a source, compiled for a device."""

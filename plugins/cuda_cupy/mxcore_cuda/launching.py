@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from itertools import accumulate
 from typing import Any
 
-from mxcore.plugin import error
+from mxcore.plugin import Device, error
 
 from .drivers import driver
 from .sources import Code, Signature, source
@@ -39,9 +39,11 @@ class Arguments:
         What the driver takes: where the addresses lie.
     table : Table or None
         What was packed last as an argument that has addresses in it.
+    set : callable
+        Packs values: addresses as numbers, tables as bytes.
     """
 
-    __slots__ = ("memory", "offsets", "addresses", "pointer", "table", "_pack")
+    __slots__ = ("memory", "offsets", "addresses", "pointer", "table", "set")
 
     def __init__(self, formats: Sequence[str]) -> None:
         ends = [0, *accumulate(struct.calcsize(f"={f}") for f in formats)]
@@ -51,11 +53,7 @@ class Arguments:
         self.addresses = (ctypes.c_void_p * max(len(formats), 1))(*(start + at for at in self.offsets))
         self.pointer = ctypes.addressof(self.addresses)
         self.table: Table | None = None
-        self._pack = struct.Struct("=" + "".join(formats)).pack_into
-
-    def set(self, *values: Any) -> None:
-        """Pack values: addresses as numbers, tables as bytes."""
-        self._pack(self.memory, 0, *values)
+        self.set = partial(struct.Struct("=" + "".join(formats)).pack_into, self.memory, 0)
 
 
 class Kernel:
@@ -69,10 +67,22 @@ class Kernel:
         Of the device.
     """
 
-    __slots__ = ("signature", "function", "stream", "formats", "threads", "_pointers", "_free", "_launch", "_address")
+    __slots__ = (
+        "index",
+        "signature",
+        "function",
+        "stream",
+        "formats",
+        "threads",
+        "_pointers",
+        "_free",
+        "_launch",
+        "_address",
+    )
 
     def __init__(self, code: Code, name: str, index: int) -> None:
         d = driver()
+        self.index = index
         self.signature: Signature = code.signatures[name]
         self.function = d.function(code, name, index)
         self.stream = d.stream(index)
@@ -122,6 +132,52 @@ class Kernel:
         if n:
             blocks = min(-(-n // self.threads), MOST_BLOCKS)
             self.launch((blocks, 1, 1), (self.threads, 1, 1), values)
+
+    def prepared(self, device: Device, dtype: Any, number: bool) -> Callable[[Any, Any], Any]:
+        """``(a, b) -> array`` for a kernel that computes each element from those of `a` and `b`, few enough for a grid.
+
+        It costs as little as it can: what a launch needs is looked up here, once.
+
+        Parameters
+        ----------
+        device : Device
+        dtype : numpy.dtype
+            Of the arrays and the result.
+        number : bool
+            `b` is a number.
+        """
+        d, index = driver(), self.index
+        activate, empty, address, faults = d.activate, d.empty, d.address, d.faults
+        dense = d.xp.ascontiguousarray
+        launch, function, stream, free = self._launch, self.function, self.stream, self._free
+        threads, block, one = self.threads, (self.threads, 1, 1), (1, 1, 1)
+
+        def call(a: Any, b: Any) -> Any:
+            if faults.refusal is not None:
+                faults.check()
+            activate(index)
+            if not a.flags.c_contiguous:
+                a = dense(a)
+            if not (number or b.flags.c_contiguous):
+                b = dense(b)
+            try:
+                out = empty(a.shape, dtype, index)
+            except MemoryError:
+                out = device.empty(a.shape, dtype, index)
+            n = a.size
+            if n:
+                try:
+                    packed = free.pop()
+                except IndexError:
+                    packed = Arguments(self.formats)
+                try:
+                    packed.set(address(a), b if number else address(b), address(out), n)
+                    launch(function, one if n <= threads else (-(-n // threads), 1, 1), block, 0, stream, packed)
+                finally:
+                    free.append(packed)
+            return out
+
+        return call
 
     def planes(self, n: int, size: int, *values: Any) -> None:
         """Launch over `n` planes of a size: blocks as wide as a plane, or as they can be, of as many as fit."""

@@ -78,11 +78,13 @@ def helpers(op: str) -> Any:
     return find_op(op).facet("helpers")
 
 
-def binds(op: str, *, dtypes: str | None = FLOATS, when: Callable[..., bool] | None = None) -> Callable[[_F], _F]:
+def binds(
+    op: str, *, dtypes: str | None = FLOATS, when: Callable[..., bool] | None = None, short: Any = None
+) -> Callable[[_F], _F]:
     """Declare a function ``(k, p, outs, *inputs)`` to be the kernel of an operator; it gets dense arrays only."""
 
     def declare(fn: _F) -> _F:
-        @gpu.kernel(op, dtypes=dtypes, when=when, out=True)
+        @gpu.kernel(op, dtypes=dtypes, when=when, out=True, short=short)
         def kernel(k: Call, p: Params, outs: Outs, *ins: Array) -> None:
             if not any(map(_loose, (*ins, *outs))):
                 fn(k, p, outs, *ins)

@@ -5,6 +5,7 @@ Operators of one meaning (`elemwise_add`, `broadcast_add`) share a kernel. Whate
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -83,17 +84,20 @@ def _alike(p: Params, *ins: Spec) -> bool:
     return all(s.shape == ins[0].shape and s.dtype == ins[0].dtype for s in ins)
 
 
-def _bind(op: str, name: str, number: bool) -> None:
+def _bind(op: str, name: str, n: int, number: bool) -> None:
+    def short(ctx: Any, dtype: Any) -> Callable[[Any, Any], Any]:
+        return _kernel(name, dtype, ctx.device_id).prepared(ctx.device, dtype, number)
+
     if number:
 
-        @binds(op, when=_alike)
+        @binds(op, when=_alike, short=short)
         def with_number(k: Call, p: Params, outs: Outs, *ins: Array) -> None:
             a = ins[0]
             _kernel(name, a.dtype, k.ctx.device_id).each(a.size, *ins, p.scalar, outs[0], a.size)
 
     else:
 
-        @binds(op, when=_alike)
+        @binds(op, when=_alike, short=short if n == 2 else None)
         def of_arrays(k: Call, p: Params, outs: Outs, *ins: Array) -> None:
             a = ins[0]
             _kernel(name, a.dtype, k.ctx.device_id).each(a.size, *ins, outs[0], a.size)
@@ -104,4 +108,4 @@ MEANINGS = {op.name: found for op in operators() if (found := _meaning(op)) is n
 #: What is computed -> the name of its kernel: that of the first operator.
 _NAMES: dict[Any, str] = {}
 for _op, _found in MEANINGS.items():
-    _bind(_op, _NAMES.setdefault(_found, f"of_{_op}"), _found[2])
+    _bind(_op, _NAMES.setdefault(_found, f"of_{_op}"), *_found[1:])

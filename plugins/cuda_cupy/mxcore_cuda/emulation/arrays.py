@@ -50,21 +50,23 @@ class EmulatedArray:
         Of a view, the array that it looks into.
     """
 
-    __slots__ = ("values", "index", "block", "base", "ptr", "shape", "dtype", "__weakref__")
+    __slots__ = ("values", "index", "block", "base", "ptr", "shape", "dtype", "size", "flags", "__weakref__")
     __array_ufunc__ = None
     __array_priority__ = 100
     __hash__ = object.__hash__
 
-    def __init__(self, values: np.ndarray[Any, Any], block: Block, base: EmulatedArray | None = None) -> None:
+    def __init__(
+        self, values: np.ndarray[Any, Any], block: Block, base: EmulatedArray | None = None, ptr: int | None = None
+    ) -> None:
         self.values, self.index, self.block, self.base = values, block.index, block, base
-        self.shape, self.dtype = values.shape, values.dtype
-        self.ptr: int = values.__array_interface__["data"][0] if values.size else 0
+        self.shape, self.dtype, self.size, self.flags = values.shape, values.dtype, values.size, values.flags
+        if ptr is None:  # who allocates knows it: asking NumPy takes longer than all the rest
+            ptr = values.__array_interface__["data"][0]
+        self.ptr: int = ptr if self.size else 0
 
     ndim = property(lambda self: self.values.ndim)
-    size = property(lambda self: self.values.size)
     nbytes = property(lambda self: self.values.nbytes)
     itemsize = property(lambda self: self.values.itemsize)
-    flags = property(lambda self: self.values.flags)
     strides = property(lambda self: self.values.strides)
     T = property(lambda self: view_of(self, self.values.T))
     real = property(lambda self: launch("real", np.real, (self,), {}))
@@ -163,7 +165,7 @@ for _name, _fn in _ASKED.items():
 def empty(shape: tuple[int, ...], dtype: Any, index: int) -> EmulatedArray:
     """A new array, poisoned."""
     block = new_block(shape, dtype, index)
-    return EmulatedArray(block.array(shape, dtype), block)
+    return EmulatedArray(block.array(shape, dtype), block, None, block.start)
 
 
 def upload(a: np.ndarray[Any, Any], index: int) -> EmulatedArray:

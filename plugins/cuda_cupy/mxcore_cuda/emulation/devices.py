@@ -12,9 +12,17 @@ import numpy as np
 from .memory import Block, OutOfMemoryError, used
 from .streams import Event, Stream
 
-__all__ = ["Queues", "activate", "active", "give_back", "keep_blocks", "new_block", "pool", "queues", "total"]
+__all__ = ["Queues", "active", "give_back", "here", "keep_blocks", "new_block", "pool", "queues", "total"]
 
-_here = threading.local()
+
+class _Here(threading.local):
+    """What each thread has chosen."""
+
+    index = 0
+    pool: list[Block] | None = None
+
+
+here = _Here()
 _queues: dict[int, Queues] = {}
 
 
@@ -43,15 +51,9 @@ def queues(index: int) -> Queues:
     return found or _queues.setdefault(index, Queues())
 
 
-def activate(index: int) -> None:
-    """Make a device the one that the calling thread works on."""
-    _here.index = index
-
-
 def active() -> int:
     """The device that the calling thread works on."""
-    index: int = getattr(_here, "index", 0)
-    return index
+    return here.index
 
 
 def new_block(shape: tuple[int, ...], dtype: Any, index: int) -> Block:
@@ -86,10 +88,9 @@ def give_back(index: int) -> None:
 
 def keep_blocks(where: list[Block] | None) -> None:
     """Let a list keep the memory that this thread allocates from now on, as the pool of a graph does."""
-    _here.pool = where
+    here.pool = where
 
 
 def pool() -> list[Block] | None:
     """What keeps the memory that this thread allocates, while it captures a graph."""
-    found: list[Block] | None = getattr(_here, "pool", None)
-    return found
+    return here.pool

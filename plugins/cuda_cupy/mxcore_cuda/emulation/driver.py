@@ -6,6 +6,7 @@ import ctypes
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from ..user_sources import UserCode
 from . import compiler, devices
 from .arrays import EmulatedArray, empty
 from .compiler import Function
+from .devices import here
 from .memory import OutOfMemoryError, find, used
 from .namespace import Namespace
 from .streams import EmulatedError, Event, Stream
@@ -41,6 +43,7 @@ class EmulatedDriver(Driver):
     """
 
     array_type = EmulatedArray
+    address = attrgetter("ptr")
 
     def __init__(self, n: int) -> None:
         super().__init__()
@@ -54,9 +57,10 @@ class EmulatedDriver(Driver):
         return self._count
 
     def activate(self, index: int) -> None:
-        if not 0 <= index < self._count:
-            raise ValueError(f"cudaErrorInvalidDevice: there is no gpu({index}); there are {self._count}")
-        devices.activate(index)
+        if index != here.index:
+            if not 0 <= index < self._count:
+                raise ValueError(f"cudaErrorInvalidDevice: there is no gpu({index}); there are {self._count}")
+            here.index = index
 
     def active(self) -> int:
         return devices.active()
@@ -168,9 +172,6 @@ class EmulatedDriver(Driver):
         stream.launch(call)
 
     # -- kernels -------------------------------------------------------------------------------------------------------
-    def address(self, a: EmulatedArray) -> int:
-        return a.ptr
-
     def function(self, code: Code, name: str, index: int) -> Function:
         return user_function(code, name) if isinstance(code, UserCode) else Function(code, name)
 
