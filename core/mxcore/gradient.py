@@ -74,7 +74,7 @@ def gradient(
         for g in parts[1:]:
             acc = F.roles["sum of gradients"](acc, g)
         grads[id(entry[0]), entry[1]] = [acc]
-        return acc
+        return Value(acc.entry, F)  # what is computed of it belongs to this node, not to the one it came from
 
     for h, g in zip(heads, head_grads):
         F = GraphF(f"_head_grad_{h[0].name}")

@@ -1,5 +1,6 @@
 """What programs do around the computing on GPUs: files, pickles, loaders, stores; and what they do wrong."""
 
+import itertools
 import pickle
 
 import numpy as np
@@ -140,3 +141,38 @@ def test_nan_and_infinity_are_values(gpus, name):
     values = np.array([[np.nan, 1, -1], [np.inf, 0, -np.inf], [3, 2, 1]], "float32")
     there, here = (getattr(mx.nd, name)(mx.nd.array(values, ctx=ctx)).asnumpy() for ctx in (gpus[0], mx.cpu()))
     np.testing.assert_allclose(there, here, rtol=1e-5)
+
+
+#: Of executor, two groups, two variables; a variable must live where something computes.
+PLACES = [p for p in itertools.product([0, 1], repeat=5) if {*p[3:]} <= {*p[:3]}]
+
+
+@pytest.mark.parametrize("req", ["write", "add"])
+@pytest.mark.parametrize("places", PLACES, ids=lambda p: "".join(map(str, p)))
+def test_groups_on_any_device(gpus, places, req):
+    """Executor, two groups and two variables on either device: gradients get to where their arrays are."""
+    default, first, second, x_at, v_at = (gpus[i] for i in places)
+    x, v = mx.sym.Variable("x"), mx.sym.Variable("v")
+    with mx.AttrScope(ctx_group="first"):
+        y = mx.sym.exp(x) * v
+    with mx.AttrScope(ctx_group="second"):
+        z = mx.sym.FullyConnected(mx.sym.broadcast_mul(y, v), num_hidden=3, no_bias=True, name="fc")
+    groups = {"first": first, "second": second}
+    given = {"x": ((2, 4), x_at), "v": ((2, 4), v_at), "fc_weight": ((3, 4), second)}
+    rs = np.random.RandomState(0)
+    values = {n: rs.randn(*shape).astype("float32") for n, (shape, _) in given.items()}
+
+    def gradients(at, groups, default):
+        args = {n: mx.nd.array(a, ctx=at(n)) for n, a in values.items()}
+        grads = {n: mx.nd.full(a.shape, 5, ctx=at(n)) for n, a in values.items()}
+        ex = z.bind(default, args, args_grad=grads, grad_req=req, group2ctx=groups)
+        found = []
+        for _ in range(3):
+            out = ex.forward(is_train=True)[0]
+            ex.backward(mx.nd.array(np.arange(6.0).reshape(2, 3), ctx=out.context))
+            found += [out.asnumpy(), *(grads[n].asnumpy() for n in given)]
+        return found
+
+    expected = gradients(lambda n: mx.cpu(), None, mx.cpu())
+    for a, b in zip(gradients(lambda n: given[n][1], groups, default), expected):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)

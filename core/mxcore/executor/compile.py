@@ -151,7 +151,8 @@ def _compile(
     if "simplify" in passes:
         graph = simplify(graph, settings.merge)
     if groups or any(c is not ctx for c in places.values()):
-        graph = place(graph, ctx, groups, places)
+        homes = {i: places.get(name, ctx) for name, i in zip(wrt or (), found) if i is not None}
+        graph = place(graph, ctx, groups, places, homes)
     if wrt is not None and "mirror" in passes:
         graph = mirror(graph, settings.mirror_all)
     if "fuse" in passes:

@@ -55,7 +55,13 @@ def context_of(n: Node, default: Context, groups: Mapping[str, Context], variabl
     return variables.get(n.name, default) if n.op is None else group_context(n, default, groups)
 
 
-def place(graph: Graph, default: Context, groups: Mapping[str, Context], variables: Mapping[str, Context]) -> Graph:
+def place(
+    graph: Graph,
+    default: Context,
+    groups: Mapping[str, Context],
+    variables: Mapping[str, Context],
+    homes: Mapping[int, Context],
+) -> Graph:
     """Place nodes by their groups.
 
     Parameters
@@ -67,6 +73,8 @@ def place(graph: Graph, default: Context, groups: Mapping[str, Context], variabl
         MXNet's ``group2ctx``.
     variables : dict of str to Context
         Where the arrays of variables live.
+    homes : dict of int to Context
+        Number of a head -> where the array lives that takes it; the others stay where they are computed.
 
     Returns
     -------
@@ -76,20 +84,22 @@ def place(graph: Graph, default: Context, groups: Mapping[str, Context], variabl
     where: dict[int, Context] = {}
     copies: dict[tuple[int, int, Context], Node] = {}
 
+    def moved(e: tuple[Node, int], there: Context, here: Context) -> tuple[Node, int]:
+        if there is here:
+            return e
+        key = (id(e[0]), e[1], here)
+        copy = copies.get(key)
+        if copy is None:
+            copy = copies[key] = Node(crossing, crossing.parse({"source": there}), [e], f"{e[0].name}_to_{here}")
+            where[id(copy)] = here
+        return copy, 0
+
+    def home(m: Node) -> Context:
+        return context_of(m, default, groups, variables) if m.op is None else where[id(m)]
+
     def visit(n: Node, inputs: list[tuple[Node, int]], fact: Callable[[Any], Any]) -> Node:
         here = context_of(n, default, groups, variables)
-        local = []
-        for e in inputs:
-            m = e[0]
-            there = context_of(m, default, groups, variables) if m.op is None else where[id(m)]
-            if there is not here:
-                key = (id(m), e[1], here)
-                copy = copies.get(key)
-                if copy is None:
-                    copy = copies[key] = Node(crossing, crossing.parse({"source": there}), [e], f"{m.name}_to_{here}")
-                    where[id(copy)] = here
-                e = (copy, 0)
-            local.append(e)
+        local = [moved(e, home(e[0]), here) for e in inputs]
         new = (
             n
             if all(a == b for a, b in zip(local, n.inputs))
@@ -99,6 +109,10 @@ def place(graph: Graph, default: Context, groups: Mapping[str, Context], variabl
         return new
 
     new = rewrite(graph, visit)
+    for i, here in homes.items():
+        e = new.heads[i]
+        if new.stypes.get(e, "default") == "default":  # the parts of others are moved when they are taken
+            new.heads[i] = moved(e, home(e[0]), here)
     for n in new.nodes:
         if n.op is crossing:
             for values in (new.shapes, new.dtypes, new.stypes):
