@@ -19,7 +19,7 @@ def _empty_launches():
     """Take from the emulated driver what only emulation costs: launches that wait, memory that is watched."""
     d = driver()
     block = d.empty((1,), np.float32, 0).block
-    d.empty = lambda shape, dtype, index: EmulatedArray(np.empty(shape, dtype), block, None, block.start)
+    d.empty = lambda shape, dtype, index: EmulatedArray(np.empty(shape, dtype), block, ptr=block.start)
     type(d).launch = lambda *arguments: None  # kernels hold it from when they are made
 
 

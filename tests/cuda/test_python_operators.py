@@ -1,13 +1,15 @@
 """Python's operators over small arrays: the short way of the kernels gives what the operators' own way gives."""
 
 import operator
-import threading
+from contextlib import ExitStack
+from unittest import mock
 
 import numpy as np
 import pytest
 
 import mxcore as mx
 from mxcore._core import dispatch
+from mxcore.ndarray import operators
 from mxcore.ndarray.operators import SHORT, SMALL
 from mxcore.plugin import unwatch, watch
 
@@ -22,23 +24,17 @@ def general(gpus):
     """A function's result where nothing takes the short way."""
 
     def run(fn):
-        kept = {name: dict(ways) for name, ways in SHORT.items()}
-        learn = mx.ndarray.operators._learn
-        try:
+        with ExitStack() as stack:
+            stack.enter_context(mock.patch.object(operators, "_learn"))
             for ways in SHORT.values():
-                ways.clear()
-            mx.ndarray.operators._learn = lambda *args: None
+                stack.enter_context(mock.patch.dict(ways, clear=True))
             return fn()
-        finally:
-            mx.ndarray.operators._learn = learn
-            for name, ways in kept.items():
-                SHORT[name].update(ways)
 
     return run
 
 
 @pytest.fixture
-def slowly(monkeypatch):
+def slowly():
     """How many calls took the operators' own way."""
     found = []
 
@@ -145,7 +141,7 @@ def test_results_are_their_own(gpus):
     assert [x.asnumpy().tolist() for x in kept] == [[1.0 + i] * 3 for i in range(50)]
 
 
-def test_gradients(gpus, general):
+def test_gradients(gpus, general, slowly):
     def grads():
         a, b = (mx.nd.array([1.5, -2.0, 3.0], ctx=gpus[0]) * n for n in (1, 2))
         for x in (a, b):
@@ -157,11 +153,13 @@ def test_gradients(gpus, general):
 
     expected = general(grads)
     grads()
-    for found, wanted in zip(grads(), expected):
+    slowly.clear()
+    for found, wanted in zip(grads(), expected, strict=True):
         same(found, wanted)
+    assert {*slowly} == {"negative"}  # of one array, which has no short way
 
 
-def test_threads(gpus):
+def test_threads(gpus, in_threads):
     arrays = [mx.nd.full((64,), i, ctx=gpus[i % 2]) for i in range(6)]
     wrong = []
 
@@ -170,11 +168,7 @@ def test_threads(gpus):
             if (a + a - i).asnumpy().tolist() != [2 * n - i] * 64:
                 wrong.append((n, i))
 
-    threads = [threading.Thread(target=work, args=(a, n)) for n, a in enumerate(arrays)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    in_threads(work, [(a, n) for n, a in enumerate(arrays)])
     assert not wrong
 
 

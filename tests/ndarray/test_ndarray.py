@@ -11,7 +11,9 @@ import pytest
 
 import mxcore as mx
 from mxcore import nd
+from mxcore._core import tables
 from mxcore.base import MXNetError
+from mxcore.ndarray import operators
 
 
 def test_printing_is_mxnets():
@@ -290,3 +292,18 @@ def test_threads_add_to_one_array(change, in_threads):
 
     in_threads(run, [()] * 4)
     assert x.asnumpy().tolist()[1:] == [600, 600]
+
+
+def test_the_short_way_of_operators_is_looked_up_once(monkeypatch):
+    """Also where there is none, and for arrays that are too large for it."""
+    found = []
+    of_body = operators._of_body
+    monkeypatch.setattr(operators, "_of_body", lambda *args: found.append(args[1].name) or of_body(*args))
+    tables.changed()  # all is forgotten
+    whole, small, large = (
+        mx.nd.ones(n, dtype=t) for n, t in ((3, "int32"), (3, "float64"), (operators.SMALL + 1, "float32"))
+    )
+    for _ in range(3):
+        assert (whole * 2).asnumpy().tolist() == [2, 2, 2] and (small - small).asnumpy().tolist() == [0.0] * 3
+        assert (large + large).asnumpy().sum() == 2 * large.size
+    assert sorted(found) == ["_mul_scalar", "elemwise_add", "elemwise_sub"]

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from .._core import call as calls
-from .._core import dispatch, tables, tape
+from .._core import tables, tape
 from .._core.array import Array, fresh
 from .._core.call import observed
 from .._core.context import Context
 from .._core.engine import engine
-from .._core.errors import REFERENCE, error
+from .._core.errors import error
 from .._core.kernels import Spec
 from .._core.op import Op
 from .._core.params import Params
@@ -43,8 +43,8 @@ class _Short:
         self.last: list[Any] = [None, None, None]
 
 
-#: Name of an operator -> (context, dtype) -> its short way.
-SHORT: dict[str, dict[tuple[Context, Any], _Short]] = {}
+#: Name of an operator -> (context, dtype) -> its short way, None where it is known to have none.
+SHORT: dict[str, dict[tuple[Context, Any], _Short | None]] = {}
 
 
 def _forget() -> None:
@@ -56,25 +56,21 @@ tables.on_forget.append(_forget)
 
 
 def _learn(
-    short: dict[tuple[Context, Any], _Short], ctx: Any, op: Any, dtype: Any, p: Any, bound: Any, two: bool
+    short: dict[tuple[Context, Any], _Short | None], ctx: Context, op: Op, dtype: Any, p: Params, two: bool
 ) -> None:
-    """Enter the short way of an operator: that of its kernel, or a reference that is one array function."""
+    """Enter the short way of an operator: that of its kernel, of a reference that is one array function, or None."""
     device = ctx.device
-    if bound is None or engine.it.naive and device.async_:
+    if (ctx, dtype) in short or engine.it.naive and device.async_:
         return
     watching = calls.observers
-    found = _of_kernel(ctx, op, dtype, p, two) if bound.owner != REFERENCE else _of_body(ctx, op, dtype, two)
-    if found is not None:
-        fn, swap = found
-        way = _Short(observed(fn, op.name, ctx, None, None), op, p, swap, bound.owner != REFERENCE)
-        if calls.observers is watching:
-            short[ctx, dtype] = way
-
-
-def _of_kernel(ctx: Any, op: Any, dtype: Any, p: Any, two: bool) -> tuple[Callable[..., Any], bool] | None:
-    """The short way of the kernel that is the best for small arrays of a dtype, if it has one."""
-    k = tables.kernels.best(op, ctx.device, p, [Spec((1,), dtype)] * (1 + two))
-    return None if k is None or k.short is None else (k.short(ctx, dtype), False)
+    k = tables.kernels.best(op, device, p, [Spec((1,), dtype)] * (1 + two))
+    if k is None:
+        found = _of_body(ctx, op, dtype, two)
+    else:
+        found = None if k.short is None else (k.short(ctx, dtype), False)
+    way = found and _Short(observed(found[0], op.name, ctx, None, None), op, p, found[1], k is not None)
+    if calls.observers is watching:
+        short[ctx, dtype] = way
 
 
 def _of_body(ctx: Any, op: Any, dtype: Any, two: bool) -> tuple[Callable[..., Any], bool] | None:
@@ -114,7 +110,7 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
             p = op.parse({})
             out = Op.apply(op, (self, other), p)
             if same and d.shape and self.stype == other.stype == "default" and out._data.dtype == d.dtype:
-                _learn(short, self._st.ctx, op, d.dtype, p, dispatch.bound_for(op, p, (self, other)), True)
+                _learn(short, self._st.ctx, op, d.dtype, p, True)
             return out
         if isinstance(other, numbers.Number) or (hasattr(other, "dtype") and getattr(other, "shape", None) == ()):
             op = tables.ops.get(scalar_op)
@@ -122,7 +118,7 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
             out = Op.apply(op, (self,), p)
             d = self._data
             if self.stype == "default" and d.shape and out._data.dtype == d.dtype:
-                _learn(short_scalar, self._st.ctx, op, d.dtype, p, dispatch.bound_for(op, p, (self,)), False)
+                _learn(short_scalar, self._st.ctx, op, d.dtype, p, False)
             return out
         if other is None or isinstance(other, (str, bytes)):
             return NotImplemented

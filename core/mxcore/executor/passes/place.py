@@ -84,22 +84,21 @@ def place(
     where: dict[int, Context] = {}
     copies: dict[tuple[int, int, Context], Node] = {}
 
-    def moved(e: tuple[Node, int], there: Context, here: Context) -> tuple[Node, int]:
+    def moved(e: tuple[Node, int], here: Context) -> tuple[Node, int]:
+        n, i = e
+        there = context_of(n, default, groups, variables) if n.op is None else where[id(n)]
         if there is here:
             return e
-        key = (id(e[0]), e[1], here)
+        key = (id(n), i, here)
         copy = copies.get(key)
         if copy is None:
-            copy = copies[key] = Node(crossing, crossing.parse({"source": there}), [e], f"{e[0].name}_to_{here}")
+            copy = copies[key] = Node(crossing, crossing.parse({"source": there}), [e], f"{n.name}_to_{here}")
             where[id(copy)] = here
         return copy, 0
 
-    def home(m: Node) -> Context:
-        return context_of(m, default, groups, variables) if m.op is None else where[id(m)]
-
     def visit(n: Node, inputs: list[tuple[Node, int]], fact: Callable[[Any], Any]) -> Node:
         here = context_of(n, default, groups, variables)
-        local = [moved(e, home(e[0]), here) for e in inputs]
+        local = [moved(e, here) for e in inputs]
         new = (
             n
             if all(a == b for a, b in zip(local, n.inputs))
@@ -112,7 +111,7 @@ def place(
     for i, here in homes.items():
         e = new.heads[i]
         if new.stypes.get(e, "default") == "default":  # the parts of others are moved when they are taken
-            new.heads[i] = moved(e, home(e[0]), here)
+            new.heads[i] = moved(e, here)
     for n in new.nodes:
         if n.op is crossing:
             for values in (new.shapes, new.dtypes, new.stypes):

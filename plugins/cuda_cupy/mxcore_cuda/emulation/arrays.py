@@ -165,7 +165,7 @@ for _name, _fn in _ASKED.items():
 def empty(shape: tuple[int, ...], dtype: Any, index: int) -> EmulatedArray:
     """A new array, poisoned."""
     block = new_block(shape, dtype, index)
-    return EmulatedArray(block.array(shape, dtype), block, None, block.start)
+    return EmulatedArray(block.array(shape, dtype), block, ptr=block.start)
 
 
 def upload(a: np.ndarray[Any, Any], index: int) -> EmulatedArray:
