@@ -156,7 +156,8 @@ def reading(path: PathLike) -> Iterator[BinaryIO]:
     Raises
     ------
     MXNetError
-        (also the matching OSError) naming the file and the reason.
+        (also the matching OSError) naming the file and the reason; (also OSError) if a local file was written to within
+        the block, of which one part may be old then and the next one new.
 
     Examples
     --------
@@ -167,7 +168,26 @@ def reading(path: PathLike) -> Iterator[BinaryIO]:
     """
     name = checked(path)
     with open_read(name) as file, explained(name, "read", foreign=is_url(name)):
-        yield file
+        before, problem = _written(file), None
+        try:
+            yield file
+        except Exception as e:
+            if _written(file) == before:
+                raise
+            problem = e  # what was found wrong with it is no more than a consequence
+        if problem is not None or _written(file) != before:
+            raise error(
+                OSError, f"{name!r} was written to while it was read; read it again when its writer is done"
+            ) from problem
+
+
+def _written(file: BinaryIO) -> tuple[int, int] | None:
+    """Length and time of a regular local file, which change when somebody writes into it."""
+    try:
+        found = os.fstat(file.fileno())
+    except (OSError, AttributeError, ValueError):
+        return None
+    return (found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
 
 
 def read_whole(

@@ -203,7 +203,7 @@ class ImageIter(DataIter):
 
     def _rewind(self) -> None:
         if self.imgrec is not None:
-            self.imgrec.reset()
+            self.imgrec.rewind()  # not reset: order and labels are those of this file, not of its successor's
         self.cur = self._read = 0
         self._over = False
 
