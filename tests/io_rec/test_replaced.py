@@ -136,7 +136,8 @@ def test_a_file_that_grows_is_the_same(folder):
 
 
 @pytest.mark.parametrize("n", SHAPES.values(), ids=SHAPES)
-def test_objects_in_a_store(n):
+def test_objects_in_a_store(n, monkeypatch):
+    monkeypatch.setattr(source, "_FAR", 60)
     write("memory://replaced", "old")
     url = "memory://replaced/a.rec"
     indexed, sequential = MXIndexedRecordIO("memory://replaced/a.idx", url, "r"), MXRecordIO(url, "r", on_error="skip")
@@ -149,7 +150,8 @@ def test_objects_in_a_store(n):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-def test_a_forked_child_of_a_reader_in_a_store():
+def test_a_forked_child_of_a_reader_in_a_store(monkeypatch):
+    monkeypatch.setattr(source, "_FAR", 60)
     write("memory://forked", "old")
     reader = MXIndexedRecordIO("memory://forked/a.idx", "memory://forked/a.rec", "r")
     here, there = multiprocessing.get_context("fork").Pipe(duplex=False)

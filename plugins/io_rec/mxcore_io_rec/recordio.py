@@ -115,7 +115,7 @@ class MXRecordIO:
     pickle of it (as spawned workers get) opens the same file again, or none. A file that is written over while it is
     read, other than by what is appended, and another file in the place of a pickle's, are an error (also an OSError),
     under every `on_error`. Of an object in a store, which is read by its name, nothing is left once it is replaced; a
-    store that takes more than a millisecond to answer is asked once a second whether it was.
+    store that takes more than two milliseconds to answer is asked once a second whether it was.
 
     Examples
     --------

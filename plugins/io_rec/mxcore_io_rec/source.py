@@ -36,7 +36,7 @@ _FACTS = (
 )
 
 #: In seconds: a store whose look takes longer is far, and asked no more often than so.
-_FAR, _SELDOM = 0.001, 1.0
+_FAR, _SELDOM = 0.002, 1.0
 
 _clock = time.monotonic
 
@@ -276,7 +276,7 @@ class RemoteFile:
             raise error(OSError, f"cannot read {self.name!r}: this store does not tell its length")
         self._size: int = info["size"]
         self.mark = _facts(info)
-        self._next_look = 0.0
+        self._next_look, self._took = 0.0, float("inf")
 
     def expect(self, mark: tuple[Any, ...]) -> None:
         """Refuse to be another object than the one of this mark."""
@@ -289,9 +289,9 @@ class RemoteFile:
         if begun >= self._next_look:
             same = self.current()
             now = _clock()
-            self._next_look = now + _SELDOM if now - begun > _FAR else 0.0
+            self._took = min(self._took, now - begun)  # a machine that is busy makes no store far
+            self._next_look = now + _SELDOM if same and self._took > _FAR else 0.0
             if not same:
-                self._next_look = 0.0
                 raise _replaced(self.name, "replaced by another file")
 
     def read(self, position: int, n: int) -> bytes:
