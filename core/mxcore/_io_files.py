@@ -12,16 +12,14 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, BinaryIO, TypeAlias
+from typing import BinaryIO
 
 from .base import MXNetError, error
+from .urls import PathLike, is_url, store, text_of
 
 __all__ = [
-    "URL_SCHEME",
     "checked",
     "explained",
-    "filesystem",
-    "is_url",
     "lines_of",
     "local_path",
     "make_folder",
@@ -36,14 +34,9 @@ __all__ = [
     "write_atomic",
 ]
 
-PathLike: TypeAlias = str | os.PathLike[str]
-
 #: How much is read at a time of what may have no end, where that ends at the latest, the longest JSON, and the longest
 #: line of a text.
 _PIECE, _ENDLESS, _LONGEST_TEXT, _LONGEST_LINE = 1 << 20, 1 << 32, 1 << 28, 1 << 24
-
-# Two letters at least, so that a Windows drive ("C:\\x") is a path.
-URL_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)://")
 
 
 @contextlib.contextmanager
@@ -53,27 +46,6 @@ def naming(path: PathLike) -> Iterator[None]:
         yield
     except MXNetError as e:
         raise error(type(e), f"{path}: {e}") from e.__cause__
-
-
-def is_url(path: PathLike) -> bool:
-    """Tell whether `path` names something that is opened through fsspec.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        A local path or a URL; ``file://`` URLs count as local paths.
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> is_url("s3://bucket/a.params"), is_url("C:/a.params"), is_url("file:///a.params")
-    (True, False, False)
-    """
-    found = URL_SCHEME.match(_text(path))
-    return found is not None and found.group(1).lower() != "file"
 
 
 def local_path(path: PathLike) -> str:
@@ -98,7 +70,9 @@ def local_path(path: PathLike) -> str:
     >>> local_path("file:///data/a.params")
     '/data/a.params'
     """
-    text = _text(path)
+    text = text_of(path)
+    if is_url(text):
+        raise error(ValueError, f"{text!r} is a URL; a file or folder on this machine is needed here")
     if text[:7].lower() == "file://":
         text = text[7:]
         if re.match(r"/[A-Za-z]:[\\/]", text):
@@ -134,8 +108,10 @@ def open_read(path: PathLike) -> BinaryIO:
     name = checked(path)
     with explained(name, "read", foreign=is_url(name)):
         if is_url(name):
-            fs, inner = filesystem(name)
+            fs, inner = store(name)
             file: BinaryIO = fs.open(inner, "rb")
+            with contextlib.suppress(AttributeError):  # of a type that takes none, which holds what it reads
+                file.store = fs  # type: ignore[attr-defined]  # an archive that nobody holds closes its files
             return file
         return open(local_path(name), "rb")
 
@@ -172,17 +148,17 @@ def reading(path: PathLike) -> Iterator[BinaryIO]:
         try:
             yield file
         except Exception as e:
-            if _written(file) == before:
+            if _written(file) in (before, None):
                 raise
             problem = e  # what was found wrong with it is no more than a consequence
-        if problem is not None or _written(file) != before:
+        if _written(file) not in (before, None):
             raise error(
                 OSError, f"{name!r} was written to while it was read; read it again when its writer is done"
             ) from problem
 
 
 def _written(file: BinaryIO) -> tuple[int, int] | None:
-    """Length and time of a regular local file, which change when somebody writes into it."""
+    """Length and time of a regular local file, which change when somebody writes into it; None if it tells none."""
     try:
         found = os.fstat(file.fileno())
     except (OSError, AttributeError, ValueError):
@@ -303,11 +279,12 @@ def lines_of(path: PathLike, owner: str) -> Iterator[tuple[int, bytes]]:
 
 
 def names_in(folder: PathLike) -> list[str]:
-    """The names in a local folder, sorted.
+    """The names in a folder, sorted.
 
     Parameters
     ----------
     folder : str or os.PathLike
+        A local path or an fsspec URL.
 
     Raises
     ------
@@ -320,7 +297,10 @@ def names_in(folder: PathLike) -> list[str]:
     True
     """
     name = checked(folder, "a folder")
-    with explained(name, "read"):
+    with explained(name, "read", foreign=is_url(name)):
+        if is_url(name):
+            fs, inner = store(name)
+            return sorted({path.rstrip("/").rpartition("/")[2] for path in fs.ls(inner, detail=False)})
         return sorted(os.listdir(local_path(name)))
 
 
@@ -388,7 +368,7 @@ def open_write(path: PathLike) -> BinaryIO:
     name = checked(path)
     with explained(name, "write", foreign=is_url(name)):
         if is_url(name):
-            fs, inner = filesystem(name)
+            fs, inner = store(name, writing=True)
             file: BinaryIO = fs.open(inner, "wb")
             return file
         return open(local_path(name), "wb")
@@ -429,6 +409,7 @@ def make_folder(path: PathLike) -> None:
     Parameters
     ----------
     path : str or os.PathLike
+        A local path or an fsspec URL.
 
     Raises
     ------
@@ -440,15 +421,12 @@ def make_folder(path: PathLike) -> None:
     >>> make_folder("/tmp")
     """
     name = checked(path, "a folder")
-    with explained(name, "make the folder"):
+    with explained(name, "make the folder", foreign=is_url(name)):
+        if is_url(name):
+            fs, inner = store(name, writing=True)
+            fs.makedirs(inner, exist_ok=True)
+            return
         os.makedirs(local_path(name), exist_ok=True)
-
-
-def _text(path: PathLike, what: str = "a file name") -> str:
-    name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else path
-    if not isinstance(name, str):
-        raise error(TypeError, f"{what} must be a non-empty string or a path, not {type(name).__name__}: {name!r}")
-    return name
 
 
 def checked(path: PathLike, what: str = "a file name", empty: bool = False) -> str:
@@ -477,7 +455,7 @@ def checked(path: PathLike, what: str = "a file name", empty: bool = False) -> s
     >>> checked("a.params")
     'a.params'
     """
-    name = _text(path, what)
+    name = text_of(path, what)
     if not name and not empty:
         raise error(TypeError, f"{what} must be a non-empty string or a path, not {name!r}")
     try:
@@ -525,19 +503,3 @@ def _reason(name: str, problem: OSError) -> str:
         if not os.path.isabs(path):
             return f"{reason} (looked in {os.getcwd()!r})"
     return reason
-
-
-def filesystem(url: str) -> tuple[Any, str]:
-    """Resolve `url` into (fsspec file system, path inside it)."""
-    scheme = url.partition("://")[0]
-    try:
-        import fsspec
-    except ImportError:
-        raise error(ImportError, f"{url!r} needs the package fsspec: pip install fsspec") from None
-    try:
-        found: tuple[Any, str] = fsspec.core.url_to_fs(url)
-        return found
-    except ImportError as problem:
-        raise error(ImportError, f"{url!r}: the store {scheme!r} is not installed: {problem}") from problem
-    except ValueError as problem:
-        raise error(ValueError, f"cannot open {url!r}: {problem}") from problem

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 
+import fsspec
 import numpy as np
 import pytest
 
@@ -172,9 +173,8 @@ def test_a_forked_child_of_a_reader_in_a_store(monkeypatch):
 def test_a_store_that_is_far_is_asked_once_a_second(monkeypatch):
     """A look costs a request: whoever reads much is not to pay for two requests a record."""
     write("memory://far", "old")
-    reader = MXIndexedRecordIO("memory://far/a.idx", "memory://far/a.rec", "r")
     now, looks = [0.0], []
-    fs = reader._source._fs
+    fs = fsspec.filesystem("memory")
 
     def info(path, **kwargs):
         looks.append(path)
@@ -183,9 +183,11 @@ def test_a_store_that_is_far_is_asked_once_a_second(monkeypatch):
 
     monkeypatch.setattr(fs, "info", info)
     monkeypatch.setattr(source, "_clock", lambda: now[0])
+    reader = MXIndexedRecordIO("memory://far/a.idx", "memory://far/a.rec", "r")
+    looks.clear()
     for _ in range(20):
         reader.read_idx(1)
-    assert len(looks) == 1
+    assert len(looks) <= 1
     write("memory://far", "new")
     now[0] += 1.5
     with pytest.raises(MXNetError, match="since it was opened"):

@@ -11,9 +11,10 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 import mxcore as mx
-from mxcore._io_files import is_url, local_path, open_read, open_write, reading, write_atomic
+from mxcore._io_files import local_path, open_read, open_write, reading, write_atomic
 from mxcore.base import MXNetError
 from mxcore.drafts import atomic_writer
+from mxcore.urls import is_url
 
 
 def content(path):

@@ -13,9 +13,10 @@ import threading
 import time
 from typing import Any
 
-from .._io_files import checked, explained, is_url, make_folder, open_write
+from .._io_files import checked, explained, make_folder, open_write
 from .._json import encode
 from ..base import error
+from ..urls import is_url
 
 __all__ = ["EventWriter", "checksum"]
 

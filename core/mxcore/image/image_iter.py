@@ -12,10 +12,11 @@ import numpy as np
 
 from .. import ndarray as nd
 from .. import recordio
-from .._io_files import PathLike, checked, is_url, read_whole, regular
+from .._io_files import checked, read_whole, regular
 from ..base import asserted, error, plain
 from ..io import DataBatch, DataIter
 from ..ndarray import NDArray
+from ..urls import PathLike, is_url
 from .augmenters import CreateAugmenter
 from .functions import imdecode
 from .source import listed, open_records, read_list

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
-import re
+import platform
 import stat
 import threading
 import time
@@ -18,13 +18,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 from mxcore.base import MXNetError, error
 from mxcore.drafts import settle
+from mxcore.urls import archived, child, ending, is_url, store
 
 __all__ = ["LocalFile", "RemoteFile", "ReplacedError", "list_files", "open_pair", "open_source", "read_all", "resolve"]
 
 Uri: TypeAlias = str | os.PathLike[str]
 
 #: Where the numbers of files and devices hold.
-_MACHINE = os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
+_MACHINE = platform.node()
 
 #: How many bytes at its end a file that grows is known by.
 _TAIL = 4096
@@ -39,8 +40,6 @@ _FACTS = (
 _FAR, _SELDOM = 0.002, 1.0
 
 _clock = time.monotonic
-
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)://")  # two letters at least: "C:\\x" is a path
 
 
 def resolve(uri: Uri) -> tuple[str, bool]:
@@ -67,26 +66,9 @@ def resolve(uri: Uri) -> tuple[str, bool]:
         name = ""
     if not isinstance(name, str) or not name:
         raise error(TypeError, f"a record file is named by a path or a URL, not by {uri!r}")
-    scheme = _SCHEME.match(name)
-    if scheme is None or scheme.group(1).lower() == "file":
-        return os.path.expanduser(name[7:] if scheme else name), False
-    return name, True
-
-
-def _filesystem(url: str, fresh: bool = False) -> tuple[Any, str]:
-    try:
-        import fsspec
-    except ImportError:
-        raise error(ImportError, f"{url!r} needs the package fsspec: pip install fsspec") from None
-    try:
-        found: tuple[Any, str] = (
-            fsspec.core.url_to_fs(url, skip_instance_cache=True) if fresh else fsspec.core.url_to_fs(url)
-        )
-        return found
-    except ImportError as e:
-        raise error(ImportError, f"{url!r}: fsspec needs another package for this store: {e}") from e
-    except ValueError as e:
-        raise error(ValueError, f"cannot open {url!r}: {e}") from e
+    if is_url(name):
+        return name, True
+    return os.path.expanduser(name[7:] if name[:7].lower() == "file://" else name), False
 
 
 def failed(verb: str, uri: Uri, e: Exception) -> Exception:
@@ -264,8 +246,10 @@ class RemoteFile:
     def _connect(self, fresh: bool = False) -> None:
         self._pid = os.getpid()
         try:
-            self._fs, self._path = _filesystem(self.name, fresh)
+            self._fs, self._path = store(self.name, fresh=fresh)
             info = self._fs.info(self._path)
+            # An archive has one position for all that is read of it, and what is packed in one is unpacked up to there.
+            self._file = self._fs.open(self._path, "rb") if archived(self.name) else None
         except MXNetError:
             raise
         except Exception as e:  # such as a damaged archive's
@@ -277,6 +261,7 @@ class RemoteFile:
         self._size: int = info["size"]
         self.mark = _facts(info)
         self._next_look, self._took = 0.0, float("inf")
+        self._lock = threading.Lock()
 
     def expect(self, mark: tuple[Any, ...]) -> None:
         """Refuse to be another object than the one of this mark."""
@@ -306,11 +291,21 @@ class RemoteFile:
         if position >= end:
             return b""
         try:
-            data: bytes = self._fs.cat_file(self._path, start=position, end=end)
+            data = self._read(position, end)
         except Exception as e:
             self._unchanged()
             raise failed("read", self.name, e) from e
         self._unchanged()
+        return data
+
+    def _read(self, begin: int, end: int) -> bytes:
+        data: bytes
+        if self._file is None:
+            data = self._fs.cat_file(self._path, start=begin, end=end)
+        else:
+            with self._lock:
+                self._file.seek(begin)
+                data = self._file.read(end - begin)
         return data
 
     def size(self) -> int:
@@ -440,7 +435,7 @@ def list_files(uri: Uri, suffix: str) -> list[str]:
         if found is None:
             files.append(name)
             continue
-        chosen = [p for p in found if p.endswith(suffix)]
+        chosen = [p for p in found if ending(p) == suffix]
         if not chosen:
             raise error(FileNotFoundError, f"the folder {part!r} holds no *{suffix} file")
         files += chosen
@@ -453,8 +448,10 @@ def _folder(name: str, remote: bool) -> list[str] | None:
     """The sorted files of a folder, None if `name` is none."""
     try:
         if remote:
-            fs, path = _filesystem(name)
-            return [fs.unstrip_protocol(p) for p in sorted(fs.ls(path, detail=False))] if fs.isdir(path) else None
+            fs, path = store(name)
+            if not fs.isdir(path):
+                return None
+            return [child(name, p.rstrip("/").rpartition("/")[2]) for p in sorted(fs.ls(path, detail=False))]
         return [os.path.join(name, p) for p in sorted(os.listdir(name))] if os.path.isdir(name) else None
     except MXNetError:
         raise
