@@ -23,6 +23,7 @@ __all__ = [
     "lines_of",
     "local_path",
     "make_folder",
+    "modified",
     "names_in",
     "naming",
     "open_read",
@@ -31,6 +32,7 @@ __all__ = [
     "read_whole",
     "reading",
     "regular",
+    "remove",
     "write_atomic",
 ]
 
@@ -465,6 +467,62 @@ def checked(path: PathLike, what: str = "a file name", empty: bool = False) -> s
     if not possible:
         raise error(ValueError, f"no file can have the name {ascii(name)}")
     return name
+
+
+def modified(path: PathLike) -> float:
+    """When a file was written, in seconds; of two files in a store that does not tell, the same.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A local path or an fsspec URL.
+
+    Raises
+    ------
+    MXNetError
+        (also the matching OSError) naming the file and the reason.
+
+    Examples
+    --------
+    >>> write_atomic("memory://doc/i.bin", b"")
+    >>> modified("memory://doc/i.bin") > 0
+    True
+    """
+    name = checked(path)
+    with explained(name, "read", foreign=is_url(name)):
+        if not is_url(name):
+            return os.stat(local_path(name)).st_mtime
+        fs, inner = store(name)
+        try:
+            return float(fs.modified(inner).timestamp())
+        except NotImplementedError:
+            return 0.0
+
+
+def remove(path: PathLike) -> None:
+    """Remove a file, if it is there.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A local path or an fsspec URL.
+
+    Raises
+    ------
+    MXNetError
+        (also the matching OSError) naming the file and the reason.
+
+    Examples
+    --------
+    >>> remove("memory://doc/none.bin")
+    """
+    name = checked(path)
+    with explained(name, "remove", foreign=is_url(name)), contextlib.suppress(FileNotFoundError):
+        if is_url(name):
+            fs, inner = store(name, writing=True)
+            fs.rm_file(inner)
+        else:
+            os.unlink(local_path(name))
 
 
 @contextlib.contextmanager

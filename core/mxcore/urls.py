@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from .base import error
 
-__all__ = ["appended", "archived", "child", "ending", "is_url", "links", "store", "text_of", "with_ending"]
+__all__ = ["appended", "archived", "child", "ending", "is_url", "links", "parent", "store", "text_of", "with_ending"]
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -201,6 +201,30 @@ def child(folder: PathLike, name: str) -> str:
         return os.path.join(text_of(folder), name)
     place, archive = _parts(folder)
     return f"{place}{'' if place.endswith('/') else '/'}{name}{archive}"
+
+
+def parent(path: PathLike) -> str:
+    """The name of the folder that a file is in.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A local path or a URL.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> parent("s3://bucket/train/a.rec"), parent("zip://a.rec::b.zip"), parent("a.rec")
+    ('s3://bucket/train', 'zip://::b.zip', '.')
+    """
+    if not is_url(path):
+        return os.path.dirname(text_of(path)) or "."
+    name, archive = _parts(path)
+    folder = name.rpartition("/")[0]
+    return f"{folder}/{archive}" if folder.endswith(":/") else folder + archive
 
 
 def store(url: str, writing: bool = False, fresh: bool = False) -> tuple[Any, str]:
