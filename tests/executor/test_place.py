@@ -167,25 +167,28 @@ def test_operators_with_states_on_any_context(make, places):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("make", [sym.BatchNorm, sym.Custom, sym.sgd_mom_update], ids=lambda f: f.__name__)
-def test_what_an_operator_writes_to_lives_where_it_is(make):
+#: What writes to the variable 's', of shape (2, 3) or as is inferred.
+WRITERS = {
+    "BatchNorm": lambda x, s: sym.BatchNorm(x, *map(sym.Variable, "gb"), s, sym.Variable("v")),
+    "Custom": lambda x, s: sym.Custom(x, x, s, op_type="test_place_scaled"),
+    "sgd_mom_update": lambda x, s: sym.sgd_mom_update(sym.Variable("w"), x, s, lr=0.1, momentum=0.9),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_what_an_operator_writes_to_lives_where_it_is(name):
     """A copy would be moved in its place, and the variable never."""
-    x, state = sym.Variable("x"), [sym.Variable("s")]
+    x, state = sym.Variable("x"), sym.Variable("s")
     with mx.AttrScope(ctx_group="a"):
-        if make is sym.BatchNorm:
-            y = make(x, sym.Variable("g"), sym.Variable("b"), *state, sym.Variable("v"))
-        elif make is sym.Custom:
-            y = make(x, x, *state, op_type="test_place_scaled")
-        else:
-            y = make(sym.Variable("w"), x, *state, lr=0.1, momentum=0.9)
-    shapes = {"x": (2, 3)} if make is not sym.sgd_mom_update else dict.fromkeys("xws", (2, 3))
+        y = WRITERS[name](x, state)
     groups = {"a": mx.cpu(1)}
+    shapes = {n: (2, 3) for n in y.list_arguments() if n in "xws"}
     ex = y.simple_bind(mx.cpu(), group2ctx=groups, grad_req="null", **shapes)
     where = {**ex.arg_dict, **ex.aux_dict}
     assert where["s"].context == mx.cpu(1) and where["x"].context == mx.cpu()
     where["x"][:] = 2
     ex.forward(is_train=True)
-    if make is not sym.BatchNorm:  # which moves its statistics in backward
+    if name != "BatchNorm":  # which moves its statistics in backward
         assert np.abs(where["s"].asnumpy()).sum() > 0
     away = {n: mx.nd.zeros(a.shape) if n == "s" else a for n, a in where.items()}
     with pytest.raises(ValueError, match=r"'s' lives on cpu\(0\), the executor on cpu\(1\)"):
