@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 from ..._io_files import read_text, write_atomic
 from ..._json import decode
 from ...base import error
+from ...drafts import settle, together
 
 if TYPE_CHECKING:
     from .loop import Run
 
 __all__ = ["folder", "load", "path", "save"]
 
-#: What makes up a checkpoint; the note comes last, so that a checkpoint with one is complete.
+#: What makes up a checkpoint: the other files belong to the parameters; one with a note is complete.
 KINDS = (".params", ".states", ".json")
 
 
@@ -59,9 +60,10 @@ def save(run: Run) -> None:
     ----------
     run : Run
     """
-    run.learner.save(run.args.output / run.args.network, run.epoch)
     note = {**_about(run), "epoch": run.epoch, "history": run.history, "images": run.data.train.state_dict()}
-    write_atomic(path(run, ".json"), json.dumps(note, indent=1).encode())
+    with together():  # a run before this one may have left a checkpoint of the same name
+        run.learner.save(run.args.output / run.args.network, run.epoch)
+        write_atomic(path(run, ".json"), json.dumps(note, indent=1).encode())
     for kind in reversed(KINDS):
         path(run, kind, run.epoch - 1).unlink(missing_ok=True)
 
@@ -69,8 +71,13 @@ def save(run: Run) -> None:
 def last(run: Run) -> Path | None:
     """The note of the checkpoint written last, if there is one."""
     pattern = path(run, ".json").name.replace("0000", "[0-9]*")
-    notes = [n for n in run.args.output.glob(pattern) if all(n.with_suffix(kind).exists() for kind in KINDS)]
+    notes = [n for n in run.args.output.glob(pattern) if all(_settled(n, kind).exists() for kind in KINDS)]
     return max(notes, key=lambda n: n.stat().st_mtime_ns, default=None)
+
+
+def _settled(note: Path, kind: str) -> Path:
+    """A file of a checkpoint, which a writer that was killed may have left waiting."""
+    return Path(settle(note.with_suffix(kind), note.with_suffix(KINDS[0])))
 
 
 def load(run: Run, alone: bool = False) -> bool:
