@@ -295,6 +295,7 @@ class Hashed:
         self.file, self.digest = file, hashlib.sha1()
 
     def write(self, data: bytes) -> None:
+        """Append bytes."""
         self.digest.update(data)
         self.file.write(data)
 
