@@ -112,16 +112,23 @@ class Manager:
 
     def _installed(self) -> list[tuple[str, Any, str, str]]:
         """(name, function that loads it, distribution, version) of every entry point of the group ``mxcore``."""
+
+        def told(e: metadata.EntryPoint) -> tuple[str, Any, str, str]:
+            return e.name, e.load, e.dist and e.dist.name or e.value, e.dist.version if e.dist else "?"
+
         try:
-            entries = [*metadata.entry_points(group="mxcore")]
+            return [told(e) for e in metadata.entry_points(group="mxcore")]
         except Exception:  # the files of one distribution, of whatever kind, are damaged; the others are not
-            entries = []
-            for d in {d.metadata["Name"]: d for d in metadata.distributions()}.values():
+            found: dict[str, list[tuple[str, Any, str, str]]] = {}
+            for d in metadata.distributions():
+                name = str(getattr(d, "_path", d))
                 try:
-                    entries += d.entry_points.select(group="mxcore")
+                    name = d.metadata["Name"] or name
+                    # The first of a name is the one that Python imports.
+                    found[name] = found.get(name) or [told(e) for e in d.entry_points.select(group="mxcore")]
                 except Exception as e:
-                    self.failed[str(d.metadata["Name"])] = ("entry_points.txt", e)
-        return [(e.name, e.load, e.dist and e.dist.name or e.value, e.dist.version if e.dist else "?") for e in entries]
+                    self.failed[name] = ("damaged metadata", e)
+            return [entry for entries in found.values() for entry in entries]
 
     def _attempt(self, name: str, load: Any, dist: str, version: str) -> None:
         if self.origin.get(name) == (dist, version):
@@ -218,6 +225,7 @@ class Manager:
                         key and isinstance(key, str) and (isinstance(value, str) or callable(value) or kind == "cli")
                     ):
                         raise TypeError(f"{key!r}: {value!r} is not a name with a class or 'module:attr'")
+                    key = str.__str__(key)  # a subclass may have ways of its own
                     # Only these two are looked up as they are written; see `mx.registry`.
                     tables.by_kind[kind].add(key if kind in ("iterator", "cli") else key.lower(), value, owner)
         except (AttributeError, TypeError) as e:
