@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -22,6 +22,7 @@ __all__ = [
     "few",
     "gpu",
     "helpers",
+    "inputs_by_name",
     "kernel_for",
     "rng_of",
     "three",
@@ -32,6 +33,7 @@ Array: TypeAlias = Any
 Outs: TypeAlias = list[Any]
 
 _F = TypeVar("_F", bound=Callable[..., None])
+_T = TypeVar("_T")
 
 gpu = KernelSet("gpu")
 FLOATS = "f2 f4 f8"
@@ -76,6 +78,11 @@ def _loose(a: Any) -> bool:
 def helpers(op: str) -> Any:
     """What an operator's body shares with its kernels."""
     return find_op(op).facet("helpers")
+
+
+def inputs_by_name(op: str, p: Params, ins: Sequence[_T]) -> dict[str, _T]:
+    """What an operator gets, by the names that parameters decide on."""
+    return dict(zip(find_op(op).signature(p).inputs, ins, strict=True))
 
 
 def binds(
