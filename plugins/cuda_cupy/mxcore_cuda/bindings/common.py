@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -92,6 +93,7 @@ def binds(
 
     def declare(fn: _F) -> _F:
         @gpu.kernel(op, dtypes=dtypes, when=when, out=True, short=short)
+        @wraps(fn)  # `mxcore info --kernels` tells where it stands
         def kernel(k: Call, p: Params, outs: Outs, *ins: Array) -> None:
             if not any(map(_loose, (*ins, *outs))):
                 fn(k, p, outs, *ins)
