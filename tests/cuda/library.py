@@ -18,6 +18,7 @@ import pytest
 
 import mxcore as mx
 import mxcore_cuda
+from mxcore._core import context
 from mxcore._core.manager import manager
 
 #: Devices, as many as tests name.
@@ -43,8 +44,9 @@ def pytest_configure(config):
     manager.load()
     if "cuda" not in manager.origin:
         manager.register(mxcore_cuda, "cuda")
-    mx.Context.default_ctx = mx.gpu(0)
-    mx.cpu = mx.context.cpu = gpu_for
+    context._default = mx.gpu(0)  # of all threads
+    mx.cpu = gpu_for
+    config.addinivalue_line("filterwarnings", rf"ignore:Estimator. gpu\(0\) of {GPUS} GPUs is used:UserWarning")
 
 
 def pytest_collection_modifyitems(config, items):
@@ -55,9 +57,3 @@ def pytest_collection_modifyitems(config, items):
             if fnmatchcase(name, test.replace("[", "[[]")):
                 item.add_marker(pytest.mark.xfail(strict=True, reason=reason))
                 break
-
-
-@pytest.fixture(autouse=True)
-def default_context():
-    """Each test begins with gpu(0), whatever the one before left."""
-    mx.Context.default_ctx = mx.gpu(0)
