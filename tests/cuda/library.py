@@ -4,8 +4,9 @@
 
     pytest -p tests.cuda.library tests/ndarray tests/gluon
 
-The default context is gpu(0), and where a test names ``mx.cpu(i)`` it gets gpu(i). Tests that cannot pass there stand
-in `library.txt` with their reasons: they are expected to fail, and one that passes after all is a failure.
+The default context is gpu(0), that of `Module` too, and where a test names ``mx.cpu(i)`` it gets gpu(i). Tests that
+cannot pass there stand in `library.txt` with their reasons: they are expected to fail, and one that passes after all is
+a failure.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import os
 from fnmatch import fnmatchcase
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,6 +22,7 @@ import mxcore as mx
 import mxcore_cuda
 from mxcore._core import context
 from mxcore._core.manager import manager
+from mxcore.module import module as modules
 
 #: Devices, as many as tests name.
 GPUS = 8
@@ -46,6 +49,7 @@ def pytest_configure(config):
         manager.register(mxcore_cuda, "cuda")
     context._default = mx.gpu(0)  # of all threads
     mx.cpu = gpu_for
+    modules._context = SimpleNamespace(cpu=gpu_for, Context=mx.Context)
     config.addinivalue_line("filterwarnings", rf"ignore:Estimator. gpu\(0\) of {GPUS} GPUs is used:UserWarning")
 
 

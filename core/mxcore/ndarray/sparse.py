@@ -49,15 +49,19 @@ class BaseSparseNDArray(NDArray):
         """How many arrays tell where the values stand."""
         return len(self._data.parts) - 1
 
-    def _part(self, name: str) -> NDArray:
+    def _ready(self) -> Any:
+        """The value once it is there, whose device the thread works on from now on."""
         self._st.wait()  # whoever writes to the array replaces its parts
-        return NDArray(getattr(self._data, name), Storage(self._st.ctx))
+        self._st.ctx.activate()
+        return self._data
+
+    def _part(self, name: str) -> NDArray:
+        return NDArray(getattr(self._ready(), name), Storage(self._st.ctx))
 
     def asnumpy(self) -> np.ndarray[Any, Any]:
         """The full array as a NumPy array."""
-        self._st.wait()
         device = self._st.ctx.device
-        return device.to_host(self._data.todense(device.xp))
+        return device.to_host(self._ready().todense(device.xp))
 
     def __getitem__(self, key: Any) -> NDArray:
         if indexing.is_all(key):
@@ -97,13 +101,12 @@ class BaseSparseNDArray(NDArray):
 
     def copy(self) -> NDArray:
         """A new array with the same values."""
-        self._st.wait()
-        return self.__class__(self._data.with_parts(*[p.copy() for p in self._data.parts]), Storage(self._st.ctx))
+        data = self._ready()
+        return self.__class__(data.with_parts(*[p.copy() for p in data.parts]), Storage(self._st.ctx))
 
     def astype(self, dtype: Any, copy: bool = True) -> NDArray:
         """The values in another dtype."""
-        self._st.wait()
-        return self.__class__(self._data.astype(as_dtype(dtype)), Storage(self._st.ctx))
+        return self.__class__(self._ready().astype(as_dtype(dtype)), Storage(self._st.ctx))
 
     @property
     def indices(self) -> NDArray:
@@ -117,8 +120,7 @@ class BaseSparseNDArray(NDArray):
 
     def __reduce__(self) -> tuple[Any, ...]:
         device = self._st.ctx.device
-        self._st.wait()
-        return (_unpickle, (self.stype, self.shape, [device.to_host(p) for p in self._data.parts], self.context))
+        return (_unpickle, (self.stype, self.shape, [device.to_host(p) for p in self._ready().parts], self.context))
 
     @classmethod
     def _zeros(cls, shape: tuple[int, ...], ctx: Context, dtype: Any) -> NDArray:
