@@ -59,5 +59,5 @@ def pytest_collection_modifyitems(config, items):
         name = item.nodeid.partition("tests/")[2]
         for test, reason in known:
             if fnmatchcase(name, test.replace("[", "[[]")):
-                item.add_marker(pytest.mark.xfail(strict=True, reason=reason))
+                item.add_marker(pytest.mark.xfail(strict=not reason.startswith("may pass"), reason=reason))
                 break

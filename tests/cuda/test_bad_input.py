@@ -164,6 +164,20 @@ def test_nan_and_infinity_are_the_cpus(gpus, name):
     np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
+@pytest.mark.parametrize("value", [-np.inf, np.nan, np.finfo("float32").min])
+def test_where_there_is_no_maximum_the_first_place_takes_the_gradient(gpus, value):
+    """Nobody, where that is padding."""
+    found = []
+    for ctx in (gpus[0], mx.cpu()):
+        x = mx.nd.full((1, 1, 4, 4), value, ctx=ctx)
+        x.attach_grad()
+        with mx.autograd.record():
+            y = mx.nd.Pooling(x, kernel=(2, 2), stride=(2, 2), pad=(1, 1))
+        y.backward(mx.nd.arange(1, 10, ctx=ctx).reshape((1, 1, 3, 3)))
+        found.append((y.asnumpy().tolist(), x.grad.asnumpy().tolist()))
+    assert found[0] == found[1]
+
+
 # -- sizes -------------------------------------------------------------------------------------------------------------
 LARGE = (1 << 16, 1 << 15)
 #: Kernels that count in 32 bits: operator -> parameters, and inputs that are too large for it.
