@@ -14,8 +14,10 @@ from .library import exceptions
 
 TESTS = Path(__file__).resolve().parents[1]
 #: What is run always, and what takes longer.
-PART = ["ndarray", "symbol", "optimizer", "rnn", "initializer"]
-REST = ["contrib", "executor", "gluon", "io", "image", "kvstore", "metric", "module", "monitor", "ops", "test_utils"]
+PART = ["monitor", "ndarray", "symbol", "optimizer", "ops", "rnn", "test_utils"]
+REST = """
+    contrib executor gluon initializer io image kvstore metric module profiler visualization
+""".split()
 
 
 def pytest_generate_tests(metafunc):

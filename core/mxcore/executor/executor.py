@@ -613,6 +613,7 @@ class Executor:
             monitor = self._monitor  # which may take itself away
             if value is not None and monitor is not None:
                 # The next run writes to it again, and the callback may keep what it gets.
+                step.ctx.activate()
                 monitor(
                     name,
                     transfer.wrap(value.copy() if getattr(value, "stype", "default") == "default" else value, step.ctx),
