@@ -29,7 +29,8 @@ from .running import MXCORE, Running, lines, needs_ray
 
 #: How far losses may be apart, of their size, in the first epoch and in later ones. Two halves of a batch are rounded
 #: otherwise than the whole, and where that changes the largest of a pool, curves part: another order of the images
-#: within the batches of one worker changes its losses by up to 1 %, another number of threads by 2 %.
+#: within the batches of one worker changes its losses by up to 1 %, another number of threads by 2 %. They part further
+#: with each epoch, and so do their bounds after the third: 6 % were seen in the seventh of ten.
 FIRST, LATER = 1e-5, 0.04
 #: How many images may change sides.
 IMAGES = 4
@@ -99,7 +100,8 @@ def compare(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None
     assert [entry["epoch"] for entry in found] == [entry["epoch"] for entry in expected]
     ours, others = ([entry["loss"] for entry in history] for history in (found, expected))
     np.testing.assert_allclose(ours[:1], others[:1], rtol=FIRST)
-    np.testing.assert_allclose(ours, others, rtol=LATER)
+    bounds = [LATER * max(1, (i + 1) / 3) for i in range(len(others))]
+    assert all(abs(a - b) <= bound * b for a, b, bound in zip(ours, others, bounds)), (ours, others)
     for which, images in (("train_accuracy", 1438), ("test_accuracy", 359)):
         ours, others = ([entry[which] * images for entry in history] for history in (found, expected))
         np.testing.assert_allclose(ours, others, rtol=0, atol=IMAGES, err_msg=which)
