@@ -24,9 +24,15 @@ def driver() -> Driver:
     """The driver, made at first use."""
     n = emulated()
     if n:
-        from .emulation import EmulatedDriver
-
-        return EmulatedDriver(n)
+        return _emulation(n)
     from .cupy_driver import CupyDriver
 
     return CupyDriver()
+
+
+@cache
+def _emulation(n: int) -> Driver:
+    """The emulated driver: one in a process, as CUDA's, for kernels and devices keep its streams and its faults."""
+    from .emulation import EmulatedDriver
+
+    return EmulatedDriver(n)
