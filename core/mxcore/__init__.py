@@ -40,8 +40,11 @@ _LAZY: dict[str, str] = {
     "MXNetError": "mxcore.base:MXNetError",
     "AttrScope": "mxcore.attribute:AttrScope",
     "waitall": "mxcore.ndarray:waitall",
-    **{n: "mxcore.util:" + n for n in "is_np_shape is_np_array np_shape set_np_shape use_np_shape".split()},
-    **{n: "mxcore." + n for n in "log np npx numpy numpy_extension".split()},
+    **{n: "mxcore.util:" + n for n in "is_np_shape is_np_array np_shape np_array set_np_shape use_np_shape".split()},
+    "log": "mxcore.log",
+    "np": "mxcore.numpy",
+    "npx": "mxcore.numpy_extension",
+    **{n: "mxcore." + n for n in "numpy numpy_extension".split()},
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ._core import tables
 from ._core.array import Array
-from ._core.errors import error, suggest
+from ._core.errors import MXNetError, error, suggest
 from ._core.op import Op
 from ._locks import lock_of
 from ._reexports import reexports
@@ -89,6 +89,8 @@ def eager_function(name: str, op: Op) -> Callable[..., Any]:
     call, most = Op.run, places(op)
 
     def fn(*args: Any, **kwargs: Any) -> Any:
+        if args and getattr(args[0], "rules", None) is not None:
+            raise _not_of_nd(name, args[0])
         if len(args) > most:
             args = tuple(take_last(op, args, kwargs))
         out = kwargs and kwargs.get("out")
@@ -102,6 +104,14 @@ def eager_function(name: str, op: Op) -> Callable[..., Any]:
     fn.__doc__ = docstring(op)
     fn.__signature__ = signature(op, LAST)  # type: ignore[attr-defined]
     return fn
+
+
+def _not_of_nd(name: str, x: Any) -> MXNetError:
+    return error(
+        TypeError,
+        f"mx.nd.{name} takes arrays of mx.nd, got mx.np.{type(x).__name__}; use the function of mx.np or mx.npx, or "
+        "x.as_nd_ndarray(), which shares the memory",
+    )
 
 
 def namespace(

@@ -259,12 +259,12 @@ class KernelTable:
         if device in self._fresh:
             self._open(device)
         table, by_place = self.sets.get(device, {}), "MXCORE_KERNEL_ORDER"
-        key = device, op.name, op.aliases, os.environ.get(by_place)
+        key = device, op.kernel_names, os.environ.get(by_place)
         if key in self._ranked:
             return self._ranked[key]
         # Distribution names decide ties, so the outcome does not depend on the order of installation.
         found = sorted(
-            (k for name in (op.name, *op.aliases) for k in table.get(name, ())),
+            (k for name in op.kernel_names for k in table.get(name, ())),
             key=lambda k: (-k.priority, place(k.owner, by_place), plugins.distribution(k.owner), k.owner),
         )
         for a, b in combinations(found, 2):
@@ -288,8 +288,10 @@ class KernelTable:
 
     def best(self, op: Op, device: Device, p: Params, specs: Sequence[Spec]) -> Kernel | None:
         """The kernel for inputs like these; None where the reference body computes them, if anything does."""
-        sparse = _for_sparse(op, specs)
-        return next((k for k in self.of(device.type, op) if k.sparse == sparse and k.fits(p, specs)), None)
+        sparse, found = _for_sparse(op, specs), self.of(device.type, op)
+        if op.twin_when is not None and found and not op.twin_when(p, *specs):
+            found = [k for k in found if k.op == op.name or k.op in op.aliases]
+        return next((k for k in found if k.sparse == sparse and k.fits(p, specs)), None)
 
     def resolve(self, op: Op, device: Device, p: Params, specs: Sequence[Spec]) -> tuple[Any, bool, str]:
         """(function, writes into outs, owner) for inputs like these; the reference body comes last."""
@@ -300,7 +302,7 @@ class KernelTable:
             return op.sparse_body, False, REFERENCE
         if op.body is not None and device.xp is not None:
             return op.body, False, REFERENCE
-        offers = sorted({k.owner for t in self.sets.values() for n in (op.name, *op.aliases) for k in t.get(n, ())})
+        offers = sorted({k.owner for t in self.sets.values() for n in op.kernel_names for k in t.get(n, ())})
         raise error(
             NotImplementedError,
             f"operator {op.name} has no kernel for device '{device.type}'"

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from .array import Array, Like
+from .array import Array, Like, ruled
 from .errors import error
 from .gradplan import GradPlan, plan_of
 from .op import Op
@@ -106,7 +106,12 @@ def record(op: Op, p: Params, inputs: Sequence[Any], outputs: Sequence[Any], cal
     node.params = p
     node.inputs = entries
     node.plan = plan = op.grad_plan or plan_of(op)
-    node.saved = _NOTHING if plan.keep is None else plan.keep(inputs, outputs, p)
+    if plan.keep is None:
+        node.saved = _NOTHING
+    elif inputs[0].rules is None:
+        node.saved = plan.keep(inputs, outputs, p)
+    else:
+        node.saved = plan.keep([*map(ruled, inputs)], [y if y is None else ruled(y) for y in outputs], p)
     node.serial = next(serials)
     node.call = call
     if len(outputs) == 1:

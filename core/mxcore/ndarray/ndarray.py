@@ -254,6 +254,13 @@ class NDArray(Array):
         """This array (the form of the legacy namespace)."""
         return self
 
+    def as_np_ndarray(self) -> NDArray:
+        """The same memory and place on the tape as an array of ``mx.np``."""
+        from .numpy.multiarray import ndarray
+
+        found: NDArray = self.of(ndarray)
+        return found
+
     def tostype(self, stype: str) -> NDArray:
         """A copy of the values in a storage type: 'default', 'row_sparse' or 'csr'."""
         return run(_op("cast_storage"), self, stype=stype)

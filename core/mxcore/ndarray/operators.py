@@ -20,6 +20,7 @@ from .._core.state import state
 from .._core.transfer import guard_write
 from .._locks import lock_of
 from ..ops.common.python_operators import COMPARISONS, OPERATORS
+from .checks import mixed_faces
 
 __all__ = ["SHORT", "install"]
 
@@ -101,6 +102,8 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
 
     def slow(self: Any, other: Any) -> Any:
         if isinstance(other, Array):
+            if self.rules is not other.rules:
+                raise mixed_faces(elementwise, self, other)
             d, e = self._data, other._data
             same = d.shape == e.shape
             # A dense array on the left keeps the result dense.
@@ -169,6 +172,8 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
 def _eager_inplace(elementwise: str, broadcast: str, scalar_op: str) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
         if isinstance(other, Array):
+            if self.rules is not other.rules:
+                raise mixed_faces(elementwise, self, other)
             op = tables.ops.get(elementwise if self._data.shape == other._data.shape else broadcast)
             with lock_of(self._st):
                 Op.apply(op, (self, other), op.plain, self)
@@ -184,15 +189,20 @@ def _eager_inplace(elementwise: str, broadcast: str, scalar_op: str) -> Callable
     return method
 
 
-def install(cls: type, fast: bool = True) -> None:
+def install(
+    cls: type,
+    fast: bool = True,
+    operators: dict[str, tuple[str, str, str, str]] = OPERATORS,
+    comparisons: dict[str, tuple[str, str, str]] = COMPARISONS,
+) -> None:
     """Give an array class Python's operators; `fast` adds the short way of small dense arrays."""
-    for name, (e, b, s, r) in OPERATORS.items():
+    for name, (e, b, s, r) in operators.items():
         forward = _eager_binary(e, b, s, fast)
         backward = _eager_binary(e, b, r, fast)
         setattr(cls, f"__{name}__", _named(forward, f"__{name}__"))
         setattr(cls, f"__r{name}__", _named(_reflected(forward, backward), f"__r{name}__"))
         setattr(cls, f"__i{name}__", _named(_eager_inplace(e, b, s), f"__i{name}__"))
-    for name, (e, b, s) in COMPARISONS.items():
+    for name, (e, b, s) in comparisons.items():
         setattr(cls, f"__{name}__", _named(_eager_binary(e, b, s, fast), f"__{name}__"))
     for name, op_name in (("__neg__", "negative"), ("__abs__", "abs")):
         setattr(cls, name, _named(_eager_unary(op_name), name))

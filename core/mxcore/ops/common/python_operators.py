@@ -10,7 +10,7 @@ import numpy as np
 
 from ...composing import Value
 
-__all__ = ["COMPARISONS", "OPERATORS", "arithmetic", "composes"]
+__all__ = ["COMPARISONS", "NUMPY_COMPARISONS", "NUMPY_OPERATORS", "OPERATORS", "arithmetic", "composes"]
 
 
 #: Python name -> (elementwise op, broadcasting op, op with a scalar, op with the scalar on the left)
@@ -31,13 +31,24 @@ COMPARISONS: dict[str, tuple[str, str, str]] = {
     "lt": ("_lesser", "broadcast_lesser", "_lesser_scalar"),
     "le": ("_lesser_equal", "broadcast_lesser_equal", "_lesser_equal_scalar"),
 }
+#: The same of ``mx.np``.
+NUMPY_OPERATORS: dict[str, tuple[str, str, str, str]] = {
+    "add": ("_npi_add", "_npi_add", "_npi_add_scalar", "_npi_add_scalar")
+}
+NUMPY_COMPARISONS: dict[str, tuple[str, str, str]] = {}
 
 
-def arithmetic(cls: type) -> type:
+def arithmetic(
+    cls: type,
+    operators: dict[str, tuple[str, str, str, str]] = OPERATORS,
+    comparisons: dict[str, tuple[str, str, str]] = COMPARISONS,
+) -> type:
     """Give Python's operators to a class of values over nodes.
 
     Parameters
     ----------
+    operators, comparisons : dict
+        Which of the registry they are.
     cls : type
         It has the methods ``_binary(elementwise operator, broadcasting operator, other)``, ``_scalar(operator,
         number)`` and ``_unary(operator)``.
@@ -52,9 +63,9 @@ def arithmetic(cls: type) -> type:
         return compute
 
     made: dict[str, Any] = {"__neg__": lambda self: self._unary("negative"), "__abs__": lambda self: self._unary("abs")}
-    for name, (e, b, s, r) in OPERATORS.items():
+    for name, (e, b, s, r) in operators.items():
         made |= {f"__{name}__": method(e, b, s), f"__r{name}__": method(e, b, r)}
-    made |= {f"__{name}__": method(*row) for name, row in COMPARISONS.items()}
+    made |= {f"__{name}__": method(*row) for name, row in comparisons.items()}
     for name, fn in made.items():
         fn.__name__, fn.__qualname__ = name, f"{cls.__name__}.{name}"
         setattr(cls, name, fn)

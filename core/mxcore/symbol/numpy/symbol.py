@@ -1,0 +1,25 @@
+"""The symbols of ``mx.sym.np``: graphs whose outputs are arrays of ``mx.np``."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ...ops.common.python_operators import NUMPY_COMPARISONS, NUMPY_OPERATORS, arithmetic
+from ..symbol import Symbol
+
+__all__ = ["_Symbol"]
+
+
+@partial(arithmetic, operators=NUMPY_OPERATORS, comparisons=NUMPY_COMPARISONS)
+class _Symbol(Symbol):
+    """One or several outputs of a graph, which are arrays of ``mx.np``."""
+
+    __slots__ = ()
+
+    def as_nd_ndarray(self) -> Symbol:
+        """The same outputs as a symbol of ``mx.sym``."""
+        return Symbol(self._heads)
+
+    def as_np_ndarray(self) -> _Symbol:
+        """This symbol."""
+        return self
