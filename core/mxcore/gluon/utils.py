@@ -36,6 +36,8 @@ __all__ = [
     "download",
     "is_np_array",
     "is_np_shape",
+    "of_face",
+    "of_mode",
     "replace_file",
     "shape_is_known",
     "split_and_load",
@@ -51,6 +53,20 @@ def is_np_shape() -> bool:
 def is_np_array() -> bool:
     """Whether blocks work on `mxcore.np` arrays in this thread."""
     return bool(state.extra.get("np_array"))
+
+
+def of_mode(x: NDArray) -> NDArray:
+    """An array as one of ``mx.np`` where this thread's arrays are those, else of ``mx.nd``; the memory is the same."""
+    if x.stype != "default":
+        return x
+    return x.as_np_ndarray() if is_np_array() else x.as_nd_ndarray()
+
+
+def of_face(x: NDArray, like: NDArray) -> NDArray:
+    """An array as one of ``mx.np`` or ``mx.nd``, whichever `like` is; the memory is the same."""
+    if x.rules is like.rules or x.stype != "default":
+        return x
+    return x.as_nd_ndarray() if like.rules is None else x.as_np_ndarray()
 
 
 def shape_is_known(shape: tuple[int, ...] | None) -> bool:

@@ -7,9 +7,9 @@ from typing import Any
 from .._core.array import Array
 from .._core.binding import not_an_array
 from .._core.context import Context, context_named, current_context
-from .._core.errors import MXNetError, error
+from .._core.errors import error
 
-__all__ = ["arrays", "callables", "mixed_faces", "place", "present", "two"]
+__all__ = ["arrays", "callables", "place", "present", "two"]
 
 
 def arrays(where: str, **given: Any) -> None:
@@ -55,13 +55,3 @@ def two(who: str, what: str, result: Any) -> tuple[Any, Any]:
         n = f"{len(result)} values" if isinstance(result, (list, tuple)) else type(result).__name__
         raise error(ValueError, f"{who} must return {what}, got {n}")
     return result[0], result[1]
-
-
-def mixed_faces(what: str, *given: Any) -> MXNetError:
-    """The error for arrays of ``mx.nd`` where those of ``mx.np`` are needed, or the other way round."""
-    kinds = " and ".join(dict.fromkeys(f"{'mx.nd' if x.rules is None else 'mx.np'}.{type(x).__name__}" for x in given))
-    return error(
-        TypeError,
-        f"{what}: got {kinds}, which do not go together; x.as_np_ndarray() and x.as_nd_ndarray() give the same "
-        "memory as an array of the other kind",
-    )

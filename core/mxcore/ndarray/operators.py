@@ -19,8 +19,8 @@ from .._core.params import Params
 from .._core.state import state
 from .._core.transfer import guard_write
 from .._locks import lock_of
+from .._op_functions import mixed_faces
 from ..ops.common.python_operators import COMPARISONS, OPERATORS
-from .checks import mixed_faces
 
 __all__ = ["SHORT", "install"]
 

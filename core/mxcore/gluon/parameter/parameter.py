@@ -13,7 +13,7 @@ from ... import autograd, initializer
 from ... import ndarray as nd
 from ...base import MXNetError, error, plain
 from ...context import Context, cpu, current_context
-from ..utils import is_np_shape, shape_is_known
+from ..utils import is_np_array, is_np_shape, of_face, of_mode, shape_is_known
 from .errors import DeferredInitializationError
 
 if TYPE_CHECKING:
@@ -285,14 +285,14 @@ class Parameter:
     def _init_impl(self, data: NDArray, ctx: Sequence[Context]) -> None:
         """Take `data` over as the value on every context."""
         self._ctx_list = list(ctx)
-        self._hold([data.copyto(c) for c in self._ctx_list])
+        self._hold([of_mode(data.copyto(c)) for c in self._ctx_list])
 
     def _hold(self, data: list[NDArray]) -> None:
         """Have these arrays, with gradients as `grad_req` says; other threads see all of it, or nothing."""
         grad = None
         if self._grad_req != "null":
             more = {} if self._grad_stype == "default" else {"stype": self._grad_stype}
-            grad = [nd.zeros(d.shape, dtype=d.dtype, ctx=d.context, **more) for d in data]
+            grad = [of_face(nd.zeros(d.shape, dtype=d.dtype, ctx=d.context, **more), d) for d in data]
             autograd.mark_variables(data, grad, self._grad_req)
         elif self._grad is not None:
             # A marked array keeps its gradient for life: go on with an unmarked view of the same memory.
@@ -539,7 +539,7 @@ class Parameter:
                 init=self.init,
                 stype=self._stype,
             )
-        return self._var
+        return self._var.as_np_ndarray() if is_np_array() else self._var
 
     # -- many contexts and sparse values ---------------------------------------------------------------------
 

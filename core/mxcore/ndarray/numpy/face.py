@@ -10,7 +10,8 @@ from ..._core.array import Array
 from ..._core.errors import error
 from ..._core.op import Op
 from ...np_functions import Face
-from ..checks import mixed_faces, place
+from ..._op_functions import mixed_faces
+from ..checks import place
 from .multiarray import ndarray
 
 __all__ = ["Arrays", "arrays"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._op_functions import FACES
 from ...ops.common.python_operators import NUMPY_COMPARISONS, NUMPY_OPERATORS
 from .. import operators
 from ..ndarray import NDArray
@@ -45,4 +46,5 @@ class ndarray(NDArray):
 
 
 ndarray.dense = ndarray
+FACES.add(ndarray)
 operators.install(ndarray, True, NUMPY_OPERATORS, NUMPY_COMPARISONS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from ...ndarray.numpy import ndarray
 from ...ops.common.python_operators import NUMPY_COMPARISONS, NUMPY_OPERATORS, arithmetic
 from ..symbol import Symbol
 
@@ -15,6 +16,7 @@ class _Symbol(Symbol):
     """One or several outputs of a graph, which are arrays of ``mx.np``."""
 
     __slots__ = ()
+    array = ndarray
 
     def as_nd_ndarray(self) -> Symbol:
         """The same outputs as a symbol of ``mx.sym``."""
@@ -23,3 +25,6 @@ class _Symbol(Symbol):
     def as_np_ndarray(self) -> _Symbol:
         """This symbol."""
         return self
+
+
+_Symbol.result = _Symbol
