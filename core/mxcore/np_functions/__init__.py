@@ -113,6 +113,18 @@ class Face:
         """
         raise NotImplementedError  # each face has its own
 
+    def run(self, op: str, args: Any, kwargs: dict[str, Any]) -> Any:
+        """What an operator gives for arguments as its own function takes them, inputs first.
+
+        Parameters
+        ----------
+        op : str
+            Name of the operator.
+        args, kwargs
+            Its arguments, and ``out`` or ``name``.
+        """
+        raise NotImplementedError  # each face has its own
+
     def is_value(self, x: Any) -> bool:
         """Whether `x` is an array of this face, or a symbol of it."""
         return isinstance(x, self.value)

@@ -23,7 +23,7 @@ API_VERSION = 1
 #: Family -> its modules that declare operators, or attach something to those of families above.
 FAMILIES = {
     "elementwise": "arithmetic functions casts estimators numpy_operators gradients",
-    "activation": "operators softmax gradients",
+    "activation": "operators softmax numpy_operators gradients",
     "reduction": "operators statistics gradients",
     "creation": "operators",
     "shape": "reshape rearrange join repeat gradients",

@@ -48,6 +48,7 @@ class Symbol(SymbolBase):
 
     #: What operators over such a symbol, and parts of it, give.
     result: type[Symbol]
+    stype = "default"
     #: The class of its values.
     array: type[NDArray] = NDArray
 

@@ -339,6 +339,8 @@ class Parameter:
             if dtype_source == "saved":
                 self.cast(data.dtype)
         value = data if isinstance(data, nd.NDArray) else nd.array(data, ctx=cpu(), dtype=data.dtype)
+        if value.stype == "default":
+            value = value.as_nd_ndarray()
         if dtype_name(self._dtype) != dtype_name(value.dtype):
             value = value.astype(self._dtype)
         known = self._ctx_list if self._data is not None else self._deferred_init[1] if self._deferred_init else None

@@ -10,7 +10,8 @@ from ..._core.array import Array
 from ..._core.errors import error
 from ..._core.op import Op
 from ...np_functions import Face
-from ..._op_functions import mixed_faces
+from ..._locks import lock_of
+from ..._op_functions import mixed_faces, take_last
 from ..checks import place
 from .multiarray import ndarray
 
@@ -36,6 +37,17 @@ class Arrays(Face):
         if not inputs:
             ctx = place(op, ctx, out)
         return Op.apply(found, inputs, p, out, cls=ndarray, ctx=ctx)
+
+    def run(self, op: str, args: Any, kwargs: dict[str, Any]) -> Any:
+        found = tables.ops.items.get(op) or tables.ops.get(op)
+        for x in (*args, *kwargs.values()):
+            if isinstance(x, Array) and not isinstance(x, ndarray):
+                raise mixed_faces(op, x)
+        out = kwargs.get("out")
+        if isinstance(out, ndarray):
+            with lock_of(out._st):
+                return Op.run(found, take_last(found, args, kwargs), kwargs)
+        return Op.run(found, take_last(found, args, kwargs), kwargs)
 
     def _check(self, op: Op, inputs: Any) -> None:
         """Refuse inputs that are no arrays of ``mx.np``."""

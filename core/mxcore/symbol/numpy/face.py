@@ -32,6 +32,9 @@ class Symbols(Face):
         heads = entries(op, inputs, given)
         return _Symbol(heads) if len(heads) == 1 else [_Symbol([h]) for h in heads]
 
+    def run(self, op: str, args: Any, kwargs: dict[str, Any]) -> Any:
+        return _Symbol(entries(op, args, kwargs))
+
     def with_number(self, name: str, op: str, x: Any, number: Any, out: Any = None) -> Any:
         """What an operator of a symbol and a number gives; `name` is the function's."""
         if not isinstance(number, numbers.Number):
