@@ -17,6 +17,7 @@ from .errors import error
 from .gradplan import GradPlan, plan_of
 from .op import Op
 from .params import Params
+from .state import state
 from .transfer import check_writable
 
 __all__ = ["Freed", "Leaf", "TapeNode", "mark", "record", "serials"]
@@ -89,7 +90,13 @@ class Freed(TapeNode):
 
 
 def record(op: Op, p: Params, inputs: Sequence[Any], outputs: Sequence[Any], call: Any = None) -> None:
-    """Write a call on the tape, if any input is on it; `call` is (k, state) of a stateful operator."""
+    """Write a call on the tape, if any input is on it; `call` is (k, state) of a stateful operator.
+
+    Whoever stands in the place of the tape (`state.record`, else True) is told of all calls.
+    """
+    if state.record is not True:
+        state.record(op, p, inputs, outputs, call)
+        return
     if len(inputs) == 1:
         e = inputs[0]._entry
         if e is None or not e[0].flows:
