@@ -116,7 +116,22 @@ HOMES = {
     for kind in ("ndarray", "symbol")
     for part in ("_internal", "contrib", "image", "linalg", "op", "random", "sparse")
 }
-#: Modules that are doors to C and nothing else, or come later: why there are none here.
+for _part in (
+    "_op",
+    "multiarray",
+    "fallback",
+    "fallback_linalg",
+    "function_base",
+    "io",
+    "stride_tricks",
+    "utils",
+    "arrayprint",
+):
+    HOMES[f"numpy.{_part}"] = "numpy"
+HOMES |= {"numpy_extension._op": "numpy_extension", "numpy_extension.utils": "numpy_extension"}
+HOMES |= {f"{kind}.numpy{x}._op": f"{kind}.numpy{x}" for kind in ("ndarray", "symbol") for x in ("", "_extension")}
+HOMES |= {"symbol.numpy._symbol": "symbol.numpy"}
+#: Modules that are doors to C and nothing else: why there are none here.
 ABSENT = {
     "_cy3": "it is compiled code",
     "_ffi": "it calls into MXNet's C library",
@@ -125,12 +140,6 @@ ABSENT = {
     "space": "it tunes operators compiled with TVM",
     "torch": "it calls Torch 7 through MXNet's C library",
     "tvmop": "it is for operators compiled with TVM",
-    "ndarray.numpy": "mx.np is planned",
-    "ndarray.numpy_extension": "mx.npx is planned",
-    "numpy": "mx.np is planned",
-    "numpy_extension": "mx.npx is planned",
-    "symbol.numpy": "mx.np is planned",
-    "symbol.numpy_extension": "mx.npx is planned",
 }
 
 

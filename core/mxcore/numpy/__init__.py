@@ -21,8 +21,9 @@ from typing import Any
 
 from .._reexports import reexports
 from ..ndarray.numpy import arrays, ndarray
+from . import linalg, random
 
-__all__ = ["ndarray"]
+__all__ = ["linalg", "ndarray", "random"]
 
 _others = reexports(__name__)
 

@@ -25,7 +25,9 @@ def _named(what: str, arr: Any) -> Any:
     if isinstance(arr, (list, tuple)):
         return [_named(what, v) for v in arr]
     if not isinstance(arr, NDArray):
-        raise error(TypeError, f"{what}: arrays of mx.np are saved, or lists and dicts of them, got {type(arr).__name__}")
+        raise error(
+            TypeError, f"{what}: arrays of mx.np are saved, or lists and dicts of them, got {type(arr).__name__}"
+        )
     return arr.as_nd_ndarray() if isinstance(arr, ndarray) else arr
 
 

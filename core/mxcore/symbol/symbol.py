@@ -117,7 +117,9 @@ class Symbol(SymbolBase):
 
     def get_internals(self) -> Symbol:
         """All outputs of all nodes, as a group; choose by name: ``net.get_internals()['fc1_output']``."""
-        return self.result([(n, i) for n in topo(self._heads) for i in range(1 if n.op is None else n.params._sig.visible)])
+        return self.result(
+            [(n, i) for n in topo(self._heads) for i in range(1 if n.op is None else n.params._sig.visible)]
+        )
 
     def get_children(self) -> Symbol | None:
         """The inputs of the node, as a group; None for a variable."""

@@ -16,8 +16,8 @@ from ..._core.op import Op
 from ..._core.state import state
 from ..._core.tape import Leaf
 from ...base import error
-from ..parameter import Constant
 from ...symbol.compose import hint
+from ..parameter import Constant
 from .structure import flatten
 
 if TYPE_CHECKING:
@@ -121,7 +121,9 @@ class _Paused(Tracer):
             self.paused = False
 
 
-def trace_arrays(block: HybridBlock, args: Sequence[Any], names: Sequence[str]) -> tuple[list[Symbol], Symbol, Any, Any]:
+def trace_arrays(
+    block: HybridBlock, args: Sequence[Any], names: Sequence[str]
+) -> tuple[list[Symbol], Symbol, Any, Any]:
     """Run a block on arrays and note its graph.
 
     Parameters

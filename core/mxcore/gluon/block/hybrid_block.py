@@ -107,7 +107,11 @@ class HybridBlock(Block):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         own = cls.__dict__.get("forward")
-        if own is not None and cls.hybrid_forward is HybridBlock.hybrid_forward and not cls.__module__.startswith("mxcore."):
+        if (
+            own is not None
+            and cls.hybrid_forward is HybridBlock.hybrid_forward
+            and not cls.__module__.startswith("mxcore.")
+        ):
             cls._by_arrays = True
             cls.forward = _traced(own)  # type: ignore[method-assign]
 

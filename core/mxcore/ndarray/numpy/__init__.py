@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..._reexports import reexports
+from . import linalg, random
 from .face import arrays
 from .multiarray import ndarray
 
-__all__ = ["arrays", "ndarray"]
+__all__ = ["arrays", "linalg", "ndarray", "random"]
 
 _others = reexports(__name__)
 

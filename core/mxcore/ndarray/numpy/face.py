@@ -9,9 +9,9 @@ from ..._core import tables
 from ..._core.array import Array
 from ..._core.errors import error
 from ..._core.op import Op
-from ...np_functions import Face
 from ..._locks import lock_of
 from ..._op_functions import mixed_faces, take_last
+from ...np_functions import Face
 from ..checks import place
 from .multiarray import ndarray
 

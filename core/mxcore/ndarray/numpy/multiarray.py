@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..._op_functions import FACES
 from ...ops.common.python_operators import NUMPY_COMPARISONS, NUMPY_OPERATORS
 from .. import operators

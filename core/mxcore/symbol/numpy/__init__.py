@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..._reexports import reexports
+from . import linalg, random
 from .face import symbols
 from .symbol import _Symbol
 
-__all__ = ["_Symbol", "symbols"]
+__all__ = ["_Symbol", "linalg", "random", "symbols"]
 
 _others = reexports(__name__)
 
