@@ -43,7 +43,8 @@ def is_training() -> bool:
 
 def set_recording(is_recording: bool) -> bool:
     """Switch recording; returns the former state."""
-    old, state.record = state.record, is_recording if callable(is_recording) else bool(is_recording)
+    old: bool = state.record  # or who stands in the place of the tape
+    state.record = is_recording if callable(is_recording) else bool(is_recording)
     return old
 
 

@@ -10,10 +10,10 @@ from ._core.op import Op
 __all__ = ["twin"]
 
 #: Rules that are attached to an operator after its declaration.
-_RULES = (
-    "shape_rule dtype_rule storage_rule sparse_body cost_rule backward_rule replay_rule higher_rule loss_rule grad_rule "
-    "gives input_attrs"
-).split()
+_RULES = """
+shape_rule dtype_rule storage_rule sparse_body cost_rule backward_rule replay_rule higher_rule loss_rule grad_rule gives
+input_attrs
+""".split()
 
 
 def _always(p: Any, *specs: Any) -> bool:

@@ -154,11 +154,11 @@ class CachedOp:
         hook = self._hook  # another thread may take it away
         if hook is not None:
             heads = merge_equal(self._heads) if Settings.now().merge else self._heads
-            found = interpret(
+            outs = interpret(
                 heads, dict(zip(self._names, args)), args[0].context if args else None, partial(_report, *hook)
             )
             wanted = self.symbol.array
-            return [y if y.__class__ is wanted or y.stype != "default" else y.of(wanted) for y in found]
+            return [y if y.__class__ is wanted or y.stype != "default" else y.of(wanted) for y in outs]
         if len(args) != len(self._names):
             raise error(
                 TypeError, f"CachedOp takes {len(self._names)} arrays ({', '.join(self._names[:8])} …), got {len(args)}"

@@ -56,7 +56,7 @@ def is_np_array() -> bool:
 
 
 def of_mode(x: Any) -> Any:
-    """An array or symbol as one of ``mx.np`` where this thread's are those, else of ``mx.nd``; the memory is the same."""
+    """An array or symbol over the same memory: of ``mx.np`` where this thread's are those, else of ``mx.nd``."""
     return (x.as_np_ndarray() if is_np_array() else x.as_nd_ndarray()) if x.stype == "default" else x
 
 

@@ -8,10 +8,11 @@ documentation are the function's own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import MethodType, ModuleType
 from typing import Any
 
+from .._reexports import reexports
 from . import (
     creation,
     elementwise,
@@ -29,7 +30,7 @@ from . import (
     windows,
 )
 
-__all__ = ["Face", "Functions"]
+__all__ = ["Face", "Functions", "shown"]
 
 #: Modules whose functions are those of ``mx.np``; those of its sub-modules are attributes of the same name.
 SUBJECTS: tuple[ModuleType, ...] = (
@@ -63,11 +64,12 @@ class Functions:
     """
 
     def __init__(self, F: Face, modules: Sequence[ModuleType]) -> None:
-        self._names = {name: m for m in modules for name in m.__all__}
+        self._modules = {name: m for m in modules for name in m.__all__}
         self._face = F
+        self.names = frozenset(self._modules)
 
     def __getattr__(self, name: str) -> Any:
-        module = self.__dict__.get("_names", {}).get(name)
+        module = self.__dict__.get("_modules", {}).get(name)
         if module is None:
             raise AttributeError(f"there is no function {name!r}")
         found = getattr(module, name)
@@ -75,7 +77,34 @@ class Functions:
         return found
 
     def __dir__(self) -> list[str]:
-        return sorted(self._names)
+        return sorted(self.names)
+
+
+def shown(
+    where: dict[str, Any], functions: Functions | Face, keep: bool = False
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a module that shows functions beside what it defines.
+
+    Parameters
+    ----------
+    where : dict
+        The module's globals.
+    functions : Functions or Face
+    keep : bool
+        Enter a function there once it was asked for.
+    """
+    names = functions.names
+    others = reexports(where["__name__"])
+
+    def getattr_(name: str) -> Any:
+        if name not in names:
+            return others(name)
+        found = getattr(functions, name)
+        if keep:
+            where[name] = found
+        return found
+
+    return getattr_, lambda: sorted({*where.get("__all__", ()), *names})
 
 
 class Face:
@@ -92,7 +121,7 @@ class Face:
     def __init__(self) -> None:
         self._functions = Functions(self, SUBJECTS)
         #: Names of the functions of ``mx.np``.
-        self.names = frozenset(dir(self._functions))
+        self.names = self._functions.names
         for name, modules in BELOW.items():
             setattr(self, name, Functions(self, modules))
 

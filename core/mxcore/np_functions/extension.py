@@ -13,8 +13,6 @@ from .._core import tables
 from .._core.errors import error
 from .._op_functions import LAST, docstring, signature
 
-__all__ = ["constraint_check", "nonzero"]
-
 #: Function -> operator.
 _OPERATORS = {
     "activation": "Activation",
@@ -54,7 +52,7 @@ _OPERATORS = {
     "softmax": "softmax",
     "topk": "topk",
 }
-__all__ += [*_OPERATORS]
+__all__ = ["constraint_check", "nonzero", *_OPERATORS]  # noqa: PLE0604
 
 
 def _function(name: str, op_name: str) -> Any:

@@ -17,23 +17,10 @@ array([3.7182817, 8.389056 ])
 
 from __future__ import annotations
 
-from typing import Any
-
-from .._reexports import reexports
 from ..ndarray.numpy import arrays, ndarray
+from ..np_functions import shown
 from . import linalg, random
 
 __all__ = ["linalg", "ndarray", "random"]
 
-_others = reexports(__name__)
-
-
-def __getattr__(name: str) -> Any:
-    if name in arrays.names:
-        found = globals()[name] = getattr(arrays, name)
-        return found
-    return _others(name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *arrays.names})
+__getattr__, __dir__ = shown(globals(), arrays, keep=True)

@@ -1,16 +1,14 @@
-"""What NumPy does not have, for arrays of ``mx.np``: layers, devices, switches; as ``mxnet.numpy_extension``, ``mx.npx``.
+"""What NumPy does not have, for arrays of ``mx.np``: layers, devices, switches; ``mxnet.numpy_extension``.
 
 The functions are those of :mod:`mxcore.np_functions.extension`, bound to arrays.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from .._reexports import reexports
 from ..context import Context, cpu, cpu_pinned, current_context, gpu, gpu_memory_info, num_gpus
 from ..ndarray import waitall
 from ..ndarray.numpy import arrays
+from ..np_functions import shown
 from ..util import (
     get_cuda_compute_capability,
     is_np_array,
@@ -47,16 +45,4 @@ __all__ = [
     "waitall",
 ]
 
-_functions = frozenset(dir(arrays.npx))
-_others = reexports(__name__)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _functions:
-        found = globals()[name] = getattr(arrays.npx, name)
-        return found
-    return _others(name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *_functions})
+__getattr__, __dir__ = shown(globals(), arrays.npx, keep=True)

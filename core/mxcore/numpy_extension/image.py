@@ -1,7 +1,7 @@
 """Pictures, for arrays of ``mx.np``; as ``mx.npx.image``.
 
-Reading, augmenters and iterators are those of :mod:`mxcore.image`; operators of images are those of ``mx.nd.image``, which give
-arrays of ``mx.np`` for such.
+Reading, augmenters and iterators are those of :mod:`mxcore.image`; operators of images are those of ``mx.nd.image``,
+which give arrays of ``mx.np`` for such.
 """
 
 from __future__ import annotations

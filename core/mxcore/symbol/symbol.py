@@ -205,10 +205,6 @@ class Symbol(SymbolBase):
 
         return _Symbol(self._heads)
 
-    def as_nd_ndarray(self) -> Symbol:
-        """This symbol."""
-        return self
-
     def _copy(self) -> Symbol:
         return type(self)(self._heads)
 

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ..._reexports import reexports
+from ...np_functions import shown
 from . import linalg, random
 from .face import arrays
 from .multiarray import ndarray
 
 __all__ = ["arrays", "linalg", "ndarray", "random"]
 
-_others = reexports(__name__)
-
-
-def __getattr__(name: str) -> Any:
-    return getattr(arrays, name) if name in arrays.names else _others(name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *arrays.names})
+__getattr__, __dir__ = shown(globals(), arrays)

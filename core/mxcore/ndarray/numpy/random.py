@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ..._reexports import reexports
+from ...np_functions import shown
 from .face import arrays
 
-_functions = frozenset(dir(arrays.random))
-_others = reexports(__name__)
-
-
-def __getattr__(name: str) -> Any:
-    return getattr(arrays.random, name) if name in _functions else _others(name)
-
-
-def __dir__() -> list[str]:
-    return sorted(_functions)
+__getattr__, __dir__ = shown(globals(), arrays.random)

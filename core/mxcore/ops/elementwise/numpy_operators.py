@@ -46,7 +46,7 @@ def truth(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[A
 
 
 def _one_dtype(p: Params, *specs: Spec) -> bool:
-    return specs[0].dtype == specs[1].dtype
+    return bool(specs[0].dtype == specs[1].dtype)
 
 
 def _never(p: Params, *specs: Spec) -> bool:
