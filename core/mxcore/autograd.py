@@ -103,6 +103,21 @@ def pause(train_mode: bool = False) -> _Scope:
     return _Scope(False, train_mode)
 
 
+class _Off(_Scope):
+    """A with-block whose operators are neither recorded nor noted for a graph."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        state.record = False
+
+
+def off() -> _Scope:
+    """A with-block that does what no graph is to hold: initialising parameters, say."""
+    return _Off(False, False)
+
+
 def train_mode() -> _Scope:
     """A with-block in training mode."""
     return _Scope(None, True)

@@ -81,8 +81,8 @@ class Draft:
         #: The binary file object that `write` writes to.
         self.file = self._place.file
 
-    def write(self, data: Any) -> None:
-        """Append bytes."""
+    def write(self, data: Any) -> int:
+        """Append bytes; returns how many."""
         self._still_open()
         try:
             size = memoryview(data).nbytes
@@ -94,6 +94,7 @@ class Draft:
             with self._explained():
                 raise e
         self.position += size
+        return size
 
     def flush(self) -> None:
         """Hand what is buffered to the system; readers still see the old file."""

@@ -6,6 +6,7 @@ import functools
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from ._core.errors import error
@@ -183,28 +184,28 @@ class _Scope:
         self._active = active
         self._old: list[bool] = []
 
-    @staticmethod
-    def _set(active: bool) -> bool:
-        raise NotImplementedError  # each scope has its own
+    #: What switches, and gives what there was; what puts that back.
+    _set: Callable[[bool], bool]
+    _restore: Callable[[bool], Any]
 
     def __enter__(self) -> Any:
         self._old.append(self._set(self._active))
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._set(self._old.pop())
+        self._restore(self._old.pop())
 
 
 class np_shape(_Scope):
     """A with-block with NumPy's meaning of shapes (or, with False, without)."""
 
-    _set = staticmethod(set_np_shape)
+    _set, _restore = staticmethod(set_np_shape), staticmethod(partial(setattr, state, "np_shape"))
 
 
 class np_array(_Scope):
     """A with-block in which arrays are those of ``mx.np`` (or, with False, of ``mx.nd``)."""
 
-    _set = staticmethod(_set_np_array)
+    _set = _restore = staticmethod(_set_np_array)
 
 
 def _decorated(func: Any, *scopes: Callable[[], Any]) -> Any:

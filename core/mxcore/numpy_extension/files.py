@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,9 @@ import numpy as np
 from .. import _io_files
 from .._core.errors import error
 from ..drafts import atomic_writer
-from ..ndarray import NDArray
+from ..ndarray import NDArray, array
 from ..ndarray import files as legacy
 from ..ndarray.numpy import ndarray
-from ..ndarray.numpy.face import arrays
 from ..util import np_shape
 
 __all__ = ["load", "save"]
@@ -60,8 +60,11 @@ def save(file: str, arr: Any) -> None:
             legacy.save(name, found)
         return
     listed = found if isinstance(found, dict) else {f"arr_{i}": x for i, x in enumerate(_listed(found))}
-    with atomic_writer(name) as out:
-        np.savez(out, **{k: v.asnumpy() for k, v in listed.items()})
+    # As numpy.savez does it, which takes no stream that cannot go back.
+    with atomic_writer(name) as out, zipfile.ZipFile(out, "w") as archive:  # type: ignore[arg-type]
+        for key, x in listed.items():
+            with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, x.asnumpy(), allow_pickle=False)
 
 
 def _listed(x: Any) -> list[Any]:
@@ -109,7 +112,7 @@ def _read_npz(name: str) -> dict[str, Any]:
     with _io_files.reading(name) as f:
         try:
             with np.load(f, allow_pickle=False) as archive:
-                return {k: arrays.array(archive[k]) for k in archive.files}
+                return {k: array(archive[k], dtype=archive[k].dtype).as_np_ndarray() for k in archive.files}
         except MemoryError:
             raise
         except Exception as e:

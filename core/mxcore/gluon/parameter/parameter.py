@@ -271,7 +271,7 @@ class Parameter:
                 "Please specify in_units, in_channels, etc. for Blocks.",
             )
         init, ctx, default_init, data = task
-        with autograd.pause():
+        with autograd.off():
             if data is None:
                 # Dense even for a sparse parameter: initializers write slices.
                 data = nd.zeros(self._shape, dtype=self._dtype, ctx=cpu())
@@ -352,7 +352,7 @@ class Parameter:
         if self._data is not None:
             self.set_data(value)
             return
-        with autograd.pause():
+        with autograd.off():
             self._init_impl(value, known or ctx or [cpu()])
         self._deferred_init = ()
 
@@ -508,7 +508,7 @@ class Parameter:
         ctx = context_list(ctx)
         if self._data is not None:
             data = self._reduce()
-            with autograd.pause():
+            with autograd.off():
                 self._init_impl(data, ctx)
         elif self._deferred_init:
             init, _, default_init, data = self._deferred_init
@@ -524,7 +524,7 @@ class Parameter:
         self._var = None
         if self._data is None:
             return
-        with autograd.pause():
+        with autograd.off():
             self._hold([d.astype(dtype) for d in self._data])
 
     def var(self) -> Symbol:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.random  # NumPy does so when it is first used; a fork in the midst of that could never use it
 
+from ....util import set_np
 from .transport import pack, receive, send
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ def run(conn: Connection, number: int, parent: int, folder: str, work: tuple[Any
     folder : str
         For temporary files.
     work : tuple or bytes
-        Dataset and batchify function, pickled if this process does not share them by fork.
+        Dataset, batchify function and the meaning of shapes and arrays (`modes`), pickled if this process does not
+        share them by fork.
     """
     # Ctrl-C reaches the whole group; the loader decides what happens to its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -82,7 +84,8 @@ def run(conn: Connection, number: int, parent: int, folder: str, work: tuple[Any
         # One image a worker at a time; its threads would take the others' cores. (1 hangs in a forked child,
         # 0 is well.)
         sys.modules["cv2"].setNumThreads(0)
-    dataset, batchify = pickle.loads(work) if isinstance(work, bytes) else work
+    dataset, batchify, modes = pickle.loads(work) if isinstance(work, bytes) else work
+    set_np(*modes)
     where = f"In DataLoader worker {number} (process {os.getpid()})"
     try:
         while True:
