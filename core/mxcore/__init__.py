@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 from typing import Any
 
@@ -48,28 +47,14 @@ _LAZY: dict[str, str] = {
 }
 
 
-def _present() -> list[str]:
-    """The public names whose modules exist."""
-    return sorted(
-        ["__version__", *(n for n, t in _LAZY.items() if importlib.util.find_spec(t.partition(":")[0]) is not None)]
-    )
-
-
 def __getattr__(name: str) -> Any:
     if name == "__all__":  # looked up only by `from mxcore import *`
-        return _present()
+        return sorted(["__version__", *_LAZY])
     target = _LAZY.get(name)
     if target is None:
         raise AttributeError(f"module 'mxcore' has no attribute {name!r}")
     module, _, attr = target.partition(":")
-    try:
-        found = importlib.import_module(module)
-    except ModuleNotFoundError as e:
-        if e.name != module:
-            raise
-        raise AttributeError(
-            f"module 'mxcore' has no attribute {name!r} yet: mx.{name} is planned (README.md, Status)"
-        ) from None
+    found = importlib.import_module(module)
     found = getattr(found, attr) if attr else found
     globals()[name] = found
     return found
