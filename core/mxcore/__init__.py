@@ -49,7 +49,7 @@ _LAZY: dict[str, str] = {
 
 def __getattr__(name: str) -> Any:
     if name == "__all__":  # looked up only by `from mxcore import *`
-        return sorted(["__version__", *_LAZY])
+        return __dir__()
     target = _LAZY.get(name)
     if target is None:
         raise AttributeError(f"module 'mxcore' has no attribute {name!r}")
@@ -61,7 +61,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return _present()
+    return sorted(["__version__", *_LAZY])
 
 
 if os.environ.get("MXNET_PROFILER_AUTOSTART", "0") not in ("", "0"):

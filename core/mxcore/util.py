@@ -25,6 +25,7 @@ __all__ = [
     "makedirs",
     "np_array",
     "np_shape",
+    "np_ufunc_legal_option",
     "reset_np",
     "set_module",
     "set_np",
@@ -33,6 +34,8 @@ __all__ = [
     "use_np",
     "use_np_array",
     "use_np_shape",
+    "wrap_np_binary_func",
+    "wrap_np_unary_func",
 ]
 
 
@@ -246,6 +249,53 @@ def use_np(func: Any) -> Any:
     (True, True)
     """
     return _decorated(func, np_shape, np_array)
+
+
+def np_ufunc_legal_option(key: str, value: Any) -> bool:
+    """Whether functions of ``mx.np`` take an option of NumPy's universal functions with this value.
+
+    >>> np_ufunc_legal_option("where", True), np_ufunc_legal_option("where", False)
+    (True, False)
+    """
+    from .np_functions.options import changes_nothing
+
+    return changes_nothing(key, value)
+
+
+def _legal(name: str, options: dict[str, Any]) -> None:
+    from .np_functions.options import legal  # with all functions of mx.np
+
+    legal(name, options)
+
+
+def wrap_np_unary_func(func: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function ``(x, out=None)`` take NumPy's options, and refuse those that would change its result.
+
+    >>> wrap_np_unary_func(lambda x, out=None: -x)(2, where=True)
+    -2
+    """
+
+    @functools.wraps(func)
+    def wrapper(x: Any, out: Any = None, **kwargs: Any) -> Any:
+        _legal(func.__name__, kwargs)
+        return func(x, out=out)
+
+    return wrapper
+
+
+def wrap_np_binary_func(func: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function ``(x1, x2, out=None)`` take NumPy's options, and refuse those that would change its result.
+
+    >>> wrap_np_binary_func(lambda x1, x2, out=None: x1 - x2)(2, 1, casting="same_kind")
+    1
+    """
+
+    @functools.wraps(func)
+    def wrapper(x1: Any, x2: Any, out: Any = None, **kwargs: Any) -> Any:
+        _legal(func.__name__, kwargs)
+        return func(x1, x2, out=out)
+
+    return wrapper
 
 
 __getattr__ = reexports(__name__)

@@ -6,7 +6,7 @@ from typing import Any
 
 from .._core.errors import error
 
-__all__ = ["legal", "refuse"]
+__all__ = ["changes_nothing", "legal", "refuse"]
 
 #: Options of NumPy's universal functions, and the values that change nothing.
 _LEGAL: dict[str, tuple[Any, ...]] = {
@@ -36,8 +36,13 @@ def legal(name: str, options: dict[str, Any]) -> None:
     for key, value in options.items():
         if key not in _LEGAL:
             raise error(TypeError, f"np.{name} has no argument '{key}'; it takes {', '.join(['out', *_LEGAL])}")
-        if not any(value is v or isinstance(value, str) and value == v for v in _LEGAL[key]):
+        if not changes_nothing(key, value):
             raise refuse(name, key, value, _LEGAL[key][0])
+
+
+def changes_nothing(key: str, value: Any) -> bool:
+    """Whether an option of NumPy's universal functions has a value under which they do what they do without it."""
+    return any(value is v or isinstance(value, str) and value == v for v in _LEGAL.get(key, ()))
 
 
 def refuse(name: str, key: str, value: Any, only: Any) -> Exception:
