@@ -104,3 +104,46 @@ def test_modules_show_the_same_functions():
         mx.sym.np.exp(mx.sym.var("x"))
     got = y.bind(mx.cpu(), {"x": mx.nd.array([0.0, 1.0])}).forward()[0]
     onp.testing.assert_allclose(got.asnumpy(), onp.exp([0, 1]) + 1, rtol=1e-6)
+
+
+class _Exp(mx.operator.CustomOp):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        assert type(in_data[0]) is np.ndarray
+        self.assign(out_data[0], req[0], np.exp(in_data[0]))
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        assert {type(x) for x in (*out_grad, *out_data, *in_grad)} == {np.ndarray}
+        self.assign(in_grad[0], req[0], np.multiply(out_grad[0], out_data[0]))
+
+
+@mx.operator.register("exp_of_np")
+class _ExpProp(mx.operator.CustomOpProp):
+    def create_operator(self, ctx, shapes, dtypes):
+        return _Exp()
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_custom_operators_see_arrays_of_np_in_numpy_mode(numpy_mode, hybrid):
+    block = mx.gluon.nn.HybridLambda(lambda F, x: F.Custom(x, op_type="exp_of_np"))
+    block.hybridize(hybrid)
+    _, x = _pair([0.0, 1.0])
+    x.attach_grad()
+    with autograd.record():
+        y = block(x)
+    y.backward()
+    assert type(y) is np.ndarray
+    onp.testing.assert_allclose(x.grad.asnumpy(), onp.exp([0.0, 1.0]), rtol=1e-6)
+
+
+def test_control_flow(numpy_mode):
+    x = mx.nd.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]).as_np_ndarray()
+    x.attach_grad()
+    with autograd.record():
+        out, last = mx.nd.contrib.foreach(lambda a, s: (np.exp(a) + s, a + s), x, x[0])
+        total = np.add(out, last)
+    total.backward()
+    assert type(out) is type(last) is type(total) is np.ndarray
+    host = x.asnumpy()
+    states = onp.cumsum(onp.concatenate([host[:1], host]), 0)
+    onp.testing.assert_allclose(out.asnumpy(), onp.exp(host) + states[:3], rtol=1e-6)
+    assert onp.isfinite(x.grad.asnumpy()).all() and (x.grad.asnumpy() > onp.exp(host)).all()
