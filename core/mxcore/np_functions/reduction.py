@@ -141,13 +141,7 @@ def prod(
 
 
 def max(
-    F: Any,
-    a: Any,
-    axis: Any = None,
-    keepdims: bool = False,
-    out: Any = None,
-    initial: Any = None,
-    where: Any = True,
+    F: Any, a: Any, axis: Any = None, keepdims: bool = False, out: Any = None, initial: Any = None, where: Any = True
 ) -> Any:
     """Maximum over axes; NaN where one is.
 
@@ -181,13 +175,7 @@ def max(
 
 
 def min(
-    F: Any,
-    a: Any,
-    axis: Any = None,
-    keepdims: bool = False,
-    out: Any = None,
-    initial: Any = None,
-    where: Any = True,
+    F: Any, a: Any, axis: Any = None, keepdims: bool = False, out: Any = None, initial: Any = None, where: Any = True
 ) -> Any:
     """Minimum over axes; NaN where one is.
 

@@ -14,13 +14,7 @@ __all__ = ["average", "bincount", "histogram", "mean", "median", "percentile", "
 
 
 def mean(
-    F: Any,
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: bool = False,
-    where: Any = True,
+    F: Any, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, where: Any = True
 ) -> Any:
     """Mean over axes.
 
@@ -157,8 +151,8 @@ def average(F: Any, a: Any, axis: Any = None, weights: Any = None, returned: boo
     Returns
     -------
     ndarray, or tuple of two
-        The mean, and with `returned` the sums of weights, in its shape; of the wider dtype of `a` and `weights`, float32 of
-        whole numbers. NaN or infinite where weights add up to zero.
+        The mean, and with `returned` the sums of weights, in its shape; of the wider dtype of `a` and `weights`,
+        float32 of whole numbers. NaN or infinite where weights add up to zero.
 
     Examples
     --------
@@ -205,7 +199,8 @@ def percentile(
     Returns
     -------
     ndarray
-        In front of the axes that are left stand those of `q`; float64 of float64, float32 of all else. NaN where one is.
+        In front of the axes that are left stand those of `q`; float64 of float64, float32 of all else. NaN where one
+        is.
 
     Examples
     --------
@@ -268,7 +263,9 @@ def quantile(
     return F.percentile(a, percent, axis, out, overwrite_input, interpolation, keepdims, method)
 
 
-def median(F: Any, a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = None, keepdims: bool = False) -> Any:
+def median(
+    F: Any, a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = None, keepdims: bool = False
+) -> Any:
     """Median over axes: half of the elements are not greater.
 
     Parameters
@@ -324,13 +321,7 @@ def bincount(F: Any, x: Any, weights: Any = None, minlength: int = 0) -> Any:
 
 
 def histogram(
-    F: Any,
-    a: Any,
-    bins: Any = 10,
-    range: Any = None,
-    normed: Any = None,
-    weights: Any = None,
-    density: Any = None,
+    F: Any, a: Any, bins: Any = 10, range: Any = None, normed: Any = None, weights: Any = None, density: Any = None
 ) -> Any:
     """Counts of the elements in bins, and the edges of these.
 

@@ -26,12 +26,7 @@ def _shortened(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(max(d - p.n, 0) if i == axis and d != -1 else d for i, d in enumerate(shape))
 
 
-@op(
-    "_npi_diff",
-    inputs="a",
-    **_DIFF,
-    grad=lambda F, p, dy, like_a: F._backward_diff(dy, like_a, **given(p, _DIFF)),
-)
+@op("_npi_diff", inputs="a", **_DIFF, grad=lambda F, p, dy, like_a: F._backward_diff(dy, like_a, **given(p, _DIFF)))
 def diff(k: Call, p: Params, a: Array) -> Array:
     """Differences of each element and the one before, along an axis; of truth values, whether they differ.
 
@@ -48,12 +43,7 @@ def diff(k: Call, p: Params, a: Array) -> Array:
 diff.shape(lambda p, ins, outs: (ins, outs if ins[0] is None else [_shortened(p, ins[0])]))
 
 
-@op(
-    "_backward_diff",
-    inputs="dy like~",
-    **_DIFF,
-    grad=lambda F, p, dys: (F._npi_diff(dys[0], **given(p, _DIFF)), None),
-)
+@op("_backward_diff", inputs="dy like~", **_DIFF, grad=lambda F, p, dys: (F._npi_diff(dys[0], **given(p, _DIFF)), None))
 def backward_diff(k: Call, p: Params, dy_: Array, like: Array) -> Array:
     """Gradient of `diff`: the differences of the gradient with nothing around it, turned about.
 
@@ -93,7 +83,9 @@ _EDIFF: dict[str, Any] = {
     "to_begin_scalar": Float(None),
     "to_end_scalar": Float(None),
 }
-_EDIFF_INPUTS = "input1{0} input2{0}[to_begin_arr_given or to_end_arr_given] input3{0}[to_begin_arr_given and to_end_arr_given]"
+_EDIFF_INPUTS = (
+    "input1{0} input2{0}[to_begin_arr_given or to_end_arr_given] input3{0}[to_begin_arr_given and to_end_arr_given]"
+)
 _EDIFF_DOC = """
     input1 : array
     input2, input3 : array
@@ -232,18 +224,13 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
 
 @polyval.dtype
 def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
-    if None in ins:
+    if any(t is None for t in ins):
         t = next((t for t in (*ins, *outs) if t is not None), None)
         return [t, t], [t]
     return ins, [common_dtype(*ins)]
 
 
-@op(
-    "_polyder",
-    inputs="data",
-    turned=Bool(False),
-    grad=lambda F, p, dy: F._polyder(dy, turned=not p.turned),
-)
+@op("_polyder", inputs="data", turned=Bool(False), grad=lambda F, p, dy: F._polyder(dy, turned=not p.turned))
 def polyder(k: Call, p: Params, data: Array) -> Array:
     """Coefficients of the derivative of a polynomial, a zero in front: as many as it has itself.
 

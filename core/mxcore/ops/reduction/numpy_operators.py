@@ -313,4 +313,3 @@ def _arg(name: str, which: str) -> Op:
 
 
 ARGS = [_arg("argmax", "maximum"), _arg("argmin", "minimum")]
-

@@ -231,7 +231,7 @@ def _(p: Params, ins: list[Any]) -> list[Any]:
 
 @average.dtype
 def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
-    if None in ins:
+    if any(t is None for t in ins):
         t = next((t for t in (*ins, *outs) if t is not None), None)
         ins = [t] * len(ins)
         return ins, [None if t is None else _floating(t)] * 2
@@ -263,7 +263,9 @@ def _rows(k: Call, p: Params, a: Any) -> tuple[Any, tuple[int, ...]]:
     """The data with the axes that are reduced as the last one, and the shape of a result without that of `q`."""
     axes = numpy_axes(p.axis, a.ndim)
     kept = tuple(i for i in range(a.ndim) if i not in axes)
-    rows = k.xp.transpose(a, (*kept, *axes)).reshape(size_of(a.shape[i] for i in kept), size_of(a.shape[i] for i in axes))
+    rows = k.xp.transpose(a, (*kept, *axes)).reshape(
+        size_of(a.shape[i] for i in kept), size_of(a.shape[i] for i in axes)
+    )
     return rows, kept_shape(a.shape, axes, p.keepdims)
 
 
