@@ -304,11 +304,11 @@ def _quantiles(k: Call, p: Params, rows: Any, order: Any, q: Any, left: tuple[in
     xp, shape = k.xp, () if q is None else tuple(q.shape)
     low, high, part = _between(k, p, q, rows.shape[1])
     part = part.astype(t)[:, None]
-    if order is None:
-        ends = (xp.take(rows, i, 1).T.astype(t) for i in (low, high))
-    else:
-        ends = (xp.take_along_axis(rows, xp.take(order, i, 1), 1).T.astype(t) for i in (low, high))
-    return _mixed(xp, *ends, part).reshape(shape + left)
+    picked = [
+        xp.take(rows, i, 1) if order is None else xp.take_along_axis(rows, xp.take(order, i, 1), 1) for i in (low, high)
+    ]
+    first, second = (x.T.astype(t) for x in picked)
+    return _mixed(xp, first, second, part).reshape(shape + left)
 
 
 def _quantile_dtype(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
