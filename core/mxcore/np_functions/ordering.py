@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._core.array import Array
 from .._core.errors import error
 from .options import refuse
 
@@ -181,7 +182,7 @@ def nonzero(F: Any, a: Any) -> Any:
     >>> np.nonzero(np.array([[1, 0], [0, 4]]))
     (array([0, 1], dtype=int64), array([0, 1], dtype=int64))
     """
-    if F.is_value(a) and not hasattr(a, "ndim"):
+    if F.is_value(a) and not isinstance(a, Array):
         raise error(TypeError, "np.nonzero is for arrays, whose number of axes is known; npx.nonzero takes a symbol")
     rows = F.call("_npx_nonzero", a)
     if rows.shape[1] == 1:

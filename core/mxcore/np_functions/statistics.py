@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.array import Array
 from .._core.errors import error
 from .options import refuse, whole
 
@@ -329,7 +330,7 @@ def histogram(
     ----------
     a : ndarray
     bins : int, ndarray, or list of numbers
-        How many bins of one width, or their edges.
+        How many bins of one width, or their edges; where their dtype is another one, both are made NumPy's common one.
     range : (number, number), optional
         First and last edge of bins of one width; the least and the greatest element unless told (not of a symbol).
     normed, weights, density
@@ -354,8 +355,8 @@ def histogram(
     if isinstance(bins, numbers.Integral):
         return tuple(F.call("_histogram", a, bin_cnt=int(bins), range=_ends(F, a) if range is None else range))
     if not F.is_value(bins):
-        bins = F.array(bins, dtype=a.dtype if a.dtype.kind == "f" else np.result_type(np.asarray(bins)), ctx=a.ctx)
-    if hasattr(a, "dtype") and a.dtype != bins.dtype:
+        bins = F.array(np.asarray(bins), ctx=a.ctx)
+    if isinstance(a, Array) and a.dtype != bins.dtype:
         common = np.result_type(a.dtype, bins.dtype)
         a, bins = (F.call("Cast", x, dtype=common) for x in (a, bins))
     return tuple(F.call("_histogram", a, bins))
@@ -363,7 +364,7 @@ def histogram(
 
 def _ends(F: Any, a: Any) -> tuple[float, float]:
     """The least and the greatest element."""
-    if not hasattr(a, "asnumpy"):
+    if not isinstance(a, Array):
         raise error(ValueError, "np.histogram of a symbol needs the range of its bins: range=(first, last)")
     if not a.size:
         return 0.0, 1.0
