@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -286,12 +286,16 @@ class KernelTable:
         self._ranked[key] = found
         return found
 
-    def best(self, op: Op, device: Device, p: Params, specs: Sequence[Spec]) -> Kernel | None:
-        """The kernel for inputs like these; None where the reference body computes them, if anything does."""
+    def fitting(self, op: Op, device: Device, p: Params, specs: Sequence[Spec]) -> Iterator[Kernel]:
+        """The kernels that may run on inputs like these, best first."""
         sparse, found = _for_sparse(op, specs), self.of(device.type, op)
         if op.twin_when is not None and found and not op.twin_when(p, *specs):
             found = [k for k in found if k.op == op.name or k.op in op.aliases]
-        return next((k for k in found if k.sparse == sparse and k.fits(p, specs)), None)
+        return (k for k in found if k.sparse == sparse and k.fits(p, specs))
+
+    def best(self, op: Op, device: Device, p: Params, specs: Sequence[Spec]) -> Kernel | None:
+        """The kernel for inputs like these; None where the reference body computes them, if anything does."""
+        return next(self.fitting(op, device, p, specs), None)
 
     def resolve(self, op: Op, device: Device, p: Params, specs: Sequence[Spec]) -> tuple[Any, bool, str]:
         """(function, writes into outs, owner) for inputs like these; the reference body comes last."""

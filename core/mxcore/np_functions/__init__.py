@@ -18,6 +18,7 @@ from . import (
     elementwise,
     extension,
     extension_random,
+    fallback,
     joining,
     linalg,
     ordering,
@@ -34,6 +35,7 @@ __all__ = ["Face", "Functions", "shown"]
 
 #: Modules whose functions are those of ``mx.np``; those of its sub-modules are attributes of the same name.
 SUBJECTS: tuple[ModuleType, ...] = (
+    fallback,  # first: what another module has, too, is an operator there
     elementwise,
     creation,
     shaping,

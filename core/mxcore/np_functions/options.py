@@ -6,7 +6,7 @@ from typing import Any
 
 from .._core.errors import error
 
-__all__ = ["changes_nothing", "legal", "refuse"]
+__all__ = ["changes_nothing", "legal", "refuse", "whole"]
 
 #: Options of NumPy's universal functions, and the values that change nothing.
 _LEGAL: dict[str, tuple[Any, ...]] = {
@@ -52,3 +52,9 @@ def refuse(name: str, key: str, value: Any, only: Any) -> Exception:
         f"np.{name}: {key}={value!r} is not supported; leave it out (it is {only!r}), or compute with NumPy: "
         f"onp.{name}(x.asnumpy(), …)",
     )
+
+
+def whole(name: str, where: Any) -> None:
+    """Refuse to reduce some of the elements only."""
+    if where is not True:
+        raise refuse(name, "where", where, True)

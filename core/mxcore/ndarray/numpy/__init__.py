@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...np_functions import shown
-from . import linalg, random
+from . import linalg, protocols, random  # noqa: F401  what NumPy asks arrays for
 from .face import arrays
 from .multiarray import ndarray
 

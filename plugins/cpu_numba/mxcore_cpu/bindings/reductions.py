@@ -11,12 +11,11 @@ from ..typing import Array, Outs
 from .common import FLOATS, cpu, helpers
 
 
-@cpu.kernel("sum", dtypes=FLOATS, when=lambda p, data: p.axis is None and not p.keepdims)
-def _total(k: Call, p: Params, data: Array) -> Array:
+@cpu.kernel("sum", dtypes=FLOATS, when=lambda p, data: p.axis is None and not p.keepdims, out=True)
+def _total(k: Call, p: Params, outs: Outs, data: Array) -> None:
     # What most losses end in. NumPy's ufunc, called at once, warns in this module's name, which is filtered: the
     # reference body's guard against warnings costs as much as a small sum.
-    total: Array = np.add.reduce(data.reshape(-1), 0, None, None, True)  # type: ignore[call-overload]  # keepdims
-    return total
+    np.add.reduce(data.reshape(-1), 0, None, outs[0].reshape(()))
 
 
 @cpu.kernel("_histogram", dtypes=FLOATS, when=lambda p, data, *bins: not bins and p.bin_cnt <= 1 << 16, out=True)
