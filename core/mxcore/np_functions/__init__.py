@@ -85,9 +85,12 @@ class Face:
     ----------
     value : type
         What operators take and give: the class of arrays, or of symbols.
+    eager : bool
+        Whether operators compute now, so that shapes and values are there.
     """
 
     value: type
+    eager = False
 
     def __init__(self) -> None:
         self._functions = Functions(self, SUBJECTS)
@@ -111,6 +114,14 @@ class Face:
         **params
             Parameters of the operator, None where its default holds.
         """
+        raise NotImplementedError  # each face has its own
+
+    def from_host(self, host: Any, ctx: Any = None) -> Any:
+        """An array of NumPy's on a device, copied."""
+        raise NotImplementedError  # each face has its own
+
+    def placed(self, x: Any, ctx: Any = None) -> Any:
+        """A value on the context that was asked for, or the current one."""
         raise NotImplementedError  # each face has its own
 
     def is_value(self, x: Any) -> bool:

@@ -25,7 +25,7 @@ FAMILIES = {
     "elementwise": "arithmetic functions casts estimators numpy_operators gradients",
     "activation": "operators softmax gradients",
     "reduction": "operators statistics gradients",
-    "creation": "operators",
+    "creation": "operators numpy_operators",
     "shape": "reshape rearrange join repeat gradients",
     "slicing": "operators gradients",
     "indexing": "subscripts take gather gradients",
