@@ -90,8 +90,8 @@ def _items(key: Any, shape: tuple[int, ...]) -> tuple[list[Any], bool]:
     fill = [_ALL] * (len(shape) - used)
     if dots < 0:
         items += fill
-    else:
-        items[dots : dots + 1] = fill
+    else:  # one of no dimensions still stands between arrays
+        items[dots : dots + 1] = fill or [Ellipsis] * (not basic)
     _check(items, shape)
     return items, basic
 
@@ -100,7 +100,7 @@ def _check(items: list[Any], shape: tuple[int, ...]) -> None:
     """Refuse ints out of range and masks of another shape, and write slices out in ints."""
     axis = 0
     for i, k in enumerate(items):
-        if k is None:
+        if k is None or k is Ellipsis:
             continue
         if k.__class__ is int:
             if not -shape[axis] <= k < shape[axis]:
@@ -185,7 +185,7 @@ def _pattern(x: Any, items: list[Any]) -> tuple[Any, tuple[Any, ...], list[Any]]
     arrays: list[Any] = []
     axis, added = 0, []
     for k in items:
-        if k is None or k.__class__ is int:
+        if k is None or k is Ellipsis or k.__class__ is int:
             pattern.append(k)
         elif k.__class__ is slice:
             pattern.append(("s", k.start, k.stop, k.step))
@@ -203,7 +203,7 @@ def _pattern(x: Any, items: list[Any]) -> tuple[Any, tuple[Any, ...], list[Any]]
                 pattern.append(("a", len(arrays)))
                 arrays.append(_beside(x, a))
             axis -= mask and not k.shape
-        axis += k is not None
+        axis += k is not None and k is not Ellipsis
     for at in added:
         x = tables.ops.get("expand_dims")(x, axis=at)
     return x, tuple(pattern), arrays
