@@ -26,7 +26,7 @@ FAMILIES = {
     "activation": "operators softmax gradients",
     "reduction": "operators statistics gradients",
     "creation": "operators numpy_operators",
-    "shape": "reshape rearrange join repeat gradients",
+    "shape": "reshape rearrange join repeat numpy_operators numpy_diagonals numpy_joins numpy_edits gradients",
     "slicing": "operators gradients",
     "indexing": "subscripts take gather gradients",
     "ordering": "operators gradients",
