@@ -116,9 +116,12 @@ class Face:
     ----------
     value : type
         What operators take and give: the class of arrays, or of symbols.
+    eager : bool
+        Whether operators compute now, so that shapes and values are there.
     """
 
     value: type
+    eager = False
 
     def __init__(self) -> None:
         self._functions = Functions(self, SUBJECTS)
@@ -154,6 +157,14 @@ class Face:
         args, kwargs
             Its arguments, and ``out`` or ``name``.
         """
+        raise NotImplementedError  # each face has its own
+
+    def from_host(self, host: Any, ctx: Any = None) -> Any:
+        """An array of NumPy's on a device, copied."""
+        raise NotImplementedError  # each face has its own
+
+    def placed(self, x: Any, ctx: Any = None) -> Any:
+        """A value on the context that was asked for, or the current one."""
         raise NotImplementedError  # each face has its own
 
     def is_value(self, x: Any) -> bool:

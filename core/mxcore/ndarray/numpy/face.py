@@ -5,8 +5,10 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
+import numpy as np
+
 from ..._core import tables
-from ..._core.array import Array
+from ..._core.array import Array, Storage
 from ..._core.errors import error
 from ..._core.op import Op
 from ..._locks import lock_of
@@ -22,6 +24,16 @@ class Arrays(Face):
     """Operators that compute now."""
 
     value = ndarray
+    eager = True
+
+    def from_host(self, host: np.ndarray[Any, Any], ctx: Any = None) -> ndarray:
+        """An array of NumPy's on a device, copied."""
+        where = place("array", ctx)
+        return ndarray(where.device.from_host(np.ascontiguousarray(host).reshape(host.shape), where.device_id), Storage(where))
+
+    def placed(self, x: ndarray, ctx: Any = None) -> Any:
+        """An array on the context that was asked for, or the current one."""
+        return x.as_in_ctx(place("array", ctx))
 
     def call(self, op: str, *inputs: Any, out: Any = None, ctx: Any = None, **params: Any) -> Any:
         found = tables.ops.items.get(op) or tables.ops.get(op)

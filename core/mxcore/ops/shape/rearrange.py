@@ -11,10 +11,11 @@ from ...parameters import Int, Shape
 from ...typing import Array, Call
 from ..common.rules import axes_of, axis_of, partly, times
 
-__all__: list[str] = []
+__all__ = ["permutation"]
 
 
-def _permutation(p: Params, n: int) -> tuple[int, ...]:
+def permutation(p: Params, n: int) -> tuple[int, ...]:
+    """The order of axes that a transpose is asked for."""
     axes = tuple(axis_of(a, n) for a in p.axes) if p.axes else tuple(reversed(range(n)))
     if sorted(axes) != list(range(n)):
         raise ValueError(f"axes {p.axes} are no permutation of {n} dimensions")
@@ -40,17 +41,17 @@ def transpose(k: Call, p: Params, data: Array) -> Array:
     axes : tuple of int, optional
         Reversed unless told.
     """
-    return k.xp.ascontiguousarray(data.transpose(_permutation(p, data.ndim)))
+    return k.xp.ascontiguousarray(data.transpose(permutation(p, data.ndim)))
 
 
 @transpose.shape
 def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     src, dst = ins[0], outs[0]
     if src is not None:
-        axes = _permutation(p, len(src))
+        axes = permutation(p, len(src))
         return [src], [tuple(src[a] for a in axes)]
     if dst is not None:
-        axes = _inverse(_permutation(p, len(dst)))
+        axes = _inverse(permutation(p, len(dst)))
         return [tuple(dst[a] for a in axes)], [dst]
     return ins, outs
 

@@ -35,6 +35,12 @@ class Symbols(Face):
     def run(self, op: str, args: Any, kwargs: dict[str, Any]) -> Any:
         return _Symbol(entries(op, args, kwargs))
 
+    def from_host(self, host: Any, ctx: Any = None) -> Any:
+        """Refuse an array in the place of a symbol."""
+        raise error(TypeError, "arrays are made by mx.np, not by mx.sym.np; a graph gets them as variables, mx.sym.var")
+
+    placed = from_host
+
     def with_number(self, name: str, op: str, x: Any, number: Any, out: Any = None) -> Any:
         """What an operator of a symbol and a number gives; `name` is the function's."""
         if not isinstance(number, numbers.Number):
