@@ -31,7 +31,7 @@ FAMILIES = {
     "indexing": "subscripts take gather gradients",
     "ordering": "operators gradients",
     "sequence": "operators gradients",
-    "linalg": "dot products triangles factorizations gradients",
+    "linalg": "dot products triangles factorizations contractions norms numpy_operators gradients",
     "fourier": "operators gradients",
     "fully_connected": "operators gradients",
     "convolution": "operators deformable patches gradients",
