@@ -42,7 +42,7 @@ FAMILIES = {
     "attention": "operators gradients",
     "vision": "spatial roi correlation resize upsampling gradients",
     "image": "operators augmentation decoding gradients",
-    "random": "operators densities hawkes gradients",
+    "random": "operators densities hawkes numpy_operators gradients",
     "optimizer": "single layerwise many",
     "sparse": "operators stored_values",
     "control": "operators",

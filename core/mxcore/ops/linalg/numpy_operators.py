@@ -311,7 +311,7 @@ def _solve_grads(F: Operators, dy: Any, A: Any, B: Any, y: Any, needs: Any) -> A
     db = F._npi_solve(_t(F, A), dy)
     return (
         F._solve_back(db, y, A) if needs[0] else None,
-        F._cast_like(F._sum_like(db, B), B) if needs[1] else None,
+        F._sum_like(F._cast_like(db, B), B) if needs[1] else None,
     )
 
 
@@ -472,7 +472,7 @@ def _tensorsolve_grads(F: Operators, p: Params, dy: Any, a: Any, b: Any, y: Any)
     m = F._tensor_matrix(a, b, a_axes=p.a_axes)
     db = F._npi_solve(_t(F, m), F.Reshape(dy, shape=(-1,)))
     dm = F._solve_back(db, F.Reshape(y, shape=(-1,)), m)
-    return F._tensor_matrix_back(dm, a, b, a_axes=p.a_axes), F._cast_like(F.reshape_like(db, b), b)
+    return F._tensor_matrix_back(dm, a, b, a_axes=p.a_axes), F.reshape_like(F._cast_like(db, b), b)
 
 
 @op(
