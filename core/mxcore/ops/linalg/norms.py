@@ -91,8 +91,44 @@ def _floats(x: Any) -> Any:
     return x.astype(np.float64) if x.dtype.kind in "iub" else wide(x)
 
 
-@op("_npi_norm", inputs="data", labels="numbers", mxnet_outputs=4, params=_PARAMS, grad=lambda F, p, dy, data, y: (
-    F._norm_back(dy, data, y, **given(p, _PARAMS))))
+def _norm_grad(F: Operators, p: Params, dy: Any, data: Any, y: Any) -> Any:
+    if p.flag not in (_SPECTRAL, _NUCLEAR):
+        return F._norm_back(dy, data, y, **given(p, _PARAMS))
+    u, s, v = F._npi_svd(F._matrices_last(data, axis=p.axis))
+    if p.flag == _SPECTRAL:  # equal shares where several are the largest
+        there = F.broadcast_equal(s, (F.max if p.ord > 0 else F.min)(s, axis=-1, keepdims=True))
+        shares = F.broadcast_div(there, F.sum(there, axis=-1, keepdims=True))
+        u = F.broadcast_mul(u, F.expand_dims(shares, axis=-2))
+    slopes = F._matrices_last(F._linalg_gemm2(u, v), axis=p.axis, back=True)
+    return slopes * F._spread(dy, data, axis=p.axis or (-2, -1))
+
+
+@op("_matrices_last", inputs="data", axis=Shape(None), back=Bool(False), grad=lambda F, p, dy: F._matrices_last(
+    dy, axis=p.axis, back=not p.back))
+def matrices_last(k: Call, p: Params, data: Array) -> Array:
+    """The axes of matrices moved to the end, or from there.
+
+    Parameters
+    ----------
+    data : array
+    axis : tuple of int, optional
+        Two axes; the last two unless told.
+    back : bool
+        Move the last two axes to these places.
+    """
+    return data.transpose(_moved(p, data.ndim)).copy()
+
+
+def _moved(p: Params, ndim: int) -> tuple[int, ...]:
+    last = tuple([axis_of(a, ndim) for a in p.axis or (-2, -1)])
+    order = (*(i for i in range(ndim) if i not in last), *last)
+    return tuple([order.index(i) for i in range(ndim)]) if p.back else order
+
+
+matrices_last.shape(lambda p, ins: [tuple([ins[0][i] for i in _moved(p, len(ins[0]))])])
+
+
+@op("_npi_norm", inputs="data", labels="numbers", mxnet_outputs=4, params=_PARAMS, grad=lambda F, p, dy, data, y: _norm_grad(F, p, dy, data, y))
 @silent
 def norm(k: Call, p: Params, data: Array) -> Array:
     """Norms of vectors or matrices.
@@ -185,13 +221,32 @@ def _(p: Params, ins: list[Any]) -> list[Any]:
 norm_back.dtype(lambda p, ins, outs: (ins, [ins[1]]))
 
 
+def _curvature(p: Params) -> float | None:
+    """The power of which norms of vectors are curved; 0 where they are not, None for other norms."""
+    if p.flag in _ROOT_OF_SQUARES:
+        return 2.0
+    if p.flag == -1 and (p.ord in (0, 1) or math.isinf(p.ord)):
+        return 0.0
+    if p.flag == -1 and p.axis is not None:
+        return float(p.ord) if len(p.axis) == 1 else 0.0 if abs(p.ord) == 1 else None
+    return None  # of vectors or matrices, nobody knows
+
+
 @norm_back.grad
 def _(F: Operators, p: Params, dys: Any, dy_: Any, data: Any, y_: Any) -> Any:
-    """Of roots of sums of squares, as penalties on gradients have it; other norms have none."""
-    if p.flag not in _ROOT_OF_SQUARES and not (p.flag == -1 and p.ord == 2 and p.axis is not None and len(p.axis) == 1):
-        raise NotImplementedError("the gradient of this norm has no gradient; the root of the sum of squares has one")
+    power = _curvature(p)
+    if power is None:
+        raise NotImplementedError("the gradient of this norm has no gradient; with an axis, it has one")
     axes = None if p.flag == -2 else p.axis
-    g, unit = dys[0], data * F._spread((y_ != 0) / (y_ + (y_ == 0)), data, axis=axes)
-    along = F.sum(g * unit, axis=axes, keepdims=True)
-    inv = F._spread(dy_ * (y_ != 0) / (y_ + (y_ == 0)), data, axis=axes)
-    return F.reshape_like(along, dy_), inv * F.broadcast_sub(g, F.broadcast_mul(unit, along)), None
+    g, slopes = dys[0], F._norm_back(F.ones_like(dy_), data, y_, **given(p, _PARAMS))
+    along = F.sum(g * slopes, axis=axes, keepdims=True)
+    d_dy = F.reshape_like(along, dy_)
+    if not power:
+        return d_dy, F.zeros_like(data), None
+    inv = F._spread((y_ != 0) / (y_ + (y_ == 0)), data, axis=axes)
+    bent = g
+    if power != 2:
+        ratio = F.abs(data) * inv
+        bent = g * (ratio != 0) * (ratio + (ratio == 0)) ** (power - 2)
+    outer = F.broadcast_mul(slopes, along)
+    return d_dy, F._spread(dy_, data, axis=axes) * inv * (bent - outer) * (power - 1), None

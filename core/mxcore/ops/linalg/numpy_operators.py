@@ -215,8 +215,7 @@ def eigvalsh(k: Call, p: Params, A: Array) -> Array:
 
 def _at_host(fn: Callable[[Any], Any], k: Call, *arrays: Any) -> Any:
     """What NumPy gives, in the host's memory, for arrays of a device; few libraries have eigenvalues of any matrices."""
-    found = fn(*[k.device.to_host(a) for a in arrays])
-    return [k.device.from_host(np.ascontiguousarray(x), k.ctx.device_id) for x in found]
+    return [k.xp.asarray(np.ascontiguousarray(x)) for x in fn(*[k.device.to_host(a) for a in arrays])]
 
 
 def _real(matrices: Any) -> Any:
@@ -381,7 +380,11 @@ solve_back.dtype(lambda p, ins, outs: (ins, [ins[2]]))
 
 
 def _solve_back_grads(F: Operators, g: Any, db: Any, y: Any, needs: Any) -> Any:
-    return -F._solve_apply(g, y) if needs[0] else None, -F._solve_apply(_t(F, g), db) if needs[1] else None, None
+    return (
+        -F._sum_like(F._solve_apply(g, y), db) if needs[0] else None,
+        -F._sum_like(F._solve_apply(_t(F, g), db), y) if needs[1] else None,
+        None,
+    )
 
 
 @op("_solve_apply", inputs="A x", grad=lambda F, dy, A, x: (

@@ -250,6 +250,8 @@ def _drawn(name: str, law: _Law) -> Op:
         return law.value(k.xp, noise, *values), noise
 
     def rule(F: Operators, p: Params, dy: Any, noise: Any, arrays: Any) -> list[Any]:
+        if all(x is None for x in arrays):
+            return [None] * len(arrays)
         values = [getattr(p, n) if x is None else F._cast_like(x, noise) for n, x in zip(names, arrays)]
         slopes = law.slopes(F, noise, *values)  # type: ignore[misc]
         return [
