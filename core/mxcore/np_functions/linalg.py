@@ -36,6 +36,12 @@ __all__ = [
 ]
 
 
+def _real(a: Any) -> Any:
+    """An array of whole numbers as float64; what dtype a symbol has is not known."""
+    dtype = getattr(a, "dtype", None)
+    return a if dtype is None or np.dtype(dtype).kind not in "iub" else a.astype("float64")
+
+
 def cholesky(F: Any, a: Any) -> Any:
     """The lower triangular factors L of symmetric positive definite matrices: ``a = L @ L.T``.
 
@@ -129,7 +135,7 @@ def inv(F: Any, a: Any) -> Any:
     array([[0.5 , 0.  ],
            [0.  , 0.25]])
     """
-    return F.call("_npi_inv", a)
+    return F.call("_linalg_inverse", _real(a))
 
 
 def svd(F: Any, a: Any) -> Any:
@@ -455,7 +461,7 @@ def matrix_power(F: Any, a: Any, n: int) -> Any:
     if n == 0:
         return F.call("_linalg_makediag", F.call("ones_like", F.call("_linalg_extractdiag", a)))
     if n < 0:
-        a, n = F.call("_npi_inv", a), -n
+        a, n = F.call("_linalg_inverse", _real(a)), -n
     result = None
     square = a
     while n:

@@ -14,7 +14,7 @@ from ...twins import twin
 from ...typing import Array, Call, Operators
 from ..common.bodies import silent
 from ..common.rules import axes_of, size_of
-from .factorizations import det, factorization_cost, for_each_matrix, inverse, potrf, product, slogdet, syevd
+from .factorizations import det, factorization_cost, for_each_matrix, potrf, product, slogdet, syevd
 from .triangles import square
 
 __all__: list[str] = []
@@ -68,7 +68,6 @@ def _twin(name: str, of: Op) -> Op:
 
 
 cholesky = _twin("_npi_cholesky", potrf)
-inv = _twin("_npi_inv", inverse)
 np_det = _twin("_npi_det", det)
 np_slogdet = _twin("_npi_slogdet", slogdet)
 np_det.shape(lambda p, ins: [_of_matrix(ins[0])])
@@ -693,7 +692,7 @@ def _qr_shape(p: Params, ins: list[Any]) -> list[Any]:
     return [(*ins[0][:-1], min(m, n)), (*ins[0][:-2], min(m, n), n)]
 
 
-for _op in (cholesky, inv, np_det, np_slogdet, svd, eigh, eig, eigvalsh, eigvals, solve, solve_apply):
+for _op in (cholesky, np_det, np_slogdet, svd, eigh, eig, eigvalsh, eigvals, solve, solve_apply):
     _op.cost(factorization_cost)
 for _op in (svd, eigh, eig, eigvalsh, eigvals, solve, solve_apply, tensorsolve, tensorinv, pinv, pinv_scalar_rcond, qr):
     _op.dtype(numpy_floats)

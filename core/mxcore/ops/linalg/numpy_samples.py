@@ -13,6 +13,9 @@ __all__ = ["NUMPY_SAMPLES"]
 
 _NARROW = "MXNet multiplies float32 and float64 only"
 _BROADCAST = "MXNet does not broadcast there"
+_INNER = "forward only: MXNet's gradient is zero"
+_ADDED = "forward only: MXNet adds wrong gradients to others"
+_ALIAS = "another name of _linalg_det there, and of _linalg_slogdet"
 _HALVES = "float16 float32 float64"
 _WHOLE = "uint8 int32 int64"
 
@@ -22,6 +25,7 @@ _WIDE = [[9.0, -2.0, 0.5], [-2.0, 1.5, 0.25], [0.5, 0.25, 5.0]]
 _FULL = [[3.0, 1.0, -0.5], [-1.0, 2.5, 0.75], [0.5, -0.25, 2.0]]
 _TURNED = [[0.5, 1.0, -2.0], [-1.0, 0.25, 0.75], [3.0, -0.25, 0.5]]
 _REAL = [[1.0, 0.25, -0.5], [0.5, 4.0, 0.75], [0.25, -0.25, 8.0]]
+_OTHER = [[-3.0, 0.5, 0.25], [0.25, 1.0, 0.5], [-0.5, 0.25, 5.0]]
 _LONG = [[1.0, 2.0, -0.5, 0.25], [0.5, -1.0, 3.0, 1.5], [2.0, 0.75, 1.25, -2.5]]
 _TALL = np.transpose(_LONG).tolist()
 _NOTHING = Sample((0, 2, 2))
@@ -61,13 +65,12 @@ def _backs(a: Any, b: Any, out: Any, **params: Any) -> list[Sample]:
     ]
 
 
-def _norms(mxnet: Any = True, tol: float = 1.0, **params: Any) -> list[Sample]:
+def _norms(mxnet: Any = _ADDED, tol: float = 1.0, **params: Any) -> list[Sample]:
     return [
         Sample(shape, params={"keepdims": False, **params}, mxnet=mxnet, tol=tol) for shape in ((3, 4), (2, 4, 3))
     ]
 
 
-_INNER = "forward only: MXNet's gradient is zero"
 NUMPY_SAMPLES = {
     "_np_dot": [
         *_products(
@@ -82,15 +85,16 @@ NUMPY_SAMPLES = {
         *_products(
             [((2, 3), (3, 4)), ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 2, 3), (2, 3, 4))],
         ),
-        *_products([((6, 1, 2, 3), (5, 3, 4)), ((2, 3), (5, 3, 2)), ((5, 2, 3), (3,)), ((3,), (2, 3, 2))]),
+        *_products([((2, 3), (5, 3, 2)), ((5, 2, 3), (3,)), ((3,), (2, 3, 2))]),
+        *_products([((6, 1, 2, 3), (5, 3, 4))], mxnet="forward only: wrong gradients where both are broadcast"),
         *_products([((2, 0), (0, 3)), ((0, 2, 3), (3, 2))], mxnet="refused there"),
         *_OTHERS,
     ],
     "_npi_matmul_back": [*_backs((2, 3), (5, 3, 2), (5, 2, 2)), *_backs((3,), (3,), ())],
     "_npi_tensordot": [
-        *_products([((2, 3, 4), (4, 3, 5))], {"a_axes_summed": (1, 2), "b_axes_summed": (1, 0)}),
-        *_products([((2, 3), (4, 3))], {"a_axes_summed": "(-1,)", "b_axes_summed": "(-1,)"}),
-        *_products([((2, 3), (3, 2))], {"a_axes_summed": (0, 1), "b_axes_summed": (1, 0)}),
+        *_products([((2, 3, 4), (4, 3, 5))], {"a_axes_summed": (1, 2), "b_axes_summed": (1, 0)}, _ADDED),
+        *_products([((2, 3), (4, 3))], {"a_axes_summed": "(-1,)", "b_axes_summed": "(-1,)"}, _ADDED),
+        *_products([((2, 3), (3, 2))], {"a_axes_summed": (0, 1), "b_axes_summed": (1, 0)}, _ADDED),
         Sample(
             Ints((2, 3), 0, 4),
             Ints((3, 2), 0, 4),
@@ -101,9 +105,9 @@ NUMPY_SAMPLES = {
     ],
     "_npi_tensordot_back": _backs((2, 3, 4), (4, 3, 5), (2, 5), a_axes_summed=(1, 2), b_axes_summed=(1, 0)),
     "_npi_tensordot_int_axes": [
-        *_products([((2, 3, 4), (4, 3, 5)), ((4,), (4,))], {"axes": 1}),
-        *_products([((2, 3, 4), (3, 4, 5)), ((2, 3), (2, 3))], {"axes": 2}),
-        *_products([((2, 3), (4,)), ((), (2,))], {"axes": 0}),
+        *_products([((2, 3, 4), (4, 3, 5)), ((4,), (4,))], {"axes": 1}, _ADDED),
+        *_products([((2, 3, 4), (3, 4, 5)), ((2, 3), (2, 3))], {"axes": 2}, _ADDED),
+        *_products([((2, 3), (4,)), ((), (2,))], {"axes": 0}, _ADDED),
     ],
     "_npi_tensordot_int_axes_back": _backs((2, 3), (4,), (2, 3, 4), axes=0),
     "_matvec": [
@@ -123,7 +127,7 @@ NUMPY_SAMPLES = {
         _einsum("i,j,k", (2,), (3,), (4,), optimize="1"),
         _einsum("iij,jk->ik", (3, 3, 2), (2, 4)),
         _einsum("ij,ij,ij->", (2, 3), (2, 3), (2, 3)),
-        _einsum("...,...", (2, 1), (1, 3)),
+        _einsum("...,...", (2, 1), (1, 3), mxnet="forward only: wrong gradients of what is broadcast"),
         _einsum("ij,jk,kl->il", (2, 3), (3, 4), (4, 5), optimize="greedy", mxnet="0 and 1 only"),
         _einsum("ij,jk,kl->il", (2, 3), (3, 4), (4, 5), optimize="optimal", mxnet="0 and 1 only"),
         _einsum("ij,jk,kl->il", (2, 3), (3, 4), (4, 5), optimize="((1, 2), (0, 1))", mxnet="0 and 1 only"),
@@ -160,21 +164,11 @@ NUMPY_SAMPLES = {
         _NOTHING,
         Sample([[4, 2], [2, 5]], dtypes="int32", grad=False, mxnet="floats only"),
     ],
-    "_npi_inv": [
-        Sample(_FULL),
-        Sample([_FULL, _SPD]),
-        _NOTHING,
-        Sample([[4, 2], [2, 5]], dtypes="int32 uint8", mxnet="floats only"),
-    ],
     "_npi_det": [
-        Sample(_FULL),
-        Sample([_FULL, _TURNED]),
-        Sample([[2.5]]),
-        _NOTHING,
-        Sample((1, 0, 0), mxnet="not there"),
-        Sample([[4, 2], [2, 5]], dtypes="int32", mxnet="floats only"),
+        *[Sample(a, mxnet=_ALIAS) for a in (_FULL, [_FULL, _TURNED], [[2.5]], (0, 2, 2), (1, 0, 0))],
+        Sample([[4, 2], [2, 5]], dtypes="int32", mxnet=_ALIAS),
     ],
-    "_npi_slogdet": [Sample(_FULL), Sample([_FULL, _TURNED]), Sample([[-2.5]]), _NOTHING],
+    "_npi_slogdet": [Sample(a, mxnet=_ALIAS) for a in (_FULL, [_FULL, _TURNED], [[-2.5]], (0, 2, 2))],
     "_npi_svd": [
         Sample(_LONG, tol=4),
         Sample([_FULL, _TURNED], tol=4),
@@ -184,54 +178,51 @@ NUMPY_SAMPLES = {
         Sample((2, 0, 3), mxnet="not there"),
     ],
     "_npi_eigh": [
-        Sample(_SPD, grad=False),
-        Sample([_SPD, _WIDE], params={"UPLO": "U"}, grad=False),
-        Sample(_TURNED, params={"UPLO": "U"}, grad=False),
+        Sample(_SPD, grad=False, mxnet=_INNER),
+        Sample([_SPD, _WIDE], params={"UPLO": "U"}, grad=False, mxnet=_INNER),
+        Sample(_TURNED, params={"UPLO": "U"}, grad=False, mxnet=_INNER),
         Sample([[-2.0]], mxnet=_INNER),
         _NOTHING,
         Sample([[2, 1], [1, 2]], dtypes="int32"),
     ],
     "_npi_eigvalsh": [
-        Sample(_SPD, grad=False),
-        Sample([_TURNED, _WIDE], params={"UPLO": "U"}, grad=False),
+        Sample(_SPD, grad=False, mxnet=_INNER),
+        Sample([_TURNED, _WIDE], params={"UPLO": "U"}, grad=False, mxnet=_INNER),
         Sample([[-2.0]], mxnet=_INNER),
         _NOTHING,
     ],
-    "_npi_eig": [
-        Sample(_REAL, mxnet=_INNER, tol=4),
-        Sample([_REAL, _SPD], mxnet=_INNER, tol=4),
-        Sample([[-2.0]], mxnet=_INNER),
-        _NOTHING,
-    ],
-    "_npi_eigvals": [
-        Sample(_REAL, mxnet=_INNER, tol=4),
-        Sample([_REAL, _SPD], mxnet=_INNER, tol=4),
-        Sample([[-2.0]], mxnet=_INNER),
-        _NOTHING,
-    ],
+    **{
+        name: [
+            Sample(_REAL, mxnet=_INNER, tol=4),
+            Sample([_REAL, _OTHER], mxnet=_INNER, tol=4),
+            Sample([[-2.0]], mxnet=_INNER),
+            _NOTHING,
+        ]
+        for name in ("_npi_eig", "_npi_eigvals")
+    },
     "_npi_solve": [
-        Sample(_FULL, (3, 2)),
-        Sample(_FULL, (3,)),
-        Sample([_FULL, _SPD], (2, 3, 4)),
-        Sample([_FULL, _SPD], (2, 3)),
+        Sample(_FULL, (3, 2), mxnet=_ADDED),
+        Sample(_FULL, (3,), mxnet=_ADDED),
+        Sample([_FULL, _SPD], (2, 3, 4), mxnet=_ADDED),
+        Sample([_FULL, _SPD], (2, 3), mxnet=_ADDED),
         Sample(_FULL, (2, 3, 4), mxnet=_BROADCAST),
         Sample([_FULL, _SPD], (3, 2), mxnet=_BROADCAST),
         Sample([_FULL, _SPD], (3,), mxnet=_BROADCAST),
-        Sample((0, 2, 2), (0, 2, 3)),
+        Sample((0, 2, 2), (0, 2, 3), mxnet=_ADDED),
     ],
     "_solve_back": [Sample((3, 2), (3, 2), _FULL, mxnet="internal"), Sample((3,), (3,), _FULL, mxnet="internal")],
     "_solve_apply": [Sample(_FULL, (3, 2), mxnet="internal"), Sample([_FULL, _SPD], (3,), mxnet="internal")],
     "_npi_tensorsolve": [
-        Sample(np.reshape(_FULL, (3, 1, 3)).tolist(), (3, 1)),
+        Sample(np.reshape(_FULL, (3, 1, 3)).tolist(), (3, 1), mxnet=_ADDED),
         Sample(np.reshape(_FULL, (1, 3, 3)).tolist(), (3,), params={"a_axes": (0,)}, mxnet="other order"),
-        Sample(_FULL, (3,), params={"a_axes": "None"}),
+        Sample(_FULL, (3,), params={"a_axes": "None"}, mxnet=_ADDED),
     ],
     "_tensor_matrix": [Sample((3, 2, 6), (3, 2), mxnet="internal")],
     "_tensor_matrix_back": [Sample((6, 6), (2, 6, 3), (6,), params={"a_axes": (0, 2)}, mxnet="internal")],
     "_npi_tensorinv": [
-        Sample(np.reshape(_FULL, (3, 1, 3)).tolist(), params={"ind": 2}),
-        Sample(_FULL, params={"ind": 1}),
-        Sample(np.reshape(_FULL, (3, 1, 3)).tolist(), params={"ind": "1"}),
+        Sample(np.reshape(_FULL, (3, 1, 3)).tolist(), params={"ind": 2}, mxnet=_ADDED),
+        Sample(_FULL, params={"ind": 1}, mxnet=_ADDED),
+        Sample(np.reshape(_FULL, (3, 1, 3)).tolist(), params={"ind": "1"}, mxnet=_ADDED),
     ],
     "_flat_matrix": [
         Sample((2, 3, 4), params={"ind": 1}, mxnet="internal"),
@@ -281,15 +272,15 @@ NUMPY_SAMPLES = {
         *_norms(flag=0, axis=(0, 1), ord=2, tol=4),
         *_norms(flag=0, axis=(1, 0), ord=-2, tol=8),
         *_norms(flag=2, axis=(0, 1), tol=4),
-        Sample((), params={"flag": -2}),
-        Sample((0, 3), params={"flag": 1, "axis": (1,)}),
-        Sample((3, 4), params={"flag": -2}, dtypes="float16"),
-        Sample([[0.0, 0.0], [3.0, 4.0]], params={"flag": 1, "axis": (1,)}, grad=False),
+        Sample((), params={"flag": -2}, mxnet=_ADDED),
+        Sample((0, 3), params={"flag": 1, "axis": (1,)}, mxnet=_ADDED),
+        Sample((3, 4), params={"flag": -2}, dtypes="float16", mxnet=_ADDED),
+        Sample([[0.0, 0.0], [3.0, 4.0]], params={"flag": 1, "axis": (1,)}, grad=False, mxnet=_ADDED),
         Sample([[3, 4], [5, 12]], params={"flag": 1, "axis": (1,)}, dtypes="int32 uint8", mxnet="truncated there"),
     ],
     "_norm_back": [
-        Sample((2,), [[3.0, 4.0], [6.0, -8.0]], [5.0, 10.0], params={"flag": 1, "axis": (1,)}, mxnet="internal"),
-        Sample((), [[1.0, 2.0], [2.0, 4.0]], 5.0, params={"flag": -2}, mxnet="internal"),
+        Sample((2,), [[3.0, 4.0], [6.0, -8.0]], [5.0, 10.0], params={"flag": 1, "axis": (1,)}, mxnet="internal", grad=False),
+        Sample((), [[1.0, 2.0], [2.0, 4.0]], 5.0, params={"flag": -2}, mxnet="internal", grad=False),
     ],
     "_matrices_last": [
         Sample((2, 3, 4), params={"axis": (0, 1)}, mxnet="internal"),

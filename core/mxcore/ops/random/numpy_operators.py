@@ -209,8 +209,9 @@ def _broadcast(shapes: Any, size: Any, appended: bool) -> tuple[int, ...]:
     return tuple(size)
 
 
-def _inputs(law: _Law) -> str:
-    return " ".join(f"input{i + 1}[{name} is None]" for i, (name, *_) in enumerate(law.parameters))
+def _names(*switches: str) -> Callable[[Params], list[str]]:
+    """Names of inputs, as many as parameters are None: in MXNet the first that there is is called ``input1``."""
+    return lambda p: [f"input{i + 1}" for i in range(sum(getattr(p, name) is None for name in switches))]
 
 
 def _merged(p: Params, law: _Law, arrays: Any) -> list[Any]:
@@ -249,15 +250,11 @@ def _drawn(name: str, law: _Law) -> Op:
             return noise
         return law.value(k.xp, noise, *values), noise
 
-    def rule(F: Operators, p: Params, dy: Any, noise: Any, arrays: Any) -> list[Any]:
-        if all(x is None for x in arrays):
-            return [None] * len(arrays)
-        values = [getattr(p, n) if x is None else F._cast_like(x, noise) for n, x in zip(names, arrays)]
-        slopes = law.slopes(F, noise, *values)  # type: ignore[misc]
-        return [
-            None if x is None else F._sum_like(F._cast_like(dy if s is None else dy * s, x), x)
-            for x, s in zip(arrays, slopes)
-        ]
+    def rule(F: Operators, p: Params, dy: Any, out_noise: Any, inputs: Any) -> Any:
+        arrays = [F._cast_like(x, out_noise) for x in inputs]
+        slopes = law.slopes(F, out_noise, *_merged(p, law, arrays)) if arrays else ()  # type: ignore[misc]
+        told = [s for name, s in zip(names, slopes) if getattr(p, name) is None]
+        return [[F._sum_like(F._cast_like(dy if s is None else dy * s, x), x) for x, s in zip(inputs, told)]]
 
     params: dict[str, Param] = {n: _number() if law.default is ... else Float(law.default, optional=True) for n in names}
     params["size"] = Shape(None)
@@ -268,12 +265,13 @@ def _drawn(name: str, law: _Law) -> Op:
     o = Op(
         name,
         body,
-        inputs=_inputs(law),
+        inputs="inputs*",
+        arg_names=_names(*names),
         outputs="output noise" if law.slopes else "output",
         visible=1,
         random=True,
         params=params,
-        grad=_grad(rule, len(names)) if law.slopes else None,
+        grad=rule if law.slopes else None,
         **({"labels": "numbers"} if law.slopes else {}),
         doc=_doc(law, appended),
     )
@@ -294,17 +292,10 @@ def _drawn(name: str, law: _Law) -> Op:
     return o
 
 
-def _grad(rule: Callable[..., Any], n: int) -> Any:
-    """The gradient rule for one or two parameters; a rule asks for inputs by their names."""
-    if n == 1:
-        return lambda F, p, dy, out_noise, input1: rule(F, p, dy, out_noise, [input1])
-    return lambda F, p, dy, out_noise, input1, input2: rule(F, p, dy, out_noise, [input1, input2])
-
-
 def _doc(law: _Law, appended: bool) -> str:
     names = [n for n, *_ in law.parameters]
     lines = [f"Draw from {law.doc}; parameters are numbers or arrays.", "", "Parameters", "----------"]
-    lines += [f"{', '.join(f'input{i + 1}' for i in range(len(names)))} : array"]
+    lines += ["inputs : arrays"]
     lines += ["    Parameters that are not numbers, which are broadcast; the gradient flows to them." if law.slopes
               else "    Parameters that are not numbers, which are broadcast."]
     lines += [f"{', '.join(names)} : float or None", "    Parameters that are numbers."]
@@ -323,7 +314,8 @@ DRAWN = [_drawn(name, law) for name, law in _TABLE.items()]
 
 @op(
     "_npi_bernoulli",
-    inputs="input1[prob is None and logit is None]",
+    inputs="inputs*",
+    arg_names=lambda p: ["input1"] if p.prob is None and p.logit is None else [],
     random=True,
     grad=None,
     prob=_number(),
@@ -334,17 +326,17 @@ DRAWN = [_drawn(name, law) for name, law in _TABLE.items()]
     is_logit=Bool(),
 )
 @silent
-def bernoulli(k: Call, p: Params, input1: Any = None) -> Array:
+def bernoulli(k: Call, p: Params, *inputs: Array) -> Array:
     """Draw 1 with a probability, else 0.
 
     Parameters
     ----------
-    input1 : array
+    inputs : arrays
         The probabilities, or their log-odds, unless they are one number.
     prob, logit : float or None
         The probability, or its log-odds.
     size : tuple of int, optional
-        Shape of the result; that of `input1` unless told.
+        Shape of the result; that of the input unless told.
     ctx : str
         Where to draw, for a number.
     dtype : dtype
@@ -352,13 +344,10 @@ def bernoulli(k: Call, p: Params, input1: Any = None) -> Array:
     is_logit : bool
         Whether log-odds are given.
     """
-    xp = k.xp
-    value = input1 if input1 is not None else p.logit if p.is_logit else p.prob
-    shape = _broadcast([] if input1 is None else [tuple(input1.shape)], p.size, False)
-    if input1 is not None:
-        value = input1.astype(FLOAT64 if input1.dtype == FLOAT64 else FLOAT32)
+    xp, shape = k.xp, _broadcast([tuple(x.shape) for x in inputs], p.size, False)
+    value = inputs[0].astype(wide_dtype(inputs[0].dtype)) if inputs else p.logit if p.is_logit else p.prob
     if p.is_logit:
-        value = 1 / (1 + (xp.exp(-value) if input1 is not None else math.exp(min(-value, 700.0))))
+        value = 1 / (1 + (xp.exp(-value) if inputs else math.exp(min(-value, 700.0))))
     else:
         _refuse(k, _CHANCE, [value])
     return k.rng.uniform(shape, FLOAT64) < value
@@ -377,7 +366,8 @@ bernoulli.dtype(lambda p, ins, outs: (ins, [p.dtype]))
 
 @op(
     "_npi_multinomial",
-    inputs="a[pvals is None]",
+    inputs="data*",
+    arg_names=lambda p: ["data"] if p.pvals is None else [],
     random=True,
     grad=None,
     n=Int(ge=0),
@@ -385,22 +375,22 @@ bernoulli.dtype(lambda p, ins, outs: (ins, [p.dtype]))
     size=Shape(None),
 )
 @silent
-def multinomial(k: Call, p: Params, a: Any = None) -> Array:
+def multinomial(k: Call, p: Params, *data: Array) -> Array:
     """Draw how often each of several outcomes comes in a number of trials.
 
     Parameters
     ----------
-    a : array (k,)
-        The probabilities of the outcomes. They need not be given as an array. What is missing to 1 goes to the last.
+    data : arrays
+        The probabilities of the outcomes, (k,). They need not be given as an array. What is missing to 1 goes to the last.
     n : int
         How many trials.
     pvals : tuple of float, optional
-        The probabilities, in the place of `a`.
+        The probabilities, in the place of `data`.
     size : tuple of int, optional
         How many draws; the result has the shape (*size, k), int64.
     """
     xp, rng = k.xp, k.rng
-    chances = xp.asarray(np.array(p.pvals, FLOAT64)) if a is None else a.astype(FLOAT64)
+    chances = xp.asarray(np.array(p.pvals, FLOAT64)) if p.pvals is not None else data[0].astype(FLOAT64)
     if not k.device.async_ and chances.size:
         good = (chances >= 0).all().item() and chances[:-1].sum().item() <= 1 + 1e-6
         if not good:
@@ -423,7 +413,7 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
     if ins and (ins[0] is None or -1 in ins[0]):
         return ins, outs
     if ins and len(ins[0]) != 1:
-        raise ValueError(f"a {ins[0]} must be a vector of probabilities")
+        raise ValueError(f"data {ins[0]} must be a vector of probabilities")
     return ins, [(*(p.size or ()), ins[0][0] if ins else len(p.pvals))]
 
 
@@ -432,7 +422,8 @@ multinomial.dtype(lambda p, ins, outs: (ins, [_INT64]))
 
 @op(
     "_npi_choice",
-    inputs="input1[a is None] input2[weighted]",
+    inputs="inputs*",
+    arg_names=lambda p: ["input1", "input2"][: (p.a is None) + p.weighted],
     random=True,
     grad=None,
     a=Int(None),
@@ -447,12 +438,11 @@ def choice(k: Call, p: Params, *inputs: Array) -> Array:
 
     Parameters
     ----------
-    input1 : array (n,)
-        What is drawn from; only its length is used.
-    input2 : array (n,)
-        The probability of each index, if `weighted`.
+    inputs : arrays (n,)
+        What is drawn from, of which only the length is used, unless that is told; the probability of each index, if
+        `weighted`.
     a : int, optional
-        That length, in the place of `input1`.
+        How many indices there are.
     size : tuple of int, optional
         Shape of the result, int64; one index unless told.
     ctx : str
