@@ -12,6 +12,7 @@ import importlib.util
 import json
 import os
 import sys
+import threading
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -153,6 +154,10 @@ class Facts(NamedTuple):
     #: Name -> (module that defines it, name there); modules have an empty name there.
     sources: dict[str, tuple[str, str]]
     listed: list[str] | None  #: its ``__all__``
+
+
+#: What this thread is looking for.
+_asked = threading.local()
 
 
 @functools.cache
@@ -302,9 +307,14 @@ def reexports(module: str, name: str) -> Any:
         If there is no such name.
     """
     ours = "mxnet" + module.removeprefix("mxcore")
-    try:
-        if _source(ours, name)[1]:  # modules are not part of the face
-            return _taken(ours, name)
-    except (AttributeError, ImportError):
-        pass
+    asked: set[tuple[str, str]] = _asked.__dict__.setdefault("names", set())
+    if (module, name) not in asked:  # by whoever looks for it below, where the module answers for several of MXNet's
+        asked.add((module, name))
+        try:
+            if _source(ours, name)[1]:  # modules are not part of the face
+                return _taken(ours, name)
+        except (AttributeError, ImportError):
+            pass
+        finally:
+            asked.discard((module, name))
     raise AttributeError(f"module {module!r} has no attribute {name!r}")

@@ -495,13 +495,7 @@ def linspace(
         start, stop = _number("linspace", start), _number("linspace", stop)
         step = (stop - start) / parts if parts > 0 else float("nan")
         found = F.call(
-            "_linspace",
-            start=start,
-            stop=stop,
-            num=num,
-            endpoint=bool(endpoint),
-            dtype=default_float(dtype),
-            ctx=ctx,
+            "_linspace", start=start, stop=stop, num=num, endpoint=bool(endpoint), dtype=default_float(dtype), ctx=ctx
         )
     return (found, step) if retstep else found
 

@@ -37,6 +37,15 @@ _MOVED: dict[str, Callable[..., Any]] = {
 _FINANCE = "mirr npv ppmt pv rate".split()
 __all__ = [*_NAMES, *_MOVED, *_FINANCE]  # noqa: PLE0604
 
+#: Arguments that functions had in MXNet's time -> what they are called now; None: they have had no effect since long.
+_OLD: dict[str, dict[str, str | None]] = {
+    "corrcoef": {"bias": None, "ddof": None},
+    "histogram2d": {"normed": "density"},
+    "histogramdd": {"normed": "density"},
+    "nanpercentile": {"interpolation": "method"},
+    "nanquantile": {"interpolation": "method"},
+}
+
 _log = logging.getLogger("mxcore.numpy")
 _told: set[str] = set()
 _FACTS = {"ndim", "size", "result_type", "promote_types", "min_scalar_type"}
@@ -101,7 +110,13 @@ def by_numpy(F: Any, name: str, fn: Callable[..., Any], args: tuple[Any, ...], k
 
 
 def _made(name: str, numpys: Callable[..., Any]) -> Callable[..., Any]:
+    old = _OLD.get(name, {})
+
     def fn(F: Any, *args: Any, **kwargs: Any) -> Any:
+        for argument in [a for a in old if a in kwargs]:
+            value, now = kwargs.pop(argument), old[argument]
+            if now is not None and value is not None:
+                kwargs.setdefault(now, value)
         return by_numpy(F, name, numpys, args, kwargs)
 
     fn.__name__ = fn.__qualname__ = name
@@ -114,8 +129,10 @@ def _made(name: str, numpys: Callable[..., Any]) -> Callable[..., Any]:
         own = inspect.signature(numpys)
     except (TypeError, ValueError):  # of some universal functions
         return fn
-    face = inspect.Parameter("F", inspect.Parameter.POSITIONAL_ONLY)
-    fn.__signature__ = own.replace(parameters=[face, *own.parameters.values()])  # type: ignore[attr-defined]
+    kinds = inspect.Parameter
+    face = kinds("F", kinds.POSITIONAL_ONLY)
+    more = [kinds(a, kinds.KEYWORD_ONLY, default=None) for a in old if a not in own.parameters]
+    fn.__signature__ = own.replace(parameters=[face, *own.parameters.values(), *more])  # type: ignore[attr-defined]
     return fn
 
 

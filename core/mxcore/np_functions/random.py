@@ -52,7 +52,11 @@ def parameters(F: Any, name: str, **given: Any) -> tuple[list[Any], dict[str, An
             raise error(
                 TypeError,
                 f"{name}: {key} must be a number or an array of mx.np, got {type(value).__name__}"
-                + ("; x.as_np_ndarray() shares its memory" if hasattr(value, "as_np_ndarray") else "; np.array makes one"),
+                + (
+                    "; x.as_np_ndarray() shares its memory"
+                    if hasattr(value, "as_np_ndarray")
+                    else "; np.array makes one"
+                ),
             )
     return arrays, by_name
 
@@ -84,7 +88,9 @@ def _cast(F: Any, x: Any, dtype: Any) -> Any:
     return F.call("Cast", x, dtype=dtype)
 
 
-def normal(F: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> Any:
+def normal(
+    F: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None
+) -> Any:
     """Draw from the normal distribution; the gradient flows to `loc` and `scale`.
 
     Parameters
@@ -118,7 +124,9 @@ def normal(F: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: An
     return drawn(F, "_npi_normal", "np.random.normal", {"loc": loc, "scale": scale}, size, ctx, out, dtype=dtype)
 
 
-def uniform(F: Any, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> Any:
+def uniform(
+    F: Any, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None
+) -> Any:
     """Draw from the uniform distribution on [low, high).
 
     Parameters
@@ -216,7 +224,9 @@ def logistic(F: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, ctx: An
     return drawn(F, "_npi_logistic", "np.random.logistic", {"loc": loc, "scale": scale}, size, ctx, out)
 
 
-def lognormal(F: Any, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> Any:
+def lognormal(
+    F: Any, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None
+) -> Any:
     """Draw from the log-normal distribution; the gradient flows to `mean` and `sigma`.
 
     Parameters
@@ -407,7 +417,9 @@ def power(F: Any, a: Any, size: Any = None) -> Any:
     return drawn(F, "_npi_powerd", "np.random.power", {"a": a}, size, None)
 
 
-def gamma(F: Any, shape: Any, scale: Any = 1.0, size: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> Any:
+def gamma(
+    F: Any, shape: Any, scale: Any = 1.0, size: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None
+) -> Any:
     """Draw from the gamma distribution.
 
     Parameters
@@ -548,7 +560,9 @@ def randint(
     size = sized("np.random.randint", size)
     dtype = "int64" if dtype is None or dtype is int or dtype == "int" else dtype
     place = {} if ctx is None else {"ctx": ctx}
-    return F.call("_random_randint", out=out, low=low, high=high, shape=() if size is None else size, dtype=dtype, **place)
+    return F.call(
+        "_random_randint", out=out, low=low, high=high, shape=() if size is None else size, dtype=dtype, **place
+    )
 
 
 def rand(F: Any, *size: int, **kwargs: Any) -> Any:
@@ -636,7 +650,8 @@ def multinomial(F: Any, n: int, pvals: Any, size: Any = None, **kwargs: Any) -> 
         values = tuple(float(v) for v in pvals)
     except (TypeError, ValueError):
         raise error(
-            TypeError, f"np.random.multinomial: pvals must be an array of mx.np, or a sequence of numbers, got {pvals!r}"
+            TypeError,
+            f"np.random.multinomial: pvals must be an array of mx.np, or a sequence of numbers, got {pvals!r}",
         ) from None
     return F.call("_npi_multinomial", n=n, pvals=values, size=size)
 
@@ -702,9 +717,7 @@ def choice(
     return F.call("take", a, index, out=out) if of_array else index
 
 
-def multivariate_normal(
-    F: Any, mean: Any, cov: Any, size: Any = None, check_valid: Any = None, tol: Any = None
-) -> Any:
+def multivariate_normal(F: Any, mean: Any, cov: Any, size: Any = None, check_valid: Any = None, tol: Any = None) -> Any:
     """Draw from the normal distribution of several variables; the gradient flows to `mean` and `cov`.
 
     Parameters

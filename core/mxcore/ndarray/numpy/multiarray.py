@@ -81,8 +81,7 @@ class ndarray(NDArray):
             return bool(self.item())
         if n:
             raise error(
-                ValueError,
-                f"the truth value of an array of shape {self.shape} is ambiguous; use x.any() or x.all()",
+                ValueError, f"the truth value of an array of shape {self.shape} is ambiguous; use x.any() or x.all()"
             )
         return False
 
@@ -233,8 +232,8 @@ class ndarray(NDArray):
         """
         if isinstance(other, Context):
             return self.copy() if other is self._st.ctx else self.as_in_ctx(other)  # type: ignore[return-value]
-        if not isinstance(other, ndarray):
-            raise error(TypeError, f"copyto needs an array of mx.np or a Context, got {type(other).__name__}")
+        if not isinstance(other, NDArray):
+            raise error(TypeError, f"copyto needs an array or a Context, got {type(other).__name__}")
         if other._data is not self._data:
             other[...] = self
         return other
@@ -271,7 +270,9 @@ class ndarray(NDArray):
     def tostype(self, stype: str) -> NDArray:
         """This array: arrays of ``mx.np`` are dense, those of ``mx.nd`` have other storage types."""
         if stype != "default":
-            raise error(ValueError, f"arrays of mx.np are dense; x.as_nd_ndarray().tostype({stype!r}) gives a sparse one")
+            raise error(
+                ValueError, f"arrays of mx.np are dense; x.as_nd_ndarray().tostype({stype!r}) gives a sparse one"
+            )
         return self
 
     # -- shape -------------------------------------------------------------------------------------------------
@@ -390,7 +391,7 @@ def _method(name: str, function: str) -> Any:
 
     def method(self: ndarray, *args: Any, **kwargs: Any) -> Any:
         if not found:  # functions are looked up when they are first used
-                found.append(find(_functions()))
+            found.append(find(_functions()))
         return found[0](self, *args, **kwargs)
 
     return _shown(method, name, f"Same as ``{'' if function.startswith('npx.') else 'np.'}{function}`` of this array.")

@@ -284,9 +284,7 @@ def contraction(
         return getattr(F, back_name)(dy, other, like, which=which, **given(p, params))
 
     def rule(F: Operators, p: Params, dys: Any, lhs: Any, rhs: Any, needs: Any) -> Any:
-        return tuple(
-            gradient(F, p, dys[0], (rhs, lhs)[i], (lhs, rhs)[i], i) if needs[i] else None for i in range(2)
-        )
+        return tuple(gradient(F, p, dys[0], (rhs, lhs)[i], (lhs, rhs)[i], i) if needs[i] else None for i in range(2))
 
     def back_rule(F: Operators, p: Params, dys: Any, dy_: Any, other: Any, needs: Any) -> Any:
         """A gradient is linear in both of what it is computed of, by the same two operators."""
@@ -490,9 +488,7 @@ def _chain(name: str, labelling: Labelling, params: dict[str, Param], doc: str) 
 
     def back_rule(F: Operators, p: Params, dys: Any, dy_: Any, data: Any, needs: Any) -> Any:
         moved = [dys[0] if k == p.which else x for k, x in enumerate(data)]
-        others = [
-            gradient(F, p, dy_, moved, k) if k != p.which and needs[k + 1] else None for k in range(len(data))
-        ]
+        others = [gradient(F, p, dy_, moved, k) if k != p.which and needs[k + 1] else None for k in range(len(data))]
         return product(F, p, data, p.which, dys[0]) if needs[0] else None, others
 
     forward = Op(name, body, inputs="data*", params=params, recompute=False, grad=rule, doc=doc)

@@ -66,9 +66,7 @@ def _backs(a: Any, b: Any, out: Any, **params: Any) -> list[Sample]:
 
 
 def _norms(mxnet: Any = _ADDED, tol: float = 1.0, **params: Any) -> list[Sample]:
-    return [
-        Sample(shape, params={"keepdims": False, **params}, mxnet=mxnet, tol=tol) for shape in ((3, 4), (2, 4, 3))
-    ]
+    return [Sample(shape, params={"keepdims": False, **params}, mxnet=mxnet, tol=tol) for shape in ((3, 4), (2, 4, 3))]
 
 
 NUMPY_SAMPLES = {
@@ -82,9 +80,7 @@ NUMPY_SAMPLES = {
     ],
     "_np_dot_back": [*_backs((2, 3), (3, 4), (2, 4)), *_backs((3,), (3,), ()), *_backs((), (2, 3), (2, 3))],
     "_npi_matmul": [
-        *_products(
-            [((2, 3), (3, 4)), ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 2, 3), (2, 3, 4))],
-        ),
+        *_products([((2, 3), (3, 4)), ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 2, 3), (2, 3, 4))]),
         *_products([((2, 3), (5, 3, 2)), ((5, 2, 3), (3,)), ((3,), (2, 3, 2))]),
         *_products([((6, 1, 2, 3), (5, 3, 4))], mxnet="forward only: wrong gradients where both are broadcast"),
         *_products([((2, 0), (0, 3)), ((0, 2, 3), (3, 2))], mxnet="refused there"),
@@ -135,15 +131,11 @@ NUMPY_SAMPLES = {
         Sample(
             Ints((2, 3), 0, 3), Ints((3, 2), 0, 3), params={"num_args": 2, "subscripts": "ij,jk"}, dtypes="int32 int64"
         ),
-        Sample(
-            Ints((2, 3), 0, 2), Ints((3, 2), 0, 2), params={"num_args": 2, "subscripts": "ij,jk"}, dtypes="bool"
-        ),
+        Sample(Ints((2, 3), 0, 2), Ints((3, 2), 0, 2), params={"num_args": 2, "subscripts": "ij,jk"}, dtypes="bool"),
         Sample((2, 3), (3, 2), params={"num_args": 2, "subscripts": "ij,jk"}, dtypes="float16", grad=False),
     ],
     "_npi_einsum_back": [
-        Sample(
-            (2, 4), (2, 3), (3, 4), params={"num_args": 2, "subscripts": "ij,jk->ik", "which": k}, mxnet="internal"
-        )
+        Sample((2, 4), (2, 3), (3, 4), params={"num_args": 2, "subscripts": "ij,jk->ik", "which": k}, mxnet="internal")
         for k in (0, 1)
     ]
     + [
@@ -279,7 +271,9 @@ NUMPY_SAMPLES = {
         Sample([[3, 4], [5, 12]], params={"flag": 1, "axis": (1,)}, dtypes="int32 uint8", mxnet="truncated there"),
     ],
     "_norm_back": [
-        Sample((2,), [[3.0, 4.0], [6.0, -8.0]], [5.0, 10.0], params={"flag": 1, "axis": (1,)}, mxnet="internal", grad=False),
+        Sample(
+            (2,), [[3.0, 4.0], [6.0, -8.0]], [5.0, 10.0], params={"flag": 1, "axis": (1,)}, mxnet="internal", grad=False
+        ),
         Sample((), [[1.0, 2.0], [2.0, 4.0]], 5.0, params={"flag": -2}, mxnet="internal", grad=False),
     ],
     "_matrices_last": [

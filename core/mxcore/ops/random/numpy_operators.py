@@ -134,14 +134,8 @@ _TABLE = {
     "_npi_normal_n": _NORMAL,
     "_npi_uniform": _UNIFORM,
     "_npi_uniform_n": _UNIFORM,
-    "_npi_gumbel": _location(
-        "the Gumbel distribution of mode `loc`",
-        lambda *draw: -_log_exponential(*draw),
-    ),
-    "_npi_logistic": _location(
-        "the logistic distribution of mean `loc`",
-        _logistic,
-    ),
+    "_npi_gumbel": _location("the Gumbel distribution of mode `loc`", lambda *draw: -_log_exponential(*draw)),
+    "_npi_logistic": _location("the logistic distribution of mean `loc`", _logistic),
     "_npi_exponential": _Law(
         "the exponential distribution of mean `scale`",
         (_SCALE,),
@@ -256,7 +250,9 @@ def _drawn(name: str, law: _Law) -> Op:
         told = [s for name, s in zip(names, slopes) if getattr(p, name) is None]
         return [[F._sum_like(F._cast_like(dy if s is None else dy * s, x), x) for x, s in zip(inputs, told)]]
 
-    params: dict[str, Param] = {n: _number() if law.default is ... else Float(law.default, optional=True) for n in names}
+    params: dict[str, Param] = {
+        n: _number() if law.default is ... else Float(law.default, optional=True) for n in names
+    }
     params["size"] = Shape(None)
     if law.ctx:
         params["ctx"] = Str("cpu")
@@ -296,12 +292,18 @@ def _doc(law: _Law, appended: bool) -> str:
     names = [n for n, *_ in law.parameters]
     lines = [f"Draw from {law.doc}; parameters are numbers or arrays.", "", "Parameters", "----------"]
     lines += ["inputs : arrays"]
-    lines += ["    Parameters that are not numbers, which are broadcast; the gradient flows to them." if law.slopes
-              else "    Parameters that are not numbers, which are broadcast."]
+    lines += [
+        "    Parameters that are not numbers, which are broadcast; the gradient flows to them."
+        if law.slopes
+        else "    Parameters that are not numbers, which are broadcast."
+    ]
     lines += [f"{', '.join(names)} : float or None", "    Parameters that are numbers."]
     lines += ["size : tuple of int, optional"]
-    lines += ["    Shape of what is drawn for each element, before that of the parameters." if appended
-              else "    Shape of the result; that of the parameters unless told."]
+    lines += [
+        "    Shape of what is drawn for each element, before that of the parameters."
+        if appended
+        else "    Shape of the result; that of the parameters unless told."
+    ]
     if law.ctx:
         lines += ["ctx : str", "    Where to draw, if all are numbers."]
     if law.dtype:

@@ -333,11 +333,7 @@ def _plane(p: Params, ndim: int) -> tuple[int, int]:
 
 
 @op(
-    "_npi_rot90",
-    inputs="data",
-    k=Int(1),
-    axes=Shape(None),
-    grad=lambda F, p, dy: F._npi_rot90(dy, k=-p.k, axes=p.axes),
+    "_npi_rot90", inputs="data", k=Int(1), axes=Shape(None), grad=lambda F, p, dy: F._npi_rot90(dy, k=-p.k, axes=p.axes)
 )
 def rot90(k: Call, p: Params, data: Array) -> Array:
     """Turn the plane of two axes by right angles.
