@@ -496,7 +496,7 @@ class Parameter:
         if trainer is not None:
             trainer._forget_stored(self)
         for array in self._data:
-            array[:] = data
+            array[:] = of_face(data, array) if isinstance(data, nd.NDArray) else data
 
     def reset_ctx(self, ctx: Context | Sequence[Context]) -> None:
         """Move the parameter to other contexts, keeping its value.
