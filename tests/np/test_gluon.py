@@ -110,6 +110,34 @@ def test_training_is_that_of_nd(optimizer, hybrid):
     assert losses(True) == losses(False)
 
 
+@pytest.mark.parametrize(
+    "init", ["zeros", "ones", "uniform", "normal", "xavier", "msraprelu", "orthogonal", "bilinear", "constant"]
+)
+def test_initializers(init):
+    init = mx.init.Constant(3) if init == "constant" else init
+    values = []
+    for of_np in (True, False):
+        (npx.set_np if of_np else npx.reset_np)()
+        mx.random.seed(5)
+        onp.random.seed(5)
+        p = gluon.Parameter("w_weight", shape=(2, 2, 4, 4), init=init)
+        p.initialize()
+        assert (type(p.data()) is np.ndarray) is of_np
+        values.append(p.data().asnumpy())
+    onp.testing.assert_array_equal(*values)
+
+
+class _Mine(mx.init.Initializer):
+    def _init_weight(self, name, arr):
+        arr[:] = np.exp(np.zeros(arr.shape))
+
+
+def test_initializers_of_users_get_arrays_of_np():
+    p = gluon.Parameter("w_weight", shape=(2, 3), init=_Mine())
+    p.initialize()
+    onp.testing.assert_array_equal(p.data().asnumpy(), onp.ones((2, 3)))
+
+
 def test_cells_unroll():
     cell = rnn.LSTMCell(4)
     cell.initialize()

@@ -274,11 +274,11 @@ class Parameter:
         with autograd.off():
             if data is None:
                 # Dense even for a sparse parameter: initializers write slices.
-                data = nd.zeros(self._shape, dtype=self._dtype, ctx=cpu())
+                data = of_mode(nd.zeros(self._shape, dtype=self._dtype, ctx=cpu()))
                 description = initializer.InitDesc(self.name, {"__init__": init})
                 initializer.create(default_init)(description, data)
                 if self._stype != "default":
-                    data = data.tostype(self._stype)
+                    data = data.as_nd_ndarray().tostype(self._stype)
             self._init_impl(data, ctx)
         self._deferred_init = ()
 
