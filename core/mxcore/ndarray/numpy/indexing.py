@@ -17,7 +17,7 @@ from ..._core.errors import MXNetError, error
 from ..._core.state import state
 from ..._core.stream import commit
 from ..._locks import lock_of
-from ..checks import mixed_faces
+from ..._op_functions import mixed_faces
 from ..indexing import write
 
 __all__ = ["get_item", "set_item"]
