@@ -21,7 +21,7 @@ from ...elementwise import broadcast, scalar, with_number
 from ...parameters import Bool, Float, Int
 from ...twins import twin
 from ...typing import Array, Call, Operand, Operators
-from .arithmetic import ARITHMETIC
+from .arithmetic import ARITHMETIC, MATH
 from .casts import clip
 from .functions import FUNCTIONS
 
@@ -104,7 +104,7 @@ def _rule_of_one(dtype: Callable[..., Any]) -> Callable[..., Any]:
     return rule
 
 
-# -- gradients of inputs that differ in dtype -----------------------------------------------------------------------
+# -- gradients of inputs that differ in shape and dtype -------------------------------------------------------------
 
 
 def _dtype(x: Any) -> Any:
@@ -114,39 +114,51 @@ def _dtype(x: Any) -> Any:
 
 def _like(F: Operators, x: Any, to: Any) -> Any:
     """A value in the dtype of another one; where graphs find that it has it, nothing is left of this."""
-    if x is None:
-        return None
     t = _dtype(x)
     return x if t is not None and t is _dtype(to) else F._cast_like(x, to)
 
 
-def _over_dtypes(rule: Any) -> Any:
-    """A gradient rule for inputs of one dtype, over several: computed in that of `dy`, each in that of its input."""
-    if rule is None:
-        return None
-    names = rule.__code__.co_varnames[: rule.__code__.co_argcount]
-    if "like_lhs" in names:
+def _back(F: Operators, x: Any, to: Any) -> Any:
+    """A gradient, summed and cast to what it is the gradient of."""
+    return _like(F, F._sum_like(x, to), to)
 
-        def linear(F: Operators, dy: Operand, like_lhs: Operand, like_rhs: Operand) -> Any:
-            da, db = rule(F, dy, like_lhs, like_rhs)
-            return _like(F, da, like_lhs), _like(F, db, like_rhs)
+
+def _of_arrays(g: Any) -> Any:
+    """The gradient rule of two arrays that may differ, of one for arrays of one shape and dtype.
+
+    Arrays that are alike, the most frequent case by far, are seen at once; a graph does not know.
+    """
+    if g.__code__.co_argcount == 2:
+
+        def linear(F: Operators, dy: Operand, like_lhs: Any, like_rhs: Any) -> Any:
+            da, db = g(F, dy)
+            try:
+                if like_lhs.shape == like_rhs.shape and like_lhs.dtype is like_rhs.dtype:
+                    return da, db
+            except AttributeError:
+                pass
+            return _back(F, da, like_lhs), _back(F, db, like_rhs)
 
         return linear
-    if "data" in names:
 
-        def of_one(F: Operators, p: Params, dy: Operand, data: Operand) -> Any:
-            return _like(F, rule(F, p, dy, _like(F, data, dy)), data)
+    def rule(F: Operators, dy: Any, lhs: Any, rhs: Any) -> Any:
+        try:
+            a, b = lhs._data, rhs._data
+            if a.shape == b.shape and a.dtype is b.dtype is dy._data.dtype:
+                return g(F, dy, lhs, rhs)
+        except AttributeError:
+            pass
+        da, db = g(F, dy, _like(F, lhs, dy), _like(F, rhs, dy))
+        return _back(F, da, lhs), _back(F, db, rhs)
 
-        return of_one
+    return rule
 
-    if "lhs" not in names:
+
+def _of_quotient(rule: Any) -> Any:
+    """The gradient rule of a quotient with a number, of an array whose dtype may not be that of the quotient."""
+    if rule.__code__.co_argcount == 3:
         return lambda F, p, dy, like_data: _like(F, rule(F, p, dy), like_data)
-
-    def of_two(F: Operators, dy: Operand, lhs: Operand, rhs: Operand) -> Any:
-        da, db = rule(F, dy, _like(F, lhs, dy), _like(F, rhs, dy))
-        return _like(F, da, lhs), _like(F, db, rhs)
-
-    return of_two
+    return lambda F, p, dy, data: _like(F, rule(F, p, dy, _like(F, data, dy)), data)
 
 
 # -- functions of one array -----------------------------------------------------------------------------------------
@@ -462,14 +474,6 @@ _FURTHER: dict[str, tuple[Any, str | None, Any, Callable[..., Any], bool, str]] 
 _BITS = frozenset("bitwise_and bitwise_or bitwise_xor".split())
 
 
-def _summed(g: Any) -> Any:
-    def rule(F: Operators, dy: Operand, lhs: Operand, rhs: Operand) -> Any:
-        da, db = g(F, dy, lhs, rhs)
-        return F._sum_like(da, lhs), F._sum_like(db, rhs)
-
-    return rule
-
-
 def _compared_in(*dtypes: Any) -> Any:
     """Values are compared as NumPy promotes them, so that none is rounded to another one."""
     return np.result_type(*dtypes)
@@ -484,7 +488,7 @@ def _of_two() -> Iterator[Op]:
             when=_one_dtype,
             inputs=inputs,
             body=_in_one_dtype(base.body, dtype),
-            grad=_over_dtypes(base.grad_rule),
+            grad=_of_arrays(MATH[of][2]),
             direct=direct,
         )
         made.dtype(_rule_of_two(dtype))
@@ -498,7 +502,7 @@ def _of_two() -> Iterator[Op]:
         yield made
     for name, (fn, expr, g, dtype, _, doc) in _FURTHER.items():
         f = fn if callable(fn) else lambda xp, a, b, n=fn: getattr(xp, n)(a, b)
-        made = broadcast(f"_npi_{name}", f, expr=expr, grad=None if g is None else _over_dtypes(_summed(g)), doc=doc)
+        made = broadcast(f"_npi_{name}", f, expr=expr, grad=None if g is None else _of_arrays(g), doc=doc)
         made.body = _in_one_dtype(made.body, _compared_in if dtype is _truth else dtype)
         if name == "arctan2":
             made = twin(made.name, made, inputs="x1 x2")
@@ -602,7 +606,7 @@ def _of_one_and_number() -> Iterator[Op]:
                 base,
                 when=_is_float,
                 body=_cast_first(base.body, _floating),
-                grad=_over_dtypes(base.grad_rule),
+                grad=_of_quotient(base.grad_rule),
             )
             made.dtype(_rule_of_one(_floating))
         else:
