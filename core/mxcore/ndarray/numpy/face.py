@@ -14,6 +14,7 @@ from ..._core.op import Op
 from ..._locks import lock_of
 from ..._op_functions import mixed_faces, take_last
 from ...np_functions import Face
+from ...np_functions.python_methods import give_methods
 from ..checks import place
 from .multiarray import ndarray
 
@@ -101,3 +102,4 @@ class Arrays(Face):
 
 #: The face of arrays.
 arrays = Arrays()
+give_methods(arrays)

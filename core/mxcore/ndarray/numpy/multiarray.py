@@ -16,7 +16,7 @@ from ..._core.state import state
 from ..._op_functions import FACES
 from ...np_functions.arguments import in_order
 from ...np_functions.options import refuse
-from ...ops.common.python_operators import NUMPY_COMPARISONS, NUMPY_OPERATORS
+from ...ops.common.python_operators import NUMPY_COMPARISONS, NUMPY_OPERATORS, NUMPY_UNARY
 from .. import operators
 from ..ndarray import NDArray
 from . import indexing
@@ -417,4 +417,4 @@ for _name, _target in OPERATOR_METHODS.items():
 
 ndarray.dense = ndarray
 FACES.add(ndarray)
-operators.install(ndarray, True, NUMPY_OPERATORS, NUMPY_COMPARISONS)
+operators.install(ndarray, True, NUMPY_OPERATORS, NUMPY_COMPARISONS, NUMPY_UNARY)

@@ -18,7 +18,7 @@ from ...elementwise import binary, broadcast, scalar
 from ...parameters import Int
 from ...typing import Array, Call, Operand, Operators
 
-__all__ = ["ARITHMETIC", "add_n"]
+__all__ = ["ARITHMETIC", "MATH", "add_n"]
 
 
 def _div(xp: Any, a: Any, b: Any) -> Any:
@@ -56,7 +56,7 @@ def _logic(fn: Any) -> Any:
 
 
 #: name of the family -> (function, expr over a and b, gradient of a, gradient of b) ; gradients over F, dy, a, b
-_MATH: dict[str, tuple[Any, str, Any]] = {
+MATH: dict[str, tuple[Any, str, Any]] = {
     "add": ("add", "a + b", lambda F, dy: (dy, dy)),
     "sub": ("subtract", "a - b", lambda F, dy: (dy, -dy)),
     "mul": ("multiply", "a * b", lambda F, dy, a, b: (dy * b, dy * a)),
@@ -126,7 +126,7 @@ def _broadcast_rule(g: Any) -> Any:
 
 
 def _tables() -> Iterator[Any]:
-    for family, (fn, expr, g) in _MATH.items():
+    for family, (fn, expr, g) in MATH.items():
         told = {"labels": "outputs"} if family == "add" else {}
         name, *aliases = _ELEMENTWISE_NAMES[family]
         yield binary(name, fn, expr=expr, grad=_elementwise_rule(g), aliases=aliases, **told)

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..._core.errors import error
 from ...np_functions import Face
+from ...np_functions.python_methods import give_methods
 from ..compose import entries
 from .symbol import _Symbol
 
@@ -50,3 +51,4 @@ class Symbols(Face):
 
 #: The face of symbols.
 symbols = Symbols()
+give_methods(symbols)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import partial
 
 from ...ndarray.numpy import ndarray
-from ...ops.common.python_operators import NUMPY_COMPARISONS, NUMPY_OPERATORS, arithmetic
+from ...ops.common.python_operators import NUMPY_COMPARISONS, NUMPY_OPERATORS, NUMPY_UNARY, arithmetic
 from ..symbol import Symbol
 
 __all__ = ["_Symbol"]
 
 
-@partial(arithmetic, operators=NUMPY_OPERATORS, comparisons=NUMPY_COMPARISONS)
+@partial(arithmetic, operators=NUMPY_OPERATORS, comparisons=NUMPY_COMPARISONS, unary=NUMPY_UNARY)
 class _Symbol(Symbol):
     """One or several outputs of a graph, which are arrays of ``mx.np``."""
 
