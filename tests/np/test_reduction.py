@@ -11,7 +11,9 @@ import mxcore as mx
 from mxcore import autograd, np
 from mxcore._core import tables
 from mxcore._core.graph import Graph
-from mxcore._core.kernels import Spec
+from mxcore._core.hookspecs import hookimpl
+from mxcore._core.kernels import KernelSet, Spec
+from mxcore._core.manager import manager
 from mxcore.base import MXNetError
 from mxcore.executor.passes.fuse import fuse
 from mxcore.executor.program import infer_all
@@ -289,11 +291,44 @@ def kernel_of(op, of="float32", **params):
     return tables.kernels.best(found, mx.cpu().device, found.parse(params), [Spec((2, 3), onp.dtype(of))])
 
 
-def test_kernels_of_nd_serve_np():
-    assert kernel_of("_np_sum") is kernel_of("sum") is not None
+def test_kernels():
+    assert kernel_of("_np_sum") is not None
     for params in ({"initial": 1.0}, {"dtype": "float64"}, {"axis": 1}, {"axis": ()}, {"keepdims": True}):
         assert kernel_of("_np_sum", **params) is None
     assert kernel_of("_np_sum", "bool") is None
+
+
+@pytest.fixture
+def kernels_of_max():
+    """A kernel for `max` of a plugin's, as those of ``mx.nd`` are: a number is an array of one."""
+    mine = KernelSet("cpu")
+
+    @mine.kernel("max", dtypes="f4", when=lambda p, data: p.axis is None and not p.keepdims)
+    def largest(k, p, data):
+        seen.append(data.shape)
+        return k.xp.max(data.reshape(1, -1), 1)
+
+    class Plugin:
+        API_VERSION = 1
+
+        @staticmethod
+        @hookimpl
+        def mxcore_kernels():
+            return {"cpu": mine}
+
+    seen = []
+    manager.register(Plugin, "largest_of_tests")
+    yield seen
+    manager.unregister("largest_of_tests")
+
+
+def test_kernels_of_nd_serve_np(kernels_of_max):
+    x = np.array([[1.0, 5.0, 2.0]])
+    assert mx.nd.max(x.as_nd_ndarray()).shape == (1,) and len(kernels_of_max) == 1
+    y = np.max(x)
+    assert len(kernels_of_max) == 2 and type(y) is np.ndarray and y.shape == () and y.item() == 5
+    for params in ({"axis": ()}, {"initial": 9.0}):
+        assert np.max(x, **params).asnumpy().max() == params.get("initial", 5) and len(kernels_of_max) == 2
 
 
 @pytest.mark.parametrize("name", ["sum", "mean", "max", "min"])

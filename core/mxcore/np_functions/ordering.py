@@ -94,7 +94,7 @@ def argmax(F: Any, a: Any, axis: int | None = None, out: Any = None, keepdims: b
     >>> np.argmax(np.array([[1, 5, 2], [7, 0, 3]]), axis=1)
     array([1, 0], dtype=int64)
     """
-    return F.call("_npi_argmax", a, axis=axis, keepdims=keepdims, out=out)
+    return F.call("_npi_argmax", a, axis=axis, keepdims=keepdims or None, out=out)
 
 
 def argmin(F: Any, a: Any, axis: int | None = None, out: Any = None, keepdims: bool = False) -> Any:
@@ -121,7 +121,7 @@ def argmin(F: Any, a: Any, axis: int | None = None, out: Any = None, keepdims: b
     >>> np.argmin(np.array([[1, 5, 2], [7, 0, 3]]), axis=1)
     array([0, 1], dtype=int64)
     """
-    return F.call("_npi_argmin", a, axis=axis, keepdims=keepdims, out=out)
+    return F.call("_npi_argmin", a, axis=axis, keepdims=keepdims or None, out=out)
 
 
 def unique(

@@ -65,7 +65,7 @@ def sum(
     array([4., 6.])
     """
     whole("sum", where)
-    return F.call("_np_sum", a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, out=out)
+    return F.call("_np_sum", a, axis=axis, dtype=dtype, keepdims=keepdims or None, initial=initial, out=out)
 
 
 def nansum(F: Any, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
@@ -94,7 +94,7 @@ def nansum(F: Any, a: Any, axis: Any = None, dtype: Any = None, out: Any = None,
     >>> np.nansum(np.array([1, float("nan"), 2]))
     array(3.)
     """
-    return F.call("_npi_nansum", a, axis=axis, dtype=dtype, keepdims=keepdims, out=out)
+    return F.call("_npi_nansum", a, axis=axis, dtype=dtype, keepdims=keepdims or None, out=out)
 
 
 def prod(
@@ -137,7 +137,7 @@ def prod(
     array(24.)
     """
     whole("prod", where)
-    return F.call("_np_prod", a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, out=out)
+    return F.call("_np_prod", a, axis=axis, dtype=dtype, keepdims=keepdims or None, initial=initial, out=out)
 
 
 def max(
@@ -171,7 +171,7 @@ def max(
     array([5., 4.])
     """
     whole("max", where)
-    return F.call("_np_max", a, axis=axis, keepdims=keepdims, initial=initial, out=out)
+    return F.call("_np_max", a, axis=axis, keepdims=keepdims or None, initial=initial, out=out)
 
 
 def min(
@@ -205,7 +205,7 @@ def min(
     array([1., 3.])
     """
     whole("min", where)
-    return F.call("_np_min", a, axis=axis, keepdims=keepdims, initial=initial, out=out)
+    return F.call("_np_min", a, axis=axis, keepdims=keepdims or None, initial=initial, out=out)
 
 
 def all(F: Any, a: Any, axis: Any = None, keepdims: bool = False, out: Any = None, where: Any = True) -> Any:
@@ -235,7 +235,7 @@ def all(F: Any, a: Any, axis: Any = None, keepdims: bool = False, out: Any = Non
     array([False,  True])
     """
     whole("all", where)
-    return F.call("_np_all", a, axis=axis, keepdims=keepdims, out=out)
+    return F.call("_np_all", a, axis=axis, keepdims=keepdims or None, out=out)
 
 
 def any(F: Any, a: Any, axis: Any = None, keepdims: bool = False, out: Any = None, where: Any = True) -> Any:
@@ -265,7 +265,7 @@ def any(F: Any, a: Any, axis: Any = None, keepdims: bool = False, out: Any = Non
     array([ True, False])
     """
     whole("any", where)
-    return F.call("_np_any", a, axis=axis, keepdims=keepdims, out=out)
+    return F.call("_np_any", a, axis=axis, keepdims=keepdims or None, out=out)
 
 
 def cumsum(F: Any, a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:

@@ -45,7 +45,7 @@ def mean(
     array([2., 3.])
     """
     whole("mean", where)
-    return F.call("_npi_mean", a, axis=axis, dtype=dtype, keepdims=keepdims, out=out)
+    return F.call("_npi_mean", a, axis=axis, dtype=dtype, keepdims=keepdims or None, out=out)
 
 
 def std(
@@ -88,7 +88,7 @@ def std(
     array(1.)
     """
     whole("std", where)
-    return F.call("_npi_std", a, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, out=out)
+    return F.call("_npi_std", a, axis=axis, dtype=dtype, ddof=ddof or None, keepdims=keepdims or None, out=out)
 
 
 def var(
@@ -131,7 +131,7 @@ def var(
     array(4.)
     """
     whole("var", where)
-    return F.call("_npi_var", a, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, out=out)
+    return F.call("_npi_var", a, axis=axis, dtype=dtype, ddof=ddof or None, keepdims=keepdims or None, out=out)
 
 
 def average(F: Any, a: Any, axis: Any = None, weights: Any = None, returned: bool = False, out: Any = None) -> Any:

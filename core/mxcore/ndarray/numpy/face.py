@@ -44,9 +44,9 @@ class Arrays(Face):
             if x.__class__ is not ndarray:
                 self._check(found, inputs)
                 break
-        p = found.plain
-        if params or p is None:
-            p = found.parse({k: v for k, v in params.items() if v is not None})
+        given, p = {k: v for k, v in params.items() if v is not None}, found.plain
+        if given or p is None:
+            p = found.parse(given)
         if out is not None and out.__class__ is not ndarray:
             return self._into(found, inputs, p, out)
         if not inputs:

@@ -83,8 +83,8 @@ def _reduced_axes(p: Params, data: Any, out: Any) -> tuple[int, ...]:
 
 
 def _mean(xp: Any, x: Any, axes: Any, t: Any) -> Any:
-    # Whole numbers are exact in float64; of nothing NumPy would warn.
-    wide = np.float64 if t.kind in "iub" or x.dtype.kind in "iub" else t
+    # Whole numbers are exact in float64; half precision NumPy itself adds up in float32; of nothing it would warn.
+    wide = np.float64 if t.kind in "iub" or x.dtype.kind in "iub" else None if t == x.dtype else t
     return xp.mean(x, axes, dtype=wide) if x.size else x.sum(axes, wide) / 0.0
 
 
@@ -205,7 +205,10 @@ def _reduction(of: str, name: str, fn: Any, join: str, grad: Any, params: Any, d
 
     @silent
     def body(k: Call, p: Params, a: Any) -> Any:
-        t, axes, shape = getattr(p, "dtype", None) or dtype(a.dtype), numpy_axes(p.axis, a.ndim), a.shape
+        t = getattr(p, "dtype", None) or dtype(a.dtype)
+        if p.axis is None is p.initial and not p.keepdims and a.size:  # what most calls ask for
+            return fn(k.xp, a, None, widened(t))
+        axes, shape = numpy_axes(p.axis, a.ndim), a.shape
         if not axes:  # then over one more, so that each element is alone
             a, last = a.reshape(*shape, 1), (a.ndim,)
         if chooses and not a.size:  # the greatest of nothing is what it begins with
