@@ -273,7 +273,7 @@ def full_like(
     a : ndarray
     fill_value : number
     dtype : dtype, optional
-        That of `a` unless told; bool for a bool.
+        That of `a` unless told.
     order : {'C'}, optional
         Of the elements in memory.
     ctx : Context, optional
@@ -292,11 +292,11 @@ def full_like(
     array([3., 3.])
     """
     in_order("full_like", order, "K", "A")
-    value, dtype = _filling("full_like", fill_value, dtype)
-    return _like(F, "full_like", a, value, dtype, ctx, out)
+    value, _ = _filling("full_like", fill_value, dtype)
+    return _like(F, a, value, dtype, ctx, out)
 
 
-def _like(F: Any, name: str, a: Any, value: Any, dtype: Any, ctx: Any, out: Any) -> Any:
+def _like(F: Any, a: Any, value: Any, dtype: Any, ctx: Any, out: Any) -> Any:
     if isinstance(a, numbers.Number):  # NumPy's functions take numbers
         a = array(F, a, getattr(a, "dtype", None), ctx)
     found = F.call("_npi_full_like", a, fill_value=value, dtype=dtype, out=out)
@@ -329,7 +329,7 @@ def zeros_like(F: Any, a: Any, dtype: Any = None, order: Any = "C", ctx: Any = N
     array([[0., 0.]])
     """
     in_order("zeros_like", order, "K", "A")
-    return _like(F, "zeros_like", a, 0, dtype, ctx, out)
+    return _like(F, a, 0, dtype, ctx, out)
 
 
 def ones_like(F: Any, a: Any, dtype: Any = None, order: Any = "C", ctx: Any = None, out: Any = None) -> Any:
@@ -358,7 +358,7 @@ def ones_like(F: Any, a: Any, dtype: Any = None, order: Any = "C", ctx: Any = No
     array([ True,  True])
     """
     in_order("ones_like", order, "K", "A")
-    return _like(F, "ones_like", a, 1, dtype, ctx, out)
+    return _like(F, a, 1, dtype, ctx, out)
 
 
 def empty_like(
@@ -394,7 +394,7 @@ def empty_like(
     if shape is not None:
         only_arrays(F, "empty_like with a shape", prototype)
         return zeros(F, shape, prototype.dtype if dtype is None else dtype, ctx=prototype.ctx)
-    return _like(F, "empty_like", prototype, 0, dtype, None, None)
+    return _like(F, prototype, 0, dtype, None, None)
 
 
 def arange(F: Any, start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, ctx: Any = None) -> Any:
@@ -495,13 +495,7 @@ def linspace(
         start, stop = _number("linspace", start), _number("linspace", stop)
         step = (stop - start) / parts if parts > 0 else float("nan")
         found = F.call(
-            "_linspace",
-            start=start,
-            stop=stop,
-            num=num,
-            endpoint=bool(endpoint),
-            dtype=default_float(dtype),
-            ctx=ctx,
+            "_linspace", start=start, stop=stop, num=num, endpoint=bool(endpoint), dtype=default_float(dtype), ctx=ctx
         )
     return (found, step) if retstep else found
 

@@ -19,12 +19,31 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
+
 from .._reexports import reexports
 from ..ndarray.numpy import arrays, ndarray
+from . import constants
+from .constants import *  # noqa: F403
 
-__all__ = ["ndarray"]
+__all__ = ["ndarray", "set_printoptions", *constants.__all__]  # noqa: PLE0604
 
 _others = reexports(__name__)
+
+
+def set_printoptions(precision: Any = None, threshold: Any = None, **kwarg: Any) -> None:
+    """Set how arrays are printed, those of NumPy as well.
+
+    Parameters
+    ----------
+    precision : int, optional
+        Digits behind the point.
+    threshold : int, optional
+        From how many elements on only the first and the last are printed.
+    **kwarg
+        As in ``numpy.set_printoptions``.
+    """
+    numpy.set_printoptions(precision=precision, threshold=threshold, **kwarg)
 
 
 def __getattr__(name: str) -> Any:

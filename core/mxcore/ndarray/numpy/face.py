@@ -27,7 +27,9 @@ class Arrays(Face):
     def from_host(self, host: np.ndarray[Any, Any], ctx: Any = None) -> ndarray:
         """An array of NumPy's on a device, copied."""
         where = place("array", ctx)
-        return ndarray(where.device.from_host(np.ascontiguousarray(host).reshape(host.shape), where.device_id), Storage(where))
+        return ndarray(
+            where.device.from_host(np.ascontiguousarray(host).reshape(host.shape), where.device_id), Storage(where)
+        )
 
     def placed(self, x: ndarray, ctx: Any = None) -> Any:
         """An array on the context that was asked for, or the current one."""

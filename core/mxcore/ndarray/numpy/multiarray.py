@@ -26,6 +26,7 @@ __all__ = ["ndarray"]
 #: The classes of basic indices, and what the quick way of indexing needs; names of the module are looked up fastest.
 _QUICK = frozenset({int, slice, tuple, type(None), type(Ellipsis)})
 _TUPLE, _HOST, _new = tuple, np.ndarray, object.__new__
+_DOTS = (Ellipsis,)
 _class = attrgetter("__class__")
 
 
@@ -80,8 +81,7 @@ class ndarray(NDArray):
             return bool(self.item())
         if n:
             raise error(
-                ValueError,
-                f"the truth value of an array of shape {self.shape} is ambiguous; use x.any() or x.all()",
+                ValueError, f"the truth value of an array of shape {self.shape} is ambiguous; use x.any() or x.all()"
             )
         return False
 
@@ -199,7 +199,7 @@ class ndarray(NDArray):
         if not subok:
             raise refuse("astype", "subok", subok, True)
         try:
-            wanted, legal = as_dtype(dtype), casting == "unsafe" or np.can_cast(self._data.dtype, dtype, casting)
+            wanted, legal = as_dtype(dtype), casting == "unsafe" or np.can_cast(self._data.dtype, dtype, casting)  # type: ignore[arg-type]
         except ValueError as e:
             raise error(ValueError, f"astype: {e}") from None
         if not legal:
@@ -250,7 +250,7 @@ class ndarray(NDArray):
         """
         if stream is not None:
             raise error(NotImplementedError, f"to_device: stream={stream!r} is not supported; leave it out")
-        found: ndarray = self.as_in_ctx(Context(device))
+        found: Any = self.as_in_ctx(Context(device))
         return found
 
     def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
@@ -270,7 +270,9 @@ class ndarray(NDArray):
     def tostype(self, stype: str) -> NDArray:
         """This array: arrays of ``mx.np`` are dense, those of ``mx.nd`` have other storage types."""
         if stype != "default":
-            raise error(ValueError, f"arrays of mx.np are dense; x.as_nd_ndarray().tostype({stype!r}) gives a sparse one")
+            raise error(
+                ValueError, f"arrays of mx.np are dense; x.as_nd_ndarray().tostype({stype!r}) gives a sparse one"
+            )
         return self
 
     # -- shape -------------------------------------------------------------------------------------------------
@@ -317,9 +319,8 @@ class ndarray(NDArray):
         """Permute the axes; reverse them without an argument."""
         if kwargs:
             axes = (kwargs.pop("axes", None),)
-        if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
-            axes = axes[0]
-        found: ndarray = _functions().transpose(self, axes or None)
+        one = len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list)))
+        found: ndarray = _functions().transpose(self, (axes[0] if one else axes) or None)
         return found
 
     def squeeze(self, axis: Any = None, inplace: bool = False) -> ndarray:
@@ -352,7 +353,7 @@ class ndarray(NDArray):
                 return indexing.get_item(self, key)  # type: ignore[no-any-return]  # which says what is wrong
             if type(part) is _HOST or isinstance(part, np.generic):
                 if type(part) is not _HOST:  # an element: its memory, without dimensions
-                    part = self._data[(*key, ...) if kind is _TUPLE else (key, ...)]
+                    part = self._data[key + _DOTS if kind is _TUPLE else (key, ...)]
                     if not state.np_shape:
                         part = part.reshape(1)
                 if kind is int or part.flags.c_contiguous:
@@ -389,7 +390,7 @@ def _method(name: str, function: str) -> Any:
 
     def method(self: ndarray, *args: Any, **kwargs: Any) -> Any:
         if not found:  # functions are looked up when they are first used
-                found.append(find(_functions()))
+            found.append(find(_functions()))
         return found[0](self, *args, **kwargs)
 
     return _shown(method, name, f"Same as ``{'' if function.startswith('npx.') else 'np.'}{function}`` of this array.")

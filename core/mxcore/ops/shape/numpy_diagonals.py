@@ -161,9 +161,7 @@ def _diag_shape(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
     return (_on(*shape, p.k),) if len(shape) == 2 else (shape[0] + abs(p.k),) * 2
 
 
-@op(
-    "_np_diag", inputs="data", k=Int(0), grad=lambda F, p, dy, like_data: F._np_diag_spread(dy, like_data, k=p.k)
-)
+@op("_np_diag", inputs="data", k=Int(0), grad=lambda F, p, dy, like_data: F._np_diag_spread(dy, like_data, k=p.k))
 def diag(k: Call, p: Params, data: Array) -> Array:
     """A diagonal of a matrix; of a vector, the matrix with it on that diagonal.
 

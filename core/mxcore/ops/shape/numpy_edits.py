@@ -223,8 +223,8 @@ def _inserting(name: str, where: str) -> Any:
         places, old = _targets(k, p, shape[axis], obj, new)
         out = k.xp.empty((*shape[:axis], shape[axis] + places.shape[0], *shape[axis + 1 :]), arr.dtype)
         before = (slice(None),) * axis
-        out[(*before, places)] = values
-        out[(*before, old)] = arr.reshape(shape)
+        out[before + (places,)] = values
+        out[before + (old,)] = arr.reshape(shape)
         return out
 
     @body.shape

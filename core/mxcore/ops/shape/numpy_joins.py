@@ -8,8 +8,8 @@ import numpy as np
 
 from ..._core.infer import known
 from ..._core.op import op
-from ..._core.params import Params, literal
-from ...parameters import Enum, Float, Int, Param, Str
+from ..._core.params import Param, Params, literal
+from ...parameters import Enum, Float, Int, Str
 from ...twins import twin
 from ...typing import Array, Call, Operators
 from ..common.bodies import silent
@@ -79,10 +79,7 @@ _AXES = {"_npi_concatenate": Int(0, optional=True), "_npi_stack": Int(0)}
     of=Enum([*_JOINS]),
     axis=Int(None),
     outputs=lambda p: [f"output{i}" for i in range(p.num_args)],
-    grad=lambda F, p, dys: [
-        getattr(F, p.of)(*dys, **({"axis": p.axis} if p.of in _AXES else {})),
-        [None] * len(dys),
-    ],
+    grad=lambda F, p, dys: [getattr(F, p.of)(*dys, **({"axis": p.axis} if p.of in _AXES else {})), [None] * len(dys)],
 )
 def unjoin(k: Call, p: Params, data: Array, *likes: Array) -> Any:
     """The parts of an array that was joined of others like `likes`: the gradient of joining.
