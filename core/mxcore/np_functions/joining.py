@@ -530,7 +530,7 @@ def pad(F: Any, x: Any, pad_width: Any = None, mode: Any = "constant", **kwargs:
         raise refuse("pad", "stat_length", "…", None)
     if kwargs:
         raise error(TypeError, f"np.pad: mode '{mode}' has no argument '{next(iter(kwargs))}'")
-    if isinstance(values, numbers.Number):
+    if isinstance(values, numbers.Real):
         return F.call("_npi_pad", x, pad_width=width, mode=mode, constant_value=float(values))
     host = np.broadcast_to(values.asnumpy() if F.is_value(values) else np.asarray(values), (len(width), 2))
     for i, pair in enumerate(width):  # each side has a number of its own

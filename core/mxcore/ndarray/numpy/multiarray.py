@@ -250,8 +250,7 @@ class ndarray(NDArray):
         """
         if stream is not None:
             raise error(NotImplementedError, f"to_device: stream={stream!r} is not supported; leave it out")
-        found: Any = self.as_in_ctx(Context(device))
-        return found
+        return self.as_in_ctx(Context(device))  # type: ignore[return-value]
 
     def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
         """Make the array a variable with a zero gradient array; it leaves the graph that computed it.

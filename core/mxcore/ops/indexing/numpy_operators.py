@@ -33,8 +33,8 @@ def _broadcast(*shapes: Any) -> Any:
     labels="-condition",
     grad=lambda F, dy, condition, like_x, like_y: (
         None,
-        F._cast_like(F._sum_like(F._npi_where_rscalar(condition, dy, scalar=0.0), like_x), like_x),
-        F._cast_like(F._sum_like(F._npi_where_lscalar(condition, dy, scalar=0.0), like_y), like_y),
+        F._sum_like(F._cast_like(F._npi_where_rscalar(condition, dy, scalar=0.0), like_x), like_x),
+        F._sum_like(F._cast_like(F._npi_where_lscalar(condition, dy, scalar=0.0), like_y), like_y),
     ),
 )
 def where(k: Call, p: Params, condition: Array, x: Array, y: Array) -> Array:

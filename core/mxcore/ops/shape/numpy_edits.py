@@ -182,7 +182,7 @@ def _inserting(name: str, where: str) -> Any:
         found = F._npi_insert_parts(dy, arr, *([] if values is None else [values]), *obj, **told)
         if values is None:
             return (found, *[None] * len(obj))
-        return (found[0], F._cast_like(F._sum_like(found[1], values), values), *[None] * len(obj))
+        return (found[0], F._sum_like(F._cast_like(found[1], values), values), *[None] * len(obj))
 
     def of_told(F: Operators, p: Params, dy: Any, like_arr: Any, like_values: Any = None) -> Any:
         return parts(F, p, dy, like_arr, like_values)
