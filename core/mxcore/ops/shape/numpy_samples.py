@@ -170,7 +170,11 @@ SAMPLES = {
     ],
     "_backward_npi_pad": [
         Sample((6, 5), (3, 4), params={"pad_width": ((1, 2), (0, 1)), "mode": m}, grad=(True, False))
-        for m in ("constant", "edge", "reflect", "symmetric", "wrap")
+        for m in ("constant", "edge", "reflect", "symmetric", "wrap", "maximum")
+    ],
+    "_npi_pad_as": [
+        Sample((3, 4), Distinct((3, 4)), params={"pad_width": ((1, 2), (0, 1)), "mode": m}, grad=(True, False))
+        for m in ("maximum", "minimum")
     ],
     # -- edits
     "_npi_delete": [
