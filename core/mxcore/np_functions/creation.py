@@ -420,7 +420,7 @@ def arange(F: Any, start: Any, stop: Any = None, step: Any = 1, dtype: Any = Non
     >>> np.arange(3)
     array([0., 1., 2.])
     >>> np.arange(1, 7, 2, dtype="int64")
-    array([1, 3, 5])
+    array([1, 3, 5], dtype=int64)
     """
     if stop is None:
         start, stop = 0, start
@@ -777,7 +777,7 @@ def tril_indices_from(F: Any, arr: Any, k: int = 0) -> Any:
     --------
     >>> from mxcore import np
     >>> np.tril_indices_from(np.ones((2, 2)))
-    (array([0, 1, 1]), array([0, 0, 1]))
+    (array([0, 1, 1], dtype=int64), array([0, 0, 1], dtype=int64))
     """
     return _triangle_indices(F, "tril_indices_from", arr, k)
 
@@ -801,7 +801,7 @@ def triu_indices_from(F: Any, arr: Any, k: int = 0) -> Any:
     --------
     >>> from mxcore import np
     >>> np.triu_indices_from(np.ones((2, 2)))
-    (array([0, 0, 1]), array([0, 1, 1]))
+    (array([0, 0, 1], dtype=int64), array([0, 1, 1], dtype=int64))
     """
     return _triangle_indices(F, "triu_indices_from", arr, k)
 
@@ -823,7 +823,7 @@ def diag_indices_from(F: Any, arr: Any) -> Any:
     --------
     >>> from mxcore import np
     >>> np.diag_indices_from(np.ones((2, 2)))
-    (array([0, 1]), array([0, 1]))
+    (array([0, 1], dtype=int64), array([0, 1], dtype=int64))
     """
     only_arrays(F, "diag_indices_from", arr)
     return tuple(F.call("_npi_diag_indices_from", arr))
@@ -1005,4 +1005,4 @@ def vander(F: Any, x: Any, N: int | None = None, increasing: bool = False) -> An
         raise error(ValueError, f"np.vander takes a vector, got an array of shape {x.shape}")
     n = x.shape[0] if N is None else N
     powers = F.arange(n, dtype=x.dtype, ctx=x.ctx)
-    return F.power(F.expand_dims(x, 1), powers if increasing else F.flip(powers, 0))
+    return F.expand_dims(x, 1) ** (powers if increasing else F.flip(powers, 0))
