@@ -17,6 +17,7 @@ from . import (
     elementwise,
     extension,
     extension_random,
+    extension_shaping,
     joining,
     linalg,
     ordering,
@@ -48,7 +49,7 @@ SUBJECTS: tuple[ModuleType, ...] = (
 BELOW: dict[str, tuple[ModuleType, ...]] = {
     "linalg": (linalg,),
     "random": (random,),
-    "npx": (extension,),
+    "npx": (extension, extension_shaping),
     "npx_random": (extension_random,),
 }
 
