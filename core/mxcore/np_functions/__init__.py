@@ -18,6 +18,7 @@ from . import (
     elementwise,
     extension,
     extension_random,
+    extension_shaping,
     fallback,
     joining,
     linalg,
@@ -51,7 +52,7 @@ SUBJECTS: tuple[ModuleType, ...] = (
 BELOW: dict[str, tuple[ModuleType, ...]] = {
     "linalg": (linalg,),
     "random": (random,),
-    "npx": (extension,),
+    "npx": (extension, extension_shaping),
     "npx_random": (extension_random,),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ def lengths(name: str, shape: Any) -> tuple[int, ...]:
 
 
 def _length(d: Any) -> int:
-    return int(d.__index__())
+    return index(d)
 
 
 def only_arrays(F: Any, name: str, *given: Any) -> None:

@@ -273,7 +273,7 @@ def full_like(
     a : ndarray
     fill_value : number
     dtype : dtype, optional
-        That of `a` unless told; bool for a bool.
+        That of `a` unless told.
     order : {'C'}, optional
         Of the elements in memory.
     ctx : Context, optional
@@ -292,11 +292,11 @@ def full_like(
     array([3., 3.])
     """
     in_order("full_like", order, "K", "A")
-    value, dtype = _filling("full_like", fill_value, dtype)
-    return _like(F, "full_like", a, value, dtype, ctx, out)
+    value, _ = _filling("full_like", fill_value, dtype)
+    return _like(F, a, value, dtype, ctx, out)
 
 
-def _like(F: Any, name: str, a: Any, value: Any, dtype: Any, ctx: Any, out: Any) -> Any:
+def _like(F: Any, a: Any, value: Any, dtype: Any, ctx: Any, out: Any) -> Any:
     if isinstance(a, numbers.Number):  # NumPy's functions take numbers
         a = array(F, a, getattr(a, "dtype", None), ctx)
     found = F.call("_npi_full_like", a, fill_value=value, dtype=dtype, out=out)
@@ -329,7 +329,7 @@ def zeros_like(F: Any, a: Any, dtype: Any = None, order: Any = "C", ctx: Any = N
     array([[0., 0.]])
     """
     in_order("zeros_like", order, "K", "A")
-    return _like(F, "zeros_like", a, 0, dtype, ctx, out)
+    return _like(F, a, 0, dtype, ctx, out)
 
 
 def ones_like(F: Any, a: Any, dtype: Any = None, order: Any = "C", ctx: Any = None, out: Any = None) -> Any:
@@ -358,7 +358,7 @@ def ones_like(F: Any, a: Any, dtype: Any = None, order: Any = "C", ctx: Any = No
     array([ True,  True])
     """
     in_order("ones_like", order, "K", "A")
-    return _like(F, "ones_like", a, 1, dtype, ctx, out)
+    return _like(F, a, 1, dtype, ctx, out)
 
 
 def empty_like(
@@ -394,7 +394,7 @@ def empty_like(
     if shape is not None:
         only_arrays(F, "empty_like with a shape", prototype)
         return zeros(F, shape, prototype.dtype if dtype is None else dtype, ctx=prototype.ctx)
-    return _like(F, "empty_like", prototype, 0, dtype, None, None)
+    return _like(F, prototype, 0, dtype, None, None)
 
 
 def arange(F: Any, start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, ctx: Any = None) -> Any:
@@ -420,7 +420,7 @@ def arange(F: Any, start: Any, stop: Any = None, step: Any = 1, dtype: Any = Non
     >>> np.arange(3)
     array([0., 1., 2.])
     >>> np.arange(1, 7, 2, dtype="int64")
-    array([1, 3, 5])
+    array([1, 3, 5], dtype=int64)
     """
     if stop is None:
         start, stop = 0, start
@@ -777,7 +777,7 @@ def tril_indices_from(F: Any, arr: Any, k: int = 0) -> Any:
     --------
     >>> from mxcore import np
     >>> np.tril_indices_from(np.ones((2, 2)))
-    (array([0, 1, 1]), array([0, 0, 1]))
+    (array([0, 1, 1], dtype=int64), array([0, 0, 1], dtype=int64))
     """
     return _triangle_indices(F, "tril_indices_from", arr, k)
 
@@ -801,7 +801,7 @@ def triu_indices_from(F: Any, arr: Any, k: int = 0) -> Any:
     --------
     >>> from mxcore import np
     >>> np.triu_indices_from(np.ones((2, 2)))
-    (array([0, 0, 1]), array([0, 1, 1]))
+    (array([0, 0, 1], dtype=int64), array([0, 1, 1], dtype=int64))
     """
     return _triangle_indices(F, "triu_indices_from", arr, k)
 
@@ -823,7 +823,7 @@ def diag_indices_from(F: Any, arr: Any) -> Any:
     --------
     >>> from mxcore import np
     >>> np.diag_indices_from(np.ones((2, 2)))
-    (array([0, 1]), array([0, 1]))
+    (array([0, 1], dtype=int64), array([0, 1], dtype=int64))
     """
     only_arrays(F, "diag_indices_from", arr)
     return tuple(F.call("_npi_diag_indices_from", arr))
@@ -1005,4 +1005,4 @@ def vander(F: Any, x: Any, N: int | None = None, increasing: bool = False) -> An
         raise error(ValueError, f"np.vander takes a vector, got an array of shape {x.shape}")
     n = x.shape[0] if N is None else N
     powers = F.arange(n, dtype=x.dtype, ctx=x.ctx)
-    return F.power(F.expand_dims(x, 1), powers if increasing else F.flip(powers, 0))
+    return F.expand_dims(x, 1) ** (powers if increasing else F.flip(powers, 0))

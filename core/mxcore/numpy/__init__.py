@@ -17,10 +17,31 @@ array([3.7182817, 8.389056 ])
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy
+
 from ..ndarray.numpy import arrays, ndarray
 from ..np_functions import shown
-from . import linalg, random
+from . import constants, linalg, random
+from .constants import *  # noqa: F403
 
-__all__ = ["linalg", "ndarray", "random"]
+__all__ = ["linalg", "ndarray", "random", "set_printoptions", *constants.__all__]  # noqa: PLE0604
+
+
+def set_printoptions(precision: Any = None, threshold: Any = None, **kwarg: Any) -> None:
+    """Set how arrays are printed, those of NumPy as well.
+
+    Parameters
+    ----------
+    precision : int, optional
+        Digits behind the point.
+    threshold : int, optional
+        From how many elements on only the first and the last are printed.
+    **kwarg
+        As in ``numpy.set_printoptions``.
+    """
+    numpy.set_printoptions(precision=precision, threshold=threshold, **kwarg)
+
 
 __getattr__, __dir__ = shown(globals(), arrays, keep=True)

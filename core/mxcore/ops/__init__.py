@@ -28,7 +28,7 @@ FAMILIES = {
     "creation": "operators numpy_operators",
     "shape": "reshape rearrange join repeat numpy_operators numpy_diagonals numpy_joins numpy_edits gradients",
     "slicing": "operators gradients",
-    "indexing": "subscripts take gather gradients",
+    "indexing": "subscripts take gather numpy_operators gradients",
     "ordering": "operators numpy_operators gradients",
     "sequence": "operators gradients",
     "linalg": "dot products triangles factorizations contractions norms numpy_operators gradients",

@@ -1,7 +1,7 @@
-"""Reading and writing parts of arrays of ``mx.np``: NumPy's indexing whole, with MXNet's views.
+"""Reading and writing parts of arrays of ``mx.np``: NumPy's indexing, with MXNet's views.
 
-A basic index (ints, slices, None, Ellipsis) that selects one run of memory gives a view, any other a copy. An index with
-arrays, lists or truth values always copies. Outside of NumPy's meaning of shapes a single element has the shape (1,).
+A basic index (ints, slices, None, Ellipsis) that selects one run of memory gives a view, any other a copy. An index
+with arrays, lists or truth values always copies. Outside of NumPy's meaning of shapes a single element has the shape (1,).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _no_index(k: Any) -> MXNetError:
 
 
 def _is_mask(k: Any) -> bool:
-    return isinstance(k, (np.ndarray, Array)) and k.dtype == np.bool_
+    return isinstance(k, (np.ndarray, Array)) and k.dtype == np.bool_  # type: ignore[union-attr]
 
 
 def _items(key: Any, shape: tuple[int, ...]) -> tuple[list[Any], bool]:
@@ -87,7 +87,7 @@ def _items(key: Any, shape: tuple[int, ...]) -> tuple[list[Any], bool]:
             used += len(k.shape) if _is_mask(k) else 1
     if used > len(shape):
         raise error(IndexError, f"too many indices: {used} for an array of shape {shape}")
-    fill = [_ALL] * (len(shape) - used)
+    fill: list[Any] = [_ALL] * (len(shape) - used)
     if dots < 0:
         items += fill
     else:  # one of no dimensions still stands between arrays
@@ -117,8 +117,8 @@ def _check(items: list[Any], shape: tuple[int, ...]) -> None:
             if tuple(k.shape) != part:
                 raise error(
                     IndexError,
-                    f"a mask of shape {tuple(k.shape)} selects from dimensions of shape {part} (array of shape {shape}); "
-                    "both must be equal",
+                    f"a mask of shape {tuple(k.shape)} selects from dimensions of shape {part}, which must "
+                    f"be equal (array of shape {shape})",
                 )
             axis += len(k.shape)
             continue
@@ -172,7 +172,7 @@ def get_item(x: Any, key: Any) -> Any:
         items[-1] = slice(items[-1], items[-1] + 1)  # one element has shape (1,)
     run = _one_run(items, shape)
     if run and not (state.record and x._entry is not None):
-        return x.__class__(x._data[(*items, ...)], x._st)
+        return x.__class__(x._data[tuple(items) + (Ellipsis,)], x._st)
     return dispatch.call(tables.ops.get("_basic_index"), (x,), {"index": _code(items)}, share=run)
 
 
@@ -183,7 +183,7 @@ def _pattern(x: Any, items: list[Any]) -> tuple[Any, tuple[Any, ...], list[Any]]
     """
     pattern: list[Any] = []
     arrays: list[Any] = []
-    axis, added = 0, []
+    axis, added = 0, list[int]()
     for k in items:
         if k is None or k is Ellipsis or k.__class__ is int:
             pattern.append(k)
@@ -268,7 +268,7 @@ def _set_item(x: Any, key: Any, value: Any) -> None:
     if everything:
         write(x, value)
     elif basic:
-        write(x.__class__(x._data[(*items, ...)], x._st), value, False)
+        write(x.__class__(x._data[tuple(items) + (Ellipsis,)], x._st), value, False)
     else:
         _write_at(x, items, value)
 

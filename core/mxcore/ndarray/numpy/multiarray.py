@@ -27,6 +27,7 @@ __all__ = ["ndarray"]
 #: The classes of basic indices, and what the quick way of indexing needs; names of the module are looked up fastest.
 _QUICK = frozenset({int, slice, tuple, type(None), type(Ellipsis)})
 _TUPLE, _HOST, _new = tuple, np.ndarray, object.__new__
+_DOTS = (Ellipsis,)
 _class = attrgetter("__class__")
 
 
@@ -199,7 +200,7 @@ class ndarray(NDArray):
         if not subok:
             raise refuse("astype", "subok", subok, True)
         try:
-            wanted, legal = as_dtype(dtype), casting == "unsafe" or np.can_cast(self._data.dtype, dtype, casting)
+            wanted, legal = as_dtype(dtype), casting == "unsafe" or np.can_cast(self._data.dtype, dtype, casting)  # type: ignore[arg-type]
         except ValueError as e:
             raise error(ValueError, f"astype: {e}") from None
         if not legal:
@@ -250,8 +251,7 @@ class ndarray(NDArray):
         """
         if stream is not None:
             raise error(NotImplementedError, f"to_device: stream={stream!r} is not supported; leave it out")
-        found: ndarray = self.as_in_ctx(Context(device))
-        return found
+        return self.as_in_ctx(Context(device))  # type: ignore[return-value]
 
     def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
         """Make the array a variable with a zero gradient array; it leaves the graph that computed it.
@@ -319,9 +319,8 @@ class ndarray(NDArray):
         """Permute the axes; reverse them without an argument."""
         if kwargs:
             axes = (kwargs.pop("axes", None),)
-        if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
-            axes = axes[0]
-        found: ndarray = _functions().transpose(self, axes or None)
+        one = len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list)))
+        found: ndarray = _functions().transpose(self, (axes[0] if one else axes) or None)
         return found
 
     def squeeze(self, axis: Any = None, inplace: bool = False) -> ndarray:
@@ -354,7 +353,7 @@ class ndarray(NDArray):
                 return indexing.get_item(self, key)  # type: ignore[no-any-return]  # which says what is wrong
             if type(part) is _HOST or isinstance(part, np.generic):
                 if type(part) is not _HOST:  # an element: its memory, without dimensions
-                    part = self._data[(*key, ...) if kind is _TUPLE else (key, ...)]
+                    part = self._data[key + _DOTS if kind is _TUPLE else (key, ...)]
                     if not state.np_shape:
                         part = part.reshape(1)
                 if kind is int or part.flags.c_contiguous:

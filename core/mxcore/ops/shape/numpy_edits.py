@@ -182,7 +182,7 @@ def _inserting(name: str, where: str) -> Any:
         found = F._npi_insert_parts(dy, arr, *([] if values is None else [values]), *obj, **told)
         if values is None:
             return (found, *[None] * len(obj))
-        return (found[0], F._cast_like(F._sum_like(found[1], values), values), *[None] * len(obj))
+        return (found[0], F._sum_like(F._cast_like(found[1], values), values), *[None] * len(obj))
 
     def of_told(F: Operators, p: Params, dy: Any, like_arr: Any, like_values: Any = None) -> Any:
         return parts(F, p, dy, like_arr, like_values)
@@ -223,8 +223,8 @@ def _inserting(name: str, where: str) -> Any:
         places, old = _targets(k, p, shape[axis], obj, new)
         out = k.xp.empty((*shape[:axis], shape[axis] + places.shape[0], *shape[axis + 1 :]), arr.dtype)
         before = (slice(None),) * axis
-        out[(*before, places)] = values
-        out[(*before, old)] = arr.reshape(shape)
+        out[before + (places,)] = values
+        out[before + (old,)] = arr.reshape(shape)
         return out
 
     @body.shape

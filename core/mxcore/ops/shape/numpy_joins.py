@@ -8,8 +8,8 @@ import numpy as np
 
 from ..._core.infer import known
 from ..._core.op import op
-from ..._core.params import Params, literal
-from ...parameters import Enum, Float, Int, Param, Str
+from ..._core.params import Param, Params, literal
+from ...parameters import Enum, Float, Int, Str
 from ...twins import twin
 from ...typing import Array, Call, Operators
 from ..common.bodies import silent
@@ -228,6 +228,8 @@ def pad(k: Call, p: Params, data: Array) -> Array:
     reflect_type : {'even'}
     """
     width = _margins(p, tuple(data.shape))
+    if not width:
+        return data.copy()
     if p.mode == "constant":
         return k.xp.pad(data, width, mode="constant", constant_values=p.constant_value)
     return k.xp.pad(data, width, mode=p.mode)
@@ -236,10 +238,48 @@ def pad(k: Call, p: Params, data: Array) -> Array:
 pad.shape(lambda p, ins: [_padded(p, ins[0])])
 
 
-def _pad_again(F: Operators, p: Params, d_output: Any) -> Any:
+def _chosen(x: Any, mode: str, axis: int, dtype: Any) -> Any:
+    """How much of the margin of an axis each element is: all or, of equal ones, its share."""
+    most = (x.max if mode == "maximum" else x.min)(axis, keepdims=True)
+    found = (x == most).astype(dtype)
+    return found / found.sum(axis, keepdims=True)
+
+
+def _pad_again(F: Operators, p: Params, d_output: Any, data: Any) -> Any:
     if p.mode in ("maximum", "minimum"):
-        raise NotImplementedError(f"mode '{p.mode}' has no gradient of the gradient")
+        return F._npi_pad_as(d_output, data, pad_width=p.pad_width, mode=p.mode), None
     return F._npi_pad(d_output, pad_width=p.pad_width, mode=p.mode), None
+
+
+@op(
+    "_npi_pad_as",
+    inputs="data by",
+    **_PAD,
+    grad=lambda F, p, dy, by: (F._backward_npi_pad(dy, by, pad_width=p.pad_width, mode=p.mode), None),
+)
+@silent
+def pad_as(k: Call, p: Params, data: Array, by: Array) -> Array:
+    """Add margins from the places where another array is greatest or least: the gradient of `_backward_npi_pad`.
+
+    Parameters
+    ----------
+    data : array
+    by : array
+        Of the shape of `data`.
+    pad_width, mode, constant_value, reflect_type
+        As in `_npi_pad`.
+    """
+    width = _margins(p, tuple(data.shape))
+    for axis in range(data.ndim):
+        x = k.xp.pad(by, (*width[:axis], *((0, 0),) * (data.ndim - axis)), mode=p.mode)
+        margin = (data * _chosen(x, p.mode, axis, data.dtype)).sum(axis, keepdims=True)
+        b, a = width[axis]
+        data = k.xp.concatenate([margin] * b + [data] + [margin] * a, axis)
+    return data
+
+
+pad_as.shape(lambda p, ins: [_padded(p, ins[0])])
+pad_as.dtype(first_dtype)
 
 
 @op("_backward_npi_pad", inputs="dy data", **_PAD, grad=_pad_again)
@@ -270,10 +310,8 @@ def backward_pad(k: Call, p: Params, dy: Array, data: Array) -> Array:
         if p.mode in ("maximum", "minimum"):
             before = (*width[:axis], *((0, 0),) * (data.ndim - axis))
             x = k.xp.pad(data, before, mode=p.mode)
-            most = (x.max if p.mode == "maximum" else x.min)(axis, keepdims=True)
-            chosen = (x == most).astype(dy.dtype)
             margin = dy.sum(axis, keepdims=True) - core.sum(axis, keepdims=True)
-            core += chosen * (margin / chosen.sum(axis, keepdims=True))
+            core += _chosen(x, p.mode, axis, dy.dtype) * margin
         elif p.mode != "constant":
             source = np.pad(np.arange(n), (b, a), mode=p.mode)
             for at in (*range(b), *range(b + n, b + n + a)):

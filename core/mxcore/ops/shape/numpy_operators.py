@@ -36,7 +36,8 @@ def _new_shape(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
     """The shape that NumPy gives: lengths, of which one may be -1."""
     if p.order != "C":
         raise ValueError(f"order '{p.order}' is none of an array here; it must be 'C'")
-    target, total = p.newshape, size_of(shape)
+    target: tuple[int, ...] = p.newshape
+    total = size_of(shape)
     if target.count(-1) > 1 or min(target, default=0) < -1:
         raise ValueError(f"newshape {target} must hold lengths, of which one may be -1")
     if -1 in shape:
@@ -145,7 +146,7 @@ transpose = twin(
     doc=_transposed.__doc__,
     inputs="a",
     params={"axes": _Axes(())},
-    grad=rearrange.transpose.grad_rule,
+    grad=lambda F, p, dy: F._np_transpose(dy, axes=rearrange.inverse(tuple(a % len(p.axes) for a in p.axes))),
 )
 
 
@@ -222,7 +223,7 @@ def _wide(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
     lead = len(p.shape) - len(shape)
     if lead < 0 or any(d not in (t, 1) or t < 0 for d, t in zip(shape, p.shape[lead:])) or min(p.shape, default=0) < 0:
         raise ValueError(f"an array of shape {shape} cannot be broadcast to {p.shape}")
-    return p.shape
+    return tuple(p.shape)
 
 
 @op(
@@ -311,7 +312,8 @@ def flip(k: Call, p: Params, data: Array) -> Array:
         All unless told.
     """
     axes = _flipped(p, data.ndim)
-    return data[(*[slice(None, None, -1) if i in axes else slice(None) for i in range(data.ndim)], ...)].copy()
+    parts = [slice(None, None, -1) if i in axes else slice(None) for i in range(data.ndim)]
+    return data[tuple(parts) + (Ellipsis,)].copy()
 
 
 @flip.shape

@@ -11,7 +11,7 @@ from ...parameters import Int, Shape
 from ...typing import Array, Call
 from ..common.rules import axes_of, axis_of, partly, times
 
-__all__ = ["permutation"]
+__all__ = ["inverse", "permutation"]
 
 
 def permutation(p: Params, n: int) -> tuple[int, ...]:
@@ -22,7 +22,8 @@ def permutation(p: Params, n: int) -> tuple[int, ...]:
     return axes
 
 
-def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
+def inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The order of axes that undoes one."""
     return tuple(axes.index(i) for i in range(len(axes)))
 
 
@@ -30,7 +31,7 @@ def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
     "transpose",
     inputs="data",
     axes=Shape(()),
-    grad=lambda F, p, dy: F.transpose(dy, axes=_inverse(tuple(a % len(p.axes) for a in p.axes))),
+    grad=lambda F, p, dy: F.transpose(dy, axes=inverse(tuple(a % len(p.axes) for a in p.axes))),
 )
 def transpose(k: Call, p: Params, data: Array) -> Array:
     """Permute the axes.
@@ -51,7 +52,7 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
         axes = permutation(p, len(src))
         return [src], [tuple(src[a] for a in axes)]
     if dst is not None:
-        axes = _inverse(permutation(p, len(dst)))
+        axes = inverse(permutation(p, len(dst)))
         return [tuple(dst[a] for a in axes)], [dst]
     return ins, outs
 

@@ -40,7 +40,9 @@ class Symbols(Face):
         """Refuse an array in the place of a symbol."""
         raise error(TypeError, "arrays are made by mx.np, not by mx.sym.np; a graph gets them as variables, mx.sym.var")
 
-    placed = from_host
+    def placed(self, x: Any, ctx: Any = None) -> Any:
+        """Refuse a context: a graph is placed when it is bound."""
+        raise error(TypeError, f"a symbol has no context, got {ctx}; `with mx.AttrScope(ctx_group=...)` places it")
 
     def with_number(self, name: str, op: str, x: Any, number: Any, out: Any = None) -> Any:
         """What an operator of a symbol and a number gives; `name` is the function's."""
