@@ -11,13 +11,7 @@ __all__ = ["bernoulli", "normal_n", "seed", "uniform_n"]
 
 
 def bernoulli(
-    F: Any,
-    prob: Any = None,
-    logit: Any = None,
-    size: Any = None,
-    dtype: Any = None,
-    ctx: Any = None,
-    out: Any = None,
+    F: Any, prob: Any = None, logit: Any = None, size: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None
 ) -> Any:
     """Draw 1 with a probability, else 0.
 
@@ -94,9 +88,7 @@ def normal_n(
     >>> npx.random.normal_n(np.zeros(3), 1.0, batch_shape=(2,)).shape
     (2, 3)
     """
-    return drawn(
-        F, "_npi_normal_n", "npx.random.normal_n", {"loc": loc, "scale": scale}, batch_shape, ctx, dtype=dtype
-    )
+    return drawn(F, "_npi_normal_n", "npx.random.normal_n", {"loc": loc, "scale": scale}, batch_shape, ctx, dtype=dtype)
 
 
 def uniform_n(
@@ -126,9 +118,7 @@ def uniform_n(
     >>> npx.random.uniform_n(np.zeros(3), 1.0, batch_shape=(2,)).shape
     (2, 3)
     """
-    return drawn(
-        F, "_npi_uniform_n", "npx.random.uniform_n", {"low": low, "high": high}, batch_shape, ctx, dtype=dtype
-    )
+    return drawn(F, "_npi_uniform_n", "npx.random.uniform_n", {"low": low, "high": high}, batch_shape, ctx, dtype=dtype)
 
 
 def seed(F: Any, seed: int, ctx: Any = "all") -> None:

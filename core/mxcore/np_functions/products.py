@@ -273,6 +273,4 @@ def _order(optimize: Any) -> Any:
         return int(optimize)
     if optimize in ("greedy", "optimal"):
         return optimize
-    raise error(
-        ValueError, f"np.einsum: optimize must be True, False, 'greedy', 'optimal' or a path, got {optimize!r}"
-    )
+    raise error(ValueError, f"np.einsum: optimize must be True, False, 'greedy', 'optimal' or a path, got {optimize!r}")

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.array import Array
 from .._core.errors import error
 from .options import refuse
 
@@ -41,7 +42,8 @@ __all__ = [
 
 def parameters(F: Any, name: str, **given: Any) -> tuple[list[Any], dict[str, Any]]:
     """Parameters that are arrays, in order, and all by name: numbers, and "None" for arrays."""
-    arrays, by_name = [], {}
+    arrays: list[Any] = []
+    by_name: dict[str, Any] = {}
     for key, value in given.items():
         if F.is_value(value):
             arrays.append(value)
@@ -52,20 +54,27 @@ def parameters(F: Any, name: str, **given: Any) -> tuple[list[Any], dict[str, An
             raise error(
                 TypeError,
                 f"{name}: {key} must be a number or an array of mx.np, got {type(value).__name__}"
-                + ("; x.as_np_ndarray() shares its memory" if hasattr(value, "as_np_ndarray") else "; np.array makes one"),
+                + (
+                    "; x.as_np_ndarray() shares its memory"
+                    if hasattr(value, "as_np_ndarray")
+                    else "; np.array makes one"
+                ),
             )
     return arrays, by_name
 
 
 def sized(name: str, size: Any) -> Any:
     """The parameter `size` of operators: None for a single value."""
-    if size is None or isinstance(size, numbers.Integral):
-        return size
+    if size is None:
+        return None
     try:
-        found = tuple(int(n) if isinstance(n, numbers.Integral) else _no_length(n) for n in size)
+        given = (size,) if isinstance(size, numbers.Integral) else tuple(size)
+        found = tuple(int(n) if isinstance(n, numbers.Integral) else _no_length(n) for n in given)
     except TypeError:
         raise error(TypeError, f"{name}: size must be a whole number, or a tuple of them, got {size!r}") from None
-    return found or None
+    if any(n < 0 for n in found):
+        raise error(ValueError, f"{name}: lengths are not negative, got size {size!r}")
+    return size if found else None
 
 
 def _no_length(n: Any) -> int:
@@ -84,7 +93,9 @@ def _cast(F: Any, x: Any, dtype: Any) -> Any:
     return F.call("Cast", x, dtype=dtype)
 
 
-def normal(F: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> Any:
+def normal(
+    F: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None
+) -> Any:
     """Draw from the normal distribution; the gradient flows to `loc` and `scale`.
 
     Parameters
@@ -118,7 +129,9 @@ def normal(F: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: An
     return drawn(F, "_npi_normal", "np.random.normal", {"loc": loc, "scale": scale}, size, ctx, out, dtype=dtype)
 
 
-def uniform(F: Any, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> Any:
+def uniform(
+    F: Any, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None
+) -> Any:
     """Draw from the uniform distribution on [low, high).
 
     Parameters
@@ -216,7 +229,9 @@ def logistic(F: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, ctx: An
     return drawn(F, "_npi_logistic", "np.random.logistic", {"loc": loc, "scale": scale}, size, ctx, out)
 
 
-def lognormal(F: Any, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> Any:
+def lognormal(
+    F: Any, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None
+) -> Any:
     """Draw from the log-normal distribution; the gradient flows to `mean` and `sigma`.
 
     Parameters
@@ -407,7 +422,9 @@ def power(F: Any, a: Any, size: Any = None) -> Any:
     return drawn(F, "_npi_powerd", "np.random.power", {"a": a}, size, None)
 
 
-def gamma(F: Any, shape: Any, scale: Any = 1.0, size: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> Any:
+def gamma(
+    F: Any, shape: Any, scale: Any = 1.0, size: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None
+) -> Any:
     """Draw from the gamma distribution.
 
     Parameters
@@ -548,7 +565,9 @@ def randint(
     size = sized("np.random.randint", size)
     dtype = "int64" if dtype is None or dtype is int or dtype == "int" else dtype
     place = {} if ctx is None else {"ctx": ctx}
-    return F.call("_random_randint", out=out, low=low, high=high, shape=() if size is None else size, dtype=dtype, **place)
+    return F.call(
+        "_random_randint", out=out, low=low, high=high, shape=() if size is None else size, dtype=dtype, **place
+    )
 
 
 def rand(F: Any, *size: int, **kwargs: Any) -> Any:
@@ -636,7 +655,7 @@ def multinomial(F: Any, n: int, pvals: Any, size: Any = None, **kwargs: Any) -> 
         values = tuple(float(v) for v in pvals)
     except (TypeError, ValueError):
         raise error(
-            TypeError, f"np.random.multinomial: pvals must be an array of mx.np, or a sequence of numbers, got {pvals!r}"
+            TypeError, f"np.random.multinomial: pvals must be an array of mx.np, or numbers, got {pvals!r}"
         ) from None
     return F.call("_npi_multinomial", n=n, pvals=values, size=size)
 
@@ -669,7 +688,7 @@ def choice(
     Raises
     ------
     MXNetError
-        (also ValueError) if there are not as many different ones, or for probabilities below 0 or of another sum than 1.
+        (also ValueError) if there are not as many different ones, or for probabilities below 0, or whose sum is not 1.
 
     Examples
     --------
@@ -702,9 +721,7 @@ def choice(
     return F.call("take", a, index, out=out) if of_array else index
 
 
-def multivariate_normal(
-    F: Any, mean: Any, cov: Any, size: Any = None, check_valid: Any = None, tol: Any = None
-) -> Any:
+def multivariate_normal(F: Any, mean: Any, cov: Any, size: Any = None, check_valid: Any = None, tol: Any = None) -> Any:
     """Draw from the normal distribution of several variables; the gradient flows to `mean` and `cov`.
 
     Parameters
@@ -755,16 +772,16 @@ def shuffle(F: Any, x: Any) -> None:
     >>> float(x.sum())
     10.0
     """
-    if not hasattr(x, "asnumpy"):
+    if not isinstance(x, Array):
         raise error(TypeError, f"np.random.shuffle takes an array of mx.np, which it changes, got {type(x).__name__}")
-    if not x.ndim:
+    if not x.shape:
         raise error(TypeError, "np.random.shuffle: an array of no dimensions has no order")
     F.call("_shuffle", x, out=x)
 
 
 def _common(F: Any, size: Any, *values: Any) -> Any:
     """The size of what is drawn apart for each of several parameters, and combined."""
-    shapes = [x.shape for x in values if F.is_value(x) and hasattr(x, "asnumpy")]
+    shapes = [x.shape for x in values if isinstance(x, Array)]
     if size is not None and size != () or not shapes:
         return size
     return np.broadcast_shapes(*shapes) or None

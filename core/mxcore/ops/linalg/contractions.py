@@ -120,7 +120,7 @@ def _plan(labels: Labels, shapes: Shapes, optimize: Any) -> _Plan:
 
 
 def _path(labels: Labels, shapes: Shapes, optimize: Any) -> list[tuple[int, ...]]:
-    """Which values are multiplied one after the other, in the manner of `numpy.einsum_path`: the product goes to the end."""
+    """Which values are multiplied, group by group; as in `numpy.einsum_path`, the product goes to the end."""
     n = len(shapes)
     if n < 3 or not optimize:
         return [tuple(range(n))]
@@ -284,9 +284,7 @@ def contraction(
         return getattr(F, back_name)(dy, other, like, which=which, **given(p, params))
 
     def rule(F: Operators, p: Params, dys: Any, lhs: Any, rhs: Any, needs: Any) -> Any:
-        return tuple(
-            gradient(F, p, dys[0], (rhs, lhs)[i], (lhs, rhs)[i], i) if needs[i] else None for i in range(2)
-        )
+        return tuple(gradient(F, p, dys[0], (rhs, lhs)[i], (lhs, rhs)[i], i) if needs[i] else None for i in range(2))
 
     def back_rule(F: Operators, p: Params, dys: Any, dy_: Any, other: Any, needs: Any) -> Any:
         """A gradient is linear in both of what it is computed of, by the same two operators."""
@@ -394,7 +392,8 @@ def _summed(shapes: Shapes, left: Sequence[int], right: Sequence[int]) -> Labels
     for i, j in zip(left, right):
         if shapes[0][i] != shapes[1][j]:
             raise ValueError(
-                f"a {shapes[0]} and b {shapes[1]} are summed over lengths that differ, {shapes[0][i]} and {shapes[1][j]}"
+                f"a {shapes[0]} and b {shapes[1]} are summed over lengths that differ, "
+                f"{shapes[0][i]} and {shapes[1][j]}"
             )
     a = _range(0, m)
     b = [*_range(m, n)]
@@ -490,9 +489,7 @@ def _chain(name: str, labelling: Labelling, params: dict[str, Param], doc: str) 
 
     def back_rule(F: Operators, p: Params, dys: Any, dy_: Any, data: Any, needs: Any) -> Any:
         moved = [dys[0] if k == p.which else x for k, x in enumerate(data)]
-        others = [
-            gradient(F, p, dy_, moved, k) if k != p.which and needs[k + 1] else None for k in range(len(data))
-        ]
+        others = [gradient(F, p, dy_, moved, k) if k != p.which and needs[k + 1] else None for k in range(len(data))]
         return product(F, p, data, p.which, dys[0]) if needs[0] else None, others
 
     forward = Op(name, body, inputs="data*", params=params, recompute=False, grad=rule, doc=doc)

@@ -103,8 +103,13 @@ def _norm_grad(F: Operators, p: Params, dy: Any, data: Any, y: Any) -> Any:
     return slopes * F._spread(dy, data, axis=p.axis or (-2, -1))
 
 
-@op("_matrices_last", inputs="data", axis=Shape(None), back=Bool(False), grad=lambda F, p, dy: F._matrices_last(
-    dy, axis=p.axis, back=not p.back))
+@op(
+    "_matrices_last",
+    inputs="data",
+    axis=Shape(None),
+    back=Bool(False),
+    grad=lambda F, p, dy: F._matrices_last(dy, axis=p.axis, back=not p.back),
+)
 def matrices_last(k: Call, p: Params, data: Array) -> Array:
     """The axes of matrices moved to the end, or from there.
 
@@ -128,7 +133,14 @@ def _moved(p: Params, ndim: int) -> tuple[int, ...]:
 matrices_last.shape(lambda p, ins: [tuple([ins[0][i] for i in _moved(p, len(ins[0]))])])
 
 
-@op("_npi_norm", inputs="data", labels="numbers", mxnet_outputs=4, params=_PARAMS, grad=lambda F, p, dy, data, y: _norm_grad(F, p, dy, data, y))
+@op(
+    "_npi_norm",
+    inputs="data",
+    labels="numbers",
+    mxnet_outputs=4,
+    params=_PARAMS,
+    grad=lambda F, p, dy, data, y: _norm_grad(F, p, dy, data, y),
+)
 @silent
 def norm(k: Call, p: Params, data: Array) -> Array:
     """Norms of vectors or matrices.

@@ -213,7 +213,7 @@ def eigvalsh(k: Call, p: Params, A: Array) -> Array:
 
 
 def _at_host(fn: Callable[[Any], Any], k: Call, *arrays: Any) -> Any:
-    """What NumPy gives, in the host's memory, for arrays of a device; few libraries have eigenvalues of any matrices."""
+    """What NumPy gives, in the host's memory, for arrays of a device whose library may not have it."""
     return [k.xp.asarray(np.ascontiguousarray(x)) for x in fn(*[k.device.to_host(a) for a in arrays])]
 
 
@@ -223,8 +223,8 @@ def _real(matrices: Any) -> Any:
         if (w.imag != 0).any():
             at = np.argwhere((w.imag != 0).any(-1))[0]
             raise ValueError(
-                f"the matrix A{list(map(int, at)) if at.size else ''} has complex eigenvalues, and arrays are real; compute "
-                "with NumPy: onp.linalg.eig(x.asnumpy())"
+                f"the matrix A{list(map(int, at)) if at.size else ''} has complex eigenvalues, and arrays are real; "
+                "compute with NumPy: onp.linalg.eig(x.asnumpy())"
             )
         w, v = w.real, v.real
     return w, v
@@ -307,10 +307,7 @@ def _broadcast(what: str, *batches: tuple[int, ...]) -> tuple[int, ...]:
 
 def _solve_grads(F: Operators, dy: Any, A: Any, B: Any, y: Any, needs: Any) -> Any:
     db = F._npi_solve(_t(F, A), dy)
-    return (
-        F._solve_back(db, y, A) if needs[0] else None,
-        F._sum_like(F._cast_like(db, B), B) if needs[1] else None,
-    )
+    return (F._solve_back(db, y, A) if needs[0] else None, F._sum_like(F._cast_like(db, B), B) if needs[1] else None)
 
 
 @op("_npi_solve", inputs="A B", grad=lambda F, dy, A, B, y, needs: _solve_grads(F, dy, A, B, y, needs))
@@ -386,8 +383,11 @@ def _solve_back_grads(F: Operators, g: Any, db: Any, y: Any, needs: Any) -> Any:
     )
 
 
-@op("_solve_apply", inputs="A x", grad=lambda F, dy, A, x: (
-    -F._solve_back(dy, x, A), F._sum_like(F._solve_apply(_t(F, A), dy), x)))
+@op(
+    "_solve_apply",
+    inputs="A x",
+    grad=lambda F, dy, A, x: (-F._solve_back(dy, x, A), F._sum_like(F._solve_apply(_t(F, A), dy), x)),
+)
 @silent
 def solve_apply(k: Call, p: Params, A: Array, x: Array) -> Array:
     """The products of matrices with vectors or matrices, which are told apart as by `solve`.
@@ -424,8 +424,12 @@ def _tensor_split(p: Params, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tu
     return order, rest, n
 
 
-@op("_tensor_matrix", inputs="a b~", a_axes=Shape(None), grad=lambda F, p, dy, like_a, like_b: (
-    F._tensor_matrix_back(dy, like_a, like_b, a_axes=p.a_axes), None))
+@op(
+    "_tensor_matrix",
+    inputs="a b~",
+    a_axes=Shape(None),
+    grad=lambda F, p, dy, like_a, like_b: (F._tensor_matrix_back(dy, like_a, like_b, a_axes=p.a_axes), None),
+)
 def tensor_matrix(k: Call, p: Params, a: Array, b: Array) -> Array:
     """The matrix that `tensorsolve` solves for.
 
@@ -448,8 +452,12 @@ def _(p: Params, ins: list[Any]) -> list[Any]:
 tensor_matrix.dtype(lambda p, ins, outs: (ins, [ins[0]]))
 
 
-@op("_tensor_matrix_back", inputs="dy a~ b~", a_axes=Shape(None), grad=lambda F, p, dys, like_a, like_b: (
-    F._tensor_matrix(dys[0], like_b, a_axes=p.a_axes), None, None))
+@op(
+    "_tensor_matrix_back",
+    inputs="dy a~ b~",
+    a_axes=Shape(None),
+    grad=lambda F, p, dys, like_a, like_b: (F._tensor_matrix(dys[0], like_b, a_axes=p.a_axes), None, None),
+)
 def tensor_matrix_back(k: Call, p: Params, dy: Array, a: Array, b: Array) -> Array:
     """The gradient of that matrix, in the shape of the first operand.
 
@@ -657,7 +665,9 @@ def matrix_rank(k: Call, p: Params, M: Array, tol: Any = None) -> Array:
     if not M.size:
         return xp.zeros(_rank_shape(p, [tuple(M.shape)])[0], _INT64)
     s = xp.abs(xp.linalg.eigvalsh(M)) if p.hermitian else xp.linalg.svd(M, full_matrices=False)[1]
-    limit = s.max(-1, keepdims=True) * (max(M.shape[-2:]) * float(np.finfo(M.dtype).eps)) if tol is None else tol[..., None]
+    limit = (
+        s.max(-1, keepdims=True) * (max(M.shape[-2:]) * float(np.finfo(M.dtype).eps)) if tol is None else tol[..., None]
+    )
     return (s > limit).sum(-1)
 
 
@@ -669,8 +679,13 @@ def _rank_shape(p: Params, ins: list[Any]) -> list[Any]:
     return [_broadcast(f"M {ins[0]} and tol", ins[0][:-2], *ins[1:])]
 
 
-@op("_npi_qr", inputs="A", labels="numbers", outputs="Q R", grad=lambda F, d_Q, d_R, A, out_Q, out_R: F._qr_back(
-    d_Q, d_R, A, out_Q, out_R))
+@op(
+    "_npi_qr",
+    inputs="A",
+    labels="numbers",
+    outputs="Q R",
+    grad=lambda F, d_Q, d_R, A, out_Q, out_R: F._qr_back(d_Q, d_R, A, out_Q, out_R),
+)
 @_floats
 def qr(k: Call, p: Params, A: Array) -> Any:
     """The factors of matrices A = Q R: Q has orthonormal columns, R is upper triangular.

@@ -134,14 +134,8 @@ _TABLE = {
     "_npi_normal_n": _NORMAL,
     "_npi_uniform": _UNIFORM,
     "_npi_uniform_n": _UNIFORM,
-    "_npi_gumbel": _location(
-        "the Gumbel distribution of mode `loc`",
-        lambda *draw: -_log_exponential(*draw),
-    ),
-    "_npi_logistic": _location(
-        "the logistic distribution of mean `loc`",
-        _logistic,
-    ),
+    "_npi_gumbel": _location("the Gumbel distribution of mode `loc`", lambda *draw: -_log_exponential(*draw)),
+    "_npi_logistic": _location("the logistic distribution of mean `loc`", _logistic),
     "_npi_exponential": _Law(
         "the exponential distribution of mean `scale`",
         (_SCALE,),
@@ -256,7 +250,9 @@ def _drawn(name: str, law: _Law) -> Op:
         told = [s for name, s in zip(names, slopes) if getattr(p, name) is None]
         return [[F._sum_like(F._cast_like(dy if s is None else dy * s, x), x) for x, s in zip(inputs, told)]]
 
-    params: dict[str, Param] = {n: _number() if law.default is ... else Float(law.default, optional=True) for n in names}
+    params: dict[str, Param] = {
+        n: _number() if law.default is ... else Float(law.default, optional=True) for n in names
+    }
     params["size"] = Shape(None)
     if law.ctx:
         params["ctx"] = Str("cpu")
@@ -272,7 +268,7 @@ def _drawn(name: str, law: _Law) -> Op:
         random=True,
         params=params,
         grad=rule if law.slopes else None,
-        **({"labels": "numbers"} if law.slopes else {}),
+        labels="numbers" if law.slopes else "",
         doc=_doc(law, appended),
     )
 
@@ -296,12 +292,18 @@ def _doc(law: _Law, appended: bool) -> str:
     names = [n for n, *_ in law.parameters]
     lines = [f"Draw from {law.doc}; parameters are numbers or arrays.", "", "Parameters", "----------"]
     lines += ["inputs : arrays"]
-    lines += ["    Parameters that are not numbers, which are broadcast; the gradient flows to them." if law.slopes
-              else "    Parameters that are not numbers, which are broadcast."]
+    lines += [
+        "    Parameters that are not numbers, which are broadcast; the gradient flows to them."
+        if law.slopes
+        else "    Parameters that are not numbers, which are broadcast."
+    ]
     lines += [f"{', '.join(names)} : float or None", "    Parameters that are numbers."]
     lines += ["size : tuple of int, optional"]
-    lines += ["    Shape of what is drawn for each element, before that of the parameters." if appended
-              else "    Shape of the result; that of the parameters unless told."]
+    lines += [
+        "    Shape of what is drawn for each element, before that of the parameters."
+        if appended
+        else "    Shape of the result; that of the parameters unless told."
+    ]
     if law.ctx:
         lines += ["ctx : str", "    Where to draw, if all are numbers."]
     if law.dtype:
@@ -381,7 +383,7 @@ def multinomial(k: Call, p: Params, *data: Array) -> Array:
     Parameters
     ----------
     data : arrays
-        The probabilities of the outcomes, (k,). They need not be given as an array. What is missing to 1 goes to the last.
+        The probabilities of the outcomes, (k,). What is missing to 1 goes to the last.
     n : int
         How many trials.
     pvals : tuple of float, optional
@@ -395,8 +397,8 @@ def multinomial(k: Call, p: Params, *data: Array) -> Array:
         good = (chances >= 0).all().item() and chances[:-1].sum().item() <= 1 + 1e-6
         if not good:
             raise ValueError(
-                f"probabilities must be 0 or more and have a sum of 1 at most, got {chances.min().item()} as the least and "
-                f"{chances.sum().item()} as the sum"
+                f"probabilities must be 0 or more and have a sum of 1 at most, got {chances.min().item()} as the "
+                f"least and {chances.sum().item()} as the sum"
             )
     shape = tuple(p.size or ())
     left, share, found = xp.zeros(shape, FLOAT64) + p.n, 1.0, []
@@ -465,7 +467,7 @@ def choice(k: Call, p: Params, *inputs: Array) -> Array:
         total = xp.cumsum(chances)
         u = k.rng.uniform((count,), FLOAT64) * total[-1:]
         return xp.clip(xp.searchsorted(total, u, side="right"), 0, n - 1).reshape(shape)
-    # A race: the first to arrive when each comes after an exponential time of its own rate (Efraimidis & Spirakis 2006).
+    # A race: who comes first, each after an exponential time of its own rate (Efraimidis & Spirakis, 2006).
     times = variates.exponential(k.rng, (n,), FLOAT64) / xp.where(chances > 0, chances, 1e-300)
     return xp.argsort(xp.where(chances > 0, times, math.inf))[:count].reshape(shape)
 
@@ -474,8 +476,8 @@ def _check_chances(p: Params, chances: Any, count: int) -> None:
     total = chances.sum().item()
     if not ((chances >= 0).all().item() and abs(total - 1) < 1e-3):
         raise ValueError(
-            f"probabilities must be 0 or more and have the sum 1, got {chances.min().item()} as the least and {total} as "
-            "the sum"
+            f"probabilities must be 0 or more and have the sum 1, got {chances.min().item()} as the least and "
+            f"{total} as the sum"
         )
     if not p.replace and (chances > 0).sum().item() < count:
         raise ValueError(f"{count} different indices cannot be drawn, {(chances > 0).sum().item()} have a probability")

@@ -36,11 +36,7 @@ def _weibull(a: float) -> tuple[float, float]:
 _LAWS: dict[str, tuple[str, list[tuple[float, ...]], Callable[..., tuple[float, float]]]] = {
     "_npi_normal": ("loc scale", [(-1.0, 0.5), (2.0, 3.0)], lambda m, s: (m, s * s)),
     "_npi_uniform": ("low high", [(-1.0, 0.5), (2.0, 3.0)], lambda a, b: ((a + b) / 2, (b - a) ** 2 / 12)),
-    "_npi_gumbel": (
-        "loc scale",
-        [(-1.0, 0.5), (2.0, 3.0)],
-        lambda m, s: (m + _EULER * s, (math.pi * s) ** 2 / 6),
-    ),
+    "_npi_gumbel": ("loc scale", [(-1.0, 0.5), (2.0, 3.0)], lambda m, s: (m + _EULER * s, (math.pi * s) ** 2 / 6)),
     "_npi_logistic": ("loc scale", [(-1.0, 0.5), (2.0, 3.0)], lambda m, s: (m, (math.pi * s) ** 2 / 3)),
     "_npi_exponential": ("scale", [(0.5,), (3.0,)], lambda s: (s, s * s)),
     "_npi_rayleigh": ("scale", [(0.5,), (3.0,)], lambda s: (s * math.sqrt(math.pi / 2), (2 - math.pi / 2) * s * s)),
@@ -152,9 +148,7 @@ NUMPY_SAMPLES = {
             grad=False,
             check=_frequency(0.7),
         ),
-        Sample(
-            (2, 3), params={"prob": None, "logit": None, "is_logit": True}, grad=False, check=lambda i, o: None
-        ),
+        Sample((2, 3), params={"prob": None, "logit": None, "is_logit": True}, grad=False, check=lambda i, o: None),
     ],
     "_npi_multinomial": [
         Sample(params={"n": 20, "pvals": tuple(_CHANCES), "size": 300}, grad=False, check=_counts(_CHANCES, 20)),
