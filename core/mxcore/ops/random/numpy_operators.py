@@ -255,7 +255,7 @@ def _drawn(name: str, law: _Law) -> Op:
     }
     params["size"] = Shape(None)
     if law.ctx:
-        params["ctx"] = Str("cpu")
+        params["ctx"] = Str("")
     if law.dtype:
         params["dtype"] = Among("float32", names=_FLOATS)
     o = Op(
@@ -323,7 +323,7 @@ DRAWN = [_drawn(name, law) for name, law in _TABLE.items()]
     prob=_number(),
     logit=_number(),
     size=Shape(None),
-    ctx=Str("cpu"),
+    ctx=Str(""),
     dtype=Among("float32", names="bool float16 float32 float64 int32 int64 uint8"),
     is_logit=Bool(),
 )
@@ -430,7 +430,7 @@ multinomial.dtype(lambda p, ins, outs: (ins, [_INT64]))
     grad=None,
     a=Int(None),
     size=Shape(None),
-    ctx=Str("cpu"),
+    ctx=Str(""),
     replace=Bool(True),
     weighted=Bool(False),
 )
