@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.array import Array
 from .._core.errors import error
 from .._core.state import state
 
@@ -578,7 +579,7 @@ def _host_only(name: str, *values: Any) -> None:
             "within autograd.pause()",
         )
     for x in values:
-        if not hasattr(x, "asnumpy"):
+        if not isinstance(x, Array):
             raise error(TypeError, f"np.linalg.{name} takes arrays of mx.np, got {type(x).__name__}")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.array import Array
 from .._core.errors import error
 from .options import refuse
 
@@ -41,7 +42,8 @@ __all__ = [
 
 def parameters(F: Any, name: str, **given: Any) -> tuple[list[Any], dict[str, Any]]:
     """Parameters that are arrays, in order, and all by name: numbers, and "None" for arrays."""
-    arrays, by_name = [], {}
+    arrays: list[Any] = []
+    by_name: dict[str, Any] = {}
     for key, value in given.items():
         if F.is_value(value):
             arrays.append(value)
@@ -63,13 +65,16 @@ def parameters(F: Any, name: str, **given: Any) -> tuple[list[Any], dict[str, An
 
 def sized(name: str, size: Any) -> Any:
     """The parameter `size` of operators: None for a single value."""
-    if size is None or isinstance(size, numbers.Integral):
-        return size
+    if size is None:
+        return None
     try:
-        found = tuple(int(n) if isinstance(n, numbers.Integral) else _no_length(n) for n in size)
+        given = (size,) if isinstance(size, numbers.Integral) else tuple(size)
+        found = tuple(int(n) if isinstance(n, numbers.Integral) else _no_length(n) for n in given)
     except TypeError:
         raise error(TypeError, f"{name}: size must be a whole number, or a tuple of them, got {size!r}") from None
-    return found or None
+    if any(n < 0 for n in found):
+        raise error(ValueError, f"{name}: lengths are not negative, got size {size!r}")
+    return size if found else None
 
 
 def _no_length(n: Any) -> int:
@@ -650,8 +655,7 @@ def multinomial(F: Any, n: int, pvals: Any, size: Any = None, **kwargs: Any) -> 
         values = tuple(float(v) for v in pvals)
     except (TypeError, ValueError):
         raise error(
-            TypeError,
-            f"np.random.multinomial: pvals must be an array of mx.np, or a sequence of numbers, got {pvals!r}",
+            TypeError, f"np.random.multinomial: pvals must be an array of mx.np, or numbers, got {pvals!r}"
         ) from None
     return F.call("_npi_multinomial", n=n, pvals=values, size=size)
 
@@ -684,7 +688,7 @@ def choice(
     Raises
     ------
     MXNetError
-        (also ValueError) if there are not as many different ones, or for probabilities below 0 or of another sum than 1.
+        (also ValueError) if there are not as many different ones, or for probabilities below 0, or whose sum is not 1.
 
     Examples
     --------
@@ -768,16 +772,16 @@ def shuffle(F: Any, x: Any) -> None:
     >>> float(x.sum())
     10.0
     """
-    if not hasattr(x, "asnumpy"):
+    if not isinstance(x, Array):
         raise error(TypeError, f"np.random.shuffle takes an array of mx.np, which it changes, got {type(x).__name__}")
-    if not x.ndim:
+    if not x.shape:
         raise error(TypeError, "np.random.shuffle: an array of no dimensions has no order")
     F.call("_shuffle", x, out=x)
 
 
 def _common(F: Any, size: Any, *values: Any) -> Any:
     """The size of what is drawn apart for each of several parameters, and combined."""
-    shapes = [x.shape for x in values if F.is_value(x) and hasattr(x, "asnumpy")]
+    shapes = [x.shape for x in values if isinstance(x, Array)]
     if size is not None and size != () or not shapes:
         return size
     return np.broadcast_shapes(*shapes) or None

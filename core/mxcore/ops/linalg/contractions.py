@@ -120,7 +120,7 @@ def _plan(labels: Labels, shapes: Shapes, optimize: Any) -> _Plan:
 
 
 def _path(labels: Labels, shapes: Shapes, optimize: Any) -> list[tuple[int, ...]]:
-    """Which values are multiplied one after the other, in the manner of `numpy.einsum_path`: the product goes to the end."""
+    """Which values are multiplied, group by group; as in `numpy.einsum_path`, the product goes to the end."""
     n = len(shapes)
     if n < 3 or not optimize:
         return [tuple(range(n))]
@@ -392,7 +392,8 @@ def _summed(shapes: Shapes, left: Sequence[int], right: Sequence[int]) -> Labels
     for i, j in zip(left, right):
         if shapes[0][i] != shapes[1][j]:
             raise ValueError(
-                f"a {shapes[0]} and b {shapes[1]} are summed over lengths that differ, {shapes[0][i]} and {shapes[1][j]}"
+                f"a {shapes[0]} and b {shapes[1]} are summed over lengths that differ, "
+                f"{shapes[0][i]} and {shapes[1][j]}"
             )
     a = _range(0, m)
     b = [*_range(m, n)]

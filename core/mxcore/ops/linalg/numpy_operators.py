@@ -213,7 +213,7 @@ def eigvalsh(k: Call, p: Params, A: Array) -> Array:
 
 
 def _at_host(fn: Callable[[Any], Any], k: Call, *arrays: Any) -> Any:
-    """What NumPy gives, in the host's memory, for arrays of a device; few libraries have eigenvalues of any matrices."""
+    """What NumPy gives, in the host's memory, for arrays of a device whose library may not have it."""
     return [k.xp.asarray(np.ascontiguousarray(x)) for x in fn(*[k.device.to_host(a) for a in arrays])]
 
 
@@ -223,8 +223,8 @@ def _real(matrices: Any) -> Any:
         if (w.imag != 0).any():
             at = np.argwhere((w.imag != 0).any(-1))[0]
             raise ValueError(
-                f"the matrix A{list(map(int, at)) if at.size else ''} has complex eigenvalues, and arrays are real; compute "
-                "with NumPy: onp.linalg.eig(x.asnumpy())"
+                f"the matrix A{list(map(int, at)) if at.size else ''} has complex eigenvalues, and arrays are real; "
+                "compute with NumPy: onp.linalg.eig(x.asnumpy())"
             )
         w, v = w.real, v.real
     return w, v

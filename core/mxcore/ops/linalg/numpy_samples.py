@@ -16,7 +16,8 @@ _BROADCAST = "MXNet does not broadcast there"
 _INNER = "forward only: MXNet's gradient is zero"
 _ADDED = "forward only: MXNet adds wrong gradients to others"
 _ALIAS = "another name of _linalg_det there, and of _linalg_slogdet"
-_HALVES = "float16 float32 float64"
+#: Of norms that are given beside the vectors, and held.
+_HELD: dict[str, Any] = {"mxnet": "internal", "grad": False}
 _WHOLE = "uint8 int32 int64"
 
 #: Matrices for factorisations: symmetric positive definite, any, and with the eigenvalues apart.
@@ -274,7 +275,7 @@ NUMPY_SAMPLES = {
         Sample(
             (2,), [[3.0, 4.0], [6.0, -8.0]], [5.0, 10.0], params={"flag": 1, "axis": (1,)}, mxnet="internal", grad=False
         ),
-        Sample((), [[1.0, 2.0], [2.0, 4.0]], 5.0, params={"flag": -2}, mxnet="internal", grad=False),
+        Sample((), [[1.0, 2.0], [2.0, 4.0]], 5.0, params={"flag": -2}, **_HELD),
     ],
     "_matrices_last": [
         Sample((2, 3, 4), params={"axis": (0, 1)}, mxnet="internal"),

@@ -255,7 +255,7 @@ def _drawn(name: str, law: _Law) -> Op:
     }
     params["size"] = Shape(None)
     if law.ctx:
-        params["ctx"] = Str("cpu")
+        params["ctx"] = Str("")
     if law.dtype:
         params["dtype"] = Among("float32", names=_FLOATS)
     o = Op(
@@ -268,7 +268,7 @@ def _drawn(name: str, law: _Law) -> Op:
         random=True,
         params=params,
         grad=rule if law.slopes else None,
-        **({"labels": "numbers"} if law.slopes else {}),
+        labels="numbers" if law.slopes else "",
         doc=_doc(law, appended),
     )
 
@@ -323,7 +323,7 @@ DRAWN = [_drawn(name, law) for name, law in _TABLE.items()]
     prob=_number(),
     logit=_number(),
     size=Shape(None),
-    ctx=Str("cpu"),
+    ctx=Str(""),
     dtype=Among("float32", names="bool float16 float32 float64 int32 int64 uint8"),
     is_logit=Bool(),
 )
@@ -383,7 +383,7 @@ def multinomial(k: Call, p: Params, *data: Array) -> Array:
     Parameters
     ----------
     data : arrays
-        The probabilities of the outcomes, (k,). They need not be given as an array. What is missing to 1 goes to the last.
+        The probabilities of the outcomes, (k,). What is missing to 1 goes to the last.
     n : int
         How many trials.
     pvals : tuple of float, optional
@@ -397,8 +397,8 @@ def multinomial(k: Call, p: Params, *data: Array) -> Array:
         good = (chances >= 0).all().item() and chances[:-1].sum().item() <= 1 + 1e-6
         if not good:
             raise ValueError(
-                f"probabilities must be 0 or more and have a sum of 1 at most, got {chances.min().item()} as the least and "
-                f"{chances.sum().item()} as the sum"
+                f"probabilities must be 0 or more and have a sum of 1 at most, got {chances.min().item()} as the "
+                f"least and {chances.sum().item()} as the sum"
             )
     shape = tuple(p.size or ())
     left, share, found = xp.zeros(shape, FLOAT64) + p.n, 1.0, []
@@ -430,7 +430,7 @@ multinomial.dtype(lambda p, ins, outs: (ins, [_INT64]))
     grad=None,
     a=Int(None),
     size=Shape(None),
-    ctx=Str("cpu"),
+    ctx=Str(""),
     replace=Bool(True),
     weighted=Bool(False),
 )
@@ -467,7 +467,7 @@ def choice(k: Call, p: Params, *inputs: Array) -> Array:
         total = xp.cumsum(chances)
         u = k.rng.uniform((count,), FLOAT64) * total[-1:]
         return xp.clip(xp.searchsorted(total, u, side="right"), 0, n - 1).reshape(shape)
-    # A race: the first to arrive when each comes after an exponential time of its own rate (Efraimidis & Spirakis 2006).
+    # A race: who comes first, each after an exponential time of its own rate (Efraimidis & Spirakis, 2006).
     times = variates.exponential(k.rng, (n,), FLOAT64) / xp.where(chances > 0, chances, 1e-300)
     return xp.argsort(xp.where(chances > 0, times, math.inf))[:count].reshape(shape)
 
@@ -476,8 +476,8 @@ def _check_chances(p: Params, chances: Any, count: int) -> None:
     total = chances.sum().item()
     if not ((chances >= 0).all().item() and abs(total - 1) < 1e-3):
         raise ValueError(
-            f"probabilities must be 0 or more and have the sum 1, got {chances.min().item()} as the least and {total} as "
-            "the sum"
+            f"probabilities must be 0 or more and have the sum 1, got {chances.min().item()} as the least and "
+            f"{total} as the sum"
         )
     if not p.replace and (chances > 0).sum().item() < count:
         raise ValueError(f"{count} different indices cannot be drawn, {(chances > 0).sum().item()} have a probability")
