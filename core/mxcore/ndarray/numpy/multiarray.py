@@ -52,6 +52,12 @@ class ndarray(NDArray):
 
     # -- facts -------------------------------------------------------------------------------------------------
     @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        """The dtype of the elements, as NumPy's."""
+        found: np.dtype[Any] = self._data.dtype
+        return found
+
+    @property
     def T(self) -> ndarray:
         """The array with its axes reversed."""
         return self.transpose()
