@@ -136,8 +136,8 @@ def trace_arrays(
 
     Returns
     -------
-    (list of Symbol, Symbol, structure of the outputs, dict of str to Constant)
-        Inputs, outputs as one symbol, and the constants of the graph by name.
+    (list of Symbol, Symbol, structure of the outputs, dict of str to Constant, list)
+        Inputs, outputs as one symbol, the constants of the graph by name, and the random keys that were drawn.
     """
     from ... import symbol
 
@@ -154,13 +154,14 @@ def trace_arrays(
     tracer = Tracer(params)
     inputs = [symbol.var(name).as_np_ndarray() for name in names]
     given = iter([tracer.enter(x, s._heads[0][0]) for x, s in zip(leaves, inputs)])
-    was = state.record
+    was, drawn = state.record, state.drawn
     try:
-        state.record = tracer
+        state.record, state.drawn = tracer, []
         with block.name_scope():
             out = block._run_plain(*_regrouped(given, in_format))
+        keys = state.drawn
     finally:
-        state.record = was
+        state.record, state.drawn = was, drawn
     found: list[Any] = []
     out_format = flatten(out, found, "output")
     if not found:
@@ -173,7 +174,7 @@ def trace_arrays(
         if name in used:
             constants[name] = Constant(name, value)
             constants[name].initialize(ctx=ctx)
-    return inputs, whole, out_format, constants
+    return inputs, whole, out_format, constants, keys
 
 
 def _regrouped(leaves: Any, structure: Any) -> Any:

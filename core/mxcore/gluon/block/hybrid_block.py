@@ -300,15 +300,25 @@ class HybridBlock(Block):
         check_contexts(leaves)
         key = (leaves[0].context, state.train, str(in_format), tuple((x.shape, x.dtype) for x in leaves))
 
+        keys: list[Any] = []
+
         def make() -> CachedCall:
             with first_call:
                 names = input_names(len(leaves))
-                inputs, out, out_format, self._graph_params = trace_arrays(self, args, names)
+                inputs, out, out_format, self._graph_params, drawn = trace_arrays(self, args, names)
+                keys.extend(drawn)
                 self._cached_graph, self._in_format, self._out_format = (inputs, out), in_format, out_format
                 return build(self, inputs, out, in_format, out_format, self._flags)
 
         found: CachedCall = self._noted.find(key, make)
-        return found(args)
+        if not keys:
+            return found(args)
+        # The first run draws no more than the one that it was noted on: seeds give what they give eagerly.
+        before, state.keys = state.keys, [*keys, *state.keys]
+        try:
+            return found(args)
+        finally:
+            state.keys = before
 
     def _build_cache(self, *args: Any) -> CachedCall:
         """Make what runs the graph, through the backend if there is one."""
