@@ -12,19 +12,18 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, BinaryIO, TypeAlias
+from typing import BinaryIO
 
 from .base import MXNetError, error
+from .urls import PathLike, is_url, store, text_of
 
 __all__ = [
-    "URL_SCHEME",
     "checked",
     "explained",
-    "filesystem",
-    "is_url",
     "lines_of",
     "local_path",
     "make_folder",
+    "modified",
     "names_in",
     "naming",
     "open_read",
@@ -33,17 +32,13 @@ __all__ = [
     "read_whole",
     "reading",
     "regular",
+    "remove",
     "write_atomic",
 ]
-
-PathLike: TypeAlias = str | os.PathLike[str]
 
 #: How much is read at a time of what may have no end, where that ends at the latest, the longest JSON, and the longest
 #: line of a text.
 _PIECE, _ENDLESS, _LONGEST_TEXT, _LONGEST_LINE = 1 << 20, 1 << 32, 1 << 28, 1 << 24
-
-# Two letters at least, so that a Windows drive ("C:\\x") is a path.
-URL_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)://")
 
 
 @contextlib.contextmanager
@@ -53,27 +48,6 @@ def naming(path: PathLike) -> Iterator[None]:
         yield
     except MXNetError as e:
         raise error(type(e), f"{path}: {e}") from e.__cause__
-
-
-def is_url(path: PathLike) -> bool:
-    """Tell whether `path` names something that is opened through fsspec.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        A local path or a URL; ``file://`` URLs count as local paths.
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> is_url("s3://bucket/a.params"), is_url("C:/a.params"), is_url("file:///a.params")
-    (True, False, False)
-    """
-    found = URL_SCHEME.match(_text(path))
-    return found is not None and found.group(1).lower() != "file"
 
 
 def local_path(path: PathLike) -> str:
@@ -98,7 +72,9 @@ def local_path(path: PathLike) -> str:
     >>> local_path("file:///data/a.params")
     '/data/a.params'
     """
-    text = _text(path)
+    text = text_of(path)
+    if is_url(text):
+        raise error(ValueError, f"{text!r} is a URL; a file or folder on this machine is needed here")
     if text[:7].lower() == "file://":
         text = text[7:]
         if re.match(r"/[A-Za-z]:[\\/]", text):
@@ -134,8 +110,10 @@ def open_read(path: PathLike) -> BinaryIO:
     name = checked(path)
     with explained(name, "read", foreign=is_url(name)):
         if is_url(name):
-            fs, inner = filesystem(name)
+            fs, inner = store(name)
             file: BinaryIO = fs.open(inner, "rb")
+            with contextlib.suppress(AttributeError):  # of a type that takes none, which holds what it reads
+                file.store = fs  # type: ignore[attr-defined]  # an archive that nobody holds closes its files
             return file
         return open(local_path(name), "rb")
 
@@ -156,7 +134,8 @@ def reading(path: PathLike) -> Iterator[BinaryIO]:
     Raises
     ------
     MXNetError
-        (also the matching OSError) naming the file and the reason.
+        (also the matching OSError) naming the file and the reason; (also OSError) if a local file was written to within
+        the block, of which one part may be old then and the next one new.
 
     Examples
     --------
@@ -167,7 +146,26 @@ def reading(path: PathLike) -> Iterator[BinaryIO]:
     """
     name = checked(path)
     with open_read(name) as file, explained(name, "read", foreign=is_url(name)):
-        yield file
+        before, problem = _written(file), None
+        try:
+            yield file
+        except Exception as e:
+            if _written(file) in (before, None):
+                raise
+            problem = e  # what was found wrong with it is no more than a consequence
+        if _written(file) not in (before, None):
+            raise error(
+                OSError, f"{name!r} was written to while it was read; read it again when its writer is done"
+            ) from problem
+
+
+def _written(file: BinaryIO) -> tuple[int, int] | None:
+    """Length and time of a regular local file, which change when somebody writes into it; None if it tells none."""
+    try:
+        found = os.fstat(file.fileno())
+    except (OSError, AttributeError, ValueError):
+        return None
+    return (found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
 
 
 def read_whole(
@@ -283,11 +281,12 @@ def lines_of(path: PathLike, owner: str) -> Iterator[tuple[int, bytes]]:
 
 
 def names_in(folder: PathLike) -> list[str]:
-    """The names in a local folder, sorted.
+    """The names in a folder, sorted.
 
     Parameters
     ----------
     folder : str or os.PathLike
+        A local path or an fsspec URL.
 
     Raises
     ------
@@ -300,7 +299,10 @@ def names_in(folder: PathLike) -> list[str]:
     True
     """
     name = checked(folder, "a folder")
-    with explained(name, "read"):
+    with explained(name, "read", foreign=is_url(name)):
+        if is_url(name):
+            fs, inner = store(name)
+            return sorted({path.rstrip("/").rpartition("/")[2] for path in fs.ls(inner, detail=False)})
         return sorted(os.listdir(local_path(name)))
 
 
@@ -368,7 +370,7 @@ def open_write(path: PathLike) -> BinaryIO:
     name = checked(path)
     with explained(name, "write", foreign=is_url(name)):
         if is_url(name):
-            fs, inner = filesystem(name)
+            fs, inner = store(name, writing=True)
             file: BinaryIO = fs.open(inner, "wb")
             return file
         return open(local_path(name), "wb")
@@ -409,6 +411,7 @@ def make_folder(path: PathLike) -> None:
     Parameters
     ----------
     path : str or os.PathLike
+        A local path or an fsspec URL.
 
     Raises
     ------
@@ -420,15 +423,12 @@ def make_folder(path: PathLike) -> None:
     >>> make_folder("/tmp")
     """
     name = checked(path, "a folder")
-    with explained(name, "make the folder"):
+    with explained(name, "make the folder", foreign=is_url(name)):
+        if is_url(name):
+            fs, inner = store(name, writing=True)
+            fs.makedirs(inner, exist_ok=True)
+            return
         os.makedirs(local_path(name), exist_ok=True)
-
-
-def _text(path: PathLike, what: str = "a file name") -> str:
-    name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else path
-    if not isinstance(name, str):
-        raise error(TypeError, f"{what} must be a non-empty string or a path, not {type(name).__name__}: {name!r}")
-    return name
 
 
 def checked(path: PathLike, what: str = "a file name", empty: bool = False) -> str:
@@ -457,7 +457,7 @@ def checked(path: PathLike, what: str = "a file name", empty: bool = False) -> s
     >>> checked("a.params")
     'a.params'
     """
-    name = _text(path, what)
+    name = text_of(path, what)
     if not name and not empty:
         raise error(TypeError, f"{what} must be a non-empty string or a path, not {name!r}")
     try:
@@ -467,6 +467,62 @@ def checked(path: PathLike, what: str = "a file name", empty: bool = False) -> s
     if not possible:
         raise error(ValueError, f"no file can have the name {ascii(name)}")
     return name
+
+
+def modified(path: PathLike) -> float:
+    """When a file was written, in seconds; of two files in a store that does not tell, the same.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A local path or an fsspec URL.
+
+    Raises
+    ------
+    MXNetError
+        (also the matching OSError) naming the file and the reason.
+
+    Examples
+    --------
+    >>> write_atomic("memory://doc/i.bin", b"")
+    >>> modified("memory://doc/i.bin") > 0
+    True
+    """
+    name = checked(path)
+    with explained(name, "read", foreign=is_url(name)):
+        if not is_url(name):
+            return os.stat(local_path(name)).st_mtime
+        fs, inner = store(name)
+        try:
+            return float(fs.modified(inner).timestamp())
+        except NotImplementedError:
+            return 0.0
+
+
+def remove(path: PathLike) -> None:
+    """Remove a file, if it is there.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A local path or an fsspec URL.
+
+    Raises
+    ------
+    MXNetError
+        (also the matching OSError) naming the file and the reason.
+
+    Examples
+    --------
+    >>> remove("memory://doc/none.bin")
+    """
+    name = checked(path)
+    with explained(name, "remove", foreign=is_url(name)), contextlib.suppress(FileNotFoundError):
+        if is_url(name):
+            fs, inner = store(name, writing=True)
+            fs.rm_file(inner)
+        else:
+            os.unlink(local_path(name))
 
 
 @contextlib.contextmanager
@@ -505,19 +561,3 @@ def _reason(name: str, problem: OSError) -> str:
         if not os.path.isabs(path):
             return f"{reason} (looked in {os.getcwd()!r})"
     return reason
-
-
-def filesystem(url: str) -> tuple[Any, str]:
-    """Resolve `url` into (fsspec file system, path inside it)."""
-    scheme = url.partition("://")[0]
-    try:
-        import fsspec
-    except ImportError:
-        raise error(ImportError, f"{url!r} needs the package fsspec: pip install fsspec") from None
-    try:
-        found: tuple[Any, str] = fsspec.core.url_to_fs(url)
-        return found
-    except ImportError as problem:
-        raise error(ImportError, f"{url!r}: the store {scheme!r} is not installed: {problem}") from problem
-    except ValueError as problem:
-        raise error(ValueError, f"cannot open {url!r}: {problem}") from problem

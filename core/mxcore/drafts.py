@@ -21,8 +21,9 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from ._io_files import URL_SCHEME, checked, explained, filesystem, is_url, local_path
+from ._io_files import checked, explained, local_path
 from .base import error
+from .urls import is_url, links, store
 
 try:
     import fcntl
@@ -439,9 +440,8 @@ class _Remote:
 
     def __init__(self, url: str) -> None:
         with explained(url, "write", foreign=True):  # an archive may be damaged
-            self._fs, self._path = filesystem(url)
-        found = URL_SCHEME.match(url)
-        self._moved = found is None or found.group(1).lower() not in _OBJECT_STORES
+            self._fs, self._path = store(url, writing=True)
+        self._moved = _OBJECT_STORES.isdisjoint(links(url))
         folder, slash, _ = self._path.rpartition("/")
         self._at = f"{folder}{slash}.mxcore-{_token()}.tmp" if self._moved else self._path
         self.problem = None
@@ -463,7 +463,10 @@ class _Remote:
     def put(self) -> None:
         self.file.close()
         if self._moved:
-            self._fs.mv(self._at, self._path)
+            try:
+                self._fs.mv(self._at, self._path)
+            except NotImplementedError:
+                raise OSError("the store cannot rename files, so it cannot replace one whole; use another") from None
 
     def drop(self, mine: bool) -> None:
         with contextlib.suppress(Exception):

@@ -25,6 +25,7 @@ from ._reexports import reexports
 from .base import asserted, error
 from .drafts import atomic_writers, read_pair
 from .ndarray.files import chunks
+from .urls import appended
 
 if TYPE_CHECKING:
     from .executor import Executor
@@ -76,7 +77,7 @@ def checkpoint_file(prefix: str, epoch: int, ending: str = "params") -> str:
         number = None
     if number is None or number != epoch:
         raise error(TypeError, f"the epoch of checkpoint {prefix!r} must be a whole number, got {epoch!r}")
-    return f"{prefix}-{number:04d}.{ending}"
+    return appended(prefix, f"-{number:04d}.{ending}")
 
 
 def save_checkpoint(
@@ -143,7 +144,7 @@ def write_checkpoint(prefix: str, epoch: int, symbol: Any, named: dict[str, Any]
     text = symbol.tojson(remove_amp_cast).encode()
     # Of the two the graph comes second: it stands beside the arrays of several epochs, and belongs to those written
     # last.
-    with atomic_writers(name, f"{prefix}-symbol.json") as (arrays, graph):
+    with atomic_writers(name, appended(prefix, "-symbol.json")) as (arrays, graph):
         for piece in chunks(named):
             arrays.write(piece)
         graph.write(text)
@@ -244,7 +245,9 @@ def load_checkpoint(prefix: str, epoch: int) -> tuple[Any, dict[str, Any], dict[
     (['data', 'fc_weight', 'fc_bias'], ['fc_weight'])
     """
     name = checkpoint_file(prefix, epoch)
-    return read_pair(f"{prefix}-symbol.json", name, lambda graph: (sym.load(graph), *load_params(prefix, epoch)))
+    return read_pair(
+        appended(prefix, "-symbol.json"), name, lambda graph: (sym.load(graph), *load_params(prefix, epoch))
+    )
 
 
 # -- FeedForward ---------------------------------------------------------------------------------------------------

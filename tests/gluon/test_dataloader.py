@@ -416,6 +416,30 @@ def test_spawned_workers(tmp_path):
     assert "'spawn'" in out and "pickle" in out and "thread_pool" in out
 
 
+def test_spawned_workers_that_cannot_take_over_the_dataset(tmp_path):
+    """The loader raises what was raised there, with the worker's traceback, and hangs for nobody."""
+    code = """
+        import multiprocessing
+        from mxcore.gluon.data import DataLoader
+
+        class Picky(list):
+            def __setstate__(self, state):
+                raise KeyError("not here")
+
+        if __name__ == "__main__":
+            multiprocessing.set_start_method("spawn")
+            data = Picky(range(4))
+            data.note = 1
+            for _ in range(2):
+                try:
+                    list(DataLoader(data, 2, num_workers=2))
+                except KeyError as e:
+                    print(e, "took over" in str(e.__cause__), "__setstate__" in str(e.__cause__))
+    """
+    out, err = in_fresh_python(tmp_path, code).communicate(timeout=60)
+    assert out.splitlines() == ["'not here' True True"] * 2, err
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_workers_of_a_killed_loader_leave(tmp_path):
     code = """

@@ -349,10 +349,11 @@ def test_file_urls_are_paths(tmp_path):
 def test_a_damaged_archive_is_told(tmp_path):
     pytest.importorskip("fsspec")
     (tmp_path / "a.zip").write_bytes(b"PK\3\4 no archive")
-    for flag, verb in (("r", "read"), ("w", "write")):
-        with pytest.raises(
-            MXNetError, match=f"cannot {verb} 'zip://a.rec::.*a.zip': BadZipFile: File is not a zip file"
-        ) as caught:
+    for flag, said in (
+        ("r", "read '.*a.zip': BadZipFile: File is not a zip file"),
+        ("w", "write '.*a.zip': archives are"),
+    ):
+        with pytest.raises(MXNetError, match=f"cannot {said}") as caught:
             MXRecordIO(f"zip://a.rec::{tmp_path}/a.zip", flag)
         assert isinstance(caught.value, OSError)
 

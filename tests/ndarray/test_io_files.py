@@ -11,9 +11,10 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 import mxcore as mx
-from mxcore._io_files import is_url, local_path, open_read, open_write, write_atomic
+from mxcore._io_files import local_path, open_read, open_write, reading, write_atomic
 from mxcore.base import MXNetError
 from mxcore.drafts import atomic_writer
+from mxcore.urls import is_url
 
 
 def content(path):
@@ -307,3 +308,30 @@ def test_the_state_that_pickles_of_mxnet_hold(device):
         }
     )
     assert x.asnumpy().tolist() == [1, 2] and x.context == mx.cpu() and (x + 1).asnumpy().tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("word", [b"n", b"new", b"newer"], ids=["shorter", "other", "longer"])
+def test_a_file_that_is_written_to_while_it_is_read(tmp_path, word):
+    """Part of what was read may be the old file's, part the new one's: neither result nor complaint count."""
+    path = tmp_path / "a.bin"
+
+    def read(change, complaint=None):
+        path.write_bytes(b"old")
+        with reading(path) as file:
+            found = file.read(1)
+            change()
+            if complaint is not None:
+                raise complaint
+            return found + file.read()
+
+    def over():
+        path.write_bytes(word)
+        os.utime(path, ns=(1, 1))
+
+    assert read(lambda: write_atomic(path, word)) == b"old"
+    with pytest.raises(ValueError, match="damaged"):
+        read(lambda: None, ValueError("damaged"))
+    for complaint in (None, ValueError("damaged")):
+        with pytest.raises(MXNetError, match=r"a\.bin' was written to while it was read; read it again") as caught:
+            read(over, complaint)
+        assert isinstance(caught.value, OSError) and caught.value.__cause__ is complaint

@@ -4,8 +4,20 @@ from __future__ import annotations
 
 import argparse
 import re
+from pathlib import Path
 
-__all__ = ["named_shape", "numbers"]
+from .._io_files import local_path
+from ..base import MXNetError
+
+__all__ = ["local_folder", "named_shape", "numbers"]
+
+
+def local_folder(text: str) -> Path:
+    """A folder on this machine; a URL is none."""
+    try:
+        return Path(local_path(text))
+    except MXNetError as e:
+        raise argparse.ArgumentTypeError(str(e)) from None
 
 
 def _sizes(text: str, lowest: int) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from .._core.manager import manager
 from ..base import MXNetWarning
 from . import skeleton
+from .arguments import local_folder
 from .brought import (
     compared,
     failures,
@@ -42,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     new = actions.add_parser("new", help="write an installable skeleton with its tests")
     new.add_argument("name", help="name of the plugin's module, such as my_op")
     new.add_argument("--kind", choices=skeleton.kinds(), default="op", help="what it brings (default: op)")
-    new.add_argument("--dir", type=Path, default=Path("."), help="where folder NAME is made (default: here)")
+    new.add_argument("--dir", type=local_folder, default=Path("."), help="where folder NAME is made (default: here)")
 
 
 def describe(check: bool = False) -> tuple[list[str], bool]:

@@ -10,6 +10,7 @@ import types
 
 from .._core.errors import MXNetError, error
 from ..compat import install_as_mxnet, legacy_names
+from ..urls import is_url
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,6 +51,8 @@ def _run_stream(name: str) -> None:
 def main(args: argparse.Namespace) -> int:
     """Run the script or module; what it raises, `SystemExit` included, goes through as under ``python``."""
     standard_input = args.script == "-" and not args.module
+    if not args.module and is_url(args.script):
+        raise error(ValueError, f"{args.script!r} is a URL; a script on this machine is needed here")
     if not (args.module or standard_input or os.path.exists(args.script)):
         raise error(FileNotFoundError, f"there is no file {args.script!r}; a module is run with -m")
     install_as_mxnet()

@@ -13,9 +13,10 @@ import threading
 import time
 from typing import Any
 
-from .._io_files import checked, explained, is_url, make_folder, open_write
+from .._io_files import checked, explained, make_folder, open_write
 from .._json import encode
 from ..base import error
+from ..urls import child, is_url
 
 __all__ = ["EventWriter", "checksum"]
 
@@ -94,10 +95,9 @@ class EventWriter:
 
     def __init__(self, logdir: str) -> None:
         self.logdir = checked(logdir, "the folder for TensorBoard")
-        if not is_url(self.logdir):
-            make_folder(self.logdir)
+        make_folder(self.logdir)
         name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{next(_serial)}"
-        self.path = f"{self.logdir.rstrip('/')}/{name}"
+        self.path = child(self.logdir, name)
         self._lock = threading.Lock()
         self._file = open_write(self.path)
         self._write(_event(version="brain.Event:2"))

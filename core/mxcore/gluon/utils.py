@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from .. import ndarray as nd
 from .._core.state import state
 from .._core.transfer import check_writable
-from .._io_files import checked, make_folder, reading
+from .._io_files import checked, local_path, make_folder, reading
 from ..base import error
 from ..drafts import atomic_writer
 
@@ -391,7 +391,7 @@ def download(
     if path is None:
         target = name
     else:
-        path = os.path.expanduser(checked(path, "download: path"))
+        path = local_path(checked(path, "download: path"))
         target = os.path.join(path, name) if os.path.isdir(path) else path
     if not os.path.basename(target):
         raise error(ValueError, f"download: cannot tell a file name from {url!r}; give path=")

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from .. import ndarray as nd
-from .._io_files import PathLike
 from ..base import asserted, error
 from ..ndarray import NDArray
 from ..ops.image.opencv import opencv
+from ..urls import PathLike
 from .augmenters import IMAGENET_MEAN, IMAGENET_STD
 from .det_augmenters import CreateDetAugmenter, areas
 from .image_iter import ImageIter

@@ -12,10 +12,11 @@ import numpy as np
 
 from .. import ndarray as nd
 from .. import recordio
-from .._io_files import PathLike, checked, is_url, read_whole, regular
+from .._io_files import checked, read_whole, regular
 from ..base import asserted, error, plain
 from ..io import DataBatch, DataIter
 from ..ndarray import NDArray
+from ..urls import PathLike, is_url
 from .augmenters import CreateAugmenter
 from .functions import imdecode
 from .source import listed, open_records, read_list
@@ -203,7 +204,7 @@ class ImageIter(DataIter):
 
     def _rewind(self) -> None:
         if self.imgrec is not None:
-            self.imgrec.reset()
+            self.imgrec.rewind()  # not reset: order and labels are those of this file, not of its successor's
         self.cur = self._read = 0
         self._over = False
 

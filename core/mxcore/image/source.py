@@ -9,9 +9,10 @@ import numpy as np
 
 from .. import ndarray as nd
 from .. import recordio
-from .._io_files import PathLike, checked, lines_of
+from .._io_files import checked, lines_of
 from ..base import error
 from ..ndarray import NDArray
+from ..urls import PathLike
 
 __all__ = ["listed", "objects", "open_records", "read_list"]
 

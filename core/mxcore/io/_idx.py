@@ -10,9 +10,10 @@ from typing import IO, Any
 
 import numpy as np
 
-from .._io_files import PathLike, reading, regular
+from .._io_files import reading, regular
 from ..base import MXNetError, error
 from ..limits import check_unpacked, read_up_to
+from ..urls import PathLike
 
 __all__ = ["read_idx"]
 

@@ -10,8 +10,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from .._io_files import PathLike, checked, reading
+from .._io_files import checked, reading
 from ..base import MXNetError, error
+from ..urls import PathLike
 from .cursor import BatchCursor
 from .data_desc import DataDesc
 from .mx_data_iter import Array, Arrays

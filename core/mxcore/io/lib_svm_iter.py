@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._io_files import PathLike, lines_of
+from .._io_files import lines_of
 from ..base import error
+from ..urls import PathLike
 from .cursor import BatchCursor
 from .data_desc import DataDesc
 from .mx_data_iter import Array, Arrays

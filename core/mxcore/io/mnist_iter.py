@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .._io_files import PathLike, checked
+from .._io_files import checked
 from ..base import error
+from ..urls import PathLike
 from ._idx import read_idx
 from .data_desc import DataDesc
 from .mx_data_iter import Arrays, MXDataIter

@@ -6,8 +6,9 @@ import os
 
 import numpy as np
 
-from .._io_files import PathLike, is_url, local_path, names_in, regular
+from .._io_files import local_path, names_in, regular
 from ..base import error
+from ..urls import PathLike, is_url
 from .cursor import BatchCursor
 from .mx_data_iter import Array, MXDataIter
 

@@ -17,6 +17,7 @@ from ..model import checkpoint_file, load_params
 from ..name import NameManager
 from ..ndarray import NDArray
 from ..symbol import Symbol
+from ..urls import appended
 from . import arguments
 from .base_module import BaseModule
 from .module import Module
@@ -151,9 +152,9 @@ class BucketingModule(BaseModule):
         self.save_params(checkpoint_file(prefix, epoch))
         keys = list(self._buckets)
         for key in keys:
-            self._buckets[key].symbol.save(f"{prefix}-{key}-symbol.json", remove_amp_cast=remove_amp_cast)
+            self._buckets[key].symbol.save(appended(prefix, f"-{key}-symbol.json"), remove_amp_cast=remove_amp_cast)
         if all(isinstance(k, (int, np.integer)) for k in keys):  # MXNet's file has room for integers only
-            ndarray.save(f"{prefix}.buckets", ndarray.array(np.array(keys, np.int32), dtype="int32"))
+            ndarray.save(appended(prefix, ".buckets"), ndarray.array(np.array(keys, np.int32), dtype="int32"))
 
     @staticmethod
     def load(
@@ -182,7 +183,9 @@ class BucketingModule(BaseModule):
         if sym_gen is None:
             raise error(AssertionError, "sym_gen is required for loading BucketingModule")
         mod = BucketingModule(sym_gen, default_bucket_key, **kwargs)
-        symbols = {k: _symbol.load(f"{prefix}-{k}-symbol.json") for k in _read_keys(f"{prefix}.buckets")}
+        symbols = {
+            k: _symbol.load(appended(prefix, f"-{k}-symbol.json")) for k in _read_keys(appended(prefix, ".buckets"))
+        }
         mod._adopt(symbols, *load_params(prefix, epoch))
         return mod
 

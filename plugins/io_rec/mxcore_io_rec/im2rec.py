@@ -20,11 +20,13 @@ from typing import TypeAlias, TypeVar
 
 from mxcore.base import error
 from mxcore.drafts import atomic_writer
+from mxcore.urls import child, is_url, parent, store, with_ending
+from mxcore.util import makedirs
 
 from . import codec
 from .augment import crop, resize_short
 from .recordio import IRHeader, MXIndexedRecordIO, pack
-from .source import Uri, failed, read_all
+from .source import Uri, read_all
 
 __all__ = ["add_arguments", "find_images", "help", "main", "make_list", "make_record", "read_list"]
 
@@ -47,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser : argparse.ArgumentParser
         Where to add them.
     """
-    parser.add_argument("prefix", help="the lists PREFIX*.lst, and the record files made of them")
-    parser.add_argument("root", help="the folder of the images")
+    parser.add_argument("prefix", help="the lists PREFIX*.lst, and the record files made of them; a path or URL")
+    parser.add_argument("root", help="the folder of the images; a path, or, but for --list, a URL")
     lists = parser.add_argument_group("image lists")
     lists.add_argument("--list", action="store_true", help="write lists of the images below ROOT")
     lists.add_argument("--exts", nargs="+", default=[".jpeg", ".jpg", ".png"], help="endings of images")
@@ -106,6 +108,12 @@ def find_images(
     ...     find_images(folder)
     ([('b.jpg', 0)], {'.': 0})
     """
+    if is_url(root):
+        raise error(
+            ValueError,
+            f"im2rec: {os.fspath(root)!r} is a URL; --list looks for images in a folder on this machine only. Make "
+            "record files of a list that names what is there",
+        )
     if not os.path.isdir(root):
         raise error(NotADirectoryError, f"{os.fspath(root)!r} is no folder; ROOT must hold the images")
     endings = {ext.lower() for ext in exts}
@@ -191,10 +199,7 @@ def make_list(args: argparse.Namespace) -> list[str]:
 
 
 def _write_list(path: str, lines: list[tuple[int, float, str]]) -> str:
-    try:
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    except OSError as e:
-        raise failed("write", path, e) from e
+    makedirs(parent(path))
     with atomic_writer(path) as f:
         for i, label, name in lines:
             f.write(f"{i}\t{label:f}\t{name}\n".encode(errors="surrogateescape"))
@@ -248,7 +253,7 @@ def read_list(path: Uri) -> list[Line]:
 def _record(line: Line, args: argparse.Namespace) -> bytes:
     """The record of one line of a list."""
     number, labels, name = line
-    data = read_all(os.path.join(args.root, name))
+    data = read_all(child(args.root, name))
     if not args.pass_through:
         image = codec.decode(data, args.color)
         if args.center_crop:
@@ -327,13 +332,12 @@ def make_record(path: str, args: argparse.Namespace) -> tuple[int, list[tuple[st
     threads.
     """
     lines = read_list(path)
-    stem = os.path.splitext(path)[0]
     stored = 0
     unreadable: list[tuple[str, str]] = []
-    with MXIndexedRecordIO(f"{stem}.idx", f"{stem}.rec", "w") as record:
+    with MXIndexedRecordIO(with_ending(path, ".idx"), with_ending(path, ".rec"), "w") as record:
         results = _in_order(lambda line: _record(line, args), lines, args.num_thread)
         with contextlib.closing(results):
-            for line, result in zip(lines, _progress(results, len(lines), os.path.basename(stem))):
+            for line, result in zip(lines, _progress(results, len(lines), os.path.basename(with_ending(path, "")))):
                 if not isinstance(result, Exception):
                     record.write_idx(line[0], result)
                     stored += 1
@@ -349,6 +353,11 @@ def make_record(path: str, args: argparse.Namespace) -> tuple[int, list[tuple[st
 
 def _lists(prefix: str) -> list[str]:
     """The lists whose names begin with a prefix."""
+    if is_url(prefix):
+        fs, path = store(prefix)
+        folder, begin = (prefix, "") if fs.isdir(path) else (parent(prefix), path.rpartition("/")[2])
+        names = (name.rpartition("/")[2] for name in fs.glob(f"{glob.escape(store(folder)[1].rstrip('/'))}/*.lst"))
+        return [child(folder, name) for name in sorted(names) if name.startswith(begin)]
     if os.path.isdir(prefix):
         prefix = os.path.join(prefix, "")
     return sorted(glob.glob(f"{glob.escape(prefix)}*.lst"))
@@ -380,7 +389,7 @@ def main(args: argparse.Namespace) -> int:
     for path in paths:
         stored, unreadable = make_record(path, args)
         total += stored
-        print(f"wrote {os.path.splitext(path)[0]}.rec: {stored} images, {len(unreadable)} unreadable")
+        print(f"wrote {with_ending(path, '.rec')}: {stored} images, {len(unreadable)} unreadable")
         for name, reason in unreadable[:_SHOWN]:
             print(f"  unreadable: {name}: {reason}", file=sys.stderr)
         if len(unreadable) > _SHOWN:

@@ -25,6 +25,7 @@ from .normalize import Normalizer
 from .order import Order
 from .params import Table, parse
 from .records import Records
+from .source import ReplacedError
 
 __all__ = ["RecordIter"]
 
@@ -200,6 +201,8 @@ class RecordIter(MXDataIter):
                 rng: Any = random.Random(self._seed << 96 | epoch << 64 | place) if self.chance else None
                 label = self._listed(header) if self.listed is not None else self.label(header)
                 self.image(self._decode(data), label, rng, batch.data[i], batch.label[i : i + 1])
+            except ReplacedError:  # no record is damaged: all of them are others
+                raise
             except Exception as e:
                 problem = self._explained(e, record)
                 if self.params.on_error == "raise":

@@ -36,7 +36,7 @@ _LOOKS = 5  # offsets that are looked at to tell another file's index
 Opened = TypeVar("Opened", bound="MXRecordIO")
 
 _OPEN: weakref.WeakSet[MXRecordIO] = weakref.WeakSet()
-_UNPICKLED = ("_after", "_drafts", "_lock", "_sink", "_source", "_unclosed", "_window")
+_UNPICKLED = ("_drafts", "_lock", "_sink", "_source", "_unclosed", "_window")
 
 
 def _after_fork() -> None:
@@ -111,6 +111,12 @@ class MXRecordIO:
     collected or the process ends without it. Until then readers see the old file, and so they do for good if
     the process is killed, the disk does not take everything, or a ``with`` block ends by an exception.
 
+    A reader, and a forked child of it, reads the file that it opened to its end, whatever takes its name meanwhile; a
+    pickle of it (as spawned workers get) opens the same file again, or none. A file that is written over while it is
+    read, other than by what is appended, and another file in the place of a pickle's, are an error (also an OSError),
+    under every `on_error`. Of an object in a store, which is read by its name, nothing is left once it is replaced; a
+    store that takes more than two milliseconds to answer is asked once a second whether it was.
+
     Examples
     --------
     >>> with MXRecordIO("memory://doc/b.rec", "w") as record:
@@ -138,6 +144,11 @@ class MXRecordIO:
             self._write_anew()
         else:
             self._find_source()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Stand before the first record, with the file open."""
+        if not self.writable:
             self._rewind()
         self.pid = os.getpid()
         self.is_open = True
@@ -181,6 +192,12 @@ class MXRecordIO:
         """Go back to the first record; a file that is written is completed, and then written anew."""
         self.close()
         self.open()
+
+    def rewind(self) -> None:
+        """Go back to the first record of the file that is open, where `reset` opens what has its name by now."""
+        self._ready(writable=False)
+        with self._lock:
+            self._rewind()
 
     def _ready(self, writable: bool) -> None:
         """Check that the call fits the state of the object."""
@@ -280,16 +297,25 @@ class MXRecordIO:
             self.discard()
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy in another process opens the file anew, at its beginning."""
+        """A copy in another process opens the file anew, at its beginning, if it is the same file still."""
         if self.writable:
             raise error(TypeError, f"{os.fspath(self.uri)!r} is open for writing and cannot be pickled")
-        return {k: v for k, v in self.__dict__.items() if k not in _UNPICKLED}
+        kept = {k: v for k, v in self.__dict__.items() if k not in _UNPICKLED}
+        return kept | {"mark": self._source.mark} if self.is_open else kept
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        mark = state.pop("mark", None)
         self.__dict__.update(state)
         if self.is_open:
             self.is_open = False
-            self.open()
+            self._lock = threading.Lock()
+            self._source = open_source(self.uri)
+            try:
+                self._source.expect(mark)
+            except BaseException:
+                self._source.close()
+                raise
+            self._begin()
 
     def __repr__(self) -> str:
         state = "closed" if not self.is_open else "writing" if self.writable else "reading"
@@ -416,6 +442,7 @@ class MXIndexedRecordIO(MXRecordIO):
         self.keys: list[Any] = []
         self.key_type = key_type
         self.fidx: Draft | None = None
+        self._after: Array | None = None
         super().__init__(uri, flag, on_error)
 
     def _write_anew(self) -> None:
@@ -445,7 +472,7 @@ class MXIndexedRecordIO(MXRecordIO):
                     MXNetWarning,
                     stacklevel=4,
                 )
-            self._after: Array | None = None
+            self._after = None
             check_index(self._source, self._offsets(), self.uri, self.idx_path, self.on_error)
         except BaseException:
             self._source.close()
@@ -458,7 +485,7 @@ class MXIndexedRecordIO(MXRecordIO):
             self.fidx = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"fidx": None}
+        return super().__getstate__() | {"fidx": None, "_after": None}
 
     def _offset(self, key: Any) -> int:
         try:

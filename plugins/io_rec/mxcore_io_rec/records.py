@@ -14,6 +14,7 @@ import numpy as np
 
 from mxcore.base import error
 from mxcore.drafts import atomic_writer, settle
+from mxcore.urls import with_ending
 
 from .codec import Array
 from .framing import Damage, Window, find_record, read_record, skip_record, whole_length
@@ -77,7 +78,7 @@ class RecordFile:
         self._offsets: Any = array("q")  # or, of an index, a NumPy array
         self._next: int | None = 0  # offset of the next record to find; None when all are found
         text = None
-        beside = os.path.splitext(uri)[0] + ".idx"
+        beside = with_ending(uri, ".idx")
         if idx_path:
             self._source, text = open_pair(uri, idx_path)
         elif neighbour:

@@ -1,25 +1,45 @@
 """Bytes at a position: local files and fsspec URLs behind one small interface.
 
 Reads name their position, so threads share a source without a lock around seek and read, and a forked child
-shares nothing with its parent that either could move.
+shares nothing with its parent that either could move. A source has a mark, of the file that it was opened as; what was
+written over since, or is another file when a copy of the reader opens it, is refused.
 """
 
 from __future__ import annotations
 
+import errno
 import os
-import re
+import platform
 import stat
 import threading
-from typing import Any, TypeAlias
+import time
+import zlib
+from typing import Any, NamedTuple, TypeAlias
 
 from mxcore.base import MXNetError, error
 from mxcore.drafts import settle
+from mxcore.urls import archived, child, ending, is_url, store
 
-__all__ = ["LocalFile", "RemoteFile", "list_files", "open_pair", "open_source", "read_all", "resolve"]
+__all__ = ["LocalFile", "RemoteFile", "ReplacedError", "list_files", "open_pair", "open_source", "read_all", "resolve"]
 
 Uri: TypeAlias = str | os.PathLike[str]
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)://")  # two letters at least: "C:\\x" is a path
+#: Where the numbers of files and devices hold.
+_MACHINE = platform.node()
+
+#: How many bytes at its end a file that grows is known by.
+_TAIL = 4096
+
+#: What stores tell of an object that changes when another takes its place.
+_FACTS = (
+    *("size", "ETag", "etag", "generation", "VersionId", "version_id", "checksum", "md5Hash", "content_md5", "ino"),
+    *("LastModified", "last_modified", "mtime", "modificationTime", "last_write_time", "updated", "created"),
+)
+
+#: In seconds: a store whose look takes longer is far, and asked no more often than so.
+_FAR, _SELDOM = 0.002, 1.0
+
+_clock = time.monotonic
 
 
 def resolve(uri: Uri) -> tuple[str, bool]:
@@ -46,26 +66,9 @@ def resolve(uri: Uri) -> tuple[str, bool]:
         name = ""
     if not isinstance(name, str) or not name:
         raise error(TypeError, f"a record file is named by a path or a URL, not by {uri!r}")
-    scheme = _SCHEME.match(name)
-    if scheme is None or scheme.group(1).lower() == "file":
-        return os.path.expanduser(name[7:] if scheme else name), False
-    return name, True
-
-
-def _filesystem(url: str, fresh: bool = False) -> tuple[Any, str]:
-    try:
-        import fsspec
-    except ImportError:
-        raise error(ImportError, f"{url!r} needs the package fsspec: pip install fsspec") from None
-    try:
-        found: tuple[Any, str] = (
-            fsspec.core.url_to_fs(url, skip_instance_cache=True) if fresh else fsspec.core.url_to_fs(url)
-        )
-        return found
-    except ImportError as e:
-        raise error(ImportError, f"{url!r}: fsspec needs another package for this store: {e}") from e
-    except ValueError as e:
-        raise error(ValueError, f"cannot open {url!r}: {e}") from e
+    if is_url(name):
+        return name, True
+    return os.path.expanduser(name[7:] if name[:7].lower() == "file://" else name), False
 
 
 def failed(verb: str, uri: Uri, e: Exception) -> Exception:
@@ -73,6 +76,28 @@ def failed(verb: str, uri: Uri, e: Exception) -> Exception:
     kind = type(e) if isinstance(e, OSError) and type(e).__module__ == "builtins" else OSError
     said = e if isinstance(e, OSError) else f"{type(e).__name__}: {e}"
     return error(kind, f"cannot {verb} {os.fspath(uri)!r}: {getattr(e, 'strerror', None) or said}")
+
+
+class ReplacedError(OSError):
+    """A file is no longer the one that was opened."""
+
+
+def _replaced(name: str, how: str) -> Exception:
+    return error(
+        ReplacedError,
+        f"{name!r} was {how} since it was opened, so that what is known of its records is not true of it. Make the "
+        "reader anew (the dataset, the iterator), and leave the file as it is until it has been read",
+    )
+
+
+class Mark(NamedTuple):
+    """What tells a local file from the one that takes its place."""
+
+    machine: str
+    number: tuple[int, int]
+    size: int
+    time: int
+    tail: int  # a sum over its last bytes
 
 
 class LocalFile:
@@ -114,6 +139,37 @@ class LocalFile:
             raise error(ValueError, f"cannot read {path!r}: {e}") from None
         self._lock = threading.Lock()
         self._positional = hasattr(os, "pread")
+        try:
+            self.mark = self._look()
+        except OSError as e:
+            raise failed("read", path, e) from e
+
+    def _look(self) -> Mark:
+        found = os.fstat(self._file.fileno())
+        return Mark(_MACHINE, (found.st_dev, found.st_ino), found.st_size, found.st_mtime_ns, self._tail(found.st_size))
+
+    def _tail(self, size: int) -> int:
+        n = min(size, _TAIL)
+        return zlib.crc32(self._read(size - n, n))
+
+    def expect(self, mark: Mark) -> None:
+        """Refuse to be another file than the one of this mark, which may come from another machine."""
+        mine = self.mark
+        if mark.machine != mine.machine:
+            same = mark.size <= mine.size
+        else:
+            same = mark.number == mine.number and ((mark.size, mark.time) == mine[2:4] or mark.size < mine.size)
+        if not same or mark.tail != self._tail(mark.size):
+            raise _replaced(self.name, "replaced by another file")
+
+    def _unchanged(self) -> None:
+        """Refuse what was written over: some programs write into the file that others have open. A file may grow."""
+        now = os.fstat(self._file.fileno())
+        if now.st_size == self.mark.size and now.st_mtime_ns == self.mark.time:
+            return
+        if now.st_size <= self.mark.size or self._tail(self.mark.size) != self.mark.tail:
+            raise _replaced(self.name, "written over")
+        self.mark = self._look()
 
     def read(self, position: int, n: int) -> bytes:
         """Return the `n` bytes at `position`, fewer only where the file ends."""
@@ -124,6 +180,9 @@ class LocalFile:
                 if not more:
                     break
                 data += more
+            self._unchanged()  # after the reading: what was changed by then, it may have read
+        except MXNetError:
+            raise
         except OSError as e:
             raise failed("read", self.name, e) from e
         return data
@@ -137,7 +196,8 @@ class LocalFile:
 
     def size(self) -> int:
         """Length of the file in bytes, as it is now."""
-        return os.fstat(self._file.fileno()).st_size
+        self._unchanged()
+        return self.mark.size
 
     def current(self) -> bool:
         """Whether the name still stands for this file."""
@@ -186,39 +246,89 @@ class RemoteFile:
     def _connect(self, fresh: bool = False) -> None:
         self._pid = os.getpid()
         try:
-            self._fs, self._path = _filesystem(self.name, fresh)
-            size: int | None = self._fs.size(self._path)
+            self._fs, self._path = store(self.name, fresh=fresh)
+            info = self._fs.info(self._path)
+            # An archive has one position for all that is read of it, and what is packed in one is unpacked up to there.
+            self._file = self._fs.open(self._path, "rb") if archived(self.name) else None
         except MXNetError:
             raise
         except Exception as e:  # such as a damaged archive's
             raise failed("read", self.name, e) from e
-        if size is None:
+        if info.get("type") == "directory":
+            raise failed("read", self.name, IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR)))
+        if info.get("size") is None:
             raise error(OSError, f"cannot read {self.name!r}: this store does not tell its length")
-        self._size = size
+        self._size: int = info["size"]
+        self.mark = _facts(info)
+        self._next_look, self._took = 0.0, float("inf")
+        self._lock = threading.Lock()
+
+    def expect(self, mark: tuple[Any, ...]) -> None:
+        """Refuse to be another object than the one of this mark."""
+        if self.mark != mark:
+            raise _replaced(self.name, "replaced by another file")
+
+    def _unchanged(self) -> None:
+        """Refuse what has taken the object's place; a store that is far is asked now and then."""
+        begun = _clock()
+        if begun >= self._next_look:
+            same = self.current()
+            now = _clock()
+            self._took = min(self._took, now - begun)  # a machine that is busy makes no store far
+            self._next_look = now + _SELDOM if same and self._took > _FAR else 0.0
+            if not same:
+                raise _replaced(self.name, "replaced by another file")
 
     def read(self, position: int, n: int) -> bytes:
         """Return the `n` bytes at `position`, fewer only where the file ends."""
         if self._pid != os.getpid():  # connections and their threads do not survive a fork
+            mark = self.mark
             self._connect(fresh=not self.name.startswith("memory:"))
+            opened, self.mark = self.mark, mark
+            if opened != mark:
+                raise _replaced(self.name, "replaced by another file")
         end = min(position + n, self._size)
         if position >= end:
             return b""
         try:
-            data: bytes = self._fs.cat_file(self._path, start=position, end=end)
-            return data
+            data = self._read(position, end)
         except Exception as e:
+            self._unchanged()
             raise failed("read", self.name, e) from e
+        self._unchanged()
+        return data
+
+    def _read(self, begin: int, end: int) -> bytes:
+        data: bytes
+        if self._file is None:
+            data = self._fs.cat_file(self._path, start=begin, end=end)
+        else:
+            with self._lock:
+                self._file.seek(begin)
+                data = self._file.read(end - begin)
+        return data
 
     def size(self) -> int:
         """Length of the file in bytes when it was opened."""
         return self._size
 
     def current(self) -> bool:
-        """Whether the name still stands for this file, as far as can be told."""
-        return True
+        """Whether the name still stands for this file, as far as the store tells."""
+        try:
+            self._fs.invalidate_cache(self._path)
+            return _facts(self._fs.info(self._path)) == self.mark
+        except FileNotFoundError:
+            return False
+        except Exception as e:
+            raise failed("read", self.name, e) from e
 
     def close(self) -> None:
         """Nothing is held open."""
+
+
+def _facts(info: dict[str, Any]) -> tuple[Any, ...]:
+    """What of a store's information tells an object from the one that takes its place."""
+    return tuple(str(info[key]) if key in info else None for key in _FACTS)
 
 
 Source: TypeAlias = LocalFile | RemoteFile
@@ -325,7 +435,7 @@ def list_files(uri: Uri, suffix: str) -> list[str]:
         if found is None:
             files.append(name)
             continue
-        chosen = [p for p in found if p.endswith(suffix)]
+        chosen = [p for p in found if ending(p) == suffix]
         if not chosen:
             raise error(FileNotFoundError, f"the folder {part!r} holds no *{suffix} file")
         files += chosen
@@ -338,8 +448,10 @@ def _folder(name: str, remote: bool) -> list[str] | None:
     """The sorted files of a folder, None if `name` is none."""
     try:
         if remote:
-            fs, path = _filesystem(name)
-            return [fs.unstrip_protocol(p) for p in sorted(fs.ls(path, detail=False))] if fs.isdir(path) else None
+            fs, path = store(name)
+            if not fs.isdir(path):
+                return None
+            return [child(name, p.rstrip("/").rpartition("/")[2]) for p in sorted(fs.ls(path, detail=False))]
         return [os.path.join(name, p) for p in sorted(os.listdir(name))] if os.path.isdir(name) else None
     except MXNetError:
         raise

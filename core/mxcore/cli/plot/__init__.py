@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ... import symbol as sym
 from ..._io_files import write_atomic
 from ...base import error
+from ...urls import ending, with_ending
 from ...visualization import drawn_edges, drawn_nodes, plot_network, told_apart
 from ..arguments import named_shape
 from ..summary import named_shapes
@@ -51,9 +52,8 @@ def main(args: argparse.Namespace) -> int:
     """Write the picture."""
     symbol = sym.load(args.model)
     shapes = named_shapes(symbol, dict(args.shape)) or None
-    output = PurePath(args.output)
-    form = output.suffix[1:].lower()
-    title = args.title or output.stem
+    form = ending(args.output)[1:].lower()
+    title = args.title or PurePath(with_ending(args.output, "").partition("::")[0]).name
     keys = told_apart(symbol)
     nodes, edges = drawn_nodes(symbol, keys=keys), drawn_edges(symbol, shapes, hide_weights=not args.weights, keys=keys)
     known = {n for n, _, _ in nodes}

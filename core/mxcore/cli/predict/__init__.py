@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...urls import ending
 from ..model import Model
 from . import answers, inputs
 from .options import add_arguments, files
@@ -31,7 +32,7 @@ def main(args: argparse.Namespace) -> int:
     labels = answers.read_labels(args.labels)
     runner = answers.Runner(model, args.ctx)
     for path in args.input:
-        if path.endswith(".rec"):
+        if ending(path) == ".rec":
             answers.records(runner, inputs.records(path, prepare, args.batch_size), labels)
         else:
             for what, array in inputs.samples(path, prepare):

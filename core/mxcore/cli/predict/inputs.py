@@ -14,6 +14,7 @@ from ... import io
 from ..._io_files import read_whole
 from ...base import error
 from ...gluon.data.vision import images
+from ...urls import archived, ending
 
 if TYPE_CHECKING:
     from ...typing import Array
@@ -139,8 +140,8 @@ def _fitted(pixels: Array, height: int, width: int) -> Array:
 
 def samples(path: str, prepare: Prepare) -> Iterator[tuple[str, Array]]:
     """The samples of a file, one by one: (what to call it, array with a batch of one)."""
-    name = os.path.basename(path)
-    if path.endswith(".npy"):
+    name = os.path.basename(path.partition("::")[0] if archived(path) else path)
+    if ending(path) == ".npy":
         batch = prepare.array(path)
         for i in range(len(batch)):
             yield (name if len(batch) == 1 else f"{name}[{i}]"), batch[i : i + 1]

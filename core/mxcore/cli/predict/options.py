@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from ...urls import appended
 from ..arguments import named_shape, numbers
 from ..train.options import contexts, number
 
@@ -17,7 +18,7 @@ __all__ = ["add_arguments", "files"]
 def files(args: argparse.Namespace) -> tuple[str, str]:
     """The graph file and the parameter file that the first two words mean."""
     if args.params.isdecimal():
-        return f"{args.model}-symbol.json", f"{args.model}-{int(args.params):04d}.params"
+        return appended(args.model, "-symbol.json"), appended(args.model, f"-{int(args.params):04d}.params")
     return args.model, args.params
 
 

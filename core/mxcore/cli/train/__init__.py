@@ -11,6 +11,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from ...urls import child
 from . import checkpoint, curve, loop
 from .options import add_arguments
 
@@ -36,7 +37,7 @@ def main(args: argparse.Namespace) -> int:
         return 0
     files = f"{checkpoint.path(run, '.params')} (parameters), .states (trainer)"
     try:
-        picture = curve.draw(run.history, args.output / f"{args.network}-curve.png")
+        picture = curve.draw(run.history, child(args.output, f"{args.network}-curve.png"))
         files += f", {picture} (learning curve)"
     except OSError as e:  # such as no folder for matplotlib's cache; the model is there without a picture of it
         print(f"no learning curve is drawn: {e}", file=sys.stderr)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import re
 import tempfile
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..._io_files import read_text, write_atomic
+from ..._io_files import make_folder, modified, names_in, read_text, read_whole, remove, write_atomic
 from ..._json import decode
-from ...base import error
+from ...base import MXNetError, error
+from ...urls import child, parent, with_ending
 
 if TYPE_CHECKING:
     from .loop import Run
@@ -22,13 +25,12 @@ __all__ = ["folder", "load", "path", "save"]
 KINDS = (".params", ".states", ".json")
 
 
-def path(run: Run, kind: str, epoch: int | None = None) -> Path:
-    """Path of a file of a checkpoint: ``OUTPUT/lenet-0012.params``."""
-    folder: Path = run.args.output
-    return folder / f"{run.args.network}-{run.epoch if epoch is None else epoch:04d}{kind}"
+def path(run: Run, kind: str, epoch: int | None = None) -> str:
+    """Path or URL of a file of a checkpoint: ``OUTPUT/lenet-0012.params``."""
+    return child(run.args.output, f"{run.args.network}-{run.epoch if epoch is None else epoch:04d}{kind}")
 
 
-def folder(where: Path) -> None:
+def folder(where: str) -> None:
     """Make the folder for what comes out.
 
     Raises
@@ -37,9 +39,9 @@ def folder(where: Path) -> None:
         (also OSError) if that cannot be.
     """
     try:
-        where.mkdir(parents=True, exist_ok=True)
-    except OSError as e:
-        raise error(OSError, f"cannot make the folder {str(where)!r} for --output: {e.strerror}") from e
+        make_folder(where)
+    except MXNetError as e:
+        raise error(type(e), f"--output: {e}") from e
 
 
 def _about(run: Run) -> dict[str, Any]:
@@ -59,18 +61,22 @@ def save(run: Run) -> None:
     ----------
     run : Run
     """
-    run.learner.save(run.args.output / run.args.network, run.epoch)
+    run.learner.save(child(run.args.output, run.args.network), run.epoch)
     note = {**_about(run), "epoch": run.epoch, "history": run.history, "images": run.data.train.state_dict()}
     write_atomic(path(run, ".json"), json.dumps(note, indent=1).encode())
     for kind in reversed(KINDS):
-        path(run, kind, run.epoch - 1).unlink(missing_ok=True)
+        remove(path(run, kind, run.epoch - 1))
 
 
-def last(run: Run) -> Path | None:
+def last(run: Run) -> str | None:
     """The note of the checkpoint written last, if there is one."""
-    pattern = path(run, ".json").name.replace("0000", "[0-9]*")
-    notes = [n for n in run.args.output.glob(pattern) if all(n.with_suffix(kind).exists() for kind in KINDS)]
-    return max(notes, key=lambda n: n.stat().st_mtime_ns, default=None)
+    try:
+        names = set(names_in(run.args.output))
+    except FileNotFoundError:
+        return None
+    note = re.compile(re.escape(run.args.network) + r"-\d+\.json")
+    whole = [n for n in names if note.fullmatch(n) and all(with_ending(n, kind) in names for kind in KINDS)]
+    return max((child(run.args.output, n) for n in whole), key=lambda n: (modified(n), n), default=None)
 
 
 def load(run: Run, alone: bool = False) -> bool:
@@ -100,7 +106,7 @@ def load(run: Run, alone: bool = False) -> bool:
         if packed and newest is None:
             with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(io.BytesIO(packed)) as files:
                 files.extractall(folder)
-                _take_over(run, next(Path(folder).glob("*.json")))
+                _take_over(run, str(next(Path(folder).glob("*.json"))))
             return True
     if newest is None:
         return False
@@ -108,21 +114,22 @@ def load(run: Run, alone: bool = False) -> bool:
     return True
 
 
-def _pack(newest: Path) -> bytes:
+def _pack(newest: str) -> bytes:
     """The files of a checkpoint in one."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as files:
-        for file in map(newest.with_suffix, KINDS):
-            files.write(file, file.name)
+        for kind in KINDS:
+            file = with_ending(newest, kind)
+            files.writestr(os.path.basename(file), read_whole(file))
     return packed.getvalue()
 
 
-def _take_over(run: Run, newest: Path) -> None:
+def _take_over(run: Run, newest: str) -> None:
     note = _read(newest)
     for name, mine in _about(run).items():
         if note[name] != mine:
-            raise error(ValueError, f"--resume: {str(newest)!r} was made with {name} {note[name]!r}, not {mine!r}")
-    run.learner.load(newest.parent / run.args.network, note["epoch"])
+            raise error(ValueError, f"--resume: {newest!r} was made with {name} {note[name]!r}, not {mine!r}")
+    run.learner.load(child(parent(newest), run.args.network), note["epoch"])
     run.epoch, run.history = note["epoch"], note["history"]
     try:  # the first worker wrote it, and stands in its own part where this one stands in its
         run.data.train.load_state_dict({**note["images"], "part_index": run.workers.rank})
@@ -138,7 +145,7 @@ def _is_entry(entry: Any) -> bool:
     )
 
 
-def _read(note: Path) -> dict[str, Any]:
+def _read(note: str) -> dict[str, Any]:
     try:
         found = decode(read_text(note), "it")
         if {"epoch", "history", "images", "network", "num_classes", "data_shape"} <= set(found):
@@ -153,4 +160,4 @@ def _read(note: Path) -> dict[str, Any]:
             problem = "it lacks what a checkpoint holds"
     except (ValueError, TypeError) as e:
         problem = str(e)
-    raise error(ValueError, f"--resume: {str(note)!r} is damaged: {problem}; remove it to go on from an older one")
+    raise error(ValueError, f"--resume: {note!r} is damaged: {problem}; remove it to go on from an older one")

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..._io_files import write_atomic
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["draw"]
 
 
-def draw(history: Sequence[dict[str, Any]], path: Path) -> Path:
+def draw(history: Sequence[dict[str, Any]], path: str) -> str:
     """Draw loss and accuracies over the epochs.
 
     Parameters
     ----------
     history : list of dict
         As `Run.history`.
-    path : pathlib.Path
-        The PNG file to write.
+    path : str
+        The PNG file to write, a path or URL.
 
     Returns
     -------
-    pathlib.Path
+    str
         The same path.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from ... import io
 from ..._core.manager import manager
+from ..._io_files import lines_of
 from ...base import error
+from ...urls import with_ending
 
 if TYPE_CHECKING:
     import argparse
@@ -91,10 +92,9 @@ class Data:
 
 
 def _listed(files: dict[str, str]) -> int | None:
-    """How many records the index of a file lists; None without a local one."""
-    index = files.get("path_imgidx") or os.path.splitext(files["path_imgrec"])[0] + ".idx"
+    """How many records the index of a file lists; None without one."""
+    index = files.get("path_imgidx") or with_ending(files["path_imgrec"], ".idx")
     try:
-        with open(index, encoding="ascii") as f:
-            return sum(1 for line in f if line.strip())
+        return sum(1 for _, line in lines_of(index, "mxcore train") if line.strip())
     except (OSError, ValueError):
         return None

@@ -91,7 +91,7 @@ class Run:
             raise error(
                 FileNotFoundError,
                 f"--resume: there is no checkpoint of {self.args.network!r} in "
-                f"{str(self.args.output)!r}; leave --resume out, or give its folder with --output",
+                f"{self.args.output!r}; leave --resume out, or give its folder with --output",
             )
 
     def close(self) -> None:

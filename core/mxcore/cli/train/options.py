@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from ...context import Context
@@ -106,13 +105,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="who adds up gradients and updates: local, device; dist_sync … under `mxcore launch` (local)",
     )
     add("--seed", type=number(int, 0), default=0, metavar="N", help="decides all chance (0)")
-    add(
-        "--output",
-        type=Path,
-        default=Path("mxcore-train"),
-        metavar="DIR",
-        help="folder for what comes out (mxcore-train)",
-    )
+    add("--output", default="mxcore-train", metavar="DIR", help="folder or URL for what comes out (mxcore-train)")
     add(
         "--tensorboard",
         metavar="DIR",

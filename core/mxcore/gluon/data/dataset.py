@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
 from ... import ndarray as nd
 from ..._io_files import checked
 from ...base import error
+from ...urls import with_ending
 from .sampler import FilterSampler, Sampler, SequentialSampler
 
 __all__ = ["ArrayDataset", "Dataset", "RecordFileDataset", "SimpleDataset"]
@@ -226,7 +226,7 @@ class RecordFileDataset(Dataset):
         from ...recordio import MXIndexedRecordIO
 
         self.filename = filename = checked(filename, "RecordFileDataset: filename")
-        self.idx_file = os.path.splitext(filename)[0] + ".idx"
+        self.idx_file = with_ending(filename, ".idx")
         self._record = MXIndexedRecordIO(self.idx_file, filename, "r")
 
     def __getitem__(self, idx: Any) -> Any:

@@ -84,9 +84,13 @@ def run(conn: Connection, number: int, parent: int, folder: str, work: tuple[Any
         # One image a worker at a time; its threads would take the others' cores. (1 hangs in a forked child,
         # 0 is well.)
         sys.modules["cv2"].setNumThreads(0)
-    dataset, batchify, modes = pickle.loads(work) if isinstance(work, bytes) else work
-    set_np(*modes)
     where = f"In DataLoader worker {number} (process {os.getpid()})"
+    lost = None
+    try:
+        dataset, batchify, modes = pickle.loads(work) if isinstance(work, bytes) else work
+        set_np(*modes)
+    except Exception as e:  # for whoever asks: a worker that ends here tells the loader nothing
+        lost = True, pack(Failure(e, f"{where}, while it took over dataset and batchify_fn"))
     try:
         while True:
             while not conn.poll(2.0):
@@ -94,7 +98,7 @@ def run(conn: Connection, number: int, parent: int, folder: str, work: tuple[Any
                     return
             (job, seed), indices = receive(conn)
             _seed(seed)
-            failed, parts = _make(dataset, batchify, indices, where)
+            failed, parts = lost or _make(dataset, batchify, indices, where)
             try:
                 send(conn, (job, failed), parts, folder)
             except OSError as e:

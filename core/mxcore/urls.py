@@ -1,0 +1,281 @@
+"""URLs of files: what is one, names that are made of them, and the stores behind them.
+
+Stores are fsspec's. A URL may be a chain: ``zip://net.params::s3://bucket/nets.zip`` is a file in an archive in a
+store, ``simplecache::s3://bucket/net.params`` one that is kept on disk once it was read. Names that are made of a chain
+are those of files beside the file, not beside its archive.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from typing import Any, TypeAlias
+
+from .base import error
+
+__all__ = ["appended", "archived", "child", "ending", "is_url", "links", "parent", "store", "text_of", "with_ending"]
+
+PathLike: TypeAlias = str | os.PathLike[str]
+
+# Two letters at least, so that a Windows drive ("C:\\x") is a path.
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)://")
+_LINK = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)::")
+
+#: What holds files and is a file itself. fsspec writes one from its beginning, in its place: a writer that is killed
+#: leaves half of it, and a file in it is never replaced.
+_ARCHIVES = frozenset(("zip", "tar", "libarchive"))
+
+#: Stores that nothing can be written to.
+_READ_ONLY = frozenset(("data", "http", "https", "git", "reference"))
+
+
+def text_of(path: PathLike, what: str = "a file name") -> str:
+    """What names a file, as a string.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+    what : str
+        The argument, for errors.
+
+    Raises
+    ------
+    MXNetError
+        (also TypeError) if it is neither a string nor a path.
+
+    Examples
+    --------
+    >>> text_of("a.params")
+    'a.params'
+    """
+    name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else path
+    if not isinstance(name, str):
+        raise error(TypeError, f"{what} must be a non-empty string or a path, not {type(name).__name__}: {name!r}")
+    return name
+
+
+def is_url(path: PathLike) -> bool:
+    """Tell whether `path` names something that is opened through fsspec.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A local path or a URL; ``file://`` URLs count as local paths.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> is_url("s3://bucket/a.params"), is_url("C:/a.params"), is_url("file:///a.params")
+    (True, False, False)
+    >>> is_url("simplecache::s3://bucket/a.params"), is_url("a::b")
+    (True, False)
+    """
+    name = text_of(path)
+    found = _SCHEME.match(name)
+    if found is not None:
+        return found.group(1).lower() != "file"
+    found = _LINK.match(name)
+    return found is not None and ("://" in name or found.group(1) in _protocols())
+
+
+@functools.cache
+def _protocols() -> frozenset[str]:
+    try:
+        import fsspec
+    except ImportError:
+        return frozenset()
+    return frozenset(fsspec.available_protocols())
+
+
+def links(url: str) -> list[str]:
+    """The kinds of stores that a URL goes through, from the file on; a local file behind them is not named.
+
+    Examples
+    --------
+    >>> links("simplecache::zip://a.rec::s3://bucket/a.zip")
+    ['simplecache', 'zip', 's3']
+    >>> links("zip://a.rec::a.zip")
+    ['zip']
+    """
+    parts = url.split("::")
+    kinds = [part.partition("://")[0].lower() for part in parts if "://" in part or part != parts[-1]]
+    return [kind for kind in kinds if kind != "file"]
+
+
+def archived(url: str) -> bool:
+    """Whether a URL names a file in an archive.
+
+    Examples
+    --------
+    >>> archived("zip://a.rec::s3://bucket/a.zip"), archived("s3://bucket/a.zip")
+    (True, False)
+    """
+    return not _ARCHIVES.isdisjoint(links(url))
+
+
+def _parts(path: PathLike) -> tuple[str, str]:
+    """A name up to the end of its file, and what follows: the archive that the file is in, if it is in one."""
+    name = text_of(path)
+    at = name.find("::", name.find("://") + 1) if is_url(name) and "://" in name else -1
+    return (name, "") if at < 0 else (name[:at], name[at:])
+
+
+def appended(path: PathLike, text: str) -> str:
+    """The name of a file that begins as `path` does and goes on with `text`.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A local path or a URL.
+    text : str
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> appended("zip://net::nets.zip", "-symbol.json"), appended("s3://bucket/net", "-symbol.json")
+    ('zip://net-symbol.json::nets.zip', 's3://bucket/net-symbol.json')
+    """
+    name, archive = _parts(path)
+    return name + text + archive
+
+
+def ending(path: PathLike) -> str:
+    """The ending of a file's name, with its dot.
+
+    Examples
+    --------
+    >>> ending("zip://a.rec::b.zip")
+    '.rec'
+    """
+    return os.path.splitext(_parts(path)[0])[1]
+
+
+def with_ending(path: PathLike, ending: str) -> str:
+    """The name of the file beside `path` that has another ending.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A local path or a URL.
+    ending : str
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> with_ending("zip://a.rec::b.zip", ".idx"), with_ending("data/a.rec", ".idx")
+    ('zip://a.idx::b.zip', 'data/a.idx')
+    """
+    name, archive = _parts(path)
+    return os.path.splitext(name)[0] + ending + archive
+
+
+def child(folder: PathLike, name: str) -> str:
+    """The name of a file in a folder.
+
+    Parameters
+    ----------
+    folder : str or os.PathLike
+        A local path or a URL.
+    name : str
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> child("zip://train::b.zip", "a.rec"), child("data", "a.rec")
+    ('zip://train/a.rec::b.zip', 'data/a.rec')
+    """
+    if not is_url(folder):
+        return os.path.join(text_of(folder), name)
+    place, archive = _parts(folder)
+    return f"{place}{'' if place.endswith('/') else '/'}{name}{archive}"
+
+
+def parent(path: PathLike) -> str:
+    """The name of the folder that a file is in.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A local path or a URL.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> parent("s3://bucket/train/a.rec"), parent("zip://a.rec::b.zip"), parent("a.rec")
+    ('s3://bucket/train', 'zip://::b.zip', '.')
+    """
+    if not is_url(path):
+        return os.path.dirname(text_of(path)) or "."
+    name, archive = _parts(path)
+    folder = name.rpartition("/")[0]
+    return f"{folder}/{archive}" if folder.endswith(":/") else folder + archive
+
+
+def store(url: str, writing: bool = False, fresh: bool = False) -> tuple[Any, str]:
+    """The fsspec file system of a URL, and the path in it.
+
+    Parameters
+    ----------
+    url : str
+    writing : bool
+        Whether files are to be written, which archives and some stores refuse.
+    fresh : bool
+        Make a file system of its own, which shares no connections.
+
+    Raises
+    ------
+    MXNetError
+        (also ImportError) without fsspec or what the store needs, (also ValueError) for a store that nobody knows,
+        (also OSError) for one that cannot be written.
+
+    Examples
+    --------
+    >>> store("memory://doc/a.params")[1]
+    '/doc/a.params'
+    """
+    kinds = links(url)
+    if writing:
+        _refuse_to_write(url, kinds)
+    last, slashes, _ = url.rpartition("::")[2].partition("://")
+    if not last or (slashes and last in _ARCHIVES):
+        raise error(ValueError, f"cannot open {url!r}: it names no archive; write '{kinds[-1]}://FILE::ARCHIVE'")
+    try:
+        import fsspec
+    except ImportError:
+        raise error(ImportError, f"{url!r} needs the package fsspec: pip install fsspec") from None
+    options = {"skip_instance_cache": True} if fresh else {}
+    try:
+        found: tuple[Any, str] = fsspec.core.url_to_fs(url, **options)
+        return found
+    except ImportError as problem:
+        raise error(ImportError, f"{url!r}: the store {kinds[0]!r} is not installed: {problem}") from problem
+    except ValueError as problem:
+        raise error(ValueError, f"cannot open {url!r}: {problem}") from problem
+
+
+def _refuse_to_write(url: str, kinds: list[str]) -> None:
+    for kind in kinds:
+        if kind in _ARCHIVES:
+            raise error(
+                OSError,
+                f"cannot write {url!r}: archives are read only here, since a file in one cannot be replaced whole; "
+                f"write to a folder, and make the {kind} archive of that",
+            )
+        if kind in _READ_ONLY:
+            raise error(OSError, f"cannot write {url!r}: the store {kind!r} is read only; write to another")
