@@ -9,7 +9,12 @@ from ._core.binding import bind
 from ._core.graph import Node
 from ._core.roles import Roles
 
-__all__ = ["GraphF", "Value"]
+__all__ = ["GraphF", "Value", "beside"]
+
+
+def beside(n: Node) -> dict[str, str]:
+    """The attributes that put another node where a node is."""
+    return {k: v for k, v in n.attrs.items() if k.strip("_") == "ctx_group"}
 
 
 class Value:
@@ -57,7 +62,7 @@ class GraphF:
     def __init__(self, name: str, forward: Node | None = None) -> None:
         self._name, self._forward, self._count = name, forward, 0
         # A gradient is computed where its forward node is.
-        self._attrs = {} if forward is None else {k: v for k, v in forward.attrs.items() if k.strip("_") == "ctx_group"}
+        self._attrs = {} if forward is None else beside(forward)
 
     @property
     def roles(self) -> Roles:

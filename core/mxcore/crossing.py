@@ -14,7 +14,7 @@ from ._core.engine import engine
 from ._core.state import state
 from ._core.stream import begin, ordered
 
-__all__ = ["across", "to_context"]
+__all__ = ["across", "moved", "to_context"]
 
 
 def across(device: Any, a: Any, source: int, dst: Any, index: int) -> None:
@@ -29,6 +29,19 @@ def across(device: Any, a: Any, source: int, dst: Any, index: int) -> None:
         device.wait(source, device.record(index))
 
 
+def moved(a: Any, source: Context, ctx: Context) -> Any:
+    """A copy of a value, dense or sparse, on another context; two types of device meet in the host's memory."""
+    device, home = ctx.device, source.device
+    if getattr(a, "stype", "default") != "default":
+        source.activate()  # some parts are computed when they are asked for
+        return a.with_parts(*(moved(part, source, ctx) for part in a.parts))
+    if home is not device:
+        return device.from_host(home.to_host(a), ctx.device_id)
+    data = device.empty(tuple(a.shape), a.dtype, ctx.device_id)
+    across(device, a, source.device_id, data, ctx.device_id)
+    return data
+
+
 def to_context(x: Array, ctx: Context) -> Array:
     """Copy an array to another context, in the order of the engine; recorded, so that gradients come back."""
     src, out_st = x._st, Storage(ctx)
@@ -36,8 +49,7 @@ def to_context(x: Array, ctx: Context) -> Array:
     op_context(ctx, state.train)
     if x.stype != "default":
         src.wait()
-        moved = [device.from_host(home.to_host(part), ctx.device_id) for part in a.parts]
-        out = x.__class__(a.with_parts(*moved), out_st)
+        out = x.__class__(moved(a, src.ctx, ctx), out_st)
     elif home is device:
         data = device.empty(tuple(a.shape), a.dtype, ctx.device_id)
         out = x.dense(data, out_st)
@@ -56,7 +68,7 @@ def to_context(x: Array, ctx: Context) -> Array:
         engine.it.launched(src.ctx, home.fetch(a, data), (src,), (out_st,), "copy")
     else:  # two types of device meet in the host's memory, on the user's word
         src.wait()
-        out = x.dense(device.from_host(home.to_host(a), ctx.device_id), out_st)
+        out = x.dense(moved(a, src.ctx, ctx), out_st)
     if state.record and x._entry is not None:
         op = tables.roles.get("other context")
         tape.record(op, op.parse({"source": src.ctx}), (x,), (out,))

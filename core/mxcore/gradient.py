@@ -10,7 +10,7 @@ from ._core.gradplan import plan_of
 from ._core.graph import Node, topo
 from ._core.op import Op
 from ._core.params import Params
-from .composing import GraphF, Value
+from .composing import GraphF, Value, beside
 
 __all__ = ["gradient", "STATE_BACKWARD"]
 
@@ -101,7 +101,8 @@ def gradient(
                 [(F.roles["zero gradient"](y) if d is None or op.loss_rule(p) else d).entry for d, y in zip(dys, outs)]
                 + list(n.inputs),
                 f"_backward_{n.name}",
-                forward=n,
+                beside(n),  # what its forward kept is there
+                n,
             )
             result: list[Any] = [Value((node, i), F) for i in range(len(n.inputs))]
         else:

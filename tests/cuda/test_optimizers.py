@@ -188,6 +188,20 @@ def test_weights_that_share_memory_move_one_after_the_other(gpus, launches):
     assert launches.count("adam") == 3
 
 
+def test_weights_of_several_devices_in_one_step(gpus):
+    """As a Module with groups brings them, some as views."""
+    expected = None
+    for places in ([mx.cpu()] * 4, [gpus[0], mx.cpu(), gpus[1], gpus[0]], [gpus[1], gpus[0], gpus[0], mx.cpu()]):
+        updater = mx.optimizer.get_updater(mx.optimizer.create("sgd", learning_rate=0.5, momentum=0.9))
+        weights = [mx.nd.arange(6, ctx=ctx)[i % 2 :][:3] for i, ctx in enumerate(places)]
+        grads = [mx.nd.full((3,), i, ctx=ctx) for i, ctx in enumerate(places)]
+        for _ in range(2):
+            updater([0, 1, 2, 3], grads, weights)
+        found = [w.asnumpy() for w in weights]
+        expected = expected or found
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
 def test_a_weight_that_comes_twice_moves_twice(gpus):
     def moved(together):
         weight, update = mx.nd.ones(3, ctx=gpus[0]), updater("sgd", {})

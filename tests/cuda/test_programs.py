@@ -176,3 +176,128 @@ def test_groups_on_any_device(gpus, places, req):
     expected = gradients(lambda n: mx.cpu(), None, mx.cpu())
     for a, b in zip(gradients(lambda n: given[n][1], groups, default), expected):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("places", [*itertools.product([0, 1, None], repeat=3)], ids=str)
+def test_a_monitor_sees_groups_on_any_device(gpus, places):
+    """What it is told lives where it was computed, or came from: on either GPU or on the CPU (None)."""
+    default, first, second = (mx.cpu() if i is None else gpus[i] for i in places)
+    x = mx.sym.Variable("x")
+    with mx.AttrScope(ctx_group="first"):
+        y = mx.sym.exp(x, name="e")
+    with mx.AttrScope(ctx_group="second"):
+        z = mx.sym.elemwise_mul(mx.sym.tanh(y, name="t"), x, name="m")
+    groups = {"first": first, "second": second}
+    values = np.linspace(-1, 1, 6, dtype="float32").reshape(2, 3)
+    args, grads = {"x": mx.nd.array(values, ctx=default)}, {"x": mx.nd.zeros((2, 3), ctx=default)}
+    ex = z.bind(default, args, args_grad=grads, group2ctx=groups)
+    seen = {}
+    ex.set_monitor_callback(seen.__setitem__, monitor_all=True)
+    out = ex.forward(is_train=True)[0]
+    ex.backward(mx.nd.ones((2, 3), ctx=out.context))
+    expected = {"x": values, "e_output": np.exp(values), "m_output": np.tanh(np.exp(values)) * values}
+    where = {"x": default, "e_output": first, "t_output": second, "m_output": second, "e_backward_output": first}
+    for name, value in expected.items():
+        np.testing.assert_allclose(seen[name].asnumpy(), value, rtol=1e-5, err_msg=name)
+    for name, ctx in where.items():
+        assert seen[name].context == ctx, name
+    assert all(np.isfinite(a.asnumpy()).all() for a in seen.values())
+
+
+def pulled_rows(a, other):
+    """What a store gives of an array that it keeps whole."""
+    store = mx.kv.create("device")
+    store.init("a", mx.nd.ones_like(a.tostype("default")).tostype("row_sparse"))
+    store.push("a", [a.tostype("row_sparse"), a.tostype("row_sparse").as_in_context(other)])
+    out = mx.nd.zeros(a.shape, ctx=other).tostype("row_sparse")
+    store.row_sparse_pull("a", out=out, row_ids=mx.nd.array([0, 3], ctx=other))
+    return out.as_in_context(a.context)
+
+
+#: Uses of a sparse array; the other context is there for some.
+SPARSE_USES = {
+    "asnumpy": lambda a, other: a,
+    "copy": lambda a, other: a.copy(),
+    "astype": lambda a, other: a.astype("float64"),
+    "indices": lambda a, other: a.indices,
+    "pickle": lambda a, other: pickle.loads(pickle.dumps(a)),
+    "to the other and back": lambda a, other: a.as_in_context(other).as_in_context(a.context),
+    "rows that a store holds": pulled_rows,
+    "square": lambda a, other: mx.nd.square(a),
+}
+
+
+@pytest.mark.parametrize("use", SPARSE_USES.values(), ids=SPARSE_USES)
+@pytest.mark.parametrize("stype", ["row_sparse", "csr"])
+def test_sparse_arrays_of_the_gpu_that_is_not_the_active_one(gpus, stype, use):
+    values = np.array([[1, 0, 2], [0, 0, 0], [3, 4, 0], [0, 5, 0]], "float32")
+    expected = use(mx.nd.array(values).tostype(stype), mx.cpu(1)).asnumpy()
+    for here, other in (gpus, gpus[::-1]):
+        a = mx.nd.array(values, ctx=here).tostype(stype)
+        other.device.activate(other.device_id)
+        got = use(a, other)
+        assert got.context == here
+        other.device.activate(other.device_id)
+        np.testing.assert_array_equal(got.asnumpy(), expected)
+
+
+def sparse_between(x, m):
+    with mx.AttrScope(ctx_group="a"):
+        rows = mx.sym.cast_storage(x, "row_sparse")
+    with mx.AttrScope(ctx_group="b"):
+        squares = mx.sym.square(rows)
+    with mx.AttrScope(ctx_group="a"):
+        return [mx.sym.cast_storage(squares, "default") * m, squares]
+
+
+def dynamic_between(x, m):
+    with mx.AttrScope(ctx_group="a"):
+        some = mx.sym.contrib.boolean_mask(x, mx.sym.sum(m, axis=1) > 0)
+    with mx.AttrScope(ctx_group="b"):
+        squares = mx.sym.square(some)
+    with mx.AttrScope(ctx_group="a"):
+        return [mx.sym.sum(squares, axis=0), squares]
+
+
+def sparse_gradient(x, m):
+    with mx.AttrScope(ctx_group="a"):
+        rows = mx.sym.Embedding(mx.sym.argmax(m, axis=1), x, input_dim=3, output_dim=4, sparse_grad=True)
+    with mx.AttrScope(ctx_group="b"):
+        return [mx.sym.square(rows)]
+
+
+def same_elsewhere(x, m):
+    """Heads that are no operators any more once the graph is simplified."""
+    with mx.AttrScope(ctx_group="a"):
+        y = x * m
+    with mx.AttrScope(ctx_group="b"):
+        return [mx.sym.identity(y), mx.sym.BlockGrad(y), mx.sym.tanh(mx.sym.identity(m)), mx.sym.identity(x)]
+
+
+@pytest.mark.parametrize("make", [sparse_between, dynamic_between, sparse_gradient, same_elsewhere])
+def test_values_of_any_kind_between_groups(gpus, make):
+    """Sparse ones, ones of unknown shape, and those that passes compute elsewhere get to where they are looked for."""
+    net = mx.sym.Group(make(mx.sym.Variable("x"), mx.sym.Variable("m")))
+    values = np.arange(12, dtype="float32").reshape(3, 4) - 5
+    mask = np.array([[1, 0, 2, 0], [-1, 0, 0, 1], [3, 1, 0, 0]], "float32")
+
+    def run(default, groups):
+        args = {"x": mx.nd.array(values, ctx=default), "m": mx.nd.array(mask, ctx=default)}
+        grad = mx.nd.zeros((3, 4), ctx=default)
+        if make is sparse_gradient:
+            grad = grad.tostype("row_sparse")
+        ex = net.bind(default, args, args_grad={"x": grad}, group2ctx=groups)
+        found = []
+        for _ in range(2):
+            outs = ex.forward(is_train=True)
+            for o, (node, _) in zip(outs, net._heads):
+                assert o.context == groups.get(node.attrs["__ctx_group__"], default)
+            ex.backward([mx.nd.ones(o.shape, ctx=o.context) for o in outs])
+            found += [a.asnumpy() for a in (*outs, grad)]
+        return found
+
+    expected = run(mx.cpu(), {})
+    places = [mx.cpu(), *gpus]
+    for default, a, b in itertools.product(places, repeat=3):
+        for got, want in zip(run(default, {"a": a, "b": b}), expected):
+            np.testing.assert_allclose(got, want, rtol=1e-5, err_msg=f"{default} {a} {b}")

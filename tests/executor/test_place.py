@@ -1,5 +1,7 @@
 """Groups of nodes on contexts of their own: group2ctx."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -88,3 +90,124 @@ def test_variables_without_group_may_live_on_any_context_of_the_graph():
             args_grad={"x": mx.nd.ones((2,), ctx=mx.cpu(1))},
             group2ctx=groups,
         )
+
+
+class Scaled(mx.operator.CustomOp):
+    """Its state moves in training; what backward reads of it lies where the operator is."""
+
+    def forward(self, is_train, req, in_data, out_data, aux):
+        if is_train:
+            aux[0][:] = aux[0] + in_data[0]
+        self.assign(out_data[0], req[0], in_data[0] * in_data[1])
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        self.assign(in_grad[0], req[0], out_grad[0] * in_data[1] + out_data[0])
+        self.assign(in_grad[1], req[1], out_grad[0] * in_data[0] * aux[0])
+
+
+@mx.operator.register("test_place_scaled")
+class ScaledProp(mx.operator.CustomOpProp):
+    def list_arguments(self):
+        return ["x", "y"]
+
+    def list_auxiliary_states(self):
+        return ["state"]
+
+    def infer_shape(self, shapes):
+        return shapes, shapes[:1], shapes[:1]
+
+    def create_operator(self, ctx, shapes, dtypes):
+        return Scaled()
+
+
+#: Operators that keep a state for their backward, of two inputs.
+STATEFUL = {
+    "foreach": lambda a, b: sym.broadcast_add(
+        *sym.contrib.foreach(lambda d, s: (d * s, sym.tanh(s + d)), a, sym.sum(b, axis=0))
+    ),
+    "while_loop": lambda a, b: sym.contrib.while_loop(
+        lambda i, s: i < 2, lambda i, s: ([], (i + 1, sym.tanh(s * a + b))), (sym.zeros((1,)), a), max_iterations=3
+    )[1][1],
+    "cond": lambda a, b: sym.contrib.cond(sym.sum(a) > 0, lambda: a * b, lambda: a - b),
+    "Custom": lambda a, b: sym.Custom(a, b, sym.Variable("state"), op_type="test_place_scaled"),
+    "two after one another": lambda a, b: STATEFUL["foreach"](a, STATEFUL["Custom"](a, b)),
+}
+
+
+@pytest.mark.parametrize("places", [*itertools.product(range(2), repeat=3)], ids=lambda p: "".join(map(str, p)))
+@pytest.mark.parametrize("make", STATEFUL.values(), ids=STATEFUL)
+def test_operators_with_states_on_any_context(make, places):
+    """Executor and two groups: forward and backward of a stateful operator are in one place, whatever else is where."""
+    default, first, second = map(mx.cpu, places)
+    x, y = sym.Variable("x"), sym.Variable("y")
+    with mx.AttrScope(ctx_group="first"):
+        z = sym.elemwise_mul(x, y)
+    with mx.AttrScope(ctx_group="second"):
+        z = make(sym.elemwise_add(z, x), y)
+    net = sym.Group([sym.tanh(z), sym.square(x)])
+    rs = np.random.RandomState(0)
+    names = net.list_arguments()
+    values = {n: rs.randn(3, 4).astype("float32") for n in [*names, *net.list_auxiliary_states()]}
+
+    def run(default, groups, at, state_at):
+        args = {n: mx.nd.array(values[n], ctx=at) for n in names}
+        grads = {n: mx.nd.zeros((3, 4), ctx=at) for n in names}
+        aux = {n: mx.nd.array(values[n], ctx=state_at) for n in net.list_auxiliary_states()}
+        ex = net.bind(default, args, args_grad=grads, aux_states=aux, group2ctx=groups)
+        found = []
+        for is_train in (True, False, True):
+            outs = ex.forward(is_train=is_train)
+            for _ in range(2):
+                ex.backward([mx.nd.array(values["x"], ctx=o.context) for o in outs])
+                found += [a.asnumpy() for a in (*outs, *grads.values(), *aux.values())]
+        return found
+
+    expected = run(mx.cpu(), None, mx.cpu(), mx.cpu())
+    for a, b in zip(run(default, {"first": first, "second": second}, default, second), expected):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+#: What writes to the variable 's', of shape (2, 3) or as is inferred.
+WRITERS = {
+    "BatchNorm": lambda x, s: sym.BatchNorm(x, *map(sym.Variable, "gb"), s, sym.Variable("v")),
+    "Custom": lambda x, s: sym.Custom(x, x, s, op_type="test_place_scaled"),
+    "sgd_mom_update": lambda x, s: sym.sgd_mom_update(sym.Variable("w"), x, s, lr=0.1, momentum=0.9),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_what_an_operator_writes_to_lives_where_it_is(name):
+    """A copy would be moved in its place, and the variable never."""
+    x, state = sym.Variable("x"), sym.Variable("s")
+    with mx.AttrScope(ctx_group="a"):
+        y = WRITERS[name](x, state)
+    groups = {"a": mx.cpu(1)}
+    shapes = {n: (2, 3) for n in y.list_arguments() if n in "xws"}
+    ex = y.simple_bind(mx.cpu(), group2ctx=groups, grad_req="null", **shapes)
+    where = {**ex.arg_dict, **ex.aux_dict}
+    assert where["s"].context == mx.cpu(1) and where["x"].context == mx.cpu()
+    where["x"][:] = 2
+    ex.forward(is_train=True)
+    if name != "BatchNorm":  # which moves its statistics in backward
+        assert np.abs(where["s"].asnumpy()).sum() > 0
+    away = {n: mx.nd.zeros(a.shape) if n == "s" else a for n, a in where.items()}
+    with pytest.raises(ValueError, match=r"'s' lives on cpu\(0\), the executor on cpu\(1\)"):
+        y.bind(
+            mx.cpu(),
+            {n: away[n] for n in y.list_arguments()},
+            aux_states={n: away[n] for n in y.list_auxiliary_states()},
+            grad_req="null",
+            group2ctx=groups,
+        )
+
+
+def test_a_state_of_operators_on_two_contexts_is_refused():
+    x, state = sym.Variable("x"), sym.Variable("s")
+    for group in "ab":
+        with mx.AttrScope(ctx_group=group):
+            x = sym.Custom(x, x, state, op_type="test_place_scaled", name=group)
+    assert x.simple_bind(mx.cpu(), x=(2, 3), group2ctx={"a": mx.cpu(1), "b": mx.cpu(1)}).aux_dict[
+        "s"
+    ].context == mx.cpu(1)
+    with pytest.raises(ValueError, match=r"'s' is written to by 'a' on cpu\(1\) and by 'b' on cpu\(0\)"):
+        x.simple_bind(mx.cpu(), x=(2, 3), group2ctx={"a": mx.cpu(1)})

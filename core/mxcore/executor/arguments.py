@@ -19,7 +19,7 @@ from .._core.params import as_dtype
 from ..ndarray import NDArray, empty
 from ..ndarray import zeros as nd_zeros
 from .passes.joint import joint
-from .passes.place import group_context
+from .passes.place import group_context, states_at
 from .program import infer_all
 
 __all__ = ["overlapping", "from_buffer", "groups_of", "listed", "naming_memory", "requests", "simple_arrays"]
@@ -190,8 +190,11 @@ def simple_arrays(
     if any(r != "null" for r in reqs.values()):
         kinds = _grad_stypes(heads, args_, reqs, found, types, stypes)
 
+    written = states_at(heads, ctx, groups)
+
     def make(n: Any, old: Any, label: str, stype: str = "default") -> Any:
-        shape, dtype, where = found[n, 0], types[n, 0], group_context(n, ctx, groups)
+        shape, dtype = found[n, 0], types[n, 0]
+        where = written.get(n.name) or group_context(n, ctx, groups)
         if (
             old is not None
             and (label == "aux" or n.name in shared_names)

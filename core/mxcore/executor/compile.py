@@ -151,7 +151,9 @@ def _compile(
     if "simplify" in passes:
         graph = simplify(graph, settings.merge)
     if groups or any(c is not ctx for c in places.values()):
-        homes = {i: places.get(name, ctx) for name, i in zip(wrt or (), found) if i is not None}
+        # Where who binds has put the outputs, whatever computes them by now.
+        homes = {i: context_of(n, ctx, groups, places) for i, (n, _) in enumerate(heads)}
+        homes.update((i, places.get(name, ctx)) for name, i in zip(wrt or (), found) if i is not None)
         graph = place(graph, ctx, groups, places, homes)
     if wrt is not None and "mirror" in passes:
         graph = mirror(graph, settings.mirror_all)

@@ -25,7 +25,7 @@ from .compile import Compiled, compile_graph
 from .describe import describe
 from .instance import Instance
 from .launch import launch
-from .passes.place import context_of, group_of
+from .passes.place import context_of, crossing, group_of, states_at
 from .passes.settings import Settings, check_passed, run_passes
 from .passes.simplify import merge_equal
 from .program import Program, infer_all
@@ -79,13 +79,12 @@ class Executor:
         self._arg_names, self._aux_names, self._output_names = names, aux, symbol.list_outputs()
         self._place_of = {n: i for i, n in enumerate(names)}
         self._groups = groups_of(group2ctx)
-        #: Where the array of a variable may live: where its group does; anywhere in the graph if it has none.
+        #: Where the array of a variable may live: with who writes to it, or where its group does; anywhere in the graph
+        #: if it has none.
         somewhere = list(dict.fromkeys((self._ctx, *self._groups.values())))
-        at = {
-            n.name: [own] if (own := self._groups.get(group_of(n) or "")) else somewhere
-            for n in topo(symbol._heads)
-            if n.op is None
-        }.__getitem__
+        where = {n.name: self._groups.get(group_of(n) or "") for n in topo(symbol._heads) if n.op is None}
+        where.update(states_at(symbol._heads, self._ctx, self._groups))
+        at = {name: [own] if own else somewhere for name, own in where.items()}.__getitem__
         self.arg_arrays = listed(args, names, "args", False, at)
         self.aux_arrays = listed(aux_states, aux, "aux_states", False, at)
         self._reqs = requests(grad_req, names)
@@ -240,7 +239,7 @@ class Executor:
                 for i, (e, slot) in enumerate(zip(program.graph.heads, program.head_slots)):
                     if i in own or program.claimed.get(slot) != i:
                         continue
-                    spec, ctx = program.specs[slot], self._head_context(e)
+                    spec, ctx = program.specs[slot], program.context(e[0])
                     instance.env[slot] = ctx.device.empty(spec.shape, spec.dtype, ctx.device_id)
             else:
                 self._blocks.update({(train, *k): b for k, b in instance.blocks.items()})
@@ -612,11 +611,11 @@ class Executor:
                 value = step.ctx.device.full(value.shape, 0, value.dtype, step.ctx.device_id)
             monitor = self._monitor  # which may take itself away
             if value is not None and monitor is not None:
+                ctx = step.p.source if step.op is crossing and slot in step.ins else step.ctx
+                ctx.activate()
                 # The next run writes to it again, and the callback may keep what it gets.
-                monitor(
-                    name,
-                    transfer.wrap(value.copy() if getattr(value, "stype", "default") == "default" else value, step.ctx),
-                )
+                copied = value.copy() if getattr(value, "stype", "default") == "default" else value
+                monitor(name, transfer.wrap(copied, ctx))
 
     def _shown_heads(self) -> Any:
         """The graph as MXNet would show it: what is equal is there once."""

@@ -16,6 +16,7 @@ from .._core.call import OpContext, ended, listed
 from .._core.engine import engine
 from .._core.errors import error, raise_in_op
 from .._core.graph import Node
+from ..crossing import moved
 from ..ops.control.replay import repeatable
 from . import direct
 from .passes.mirror import MIRRORED
@@ -270,6 +271,9 @@ class Instance:
         if step.back is not None:
             return lambda: self._state_backward(step, k)
         ins = [env[s] for s in step.ins]
+        crossing: Callable[..., Call] | None = getattr(op, "crossing", None)
+        if crossing is not None and not self.program.specs[step.outs[0]].fixed:
+            return lambda: env.__setitem__(step.outs[0], moved(env[step.ins[0]], p.source, step.ctx))
         if (
             op.stateful
             or any(v is None for v in ins)
@@ -285,7 +289,6 @@ class Instance:
                 return None
             env[step.outs[0]] = k.xp.asarray(v).copy()  # rows that do not lie together: copied at every run
         outs = [env[s] for s in step.outs]
-        crossing: Callable[..., Call] | None = getattr(op, "crossing", None)
         if crossing is not None:
             return crossing(ins[0], p.source, outs[0], step.ctx)
         outs += [ins[i] for i in p._sig.mutates]

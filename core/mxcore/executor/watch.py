@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core.graph import Node, topo
 from .._core.op import Op
-from .passes.place import beside
+from ..composing import beside
 from .program import Step
 
 __all__ = ["alias_states", "backward_rows", "forward_rows", "hidden", "hook_labels", "input_labels", "probe", "probed"]

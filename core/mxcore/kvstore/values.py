@@ -195,6 +195,7 @@ def pick_rows(value: NDArray, row_ids: NDArray) -> NDArray:
     value.wait_to_read()
     data, ctx = value._data, value.context
     device = ctx.device
+    ctx.activate()
     if isinstance(data, HeldRows):
         whole = data.memory
     else:

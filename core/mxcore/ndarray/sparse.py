@@ -49,14 +49,20 @@ class BaseSparseNDArray(NDArray):
         """How many arrays tell where the values stand."""
         return len(self._data.parts) - 1
 
+    def _ready(self) -> Context:
+        """The array's context, for array functions to run on, once its parts are there."""
+        ctx = self._st.ctx
+        self._st.wait()
+        ctx.activate()
+        return ctx
+
     def _part(self, name: str) -> NDArray:
-        self._st.wait()  # whoever writes to the array replaces its parts
-        return NDArray(getattr(self._data, name), Storage(self._st.ctx))
+        ctx = self._ready()  # whoever writes to the array replaces its parts
+        return NDArray(getattr(self._data, name), Storage(ctx))
 
     def asnumpy(self) -> np.ndarray[Any, Any]:
         """The full array as a NumPy array."""
-        self._st.wait()
-        device = self._st.ctx.device
+        device = self._ready().device
         return device.to_host(self._data.todense(device.xp))
 
     def __getitem__(self, key: Any) -> NDArray:
@@ -97,13 +103,13 @@ class BaseSparseNDArray(NDArray):
 
     def copy(self) -> NDArray:
         """A new array with the same values."""
-        self._st.wait()
-        return self.__class__(self._data.with_parts(*[p.copy() for p in self._data.parts]), Storage(self._st.ctx))
+        ctx = self._ready()
+        return self.__class__(self._data.with_parts(*[p.copy() for p in self._data.parts]), Storage(ctx))
 
     def astype(self, dtype: Any, copy: bool = True) -> NDArray:
         """The values in another dtype."""
-        self._st.wait()
-        return self.__class__(self._data.astype(as_dtype(dtype)), Storage(self._st.ctx))
+        ctx = self._ready()
+        return self.__class__(self._data.astype(as_dtype(dtype)), Storage(ctx))
 
     @property
     def indices(self) -> NDArray:
@@ -116,8 +122,7 @@ class BaseSparseNDArray(NDArray):
         return self._part("values")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        device = self._st.ctx.device
-        self._st.wait()
+        device = self._ready().device
         return (_unpickle, (self.stype, self.shape, [device.to_host(p) for p in self._data.parts], self.context))
 
     @classmethod

@@ -214,8 +214,9 @@ def _together(device: Any, name: str, mixed: bool) -> str | None:
 
 
 def _disjoint(device: Any, steps: Sequence[Step]) -> bool:
-    """Whether no two arrays of some steps have memory in common."""
-    datas = [d for step in steps for a in step.arrays if not isinstance(d := a._data, Sparse)]
+    """Whether no two arrays of some steps have memory of a device in common."""
+    arrays = [a for step in steps for a in step.arrays if a._st.ctx.device is device]
+    datas = [d for a in arrays if not isinstance(d := a._data, Sparse)]
     if len({*map(id, datas)}) < len(datas):
         return False
     cls = device.array_type

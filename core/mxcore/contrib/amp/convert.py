@@ -11,7 +11,7 @@ from ..._core.errors import MXNetError, suggest, warn
 from ..._core.graph import Node, topo
 from ..._core.params import as_dtype
 from ...base import error
-from ...executor.passes.place import beside
+from ...composing import beside
 from ...symbol import Symbol, outputs
 from ...symbol.inference import TYPE_CODES
 from ...symbol.writing import uncast

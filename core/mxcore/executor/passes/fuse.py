@@ -18,11 +18,12 @@ from ..._core.graph import Graph, Node, topo
 from ..._core.infer import known
 from ..._core.kernels import Spec
 from ..._core.op import Op
+from ...composing import beside
 from ...fusion import Fused, Tree, layout
 from ...fusion.dtypes import is_cast
 from ...parameters import Float
 from .mirror import MIRRORED
-from .place import beside, group_of
+from .place import group_of
 from .pointwise import BIAS, Part, functions_of, part_of, substitute
 
 __all__ = ["fuse"]

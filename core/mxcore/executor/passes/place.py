@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..._core.context import Context
-from ..._core.graph import Graph, Node
+from ..._core.errors import error
+from ..._core.graph import Graph, Node, topo
 from ..._core.op import Op
 from ...crossing import across
 from ...parameters import Any_
 from ...rewriting import rewrite
 
-__all__ = ["beside", "context_of", "group_context", "group_of", "place"]
+__all__ = ["context_of", "crossing", "group_context", "group_of", "place", "states_at"]
 
 
 def _bind_crossing(data: Any, source: Context, out: Any, ctx: Context) -> Callable[[], None]:
@@ -40,11 +41,6 @@ def group_of(n: Node) -> str | None:
     return n.attrs.get("__ctx_group__", n.attrs.get("ctx_group"))
 
 
-def beside(n: Node) -> dict[str, str]:
-    """The attributes that put another node where a node is."""
-    return {k: v for k, v in n.attrs.items() if k.strip("_") == "ctx_group"}
-
-
 def group_context(n: Node, default: Context, groups: Mapping[str, Context]) -> Context:
     """The context of a node's group, `default` if it has none or nobody placed it."""
     return groups.get(group_of(n) or "", default)
@@ -53,6 +49,28 @@ def group_context(n: Node, default: Context, groups: Mapping[str, Context]) -> C
 def context_of(n: Node, default: Context, groups: Mapping[str, Context], variables: Mapping[str, Context]) -> Context:
     """Where an operator computes, by its group, or the array of a variable lives, by its name."""
     return variables.get(n.name, default) if n.op is None else group_context(n, default, groups)
+
+
+def states_at(heads: Sequence[tuple[Node, int]], default: Context, groups: Mapping[str, Context]) -> dict[str, Context]:
+    """Where variables must live that operators write to, by name: with the operators, which would move copies.
+
+    Raises
+    ------
+    MXNetError
+        If operators on several contexts write to one.
+    """
+    found: dict[str, tuple[Context, Node]] = {}
+    for n in topo(heads):
+        for i in () if n.op is None else {*n.params._sig.aux, *n.params._sig.mutates}:
+            v, here = n.inputs[i][0], group_context(n, default, groups)
+            if v.op is None and found.setdefault(v.name, (here, n))[0] is not here:
+                there, other = found[v.name]
+                raise error(
+                    ValueError,
+                    f"bind: '{v.name}' is written to by '{other.name}' on {there} and by '{n.name}' on {here}; "
+                    "operators that share a state need groups on one context",
+                )
+    return {name: here for name, (here, _) in found.items()}
 
 
 def place(
@@ -74,7 +92,7 @@ def place(
     variables : dict of str to Context
         Where the arrays of variables live.
     homes : dict of int to Context
-        Number of a head -> where the array lives that takes it; the others stay where they are computed.
+        Number of a head -> where the array lives that takes it.
 
     Returns
     -------
@@ -83,6 +101,7 @@ def place(
     """
     where: dict[int, Context] = {}
     copies: dict[tuple[int, int, Context], Node] = {}
+    placed: dict[int, Node] = {}
 
     def moved(e: tuple[Node, int], here: Context) -> tuple[Node, int]:
         n, i = e
@@ -99,19 +118,15 @@ def place(
     def visit(n: Node, inputs: list[tuple[Node, int]], fact: Callable[[Any], Any]) -> Node:
         here = context_of(n, default, groups, variables)
         local = [moved(e, here) for e in inputs]
-        new = (
-            n
-            if all(a == b for a, b in zip(local, n.inputs))
-            else Node(n.op, n.params, local, n.name, n.attrs, n.forward)
-        )
+        forward = n.forward and placed[id(n.forward)]  # whose state it reads
+        same = all(a == b for a, b in zip(local, n.inputs)) and forward is n.forward
+        new = placed[id(n)] = n if same else Node(n.op, n.params, local, n.name, n.attrs, forward)
         where[id(new)] = here
         return new
 
     new = rewrite(graph, visit)
     for i, here in homes.items():
-        e = new.heads[i]
-        if new.stypes.get(e, "default") == "default":  # the parts of others are moved when they are taken
-            new.heads[i] = moved(e, here)
+        new.heads[i] = moved(new.heads[i], here)
     for n in new.nodes:
         if n.op is crossing:
             for values in (new.shapes, new.dtypes, new.stypes):
