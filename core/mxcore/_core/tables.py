@@ -39,9 +39,6 @@ __all__ = [
     "kernels",
     "by_kind",
     "broken",
-    "register",
-    "lookup",
-    "names",
     "resolve",
     "why",
     "drop_owner",
@@ -348,40 +345,6 @@ def resolve(target: str, what: str) -> Any:
         raise error(ImportError, f"{what} cannot be imported from '{target}': {broken[target]}") from e
     broken.pop(target, None)
     return found
-
-
-def register(kind: str, name: str, value: Any) -> None:
-    """Enter a class under a name from user code (``mx.optimizer.register`` and kin).
-
-    It takes the place of what was there before with a warning, as in MXNet.
-    """
-    table = by_kind[kind]
-    plugins.load()
-    if table.items.get(name, value) is not value:
-        warn(f"{kind} '{name}' of {USER} replaces the one of {table.owners[name]}")
-    table.put(name, value, USER)
-
-
-def lookup(kind: str, name: str, base: type = object) -> Any:
-    """The object under `name`, imported if it was given as ``"module:attr"``; a class must derive from `base`."""
-    table = by_kind[kind]
-    found = table.get(name)
-    if isinstance(found, str):
-        owner, target = table.owners[name], found
-        found = resolve(target, f"{kind} '{name}' of plugin '{owner}'")
-        if kind != "cli" and not callable(found):
-            broken[target] = f"it is {found!r}, neither a class nor a function"
-            raise error(TypeError, f"{kind} '{name}' of plugin '{owner}', '{target}': {broken[target]}")
-        table.put(name, found, owner)
-    if isinstance(found, type) and not issubclass(found, base):
-        text = f"{kind} '{name}' of plugin '{table.owners[name]}' is {found!r}, no subclass of {base.__name__}"
-        raise error(TypeError, text)
-    return found
-
-
-def names(kind: str) -> list[str]:
-    """All names of a kind, sorted."""
-    return by_kind[kind].names()
 
 
 def drop_owner(owner: str) -> None:

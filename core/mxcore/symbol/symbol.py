@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .. import _io_files
@@ -201,9 +202,9 @@ class Symbol(SymbolBase):
 
     def as_np_ndarray(self) -> Symbol:
         """The same outputs as a symbol of ``mx.sym.np``."""
-        from .numpy.symbol import _Symbol
-
-        return _Symbol(self._heads)
+        # By its name, for it derives from this class.
+        found: Symbol = import_module(f"{__package__}.numpy.symbol")._Symbol(self._heads)
+        return found
 
     def _copy(self) -> Symbol:
         return type(self)(self._heads)
