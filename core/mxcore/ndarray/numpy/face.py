@@ -43,7 +43,13 @@ class Arrays(Face):
                 self._check(found, inputs)
                 break
         p = found.plain
-        if params or p is None:
+        if params:
+            declared = found.params
+            for k, v in params.items():  # functions tell all their arguments; most calls leave them as they are
+                if v is not None and (k not in declared or v is not declared[k].default):
+                    p = None
+                    break
+        if p is None:
             p = found.parse({k: v for k, v in params.items() if v is not None})
         if out is not None and out.__class__ is not ndarray:
             return self._into(found, inputs, p, out)
