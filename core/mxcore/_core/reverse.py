@@ -310,7 +310,7 @@ def _step(n: TapeNode, F: Any, dys: list[Any], goal: _Goal | None, create_graph:
         own = None if own is None else {j: _placed(y, (n, j)) for j, y in own.items()}
     needs = tuple([e is not None and e[0].flows if goal is None else goal.needs(e) for e in n.inputs])
     if op.backward_rule is None:
-        plan = higher_of(op) if create_graph else n.plan
+        plan = higher_of(n.plan) if create_graph else n.plan
         return plan.gradients(p, F, needs, dys, keep, own, n.specs, n.call and n.call[1])
     k, saved = n.call
     if create_graph and op.replay_rule is not None:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from .array import Array, Like, ruled
+from .array import Array, Like
 from .errors import error
 from .gradplan import GradPlan, plan_of
 from .op import Op
@@ -89,8 +89,12 @@ class Freed(TapeNode):
         return plan.op
 
 
-def record(op: Op, p: Params, inputs: Sequence[Any], outputs: Sequence[Any], call: Any = None) -> None:
-    """Write a call on the tape, if any input is on it; `call` is (k, state) of a stateful operator.
+def record(
+    op: Op, p: Params, inputs: Sequence[Any], outputs: Sequence[Any], call: Any = None, plan: GradPlan | None = None
+) -> None:
+    """Write a call on the tape, if any input is on it.
+
+    `call` is (k, state) of a stateful operator, `plan` its gradient rule where that is not the operator's own.
 
     Whoever stands in the place of the tape (`state.record`, else True) is told of all calls.
     """
@@ -112,13 +116,8 @@ def record(op: Op, p: Params, inputs: Sequence[Any], outputs: Sequence[Any], cal
     node = TapeNode()
     node.params = p
     node.inputs = entries
-    node.plan = plan = op.grad_plan or plan_of(op)
-    if plan.keep is None:
-        node.saved = _NOTHING
-    elif inputs[0].rules is None:
-        node.saved = plan.keep(inputs, outputs, p)
-    else:
-        node.saved = plan.keep([*map(ruled, inputs)], [y if y is None else ruled(y) for y in outputs], p)
+    node.plan = plan = plan or op.grad_plan or plan_of(op)
+    node.saved = _NOTHING if plan.keep is None else plan.keep(inputs, outputs, p)
     node.serial = next(serials)
     node.call = call
     if len(outputs) == 1:

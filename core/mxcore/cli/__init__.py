@@ -20,7 +20,6 @@ from .._core.errors import MXNetError, error  # `base` needs NumPy, and scripts 
 def _plugin_help(name: str) -> str:
     """The line of a plugin's command; one that cannot be imported must not hide the others."""
     from .. import kinds
-    from .._core import tables
 
     try:
         return str(kinds.lookup("cli", name).help)
@@ -30,7 +29,6 @@ def _plugin_help(name: str) -> str:
 
 def _usage() -> str:
     from .. import kinds
-    from .._core import tables
 
     rows = {name: text for name, (text, _) in COMMANDS.items()}
     rows |= {name: _plugin_help(name) for name in kinds.names("cli") if name not in rows}

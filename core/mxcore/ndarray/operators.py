@@ -15,6 +15,7 @@ from .._core.call import observed
 from .._core.context import Context
 from .._core.engine import engine
 from .._core.errors import error
+from .._core.gradplan import GradPlan
 from .._core.kernels import Spec
 from .._core.op import Op
 from .._core.params import Params
@@ -35,12 +36,15 @@ _LEAST, _MOST = -(1 << 1023), 1 << 1023
 class _Short:
     """The short way of an operator on small arrays of one dtype: its array function, and what the tape wants."""
 
-    __slots__ = ("fn", "op", "p", "swap", "plain", "last")
+    __slots__ = ("fn", "op", "p", "swap", "plain", "last", "plan")
 
     def __init__(self, fn: Callable[..., Any], op: Op, p: Params, swap: bool, plain: bool) -> None:
         self.fn, self.op, self.p, self.swap = fn, op, p, swap
         #: It takes numbers as they are, never as an array.
         self.plain = plain
+        rule = op.facets.get("alike")
+        #: The gradient rule of arrays that are alike, where the operator has one.
+        self.plan = rule and GradPlan(op, rule)
         #: The last number that an array met, most often a constant in the code: itself, as an array once it comes
         #: again, which is faster, and as parameters once it is recorded.
         self.last: list[Any] = [None, None, None]
@@ -150,7 +154,7 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
                     if shape and shape == b.shape and a.size <= SMALL and so.write is None and so.ctx is ctx:
                         out = fresh(cls, found.fn(a, b), ctx)
                         if state.record:
-                            tape.record(found.op, found.p, (self, other), (out,))
+                            tape.record(found.op, found.p, (self, other), (out,), None, found.plan)
                         return out
             elif other.__class__ in _FAST_NUMBERS:
                 found = short_scalar.get((ctx, dtype))

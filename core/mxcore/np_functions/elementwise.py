@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._core.errors import error
+from ..ops.common.python_operators import NUMPY_COMPARISONS, NUMPY_OPERATORS
 from .options import legal
 
 __all__: list[str] = []
@@ -86,8 +88,13 @@ def _unary(name: str, op: str) -> Callable[..., Any]:
     return fn
 
 
+#: Operator -> that of Python.
+_PYTHON = {row[0]: getattr(operator, f"__{n}__") for n, row in {**NUMPY_OPERATORS, **NUMPY_COMPARISONS}.items()}
+
+
 def _binary(name: str, op: str, right: str, left: str, options: bool) -> Callable[..., Any]:
     """`right` is the operator with a number on the right, `left` with one on the left."""
+    python = _PYTHON.get(op)  # which has a short way
 
     def compute(F: Any, x1: Any, x2: Any, out: Any) -> Any:
         if F.is_value(x1):
@@ -97,10 +104,12 @@ def _binary(name: str, op: str, right: str, left: str, options: bool) -> Callabl
     def fn(F: Any, x1: Any, x2: Any, out: Any = None, **kwargs: Any) -> Any:
         if kwargs:
             legal(name, kwargs)
+        if x1.__class__ is x2.__class__ is F.value:
+            return F.call(op, x1, x2, out=out) if python is None or out is not None else python(x1, x2)
         return compute(F, x1, x2, out)
 
     def plain(F: Any, x1: Any, x2: Any, out: Any = None) -> Any:
-        return compute(F, x1, x2, out)
+        return fn(F, x1, x2, out)
 
     return fn if options else plain
 

@@ -44,9 +44,15 @@ class Arrays(Face):
             if x.__class__ is not ndarray:
                 self._check(found, inputs)
                 break
-        given, p = {k: v for k, v in params.items() if v is not None}, found.plain
-        if given or p is None:
-            p = found.parse(given)
+        p = found.plain
+        if params:
+            declared = found.params
+            for k, v in params.items():  # functions tell all their arguments; most calls leave them as they are
+                if v is not None and (k not in declared or v is not declared[k].default):
+                    p = None
+                    break
+        if p is None:
+            p = found.parse({k: v for k, v in params.items() if v is not None})
         if out is not None and out.__class__ is not ndarray:
             return self._into(found, inputs, p, out)
         if not inputs:

@@ -21,7 +21,7 @@ from ...elementwise import broadcast, scalar, with_number
 from ...parameters import Bool, Float, Int
 from ...twins import twin
 from ...typing import Array, Call, Operand, Operators
-from .arithmetic import ARITHMETIC, MATH
+from .arithmetic import ARITHMETIC, MATH, elementwise_rule
 from .casts import clip
 from .functions import FUNCTIONS
 
@@ -490,6 +490,7 @@ def _of_two() -> Iterator[Op]:
             body=_in_one_dtype(base.body, dtype),
             grad=_of_arrays(MATH[of][2]),
             direct=direct,
+            alike=elementwise_rule(MATH[of][2]) if direct else None,
         )
         made.dtype(_rule_of_two(dtype))
         yield made
