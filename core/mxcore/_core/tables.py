@@ -285,10 +285,9 @@ class KernelTable:
 
     def fitting(self, op: Op, device: Device, p: Params, specs: Sequence[Spec]) -> Iterator[Kernel]:
         """The kernels that may run on inputs like these, best first."""
-        sparse, found = _for_sparse(op, specs), self.of(device.type, op)
-        if op.twin_when is not None and found and not op.twin_when(p, *specs):
-            found = [k for k in found if k.op == op.name or k.op in op.aliases]
-        return (k for k in found if k.sparse == sparse and k.fits(p, specs))
+        sparse, own = _for_sparse(op, specs), op.twin_when is not None and not op.twin_when(p, *specs)
+        mine = (k for k in self.of(device.type, op) if not own or k.op in (op.name, *op.aliases))
+        return (k for k in mine if k.sparse == sparse and k.fits(p, specs))
 
     def best(self, op: Op, device: Device, p: Params, specs: Sequence[Spec]) -> Kernel | None:
         """The kernel for inputs like these; None where the reference body computes them, if anything does."""

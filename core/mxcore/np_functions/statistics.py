@@ -356,15 +356,20 @@ def histogram(
         return tuple(F.call("_histogram", a, bin_cnt=int(bins), range=_ends(F, a) if range is None else range))
     if not F.is_value(bins):
         bins = F.array(np.asarray(bins), ctx=a.ctx)
-    if isinstance(a, Array) and a.dtype != bins.dtype:
+    if _computed(a) and a.dtype != bins.dtype:
         common = np.result_type(a.dtype, bins.dtype)
         a, bins = (F.call("Cast", x, dtype=common) for x in (a, bins))
     return tuple(F.call("_histogram", a, bins))
 
 
+def _computed(a: Any) -> bool:
+    """Whether it is an array, not a symbol."""
+    return isinstance(a, Array)
+
+
 def _ends(F: Any, a: Any) -> tuple[float, float]:
     """The least and the greatest element."""
-    if not isinstance(a, Array):
+    if not _computed(a):
         raise error(ValueError, "np.histogram of a symbol needs the range of its bins: range=(first, last)")
     if not a.size:
         return 0.0, 1.0

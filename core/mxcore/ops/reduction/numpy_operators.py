@@ -192,6 +192,9 @@ _TABLE: dict[str, tuple[Any, ...]] = {
 }
 
 
+_ALIASES = {"_np_prod": ["_np_product"], "_np_max": ["_np_amax"], "_np_min": ["_np_amin"], "_np_any": ["_np_sometrue"]}
+
+
 def _started(k: Call, y: Any, p: Params, join: str, t: Any) -> Any:
     """A result joined with what the reduction began with."""
     if not join:
@@ -231,6 +234,7 @@ def _reduction(of: str, name: str, fn: Any, join: str, grad: Any, params: Any, d
         name,
         _OF[of],
         when=_plain,
+        aliases=_ALIASES.get(name, ()),
         body=body,
         inputs="a",
         params=params,
@@ -257,6 +261,7 @@ def _truth(name: str, fn: str, what: str) -> Op:
         body,
         inputs="data",
         params={"axis": Shape(None), "keepdims": Bool(False)},
+        aliases=_ALIASES.get(name, ()),
         grad=None,
         doc=f"""Whether {what} over axes; anything but zero is true.
 

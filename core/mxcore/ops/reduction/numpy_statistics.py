@@ -63,9 +63,10 @@ def _spread_of(name: str, what: str, grad: Any, root: bool) -> Op:
         name,
         body,
         inputs="a",
+        outputs=name.removeprefix("_npi_"),
         params={"axis": Shape(None), "dtype": DType(None), "ddof": Int(0), "keepdims": Bool(False)},
         grad=grad,
-        mxnet_outputs=3,
+        mxnet_outputs=2,
         doc=f"""{what} over axes.
 
     Parameters
@@ -165,14 +166,14 @@ for _op in (weights_like, weights_sum):
     _op.dtype(lambda p, ins, outs: (ins, [ins[0]]))
 
 
-def _average_grad(F: Operators, p: Params, dys: Any, a: Any, like_a: Any, weights: Any, out_avg: Any) -> Any:
+def _average_grad(F: Operators, p: Params, dys: Any, a: Any, like_a: Any, weights: Any, out_output0: Any) -> Any:
     along = {"axis": p.axis}
     dy, d_total = dys[0], dys[1] if len(dys) > 1 else None
     if weights is None:
         return (F._cast_like(F._spread(dy, like_a, **along, mean=True), like_a),)
     w = F._weights_like(F._cast_like(weights, dy), like_a, **along)
     slope = F._spread(dy / F.reshape_like(F.sum(w, **along), dy), like_a, **along)
-    by_weight = slope * (F._cast_like(a, dy) - F._spread(out_avg, like_a, **along))
+    by_weight = slope * (F._cast_like(a, dy) - F._spread(out_output0, like_a, **along))
     if d_total is not None:
         by_weight = by_weight + F._spread(d_total, like_a, **along)
     return F._cast_like(slope * w, like_a), F._cast_like(F._weights_sum(by_weight, weights, **along), weights)
@@ -181,12 +182,12 @@ def _average_grad(F: Operators, p: Params, dys: Any, a: Any, like_a: Any, weight
 @op(
     "_npi_average",
     inputs="a weights[weighted]",
-    outputs="avg total",
+    outputs="output0 output1",
     visible=lambda p: 1 + p.returned,
     axis=Shape(None),
     returned=Bool(False),
     weighted=Bool(True),
-    grad=lambda F, p, dys, a, like_a, weights, out_avg: _average_grad(F, p, dys, a, like_a, weights, out_avg),
+    grad=lambda F, p, dys, a, like_a, weights, out_output0: _average_grad(F, p, dys, a, like_a, weights, out_output0),
 )
 @silent
 def average(k: Call, p: Params, a: Array, weights: Array = None) -> Any:
