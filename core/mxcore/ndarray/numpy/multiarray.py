@@ -336,6 +336,11 @@ class ndarray(NDArray):
         """Repeat up to the shape of `other`."""
         return self.broadcast_to(other.shape)
 
+    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> ndarray:
+        """The places along an axis where a condition holds; see ``np.compress``."""
+        found: ndarray = _functions().compress(condition, self, axis, out)
+        return found
+
     def split_v2(self, *args: Any, **kwargs: Any) -> Any:
         """Split at indices or into sections, which need not be equal; see ``np.array_split``."""
         return _functions().array_split(self, *args, **kwargs)
