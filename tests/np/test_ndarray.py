@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("numpy_mode")
 
 def test_facts():
     x = np.zeros((2, 3), dtype="int32")
-    assert x.shape == (2, 3) and x.ndim == 2 and x.size == 6 and len(x) == 2 and x.dtype is onp.int32
+    assert x.shape == (2, 3) and x.ndim == 2 and x.size == 6 and len(x) == 2 and x.dtype == onp.int32
     assert x.itemsize == 4 and x.nbytes == 24 and x.T.shape == (3, 2) and x.stype == "default"
     assert x.ctx == x.context == x.device == mx.cpu()
     assert [y.item() for y in np.array([[1, 2], [3, 4]]).flat] == [1, 2, 3, 4]

@@ -57,9 +57,10 @@ class Arrays(Face):
             if not isinstance(x, ndarray):
                 if isinstance(x, Array):
                     raise mixed_faces(op.name, x)
+                name = names[min(i, len(names) - 1)]
                 raise error(
                     TypeError,
-                    f"operator {op.name}: input '{names[min(i, len(names) - 1)]}' must be an array of mx.np (np.array makes one), got "
+                    f"operator {op.name}: input '{name}' must be an array of mx.np (np.array makes one), got "
                     f"{type(x).__name__}",
                 )
 

@@ -135,7 +135,7 @@ class ndarray(NDArray):
 
     def asscalar(self) -> Any:
         """The only element, as a number of NumPy's."""
-        return self._scalar(self.dtype)
+        return self._scalar(self._data.dtype.type)
 
     def tolist(self) -> Any:
         """The elements as numbers of Python's, in nested lists."""
