@@ -42,7 +42,7 @@ def test_arrays_of_arrays():
     y = np.array(x)
     y[:] = 0
     check(x, [1, 2], "float32")
-    assert np.asarray(x) is x and np.asarray(x, dtype="int32").dtype is onp.int32
+    assert np.asarray(x) is x and np.asarray(x, dtype="int32").dtype == onp.int32
 
 
 @pytest.mark.parametrize(

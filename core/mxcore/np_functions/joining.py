@@ -459,7 +459,7 @@ def tile(F: Any, A: Any, reps: Any) -> Any:
         reps = reps.asnumpy().reshape(-1)
     try:
         found = tuple(int(r) for r in reps) if hasattr(reps, "__len__") else (int(reps.__index__()),)
-    except (TypeError, AttributeError):
+    except (TypeError, ValueError, AttributeError):
         raise error(TypeError, f"np.tile: reps must be a whole number or several, got {reps!r}") from None
     return F.call("tile", A if F.is_value(A) else F.array(A), reps=found)
 

@@ -72,10 +72,12 @@ class Arrays(Face):
 
     def _check(self, op: Op, inputs: Any) -> None:
         """Refuse inputs that are no arrays of ``mx.np``."""
-        for name, x in zip(op.input_names, inputs):
+        names = op.input_names
+        for i, x in enumerate(inputs):
             if not isinstance(x, ndarray):
                 if isinstance(x, Array):
                     raise mixed_faces(op.name, x)
+                name = names[min(i, len(names) - 1)]
                 raise error(
                     TypeError,
                     f"operator {op.name}: input '{name}' must be an array of mx.np (np.array makes one), got "

@@ -142,7 +142,7 @@ class ndarray(NDArray):
 
     def asscalar(self) -> Any:
         """The only element, as a number of NumPy's."""
-        return self._scalar(self.dtype)
+        return self._scalar(self._data.dtype.type)
 
     def tolist(self) -> Any:
         """The elements as numbers of Python's, in nested lists."""
@@ -342,6 +342,11 @@ class ndarray(NDArray):
     def broadcast_like(self, other: NDArray) -> ndarray:
         """Repeat up to the shape of `other`."""
         return self.broadcast_to(other.shape)
+
+    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> ndarray:
+        """The places along an axis where a condition holds; see ``np.compress``."""
+        found: ndarray = _functions().compress(condition, self, axis, out)
+        return found
 
     def split_v2(self, *args: Any, **kwargs: Any) -> Any:
         """Split at indices or into sections, which need not be equal; see ``np.array_split``."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...testing.sample import Sample
 
 __all__ = ["SAMPLES"]
@@ -10,7 +12,7 @@ _SHAPES = ((2, 3), (), (0, 2))
 _DTYPES = ("float32", "float64", "float16", "int32", "int64", "uint8", "int8", "bool")
 
 
-def _made(*params: dict[str, object]) -> list[Sample]:
+def _made(*params: dict[str, Any]) -> list[Sample]:
     return [Sample(params=p, grad=False) for p in params]
 
 
