@@ -420,6 +420,8 @@ def norm(F: Any, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = Fal
             raise error(ValueError, f"np.linalg.norm: axis {axis} names {len(axes)} axes; of matrices, two are meant")
         return F.call("_npi_norm", x, ord=2, axis=axes, keepdims=keepdims, flag=1)
     flag, power = _norm_of(ord, axes)
+    if flag == 1 and axes is None and getattr(x, "ndim", 3) <= 2:
+        flag = -2  # which says the same, and does not leave open how many axes there are
     return F.call("_npi_norm", x, ord=power, axis="None" if axes is None else axes, keepdims=keepdims, flag=flag)
 
 
