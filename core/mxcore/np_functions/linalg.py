@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.array import Array
+from .._core.array import Array, Storage
 from .._core.errors import error
 from .._core.state import state
 
@@ -618,10 +618,8 @@ def qr(F: Any, a: Any, mode: str = "reduced") -> Any:
 
 def _array(F: Any, value: Any, like: Any) -> Any:
     """What NumPy computed, as an array where another one is."""
-    from ..ndarray import array
-
-    made = array(np.asarray(value), ctx=like.ctx, dtype=value.dtype)
-    return made.as_np_ndarray()
+    ctx = like.ctx
+    return F.value(ctx.device.from_host(np.ascontiguousarray(value), ctx.device_id), Storage(ctx))
 
 
 def lstsq(F: Any, a: Any, b: Any, rcond: Any = "warn") -> Any:
