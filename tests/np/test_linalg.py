@@ -186,6 +186,12 @@ def test_gradients_of_norms(shape, ord, axis):
     )
 
 
+@pytest.mark.parametrize("ord", [1, -INF, 2, "nuc", "fro"])
+def test_norms_of_stacks_without_axes_are_of_the_last_two(ord):
+    x = drawn(2, 3, 4)
+    check(np.linalg.norm(made(x), ord), onp.linalg.norm(x, ord, (1, 2)), 1e-8)
+
+
 def test_norms_of_extremes():
     onp.testing.assert_allclose(np.linalg.norm(made(onp.array([3e200, 4e200]))).asnumpy(), 5e200)
     assert np.linalg.norm(made(onp.array([1.0, INF]))).asnumpy() == INF

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
+from .._core import rng
+from .._core.context import Context
 from .._core.errors import error
 from .random import drawn, parameters, sized
 
@@ -139,6 +142,8 @@ def seed(F: Any, seed: int, ctx: Any = "all") -> None:
     >>> bool((x.asnumpy() == np.random.normal(size=2).asnumpy()).all())
     True
     """
-    from ..random import seed as set_seed
-
-    set_seed(seed, ctx)
+    if not isinstance(seed, numbers.Integral):
+        raise error(TypeError, f"npx.random.seed: seed must be an int, got {seed!r}")
+    if isinstance(ctx, str) and ctx != "all":
+        raise error(ValueError, f"npx.random.seed: ctx must be a Context or 'all', got {ctx!r}")
+    rng.seed(int(seed), None if isinstance(ctx, str) else Context(ctx))

@@ -644,7 +644,7 @@ def multinomial(F: Any, n: int, pvals: Any, size: Any = None, **kwargs: Any) -> 
     --------
     >>> from mxcore import np
     >>> np.random.multinomial(10, [0.0, 1.0, 0.0])
-    array([ 0, 10,  0])
+    array([ 0, 10,  0], dtype=int64)
     """
     if kwargs:
         raise error(TypeError, f"np.random.multinomial has no argument '{next(iter(kwargs))}'; it takes n, pvals, size")

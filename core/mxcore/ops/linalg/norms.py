@@ -25,7 +25,7 @@ _ROOT_OF_SQUARES, _SPECTRAL, _NUCLEAR = (-2, 1), 0, 2
 
 def _axes(p: Params, ndim: int) -> tuple[int, ...]:
     """The axes that vectors or matrices lie in, in order: rows first."""
-    if p.flag == -2 or p.axis is None and (p.flag in _ROOT_OF_SQUARES):
+    if p.flag == -2:
         return tuple(range(ndim))
     # Without axes, MXNet takes the norm of the matrices in the last two dimensions, or of the vector.
     axes = p.axis if p.axis is not None else tuple(range(-min(ndim, 2), 0))
@@ -236,7 +236,7 @@ norm_back.dtype(lambda p, ins, outs: (ins, [ins[1]]))
 def _curvature(p: Params) -> float | None:
     """The power of which norms of vectors are curved; 0 where they are not, None for other norms."""
     if p.flag in _ROOT_OF_SQUARES:
-        return 2.0
+        return None if p.flag == 1 and p.axis is None else 2.0
     if p.flag == -1 and (p.ord in (0, 1) or math.isinf(p.ord)):
         return 0.0
     if p.flag == -1 and p.axis is not None:

@@ -159,15 +159,6 @@ def _eigh_grad(F: Operators, d_w: Any, d_v: Any, w: Any, v: Any) -> Any:
     return product(F, product(F, v, inner), v, tb=True)
 
 
-_UPLO_DOC = """
-    Parameters
-    ----------
-    A : array, (..., n, n)
-    UPLO : {'L', 'U'}
-        Which triangle is read.
-    """
-
-
 def _symmetric(xp: Any, A: Any, uplo: str) -> Any:
     low = xp.tril(A) if uplo == "L" else xp.swapaxes(xp.triu(A), -1, -2)
     return low + xp.swapaxes(xp.tril(low, -1), -1, -2)
@@ -179,16 +170,21 @@ def _symmetric(xp: Any, A: Any, uplo: str) -> Any:
     labels="numbers",
     outputs="w v",
     UPLO=_UPLO,
-    doc="""The eigenvalues of symmetric matrices, in rising order, and the eigenvectors, as columns.
-
-    Of the two signs of an eigenvector, that one is chosen which makes its largest element positive. The gradient is
-    that by a symmetric matrix.
-    """
-    + _UPLO_DOC,
     grad=lambda F, d_w, d_v, out_w, out_v: _eigh_grad(F, d_w, d_v, out_w, out_v),
 )
 @_floats
 def eigh(k: Call, p: Params, A: Array) -> Any:
+    """The eigenvalues of symmetric matrices, in rising order, and the eigenvectors, as columns.
+
+    Of the two signs of an eigenvector, that one is chosen which makes its largest element positive. The gradient is
+    that by a symmetric matrix.
+
+    Parameters
+    ----------
+    A : array, (..., n, n)
+    UPLO : {'L', 'U'}
+        Which triangle is read.
+    """
     u, w = syevd.body(k, p, _symmetric(k.xp, A, p.UPLO))  # type: ignore[misc]
     return w, k.xp.swapaxes(u, -1, -2)
 
@@ -203,12 +199,18 @@ def _values_grad(F: Operators, d_w: Any, v: Any) -> Any:
     labels="numbers",
     outputs="w",
     UPLO=_UPLO,
-    doc="The eigenvalues of symmetric matrices, in rising order; the gradient is that by a symmetric matrix.\n"
-    + _UPLO_DOC,
     grad=lambda F, p, dy, A: _values_grad(F, dy, F._npi_eigh(A, UPLO=p.UPLO)[1]),
 )
 @_floats
 def eigvalsh(k: Call, p: Params, A: Array) -> Array:
+    """The eigenvalues of symmetric matrices, in rising order; the gradient is that by a symmetric matrix.
+
+    Parameters
+    ----------
+    A : array, (..., n, n)
+    UPLO : {'L', 'U'}
+        Which triangle is read.
+    """
     return k.xp.linalg.eigvalsh(_symmetric(k.xp, A, p.UPLO))
 
 
@@ -594,18 +596,6 @@ def _pinv(k: Call, p: Params, A: Any, rcond: Any) -> Any:
     return xp.matmul(xp.swapaxes(right, -1, -2) * inverse[..., None, :], xp.swapaxes(left, -1, -2))
 
 
-_PINV_DOC = """The pseudo-inverse of matrices, by their singular values; the gradient is that at a constant rank.
-
-    Parameters
-    ----------
-    A : array, (..., m, n)
-    rcond : {}
-        Singular values below this, relative to the largest one, count as zero.
-    hermitian : bool
-        The matrices are symmetric, which makes it faster.
-    """
-
-
 def _pinv_shape(p: Params, ins: list[Any]) -> list[Any]:
     a, *rcond = ins
     m, n = matrices(a)
@@ -622,23 +612,36 @@ def _pinv_shape(p: Params, ins: list[Any]) -> list[Any]:
     inputs="A",
     rcond=Float(1e-15),
     hermitian=Bool(False),
-    doc=_PINV_DOC.format("float"),
     grad=lambda F, dy, A, y: _pinv_grad(F, dy, A, y),
 )
 @_floats
 def pinv_scalar_rcond(k: Call, p: Params, A: Array) -> Array:
+    """The pseudo-inverse of matrices, by their singular values; the gradient is that at a constant rank.
+
+    Parameters
+    ----------
+    A : array, (..., m, n)
+    rcond : float
+        Singular values below this, relative to the largest one, count as zero.
+    hermitian : bool
+        The matrices are symmetric, which makes it faster.
+    """
     return _pinv(k, p, A, p.rcond)
 
 
-@op(
-    "_npi_pinv",
-    inputs="A rcond",
-    hermitian=Bool(False),
-    doc=_PINV_DOC.format("array, (...)"),
-    grad=lambda F, dy, A, y: (_pinv_grad(F, dy, A, y), None),
-)
+@op("_npi_pinv", inputs="A rcond", hermitian=Bool(False), grad=lambda F, dy, A, y: (_pinv_grad(F, dy, A, y), None))
 @_floats
 def pinv(k: Call, p: Params, A: Array, rcond: Array) -> Array:
+    """The pseudo-inverse of matrices, by their singular values; the gradient is that at a constant rank.
+
+    Parameters
+    ----------
+    A : array, (..., m, n)
+    rcond : array, (...)
+        Singular values below this, relative to the largest one, count as zero.
+    hermitian : bool
+        The matrices are symmetric, which makes it faster.
+    """
     return _pinv(k, p, A, rcond[..., None])
 
 
