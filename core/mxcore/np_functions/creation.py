@@ -27,6 +27,7 @@ __all__ = [
     "eye",
     "full",
     "full_like",
+    "genfromtxt",
     "identity",
     "indices",
     "linspace",
@@ -1006,3 +1007,29 @@ def vander(F: Any, x: Any, N: int | None = None, increasing: bool = False) -> An
     n = x.shape[0] if N is None else N
     powers = F.arange(n, dtype=x.dtype, ctx=x.ctx)
     return F.expand_dims(x, 1) ** (powers if increasing else F.flip(powers, 0))
+
+
+def genfromtxt(F: Any, *args: Any, ctx: Any = None, **kwargs: Any) -> Any:
+    """The numbers of a text file, as NumPy's ``genfromtxt`` reads them.
+
+    Parameters
+    ----------
+    *args, **kwargs
+        Those of ``numpy.genfromtxt``: the file, `delimiter`, `dtype`, `skip_header` …
+    ctx : Context, optional
+        Where the array goes; the current context unless told.
+
+    Returns
+    -------
+    ndarray
+        Of the dtype that was asked for, float32 unless told.
+
+    Examples
+    --------
+    >>> from mxcore import np
+    >>> np.genfromtxt(["1,2", "3,4"], delimiter=",")
+    array([[1., 2.],
+           [3., 4.]])
+    """
+    found = np.genfromtxt(*args, **{"dtype": np.float32, **kwargs})
+    return F.array(found, dtype=found.dtype, ctx=ctx)

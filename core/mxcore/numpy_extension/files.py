@@ -61,7 +61,7 @@ def save(file: str, arr: Any) -> None:
         return
     listed = found if isinstance(found, dict) else {f"arr_{i}": x for i, x in enumerate(_listed(found))}
     # As numpy.savez does it, which takes no stream that cannot go back.
-    with atomic_writer(name) as out, zipfile.ZipFile(out, "w") as archive:  # type: ignore[arg-type]
+    with atomic_writer(name) as out, zipfile.ZipFile(out, "w") as archive:  # type: ignore[call-overload]
         for key, x in listed.items():
             with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, x.asnumpy(), allow_pickle=False)

@@ -4,8 +4,5 @@ from __future__ import annotations
 
 from ..ndarray.numpy import arrays
 from ..np_functions import shown
-from ..random import seed
-
-__all__ = ["seed"]
 
 __getattr__, __dir__ = shown(globals(), arrays.npx_random)

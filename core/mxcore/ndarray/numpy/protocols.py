@@ -57,5 +57,5 @@ def array_function(
     return by_numpy(arrays, name, func, args, kwargs)
 
 
-ndarray.__array_ufunc__ = array_ufunc  # type: ignore[method-assign]
-ndarray.__array_function__ = array_function  # type: ignore[method-assign]
+ndarray.__array_ufunc__ = array_ufunc
+ndarray.__array_function__ = array_function
