@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -139,12 +140,12 @@ def _made(name: str, numpys: Callable[..., Any]) -> Callable[..., Any]:
 def _financial(name: str) -> Callable[..., Any]:
     def compute(*args: Any, **kwds: Any) -> Any:
         try:
-            import numpy_financial
+            library = import_module("numpy_financial")
         except ImportError:
             raise error(
                 ImportError, f"np.{name}: NumPy's functions of finance are a library now: pip install numpy-financial"
             ) from None
-        return getattr(numpy_financial, name)(*args, **kwds)
+        return getattr(library, name)(*args, **kwds)
 
     return compute
 

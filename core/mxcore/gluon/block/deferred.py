@@ -123,7 +123,7 @@ class _Paused(Tracer):
 
 def trace_arrays(
     block: HybridBlock, args: Sequence[Any], names: Sequence[str]
-) -> tuple[list[Symbol], Symbol, Any, Any]:
+) -> tuple[list[Symbol], Symbol, Any, dict[str, Any], list[Any]]:
     """Run a block on arrays and note its graph.
 
     Parameters

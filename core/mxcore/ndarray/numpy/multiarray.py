@@ -230,7 +230,7 @@ class ndarray(NDArray):
         found: ndarray = _functions().copy(self)
         return found
 
-    def copyto(self, other: Any) -> ndarray:
+    def copyto(self, other: Any) -> NDArray:
         """Copy the values to another array, which they are broadcast to, or to a new one on a context; returns it.
 
         Parameters
@@ -238,7 +238,7 @@ class ndarray(NDArray):
         other : ndarray or Context
         """
         if isinstance(other, Context):
-            return self.copy() if other is self._st.ctx else self.as_in_ctx(other)  # type: ignore[return-value]
+            return self.copy() if other is self._st.ctx else self.as_in_ctx(other)
         if not isinstance(other, NDArray):
             raise error(TypeError, f"copyto needs an array or a Context, got {type(other).__name__}")
         if other._data is not self._data:
