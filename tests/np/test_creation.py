@@ -54,7 +54,7 @@ def test_arrays_of_arrays():
         (object(), TypeError),
         (mx.nd.ones(2), ValueError),
     ],
-    ids=repr,
+    ids=["text", "complex", "ragged", "object", "mx.nd"],
 )
 def test_what_is_no_array_is_refused(given, kind):
     with pytest.raises(kind) as e:
