@@ -4,9 +4,10 @@ The one mechanism behind every writer of the library and its plugins. Locally a 
 locked while its writer lives, and reaches the disk (fsync) before it is renamed over the target. A writer that is
 killed leaves the old file as it was, and a draft that nobody holds, which the next writer of that file removes.
 
-Two files that belong together, such as records and their index, or arrays and their graph, are completed by
-:func:`commit`. Between the two renames the second waits under a name that is made of what the first now is, so that
-:func:`settle` can finish what a killed writer had begun.
+Files that belong together, such as records and their index, or arrays, their graph and the states of their optimizer,
+are completed by :func:`commit`, or :func:`together` where several writers make them. Between the renames the others
+wait under names that are made of what the first now is, so that :func:`settle` can finish what a killed writer had
+begun.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import errno
 import io
 import os
 import stat
+import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
@@ -30,7 +32,7 @@ try:
 except ImportError:  # Windows, where a file that is open cannot be removed
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["Draft", "atomic_writer", "atomic_writers", "commit", "read_pair", "settle"]
+__all__ = ["Draft", "atomic_writer", "atomic_writers", "commit", "read_pair", "settle", "together"]
 
 _BUFFER = 1 << 18
 
@@ -38,6 +40,14 @@ _BUFFER = 1 << 18
 _TRIES = 100
 
 Found = TypeVar("Found")
+
+
+class _Thread(threading.local):
+    #: What was committed in a block of `together`, and waits for its end; None outside of one.
+    held: list[Draft] | None = None
+
+
+_thread = _Thread()
 
 # Stores where an object appears only once its upload is complete: a rename there is a second full copy.
 _OBJECT_STORES = frozenset(("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "obs", "oci"))
@@ -134,8 +144,8 @@ def commit(*drafts: Draft) -> None:
     Parameters
     ----------
     *drafts : Draft
-        One, or two of which the second describes the first, as an index does records. What a writer that is killed
-        between the two leaves, `settle` finishes.
+        One, or several of which the others belong to the first, as an index does to records. What a writer that is
+        killed between two of them leaves, `settle` finishes.
 
     Examples
     --------
@@ -147,38 +157,79 @@ def commit(*drafts: Draft) -> None:
         for draft in todo:
             draft.discard()
         return
-    waiting = False
+    if _thread.held is not None:
+        _thread.held += todo
+        return
+    waiting: list[Draft] = []
     try:
         for draft in todo:
             with draft._explained():
                 if draft.failed:
                     raise _again(draft._place.problem)
                 draft._place.seal()
-        with todo[0]._place.alone() if len(todo) == 2 else contextlib.nullcontext():
-            if len(todo) == 2:
-                with todo[1]._explained():
-                    waiting = todo[1]._place.wait_for(todo[0]._place)
+        with todo[0]._place.alone() if len(todo) > 1 else contextlib.nullcontext():
+            for draft in todo[1:]:
+                with draft._explained():
+                    if draft._place.wait_for(todo[0]._place):
+                        waiting.append(draft)
             for draft in todo:
                 with draft._explained():
                     draft._place.put()
                 draft.done = True
     except BaseException:
         if waiting and todo[0]._place.placed():  # also if a signal came right behind the first renaming
-            todo[1]._place.kept = True  # the two belong together: whoever reads or writes them next completes them
+            for draft in waiting:
+                draft._place.kept = True  # they belong together: whoever reads or writes them next completes them
         for draft in todo:
             draft.discard()
         raise
 
 
+@contextlib.contextmanager
+def together() -> Iterator[None]:
+    """Let files that this thread writes in the ``with`` block take their places when it ends well: all of them or none.
+
+    They must lie in one folder, and belong to the one that is complete first, such as the arrays of a checkpoint: for
+    `settle` and `read_pair` that one is the owner. A block inside another is part of that.
+
+    Raises
+    ------
+    MXNetError
+        As `commit`.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> with together():
+    ...     mx.nd.save("memory://doc/f.params", {"w": mx.nd.ones(2)})
+    ...     with atomic_writer("memory://doc/f.states") as f:
+    ...         _ = f.write(b"abc")
+    """
+    if _thread.held is not None:
+        yield
+        return
+    held = _thread.held = []
+    try:
+        yield
+        _thread.held = None
+        commit(*held)
+    except BaseException:
+        for draft in held:
+            draft.discard()
+        raise
+    finally:
+        _thread.held = None
+
+
 def settle(path: str | os.PathLike[str], owner: str | os.PathLike[str]) -> str:
-    """Finish what a writer of two files began that was killed between them.
+    """Finish what a writer of files that belong together began, and was killed between them.
 
     Parameters
     ----------
     path : str or os.PathLike
-        The second file, such as an index.
+        A file that belongs to another one, such as an index.
     owner : str or os.PathLike
-        The first, which the second describes.
+        The first of them.
 
     Returns
     -------
@@ -293,7 +344,7 @@ def atomic_writers(*paths: str | os.PathLike[str]) -> Iterator[list[Draft]]:
     Parameters
     ----------
     *paths : str or os.PathLike
-        One, or two as for `commit`: whoever reads the second asks `settle` where it is.
+        One, or several as for `commit`: whoever reads another than the first asks `settle` where it is.
 
     Yields
     ------

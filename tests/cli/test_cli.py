@@ -165,3 +165,6 @@ def test_info_survives_a_device_that_cannot_count(plugin, capsys, monkeypatch):
     monkeypatch.setattr(device, "count", lambda: None)
     assert cli.main(["info"]) == 0
     assert "broken: TypeError" in capsys.readouterr().out
+    monkeypatch.setattr(device, "count", lambda: sys.exit("no board"))
+    assert cli.main(["info"]) == 0
+    assert "broken: it ended with SystemExit: no board" in capsys.readouterr().out

@@ -61,7 +61,8 @@ class Site:
         (info / "entry_points.txt").write_bytes((entries or f"[mxcore]\n{name} = {name}\n").encode("latin-1"))
 
     def __call__(self, code, *options, **env):
-        env = {**os.environ, "PYTHONPATH": str(self.folder), **env}
+        path = os.pathsep.join(filter(None, (str(self.folder), os.environ.get("PYTHONPATH"))))
+        env = {**os.environ, "PYTHONPATH": path, **env}
         return subprocess.run(
             [sys.executable, *options, "-c", textwrap.dedent(code)],
             capture_output=True,

@@ -1,5 +1,7 @@
 """Plugins that fail, in every way thought of: none takes another with it, nor the process, and each says why."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -172,6 +174,70 @@ def test_warnings_as_errors_hit_the_first_use_only(crowd):
         print(mx.nd.site_fine(mx.nd.ones((1,))).asscalar())
     """)
     assert done.stdout == "told\n2.0\n", done.stderr
+
+
+def test_metadata_that_is_no_text_hides_nothing_else(folder):
+    folder.add("aa_fine", FINE)
+    folder.add("latin", FINE.replace("site_fine", "site_latin"))
+    info = folder.folder / "latin-1.0.dist-info"
+    (info / "METADATA").write_bytes("Metadata-Version: 2.1\nName: latin\nAuthor: Müller\n".encode("latin-1"))
+    done = folder(
+        "import mxcore as mx; print(mx.nd.site_fine(mx.nd.ones((1,))).asscalar(), hasattr(mx.nd, 'site_latin'))"
+    )
+    assert done.stdout == "2.0 False\n", done.stderr
+    assert f"plugin '{info}' of damaged metadata was not loaded: UnicodeDecodeError" in done.stderr
+
+
+def test_kernels_that_two_plugins_bring_stay_with_the_one_that_stays(plug):
+    plug("the_op", mxcore_ops=[op("test_shared_set")(lambda k, p, data: data)])
+    shared = KernelSet("cpu")
+    shared.kernel("test_shared_set")(lambda k, p, data: data * 2)
+    plug("first", mxcore_kernels={"cpu": shared})
+    with pytest.raises(TypeError, match="3 is no Op object"):
+        plug("fails", mxcore_kernels={"cpu": shared}, mxcore_report=list, mxcore_ops=[3])
+    x = mx.nd.ones((1,))
+    assert mx.nd.test_shared_set(x).asscalar() == 2
+    plug("goes", mxcore_kernels={"cpu": shared})
+    mx._core.manager.manager.unregister("goes")
+    assert mx.nd.test_shared_set(x).asscalar() == 2
+    mx._core.manager.manager.unregister("first")
+    assert mx.nd.test_shared_set(x).asscalar() == 1
+
+
+def test_an_interrupted_import_of_kernels_loses_none(folder):
+    hook = "@hookimpl\ndef mxcore_kernels():\n    return {'cpu': 'its_kernels:kernels'}\n"
+    folder.add("stopped", FINE + hook)
+    (folder.folder / "its_kernels.py").write_text(
+        "import builtins\nif not hasattr(builtins, 'again'):\n    builtins.again = 1\n    raise KeyboardInterrupt\n"
+        "from mxcore.plugin import KernelSet\nkernels = KernelSet('cpu')\n"
+        "kernels.kernel('site_fine')(lambda k, p, data: data + 41)\n"
+    )
+    done = folder("""
+        import mxcore as mx
+        try:
+            mx.nd.ones((1,))
+        except KeyboardInterrupt:
+            print("interrupted")
+        print(mx.nd.site_fine(mx.nd.ones((1,))).asscalar())
+    """)
+    assert done.stdout == "interrupted\n42.0\n", done.stderr
+
+
+def test_with_warnings_as_errors_kernels_that_fail_leave_those_of_others(plug, tmp_path, monkeypatch):
+    (tmp_path / "kernels_of_another.py").write_text(
+        "from mxcore.plugin import KernelSet\nkernels = KernelSet('cpu')\n"
+        "kernels.kernel('test_left')(lambda k, p, data: data + 41)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    plug("the_op", mxcore_ops=[op("test_left")(lambda k, p, data: data)])
+    x = mx.nd.ones((1,))
+    plug("broken", mxcore_kernels={"cpu": "no_such_module_at_all:kernels"})
+    plug("fine", mxcore_kernels={"cpu": "kernels_of_another:kernels"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(mx.base.MXNetWarning, match="kernels of broken"):
+            mx.nd.test_left(x)
+        assert mx.nd.test_left(x).asscalar() == 42
 
 
 CONFIGURED = "@hookimpl\ndef mxcore_configure():\n    print('{0}'); raise OSError('{0}')\n"

@@ -30,6 +30,13 @@ def test_nothing_is_wrong_with_what_comes_with_mxcore(capsys):
     assert status == 0 and lines == [f"{len(manager.origin)} plugins, nothing wrong, no notes"]
 
 
+class Mute(type):
+    """Of a class that cannot say what it is."""
+
+    def __repr__(cls):
+        raise ValueError("mute")
+
+
 @pytest.mark.parametrize(
     "hooks, line",
     [
@@ -62,8 +69,13 @@ def test_nothing_is_wrong_with_what_comes_with_mxcore(capsys):
             "kvstore 'ttkv' is <class 'decimal.Decimal'>, no subclass of KVStoreBase; give a subclass, or a function "
             "that makes such an object",
         ),
+        (
+            {"mxcore_metrics": {"ttmute": Mute("Odd", (), {})}},
+            "metric 'ttmute' is <class 'tests.core.test_findings.Odd'>, no subclass of EvalMetric; give a subclass, or "
+            "a function that makes such an object",
+        ),
     ],
-    ids=["target", "kernels", "operator", "command", "optimizer", "kvstore"],
+    ids=["target", "kernels", "operator", "command", "optimizer", "kvstore", "mute"],
 )
 def test_what_is_wrong_is_told_with_what_to_do(plug, capsys, hooks, line):
     plug(**hooks)

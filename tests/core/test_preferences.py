@@ -225,6 +225,12 @@ def test_numbers_of_devices_have_a_range(plug, number):
         plug(mxcore_devices=[board("test_one", number)])
 
 
+@pytest.mark.parametrize("name", [3, "", None, ["test_one"]])
+def test_a_device_has_a_name(plug, name):
+    with pytest.raises(MXNetError, match="it needs a name, and a number above 100|unhashable"):
+        plug(mxcore_devices=[board(name, 90_004)])
+
+
 @pytest.mark.parametrize(
     "hook, create",
     [

@@ -534,3 +534,58 @@ def test_what_others_put_where_an_index_would_wait_is_not_read(tmp_path, monkeyp
 
         monkeypatch.setattr(drafts.os, "lstat", owned)
     assert settle(index, records) == str(index) and index.read_bytes() == b"right"
+
+
+def test_files_of_several_writers_take_their_places_together(tmp_path):
+    names = [tmp_path / n for n in "abc"]
+
+    def write(text):
+        for name in names:
+            with drafts.atomic_writer(name) as file:
+                file.write(text)
+
+    write(b"old")
+    with drafts.together():
+        with drafts.together():  # as where one writer is made of others
+            write(b"new")
+        assert [n.read_bytes() for n in names] == [b"old"] * 3
+    assert [n.read_bytes() for n in names] == [b"new"] * 3
+    with pytest.raises(KeyError), drafts.together():
+        write(b"newer")
+        raise KeyError
+    assert [n.read_bytes() for n in names] == [b"new"] * 3 and len(list(tmp_path.iterdir())) == 3
+    write(b"alone")
+    assert [n.read_bytes() for n in names] == [b"alone"] * 3
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3, 4, 5])
+def test_of_files_that_are_written_together_none_is_of_another_time(nth, tmp_path, monkeypatch):
+    """Of five renames, the third is that of the first file: from there on the others belong to it."""
+    owner, *others = names = [tmp_path / n for n in "abc"]
+
+    def write(text):
+        with drafts.together():
+            for name in names:
+                with drafts.atomic_writer(name) as file:
+                    file.write(text)
+
+    write(b"old")
+    count, replace = 0, os.replace
+
+    def failing(*args):
+        nonlocal count
+        count += 1
+        if count == nth:
+            raise OSError(errno.EIO, "the disk is gone")
+        replace(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", failing)
+        with pytest.raises(OSError, match="the disk is gone"):
+            write(b"new")
+    expected = b"old" if nth <= 3 else b"new"
+    assert owner.read_bytes() == expected
+    for other in others:
+        with open(drafts.settle(other, owner), "rb") as file:
+            assert file.read() == expected
+    assert sorted(tmp_path.iterdir()) == names

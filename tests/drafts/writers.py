@@ -3,13 +3,16 @@
 Run as a script, it is the process in which children write and are killed: it imports once, and forks for each.
 """
 
+import functools
 import json
 import os
+import pathlib
 import random
 import signal
 import sys
 import tempfile
 import time
+import types
 
 import numpy as np
 
@@ -130,6 +133,147 @@ def read_checkpoint(folder):
     return one((arg["fc_bias"].shape[0], int(net.attr_dict()["fc"]["num_hidden"])))
 
 
+@functools.cache
+def _module():
+    """A bound module whose weights and momenta a generation fills."""
+    import mxcore as mx
+
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+    module = mx.mod.Module(net, label_names=None)
+    module.bind([("data", (1, 3))])
+    module.init_params()
+    module.init_optimizer(kvstore=None, optimizer_params={"momentum": 0.9})
+    return module
+
+
+def _states(generation):
+    import mxcore as mx
+
+    return {i: mx.nd.ones((2,)) * generation for i in range(2)}
+
+
+def _read_states(path):
+    import mxcore as mx
+
+    updater = mx.optimizer.get_updater(mx.optimizer.SGD(momentum=0.9))
+    updater.load(path)
+    return {v for a in updater.states.values() for v in a.asnumpy().tolist()}
+
+
+def write_module(folder, generation):
+    import mxcore as mx
+
+    module = _module()
+    module.init_params(mx.init.Constant(generation), force_init=True)
+    module._updater.states = _states(generation)
+    module.save_checkpoint(f"{folder}/a", 1, save_optimizer_states=True)
+
+
+def read_module(folder):
+    import mxcore as mx
+
+    _, arg, _ = mx.model.load_checkpoint(f"{folder}/a", 1)
+    return one({*arg["fc_weight"].asnumpy().ravel().tolist(), *_read_states(f"{folder}/a-0001.states")})
+
+
+def write_buckets(folder, generation):
+    import mxcore as mx
+
+    def graph(key):
+        return mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=generation, name="fc"), ("data",), None
+
+    module = mx.mod.BucketingModule(graph, default_bucket_key=3)
+    module.bind([("data", (1, 3))])
+    module.init_params()
+    module.switch_bucket(4, [("data", (1, 3))])
+    module.save_checkpoint(f"{folder}/a", 1)
+
+
+def read_buckets(folder):
+    import mxcore as mx
+
+    module = mx.mod.BucketingModule.load(
+        f"{folder}/a", 1, lambda key: (mx.sym.Variable("data"), ("data",), None), default_bucket_key=3
+    )
+    found = {key: bucket.symbol.attr_dict()["fc"]["num_hidden"] for key, bucket in module._buckets.items()}
+    generation = one({*map(int, found.values()), len(module._curr_module._arg_params["fc_bias"])})
+    assert {*found} == {3, 4}
+    return generation
+
+
+def _block(generation):
+    import mxcore as mx
+
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Dense(2, in_units=3))
+    net.initialize(mx.init.Constant(generation))
+    net.hybridize(generation % 2 == 1)
+    return net
+
+
+def write_block(folder, generation):
+    _block(generation).save(f"{folder}/a")
+
+
+def read_block(folder):
+    net = _block(2)
+    net.load(f"{folder}/a")
+    generation = one(net[0].weight.data().asnumpy().ravel().tolist())
+    assert net._active == (generation % 2 == 1)
+    return generation
+
+
+def write_best(folder, generation):
+    """The best checkpoint of an Estimator."""
+    import mxcore as mx
+
+    net = _block(generation)
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"momentum": 0.9}, kvstore=None)
+    trainer._prepare()
+    trainer._updaters[0].states = _states(generation)
+    handler = mx.gluon.contrib.estimator.CheckpointHandler(folder, "a")
+    handler._save_params_and_trainer(types.SimpleNamespace(net=net, trainer=trainer), "a-best")
+
+
+def read_best(folder):
+    net = _block(2)
+    net.load_parameters(f"{folder}/a-best.params")
+    return one({*net[0].weight.data().asnumpy().ravel().tolist(), *_read_states(f"{folder}/a-best.states")})
+
+
+def _run(folder):
+    """As much of a run of ``mxcore train`` as its checkpoints need."""
+    args = types.SimpleNamespace(output=pathlib.Path(folder), network="a", api="gluon", num_classes=2)
+    images = types.SimpleNamespace(state_dict=dict)
+    return types.SimpleNamespace(args=args, epoch=1, shape=(1,), data=types.SimpleNamespace(train=images))
+
+
+def write_train(folder, generation):
+    import mxcore as mx
+    from mxcore.cli.train import checkpoint
+    from mxcore.drafts import atomic_writer
+
+    def save(prefix, epoch):
+        mx.nd.save(f"{prefix}-{epoch:04d}.params", mx.nd.ones((2,)) * generation)
+        updater = mx.optimizer.get_updater(mx.optimizer.SGD(momentum=0.9))
+        updater.states = _states(generation)
+        with atomic_writer(f"{prefix}-{epoch:04d}.states") as file:
+            file.write(updater.get_states())
+
+    run = _run(folder)
+    run.learner, run.history = types.SimpleNamespace(save=save), [{"epoch": 1, "loss": generation}]
+    checkpoint.save(run)
+
+
+def read_train(folder):
+    import mxcore as mx
+    from mxcore.cli.train import checkpoint
+
+    note = checkpoint.last(_run(folder))
+    found = {*_read_states(note.with_suffix(".states")), json.loads(note.read_text())["history"][0]["loss"]}
+    return one(found | {*mx.nd.load(str(note.with_suffix(".params")))[0].asnumpy().tolist()})
+
+
 WRITERS = {
     "records": (write_records, read_records),
     "pair": (write_pair, read_pair),
@@ -137,6 +281,11 @@ WRITERS = {
     "im2rec": (write_list, read_list),
     "arrays": (write_arrays, read_arrays),
     "checkpoint": (write_checkpoint, read_checkpoint),
+    "module": (write_module, read_module),
+    "buckets": (write_buckets, read_buckets),
+    "block": (write_block, read_block),
+    "best": (write_best, read_best),
+    "train": (write_train, read_train),
 }
 
 

@@ -2,6 +2,8 @@
 
 import json
 import os
+import struct
+import tracemalloc
 import zipfile
 import zlib
 
@@ -122,6 +124,25 @@ def test_published_archives_are_unpacked_and_checked(trained, monkeypatch, tmp_p
         with pytest.raises(ValueError, match="is damaged: .*Delete it") as e:
             model_store.get_model_file("squeezenet1.1", local)
         assert isinstance(e.value, mx.base.MXNetError)
+
+
+def test_an_archive_that_lies_about_its_size_takes_no_memory(tmp_path):
+    """Tells of 10 bytes, and unfolds to 300 MB."""
+    stem = f"alexnet-{model_store.short_hash('alexnet')}"
+    with zipfile.ZipFile(tmp_path / f"{stem}.zip", "w", zipfile.ZIP_DEFLATED) as z:
+        z.writestr(f"{stem}.params", bytes(300 << 20))
+    data = bytearray((tmp_path / f"{stem}.zip").read_bytes())
+    for at in (22, data.rindex(b"PK\1\2") + 24):
+        data[at : at + 4] = struct.pack("<I", 10)
+    (tmp_path / f"{stem}.zip").write_bytes(data)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="is damaged: .*Delete it"):
+            model_store.get_model_file("alexnet", str(tmp_path))
+        assert tracemalloc.get_traced_memory()[1] < 50 << 20
+    finally:
+        tracemalloc.stop()
+    assert os.listdir(tmp_path) == [f"{stem}.zip"]
 
 
 def test_missing_pretrained_file_is_explained(monkeypatch, tmp_path):

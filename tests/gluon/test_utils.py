@@ -2,6 +2,7 @@
 
 import hashlib
 import http.server
+import socket
 import threading
 
 import numpy as np
@@ -149,3 +150,35 @@ def test_hook_handles_serve_one_hook():
         handle.attach(hooks, len)
     handle.detach()
     assert not hooks
+
+
+@pytest.mark.parametrize(
+    "answer, told",
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + b"x" * 500, "500 bytes came of the 1000"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1f4\r\n" + b"x" * 300, "IncompleteRead"),
+        (b"\x00\xff" * 50, r"BadStatusLine\('\\x00"),
+        (b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200 + b"\r\n", "got more than 100 headers"),
+    ],
+    ids=["short", "chunks", "garbage", "headers"],
+)
+def test_half_a_file_is_none(answer, told, tmp_path, monkeypatch):
+    monkeypatch.setenv("no_proxy", "*")
+    (tmp_path / "f").write_bytes(b"old")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with pytest.raises(mx.base.MXNetError, match=f"could not fetch .*{told}") as e:
+            utils.download(
+                f"http://127.0.0.1:{server.getsockname()[1]}/f", str(tmp_path / "f"), overwrite=True, retries=0
+            )
+        thread.join()
+    assert isinstance(e.value, OSError)
+    assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [("f", b"old")]

@@ -34,7 +34,7 @@ mod.save_checkpoint(prefix, 1, save_optimizer_states=True)
 """
 
 
-@pytest.mark.parametrize("at", [1, 2, 3, 4])
+@pytest.mark.parametrize("at", [1, 2, 3, 4, 5])
 def test_a_killed_process_leaves_files_that_load(tmp_path, at):
     prefix = str(tmp_path / "m")
     mod = bound()
@@ -46,7 +46,7 @@ def test_a_killed_process_leaves_files_that_load(tmp_path, at):
     again.bind([("data", (4, 5))], [("softmax_label", (4,))])
     again.init_optimizer(optimizer="adam")
     moved = params_of(again)["fc1_weight"] - params_of(mod)["fc1_weight"]
-    assert (abs(moved - (1 if at > 2 else 0)) < 1e-6).all()
+    assert (abs(moved - (1 if at > 3 else 0)) < 1e-6).all()  # the third renaming is that of the parameters
 
 
 @pytest.mark.parametrize("read", ["load_checkpoint", "Module", "imports", "predict"])

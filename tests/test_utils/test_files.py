@@ -112,6 +112,14 @@ def test_archives_that_zipfile_cannot_unpack_are_damaged(folder, at, value):
         t.get_zip_data("data", NOWHERE, "a.zip")
 
 
+@pytest.mark.parametrize("kind", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_what_cannot_be_unfolded_in_pieces_is_refused(folder, kind):
+    """A megabyte of it may hold terabytes, and zipfile makes all of them at once."""
+    zip_file(folder / "data" / "a.zip", kind=kind)
+    with pytest.raises(mx.MXNetError, match="only what is stored or deflated is unpacked"):
+        t.get_zip_data("data", NOWHERE, "a.zip")
+
+
 def test_what_unfolds_too_far_is_refused(folder, monkeypatch):
     zip_file(folder / "data" / "a.zip", bytes(5000))
     (folder / "data" / "a.bz2").write_bytes(bz2.compress(bytes(5000)))

@@ -112,16 +112,23 @@ class Manager:
 
     def _installed(self) -> list[tuple[str, Any, str, str]]:
         """(name, function that loads it, distribution, version) of every entry point of the group ``mxcore``."""
+
+        def told(e: metadata.EntryPoint) -> tuple[str, Any, str, str]:
+            return e.name, e.load, e.dist and e.dist.name or e.value, e.dist.version if e.dist else "?"
+
         try:
-            entries = [*metadata.entry_points(group="mxcore")]
+            return [told(e) for e in metadata.entry_points(group="mxcore")]
         except Exception:  # the files of one distribution, of whatever kind, are damaged; the others are not
-            entries = []
-            for d in {d.metadata["Name"]: d for d in metadata.distributions()}.values():
+            found: dict[str, list[tuple[str, Any, str, str]]] = {}
+            for d in metadata.distributions():
+                name = str(getattr(d, "_path", d))
                 try:
-                    entries += d.entry_points.select(group="mxcore")
+                    name = d.metadata["Name"] or name
+                    # The first of a name is the one that Python imports.
+                    found[name] = found.get(name) or [told(e) for e in d.entry_points.select(group="mxcore")]
                 except Exception as e:
-                    self.failed[str(d.metadata["Name"])] = ("entry_points.txt", e)
-        return [(e.name, e.load, e.dist and e.dist.name or e.value, e.dist.version if e.dist else "?") for e in entries]
+                    self.failed[name] = ("damaged metadata", e)
+            return [entry for entries in found.values() for entry in entries]
 
     def _attempt(self, name: str, load: Any, dist: str, version: str) -> None:
         if self.origin.get(name) == (dist, version):

@@ -15,6 +15,7 @@ import importlib
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from itertools import combinations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -154,7 +155,9 @@ class DeviceTable(Table[Device]):
                 )
         if kept is not None and number != kept:
             raise error(ValueError, f"device '{device.type}' of {owner} must keep type_id {kept}")
-        if not device.type or kept is None and not (isinstance(number, int) and 100 < number < 2**31):
+        if not (device.type and isinstance(device.type, str)) or not (
+            kept is not None or isinstance(number, int) and 100 < number < 2**31
+        ):
             raise error(
                 ValueError,
                 f"device {device.type!r} of {owner} has type_id {number!r}; "
@@ -221,7 +224,7 @@ class KernelTable:
             )
         else:
             table = self.sets.setdefault(device, {})
-            for k in value.entries:
+            for k in map(copy, value.entries):  # two plugins may bring one set, and one of them go
                 k.owner = owner
                 table.setdefault(k.op, []).append(k)
         self._fresh.add(device)
@@ -229,27 +232,37 @@ class KernelTable:
 
     def _open(self, device: str) -> None:
         """Import the device's kernel modules, and tell of kernels for operators that do not exist."""
+        told, failed = [], []
         with lock:
-            for target, owner in self.pending.pop(device, ()):
-                what = f"kernels of {owner} for device '{device}'"
-                try:
-                    self.add(device, resolve(target, what), owner)
-                except MXNetError as e:  # one plugin's kernels must not take the reference bodies away
-                    broken.setdefault(target, in_a_line(e))
-                    self.pending.setdefault(device, []).append((target, owner))
-                    warn(f"{e}; reference bodies are used instead")
-            if not plugins.loaded:
-                return  # a plugin that computes while others are still to come
-            self._fresh.discard(device)
-            lost = {
-                (k.owner, op) for op, found in self.sets.get(device, {}).items() if op not in ops.items for k in found
-            } - self._told
-            self._told |= lost
-            for owner in sorted({o for o, _ in lost}):
-                named = [f"'{op}'{suggest(op, ops.items)}" for o, op in sorted(lost) if o == owner]
-                warn(
-                    f"kernels of {owner} for device '{device}' are for operators that do not exist: {'; '.join(named)}"
-                )
+            waiting = self.pending.pop(device, [])  # what is imported may compute
+            try:
+                while waiting:
+                    target, owner = waiting[0]
+                    try:
+                        self.add(device, resolve(target, f"kernels of {owner} for device '{device}'"), owner)
+                    except MXNetError as e:  # one plugin's kernels must not take the reference bodies away
+                        broken.setdefault(target, in_a_line(e))
+                        failed.append(waiting[0])
+                        told.append(f"{e}; reference bodies are used instead")
+                    del waiting[0]
+            finally:  # also where the user interrupts an import
+                self.pending.setdefault(device, []).extend(failed + waiting)
+            if plugins.loaded:  # else a plugin computes while others are still to come
+                self._fresh.discard(device)
+                lost = {
+                    (k.owner, op)
+                    for op, found in self.sets.get(device, {}).items()
+                    if op not in ops.items
+                    for k in found
+                } - self._told
+                self._told |= lost
+                for owner in sorted({o for o, _ in lost}):
+                    named = "; ".join(f"'{op}'{suggest(op, ops.items)}" for o, op in sorted(lost) if o == owner)
+                    told.append(
+                        f"kernels of {owner} for device '{device}' are for operators that do not exist: {named}"
+                    )
+        for text in told:  # only now: a warning may be an error
+            warn(text)
 
     def of(self, device: str, op: Op) -> list[Kernel]:
         """Kernels of an operator, best first; imports the device's kernel modules on first use."""

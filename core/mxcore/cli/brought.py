@@ -317,7 +317,7 @@ def strangers(owner: str) -> Iterator[str]:
         for name, claims in sorted(tables.by_kind[kind].claims.items()):
             found = claims.get(owner)
             if isinstance(found, type) and not issubclass(found, base := tables.resolve(target, f"base of {kind}s")):
-                yield f"{kind} '{name}' is {found!r}, no subclass of {base.__name__}"
+                yield f"{kind} '{name}' is {type.__repr__(found)}, no subclass of {base.__name__}"
 
 
 def compared() -> Iterator[str]:

@@ -11,6 +11,7 @@ from importlib import metadata
 
 from .. import __version__
 from .._core import tables
+from .._core.errors import caught, in_a_line
 from .._core.manager import manager
 from ..base import MXNetError, MXNetWarning
 from . import kernels
@@ -60,8 +61,8 @@ def _devices() -> Iterator[tuple[str, str]]:
             count = device.count()
             number = f"none: {device.absence()}" if count == 0 else f"{count if count < 1 << 20 else 'any number'}"
             owner = tables.devices.owners[name]
-        except Exception as e:  # a broken driver may raise anything; it is what this command is for
-            yield name, f"missing: {e}" if isinstance(e, MXNetError) else f"broken: {type(e).__name__}: {e}"
+        except BaseException as e:  # a broken driver may raise anything; it is what this command is for
+            yield name, f"{'missing' if isinstance(e, MXNetError) else 'broken'}: {in_a_line(caught(e))}"
         else:
             yield name, f"{number} (type id {device.type_id}, plugin {owner})"
 

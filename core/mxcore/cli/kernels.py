@@ -10,6 +10,7 @@ import numpy as np
 
 from .._core import tables
 from .._core.device import Device
+from .._core.errors import caught
 from .._core.kernels import Kernel
 from .._core.op import Op
 from .._core.plugins import place, plugins
@@ -42,7 +43,8 @@ def describe(name: str) -> list[str]:
 def _present(device: Device) -> bool:
     try:
         return device.count() > 0
-    except Exception:  # a broken driver may raise anything; `mxcore info` tells
+    except BaseException as e:  # a broken driver may raise anything; `mxcore info` tells
+        caught(e)
         return False
 
 

@@ -12,7 +12,7 @@ from typing import IO, Any
 from .._io_files import regular
 from ..base import MXNetError, error
 from ..drafts import atomic_writer
-from ..limits import check_unpacked, copy_unpacked
+from ..limits import check_member, check_unpacked, copy_unpacked
 from .utils import download
 
 __all__ = ["APACHE_URL", "data_dir", "fetch", "repo_url", "unpack"]
@@ -82,8 +82,7 @@ def unpack(archive: str, names: Iterable[str], root: str) -> None:
     """
     wanted = set(names)
     try:
-        for name, size, source in _files(archive, wanted):
-            check_unpacked(size, archive)
+        for name, source in _files(archive, wanted):
             with source, atomic_writer(os.path.join(root, name)) as out:
                 copy_unpacked(source, out, archive)
             wanted.remove(name)
@@ -121,18 +120,20 @@ class _Unpacked:
         self._file.close()
 
 
-def _files(archive: str, wanted: set[str]) -> Iterator[tuple[str, int, IO[bytes]]]:
-    """(name, size, open file) of the first file of each name."""
+def _files(archive: str, wanted: set[str]) -> Iterator[tuple[str, IO[bytes]]]:
+    """(name, open file) of the first file of each name."""
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as z:
             for member in z.infolist():
                 name = os.path.basename(member.filename)
                 if name in wanted:
-                    yield name, member.file_size, z.open(member)
+                    check_member(member, archive)
+                    yield name, z.open(member)
     else:
         with _Unpacked(archive) as file, tarfile.open(fileobj=file, mode="r:") as tar:
             for entry in tar:
                 name = os.path.basename(entry.name)
                 source = tar.extractfile(entry) if name in wanted else None  # None: no file
                 if source is not None:
-                    yield name, entry.size, source
+                    check_unpacked(entry.size, archive)
+                    yield name, source

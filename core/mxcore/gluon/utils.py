@@ -15,6 +15,7 @@ import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 
 from .. import ndarray as nd
@@ -302,13 +303,14 @@ def _agrees(digest: str, expected: str) -> bool:
     return digest[: max(8, len(expected))] == expected.lower()
 
 
-class _Hashed:
+class Hashed:
     """Writes to a file, and keeps the SHA-1 digest of what was written."""
 
     def __init__(self, file: Draft) -> None:
         self.file, self.digest = file, hashlib.sha1()
 
     def write(self, data: bytes) -> None:
+        """Append bytes."""
         self.digest.update(data)
         self.file.write(data)
 
@@ -327,7 +329,7 @@ def _local_path(url: str) -> str | None:
     return url if len(parts.scheme) < 2 else None
 
 
-def _fetch(url: str, out: _Hashed, verify_ssl: bool) -> None:
+def _fetch(url: str, out: Hashed, verify_ssl: bool) -> None:
     local = _local_path(url)
     if local is not None:
         with open(local, "rb") as source:
@@ -343,6 +345,10 @@ def _fetch(url: str, out: _Hashed, verify_ssl: bool) -> None:
     request = urllib.request.Request(url, headers={"User-Agent": "mxcore"})
     with urllib.request.urlopen(request, timeout=30, context=context) as source:
         shutil.copyfileobj(source, out, 1 << 20)
+        told = source.headers.get("Content-Length", "")
+        # Where a connection ends early, `read` gives what came, as if that were all.
+        if told.isdecimal() and int(told) != out.file.position and not getattr(source, "chunked", False):
+            raise OSError(f"{out.file.position} bytes came of the {told} that were announced")
 
 
 def download(
@@ -405,13 +411,13 @@ def download(
     for attempt in itertools.count(1):
         try:
             with atomic_writer(target) as out:
-                hashed = _Hashed(out)
+                hashed = Hashed(out)
                 _fetch(url, hashed, verify_ssl)
                 if sha1_hash and not _agrees(hashed.digest.hexdigest(), sha1_hash):
                     raise OSError(f"its SHA-1 digest is not the expected {sha1_hash}")
             return target
-        except (OSError, ValueError) as e:
-            reason = getattr(e, "reason", None) or e
+        except (OSError, ValueError, HTTPException) as e:
+            reason = repr(e) if isinstance(e, HTTPException) else getattr(e, "reason", None) or e
             # A server that answers "not found" will not change its mind.
             final = isinstance(e, urllib.error.HTTPError) and 400 <= e.code < 500
             if final or attempt == tries:

@@ -10,6 +10,7 @@ pixels that a small picture unfolds to; what merely is as large as the file has 
 from __future__ import annotations
 
 import os
+import zipfile
 from typing import Any
 
 from ..base import error
@@ -17,6 +18,7 @@ from .pictures import chunk_beyond, picture_size
 
 __all__ = [
     "DEFAULTS",
+    "check_member",
     "check_picture",
     "check_unpacked",
     "copy_unpacked",
@@ -155,6 +157,34 @@ def check_unpacked(n: int, name: str) -> None:
             ValueError,
             f"{name} tells of {n} bytes, more than the {most} that compressed files are unfolded to; "
             "set MXCORE_MAX_UNPACKED_BYTES to allow it",
+        )
+
+
+def check_member(member: zipfile.ZipInfo, name: str) -> None:
+    """Refuse a file in a zip archive that tells of too much, or whose packing does not let it be unfolded in pieces.
+
+    Parameters
+    ----------
+    member : zipfile.ZipInfo
+    name : str
+        Of the archive, for messages.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if it unfolds to more than ``MXCORE_MAX_UNPACKED_BYTES``, or is neither stored nor deflated:
+        what `zipfile` unfolds by another method it unfolds as far as that goes, whatever is asked for.
+
+    Examples
+    --------
+    >>> check_member(zipfile.ZipInfo("a.txt"), "a.zip")
+    """
+    check_unpacked(member.file_size, name)
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise error(
+            ValueError,
+            f"{name} is damaged: {member.filename!r} is packed by method {member.compress_type}, and only what is "
+            "stored or deflated is unpacked. Delete it to have it downloaded again.",
         )
 
 

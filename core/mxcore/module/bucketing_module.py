@@ -12,6 +12,7 @@ from .. import ndarray
 from .. import symbol as _symbol
 from .._locks import locked
 from ..base import error
+from ..drafts import read_pair, settle, together
 from ..initializer import Uniform
 from ..model import checkpoint_file, load_params
 from ..name import NameManager
@@ -138,7 +139,7 @@ class BucketingModule(BaseModule):
 
     # -- checkpoints -------------------------------------------------------------------------------------------
     def save_checkpoint(self, prefix: str, epoch: int, remove_amp_cast: bool = False) -> None:
-        """Write the parameters, and the symbol of each bucket that was used.
+        """Write the parameters, and the symbol of each bucket that was used; all are replaced together.
 
         Parameters
         ----------
@@ -149,12 +150,13 @@ class BucketingModule(BaseModule):
         """
         if not self._buckets:
             raise error(AssertionError, "save_checkpoint: no bucket was bound yet; call bind() before")
-        self.save_params(checkpoint_file(prefix, epoch))
         keys = list(self._buckets)
-        for key in keys:
-            self._buckets[key].symbol.save(appended(prefix, f"-{key}-symbol.json"), remove_amp_cast=remove_amp_cast)
-        if all(isinstance(k, (int, np.integer)) for k in keys):  # MXNet's file has room for integers only
-            ndarray.save(appended(prefix, ".buckets"), ndarray.array(np.array(keys, np.int32), dtype="int32"))
+        with together():
+            self.save_params(checkpoint_file(prefix, epoch))
+            for key in keys:
+                self._buckets[key].symbol.save(appended(prefix, f"-{key}-symbol.json"), remove_amp_cast=remove_amp_cast)
+            if all(isinstance(k, (int, np.integer)) for k in keys):  # MXNet's file has room for integers only
+                ndarray.save(appended(prefix, ".buckets"), ndarray.array(np.array(keys, np.int32), dtype="int32"))
 
     @staticmethod
     def load(
@@ -183,10 +185,13 @@ class BucketingModule(BaseModule):
         if sym_gen is None:
             raise error(AssertionError, "sym_gen is required for loading BucketingModule")
         mod = BucketingModule(sym_gen, default_bucket_key, **kwargs)
-        symbols = {
-            k: _symbol.load(appended(prefix, f"-{k}-symbol.json")) for k in _read_keys(appended(prefix, ".buckets"))
-        }
-        mod._adopt(symbols, *load_params(prefix, epoch))
+        arrays = checkpoint_file(prefix, epoch)
+
+        def read(buckets: str) -> tuple[Any, ...]:
+            graphs = {k: settle(appended(prefix, f"-{k}-symbol.json"), arrays) for k in _read_keys(buckets)}
+            return {k: _symbol.load(graph) for k, graph in graphs.items()}, *load_params(prefix, epoch)
+
+        mod._adopt(*read_pair(appended(prefix, ".buckets"), arrays, read))
         return mod
 
     @staticmethod

@@ -12,6 +12,7 @@ from .._core.errors import warn
 from .._io_files import write_atomic
 from .._locks import locked
 from ..base import error
+from ..drafts import together
 from ..initializer import InitDesc, Uniform
 from ..io import DataDesc
 from ..model import checkpoint_file, load_checkpoint, write_checkpoint
@@ -162,7 +163,7 @@ class Module(BaseModule):
     ) -> None:
         """Write ``<prefix>-symbol.json``, ``<prefix>-<epoch>.params`` and, if wanted, ``<prefix>-<epoch>.states``.
 
-        The first two are replaced together, and each is whole.
+        All are replaced together, and each is whole.
 
         Parameters
         ----------
@@ -173,10 +174,12 @@ class Module(BaseModule):
             Leave out the casts of automatic mixed precision.
         """
         state_name = checkpoint_file(prefix, epoch, "states")
-        param_name = write_checkpoint(prefix, epoch, self._symbol, self._named_params(), remove_amp_cast)
+        with together():
+            param_name = write_checkpoint(prefix, epoch, self._symbol, self._named_params(), remove_amp_cast)
+            if save_optimizer_states:
+                self.save_optimizer_states(state_name)
         self.logger.info('Saved checkpoint to "%s"', param_name)
         if save_optimizer_states:
-            self.save_optimizer_states(state_name)
             self.logger.info('Saved optimizer state to "%s"', state_name)
 
     @locked

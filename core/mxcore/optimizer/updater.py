@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from os import PathLike
 from typing import Any
 
 from .._core.transfer import check_writable, read_only
-from .._io_files import naming, read_whole
+from .._io_files import checked, naming, read_whole
 from ..context import Context
+from ..drafts import settle
 from ..ndarray import NDArray
 from ._fused import FusedOptimizer, move
 from ._states import dumps, is_pickle, loads
@@ -155,7 +157,9 @@ class Updater:
         MXNetError
             As `set_states`; (also OSError) if the file cannot be read.
         """
-        data = read_whole(fname, what="file of optimizer states", begins=is_pickle)
+        # States are written together with the parameters of the same name, if there are such.
+        place = settle(checked(fname), f"{os.path.splitext(fname)[0]}.params")
+        data = read_whole(place, what="file of optimizer states", begins=is_pickle)
         with naming(fname):
             self.set_states(data)
 

@@ -16,7 +16,7 @@ import numpy as np
 from .._io_files import make_folder, regular
 from ..base import MXNetError, error
 from ..drafts import atomic_writer
-from ..limits import check_unpacked, copy_unpacked
+from ..limits import check_member, check_unpacked, copy_unpacked
 
 __all__ = [
     "download",
@@ -153,6 +153,7 @@ def get_zip_data(data_dir: str, url: str, data_origin_name: str) -> None:
         with zipfile.ZipFile(regular(path)) as archive:
             check_unpacked(sum(member.file_size for member in archive.infolist()), path)
             for member in archive.infolist():
+                check_member(member, path)
                 target = os.path.realpath(os.path.join(home, member.filename))
                 if os.path.commonpath([home, target]) != home:
                     raise error(

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 from ..._io_files import make_folder, modified, names_in, read_text, read_whole, remove, write_atomic
 from ..._json import decode
 from ...base import MXNetError, error
-from ...urls import child, parent, with_ending
+from ...drafts import settle, together
+from ...urls import child, is_url, parent, with_ending
 
 if TYPE_CHECKING:
     from .loop import Run
 
 __all__ = ["folder", "load", "path", "save"]
 
-#: What makes up a checkpoint; the note comes last, so that a checkpoint with one is complete.
+#: What makes up a checkpoint: the other files belong to the parameters; one with a note is complete.
 KINDS = (".params", ".states", ".json")
 
 
@@ -61,9 +62,10 @@ def save(run: Run) -> None:
     ----------
     run : Run
     """
-    run.learner.save(child(run.args.output, run.args.network), run.epoch)
     note = {**_about(run), "epoch": run.epoch, "history": run.history, "images": run.data.train.state_dict()}
-    write_atomic(path(run, ".json"), json.dumps(note, indent=1).encode())
+    with together():  # a run before this one may have left a checkpoint of the same name
+        run.learner.save(child(run.args.output, run.args.network), run.epoch)
+        write_atomic(path(run, ".json"), json.dumps(note, indent=1).encode())
     for kind in reversed(KINDS):
         remove(path(run, kind, run.epoch - 1))
 
@@ -74,9 +76,18 @@ def last(run: Run) -> str | None:
         names = set(names_in(run.args.output))
     except FileNotFoundError:
         return None
-    note = re.compile(re.escape(run.args.network) + r"-\d+\.json")
-    whole = [n for n in names if note.fullmatch(n) and all(with_ending(n, kind) in names for kind in KINDS)]
-    return max((child(run.args.output, n) for n in whole), key=lambda n: (modified(n), n), default=None)
+    found = re.compile(re.escape(run.args.network) + r"-\d+\.json")
+    notes = [child(run.args.output, n) for n in names if found.fullmatch(n)]
+    whole = [n for n in notes if all(_is_there(n, kind, names) for kind in KINDS)]
+    return max(whole, key=lambda n: (modified(n), n), default=None)
+
+
+def _is_there(note: str, kind: str, names: set[str]) -> bool:
+    """Whether a checkpoint has a file, which a writer that was killed may have left waiting."""
+    name = with_ending(note, kind)
+    if is_url(note):
+        return name.rpartition("/")[2] in names
+    return os.path.exists(settle(name, with_ending(note, KINDS[0])))
 
 
 def load(run: Run, alone: bool = False) -> bool:

@@ -11,6 +11,7 @@ from ... import ndarray as nd
 from ..._io_files import checked, read_text, write_atomic
 from ..._json import decode, encode
 from ...base import error
+from ...drafts import read_pair, together
 from ...urls import appended
 from ..parameter.pairing import likely_pairs
 from ..parameter.parameter_dict import brief, load_matching
@@ -110,10 +111,11 @@ def save(block: Block, prefix: str) -> None:
     prefix = checked(prefix, "the prefix of a block's files", empty=True)
     numbers = itertools.count()
     structure = {f"{type(block).__name__.lower()}{next(numbers)}": _describe(block, numbers)}
-    save_parameters(block, appended(prefix, "-model.params"), False)
     with explained(block):
         text = json.dumps(structure, ensure_ascii=False)
-    write_atomic(appended(prefix, "-model.json"), encode(text, "the structure of the block"))
+    with together():
+        save_parameters(block, appended(prefix, "-model.params"), False)
+        write_atomic(appended(prefix, "-model.json"), encode(text, "the structure of the block"))
 
 
 _FIELDS = {"orig_name", "hybridized", "children", "in_format", "out_format", "inputs", "symbol"}
@@ -150,12 +152,16 @@ def _restore(block: Block, entry: Any, path: str, filename: str) -> None:
 def load(block: Block, prefix: str) -> None:
     """Read what `save` wrote into a block of the same structure."""
     prefix = checked(prefix, "the prefix of a block's files", empty=True)
-    filename = appended(prefix, "-model.json")
-    structure = decode(read_text(filename), filename)
-    if not isinstance(structure, dict) or len(structure) != 1:
-        raise error(
-            ValueError, f"{filename} is no structure file of a block: expected an object with the block by its name"
-        )
-    (entry,) = structure.values()
-    _restore(block, entry, "", filename)
-    load_parameters(block, appended(prefix, "-model.params"), None, False, False, False, "current")
+    filename, arrays = appended(prefix, "-model.json"), appended(prefix, "-model.params")
+
+    def read(where: str) -> None:
+        structure = decode(read_text(where), filename)
+        if not isinstance(structure, dict) or len(structure) != 1:
+            raise error(
+                ValueError, f"{filename} is no structure file of a block: expected an object with the block by its name"
+            )
+        (entry,) = structure.values()
+        _restore(block, entry, "", filename)
+        load_parameters(block, arrays, None, False, False, False, "current")
+
+    read_pair(filename, arrays, read)

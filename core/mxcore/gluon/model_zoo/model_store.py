@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import zipfile
 
-from ..._io_files import checked, local_path, regular, write_atomic
+from ..._io_files import checked, local_path, regular
 from ...base import MXNetError, error
-from ...limits import check_unpacked
+from ...drafts import atomic_writer
+from ...limits import check_member, copy_unpacked
 from .._repository import data_dir, fetch
+from ..utils import Hashed
 
 __all__ = ["get_model_file", "purge", "short_hash"]
 
@@ -88,15 +89,18 @@ def get_model_file(name: str, root: str | None = None) -> str:
     path = os.path.join(root, stem + ".params")
     try:
         with zipfile.ZipFile(archive) as z:
-            check_unpacked(z.getinfo(stem + ".params").file_size, archive)
-            data = z.read(stem + ".params")
+            check_member(z.getinfo(stem + ".params"), archive)
+            with z.open(stem + ".params") as source, atomic_writer(path) as out:
+                hashed = Hashed(out)
+                copy_unpacked(source, hashed, archive)
+                if hashed.digest.hexdigest() != _SHA1[name]:
+                    raise error(
+                        ValueError, f"{archive} does not hold the published {stem}.params. Delete it to try again."
+                    )
     except MXNetError:
         raise
     except Exception as e:  # damaged archives raise anything
         raise error(ValueError, f"{archive} is damaged: {e}. Delete it to have it downloaded again.") from e
-    if hashlib.sha1(data).hexdigest() != _SHA1[name]:
-        raise error(ValueError, f"{archive} does not hold the published {stem}.params. Delete it to try again.")
-    write_atomic(path, data)
     os.remove(archive)
     return path
 

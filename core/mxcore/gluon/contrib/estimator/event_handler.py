@@ -18,6 +18,7 @@ import numpy as np
 
 from ...._io_files import checked, local_path, make_folder, names_in
 from ....base import error
+from ....drafts import settle, together
 from ....metric import CompositeEvalMetric, EvalMetric
 from ....metric import Loss as metric_loss
 from .utils import _check_metrics, direction
@@ -425,7 +426,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1, whose files these are; each appears whole or not at all, and the parameters last.
+    Behaviour matched: MXNet 1.9.1, whose files these are; parameters and states appear together, whole or not at all.
 
     Examples
     --------
@@ -563,9 +564,9 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
             estimator.logger.info("[Epoch %d] CheckpointHandler: %s %s", self.current_epoch, name, tail)
 
     def _save_params_and_trainer(self, estimator: Estimator, file_prefix: str) -> None:
-        # The parameters come last: a checkpoint is looked for by them.
-        estimator.trainer.save_states(self._path(f"{file_prefix}.states"))
-        estimator.net.save_parameters(self._path(f"{file_prefix}.params"))
+        with together():
+            estimator.net.save_parameters(self._path(f"{file_prefix}.params"))
+            estimator.trainer.save_states(self._path(f"{file_prefix}.states"))
 
     def _keep_newest(self, name: str) -> None:
         if name in self.saved_checkpoints:
@@ -605,6 +606,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
                 "for more, or give resume_from_checkpoint=False to train from scratch",
             )
         paths = [self._path(names[-1] + ending) for ending in (".params", ".states")]
+        settle(paths[1], paths[0])
         for path in paths:
             if not os.path.exists(path):
                 raise error(
