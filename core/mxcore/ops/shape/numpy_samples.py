@@ -87,7 +87,7 @@ SAMPLES = {
     ],
     "_npi_flip": [
         *_of([(2, 3, 2)], {}, {"axis": 1}, {"axis": (0, -1)}, {"axis": ()}),
-        *_of([(), (0, 2), (5,)], dtypes=_ALL),
+        *_of([(), (0, 2), (5,)], {"axis": None}, dtypes=_ALL),
     ],
     "_npi_rot90": [
         *_of([(2, 3)], *[{"k": k} for k in range(-1, 5)]),
