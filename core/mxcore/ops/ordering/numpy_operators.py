@@ -28,6 +28,11 @@ def _codes(xp: Any, rows: Any) -> Any:
     return codes
 
 
+def _names(more: int) -> list[str]:
+    """Names of the outputs, as MXNet's files have them."""
+    return [f"output{i}" for i in range(more + 1)] if more else ["output"]
+
+
 @op(
     "_npi_unique",
     inputs="data",
@@ -35,7 +40,7 @@ def _codes(xp: Any, rows: Any) -> Any:
     return_inverse=Bool(False),
     return_counts=Bool(False),
     axis=Int(None),
-    outputs="output0 output1[return_index] output2[return_inverse] output3[return_counts]",
+    outputs=lambda p: _names(p.return_index + p.return_inverse + p.return_counts),
     grad=None,
 )
 def unique(k: Call, p: Params, data: Array) -> Any:
