@@ -90,3 +90,4 @@ class Arrays(Face):
 
 #: The face of arrays.
 arrays = Arrays()
+ndarray._functions = arrays  # methods are functions
