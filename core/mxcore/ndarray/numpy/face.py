@@ -90,4 +90,3 @@ class Arrays(Face):
 
 #: The face of arrays.
 arrays = Arrays()
-ndarray._functions = arrays  # methods are functions

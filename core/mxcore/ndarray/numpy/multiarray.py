@@ -48,8 +48,6 @@ class ndarray(NDArray):
 
     __slots__ = ()
     rules = NDArray
-    #: The functions of ``mx.np``; whoever writes them over this class enters them.
-    _functions: Any = None
 
     # -- facts -------------------------------------------------------------------------------------------------
     @property
@@ -381,7 +379,9 @@ class ndarray(NDArray):
 
 def _functions() -> Any:
     """The functions of ``mx.np`` over arrays, which are written over this class."""
-    return ndarray._functions
+    from .face import arrays
+
+    return arrays
 
 
 def _op(name: str) -> Any:
