@@ -1,7 +1,8 @@
 """Reading and writing parts of arrays of ``mx.np``: NumPy's indexing, with MXNet's views.
 
 A basic index (ints, slices, None, Ellipsis) that selects one run of memory gives a view, any other a copy. An index
-with arrays, lists or truth values always copies. Outside of NumPy's meaning of shapes a single element has the shape (1,).
+with arrays, lists or truth values always copies. Outside of NumPy's meaning of shapes a single element has the shape
+(1,).
 """
 
 from __future__ import annotations
