@@ -29,6 +29,12 @@ def test_add(compare, small):
     assert compare("a + b, 4 x 4", lambda: a + b, lambda: add(p, q), number=2000, at_most=4, against="np.add") > 0
 
 
+def test_row_of_an_array_of_np(compare, ctx):
+    x = mx.np.ones((8, 8), ctx=ctx)
+    p = x.asnumpy()
+    assert compare("x[1] of mx.np, 8 x 8", lambda: x[1], lambda: p[1], number=2000, at_most=5, against="NumPy") > 0
+
+
 def test_record_and_backward(compare, small):
     x, b, p, q = small
     x.attach_grad()
