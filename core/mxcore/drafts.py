@@ -92,8 +92,8 @@ class Draft:
         #: The binary file object that `write` writes to.
         self.file = self._place.file
 
-    def write(self, data: Any) -> int:
-        """Append bytes; returns how many."""
+    def write(self, data: Any) -> None:
+        """Append bytes."""
         self._still_open()
         try:
             size = memoryview(data).nbytes
@@ -105,7 +105,6 @@ class Draft:
             with self._explained():
                 raise e
         self.position += size
-        return size
 
     def flush(self) -> None:
         """Hand what is buffered to the system; readers still see the old file."""

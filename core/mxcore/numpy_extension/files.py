@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import _io_files
 from .._core.errors import error
-from ..drafts import atomic_writer
+from ..drafts import Draft, atomic_writer
 from ..ndarray import NDArray, array
 from ..ndarray import files as legacy
 from ..ndarray.numpy import ndarray
@@ -61,10 +61,21 @@ def save(file: str, arr: Any) -> None:
         return
     listed = found if isinstance(found, dict) else {f"arr_{i}": x for i, x in enumerate(_listed(found))}
     # As numpy.savez does it, which takes no stream that cannot go back.
-    with atomic_writer(name) as out, zipfile.ZipFile(out, "w") as archive:  # type: ignore[call-overload]
+    with atomic_writer(name) as out, zipfile.ZipFile(_Counting(out), "w") as archive:  # type: ignore[call-overload]
         for key, x in listed.items():
             with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, x.asnumpy(), allow_pickle=False)
+
+
+class _Counting:
+    """A draft as `zipfile` wants a stream that cannot go back."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft, self.flush = draft, draft.flush
+
+    def write(self, data: Any) -> int:
+        self._draft.write(data)
+        return memoryview(data).nbytes
 
 
 def _listed(x: Any) -> list[Any]:
