@@ -522,7 +522,7 @@ def matrix_rank(F: Any, A: Any, tol: Any = None, hermitian: bool = False) -> Any
     --------
     >>> from mxcore import np
     >>> np.linalg.matrix_rank(np.ones((3, 3)))
-    array(1)
+    array(1, dtype=int64)
     """
     if getattr(A, "ndim", 2) < 2:
         return F.call("Cast", F.call("_npi_norm", A, ord="inf", axis="None", flag=-1) != 0, dtype="int64")
