@@ -2,7 +2,7 @@
 
 import numpy as onp
 import pytest
-from hypothesis import assume, given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import mxcore as mx
@@ -154,6 +154,7 @@ def test_einsum_takes_lists_of_labels_and_paths():
         check(np.einsum("ij,jk,kl", a, b, c, optimize=optimize), want)
 
 
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)  # a busy machine
 @given(st.data())
 def test_any_einsum(data):
     lengths = {c: data.draw(st.integers(0, 3)) for c in "abcd"}
@@ -161,7 +162,6 @@ def test_any_einsum(data):
     letters = sorted({c for t in texts for c in t})
     result = data.draw(st.permutations(letters).map(lambda x: x[: len(x) // 2]))
     shapes = [tuple(lengths[c] for c in t) for t in texts]
-    assume(sum(map(len, shapes)) > 0)
     notation = ",".join(texts) + "->" + "".join(result)
     xs = [onp.asarray(rs.uniform(-1, 1, s)) for s in shapes]
     got = np.call(
