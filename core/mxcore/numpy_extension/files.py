@@ -49,9 +49,9 @@ def save(file: str, arr: Any) -> None:
     Examples
     --------
     >>> from mxcore import np, npx
-    >>> npx.save("memory://weights", {"w": np.ones((2, 0))})
+    >>> npx.save("memory://weights", {"w": np.ones(2)})
     >>> npx.load("memory://weights")
-    {'w': array([], shape=(2, 0))}
+    {'w': array([1., 1.])}
     """
     found = _named("npx.save", arr)
     name = _io_files.checked(file, "npx.save: file")
