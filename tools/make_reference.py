@@ -86,7 +86,7 @@ of the same operator.
 | | none | asking for its gradient is an error |
 | cpu | kernel (dtypes) | compiled by the plugin `cpu_numba` (Numba, some around BLAS) for results of these dtypes, as long as shapes and parameters suit; the body otherwise |
 | | reference | the body, over NumPy |
-| gpu | array namespace | the body, over the array library of the device. No GPU plugin is stock yet, so this is **not measured** |
+| gpu | array namespace | the body, over the array library of the device, unless its plugin has a kernel; [those that mxcore-cuda has none for](cuda_operators.md) |
 | | Python, on the host | it calls Python code of yours, whatever the device |
 | fused | `a * b` | in a graph, chains of such operators become one compiled loop over this expression |
 | | – | it is computed by itself |

@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from ._core.array import Array, Sparse, faces
 from ._core.errors import error
 
@@ -152,12 +154,13 @@ class CSR(_Stored):
 
 def add_rows(xp: Any, shape: tuple[int, ...], index: Any, values: Any) -> Any:
     """Zeros of `shape` with ``values[i]`` added to row ``index[i]``; `index` is 1-D and in range."""
-    width = prod(shape[1:])
-    out = xp.zeros(prod(shape), values.dtype)
-    # Adding at flat places is several times faster than adding rows.
-    flat = index if width == 1 else (index[:, None] * width + xp.arange(width)).reshape(-1)
-    xp.add.at(out, flat, values.reshape(-1))
-    return out.reshape(shape)
+    width, out = prod(shape[1:]), xp.zeros(shape, values.dtype)
+    if xp is np:  # which adds at flat places several times faster than it adds rows
+        flat = index if width == 1 else (index[:, None] * width + xp.arange(width)).reshape(-1)
+        xp.add.at(out.reshape(-1), flat, values.reshape(-1))
+    else:
+        xp.add.at(out, index, values.reshape(index.shape[0], *shape[1:]))
+    return out
 
 
 def merge_rows(xp: Any, shape: tuple[int, ...], indices: Any, values: Any) -> RowSparse:

@@ -7,6 +7,12 @@ from mxcore._core.manager import manager
 from mxcore_cuda import drivers, probe
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--whole", action="store_true", help="tests/cuda: the kit on both GPUs, and all of the library's tests on a GPU"
+    )
+
+
 def forget():
     """Let the plugin look anew for what there is."""
     for fn in (probe.absence, probe._counted, drivers.driver):

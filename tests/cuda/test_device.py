@@ -145,3 +145,20 @@ def test_each_way_to_be_absent_has_its_sentence(environment, said):
 def test_looking_whether_there_is_one_touches_no_driver():
     program = "import sys; mx.num_gpus(); print([m for m in ('cupy', 'cupyx', 'ctypes.cuda') if m in sys.modules])"
     assert child(program, CUDA_VISIBLE_DEVICES="") == "[]"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_workers_of_a_loader_make_arrays_on_the_cpu(gpus):
+    class Squares:
+        def __len__(self):
+            return 6
+
+        def __getitem__(self, i):
+            return mx.nd.full((2,), i) * mx.nd.array([i, i])
+
+    with gpus[1]:
+        mx.nd.ones(2).wait_to_read()  # forked after this, the workers cannot use a GPU
+        batches = [*mx.gluon.data.DataLoader(Squares(), batch_size=3, num_workers=2)]
+        assert mx.nd.ones(1).context == gpus[1]
+    assert [b.context for b in batches] == [mx.cpu()] * 2
+    assert np.concatenate([b.asnumpy() for b in batches]).tolist() == [[i * i] * 2 for i in range(6)]

@@ -1,9 +1,9 @@
-"""The conformance kit on the emulated device 1, while device 0 is the active one."""
+"""The whole conformance kit on the emulated device 1, while device 0 is the active one; ``--whole`` on device 0 too."""
 
 import pytest
 
+from mxcore.testing.catalogue import stock_operators
 from mxcore.testing.conformance import check_op
-from mxcore_cuda.bindings import gpu
 
 FEW = """
     broadcast_add elemwise_add _plus_scalar sum Reshape where Concat SliceChannel FullyConnected softmax
@@ -23,12 +23,17 @@ def told(name):
     return pytest.param(name, marks=marks)
 
 
+def pytest_generate_tests(metafunc):
+    if "index" in metafunc.fixturenames:
+        metafunc.parametrize("index", [0, 1] if metafunc.config.getoption("--whole", default=False) else [1])
+
+
 @pytest.mark.parametrize("name", FEW)
 def test_a_few(gpus, name):
     check_op(name, gpus[1])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [told(name) for name in sorted({kernel.op for kernel in gpu.entries} - set(FEW))])
-def test_what_has_kernels(gpus, name):
-    check_op(name, gpus[1])
+@pytest.mark.parametrize("name", [told(op.name) for _, op in stock_operators()])
+def test_every_operator(gpus, name, index):
+    check_op(name, gpus[index])

@@ -96,3 +96,30 @@ def test_parameters_go_through_files(gpus, tmp_path):
     mx.nd.save(str(tmp_path / "a"), {"x": x * 3})
     [(name, back)] = mx.nd.load(str(tmp_path / "a")).items()
     assert name == "x" and (back.asnumpy() == 3).all()
+
+
+def test_sync_batch_norm_over_two_gpus_by_a_thread_for_each(gpus, in_threads):
+    layer = gluon.contrib.nn.SyncBatchNorm(num_devices=2, momentum=0.5)
+    layer.initialize(ctx=list(gpus))
+    data = [np.full((2, 3), v, np.float32) + np.eye(2, 3, dtype=np.float32) for v in (0, 10)]
+    found = {}
+
+    def run(i):
+        x = mx.nd.array(data[i], ctx=gpus[i])
+        x.attach_grad()
+        with mx.autograd.record():
+            y = layer(x)
+        y.backward(mx.nd.array(np.arange(6).reshape(2, 3) * (i + 1), ctx=gpus[i]))
+        found[i] = y.asnumpy(), x.grad.asnumpy()
+
+    in_threads(run, [(0,), (1,)])
+    plain = gluon.nn.BatchNorm()
+    plain.initialize()
+    x = mx.nd.array(np.concatenate(data))
+    x.attach_grad()
+    with mx.autograd.record():
+        y = plain(x)
+    y.backward(mx.nd.array(np.concatenate([np.arange(6).reshape(2, 3) * (i + 1) for i in range(2)])))
+    for place, want in enumerate((y, x.grad)):
+        got = np.concatenate([found[i][place] for i in range(2)])
+        np.testing.assert_allclose(got, want.asnumpy(), rtol=1e-4, atol=1e-5)

@@ -82,6 +82,7 @@ def assign(dst: Array, src: Array) -> None:
     if value is dst._data:
         return
     if isinstance(value, Sparse):
+        ss.ctx.activate()
         value = value.frozen()
     check_writable(dst, "writing to an array")
     ordered(

@@ -194,6 +194,7 @@ def pick_rows(value: NDArray, row_ids: NDArray) -> NDArray:
     rows = rows_asked(row_ids, value.shape[0])
     value.wait_to_read()
     data, ctx = value._data, value.context
+    ctx.activate()
     device = ctx.device
     ctx.activate()
     if isinstance(data, HeldRows):

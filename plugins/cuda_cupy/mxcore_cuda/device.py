@@ -20,6 +20,7 @@ from .drivers import driver
 from .faults import no_room
 from .fused import DTYPES, Compiled, compile_chain
 from .graphs import Captured, capture
+from .ordered import Namespace
 from .rng import Philox
 
 __all__ = ["GPU"]
@@ -60,7 +61,7 @@ class GPU(Device):
 
     @cached_property
     def xp(self) -> Any:
-        return self.driver.xp
+        return Namespace(self)
 
     @cached_property
     def array_type(self) -> Any:

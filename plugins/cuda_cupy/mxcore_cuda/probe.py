@@ -14,6 +14,8 @@ from .drivers import driver, emulated
 
 __all__ = ["absence", "count", "describe", "why"]
 
+#: Status of CUDA's -> what to do.
+_ADVICE = {35: "update the NVIDIA driver, or install the CuPy of an older CUDA: pip install 'mxcore-cuda[cuda12]'"}
 #: Distributions that bring CuPy; two of them in one environment overwrite each other's files.
 _CUPYS = ("cupy-cuda13x", "cupy-cuda12x", "cupy-cuda11x", "cupy-cuda114", "cupy-cuda115", "cupy", "cupy-rocm-5-0")
 
@@ -49,7 +51,8 @@ def _counted() -> tuple[int, str | None]:
     try:
         n = driver().count()
     except Exception as e:  # a broken driver may raise anything
-        return 0, f"{type(e).__name__}: {' '.join(str(e).split())}"
+        advice = _ADVICE.get(getattr(e, "status", 0))
+        return 0, f"{type(e).__name__}: {' '.join(str(e).split())}{f'; {advice}' if advice else ''}"
     return n, None if n else "the driver finds no GPU"
 
 

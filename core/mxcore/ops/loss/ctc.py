@@ -58,8 +58,8 @@ def read_labels(
     if label_lengths is not None:
         lengths = xp.clip(label_lengths.astype(np.int64), 0, width)
     else:
-        # The first padding ends a label.
-        lengths = xp.cumprod((classes != padding).astype(np.int64), 1).sum(1)
+        # The first padding ends a label; NaN, which devices make different whole numbers of, is none.
+        lengths = xp.cumprod(((classes != padding) | (label != label)).astype(np.int64), 1).sum(1)
     inside = xp.arange(width)[None, :] < lengths[:, None]
     if (inside & ~((label > -1) & (label < c))).any().item():
         low, high = xp.where(inside, label, np.inf).min().item(), xp.where(inside, label, -np.inf).max().item()

@@ -15,7 +15,10 @@ from . import (
     pooling,
     random,
     recurrent,
+    regions,
+    sequences,
     softmax,
+    sparse,
 )
 from .common import gpu
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -22,6 +23,7 @@ __all__ = [
     "few",
     "gpu",
     "helpers",
+    "inputs_by_name",
     "kernel_for",
     "rng_of",
     "three",
@@ -32,6 +34,7 @@ Array: TypeAlias = Any
 Outs: TypeAlias = list[Any]
 
 _F = TypeVar("_F", bound=Callable[..., None])
+_T = TypeVar("_T")
 
 gpu = KernelSet("gpu")
 FLOATS = "f2 f4 f8"
@@ -78,6 +81,11 @@ def helpers(op: str) -> Any:
     return find_op(op).facet("helpers")
 
 
+def inputs_by_name(op: str, p: Params, ins: Sequence[_T]) -> dict[str, _T]:
+    """What an operator gets, by the names that parameters decide on."""
+    return dict(zip(find_op(op).signature(p).inputs, ins, strict=True))
+
+
 def binds(
     op: str, *, dtypes: str | None = FLOATS, when: Callable[..., bool] | None = None, short: Any = None
 ) -> Callable[[_F], _F]:
@@ -85,6 +93,7 @@ def binds(
 
     def declare(fn: _F) -> _F:
         @gpu.kernel(op, dtypes=dtypes, when=when, out=True, short=short)
+        @wraps(fn)  # `mxcore info --kernels` tells where it stands
         def kernel(k: Call, p: Params, outs: Outs, *ins: Array) -> None:
             if not any(map(_loose, (*ins, *outs))):
                 fn(k, p, outs, *ins)

@@ -10,55 +10,19 @@ import numpy as np
 from mxcore.layouts import spread
 from mxcore.plugin import Call, Params, RowSparse, Spec
 
-from .common import FLOATS, Array, Outs, binds, few, gpu, helpers, kernel_for, wide
+from ..places import INDICES, Places, index
+from .common import FLOATS, Array, Outs, binds, few, gpu, helpers, kernel_for
 
-#: The dtypes of indices, by the numbers that `kernels/indices.cuh` gives them.
-INDICES = ("int8", "uint8", "int32", "int64", "float16", "float32", "float64")
-#: Rows that are put in order together, at the multiples of which runs of one place are cut: SHARE in `indexing.cu`.
-_SHARE = 128
 _MOVED = frozenset(map(np.dtype, "i1 u1 i4 i8 f2 f4 f8".split()))
 _SUMMED = frozenset(map(np.dtype, FLOATS.split()))
-
-
-def index(a: Array) -> tuple[Array, int]:
-    """An array of indices as kernels take it."""
-    return a, INDICES.index(str(a.dtype))
 
 
 def _fits(a: Spec, indices: Spec, *rest: Spec, dtypes: frozenset[Any] = _MOVED) -> bool:
     return a.dtype in dtypes and str(indices.dtype) in INDICES and few(a, indices, *rest)
 
 
-class _Places:
-    """Places of rows by index, found along one axis after the other; those of one place in the order of the rows."""
-
-    def __init__(self, k: Call, count: int) -> None:
-        self.k, self.count = k, count
-        self.found = k.device.empty((count,), np.dtype(np.int32), k.ctx.device_id)
-
-    def along(self, indices: Array, n: int, wraps: bool, *, row: int = 0, first: bool = True) -> None:
-        """Indices into an axis of length `n`; those behind the first axis' are a further row of coordinates."""
-        run = kernel_for(self.k, "indexing", "find_places", "float32")
-        array, kind = index(indices)
-        run.each(self.count, run.at(array, row * self.count), kind, self.found, self.count, n, wraps, first)
-
-    def ranked(self) -> tuple[Array, Array]:
-        """The places in their order, and which row each is of."""
-        order = self.k.xp.argsort(self.found, kind="stable")
-        return self.found[order], order
-
-    def add_rows(self, rows: Array, out: Array, lead: int, n: int, tail: int) -> None:
-        """Write the sums of the rows of each place: (lead, rows, tail) -> (lead, n, tail)."""
-        out[...] = 0
-        if not rows.size:
-            return
-        (places, order), shares = self.ranked(), -(-self.count // _SHARE)
-        parts = self.k.device.empty((shares, 2, lead * tail), wide(out.dtype), self.k.ctx.device_id)
-        sizes = self.count, n, lead, tail
-        kernel_for(self.k, "indexing", "sum_pieces", out.dtype).each(rows.size, rows, places, order, out, parts, *sizes)
-        if shares > 1:
-            joined = kernel_for(self.k, "indexing", "sum_parts", out.dtype)
-            joined.each(shares * lead * tail, places, parts, out, *sizes)
+def _places(k: Call, count: int) -> Places:
+    return Places(k.device, k.ctx.device_id, count)
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
@@ -90,7 +54,7 @@ def _embedding(k: Call, p: Params, outs: Outs, data: Array, weight: Array) -> No
 )
 def _backward_take(k: Call, p: Params, outs: Outs, dy: Array, indices: Array, like: Array) -> None:
     lead, n, tail = spread(like.shape, p.axis)
-    places = _Places(k, indices.size)
+    places = _places(k, indices.size)
     places.along(indices, n, p.mode == "wrap")
     places.add_rows(dy, outs[0], lead, n, tail)
 
@@ -101,7 +65,7 @@ def _embedded(p: Params, dy: Spec, data: Spec, weight: Spec) -> bool:
 
 @binds("_backward_Embedding", dtypes=None, when=lambda p, *specs: not p.sparse_grad and _embedded(p, *specs))
 def _backward_embedding(k: Call, p: Params, outs: Outs, dy: Array, data: Array, weight: Array) -> None:
-    places = _Places(k, data.size)
+    places = _places(k, data.size)
     places.along(data, p.input_dim, False)
     places.add_rows(dy, outs[0], 1, p.input_dim, p.output_dim)
 
@@ -109,20 +73,19 @@ def _backward_embedding(k: Call, p: Params, outs: Outs, dy: Array, data: Array, 
 @gpu.kernel("_backward_Embedding", when=lambda p, *specs: p.sparse_grad and _embedded(p, *specs))
 def _sparse_backward_embedding(k: Call, p: Params, dy: Array, data: Array, weight: Array) -> RowSparse:
     dense, data = map(k.xp.ascontiguousarray, (dy, data))
-    places = _Places(k, data.size)
+    places = _places(k, data.size)
     places.along(data, p.input_dim, False)
-    rows, found = k.xp.unique(places.found, return_inverse=True)
-    places.found = found.reshape(-1).astype(np.int32)
+    rows = places.distinct()
     values = k.device.empty((rows.size, p.output_dim), dy.dtype, k.ctx.device_id)
     places.add_rows(dense, values, 1, rows.size, p.output_dim)
     return RowSparse((p.input_dim, p.output_dim), rows.astype(np.int64), values)
 
 
 # -- coordinates -------------------------------------------------------------------------------------------------------
-def _points(k: Call, indices: Array, shape: tuple[int, ...]) -> tuple[_Places, int]:
+def _points(k: Call, indices: Array, shape: tuple[int, ...]) -> tuple[Places, int]:
     """The places of coordinates, and how many there are; negative coordinates count from the end."""
     m = indices.shape[0]
-    places = _Places(k, indices.size // m)
+    places = _places(k, indices.size // m)
     for axis in range(m):
         places.along(indices, shape[axis], True, row=axis, first=axis == 0)
     return places, math.prod(shape[:m])
@@ -169,7 +132,7 @@ def _scatter_set_nd(k: Call, p: Params, outs: Outs, lhs: Array, rhs: Array, indi
 )
 def _advanced_index_spread(k: Call, p: Params, outs: Outs, data: Array, like: Array, *indices: Array) -> None:
     every = k.xp.arange(like.size, dtype=np.int32).reshape(like.shape)
-    places = _Places(k, data.size)
+    places = _places(k, data.size)
     places.found = every[helpers("_advanced_index_spread").decoded(p.index, indices)].reshape(-1)
     places.add_rows(data, outs[0], 1, like.size, 1)
 

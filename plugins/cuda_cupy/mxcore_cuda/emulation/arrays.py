@@ -7,7 +7,8 @@ function over stand-ins of the same shapes and dtypes; functions whose shapes de
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import numpy as np
@@ -19,7 +20,7 @@ from .devices import active, new_block, queues
 from .memory import Block
 from .semantics import OVERRIDES, check_method
 
-__all__ = ["EmulatedArray", "empty", "from_dlpack", "launch", "update", "upload"]
+__all__ = ["EmulatedArray", "empty", "from_dlpack", "launch", "needs", "note", "update", "upload"]
 
 #: Functions and methods that give views where the memory allows it; they read nothing, so nothing is launched.
 VIEWS = frozenset(
@@ -32,8 +33,33 @@ READERS = frozenset(
     "__int__ __index__ __complex__".split()
 )
 
-#: Those that call cuBLAS, and all of linalg: CuPy does not let them be captured.
-LIBRARIES = frozenset("dot matmul __matmul__ inner vdot tensordot einsum".split())
+#: Functions -> NVIDIA's library that CuPy calls for them.
+LIBRARIES = {
+    **dict.fromkeys("dot matmul __matmul__ inner vdot tensordot einsum".split(), "cuBLAS"),
+    **{f"linalg.{name}": "cuSOLVER" for name in "cholesky det eigh eigvalsh inv qr slogdet solve svd".split()},
+    **{f"fft.{name}": "cuFFT" for name in ("fft", "ifft")},
+}
+#: Whose calls CuPy lets be captured.
+_CAPTURED = ("cuFFT",)
+#: What the functions that are called need, for who asks.
+_needed: list[set[str]] = []
+
+
+@contextmanager
+def needs() -> Iterator[set[str]]:
+    """What is needed of what is called inside: libraries by their names, and "waits" for the GPU."""
+    found: set[str] = set()
+    _needed.append(found)
+    try:
+        yield found
+    finally:
+        _needed.remove(found)
+
+
+def note(what: str) -> None:
+    """Tell who asks that something is needed."""
+    for found in _needed:
+        found.add(what)
 
 
 class EmulatedArray:
@@ -96,6 +122,7 @@ class EmulatedArray:
 
     def get(self) -> np.ndarray[Any, Any]:
         """A copy in the host's memory."""
+        note("waits")
         queues(self.index).compute.run()
         return np.array(self.values, order="C")
 
@@ -291,8 +318,11 @@ def update(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 
 def launch(name: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Launch a function; returns arrays that will hold its results."""
-    if name in LIBRARIES or name.startswith("linalg."):
-        queues(active()).compute.refuse_capture(f"{name} calls a library of NVIDIA's")
+    library = LIBRARIES.get(name)
+    if library is not None:
+        note(library)
+        if library not in _CAPTURED:
+            queues(active()).compute.refuse_capture(f"{name} calls {library}")
     out = kwargs.get("out")
     if out is not None:
         update(fn, args, kwargs)
@@ -300,6 +330,7 @@ def launch(name: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
     values, keywords, arrays, key = _prepared(name, args, kwargs)
     if name in READERS or name == "__getitem__" and any(a.dtype.kind == "b" for a in arrays[1:]):
         _check_places(arrays)
+        note("waits")
         queues(active()).compute.run()
         with np.errstate(all="ignore"):
             return _stored(fn(*values, **keywords))

@@ -18,7 +18,7 @@ from ..driver import Body, Driver
 from ..sources import Code
 from ..user_sources import UserCode
 from . import compiler, devices
-from .arrays import EmulatedArray, empty
+from .arrays import EmulatedArray, empty, note
 from .compiler import Function
 from .devices import here
 from .memory import OutOfMemoryError, find, used
@@ -100,6 +100,7 @@ class EmulatedDriver(Driver):
         source = a.values
         stream.launch(lambda: np.copyto(dst, source))
         if not self._is_pinned(dst):
+            note("waits")
             stream.run()
 
     def move(self, a: EmulatedArray, dst: EmulatedArray, stream: Stream) -> None:

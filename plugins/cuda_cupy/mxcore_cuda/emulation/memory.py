@@ -51,13 +51,14 @@ class Block:
         Whose work may use the memory again once this is dropped.
     """
 
-    __slots__ = ("memory", "index", "start", "size", "stream", "__weakref__")
+    __slots__ = ("memory", "first", "index", "start", "size", "stream", "__weakref__")
 
     def __init__(self, size: int, index: int, stream: Stream) -> None:
         self.memory = np.empty(size + ALIGNMENT, np.uint8)
         poison(self.memory)
-        start = self.memory.ctypes.data
-        self.start, self.size = -(-start // ALIGNMENT) * ALIGNMENT, size
+        address = self.memory.__array_interface__["data"][0]
+        self.first = -address % ALIGNMENT
+        self.start, self.size = address + self.first, size
         self.index, self.stream = index, stream
         with lock:
             _blocks[self.start] = self.memory, size, index
@@ -73,8 +74,7 @@ class Block:
 
     def array(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
         """Its memory as an array of NumPy's."""
-        first = self.start - self.memory.ctypes.data
-        found: np.ndarray[Any, Any] = self.memory[first : first + self.size].view(dtype).reshape(shape)
+        found: np.ndarray[Any, Any] = np.ndarray(shape, dtype, self.memory, self.first)
         return found
 
 

@@ -24,18 +24,23 @@ def _signature(kind: str, name: str) -> inspect.Signature | None:
     return None if text is None else inspect.signature(eval(f"lambda {text[1:-1]}: None"))  # the table is ours
 
 
+@cache
+def _bind(kind: str, name: str, positional: int, *keywords: str) -> None:
+    """Refuse arguments, so many by position and the others by keyword, which a signature does not take."""
+    signature = _signature(kind, name)
+    if signature is not None:
+        signature.bind(*range(positional), **dict.fromkeys(keywords))
+
+
 def check_function(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Refuse arguments that CuPy's function does not have."""
-    signature = _signature("functions", name)
-    if signature is not None:
-        signature.bind(*args, **kwargs)
+    _bind("functions", name, len(args), *kwargs)
 
 
 def check_method(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Refuse arguments that CuPy's method does not have."""
-    signature = _signature("methods", name)
-    if signature is not None and name not in ("reshape", "transpose"):  # those take any number
-        signature.bind(*args, **kwargs)
+    if name not in ("reshape", "transpose"):  # those take any number
+        _bind("methods", name, len(args), *kwargs)
 
 
 def check_ufunc(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

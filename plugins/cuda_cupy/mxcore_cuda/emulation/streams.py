@@ -71,7 +71,7 @@ class Stream:
         self.refuse_capture("waiting")
         with lock:
             while self.work and not (until is not None and until.reached):
-                self._go(1 if until is not None else len(self.work))
+                self._go(len(self.work), until)
             if self.failed is not None:
                 failed, self.failed = self.failed, None
                 raise failed
@@ -82,9 +82,9 @@ class Stream:
             self._go(len(self.work))
 
     @np.errstate(all="ignore")
-    def _go(self, n: int) -> None:
+    def _go(self, n: int, until: Event | None = None) -> None:
         for _ in range(n):
-            if not self.work:
+            if not self.work or until is not None and until.reached:
                 return
             work = self.work.popleft()
             try:

@@ -32,26 +32,46 @@ DEVICE i64 element(u32 row, u32 column, u32 rows, u32 tail) {
     return (l * (i64)rows + row) * tail + (column - l * tail);
 }
 
+// What thread `e` sums up: values(row, column) of the rows of a piece; without `order` the rows are in that of their
+// places.
+template <class F>
+DEVICE void sum_piece(u32 e, F values, const int* sorted, const i64* order, T* y, A* parts, ROWS) {
+    u32 columns = lead * tail, i = e / columns, column = e - i * columns, share = i / SHARE;
+    int place = sorted[i];
+    bool begins = i == 0 || sorted[i - 1] != place, ends;
+    if (!begins && i % SHARE) return;
+    A total = 0;
+    do {
+        total += values(order ? u32(order[i]) : i, column);
+        i++;
+        ends = i == count || sorted[i] != place;
+    } while (!ends && i % SHARE);
+    if (begins && ends)
+        y[element(place, column, n, tail)] = T(total);
+    else
+        parts[(share * 2 + begins) * (i64)columns + column] = total;
+}
+
 // (lead, count, tail) -> (lead, n, tail)
 KERNEL(256) sum_pieces(const T* x, const int* sorted, const i64* order, T* y, A* parts, ROWS) {
-    u32 columns = lead * tail;
-    FOR_EACH_OF_FEW(e, count * columns) {
-        u32 i = e / columns, column = e - i * columns, share = i / SHARE;
-        int place = sorted[i];
-        bool begins = i == 0 || sorted[i - 1] != place, ends;
-        if (!begins && i % SHARE) continue;
-        A total = 0;
-        do {
-            total += A(x[element(u32(order[i++]), column, count, tail)]);
-            ends = i == count || sorted[i] != place;
-        } while (!ends && i % SHARE);
-        if (begins && ends)
-            y[element(place, column, n, tail)] = T(total);
-        else
-            parts[(share * 2 + begins) * (i64)columns + column] = total;
-    }
+    FOR_EACH_OF_FEW(e, count * lead * tail)
+        sum_piece(e, [=](u32 row, u32 column) { return A(x[element(row, column, count, tail)]); }, sorted, order, y,
+                  parts, count, n, lead, tail);
 }
 EACH(sum_pieces)
+
+// Each row is one of a matrix, times a value.
+KERNEL(256) sum_products(const T* factors, const void* which, int kind, const T* matrix, const int* sorted,
+                         const i64* order, T* y, A* parts, ROWS) {
+    FOR_EACH_OF_FEW(e, count * lead * tail)
+        sum_piece(
+            e,
+            [=](u32 row, u32 column) {
+                return A(factors[row]) * A(matrix[index_at(which, kind, row) * tail + column]);
+            },
+            sorted, order, y, parts, count, n, lead, tail);
+}
+EACH(sum_products)
 
 // The runs that go on in a share of which they are not the beginning: by the first such.
 KERNEL(256) sum_parts(const int* sorted, const A* parts, T* y, ROWS) {
@@ -78,6 +98,22 @@ KERNEL(256) set_last(const T* x, const int* sorted, const i64* order, T* y, u32 
     }
 }
 EACH(set_last)
+
+// The row of each stored value of a matrix: of `n` rows, which begin at `start`.
+KERNEL(256) rows_of(const i64* start, int* rows, u32 count, u32 n) {
+    FOR_EACH_OF_FEW(i, count) {
+        u32 low = 0, high = n;  // the first row that ends behind i
+        while (low < high) {
+            u32 middle = low + (high - low) / 2;
+            if (start[middle + 1] > i)
+                high = middle;
+            else
+                low = middle + 1;
+        }
+        rows[i] = low;
+    }
+}
+EACH(rows_of)
 
 // -- one element of each row -----------------------------------------------------------------------------------------
 // (outer, n, inner) -> (outer, inner)

@@ -27,7 +27,13 @@ DEVICE int places(int o, int stride, int pad, int window, int size, int include_
     return n > 0 ? n : 0;
 }
 
-// The largest, `lowest` at least; where it is, -1 if nothing is above that. Either may be left out.
+// The first place of a window that begins at o * stride - pad along each axis; -1 if that is padding.
+DEVICE int first_place(Spot o, int d, int h, int w, int sd, int sh, int sw, int pd, int ph, int pw) {
+    Spot s = {o.z * sd - pd, o.y * sh - ph, o.x * sw - pw};
+    return inside(s, d, h, w) ? (s.z * h + s.y) * w + s.x : -1;
+}
+
+// The largest, `lowest` at least; where it is, the window's first place if nothing is above that. Either may be left out.
 KERNEL(256) max_pool(const T* x, T* y, int* where, int planes, A lowest, WINDOWS) {
     FOR_EACH_PLACE(plane, place, planes, od * oh * ow) {
         i64 at = plane * (i64)(od * oh * ow) + place;
@@ -35,7 +41,7 @@ KERNEL(256) max_pool(const T* x, T* y, int* where, int planes, A lowest, WINDOWS
         const T* image = x + plane * (i64)(d * h * w);
         int end0 = end_of(o.z, sd, pd, kd, d), end1 = end_of(o.y, sh, ph, kh, h), end2 = end_of(o.x, sw, pw, kw, w);
         A best = lowest;
-        int found = -1;
+        int found = first_place(o, d, h, w, sd, sh, sw, pd, ph, pw);
         for (int i0 = begin_of(o.z, sd, pd); i0 < end0; i0++)
             for (int i1 = begin_of(o.y, sh, ph); i1 < end1; i1++)
                 for (int i2 = begin_of(o.x, sw, pw); i2 < end2; i2++) {

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.random  # NumPy does so when it is first used; a fork in the midst of that could never use it
 
+from ....context import cpu
 from ....util import set_np
 from .transport import pack, receive, send
 
@@ -98,7 +99,8 @@ def run(conn: Connection, number: int, parent: int, folder: str, work: tuple[Any
                     return
             (job, seed), indices = receive(conn)
             _seed(seed)
-            failed, parts = lost or _make(dataset, batchify, indices, where)
+            with cpu():  # whatever the loader's: a forked process cannot use its GPUs
+                failed, parts = lost or _make(dataset, batchify, indices, where)
             try:
                 send(conn, (job, failed), parts, folder)
             except OSError as e:

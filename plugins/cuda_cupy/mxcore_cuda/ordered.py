@@ -1,0 +1,82 @@
+"""The array namespace of a GPU: CuPy's, but for what CuPy adds up in an order that is another at each run.
+
+``add.at`` is atomic there, and a running sum over all elements is CUB's, whose blocks look back as far as others have
+got.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .places import INDICES, Places
+
+if TYPE_CHECKING:
+    from .device import GPU
+
+__all__ = ["Namespace"]
+
+_SUMMED = frozenset(map(np.dtype, ("f2", "f4", "f8")))
+
+
+class Namespace:
+    """CuPy's functions, whose sums are the same at every run.
+
+    Parameters
+    ----------
+    device : GPU
+    """
+
+    def __init__(self, device: GPU) -> None:
+        self._given = device.driver.xp
+        self.add = Add(device, self._given)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = getattr(self._given, name)
+        setattr(self, name, found)
+        return found
+
+    def cumsum(self, a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
+        """Running sums; along an axis CuPy's own kernel makes them, which adds up in one order."""
+        if axis is None:
+            a, axis = a.reshape(-1), 0
+        return self._given.cumsum(a, axis, dtype, out)
+
+
+class Add:
+    """``add``, and ``add.at`` in the order of the indices."""
+
+    def __init__(self, device: GPU, given: Any) -> None:
+        self._device, self._xp, self._fn = device, given, given.add
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._fn(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._fn, name)
+
+    def at(self, a: Any, indices: Any, b: Any) -> None:
+        """Add ``b[i]`` to ``a[indices[i]]``, in place; an index that comes often adds often."""
+        if a.dtype not in _SUMMED or a.size >= 2**31:
+            # Whole numbers add up alike in every order; more places than 32 bits count are left to CuPy.
+            self._fn.at(a, indices, b)
+            return
+        n, tail = a.size, 1
+        if str(getattr(indices, "dtype", None)) in INDICES:  # of rows
+            where, (n, *rest) = indices, a.shape
+            tail = math.prod(rest)
+        else:
+            where, rest = self._xp.arange(n, dtype=np.int32).reshape(a.shape)[indices], []
+        rows = self._xp.broadcast_to(self._xp.asarray(b, a.dtype), (*where.shape, *rest))
+        if not rows.size:
+            return
+        index = self._device.driver.index_of(a)
+        places = Places(self._device, index, where.size)
+        places.along(self._xp.ascontiguousarray(where), n, True)
+        sums = self._device.empty(a.shape, a.dtype, index)
+        places.add_rows(self._xp.ascontiguousarray(rows), sums, 1, n, tail)
+        a += sums

@@ -1,0 +1,46 @@
+"""The library's own tests on emulated GPUs, by `library.py`: a part of them, ``--whole`` all."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mxcore_cuda.emulation import compiler
+
+from .library import exceptions
+
+TESTS = Path(__file__).resolve().parents[1]
+#: What is run always, and what takes longer.
+PART = ["monitor", "ndarray", "symbol", "optimizer", "ops", "rnn", "test_utils"]
+REST = """
+    contrib executor gluon initializer io image kvstore metric module profiler visualization
+""".split()
+
+
+def pytest_generate_tests(metafunc):
+    if "folder" in metafunc.fixturenames:
+        metafunc.parametrize("folder", PART + (REST if metafunc.config.getoption("--whole", default=False) else []))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(compiler.available() is None, reason="emulated kernels need g++, which is not there")
+def test_the_librarys_tests_pass_on_a_gpu(folder):
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.cuda.library", "-p", "no:cacheprovider"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    done = subprocess.run(
+        [*command, f"tests/{folder}"], cwd=TESTS.parent, env=env, capture_output=True, text=True, timeout=3600
+    )
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    assert re.search(r"\d+ passed", done.stdout)
+
+
+def test_exceptions_have_reasons_and_are_of_tests_that_there_are():
+    found = [*exceptions()]
+    assert len({test for test, _ in found}) == len(found)
+    for test, reason in found:
+        assert reason, test
+        file, name = re.fullmatch(r"([\w/]+\.py)::(\w+)(?:\[.*\])?", test).groups()
+        assert re.search(rf"^\s*def {name}\(", (TESTS / file).read_text(encoding="utf-8"), re.M), test
