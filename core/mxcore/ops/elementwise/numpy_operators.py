@@ -506,7 +506,7 @@ def _of_two() -> Iterator[Op]:
         made = broadcast(f"_npi_{name}", f, expr=expr, grad=None if g is None else _of_arrays(g), doc=doc)
         made.body = _in_one_dtype(made.body, _compared_in if dtype is _truth else dtype)
         if name == "arctan2":
-            made = twin(made.name, made, inputs="x1 x2")
+            made = twin(made.name, made, inputs="x1 x2", body=made.body)
         made.dtype(_rule_of_two(dtype))
         yield made
 
