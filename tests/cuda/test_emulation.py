@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
+from mxcore.codecache import CodeCache, Places
 from mxcore_cuda.emulation import compiler
 from mxcore_cuda.launching import Kernel
 from mxcore_cuda.sources import Code
@@ -95,3 +96,27 @@ def test_a_launch_on_memory_of_another_device_is_refused(gpus):
     kernel.blocks(1, mx.nd.ones(256, ctx=mx.gpu(1))._data, mx.nd.zeros(1, ctx=mx.gpu(0))._data)
     with pytest.raises(RuntimeError, match=r"argument x does not point to memory of gpu\(0\)"):
         kernel.stream.run()
+
+
+def test_what_another_machine_compiled_is_compiled_anew(gpus, tmp_path, monkeypatch):
+    """Whole, as its digest says, and yet nothing that can be loaded here."""
+    cache = CodeCache("emulated", list)
+    monkeypatch.setattr(cache, "places", Places((tmp_path,), tmp_path))
+    monkeypatch.setattr(compiler, "CODE", cache)
+    x = np.arange(256, dtype="float32")
+    assert run(SUM + "// elsewhere", x, 1, 256) == x.sum()
+    [entry] = tmp_path.iterdir()
+    cache.save(entry.name, b"of another processor")
+    monkeypatch.setattr(compiler, "_loaded", {})
+    assert run(SUM + "// elsewhere", x, 1, 256) == x.sum()
+    assert cache.load(entry.name)[:4] == b"\x7fELF"
+
+
+def test_a_compiler_that_is_none_is_named(gpus, monkeypatch):
+    monkeypatch.setattr(compiler, "available", lambda: "/bin/false")
+    compiler._version.cache_clear()
+    try:
+        with pytest.raises(RuntimeError, match="need g.. .*and /bin/false is none"):
+            run(SUM + "// nothing", np.ones(256), 1, 256)
+    finally:
+        compiler._version.cache_clear()

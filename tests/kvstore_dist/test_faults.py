@@ -28,7 +28,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore_kv_dist import lifetime, memory, wire
+from mxcore_kv_dist import board, lifetime, memory, wire
 from mxcore_kv_dist.allreduce import AllReduce
 from mxcore_kv_dist.job import Job
 from mxcore_kv_dist.peer import kind_of, told
@@ -1274,3 +1274,26 @@ def test_a_server_that_talks_nonsense() -> None:
         space.roster.peers[0].tell({"here": [77]})
         with pytest.raises(ConnectionError, match="server 0 at .* is lost: its message was not understood"):
             out.asnumpy()
+
+
+def test_who_tells_a_job_goes_on_when_descriptors_are_short() -> None:
+    """Workers that ask later would wait in vain."""
+    ours, theirs = socket.socketpair()
+    answers: list[Any] = [OSError(errno.EMFILE, "too many open files"), (ours, "")]
+
+    class Place:
+        def listen(self) -> None:
+            """Nobody waits."""
+
+        def accept(self) -> Any:
+            if not answers:
+                threading.Event().wait()
+            answer = answers.pop(0)
+            if isinstance(answer, OSError):
+                raise answer
+            return answer
+
+    board.tell_host(Place(), "where")  # type: ignore[arg-type]
+    theirs.settimeout(10)
+    with theirs:
+        assert theirs.recv(100) == b"where"

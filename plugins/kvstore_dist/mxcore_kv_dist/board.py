@@ -81,7 +81,11 @@ def tell_host(sock: socket.socket, text: str) -> None:
 
     def tell() -> None:
         while True:
-            asking, _ = sock.accept()
+            try:
+                asking, _ = sock.accept()
+            except OSError:  # out of descriptors, which may pass
+                time.sleep(_POLL)
+                continue
             with asking:
                 asking.settimeout(_PATIENCE)
                 try:

@@ -6,6 +6,7 @@ import ctypes
 import functools
 import hashlib
 import os
+import platform
 import shutil
 import subprocess
 import tempfile
@@ -40,7 +41,10 @@ def _version() -> str:
     compiler = available()
     if compiler is None:
         raise error(RuntimeError, "emulated kernels need g++ (or what CXX names), which is not there")
-    return subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+    done = subprocess.run([compiler, "--version"], capture_output=True, text=True)
+    if done.returncode or not done.stdout.strip():
+        raise error(RuntimeError, f"emulated kernels need g++ (or what CXX names), and {compiler} is none")
+    return done.stdout.splitlines()[0]
 
 
 def build(code: Code) -> bytes:
@@ -71,15 +75,27 @@ def load(code: Code) -> ctypes.CDLL:
     name = f"{Path(code.name).stem}-{code.dtype}-{_key(code)}.code"
     found = _loaded.get(name)
     if found is None:
-        content = build(code) if OPTIONS else CODE.made(name, lambda: build(code))
-        found = _loaded.setdefault(name, _opened(content))
+        found = _loaded.setdefault(name, _opened(build(code)) if OPTIONS else _kept(name, code))
         if hasattr(found, "mx_order"):  # not in what has no kernels
             found.mx_order(_order)
     return found
 
 
+def _kept(name: str, code: Code) -> ctypes.CDLL:
+    """The library of an entry of the cache; compiled anew where there is none that this machine can load."""
+    content = CODE.load(name)
+    if content is not None:
+        try:
+            return _opened(content)
+        except OSError:  # whole, but of a machine with another processor or other libraries
+            pass
+    content = build(code)
+    CODE.save(name, content)
+    return _opened(content)
+
+
 def _key(code: Code) -> str:
-    return hashlib.sha256(f"{code.digest}{code.options}{_version()}".encode()).hexdigest()[:32]
+    return hashlib.sha256(f"{code.digest}{code.options}{_version()}{platform.machine()}".encode()).hexdigest()[:32]
 
 
 def _opened(content: bytes) -> ctypes.CDLL:
@@ -88,9 +104,13 @@ def _opened(content: bytes) -> ctypes.CDLL:
         fd = os.memfd_create(
             "mxcore-kernels"
         )  # stays open: the loader knows libraries by name, and would take it again
-        with open(fd, "wb", closefd=False) as f:
-            f.write(content)
-        return ctypes.CDLL(f"/proc/self/fd/{fd}")
+        try:
+            with open(fd, "wb", closefd=False) as f:
+                f.write(content)
+            return ctypes.CDLL(f"/proc/self/fd/{fd}")
+        except OSError:
+            os.close(fd)
+            raise
     with tempfile.TemporaryDirectory(prefix="mxcore-") as folder:
         path = Path(folder) / "kernels.so"
         path.write_bytes(content)
