@@ -65,8 +65,10 @@ tables.on_forget.append(_forget)
 def _learn(
     short: dict[tuple[Context, Any], _Short | None], ctx: Context, op: Op, dtype: Any, p: Params, two: bool, gives: Any
 ) -> None:
-    """Enter the short way of an operator whose result is of the dtype `gives`: that of its kernel, of a reference that
-    is one array function, or None."""
+    """Enter the short way of an operator, or that it has none.
+
+    It is that of its kernel, or of a reference that is one array function; its result is of the dtype `gives`.
+    """
     device = ctx.device
     if (ctx, dtype) in short or engine.it.naive and device.async_:
         return

@@ -224,7 +224,9 @@ def _steady_body(name: str, body: Any, of_truth: Any) -> Any:
 
 def _of_one() -> Iterator[Op]:
     for name, of in _SMOOTH.items():
-        made = twin(f"_npi_{name}", _OF[of], inputs="x", body=_in_floats(_OF[of].body))
+        made = twin(
+            f"_npi_{name}", _OF[of], inputs="x", body=_in_floats(_OF[of].body), doc=_OF[of].doc.replace("data :", "x :")
+        )
         made.dtype(_rule_of_one(_truth_as(_FLOAT32)))
         yield made
     for name, (of, of_truth) in _STEADY.items():
@@ -234,6 +236,7 @@ def _of_one() -> Iterator[Op]:
             inputs="x",
             aliases=["_npi_abs"] if name == "absolute" else (),
             body=_steady_body(name, _OF[of].body, of_truth),
+            doc=_OF[of].doc.replace("data :", "x :"),
         )
         made.dtype(_rule_of_one(_truth_as(of_truth)))
         yield made
@@ -336,7 +339,8 @@ def _in_one_dtype(body: Any, dtype: Callable[..., Any]) -> Any:
     return compute
 
 
-#: Name in ``mx.np`` -> (family of ``mx.nd``, names of the inputs, dtype of the result, the array function if it is one).
+#: Name in ``mx.np`` -> (family of ``mx.nd``, names of the inputs, dtype of the result, the array function if it is
+#: one).
 _TWINS: dict[str, tuple[str, str, Callable[..., Any], str | None]] = {
     "add": ("add", "lhs rhs", common_dtype, "add"),
     "subtract": ("sub", "lhs rhs", _signed, "subtract"),
@@ -491,6 +495,7 @@ def _of_two() -> Iterator[Op]:
             grad=_of_arrays(MATH[of][2]),
             direct=direct,
             alike=elementwise_rule(MATH[of][2]) if direct else None,
+            doc=base.doc.replace("lhs, rhs :", f"{inputs.replace(' ', ', ')} :"),
         )
         made.dtype(_rule_of_two(dtype))
         yield made
@@ -615,8 +620,8 @@ def _of_one_and_number() -> Iterator[Op]:
         yield made
     for name, of in _COMPARISONS.items():
         base = _OF[f"_{of}_scalar"]
-        fn = lambda xp, x, s, n=name: getattr(xp, n)(x, s)
-        made = twin(f"_npi_{name}_scalar", base, when=_never, body=_compared_with_number(fn), direct=name, expr=None)
+        body = _compared_with_number(lambda xp, x, s, n=name: getattr(xp, n)(x, s))
+        made = twin(f"_npi_{name}_scalar", base, when=_never, body=body, direct=name, expr=None)
         made.dtype(_rule_of_one(_truth))
         yield made
     for name, row in _FURTHER.items():
