@@ -511,7 +511,8 @@ def _of_two() -> Iterator[Op]:
         made = broadcast(f"_npi_{name}", f, expr=expr, grad=None if g is None else _of_arrays(g), doc=doc)
         made.body = _in_one_dtype(made.body, _compared_in if dtype is _truth else dtype)
         if name == "arctan2":
-            made = twin(made.name, made, inputs="x1 x2", body=made.body)
+            said = made.doc.replace("(rhs, lhs)", "(x2, x1)").replace("lhs, rhs :", "x1, x2 :")
+            made = twin(made.name, made, inputs="x1 x2", body=made.body, doc=said)
         made.dtype(_rule_of_two(dtype))
         yield made
 
