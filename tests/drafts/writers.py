@@ -269,7 +269,7 @@ def read_train(folder):
     import mxcore as mx
     from mxcore.cli.train import checkpoint
 
-    note = checkpoint.last(_run(folder))
+    note = pathlib.Path(checkpoint.last(_run(folder)))
     found = {*_read_states(note.with_suffix(".states")), json.loads(note.read_text())["history"][0]["loss"]}
     return one(found | {*mx.nd.load(str(note.with_suffix(".params")))[0].asnumpy().tolist()})
 
