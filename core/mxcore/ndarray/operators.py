@@ -65,9 +65,9 @@ tables.on_forget.append(_forget)
 def _learn(
     short: dict[tuple[Context, Any], _Short | None], ctx: Context, op: Op, dtype: Any, p: Params, two: bool, gives: Any
 ) -> None:
-    """Enter the short way of an operator, or that it has none.
+    """Enter the short way of an operator: that of its kernel, of a reference that is one array function, or None.
 
-    It is that of its kernel, or of a reference that is one array function; its result is of the dtype `gives`.
+    `gives` is the dtype of its results.
     """
     device = ctx.device
     if (ctx, dtype) in short or engine.it.naive and device.async_:

@@ -137,7 +137,7 @@ _UNARY: dict[str, tuple[str, str, str, str, str]] = {
     "cosh": ("cosh", "The hyperbolic cosine of each element.", _SMOOTH, "[0]", "[1.]"),
     "deg2rad": ("radians", "Degrees as radians; same as `radians`.", _SMOOTH, "[0, 180]", "[0.       , 3.1415927]"),
     "degrees": ("degrees", "Radians as degrees.", _SMOOTH, "[0, np.pi]", "[  0., 180.]"),
-    "exp": ("exp", "The exponential function of each element.", _SMOOTH, "[0, 0]", "[1., 1.]"),
+    "exp": ("exp", "The exponential function of each element.", _SMOOTH, "[0]", "[1.]"),
     "expm1": ("expm1", "The exponential function of each element less 1, accurate near 0.", _SMOOTH, "[0]", "[0.]"),
     "fabs": ("absolute", "The absolute value of each element; same as `abs`.", _SAME, "[-1.5, 2]", "[1.5, 2. ]"),
     "fix": ("fix", "Each element rounded towards 0.", _SAME, "[1.7, -1.7]", "[ 1., -1.]"),

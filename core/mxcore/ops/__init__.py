@@ -22,7 +22,7 @@ API_VERSION = 1
 
 #: Family -> its modules that declare operators, or attach something to those of families above.
 FAMILIES = {
-    "elementwise": "arithmetic functions casts estimators numpy_operators gradients",
+    "elementwise": "arithmetic functions casts estimators numpy_operators numpy_arithmetic gradients",
     "activation": "operators softmax numpy_operators gradients",
     "reduction": "operators statistics numpy_operators numpy_statistics differences gradients",
     "creation": "operators numpy_operators",
