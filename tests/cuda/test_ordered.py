@@ -89,7 +89,19 @@ def _of_csr(ctx):
     return [b], lambda: mx.nd.dot(a, b)
 
 
-@pytest.mark.parametrize("make", [_deformed, _sampled, _drawn, _embedded, _of_csr])
+def _aligned(ctx):
+    x = mx.nd.random.normal(shape=(40, 2, 4), ctx=ctx)
+    label = mx.nd.array(np.arange(24).reshape(2, 12) % 3 + 1, ctx=ctx)
+    return [x], lambda: mx.nd.CTCLoss(x, label)
+
+
+def _pooled(ctx):
+    x = mx.nd.random.normal(shape=(2, 3, 9, 9), ctx=ctx)
+    regions = mx.nd.array([[i % 2, i % 3, i % 4, 8, 8] for i in range(40)], ctx=ctx)
+    return [x], lambda: mx.nd.ROIPooling(x, regions, pooled_size=(3, 3), spatial_scale=1.0)
+
+
+@pytest.mark.parametrize("make", [_deformed, _sampled, _drawn, _embedded, _of_csr, _aligned, _pooled])
 def test_gradients_are_the_same_bits_in_every_order_of_threads(gpus, monkeypatch, make):
     """None asks CuPy to add up floats by atomic operations."""
 

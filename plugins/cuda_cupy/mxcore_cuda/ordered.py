@@ -62,8 +62,7 @@ class Add:
     def at(self, a: Any, indices: Any, b: Any) -> None:
         """Add ``b[i]`` to ``a[indices[i]]``, in place; an index that comes often adds often."""
         if a.dtype not in _SUMMED or a.size >= 2**31:
-            # Whole numbers add up alike in every order; more places than 32 bits count are left to CuPy.
-            self._fn.at(a, indices, b)
+            self._fn.at(a, indices, b)  # whole numbers add up alike in every order; kernels count in 32 bits
             return
         n, tail = a.size, 1
         if str(getattr(indices, "dtype", None)) in INDICES:  # of rows
@@ -72,7 +71,8 @@ class Add:
         else:
             where, rest = self._xp.arange(n, dtype=np.int32).reshape(a.shape)[indices], []
         rows = self._xp.broadcast_to(self._xp.asarray(b, a.dtype), (*where.shape, *rest))
-        if not rows.size:
+        if not 0 < rows.size < 2**31:
+            self._fn.at(a, indices, b)
             return
         index = self._device.driver.index_of(a)
         places = Places(self._device, index, where.size)
