@@ -2,7 +2,7 @@
 
 import numpy as onp
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mxcore as mx
@@ -72,6 +72,7 @@ def test_unique(dtype):
     check(np.unique(np.array(x[0, 0])), x[0, :1], dtype)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 5), st.integers(0, 3), st.integers(0, 2), st.integers(0, 99))
 def test_unique_along_an_axis(n, m, axis, seed):
     x = onp.random.RandomState(seed).randint(0, 2, [m, m, m][:axis] + [n] + [m, m, m][axis + 1 :])

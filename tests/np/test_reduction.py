@@ -4,7 +4,7 @@ import warnings
 
 import numpy as onp
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mxcore as mx
@@ -349,6 +349,7 @@ def test_chains_end_in_a_reduction(name, params):
         onp.testing.assert_allclose(got.asnumpy(), want, rtol=1e-4)
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from(["sum", "mean", "max", "any", "std", "prod"]),
     st.lists(st.integers(0, 3), max_size=4),

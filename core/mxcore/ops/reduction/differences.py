@@ -10,6 +10,7 @@ from ..._core.op import op
 from ..._core.params import Params
 from ...parameters import Bool, Float, Int
 from ...typing import Array, Call, Operators
+from ..common.bodies import silent
 from ..common.gradients import given
 from ..common.rules import axis_of, cut_along, size_of
 from ..elementwise.numpy_operators import common_dtype
@@ -27,6 +28,7 @@ def _shortened(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @op("_npi_diff", inputs="a", **_DIFF, grad=lambda F, p, dy, like_a: F._backward_diff(dy, like_a, **given(p, _DIFF)))
+@silent
 def diff(k: Call, p: Params, a: Array) -> Array:
     """Differences of each element and the one before, along an axis; of truth values, whether they differ.
 
@@ -44,6 +46,7 @@ diff.shape(lambda p, ins, outs: (ins, outs if ins[0] is None else [_shortened(p,
 
 
 @op("_backward_diff", inputs="dy like~", **_DIFF, grad=lambda F, p, dys: (F._npi_diff(dys[0], **given(p, _DIFF)), None))
+@silent
 def backward_diff(k: Call, p: Params, dy_: Array, like: Array) -> Array:
     """Gradient of `diff`: the differences of the gradient with nothing around it, turned about.
 
@@ -122,6 +125,7 @@ def _again(F: Operators, p: Params, dys: Any) -> Any:
         dy, *[x for x in (like_input1, like_input2, like_input3) if x is not None], **given(p, _EDIFF)
     ),
 )
+@silent
 def ediff1d(k: Call, p: Params, input1: Array, *more: Array) -> Array:
     """Differences of each element and the one before, of the flattened array; what was put around them stays.
 
@@ -156,6 +160,7 @@ ediff1d.dtype(lambda p, ins, outs: ([ins[0] or outs[0], *ins[1:]], [ins[0] or ou
     **_EDIFF,
     grad=lambda F, p, dys: _again(F, p, dys),
 )
+@silent
 def backward_ediff1d(k: Call, p: Params, dy_: Array, *like: Array) -> Any:
     """Gradients of `ediff1d`, of the array and of the arrays around its differences.
 
@@ -200,6 +205,7 @@ def _horner(k: Call, c: Any, x: Any) -> Any:
         F._cast_like(_slope(F, p_, x, dy), x),
     ),
 )
+@silent
 def polyval(k: Call, p: Params, p_: Array, x: Array) -> Array:
     """Values of a polynomial.
 
@@ -260,6 +266,7 @@ def polyder(k: Call, p: Params, data: Array) -> Array:
         None,
     ),
 )
+@silent
 def polyval_sums(k: Call, p: Params, dy_: Array, x: Array, like: Array) -> Array:
     """Sums of a gradient times each power of x: the gradient of the coefficients of a polynomial.
 

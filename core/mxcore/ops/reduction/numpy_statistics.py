@@ -146,6 +146,7 @@ def _(p: Params, ins: list[Any]) -> list[Any]:
     axis=Shape(None),
     grad=lambda F, p, dy, like_data: (F._weights_like(dy, like_data, axis=p.axis), None),
 )
+@silent
 def weights_sum(k: Call, p: Params, data: Array, like: Array) -> Array:
     """What :func:`_weights_like` repeated, added up: its gradient.
 
@@ -374,6 +375,7 @@ percentile.dtype(_quantile_dtype)
         : 2 + (q is not None)
     ],
 )
+@silent
 def backward_percentile(k: Call, p: Params, dy_: Array, a: Array, q: Array = None) -> Array:
     """Gradient of percentiles: shares of each go to the two elements that it lies between.
 
@@ -443,6 +445,7 @@ percentile_of.dtype(lambda p, ins, outs: (ins, _quantile_dtype(p, ins[1:], outs)
     has_weights=Bool(False),
     grad=lambda F, p, dy, data: (None, F.take(dy, data))[: 1 + p.has_weights],
 )
+@silent
 def bincount(k: Call, p: Params, data: Array, weights: Array = None) -> Array:
     """How often each number from 0 on occurs, or the sum of its weights.
 
