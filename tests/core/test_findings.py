@@ -74,8 +74,13 @@ class Mute(type):
             "metric 'ttmute' is <class 'tests.core.test_findings.Odd'>, no subclass of EvalMetric; give a subclass, or "
             "a function that makes such an object",
         ),
+        (
+            {"mxcore_cli": {"ttmute": Mute("Odd", (), {})}},
+            "what it brings cannot be looked at: ValueError: mute; mend it there, or leave it out with "
+            "MXCORE_DISABLE_PLUGINS",
+        ),
     ],
-    ids=["target", "kernels", "operator", "command", "optimizer", "kvstore", "mute"],
+    ids=["target", "kernels", "operator", "command", "optimizer", "kvstore", "mute", "mute command"],
 )
 def test_what_is_wrong_is_told_with_what_to_do(plug, capsys, hooks, line):
     plug(**hooks)

@@ -225,6 +225,15 @@ def test_numbers_of_devices_have_a_range(plug, number):
         plug(mxcore_devices=[board("test_one", number)])
 
 
+def test_a_name_that_is_more_than_a_text_is_taken_as_one(plug):
+    class Odd(str):
+        def lower(self):
+            return 3
+
+    plug(mxcore_metrics={Odd("test_odd"): One})
+    assert tables.names("metric") and tables.lookup("metric", "test_odd") is One
+
+
 @pytest.mark.parametrize("name", [3, "", None, ["test_one"]])
 def test_a_device_has_a_name(plug, name):
     with pytest.raises(MXNetError, match="it needs a name, and a number above 100|unhashable"):

@@ -14,7 +14,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._commands import COMMANDS
-from .._core.errors import MXNetError, error  # `base` needs NumPy, and scripts should not wait for it twice
+from .._core.errors import (
+    MXNetError,
+    caught,
+    error,
+    in_a_line,
+)  # `base` needs NumPy, and scripts should not wait for it twice
 
 
 def _plugin_help(name: str) -> str:
@@ -23,8 +28,8 @@ def _plugin_help(name: str) -> str:
 
     try:
         return str(kinds.lookup("cli", name).help)
-    except Exception as e:  # of whatever kind: it is another's code
-        return f"cannot be loaded: {e}"
+    except BaseException as e:  # of whatever kind: it is another's code
+        return f"cannot be loaded: {in_a_line(caught(e))}"
 
 
 def _usage() -> str:

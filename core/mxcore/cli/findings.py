@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from .. import kinds
 from .._core import tables
-from .._core.errors import suggest
+from .._core.errors import caught, in_a_line, suggest
 from .._core.manager import manager
 from ..base import MXNetError, MXNetWarning
 from .brought import (
@@ -64,7 +64,7 @@ def findings() -> list[Finding]:
         manager.load()
         import_all()
         reports()  # one that fails is remembered
-        found = [*_failed(), *(f for name in sorted(manager.origin) for f in _of(name)), *_environment()]
+        found = [*_failed(), *(f for name in sorted(manager.origin) for f in _looked_at(name)), *_environment()]
     return sorted(found, key=lambda f: not f.wrong)
 
 
@@ -83,6 +83,14 @@ def summary(found: Sequence[Finding]) -> str:
 def _failed() -> Iterator[Finding]:
     for name, text in failures():
         yield Finding(True, name, " ".join(text.split()), _MEND)
+
+
+def _looked_at(owner: str) -> Iterator[Finding]:
+    """What is found of a plugin, also of one whose objects raise where they are looked at."""
+    try:
+        yield from _of(owner)
+    except BaseException as e:
+        yield Finding(True, owner, f"what it brings cannot be looked at: {in_a_line(caught(e))}", _MEND)
 
 
 def _of(owner: str) -> Iterator[Finding]:
