@@ -54,7 +54,7 @@ def twin(name: str, of: Op, *, when: Callable[..., bool] = _always, aliases: Ite
     names = dict(zip(of.input_names, changes.get("inputs", "").split()))
     told = {k: _renamed(v, names) if k in ("alias", "expr") else v for k, v in of.declared["facets"].items()}
     declared["alias"] = _renamed(declared["alias"], names)
-    options = {**declared, **told, "aliases": aliases, "doc": of.doc, "twin_of": (of, when), **changes}
+    options = {**declared, **told, "aliases": aliases, "doc": _renamed(of.doc, names), "twin_of": (of, when), **changes}
     options["grad"] = _with_arguments(changes.get("grad", of.grad_rule), names)
     made = Op(name, options.pop("body"), **options)
     for rule in _RULES:

@@ -67,6 +67,7 @@ def counted(*dtypes: Any) -> Any:
 
 
 def signed(*dtypes: Any) -> Any:
+    """The common dtype of what can be subtracted: truth values cannot, as in NumPy."""
     found = common_dtype(*dtypes)
     if found == BOOL:
         raise TypeError("truth values cannot be subtracted; use ^ (np.logical_xor), or cast them first")
@@ -74,6 +75,7 @@ def signed(*dtypes: Any) -> Any:
 
 
 def whole(*dtypes: Any) -> Any:
+    """The common dtype of whole numbers or truth values; others are refused."""
     found = common_dtype(*dtypes)
     if found.kind not in "iub":
         raise TypeError(f"whole numbers or truth values are needed, got {found.name}; x.astype('int64') makes some")
@@ -81,10 +83,13 @@ def whole(*dtypes: Any) -> Any:
 
 
 def truth(*dtypes: Any) -> Any:
+    """Bool, whatever the dtypes are."""
     return BOOL
 
 
 def rule_of_two(dtype: Callable[..., Any]) -> Callable[..., Any]:
+    """The dtype rule of two arrays whose result is of the dtype that a function tells from theirs."""
+
     def rule(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
         a, b = ins
         if a is not None and b is not None:
@@ -99,6 +104,8 @@ def rule_of_two(dtype: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def rule_of_one(dtype: Callable[..., Any]) -> Callable[..., Any]:
+    """The dtype rule of one array whose result is of the dtype that a function tells from its."""
+
     def rule(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
         if ins[0] is None and (outs[0] is None or dtype is truth):
             return ins, [BOOL if dtype is truth else None]
@@ -109,10 +116,12 @@ def rule_of_one(dtype: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def cast_first(body: Any, dtype: Callable[[Any], Any]) -> Any:
+    """A body of one array that is cast to the dtype of the result first."""
     return lambda k, p, x: body(k, p, x.astype(dtype(x.dtype), copy=False))
 
 
 def truth_as(other: Any) -> Callable[[Any], Any]:
+    """The dtype of an array, another one of truth values."""
     return lambda t: other if t == BOOL else t
 
 

@@ -16,6 +16,8 @@ _WHOLE = "uint8 int8 int32 int64"
 _NO_TRUTH, _ONE = "MXNet refuses truth values there", "MXNet wants one dtype there"
 _NO_WHOLE = "MXNet refuses whole numbers there"
 _OWN = "no operator of MXNet 1.9.1"
+_TURNED = "forward only: MXNet exchanges number and array in the gradient"
+_AT_ZERO = "forward only: MXNet has other gradients at 0"
 _SHORT = "forward only: MXNet gives the gradient of whole numbers another dtype"
 _BOOLS = Ints((2, 3), 0, 2, dtype="bool")
 
@@ -128,7 +130,7 @@ def _with_number(nd: list[Any], name: str) -> list[Any]:
     return [*found, Sample((), params={"scalar": 1.5}, domain=(0.5, 1.5)), Sample(_BOOLS, params={"scalar": 3})]
 
 
-def _further(name: str, two: bool) -> list[Any]:
+def _further(name: str, two: bool, on_the_left: bool = False) -> list[Any]:
     """Samples of functions that ``mx.nd`` does not have, over two arrays or an array and a number."""
     own = name in ("floor_divide", "fmod", "fmax", "fmin")
     far = [-_INF, -2.5, -1.0, 0.0, 1.0, 3.0, _INF]
@@ -136,7 +138,7 @@ def _further(name: str, two: bool) -> list[Any]:
     smooth = (0.6, 3.0) if name in ("fmod", "floor_divide") else (0.3, 2.0)
     grad = name != "floor_divide"
     if not two:
-        whole = _OWN if own else True
+        whole = _OWN if own else _TURNED if on_the_left and name == "arctan2" else True
         return [
             Sample((3, 4), params={"scalar": 1.25}, domain=smooth, dtypes=_HALVES, grad=grad, mxnet=whole),
             Sample([[-2.5, -1.25, 0.5, 3.0]], params={"scalar": -2.0}, grad=False, mxnet=whole),
@@ -148,7 +150,7 @@ def _further(name: str, two: bool) -> list[Any]:
     return [
         Sample((3, 4), (3, 4), domain=smooth, dtypes=_HALVES, grad=grad, mxnet=_OWN if own else True),
         Sample((2, 1, 4), (3, 1), domain=smooth, grad=grad, mxnet=_OWN if own else True),
-        Sample([[v] for v in far], [far], grad=False, mxnet=_OWN if own else True),
+        Sample([[v] for v in far], [far], grad=False, mxnet=_OWN if own else _AT_ZERO if name == "copysign" else True),
         Sample([[v] for v in (-2.0, -0.0, _NAN)], [[-0.0, 0.0, _NAN, 2.0]], grad=False, mxnet=odd),
         *[_as(s, _OWN) if own else s for s in _numbers(2)],
         Sample((2, 0), (1,), mxnet=_OWN if own else True),
@@ -232,7 +234,7 @@ def numpy_samples(nd: dict[str, Any]) -> dict[str, Any]:
         found[f"_npi_{name}"] = _further(name, True)
         found[f"_npi_{name}_scalar"] = _further(name, False)
         if name not in ("fmax", "fmin"):
-            found[f"_npi_r{name}_scalar"] = _further(name, False)
+            found[f"_npi_r{name}_scalar"] = _further(name, False, True)
     for name in "lcm gcd bitwise_and bitwise_or bitwise_xor".split():
         found[f"_npi_{name}"] = _whole(name)
         found[f"_npi_{name}_scalar"] = [
