@@ -207,12 +207,12 @@ def numpy_samples(nd: dict[str, Any]) -> dict[str, Any]:
         same = nd[f"broadcast_{of_nd.get(name, name)}"]
         if name == "hypot":
             same = [_as(s, _NO_WHOLE) if s.dtypes[0].startswith("int") else s for s in same]
-        if name in ("maximum", "minimum"):
-            same = [_as(s, f"another name of broadcast_{name} there") for s in same]
         found[f"_npi_{name}"] = [*same, *_numbers(2), *_mixed(name)]
         if name != "subtract":
             refused = name in ("maximum", "minimum", "hypot", "mod")
             found[f"_npi_{name}"].append(Sample(_BOOLS, _BOOLS, grad=False, mxnet=_NO_TRUTH if refused else _SHORT))
+        if name in ("maximum", "minimum"):
+            found[f"_npi_{name}"] = [_as(s, f"another name of broadcast_{name} there") for s in found[f"_npi_{name}"]]
     names = {"less": "lesser", "less_equal": "lesser_equal"}
     for name in "equal not_equal greater greater_equal less less_equal".split():
         found[f"_npi_{name}"] = _compared(nd[f"broadcast_{names.get(name, name)}"])
