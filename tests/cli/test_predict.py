@@ -1,6 +1,7 @@
 """``mxcore predict``: a saved model on images, arrays and records, and what it says of bad input."""
 
 import re
+import types
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import mxcore as mx
 from mxcore.cli import main
 from mxcore.cli.model import Model
-from mxcore.cli.predict.inputs import npy
+from mxcore.cli.predict.inputs import Prepare, npy
 from mxcore.gluon import SymbolBlock, nn
 
 EXPORTED = Path(__file__).parents[1] / "gluon" / "golden"
@@ -91,8 +92,6 @@ def test_mean_std_and_scale(predict, folder):
 
 
 def test_images_are_cut_at_the_centre(folder, tmp_path):
-    from mxcore.cli.predict.inputs import Prepare
-
     model = Model(str(folder / "scores-symbol.json"), str(folder / "scores-0001.params"))
     assert (model.data, model.labels, model.channels(), model.extra) == ("data", [], 3, [])
     picture = np.zeros((10, 20, 3), np.uint8)
@@ -152,6 +151,17 @@ def test_sound_arrays(tmp_path):
     for a in (np.arange(6).reshape(2, 3), np.asfortranarray(np.ones((2, 3), ">f8")), np.ones(2, bool)):
         np.save(tmp_path / "a.npy", a)
         assert npy(str(tmp_path / "a.npy")).tolist() == a.tolist()
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_without_a_value_in_float32(tmp_path):
+    """Too large for float32, or a NaN that signals: the network sees an infinity or a NaN, and no warning."""
+    signalling = np.array([0x7FF0000000000001], "u8").view("f8")
+    np.save(tmp_path / "a.npy", np.concatenate([signalling, [1e300, -1e300, 2]])[None])
+    model = types.SimpleNamespace(channels=lambda: None)
+    x = Prepare(model, (4,), mean=(1.0,), std=(1.0,), scale=2).array(str(tmp_path / "a.npy"))
+    np.testing.assert_array_equal(x, np.array([[np.nan, np.inf, -np.inf, 2]], "float32"))
+    assert x.dtype == np.float32
 
 
 def test_records(predict, folder):

@@ -14,12 +14,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._commands import COMMANDS
-from .._core.errors import (
-    MXNetError,
-    caught,
-    error,
-    in_a_line,
-)  # `base` needs NumPy, and scripts should not wait for it twice
+
+# Not from `base`, which needs NumPy: scripts should not wait for it twice.
+from .._core.errors import MXNetError, caught, error, in_a_line
 
 
 def _plugin_help(name: str) -> str:

@@ -196,7 +196,6 @@ def pick_rows(value: NDArray, row_ids: NDArray) -> NDArray:
     data, ctx = value._data, value.context
     ctx.activate()
     device = ctx.device
-    ctx.activate()
     if isinstance(data, HeldRows):
         whole = data.memory
     else:

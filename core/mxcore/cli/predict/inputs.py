@@ -78,7 +78,7 @@ class Prepare:
             x = x if x.shape[1:] == self.shape else x[None]
         elif x.ndim == 3 and x.shape[0] == self.channels:
             x = x[None]
-        with np.errstate(over="ignore"):  # infinities are numbers
+        with np.errstate(over="ignore", invalid="ignore"):  # infinities are numbers, signalling NaNs stay NaNs
             return self.normal(x.astype("float32", copy=False))
 
     def normal(self, x: Array) -> Array:
