@@ -62,7 +62,7 @@ def advanced_shape(index: Any, shape: tuple[int, ...], arrays: Any) -> tuple[int
 
 
 def _per_axis(index: Any, ndim: int) -> list[Any]:
-    items = [k for k in index if k is not None]
+    items = [k for k in index if k is not None and k is not Ellipsis]
     return items + [("s", None, None, None)] * (ndim - len(items))
 
 

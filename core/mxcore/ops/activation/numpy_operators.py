@@ -1,0 +1,45 @@
+"""The operators of ``mx.npx`` that are activations under names of their own, and the check of a constraint."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._core.op import op
+from ..._core.params import Params
+from ...parameters import Str
+from ...twins import twin
+from ...typing import Array, Call
+from ..elementwise.functions import FUNCTIONS
+
+__all__ = ["ACTIVATIONS_OF_NUMPY", "constraint_check"]
+
+_OF = {o.name: o for o in FUNCTIONS}
+ACTIVATIONS_OF_NUMPY = [twin(f"_npx_{name}", _OF[name]) for name in ("relu", "sigmoid")]
+
+
+@op("_npx_constraint_check", inputs="input", msg=Str("Constraint violated."), grad=None)
+def constraint_check(k: Call, p: Params, input: Array) -> Array:
+    """True, if all elements are; else an error once somebody waits for it.
+
+    Parameters
+    ----------
+    input : array of bool
+        Any shape.
+    msg : str
+        What the error says.
+    """
+    if not bool(k.xp.all(input)):
+        raise ValueError(p.msg)
+    return k.xp.ones((), np.dtype("bool"))
+
+
+@constraint_check.shape
+def _shape(p: Params, ins: list[Any]) -> list[Any]:
+    return [()]
+
+
+@constraint_check.dtype
+def _dtype(p: Params, ins: list[Any]) -> list[Any]:
+    return [np.dtype("bool")]
