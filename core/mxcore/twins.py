@@ -76,5 +76,8 @@ def _with_arguments(rule: Any, names: dict[str, str]) -> Any:
     if not names or not isinstance(rule, FunctionType):
         return rule
     both = {**names, **{f"like_{old}": f"like_{new}" for old, new in names.items()}}
-    code = rule.__code__.replace(co_varnames=tuple(both.get(v, v) for v in rule.__code__.co_varnames))
+    code = rule.__code__
+    # An argument that an inner function reads is among both.
+    variables = {k: tuple(both.get(v, v) for v in getattr(code, k)) for k in ("co_varnames", "co_cellvars")}
+    code = code.replace(**variables)
     return FunctionType(code, rule.__globals__, rule.__name__, rule.__defaults__, rule.__closure__)
