@@ -78,6 +78,6 @@ def _with_arguments(rule: Any, names: dict[str, str]) -> Any:
     both = {**names, **{f"like_{old}": f"like_{new}" for old, new in names.items()}}
     code = rule.__code__
     # An argument that an inner function reads is among both.
-    variables = {k: tuple(both.get(v, v) for v in getattr(code, k)) for k in ("co_varnames", "co_cellvars")}
-    code = code.replace(**variables)
+    local, shared = (tuple(both.get(v, v) for v in names) for names in (code.co_varnames, code.co_cellvars))
+    code = code.replace(co_varnames=local, co_cellvars=shared)
     return FunctionType(code, rule.__globals__, rule.__name__, rule.__defaults__, rule.__closure__)

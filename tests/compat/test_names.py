@@ -35,6 +35,16 @@ WITHOUT = {
         "GLOVE_PRETRAINED_FILE_SHA1"
     },
     "parts of a network": {"mxnet.gluon.model_zoo.vision.inception": "make_aux"},
+    "a function that NumPy itself has no more": {"mxnet.numpy.fallback": "pmt"},
+    "operators that call NumPy, and parts of rules; here functions do the same": {
+        "mxnet.numpy_op_fallback": "EmptyLike EmptyLikeProp MultivariateNormal MultivariateNormalProp Resize "
+        "ResizeProp Unravel_index Unravel_indexProp",
+        **dict.fromkeys(
+            ("mxnet.ndarray.numpy._internal", "mxnet.symbol.numpy._internal"),
+            "backward_nan_to_num backward_polyval cvimread empty_like_fallback hsplit_backward mvn_fallback "
+            "resize_fallback unravel_index_fallback",
+        ),
+    },
 }
 #: Planned: modules with operators that are not there yet, ONNX and int8.
 PLANNED_MODULES = (

@@ -231,7 +231,7 @@ def test_a_name_that_is_more_than_a_text_is_taken_as_one(plug):
             return 3
 
     plug(mxcore_metrics={Odd("test_odd"): One})
-    assert tables.names("metric") and tables.lookup("metric", "test_odd") is One
+    assert kinds.names("metric") and kinds.lookup("metric", "test_odd") is One
 
 
 @pytest.mark.parametrize("name", [3, "", None, ["test_one"]])

@@ -102,6 +102,10 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "compat.helpers": "_STORAGE_TYPE_CSR _STORAGE_TYPE_DEFAULT _STORAGE_TYPE_ROW_SPARSE _STORAGE_TYPE_STR_TO_ID "
         "_STORAGE_TYPE_UNDEFINED"
     },
+    "numpy_dispatch_protocol": {
+        "compat.helpers": "with_array_function_protocol=unchanged with_array_ufunc_protocol=unchanged"
+    },
+    "numpy_op_fallback": {"operator": "register"},
     "operator": {
         "compat.helpers": "_STORAGE_TYPE_CSR _STORAGE_TYPE_DEFAULT _STORAGE_TYPE_ID_TO_STR "
         "_STORAGE_TYPE_ROW_SPARSE "

@@ -16,6 +16,7 @@ from ..._op_functions import mixed_faces, take_last
 from ...np_functions import Face
 from ...np_functions.python_methods import give_methods
 from ..checks import place
+from ..ndarray import NDArray
 from .multiarray import ndarray
 
 __all__ = ["Arrays", "arrays"]
@@ -68,7 +69,9 @@ class Arrays(Face):
         if isinstance(out, ndarray):
             with lock_of(out._st):
                 return Op.run(found, take_last(found, args, kwargs), kwargs)
-        return Op.run(found, take_last(found, args, kwargs), kwargs)
+        y = Op.run(found, take_last(found, args, kwargs), kwargs)
+        # An operator without inputs does not know of faces.
+        return y.as_np_ndarray() if y.__class__ is NDArray else y
 
     def _check(self, op: Op, inputs: Any) -> None:
         """Refuse inputs that are no arrays of ``mx.np``."""

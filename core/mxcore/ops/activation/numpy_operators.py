@@ -30,7 +30,7 @@ def constraint_check(k: Call, p: Params, input: Array) -> Array:
     msg : str
         What the error says.
     """
-    if not bool(k.xp.all(input)):
+    if not k.xp.all(input).item():
         raise ValueError(p.msg)
     return k.xp.ones((), np.dtype("bool"))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -243,6 +244,7 @@ def contraction(
     inputs: str = "a b",
     params: dict[str, Param] | None = None,
     plain: bool = False,
+    output: str = "output",
 ) -> tuple[Op, Op]:
     """Declare a product of two arrays, and the operator of its gradients.
 
@@ -258,6 +260,8 @@ def contraction(
     params : dict of str to Param, optional
     plain : bool
         Two matrices have the usual product.
+    output : str
+        The name of the product.
     """
     params = params or {}
     back_name = f"{name if name[0] == '_' else '_' + name}_back"
@@ -299,6 +303,7 @@ def contraction(
         name,
         body,
         inputs=inputs,
+        outputs=output,
         params=params,
         recompute=False,
         # Rules ask for inputs by their names.
@@ -438,23 +443,24 @@ def _multi_dot(p: Params, shapes: Shapes) -> Labels:
     return Labels(tuple(at), tuple(x for s, x in ((shapes[0], 0), (shapes[-1], len(shapes))) if len(s) == 2))
 
 
-class Optimize(Int):
+class Optimize(Param):
     """In which order `einsum` multiplies: 0 as it is written, 1 or 'greedy', 'optimal', or a path."""
 
-    kind = "True, False, 'greedy', 'optimal' or a path of tuples"
+    kind = "0, 1, 'greedy', 'optimal' or a path of tuples of ints"
 
     def convert(self, value: Any) -> Any:
-        if isinstance(value, str):
-            word = value.strip("' ")
-            value = word if word in ("greedy", "optimal") else literal(word)
-        if isinstance(value, (bool, np.bool_)):
-            return int(value)
-        if isinstance(value, (tuple, list)):
-            return tuple(tuple(super(Optimize, self).convert(k) for k in group) for group in value)
-        return value if isinstance(value, str) else super().convert(value)
+        try:
+            if isinstance(value, str):
+                word = value.strip("' ")
+                value = word if word in ("greedy", "optimal") else literal(word)
+            if isinstance(value, (tuple, list)):
+                return tuple(tuple(map(index, group)) for group in value)
+            return value if isinstance(value, str) else index(value)
+        except (TypeError, ValueError):
+            raise TypeError(f"must be {self.kind}, got {value!r}") from None
 
 
-_EINSUM: dict[str, Param] = {"subscripts": Str(""), "optimize": Optimize(0)}
+_EINSUM: dict[str, Param] = {"num_args": Int(ge=0), "subscripts": Str(""), "optimize": Optimize(0)}
 
 
 def _einsum(p: Params, shapes: Shapes) -> Labels:
@@ -463,6 +469,8 @@ def _einsum(p: Params, shapes: Shapes) -> Labels:
 
 def _chain(name: str, labelling: Labelling, params: dict[str, Param], doc: str) -> tuple[Op, Op]:
     """Declare a product of any number of arrays, and the operator of its gradients."""
+
+    told = [*params.keys() - {"num_args"}]
 
     def order(p: Params) -> Any:
         return p.optimize if "optimize" in params else "optimal"
@@ -479,10 +487,10 @@ def _chain(name: str, labelling: Labelling, params: dict[str, Param], doc: str) 
         return _gradient(k.xp, labels, p.which, dy, data)
 
     def product(F: Operators, p: Params, data: Sequence[Any], which: int, x: Any) -> Any:
-        return getattr(F, name)(*[x if k == which else y for k, y in enumerate(data)], **given(p, params))
+        return getattr(F, name)(*[x if k == which else y for k, y in enumerate(data)], **given(p, told))
 
     def gradient(F: Operators, p: Params, dy: Any, data: Sequence[Any], which: int) -> Any:
-        return getattr(F, f"{name}_back")(dy, *data, which=which, num_args=len(data), **given(p, params))
+        return getattr(F, f"{name}_back")(dy, *data, which=which, num_args=len(data), **given(p, told))
 
     def rule(F: Operators, p: Params, dys: Any, data: Any, needs: Any) -> Any:
         return [[gradient(F, p, dys[0], data, k) if needs[k] else None for k in range(len(data))]]
@@ -510,7 +518,7 @@ def _chain(name: str, labelling: Labelling, params: dict[str, Param], doc: str) 
         All operands; of that one only shape and dtype are used.
     num_args : int
         How many; counted for you.
-    {", ".join(["which", *params])}
+    {", ".join(["which", *told])}
         Which operand that is; as in `{name}`.
     """,
     )
@@ -558,6 +566,7 @@ CONTRACTIONS = [
             "Of one dimension or more; one of one dimension is a vector.",
         ),
         plain=True,
+        output="out",
     ),
     *contraction(
         "_npi_tensordot",

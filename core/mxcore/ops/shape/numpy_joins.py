@@ -70,6 +70,11 @@ _JOINS: dict[str, tuple[Any, Any, str]] = {
     "_npi_dstack": (lambda p, s: _at_least(3, s), lambda p, n: 2, "Join arrays along their third axis."),
     "_npi_column_stack": (_column, lambda p, n: 1, "Join arrays column by column; vectors are columns."),
 }
+#: MXNet names what these take and give as `Concat` does.
+_NAMED: dict[str, Any] = dict.fromkeys(
+    ("_npi_concatenate", "_npi_hstack", "_npi_dstack"),
+    {"arg_names": lambda p: [f"data{i}" for i in range(p.num_args)], "outputs": "out"},
+)
 _AXES = {"_npi_concatenate": Int(0, optional=True), "_npi_stack": Int(0)}
 
 
@@ -131,6 +136,7 @@ def _joining(name: str) -> Any:
         name,
         inputs="data*",
         labels="outputs",
+        **_NAMED.get(name, {}),
         num_args=Int(ge=1, le=1 << 16),
         params=params,
         recompute=False,
@@ -209,7 +215,7 @@ def _padded(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
     "_npi_pad",
     inputs="data",
     **_PAD,
-    grad=lambda F, p, dy, data: F._backward_npi_pad(dy, data, pad_width=p.pad_width, mode=p.mode),
+    grad=lambda F, p, dy, data: F._npi_unpad(dy, data, pad_width=p.pad_width, mode=p.mode),
 )
 @silent
 def pad(k: Call, p: Params, data: Array) -> Array:
@@ -255,11 +261,11 @@ def _pad_again(F: Operators, p: Params, d_output: Any, data: Any) -> Any:
     "_npi_pad_as",
     inputs="data by",
     **_PAD,
-    grad=lambda F, p, dy, by: (F._backward_npi_pad(dy, by, pad_width=p.pad_width, mode=p.mode), None),
+    grad=lambda F, p, dy, by: (F._npi_unpad(dy, by, pad_width=p.pad_width, mode=p.mode), None),
 )
 @silent
 def pad_as(k: Call, p: Params, data: Array, by: Array) -> Array:
-    """Add margins from the places where another array is greatest or least: the gradient of `_backward_npi_pad`.
+    """Add margins from the places where another array is greatest or least: the gradient of `_npi_unpad`.
 
     Parameters
     ----------
@@ -282,7 +288,7 @@ pad_as.shape(lambda p, ins: [_padded(p, ins[0])])
 pad_as.dtype(first_dtype)
 
 
-@op("_backward_npi_pad", inputs="dy data", **_PAD, grad=_pad_again)
+@op("_npi_unpad", inputs="dy data", **_PAD, grad=_pad_again)
 @silent
 def backward_pad(k: Call, p: Params, dy: Array, data: Array) -> Array:
     """Bring the gradient of the margins back to the elements that filled them.

@@ -145,7 +145,7 @@ transpose = twin(
     body=_transposed,
     doc=_transposed.__doc__,
     inputs="a",
-    params={"axes": _Axes(())},
+    params={"axes": _Axes((), optional=True)},
     grad=lambda F, p, dy: F._np_transpose(dy, axes=rearrange.inverse(tuple(a % len(p.axes) for a in p.axes))),
 )
 
@@ -378,6 +378,7 @@ def _at_least(n: int) -> Any:
         inputs="arys*",
         outputs=lambda p: [f"output{i}" for i in range(p.num_args)] if p.num_args > 1 else ["output"],
         num_args=Int(ge=1),
+        arg_names=lambda p: [f"ary{i}" for i in range(p.num_args)],
         grad=lambda F, dys, like_arys: [_like_each(F, dys, like_arys)],
         doc=f"""Arrays of {n} dimension{"s" * (n > 1)} or more.
 

@@ -14,24 +14,26 @@ _ALL = "float32 float64 float16 int32 int64 uint8 int8 bool"
 _FLOATS = "float32 float64"
 
 
-def _of(shapes: Any, *params: dict[str, Any], dtypes: str = _FLOATS) -> list[Sample]:
+def _of(shapes: Any, *params: dict[str, Any], dtypes: str = _FLOATS, **facts: Any) -> list[Sample]:
     """One sample for each shape (or group of shapes) and set of parameters."""
     return [
-        Sample(*(s if s and isinstance(s[0], tuple) else (s,)), params=p, dtypes=dtypes)
+        Sample(*(s if s and isinstance(s[0], tuple) else (s,)), params=p, dtypes=dtypes, **facts)
         for s in shapes
         for p in params or ({},)
     ]
 
 
-def _joined(groups: Any, *params: dict[str, Any]) -> list[Sample]:
+def _joined(groups: Any, *params: dict[str, Any], **facts: Any) -> list[Sample]:
     """Arrays joined; `num_args` counts them."""
-    return [Sample(*g, params={"num_args": len(g), **p}) for g in groups for p in params or ({},)]
+    return [Sample(*g, params={"num_args": len(g), **p}, **facts) for g in groups for p in params or ({},)]
 
 
 _MIXED = (Values((2, 3), dtype="float32"), Values((2, 3), dtype="float64"))
 _VECTORS, _MATRICES = ((3,), (3,)), ((2, 3), (2, 3))
 _PLACES = np.array([0, 2], np.int64)
 _ALIKE = {"num_args": 2}
+_NO_GRADIENT = "forward only: it has no gradient there"
+_TURNED = "forward only: its gradient is turned the wrong way"
 
 SAMPLES = {
     "_np_copy": _of([(2, 3), (), (0, 3)], dtypes=_ALL),
@@ -90,12 +92,15 @@ SAMPLES = {
         *_of([(), (0, 2), (5,)], {"axis": None}, dtypes=_ALL),
     ],
     "_npi_rot90": [
-        *_of([(2, 3)], *[{"k": k} for k in range(-1, 5)]),
-        *_of([(2, 3, 4)], {"axes": (1, 2)}, {"axes": (2, 0), "k": 3}),
+        *_of([(2, 3)], *[{"k": k} for k in (0, 2, 4)]),
+        *_of([(2, 3)], *[{"k": k} for k in (-1, 1, 3)], mxnet=_TURNED),
+        *_of([(2, 3, 4)], {"axes": (1, 2)}, {"axes": (2, 0), "k": 3}, mxnet=_TURNED),
         *_of([(0, 2)], dtypes=_ALL),
     ],
     **{
-        f"_np_atleast_{n}d": _joined([((),), ((3,),), ((2, 3),), ((2, 1, 3, 2),), ((), (3,), (2, 3)), ((0, 2),)])
+        f"_np_atleast_{n}d": _joined(
+            [((),), ((3,),), ((2, 3),), ((2, 1, 3, 2),), ((), (3,), (2, 3)), ((0, 2),)], mxnet=_NO_GRADIENT
+        )
         for n in (1, 2, 3)
     },
     # -- diagonals
@@ -168,7 +173,7 @@ SAMPLES = {
         Sample((0, 2), params={"pad_width": ((1, 0), (0, 1))}),
         Sample((), params={"pad_width": ()}),
     ],
-    "_backward_npi_pad": [
+    "_npi_unpad": [
         Sample((6, 5), (3, 4), params={"pad_width": ((1, 2), (0, 1)), "mode": m}, grad=(True, False))
         for m in ("constant", "edge", "reflect", "symmetric", "wrap", "maximum")
     ],
