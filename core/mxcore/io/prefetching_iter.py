@@ -142,7 +142,7 @@ class PrefetchingIter(WholeBatches):
                 self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _described(self, which: str, maps: Renaming | None) -> list[DataDesc]:
-        found = []
+        found: list[DataDesc] = []
         for it, names in zip(self.iters, maps or [{}] * self.n_iter):
             told = getattr(it, which)
             try:
