@@ -282,8 +282,11 @@ class Executor:
         found = self._instance(train, is_train)
         keys = found[1].keys(0)
         self._before = {n: a.copy() for n, a in self._written(found[0].program).items()} if self._wanted else {}
+        # If it fails half-way, a backward computes again what the gradients need.
+        self._pending = (found, [*keys], False) if train else None
         self._run(found, 0, keys, [], self.outputs)
-        self._pending = (found, keys, True) if train else None
+        if train:
+            self._pending = found, keys, True
         return self.outputs
 
     def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
