@@ -53,8 +53,8 @@ class Executor:
     Attributes
     ----------
     arg_arrays, grad_arrays, aux_arrays, outputs : list of NDArray
-        In the order of the symbol's lists; a gradient that is not wanted is None. The lists are the caller's: the arrays
-        may be written to, while another array in its place changes nothing.
+        In the order of the symbol's lists; a gradient that is not wanted is None. The lists are the caller's: writing to
+        an array counts, putting another one in its place does not.
     """
 
     def __init__(
@@ -97,8 +97,7 @@ class Executor:
             elif self._reqs[n] != "null" and tuple(self._grads[i].shape) != tuple(self._args[i].shape):
                 raise error(
                     ValueError,
-                    f"bind: the gradient of '{n}' has shape {self._grads[i].shape}, the argument "
-                    f"{self._args[i].shape}",
+                    f"bind: the gradient of '{n}' has shape {self._grads[i].shape}, the argument {self._args[i].shape}",
                 )
             elif self._reqs[n] != "null":
                 transfer.check_writable(self._grads[i], f"bind: the gradient of '{n}'")

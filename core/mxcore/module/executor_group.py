@@ -11,7 +11,6 @@ from ..base import error
 from ..context import Context
 from ..executor import Executor
 from ..io import DataDesc
-from ..ndarray import NDArray
 from ..symbol import Symbol
 from . import slicing
 from .arguments import parts_of
