@@ -373,6 +373,20 @@ def test_dense_gradients_go_into_sparse_arrays(stype, req, times):
     np.testing.assert_array_equal(grad.asnumpy(), 2 * times * values)
 
 
+@pytest.mark.parametrize("rows", [2, 5])
+def test_reshape_of_sparse_arguments(rows):
+    x, w = mx.sym.Variable("x", stype="csr"), mx.sym.Variable("w")
+    ex = mx.sym.dot(x, w).simple_bind(mx.cpu(), x=(3, 4), w=(4, 2), grad_req={"x": "null", "w": "write"})
+    ex.arg_dict["w"][:] = mx.nd.ones((4, 2))
+    values = np.arange(rows * 4).reshape(rows, 4) % 3
+    other = ex.reshape(x=(rows, 4), w=(4, 2))
+    assert other.arg_dict["x"].stype == "csr"
+    y = other.forward(is_train=True, x=mx.nd.array(values).tostype("csr"))[0]
+    other.backward(mx.nd.ones((rows, 2)))
+    assert y.asnumpy().tolist() == (values @ np.ones((4, 2))).tolist()
+    assert other.grad_dict["w"].asnumpy().tolist() == (values.T @ np.ones((rows, 2))).tolist()
+
+
 def test_simple_bind_knows_where_gradients_are_sparse():
     net = mx.sym.sparse.dot(mx.sym.Variable("x", stype="csr"), mx.sym.Variable("w", stype="row_sparse"))
     ex = net.simple_bind(mx.cpu(), x=(3, 4), w=(4, 2))

@@ -500,3 +500,35 @@ def test_lists_of_an_executor_are_the_callers():
     for n, g in ex.grad_dict.items():
         np.testing.assert_array_equal(g.asnumpy(), grads[n])
     assert outs[0] is ex.outputs[0]  # the arrays are those of every call
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_lists_of_a_custom_operator_are_its_own_at_every_call(hybrid):
+    class Lists(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            in_data[0] = in_data[0] * 3  # for a shorter name
+            self.assign(out_data[0], req[0], in_data[0] * in_data[0])
+            in_data.pop()
+
+        def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+            in_data[0] = in_data[0] * 18
+            self.assign(in_grad[0], req[0], out_grad.pop() * in_data.pop(0))
+            out_data.clear()
+
+    @mx.operator.register("test_ownership_lists")
+    class ListsProp(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, shapes, dtypes):
+            return Lists()
+
+    class Net(gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return F.Custom(x, op_type="test_ownership_lists")
+
+    net, x = Net(), leaf(3)
+    net.hybridize(hybrid)
+    with autograd.record():
+        y = net(x)
+    for last in (False, True):
+        y.backward(retain_graph=not last)
+        np.testing.assert_allclose(x.grad.asnumpy(), 18 * x.asnumpy(), rtol=1e-6)
+    np.testing.assert_allclose(y.asnumpy(), 9 * x.asnumpy() ** 2, rtol=1e-6)

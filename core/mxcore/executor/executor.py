@@ -53,8 +53,8 @@ class Executor:
     Attributes
     ----------
     arg_arrays, grad_arrays, aux_arrays, outputs : list of NDArray
-        In the order of the symbol's lists; a gradient that is not wanted is None. The lists are the caller's: writing to
-        an array counts, putting another one in its place does not.
+        In the order of the symbol's lists; a gradient that is not wanted is None. The lists are the caller's: writing
+        to an array counts, putting another one in its place does not.
     """
 
     def __init__(
@@ -508,6 +508,8 @@ class Executor:
                     f"reshape: '{name}' would change its shape from {old.shape} to {shape}; "
                     "name it too, or pass partial_shaping=True",
                 )
+            if old.stype != "default":  # nothing is in it until values come
+                return zeros(old.stype, shape, old.context, old.dtype)
             n = int(np.prod(shape))
             if n > old.size:
                 if not allow_up_sizing:
