@@ -382,7 +382,8 @@ class Executor:
             args.update((n, before.get(n, a).copy()) for n, a in written.items() if n in args)
         given = [*args.items(), *states.items(), *head_grads]
         heads = range(len(self._outs)) if part == 0 else compiled.grads
-        reads = [a._st for _, a in given]
+        # The second part reads what the first has left: where that failed, so does this.
+        reads = [*(a._st for _, a in given), *([self._memory] if part else [])]
         moved = [*states.values(), *(args[n] for n in written if n in args)]
         writes = [*(a._st for a in (*targets, *moved) if a is not None), self._memory]
         monitor = self._monitor
