@@ -1,15 +1,17 @@
 """``mxcore train``: what it learns, writes and resumes, and what it says about bad input."""
 
 import json
+import math
 import re
 import types
+import warnings
 
 import numpy as np
 import pytest
 
 import mxcore as mx
 from mxcore.cli import main
-from mxcore.cli.train import checkpoint, options
+from mxcore.cli.train import checkpoint, curve, options
 
 
 @pytest.fixture
@@ -257,6 +259,9 @@ def test_a_checkpoint_with_other_values_is_named(train):
         {"history": [None]},
         {"history": [{"epoch": 1}]},
         {"history": huge},
+        {"epoch": 1 << 40},
+        {"history": [{"epoch": 1e308, "loss": 1.0}]},
+        {"history": [{"epoch": -1, "loss": 1.0}]},
     ):
         note.write_text(json.dumps(sound | changed))
         status, _, err = train("--network", "mlp", "--resume")
@@ -269,6 +274,30 @@ def test_a_history_of_losses_alone_is_drawn(train):
     note.write_text(json.dumps(json.loads(note.read_text()) | {"history": [{"epoch": 1, "loss": float("nan")}]}))
     status, _, err = train("--network", "mlp", "--epochs", 2, "--resume")
     assert status == 0, err
+
+
+@pytest.mark.parametrize(
+    "losses",
+    [[], [math.nan], [0.0], [-1.5, 2.0], [5e-324, 1e308], [math.inf, 1.0], [5e-324], [1 << 62]],
+    ids=lambda losses: str(losses) or "none",
+)
+def test_any_history_is_drawn(losses, tmp_path):
+    history = [{"epoch": i + 1, "loss": x, "train_accuracy": x} for i, x in enumerate(losses)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        path = curve.draw(history, str(tmp_path / "curve.png"))
+    with open(path, "rb") as file:
+        assert file.read(4) == b"\x89PNG"
+
+
+def test_a_complete_run_that_is_resumed_says_what_it_knows(train):
+    train("--network", "mlp", "--epochs", 1)
+    note = train.folder / "mlp-0001.json"
+    sound = json.loads(note.read_text())
+    for more, words in (({"train_accuracy": 0.5}, "train accuracy 50.00 % after epoch 1"), ({}, "loss 2.5000 after")):
+        note.write_text(json.dumps(sound | {"history": [{"epoch": 1, "loss": 2.5} | more]}))
+        status, out, err = train("--network", "mlp", "--epochs", 1, "--resume")
+        assert status == 0 and words in out, err
 
 
 def test_a_checkpoint_of_another_kind_is_refused(train, squares):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
+from mxcore.base import MXNetError
 from mxcore.plugin import Device, KernelSet, op
 
 HEAD = "from mxcore.plugin import hookimpl, op\nAPI_VERSION = 1\n"
@@ -569,3 +570,27 @@ def test_whatever_raises_is_named(plug, use, where, fault, text):
         bad.cost(lambda p, ins, outs: fail())
     plug(mxcore_ops=[bad], mxcore_kernels=kernels((lambda k, p, data: fail()), when=None) if where == "kernel" else {})
     refused(use, text)
+
+
+def test_a_short_way_that_fails_is_named(plug):
+    bad = KernelSet("cpu")
+
+    def never(a, b):
+        raise ArithmeticError
+
+    @bad.kernel("elemwise_add", priority=900, short=lambda ctx, dtype: {"float32": never}[dtype.name])
+    def add(k, p, lhs, rhs):
+        return lhs + rhs
+
+    @bad.kernel("_plus_scalar", priority=900, short=lambda ctx, dtype: never)
+    def plus(k, p, data):
+        return data + p.scalar
+
+    plug("bad_short", mxcore_kernels={"cpu": bad})
+    x, y = mx.nd.ones((2,)), mx.nd.ones((2,), dtype="float64")
+    assert (x + x).asnumpy().tolist() == (y + 1).asnumpy().tolist() == [2, 2]  # the way is looked up behind them
+    for call in (lambda: x + x, lambda: y + 1):
+        with pytest.raises(MXNetError, match=r"operator .* \[short way\] with .* \(2,\).*: ArithmeticError"):
+            call()
+    with pytest.raises(KeyError, match=r"operator elemwise_add \[`short`, kernel of bad_short\] with .*: 'float64'"):
+        y + y

@@ -262,6 +262,39 @@ def test_backward_belongs_to_the_last_forward():
     assert (drop.grad_arrays[0].asnumpy() == 1).all()  # as in predict mode
 
 
+@pytest.mark.parametrize("drop", [0.0, 0.5])
+def test_backward_after_a_forward_that_failed_computes_it_again(drop):
+    fails = []
+
+    class Fails(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            if fails:
+                raise fails.pop()
+            self.assign(out_data[0], req[0], in_data[0] * 2)
+
+        def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+            self.assign(in_grad[0], req[0], out_grad[0] * 2)
+
+    @mx.operator.register("test_executor_fails")
+    class FailsProp(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, shapes, dtypes):
+            return Fails()
+
+    x = mx.sym.Variable("x")
+    net = mx.sym.square(mx.sym.Custom(mx.sym.Dropout(mx.sym.tanh(x), p=drop), op_type="test_executor_fails"))
+    ex = net.simple_bind(mx.cpu(), x=(40,))
+    ex.forward(is_train=True, x=mx.nd.ones((40,)) * 3)
+    fails.append(KeyboardInterrupt() if drop else ValueError("no luck"))
+    with pytest.raises((KeyboardInterrupt, ValueError)):
+        ex.forward(is_train=True, x=mx.nd.ones((40,)) * 0.5)
+    ex.backward(mx.nd.ones((40,)))
+    t = np.tanh(0.5)
+    kept = (ex.outputs[0].asnumpy() > 0) / (1 - drop)
+    assert bool(drop) == (0 in kept)
+    np.testing.assert_allclose(ex.outputs[0].asnumpy(), (2 * t * kept) ** 2, rtol=1e-5)
+    np.testing.assert_allclose(ex.grad_dict["x"].asnumpy(), 8 * kept**2 * t * (1 - t * t), rtol=1e-5)
+
+
 @pytest.mark.parametrize("forward", [False, True])
 @pytest.mark.parametrize("backward", [False, True])
 def test_backward_has_a_training_mode_of_its_own(forward, backward):
@@ -338,6 +371,20 @@ def test_dense_gradients_go_into_sparse_arrays(stype, req, times):
     grad = ex.grad_dict["a"]
     assert grad.stype == stype and grad.data.shape[0] == (2 if stype == "row_sparse" else 4)
     np.testing.assert_array_equal(grad.asnumpy(), 2 * times * values)
+
+
+@pytest.mark.parametrize("rows", [2, 5])
+def test_reshape_of_sparse_arguments(rows):
+    x, w = mx.sym.Variable("x", stype="csr"), mx.sym.Variable("w")
+    ex = mx.sym.dot(x, w).simple_bind(mx.cpu(), x=(3, 4), w=(4, 2), grad_req={"x": "null", "w": "write"})
+    ex.arg_dict["w"][:] = mx.nd.ones((4, 2))
+    values = np.arange(rows * 4).reshape(rows, 4) % 3
+    other = ex.reshape(x=(rows, 4), w=(4, 2))
+    assert other.arg_dict["x"].stype == "csr"
+    y = other.forward(is_train=True, x=mx.nd.array(values).tostype("csr"))[0]
+    other.backward(mx.nd.ones((rows, 2)))
+    assert y.asnumpy().tolist() == (values @ np.ones((4, 2))).tolist()
+    assert other.grad_dict["w"].asnumpy().tolist() == (values.T @ np.ones((rows, 2))).tolist()
 
 
 def test_simple_bind_knows_where_gradients_are_sparse():

@@ -473,3 +473,62 @@ def test_threads_that_differentiate_one_call_of_a_block(in_threads):
 
     in_threads(work, [(s % 2,) for s in range(4)])
     assert not wrong, wrong[0]
+
+
+def test_lists_of_an_executor_are_the_callers():
+    """Another array in a list, or one less, changes nothing for the executor, and nothing is written to that array."""
+    x, w = mx.sym.Variable("x"), mx.sym.Variable("w")
+    net = mx.sym.Group([mx.sym.FullyConnected(mx.sym.tanh(x), w, num_hidden=3, no_bias=True), mx.sym.BatchNorm(x)])
+    ex = net.simple_bind(mx.cpu(), x=(2, 4))
+    for a in ex.arg_arrays:
+        a[:] = 0.5
+    want = [y.asnumpy() for y in ex.forward(is_train=True)]
+    heads = [nd.ones(y.shape) for y in ex.outputs]
+    ex.backward(heads)
+    grads = {n: g.asnumpy() for n, g in ex.grad_dict.items()}
+    mine = nd.ones((2, 3)) * 7
+    for listed in (ex.forward(is_train=True), ex.outputs, ex.arg_arrays, ex.grad_arrays, ex.aux_arrays):
+        listed[0] = mine
+        listed.pop()
+    for given in (ex.arg_dict, ex.grad_dict, ex.aux_dict, ex.output_dict):
+        given.clear()
+    outs = ex.forward(is_train=True)
+    ex.backward(heads)
+    assert mine.asnumpy().tolist() == [[7] * 3] * 2
+    for a, b in zip([*outs, *ex.outputs], [*want, *want], strict=True):
+        np.testing.assert_array_equal(a.asnumpy(), b)
+    for n, g in ex.grad_dict.items():
+        np.testing.assert_array_equal(g.asnumpy(), grads[n])
+    assert outs[0] is ex.outputs[0]  # the arrays are those of every call
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_lists_of_a_custom_operator_are_its_own_at_every_call(hybrid):
+    class Lists(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            in_data[0] = in_data[0] * 3  # for a shorter name
+            self.assign(out_data[0], req[0], in_data[0] * in_data[0])
+            in_data.pop()
+
+        def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+            in_data[0] = in_data[0] * 18
+            self.assign(in_grad[0], req[0], out_grad.pop() * in_data.pop(0))
+            out_data.clear()
+
+    @mx.operator.register("test_ownership_lists")
+    class ListsProp(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, shapes, dtypes):
+            return Lists()
+
+    class Net(gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return F.Custom(x, op_type="test_ownership_lists")
+
+    net, x = Net(), leaf(3)
+    net.hybridize(hybrid)
+    with autograd.record():
+        y = net(x)
+    for last in (False, True):
+        y.backward(retain_graph=not last)
+        np.testing.assert_allclose(x.grad.asnumpy(), 18 * x.asnumpy(), rtol=1e-6)
+    np.testing.assert_allclose(y.asnumpy(), 9 * x.asnumpy() ** 2, rtol=1e-6)

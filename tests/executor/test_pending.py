@@ -309,13 +309,48 @@ def test_a_sparse_gradient_is_there_after_backward(use):
 def test_a_run_of_an_executor_does_not_overtake_the_one_before():
     """Backward waits for its head gradient, while all that the next forward reads is there."""
     x, grad, dy = mx.sym.Variable("x"), nd.zeros(1), nd.zeros(1)
-    exe = (mx.sym.exp(x) * x).bind(mx.cpu(), [nd.array([1.0])], [grad])
+    net = mx.sym.exp(x) * x
+    exe = net.bind(mx.cpu(), [nd.array([1.0])], [grad])
     push_all()
     y = exe.forward(is_train=True)[0].asscalar()
     gate = later(dy, 1.0)
     threading.Timer(0.05, gate.set).start()
     exe.backward(dy)
-    other = exe.reshape(x=(1,))  # shares the memory
-    other.arg_arrays[0] = nd.array([5.0])
+    other = net.bind(mx.cpu(), [nd.array([5.0])], [nd.zeros(1)], shared_exec=exe)
     other.forward(is_train=True)
     np.testing.assert_allclose(grad.asscalar(), 2 * y, rtol=1e-5)
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_gradients_behind_a_forward_that_failed_on_a_worker_are_errors(hybrid):
+    """Its operators fail forward only, so that backward would go on with what was in memory."""
+
+    class Net(gluon.HybridBlock):
+        def hybrid_forward(self, F, a):
+            return F.square(F.linalg.potrf(F.tanh(a)))
+
+    good, bad = nd.array([[1, 0.1], [0.1, 1]]), nd.array([[1, 0.1], [0.1, -1]])
+    a, net = good.copy(), Net()
+    a.attach_grad()
+    net.hybridize()
+    exe = net(mx.sym.Variable("a")).bind(mx.cpu(), [a], [a.grad])
+
+    def gradient(value):
+        a[:] = value
+        if hybrid:
+            with autograd.record():
+                y = net(a)
+            y.backward()
+        else:
+            exe.forward(is_train=True)
+            exe.backward(nd.ones((2, 2)))
+        return a.grad.asnumpy()
+
+    want = gradient(good)
+    push_all()
+    np.testing.assert_array_equal(gradient(good), want)
+    with pytest.raises(ValueError, match="potrf.*not positive definite"):
+        gradient(bad)
+    np.testing.assert_array_equal(gradient(good), want)
+    with pytest.raises(ValueError, match="not positive definite"):
+        gradient(bad)

@@ -507,7 +507,7 @@ def _read_embedding(folder: Path) -> None:
         raise
 
 
-def _lists() -> list[Sample]:
+def _image_lists() -> list[Sample]:
     picture = (TESTS / "golden" / "data" / "images" / "0.png").read_bytes()
     return [
         {"ImageIter.lst": b"0\t1.0\ta.png\n1\t0\ta.png\n", "a.png": picture},
@@ -515,7 +515,7 @@ def _lists() -> list[Sample]:
     ]
 
 
-def _read_list(folder: Path) -> None:
+def _read_image_list(folder: Path) -> None:
     import mxcore as mx
 
     for kind in ("ImageIter", "ImageDetIter"):
@@ -547,6 +547,6 @@ FORMATS: dict[str, Format] = {
     "mnist gz": Format(lambda: _idx_files(lambda b: gzip.compress(b, mtime=0)), _read_mnist),
     "csv": Format(_csv, _read_csv),
     "libsvm": Format(_libsvm, _read_libsvm),
-    "image lists": Format(_lists, _read_list),
+    "image lists": Format(_image_lists, _read_image_list),
     "embeddings": Format(_embeddings, _read_embedding),
 }

@@ -415,3 +415,16 @@ def test_copies_of_an_iterator_do_not_wait_for_it():
         t.start()
         t.join(20)
     assert found == [[0, 1]]
+
+
+@pytest.mark.parametrize("told", [None, "data", [3], 5])
+def test_descriptions_that_are_none_are_named(told):
+    class Odd(mx.io.DataIter):
+        provide_data = provide_label = told
+
+        def next(self):
+            raise StopIteration
+
+    with pytest.raises(TypeError, match="provide_data of Odd must be a list of DataDesc") as caught:
+        mx.io.PrefetchingIter(Odd())
+    assert isinstance(caught.value, MXNetError)

@@ -19,7 +19,7 @@ needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="
 #: The command, also where it is not on the path.
 MXCORE = (sys.executable, "-c", "from mxcore.cli import main; raise SystemExit(main())")
 #: How long one launch may take on a busy machine, and how long whatever it started may outlive it, in seconds.
-PATIENCE, SOON = 120, 15
+PATIENCE, SOON = 240, 15
 
 
 class Running:

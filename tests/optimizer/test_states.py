@@ -1,6 +1,7 @@
 """Files of optimizer states: MXNet's of every kind are read, damaged and hostile ones are refused."""
 
 import collections
+import fractions
 import json
 import pathlib
 import pickle
@@ -11,6 +12,7 @@ import pytest
 
 import mxcore as mx
 from mxcore.base import MXNetError
+from mxcore.optimizer import _states, config
 from mxcore.optimizer._states import dumps
 
 with np.load(pathlib.Path(__file__).parents[1] / "golden" / "data" / "states.npz") as _file:
@@ -373,3 +375,42 @@ def test_no_damaged_byte_raises_anything_else(key):
 def test_states_that_are_no_bytes(value):
     with pytest.raises(MXNetError, match="states are bytes, not a"):
         update().set_states(value)
+
+
+@pytest.mark.parametrize(
+    "value, why",
+    [
+        (collections.Counter("ab"), "name collections.Counter"),
+        (fractions.Fraction(1, 3), "name fractions.Fraction"),
+        (np.random.RandomState(0), "name numpy.random"),
+        (np.ones(2, "complex64"), "an array of 'c8'"),
+        (mx.init.Xavier(), "name mxcore.initializer"),
+        (len, "name builtins.len"),
+        (lambda: 0, "pickle .*<lambda>"),
+        ((x for x in ()), "cannot pickle 'generator'"),
+    ],
+    ids=lambda v: type(v).__name__,
+)
+def test_states_that_could_not_be_read_again_are_not_saved(value, why, tmp_path):
+    update = mx.optimizer.get_updater(mx.optimizer.SGD())
+    update.states = {0: (mx.nd.ones((2,)), [value])}
+    with pytest.raises(TypeError, match=f"cannot be saved, since they could not be read again: .*{why}") as caught:
+        update.get_states()
+    assert isinstance(caught.value, MXNetError)
+    update.states, update.optimizer.noise = {}, value
+    assert pickle.loads(update.get_states()) == {}
+    with pytest.raises(TypeError, match=why):
+        update.get_states(dump_optimizer=True)
+
+
+def test_what_is_checked_before_states_are_saved_costs_no_memory():
+    update = mx.optimizer.get_updater(mx.optimizer.SGD())
+    update.states = {0: mx.nd.zeros((1 << 20,)), 1: mx.nd.sparse.zeros("csr", (3, 2)), 2: np.zeros((1 << 20,))}
+    assert len(_states._written(_states._Outline, update.states)) < 1000
+    _states.check_readable(update.states, "nowhere")
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"list": [' * 400 + "]}" * 400, "{}", "3"])
+def test_texts_of_no_optimizer_are_refused(text):
+    with pytest.raises(MXNetError, match="this is no optimizer"):
+        config.load(text)

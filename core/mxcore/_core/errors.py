@@ -174,7 +174,8 @@ def raise_in_op(
     kinds = (ValueError, TypeError, IndexError, KeyError, MemoryError, ZeroDivisionError, NotImplementedError)
     kind = next((c for c in kinds if isinstance(exc, c)), RuntimeError)
     at = ", ".join(filter(None, (where, "" if owner == REFERENCE else f"kernel of {owner}")))
-    new = error(kind, f"operator {op}{at and f' [{at}]'} with {describe(p._sig.inputs, values)}{asked(p)}: {said(exc)}")
+    given = f"{describe(p._sig.inputs, values)}{asked(p)}"
+    new = error(kind, f"operator {op}{at and f' [{at}]'} with {given}: {said(exc) or type(exc).__name__}")
     new._in_op = True  # type: ignore[attr-defined]
     # An error of ours says all there is; of anything else the traceback helps.
     raise new from (exc.__cause__ if isinstance(exc, MXNetError) else exc)

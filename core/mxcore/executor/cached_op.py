@@ -381,7 +381,8 @@ class _Memory:
             instance.bind(part, values, targets, train)
             instance.run(part, keys, where)
 
-        launch(s.program, part, ctx, work, [*self.reads, *more], writes, train=train)
+        # The second part reads what the first has left: where that failed, so does this.
+        launch(s.program, part, ctx, work, [*self.reads, *more, *writes[:part]], writes, train=train)
         # Heads of unknown shape exist only once the program has run; such programs run at once.
         if len(targets) != len(heads):
             for i, (h, made) in enumerate(heads):

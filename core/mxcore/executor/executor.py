@@ -53,7 +53,8 @@ class Executor:
     Attributes
     ----------
     arg_arrays, grad_arrays, aux_arrays, outputs : list of NDArray
-        In the order of the symbol's lists; a gradient that is not wanted is None.
+        In the order of the symbol's lists; a gradient that is not wanted is None. The lists are the caller's: writing
+        to an array counts, putting another one in its place does not.
     """
 
     def __init__(
@@ -85,22 +86,21 @@ class Executor:
         where = {n.name: self._groups.get(group_of(n) or "") for n in topo(symbol._heads) if n.op is None}
         where.update(states_at(symbol._heads, self._ctx, self._groups))
         at = {name: [own] if own else somewhere for name, own in where.items()}.__getitem__
-        self.arg_arrays = listed(args, names, "args", False, at)
-        self.aux_arrays = listed(aux_states, aux, "aux_states", False, at)
+        self._args = listed(args, names, "args", False, at)
+        self._aux = listed(aux_states, aux, "aux_states", False, at)
         self._reqs = requests(grad_req, names)
-        beside = {n: [a.context] for n, a in zip(names, self.arg_arrays)}
-        self.grad_arrays = listed(args_grad, names, "args_grad", True, beside.__getitem__)
+        beside = {n: [a.context] for n, a in zip(names, self._args)}
+        self._grads = listed(args_grad, names, "args_grad", True, beside.__getitem__)
         for i, n in enumerate(names):
-            if self.grad_arrays[i] is None:
+            if self._grads[i] is None:
                 self._reqs[n] = "null"
-            elif self._reqs[n] != "null" and tuple(self.grad_arrays[i].shape) != tuple(self.arg_arrays[i].shape):
+            elif self._reqs[n] != "null" and tuple(self._grads[i].shape) != tuple(self._args[i].shape):
                 raise error(
                     ValueError,
-                    f"bind: the gradient of '{n}' has shape {self.grad_arrays[i].shape}, the argument "
-                    f"{self.arg_arrays[i].shape}",
+                    f"bind: the gradient of '{n}' has shape {self._grads[i].shape}, the argument {self._args[i].shape}",
                 )
             elif self._reqs[n] != "null":
-                transfer.check_writable(self.grad_arrays[i], f"bind: the gradient of '{n}'")
+                transfer.check_writable(self._grads[i], f"bind: the gradient of '{n}'")
         self._wanted = [n for n in names if self._reqs[n] != "null"]
         #: Gradients that are computed elsewhere and copied in the end, since arguments or others lie in their memory;
         #: none among arrays `made` here.
@@ -113,9 +113,9 @@ class Executor:
             set() if shared_exec is None else shared_exec._overlapping_aux.intersection(aux)
         )
         if not made:
-            self._overlapping_aux = overlapping(dict(zip(aux, self.aux_arrays)), self.arg_arrays)
+            self._overlapping_aux = overlapping(dict(zip(aux, self._aux)), self._args)
             self._overlapping_grads = overlapping(
-                {n: self.grad_arrays[self._place_of[n]] for n in self._wanted}, [*self.arg_arrays, *self.aux_arrays]
+                {n: self._grads[self._place_of[n]] for n in self._wanted}, [*self._args, *self._aux]
             )
         self._monitor: Callable[[str, Any], None] | None = None
         self._monitor_all = False
@@ -134,7 +134,7 @@ class Executor:
         self._pending: tuple[tuple[Compiled, Instance], list[Any], bool] | None = None
         #: Variable -> what it held before the last forward wrote to it.
         self._before: dict[str, Any] = {}
-        pairs = [*zip(names, self.arg_arrays), *zip(aux, self.aux_arrays)]
+        pairs = [*zip(names, self._args), *zip(aux, self._aux)]
         self._facts = (
             {n: tuple(a.shape) for n, a in pairs},
             {n: a._data.dtype for n, a in pairs},
@@ -143,7 +143,7 @@ class Executor:
         self._places = {n: a.context for n, a in pairs if a.context is not self._ctx}
         check_passed(symbol._heads, self._heads, *self._facts[:2])
         self._out_facts = infer_all(self._heads, *self._facts)
-        self.outputs: list[Any] = self._make_outputs()
+        self._outs: list[Any] = self._make_outputs()
 
     @classmethod
     def simple_bind(
@@ -235,7 +235,7 @@ class Executor:
             watch.alias_states(self._own, program.steps)
             instance = instantiate(program, {k[1:]: b for k, b in self._blocks.items() if k[0] == train}, self._own)
             if monitored:
-                own = {*range(len(self.outputs)), *compiled.grads[: len(self._wanted)]}  # whose arrays the executor has
+                own = {*range(len(self._outs)), *compiled.grads[: len(self._wanted)]}  # whose arrays the executor has
                 for i, (e, slot) in enumerate(zip(program.graph.heads, program.head_slots)):
                     if i in own or program.claimed.get(slot) != i:
                         continue
@@ -264,12 +264,12 @@ class Executor:
         Returns
         -------
         list of NDArray
-            The outputs; the same arrays at every call.
+            The outputs; the same arrays at every call, in a list that is the caller's.
         """
         for name, value in kwargs.items():
             if name not in self._place_of:
                 raise error(TypeError, f"forward: no argument is named {name!r}{suggest(name, self._arg_names)}")
-            target = self.arg_arrays[self._place_of[name]]
+            target = self._args[self._place_of[name]]
             if tuple(np.shape(value)) != tuple(target.shape):
                 raise error(
                     ValueError,
@@ -282,9 +282,12 @@ class Executor:
         found = self._instance(train, is_train)
         keys = found[1].keys(0)
         self._before = {n: a.copy() for n, a in self._written(found[0].program).items()} if self._wanted else {}
-        self._run(found, 0, keys, [], self.outputs)
-        self._pending = (found, keys, True) if train else None
-        return self.outputs
+        # If it fails half-way, a backward computes again what the gradients need.
+        self._pending = (found, [*keys], False) if train else None
+        self._run(found, 0, keys, [], self._outs)
+        if train:
+            self._pending = found, keys, True
+        return [*self._outs]
 
     def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
         """Compute the gradients into `grad_arrays`, best after ``forward(is_train=True)``.
@@ -306,7 +309,7 @@ class Executor:
         if not self._wanted:
             return
         if out_grads is None:
-            given: list[Any] = [None] * len(self.outputs)
+            given: list[Any] = [None] * len(self._outs)
         elif isinstance(out_grads, Array):
             given = [out_grads]
         elif isinstance(out_grads, dict):
@@ -314,13 +317,13 @@ class Executor:
         else:
             given = [*out_grads] if isinstance(out_grads, (list, tuple)) else [out_grads]
         # As in MXNet losses may be left out at the end, and hidden outputs be listed there.
-        given += [None] * (len(self.outputs) - len(given))
+        given += [None] * (len(self._outs) - len(given))
         if self._pending is None:
             found = self._instance(True, False)
             self._pending = found, found[1].keys(0), False
         found, keys, whole = self._pending
         head_grads = []
-        for name, label, g, y in zip(found[0].head_grads, self._output_names, given, self.outputs):
+        for name, label, g, y in zip(found[0].head_grads, self._output_names, given, self._outs):
             if name is None:
                 continue  # nothing reads it
             if g is None:
@@ -336,13 +339,13 @@ class Executor:
                     ValueError, f"backward: gradient of {label} has shape {tuple(g.shape)}, the output {y.shape}"
                 )
             head_grads.append((name, g.as_in_context(y.context).astype(y.dtype, copy=False)))  # type: ignore[attr-defined]
-        targets = {n: self.grad_arrays[self._place_of[n]] for n in self._wanted}
+        targets = {n: self._grads[self._place_of[n]] for n in self._wanted}
         if head_grads:  # losses have none
             overwritten = overlapping({id(g._data): g for _, g in head_grads}, targets.values())
             head_grads = [(n, g.copy() if id(g._data) in overwritten else g) for n, g in head_grads]
         places = {n: a.zeros_like() if n in self._overlapping_grads else a for n, a in targets.items()}
         if not whole:  # never computed, or an earlier backward has used up the memory
-            self._run(found, 0, keys, [], self.outputs, again=True)
+            self._run(found, 0, keys, [], self._outs, again=True)
         self._pending = found, keys, False
         self._run(found, 1, found[1].keys(1), head_grads, [*places.values()], bool(is_train))
         for n in filter(self._overlapping_grads.__contains__, targets):
@@ -373,18 +376,19 @@ class Executor:
                 return before.get(n, a).copy() if n in written else a
             return a.copy() if n in self._overlapping_aux and (train or n in written) else a
 
-        states = {n: at(n, a) for n, a in zip(self._aux_names, self.aux_arrays)}
-        args = dict(zip(self._arg_names, self.arg_arrays))
+        states = {n: at(n, a) for n, a in zip(self._aux_names, self._aux)}
+        args = dict(zip(self._arg_names, self._args))
         if again:
             args.update((n, before.get(n, a).copy()) for n, a in written.items() if n in args)
         given = [*args.items(), *states.items(), *head_grads]
-        heads = range(len(self.outputs)) if part == 0 else compiled.grads
-        reads = [a._st for _, a in given]
+        heads = range(len(self._outs)) if part == 0 else compiled.grads
+        # The second part reads what the first has left: where that failed, so does this.
+        reads = [*(a._st for _, a in given), *([self._memory] if part else [])]
         moved = [*states.values(), *(args[n] for n in written if n in args)]
         writes = [*(a._st for a in (*targets, *moved) if a is not None), self._memory]
         monitor = self._monitor
         if train:
-            for name, a in zip(self._aux_names, self.aux_arrays):
+            for name, a in zip(self._aux_names, self._aux):
                 transfer.check_writable(a, f"training moves the auxiliary state '{name}'")
         for name, a in written.items():
             transfer.check_writable(a, f"an operator writes to '{name}'")
@@ -415,7 +419,7 @@ class Executor:
         # A sparse array gets other parts, which readers take at once: it must never be with the engine.
         now = monitor is not None or any(a is not None and a.stype != "default" for a in targets)
         launch(program, part, self._ctx, work, reads, writes, now=now, train=train)
-        for n, a in zip(self._aux_names, self.aux_arrays):
+        for n, a in zip(self._aux_names, self._aux):
             if not again and states[n] is not a:
                 write(a, states[n])
         if monitor is not None:
@@ -426,7 +430,7 @@ class Executor:
         slots = program.written[0]
         if not slots:
             return {}
-        rows = [*zip(self._arg_names, self.arg_arrays), *zip(self._aux_names, self.aux_arrays)]
+        rows = [*zip(self._arg_names, self._args), *zip(self._aux_names, self._aux)]
         return {n: a for n, a in rows if program.variables.get(n, -1) in slots}
 
     def _take(self, instance: Instance, part: int, heads: Any, targets: list[Any]) -> None:
@@ -438,7 +442,7 @@ class Executor:
                 continue
             value = None if head is None else instance.loose(head)
             if part == 0:
-                self.outputs[i] = faces[getattr(value, "stype", "default")](
+                self._outs[i] = faces[getattr(value, "stype", "default")](
                     value, Storage(self._head_context(self._heads[i]))
                 )
             else:
@@ -505,6 +509,8 @@ class Executor:
                     f"reshape: '{name}' would change its shape from {old.shape} to {shape}; "
                     "name it too, or pass partial_shaping=True",
                 )
+            if old.stype != "default":  # nothing is in it until values come
+                return zeros(old.stype, shape, old.context, old.dtype)
             n = int(np.prod(shape))
             if n > old.size:
                 if not allow_up_sizing:
@@ -517,31 +523,64 @@ class Executor:
             return NDArray(old._data.reshape(-1)[:n].reshape(shape), old._st)
 
         rows = list(zip(self._arg_names, args))
-        new = [fit(n, a, s, n in kwargs) for (n, s), a in zip(rows, self.arg_arrays)]
-        grads = [fit(n, g, s, n in kwargs) for (n, s), g in zip(rows, self.grad_arrays)]
-        states = [fit(n, a, s, False) for n, a, s in zip(self._aux_names, self.aux_arrays, aux)]
+        new = [fit(n, a, s, n in kwargs) for (n, s), a in zip(rows, self._args)]
+        grads = [fit(n, g, s, n in kwargs) for (n, s), g in zip(rows, self._grads)]
+        states = [fit(n, a, s, False) for n, a, s in zip(self._aux_names, self._aux, aux)]
         return Executor(self._symbol, self._ctx, new, grads, dict(self._reqs), states, self._groups, self)
+
+    def share_outputs(self, other: Executor) -> None:
+        """Put the outputs where those of another executor are, if they fit: the two never run at the same time."""
+        for i, (mine, theirs) in enumerate(zip(self._outs, other._outs)):
+            if (
+                mine is None
+                or theirs is None
+                or mine.dtype != theirs.dtype
+                or mine.context != theirs.context
+                or mine.size > theirs.size
+            ):
+                continue
+            self._outs[i] = NDArray(theirs._data.reshape(-1)[: mine.size].reshape(mine.shape), theirs._st)
 
     # -- views -------------------------------------------------------------------------------------------------
     @property
+    def arg_arrays(self) -> list[Any]:
+        """Arguments, in the order of the symbol."""
+        return [*self._args]
+
+    @property
+    def grad_arrays(self) -> list[Any]:
+        """Gradients, in the order of their arguments, or None: the arrays that were bound."""
+        return [*self._grads]
+
+    @property
+    def aux_arrays(self) -> list[Any]:
+        """Auxiliary states, in the order of the symbol."""
+        return [*self._aux]
+
+    @property
+    def outputs(self) -> list[Any]:
+        """Outputs, in the order of the symbol."""
+        return [*self._outs]
+
+    @property
     def arg_dict(self) -> dict[str, Any]:
         """Arguments by name."""
-        return dict(zip(self._arg_names, self.arg_arrays))
+        return dict(zip(self._arg_names, self._args))
 
     @property
     def grad_dict(self) -> dict[str, Any]:
         """Gradients by name of their argument: the arrays that were bound, or None."""
-        return dict(zip(self._arg_names, self.grad_arrays))
+        return dict(zip(self._arg_names, self._grads))
 
     @property
     def aux_dict(self) -> dict[str, Any]:
         """Auxiliary states by name."""
-        return dict(zip(self._aux_names, self.aux_arrays))
+        return dict(zip(self._aux_names, self._aux))
 
     @property
     def output_dict(self) -> dict[str, Any]:
         """Outputs by name."""
-        return dict(zip(self._output_names, self.outputs))
+        return dict(zip(self._output_names, self._outs))
 
     def copy_params_from(
         self, arg_params: dict[str, Any], aux_params: dict[str, Any] | None = None, allow_extra_params: bool = False

@@ -142,11 +142,19 @@ class PrefetchingIter(WholeBatches):
                 self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _described(self, which: str, maps: Renaming | None) -> list[DataDesc]:
-        return [
-            DataDesc(names.get(d.name, d.name), d.shape, d.dtype, d.layout)
-            for it, names in zip(self.iters, maps or [{}] * self.n_iter)
-            for d in (x if isinstance(x, DataDesc) else DataDesc(*x) for x in getattr(it, which))
-        ]
+        found: list[DataDesc] = []
+        for it, names in zip(self.iters, maps or [{}] * self.n_iter):
+            told = getattr(it, which)
+            try:
+                described = [d if isinstance(d, DataDesc) else DataDesc(*d) for d in told]
+            except TypeError:
+                raise error(
+                    TypeError,
+                    f"PrefetchingIter: {which} of {type(it).__name__} must be a list of DataDesc or of (name, shape), "
+                    f"got {told!r}",
+                ) from None
+            found += [DataDesc(names.get(d.name, d.name), d.shape, d.dtype, d.layout) for d in described]
+        return found
 
     @property
     def provide_data(self) -> list[DataDesc]:

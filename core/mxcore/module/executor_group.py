@@ -11,7 +11,6 @@ from ..base import error
 from ..context import Context
 from ..executor import Executor
 from ..io import DataDesc
-from ..ndarray import NDArray
 from ..symbol import Symbol
 from . import slicing
 from .arguments import parts_of
@@ -301,7 +300,7 @@ class DataParallelExecutorGroup:
                 raise error(
                     ValueError, f"modules that share parameters differ in their shapes or types: {'; '.join(apart)}"
                 )
-            _share_outputs(made, shared)
+            made.share_outputs(shared)
         return made
 
     def _reshaped(self, data_shapes: list[DataDesc], label_shapes: list[DataDesc] | None) -> list[Executor]:
@@ -329,7 +328,7 @@ class DataParallelExecutorGroup:
                 )
             inputs = {n: s for n, s in shapes.items() if n not in self.param_names}
             execs.append(old.reshape(allow_up_sizing=True, **inputs))
-            _share_outputs(execs[-1], old)
+            execs[-1].share_outputs(old)
         for monitor in self._monitors:
             for e in execs:
                 monitor.install(e)
@@ -608,20 +607,6 @@ class DataParallelExecutorGroup:
         for execs in self._kept.values():
             for e in execs:
                 mon.install(e)
-
-
-def _share_outputs(executor: Executor, other: Executor) -> None:
-    """Put the outputs of an executor where those of another are, if they fit: the two never run at the same time."""
-    for i, (mine, theirs) in enumerate(zip(executor.outputs, other.outputs)):
-        if (
-            mine is None
-            or theirs is None
-            or mine.dtype != theirs.dtype
-            or mine.context != theirs.context
-            or mine.size > theirs.size
-        ):
-            continue
-        executor.outputs[i] = NDArray(theirs._data.reshape(-1)[: mine.size].reshape(mine.shape), theirs._st)
 
 
 def _contents(data_batch: Any) -> tuple[Any, Any]:

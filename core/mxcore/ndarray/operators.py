@@ -14,7 +14,7 @@ from .._core.array import Array, fresh
 from .._core.call import observed
 from .._core.context import Context
 from .._core.engine import engine
-from .._core.errors import error
+from .._core.errors import error, raise_in_op
 from .._core.gradplan import GradPlan
 from .._core.kernels import Spec
 from .._core.op import Op
@@ -31,6 +31,7 @@ __all__ = ["SHORT", "install"]
 SMALL = 16384
 _FAST_NUMBERS = (float, int)
 _LEAST, _MOST = -(1 << 1023), 1 << 1023
+_SHORT_WAY = "short way"  # where errors say they happened
 
 
 class _Short:
@@ -77,7 +78,10 @@ def _learn(
     if k is None:
         found = _of_body(ctx, op, dtype, two, gives)
     else:
-        found = None if k.short is None or gives != dtype else (k.short(ctx, dtype), False)
+        try:
+            found = None if k.short is None or gives != dtype else (k.short(ctx, dtype), False)
+        except Exception as e:
+            raise_in_op(e, op.name, p, [Spec((1,), dtype)] * (1 + two), "`short`", k.owner)
     way = found and _Short(observed(found[0], op.name, ctx, None, None), op, p, found[1], k is not None)
     if calls.observers is watching:
         short[ctx, dtype] = way
@@ -106,7 +110,8 @@ def _launched(fn: Callable[..., Any], activate: Callable[[int], None], index: in
     return call
 
 
-def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) -> Callable[[Any, Any], Any]:
+def _general(elementwise: str, broadcast: str, scalar_op: str) -> Callable[[Any, Any], Any]:
+    """A binary operator of Python's by the operators it means, whose short ways are learnt meanwhile."""
     short, short_scalar = SHORT.setdefault(elementwise, {}), SHORT.setdefault(scalar_op, {})
 
     def slow(self: Any, other: Any) -> Any:
@@ -140,6 +145,13 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
             f"use an array (mx.{'nd' if self.rules is None else 'np'}.array(x, ctx=...)) or a number",
         )
 
+    return slow
+
+
+def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) -> Callable[[Any, Any], Any]:
+    slow = _general(elementwise, broadcast, scalar_op)
+    short, short_scalar = SHORT[elementwise], SHORT[scalar_op]
+
     def method(self: Any, other: Any) -> Any:
         cls = self.__class__
         st = self._st
@@ -154,7 +166,10 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
                     shape = a.shape
                     so = other._st
                     if shape and shape == b.shape and a.size <= SMALL and so.write is None and so.ctx is ctx:
-                        out = fresh(cls, found.fn(a, b), ctx)
+                        try:
+                            out = fresh(cls, found.fn(a, b), ctx)
+                        except Exception as e:
+                            raise_in_op(e, found.op.name, found.p, (self, other), _SHORT_WAY)
                         if state.record:
                             tape.record(found.op, found.p, (self, other), (out,), None, found.plan)
                         return out
@@ -168,7 +183,10 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
                         last = found.last = [other, other, None]
                     elif last[1] is last[0] and not found.plain:
                         last[1] = ctx.device.full((), other, dtype, ctx.device_id)
-                    out = fresh(cls, found.fn(last[1], a) if found.swap else found.fn(a, last[1]), ctx)
+                    try:
+                        out = fresh(cls, found.fn(last[1], a) if found.swap else found.fn(a, last[1]), ctx)
+                    except Exception as e:
+                        raise_in_op(e, found.op.name, found.p, (self,), _SHORT_WAY)
                     if self._entry is not None and state.record:
                         last[2] = last[2] or found.p.with_dynamic({"scalar": float(other)})
                         tape.record(found.op, last[2], (self,), (out,))

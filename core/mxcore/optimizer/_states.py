@@ -14,7 +14,10 @@ import pickle
 import sys
 from typing import Any
 
+import numpy as np
+
 from .. import ndarray as nd
+from .._core.errors import said
 from ..base import MXNetError, error
 from ..lr_scheduler import LRScheduler
 from ..ndarray import NDArray
@@ -48,6 +51,8 @@ _THEIRS = {ours: theirs for theirs, ours in MODULES.items()}
 DEEPEST, MOST_VALUES = 64, 1 << 20
 
 
+_NONE = "are no optimizer states: "
+
 #: In Python: the one in C refuses names that it cannot import.
 _Base: Any = pickle._Pickler
 
@@ -62,8 +67,25 @@ _GLOBALS = {_STAND_INS[stype]: place for stype, place in ARRAYS.items()}
 
 def dumps(states: Any) -> bytes:
     """Return states (with or without an optimizer) as bytes that MXNet reads, too."""
+    return _written(_Pickler, states)
+
+
+def check_readable(states: Any, home: str) -> None:
+    """Refuse states that `loads`, with the same `home`, could not read again."""
+    try:
+        loads(_written(_Outline, states), home)
+    except Exception as e:  # pickling raises anything
+        raise error(
+            TypeError,
+            "optimizer states cannot be saved, since they could not be read again: "
+            f"{said(e).rpartition(_NONE)[2]}; keep numbers, arrays and objects of the optimizer's own module in states "
+            "and attributes, or let __getstate__ leave them out",
+        ) from None
+
+
+def _written(pickler: Any, states: Any) -> bytes:
     out = io.BytesIO()
-    _Pickler(out, 4).dump(states)
+    pickler(out, 4).dump(states)
     return out.getvalue()
 
 
@@ -82,7 +104,7 @@ def loads(data: Any, home: str) -> tuple[dict[Any, Any], Optimizer | None]:
         if optimizer is not None:
             check(optimizer)
     except MXNetError as e:
-        raise error(type(e), f"these {len(data)} bytes are no optimizer states: {e}") from None
+        raise error(type(e), f"these {len(data)} bytes {_NONE}{e}") from None
     return states, optimizer
 
 
@@ -108,6 +130,18 @@ class _Pickler(_Base):  # type: ignore[misc]  # its types leave out what it offe
             self.save(part)
         self.write(pickle.STACK_GLOBAL)
         self.memoize(obj)
+
+
+class _Outline(_Pickler):
+    """Writes all that the other writes, but one element of each array."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, nd.NDArray):
+            return _STAND_INS[obj.stype], (None,), {"handle": _ELEMENT}
+        return np.zeros(1, obj.dtype).__reduce__() if type(obj) is np.ndarray else NotImplemented
+
+
+_ELEMENT = bytearray(dump_record(np.zeros(1, np.float32)))
 
 
 def _mxnet_place(obj: Any) -> tuple[str, str] | None:

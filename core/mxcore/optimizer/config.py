@@ -59,7 +59,7 @@ def load(text: str) -> Optimizer:
     """
     try:
         made = _decode(json.loads(text))
-    except (AttributeError, KeyError, TypeError, ValueError) as e:
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as e:
         if isinstance(e, MXNetError):
             raise
         raise error(ValueError, f"this is no optimizer as `mxcore.optimizer.config.dump` writes it: {e}") from None

@@ -12,7 +12,7 @@ from ..context import Context
 from ..drafts import settle
 from ..ndarray import NDArray
 from ._fused import FusedOptimizer, move
-from ._states import dumps, is_pickle, loads
+from ._states import check_readable, dumps, is_pickle, loads
 from ._whole import check_state
 from .base import Optimizer
 
@@ -174,8 +174,16 @@ class Updater:
         Returns
         -------
         bytes
+
+        Raises
+        ------
+        MXNetError
+            (also TypeError) if `set_states` could not read them again, since they hold something else than numbers,
+            arrays and objects of the optimizer's own module.
         """
-        return dumps((self.states, self.optimizer) if dump_optimizer else self.states)
+        told = (self.states, self.optimizer) if dump_optimizer else self.states
+        check_readable(told, type(self.optimizer).__module__)
+        return dumps(told)
 
 
 def get_updater(optimizer: Optimizer) -> Updater:

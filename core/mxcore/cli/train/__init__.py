@@ -50,5 +50,7 @@ def _summary(run: Run, seconds: float) -> str:
     if not run.history:
         return "nothing was trained"
     last = run.history[-1]
-    which = "test" if run.data.test is not None else "train"
-    return f"{which} accuracy {100 * last[which + '_accuracy']:.2f} % after epoch {last['epoch']}, {seconds:.1f} s"
+    # A run that was complete when it was resumed may have had no test.
+    which = next((w for w in ("test_accuracy", "train_accuracy") if w in last), None)
+    said = f"loss {last['loss']:.4f}" if which is None else f"{which.replace('_', ' ')} {100 * last[which]:.2f} %"
+    return f"{said} after epoch {last['epoch']}, {seconds:.1f} s"

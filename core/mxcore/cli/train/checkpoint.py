@@ -148,10 +148,15 @@ def _take_over(run: Run, newest: str) -> None:
         print(f"note: the images come in another order than before ({e})")
 
 
+def _is_epoch(n: Any) -> bool:
+    return type(n) is int and 0 <= n < 1 << 31
+
+
 def _is_entry(entry: Any) -> bool:
     return (
         isinstance(entry, dict)
         and {"epoch", "loss"} <= set(entry)
+        and _is_epoch(entry["epoch"])
         and all(isinstance(v, float) or (isinstance(v, int) and abs(v) < 1 << 63) for v in entry.values())
     )
 
@@ -161,7 +166,7 @@ def _read(note: str) -> dict[str, Any]:
         found = decode(read_text(note), "it")
         if {"epoch", "history", "images", "network", "num_classes", "data_shape"} <= set(found):
             if (
-                type(found["epoch"]) is int
+                _is_epoch(found["epoch"])
                 and isinstance(found["history"], list)
                 and all(map(_is_entry, found["history"]))
             ):

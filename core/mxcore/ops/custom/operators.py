@@ -139,7 +139,8 @@ def custom(k: Call, p: Params, *data: Array) -> Any:
             worker = kept["_worker"] = prop.create_operator(k.ctx, shapes, dtypes)
     outs = [_array(k.xp.zeros(tuple(s), t), k.ctx) for s, t in zip(out_shapes, out_types)]
     with _unrecorded(k.ctx, k.is_train), _user_code(p, "forward"):
-        worker.forward(is_train=k.is_train, req=["write"] * len(outs), in_data=ins, out_data=outs, aux=aux)
+        # The lists are the user's: `backward` gets the arrays again, whatever stands in them then.
+        worker.forward(is_train=k.is_train, req=["write"] * len(outs), in_data=[*ins], out_data=outs, aux=[*aux])
         for x in (*outs, *aux):
             x.wait_to_read()
     return [x._data for x in outs] + [None] * len(aux), (worker, ins, outs)
@@ -169,7 +170,7 @@ def _(k: Call, p: Params, saved: Any, dys: list[Any], ins: list[Any], outs: list
     # Others get the same ones, and `backward` may write to them.
     dys = [_array(g._data.copy(), k.ctx) if g.stype == "default" else g for g in dys]
     with _unrecorded(k.ctx, state.train), _user_code(p, "backward"):
-        worker.backward(req=req, out_grad=dys, in_data=in_data, out_data=out_data, in_grad=grads, aux=aux)
+        worker.backward(req=req, out_grad=dys, in_data=[*in_data], out_data=[*out_data], in_grad=grads, aux=[*aux])
         for x in (*grads, *aux):
             x.wait_to_read()
     return grads + [None] * len(aux)
