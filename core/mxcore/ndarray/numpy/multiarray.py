@@ -63,6 +63,13 @@ class ndarray(NDArray):
         return self.transpose()
 
     @property
+    def mT(self) -> ndarray:
+        """The matrices with rows and columns exchanged: the last two axes."""
+        if len(self._data.shape) < 2:
+            raise error(ValueError, f"mT: matrices are needed, got an array of shape {self.shape}")
+        return self.swapaxes(-2, -1)  # type: ignore[attr-defined, no-any-return]
+
+    @property
     def itemsize(self) -> int:
         """Bytes of an element."""
         return int(self._data.dtype.itemsize)
