@@ -385,6 +385,13 @@ class ndarray(NDArray):
 
     __setitem__ = indexing.set_item
 
+    def __imatmul__(self, other: Any) -> ndarray:
+        found = self @ other
+        if found.shape != self.shape:
+            raise error(ValueError, f"x @= y: a product of shape {found.shape} is not written to shape {self.shape}")
+        self[...] = found
+        return self
+
     def slice_assign(self, rhs: NDArray, begin: Any, end: Any, step: Any) -> ndarray:
         """Write `rhs` into a slice of this array; returns this array."""
         super().slice_assign(rhs.as_nd_ndarray(), begin, end, step)

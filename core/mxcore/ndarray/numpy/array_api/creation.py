@@ -98,7 +98,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
 
 def _again(name: str, x: Any, dtype: Any, ctx: Any, copy: bool | None) -> Any:
     """An array in a dtype and at a place; itself if it is so already and may be."""
-    same = dtype in (None, x.dtype) and ctx in (None, x.ctx)
+    same = (dtype is None or dtype == x.dtype) and (ctx is None or ctx is x.ctx)
     if not same and copy is False:
         raise error(ValueError, f"{name}: another dtype or device makes a copy, which copy=False forbids")
     if same:
@@ -267,6 +267,7 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
     ----------
     shape : int or tuple of int
     fill_value : bool, int or float
+        Or an array of one without dimensions.
     dtype : dtype, optional
         Unless told, that which `asarray` gives the value.
     device : Context, optional
@@ -282,8 +283,14 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
     >>> xp.full(3, 7)
     array([7, 7, 7], dtype=int64)
     """
+    fill_value = _one(fill_value)
     wanted = default_dtype(_kind_of_numbers("full", fill_value)) if dtype is None else asked_dtype("full", dtype)
     return _filled("full", _lengths("full", shape), fill_value, wanted, place("full", device))
+
+
+def _one(value: Any) -> Any:
+    """A number of Python's, also of an array without dimensions."""
+    return value.item() if getattr(value, "shape", None) == () else value
 
 
 def _filled(name: str, shape: tuple[int, ...], value: Any, dtype: Any, ctx: Any) -> Any:
@@ -377,6 +384,7 @@ def full_like(x: ndarray, /, fill_value: Any, *, dtype: Any = None, device: Any 
     ----------
     x : ndarray
     fill_value : bool, int or float
+        Or an array of one without dimensions.
     dtype : dtype, optional
         That of `x` unless told.
     device : Context, optional
@@ -392,7 +400,7 @@ def full_like(x: ndarray, /, fill_value: Any, *, dtype: Any = None, device: Any 
     >>> xp.full_like(xp.asarray([1.5, 2.5]), 7)
     array([7., 7.])
     """
-    return _like("full_like", x, fill_value, dtype, device)  # type: ignore[no-any-return]
+    return _like("full_like", x, _one(fill_value), dtype, device)  # type: ignore[no-any-return]
 
 
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> ndarray:
