@@ -49,6 +49,8 @@ class ndarray(NDArray):
 
     __slots__ = ()
     rules = NDArray
+    #: The namespace of the array API standard, which stands above this class.
+    __array_namespace__: Callable[..., Any]
 
     # -- facts -------------------------------------------------------------------------------------------------
     @property
@@ -67,7 +69,7 @@ class ndarray(NDArray):
         """The matrices with rows and columns exchanged: the last two axes."""
         if len(self._data.shape) < 2:
             raise error(ValueError, f"mT: matrices are needed, got an array of shape {self.shape}")
-        return self.swapaxes(-2, -1)  # type: ignore[attr-defined, no-any-return]
+        return self.swapaxes(-2, -1)  # type: ignore[no-any-return]
 
     @property
     def itemsize(self) -> int:

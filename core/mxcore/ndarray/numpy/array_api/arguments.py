@@ -212,4 +212,5 @@ def summed(name: str, x: Any, dtype: Any) -> np.dtype[Any]:
     """The dtype in which elements are added up or multiplied: of whole numbers the widest."""
     if dtype is not None:
         return asked_dtype(name, dtype)
-    return _WIDEST.get(x.dtype.kind, x.dtype)
+    own: np.dtype[Any] = x.dtype
+    return _WIDEST.get(own.kind, own)

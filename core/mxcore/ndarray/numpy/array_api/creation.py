@@ -52,7 +52,7 @@ def _kind_of_numbers(name: str, *values: Any) -> str:
     return "f" if "f" in found else "i" if "i" in found else "b"
 
 
-def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> ndarray:
+def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
     """An array of numbers, sequences of them, or what offers its memory.
 
     Parameters
@@ -93,7 +93,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         raise error(
             ValueError, f"asarray: a {type(obj).__name__} is copied to make an array of it; copy=False forbids that"
         )
-    return F.from_host(_host(obj, dtype), ctx)  # type: ignore[return-value]
+    return F.from_host(_host(obj, dtype), ctx)
 
 
 def _again(name: str, x: Any, dtype: Any, ctx: Any, copy: bool | None) -> Any:
@@ -136,7 +136,7 @@ def _plain(values: Any) -> Any:
 
 def arange(
     start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None, device: Any = None
-) -> ndarray:
+) -> Any:
     """Numbers of one distance, the last one excluded.
 
     Parameters
@@ -176,8 +176,9 @@ def arange(
     if math.ceil((stop - start) / step) <= 0:
         return zeros((0,), dtype=wanted, device=device)
     if kind_of(wanted) in "iu":
-        return asarray(np.arange(start, stop, step, wanted), device=device)
-    return F.arange(start, stop, step, dtype=wanted, ctx=place("arange", device))  # type: ignore[no-any-return]
+        host: Any = np.arange  # whose declared overloads do not know of dtypes
+        return asarray(host(start, stop, step, wanted), device=device)
+    return F.arange(start, stop, step, dtype=wanted, ctx=place("arange", device))
 
 
 def _new(name: str, shape: Any, value: Any, dtype: Any, device: Any) -> Any:
@@ -188,7 +189,7 @@ def _float(name: str, dtype: Any) -> Any:
     return default_dtype("f") if dtype is None else asked_dtype(name, dtype)
 
 
-def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> ndarray:
+def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """An array of zeros.
 
     Parameters
@@ -209,10 +210,10 @@ def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> ndarray:
     >>> xp.zeros((2,), dtype=xp.uint8)
     array([0, 0], dtype=uint8)
     """
-    return _new("zeros", shape, 0, _float("zeros", dtype), device)  # type: ignore[no-any-return]
+    return _new("zeros", shape, 0, _float("zeros", dtype), device)
 
 
-def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> ndarray:
+def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """An array of ones.
 
     Parameters
@@ -233,10 +234,10 @@ def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> ndarray:
     >>> xp.ones(2)
     array([1., 1.])
     """
-    return _new("ones", shape, 1, _float("ones", dtype), device)  # type: ignore[no-any-return]
+    return _new("ones", shape, 1, _float("ones", dtype), device)
 
 
-def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> ndarray:
+def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """An array to be written to; until then it holds zeros.
 
     Parameters
@@ -257,10 +258,10 @@ def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> ndarray:
     >>> xp.empty((2, 0)).shape
     (2, 0)
     """
-    return _new("empty", shape, 0, _float("empty", dtype), device)  # type: ignore[no-any-return]
+    return _new("empty", shape, 0, _float("empty", dtype), device)
 
 
-def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> ndarray:
+def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """An array of one value.
 
     Parameters
@@ -305,7 +306,7 @@ def _like(name: str, x: Any, value: Any, dtype: Any, device: Any) -> Any:
     return _filled(name, x.shape, value, wanted, x.ctx if device is None else place(name, device))
 
 
-def zeros_like(x: ndarray, /, *, dtype: Any = None, device: Any = None) -> ndarray:
+def zeros_like(x: ndarray, /, *, dtype: Any = None, device: Any = None) -> Any:
     """Zeros in the shape of an array.
 
     Parameters
@@ -326,10 +327,10 @@ def zeros_like(x: ndarray, /, *, dtype: Any = None, device: Any = None) -> ndarr
     >>> xp.zeros_like(xp.asarray([1.5, 2.5]))
     array([0., 0.])
     """
-    return _like("zeros_like", x, False, dtype, device)  # type: ignore[no-any-return]
+    return _like("zeros_like", x, False, dtype, device)
 
 
-def ones_like(x: ndarray, /, *, dtype: Any = None, device: Any = None) -> ndarray:
+def ones_like(x: ndarray, /, *, dtype: Any = None, device: Any = None) -> Any:
     """Ones in the shape of an array.
 
     Parameters
@@ -350,10 +351,10 @@ def ones_like(x: ndarray, /, *, dtype: Any = None, device: Any = None) -> ndarra
     >>> xp.ones_like(xp.asarray([1.5, 2.5]))
     array([1., 1.])
     """
-    return _like("ones_like", x, True, dtype, device)  # type: ignore[no-any-return]
+    return _like("ones_like", x, True, dtype, device)
 
 
-def empty_like(x: ndarray, /, *, dtype: Any = None, device: Any = None) -> ndarray:
+def empty_like(x: ndarray, /, *, dtype: Any = None, device: Any = None) -> Any:
     """An array of the shape of another one, to be written to; until then it holds zeros.
 
     Parameters
@@ -374,10 +375,10 @@ def empty_like(x: ndarray, /, *, dtype: Any = None, device: Any = None) -> ndarr
     >>> xp.empty_like(xp.asarray([1.5, 2.5])).shape
     (2,)
     """
-    return _like("empty_like", x, False, dtype, device)  # type: ignore[no-any-return]
+    return _like("empty_like", x, False, dtype, device)
 
 
-def full_like(x: ndarray, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> ndarray:
+def full_like(x: ndarray, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """One value in the shape of an array.
 
     Parameters
@@ -400,10 +401,10 @@ def full_like(x: ndarray, /, fill_value: Any, *, dtype: Any = None, device: Any 
     >>> xp.full_like(xp.asarray([1.5, 2.5]), 7)
     array([7., 7.])
     """
-    return _like("full_like", x, _one(fill_value), dtype, device)  # type: ignore[no-any-return]
+    return _like("full_like", x, _one(fill_value), dtype, device)
 
 
-def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> ndarray:
+def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Any:
     """A matrix with ones on a diagonal and zeros elsewhere.
 
     Parameters
@@ -428,12 +429,12 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
     array([[0., 1., 0.],
            [0., 0., 1.]])
     """
-    return F.eye(n_rows, n_cols, k, dtype=_float("eye", dtype), ctx=place("eye", device))  # type: ignore[no-any-return]
+    return F.eye(n_rows, n_cols, k, dtype=_float("eye", dtype), ctx=place("eye", device))
 
 
 def linspace(
     start: float, stop: float, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
-) -> ndarray:
+) -> Any:
     """So many numbers of one distance between two.
 
     Parameters
@@ -459,7 +460,7 @@ def linspace(
     """
     _kind_of_numbers("linspace", start, stop)
     ctx = place("linspace", device)
-    return F.linspace(start, stop, num, endpoint, dtype=_float("linspace", dtype), ctx=ctx)  # type: ignore[no-any-return]
+    return F.linspace(start, stop, num, endpoint, dtype=_float("linspace", dtype), ctx=ctx)
 
 
 def meshgrid(*arrays: ndarray, indexing: str = "xy") -> list[ndarray]:
@@ -497,7 +498,7 @@ def _triangle(name: str, x: Any, k: Any) -> Any:
     return getattr(F, name)(x, whole_number(name, "k", k))
 
 
-def tril(x: ndarray, /, *, k: int = 0) -> ndarray:
+def tril(x: ndarray, /, *, k: int = 0) -> Any:
     """The lower triangles of matrices, zeros above.
 
     Parameters
@@ -517,10 +518,10 @@ def tril(x: ndarray, /, *, k: int = 0) -> ndarray:
     array([[1., 0.],
            [1., 1.]])
     """
-    return _triangle("tril", x, k)  # type: ignore[no-any-return]
+    return _triangle("tril", x, k)
 
 
-def triu(x: ndarray, /, *, k: int = 0) -> ndarray:
+def triu(x: ndarray, /, *, k: int = 0) -> Any:
     """The upper triangles of matrices, zeros below.
 
     Parameters
@@ -540,10 +541,10 @@ def triu(x: ndarray, /, *, k: int = 0) -> ndarray:
     array([[1., 1.],
            [0., 1.]])
     """
-    return _triangle("triu", x, k)  # type: ignore[no-any-return]
+    return _triangle("triu", x, k)
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> ndarray:
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """An array over the memory of another library's.
 
     Parameters
@@ -580,5 +581,5 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
     if ctx is not None and ctx is not found.ctx:
         if copy is False:
             raise error(BufferError, f"from_dlpack: from {found.ctx} to {ctx} is a copy, which copy=False forbids")
-        return found.as_in_ctx(ctx)  # type: ignore[no-any-return]
-    return F.copy(found) if copy else found  # type: ignore[no-any-return]
+        return found.as_in_ctx(ctx)
+    return F.copy(found) if copy else found

@@ -51,7 +51,7 @@ KINDS: dict[str, str] = {
 }
 
 
-def astype(x: ndarray, dtype: Any, /, *, copy: Any = True, device: Any = None) -> ndarray:
+def astype(x: ndarray, dtype: Any, /, *, copy: Any = True, device: Any = None) -> Any:
     """The values in another dtype.
 
     Parameters
@@ -76,7 +76,7 @@ def astype(x: ndarray, dtype: Any, /, *, copy: Any = True, device: Any = None) -
     check("astype", "all", x)
     x = x.astype(asked_dtype("astype", dtype), copy=copy)
     ctx = place("astype", device)
-    return x if ctx is None else x.as_in_ctx(ctx)  # type: ignore[return-value]
+    return x if ctx is None else x.as_in_ctx(ctx)
 
 
 def can_cast(from_: Any, to: Any, /) -> builtins.bool:
@@ -179,8 +179,8 @@ def finfo(type: Any, /) -> FloatLimits:
         limits = np.finfo(dtype)
     except ValueError as e:  # a dtype that is not NumPy's
         raise error(ValueError, f"finfo: {e}") from None
-    numbers = [float(getattr(limits, n)) for n in ("eps", "max", "min", "smallest_normal")]
-    return FloatLimits(int(limits.bits), *numbers, dtype)
+    eps, most, least, normal = (float(x) for x in (limits.eps, limits.max, limits.min, limits.smallest_normal))
+    return FloatLimits(int(limits.bits), eps, most, least, normal, dtype)
 
 
 def iinfo(type: Any, /) -> IntegerLimits:

@@ -75,7 +75,7 @@ def _matrices(name: str, x: Any, square: bool = False, category: str = "floating
     return x
 
 
-def cholesky(x: ndarray, /, *, upper: bool = False) -> ndarray:
+def cholesky(x: ndarray, /, *, upper: bool = False) -> Any:
     """The triangular factors of symmetric positive definite matrices.
 
     Parameters
@@ -97,10 +97,10 @@ def cholesky(x: ndarray, /, *, upper: bool = False) -> ndarray:
            [1., 2.]])
     """
     found = F.linalg.cholesky(_matrices("cholesky", x, True))
-    return F.swapaxes(found, -2, -1) if upper else found  # type: ignore[no-any-return]
+    return F.swapaxes(found, -2, -1) if upper else found
 
 
-def cross(x1: ndarray, x2: ndarray, /, *, axis: int = -1) -> ndarray:
+def cross(x1: ndarray, x2: ndarray, /, *, axis: int = -1) -> Any:
     """The vector products of vectors of three elements.
 
     Parameters
@@ -126,10 +126,10 @@ def cross(x1: ndarray, x2: ndarray, /, *, axis: int = -1) -> ndarray:
     if a.shape[d] != 3 or b.shape[d] != 3:
         raise error(ValueError, f"cross: vectors of three elements are needed, got shapes {a.shape} and {b.shape}")
     (a1, a2), (b1, b2) = ([F.roll(x, -n, d) for n in (1, 2)] for x in (a, b))
-    return a1 * b2 - a2 * b1  # type: ignore[no-any-return]
+    return a1 * b2 - a2 * b1
 
 
-def det(x: ndarray, /) -> ndarray:
+def det(x: ndarray, /) -> Any:
     """The determinants of square matrices.
 
     Parameters
@@ -146,10 +146,10 @@ def det(x: ndarray, /) -> ndarray:
     >>> xp.linalg.det(xp.asarray([[2.0, 0.0], [1.0, 3.0]]))
     array(6.)
     """
-    return F.linalg.det(_matrices("det", x, True))  # type: ignore[no-any-return]
+    return F.linalg.det(_matrices("det", x, True))
 
 
-def diagonal(x: ndarray, /, *, offset: int = 0) -> ndarray:
+def diagonal(x: ndarray, /, *, offset: int = 0) -> Any:
     """Diagonals of matrices.
 
     Parameters
@@ -169,7 +169,7 @@ def diagonal(x: ndarray, /, *, offset: int = 0) -> ndarray:
     array([1, 4], dtype=int64)
     """
     _matrices("diagonal", x, category="all")
-    return F.diagonal(x, whole_number("diagonal", "offset", offset), -2, -1)  # type: ignore[no-any-return]
+    return F.diagonal(x, whole_number("diagonal", "offset", offset), -2, -1)
 
 
 def eigh(x: ndarray, /) -> EighResult:
@@ -193,7 +193,7 @@ def eigh(x: ndarray, /) -> EighResult:
     return EighResult(*F.linalg.eigh(_matrices("eigh", x, True)))
 
 
-def eigvalsh(x: ndarray, /) -> ndarray:
+def eigvalsh(x: ndarray, /) -> Any:
     """The eigenvalues of symmetric matrices, in rising order.
 
     Parameters
@@ -211,10 +211,10 @@ def eigvalsh(x: ndarray, /) -> ndarray:
     >>> xp.linalg.eigvalsh(xp.asarray([[2.0, 1.0], [1.0, 2.0]]))
     array([1., 3.])
     """
-    return F.linalg.eigvalsh(_matrices("eigvalsh", x, True))  # type: ignore[no-any-return]
+    return F.linalg.eigvalsh(_matrices("eigvalsh", x, True))
 
 
-def inv(x: ndarray, /) -> ndarray:
+def inv(x: ndarray, /) -> Any:
     """The inverses of square matrices.
 
     Parameters
@@ -237,10 +237,10 @@ def inv(x: ndarray, /) -> ndarray:
     array([[0.5 , 0.  ],
            [0.  , 0.25]])
     """
-    return F.linalg.inv(_matrices("inv", x, True))  # type: ignore[no-any-return]
+    return F.linalg.inv(_matrices("inv", x, True))
 
 
-def matrix_norm(x: ndarray, /, *, keepdims: bool = False, ord: Any = "fro") -> ndarray:
+def matrix_norm(x: ndarray, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     """Norms of matrices.
 
     Parameters
@@ -262,10 +262,10 @@ def matrix_norm(x: ndarray, /, *, keepdims: bool = False, ord: Any = "fro") -> n
     >>> xp.linalg.matrix_norm(xp.asarray([[3.0, 0.0], [0.0, 4.0]]))
     array(5.)
     """
-    return F.linalg.norm(_matrices("matrix_norm", x), ord, (-2, -1), keepdims)  # type: ignore[no-any-return]
+    return F.linalg.norm(_matrices("matrix_norm", x), ord, (-2, -1), keepdims)
 
 
-def matrix_power(x: ndarray, n: int, /) -> ndarray:
+def matrix_power(x: ndarray, n: int, /) -> Any:
     """Powers of square matrices.
 
     Parameters
@@ -285,7 +285,7 @@ def matrix_power(x: ndarray, n: int, /) -> ndarray:
     array([[1., 3.],
            [0., 1.]])
     """
-    return F.linalg.matrix_power(_matrices("matrix_power", x, True), whole_number("matrix_power", "n", n))  # type: ignore[no-any-return]
+    return F.linalg.matrix_power(_matrices("matrix_power", x, True), whole_number("matrix_power", "n", n))
 
 
 def _tolerance(name: str, x: Any, rtol: Any) -> Any:
@@ -298,7 +298,7 @@ def _tolerance(name: str, x: Any, rtol: Any) -> Any:
     return number(name, float(rtol), x.dtype, x.ctx).item()
 
 
-def matrix_rank(x: ndarray, /, *, rtol: Any = None) -> ndarray:
+def matrix_rank(x: ndarray, /, *, rtol: Any = None) -> Any:
     """The ranks of matrices: how many singular values are not zero.
 
     Parameters
@@ -321,13 +321,13 @@ def matrix_rank(x: ndarray, /, *, rtol: Any = None) -> ndarray:
     """
     s = svdvals(_matrices("matrix_rank", x)).detach()
     if not s.shape[-1]:
-        return F.zeros(s.shape[:-1], dtype="int64", ctx=x.ctx)  # type: ignore[no-any-return]
+        return F.zeros(s.shape[:-1], dtype="int64", ctx=x.ctx)
     rtol = _tolerance("matrix_rank", x, rtol)
     least = F.max(s, axis=-1, keepdims=True) * (F.expand_dims(rtol, -1) if isinstance(rtol, ndarray) else rtol)
-    return F.sum(s > least, axis=-1, dtype="int64")  # type: ignore[no-any-return]
+    return F.sum(s > least, axis=-1, dtype="int64")
 
 
-def outer(x1: ndarray, x2: ndarray, /) -> ndarray:
+def outer(x1: ndarray, x2: ndarray, /) -> Any:
     """The product of each element of a vector with each of another one.
 
     Parameters
@@ -350,10 +350,10 @@ def outer(x1: ndarray, x2: ndarray, /) -> ndarray:
     if x1.ndim != 1 or x2.ndim != 1:
         raise error(ValueError, f"outer: vectors are needed, got shapes {x1.shape} and {x2.shape}")
     a, b = common("outer", x1, x2)
-    return F.expand_dims(a, 1) * b  # type: ignore[no-any-return]
+    return F.expand_dims(a, 1) * b
 
 
-def pinv(x: ndarray, /, *, rtol: Any = None) -> ndarray:
+def pinv(x: ndarray, /, *, rtol: Any = None) -> Any:
     """The pseudo-inverses of matrices.
 
     Parameters
@@ -374,7 +374,7 @@ def pinv(x: ndarray, /, *, rtol: Any = None) -> ndarray:
            [0. , 0. ]])
     """
     _matrices("pinv", x)
-    return F.linalg.pinv(x, _tolerance("pinv", x, rtol))  # type: ignore[no-any-return]
+    return F.linalg.pinv(x, _tolerance("pinv", x, rtol))
 
 
 def _completed(basis: Any) -> Any:
@@ -436,7 +436,7 @@ def slogdet(x: ndarray, /) -> SlogdetResult:
     return SlogdetResult(*F.linalg.slogdet(_matrices("slogdet", x, True)))
 
 
-def solve(x1: ndarray, x2: ndarray, /) -> ndarray:
+def solve(x1: ndarray, x2: ndarray, /) -> Any:
     """The solution of linear equations ``x1 @ x = x2``.
 
     Parameters
@@ -468,7 +468,7 @@ def solve(x1: ndarray, x2: ndarray, /) -> ndarray:
     n = max(a.ndim, b.ndim)
     a, b = (F.reshape(x, (1,) * (n - x.ndim) + x.shape) if x.ndim < n else x for x in (a, b))
     found = F.linalg.solve(a, b)
-    return F.squeeze(found, -1) if vector else found  # type: ignore[no-any-return]
+    return F.squeeze(found, -1) if vector else found
 
 
 def svd(x: ndarray, /, *, full_matrices: bool = True) -> SVDResult:
@@ -500,7 +500,7 @@ def svd(x: ndarray, /, *, full_matrices: bool = True) -> SVDResult:
     return SVDResult(u, s, v)
 
 
-def svdvals(x: ndarray, /) -> ndarray:
+def svdvals(x: ndarray, /) -> Any:
     """The singular values of matrices, the largest first.
 
     Parameters
@@ -518,10 +518,10 @@ def svdvals(x: ndarray, /) -> ndarray:
     >>> xp.linalg.svdvals(xp.asarray([[0.0, 2.0], [3.0, 0.0]]))
     array([3., 2.])
     """
-    return F.linalg.svd(_matrices("svdvals", x))[1]  # type: ignore[no-any-return]
+    return F.linalg.svd(_matrices("svdvals", x))[1]
 
 
-def trace(x: ndarray, /, *, offset: int = 0, dtype: Any = None) -> ndarray:
+def trace(x: ndarray, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """Sums of diagonals of matrices.
 
     Parameters
@@ -544,10 +544,10 @@ def trace(x: ndarray, /, *, offset: int = 0, dtype: Any = None) -> ndarray:
     array(5.)
     """
     _matrices("trace", x, category="numeric")
-    return F.sum(diagonal(x, offset=offset), axis=-1, dtype=summed("trace", x, dtype))  # type: ignore[no-any-return]
+    return F.sum(diagonal(x, offset=offset), axis=-1, dtype=summed("trace", x, dtype))
 
 
-def vector_norm(x: ndarray, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> ndarray:
+def vector_norm(x: ndarray, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Any:
     """Norms of vectors.
 
     Parameters
@@ -578,8 +578,8 @@ def vector_norm(x: ndarray, /, *, axis: Axis = None, keepdims: bool = False, ord
     flat = F.reshape(flat, (*(x.shape[d] for d in rest), int(np.prod([x.shape[d] for d in axes], dtype=int))))
     found = F.linalg.norm(flat, ord, -1)
     if not keepdims:
-        return found  # type: ignore[no-any-return]
-    return F.reshape(found, tuple(1 if d in axes else n for d, n in enumerate(x.shape)))  # type: ignore[no-any-return]
+        return found
+    return F.reshape(found, tuple(1 if d in axes else n for d, n in enumerate(x.shape)))
 
 
 for _name in __all__:

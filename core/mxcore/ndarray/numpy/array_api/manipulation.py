@@ -81,7 +81,7 @@ def broadcast_arrays(*arrays: ndarray) -> list[ndarray]:
     return [F.broadcast_to(x, shape) for x in arrays]
 
 
-def broadcast_to(x: ndarray, /, shape: tuple[int, ...]) -> ndarray:
+def broadcast_to(x: ndarray, /, shape: tuple[int, ...]) -> Any:
     """An array repeated along dimensions of length 1, or new leading ones.
 
     Parameters
@@ -103,7 +103,7 @@ def broadcast_to(x: ndarray, /, shape: tuple[int, ...]) -> ndarray:
     check("broadcast_to", "all", x)
     if broadcast_shapes(x.shape, shape) != tuple(shape):
         raise error(ValueError, f"broadcast_to: an array of shape {x.shape} is not broadcast to {shape}")
-    return F.broadcast_to(x, shape)  # type: ignore[no-any-return]
+    return F.broadcast_to(x, shape)
 
 
 def _several(name: str, arrays: Any) -> list[Any]:
@@ -114,7 +114,7 @@ def _several(name: str, arrays: Any) -> list[Any]:
     return common(name, *found)
 
 
-def concat(arrays: Sequence[ndarray], /, *, axis: int | None = 0) -> ndarray:
+def concat(arrays: Sequence[ndarray], /, *, axis: int | None = 0) -> Any:
     """Arrays one after the other along an axis.
 
     Parameters
@@ -137,15 +137,15 @@ def concat(arrays: Sequence[ndarray], /, *, axis: int | None = 0) -> ndarray:
     """
     found = _several("concat", arrays)
     if axis is None:
-        return F.concatenate([F.reshape(x, (-1,)) for x in found], 0)  # type: ignore[no-any-return]
+        return F.concatenate([F.reshape(x, (-1,)) for x in found], 0)
     if len({x.ndim for x in found}) > 1 or not found[0].ndim:
         shapes = ", ".join(str(x.shape) for x in found)
         raise error(ValueError, f"concat: arrays of one number of dimensions, 1 at least, are needed, got {shapes}")
     (d,) = axes_of("concat", found[0].ndim, whole_number("concat", "axis", axis))
-    return F.concatenate(found, d)  # type: ignore[no-any-return]
+    return F.concatenate(found, d)
 
 
-def stack(arrays: Sequence[ndarray], /, *, axis: int = 0) -> ndarray:
+def stack(arrays: Sequence[ndarray], /, *, axis: int = 0) -> Any:
     """Arrays of one shape, joined along a new axis.
 
     Parameters
@@ -168,7 +168,7 @@ def stack(arrays: Sequence[ndarray], /, *, axis: int = 0) -> ndarray:
     """
     found = _several("stack", arrays)
     (d,) = axes_of("stack", found[0].ndim + 1, whole_number("stack", "axis", axis))
-    return F.stack(found, d)  # type: ignore[no-any-return]
+    return F.stack(found, d)
 
 
 def unstack(x: ndarray, /, *, axis: int = 0) -> tuple[ndarray, ...]:
@@ -196,7 +196,7 @@ def unstack(x: ndarray, /, *, axis: int = 0) -> tuple[ndarray, ...]:
     return tuple(x[(slice(None),) * d + (i,)] for i in range(x.shape[d]))
 
 
-def expand_dims(x: ndarray, /, axis: int | tuple[int, ...] = 0) -> ndarray:
+def expand_dims(x: ndarray, /, axis: int | tuple[int, ...] = 0) -> Any:
     """A new dimension of length 1.
 
     Parameters
@@ -219,10 +219,10 @@ def expand_dims(x: ndarray, /, axis: int | tuple[int, ...] = 0) -> ndarray:
     n = x.ndim + (len(axis) if isinstance(axis, tuple) else 1)
     at = axes_of("expand_dims", n, axis)
     rest = iter(x.shape)
-    return F.reshape(x, tuple(1 if d in at else next(rest) for d in range(n)))  # type: ignore[no-any-return]
+    return F.reshape(x, tuple(1 if d in at else next(rest) for d in range(n)))
 
 
-def squeeze(x: ndarray, /, axis: int | tuple[int, ...]) -> ndarray:
+def squeeze(x: ndarray, /, axis: int | tuple[int, ...]) -> Any:
     """The array without dimensions of length 1.
 
     Parameters
@@ -250,10 +250,10 @@ def squeeze(x: ndarray, /, axis: int | tuple[int, ...]) -> ndarray:
     at = axes_of("squeeze", x.ndim, axis)
     if any(x.shape[d] != 1 for d in at):
         raise error(ValueError, f"squeeze: axis {axis} of an array of shape {x.shape} is not of length 1")
-    return F.reshape(x, tuple(n for d, n in enumerate(x.shape) if d not in at))  # type: ignore[no-any-return]
+    return F.reshape(x, tuple(n for d, n in enumerate(x.shape) if d not in at))
 
 
-def flip(x: ndarray, /, *, axis: Axis = None) -> ndarray:
+def flip(x: ndarray, /, *, axis: Axis = None) -> Any:
     """The elements in reverse order along axes.
 
     Parameters
@@ -274,10 +274,10 @@ def flip(x: ndarray, /, *, axis: Axis = None) -> ndarray:
     """
     check("flip", "all", x)
     at = axes_of("flip", x.ndim, axis)
-    return F.flip(x, at) if at else F.copy(x)  # type: ignore[no-any-return]
+    return F.flip(x, at) if at else F.copy(x)
 
 
-def moveaxis(x: ndarray, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> ndarray:
+def moveaxis(x: ndarray, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Any:
     """Axes moved to other places.
 
     Parameters
@@ -307,7 +307,7 @@ def moveaxis(x: ndarray, source: int | tuple[int, ...], destination: int | tuple
     return permute_dims(x, tuple(order))
 
 
-def permute_dims(x: ndarray, /, axes: tuple[int, ...]) -> ndarray:
+def permute_dims(x: ndarray, /, axes: tuple[int, ...]) -> Any:
     """The axes in another order.
 
     Parameters
@@ -329,10 +329,10 @@ def permute_dims(x: ndarray, /, axes: tuple[int, ...]) -> ndarray:
     order = axes_of("permute_dims", x.ndim, tuple(axes))
     if len(order) != x.ndim:
         raise error(ValueError, f"permute_dims: axes {axes} must name each of the {x.ndim} dimensions")
-    return F.transpose(x, order) if order else F.copy(x)  # type: ignore[no-any-return]
+    return F.transpose(x, order) if order else F.copy(x)
 
 
-def repeat(x: ndarray, repeats: int | ndarray, /, *, axis: int | None = None) -> ndarray:
+def repeat(x: ndarray, repeats: int | ndarray, /, *, axis: int | None = None) -> Any:
     """Each element repeated, one after the other.
 
     Parameters
@@ -361,10 +361,10 @@ def repeat(x: ndarray, repeats: int | ndarray, /, *, axis: int | None = None) ->
     if axis is None:
         x, axis = F.reshape(x, (-1,)), 0
     (d,) = axes_of("repeat", x.ndim, whole_number("repeat", "axis", axis))
-    return F.repeat(x, repeats, d)  # type: ignore[no-any-return]
+    return F.repeat(x, repeats, d)
 
 
-def reshape(x: ndarray, /, shape: tuple[int, ...], *, copy: bool | None = None) -> ndarray:
+def reshape(x: ndarray, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Any:
     """The elements in another shape.
 
     Parameters
@@ -395,10 +395,10 @@ def reshape(x: ndarray, /, shape: tuple[int, ...], *, copy: bool | None = None) 
     lengths = tuple(whole_number("reshape", "shape", d) for d in (shape if isinstance(shape, tuple) else (shape,)))
     if sum(d < 0 for d in lengths) > 1 or min(lengths, default=0) < -1:
         raise error(ValueError, f"reshape: shape {shape} may hold one length that is not known, as -1")
-    return x.reshape_view(lengths) if copy is False else F.reshape(x, lengths)  # type: ignore[no-any-return]
+    return x.reshape_view(lengths) if copy is False else F.reshape(x, lengths)
 
 
-def roll(x: ndarray, /, shift: int | tuple[int, ...], *, axis: Axis = None) -> ndarray:
+def roll(x: ndarray, /, shift: int | tuple[int, ...], *, axis: Axis = None) -> Any:
     """The elements moved along axes; those that leave at the end come in at the front.
 
     Parameters
@@ -422,7 +422,7 @@ def roll(x: ndarray, /, shift: int | tuple[int, ...], *, axis: Axis = None) -> n
     check("roll", "all", x)
     if axis is None:
         flat = F.reshape(x, (-1,))
-        return F.reshape(roll(flat, whole_number("roll", "shift", shift), axis=0), x.shape)  # type: ignore[no-any-return]
+        return F.reshape(roll(flat, whole_number("roll", "shift", shift), axis=0), x.shape)
     asked = axis if isinstance(axis, tuple) else (axis,)
     shifts = shift if isinstance(shift, tuple) else (shift,) * len(asked)
     if len(shifts) != len(asked):
@@ -434,7 +434,7 @@ def roll(x: ndarray, /, shift: int | tuple[int, ...], *, axis: Axis = None) -> n
     return x
 
 
-def tile(x: ndarray, repetitions: tuple[int, ...], /) -> ndarray:
+def tile(x: ndarray, repetitions: tuple[int, ...], /) -> Any:
     """The whole array repeated.
 
     Parameters
@@ -460,5 +460,5 @@ def tile(x: ndarray, repetitions: tuple[int, ...], /) -> ndarray:
     times = (1,) * (len(shape) - len(times)) + times
     if 0 in times or 0 in shape:
         check("tile", "all", x)
-        return F.zeros(tuple(n * m for n, m in zip(shape, times)), dtype=x.dtype, ctx=x.ctx)  # type: ignore[no-any-return]
-    return F.tile(x, times)  # type: ignore[no-any-return]
+        return F.zeros(tuple(n * m for n, m in zip(shape, times)), dtype=x.dtype, ctx=x.ctx)
+    return F.tile(x, times)

@@ -13,7 +13,7 @@ from .arguments import alike, check, common
 __all__ = ["matmul", "matrix_transpose", "tensordot", "vecdot"]
 
 
-def matmul(x1: ndarray, x2: ndarray, /) -> ndarray:
+def matmul(x1: ndarray, x2: ndarray, /) -> Any:
     """The product of matrices, of stacks of them, or of vectors.
 
     Parameters
@@ -33,10 +33,10 @@ def matmul(x1: ndarray, x2: ndarray, /) -> ndarray:
     array([3., 3.])
     """
     check("matmul", "numeric", x1, x2)
-    return F.matmul(*common("matmul", x1, x2))  # type: ignore[no-any-return]
+    return F.matmul(*common("matmul", x1, x2))
 
 
-def matrix_transpose(x: ndarray, /) -> ndarray:
+def matrix_transpose(x: ndarray, /) -> Any:
     """Matrices with rows and columns exchanged.
 
     Parameters
@@ -56,10 +56,10 @@ def matrix_transpose(x: ndarray, /) -> ndarray:
     check("matrix_transpose", "all", x)
     if x.ndim < 2:
         raise error(ValueError, f"matrix_transpose: matrices are needed, got shape {x.shape}")
-    return F.swapaxes(x, -2, -1)  # type: ignore[no-any-return]
+    return F.swapaxes(x, -2, -1)
 
 
-def tensordot(x1: ndarray, x2: ndarray, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> ndarray:
+def tensordot(x1: ndarray, x2: ndarray, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Any:
     """The products of two arrays, summed over some axes of both.
 
     Parameters
@@ -81,10 +81,10 @@ def tensordot(x1: ndarray, x2: ndarray, /, *, axes: int | tuple[Sequence[int], S
     (2, 5)
     """
     check("tensordot", "numeric", x1, x2)
-    return F.tensordot(*common("tensordot", x1, x2), axes)  # type: ignore[no-any-return]
+    return F.tensordot(*common("tensordot", x1, x2), axes)
 
 
-def vecdot(x1: ndarray, x2: ndarray, /, *, axis: int = -1) -> ndarray:
+def vecdot(x1: ndarray, x2: ndarray, /, *, axis: int = -1) -> Any:
     """The scalar products of vectors.
 
     Parameters
@@ -111,7 +111,7 @@ def vecdot(x1: ndarray, x2: ndarray, /, *, axis: int = -1) -> ndarray:
         raise error(ValueError, f"vecdot: vectors of {a.shape[d]} and of {b.shape[d]} elements have no product")
     a, b = (F.moveaxis(x, d, -1) for x in (a, b))
     rows, columns = F.expand_dims(a, -2), F.expand_dims(b, -1)
-    return F.squeeze(F.matmul(rows, columns), (-2, -1))  # type: ignore[no-any-return]
+    return F.squeeze(F.matmul(rows, columns), (-2, -1))
 
 
 def vectors_axis(name: str, axis: Any, *given: Any) -> int:

@@ -34,7 +34,7 @@ def _over(name: str, category: str, x: Any, axis: Any, keepdims: bool, **options
     return getattr(F, name)(x, axis=axes, keepdims=keepdims, **options)
 
 
-def all(x: ndarray, /, *, axis: Axis = None, keepdims: bool = False) -> ndarray:
+def all(x: ndarray, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """Whether all elements are true over axes; anything but zero is.
 
     Parameters
@@ -56,10 +56,10 @@ def all(x: ndarray, /, *, axis: Axis = None, keepdims: bool = False) -> ndarray:
     >>> xp.all(xp.asarray([[1, 0], [3, 4]]), axis=1)
     array([False,  True])
     """
-    return _over("all", "all", x, axis, keepdims)  # type: ignore[no-any-return]
+    return _over("all", "all", x, axis, keepdims)
 
 
-def any(x: ndarray, /, *, axis: Axis = None, keepdims: bool = False) -> ndarray:
+def any(x: ndarray, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """Whether any element is true over axes; anything but zero is.
 
     Parameters
@@ -81,10 +81,10 @@ def any(x: ndarray, /, *, axis: Axis = None, keepdims: bool = False) -> ndarray:
     >>> xp.any(xp.asarray([[1, 0], [0, 0]]), axis=1)
     array([ True, False])
     """
-    return _over("any", "all", x, axis, keepdims)  # type: ignore[no-any-return]
+    return _over("any", "all", x, axis, keepdims)
 
 
-def count_nonzero(x: ndarray, /, *, axis: Axis = None, keepdims: bool = False) -> ndarray:
+def count_nonzero(x: ndarray, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """How many elements are not zero over axes.
 
     Parameters
@@ -108,10 +108,10 @@ def count_nonzero(x: ndarray, /, *, axis: Axis = None, keepdims: bool = False) -
     """
     check("count_nonzero", "all", x)
     axes = axes_of("count_nonzero", x.ndim, axis)
-    return F.sum(x != 0, axis=axes, dtype="int64", keepdims=keepdims)  # type: ignore[no-any-return]
+    return F.sum(x != 0, axis=axes, dtype="int64", keepdims=keepdims)
 
 
-def max(x: ndarray, /, *, axis: Axis = None, keepdims: bool = False) -> ndarray:
+def max(x: ndarray, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """Maximum over axes; NaN where one is.
 
     Parameters
@@ -139,10 +139,10 @@ def max(x: ndarray, /, *, axis: Axis = None, keepdims: bool = False) -> ndarray:
     >>> xp.max(xp.asarray([[1.0, 5.0], [3.0, 4.0]]), axis=1)
     array([5., 4.])
     """
-    return _over("max", "real numeric", x, axis, keepdims)  # type: ignore[no-any-return]
+    return _over("max", "real numeric", x, axis, keepdims)
 
 
-def min(x: ndarray, /, *, axis: Axis = None, keepdims: bool = False) -> ndarray:
+def min(x: ndarray, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """Minimum over axes; NaN where one is.
 
     Parameters
@@ -170,10 +170,10 @@ def min(x: ndarray, /, *, axis: Axis = None, keepdims: bool = False) -> ndarray:
     >>> xp.min(xp.asarray([[1.0, 5.0], [3.0, 4.0]]), axis=1)
     array([1., 3.])
     """
-    return _over("min", "real numeric", x, axis, keepdims)  # type: ignore[no-any-return]
+    return _over("min", "real numeric", x, axis, keepdims)
 
 
-def mean(x: ndarray, /, *, axis: Axis = None, keepdims: bool = False) -> ndarray:
+def mean(x: ndarray, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """Mean over axes.
 
     Parameters
@@ -196,7 +196,7 @@ def mean(x: ndarray, /, *, axis: Axis = None, keepdims: bool = False) -> ndarray
     >>> xp.mean(xp.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=0)
     array([2., 3.])
     """
-    return _over("mean", "floating-point", x, axis, keepdims)  # type: ignore[no-any-return]
+    return _over("mean", "floating-point", x, axis, keepdims)
 
 
 def _summed(name: str, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
@@ -204,7 +204,7 @@ def _summed(name: str, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
     return _over(name, "numeric", x, axis, keepdims, dtype=summed(name, x, dtype))
 
 
-def sum(x: ndarray, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> ndarray:
+def sum(x: ndarray, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Sum over axes.
 
     Parameters
@@ -229,10 +229,10 @@ def sum(x: ndarray, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool =
     >>> xp.sum(xp.asarray([[1, 2], [3, 4]], dtype=xp.int8), axis=0)
     array([4, 6], dtype=int64)
     """
-    return _summed("sum", x, axis, dtype, keepdims)  # type: ignore[no-any-return]
+    return _summed("sum", x, axis, dtype, keepdims)
 
 
-def prod(x: ndarray, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> ndarray:
+def prod(x: ndarray, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Product over axes.
 
     Parameters
@@ -257,10 +257,10 @@ def prod(x: ndarray, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool 
     >>> xp.prod(xp.asarray([2.0, 3.0, 4.0]))
     array(24.)
     """
-    return _summed("prod", x, axis, dtype, keepdims)  # type: ignore[no-any-return]
+    return _summed("prod", x, axis, dtype, keepdims)
 
 
-def var(x: ndarray, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> ndarray:
+def var(x: ndarray, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """Variance over axes.
 
     Parameters
@@ -287,12 +287,12 @@ def var(x: ndarray, /, *, axis: Axis = None, correction: float = 0.0, keepdims: 
     """
     check("var", "real floating-point", x)
     if correction == int(correction):
-        return _over("var", "real floating-point", x, axis, keepdims, ddof=int(correction))  # type: ignore[no-any-return]
+        return _over("var", "real floating-point", x, axis, keepdims, ddof=int(correction))
     n = math.prod(x.shape[d] for d in axes_of("var", x.ndim, axis))
-    return _over("var", "real floating-point", x, axis, keepdims) * (n / (n - correction))  # type: ignore[no-any-return]
+    return _over("var", "real floating-point", x, axis, keepdims) * (n / (n - correction))
 
 
-def std(x: ndarray, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> ndarray:
+def std(x: ndarray, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """Standard deviation over axes: the root of the variance.
 
     Parameters
@@ -319,9 +319,9 @@ def std(x: ndarray, /, *, axis: Axis = None, correction: float = 0.0, keepdims: 
     """
     check("std", "real floating-point", x)
     if correction == int(correction):
-        return _over("std", "real floating-point", x, axis, keepdims, ddof=int(correction))  # type: ignore[no-any-return]
+        return _over("std", "real floating-point", x, axis, keepdims, ddof=int(correction))
     n = math.prod(x.shape[d] for d in axes_of("std", x.ndim, axis))
-    return _over("std", "real floating-point", x, axis, keepdims) * math.sqrt(n / (n - correction))  # type: ignore[no-any-return]
+    return _over("std", "real floating-point", x, axis, keepdims) * math.sqrt(n / (n - correction))
 
 
 def _running(name: str, x: Any, axis: int | None, dtype: Any, initial: bool) -> Any:
@@ -354,9 +354,7 @@ def _products(x: Any, d: int) -> Any:
     return x
 
 
-def cumulative_sum(
-    x: ndarray, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> ndarray:
+def cumulative_sum(x: ndarray, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """Sums of the elements up to each one, along an axis.
 
     Parameters
@@ -380,12 +378,10 @@ def cumulative_sum(
     >>> xp.cumulative_sum(xp.asarray([1, 2, 3]), include_initial=True)
     array([0, 1, 3, 6], dtype=int64)
     """
-    return _running("sum", x, axis, dtype, include_initial)  # type: ignore[no-any-return]
+    return _running("sum", x, axis, dtype, include_initial)
 
 
-def cumulative_prod(
-    x: ndarray, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> ndarray:
+def cumulative_prod(x: ndarray, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """Products of the elements up to each one, along an axis.
 
     Parameters
@@ -409,12 +405,12 @@ def cumulative_prod(
     >>> xp.cumulative_prod(xp.asarray([1, 2, 3]))
     array([1, 2, 6], dtype=int64)
     """
-    return _running("prod", x, axis, dtype, include_initial)  # type: ignore[no-any-return]
+    return _running("prod", x, axis, dtype, include_initial)
 
 
 def diff(
     x: ndarray, /, *, axis: int = -1, n: int = 1, prepend: ndarray | None = None, append: ndarray | None = None
-) -> ndarray:
+) -> Any:
     """Differences of each element and the one before, along an axis.
 
     Parameters
@@ -443,8 +439,8 @@ def diff(
     if n < 0:
         raise error(ValueError, f"diff: n must not be below 0, got {n}")
     parts = common("diff", *(v for v in (prepend, x, append) if v is not None))
-    x = F.concatenate(parts, d) if len(parts) > 1 else x
+    found = F.concatenate(parts, d) if len(parts) > 1 else parts[0]
+    before, behind = ((slice(None),) * d + (s,) for s in (slice(None, -1), slice(1, None)))
     for _ in range(n):
-        before, behind = ((slice(None),) * d + (s,) for s in (slice(None, -1), slice(1, None)))
-        x = x[behind] - x[before]
-    return F.copy(x) if not n else x  # type: ignore[no-any-return]
+        found = found[behind] - found[before]
+    return found if n else F.copy(found)

@@ -36,7 +36,7 @@ def _place(name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
     return getattr(F, name)(x, d, keepdims=keepdims)
 
 
-def argmax(x: ndarray, /, *, axis: int | None = None, keepdims: bool = False) -> ndarray:
+def argmax(x: ndarray, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
     """Place of the maximum along an axis; the first of equal ones.
 
     Parameters
@@ -59,10 +59,10 @@ def argmax(x: ndarray, /, *, axis: int | None = None, keepdims: bool = False) ->
     >>> xp.argmax(xp.asarray([[1, 5, 2], [7, 0, 3]]), axis=1)
     array([1, 0], dtype=int64)
     """
-    return _place("argmax", x, axis, keepdims)  # type: ignore[no-any-return]
+    return _place("argmax", x, axis, keepdims)
 
 
-def argmin(x: ndarray, /, *, axis: int | None = None, keepdims: bool = False) -> ndarray:
+def argmin(x: ndarray, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
     """Place of the minimum along an axis; the first of equal ones.
 
     Parameters
@@ -85,10 +85,10 @@ def argmin(x: ndarray, /, *, axis: int | None = None, keepdims: bool = False) ->
     >>> xp.argmin(xp.asarray([[1, 5, 2], [7, 0, 3]]), axis=1)
     array([0, 1], dtype=int64)
     """
-    return _place("argmin", x, axis, keepdims)  # type: ignore[no-any-return]
+    return _place("argmin", x, axis, keepdims)
 
 
-def nonzero(x: ndarray, /) -> tuple[ndarray, ...]:
+def nonzero(x: ndarray, /) -> Any:
     """Places of the elements that are not zero.
 
     Parameters
@@ -110,10 +110,10 @@ def nonzero(x: ndarray, /) -> tuple[ndarray, ...]:
     check("nonzero", "all", x)
     if not x.ndim:
         raise error(ValueError, "nonzero: an array without dimensions has no places")
-    return F.nonzero(x)  # type: ignore[no-any-return]
+    return F.nonzero(x)
 
 
-def where(condition: ndarray, x1: Any, x2: Any, /) -> ndarray:
+def where(condition: ndarray, x1: Any, x2: Any, /) -> Any:
     """Elements of one array where a condition holds, of another one elsewhere.
 
     Parameters
@@ -136,10 +136,10 @@ def where(condition: ndarray, x1: Any, x2: Any, /) -> ndarray:
     array([1., 0.])
     """
     check("where", "boolean", condition)
-    return F.where(condition, *common("where", *alike("where", "all", x1, x2)))  # type: ignore[no-any-return]
+    return F.where(condition, *common("where", *alike("where", "all", x1, x2)))
 
 
-def searchsorted(x1: ndarray, x2: ndarray, /, *, side: str = "left", sorter: ndarray | None = None) -> ndarray:
+def searchsorted(x1: ndarray, x2: ndarray, /, *, side: str = "left", sorter: ndarray | None = None) -> Any:
     """Where elements go in an array in order, so that the order stays.
 
     Parameters
@@ -177,7 +177,7 @@ def searchsorted(x1: ndarray, x2: ndarray, /, *, side: str = "left", sorter: nda
     parts = [new, x1] if side == "left" else [x1, new]
     rank = _inverse(_order(F.concatenate(parts, 0)))
     at = rank[: new.shape[0]] if side == "left" else rank[n:]
-    return F.reshape(at - _inverse(_order(new)), x2.shape)  # type: ignore[no-any-return]
+    return F.reshape(at - _inverse(_order(new)), x2.shape)
 
 
 def _order(x: Any) -> Any:
@@ -195,7 +195,7 @@ def _sorted(name: str, op: Any, x: Any, axis: int, descending: bool, **options: 
     return F.call(op, x, axis=d, is_ascend=not descending, **options)
 
 
-def argsort(x: ndarray, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> ndarray:
+def argsort(x: ndarray, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """The places that put the elements in order along an axis.
 
     Parameters
@@ -219,10 +219,10 @@ def argsort(x: ndarray, /, *, axis: int = -1, descending: bool = False, stable: 
     >>> xp.argsort(xp.asarray([3.0, 1.0, 2.0]), descending=True)
     array([0, 2, 1], dtype=int64)
     """
-    return _sorted("argsort", "argsort", x, axis, descending, dtype="int64")  # type: ignore[no-any-return]
+    return _sorted("argsort", "argsort", x, axis, descending, dtype="int64")
 
 
-def sort(x: ndarray, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> ndarray:
+def sort(x: ndarray, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """The elements in order along an axis.
 
     Parameters
@@ -246,7 +246,7 @@ def sort(x: ndarray, /, *, axis: int = -1, descending: bool = False, stable: boo
     >>> xp.sort(xp.asarray([3.0, 1.0, 2.0]))
     array([1., 2., 3.])
     """
-    return _sorted("sort", "sort", x, axis, descending)  # type: ignore[no-any-return]
+    return _sorted("sort", "sort", x, axis, descending)
 
 
 class UniqueAll(NamedTuple):
@@ -351,7 +351,7 @@ def unique_inverse(x: ndarray, /) -> UniqueInverse:
     return UniqueInverse(found.values, found.inverse_indices)
 
 
-def unique_values(x: ndarray, /) -> ndarray:
+def unique_values(x: ndarray, /) -> Any:
     """The elements without repetitions, in order.
 
     Parameters
@@ -373,7 +373,7 @@ def unique_values(x: ndarray, /) -> ndarray:
     return unique_all(x).values
 
 
-def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> ndarray:
+def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
     """Whether each element is among others.
 
     Parameters
@@ -404,10 +404,10 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> ndarray:
             x1, others = x1.astype("uint8"), others.astype("uint8")
         at = F.minimum(searchsorted(others, x1), others.shape[0] - 1)
         found = F.take(others, at, 0) == x1
-    return F.logical_not(found) if invert else found  # type: ignore[no-any-return]
+    return F.logical_not(found) if invert else found
 
 
-def take(x: ndarray, indices: ndarray, /, *, axis: int | None = None) -> ndarray:
+def take(x: ndarray, indices: ndarray, /, *, axis: int | None = None) -> Any:
     """Parts of an array along an axis.
 
     Parameters
@@ -445,7 +445,7 @@ def take(x: ndarray, indices: ndarray, /, *, axis: int | None = None) -> ndarray
     return x[(slice(None),) * d + (indices,)]
 
 
-def take_along_axis(x: ndarray, indices: ndarray, /, *, axis: int = -1) -> ndarray:
+def take_along_axis(x: ndarray, indices: ndarray, /, *, axis: int = -1) -> Any:
     """One element along an axis for each index.
 
     Parameters
@@ -476,4 +476,4 @@ def take_along_axis(x: ndarray, indices: ndarray, /, *, axis: int = -1) -> ndarr
         )
     # Dimensions of length 1 are repeated beside the indices.
     shape = tuple(n if i == d or n != 1 else indices.shape[i] for i, n in enumerate(x.shape))
-    return F.take_along_axis(x if shape == x.shape else F.broadcast_to(x, shape), indices, d)  # type: ignore[no-any-return]
+    return F.take_along_axis(x if shape == x.shape else F.broadcast_to(x, shape), indices, d)
