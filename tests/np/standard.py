@@ -67,12 +67,12 @@ def call(space, name, *args, **kwargs):
         return None
 
 
-def same(got, want, coarse=1.0):
+def check_same(got, want, coarse=1.0):
     """Equal in shape, dtype and value."""
     if isinstance(want, list):
         assert isinstance(got, list) and len(got) == len(want), (got, want)
         for g, w in zip(got, want):
-            same(g, w, coarse)
+            check_same(g, w, coarse)
     elif isinstance(want, onp.ndarray):
         assert isinstance(got, onp.ndarray), (got, want)
         assert got.shape == want.shape and got.dtype == want.dtype, (got, want)
@@ -82,11 +82,11 @@ def same(got, want, coarse=1.0):
         assert type(got) is type(want) and got == want, (got, want)
 
 
-def agree(name, *args, coarse=1.0, **kwargs):
+def check_agreement(name, *args, coarse=1.0, **kwargs):
     """Both namespaces give the same, or both refuse."""
     want, got = call(strict, name, *args, **kwargs), call(xp, name, *args, **kwargs)
     try:
-        same(got, want, coarse)
+        check_same(got, want, coarse)
     except AssertionError as e:
         raise AssertionError(f"{name}{args} {kwargs}: {e}") from None
     return want

@@ -11,7 +11,20 @@ import pytest
 import mxcore as mx
 from mxcore import autograd, np, npx
 
-from .standard import DTYPES, FLOATS, REFUSALS, SPECIAL, WHOLE, agree, call, drawn, dtype_, same, strict, xp
+from .standard import (
+    DTYPES,
+    FLOATS,
+    REFUSALS,
+    SPECIAL,
+    WHOLE,
+    call,
+    check_agreement,
+    check_same,
+    drawn,
+    dtype_,
+    strict,
+    xp,
+)
 
 NO_COMPLEX = {"complex64", "complex128"}
 #: The reference library's own, and the extension of Fourier transforms, which are complex.
@@ -107,16 +120,16 @@ def test_attributes():
 def test_elements(name):
     for dtype in DTYPES:
         for shape in ((), (0, 2), (3, 4)):
-            agree(name, drawn(dtype, shape))
+            check_agreement(name, drawn(dtype, shape))
         if dtype in FLOATS and name != "signbit":
-            agree(name, onp.asarray(SPECIAL, dtype))
+            check_agreement(name, onp.asarray(SPECIAL, dtype))
         elif dtype in FLOATS:  # the sign of a NaN is not seen
-            agree(name, onp.asarray(SPECIAL[:-1], dtype))
+            check_agreement(name, onp.asarray(SPECIAL[:-1], dtype))
 
 
 @pytest.mark.parametrize("name", BINARY)
 def test_pairs_of_dtypes(name):
-    taken = [agree(name, drawn(a, (3,)), drawn(b, (3,), 1)) for a, b in itertools.product(DTYPES, DTYPES)]
+    taken = [check_agreement(name, drawn(a, (3,)), drawn(b, (3,), 1)) for a, b in itertools.product(DTYPES, DTYPES)]
     assert any(t is not None for t in taken) and any(t is None for t in taken)
 
 
@@ -124,9 +137,9 @@ def test_pairs_of_dtypes(name):
 def test_pairs_of_shapes(name):
     dtype = "bool" if "logical" in name else "int32" if "bitwise" in name else "float32"
     for a, b in SHAPES:
-        assert agree(name, drawn(dtype, a), drawn(dtype, b, 1)) is not None
-        agree(name, drawn(dtype, b), drawn(dtype, a, 1))
-    assert agree(name, drawn(dtype, (2,)), drawn(dtype, (3,))) is None
+        assert check_agreement(name, drawn(dtype, a), drawn(dtype, b, 1)) is not None
+        check_agreement(name, drawn(dtype, b), drawn(dtype, a, 1))
+    assert check_agreement(name, drawn(dtype, (2,)), drawn(dtype, (3,))) is None
 
 
 @pytest.mark.parametrize("name", [n for n in BINARY if "logical" not in n and "bitwise" not in n])
@@ -134,7 +147,7 @@ def test_pairs_of_special_values(name):
     values = SPECIAL[:-1] if name == "copysign" else SPECIAL  # the sign of a NaN is not seen
     for dtype in FLOATS:
         x = onp.asarray(values, dtype)
-        agree(name, x[:, None], x)
+        check_agreement(name, x[:, None], x)
 
 
 @pytest.mark.parametrize("name", BINARY)
@@ -142,8 +155,8 @@ def test_pairs_with_numbers(name):
     for dtype in DTYPES:
         x = drawn(dtype, (3,))
         for number in (True, 2, 1.5):
-            agree(name, x, number)
-            agree(name, number, x)
+            check_agreement(name, x, number)
+            check_agreement(name, number, x)
     assert call(xp, name, 1, 2) is None and call(xp, name, drawn("float32", ()), 1j) is None
 
 
@@ -179,21 +192,21 @@ def test_half_precision_is_a_float_beside_the_standard():
 
 def test_pairs_of_dtypes_have_a_type():
     for a, b in itertools.product(DTYPES, DTYPES):
-        agree("result_type", dtype_(a), dtype_(b))
-        agree("result_type", drawn(a, (2,)), dtype_(b))
-        agree("can_cast", dtype_(a), dtype_(b))
-        agree("can_cast", drawn(a, ()), dtype_(b))
+        check_agreement("result_type", dtype_(a), dtype_(b))
+        check_agreement("result_type", drawn(a, (2,)), dtype_(b))
+        check_agreement("can_cast", dtype_(a), dtype_(b))
+        check_agreement("can_cast", drawn(a, ()), dtype_(b))
     for a in DTYPES:
         for number in (True, 3, 2.5):
-            agree("result_type", dtype_(a), number)
-    agree("result_type")
+            check_agreement("result_type", dtype_(a), number)
+    check_agreement("result_type")
 
 
 def test_kinds_of_dtypes():
     kinds = ["bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric"]
     for a in DTYPES:
         for kind in (*kinds, ("bool", "integral"), (), *map(dtype_, DTYPES), (dtype_("int8"), "real floating")):
-            assert agree("isdtype", dtype_(a), kind) is not None
+            assert check_agreement("isdtype", dtype_(a), kind) is not None
     assert xp.isdtype(xp.float32, onp.complex64) is False
     with pytest.raises(ValueError, match="'number'"):
         xp.isdtype(xp.int8, "number")
@@ -232,7 +245,7 @@ def test_what_the_namespace_says_of_itself():
 
 def test_casts():
     for a, b in itertools.product(DTYPES, DTYPES):
-        agree("astype", drawn(a, (3,)), dtype_(b))
+        check_agreement("astype", drawn(a, (3,)), dtype_(b))
     x = xp.ones(2)
     assert xp.astype(x, xp.float32, copy=False) is x and xp.astype(x, xp.float32) is not x
     with pytest.raises(TypeError, match="no complex numbers"):
@@ -291,7 +304,7 @@ CREATED = [
 @pytest.mark.parametrize("case", range(len(CREATED)))
 def test_creation(case):
     name, args, kwargs = CREATED[case]
-    agree(name, *args, **kwargs)
+    check_agreement(name, *args, **kwargs)
 
 
 @pytest.mark.parametrize("name", ["zeros_like", "ones_like", "full_like"])
@@ -299,8 +312,8 @@ def test_creation(case):
 def test_creation_like(name, dtype):
     value = () if name != "full_like" else (True,) if dtype == "bool" else (3,)
     for shape in ((), (0, 2), (2, 3)):
-        assert agree(name, drawn(dtype, shape), *value) is not None
-        assert agree(name, drawn(dtype, shape), *value, dtype=dtype_("float64")) is not None
+        assert check_agreement(name, drawn(dtype, shape), *value) is not None
+        assert check_agreement(name, drawn(dtype, shape), *value, dtype=dtype_("float64")) is not None
     assert xp.empty_like(xp.asarray(drawn(dtype, (2, 0)))).shape == (2, 0)
 
 
@@ -422,7 +435,7 @@ MANIPULATED = [
 @pytest.mark.parametrize("case", range(len(MANIPULATED)))
 def test_manipulation(case):
     name, args, kwargs = MANIPULATED[case]
-    agree(name, *args, **kwargs)
+    check_agreement(name, *args, **kwargs)
 
 
 def test_shapes_broadcast():
@@ -443,44 +456,44 @@ def test_reductions(name, dtype):
     for axis in (None, 0, -1, (0, 2), (), 3, (0, 0)):
         for keepdims in (False, True):
             if axis != () or name not in ("std", "var"):
-                agree(name, x, axis=axis, keepdims=keepdims, coarse=4)
-    agree(name, drawn(dtype, ()))
+                check_agreement(name, x, axis=axis, keepdims=keepdims, coarse=4)
+    check_agreement(name, drawn(dtype, ()))
     for axis in (None, 0, 1):
-        agree(name, drawn(dtype, (2, 0)), axis=axis)
+        check_agreement(name, drawn(dtype, (2, 0)), axis=axis)
 
 
 @pytest.mark.parametrize("name", REDUCED)
 def test_reductions_of_special_values(name):
     for values in (SPECIAL, SPECIAL[:-1], SPECIAL[:-2]):
-        agree(name, onp.asarray(values, "float64"))
+        check_agreement(name, onp.asarray(values, "float64"))
 
 
 def test_reductions_have_options():
     for name, dtype in itertools.product(("sum", "prod", "cumulative_sum", "cumulative_prod"), DTYPES):
         for asked in ("float64", "int64", "float32"):
-            agree(name, drawn(dtype, (4,)), dtype=dtype_(asked))
+            check_agreement(name, drawn(dtype, (4,)), dtype=dtype_(asked))
     for name, correction in itertools.product(("std", "var"), (1, 1.0, 0.5, 2)):
-        agree(name, drawn("float64", (2, 5)), axis=1, correction=correction)
+        check_agreement(name, drawn("float64", (2, 5)), axis=1, correction=correction)
 
 
 @pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])
 def test_running_reductions(name):
     for dtype in DTYPES:
-        agree(name, drawn(dtype, (5,)))
+        check_agreement(name, drawn(dtype, (5,)))
     for axis, initial in itertools.product((None, 0, 1, -1, 2), (False, True)):
-        agree(name, drawn("float32", (2, 3)), axis=axis, include_initial=initial)
-        agree(name, drawn("int8", (0, 3)), axis=axis, include_initial=initial)
+        check_agreement(name, drawn("float32", (2, 3)), axis=axis, include_initial=initial)
+        check_agreement(name, drawn("int8", (0, 3)), axis=axis, include_initial=initial)
     assert call(xp, name, drawn("float32", ())) is None
 
 
 def test_differences():
     for dtype in DTYPES:
-        agree("diff", drawn(dtype, (5,)))
+        check_agreement("diff", drawn(dtype, (5,)))
     x = drawn("float32", (3, 4))
     for axis, n in itertools.product((0, -1), (0, 1, 2, 5)):
-        agree("diff", x, axis=axis, n=n)
-    agree("diff", x, axis=2)
-    agree("diff", x, prepend=x[:, :1], append=x[:, :2])
+        check_agreement("diff", x, axis=axis, n=n)
+    check_agreement("diff", x, axis=2)
+    check_agreement("diff", x, prepend=x[:, :1], append=x[:, :2])
 
 
 # -- searching, sorting, sets ---------------------------------------------------------------------------------------
@@ -490,31 +503,31 @@ def test_differences():
 def test_places(dtype):
     x = drawn(dtype, (3, 4))
     for name, axis, keepdims in itertools.product(("argmax", "argmin"), (None, 0, -1, 2), (False, True)):
-        agree(name, x, axis=axis, keepdims=keepdims)
-    agree("argmax", drawn(dtype, ()))
-    agree("nonzero", x)
-    agree("nonzero", drawn(dtype, ()))
-    agree("where", drawn("bool", (3, 1)), x, x[:1])
+        check_agreement(name, x, axis=axis, keepdims=keepdims)
+    check_agreement("argmax", drawn(dtype, ()))
+    check_agreement("nonzero", x)
+    check_agreement("nonzero", drawn(dtype, ()))
+    check_agreement("where", drawn("bool", (3, 1)), x, x[:1])
     for other in DTYPES:
-        agree("where", drawn("bool", (2,)), drawn(dtype, (2,)), drawn(other, (2,)))
+        check_agreement("where", drawn("bool", (2,)), drawn(dtype, (2,)), drawn(other, (2,)))
     for number in (True, 3, 1.5):
-        agree("where", drawn("bool", (2,)), drawn(dtype, (2,)), number)
-    agree("where", x, x, x)
+        check_agreement("where", drawn("bool", (2,)), drawn(dtype, (2,)), number)
+    check_agreement("where", x, x, x)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_order(dtype):
     x = drawn(dtype, (3, 7))
     for name, axis, descending in itertools.product(("sort", "argsort"), (0, -1, 2), (False, True)):
-        agree(name, x, axis=axis, descending=descending)
-    agree("sort", x, stable=False)
-    agree("sort", drawn(dtype, (0, 2)), axis=0)
-    agree("sort", drawn(dtype, ()))
+        check_agreement(name, x, axis=axis, descending=descending)
+    check_agreement("sort", x, stable=False)
+    check_agreement("sort", drawn(dtype, (0, 2)), axis=0)
+    check_agreement("sort", drawn(dtype, ()))
     ranked = onp.sort(drawn(dtype, (6,)))
     for side, other in itertools.product(("left", "right"), ((5, 1), (), (0,))):
-        agree("searchsorted", ranked, drawn(dtype, other, 3), side=side)
-    agree("searchsorted", ranked[::-1].copy(), drawn(dtype, (4,), 2), sorter=onp.arange(6)[::-1].copy())
-    agree("searchsorted", ranked[:0], drawn(dtype, (4,), 2))
+        check_agreement("searchsorted", ranked, drawn(dtype, other, 3), side=side)
+    check_agreement("searchsorted", ranked[::-1].copy(), drawn(dtype, (4,), 2), sorter=onp.arange(6)[::-1].copy())
+    check_agreement("searchsorted", ranked[:0], drawn(dtype, (4,), 2))
     assert call(xp, "searchsorted", ranked, ranked, side="middle") is None
 
 
@@ -522,15 +535,15 @@ def test_order(dtype):
 def test_sets(name):
     for dtype in DTYPES:
         for shape in ((), (0,), (7,), (2, 3)):
-            assert agree(name, drawn(dtype, shape)) is not None
-    agree(name, onp.asarray([math.nan, 1.0, math.nan, -0.0, 0.0], "float32"))
+            assert check_agreement(name, drawn(dtype, shape)) is not None
+    check_agreement(name, onp.asarray([math.nan, 1.0, math.nan, -0.0, 0.0], "float32"))
 
 
 def test_elements_among_others():
     for dtype in DTYPES:
         for others, invert in itertools.product(((3,), (0,), (2, 2)), (False, True)):
             x, y = drawn(dtype, (2, 3)), drawn(dtype, others, 5)
-            same(call(xp, "isin", x, y, invert=invert), onp.isin(x, y, invert=invert))
+            check_same(call(xp, "isin", x, y, invert=invert), onp.isin(x, y, invert=invert))
     assert call(xp, "isin", x, drawn("int8", (2,))) is None and xp.isin(3, xp.asarray([1, 3])).tolist() is True
 
 
@@ -560,26 +573,26 @@ KEYS = [
 def test_indices(key):
     host = drawn("float32", (2, 3, 4))
     x = xp.asarray(host)
-    same(x[key].asnumpy(), host[key] if isinstance(host[key], onp.ndarray) else onp.asarray(host[key]))
+    check_same(x[key].asnumpy(), host[key] if isinstance(host[key], onp.ndarray) else onp.asarray(host[key]))
     x[key] = -1.0
     host[key] = -1.0
-    same(x.asnumpy(), host)
+    check_same(x.asnumpy(), host)
     x[key] = xp.zeros(host[key].shape)
     host[key] = 0
-    same(x.asnumpy(), host)
+    check_same(x.asnumpy(), host)
 
 
 def test_indices_by_arrays():
     host = drawn("int64", (3, 4))
     x = xp.asarray(host)
     mask = host > 2
-    same(x[xp.asarray(mask)].asnumpy(), host[mask])
-    same(x[xp.asarray(mask[:, 0])].asnumpy(), host[mask[:, 0]])
-    same(x[xp.asarray([2, 0]), xp.asarray([1, -1])].asnumpy(), host[[2, 0], [1, -1]])
-    same(x[xp.asarray([2, 0]), 1].asnumpy(), host[[2, 0], 1])
+    check_same(x[xp.asarray(mask)].asnumpy(), host[mask])
+    check_same(x[xp.asarray(mask[:, 0])].asnumpy(), host[mask[:, 0]])
+    check_same(x[xp.asarray([2, 0]), xp.asarray([1, -1])].asnumpy(), host[[2, 0], [1, -1]])
+    check_same(x[xp.asarray([2, 0]), 1].asnumpy(), host[[2, 0], 1])
     x[xp.asarray(mask)] = 0
     host[mask] = 0
-    same(x.asnumpy(), host)
+    check_same(x.asnumpy(), host)
     for key in (3, (0, 4), (0, 0, 0)):
         with pytest.raises(IndexError):
             x[key]
@@ -603,32 +616,32 @@ def test_operators(method):
     name = f"__{method}__"
     for a, b in itertools.product(DTYPES, DTYPES):
         x, y = drawn(a, (3,)), drawn(b, (3,), 1)
-        _operator_agrees(name, x, y)
+        _check_operator(name, x, y)
     for a in DTYPES:
         for number in (True, 2, 1.5):
-            _operator_agrees(name, drawn(a, (3,)), number)
+            _check_operator(name, drawn(a, (3,)), number)
             if method not in ("lt", "le", "gt", "ge", "eq", "ne"):
-                _operator_agrees(f"__r{method}__", drawn(a, (3,)), number)
-                _operator_agrees(f"__i{method}__", drawn(a, (3,)), number)
+                _check_operator(f"__r{method}__", drawn(a, (3,)), number)
+                _check_operator(f"__i{method}__", drawn(a, (3,)), number)
 
 
-def _operator_agrees(name, x, y):
+def _check_operator(name, x, y):
     try:
         want = getattr(strict.asarray(x, copy=True), name)(strict.asarray(y) if isinstance(y, onp.ndarray) else y)
     except REFUSALS:
         return
     if want is not NotImplemented:
         got = getattr(xp.asarray(x), name)(xp.asarray(y) if isinstance(y, onp.ndarray) else y)
-        same(got.asnumpy(), onp.asarray(want))
+        check_same(got.asnumpy(), onp.asarray(want))
 
 
 def test_matrices_by_operators():
     a, b = drawn("float64", (2, 3)), drawn("float64", (3, 3))
     x, y = xp.asarray(a), xp.asarray(b)
-    same((x @ y).asnumpy(), a @ b)
+    check_same((x @ y).asnumpy(), a @ b)
     x @= y
-    same(x.asnumpy(), a @ b)
-    same((-y).asnumpy(), -b)
+    check_same(x.asnumpy(), a @ b)
+    check_same((-y).asnumpy(), -b)
     assert (+y).tolist() == b.tolist() and abs(-y).tolist() == b.tolist()
     assert (~xp.asarray([True, False])).tolist() == [False, True]
 

@@ -6,7 +6,7 @@ import math
 import numpy as onp
 import pytest
 
-from .standard import DTYPES, FLOATS, agree, call, drawn, strict, xp
+from .standard import DTYPES, FLOATS, call, check_agreement, drawn, strict, xp
 
 STACK = drawn("float64", (2, 3, 3)) + 2 * onp.eye(3)
 WELL = STACK @ STACK.swapaxes(-1, -2)
@@ -31,13 +31,13 @@ def near(got, want, tol=1e-9):
 def test_of_square_matrices(name):
     for dtype in FLOATS:
         for x in (WELL, WELL[0], WELL[:0], WELL[:, :1, :1]):
-            agree(f"linalg.{name}", x.astype(dtype), coarse=300)
+            check_agreement(f"linalg.{name}", x.astype(dtype), coarse=300)
     for x in BAD if name != "svdvals" else BAD[::2]:
         assert call(xp, f"linalg.{name}", x) is None
 
 
 def test_upper_factors():
-    agree("linalg.cholesky", WELL, upper=True, coarse=10)
+    check_agreement("linalg.cholesky", WELL, upper=True, coarse=10)
     assert call(xp, "linalg.cholesky", -WELL) is None
 
 
@@ -76,8 +76,8 @@ def test_eigenvectors():
 def test_equations():
     right = [drawn("float64", s) for s in ((3,), (3, 2), (2, 3, 2), (4, 1, 3, 1))]
     for a, b in itertools.product((STACK, STACK[0]), right):
-        agree("linalg.solve", a, b, coarse=100)
-    agree("linalg.solve", STACK[0], STACK[0].astype("float32"), coarse=1e5)
+        check_agreement("linalg.solve", a, b, coarse=100)
+    check_agreement("linalg.solve", STACK[0], STACK[0].astype("float32"), coarse=1e5)
     assert call(xp, "linalg.solve", onp.zeros((2, 2)), onp.ones(2)) is None
     assert call(xp, "linalg.solve", WIDE, WIDE) is None
 
@@ -85,15 +85,15 @@ def test_equations():
 @pytest.mark.parametrize("ord_", ["fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf, None])
 def test_norms_of_matrices(ord_):
     for x, keepdims in itertools.product((WIDE, WIDE[0]), (False, True)):
-        agree("linalg.matrix_norm", x, ord=ord_, keepdims=keepdims, coarse=10)
+        check_agreement("linalg.matrix_norm", x, ord=ord_, keepdims=keepdims, coarse=10)
     assert call(xp, "linalg.matrix_norm", drawn("float64", (3,))) is None
 
 
 @pytest.mark.parametrize("ord_", [2, 1, 0, 3, 2.5, -1, math.inf, -math.inf])
 def test_norms_of_vectors(ord_):
     for axis, keepdims in itertools.product((None, 0, -1, (0, 1), (2, 0)), (False, True)):
-        agree("linalg.vector_norm", WIDE, axis=axis, keepdims=keepdims, ord=ord_, coarse=10)
-    agree("linalg.vector_norm", drawn("float32", ()), ord=ord_)
+        check_agreement("linalg.vector_norm", WIDE, axis=axis, keepdims=keepdims, ord=ord_, coarse=10)
+    check_agreement("linalg.vector_norm", drawn("float32", ()), ord=ord_)
     assert call(xp, "linalg.vector_norm", onp.ones(2, "int64")) is None
 
 
@@ -101,17 +101,17 @@ def test_ranks_and_pseudo_inverses():
     low = WIDE.copy()
     low[:, 2] = low[:, 0]
     for x, rtol in itertools.product((WIDE, low, onp.zeros((2, 3)), drawn("float32", (3, 2))), (None, 0.3)):
-        agree("linalg.matrix_rank", x, rtol=rtol)
-        agree("linalg.pinv", x, rtol=rtol, coarse=1000)
+        check_agreement("linalg.matrix_rank", x, rtol=rtol)
+        check_agreement("linalg.pinv", x, rtol=rtol, coarse=1000)
     parts = onp.asarray([0.9, 1e-9])
-    agree("linalg.matrix_rank", low, rtol=parts)
-    agree("linalg.pinv", low, rtol=parts, coarse=1000)
+    check_agreement("linalg.matrix_rank", low, rtol=parts)
+    check_agreement("linalg.pinv", low, rtol=parts, coarse=1000)
     assert call(xp, "linalg.matrix_rank", onp.ones(3)) is None
 
 
 def test_powers():
     for n in (0, 1, 2, 5, -1, -3):
-        agree("linalg.matrix_power", STACK, n, coarse=1000)
+        check_agreement("linalg.matrix_power", STACK, n, coarse=1000)
     assert call(xp, "linalg.matrix_power", STACK, 0.5) is None
 
 
@@ -124,27 +124,27 @@ def test_products(dtype):
             if call(strict, "result_type", a, b) is None:  # the reference library mixes some of these
                 assert call(xp, name, a, b, **kwargs) is None
             else:
-                agree(name, a, b, **kwargs, coarse=4)
+                check_agreement(name, a, b, **kwargs, coarse=4)
     x, y = drawn(dtype, (2, 3, 4)), drawn(dtype, (4, 3), 2)
     for axes in (0, 1, ((2,), (0,)), ((1, 2), (1, 0)), ((-1,), (0,))):
-        agree("tensordot", x, y, axes=axes, coarse=4)
+        check_agreement("tensordot", x, y, axes=axes, coarse=4)
     for a, b in ((x, y), (x, y[:, 0]), (y[:, 0], y), (x[:0], y), (x[..., :0], y[:0])):
-        agree("matmul", a, b, coarse=4)
-    agree("matmul", drawn(dtype, ()), y)
-    agree("matmul", x, x)
+        check_agreement("matmul", a, b, coarse=4)
+    check_agreement("matmul", drawn(dtype, ()), y)
+    check_agreement("matmul", x, x)
     for axis in (-1, -2, -3, -4):
-        agree("vecdot", x, x[:1], axis=axis, coarse=4)
-    agree("vecdot", x, y[0])
-    agree("linalg.diagonal", x, offset=1)
+        check_agreement("vecdot", x, x[:1], axis=axis, coarse=4)
+    check_agreement("vecdot", x, y[0])
+    check_agreement("linalg.diagonal", x, offset=1)
     for offset in (0, 1, -1, 9):
-        agree("linalg.trace", x, offset=offset, coarse=4)
-    agree("linalg.trace", x, dtype=None)
+        check_agreement("linalg.trace", x, offset=offset, coarse=4)
+    check_agreement("linalg.trace", x, dtype=None)
 
 
 def test_vector_products():
     for axis in (-1, -2):
-        agree("linalg.cross", drawn("float64", (3, 3)), drawn("float64", (3, 3), 1), axis=axis)
-    agree("linalg.cross", drawn("int32", (2, 3)), drawn("int32", (3,), 1))
+        check_agreement("linalg.cross", drawn("float64", (3, 3)), drawn("float64", (3, 3), 1), axis=axis)
+    check_agreement("linalg.cross", drawn("int32", (2, 3)), drawn("int32", (3,), 1))
     for bad in ((2,), (3, 4)):
         assert call(xp, "linalg.cross", onp.ones(bad), onp.ones(bad)) is None
     assert call(xp, "linalg.cross", onp.ones(3), onp.ones(3), axis=0) is None
