@@ -273,6 +273,36 @@ def test_whole_numbers_and_a_number(name, dtype):
         getattr(np, name)(np.array([1.0]), 2)
 
 
+@pytest.mark.parametrize("name", ["left_shift", "right_shift"])
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint8", "int64", "uint64"])
+def test_shifts(name, dtype):
+    x, by = drawn((2, 3), dtype), drawn((3,), dtype, 1) % 3
+    f = getattr(np, name)
+    check(f(np.array(x), np.array(by)), getattr(onp, name)(x, by), dtype)
+    check(f(np.array(x), 2), getattr(onp, name)(x, onp.asarray(2, dtype)), dtype)
+    check(f(5, np.array(by)), getattr(onp, name)(onp.asarray(5, dtype), by), dtype)
+    assert getattr(np, f"bitwise_{name}")(np.array(x), 2).tolist() == f(np.array(x), 2).tolist()
+    net = getattr(symbols, name)(symbol("x"), symbol("y"))
+    (got,) = net.bind(mx.cpu(), {"x": np.array(x), "y": np.array(by)}).forward()
+    check(got, getattr(onp, name)(x, by), dtype)
+    y = np.array(x)
+    y <<= 1
+    y >>= np.array(by)
+    check(y, (x << onp.asarray(1, dtype)) >> by, dtype)
+    assert (1 << np.array(by)).tolist() == (onp.asarray(1, dtype) << by).tolist()
+    with pytest.raises(TypeError, match="whole numbers"):
+        f(np.array([1.0]), np.array([1]))
+
+
+def test_products_are_written_in_place():
+    x = np.array([[1.0, 2.0], [3.0, 4.0]])
+    same = x
+    x @= np.array([[0.0, 1.0], [1.0, 0.0]])
+    assert same is x and x.tolist() == [[2.0, 1.0], [4.0, 3.0]]
+    with pytest.raises(ValueError, match=r"\(2,\)"):
+        x @= np.array([1.0, 1.0])
+
+
 def test_comparisons_take_numbers_as_they_are():
     u, i = np.array([0, 1, 2], dtype="uint8"), np.array([1, 2, 3], dtype="int32")
     b = np.array([True, False], dtype="bool")

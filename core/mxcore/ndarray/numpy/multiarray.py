@@ -49,6 +49,8 @@ class ndarray(NDArray):
 
     __slots__ = ()
     rules = NDArray
+    #: The namespace of the array API standard, which stands above this class.
+    __array_namespace__: Callable[..., Any]
 
     # -- facts -------------------------------------------------------------------------------------------------
     @property
@@ -61,6 +63,13 @@ class ndarray(NDArray):
     def T(self) -> ndarray:
         """The array with its axes reversed."""
         return self.transpose()
+
+    @property
+    def mT(self) -> ndarray:
+        """The matrices with rows and columns exchanged: the last two axes."""
+        if len(self._data.shape) < 2:
+            raise error(ValueError, f"mT: matrices are needed, got an array of shape {self.shape}")
+        return self.swapaxes(-2, -1)  # type: ignore[no-any-return]
 
     @property
     def itemsize(self) -> int:
@@ -377,6 +386,13 @@ class ndarray(NDArray):
         return indexing.get_item(self, key)  # type: ignore[no-any-return]
 
     __setitem__ = indexing.set_item
+
+    def __imatmul__(self, other: Any) -> ndarray:
+        found = self @ other
+        if found.shape != self.shape:
+            raise error(ValueError, f"x @= y: a product of shape {found.shape} is not written to shape {self.shape}")
+        self[...] = found
+        return self
 
     def slice_assign(self, rhs: NDArray, begin: Any, end: Any, step: Any) -> ndarray:
         """Write `rhs` into a slice of this array; returns this array."""

@@ -1,4 +1,7 @@
-"""NumPy's own functions over arrays of ``mx.np``: those of ``mx.np`` where it has them, so that gradients flow."""
+"""What others ask arrays of ``mx.np`` for: NumPy its functions, the array API standard its namespace.
+
+NumPy's own functions are those of ``mx.np`` where it has them, so that gradients flow.
+"""
 
 from __future__ import annotations
 
@@ -57,5 +60,42 @@ def array_function(
     return by_numpy(arrays, name, func, args, kwargs)
 
 
+#: Versions of the array API standard that the namespace keeps to: each has all of the one before.
+_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+
+
+def array_namespace(self: Any, /, *, api_version: str | None = None) -> Any:
+    """The namespace of the Python array API standard, whose functions take this array.
+
+    Parameters
+    ----------
+    api_version : str, optional
+        A version of the standard, '2024.12' at most.
+
+    Returns
+    -------
+    module
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) for another version.
+
+    Examples
+    --------
+    >>> from mxcore import np
+    >>> np.array([1.0]).__array_namespace__().__array_api_version__
+    '2024.12'
+    """
+    if api_version is not None and api_version not in _VERSIONS:
+        raise error(
+            ValueError, f"array API version {api_version!r} is not there; one of {', '.join(_VERSIONS)} is, or None"
+        )
+    from . import array_api
+
+    return array_api
+
+
+ndarray.__array_namespace__ = array_namespace
 ndarray.__array_ufunc__ = array_ufunc
 ndarray.__array_function__ = array_function

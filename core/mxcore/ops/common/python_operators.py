@@ -60,6 +60,8 @@ NUMPY_OPERATORS: dict[str, tuple[str, str, str, str]] = {
     "and": _of_numpy("bitwise_and"),
     "or": _of_numpy("bitwise_or"),
     "xor": _of_numpy("bitwise_xor"),
+    "lshift": _of_numpy("bitwise_left_shift", "rbitwise_left_shift"),
+    "rshift": _of_numpy("bitwise_right_shift", "rbitwise_right_shift"),
 }
 NUMPY_COMPARISONS: dict[str, tuple[str, str, str]] = {
     name: _of_numpy(op)[:3]

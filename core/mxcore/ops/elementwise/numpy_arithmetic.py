@@ -167,6 +167,22 @@ _FURTHER: dict[str, tuple[Any, str | None, Any, Callable[..., Any], bool, str]] 
     "bitwise_and": ("bitwise_and", None, None, whole, False, "Bits that are set in both."),
     "bitwise_or": ("bitwise_or", None, None, whole, False, "Bits that are set in one or both."),
     "bitwise_xor": ("bitwise_xor", None, None, whole, False, "Bits that differ."),
+    "bitwise_left_shift": (
+        "left_shift",
+        None,
+        None,
+        whole,
+        True,
+        "Bits moved to the left by as many places as `rhs` says, fewer than there are.",
+    ),
+    "bitwise_right_shift": (
+        "right_shift",
+        None,
+        None,
+        whole,
+        True,
+        "Bits moved to the right by as many places as `rhs` says, fewer than there are.",
+    ),
     "floor_divide": (
         _floor_divide,
         "floordiv(a, b)",

@@ -174,6 +174,17 @@ _LOGIC_WITH_NUMBER = [
     Sample([[-1.0, 0.0, _NAN]], params={"scalar": s}, dtypes=_HALVES, mxnet=_OWN) for s in (0, 2.5)
 ] + [Sample(Ints((2, 3), 0, 2), params={"scalar": 1}, dtypes="bool int32", mxnet=_OWN), Sample((0, 2), mxnet=_OWN)]
 
+_SHIFTS = [
+    Sample(Ints((3, 5), -5, 6), Ints((3, 5), 0, 7), dtypes="int8 int32 int64", mxnet=_OWN),
+    Sample(Ints((3, 1), 0, 99), Ints((5,), 0, 7), dtypes="uint8 int32", mxnet=_OWN),
+    Sample(Ints((), 0, 9), Ints((), 0, 7), dtypes="int64", mxnet=_OWN),
+    Sample((2, 0), (2, 1), dtypes="int32", mxnet=_OWN),
+    Sample(Ints((2, 3), 0, 9, dtype="uint8"), Ints((3,), 0, 7, dtype="int64"), mxnet=_OWN),
+]
+_SHIFTS_WITH_NUMBER = [
+    Sample(Ints((2, 3), 0, 7), params={"scalar": s}, dtypes="uint8 int32 int64", mxnet=_OWN) for s in (3, 2.7)
+] + [Sample((0, 2), params={"scalar": 2}, dtypes="int32", mxnet=_OWN)]
+
 
 def numpy_samples(nd: dict[str, Any]) -> dict[str, Any]:
     """Operator -> samples, from those of the operators of ``mx.nd``."""
@@ -249,6 +260,9 @@ def numpy_samples(nd: dict[str, Any]) -> dict[str, Any]:
             Sample((0, 2), params={"scalar": 2}, dtypes="int32", mxnet=_OWN if name == "gcd" else True),
             Sample(_BOOLS, params={"scalar": 2}, mxnet=_NO_TRUTH if name in ("lcm", "gcd") else True),
         ]
+    for name in "bitwise_left_shift bitwise_right_shift".split():
+        found[f"_npi_{name}"] = _SHIFTS
+        found[f"_npi_{name}_scalar"] = found[f"_npi_r{name}_scalar"] = _SHIFTS_WITH_NUMBER
     for name in "logical_and logical_or logical_xor".split():
         found[f"_npi_{name}"], found[f"_npi_{name}_scalar"] = _LOGIC, _LOGIC_WITH_NUMBER
     return found
