@@ -402,8 +402,9 @@ def op(name: str, *aliases: str, **kw: Any) -> Callable[[Callable[..., Any]], Op
         What passes must know of it; :mod:`mxcore.facets` says all of each. `expr`, `numbers`, `aligned`, `reduces`: its
         elementwise meaning, for fusion; `identity`: when it changes nothing; `bias`: where it is added; `recompute`:
         whether it is cheap; `rowwise`, `backward_of`: how gradients over many rows add up; `labels`, `mxnet_outputs`:
-        what MXNet calls its values; `precision_cast`: whether files leave it out; `together`: the operator that
-        does for many weights what it does for one; `helpers`: functions that its kernels want as well.
+        what MXNet calls its values; `precision_cast`: whether files leave it out; `written_as`: what
+        files hold in its place; `together`: the operator that does for many weights what it does for one; `helpers`:
+        functions that its kernels want as well.
     **kw : Param
         Every other keyword is a parameter of the operator.
 
