@@ -42,7 +42,8 @@ class _Symbol(Symbol):
 
     def __getitem__(self, key: Any) -> Symbol:
         if len(self._heads) == 1 and not isinstance(key, str):
-            return get_item(_functions(), self, key)
+            found: Symbol = get_item(_functions(), self, key)
+            return found
         return super().__getitem__(key)
 
     def __len__(self) -> int:
@@ -59,7 +60,7 @@ class _Symbol(Symbol):
         return self._heads
 
     # -- methods whose arguments are not those of the function -------------------------------------------------
-    def reshape(self, *shape: Any, **kwargs: Any) -> _Symbol:  # type: ignore[override]
+    def reshape(self, *shape: Any, **kwargs: Any) -> _Symbol:
         """The elements in another shape; see ``ndarray.reshape``."""
         found: _Symbol = _functions().reshape(self, *shape_of(shape, kwargs))
         return found
@@ -69,7 +70,7 @@ class _Symbol(Symbol):
         found: _Symbol = _functions().transpose(self, axes_of(axes, kwargs))
         return found
 
-    def flatten(self, order: str = "C") -> _Symbol:
+    def flatten(self, order: str = "C") -> _Symbol:  # type: ignore[override]
         """The elements in one dimension."""
         return self.reshape(-1, order=order)
 
