@@ -132,9 +132,10 @@ def _one_face(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
 def mixed_faces(what: str, *given: Any) -> MXNetError:
     """The error for arrays of ``mx.nd`` where those of ``mx.np`` are needed, or the other way round."""
     kinds = " and ".join(dict.fromkeys(f"mx.{'nd' if x.rules is None else 'np'}.{type(x).__name__}" for x in given))
+    rest = "which do not go together" if " and " in kinds else "where arrays of the other kind are needed"
     return error(
         TypeError,
-        f"{what}: got {kinds}, which do not go together; x.as_np_ndarray() and x.as_nd_ndarray() give the same "
+        f"{what}: got {kinds}, {rest}; x.as_np_ndarray() and x.as_nd_ndarray() give the same "
         "memory as an array of the other kind",
     )
 

@@ -35,6 +35,9 @@ labels : str
 precision_cast : bool
     It was put in for mixed precision: each output is the input of its place in another dtype. Files of graphs leave it
     out.
+written_as : callable ``p -> list of (name, parameters), or None``
+    Which operators of MXNet's, each over the output of the one before, mean the same as it does over its only input:
+    files of graphs hold those. None: there are none.
 mxnet_outputs : int or callable ``p -> int``
     How many outputs MXNet's operator has, hidden ones included, where ours has another number of them.
 together : str
@@ -215,6 +218,7 @@ FACETS.update(
     backward_of=_backward_of,
     labels=_labels,
     precision_cast=lambda op, value: _given(op, value, (True, False)),
+    written_as=_function(1, "p -> list of (name, parameters), or None"),
     mxnet_outputs=_mxnet_outputs,
     together=_together,
     alike=lambda op, value: checked("gradient rule", op, value),

@@ -21,6 +21,7 @@ __all__ = [
     "get_gpu_memory",
     "getenv",
     "is_np_array",
+    "is_np_default_dtype",
     "is_np_shape",
     "makedirs",
     "np_array",
@@ -147,13 +148,21 @@ def _set_np_array(active: bool) -> bool:
     return old
 
 
-def set_np(shape: bool = True, array: bool = True) -> None:
+def is_np_default_dtype() -> bool:
+    """Whether new arrays of ``mx.np`` have NumPy's dtypes in this thread, float64 and int64, where none is told."""
+    return bool(state.extra.get("np_default_dtype", False))
+
+
+def set_np(shape: bool = True, array: bool = True, dtype: bool = False) -> None:
     """Let this thread's shapes mean what NumPy's mean, and its blocks, losses and iterators give arrays of ``mx.np``.
 
     Parameters
     ----------
     shape, array : bool
         Which of both; arrays need shapes.
+    dtype : bool
+        Whether new arrays, too, have NumPy's dtypes where none is told: float64, and int64 of whole numbers; else
+        float32.
 
     Raises
     ------
@@ -173,6 +182,7 @@ def set_np(shape: bool = True, array: bool = True) -> None:
     _set_np_array(False)  # which would keep the meaning of shapes on
     set_np_shape(shape)
     _set_np_array(array)
+    state.extra["np_default_dtype"] = bool(dtype)
 
 
 def reset_np() -> None:

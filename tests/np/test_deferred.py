@@ -1,5 +1,7 @@
 """Blocks that say in ``forward`` what they compute: eager and as graphs the same."""
 
+import json
+
 import numpy as onp
 import pytest
 
@@ -189,3 +191,35 @@ def test_without_numpy_mode_forward_runs_as_it_stands():
     for _ in range(2):
         assert type(net(mx.nd.ones((2,)))) is mx.nd.NDArray
     assert len(calls) == 2
+
+
+_PARTS = {
+    "column": (lambda x: x[:, 0], {"slice", "_npx_reshape"}),
+    "row": (lambda x: x[-1], {"slice", "_npx_reshape"}),
+    "element": (lambda x: x[0, 1], {"slice", "_npx_reshape"}),
+    "new axes": (lambda x: x[:, None, 1:, None], {"slice", "expand_dims"}),
+    "steps": (lambda x: x[::-1, ::2], {"slice"}),
+    "all": (lambda x: x[:] * 2, {"_np_copy", "_npi_multiply_scalar"}),
+    "list": (lambda x: x[:, [0, 2]], {"_advanced_index"}),
+    "mask": (lambda x: x[np.array([True, False, True], dtype=bool)], {"_advanced_index"}),
+}
+
+
+@pytest.mark.parametrize("name", _PARTS)
+def test_parts_of_arrays_are_read_from_files(name, tmp_path):
+    """Basic indices as operators that MXNet knows."""
+    part, operators = _PARTS[name]
+
+    class Part(gluon.HybridBlock):
+        def forward(self, x):
+            return part(x)
+
+    net, x = Part(), _array(3, 4)
+    net.hybridize()
+    want = net(x)
+    net.export(str(tmp_path / "net"))
+    symbol = mx.sym.load(str(tmp_path / "net-symbol.json"))
+    assert {n["op"] for n in json.loads(symbol.tojson())["nodes"]} == {"null", *operators}
+    params = tmp_path / "net-0000.params"
+    again = gluon.SymbolBlock.imports(str(tmp_path / "net-symbol.json"), ["data"], str(params))
+    assert (again(x).asnumpy() == want.asnumpy()).all() and again(x).shape == want.shape

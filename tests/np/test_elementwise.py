@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mxcore as mx
-from mxcore import autograd, gluon, np
+from mxcore import autograd, gluon, np, npx
 from mxcore._core import tables
 from mxcore._core.kernels import Spec
 from mxcore.ndarray.operators import SHORT
@@ -716,3 +716,9 @@ def compare_chain(net, given_, steps, dtypes):
         else:
             off = p != q
         assert off.mean() <= 0.1, (steps, dtypes, p[off][:3], q[off][:3])
+
+
+def test_sigmoid_of_truth_values_has_values_between():
+    y = npx.sigmoid(np.array([True, False], dtype=bool))
+    assert y.dtype == onp.float32
+    onp.testing.assert_allclose(y.asnumpy(), 1 / (1 + onp.exp([-1.0, 0.0])), rtol=1e-6)

@@ -147,3 +147,81 @@ def test_control_flow(numpy_mode):
     states = onp.cumsum(onp.concatenate([host[:1], host]), 0)
     onp.testing.assert_allclose(out.asnumpy(), onp.exp(host) + states[:3], rtol=1e-6)
     assert onp.isfinite(x.grad.asnumpy()).all() and (x.grad.asnumpy() > onp.exp(host)).all()
+
+
+_METHODS = {
+    "T": None,
+    "argmax": (1,),
+    "broadcast_to": ((4, 2, 3),),
+    "clip": (1, 3),
+    "cumsum": (1,),
+    "exp": (),
+    "flatten": (),
+    "max": (),
+    "mean": (),
+    "norm": (),
+    "reshape": (3, -1),
+    "round": (),
+    "softmax": (),
+    "squeeze": (),
+    "std": (0,),
+    "sum": (),
+    "swapaxes": (0, 1),
+    "tile": ((2, 1),),
+    "transpose": (1, 0),
+    "var": (),
+}
+
+
+@pytest.mark.parametrize("name", _METHODS)
+def test_methods_of_symbols_are_those_of_arrays(name, numpy_mode):
+    s, args = mx.sym.var("x").as_np_ndarray(), _METHODS[name]
+    x = np.array([[1.0, 5.0, -2.0], [0.5, 2.0, 3.0]])
+    graph, want = (getattr(v, name) if args is None else getattr(v, name)(*args) for v in (s, x))
+    assert type(graph) is mx.sym.np._Symbol
+    got = graph.bind(mx.cpu(), {"x": x}).forward()[0]
+    assert got.shape == want.shape and got.dtype == want.dtype
+    onp.testing.assert_allclose(got.asnumpy(), want.asnumpy(), rtol=1e-6)
+
+
+_KEYS = [
+    *(0, -1, (0, 1), (slice(None), 1), (0, slice(None), slice(None, None, -1)), None, (None, 0), (0, None, 1)),
+    *((..., 0), (0, ..., 1), (..., None), (slice(1, None), ..., None, -1), (slice(None, None, 2), slice(2, 0, -1))),
+    *((), ..., slice(None), slice(5, 9), (1, slice(-2, None), None), (-1, -1, -1), onp.int64(1)),
+]
+
+
+@pytest.mark.parametrize("key", _KEYS, ids=str)
+def test_parts_of_symbols_are_those_of_arrays(key, numpy_mode):
+    x = onp.arange(24, dtype="float32").reshape(2, 3, 4)
+    part, want = mx.sym.var("x").as_np_ndarray()[key], x[key]
+    given, grad = np.array(x), np.zeros_like(np.array(x))
+    bound = part.bind(mx.cpu(), {"x": given}, args_grad={"x": grad})
+    again = mx.sym.fromjson(part.tojson()).bind(mx.cpu(), {"x": given})
+    for got in (bound.forward(is_train=True)[0], again.forward()[0]):
+        assert got.shape == want.shape and (got.asnumpy() == want).all()
+    bound.backward(mx.nd.ones(want.shape))
+    where = onp.zeros_like(x)
+    where[key] = 1
+    assert (grad.asnumpy() == where).all()
+
+
+def test_parts_that_a_graph_cannot_know():
+    x = mx.sym.var("x").as_np_ndarray()
+    for key in ([0, 1], 1.5, True, onp.array([0]), x > 0):
+        with pytest.raises(IndexError, match=r"np\.take"):
+            x[key]
+    with pytest.raises(IndexError, match="one Ellipsis"):
+        x[..., ...]
+    for length in (len, list):
+        with pytest.raises(TypeError, match="how long"):
+            length(x)
+    both = mx.sym.Group([x, x + 1])
+    assert len(both) == len(list(both)) == 2 and both[0].name == "x"
+
+
+def test_symbols_of_both_faces_do_not_meet():
+    x, y = mx.sym.var("x").as_np_ndarray(), mx.sym.var("y")
+    for compute in (lambda: x + y, lambda: y + x, lambda: x > y, lambda: y**x):
+        with pytest.raises(TypeError, match=r"as_np_ndarray\(\)"):
+            compute()

@@ -130,3 +130,9 @@ def test_arrays_of_numpy_beside_ours_are_refused(x):
     for call in (lambda: onp.ones(3) + x, lambda: onp.add(x, onp.ones(3)), lambda: onp.concatenate([x, onp.ones(3)])):
         with pytest.raises(TypeError, match="asnumpy"):
             call()
+
+
+def test_what_numpy_refuses_is_an_error_of_ours():
+    with pytest.raises(mx.base.MXNetError, match=r"np\.ptp: ") as e:
+        np.ptp(np.zeros((0,)))
+    assert isinstance(e.value, ValueError)

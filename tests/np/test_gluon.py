@@ -194,3 +194,20 @@ def test_clip_global_norm():
     xs = [mx.nd.array([3.0]).as_np_ndarray(), mx.nd.array([4.0]).as_np_ndarray()]
     assert gluon.utils.clip_global_norm(xs, 1.0) == 5.0
     onp.testing.assert_allclose([float(x.asnumpy()[0]) for x in xs], [0.6, 0.8], rtol=1e-6)
+
+
+class _Pairs(gluon.data.Dataset):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, i):
+        return np.array([i, i + 1])
+
+
+@pytest.mark.parametrize("threads", [True, False])
+def test_workers_follow_the_dtypes_of_new_arrays(threads, numpy_mode):
+    loader = gluon.data.DataLoader(_Pairs(), 4, num_workers=1, thread_pool=threads)
+    for numpys, dtype in ((False, "float32"), (True, "int64"), (False, "float32")):
+        npx.set_np(dtype=numpys)
+        (batch,) = loader
+        assert batch.dtype == dtype and batch.asnumpy().tolist() == [[0, 1], [1, 2], [2, 3], [3, 4]]

@@ -2,10 +2,11 @@
 
 import threading
 
+import numpy as onp
 import pytest
 
 import mxcore as mx
-from mxcore import npx
+from mxcore import np, npx
 
 
 def _both():
@@ -68,3 +69,28 @@ def test_decorators_of_functions_and_classes():
     assert _both() == (False, False)
     with pytest.raises(TypeError, match="functions and classes"):
         npx.use_np(3)
+
+
+def test_dtypes_of_new_arrays():
+    def made():
+        return [
+            *(np.array([1, 2]), np.array([1.5]), np.array([True]), np.array(onp.float32([1])), np.arange(3)),
+            *(np.arange(0.5, 3), np.full((2,), 3), np.full((2,), 3.0), np.zeros(2), np.ones(2), np.eye(2)),
+            *(np.linspace(0, 1, 3), np.hanning(3), np.random.normal(size=2), np.random.uniform(), np.zeros_like(x)),
+            *(np.random.beta(1, 1), np.tri(2), np.identity(2), np.empty(2), np.zeros(2, dtype="int8")),
+        ]
+
+    x = np.zeros(2, dtype="float16")
+    npx.set_np(dtype=True)
+    assert mx.util.is_np_default_dtype()
+    whole, real = onp.dtype("int64"), onp.dtype("float64")
+    assert [v.dtype for v in made()] == [
+        *(whole, real, onp.dtype(bool), onp.dtype("float32"), whole, real, whole, real, real, real, real),
+        *(real, real, real, real, onp.dtype("float16"), real, real, real, real, onp.dtype("int8")),
+    ]
+    npx.set_np()
+    assert not mx.util.is_np_default_dtype()
+    assert {v.dtype.name for v in made()} == {"float32", "float16", "int8"}
+    npx.set_np(dtype=True)
+    npx.reset_np()
+    assert not mx.util.is_np_default_dtype()

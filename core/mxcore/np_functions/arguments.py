@@ -12,7 +12,7 @@ from .._core.params import as_dtype
 from .._core.state import state
 from .options import refuse
 
-__all__ = ["default_float", "in_order", "lengths", "only_arrays"]
+__all__ = ["default_dtype", "default_float", "drawn_float", "in_order", "lengths", "numpys_dtypes", "only_arrays"]
 
 _FLOAT32, _FLOAT64 = np.dtype("float32"), np.dtype("float64")
 
@@ -21,7 +21,24 @@ def default_float(dtype: Any = None) -> np.dtype[Any]:
     """The dtype asked for, or that of new arrays where none is: float32, float64 after ``npx.set_np(dtype=True)``."""
     if dtype is not None:
         return as_dtype(dtype)
-    return _FLOAT64 if state.extra.get("np_default_dtype") else _FLOAT32
+    return _FLOAT64 if numpys_dtypes() else _FLOAT32
+
+
+def default_dtype(dtype: Any, *values: Any) -> np.dtype[Any]:
+    """The dtype asked for, or that of new arrays of such numbers: float32, NumPy's after ``npx.set_np(dtype=True)``."""
+    if dtype is None and numpys_dtypes():
+        return np.result_type(*(np.asarray(v).dtype for v in values))
+    return default_float(dtype)
+
+
+def numpys_dtypes() -> bool:
+    """Whether new arrays have NumPy's dtypes where none is told."""
+    return bool(state.extra.get("np_default_dtype"))
+
+
+def drawn_float(dtype: Any) -> Any:
+    """The dtype asked for, or that of random numbers: None, which is the operator's own, or float64."""
+    return _FLOAT64 if dtype is None and numpys_dtypes() else dtype
 
 
 def in_order(name: str, order: Any, *legal: str) -> None:

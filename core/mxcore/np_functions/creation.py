@@ -10,7 +10,7 @@ import numpy as np
 from .._core.array import Array
 from .._core.errors import error
 from .._core.params import as_dtype
-from .arguments import default_float, in_order, lengths, only_arrays
+from .arguments import default_dtype, default_float, in_order, lengths, numpys_dtypes, only_arrays
 from .options import refuse
 
 __all__ = [
@@ -90,7 +90,7 @@ def _host(name: str, given: Any, dtype: Any) -> np.ndarray[Any, Any]:
     """What NumPy makes of something, in the dtype asked for, its own, or float32 where it has none."""
     if dtype is None:
         own = getattr(given, "dtype", None)
-        dtype = None if own is not None else default_float()
+        dtype = None if own is not None or numpys_dtypes() else default_float()
     try:
         # A dtype of another library's is one that only its own conversion knows.
         host = np.asarray(given) if dtype is None else np.array(given, dtype=as_dtype(dtype))
@@ -253,7 +253,7 @@ def full(
         found = found if dtype is None else found.astype(dtype)
         return found if out is None else F.copy(found, out=out)
     value, dtype = _filling("full", fill_value, dtype)
-    return F.call("_full", shape=shape, value=value, dtype=default_float(dtype), ctx=ctx, out=out)
+    return F.call("_full", shape=shape, value=value, dtype=default_dtype(dtype, value), ctx=ctx, out=out)
 
 
 def _filling(name: str, value: Any, dtype: Any) -> tuple[Any, Any]:
@@ -430,7 +430,8 @@ def arange(F: Any, start: Any, stop: Any = None, step: Any = 1, dtype: Any = Non
     start, stop, step = (_number("arange", x) for x in (start, stop, step))
     if step == 0:
         raise error(ValueError, "np.arange: step must not be 0")
-    return F.call("_npi_arange", start=start, stop=stop, step=step, dtype=default_float(dtype), ctx=ctx)
+    dtype = default_dtype(dtype, start, stop, step)
+    return F.call("_npi_arange", start=start, stop=stop, step=step, dtype=dtype, ctx=ctx)
 
 
 def _number(name: str, x: Any) -> Any:

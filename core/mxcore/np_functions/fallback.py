@@ -95,7 +95,10 @@ def by_numpy(F: Any, name: str, fn: Callable[..., Any], args: tuple[Any, ...], k
     if name not in _told and name not in _FACTS:
         _told.add(name)
         _log.warning("np.%s is no operator: NumPy computes it on a copy in the host's memory", name)
-    result = fn(*given, **named)
+    try:
+        result = fn(*given, **named)
+    except (ValueError, TypeError, IndexError) as e:
+        raise error(type(e) if type(e) in (ValueError, TypeError, IndexError) else ValueError, f"np.{name}: {e}") from e
     out = kwargs.get("out")
     if out is not None:
         out[...] = result

@@ -14,6 +14,7 @@ import numpy as np
 
 from .._core.array import Array
 from .._core.errors import error
+from .arguments import default_float, drawn_float
 from .options import refuse
 
 __all__ = [
@@ -126,7 +127,9 @@ def normal(
     >>> np.random.normal(0, 1, size=(2, 3)).shape
     (2, 3)
     """
-    return drawn(F, "_npi_normal", "np.random.normal", {"loc": loc, "scale": scale}, size, ctx, out, dtype=dtype)
+    return drawn(
+        F, "_npi_normal", "np.random.normal", {"loc": loc, "scale": scale}, size, ctx, out, dtype=drawn_float(dtype)
+    )
 
 
 def uniform(
@@ -162,7 +165,9 @@ def uniform(
     >>> np.random.uniform(2, 3, size=2).shape
     (2,)
     """
-    return drawn(F, "_npi_uniform", "np.random.uniform", {"low": low, "high": high}, size, ctx, out, dtype=dtype)
+    return drawn(
+        F, "_npi_uniform", "np.random.uniform", {"low": low, "high": high}, size, ctx, out, dtype=drawn_float(dtype)
+    )
 
 
 def gumbel(F: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, ctx: Any = None, out: Any = None) -> Any:
@@ -455,7 +460,9 @@ def gamma(
     >>> np.random.gamma(2.0, 1.0, size=2).shape
     (2,)
     """
-    return drawn(F, "_npi_gamma", "np.random.gamma", {"shape": shape, "scale": scale}, size, ctx, out, dtype=dtype)
+    return drawn(
+        F, "_npi_gamma", "np.random.gamma", {"shape": shape, "scale": scale}, size, ctx, out, dtype=drawn_float(dtype)
+    )
 
 
 def beta(F: Any, a: Any, b: Any, size: Any = None, dtype: Any = None, ctx: Any = None) -> Any:
@@ -491,7 +498,7 @@ def beta(F: Any, a: Any, b: Any, size: Any = None, dtype: Any = None, ctx: Any =
     size = _common(F, size, a, b)
     x, y = (F.random.gamma(v, 1.0, size=size, dtype="float64", ctx=ctx) for v in (a, b))
     found = F.call("broadcast_div", x, F.call("broadcast_add", x, y))
-    return _cast(F, found, "float32" if dtype is None else dtype)
+    return _cast(F, found, default_float(dtype))
 
 
 def chisquare(F: Any, df: Any, size: Any = None, dtype: Any = None, ctx: Any = None) -> Any:

@@ -65,6 +65,8 @@ def sum(
     array([4., 6.])
     """
     whole("sum", where)
+    if axis is dtype is out is initial is None and not keepdims:  # most calls
+        return F.call("_np_sum", a)
     return F.call("_np_sum", a, axis=axis, dtype=dtype, keepdims=keepdims or None, initial=initial, out=out)
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .arguments import default_float
+
 __all__ = ["blackman", "hamming", "hanning", "polyval"]
 
 _DOC = """The {} window.
@@ -35,7 +37,7 @@ _DOC = """The {} window.
 
 def _window(name: str) -> Callable[..., Any]:
     def fn(F: Any, M: int, dtype: Any = np.float32, ctx: Any = None) -> Any:
-        return F.call(f"_npi_{name}", M=M, dtype=dtype, ctx=ctx)
+        return F.call(f"_npi_{name}", M=M, dtype=default_float(None if dtype is np.float32 else dtype), ctx=ctx)
 
     fn.__name__ = fn.__qualname__ = name
     fn.__doc__ = _DOC.format(name.capitalize(), name)

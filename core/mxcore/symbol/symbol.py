@@ -118,18 +118,16 @@ class Symbol(SymbolBase):
 
     def get_internals(self) -> Symbol:
         """All outputs of all nodes, as a group; choose by name: ``net.get_internals()['fc1_output']``."""
-        return self.result(
-            [(n, i) for n in topo(self._heads) for i in range(1 if n.op is None else n.params._sig.visible)]
-        )
+        return Symbol([(n, i) for n in topo(self._heads) for i in range(1 if n.op is None else n.params._sig.visible)])
 
     def get_children(self) -> Symbol | None:
         """The inputs of the node, as a group; None for a variable."""
         found = [e for n in {id(n): n for n, _ in self._heads}.values() for e in n.inputs]
-        return self.result(found) if found else None
+        return Symbol(found) if found else None
 
     def get_inputs(self) -> Symbol:
         """All free variables, arguments and auxiliary states, as a group in the order of `list_inputs`."""
-        return self.result([(n, 0) for n in topo(self._heads) if n.op is None])
+        return Symbol([(n, 0) for n in topo(self._heads) if n.op is None])
 
     # -- attributes --------------------------------------------------------------------------------------------
     def attr(self, key: str) -> str | None:
@@ -229,6 +227,12 @@ class Symbol(SymbolBase):
         def __getattr__(self, name: str) -> Any: ...
 
     def _binary(self, elementwise: str, broadcast: str, other: Any) -> Symbol:
+        if getattr(other, "array", self.array) is not self.array:
+            raise error(
+                TypeError,
+                f"{elementwise}: a symbol of mx.sym and one of mx.sym.np do not go together; as_np_ndarray() and "
+                "as_nd_ndarray() give the same outputs as a symbol of the other kind",
+            )
         return compose(_AS_NAMED.get(elementwise, elementwise), (self, other), {})
 
     def _scalar(self, op: str, scalar: float) -> Symbol:

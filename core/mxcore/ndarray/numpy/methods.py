@@ -1,8 +1,14 @@
-"""Which functions are also methods of arrays of ``mx.np``, and the operators of ``mx.nd`` that are."""
+"""Which functions are also methods of arrays and symbols of ``mx.np``, and the operators of ``mx.nd`` that are."""
 
 from __future__ import annotations
 
-__all__ = ["METHODS", "OPERATOR_METHODS"]
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any
+
+from ..._core.errors import error
+
+__all__ = ["METHODS", "OPERATOR_METHODS", "axes_of", "method", "shape_of", "shown"]
 
 #: Method -> function of the face, which is called with the array first; ``npx.`` and ``linalg.`` name sub-modules.
 METHODS: dict[str, str] = {
@@ -37,3 +43,52 @@ OPERATOR_METHODS: dict[str, str] = {
     "softmin": "softmin",
     "space_to_depth": "space_to_depth",
 }
+
+
+def method(name: str, function: str, functions: Callable[[], Any]) -> Any:
+    """A method that calls a function with its array or symbol first.
+
+    Parameters
+    ----------
+    name : str
+    function : str
+        As :data:`METHODS` names it.
+    functions : callable
+        Gives the face, which is asked when the method is first called.
+    """
+    find = attrgetter(function)
+    found: list[Any] = []
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not found:
+            found.append(find(functions()))
+        return found[0](self, *args, **kwargs)
+
+    return shown(call, name, f"Same as ``{'' if function.startswith('npx.') else 'np.'}{function}`` of this array.")
+
+
+def shown(call: Any, name: str, doc: str) -> Any:
+    """A method with its name and documentation."""
+    call.__name__, call.__qualname__ = name, f"ndarray.{name}"
+    call.__doc__ = f"{doc} The arguments follow."
+    return call
+
+
+def shape_of(shape: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    """The new shape and the order that arguments of a method ``reshape`` tell: lengths, or one shape."""
+    order = kwargs.pop("order", "C")
+    if kwargs.keys() & {"shape", "newshape"} and not shape:
+        shape = (kwargs.pop("shape" if "shape" in kwargs else "newshape"),)
+    if kwargs:
+        raise error(TypeError, f"reshape has no argument '{next(iter(kwargs))}'; it takes lengths and order")
+    if not shape:
+        raise error(TypeError, "reshape needs a shape")
+    return shape[0] if len(shape) == 1 and not hasattr(shape[0], "__index__") else shape, order
+
+
+def axes_of(axes: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The permutation that arguments of a method ``transpose`` tell: axes, one sequence of them, or none."""
+    if kwargs:
+        axes = (kwargs.pop("axes", None),)
+    one = len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list)))
+    return (axes[0] if one else axes) or None

@@ -20,7 +20,7 @@ from ...ops.common.python_operators import NUMPY_COMPARISONS, NUMPY_OPERATORS, N
 from .. import operators
 from ..ndarray import NDArray
 from . import indexing
-from .methods import METHODS, OPERATOR_METHODS
+from .methods import METHODS, OPERATOR_METHODS, axes_of, method, shape_of, shown
 
 __all__ = ["ndarray"]
 
@@ -301,15 +301,7 @@ class ndarray(NDArray):
         **kwargs
             `order`, only 'C'; `shape` or `newshape`, in the place of positional ones.
         """
-        order = kwargs.pop("order", "C")
-        if kwargs.keys() & {"shape", "newshape"} and not shape:
-            shape = (kwargs.pop("shape" if "shape" in kwargs else "newshape"),)
-        if kwargs:
-            raise error(TypeError, f"reshape has no argument '{next(iter(kwargs))}'; it takes lengths and order")
-        if not shape:
-            raise error(TypeError, "reshape needs a shape")
-        one = len(shape) == 1 and not hasattr(shape[0], "__index__")
-        found: ndarray = _functions().reshape(self, shape[0] if one else shape, order)
+        found: ndarray = _functions().reshape(self, *shape_of(shape, kwargs))
         return found
 
     def reshape_view(self, *shape: Any, **kwargs: Any) -> ndarray:
@@ -332,10 +324,7 @@ class ndarray(NDArray):
 
     def transpose(self, *axes: Any, **kwargs: Any) -> ndarray:
         """Permute the axes; reverse them without an argument."""
-        if kwargs:
-            axes = (kwargs.pop("axes", None),)
-        one = len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list)))
-        found: ndarray = _functions().transpose(self, (axes[0] if one else axes) or None)
+        found: ndarray = _functions().transpose(self, axes_of(axes, kwargs))
         return found
 
     def squeeze(self, axis: Any = None, inplace: bool = False) -> ndarray:
@@ -411,33 +400,15 @@ def _op(name: str) -> Any:
     return tables.ops.items.get(name) or tables.ops.get(name)
 
 
-def _method(name: str, function: str) -> Any:
-    find = attrgetter(function)
-    found: list[Any] = []
-
-    def method(self: ndarray, *args: Any, **kwargs: Any) -> Any:
-        if not found:  # functions are looked up when they are first used
-            found.append(find(_functions()))
-        return found[0](self, *args, **kwargs)
-
-    return _shown(method, name, f"Same as ``{'' if function.startswith('npx.') else 'np.'}{function}`` of this array.")
-
-
 def _operator_method(name: str, op: str) -> Any:
-    def method(self: ndarray, *args: Any, **kwargs: Any) -> Any:
+    def call(self: ndarray, *args: Any, **kwargs: Any) -> Any:
         return _op(op)(self, *args, **kwargs)
 
-    return _shown(method, name, f"Same as ``mx.nd.{op}`` of this array.")
-
-
-def _shown(method: Any, name: str, doc: str) -> Any:
-    method.__name__, method.__qualname__ = name, f"ndarray.{name}"
-    method.__doc__ = f"{doc} The arguments follow."
-    return method
+    return shown(call, name, f"Same as ``mx.nd.{op}`` of this array.")
 
 
 for _name, _target in METHODS.items():
-    setattr(ndarray, _name, _method(_name, _target))
+    setattr(ndarray, _name, method(_name, _target, _functions))
 for _name, _target in OPERATOR_METHODS.items():
     setattr(ndarray, _name, _operator_method(_name, _target))
 

@@ -12,11 +12,14 @@ from ...parameters import Str
 from ...twins import twin
 from ...typing import Array, Call
 from ..elementwise.functions import FUNCTIONS
+from ..elementwise.numpy_rules import FLOAT32, cast_first, rule_of_one, truth_as
 
 __all__ = ["ACTIVATIONS_OF_NUMPY", "constraint_check"]
 
 _OF = {o.name: o for o in FUNCTIONS}
-ACTIVATIONS_OF_NUMPY = [twin(f"_npx_{name}", _OF[name]) for name in ("relu", "sigmoid")]
+_sigmoid = twin("_npx_sigmoid", _OF["sigmoid"], body=cast_first(_OF["sigmoid"].body, truth_as(FLOAT32)))
+_sigmoid.dtype(rule_of_one(truth_as(FLOAT32)))
+ACTIVATIONS_OF_NUMPY = [twin("_npx_relu", _OF["relu"]), _sigmoid]
 
 
 @op("_npx_constraint_check", inputs="input", msg=Str("Constraint violated."), grad=None)

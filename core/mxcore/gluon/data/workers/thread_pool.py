@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ....base import error
-from ....util import is_np_array, is_np_shape, set_np
+from ....util import is_np_array, is_np_default_dtype, is_np_shape, set_np
 
 if TYPE_CHECKING:
     from ..dataset import Dataset
@@ -23,7 +23,7 @@ def _serve(
     results: queue.SimpleQueue[Any],
     dataset: Dataset,
     batchify: Callable[..., Any],
-    modes: tuple[bool, bool],
+    modes: tuple[bool, bool, bool],
 ) -> None:
     set_np(*modes)
     while (task := jobs.get()) is not None:
@@ -52,7 +52,7 @@ class ThreadPool:
     def __init__(self, count: int, dataset: Dataset, batchify: Callable[..., Any]) -> None:
         self.owner = os.getpid()
         #: What shapes and arrays mean in its threads, as in the one that makes it.
-        self.modes = is_np_shape(), is_np_array()
+        self.modes = is_np_shape(), is_np_array(), is_np_default_dtype()
         self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._results: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._open: set[int] = set()
