@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..._core import call as calls
 from ..._core import dispatch, tables
+from ..._core.array import fresh
 from ..._core.context import Context
 from ..._core.errors import error
 from ..._core.params import as_dtype
@@ -351,27 +353,33 @@ class ndarray(NDArray):
         return _functions().array_split(self, *args, **kwargs)
 
     def __getitem__(self, key: Any) -> ndarray:
-        kind = type(key)
-        if self._entry is None and (
-            kind is int or kind in _QUICK and (kind is not _TUPLE or _QUICK.issuperset(map(_class, key)))
-        ):
-            # The quick way: what NumPy gives for a basic index, if that is a view of one run of memory.
+        if self._entry is None:
+            kind = key.__class__
+            # The quick way: what NumPy gives for a basic index, copied if that is not one run of memory.
+            part = None
             try:
-                part = self._data[key]
+                if kind is int:
+                    part = self._data[key]
+                    if part.__class__ is not _HOST:  # an element: its memory, without dimensions
+                        part = _element(self._data[key, ...])
+                elif kind in _QUICK and (kind is not _TUPLE or _QUICK.issuperset(map(_class, key))):
+                    part = self._data[key + _DOTS if kind is _TUPLE else key]
+                    if not part.flags.c_contiguous:
+                        st = self._st
+                        if part.__class__ is _HOST and st.write is None and not (calls.observers or state.record):
+                            return fresh(ndarray, part.copy(), st.ctx)
+                        part = None
+                    elif not part.ndim:
+                        part = _element(part)
             except Exception:
-                return indexing.get_item(self, key)  # type: ignore[no-any-return]  # which says what is wrong
-            if type(part) is _HOST or isinstance(part, np.generic):
-                if type(part) is not _HOST:  # an element: its memory, without dimensions
-                    part = self._data[key + _DOTS if kind is _TUPLE else (key, ...)]
-                    if not state.np_shape:
-                        part = part.reshape(1)
-                if kind is int or part.flags.c_contiguous:
-                    x: ndarray = _new(ndarray)
-                    x._data = part
-                    x._st = st = self._st
-                    st.views += 1
-                    x._entry = None
-                    return x
+                part = None  # an error, which the long way explains, or a tuple that has its own dots
+            if part.__class__ is _HOST:
+                x: ndarray = _new(ndarray)
+                x._data = part
+                x._st = st = self._st
+                st.views += 1
+                x._entry = None
+                return x
         return indexing.get_item(self, key)  # type: ignore[no-any-return]
 
     __setitem__ = indexing.set_item
@@ -387,6 +395,11 @@ class ndarray(NDArray):
         """Write `rhs` into a slice of this array; returns this array."""
         super().slice_assign(rhs.as_nd_ndarray(), begin, end, step)
         return self
+
+
+def _element(part: Any) -> Any:
+    """An array without dimensions as it is called outside of NumPy's meaning of shapes: of one element."""
+    return part if state.np_shape else part.reshape(1)
 
 
 def _functions() -> Any:
