@@ -211,3 +211,27 @@ def test_workers_follow_the_dtypes_of_new_arrays(threads, numpy_mode):
         npx.set_np(dtype=numpys)
         (batch,) = loader
         assert batch.dtype == dtype and batch.asnumpy().tolist() == [[0, 1], [1, 2], [2, 3], [3, 4]]
+
+
+def test_functions_with_own_gradients_take_and_give_arrays_of_this_face():
+    class Swish(autograd.Function):
+        def forward(self, x):
+            y = 1 / (1 + np.exp(-x))
+            self.save_for_backward(x, y)
+            return x * y
+
+        def backward(self, dy):
+            x, y = self.saved_tensors
+            assert all(type(a) is np.ndarray for a in (dy, x, y))
+            return dy * (y + x * y * (1 - y))
+
+    x = np.array([-2.0, -0.5, 0.25, 3.0])
+    x.attach_grad()
+    with autograd.record():
+        y = Swish()(x)
+        z = (y * 3).sum()
+    z.backward()
+    assert type(y) is np.ndarray and type(x.grad) is np.ndarray
+    host = x.asnumpy().astype("f8")
+    s = 1 / (1 + onp.exp(-host))
+    onp.testing.assert_allclose(x.grad.asnumpy(), 3 * (s + host * s * (1 - s)), rtol=1e-5)
