@@ -193,3 +193,14 @@ def test_a_body_that_asks_for_more_than_the_contract_fails_the_kit():
 
     with pytest.raises(AssertionError, match="unexpected keyword argument 'casting'; bodies may use add"):
         check_op(body, mx.cpu(), ["portable"])
+
+
+def test_checks_of_how_calls_go_together_see_samples_from_first_to_last():
+    from mxcore.testing.conformance import MOST, _spread
+
+    assert {*MOST} < {*CHECKS} and not {*MOST} & {"declared", "value", "gradient", "graph", "strided"}
+    for n in range(60):
+        seen = _spread(range(n), 8)
+        assert len(seen) == min(n, 8) == len({*seen})
+        assert not n or (seen[0], seen[-1]) == (0, n - 1)
+    assert [*_spread(range(15), 8)] == [*range(0, 15, 2)] and _spread([1] * 20, None) == [1] * 20
