@@ -357,10 +357,11 @@ def _hybrid():
         net(nd.ones((2, 3)))
 
 
-def _batch_norm_executor():
-    e = mx.sym.BatchNorm(mx.sym.Variable("x"), name="bn").simple_bind(mx.cpu(), x=(2, 3))
-    e.aux_arrays[0] = read_only(3)
-    e.forward(is_train=True)
+def _batch_norm():
+    """An executor with statistics in read-only memory."""
+    net = mx.sym.BatchNorm(mx.sym.Variable("x"), name="bn")
+    given = {"x": nd.ones((2, 3)), "bn_gamma": nd.ones(3), "bn_beta": nd.ones(3)}
+    return net.bind(mx.cpu(), given, aux_states=[read_only(3), nd.ones(3)])
 
 
 def _store():
@@ -400,7 +401,10 @@ WRITES = {
     "marked": (lambda: mx.autograd.mark_variables([nd.ones((4,))], [read_only(4)]), "a variable's gradient"),
     "bound gradient": (_executor, "bind: the gradient of 'x'"),
     "hybridised statistics": (_hybrid, "training moves the auxiliary state '.*running_mean'"),
-    "bound statistics": (_batch_norm_executor, "training moves the auxiliary state 'bn_moving_mean'"),
+    "bound statistics": (
+        lambda: _batch_norm().forward(is_train=True),
+        "training moves the auxiliary state 'bn_moving_mean'",
+    ),
 }
 
 
@@ -464,8 +468,7 @@ def test_read_only_memory_is_read():
         and nd.softmax(x).shape == (2, 3)
         and nd.dot(x, x, transpose_b=True).asnumpy()[0, 0] == 3
     )
-    e = mx.sym.BatchNorm(mx.sym.Variable("x"), name="bn").simple_bind(mx.cpu(), grad_req="null", x=(2, 3))
-    e.aux_arrays[0] = read_only(3)
+    e = _batch_norm()
     e.forward(is_train=False)  # what is only looked at may be read-only
     assert e.outputs[0].shape == (2, 3)
 
