@@ -178,7 +178,7 @@ def test_skeletons_install_and_pass_their_tests(installed):
 def test_skeletons_pass_the_conformance_kit(installed):
     """Operators of all kinds on the new device, or the new operator or kernel on the CPU: no failure, none left out."""
     kind, _, run = installed
-    some = ",".join([o.name for o in operators()][::8] + ["_image_resize", "_advanced_*", "BatchNorm"])
+    some = ",".join([o.name for o in operators()][::16] + ["_image_resize", "_advanced_*", "BatchNorm"])
     what = {
         "op": ["--ops=my_thing"],
         "device": ["--device=my_thing(1)", f"--ops={some}"],

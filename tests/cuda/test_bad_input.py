@@ -228,6 +228,7 @@ def test_more_than_2_to_the_31_elements(gpus):
     assert x[n - 2 :].as_in_context(gpus[1]).asnumpy().tolist() == [7, 7]
 
 
+@pytest.mark.libraries
 def test_a_kept_cubin_that_is_damaged_is_made_again(monkeypatch, tmp_path):
     from mxcore_cuda import nvrtc
 

@@ -101,6 +101,7 @@ def test_which_statuses_are_final(status, lost):
         faults.check()
 
 
+@pytest.mark.libraries
 def test_what_cupy_raises_is_explained(monkeypatch):
     cupy = pytest.importorskip("cupy")
     from mxcore._core import errors

@@ -221,6 +221,7 @@ def test_random_chains(emulated, case, dtype, seed):
     compared(case, dtype, seed)
 
 
+@pytest.mark.libraries
 @pytest.mark.skipif(not nvrtc.available(), reason="NVRTC (nvidia-cuda-nvrtc) is not installed")
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("reduce", [None, "sum", "max"])

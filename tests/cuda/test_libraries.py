@@ -15,6 +15,7 @@ SOURCE = '#include "mx.cuh"\nKERNEL(32) fill_{}(T* y, i64 n) {{ FOR_EACH(i, n) y
 @pytest.mark.parametrize(
     "name, what", [("nvrtc", "NVRTC, which compiles kernels"), ("cublas", "cuBLAS, which multiplies")]
 )
+@pytest.mark.libraries
 def test_a_missing_library_is_named_with_what_brings_it(monkeypatch, name, what):
     pathfinder = pytest.importorskip("cuda.pathfinder")
 

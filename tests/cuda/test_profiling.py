@@ -89,6 +89,7 @@ def test_there_are_none_unless_told(gpus, monkeypatch):
     assert fake.seen == []
 
 
+@pytest.mark.libraries
 def test_cupy_has_what_is_called():
     found = pytest.importorskip("cupy.cuda.nvtx")
     assert callable(found.RangePush) and callable(found.RangePop)

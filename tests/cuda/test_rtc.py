@@ -169,6 +169,7 @@ def test_it_runs_on_gpus_only(gpus):
         axpy().launch([1, 2, 3], mx.cpu(), (1, 1, 1), (1, 1, 1))
 
 
+@pytest.mark.libraries
 @needs_nvrtc
 def test_nvrtc_compiles_what_users_write():
     binary, names = nvrtc.compile_user(UserCode(TEMPLATE, ["-lineinfo", "-std=c++14"], ["scale<float>"]), "sm_80")
@@ -177,6 +178,7 @@ def test_nvrtc_compiles_what_users_write():
     assert UserCode(SUM, (), ()).kernels == ("total", "halves")
 
 
+@pytest.mark.libraries
 @needs_nvrtc
 def test_nvrtc_tells_lines():
     with pytest.raises(MXNetError, match=r"(?s)source.cu, sm_80: NVRTC says.*source.cu\(2\): error.*nowhere"):

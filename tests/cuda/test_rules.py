@@ -16,6 +16,7 @@ def a(gpus):
     return xp.arange(6, dtype="float32").reshape(2, 3)
 
 
+@pytest.mark.libraries
 @pytest.mark.skipif(importlib.util.find_spec("cupy") is None, reason="CuPy is not installed")
 def test_the_table_is_what_cupy_says():
     found, kept = from_cupy(), dict(rules())

@@ -13,6 +13,7 @@ WHOLE = [(name, dtype) for name in ("indexing", "random") for dtype in ("int8", 
 needs_nvrtc = pytest.mark.skipif(not nvrtc.available(), reason="NVRTC (nvidia-cuda-nvrtc) is not installed")
 
 
+@pytest.mark.libraries
 @needs_nvrtc
 @pytest.mark.slow
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_100"])
@@ -29,6 +30,7 @@ def test_every_source_compiles_without_spills(name, dtype, architecture):
         assert usage.registers * code.signatures[kernel].threads <= 65536, kernel  # or no block would run
 
 
+@pytest.mark.libraries
 @needs_nvrtc
 def test_what_does_not_compile_is_told_with_line_and_log():
     with pytest.raises(MXNetError, match=r"(?s)mine.cu, float32, sm_80: NVRTC says.*mine.cu\(2\): error.*nowhere"):

@@ -153,10 +153,17 @@ def test_missing_pretrained_file_is_explained(monkeypatch, tmp_path):
         vision.get_mobilenet(0.1, pretrained=True, root=str(tmp_path))
 
 
+#: One of each kind, the smallest.
+KINDS = """
+    alexnet densenet121 inceptionv3 mobilenet0.25 mobilenetv2_0.25 resnet18_v1 resnet18_v2 resnet50_v1 resnet50_v2
+    squeezenet1.0 vgg11 vgg11_bn
+""".split()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("hybrid", [False, True])
-@pytest.mark.parametrize("name", sorted(GOLDEN))
-def test_every_network_takes_a_gradient_penalty(name, hybrid):
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_of_network_takes_a_gradient_penalty(name, hybrid):
     net = vision.get_model(name, classes=2)
     net.initialize(mx.init.Xavier())
     net.hybridize(hybrid)

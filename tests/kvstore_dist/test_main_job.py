@@ -32,8 +32,8 @@ from .running import MXCORE, Running, lines, needs_ray
 #: within the batches of one worker changes its losses by up to 1 %, another number of threads by 2 %. They part further
 #: with each epoch, and so do their bounds after the third: 6 % were seen in the seventh of ten.
 FIRST, LATER = 1e-5, 0.04
-#: How many images may change sides.
-IMAGES = 4
+#: What part of the images may change sides in later epochs; one or two do in the first.
+SIDES = 0.05
 BATCH = 32
 PROGRAM = f"{sys.executable} -m mxcore train"
 
@@ -104,7 +104,7 @@ def compare(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None
     assert all(abs(a - b) <= bound * b for a, b, bound in zip(ours, others, bounds)), (ours, others)
     for which, images in (("train_accuracy", 1438), ("test_accuracy", 359)):
         ours, others = ([entry[which] * images for entry in history] for history in (found, expected))
-        bounds = [IMAGES * max(1, (i + 1) / 3) for i in range(len(others))]
+        bounds = [2, *[SIDES * images] * (len(others) - 1)]
         assert all(abs(a - b) <= bound for a, b, bound in zip(ours, others, bounds)), (which, ours, others)
 
 
@@ -135,7 +135,7 @@ def train(start: Any) -> Any:
         *(
             pytest.param(args, marks=pytest.mark.slow)
             for args in (
-                "--kvstore dist_sync --epochs 10",
+                "--kvstore dist_sync --epochs 6",
                 "--kvstore dist_sync --epochs 3 --api module",
                 "--kvstore dist_sync_device --epochs 3",
                 "--kvstore allreduce --epochs 3",
@@ -171,19 +171,19 @@ def test_asynchronous_workers_learn(train: Any, api: str) -> None:
 
 @needs_ray
 @pytest.mark.slow
-@pytest.mark.parametrize("kind, api", [("dist_sync", "gluon"), ("dist_sync", "module"), ("allreduce", "gluon")])
+@pytest.mark.parametrize("kind, api", [("dist_sync", "module"), ("allreduce", "gluon")])
 def test_a_killed_worker_does_not_change_the_curve(train: Any, tmp_path: Path, kind: str, api: str) -> None:
     """The second worker sees no file of the first, who tells it where the job stands."""
-    job = train("--kvstore", kind, "--epochs", "6", "--api", api, options="-n 2 -s 1 --restart 1")
-    job.until("[0] epoch 2/6")
+    job = train("--kvstore", kind, "--epochs", "4", "--api", api, options="-n 2 -s 1 --restart 1")
+    job.until("[0] epoch 2/4")
     (second,) = (p for p, command in job.processes().items() if command.startswith(PROGRAM) and rank(p) == "1")
     os.kill(second, signal.SIGKILL)
     status, out, err = job.wait()
     assert status == 0, err
     assert "the job starts again (1 of 1)" in err
     (stood,) = re.findall(r"\[0\] going on after epoch (\d)", out)
-    assert 1 <= int(stood) < 6 and "another order" not in out
-    compare(history(job, "out0"), alone(tmp_path / "alone", "--epochs", "6", "--api", api))
+    assert 1 <= int(stood) < 4 and "another order" not in out
+    compare(history(job, "out0"), alone(tmp_path / "alone", "--epochs", "4", "--api", api))
 
 
 def rank(pid: int) -> str | None:

@@ -1,4 +1,4 @@
-"""Many keys, values larger than 2 GiB, and long runs."""
+"""Many keys, and values larger than 2 GiB; `soak` has long runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import pytest
 
 import mxcore as mx
 from tests.kvstore_dist.jobs import all_well, stores, together
-from tests.kvstore_dist.soak import soak
 
 TRANSPORTS = ("auto", "tcp")
 
@@ -78,10 +77,3 @@ def test_a_value_of_more_than_two_gigabytes(transport: str, room: None) -> None:
         out.wait_to_read()
         assert ends_of(out) == [7, 7, 7, 9, 7]
         assert np.count_nonzero(out._data == 7) == size - 1
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
-@pytest.mark.parametrize("transport", TRANSPORTS)
-def test_nothing_grows(transport: str) -> None:
-    assert soak(20, transport) == []
