@@ -50,9 +50,6 @@ _THEIRS = {ours: theirs for theirs, ours in MODULES.items()}
 #: How deep a state may be, and how many values all of them may hold.
 DEEPEST, MOST_VALUES = 64, 1 << 20
 
-
-_NONE = "are no optimizer states: "
-
 #: In Python: the one in C refuses names that it cannot import.
 _Base: Any = pickle._Pickler
 
@@ -73,12 +70,12 @@ def dumps(states: Any) -> bytes:
 def check_readable(states: Any, home: str) -> None:
     """Refuse states that `loads`, with the same `home`, could not read again."""
     try:
-        loads(_written(_Outline, states), home)
+        _read(_written(_Outline, states), home)
     except Exception as e:  # pickling raises anything
         raise error(
             TypeError,
             "optimizer states cannot be saved, since they could not be read again: "
-            f"{said(e).rpartition(_NONE)[2]}; keep numbers, arrays and objects of the optimizer's own module in states "
+            f"{said(e)}; keep numbers, arrays and objects of the optimizer's own module in states "
             "and attributes, or let __getstate__ leave them out",
         ) from None
 
@@ -96,15 +93,19 @@ def loads(data: Any, home: str) -> tuple[dict[Any, Any], Optimizer | None]:
     except TypeError:
         raise error(TypeError, f"optimizer states are bytes, not a {type(data).__name__}") from None
     try:
-        found = read(data, lambda module, name: _found(module, name, home), _build)
-        states, optimizer = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
-        if not isinstance(states, dict) or not isinstance(optimizer, (Optimizer, type(None))):
-            raise error(TypeError, f"they must be a dictionary, not a {type(states).__name__}")
-        _check_depth(states)
-        if optimizer is not None:
-            check(optimizer)
+        return _read(data, home)
     except MXNetError as e:
-        raise error(type(e), f"these {len(data)} bytes {_NONE}{e}") from None
+        raise error(type(e), f"these {len(data)} bytes are no optimizer states: {e}") from None
+
+
+def _read(data: bytes, home: str) -> tuple[dict[Any, Any], Optimizer | None]:
+    found = read(data, lambda module, name: _found(module, name, home), _build)
+    states, optimizer = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
+    if not isinstance(states, dict) or not isinstance(optimizer, (Optimizer, type(None))):
+        raise error(TypeError, f"they must be a dictionary, not a {type(states).__name__}")
+    _check_depth(states)
+    if optimizer is not None:
+        check(optimizer)
     return states, optimizer
 
 
