@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from mxcore._core import tables
+from mxcore import kinds
 
 #: The names that MXNet 1.9.1 knows; learning-rate schedulers have none there.
 NAMES = {
@@ -24,12 +24,12 @@ NAMES = {
 
 @pytest.mark.parametrize("kind", NAMES)
 def test_names_are_those_of_mxnet(kind):
-    assert set(NAMES[kind].split()) <= set(tables.names(kind))
+    assert set(NAMES[kind].split()) <= set(kinds.names(kind))
 
 
 @pytest.mark.parametrize("kind", NAMES)
 def test_every_name_leads_to_a_class_of_that_name_or_an_alias(kind):
-    found = {name: tables.lookup(kind, name) for name in tables.names(kind)}
+    found = {name: kinds.lookup(kind, name) for name in kinds.names(kind)}
     if kind == "kvstore":  # some types are made by a function, which knows of the job around
         assert all(map(callable, found.values()))
     else:
@@ -38,7 +38,7 @@ def test_every_name_leads_to_a_class_of_that_name_or_an_alias(kind):
 
 
 def test_listing_imports_no_class():
-    code = "import sys; from mxcore._core import tables; tables.names('metric'); print(*sys.modules)"
+    code = "import sys; from mxcore import kinds; kinds.names('metric'); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "mxcore._defaults" in loaded
     assert not {"mxcore.metric", "mxcore.optimizer", "mxcore.io", "mxcore.kvstore", "cv2", "numba"} & set(loaded)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 from typing import Any
 
@@ -40,40 +39,29 @@ _LAZY: dict[str, str] = {
     "MXNetError": "mxcore.base:MXNetError",
     "AttrScope": "mxcore.attribute:AttrScope",
     "waitall": "mxcore.ndarray:waitall",
-    **{n: "mxcore.util:" + n for n in "is_np_shape is_np_array np_shape set_np_shape use_np_shape".split()},
-    **{n: "mxcore." + n for n in "log np npx numpy numpy_extension".split()},
+    **{n: "mxcore.util:" + n for n in "is_np_shape is_np_array np_shape np_array set_np_shape use_np_shape".split()},
+    "log": "mxcore.log",
+    "np": "mxcore.numpy",
+    "npx": "mxcore.numpy_extension",
+    **{n: "mxcore." + n for n in "numpy numpy_extension".split()},
 }
-
-
-def _present() -> list[str]:
-    """The public names whose modules exist."""
-    return sorted(
-        ["__version__", *(n for n, t in _LAZY.items() if importlib.util.find_spec(t.partition(":")[0]) is not None)]
-    )
 
 
 def __getattr__(name: str) -> Any:
     if name == "__all__":  # looked up only by `from mxcore import *`
-        return _present()
+        return __dir__()
     target = _LAZY.get(name)
     if target is None:
         raise AttributeError(f"module 'mxcore' has no attribute {name!r}")
     module, _, attr = target.partition(":")
-    try:
-        found = importlib.import_module(module)
-    except ModuleNotFoundError as e:
-        if e.name != module:
-            raise
-        raise AttributeError(
-            f"module 'mxcore' has no attribute {name!r} yet: mx.{name} is planned (README.md, Status)"
-        ) from None
+    found = importlib.import_module(module)
     found = getattr(found, attr) if attr else found
     globals()[name] = found
     return found
 
 
 def __dir__() -> list[str]:
-    return _present()
+    return sorted(["__version__", *_LAZY])
 
 
 if os.environ.get("MXNET_PROFILER_AUTOSTART", "0") not in ("", "0"):

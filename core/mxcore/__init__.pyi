@@ -32,6 +32,10 @@ from . import monitor as monitor
 from . import name as name
 from . import ndarray as nd
 from . import ndarray as ndarray
+from . import numpy as np
+from . import numpy as numpy
+from . import numpy_extension as npx
+from . import numpy_extension as numpy_extension
 from . import onnx as onnx
 from . import operator as operator
 from . import optimizer as opt
@@ -67,6 +71,7 @@ from mxcore.ndarray import waitall as waitall
 from mxcore.symbol import Symbol as Symbol
 from mxcore.util import is_np_array as is_np_array
 from mxcore.util import is_np_shape as is_np_shape
+from mxcore.util import np_array as np_array
 from mxcore.util import np_shape as np_shape
 from mxcore.util import set_np_shape as set_np_shape
 from mxcore.util import use_np_shape as use_np_shape

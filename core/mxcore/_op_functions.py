@@ -10,13 +10,26 @@ from typing import Any
 
 from ._core import tables
 from ._core.array import Array
-from ._core.errors import error, suggest
+from ._core.errors import MXNetError, error, suggest
 from ._core.op import Op
 from ._locks import lock_of
 from ._reexports import reexports
 
-__all__ = ["LAST", "LAST_OF_SYMBOLS", "PREFIXES", "eager_function", "namespace", "signature", "take_last", "docstring"]
+__all__ = [
+    "FACES",
+    "LAST",
+    "LAST_OF_SYMBOLS",
+    "PREFIXES",
+    "docstring",
+    "eager_function",
+    "mixed_faces",
+    "namespace",
+    "signature",
+    "take_last",
+]
 
+#: Classes of arrays that are not ``mx.nd``'s.
+FACES: set[type] = set()
 #: What MXNet's functions take last: those over arrays, those over symbols.
 LAST, LAST_OF_SYMBOLS = ("out", "name"), ("name", "attr", "out")
 #: Namespace below ``mx.nd`` and ``mx.sym`` -> prefixes of operator names that it drops.
@@ -89,6 +102,10 @@ def eager_function(name: str, op: Op) -> Callable[..., Any]:
     call, most = Op.run, places(op)
 
     def fn(*args: Any, **kwargs: Any) -> Any:
+        for x in args:
+            if x.__class__ in FACES:
+                _one_face(name, args, kwargs)
+                break
         if len(args) > most:
             args = tuple(take_last(op, args, kwargs))
         out = kwargs and kwargs.get("out")
@@ -102,6 +119,25 @@ def eager_function(name: str, op: Op) -> Callable[..., Any]:
     fn.__doc__ = docstring(op)
     fn.__signature__ = signature(op, LAST)  # type: ignore[attr-defined]
     return fn
+
+
+def _one_face(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Refuse arrays of ``mx.nd`` beside those of another face; these alone give results of their face."""
+    given = [x for a in (*args, *kwargs.values()) for x in (a if isinstance(a, (list, tuple)) else (a,))]
+    found = [x for x in given if isinstance(x, Array)]
+    if len({x.rules for x in found}) > 1:
+        raise mixed_faces(name, *found)
+
+
+def mixed_faces(what: str, *given: Any) -> MXNetError:
+    """The error for arrays of ``mx.nd`` where those of ``mx.np`` are needed, or the other way round."""
+    kinds = " and ".join(dict.fromkeys(f"mx.{'nd' if x.rules is None else 'np'}.{type(x).__name__}" for x in given))
+    rest = "which do not go together" if " and " in kinds else "where arrays of the other kind are needed"
+    return error(
+        TypeError,
+        f"{what}: got {kinds}, {rest}; x.as_np_ndarray() and x.as_nd_ndarray() give the same "
+        "memory as an array of the other kind",
+    )
 
 
 def namespace(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ._core import frontend, reverse, tape
-from ._core.array import Array
+from ._core.array import Array, ruled
 from ._core.call import op_context
 from ._core.errors import error
 from ._core.op import Op
@@ -33,7 +33,7 @@ __all__ = [
 
 def is_recording() -> bool:
     """Whether operators are written on the tape of this thread."""
-    return state.record
+    return bool(state.record)
 
 
 def is_training() -> bool:
@@ -43,7 +43,8 @@ def is_training() -> bool:
 
 def set_recording(is_recording: bool) -> bool:
     """Switch recording; returns the former state."""
-    old, state.record = state.record, bool(is_recording)
+    old: bool = state.record  # or who stands in the place of the tape
+    state.record = is_recording if callable(is_recording) else bool(is_recording)
     return old
 
 
@@ -66,7 +67,8 @@ class _Scope:
         mode = state.__dict__
         self._old = mode["record"], mode["train"], self._old
         if self._record is not None:
-            mode["record"] = self._record
+            noting = getattr(mode["record"], "within", None)  # a graph, in the place of the tape
+            mode["record"] = self._record if noting is None else noting(self._record)
         if self._train is not None:
             mode["train"] = self._train
 
@@ -99,6 +101,21 @@ def record(train_mode: bool = True) -> _Scope:
 def pause(train_mode: bool = False) -> _Scope:
     """A with-block in which nothing is recorded, by default in predict mode."""
     return _Scope(False, train_mode)
+
+
+class _Off(_Scope):
+    """A with-block whose operators are neither recorded nor noted for a graph."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        state.record = False
+
+
+def off() -> _Scope:
+    """A with-block that does what no graph is to hold: initialising parameters, say."""
+    return _Off(False, False)
 
 
 def train_mode() -> _Scope:
@@ -280,6 +297,7 @@ class Function:
                 y.__class__(y._data, y._st) if y._entry is not None or any(y is x for x in inputs) else y
                 for y in listed
             ]
+            self._cls = inputs[0].dense
             op = _function_op(type(self).__name__, len(inputs), len(listed))
             tape.record(op, op.parse({}), inputs, listed, (op_context(inputs[0].context, state.train), self))
         return listed[0] if not isinstance(outputs, (list, tuple)) else type(outputs)(listed)
@@ -288,10 +306,11 @@ class Function:
 def _function_op(name: str, n_in: int, n_out: int) -> Op:
     def run(k: Any, p: Params, fn: Function, dys: list[Any], ins: Any, outs: Any) -> list[Any]:
         # Copies: the same gradient may be on its way to other operators, and `backward` may write to what it gets.
-        grads = _listed(fn.backward(*[frontend.eager._copy(g) if g.stype == "default" else g for g in dys]))
+        cls = fn._cls
+        grads = _listed(fn.backward(*[frontend.eager._copy(g).of(cls) if g.stype == "default" else g for g in dys]))
         if len(grads) != n_in:
             raise error(ValueError, f"{name}.backward returned {len(grads)} gradients for {n_in} inputs")
-        return grads
+        return [g if g is None else ruled(g) for g in grads]
 
     op = Op(
         f"_Function_{name}",

@@ -35,6 +35,9 @@ labels : str
 precision_cast : bool
     It was put in for mixed precision: each output is the input of its place in another dtype. Files of graphs leave it
     out.
+written_as : callable ``p -> list of (name, parameters), or None``
+    Which operators of MXNet's, each over the output of the one before, mean the same as it does over its only input:
+    files of graphs hold those. None: there are none.
 mxnet_outputs : int or callable ``p -> int``
     How many outputs MXNet's operator has, hidden ones included, where ours has another number of them.
 together : str
@@ -43,6 +46,9 @@ together : str
     same (but for `lazy_update`). The name has a place ``%s`` for ``mp_``: weights and gradients of that one are of low
     precision, and after the states of each comes its float32 copy. Optimizers call it where the device has a kernel for
     it.
+alike : gradient rule
+    That of two inputs of one shape and dtype, which need not be kept where only these matter otherwise; it stands in
+    for the operator's own behind Python's operators.
 helpers : dict of str to function
     Parts of the body that its kernels want as well, on any device: where weights lie in a vector, which values are
     refused and with which error. A kernel finds them without knowing where the operator is declared:
@@ -55,6 +61,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+from ._core.checks import checked
 from ._core.op import FACETS, Op
 from ._core.params import Params
 from .fusion import Expr
@@ -211,7 +218,9 @@ FACETS.update(
     backward_of=_backward_of,
     labels=_labels,
     precision_cast=lambda op, value: _given(op, value, (True, False)),
+    written_as=_function(1, "p -> list of (name, parameters), or None"),
     mxnet_outputs=_mxnet_outputs,
     together=_together,
+    alike=lambda op, value: checked("gradient rule", op, value),
     helpers=_helpers,
 )

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ._core import tables as _shared
+from . import kinds as _shared
 from ._core.errors import suggest
 from ._json import decode
 from .base import MXNetError, asserted, error

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from . import kinds
 from ._core import tables
 from ._core.errors import MXNetError, error, in_a_line, suggest, warn
 from ._core.graph import STOCK_PASSES, Graph, Node, topo
@@ -97,7 +98,7 @@ def switched_off() -> frozenset[str]:
 def _listed(names: str) -> frozenset[str]:
     """The names in a list of the environment; the first look at one that is no pass warns."""
     found = frozenset(names.replace(",", " ").split())
-    known = [*STOCK_PASSES, *tables.names("graph_pass")]
+    known = [*STOCK_PASSES, *kinds.names("graph_pass")]
     for name in sorted(found - set(known)):
         warn(
             f"MXCORE_DISABLE_PASSES: no graph pass is named {name!r}{suggest(name, known)}; there are "

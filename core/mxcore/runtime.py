@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from . import kinds
 from ._core import tables
 from ._reexports import reexports
 from .base import error
@@ -91,7 +92,7 @@ _PRESENT: dict[str, Callable[[], bool]] = {
     "CUDA": lambda: tables.devices.find("gpu") is not None,
     "OPENMP": lambda: _installed("numba"),
     "OPENCV": lambda: _installed("cv2"),
-    "DIST_KVSTORE": lambda: any(n.startswith("dist") for n in tables.names("kvstore")),
+    "DIST_KVSTORE": lambda: any(n.startswith("dist") for n in kinds.names("kvstore")),
     "LAPACK": lambda: True,
     "PROFILER": lambda: True,
     "INT64_TENSOR_SIZE": lambda: True,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from ._core.errors import error
@@ -19,13 +21,22 @@ __all__ = [
     "get_gpu_memory",
     "getenv",
     "is_np_array",
+    "is_np_default_dtype",
     "is_np_shape",
     "makedirs",
+    "np_array",
     "np_shape",
+    "np_ufunc_legal_option",
+    "reset_np",
     "set_module",
+    "set_np",
     "set_np_shape",
     "setenv",
+    "use_np",
+    "use_np_array",
     "use_np_shape",
+    "wrap_np_binary_func",
+    "wrap_np_unary_func",
 ]
 
 
@@ -110,37 +121,189 @@ def is_np_array() -> bool:
 def set_np_shape(active: bool) -> bool:
     """Switch NumPy's meaning of shapes on or off in this thread; returns what it was.
 
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if it is to be off while arrays are those of ``mx.np``, which need it.
+
+    Examples
+    --------
     >>> import mxcore as mx
     >>> old = mx.util.set_np_shape(True)
     >>> mx.util.set_np_shape(old)
     True
     """
+    if not active and is_np_array():
+        raise error(
+            ValueError,
+            "NumPy's meaning of shapes cannot be switched off while arrays are those of mx.np; npx.reset_np() switches "
+            "both off",
+        )
     old, state.np_shape = state.np_shape, bool(active)
     return old
 
 
-class np_shape:
-    """A with-block with NumPy's meaning of shapes (or, with False, without)."""
+def _set_np_array(active: bool) -> bool:
+    old, state.extra["np_array"] = is_np_array(), bool(active)
+    return old
+
+
+def is_np_default_dtype() -> bool:
+    """Whether new arrays of ``mx.np`` have NumPy's dtypes in this thread, float64 and int64, where none is told."""
+    return bool(state.extra.get("np_default_dtype", False))
+
+
+def set_np(shape: bool = True, array: bool = True, dtype: bool = False) -> None:
+    """Let this thread's shapes mean what NumPy's mean, and its blocks, losses and iterators give arrays of ``mx.np``.
+
+    Parameters
+    ----------
+    shape, array : bool
+        Which of both; arrays need shapes.
+    dtype : bool
+        Whether new arrays, too, have NumPy's dtypes where none is told: float64, and int64 of whole numbers; else
+        float32.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) for `array` without `shape`.
+
+    Examples
+    --------
+    >>> from mxcore import np, npx
+    >>> npx.set_np()
+    >>> npx.is_np_array(), npx.is_np_shape()
+    (True, True)
+    >>> npx.reset_np()
+    """
+    if array and not shape:
+        raise error(ValueError, "set_np: arrays of mx.np need NumPy's meaning of shapes; array=True needs shape=True")
+    _set_np_array(False)  # which would keep the meaning of shapes on
+    set_np_shape(shape)
+    _set_np_array(array)
+    state.extra["np_default_dtype"] = bool(dtype)
+
+
+def reset_np() -> None:
+    """Back to MXNet's meaning of shapes and arrays of ``mx.nd`` in this thread."""
+    set_np(shape=False, array=False)
+
+
+class _Scope:
+    """A with-block in which a switch of the thread is on (or, with False, off)."""
 
     def __init__(self, active: bool = True) -> None:
         self._active = active
         self._old: list[bool] = []
 
-    def __enter__(self) -> np_shape:
-        self._old.append(set_np_shape(self._active))
+    #: What switches, and gives what there was; what puts that back.
+    _set: Callable[[bool], bool]
+    _restore: Callable[[bool], Any]
+
+    def __enter__(self) -> Any:
+        self._old.append(self._set(self._active))
         return self
 
     def __exit__(self, *exc: object) -> None:
-        set_np_shape(self._old.pop())
+        self._restore(self._old.pop())
 
 
-def use_np_shape(func: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a function that needs NumPy's meaning of shapes."""
+class np_shape(_Scope):
+    """A with-block with NumPy's meaning of shapes (or, with False, without)."""
+
+    _set, _restore = staticmethod(set_np_shape), staticmethod(partial(setattr, state, "np_shape"))
+
+
+class np_array(_Scope):
+    """A with-block in which arrays are those of ``mx.np`` (or, with False, of ``mx.nd``)."""
+
+    _set = _restore = staticmethod(_set_np_array)
+
+
+def _decorated(func: Any, *scopes: Callable[[], Any]) -> Any:
+    """A function that runs within scopes; of a class, its methods do."""
+    if isinstance(func, type):
+        for name, method in [*vars(func).items()]:
+            if callable(method) and not isinstance(method, (type, staticmethod, classmethod)):
+                setattr(func, name, _decorated(method, *scopes))
+        return func
+    if not callable(func):
+        raise error(TypeError, f"it decorates functions and classes, got {type(func).__name__}")
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        with np_shape():
+        with ExitStack() as stack:
+            for scope in scopes:
+                stack.enter_context(scope())
             return func(*args, **kwargs)
+
+    return wrapper
+
+
+def use_np_shape(func: Any) -> Any:
+    """Decorate a function, or a class for all its methods, that needs NumPy's meaning of shapes."""
+    return _decorated(func, np_shape)
+
+
+def use_np_array(func: Any) -> Any:
+    """Decorate a function, or a class for all its methods, that needs arrays of ``mx.np``."""
+    return _decorated(func, np_array)
+
+
+def use_np(func: Any) -> Any:
+    """Decorate a function, or a class for all its methods, that needs arrays of ``mx.np`` and their shapes.
+
+    >>> from mxcore import np, npx
+    >>> npx.use_np(lambda: (npx.is_np_shape(), npx.is_np_array()))()
+    (True, True)
+    """
+    return _decorated(func, np_shape, np_array)
+
+
+def np_ufunc_legal_option(key: str, value: Any) -> bool:
+    """Whether functions of ``mx.np`` take an option of NumPy's universal functions with this value.
+
+    >>> np_ufunc_legal_option("where", True), np_ufunc_legal_option("where", False)
+    (True, False)
+    """
+    from .np_functions.options import changes_nothing
+
+    return changes_nothing(key, value)
+
+
+def _legal(name: str, options: dict[str, Any]) -> None:
+    from .np_functions.options import legal  # with all functions of mx.np
+
+    legal(name, options)
+
+
+def wrap_np_unary_func(func: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function ``(x, out=None)`` take NumPy's options, and refuse those that would change its result.
+
+    >>> wrap_np_unary_func(lambda x, out=None: -x)(2, where=True)
+    -2
+    """
+
+    @functools.wraps(func)
+    def wrapper(x: Any, out: Any = None, **kwargs: Any) -> Any:
+        _legal(func.__name__, kwargs)
+        return func(x, out=out)
+
+    return wrapper
+
+
+def wrap_np_binary_func(func: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function ``(x1, x2, out=None)`` take NumPy's options, and refuse those that would change its result.
+
+    >>> wrap_np_binary_func(lambda x1, x2, out=None: x1 - x2)(2, 1, casting="same_kind")
+    1
+    """
+
+    @functools.wraps(func)
+    def wrapper(x1: Any, x2: Any, out: Any = None, **kwargs: Any) -> Any:
+        _legal(func.__name__, kwargs)
+        return func(x1, x2, out=out)
 
     return wrapper
 

@@ -8,6 +8,7 @@ import time
 import pytest
 
 import mxcore as mx
+from mxcore import kinds
 from mxcore._core import tables
 from mxcore._core.manager import manager
 from mxcore.cli.info import reports
@@ -29,13 +30,13 @@ def an_op(name="test_throwaway", value=1.0):
 def test_what_a_plugin_brings_appears_at_once_and_goes_with_it(plug):
     plug(mxcore_ops=[an_op()], mxcore_metrics={"test_metric": "json:loads"})
     assert mx.nd.test_throwaway(mx.nd.ones((2,)), factor=3).asnumpy().tolist() == [3, 3]
-    assert tables.lookup("metric", "test_metric")("1") == 1
+    assert kinds.lookup("metric", "test_metric")("1") == 1
     assert owned("throwaway") == {"operator": ["test_throwaway"], "metric": ["test_metric"]}
     manager.unregister("throwaway")
     with pytest.raises(AttributeError, match="test_throwaway"):
         mx.nd.test_throwaway  # noqa: B018
     with pytest.raises(MXNetError, match="no metric is named 'test_metric'"):
-        tables.lookup("metric", "test_metric")
+        kinds.lookup("metric", "test_metric")
 
 
 def test_equal_names_name_both_owners_and_leave_nothing_behind(plug):
@@ -333,10 +334,10 @@ def test_every_registration_hook_reaches_its_table(plug):
 
 
 def test_user_registration_replaces_with_a_warning():
-    tables.register("metric", "test_user_metric", int)
+    kinds.register("metric", "test_user_metric", int)
     with pytest.warns(UserWarning, match="metric 'test_user_metric' of user code replaces the one of user code"):
-        tables.register("metric", "test_user_metric", float)
-    assert tables.lookup("metric", "test_user_metric") is float
+        kinds.register("metric", "test_user_metric", float)
+    assert kinds.lookup("metric", "test_user_metric") is float
     tables.drop_owner(tables.USER)
 
 
@@ -438,7 +439,7 @@ def test_hooks_and_kernel_modules_that_end_the_process(plug, tmp_path, monkeypat
         match="metric 'leaves' of plugin 'broken' cannot be imported "
         "from 'kernels_that_leave:x': it ended with SystemExit",
     ):
-        tables.lookup("metric", "leaves")
+        kinds.lookup("metric", "leaves")
 
 
 def test_the_switches_are_named_where_something_is_missing(site):

@@ -117,6 +117,9 @@ CASES = [
     ("dot", [(7, 33), (33, 5)], {}),
     ("dot", [(33, 7), (5, 33)], {"transpose_a": True, "transpose_b": True}),
     ("batch_dot", [(3, 7, 9), (3, 5, 9)], {"transpose_b": True}),
+    ("_np_dot", [(7, 9), (9, 5)], {}),
+    ("_npi_matmul", [(7, 9), (9, 5)], {}),
+    ("_npi_matmul", [(2, 3, 7, 9), (2, 3, 9, 5)], {}),
     *[
         ("Convolution", [(n, c, *image), (f, c // g, *kernel), (f,)],
          {"kernel": kernel, "num_filter": f, "num_group": g, **more})

@@ -47,9 +47,9 @@ def main(path):
                 text = _symbol_creator(
                     operator(e["op"]), inputs, {}, list(e["params"]), list(e["params"].values()), "node", False
                 ).tojson()
-            except mx.MXNetError:
-                if n:
-                    raise
+            except (mx.MXNetError, KeyError) as error:
+                if n:  # what it needs it says; ours may have a default there
+                    print(f"{e['op']} {e['params']}: {error}".splitlines()[0])
                 continue  # not all operators make up variables
             pack.entries.append({"op": e["op"], "params": e["params"], "inputs": n, "json": text})
     OUT.parent.mkdir(exist_ok=True)

@@ -75,9 +75,10 @@ def test_line_budgets():
 
 def _registered():
     """All names of operators and devices."""
+    from mxcore import kinds
     from mxcore._core import tables
 
-    tables.names("iterator")  # loads the plugins
+    kinds.names("iterator")  # loads the plugins
     return {*tables.ops.items, *tables.devices.items}
 
 
@@ -105,9 +106,10 @@ def test_hooks_are_documented_and_tested():
 
 
 def test_operators_are_documented_and_sampled():
+    from mxcore import kinds
     from mxcore._core import tables
 
-    tables.names("iterator")  # loads the plugins
+    kinds.names("iterator")  # loads the plugins
     bad = []
     for op in {id(op): op for op in tables.ops.items.values()}.values():
         bad += docs.check_op(op.name, op.doc, [*op.input_names, *op.params], len(op.samples))

@@ -18,6 +18,12 @@ from mxcore.operator import get_operator_arguments
 
 FILE = pathlib.Path(__file__).resolve().parents[1] / "golden" / "data" / "operators.json"
 
+#: They take an array in the place of each parameter that is not told.
+DISTRIBUTIONS = (
+    "bernoulli choice exponential gamma gumbel logistic multinomial normal normal_n pareto powerd rayleigh uniform "
+    "uniform_n weibull"
+).split()
+
 #: Operators whose listed arguments are not those that MXNet's own parser takes, or that it does not list at all.
 ARGUMENTS = {
     "_copyto": "takes the source's context, which MXNet reads from the output",
@@ -25,6 +31,15 @@ ARGUMENTS = {
     "_linalg_potri": "MXNet reads `lower` without listing it",
     "_linspace": "MXNet lists the parameters of _arange and reads others",
     "smooth_l1": "MXNet writes is_int into files without listing it",
+    "_npi_cholesky": "MXNet reads `lower` without listing it",
+    "_npi_norm": "MXNet lists none and reads these",
+    **dict.fromkeys(
+        ("_npi_concatenate", "_npi_dstack", "_npi_hstack"), "MXNet lists the parameters of Concat and reads others"
+    ),
+    **dict.fromkeys(
+        (f"_npi_{name}" for name in DISTRIBUTIONS),
+        "one name for all inputs; which there are, parameters say, in MXNet, too",
+    ),
 }
 #: Operators whose symbols have other names of inputs or outputs.
 NAMES = {
@@ -41,11 +56,31 @@ KINDS = {
     ("_full", "shape"): "both say that the consumer decides",
     ("_linspace", "stop"): "MXNet lists the parameters of _arange",
     ("smooth_l1", "scalar"): "MXNet's parser has the default 1 and does not list it",
+    ("_np_transpose", "axes"): "() stands for None",
+    ("_npi_einsum", "optimize"): "NumPy's ways are taken, too",
+    ("_npi_flip", "axis"): "all axes unless told, as in NumPy",
+    ("_npi_boolean_mask_assign_scalar", "start_axis"): "the first unless told",
+    ("_npi_boolean_mask_assign_tensor", "start_axis"): "the first unless told",
+    ("_npi_pad", "mode"): "NumPy's 'wrap' is there, too",
+    ("_npi_pad", "pad_width"): "pairs, which MXNet says in other words",
+    **{
+        (f"_npi_{name}", "ctx"): "the current context unless told"
+        for name in DISTRIBUTIONS
+        if name not in ("multinomial", "powerd")
+    },
 }
 #: Further names.
 ALIASES = {"_linalg_syevd": "linalg_syevd: so that all of linalg has both names"}
 #: Operators with another gradient.
-GRADIENTS = {"sign": "zero; MXNet has an operator that computes zeros"}
+GRADIENTS = {
+    **dict.fromkeys(("sign", "_npi_sign"), "zero; MXNet has an operator that computes zeros"),
+    **dict.fromkeys(
+        """_np_atleast_1d _np_atleast_2d _np_atleast_3d _npi_boolean_mask_assign_scalar _npi_boolean_mask_assign_tensor
+        _npi_eig _npi_eigh _npi_eigvals _npi_eigvalsh _npi_percentile _npi_pinv _npi_pinv_scalar_rcond _npi_std _npi_var
+        """.split(),
+        "MXNet has none and gives zeros",
+    ),
+}
 
 
 @functools.cache

@@ -9,7 +9,7 @@ import numpy as np
 
 from .context import Context
 
-__all__ = ["Storage", "Array", "Like", "Sparse", "faces", "fresh"]
+__all__ = ["Storage", "Array", "Like", "Sparse", "faces", "fresh", "ruled"]
 
 
 class Storage:
@@ -69,13 +69,15 @@ class Array:
     """An array on a device: a view (`_data`) over a storage (`_st`), with a place on the tape (`_entry`) or none.
 
     The faces (``mx.nd.NDArray``) derive from it. `dense` and `stype` are class attributes: the class of dense results
-    computed from such an array, and its storage type.
+    computed from such an array, and its storage type. `rules` is the class by which gradient rules see it, None if by
+    its own.
     """
 
     __slots__ = ("_data", "_st", "_entry", "__weakref__")
 
     stype = "default"
     dense: type[Array]
+    rules: type[Array] | None = None
 
     def __init__(self, data: Any, st: Storage = None) -> None:  # type: ignore[assignment]  # which unpickling sets later
         self._data = data
@@ -97,6 +99,12 @@ class Array:
     def twin(self) -> Any:
         """The same memory without a place on the tape."""
         return self.__class__(self._data, self._st)
+
+    def of(self, cls: type[Array]) -> Any:
+        """The same memory and place on the tape as an array of another class."""
+        x = cls(self._data, self._st)
+        x._entry = self._entry
+        return x
 
     def wait_to_read(self) -> None:
         """Block until the array holds its value; raises what failed in computing it."""
@@ -127,6 +135,11 @@ def fresh(cls: type[Array], data: Any, ctx: Context, new: Any = object.__new__) 
     return x
 
 
+def ruled(x: Any) -> Any:
+    """An array as gradient rules see it, at its place on the tape: what Python's operators mean there is one thing."""
+    return x if x.rules is None else x.of(x.rules)
+
+
 Array.dense = Array
 #: Storage type -> class for results of that type; the faces enter theirs.
 faces: dict[str, type[Array]] = {"default": Array}
@@ -140,6 +153,7 @@ class Like:
 
     __slots__ = ("shape", "dtype", "_st")
     stype = "default"
+    rules = None
     _entry = None
 
     def __init__(self, x: Array) -> None:

@@ -578,7 +578,7 @@ def conform(k: OpContext, v: Any, spec: Spec, datas: Sequence[Any], share: bool)
     if dtype != spec.dtype:
         v = v.astype(spec.dtype)
     if spec.shape is not None and v.shape != spec.shape:
-        if v.ndim == 0 and spec.size == 1:
+        if v.ndim == 0 and spec.size == 1 or v.shape == (1,) and spec.shape == ():
             v = v.reshape(spec.shape)
         else:
             raise error(

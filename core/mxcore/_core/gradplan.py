@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .array import Like
+from .array import Like, ruled
 from .errors import error, suggest
 from .params import Params
 
@@ -92,9 +92,14 @@ class GradPlan:
         """`_keep` as one expression, for operators whose inputs do not depend on parameters."""
         places = range(self.n_in)
         ins = [
-            f"ins[{i}]" if i in self.keeps_inputs else f"Like(ins[{i}])" if i in self.likes else "None" for i in places
+            f"ins[{i}] if ins[{i}].rules is None else ruled(ins[{i}])"
+            if i in self.keeps_inputs
+            else f"Like(ins[{i}])"
+            if i in self.likes
+            else "None"
+            for i in places
         ]
-        outs = ", ".join(f"{i}: outs[{i}].twin()" for i in self.keeps_outputs)
+        outs = ", ".join(f"{i}: ruled(outs[{i}].twin())" for i in self.keeps_outputs)
         versions = ", ".join(f"ins[{i}]._st.version" if i in self.keeps_inputs else "-1" for i in places)
         kept = f"({', '.join(ins)},)" if self.keeps_inputs or self.likes else "()"
         return eval(
@@ -109,11 +114,11 @@ class GradPlan:
         aux = p._sig.aux
         for i, (x, slot) in enumerate(zip(inputs, p._sig.slots)):
             held = slot in self.keeps_inputs
-            keep.append(x if held else Like(x) if slot in self.likes else None)
+            keep.append(ruled(x) if held else Like(x) if slot in self.likes else None)
             # Auxiliary states may be written in between, as by the backward of another call.
             versions.append(x._st.version if held and i not in aux else -1)
         # Twins without a place on the tape: a node must not hold its own output.
-        own = {j: outputs[j].twin() for j in map(p._sig.out_at.get, self.keeps_outputs) if j is not None}
+        own = {j: ruled(outputs[j].twin()) for j in map(p._sig.out_at.get, self.keeps_outputs) if j is not None}
         return keep, own or None, versions if self.keeps_inputs else None
 
     def reads(self, p: Params, output: int) -> bool:
@@ -221,7 +226,7 @@ def _output(p: Params, values: Any, i: int) -> Any:
     return None if j is None else values[j]
 
 
-_HELPERS = {"_pick": _pick, "_pick_all": _pick_all, "_output": _output, "Like": Like}
+_HELPERS = {"_pick": _pick, "_pick_all": _pick_all, "_output": _output, "Like": Like, "ruled": ruled}
 
 
 def plan_of(op: Op) -> GradPlan:
@@ -232,9 +237,9 @@ def plan_of(op: Op) -> GradPlan:
     return plan
 
 
-def higher_of(op: Op) -> GradPlan:
+def higher_of(plan: GradPlan) -> GradPlan:
     """The compiled rule of gradients that can be differentiated again."""
-    plan = plan_of(op)
+    op = plan.op
     if op.higher_rule is not None and plan.higher is None:
         plan.higher = found = GradPlan(op, op.higher_rule)
         if not (found.keeps_inputs <= plan.keeps_inputs and {*found.keeps_outputs} <= {*plan.keeps_outputs}):

@@ -175,10 +175,16 @@ class Op:
         direct: str | None = None,
         samples: Sequence[Any] | Callable[[], Sequence[Any]] = (),
         role: str = "",
+        twin_of: tuple[Op, Callable[..., bool]] | None = None,
         **facets: Any,
     ) -> None:
+        #: What it was declared with, by the names of the arguments.
+        self.declared = {**locals()}
         where = f"operator {name}"
         self.name, self.aliases, self.body = name, tuple(aliases), body
+        #: Under which names it has kernels, and when those of another operator compute it.
+        self.kernel_names: tuple[str, ...] = (name, *self.aliases, *(twin_of[0].kernel_names if twin_of else ()))
+        self.twin_when = twin_of and twin_of[1]
         self.input_slots = _slots(inputs, where)
         self.outputs: Any = outputs if callable(outputs) else _slots(outputs, where)
         self.aux = aux if callable(aux) else tuple(aux.split())
@@ -343,7 +349,7 @@ class Op:
 
 _OPTIONS = frozenset(
     "inputs outputs aliases aux mutates visible random stateful view alias count arg_names grad doc direct samples "
-    "role params".split()
+    "role params twin_of".split()
 )
 
 
@@ -389,12 +395,16 @@ def op(name: str, *aliases: str, **kw: Any) -> Callable[[Callable[..., Any]], Op
         Uses of the operator: what the conformance kit runs.
     role : str
         What the core uses it for (see :mod:`mxcore._core.roles`); one operator has each role.
+    twin_of : (Op, callable)
+        The operator whose kernels compute this one, too, for inputs of which ``(p, *specs)`` is true: there it means
+        the same, and has the parameters that kernels read.
     **facets
         What passes must know of it; :mod:`mxcore.facets` says all of each. `expr`, `numbers`, `aligned`, `reduces`: its
         elementwise meaning, for fusion; `identity`: when it changes nothing; `bias`: where it is added; `recompute`:
-        whether it is cheap; `rowwise`, `backward_of`: how gradients over many rows add up; `labels`, `mxnet_outputs`:
-        what MXNet calls its values; `precision_cast`: whether files leave it out; `together`: the operator that
-        does for many weights what it does for one; `helpers`: functions that its kernels want as well.
+        whether it is cheap; `rowwise`, `backward_of`: how gradients over many rows add up; `alike`: the gradients of
+        two inputs of one shape; `labels`, `mxnet_outputs`: what MXNet calls its values; `precision_cast`: whether files
+        leave it out; `written_as`: what files hold in its place; `together`: the operator that does for many weights
+        what it does for one; `helpers`: functions that its kernels want as well.
     **kw : Param
         Every other keyword is a parameter of the operator.
 

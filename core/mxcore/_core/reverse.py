@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-from .array import Array, Like, Storage
+from .array import Array, Like, Storage, ruled
 from .call import OpContext
 from .errors import MXNetError, MXNetWarning, error, in_rule, raise_in_op
 from .frontend import eager
@@ -109,7 +109,7 @@ def _head_grads(heads: Sequence[Array], head_grads: Sequence[Array | None]) -> l
             if tuple(g.shape) != tuple(h.shape):
                 raise error(ValueError, f"head gradient {i} has shape {tuple(g.shape)}, its head {tuple(h.shape)}")
             g = g if g._data.dtype == h._data.dtype else eager.roles["other dtype"](g, dtype=h._data.dtype)
-        found.append(g)
+        found.append(ruled(g))
     return found
 
 
@@ -125,11 +125,11 @@ _ONES: dict[Any, Array] = {}
 
 def _ones(h: Array) -> Array:
     """Ones like a head; those of one element, as of losses, are made once, and again if a rule wrote to them."""
-    d, ctx = h._data, h._st.ctx
-    key = (ctx, d.shape, d.dtype, h.dense)
+    d, ctx, cls = h._data, h._st.ctx, h.rules or h.dense
+    key = (ctx, d.shape, d.dtype, cls)
     g = _ONES.get(key)
     if g is None or g._st.version:
-        g = h.dense(ctx.device.full(d.shape, 1, d.dtype, ctx.device_id), Storage(ctx))
+        g = cls(ctx.device.full(d.shape, 1, d.dtype, ctx.device_id), Storage(ctx))
         if g._data.size == 1:
             _ONES[key] = g
     return g
@@ -193,7 +193,7 @@ class _Goal:
             if not alone and key in self.found:
                 g, entry = eager.roles["new array"](g.twin()) if g.stype == "default" else g.twin(), g._entry
                 g._entry = entry
-            result.append(g)
+            result.append(g if v.rules is None or g.stype != "default" else g.of(v.dense))
         return result
 
 
@@ -310,7 +310,7 @@ def _step(n: TapeNode, F: Any, dys: list[Any], goal: _Goal | None, create_graph:
         own = None if own is None else {j: _placed(y, (n, j)) for j, y in own.items()}
     needs = tuple([e is not None and e[0].flows if goal is None else goal.needs(e) for e in n.inputs])
     if op.backward_rule is None:
-        plan = higher_of(op) if create_graph else n.plan
+        plan = higher_of(n.plan) if create_graph else n.plan
         return plan.gradients(p, F, needs, dys, keep, own, n.specs, n.call and n.call[1])
     k, saved = n.call
     if create_graph and op.replay_rule is not None:

@@ -13,8 +13,8 @@ class ThreadState(threading.local):
 
     Attributes
     ----------
-    record : bool
-        Operators are written on the tape.
+    record : bool or callable
+        Operators are written on the tape, or told to whoever stands in its place, as :func:`.tape.record` is.
     train : bool
         Operators run in training mode.
     in_backward : bool
@@ -36,7 +36,8 @@ class ThreadState(threading.local):
     """
 
     def __init__(self) -> None:
-        self.record = self.train = self.in_backward = self.np_shape = False
+        self.record: Any = False
+        self.train = self.in_backward = self.np_shape = False
         self.ctx: list[Any] = []
         self.priority = 0
         self.keys: list[tuple[int, int, int]] = []

@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from itertools import combinations
 from operator import attrgetter
@@ -40,9 +40,6 @@ __all__ = [
     "kernels",
     "by_kind",
     "broken",
-    "register",
-    "lookup",
-    "names",
     "resolve",
     "why",
     "drop_owner",
@@ -272,12 +269,12 @@ class KernelTable:
         if device in self._fresh:
             self._open(device)
         table, by_place = self.sets.get(device, {}), "MXCORE_KERNEL_ORDER"
-        key = device, op.name, op.aliases, os.environ.get(by_place)
+        key = device, op.kernel_names, os.environ.get(by_place)
         if key in self._ranked:
             return self._ranked[key]
         # Distribution names decide ties, so the outcome does not depend on the order of installation.
         found = sorted(
-            (k for name in (op.name, *op.aliases) for k in table.get(name, ())),
+            (k for name in op.kernel_names for k in table.get(name, ())),
             key=lambda k: (-k.priority, place(k.owner, by_place), plugins.distribution(k.owner), k.owner),
         )
         for a, b in combinations(found, 2):
@@ -299,10 +296,15 @@ class KernelTable:
         self._ranked[key] = found
         return found
 
+    def fitting(self, op: Op, device: Device, p: Params, specs: Sequence[Spec]) -> Iterator[Kernel]:
+        """The kernels that may run on inputs like these, best first."""
+        sparse, own = _for_sparse(op, specs), op.twin_when is not None and not op.twin_when(p, *specs)
+        mine = (k for k in self.of(device.type, op) if not own or k.op in (op.name, *op.aliases))
+        return (k for k in mine if k.sparse == sparse and k.fits(p, specs))
+
     def best(self, op: Op, device: Device, p: Params, specs: Sequence[Spec]) -> Kernel | None:
         """The kernel for inputs like these; None where the reference body computes them, if anything does."""
-        sparse = _for_sparse(op, specs)
-        return next((k for k in self.of(device.type, op) if k.sparse == sparse and k.fits(p, specs)), None)
+        return next(self.fitting(op, device, p, specs), None)
 
     def resolve(self, op: Op, device: Device, p: Params, specs: Sequence[Spec]) -> tuple[Any, bool, str]:
         """(function, writes into outs, owner) for inputs like these; the reference body comes last."""
@@ -313,7 +315,7 @@ class KernelTable:
             return op.sparse_body, False, REFERENCE
         if op.body is not None and device.xp is not None:
             return op.body, False, REFERENCE
-        offers = sorted({k.owner for t in self.sets.values() for n in (op.name, *op.aliases) for k in t.get(n, ())})
+        offers = sorted({k.owner for t in self.sets.values() for n in op.kernel_names for k in t.get(n, ())})
         raise error(
             NotImplementedError,
             f"operator {op.name} has no kernel for device '{device.type}'"
@@ -355,40 +357,6 @@ def resolve(target: str, what: str) -> Any:
         raise error(ImportError, f"{what} cannot be imported from '{target}': {broken[target]}") from e
     broken.pop(target, None)
     return found
-
-
-def register(kind: str, name: str, value: Any) -> None:
-    """Enter a class under a name from user code (``mx.optimizer.register`` and kin).
-
-    It takes the place of what was there before with a warning, as in MXNet.
-    """
-    table = by_kind[kind]
-    plugins.load()
-    if table.items.get(name, value) is not value:
-        warn(f"{kind} '{name}' of {USER} replaces the one of {table.owners[name]}")
-    table.put(name, value, USER)
-
-
-def lookup(kind: str, name: str, base: type = object) -> Any:
-    """The object under `name`, imported if it was given as ``"module:attr"``; a class must derive from `base`."""
-    table = by_kind[kind]
-    found = table.get(name)
-    if isinstance(found, str):
-        owner, target = table.owners[name], found
-        found = resolve(target, f"{kind} '{name}' of plugin '{owner}'")
-        if kind != "cli" and not callable(found):
-            broken[target] = f"it is {found!r}, neither a class nor a function"
-            raise error(TypeError, f"{kind} '{name}' of plugin '{owner}', '{target}': {broken[target]}")
-        table.put(name, found, owner)
-    if isinstance(found, type) and not issubclass(found, base):
-        text = f"{kind} '{name}' of plugin '{table.owners[name]}' is {found!r}, no subclass of {base.__name__}"
-        raise error(TypeError, text)
-    return found
-
-
-def names(kind: str) -> list[str]:
-    """All names of a kind, sorted."""
-    return by_kind[kind].names()
 
 
 def drop_owner(owner: str) -> None:

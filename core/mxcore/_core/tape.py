@@ -17,6 +17,7 @@ from .errors import error
 from .gradplan import GradPlan, plan_of
 from .op import Op
 from .params import Params
+from .state import state
 from .transfer import check_writable
 
 __all__ = ["Freed", "Leaf", "TapeNode", "mark", "record", "serials"]
@@ -88,8 +89,18 @@ class Freed(TapeNode):
         return plan.op
 
 
-def record(op: Op, p: Params, inputs: Sequence[Any], outputs: Sequence[Any], call: Any = None) -> None:
-    """Write a call on the tape, if any input is on it; `call` is (k, state) of a stateful operator."""
+def record(
+    op: Op, p: Params, inputs: Sequence[Any], outputs: Sequence[Any], call: Any = None, plan: GradPlan | None = None
+) -> None:
+    """Write a call on the tape, if any input is on it.
+
+    `call` is (k, state) of a stateful operator, `plan` its gradient rule where that is not the operator's own.
+
+    Whoever stands in the place of the tape (`state.record`, else True) is told of all calls.
+    """
+    if state.record is not True:
+        state.record(op, p, inputs, outputs, call)
+        return
     if len(inputs) == 1:
         e = inputs[0]._entry
         if e is None or not e[0].flows:
@@ -105,7 +116,7 @@ def record(op: Op, p: Params, inputs: Sequence[Any], outputs: Sequence[Any], cal
     node = TapeNode()
     node.params = p
     node.inputs = entries
-    node.plan = plan = op.grad_plan or plan_of(op)
+    node.plan = plan = plan or op.grad_plan or plan_of(op)
     node.saved = _NOTHING if plan.keep is None else plan.keep(inputs, outputs, p)
     node.serial = next(serials)
     node.call = call

@@ -21,19 +21,19 @@ from .._core.errors import MXNetError, caught, error, in_a_line
 
 def _plugin_help(name: str) -> str:
     """The line of a plugin's command; one that cannot be imported must not hide the others."""
-    from .._core import tables
+    from .. import kinds
 
     try:
-        return str(tables.lookup("cli", name).help)
+        return str(kinds.lookup("cli", name).help)
     except BaseException as e:  # of whatever kind: it is another's code
         return f"cannot be loaded: {in_a_line(caught(e))}"
 
 
 def _usage() -> str:
-    from .._core import tables
+    from .. import kinds
 
     rows = {name: text for name, (text, _) in COMMANDS.items()}
-    rows |= {name: _plugin_help(name) for name in tables.names("cli") if name not in rows}
+    rows |= {name: _plugin_help(name) for name in kinds.names("cli") if name not in rows}
     width = max(map(len, rows))
     lines = [f"  {name:{width}}  {text}" for name, text in rows.items()]
     return "\n".join(["usage: mxcore [--version] COMMAND [ARGUMENT ...]", "", *lines, "", _HINT])
@@ -48,13 +48,14 @@ def _find(name: str) -> tuple[str, Any] | None:
     # Stock commands work whatever plugins do, and must not load them: scripts may yet set what decides about plugins.
     if module and "MXCORE_PREFER" not in os.environ:
         return text, importlib.import_module(module)
+    from .. import kinds
     from .._core import tables
 
-    tables.names("cli")
+    kinds.names("cli")
     if module and tables.by_kind["cli"].owners.get(name, "stock") == "stock":
         return text, importlib.import_module(module)
-    if name in tables.names("cli"):
-        command = tables.lookup("cli", name)
+    if name in kinds.names("cli"):
+        command = kinds.lookup("cli", name)
         if lacking := [a for a in ("help", "add_arguments", "main") if not hasattr(command, a)]:
             raise error(
                 TypeError,
@@ -131,7 +132,8 @@ def _call(name: str, args: Sequence[str]) -> int:
     found = _find(name)
     if found is None:
         from .._core.errors import suggest
-        from .._core.tables import names, why
+        from .._core.tables import why
+        from ..kinds import names
 
         near = suggest(name, [*COMMANDS, *names("cli")])
         print(f"mxcore: there is no command {name!r}{near}{why()}\n\n{_usage()}", file=sys.stderr)

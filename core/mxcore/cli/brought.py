@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations
 from typing import Any
 
+from .. import kinds
 from .._core import tables
 from .._core.device import Device
 from .._core.errors import caught, in_a_line
@@ -347,9 +348,9 @@ def import_all() -> None:
     """Import every target; what fails is remembered."""
     import_kernels({*tables.kernels.sets, *tables.kernels.pending})
     for kind in tables.KINDS:
-        for name in tables.names(kind):
+        for name in kinds.names(kind):
             try:
-                tables.lookup(kind, name)
+                kinds.lookup(kind, name)
             except MXNetError:
                 continue  # it stands in tables.broken
 

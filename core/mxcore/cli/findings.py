@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from .. import kinds
 from .._core import tables
 from .._core.errors import caught, in_a_line, suggest
 from .._core.manager import manager
@@ -151,7 +152,7 @@ def _commands(owner: str) -> Iterator[str]:
     table = tables.by_kind["cli"]
     for name in sorted(n for n, o in table.owners.items() if o == owner and owner != "stock"):
         try:
-            command = tables.lookup("cli", name)
+            command = kinds.lookup("cli", name)
         except MXNetError:  # a target that cannot be imported is told as such
             continue
         if lacking := [a for a in ("help", "add_arguments", "main") if not hasattr(command, a)]:

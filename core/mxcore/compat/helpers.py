@@ -351,3 +351,8 @@ def _get_broadcast_shape(shape1: Sequence[int], shape2: Sequence[int]) -> tuple[
 def _str2tuple(string: str) -> list[str]:
     """The numbers in a text."""
     return re.findall(r"\d+", string)
+
+
+def unchanged(function: Any) -> Any:
+    """What was a decorator for versions of NumPy that have no protocols for arrays of others: the function itself."""
+    return function

@@ -12,6 +12,7 @@ import importlib.util
 import json
 import os
 import sys
+import threading
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -101,6 +102,10 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "compat.helpers": "_STORAGE_TYPE_CSR _STORAGE_TYPE_DEFAULT _STORAGE_TYPE_ROW_SPARSE _STORAGE_TYPE_STR_TO_ID "
         "_STORAGE_TYPE_UNDEFINED"
     },
+    "numpy_dispatch_protocol": {
+        "compat.helpers": "with_array_function_protocol=unchanged with_array_ufunc_protocol=unchanged"
+    },
+    "numpy_op_fallback": {"operator": "register"},
     "operator": {
         "compat.helpers": "_STORAGE_TYPE_CSR _STORAGE_TYPE_DEFAULT _STORAGE_TYPE_ID_TO_STR "
         "_STORAGE_TYPE_ROW_SPARSE "
@@ -116,7 +121,22 @@ HOMES = {
     for kind in ("ndarray", "symbol")
     for part in ("_internal", "contrib", "image", "linalg", "op", "random", "sparse")
 }
-#: Modules that are doors to C and nothing else, or come later: why there are none here.
+for _part in (
+    "_op",
+    "multiarray",
+    "fallback",
+    "fallback_linalg",
+    "function_base",
+    "io",
+    "stride_tricks",
+    "utils",
+    "arrayprint",
+):
+    HOMES[f"numpy.{_part}"] = "numpy"
+HOMES |= {"numpy_extension._op": "numpy_extension", "numpy_extension.utils": "numpy_extension"}
+HOMES |= {f"{kind}.numpy{x}._op": f"{kind}.numpy{x}" for kind in ("ndarray", "symbol") for x in ("", "_extension")}
+HOMES |= {"symbol.numpy._symbol": "symbol.numpy"}
+#: Modules that are doors to C and nothing else: why there are none here.
 ABSENT = {
     "_cy3": "it is compiled code",
     "_ffi": "it calls into MXNet's C library",
@@ -125,12 +145,6 @@ ABSENT = {
     "space": "it tunes operators compiled with TVM",
     "torch": "it calls Torch 7 through MXNet's C library",
     "tvmop": "it is for operators compiled with TVM",
-    "ndarray.numpy": "mx.np is planned",
-    "ndarray.numpy_extension": "mx.npx is planned",
-    "numpy": "mx.np is planned",
-    "numpy_extension": "mx.npx is planned",
-    "symbol.numpy": "mx.np is planned",
-    "symbol.numpy_extension": "mx.npx is planned",
 }
 
 
@@ -144,6 +158,10 @@ class Facts(NamedTuple):
     #: Name -> (module that defines it, name there); modules have an empty name there.
     sources: dict[str, tuple[str, str]]
     listed: list[str] | None  #: its ``__all__``
+
+
+#: What this thread is looking for.
+_asked = threading.local()
 
 
 @functools.cache
@@ -293,9 +311,14 @@ def reexports(module: str, name: str) -> Any:
         If there is no such name.
     """
     ours = "mxnet" + module.removeprefix("mxcore")
-    try:
-        if _source(ours, name)[1]:  # modules are not part of the face
-            return _taken(ours, name)
-    except (AttributeError, ImportError):
-        pass
+    asked: set[tuple[str, str]] = _asked.__dict__.setdefault("names", set())
+    if (module, name) not in asked:  # by whoever looks for it below, where the module answers for several of MXNet's
+        asked.add((module, name))
+        try:
+            if _source(ours, name)[1]:  # modules are not part of the face
+                return _taken(ours, name)
+        except (AttributeError, ImportError):
+            pass
+        finally:
+            asked.discard((module, name))
     raise AttributeError(f"module {module!r} has no attribute {name!r}")

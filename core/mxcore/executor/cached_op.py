@@ -154,9 +154,11 @@ class CachedOp:
         hook = self._hook  # another thread may take it away
         if hook is not None:
             heads = merge_equal(self._heads) if Settings.now().merge else self._heads
-            return interpret(
+            outs = interpret(
                 heads, dict(zip(self._names, args)), args[0].context if args else None, partial(_report, *hook)
             )
+            wanted = self.symbol.array
+            return [y if y.__class__ is wanted or y.stype != "default" else y.of(wanted) for y in outs]
         if len(args) != len(self._names):
             raise error(
                 TypeError, f"CachedOp takes {len(self._names)} arrays ({', '.join(self._names[:8])} …), got {len(args)}"
@@ -258,6 +260,7 @@ class _Signature:
         self.wrt = None if needs is None else [n for n, w in zip(names, needs) if w]
         self.ctx, self.train, self.needs = ctx, train, needs
         self.datas = list(datas)
+        self.array = owner.symbol.array
         check_passed(owner.symbol._heads, owner._heads, *variables[:2])
         compiled = self.compiled = compile_graph(owner._heads, variables, ctx, train, self.wrt)
         program = self.program = compiled.program
@@ -359,7 +362,7 @@ class _Memory:
             for h, made in heads:
                 y = None
                 if made is not None:
-                    y = fresh(NDArray, empty(*made, index), ctx)
+                    y = fresh(NDArray if part else s.array, empty(*made, index), ctx)
                     targets.append((h, y._data))
                     writes.append(y._st)
                 outs.append(y)
@@ -385,7 +388,8 @@ class _Memory:
             for i, (h, made) in enumerate(heads):
                 value = None if h is None or made is not None else instance.loose(h)
                 if value is not None:
-                    outs[i] = faces[getattr(value, "stype", "default")](value, Storage(ctx))
+                    stype = getattr(value, "stype", "default")
+                    outs[i] = (faces[stype] if part or stype != "default" else s.array)(value, Storage(ctx))
         return outs
 
     def backward(self, dys: Sequence[Any]) -> list[Any]:

@@ -31,6 +31,9 @@ class Recent(OrderedDict[Any, Any]):
         super().__init__(items)
         self.limit = limit
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.limit,)  # copies begin empty
+
     def find(self, key: Any, make: Callable[[], Any]) -> Any:
         """What stands under a key, made if it does not."""
         found = self.get(key)

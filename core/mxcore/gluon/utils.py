@@ -37,6 +37,8 @@ __all__ = [
     "download",
     "is_np_array",
     "is_np_shape",
+    "of_face",
+    "of_mode",
     "replace_file",
     "shape_is_known",
     "split_and_load",
@@ -52,6 +54,18 @@ def is_np_shape() -> bool:
 def is_np_array() -> bool:
     """Whether blocks work on `mxcore.np` arrays in this thread."""
     return bool(state.extra.get("np_array"))
+
+
+def of_mode(x: Any) -> Any:
+    """An array or symbol over the same memory: of ``mx.np`` where this thread's are those, else of ``mx.nd``."""
+    return (x.as_np_ndarray() if is_np_array() else x.as_nd_ndarray()) if x.stype == "default" else x
+
+
+def of_face(x: NDArray, like: NDArray) -> NDArray:
+    """An array as one of ``mx.np`` or ``mx.nd``, whichever `like` is; the memory is the same."""
+    if x.rules is like.rules or x.stype != "default":
+        return x
+    return x.as_nd_ndarray() if like.rules is None else x.as_np_ndarray()
 
 
 def shape_is_known(shape: tuple[int, ...] | None) -> bool:
@@ -201,7 +215,7 @@ def split_and_load(
     if not ctx_list:
         raise error(ValueError, "split_and_load: ctx_list is empty; there must be a context to load the batch to")
     if not isinstance(data, nd.NDArray):
-        data = nd.array(data, ctx=ctx_list[0])
+        data = of_mode(nd.array(data, ctx=ctx_list[0]))
     if len(ctx_list) == 1:
         return [data.as_in_context(ctx_list[0])]
     slices = split_data(data, len(ctx_list), batch_axis, even_split)
@@ -240,6 +254,7 @@ def clip_global_norm(arrays: Sequence[NDArray], max_norm: float, check_isfinite:
         raise error(AssertionError, "clip_global_norm: arrays must hold at least one array")
     for i, a in enumerate(arrays):
         check_writable(a, f"clip_global_norm: array {i}")  # before any is scaled
+    arrays = [a.as_nd_ndarray() for a in arrays]  # whose memory is scaled
     home = arrays[0].context
     squares = [nd.sum(nd.square(a)).reshape((1,)).astype("float32").as_in_context(home) for a in arrays]
     total = nd.sqrt(nd.add_n(*squares) if len(squares) > 1 else squares[0])

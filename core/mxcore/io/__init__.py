@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import kinds
 from .._core import tables as _tables
 from ..base import MXNetError
 from .csv_iter import CSVIter
@@ -50,7 +51,7 @@ def _prefer() -> None:
     owners = _tables.by_kind["iterator"].owners
     for name, ours in _STOCK.items():
         try:
-            globals()[name] = ours if owners.get(name, "stock") == "stock" else _tables.lookup("iterator", name)
+            globals()[name] = ours if owners.get(name, "stock") == "stock" else kinds.lookup("iterator", name)
         except MXNetError:  # the registry remembers why
             globals()[name] = ours
 
@@ -61,11 +62,11 @@ _tables.on_change.append(_prefer)
 def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name in _tables.names("iterator"):
-        return _tables.lookup("iterator", name)
+    if name in kinds.names("iterator"):
+        return kinds.lookup("iterator", name)
     from .._core.errors import suggest
 
-    known = {*__all__, *_tables.names("iterator")}
+    known = {*__all__, *kinds.names("iterator")}
     raise AttributeError(
         f"module {__name__!r} has no attribute {name!r}{suggest(name, known)}; iterators of "
         f"plugins appear once the plugin is installed (`mxcore plugins` lists them){_tables.why()}"
@@ -73,4 +74,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_tables.names("iterator")})
+    return sorted({*globals(), *kinds.names("iterator")})

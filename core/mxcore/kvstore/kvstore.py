@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from os import PathLike
 from typing import Any, TypeAlias
 
+from .. import kinds
 from .. import optimizer as opt
 from .._core import tables
 from .._core.errors import suggest
@@ -430,7 +431,7 @@ def maker(type: str) -> Callable[[str], KVStoreBase]:
     registered = KVStoreBase.kv_registry.get(type)
     if registered is not None:
         return lambda name: registered()
-    known = sorted({*tables.names("kvstore"), *KVStoreBase.kv_registry})
+    known = sorted({*kinds.names("kvstore"), *KVStoreBase.kv_registry})
     if type not in known:
         raise error(
             KeyError,
@@ -438,5 +439,5 @@ def maker(type: str) -> Callable[[str], KVStoreBase]:
             + _PROVIDERS.get(type, "")
             + tables.why(),
         )
-    made: Callable[[str], KVStoreBase] = tables.lookup("kvstore", type, KVStoreBase)
+    made: Callable[[str], KVStoreBase] = kinds.lookup("kvstore", type, KVStoreBase)
     return made

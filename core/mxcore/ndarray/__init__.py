@@ -3,7 +3,9 @@
 Every registered operator is a function here; one that a plugin brings later appears at once.
 """
 
+import importlib
 import warnings
+from typing import Any
 
 from .._op_functions import eager_function, namespace
 from . import _internal, contrib, image, linalg, op, random, sparse
@@ -105,4 +107,13 @@ __all__ = [
 # Overflow, division by zero and NaN give inf and nan silently, as in MXNet; only what our own modules compute is meant.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"mxcore(\.|_cpu)")
 
-__getattr__, __dir__ = namespace(globals(), "op", eager_function)
+_operators, __dir__ = namespace(globals(), "op", eager_function)
+#: The faces of ``mx.np`` and ``mx.npx``, imported when they are asked for.
+_NUMPY = {"np": "numpy", "numpy": "numpy", "npx": "numpy_extension", "numpy_extension": "numpy_extension"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NUMPY:
+        found = globals()[name] = importlib.import_module(f"{__name__}.{_NUMPY[name]}")
+        return found
+    return _operators(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -253,6 +254,12 @@ class NDArray(Array):
     def as_nd_ndarray(self) -> NDArray:
         """This array (the form of the legacy namespace)."""
         return self
+
+    def as_np_ndarray(self) -> NDArray:
+        """The same memory and place on the tape as an array of ``mx.np``."""
+        # By its name, for it derives from this class.
+        found: NDArray = self.of(import_module(f"{__package__}.numpy.multiarray").ndarray)
+        return found
 
     def tostype(self, stype: str) -> NDArray:
         """A copy of the values in a storage type: 'default', 'row_sparse' or 'csr'."""

@@ -6,6 +6,8 @@ import numbers
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .._core import call as calls
 from .._core import tables, tape
 from .._core.array import Array, fresh
@@ -13,13 +15,15 @@ from .._core.call import observed
 from .._core.context import Context
 from .._core.engine import engine
 from .._core.errors import error, raise_in_op
+from .._core.gradplan import GradPlan
 from .._core.kernels import Spec
 from .._core.op import Op
 from .._core.params import Params
 from .._core.state import state
 from .._core.transfer import guard_write
 from .._locks import lock_of
-from ..ops.common.python_operators import COMPARISONS, OPERATORS
+from .._op_functions import mixed_faces
+from ..ops.common.python_operators import COMPARISONS, OPERATORS, UNARY
 
 __all__ = ["SHORT", "install"]
 
@@ -33,12 +37,15 @@ _SHORT_WAY = "short way"  # where errors say they happened
 class _Short:
     """The short way of an operator on small arrays of one dtype: its array function, and what the tape wants."""
 
-    __slots__ = ("fn", "op", "p", "swap", "plain", "last")
+    __slots__ = ("fn", "op", "p", "swap", "plain", "last", "plan")
 
     def __init__(self, fn: Callable[..., Any], op: Op, p: Params, swap: bool, plain: bool) -> None:
         self.fn, self.op, self.p, self.swap = fn, op, p, swap
         #: It takes numbers as they are, never as an array.
         self.plain = plain
+        rule = op.facets.get("alike")
+        #: The gradient rule of arrays that are alike, where the operator has one.
+        self.plan = rule and GradPlan(op, rule)
         #: The last number that an array met, most often a constant in the code: itself, as an array once it comes
         #: again, which is faster, and as parameters once it is recorded.
         self.last: list[Any] = [None, None, None]
@@ -57,19 +64,22 @@ tables.on_forget.append(_forget)
 
 
 def _learn(
-    short: dict[tuple[Context, Any], _Short | None], ctx: Context, op: Op, dtype: Any, p: Params, two: bool
+    short: dict[tuple[Context, Any], _Short | None], ctx: Context, op: Op, dtype: Any, p: Params, two: bool, gives: Any
 ) -> None:
-    """Enter the short way of an operator: that of its kernel, of a reference that is one array function, or None."""
+    """Enter the short way of an operator: that of its kernel, of a reference that is one array function, or None.
+
+    `gives` is the dtype of its results.
+    """
     device = ctx.device
     if (ctx, dtype) in short or engine.it.naive and device.async_:
         return
     watching = calls.observers
     k = tables.kernels.best(op, device, p, [Spec((1,), dtype)] * (1 + two))
     if k is None:
-        found = _of_body(ctx, op, dtype, two)
+        found = _of_body(ctx, op, dtype, two, gives)
     else:
         try:
-            found = None if k.short is None else (k.short(ctx, dtype), False)
+            found = None if k.short is None or gives != dtype else (k.short(ctx, dtype), False)
         except Exception as e:
             raise_in_op(e, op.name, p, [Spec((1,), dtype)] * (1 + two), "`short`", k.owner)
     way = found and _Short(observed(found[0], op.name, ctx, None, None), op, p, found[1], k is not None)
@@ -77,7 +87,7 @@ def _learn(
         short[ctx, dtype] = way
 
 
-def _of_body(ctx: Any, op: Any, dtype: Any, two: bool) -> tuple[Callable[..., Any], bool] | None:
+def _of_body(ctx: Any, op: Any, dtype: Any, two: bool, gives: Any) -> tuple[Callable[..., Any], bool] | None:
     """The array function that a reference is, if it gives the right dtype; whether it takes its arrays turned round."""
     device = ctx.device
     if op.direct is None or device.xp is None:
@@ -89,7 +99,7 @@ def _of_body(ctx: Any, op: Any, dtype: Any, two: bool) -> tuple[Callable[..., An
         fn = _launched(fn, device.activate, ctx.device_id)
     one = device.xp.ones((1,), dtype)
     got = fn(one, one) if two else fn(one, 1.0)
-    return (fn, order == "swap") if got.dtype == dtype and (dtype.kind == "f" or two and order != "float") else None
+    return (fn, order == "swap") if got.dtype == gives and (dtype.kind == "f" or two and order != "float") else None
 
 
 def _launched(fn: Callable[..., Any], activate: Callable[[int], None], index: int) -> Callable[..., Any]:
@@ -106,6 +116,8 @@ def _general(elementwise: str, broadcast: str, scalar_op: str) -> Callable[[Any,
 
     def slow(self: Any, other: Any) -> Any:
         if isinstance(other, Array):
+            if self.rules is not other.rules:
+                raise mixed_faces(elementwise, self, other)
             d, e = self._data, other._data
             same = d.shape == e.shape
             # A dense array on the left keeps the result dense.
@@ -114,23 +126,23 @@ def _general(elementwise: str, broadcast: str, scalar_op: str) -> Callable[[Any,
             )
             p = op.parse({})
             out = Op.apply(op, (self, other), p)
-            if same and d.shape and self.stype == other.stype == "default" and out._data.dtype == d.dtype:
-                _learn(short, self._st.ctx, op, d.dtype, p, True)
+            if same and d.shape and self.stype == other.stype == "default" and d.dtype == e.dtype:
+                _learn(short, self._st.ctx, op, d.dtype, p, True, out._data.dtype)
             return out
         if isinstance(other, numbers.Number) or (hasattr(other, "dtype") and getattr(other, "shape", None) == ()):
             op = tables.ops.get(scalar_op)
             p = op.parse({"scalar": other})
             out = Op.apply(op, (self,), p)
             d = self._data
-            if self.stype == "default" and d.shape and out._data.dtype == d.dtype:
-                _learn(short_scalar, self._st.ctx, op, d.dtype, p, False)
+            if self.stype == "default" and d.shape:
+                _learn(short_scalar, self._st.ctx, op, d.dtype, p, False, out._data.dtype)
             return out
         if other is None or isinstance(other, (str, bytes)):
             return NotImplemented
         raise error(
             TypeError,
             f"{elementwise}: an array cannot be combined with {type(other).__name__}; "
-            "use an array (mx.nd.array(x, ctx=...)) or a number",
+            f"use an array (mx.{'nd' if self.rules is None else 'np'}.array(x, ctx=...)) or a number",
         )
 
     return slow
@@ -159,7 +171,7 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
                         except Exception as e:
                             raise_in_op(e, found.op.name, found.p, (self, other), _SHORT_WAY)
                         if state.record:
-                            tape.record(found.op, found.p, (self, other), (out,))
+                            tape.record(found.op, found.p, (self, other), (out,), None, found.plan)
                         return out
             elif other.__class__ in _FAST_NUMBERS:
                 found = short_scalar.get((ctx, dtype))
@@ -184,10 +196,30 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
     return method if fast else slow
 
 
+def _narrowed(self: Any, op: Op, other: Any) -> Any:
+    """An operator that writes to its first array, of other dtypes: the result is cast, to no other kind of numbers."""
+    guard_write(self, op.name)
+    with lock_of(self._st):
+        wide = Op.apply(op, (self, other), op.plain)
+        if not np.can_cast(wide._data.dtype, self._data.dtype, "same_kind"):
+            raise error(
+                TypeError,
+                f"operator {op.name}: a result of {wide._data.dtype} is not written to an array of {self._data.dtype}; "
+                f"cast one of them: x.astype({str(self._data.dtype)!r})",
+            )
+        cast = tables.ops.get("Cast")
+        Op.apply(cast, (wide,), cast.parse({"dtype": self._data.dtype}), self)
+    return self
+
+
 def _eager_inplace(elementwise: str, broadcast: str, scalar_op: str) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
         if isinstance(other, Array):
+            if self.rules is not other.rules:
+                raise mixed_faces(elementwise, self, other)
             op = tables.ops.get(elementwise if self._data.shape == other._data.shape else broadcast)
+            if self.rules is not None and self._data.dtype != other._data.dtype:
+                return _narrowed(self, op, other)
             with lock_of(self._st):
                 Op.apply(op, (self, other), op.plain, self)
             return self
@@ -202,18 +234,24 @@ def _eager_inplace(elementwise: str, broadcast: str, scalar_op: str) -> Callable
     return method
 
 
-def install(cls: type, fast: bool = True) -> None:
+def install(
+    cls: type,
+    fast: bool = True,
+    operators: dict[str, tuple[str, str, str, str]] = OPERATORS,
+    comparisons: dict[str, tuple[str, str, str]] = COMPARISONS,
+    unary: dict[str, str] = UNARY,
+) -> None:
     """Give an array class Python's operators; `fast` adds the short way of small dense arrays."""
-    for name, (e, b, s, r) in OPERATORS.items():
+    for name, (e, b, s, r) in operators.items():
         forward = _eager_binary(e, b, s, fast)
         backward = _eager_binary(e, b, r, fast)
         setattr(cls, f"__{name}__", _named(forward, f"__{name}__"))
         setattr(cls, f"__r{name}__", _named(_reflected(forward, backward), f"__r{name}__"))
         setattr(cls, f"__i{name}__", _named(_eager_inplace(e, b, s), f"__i{name}__"))
-    for name, (e, b, s) in COMPARISONS.items():
+    for name, (e, b, s) in comparisons.items():
         setattr(cls, f"__{name}__", _named(_eager_binary(e, b, s, fast), f"__{name}__"))
-    for name, op_name in (("__neg__", "negative"), ("__abs__", "abs")):
-        setattr(cls, name, _named(_eager_unary(op_name), name))
+    for name, op_name in unary.items():
+        setattr(cls, f"__{name}__", _named(_eager_unary(op_name), f"__{name}__"))
     cls.__hash__ = object.__hash__  # type: ignore[assignment, method-assign]
 
 

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from .. import kinds as _shared
 from .. import ndarray as nd
 from .. import registry as _registry
-from .._core import tables as _shared
 from ..base import asserted, error, plain
 from ..lr_scheduler import LRScheduler
 from ..ndarray import NDArray

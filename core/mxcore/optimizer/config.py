@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core import tables
+from .. import kinds
 from ..base import MXNetError, error
 from ..lr_scheduler import LRScheduler
 from .base import Optimizer
@@ -126,8 +126,8 @@ def _decode(value: Any) -> Any:
 def _find(kind: str, name: str, place: str) -> Any:
     """The class of a name: the registered one if it is the same class, else that of a module."""
     module, _, qualname = place.partition(":")
-    if name in tables.names(kind):
-        cls = tables.lookup(kind, name)
+    if name in kinds.names(kind):
+        cls = kinds.lookup(kind, name)
         if f"{cls.__module__}:{cls.__qualname__}" == place:
             return cls
     try:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from .._op_functions import namespace
 from . import _internal, contrib, image, linalg, op, random, sparse
 from .creation import arange, eye, full, histogram, hypot, linspace, maximum, minimum, ones, pow, power, split_v2, zeros
@@ -45,4 +48,13 @@ __all__ = [
 ]
 
 
-__getattr__, __dir__ = namespace(globals(), "op", symbol_function)
+_operators, __dir__ = namespace(globals(), "op", symbol_function)
+#: The faces of ``mx.np`` and ``mx.npx``, imported when they are asked for.
+_NUMPY = {"np": "numpy", "numpy": "numpy", "npx": "numpy_extension", "numpy_extension": "numpy_extension"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NUMPY:
+        found = globals()[name] = importlib.import_module(f"{__name__}.{_NUMPY[name]}")
+        return found
+    return _operators(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,16 @@ from ..parameters import strings
 from .attrs import HIDDEN, is_wrapped, kept_by_op
 from .base import Entry, SymbolBase
 
-__all__ = ["auto_variable", "copied", "entries", "replacements"]
+__all__ = ["auto_variable", "copied", "entries", "hint", "replacements"]
+
+
+#: Operators of ``mx.np`` lend nodes their names without this, as in MXNet.
+_FACE = re.compile("^_np[ix]?_")
+
+
+def hint(op: str) -> str:
+    """What a node that runs an operator is called, before its number."""
+    return _FACE.sub("", op.lower())
 
 
 def auto_variable(name: str, op: Op, label: str, attrs: Mapping[str, str]) -> Node:
@@ -51,7 +61,7 @@ def entries(op_name: str, args: Sequence[Any], kwargs: dict[str, Any], op: Op | 
         args = [type(a)([e]) for a in args for e in a._heads]
     attrs.update({k: str(v) for k, v in binding.ignored(op, kwargs, _is_symbol).items()})
     inputs, p = binding.bind(op, args, kwargs, _is_symbol, need_all=False)
-    name = naming.current().get(name, op_name.lower())
+    name = naming.current().get(name, hint(op_name))
     found: list[Entry] = []
     for i, (label, x) in enumerate(zip(p._sig.inputs, inputs)):
         if x is None:

@@ -45,7 +45,7 @@ def _symbols(x: Any, what: str) -> tuple[list[Symbol], Callable[[list[Any]], Any
             raise error(
                 TypeError, f"sym.contrib.{what} must be Symbols or nested lists of them, got {type(s).__name__}"
             )
-        return s if len(s) == 1 else list(s)
+        return s if s.num_outputs == 1 else list(s)
 
     return flattened(single(x), what)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .. import _io_files
@@ -13,6 +14,7 @@ from .._core.graph import Node, topo
 from .._core.op import Op
 from .._core.params import as_dtype
 from ..base import NotImplementedForSymbol
+from ..ndarray import NDArray
 from ..ndarray.methods import OP_METHODS
 from ..ops.common.python_operators import COMPARISONS, OPERATORS
 from ..parameters import dtype_name
@@ -44,6 +46,12 @@ class Symbol(SymbolBase):
     """
 
     __slots__ = ()
+
+    #: What operators over such a symbol, and parts of it, give.
+    result: type[Symbol]
+    stype = "default"
+    #: The class of its values.
+    array: type[NDArray] = NDArray
 
     # -- parts -------------------------------------------------------------------------------------------------
     @property
@@ -82,7 +90,7 @@ class Symbol(SymbolBase):
         return len(self._heads)
 
     def __iter__(self) -> Iterator[Symbol]:
-        return (Symbol([e]) for e in self._heads)
+        return (self.result([e]) for e in self._heads)
 
     def __getitem__(self, index: Any) -> Symbol:
         if isinstance(index, slice):
@@ -91,7 +99,7 @@ class Symbol(SymbolBase):
                 raise error(
                     IndexError, f"outputs {index.start}:{index.stop}:{index.step} of {len(self._heads)} are none"
                 )
-            return Symbol(found)
+            return self.result(found)
         if isinstance(index, str):
             names = self.list_outputs()
             matches = [i for i, n in enumerate(names) if n == index]
@@ -99,14 +107,14 @@ class Symbol(SymbolBase):
                 raise error(ValueError, f"no output is named {index!r}{suggest(index, names)}")
             if len(matches) > 1:
                 raise error(ValueError, f"{len(matches)} outputs are named {index!r}; use an index")
-            return Symbol([self._heads[matches[0]]])
+            return self.result([self._heads[matches[0]]])
         if not isinstance(index, numbers.Integral):
             raise error(
                 TypeError, f"a Symbol is indexed by int, slice or name of an output, got {type(index).__name__}"
             )
         if not -len(self._heads) <= int(index) < len(self._heads):
             raise error(IndexError, f"output {index} does not exist: there are {len(self._heads)}")
-        return Symbol([self._heads[int(index)]])
+        return self.result([self._heads[int(index)]])
 
     def get_internals(self) -> Symbol:
         """All outputs of all nodes, as a group; choose by name: ``net.get_internals()['fc1_output']``."""
@@ -190,6 +198,12 @@ class Symbol(SymbolBase):
         swap = replacements(args, kwargs, self.list_arguments(), self.list_inputs())
         self._heads = copied(self._heads, swap, name)
 
+    def as_np_ndarray(self) -> Symbol:
+        """The same outputs as a symbol of ``mx.sym.np``."""
+        # By its name, for it derives from this class.
+        found: Symbol = import_module(f"{__package__}.numpy.symbol")._Symbol(self._heads)
+        return found
+
     def _copy(self) -> Symbol:
         return type(self)(self._heads)
 
@@ -213,6 +227,12 @@ class Symbol(SymbolBase):
         def __getattr__(self, name: str) -> Any: ...
 
     def _binary(self, elementwise: str, broadcast: str, other: Any) -> Symbol:
+        if getattr(other, "array", self.array) is not self.array:
+            raise error(
+                TypeError,
+                f"{elementwise}: a symbol of mx.sym and one of mx.sym.np do not go together; as_np_ndarray() and "
+                "as_nd_ndarray() give the same outputs as a symbol of the other kind",
+            )
         return compose(_AS_NAMED.get(elementwise, elementwise), (self, other), {})
 
     def _scalar(self, op: str, scalar: float) -> Symbol:
@@ -459,11 +479,11 @@ class Symbol(SymbolBase):
         >>> mx.sym.square(mx.sym.Variable("x"), name="y").grad("x").list_arguments()
         ['y_0_grad', 'x']
         """
-        return Symbol(gradients(self._heads, wrt, True))
+        return self.result(gradients(self._heads, wrt, True))
 
     def gradient(self, wrt: str | Sequence[str]) -> Symbol:
         """The gradients of the sum of all elements with respect to arguments; see `grad`."""
-        return Symbol(gradients(self._heads, wrt, False))
+        return self.result(gradients(self._heads, wrt, False))
 
     # -- passes ------------------------------------------------------------------------------------------------
     def optimize_for(
@@ -519,7 +539,7 @@ class Symbol(SymbolBase):
             "dtypes": {**{k: v.dtype for k, v in arrays.items()}, **(type_dict or {})},
         }
         info = {"args": args, "aux": aux, "ctx": ctx, "stypes": stype_dict or {}, "options": kwargs}
-        return Symbol(run_backend(self._heads, backend, facts, skip_infer, info))
+        return self.result(run_backend(self._heads, backend, facts, skip_infer, info))
 
     def get_backend_symbol(self, backend: str) -> Symbol:
         """This symbol after the graph pass `backend`, nothing inferred; see `optimize_for`."""
@@ -594,7 +614,13 @@ class _Atomic(Symbol):
 
 def compose(op_name: str, args: Sequence[Any], kwargs: dict[str, Any], op: Op | None = None) -> Symbol:
     """The outputs of a new node that runs an operator; see :func:`mxcore.symbol.compose.entries`."""
-    return Symbol(entries(op_name, args, kwargs, op))
+    cls = Symbol
+    for x in (*args, *kwargs.values()):
+        first = x[0] if isinstance(x, (list, tuple)) and x else x
+        if isinstance(first, Symbol):
+            cls = first.result
+            break
+    return cls(entries(op_name, args, kwargs, op))
 
 
 def Group(symbols: Sequence[Symbol], create_fn: Callable[..., Symbol] = Symbol) -> Symbol:
@@ -613,7 +639,8 @@ def Group(symbols: Sequence[Symbol], create_fn: Callable[..., Symbol] = Symbol) 
     ):
         got = [type(s).__name__ for s in symbols] if isinstance(symbols, list) else type(symbols).__name__
         raise error(TypeError, f"Group takes a list of one or more Symbols, got {got}")
-    return create_fn([e for s in symbols for e in s._heads])
+    made = symbols[0].result if create_fn is Symbol and isinstance(symbols[0], Symbol) else create_fn
+    return made([e for s in symbols for e in s._heads])
 
 
 def _method(name: str) -> Any:
@@ -634,6 +661,7 @@ def _refusal(name: str) -> Any:
     return method
 
 
+Symbol.result = Symbol
 for _name in OP_METHODS:
     if _name not in Symbol.__dict__:
         setattr(Symbol, _name, _method(_name))

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from .._core import tables
 from .._core.errors import error
 from .._core.graph import Node, topo
 from .._core.state import state
@@ -23,6 +24,7 @@ def to_json(heads: Sequence[Entry], remove_amp_cast: bool = True) -> str:
     """The graph as text; without the casts of mixed precision, as MXNet does it: those that are outputs stay."""
     if remove_amp_cast:
         heads = _without_amp(heads)
+    heads = _portable(heads)
     text = _write(
         {
             **_graph(heads, {}),
@@ -57,6 +59,32 @@ def _without_amp(heads: Sequence[Entry]) -> Sequence[Entry]:
             n if n.op is None else Node(n.op, n.params, [bare(e) for e in n.inputs], n.name, n.attrs, n.forward)
         )
     return [(done[id(n)], i) for n, i in heads]
+
+
+def _portable(heads: Sequence[Entry]) -> Sequence[Entry]:
+    """The graph with MXNet's operators in the place of those that it does not know, where there are such."""
+    nodes = topo(heads)
+    if not any(n.op is not None and "written_as" in n.op.facets for n in nodes):
+        return heads
+    done: dict[int, Node] = {}
+
+    def moved(e: Entry) -> Entry:
+        return done[id(e[0])], e[1]
+
+    for n in nodes:
+        chain = None if n.op is None else n.op.facet("written_as", n.params)
+        if n.op is None:
+            done[id(n)] = n
+        elif chain is None:
+            done[id(n)] = Node(n.op, n.params, [moved(e) for e in n.inputs], n.name, n.attrs, n.forward)
+        else:
+            found = moved(n.inputs[0])
+            for i, (name, params) in enumerate(chain or [("_np_copy", {})]):
+                op = tables.ops.get(name)
+                label = n.name if i >= len(chain) - 1 else f"{n.name}_{name}"
+                found = Node(op, op.parse(params), [found], label, n.attrs), 0
+            done[id(n)] = found[0]
+    return [moved(e) for e in heads]
 
 
 def _graph(heads: Sequence[Entry], writes: dict[int, int]) -> dict[str, Any]:

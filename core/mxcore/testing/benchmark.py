@@ -96,7 +96,8 @@ def backend(use: tuple[Op, Context, Kernel | None]) -> Context:
 
 
 def _fits(case: Case, kernel: Kernel | None) -> bool:
-    return kernel is None or kernel.fits(case.p, [Spec(a.shape, a.dtype) for a in case.host])
+    specs = [Spec(a.shape, a.dtype) for a in case.host]
+    return kernel is None or kernel in tables.kernels.fitting(case.op, case.device, case.p, specs)
 
 
 def _runner(case: Case, kernel: Kernel | None) -> Callable[[], Any]:

@@ -106,7 +106,7 @@ def _call(op: Any, sample: Sample, pack: Pack) -> dict[str, Any]:
         },
         "shapes": [list(s) if infer.known(s) else None for s in shapes],
         # MXNet can have arrays without elements, and without dimensions, in this mode only.
-        "np_shape": any(0 in a.shape for a in first) or any(s == () or 0 in (s or ()) for s in shapes),
+        "np_shape": any(0 in a.shape or not a.shape for a in first) or any(s == () or 0 in (s or ()) for s in shapes),
         # Without workspaces of a training forward, some of MXNet's backwards read what is not there.
         "train": sample.train,
         "grad_train": sample.train or not op.random,

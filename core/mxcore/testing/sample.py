@@ -128,7 +128,7 @@ class Sample:
                     a = np.asarray(spec)
                     if not isinstance(spec, np.ndarray) or a.dtype == np.float64:
                         a = a.astype(dtype)
-            out.append(np.ascontiguousarray(a))
+            out.append(np.ascontiguousarray(a).reshape(a.shape))  # which makes vectors of numbers
         return out
 
     def wants_grad(self, arrays: Sequence[np.ndarray]) -> list[bool]:

@@ -17,6 +17,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from ... import kinds
 from ..._core import tables
 from ..._core.errors import error, suggest
 from ..._core.graph import STOCK_PASSES, Graph
@@ -80,7 +81,7 @@ def passes_off(*names: str) -> Iterator[None]:
     MXNetError
         If no pass has such a name.
     """
-    known = [*STOCK, *tables.names("graph_pass")]
+    known = [*STOCK, *kinds.names("graph_pass")]
     for name in names:
         if name not in known:
             raise error(

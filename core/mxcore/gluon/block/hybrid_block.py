@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from ... import ndarray as nd
+from ..._core.state import state
 from ..._locks import fork_safe_lock
 from ...base import error
 from ...context import current_context
+from ...executor.recent import Recent
 from ...model import write_checkpoint
 from ..parameter import DeferredInitializationError
-from ..utils import shape_is_known
+from ..utils import is_np_array, shape_is_known
 from .block import Block
 from .cached_call import check_contexts, check_kinds
+from .deferred import trace_arrays, tracing
 from .seen import as_seen_by
 from .structure import arrays_in, flatten
-from .tracing import build, trace
+from .tracing import build, input_names, trace
 
 if TYPE_CHECKING:
     from ...context import Context
@@ -28,9 +32,29 @@ if TYPE_CHECKING:
 
 __all__ = ["HybridBlock", "first_call"]
 
+#: So many graphs are kept of a block whose graph is noted on arrays.
+_NOTED = 64
+
 #: Held while a first call finds out what later ones rely on: a graph, shapes, parameters that waited for their shape.
 #: One for all blocks, as they share children and parameters.
 first_call = fork_safe_lock()
+
+
+def _traced(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """A ``forward`` that runs as a graph where its block is hybridised and arrays are those of ``mx.np``."""
+
+    @functools.wraps(forward)
+    def run(self: HybridBlock, *args: Any) -> Any:
+        if self._active and is_np_array() and not tracing() and arrays_in(args, []):
+            return self._call_noted(args)
+        return forward(self, *args)
+
+    return run
+
+
+def _any_by_arrays(block: Block) -> bool:
+    """Whether the graph of a block can be found on arrays only: it, or a block inside, has a ``forward`` of its own."""
+    return getattr(block, "_by_arrays", False) or any(map(_any_by_arrays, block._children.values()))
 
 
 class HybridBlock(Block):
@@ -77,6 +101,20 @@ class HybridBlock(Block):
         self._op_hook: tuple[Callable[..., Any], bool] | None = None
         self._clear_cached_op()
 
+    #: Whether ``forward`` says what it computes, so that its graph is noted while it runs on arrays of ``mx.np``.
+    _by_arrays = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        own = cls.__dict__.get("forward")
+        if (
+            own is not None
+            and cls.hybrid_forward is HybridBlock.hybrid_forward
+            and not cls.__module__.startswith("mxcore.")
+        ):
+            cls._by_arrays = True
+            cls.forward = _traced(own)  # type: ignore[method-assign]
+
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         if isinstance(value, Block):
@@ -84,7 +122,7 @@ class HybridBlock(Block):
 
     def __getstate__(self) -> dict[str, Any]:
         # A graph is found again by tracing.
-        return {**self.__dict__, "_cached_graph": (), "_cached_op": None}
+        return {**self.__dict__, "_cached_graph": (), "_cached_op": None, "_noted": Recent(_NOTED)}
 
     def _clear_cached_op(self) -> None:
         """Forget the graph: what it was traced from has changed. A thread that is tracing ends first."""
@@ -97,6 +135,8 @@ class HybridBlock(Block):
             self._cached_op: CachedCall | None = None
             #: Parameters that a backend added to the graph, by name.
             self._graph_params: dict[str, Parameter] = {}
+            #: What runs the graphs that were noted on arrays, by what they depend on.
+            self._noted = Recent(_NOTED)
 
     # -- settings --------------------------------------------------------------------------------------------
 
@@ -188,7 +228,7 @@ class HybridBlock(Block):
     def forward(self, x: Any, *args: Any) -> Any:
         """Run `hybrid_forward` on arrays, or compose it onto symbols."""
         op = self._cached_op  # another thread may drop it
-        if op is not None and self._active and isinstance(x, nd.NDArray):
+        if op is not None and self._active and isinstance(x, nd.NDArray) and not tracing():
             try:
                 return op((x, *args))
             except DeferredInitializationError:  # of parameters that have been initialised anew
@@ -196,7 +236,7 @@ class HybridBlock(Block):
         ctx = self._context_of((x, *args))
         if ctx is None:
             return self._forward_symbol(x, *args)
-        if self._active:
+        if self._active and not tracing():
             return self._call_cached_op(x, *args)
         if ctx is current_context():
             return self._forward_eager(ctx, x, *args)
@@ -237,6 +277,8 @@ class HybridBlock(Block):
     def _call_cached_op(self, *args: Any) -> Any:
         """Run the graph, which the first call traces."""
         op = self._cached_op
+        if op is None and is_np_array() and _any_by_arrays(self):
+            return self._call_noted(args)
         if op is None:
             with first_call:
                 op = self._cached_op or self._build_cache(*args)
@@ -245,6 +287,38 @@ class HybridBlock(Block):
         except DeferredInitializationError:
             self._finish_deferred(self.collect_params().values(), *args)
             return op(args)
+
+    def _run_plain(self, *args: Any) -> Any:
+        """Run on arrays, whatever the settings."""
+        return self.forward(*args)
+
+    def _call_noted(self, args: tuple[Any, ...]) -> Any:
+        """Run the graph that was noted for arrays like these, in this mode; note it if there is none."""
+        leaves: list[Any] = []
+        in_format = flatten(args, leaves)
+        check_kinds(leaves, f"{type(self).__name__} '{self.name}'")
+        check_contexts(leaves)
+        key = (leaves[0].context, state.train, str(in_format), tuple((x.shape, x.dtype) for x in leaves))
+
+        keys: list[Any] = []
+
+        def make() -> CachedCall:
+            with first_call:
+                names = input_names(len(leaves))
+                inputs, out, out_format, self._graph_params, drawn = trace_arrays(self, args, names)
+                keys.extend(drawn)
+                self._cached_graph, self._in_format, self._out_format = (inputs, out), in_format, out_format
+                return build(self, inputs, out, in_format, out_format, self._flags)
+
+        found: CachedCall = self._noted.find(key, make)
+        if not keys:
+            return found(args)
+        # The first run draws no more than the one that it was noted on: seeds give what they give eagerly.
+        before, state.keys = state.keys, [*keys, *state.keys]
+        try:
+            return found(args)
+        finally:
+            state.keys = before
 
     def _build_cache(self, *args: Any) -> CachedCall:
         """Make what runs the graph, through the backend if there is one."""

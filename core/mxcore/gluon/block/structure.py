@@ -59,8 +59,8 @@ def flatten(x: Any, leaves: list[Any], what: str = "input") -> int | list[Any]:
         leaves.append(x)
         return 0
     if is_symbol(x):
-        leaves += [x] if len(x) == 1 else list(x)
-        return 0 if len(x) == 1 else [0] * len(x)
+        leaves += [x] if x.num_outputs == 1 else list(x)
+        return 0 if x.num_outputs == 1 else [0] * x.num_outputs
     raise error(
         ValueError,
         f"When hybridized, the {what} of HybridBlock must be (nested) list of Symbol or NDArray, "

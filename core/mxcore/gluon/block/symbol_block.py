@@ -12,6 +12,7 @@ from ... import ndarray as nd
 from ...base import MXNetError, error
 from ...drafts import read_pair
 from ..parameter import ParameterDict
+from ..utils import is_np_array
 from . import hybrid_block
 from .hybrid_block import HybridBlock
 from .structure import flatten, is_symbol, regroup
@@ -70,6 +71,8 @@ class SymbolBlock(HybridBlock):
         if not all(is_symbol(leaf) for leaf in outs):
             raise error(TypeError, "SymbolBlock: outputs must be symbols")
         out = outs[0] if len(outs) == 1 else symbol.Group(outs)
+        if is_np_array():
+            out = out.as_np_ndarray()
         self._made_of = ins, out, in_format, out_format
         self._clear_cached_op()
         names = {leaf.name for leaf in ins}

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...base import error
+from ..utils import is_np_array
 from .cached_call import CachedCall
 from .structure import count, flatten, regroup
 
@@ -35,7 +36,9 @@ def trace(block: HybridBlock, in_format: Any) -> tuple[list[Symbol], Symbol, Any
     from ... import symbol
 
     n = count(in_format)
-    inputs = [symbol.var(name) for name in (["data"] if n == 1 else [f"data{i}" for i in range(n)])]
+    inputs = [symbol.var(name) for name in input_names(n)]
+    if is_np_array():
+        inputs = [x.as_np_ndarray() for x in inputs]
     leaves: list[Any] = []
     out_format = flatten(block._forward_symbol(*regroup(iter(inputs), in_format)), leaves, "output")
     if not leaves:
@@ -59,6 +62,11 @@ def trace(block: HybridBlock, in_format: Any) -> tuple[list[Symbol], Symbol, Any
                 first.setdefault(name, s)
         out = out(**first)
     return inputs, out, out_format
+
+
+def input_names(n: int) -> list[str]:
+    """What the inputs of a graph are called."""
+    return ["data"] if n == 1 else [f"data{i}" for i in range(n)]
 
 
 def _called(block: Block) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import ndarray as nd
 from ...base import error
+from ..utils import of_mode
 
 if TYPE_CHECKING:
     pass
@@ -75,7 +76,7 @@ def default_batchify_fn(data: Sequence[Any]) -> Any:
     if isinstance(data[0], tuple):
         return [default_batchify_fn(column) for column in zip(*data)]
     batch = _stack(data)
-    return nd.array(batch, dtype=batch.dtype)
+    return of_mode(nd.array(batch, dtype=batch.dtype))
 
 
 def default_mp_batchify_fn(data: Sequence[Any]) -> Any:

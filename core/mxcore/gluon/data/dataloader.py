@@ -19,6 +19,7 @@ from ... import ndarray as nd
 from ..._locks import ObjectLock, locked
 from ...base import MXNetError, error
 from ...context import cpu_pinned
+from ...util import is_np_array, is_np_default_dtype, is_np_shape
 from .batchify import default_batchify_fn, default_mp_batchify_fn, numpy_batchify
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
 from .workers.process_pool import ProcessPool
@@ -155,6 +156,9 @@ class DataLoader:
 
     def _start(self) -> _Batches:
         pool, self._spare_pool = self._spare_pool, None
+        if pool is not None and pool.modes != (is_np_shape(), is_np_array(), is_np_default_dtype()):
+            pool.close()
+            pool = None
         if pool is None or pool.owner != os.getpid():
             pool = self._new_pool()
         return _Batches(self, pool, iter(self._batch_sampler), self._prefetch, self._timeout)

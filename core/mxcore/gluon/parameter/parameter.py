@@ -13,7 +13,7 @@ from ... import autograd, initializer
 from ... import ndarray as nd
 from ...base import MXNetError, error, plain
 from ...context import Context, cpu, current_context
-from ..utils import is_np_shape, shape_is_known
+from ..utils import is_np_array, is_np_shape, of_face, of_mode, shape_is_known
 from .errors import DeferredInitializationError
 
 if TYPE_CHECKING:
@@ -271,28 +271,28 @@ class Parameter:
                 "Please specify in_units, in_channels, etc. for Blocks.",
             )
         init, ctx, default_init, data = task
-        with autograd.pause():
+        with autograd.off():
             if data is None:
                 # Dense even for a sparse parameter: initializers write slices.
-                data = nd.zeros(self._shape, dtype=self._dtype, ctx=cpu())
+                data = of_mode(nd.zeros(self._shape, dtype=self._dtype, ctx=cpu()))
                 description = initializer.InitDesc(self.name, {"__init__": init})
                 initializer.create(default_init)(description, data)
                 if self._stype != "default":
-                    data = data.tostype(self._stype)
+                    data = data.as_nd_ndarray().tostype(self._stype)
             self._init_impl(data, ctx)
         self._deferred_init = ()
 
     def _init_impl(self, data: NDArray, ctx: Sequence[Context]) -> None:
         """Take `data` over as the value on every context."""
         self._ctx_list = list(ctx)
-        self._hold([data.copyto(c) for c in self._ctx_list])
+        self._hold([of_mode(data.copyto(c)) for c in self._ctx_list])
 
     def _hold(self, data: list[NDArray]) -> None:
         """Have these arrays, with gradients as `grad_req` says; other threads see all of it, or nothing."""
         grad = None
         if self._grad_req != "null":
             more = {} if self._grad_stype == "default" else {"stype": self._grad_stype}
-            grad = [nd.zeros(d.shape, dtype=d.dtype, ctx=d.context, **more) for d in data]
+            grad = [of_face(nd.zeros(d.shape, dtype=d.dtype, ctx=d.context, **more), d) for d in data]
             autograd.mark_variables(data, grad, self._grad_req)
         elif self._grad is not None:
             # A marked array keeps its gradient for life: go on with an unmarked view of the same memory.
@@ -339,6 +339,8 @@ class Parameter:
             if dtype_source == "saved":
                 self.cast(data.dtype)
         value = data if isinstance(data, nd.NDArray) else nd.array(data, ctx=cpu(), dtype=data.dtype)
+        if value.stype == "default":
+            value = value.as_nd_ndarray()
         if dtype_name(self._dtype) != dtype_name(value.dtype):
             value = value.astype(self._dtype)
         known = self._ctx_list if self._data is not None else self._deferred_init[1] if self._deferred_init else None
@@ -350,7 +352,7 @@ class Parameter:
         if self._data is not None:
             self.set_data(value)
             return
-        with autograd.pause():
+        with autograd.off():
             self._init_impl(value, known or ctx or [cpu()])
         self._deferred_init = ()
 
@@ -494,7 +496,7 @@ class Parameter:
         if trainer is not None:
             trainer._forget_stored(self)
         for array in self._data:
-            array[:] = data
+            array[:] = of_face(data, array) if isinstance(data, nd.NDArray) else data
 
     def reset_ctx(self, ctx: Context | Sequence[Context]) -> None:
         """Move the parameter to other contexts, keeping its value.
@@ -506,7 +508,7 @@ class Parameter:
         ctx = context_list(ctx)
         if self._data is not None:
             data = self._reduce()
-            with autograd.pause():
+            with autograd.off():
                 self._init_impl(data, ctx)
         elif self._deferred_init:
             init, _, default_init, data = self._deferred_init
@@ -522,7 +524,7 @@ class Parameter:
         self._var = None
         if self._data is None:
             return
-        with autograd.pause():
+        with autograd.off():
             self._hold([d.astype(dtype) for d in self._data])
 
     def var(self) -> Symbol:
@@ -539,7 +541,7 @@ class Parameter:
                 init=self.init,
                 stype=self._stype,
             )
-        return self._var
+        return self._var.as_np_ndarray() if is_np_array() else self._var
 
     # -- many contexts and sparse values ---------------------------------------------------------------------
 

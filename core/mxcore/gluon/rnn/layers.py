@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ... import ndarray as nd
 from ...base import asserted, error, plain
 from ..block import HybridBlock
+from ..utils import of_mode
 from . import cells
 from .containers import BidirectionalCell, HybridSequentialRNNCell
 from .modifiers import DropoutCell
@@ -31,9 +32,8 @@ _LAYOUTS = ("TNC", "NTC")
 _NAME = re.compile(r"([lr])(\d+)_(i2h|h2h|h2r)_(weight|bias)")
 
 
-def _no_state(shape: tuple[int, ...], ctx: Context, dtype: Any, **_: Any) -> NDArray:
-    state: NDArray = nd.full(shape, 0, ctx, dtype)  # which takes an empty batch
-    return state
+def _no_state(shape: tuple[int, ...], ctx: Context, dtype: Any, **_: Any) -> Any:
+    return nd.full(shape, 0, ctx, dtype)  # which takes an empty batch
 
 
 class _Zeros(list[Any]):
@@ -167,7 +167,7 @@ class _RNNLayer(HybridBlock):
         list of NDArray or Symbol
         """
         return [
-            func(name=f"{self.prefix}h0_{i}", **{**info, **kwargs})
+            of_mode(func(name=f"{self.prefix}h0_{i}", **{**info, **kwargs}))
             for i, info in enumerate(self.state_info(batch_size))
         ]
 
@@ -222,7 +222,7 @@ class _RNNLayer(HybridBlock):
         if inputs.ndim != 3:
             raise error(ValueError, f"{what}: inputs must have three axes ({self._layout}), got {inputs.shape}")
         width = self.l0_i2h_weight.shape[1] if self._num_layers else 0
-        if width and inputs.shape[2] != width:
+        if width > 0 and inputs.shape[2] != width:
             raise error(
                 ValueError,
                 f"{what}: inputs {inputs.shape} have {inputs.shape[2]} channels, the layer was made for {width}",

@@ -12,6 +12,7 @@ from ..._core.state import state as thread
 from ..._locks import PerThread
 from ...base import asserted, error
 from ..block import Block, HybridBlock
+from ..utils import of_mode
 from .sequences import formatted, is_one, last, masked
 
 if TYPE_CHECKING:
@@ -184,7 +185,8 @@ class RecurrentCell(Block):
         states = []
         for info in self.state_info(batch_size):
             self._init_counter += 1
-            states.append(func(name=f"{self._prefix}begin_state_{self._init_counter}", **{**(info or {}), **kwargs}))
+            name = f"{self._prefix}begin_state_{self._init_counter}"
+            states.append(of_mode(func(name=name, **{**(info or {}), **kwargs})))
         return states
 
     def _check_free(self) -> None:

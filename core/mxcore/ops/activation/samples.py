@@ -66,6 +66,9 @@ def _soft_samples() -> list[Sample]:
 
 
 SAMPLES = {
+    "_npx_relu": [Sample((3, 4), domain=_ANY, dtypes=_HALVES), Sample(()), Sample((2, 0))],
+    "_npx_sigmoid": [Sample((3, 4), dtypes=_HALVES), Sample(()), Sample((2, 0))],
+    "_npx_constraint_check": [Sample(np.array([True, True])), Sample(np.ones((), bool), params={"msg": "no"})],
     "Activation": [Sample((3, 4), params={"act_type": t}, domain=_ANY, dtypes=_HALVES) for t in ACTIVATIONS]
     + [Sample([_SPECIAL], params={"act_type": t}, grad=False) for t in ("sigmoid", "tanh", "softrelu")]
     # MXNet's relu in float32 turns NaNs into 0; its gradient of softsign at infinity is 0, though its value is NaN.

@@ -10,7 +10,16 @@ import numpy as np
 
 from ...composing import Value
 
-__all__ = ["COMPARISONS", "OPERATORS", "arithmetic", "composes"]
+__all__ = [
+    "COMPARISONS",
+    "NUMPY_COMPARISONS",
+    "NUMPY_OPERATORS",
+    "NUMPY_UNARY",
+    "OPERATORS",
+    "UNARY",
+    "arithmetic",
+    "composes",
+]
 
 
 #: Python name -> (elementwise op, broadcasting op, op with a scalar, op with the scalar on the left)
@@ -31,13 +40,60 @@ COMPARISONS: dict[str, tuple[str, str, str]] = {
     "lt": ("_lesser", "broadcast_lesser", "_lesser_scalar"),
     "le": ("_lesser_equal", "broadcast_lesser_equal", "_lesser_equal_scalar"),
 }
+#: Python name -> operator
+UNARY: dict[str, str] = {"neg": "negative", "abs": "abs"}
 
 
-def arithmetic(cls: type) -> type:
+def _of_numpy(name: str, left: str = "") -> tuple[str, str, str, str]:
+    return f"_npi_{name}", f"_npi_{name}", f"_npi_{name}_scalar", f"_npi_{left or name}_scalar"
+
+
+#: The same of ``mx.np``.
+NUMPY_OPERATORS: dict[str, tuple[str, str, str, str]] = {
+    "add": _of_numpy("add"),
+    "sub": _of_numpy("subtract", "rsubtract"),
+    "mul": _of_numpy("multiply"),
+    "truediv": _of_numpy("true_divide", "rtrue_divide"),
+    "floordiv": _of_numpy("floor_divide", "rfloor_divide"),
+    "mod": _of_numpy("mod", "rmod"),
+    "pow": _of_numpy("power", "rpower"),
+    "and": _of_numpy("bitwise_and"),
+    "or": _of_numpy("bitwise_or"),
+    "xor": _of_numpy("bitwise_xor"),
+    "lshift": _of_numpy("bitwise_left_shift", "rbitwise_left_shift"),
+    "rshift": _of_numpy("bitwise_right_shift", "rbitwise_right_shift"),
+}
+NUMPY_COMPARISONS: dict[str, tuple[str, str, str]] = {
+    name: _of_numpy(op)[:3]
+    for name, op in {
+        "eq": "equal",
+        "ne": "not_equal",
+        "gt": "greater",
+        "ge": "greater_equal",
+        "lt": "less",
+        "le": "less_equal",
+    }.items()
+}
+NUMPY_UNARY: dict[str, str] = {
+    "neg": "_npi_negative",
+    "abs": "_npi_absolute",
+    "invert": "_npi_bitwise_not",
+    "pos": "_np_copy",
+}
+
+
+def arithmetic(
+    cls: type,
+    operators: dict[str, tuple[str, str, str, str]] = OPERATORS,
+    comparisons: dict[str, tuple[str, str, str]] = COMPARISONS,
+    unary: dict[str, str] = UNARY,
+) -> type:
     """Give Python's operators to a class of values over nodes.
 
     Parameters
     ----------
+    operators, comparisons, unary : dict
+        Which of the registry they are.
     cls : type
         It has the methods ``_binary(elementwise operator, broadcasting operator, other)``, ``_scalar(operator,
         number)`` and ``_unary(operator)``.
@@ -51,10 +107,13 @@ def arithmetic(cls: type) -> type:
 
         return compute
 
-    made: dict[str, Any] = {"__neg__": lambda self: self._unary("negative"), "__abs__": lambda self: self._unary("abs")}
-    for name, (e, b, s, r) in OPERATORS.items():
+    def of_one(op: str) -> Callable[..., Any]:
+        return lambda self: self._unary(op)
+
+    made: dict[str, Any] = {f"__{name}__": of_one(op) for name, op in unary.items()}
+    for name, (e, b, s, r) in operators.items():
         made |= {f"__{name}__": method(e, b, s), f"__r{name}__": method(e, b, r)}
-    made |= {f"__{name}__": method(*row) for name, row in COMPARISONS.items()}
+    made |= {f"__{name}__": method(*row) for name, row in comparisons.items()}
     for name, fn in made.items():
         fn.__name__, fn.__qualname__ = name, f"{cls.__name__}.{name}"
         setattr(cls, name, fn)

@@ -43,8 +43,8 @@ def axis_of(axis: int, ndim: int, of: str = "") -> int:
 
 
 def axes_of(axis: Any, ndim: int, exclude: bool = False) -> tuple[int, ...]:
-    """The axes of a reduction, counted from the front; None and () stand for all."""
-    if axis is None or axis == ():
+    """The axes of a reduction, counted from the front; None and () stand for all, 0 for those of a number."""
+    if axis is None or axis == () or ndim == 0 and axis in (0, -1, (0,), (-1,)):
         chosen = tuple(range(ndim))
     else:
         chosen = tuple(axis_of(a, ndim) for a in ((axis,) if isinstance(axis, int) else axis))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...testing.sample import Ints, Sample
+from . import numpy_samples
 
 __all__ = ["SAMPLES"]
 
@@ -103,4 +104,5 @@ SAMPLES = {
             for t in ("float32", "int64")[: 1 + (v != float("inf"))]
         ],
     ],
+    **numpy_samples.SAMPLES,
 }

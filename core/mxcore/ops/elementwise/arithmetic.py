@@ -18,7 +18,7 @@ from ...elementwise import binary, broadcast, scalar
 from ...parameters import Int
 from ...typing import Array, Call, Operand, Operators
 
-__all__ = ["ARITHMETIC", "add_n"]
+__all__ = ["ARITHMETIC", "MATH", "add_n", "elementwise_rule"]
 
 
 def _div(xp: Any, a: Any, b: Any) -> Any:
@@ -56,7 +56,7 @@ def _logic(fn: Any) -> Any:
 
 
 #: name of the family -> (function, expr over a and b, gradient of a, gradient of b) ; gradients over F, dy, a, b
-_MATH: dict[str, tuple[Any, str, Any]] = {
+MATH: dict[str, tuple[Any, str, Any]] = {
     "add": ("add", "a + b", lambda F, dy: (dy, dy)),
     "sub": ("subtract", "a - b", lambda F, dy: (dy, -dy)),
     "mul": ("multiply", "a * b", lambda F, dy, a, b: (dy * b, dy * a)),
@@ -106,7 +106,8 @@ _BROADCAST_NAMES = {"add": ("broadcast_add", "broadcast_plus"), "sub": ("broadca
 _INT32, _INT64 = np.dtype("int32"), np.dtype("int64")
 
 
-def _elementwise_rule(g: Any) -> Any:
+def elementwise_rule(g: Any) -> Any:
+    """The gradient rule of arrays of one shape and dtype, of a row of the table."""
     n = g.__code__.co_argcount
     if n == 2:
         return lambda F, dy: g(F, dy)
@@ -126,10 +127,10 @@ def _broadcast_rule(g: Any) -> Any:
 
 
 def _tables() -> Iterator[Any]:
-    for family, (fn, expr, g) in _MATH.items():
+    for family, (fn, expr, g) in MATH.items():
         told = {"labels": "outputs"} if family == "add" else {}
         name, *aliases = _ELEMENTWISE_NAMES[family]
-        yield binary(name, fn, expr=expr, grad=_elementwise_rule(g), aliases=aliases, **told)
+        yield binary(name, fn, expr=expr, grad=elementwise_rule(g), aliases=aliases, **told)
         name, *aliases = _BROADCAST_NAMES.get(family, (f"broadcast_{family}",))
         yield broadcast(name, fn, expr=expr, grad=_broadcast_rule(g), aliases=aliases)
     for family, (fn, expr) in _COMPARE.items():

@@ -83,7 +83,13 @@ def cast(k: Call, p: Params, data: Array) -> Array:
 cast.dtype(lambda p, ins, outs: (ins, [p.dtype]))
 
 
-@op("_cast_like", inputs="data like~", expr="data", grad=lambda F, dy, like_data: (F._cast_like(dy, like_data), None))
+@op(
+    "_cast_like",
+    inputs="data like~",
+    expr="data",
+    identity=True,
+    grad=lambda F, dy, like_data: (F._cast_like(dy, like_data), None),
+)
 def cast_like(k: Call, p: Params, data: Array, like: Array) -> Array:
     """Convert `data` to the dtype of `like`.
 

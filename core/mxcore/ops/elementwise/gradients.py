@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._core.infer import merge_dtype
 from ..._core.op import op
 from ..._core.params import Params
 from ...typing import Array, Call, Operators
@@ -38,7 +39,7 @@ def sum_like(k: Call, p: Params, data: Array, like: Array) -> Array:
     ----------
     data : array
     like : array
-        Only its shape is used.
+        Only its shape is used; it may have another dtype.
     """
     shape = tuple(like.shape)
     if shape == tuple(data.shape):
@@ -56,6 +57,12 @@ def sum_like(k: Call, p: Params, data: Array, like: Array) -> Array:
 def _(p: Params, ins: list[Any]) -> list[Any]:
     spread_from(ins[0], ins[1], "like")
     return [ins[1]]
+
+
+@sum_like.dtype
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    t = merge_dtype(ins[0], outs[0])
+    return [t, t if ins[1] is None else ins[1]], [t]
 
 
 sum_like.view = True  # equal shapes: the gradient itself, no copy

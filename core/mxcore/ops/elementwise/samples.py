@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...testing.sample import Distinct, Ints, Sample, Values
+from .numpy_samples import numpy_samples
 
 __all__ = ["SAMPLES"]
 
@@ -290,3 +291,4 @@ SAMPLES = {
     ]
     + [Sample((2, 3), (2, 3))],
 }
+SAMPLES |= numpy_samples(SAMPLES)

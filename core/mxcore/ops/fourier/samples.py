@@ -35,4 +35,11 @@ SAMPLES = {
     "_backward_count_sketch": [
         Sample((2, 5), [[0, 3, 4]], [[1, -1, 1]], params={"out_dim": 5}, grad=(True, False, False), mxnet="internal")
     ],
+    **{
+        f"_npi_{name}": [
+            Sample(params=q, grad=False)
+            for q in ({"M": 6}, {"M": "5", "dtype": "float64"}, {"M": 1, "dtype": "float16"}, {"M": 0}, {"M": -2})
+        ]
+        for name in ("blackman", "hamming", "hanning")
+    },
 }

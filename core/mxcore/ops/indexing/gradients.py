@@ -9,13 +9,13 @@ import numpy as np
 from ..._core.infer import known
 from ..._core.op import op
 from ..._core.params import Params
-from ...parameters import Any_, Int
+from ...parameters import Int
 from ...stypes import add_rows, merge_rows
 from ...typing import Array, Call
 from ..common.gradients import spread
 from ..common.rules import axis_of, first_dtype, fits, gradient_of, reduced, size_of
 from .gather import PICK_PARAMS, pick_axis, pick_places, point_places
-from .subscripts import advanced_shape, basic_shape, decoded
+from .subscripts import Index, advanced_shape, basic_shape, decoded
 from .take import EMBEDDING_PARAMS, TAKE_PARAMS, row_places, taken_shape, within
 
 __all__: list[str] = []
@@ -23,7 +23,7 @@ __all__: list[str] = []
 
 basic_index_spread = spread(
     "_basic_index",
-    {"index": Any_()},
+    {"index": Index()},
     lambda p, shape: decoded(p.index),
     gradient_of(lambda p, ins: basic_shape(p.index, ins[0])),
     "in the indexed part",
@@ -33,7 +33,7 @@ basic_index_spread = spread(
 @op(
     "_advanced_index_spread",
     inputs="data like~ indices*",
-    index=Any_(),
+    index=Index(),
     helpers={"decoded": decoded},
     grad=lambda F, p, dy, indices: (F._advanced_index(dy, *indices, index=p.index), None, [None] * len(indices)),
 )

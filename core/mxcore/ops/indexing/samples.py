@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...testing.sample import Ints, Sample
+from . import numpy_samples
 
 __all__ = ["SAMPLES"]
 
@@ -252,4 +253,5 @@ SAMPLES = {
         Sample((0, 3), grad=False),
     ],
     "_contrib_backward_index_copy": [Sample((3, 2), np.array([2, 0], np.int32), mxnet="not callable by itself")],
+    **numpy_samples.SAMPLES,
 }

@@ -7,12 +7,27 @@ from typing import Any
 import numpy as np
 
 from ..._core.op import op
-from ..._core.params import Params
+from ..._core.params import Params, literal
 from ...parameters import Any_
 from ...typing import Array, Call, Operators
 from ..common.rules import first_dtype
 
 __all__: list[str] = []
+
+
+class Index(Any_):
+    """A coded index: a tuple of ints, None, Ellipsis, ``("s", start, stop, step)`` and ``("a", place of an array)``."""
+
+    kind = "index"
+
+    def convert(self, value: Any) -> Any:
+        found = literal(value) if isinstance(value, str) else value
+        if not isinstance(found, tuple):
+            raise TypeError(f"must be a tuple, got {value!r}")
+        return found
+
+    def format(self, value: Any) -> str:
+        return str(value).replace("Ellipsis", "...")
 
 
 def decoded(index: Any, arrays: Any = ()) -> tuple[Any, ...]:
@@ -28,7 +43,10 @@ def _whole(a: Any) -> Any:
 
 
 def basic_shape(index: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of ``x[index]`` with None, integers and slices only."""
+    """The shape of ``x[index]`` with None, integers, slices and an Ellipsis only."""
+    if Ellipsis in index:
+        dots, used = index.index(Ellipsis), sum(k is not None for k in index) - 1
+        index = (*index[:dots], *[("s", None, None, None)] * (len(shape) - used), *index[dots + 1 :])
     out: list[int] = []
     axis = 0
     for k in index:
@@ -43,6 +61,28 @@ def basic_shape(index: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
             raise IndexError(f"index {k} is out of bounds for axis {axis} of length {shape[axis]}")
         axis += 1
     return (*out, *shape[axis:])
+
+
+def as_slices(index: Any) -> list[tuple[str, dict[str, Any]]] | None:
+    """MXNet's operators for a basic index: a slice, a reshape which drops dimensions, and what inserts some.
+
+    None where there are none: behind an Ellipsis, dimensions would have to be counted from the last.
+    """
+    if index and index[-1] is Ellipsis:
+        index = index[:-1]
+    if Ellipsis in index:
+        return None
+    found: list[tuple[str, dict[str, Any]]] = []
+    parts = [k[1:] if isinstance(k, tuple) else (k, k + 1 or None, 1) for k in index if k is not None]
+    if any(part != (None, None, None) for part in parts):
+        begin, end, step = (list(v) for v in zip(*parts))
+        steps = {} if all(s in (None, 1) for s in step) else {"step": tuple(step)}
+        found.append(("slice", {"begin": tuple(begin), "end": tuple(end), **steps}))
+    if any(isinstance(k, int) for k in index):
+        codes = [-2 if isinstance(k, tuple) else -3 for k in index if k is not None]
+        found.append(("_npx_reshape", {"newshape": (*codes, -4)}))
+    kept = [k for k in index if not isinstance(k, int)]
+    return found + [("expand_dims", {"axis": axis}) for axis, k in enumerate(kept) if k is None]
 
 
 def advanced_shape(index: Any, shape: tuple[int, ...], arrays: Any) -> tuple[int, ...]:
@@ -62,15 +102,16 @@ def advanced_shape(index: Any, shape: tuple[int, ...], arrays: Any) -> tuple[int
 
 
 def _per_axis(index: Any, ndim: int) -> list[Any]:
-    items = [k for k in index if k is not None]
+    items = [k for k in index if k is not None and k is not Ellipsis]
     return items + [("s", None, None, None)] * (ndim - len(items))
 
 
 @op(
     "_basic_index",
     inputs="data",
-    index=Any_(),
+    index=Index(),
     view=True,
+    written_as=lambda p: as_slices(p.index),
     grad=lambda F, p, dy, like_data: F._basic_index_spread(dy, like_data, index=p.index),
 )
 def basic_index(k: Call, p: Params, data: Array) -> Array:
@@ -80,7 +121,7 @@ def basic_index(k: Call, p: Params, data: Array) -> Array:
     ----------
     data : array
     index : tuple
-        Ints, ``("s", start, stop, step)`` for slices, None for new axes.
+        Ints, ``("s", start, stop, step)`` for slices, None for new axes, at most one Ellipsis.
     """
     return data[decoded(p.index)]
 
@@ -91,7 +132,7 @@ basic_index.shape(lambda p, ins: [basic_shape(p.index, ins[0])])
 @op(
     "_advanced_index",
     inputs="data indices*",
-    index=Any_(),
+    index=Index(),
     grad=lambda F, p, dy, like_data, indices: (
         F._advanced_index_spread(dy, like_data, *indices, index=p.index),
         [None] * len(indices),
@@ -125,7 +166,7 @@ def _part_of_rhs(F: Operators, part: Any, like_rhs: Any) -> Any:
 @op(
     "_slice_set",
     inputs="lhs rhs",
-    index=Any_(),
+    index=Index(),
     alias="lhs->output",
     grad=lambda F, p, dy, like_rhs: (
         F._slice_set(dy, F.zeros_like(like_rhs), index=p.index),
@@ -161,7 +202,7 @@ slice_set.dtype(first_dtype)
 @op(
     "_advanced_set",
     inputs="lhs rhs indices*",
-    index=Any_(),
+    index=Index(),
     alias="lhs->output",
     grad=lambda F, p, dy, like_rhs, indices: (
         F._advanced_set(dy, F.zeros_like(like_rhs), *indices, index=p.index),

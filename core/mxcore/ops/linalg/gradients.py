@@ -139,7 +139,8 @@ def inverse_or_zeros(k: Call, p: Params, A: Array, det: Array) -> Array:
 
 @inverse_or_zeros.shape
 def _(p: Params, ins: list[Any]) -> list[Any]:
-    fits("det", ins[1:], [one_a_matrix(ins[0])])
+    one = one_a_matrix(ins[0])
+    fits("det", ins[1:], [() if ins[1] == () and one == (1,) else one])  # mx.np has numbers of no dimensions
     return [ins[0]]
 
 
@@ -147,3 +148,46 @@ inverse_or_zeros.cost(factorization_cost)
 
 for _op in (inverse_or_zeros,):
     _op.dtype(wide_floats)
+
+
+@op("_qr_back", inputs="dQ dR A~ Q R")
+@silent
+def qr_back(k: Call, p: Params, dQ: Array, dR: Array, A: Array, Q: Array, R: Array) -> Array:
+    """The gradient of the factors of A = Q R.
+
+    Source: Walter & Lehmann, "Algorithmic differentiation of linear algebra functions", 2010. Of a matrix with more
+    columns than rows, the factors are those of its first columns, and the rest of R is the product of Q' and the rest.
+
+    Parameters
+    ----------
+    dQ, dR : array
+        Gradients of the factors.
+    A : array
+        Only its shape and dtype are used.
+    Q, R : array
+        The factors.
+    """
+    xp, m = k.xp, A.shape[-2]
+
+    def t(x: Any) -> Any:
+        return xp.swapaxes(x, -1, -2)
+
+    r, dr, rest = R[..., :m], dR[..., :m], dR[..., m:]
+    if rest.shape[-1]:  # A2 = Q R2
+        dQ = dQ + xp.matmul(xp.matmul(Q, R[..., m:]), t(rest))
+    inner = xp.tril(xp.matmul(r, t(dr)) - xp.matmul(t(dQ), Q))
+    inner = inner + t(xp.tril(inner, -1))
+    # (dQ + Q inner) R^-T
+    found = t(xp.linalg.solve(r, t(dQ + xp.matmul(Q, inner))))
+    return xp.concatenate([found, xp.matmul(Q, rest)], -1) if rest.shape[-1] else found
+
+
+@qr_back.shape
+def _(p: Params, ins: list[Any]) -> list[Any]:
+    *batch, m, n = ins[2]
+    q, r = (*batch, m, min(m, n)), (*batch, min(m, n), n)
+    fits("dQ dR A Q R", ins, [q, r, ins[2], q, r])
+    return [ins[2]]
+
+
+qr_back.dtype(lambda p, ins, outs: (ins, [ins[2]]))

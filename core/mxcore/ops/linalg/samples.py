@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...testing.sample import Sample
+from .numpy_samples import NUMPY_SAMPLES
 
 __all__ = ["SAMPLES"]
 
@@ -46,6 +47,7 @@ _SOME = [Sample([[[2.0, 0.0], [0.0, 2.0]], _ONES], grad=False), Sample(_ONES, gr
 
 
 SAMPLES = {
+    **NUMPY_SAMPLES,
     "dot": [
         Sample((2, 3), (3, 4)),
         Sample((2, 3), (3, 4), dtypes="float16 int32", grad=False, mxnet="float32 and float64 only"),

@@ -104,7 +104,7 @@ def extractdiag(k: Call, p: Params, A: Array) -> Array:
 @extractdiag.shape
 def _(p: Params, ins: list[Any]) -> list[Any]:
     n = square(ins[0])
-    if abs(p.offset) >= n:
+    if abs(p.offset) >= max(n, 1):
         raise ValueError(f"a {n} x {n} matrix has no diagonal with offset {p.offset}")
     return [(*ins[0][:-2], n - abs(p.offset))]
 

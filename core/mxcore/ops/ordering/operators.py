@@ -149,6 +149,7 @@ def _sort_shape(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 @op(
     "sort",
+    "_npi_sort",
     inputs="data",
     **_SORT,
     outputs="output0 output1",
@@ -179,7 +180,7 @@ sort.shape(lambda p, ins: [_sort_shape(p, ins[0])] * 2)
 sort.dtype(lambda p, ins, outs: ([ins[0] or outs[0]], [ins[0] or outs[0], np.dtype("int64")]))
 
 
-@op("argsort", inputs="data", **_SORT, dtype=_PLACES, grad=None)
+@op("argsort", "_npi_argsort", inputs="data", **_SORT, dtype=_PLACES, grad=None)
 def argsort(k: Call, p: Params, data: Array) -> Array:
     """The places that put the elements in order along an axis; equal elements keep their order.
 

@@ -76,4 +76,24 @@ SAMPLES = {
         Sample(_D, params={"axis": "None", "is_ascend": False, "dtype": "int32"}, grad=False),
         Sample((0, 3), params={"axis": 1}, grad=False),
     ],
+    "_npi_unique": [
+        Sample(Ints((3, 5), 0, 4), dtypes=f"{_WHOLE} {_HALVES}"),
+        Sample(Ints((3, 5), 0, 2), dtypes="bool", mxnet="MXNet takes no bools"),
+        Sample(
+            Ints((12,), 0, 5),
+            params={"return_index": True, "return_inverse": "True", "return_counts": True},
+            dtypes="int32 float32",
+        ),
+        Sample(Ints((6, 2), 0, 2), params={"axis": 0, "return_inverse": True, "return_counts": True}, dtypes="int32"),
+        Sample(Ints((2, 3, 2), 0, 2), params={"axis": "-2", "return_index": True}, dtypes="float32"),
+        Sample((0,), grad=False),
+        Sample([2.0, float("nan"), 2.0, float("inf")], grad=False, mxnet="MXNet sorts NaN anywhere"),
+    ],
+    "_npx_nonzero": [
+        Sample(Ints((2, 3, 4), 0, 2), dtypes=f"bool {_WHOLE} {_HALVES}"),
+        Sample(Ints((9,), 0, 2), dtypes="float32 int32"),
+        Sample([0.0, 0.0], grad=False),
+        Sample((0, 3), grad=False),
+        Sample([[float("nan"), -0.0]], grad=False),
+    ],
 }

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...testing.sample import Ints, Sample, Values
 from .distributions import LAWS
+from .numpy_samples import NUMPY_SAMPLES
 
 __all__ = ["SAMPLES"]
 
@@ -202,6 +203,7 @@ def _spread(inputs: Any) -> Iterator[Any]:
 
 
 SAMPLES = {
+    **NUMPY_SAMPLES,
     "_contrib_hawkesll": [
         _hawkes(3, 5, 2, [5, 2, 0]),
         _hawkes(1, 4, 3, [4]),

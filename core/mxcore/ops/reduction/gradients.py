@@ -6,12 +6,27 @@ from typing import Any
 
 from ..._core.op import op
 from ..._core.params import Params
-from ...parameters import Bool, Shape
+from ...parameters import Bool, Int, Shape
 from ...typing import Array, Call, Operators
+from ..common.gradients import given
 from ..common.rules import axes_of, reduced, size_of
 from .operators import sum_dtype
 
 __all__: list[str] = []
+
+
+def _repeats(p: Params, shape: Any) -> float:
+    """By what a mean over the axes of a shape divides; NaN where nothing is left."""
+    n = size_of(shape[a] for a in axes_of(p.axis, len(shape), p.exclude))
+    return max(n - p.ddof, 0) if p.ddof else n
+
+
+def _spread_grad(F: Operators, p: Params, dy: Any, like_data: Any, like: Any) -> Any:
+    if p.mean and p.ddof:
+        ones = F._spread(F.ones_like(like_data), like, **given(p, ("axis", "exclude", "mean", "ddof")))
+        return F.reshape_like(F.sum(dy * ones, axis=p.axis, exclude=p.exclude), like_data), None
+    total = (F.mean if p.mean else F.sum)(dy, axis=p.axis, exclude=p.exclude)
+    return F.reshape_like(total, like_data), None
 
 
 @op(
@@ -20,14 +35,12 @@ __all__: list[str] = []
     axis=Shape(None),
     exclude=Bool(False),
     mean=Bool(False),
-    identity="elements",
+    ddof=Int(0),
+    identity=lambda p: False if p.mean and p.ddof else "elements",
     expr=lambda p: "data / repeats" if p.mean else "data",
-    numbers={"repeats": lambda p, ins, out: size_of(out[a] for a in axes_of(p.axis, len(out), p.exclude))},
+    numbers={"repeats": lambda p, ins, out: _repeats(p, out)},
     aligned=lambda p, ins, out: [reduced(out, axes_of(p.axis, len(out), p.exclude), True), None],
-    grad=lambda F, p, dy, like_data: (
-        F.reshape_like((F.mean if p.mean else F.sum)(dy, axis=p.axis, exclude=p.exclude), like_data),
-        None,
-    ),
+    grad=lambda F, p, dy, like_data, like_like: _spread_grad(F, p, dy, like_data, like_like),
 )
 def spread(k: Call, p: Params, data: Array, like: Array) -> Array:
     """Repeat a reduced array along the axes it was reduced over.
@@ -42,6 +55,8 @@ def spread(k: Call, p: Params, data: Array, like: Array) -> Array:
         As in the reduction.
     mean : bool
         Divide by the number of repetitions.
+    ddof : int
+        Less than that many, as a variance does.
     """
     shape = like.shape
     out = k.xp.empty(shape, data.dtype)
@@ -50,7 +65,7 @@ def spread(k: Call, p: Params, data: Array, like: Array) -> Array:
         return out
     axes = axes_of(p.axis, len(shape), p.exclude)
     if p.mean:
-        data = data / size_of(shape[a] for a in axes)
+        data = data / _repeats(p, shape)
     out[...] = data.reshape(tuple(1 if i in axes else d for i, d in enumerate(shape)))
     return out
 

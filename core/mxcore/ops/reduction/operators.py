@@ -16,7 +16,7 @@ from ...typing import Array, Call, Operators
 from ..common.bodies import silent
 from ..common.rules import axes_of, axis_of, reduced, size_of
 
-__all__ = ["REDUCTIONS", "sum_dtype"]
+__all__ = ["ARGS", "REDUCTIONS", "extreme_grad", "prod_grad", "repeated", "some", "sum_dtype"]
 
 
 _AXES = {"axis": Shape(None), "keepdims": Bool(False)}
@@ -35,7 +35,7 @@ def _over(data: Any, axes: tuple[int, ...], keepdims: bool, fn: Callable[..., An
     return fn(data, axes).reshape(reduced(data.shape, axes, keepdims))
 
 
-def _some(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+def some(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
     """Refuse to choose among no elements, unless there is nothing to choose for."""
     kept = size_of(d for i, d in enumerate(shape) if i not in axes)
     if kept and not all(shape[a] for a in axes):
@@ -45,7 +45,7 @@ def _some(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
 
 
 def _extreme_shape(p: Params, ins: list[Any]) -> list[Any]:
-    _some(ins[0], axes_of(p.axis, len(ins[0]), p.exclude))
+    some(ins[0], axes_of(p.axis, len(ins[0]), p.exclude))
     return _axes_shape(p, ins)
 
 
@@ -58,14 +58,14 @@ def _axes_shape(p: Params, ins: list[Any]) -> list[Any]:
     return [reduced(ins[0], axes_of(p.axis, len(ins[0]), getattr(p, "exclude", False)), p.keepdims)]
 
 
-def _back(F: Operators, p: Params, g: Any, like: Any, mean: bool = False) -> Any:
+def repeated(F: Operators, p: Params, g: Any, like: Any, mean: bool = False) -> Any:
     """A gradient (or result) repeated over the reduced axes."""
     if p.axis is None and not mean:  # a loss, most often: the call without parameters is the shorter one
         return F._spread(g, like)
-    return F._spread(g, like, axis=p.axis, exclude=p.exclude, mean=mean)
+    return F._spread(g, like, axis=p.axis, exclude=getattr(p, "exclude", False), mean=mean)
 
 
-def _prod_grad(F: Operators, p: Params, dy: Any, data: Any, gone: Any) -> Any:
+def prod_grad(F: Operators, p: Params, dy: Any, data: Any, gone: Any) -> Any:
     """dy times the product of the other factors; `gone` marks factors that do not count.
 
     The factors that are zero are taken out of the product, so nothing is divided by zero. They come back as `holes`:
@@ -73,19 +73,19 @@ def _prod_grad(F: Operators, p: Params, dy: Any, data: Any, gone: Any) -> Any:
     """
 
     def total(x: Any, fn: Any = F.sum) -> Any:
-        return _back(F, p, fn(x, axis=p.axis, exclude=p.exclude), data)
+        return repeated(F, p, fn(x, axis=p.axis, exclude=getattr(p, "exclude", False)), data)
 
     zero = data == 0
     holes = F.where(zero, data, F.zeros_like(data))
     safe = F.where(zero + gone, F.ones_like(data), data)
     count, others = total(zero), total(holes) - holes
     factor = (count == 0) + (count == 1) * (zero + others) + (count == 2) * zero * others
-    return _back(F, p, dy, data) * (total(safe, F.prod) / safe) * factor * (1 - gone)
+    return repeated(F, p, dy, data) * (total(safe, F.prod) / safe) * factor * (1 - gone)
 
 
-def _extreme_grad(F: Operators, p: Params, dy: Any, data: Any, y: Any) -> Any:
+def extreme_grad(F: Operators, p: Params, dy: Any, data: Any, y: Any) -> Any:
     """All places that attain the extreme get the gradient."""
-    return _back(F, p, dy, data) * (data == _back(F, p, y, data))
+    return repeated(F, p, dy, data) * (data == repeated(F, p, y, data))
 
 
 _DOC = """{}
@@ -121,37 +121,37 @@ _FACETS: dict[str, dict[str, Any]] = {
 _TABLE: dict[str, tuple[Any, Any, str]] = {
     "sum sum_axis _sparse_sum": (
         lambda xp, x, a: x.sum(a, sum_dtype(x)),
-        lambda F, p, dy, like_data: _back(F, p, dy, like_data),
+        lambda F, p, dy, like_data: repeated(F, p, dy, like_data),
         "Sum over axes.",
     ),
     "mean _sparse_mean": (
         lambda xp, x, a: xp.mean(x, a) if x.size else x.sum(a) / 0.0,
-        lambda F, p, dy, like_data: _back(F, p, dy, like_data, mean=True),
+        lambda F, p, dy, like_data: repeated(F, p, dy, like_data, mean=True),
         "Mean over axes.",
     ),
     "prod": (
         lambda xp, x, a: xp.prod(x, a, dtype=sum_dtype(x)),
-        lambda F, p, dy, data: _prod_grad(F, p, dy, data, data != data),
+        lambda F, p, dy, data: prod_grad(F, p, dy, data, data != data),
         "Product over axes.",
     ),
     "nansum": (
         lambda xp, x, a: xp.nansum(x, a, dtype=sum_dtype(x)),
-        lambda F, p, dy, data: _back(F, p, dy, data) * (data == data),
+        lambda F, p, dy, data: repeated(F, p, dy, data) * (data == data),
         "Sum over axes, NaNs counted as 0.",
     ),
     "nanprod": (
         lambda xp, x, a: xp.nanprod(x, a, dtype=sum_dtype(x)),
-        lambda F, p, dy, data: _prod_grad(F, p, dy, data, data != data),
+        lambda F, p, dy, data: prod_grad(F, p, dy, data, data != data),
         "Product over axes, NaNs counted as 1.",
     ),
     "max max_axis": (
         lambda xp, x, a: xp.max(x, a),
-        lambda F, p, dy, data, y: _extreme_grad(F, p, dy, data, y),
+        lambda F, p, dy, data, y: extreme_grad(F, p, dy, data, y),
         "Maximum over axes.",
     ),
     "min min_axis": (
         lambda xp, x, a: xp.min(x, a),
-        lambda F, p, dy, data, y: _extreme_grad(F, p, dy, data, y),
+        lambda F, p, dy, data, y: extreme_grad(F, p, dy, data, y),
         "Minimum over axes.",
     ),
 }
@@ -266,7 +266,7 @@ norm.dtype(lambda p, ins, outs: (ins, [p.out_dtype or ins[0]]))
     exclude=Bool(False),
     expr="data * data",
     reduces=("sum", _reduced_axes),
-    grad=lambda F, p, dy, data: _back(F, p, dy, data) * 2 * data,
+    grad=lambda F, p, dy, data: repeated(F, p, dy, data) * 2 * data,
 )
 def square_sum(k: Call, p: Params, data: Array) -> Array:
     """Sum of squares over axes.
@@ -333,7 +333,7 @@ def _(p: Params, ins: list[Any]) -> list[Any]:
 
 def _arg_shape(p: Params, ins: list[Any]) -> list[Any]:
     axes = tuple(range(len(ins[0]))) if p.axis is None else (axis_of(p.axis, len(ins[0])),)
-    _some(ins[0], axes)
+    some(ins[0], axes)
     return [reduced(ins[0], axes, p.keepdims)]
 
 
@@ -382,7 +382,7 @@ def argmax_channel(k: Call, p: Params, data: Array) -> Array:
 @argmax_channel.shape
 def _(p: Params, ins: list[Any]) -> list[Any]:
     axis_of(1, len(ins[0]))
-    _some(ins[0], (1,))
+    some(ins[0], (1,))
     return [ins[0][:1] + ins[0][2:]]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...testing.sample import Distinct, Ints, Sample, Values
+from .numpy_samples import SAMPLES as _NUMPY
 
 __all__ = ["SAMPLES"]
 
@@ -72,9 +73,11 @@ _PLACES = (
 
 
 SAMPLES = {
+    **_NUMPY,
     "_spread": [
         Sample((2, 4), (2, 3, 4), params={"axis": 1}, mxnet="internal"),
         Sample((2, 1, 4), (2, 3, 4), params={"axis": 1, "mean": True}, mxnet="internal"),
+        Sample((2, 4), (2, 3, 4), params={"axis": 1, "mean": True, "ddof": 1}, mxnet="internal"),
     ],
     "norm": [
         Sample((2, 3, 4)),

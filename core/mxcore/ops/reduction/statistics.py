@@ -103,6 +103,7 @@ def even_edges(xp: Any, low: float, high: float, bins: int) -> tuple[float, floa
 
 @op(
     "_histogram",
+    "_npi_histogram",
     inputs="data bins[bin_cnt is None]",
     labels="numbers",
     bin_cnt=Int(None, ge=1),

@@ -11,17 +11,19 @@ from ...parameters import Int, Shape
 from ...typing import Array, Call
 from ..common.rules import axes_of, axis_of, partly, times
 
-__all__: list[str] = []
+__all__ = ["inverse", "permutation"]
 
 
-def _permutation(p: Params, n: int) -> tuple[int, ...]:
+def permutation(p: Params, n: int) -> tuple[int, ...]:
+    """The order of axes that a transpose is asked for."""
     axes = tuple(axis_of(a, n) for a in p.axes) if p.axes else tuple(reversed(range(n)))
     if sorted(axes) != list(range(n)):
         raise ValueError(f"axes {p.axes} are no permutation of {n} dimensions")
     return axes
 
 
-def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
+def inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The order of axes that undoes one."""
     return tuple(axes.index(i) for i in range(len(axes)))
 
 
@@ -29,7 +31,7 @@ def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
     "transpose",
     inputs="data",
     axes=Shape(()),
-    grad=lambda F, p, dy: F.transpose(dy, axes=_inverse(tuple(a % len(p.axes) for a in p.axes))),
+    grad=lambda F, p, dy: F.transpose(dy, axes=inverse(tuple(a % len(p.axes) for a in p.axes))),
 )
 def transpose(k: Call, p: Params, data: Array) -> Array:
     """Permute the axes.
@@ -40,17 +42,17 @@ def transpose(k: Call, p: Params, data: Array) -> Array:
     axes : tuple of int, optional
         Reversed unless told.
     """
-    return k.xp.ascontiguousarray(data.transpose(_permutation(p, data.ndim)))
+    return k.xp.ascontiguousarray(data.transpose(permutation(p, data.ndim)))
 
 
 @transpose.shape
 def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     src, dst = ins[0], outs[0]
     if src is not None:
-        axes = _permutation(p, len(src))
+        axes = permutation(p, len(src))
         return [src], [tuple(src[a] for a in axes)]
     if dst is not None:
-        axes = _inverse(_permutation(p, len(dst)))
+        axes = inverse(permutation(p, len(dst)))
         return [tuple(dst[a] for a in axes)], [dst]
     return ins, outs
 

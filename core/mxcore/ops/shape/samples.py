@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...testing.sample import Ints, Sample
+from . import numpy_samples
 
 __all__ = ["SAMPLES"]
 
@@ -347,4 +348,5 @@ SAMPLES = {
         Sample((2, 3), (2, 4), params={"indices": (0, 3)}, mxnet="not callable by itself"),
         Sample((3,), (3,), params={"sections": 2, "axis": 0, "squeeze_axis": True}, mxnet="not callable by itself"),
     ],
+    **numpy_samples.SAMPLES,
 }

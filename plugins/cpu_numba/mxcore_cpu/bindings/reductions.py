@@ -19,6 +19,16 @@ def _total(k: Call, p: Params, data: Array) -> Array:
     return total
 
 
+@cpu.kernel(
+    "_np_sum",
+    dtypes=FLOATS,
+    when=lambda p, data: p.axis is None is p.dtype and p.initial is None and not p.keepdims,
+    out=True,
+)
+def _number(k: Call, p: Params, outs: Outs, data: Array) -> None:
+    np.add.reduce(data.reshape(-1), 0, None, outs[0])
+
+
 @cpu.kernel("_histogram", dtypes=FLOATS, when=lambda p, data, *bins: not bins and p.bin_cnt <= 1 << 16, out=True)
 def _histogram(k: Call, p: Params, outs: Outs, data: Array) -> None:
     count, edges = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 from mxcore.plugin import Call, Params, Spec
 
@@ -66,3 +67,17 @@ def _batch_dot(k: Call, p: Params, outs: Outs, lhs: Array, rhs: Array) -> None:
     b = Matrix(rhs, rhs.shape[-1], p.transpose_b, inner * n)
     batch = math.prod(lhs.shape[:-2])
     multiply(lhs.dtype, k.ctx.device_id, m, n, inner, a, b, Matrix(outs[0], n, step=m * n), batch=batch)
+
+
+#: What kernels of ``mx.nd`` read, of operators of ``mx.np``, which have no such parameters.
+_NOT_TRANSPOSED = SimpleNamespace(transpose_a=False, transpose_b=False)
+
+
+def _stacks(p: Params, a: Spec, b: Spec) -> bool:
+    return a.dtype == b.dtype and a.ndim == b.ndim > 1 and a.shape[:-2] == b.shape[:-2]
+
+
+@binds("_np_dot", when=lambda p, a, b: _stacks(p, a, b) and a.ndim == 2)
+@binds("_npi_matmul", when=_stacks)
+def _matmul(k: Call, p: Params, outs: Outs, a: Array, b: Array) -> None:
+    _batch_dot(k, _NOT_TRANSPOSED, outs, a, b)  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.random  # NumPy does so when it is first used; a fork in the midst of that could never use it
 
 from ....context import cpu
+from ....util import set_np
 from .transport import pack, receive, send
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ def run(conn: Connection, number: int, parent: int, folder: str, work: tuple[Any
     folder : str
         For temporary files.
     work : tuple or bytes
-        Dataset and batchify function, pickled if this process does not share them by fork.
+        Dataset, batchify function and the meaning of shapes and arrays (`modes`), pickled if this process does not
+        share them by fork.
     """
     # Ctrl-C reaches the whole group; the loader decides what happens to its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -86,7 +88,8 @@ def run(conn: Connection, number: int, parent: int, folder: str, work: tuple[Any
     where = f"In DataLoader worker {number} (process {os.getpid()})"
     lost = None
     try:
-        dataset, batchify = pickle.loads(work) if isinstance(work, bytes) else work
+        dataset, batchify, modes = pickle.loads(work) if isinstance(work, bytes) else work
+        set_np(*modes)
     except Exception as e:  # for whoever asks: a worker that ends here tells the loader nothing
         lost = True, pack(Failure(e, f"{where}, while it took over dataset and batchify_fn"))
     try:

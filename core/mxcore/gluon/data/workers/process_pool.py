@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...._locks import fork_safe_lock
 from ....base import error
+from ....util import is_np_array, is_np_default_dtype, is_np_shape
 from . import loop
 from .transport import pack, receive, send, temporary_folder
 
@@ -150,6 +151,8 @@ class ProcessPool:
 
     def __init__(self, count: int, dataset: Dataset, batchify: Callable[..., Any]) -> None:
         self.owner = os.getpid()
+        #: What shapes and arrays mean in its processes, as in the thread that makes it.
+        self.modes = is_np_shape(), is_np_array(), is_np_default_dtype()
         if multiprocessing.current_process().daemon:
             raise error(
                 RuntimeError,
@@ -158,7 +161,7 @@ class ProcessPool:
             )
         method = _start_method()
         self._context: Any = multiprocessing.get_context(method)
-        work: Any = (dataset, batchify)
+        work: Any = (dataset, batchify, self.modes)
         if method != "fork":
             work = _pickled(work, method)
         self._folder = temporary_folder()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ....base import error
+from ....util import is_np_array, is_np_default_dtype, is_np_shape, set_np
 
 if TYPE_CHECKING:
     from ..dataset import Dataset
@@ -18,8 +19,13 @@ __all__ = ["ThreadPool"]
 
 
 def _serve(
-    jobs: queue.SimpleQueue[Any], results: queue.SimpleQueue[Any], dataset: Dataset, batchify: Callable[..., Any]
+    jobs: queue.SimpleQueue[Any],
+    results: queue.SimpleQueue[Any],
+    dataset: Dataset,
+    batchify: Callable[..., Any],
+    modes: tuple[bool, bool, bool],
 ) -> None:
+    set_np(*modes)
     while (task := jobs.get()) is not None:
         job, indices = task
         try:
@@ -45,6 +51,8 @@ class ThreadPool:
 
     def __init__(self, count: int, dataset: Dataset, batchify: Callable[..., Any]) -> None:
         self.owner = os.getpid()
+        #: What shapes and arrays mean in its threads, as in the one that makes it.
+        self.modes = is_np_shape(), is_np_array(), is_np_default_dtype()
         self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._results: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._open: set[int] = set()
@@ -52,7 +60,7 @@ class ThreadPool:
         for number in range(count):
             threading.Thread(
                 target=_serve,
-                args=(self._jobs, self._results, dataset, batchify),
+                args=(self._jobs, self._results, dataset, batchify, self.modes),
                 daemon=True,
                 name=f"DataLoader-{number}",
             ).start()

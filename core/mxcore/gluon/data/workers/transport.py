@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from .... import ndarray as nd
 from ....context import cpu
+from ....util import is_np_array
 from ..batchify import ToNDArray
 
 if TYPE_CHECKING:
@@ -35,11 +36,11 @@ INLINE = 8192
 _ALIGN = 64
 
 
-def _to_ndarray(array: Any) -> Any:
+def _to_ndarray(array: Any, of_np: bool) -> Any:
     # What came through a private mapping belongs to nobody else: no need to copy it.
-    if array.ndim and array.flags.c_contiguous and array.flags.writeable:
-        return nd.from_numpy(array)
-    return nd.array(array, ctx=cpu(), dtype=array.dtype)
+    own = array.ndim and array.flags.c_contiguous and array.flags.writeable
+    found = nd.from_numpy(array) if own else nd.array(array, ctx=cpu(), dtype=array.dtype)
+    return found.as_np_ndarray() if of_np else found
 
 
 class _Pickler(pickle.Pickler):
@@ -47,9 +48,9 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, ToNDArray):
-            return _to_ndarray, (obj.array,)
+            return _to_ndarray, (obj.array, is_np_array())
         if isinstance(obj, nd.NDArray) and obj.stype == "default":
-            return _to_ndarray, (obj.asnumpy(),)
+            return _to_ndarray, (obj.asnumpy(), obj.rules is not None)
         return NotImplemented
 
 

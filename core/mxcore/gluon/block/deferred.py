@@ -1,0 +1,184 @@
+"""Graphs of blocks that say in ``forward`` what they compute, with functions of ``mx.np``.
+
+Such a block runs once on arrays, while what its operators do is noted as a graph. What it reads beside inputs and
+parameters becomes a constant of the graph; what Python decides by shapes, or by the mode, it decides anew for inputs of
+other shapes and in the other mode, for which there is a graph of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ... import name as naming
+from ..._core.graph import Node, variable
+from ..._core.op import Op
+from ..._core.state import state
+from ..._core.tape import Leaf
+from ...base import error
+from ...symbol.compose import hint
+from ..parameter import Constant
+from .structure import flatten
+
+if TYPE_CHECKING:
+    from ...ndarray import NDArray
+    from ...symbol import Symbol
+    from .hybrid_block import HybridBlock
+
+__all__ = ["Tracer", "trace_arrays", "tracing"]
+
+#: Where arrays of a graph that is being noted stand on the tape: so no operator and no view is passed over.
+_MARK = (Leaf(None, "write"), 0)
+
+
+def tracing() -> bool:
+    """Whether this thread notes what operators do."""
+    return isinstance(state.record, Tracer)
+
+
+class Tracer:
+    """Notes operators as nodes of a graph; it stands in the place of the tape (``state.record``).
+
+    Parameters
+    ----------
+    params : callable
+        () -> iterable of (parameter, its array on the context of the inputs), of those that are initialised.
+    """
+
+    def __init__(self, params: Callable[[], Any]) -> None:
+        self._params = params
+        self._entries: dict[int, tuple[Node, int]] = {}
+        #: Arrays whose ids stand for them.
+        self._alive: list[Any] = []
+        #: Name -> array, of what is neither an input nor a parameter.
+        self.constants: dict[str, NDArray] = {}
+        self.names: set[str] = set()
+        #: Whether gradients stop at what is computed now, as within ``autograd.pause()``.
+        self.paused = False
+
+    def enter(self, x: NDArray, node: Node) -> NDArray:
+        """An input: the array to compute with, which stands for a variable."""
+        twin = x.of(type(x))
+        self._note(twin, (node, 0))
+        return twin  # type: ignore[no-any-return]
+
+    def _note(self, x: Any, entry: tuple[Node, int]) -> None:
+        x._entry = _MARK
+        self._entries[id(x)] = entry
+        self._alive.append(x)
+
+    def entry(self, x: Any) -> tuple[Node, int]:
+        """Where an array comes from; one that nothing is known of is a parameter, or else a constant."""
+        found = self._entries.get(id(x))
+        if found is None:
+            for p, array in self._params():
+                if array is x:
+                    found = p.var()._entry()
+                    break
+            else:
+                name = f"constant{len(self.constants)}"
+                self.constants[name] = x.detach()
+                found = (variable(name), 0)
+            self._entries[id(x)] = found
+            self._alive.append(x)
+        return found
+
+    def __call__(self, op: Op, p: Any, inputs: Sequence[Any], outputs: Sequence[Any], call: Any = None) -> None:
+        if op.body is None and call is not None:
+            raise error(
+                NotImplementedError,
+                f"{op.name.removeprefix('_Function_')} runs Python of its own, which no graph holds; leave the block "
+                "that calls it unhybridized",
+            )
+        name = naming.current().get(None, hint(op.name))
+        node = Node(op, p, [self.entry(x) for x in inputs], name)
+        for i, y in enumerate(outputs):
+            if y is not None:
+                self._note(y, self._stopped((node, i)) if self.paused else (node, i))
+
+    def _stopped(self, entry: tuple[Node, int]) -> tuple[Node, int]:
+        from ...plugin import find_op
+
+        op = find_op("BlockGrad")
+        return Node(op, op.parse({}), [entry], naming.current().get(None, "stop_gradient")), 0
+
+    def within(self, record: bool) -> Any:
+        """What stands in the place of the tape within ``autograd.record()`` or ``pause()``."""
+        return self if record else _Paused(self)
+
+
+class _Paused(Tracer):
+    """Notes operators whose results have no gradients."""
+
+    def __init__(self, of: Tracer) -> None:
+        self.__dict__ = of.__dict__  # one graph
+
+    def __call__(self, *args: Any) -> None:
+        self.paused = True
+        try:
+            super().__call__(*args)
+        finally:
+            self.paused = False
+
+
+def trace_arrays(
+    block: HybridBlock, args: Sequence[Any], names: Sequence[str]
+) -> tuple[list[Symbol], Symbol, Any, dict[str, Any], list[Any]]:
+    """Run a block on arrays and note its graph.
+
+    Parameters
+    ----------
+    block : HybridBlock
+    args : sequence
+        What it is called with: nested arrays.
+    names : sequence of str
+        Of the inputs, in the order of `flatten`.
+
+    Returns
+    -------
+    (list of Symbol, Symbol, structure of the outputs, dict of str to Constant, list)
+        Inputs, outputs as one symbol, the constants of the graph by name, and the random keys that were drawn.
+    """
+    from ... import symbol
+
+    leaves: list[Any] = []
+    in_format = flatten(args, leaves)
+    ctx = leaves[0].context
+
+    def params() -> Any:
+        for p in block.collect_params().values():
+            for array in p._data or ():
+                if array.context is ctx:
+                    yield p, array
+
+    tracer = Tracer(params)
+    inputs = [symbol.var(name).as_np_ndarray() for name in names]
+    given = iter([tracer.enter(x, s._heads[0][0]) for x, s in zip(leaves, inputs)])
+    was, drawn = state.record, state.drawn
+    try:
+        state.record, state.drawn = tracer, []
+        with block.name_scope():
+            out = block._run_plain(*_regrouped(given, in_format))
+        keys = state.drawn
+    finally:
+        state.record, state.drawn = was, drawn
+    found: list[Any] = []
+    out_format = flatten(out, found, "output")
+    if not found:
+        raise error(ValueError, f"forward of {type(block).__name__} '{block.name}' returned no array")
+    heads = [tracer.entry(x) for x in found]
+    whole = type(inputs[0])(heads)
+    used = set(whole.list_inputs())
+    constants = {}
+    for name, value in tracer.constants.items():
+        if name in used:
+            constants[name] = Constant(name, value)
+            constants[name].initialize(ctx=ctx)
+    return inputs, whole, out_format, constants, keys
+
+
+def _regrouped(leaves: Any, structure: Any) -> Any:
+    """The arguments again, lists where they were lists or tuples."""
+    if structure == -1:
+        return None
+    return next(leaves) if structure == 0 else [_regrouped(leaves, part) for part in structure]

@@ -1,0 +1,225 @@
+"""Blocks that say in ``forward`` what they compute: eager and as graphs the same."""
+
+import json
+
+import numpy as onp
+import pytest
+
+import mxcore as mx
+from mxcore import autograd, gluon, np, npx
+from mxcore.gluon import nn
+
+pytestmark = pytest.mark.usefixtures("numpy_mode")
+
+
+def _array(*shape):
+    return mx.nd.random.uniform(-1, 1, shape=shape).as_np_ndarray()
+
+
+class Net(gluon.HybridBlock):
+    """A child, a parameter of its own, a constant, and what Python decides."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.calls = 0
+        with self.name_scope():
+            self.dense = nn.Dense(3)
+            self.scale = self.params.get("scale", shape=(3,), init="ones")
+        self.shift = mx.nd.array([1, 2, 3]).as_np_ndarray()
+
+    def forward(self, x):
+        self.calls += 1
+        y = np.exp(self.dense(x)) + self.shift + np.exp(self.scale.data())
+        if autograd.is_training():
+            y = y + 10
+        return (y + 1 if x.shape[0] > 2 else y), npx.relu(y)
+
+
+def _grads(net, x):
+    with autograd.record():
+        y, z = net(x)
+    autograd.backward([y, z])
+    return [y, z], {p.name: p.grad().asnumpy() for p in net.collect_params().values()}
+
+
+def test_eager_and_graph_agree():
+    net, x = Net(), _array(4, 5)
+    net.initialize()
+    for batch in (x, _array(2, 5), _array(3, 5)):
+        net.hybridize(False)
+        outs, grads = _grads(net, batch)
+        plain = net(batch)
+        net.hybridize()
+        for _ in range(2):
+            again, found = _grads(net, batch)
+            assert [type(y) for y in again] == [np.ndarray] * 2
+            for a, b in zip([*outs, *plain], [*again, *net(batch)]):
+                onp.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-6)
+            for name, g in grads.items():
+                onp.testing.assert_allclose(g, found[name], rtol=1e-5, atol=1e-6)
+                assert onp.abs(g).max() > 0
+
+
+def test_python_runs_once_for_each_shape_and_mode():
+    net = Net()
+    net.initialize()
+    net(_array(4, 5))
+    net.hybridize()
+    net.calls = 0
+    for _ in range(3):
+        for n in (1, 4):
+            net(_array(n, 5))
+    assert net.calls == 2
+    with autograd.record():
+        net(_array(4, 5))
+    assert net.calls == 3
+
+
+def test_parameters_that_move_are_read_anew():
+    net, x = Net(), _array(4, 5)
+    net.initialize()
+    net.hybridize()
+    before = net(x)[0].asnumpy()
+    net.scale.set_data(mx.nd.array([2.0, 2.0, 2.0]))
+    onp.testing.assert_allclose(net(x)[0].asnumpy() - before, onp.full((4, 3), onp.e**2 - onp.e), rtol=1e-4)
+
+
+class Paused(gluon.HybridBlock):
+    def forward(self, x):
+        with autograd.pause():
+            weight = np.exp(x)
+        return weight + np.exp(x)
+
+
+def test_nothing_flows_through_what_was_paused():
+    grads = []
+    for hybrid in (False, True):
+        net, x = Paused(), mx.nd.array([0.0, 1.0]).as_np_ndarray()
+        net.hybridize(hybrid)
+        x.attach_grad()
+        for _ in range(2):
+            with autograd.record():
+                y = net(x)
+            y.backward()
+        onp.testing.assert_allclose(y.asnumpy(), 2 * onp.exp([0, 1]), rtol=1e-6)
+        grads.append(x.grad.asnumpy())
+    onp.testing.assert_allclose(grads[0], onp.exp([0, 1]), rtol=1e-6)
+    onp.testing.assert_array_equal(*grads)
+
+
+class Noisy(gluon.HybridBlock):
+    def forward(self, x):
+        return npx.dropout(x, p=0.5)
+
+
+def test_random_numbers_are_drawn_at_every_call():
+    net, x = Noisy(), mx.nd.ones((1000,)).as_np_ndarray()
+    net.hybridize()
+    with autograd.train_mode():
+        first, second = net(x).asnumpy(), net(x).asnumpy()
+    assert 300 < (first != second).sum() < 700
+    assert (net(x).asnumpy() == 1).all()
+
+
+def test_inside_of_other_blocks():
+    net = nn.HybridSequential(prefix="net_")
+    with net.name_scope():
+        net.add(nn.Dense(4), Paused(), nn.Dense(2))
+    net.initialize()
+    x = _array(3, 5)
+    eager = net(x).asnumpy()
+    net.hybridize()
+    onp.testing.assert_allclose(net(x).asnumpy(), eager, rtol=1e-6)
+
+
+def test_export(tmp_path):
+    net, x = Net(prefix="net_"), _array(4, 5)
+    net.initialize()
+    net.hybridize()
+    y = net(x)[0].asnumpy()
+    net.export(str(tmp_path / "net"))
+    again = gluon.SymbolBlock.imports(str(tmp_path / "net-symbol.json"), ["data"], str(tmp_path / "net-0000.params"))
+    onp.testing.assert_allclose(again(x)[0].asnumpy(), y, rtol=1e-6)
+
+
+class Writes(gluon.HybridBlock):
+    def forward(self, x):
+        y = np.exp(x)
+        y += 1
+        return y
+
+
+def test_writing_is_refused_in_a_graph():
+    net = Writes()
+    net.hybridize()
+    with pytest.raises(RuntimeError, match="inplace"):
+        net(_array(2))
+
+
+class _Twice(autograd.Function):
+    def forward(self, x):
+        return x + x
+
+    def backward(self, dy):
+        return dy + dy
+
+
+class Own(gluon.HybridBlock):
+    def forward(self, x):
+        return _Twice()(np.exp(x))
+
+
+def test_python_of_its_own_is_refused_in_a_graph():
+    net = Own()
+    net(_array(2))
+    net.hybridize()
+    with pytest.raises(NotImplementedError, match="_Twice"):
+        net(_array(2))
+
+
+def test_without_numpy_mode_forward_runs_as_it_stands():
+    npx.reset_np()
+    calls = []
+
+    class Plain(gluon.HybridBlock):
+        def forward(self, x):
+            calls.append(x)
+            return mx.nd.exp(x)
+
+    net = Plain()
+    net.hybridize()
+    for _ in range(2):
+        assert type(net(mx.nd.ones((2,)))) is mx.nd.NDArray
+    assert len(calls) == 2
+
+
+_PARTS = {
+    "column": (lambda x: x[:, 0], {"slice", "_npx_reshape"}),
+    "row": (lambda x: x[-1], {"slice", "_npx_reshape"}),
+    "element": (lambda x: x[0, 1], {"slice", "_npx_reshape"}),
+    "new axes": (lambda x: x[:, None, 1:, None], {"slice", "expand_dims"}),
+    "steps": (lambda x: x[::-1, ::2], {"slice"}),
+    "all": (lambda x: x[:] * 2, {"_np_copy", "_npi_multiply_scalar"}),
+    "list": (lambda x: x[:, [0, 2]], {"_advanced_index"}),
+    "mask": (lambda x: x[np.array([True, False, True], dtype=bool)], {"_advanced_index"}),
+}
+
+
+@pytest.mark.parametrize("name", _PARTS)
+def test_parts_of_arrays_are_read_from_files(name, tmp_path):
+    """Basic indices as operators that MXNet knows."""
+    part, operators = _PARTS[name]
+
+    class Part(gluon.HybridBlock):
+        def forward(self, x):
+            return part(x)
+
+    net, x = Part(), _array(3, 4)
+    net.hybridize()
+    want = net(x)
+    net.export(str(tmp_path / "net"))
+    symbol = mx.sym.load(str(tmp_path / "net-symbol.json"))
+    assert {n["op"] for n in json.loads(symbol.tojson())["nodes"]} == {"null", *operators}
+    params = tmp_path / "net-0000.params"
+    again = gluon.SymbolBlock.imports(str(tmp_path / "net-symbol.json"), ["data"], str(params))
+    assert (again(x).asnumpy() == want.asnumpy()).all() and again(x).shape == want.shape
