@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from .docs import Function
+from .imports import dotted
 
 _CHECKS = ("assert", "check", "verify", "raises", "warns", "fail", "benchmark", "run_case")
 
@@ -14,8 +15,8 @@ def _checks(node: ast.AST, helpers: set[str]) -> bool:
         if isinstance(inner, ast.Assert):
             return True
         if isinstance(inner, ast.Call):
-            name = ast.unparse(inner.func).split(".")[-1].lstrip("_")
-            if name.startswith(_CHECKS) or ast.unparse(inner.func) in helpers:
+            name = dotted(inner.func)
+            if name.split(".")[-1].lstrip("_").startswith(_CHECKS) or name in helpers:
                 return True
     return False
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 # `_core` <- `ops` <- the array and graph faces <- the rest <- what stands on everything. A module may import
@@ -56,8 +57,13 @@ def _only_for_types(tree: ast.AST) -> set[ast.AST]:
     return {inner for block in blocks for stmt in block.body for inner in ast.walk(stmt)}
 
 
-def imported(source: str, name: str, is_package: bool) -> Iterator[tuple[int, str]]:
+@cache
+def imported(source: str, name: str, is_package: bool) -> list[tuple[int, str]]:
     """Every (line, absolute dotted name) that a module imports at run time, functions included."""
+    return [*_imported(source, name, is_package)]
+
+
+def _imported(source: str, name: str, is_package: bool) -> Iterator[tuple[int, str]]:
     tree = ast.parse(source)
     skip = _only_for_types(tree)
     package = name.split(".") if is_package else name.split(".")[:-1]
@@ -163,19 +169,26 @@ def private_uses(
                     yield node.lineno, target
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and _is_private(node.attr):
-            origin = known.get(ast.unparse(node.value), "")
+            origin = known.get(dotted(node.value), "")
             if origin in modules and origin != name and f"{origin}.{node.attr}" not in modules:
                 yield node.lineno, f"{origin}.{node.attr}"
+
+
+def dotted(node: ast.AST) -> str:
+    """The text of a name or of attributes of one, of anything else its last attribute: `ast.unparse` is slow."""
+    if isinstance(node, ast.Attribute):
+        return f"{dotted(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__")
 
 
-def check_private(source: str, name: str, modules: Collection[str], is_package: bool = False) -> list[str]:
-    """Complaints about a module that takes underscored names from another: what others need has a public name."""
+def check_private(name: str, uses: Iterable[tuple[int, str]]) -> list[str]:
+    """Complaints about a module and its :func:`private_uses`: what others need has a public name."""
     return [
         f"{name}:{line} takes {target}; what another module needs has no underscore"
-        for line, target in private_uses(source, name, modules, is_package)
+        for line, target in uses
         if target.rpartition(".")[2] not in SHARED_PRIVATE
     ]

@@ -56,8 +56,9 @@ def test_modules_take_no_underscored_names_from_one_another():
     found = {n: (read(p), p.name == "__init__.py") for n, p in modules(CORE / "mxcore", *PLUGINS)}
     bad, used = [], set()
     for name, (source, is_package) in found.items():
-        bad += imports.check_private(source, name, found, is_package)
-        used |= {t.rpartition(".")[2] for _, t in imports.private_uses(source, name, found, is_package)}
+        uses = [*imports.private_uses(source, name, found, is_package)]
+        bad += imports.check_private(name, uses)
+        used |= {t.rpartition(".")[2] for _, t in uses}
     expect_none(bad + [f"nobody takes {name}" for name in sorted(imports.SHARED_PRIVATE.keys() - used)])
 
 

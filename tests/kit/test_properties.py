@@ -26,7 +26,7 @@ def limits(monkeypatch):
 
 
 @pytest.mark.parametrize("op", OPS)
-@settings(max_examples=50, **SAME)
+@settings(max_examples=20, **SAME)
 @given(rnd=CHOICES)
 def test_one_change(op, rnd):
     check_use(mutated(op, rnd, most=1))
@@ -34,7 +34,7 @@ def test_one_change(op, rnd):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("op", OPS)
-@settings(max_examples=250, **SAME)
+@settings(max_examples=100, **SAME)
 @given(rnd=CHOICES)
 def test_some_changes(op, rnd):
     check_use(mutated(op, rnd, most=3))

@@ -71,6 +71,10 @@ def uses(ops: str | None, device: str | None, owners: set[str]) -> Iterator[tupl
             if op.stateful:  # these run programs and users' code
                 continue
             found = tables.kernels.of(ctx.device_type, op)
+            if not ops and op.twin_when:  # what it shares with another one is measured there
+                found = [k for k in found if k.op in (op.name, *op.aliases)]
+                if not found:
+                    continue
             concerned = {tables.ops.owners[op.name], tables.devices.owners[ctx.device_type], *(k.owner for k in found)}
             if ops or not owners or concerned & owners:
                 yield from (
