@@ -21,11 +21,21 @@ for _name in [n for n in os.environ if n.startswith("PYTEST_XDIST")]:
     del os.environ[_name]
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_finish():
-    """Tens of thousands of collected tests are not looked through at every collection of garbage, for minutes."""
+def _settle():
+    """What is there now stays: later collections of garbage do not look through it, for minutes in all."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish():
+    _settle()  # tens of thousands of tests
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item, nextitem):
+    if nextitem is not None and nextitem.path != item.path:
+        _settle()  # what modules, kernels and reports have left
 
 
 @pytest.hookimpl(tryfirst=True)

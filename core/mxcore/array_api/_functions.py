@@ -462,7 +462,10 @@ def pad(xp: Namespace, array: Array, pad_width: Any, mode: Any = "constant", con
         out[tuple(slice(i, i + n) for n, (i, _) in zip(array.shape, pairs))] = array
         return out
     for d, pair in enumerate(pairs):
-        if pair != (0, 0):
+        if pair != (0, 0) and mode in ("maximum", "minimum"):
+            margin = (xp.max if mode == "maximum" else xp.min)(array, d, keepdims=True)
+            array = xp.concatenate([margin] * pair[0] + [array] + [margin] * pair[1], d)
+        elif pair != (0, 0):
             array = xp.take_raw(array, xp.asarray(np.pad(np.arange(array.shape[d]), pair, mode)), d)
     return array
 

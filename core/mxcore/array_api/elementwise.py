@@ -52,6 +52,9 @@ BOOLEAN = {
     "less_equal": lambda a, b: ~a | b,
     "greater": lambda a, b: a & ~b,
     "greater_equal": lambda a, b: a | ~b,
+    "isfinite": lambda x: x | ~x,
+    "isinf": lambda x: x & ~x,
+    "isnan": lambda x: x & ~x,
 }
 #: NumPy's name -> the standard's.
 STANDARD = {

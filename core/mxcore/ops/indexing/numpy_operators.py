@@ -210,7 +210,16 @@ def _(p: Params, ins: list[Any]) -> list[Any]:
 assign_array.dtype(first_dtype)
 
 
-@op("_backward_npi_boolean_mask_assign", inputs="dy mask value~", start_axis=Int(0, ge=0))
+@op(
+    "_backward_npi_boolean_mask_assign",
+    inputs="dy mask value~",
+    start_axis=Int(0, ge=0),
+    grad=lambda F, p, d_output, like_dy, mask: (
+        F._npi_boolean_mask_assign_tensor(F.zeros_like(like_dy), mask, d_output, start_axis=p.start_axis),
+        None,
+        None,
+    ),
+)
 def backward_assign(k: Call, p: Params, dy: Array, mask: Array, value: Array) -> Array:
     """The gradient of what was put where `mask` is true.
 

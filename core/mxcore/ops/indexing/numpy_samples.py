@@ -45,9 +45,9 @@ SAMPLES = {
         Sample((2, 3), np.array([True, True]), (3,), grad=(1, 0, 1)),
     ],
     "_backward_npi_boolean_mask_assign": [
-        Sample((2, 3), _ALL, (3,), grad=False),
-        Sample((2, 3), _ALL, (), grad=False),
-        Sample((2, 3), np.array([True, True]), (1, 3), grad=False),
+        Sample((2, 3), _ALL, (3,)),
+        Sample((2, 3), _ALL, ()),
+        Sample((2, 3), np.array([True, True]), (1, 3)),
     ],
     "_npi_share_memory": [Sample((2, 3), (2,), grad=False)],
 }

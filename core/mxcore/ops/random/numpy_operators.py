@@ -194,11 +194,8 @@ def _broadcast(shapes: Any, size: Any, appended: bool) -> tuple[int, ...]:
         return found
     if appended:
         return (*size, *found)
-    try:
-        fits = np.broadcast_shapes(found, size) == size
-    except ValueError:
-        fits = False
-    if not fits:
+    lead = len(size) - len(found)
+    if lead < 0 or any(d not in (1, n) for d, n in zip(found, size[lead:])):
         raise ValueError(f"size {size} does not fit parameters of shape {found}, which are broadcast to it")
     return tuple(size)
 

@@ -257,10 +257,11 @@ def _cuts(p: Params, n: int) -> list[tuple[int, int]]:
     return list(zip(begins, ends))
 
 
-def _parts(p: Params) -> list[str]:
+def parts(p: Params, name: str = "_split_v2") -> list[str]:
+    """The outputs of a split, which is an operator of this name."""
     n = p.sections if p.sections > 0 else len(p.indices)
     if not n:
-        raise error(ValueError, "operator _split_v2: needs indices, or a positive number of sections")
+        raise error(ValueError, f"operator {name}: needs indices, or a positive number of sections")
     return ["output"] if n == 1 else [f"output{i}" for i in range(n)]
 
 
@@ -279,7 +280,7 @@ def _joined(F: Operators, p: Params, dys: Any, like: Any) -> Any:
     axis=Int(1),
     squeeze_axis=Bool(False),
     sections=Int(0, le=2**16),
-    outputs=lambda p: _parts(p),
+    outputs=lambda p: parts(p),
     grad=lambda F, p, dys, like_data: _joined(F, p, dys, like_data),
 )
 def split_v2(k: Call, p: Params, data: Array) -> Any:
@@ -304,7 +305,7 @@ def split_v2(k: Call, p: Params, data: Array) -> Any:
 def _part_shapes(p: Params, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
     axis = axis_of(p.axis, len(shape))
     if shape[axis] == -1:
-        return [shape[:axis] + shape[axis + p.squeeze_axis :]] * len(_parts(p))
+        return [shape[:axis] + shape[axis + p.squeeze_axis :]] * len(parts(p))
     lengths = [e - b for b, e in _cuts(p, shape[axis])]
     if p.squeeze_axis:
         if any(n != 1 for n in lengths):

@@ -253,10 +253,18 @@ INSERTS = [
 ]
 
 
+def _together(F: Operators, p: Params, dys: Any, obj: Any = None) -> Any:
+    """The gradient of taking apart: put together again."""
+    told = {**given(p, _PLACES), **({} if p.val is None else {"val": 0.0})}
+    parts = [*dys, *([] if obj is None else [obj])]
+    return (getattr(F, p.of)(*parts, **told), *[None] * len(parts))
+
+
 @op(
     "_npi_insert_parts",
     inputs="dy arr~ values~[val is None] obj[of == '_npi_insert_tensor']",
     outputs="old new[val is None]",
+    grad=_together,
     of=Str(),
     val=Float(None),
     **_PLACES,

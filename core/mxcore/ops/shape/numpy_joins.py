@@ -169,8 +169,9 @@ def _joining(name: str) -> Any:
 
 JOINS = [_joining(name) for name in _JOINS]
 
-hsplit = twin("_npi_hsplit", join.split_v2)
-dsplit = twin("_npi_dsplit", join.split_v2)
+hsplit, dsplit = (
+    twin(name, join.split_v2, outputs=lambda p, name=name: join.parts(p, name)) for name in ("_npi_hsplit", "_npi_dsplit")
+)
 
 
 class _Pairs(Param):

@@ -220,8 +220,8 @@ SAMPLES = {
         Sample((4, 3), _PLACES, params={"axis": 1, "val": 2.0}, grad=(True, False)),
     ],
     "_npi_insert_parts": [
-        Sample((4,), (3,), params={"int_ind": 1, "val": 9.0, "of": "_npi_insert_scalar"}, grad=False),
-        Sample((6, 3), (4, 3), (2, 3), params={"stop": 2, "axis": 0, "of": "_npi_insert_slice"}, grad=False),
-        Sample((6,), (4,), (2,), _PLACES, params={"of": "_npi_insert_tensor"}, grad=False),
+        Sample((4,), (3,), params={"int_ind": 1, "val": 9.0, "of": "_npi_insert_scalar"}),
+        Sample((6, 3), (4, 3), (2, 3), params={"stop": 2, "axis": 0, "of": "_npi_insert_slice"}),
+        Sample((6,), (4,), (2,), _PLACES, params={"of": "_npi_insert_tensor"}),
     ],
 }
