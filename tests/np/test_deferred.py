@@ -223,3 +223,89 @@ def test_parts_of_arrays_are_read_from_files(name, tmp_path):
     params = tmp_path / "net-0000.params"
     again = gluon.SymbolBlock.imports(str(tmp_path / "net-symbol.json"), ["data"], str(params))
     assert (again(x).asnumpy() == want.asnumpy()).all() and again(x).shape == want.shape
+
+
+class _Of(gluon.HybridBlock):
+    """What a function makes of the inputs, and of a parameter."""
+
+    def __init__(self, fn, **kwargs):
+        super().__init__(**kwargs)
+        self.fn = fn
+        with self.name_scope():
+            self.scale = self.params.get("scale", shape=(2,), init="ones")
+
+    def forward(self, *args):
+        return self.fn(self.scale.data(), *args)
+
+
+_NOTHING = mx.nd.zeros((1, 3))[:0].as_np_ndarray()
+_OTHERS = [
+    lambda w, x, i: x.detach() * x,
+    lambda w, x, i: x * w.detach(),
+    lambda w, x, i: (x.as_nd_ndarray() * w.as_nd_ndarray()).as_np_ndarray(),
+    lambda w, x, i: x[np.arange(2), i] * w[i],
+    lambda w, x, i: x[np.argsort(x[:, 0])] * np.array([[1], [2]]),
+    lambda w, x, i: x[x > 0] ** 2,
+    lambda w, x, i: x[:, x[1] > 0].sum(1) * w,
+    lambda w, x, i: mx.nd.take(x.as_nd_ndarray(), i.as_nd_ndarray()).as_np_ndarray() * x,
+    lambda w, x, i: np.concatenate([x, _NOTHING[:, :2]]) * 2,
+    lambda w, x, i: x * 2 if str(x) and repr(x) else x,
+]
+
+
+@pytest.mark.filterwarnings("ignore:.* is not used by any computation")
+def test_nothing_of_the_first_call_stays():
+    """Values, indices and masks of later calls are theirs, also where they come by views and other faces."""
+    batches = [([[1.0, -2.0], [3.0, 4.0]], [0, 1]), ([[5.0, 6.0], [-7.0, 8.0]], [1, 0])]
+    for at, fn in enumerate(_OTHERS):
+        found = []
+        for hybrid in (False, True):
+            net = _Of(fn, prefix="net_")
+            net.initialize()
+            net.hybridize(hybrid)
+            for x, i in batches:
+                x, i = np.array(x), np.array(i, dtype="int32")
+                net.scale.set_data(np.array(x[1]))
+                x.attach_grad()
+                with autograd.record():
+                    y = net(x, i)
+                y.backward()
+                found.append([y.asnumpy(), x.grad.asnumpy(), net.scale.grad().asnumpy()])
+        for eager, graph in zip(found[:2], found[2:]):
+            for a, b in zip(eager, graph):
+                onp.testing.assert_allclose(a, b, rtol=1e-6, err_msg=f"function {at}")
+
+
+_KEPT = np.zeros(2)
+
+
+def _gradient(w, x):
+    x.attach_grad()
+    return x
+
+
+_REFUSED = [
+    lambda w, x: x * x.sum().item(),
+    lambda w, x: x if x.sum() > 0 else -x,
+    lambda w, x: x * float(w[0]),
+    lambda w, x: np.array(x.asnumpy()) * x,
+    lambda w, x: np.array([x[0, 0], x[0, 1]]) * x,
+    _gradient,
+    lambda w, x: autograd.grad(np.exp(x), x)[0],
+    lambda w, x: (np.exp(x).backward(), x)[1],
+    lambda w, x: np.add(x[0], 1, out=_KEPT) * x,
+    lambda w, x: (_KEPT.__setitem__(x[0] > 0, 1), x * _KEPT)[1],
+    lambda w, x: (_KEPT.__setitem__(0, x[0, 0]), x * _KEPT)[1],
+]
+
+
+def test_what_a_graph_cannot_hold_is_refused():
+    x = np.array([[1.0, 2.0], [3.0, 4.0]])
+    for at, fn in enumerate(_REFUSED):
+        net = _Of(fn, prefix="net_")
+        net.initialize()
+        net.hybridize()
+        with pytest.raises((NotImplementedError, RuntimeError), match=r"noted as a graph|inplace"):
+            net(x)
+            pytest.fail(f"function {at}")
+    assert (_KEPT.asnumpy() == 0).all() and _KEPT._entry is None

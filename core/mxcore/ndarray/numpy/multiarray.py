@@ -160,7 +160,7 @@ class ndarray(NDArray):
         return self.asnumpy().tolist()
 
     def __repr__(self) -> str:
-        host = self.asnumpy()
+        host = self.twin().asnumpy()
         if host.dtype == np.float32 or host.dtype == np.bool_:
             text = repr(host).replace(", dtype=float32", "")
         else:
@@ -171,7 +171,7 @@ class ndarray(NDArray):
         return text if ctx.device_type == "cpu" else f"{text[:-1]}, ctx={ctx})"
 
     def __str__(self) -> str:
-        ctx, text = self._st.ctx, str(self.asnumpy())
+        ctx, text = self._st.ctx, str(self.twin().asnumpy())
         return text if ctx.device_type == "cpu" or not self.shape else f"{text} @{ctx}"
 
     def __format__(self, spec: str) -> str:
