@@ -367,7 +367,7 @@ class ndarray(NDArray):
                     if not part.flags.c_contiguous:
                         st = self._st
                         if part.__class__ is _HOST and st.write is None and not (calls.observers or state.record):
-                            return fresh(ndarray, part.copy(), st.ctx)
+                            return fresh(ndarray, part.copy(), st.ctx)  # type: ignore[no-any-return]
                         part = None
                     elif not part.ndim:
                         part = _element(part)
