@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -109,7 +110,7 @@ class HybridBlock(Block):
         own = cls.__dict__.get("forward")
         if (
             own is not None
-            and cls.hybrid_forward is HybridBlock.hybrid_forward
+            and inspect.unwrap(cls.hybrid_forward) is HybridBlock.hybrid_forward
             and not cls.__module__.startswith("mxcore.")
         ):
             cls._by_arrays = True
