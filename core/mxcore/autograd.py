@@ -34,7 +34,8 @@ __all__ = [
 
 def is_recording() -> bool:
     """Whether operators are written on the tape of this thread."""
-    return bool(state.record)
+    record = state.record
+    return bool(getattr(record, "recording", record))
 
 
 def is_training() -> bool:

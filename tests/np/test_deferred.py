@@ -309,3 +309,57 @@ def test_what_a_graph_cannot_hold_is_refused():
             net(x)
             pytest.fail(f"function {at}")
     assert (_KEPT.asnumpy() == 0).all() and _KEPT._entry is None
+
+
+class _Modes(gluon.HybridBlock):
+    def forward(self, x):
+        y = x * 2 if autograd.is_recording() else x * 3
+        with autograd.pause(train_mode=autograd.is_training()):
+            y = y + 1 if autograd.is_recording() else y
+        return y * 100 if autograd.is_training() else y
+
+
+def _in_all_modes(net, x):
+    found = [net(x).tolist()]
+    for record, train in ((True, True), (True, False), (False, True)):
+        with autograd.record(train) if record else autograd.train_mode() if train else autograd.pause():
+            found.append(net(x).tolist())
+    return found
+
+
+def test_what_python_asks_of_the_mode_is_that_of_the_call():
+    x, plain, net = np.array([1.0]), _Modes(), _Modes()
+    net.hybridize()
+    for _ in range(2):
+        assert _in_all_modes(net, x) == _in_all_modes(plain, x) == [[3.0], [200.0], [2.0], [300.0]]
+
+
+def test_what_is_exported_is_for_prediction(tmp_path):
+    x, net = np.array([1.0]), _Modes()
+    net.hybridize()
+    for _ in range(2):
+        _in_all_modes(net, x)
+        net.export(str(tmp_path / "net"))
+        again = gluon.SymbolBlock.imports(str(tmp_path / "net-symbol.json"), ["data"])
+        assert again(x).tolist()[0] < 100
+
+
+def test_backends_and_watchers_of_operators_are_asked():
+    x, net, seen = np.array([0.0]), Paused(), []
+    net.hybridize()
+    for before in (True, False):  # a graph that is there is watched, too
+        if before:
+            net.register_op_hook(lambda name, op, array: seen.append(name))
+        net(x)
+        assert len(seen) >= 2
+        seen.clear()
+    net.hybridize(backend="nowhere")
+    with pytest.raises(ValueError, match="nowhere"):
+        net(x)
+
+
+def test_symbols_are_not_taken_for_arrays():
+    net = Paused()
+    net.hybridize()
+    with pytest.raises(TypeError, match="exp"):
+        net(mx.sym.var("data").as_np_ndarray())

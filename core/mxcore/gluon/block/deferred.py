@@ -44,10 +44,14 @@ class Tracer:
     ----------
     params : callable
         () -> iterable of (parameter, its array on the context of the inputs), of those that are initialised.
+    recording : bool
+        Whether the graph is for calls that are recorded.
     """
 
-    def __init__(self, params: Callable[[], Any]) -> None:
+    def __init__(self, params: Callable[[], Any], recording: bool) -> None:
         self._params = params
+        #: What ``autograd.is_recording()`` tells: the block is noted for calls that are recorded, or that are not.
+        self.recording = recording
         #: By the id of an array, or of its place on the tape, which another face of it shares.
         self._entries: dict[int, tuple[Node, int]] = {}
         #: What is known by its id.
@@ -134,6 +138,8 @@ class Tracer:
 class _Paused(Tracer):
     """Notes operators whose results have no gradients."""
 
+    recording = property(lambda self: False)
+
     def __init__(self, of: Tracer) -> None:
         self.__dict__ = of.__dict__  # one graph
 
@@ -175,7 +181,7 @@ def trace_arrays(
                 if array.context is ctx:
                     yield p, array
 
-    tracer = Tracer(params)
+    tracer = Tracer(params, bool(state.record))
     inputs = [symbol.var(name).as_np_ndarray() for name in names]
     given = iter([tracer.enter(x, s._heads[0][0]) for x, s in zip(leaves, inputs)])
     was, drawn = state.record, state.drawn
