@@ -294,6 +294,7 @@ _REFUSED = [
     lambda w, x: autograd.grad(np.exp(x), x)[0],
     lambda w, x: (np.exp(x).backward(), x)[1],
     lambda w, x: np.add(x[0], 1, out=_KEPT) * x,
+    lambda w, x: (x.as_in_ctx(mx.cpu(1)) * 2).as_in_ctx(mx.cpu(0)),
     lambda w, x: (_KEPT.__setitem__(x[0] > 0, 1), x * _KEPT)[1],
     lambda w, x: (_KEPT.__setitem__(0, x[0, 0]), x * _KEPT)[1],
 ]

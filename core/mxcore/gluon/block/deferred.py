@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ... import name as naming
+from ..._core import tables
 from ..._core.graph import Node, variable
 from ..._core.op import Op
 from ..._core.state import state
@@ -114,6 +115,8 @@ class Tracer:
                 f"{op.name.removeprefix('_Function_')} runs Python of its own, which no graph holds; leave the block "
                 "that calls it unhybridized",
             )
+        if op is tables.roles.get("other context") and p.source is not None:
+            raise refused(f"an array of {p.source} is copied to another context")
         name = naming.current().get(None, hint(op.name))
         node = Node(op, p, [self.entry(x) for x in inputs], name)
         for i, y in enumerate(outputs):

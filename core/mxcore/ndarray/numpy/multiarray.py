@@ -353,7 +353,7 @@ class ndarray(NDArray):
         return _functions().array_split(self, *args, **kwargs)
 
     def __getitem__(self, key: Any) -> ndarray:
-        if self._entry is None:
+        if self._entry is None or not state.record:
             kind = key.__class__
             # The quick way: what NumPy gives for a basic index, copied if that is not one run of memory.
             part = None
