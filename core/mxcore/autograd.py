@@ -12,6 +12,7 @@ from ._core.errors import error
 from ._core.op import Op
 from ._core.params import Params
 from ._core.state import state
+from ._noting import check_not_noted
 from ._reexports import reexports
 
 __all__ = [
@@ -33,7 +34,8 @@ __all__ = [
 
 def is_recording() -> bool:
     """Whether operators are written on the tape of this thread."""
-    return bool(state.record)
+    record = state.record
+    return bool(getattr(record, "recording", record))
 
 
 def is_training() -> bool:
@@ -155,6 +157,7 @@ def mark_variables(variables: Any, gradients: Any, grad_reqs: Any = "write") -> 
 
 
 def _heads(heads: Any, head_grads: Any) -> tuple[list[Any], list[Any] | None]:
+    check_not_noted("gradients are computed")
     heads = _listed(heads)
     if not heads:
         raise error(

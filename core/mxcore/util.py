@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
+from types import FunctionType
 from typing import Any
 
 from ._core.errors import error
@@ -221,24 +223,52 @@ class np_array(_Scope):
     _set = _restore = staticmethod(_set_np_array)
 
 
+#: Scope -> whether it is on.
+_ON: dict[Any, Callable[[], bool]] = {np_shape: is_np_shape, np_array: is_np_array}
+
+
 def _decorated(func: Any, *scopes: Callable[[], Any]) -> Any:
-    """A function that runs within scopes; of a class, its methods do."""
+    """A function that runs within scopes; of a class, its methods and properties do, inherited ones too."""
     if isinstance(func, type):
-        for name, method in [*vars(func).items()]:
-            if callable(method) and not isinstance(method, (type, staticmethod, classmethod)):
-                setattr(func, name, _decorated(method, *scopes))
+        for base in func.__mro__[:-1]:  # all but object
+            for name, member in [*vars(base).items()]:
+                if inspect.getattr_static(func, name) is member and name not in _OF_THE_CLASS:
+                    found = _decorated_member(member, *scopes)
+                    if found is not member:
+                        setattr(func, name, found)
         return func
     if not callable(func):
         raise error(TypeError, f"it decorates functions and classes, got {type(func).__name__}")
+    if getattr(func, "_scopes", None) == scopes:  # of a base that is decorated itself
+        return func
+
+    on = [_ON[scope] for scope in scopes]
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if all(is_on() for is_on in on):  # as in what a method calls
+            return func(*args, **kwargs)
         with ExitStack() as stack:
             for scope in scopes:
                 stack.enter_context(scope())
             return func(*args, **kwargs)
 
+    wrapper._scopes = scopes  # type: ignore[attr-defined]
     return wrapper
+
+
+#: Methods that make classes, not what a decorated one does; and what a class does not say by itself.
+_OF_THE_CLASS = frozenset({"__new__", "__init_subclass__", "__class_getitem__", "__getattribute__"})
+
+
+def _decorated_member(member: Any, *scopes: Callable[[], Any]) -> Any:
+    """What stands in a class, so that its Python runs within scopes; other things as they are."""
+    if isinstance(member, property):
+        get, put, delete = (f and _decorated(f, *scopes) for f in (member.fget, member.fset, member.fdel))
+        return property(get, put, delete, member.__doc__)
+    if isinstance(member, (staticmethod, classmethod)):
+        return type(member)(_decorated(member.__func__, *scopes))
+    return _decorated(member, *scopes) if isinstance(member, FunctionType) else member
 
 
 def use_np_shape(func: Any) -> Any:

@@ -223,3 +223,144 @@ def test_parts_of_arrays_are_read_from_files(name, tmp_path):
     params = tmp_path / "net-0000.params"
     again = gluon.SymbolBlock.imports(str(tmp_path / "net-symbol.json"), ["data"], str(params))
     assert (again(x).asnumpy() == want.asnumpy()).all() and again(x).shape == want.shape
+
+
+class _Of(gluon.HybridBlock):
+    """What a function makes of the inputs, and of a parameter."""
+
+    def __init__(self, fn, **kwargs):
+        super().__init__(**kwargs)
+        self.fn = fn
+        with self.name_scope():
+            self.scale = self.params.get("scale", shape=(2,), init="ones")
+
+    def forward(self, *args):
+        return self.fn(self.scale.data(), *args)
+
+
+_NOTHING = mx.nd.zeros((1, 3))[:0].as_np_ndarray()
+_OTHERS = [
+    lambda w, x, i: x.detach() * x,
+    lambda w, x, i: x * w.detach(),
+    lambda w, x, i: (x.as_nd_ndarray() * w.as_nd_ndarray()).as_np_ndarray(),
+    lambda w, x, i: x[np.arange(2), i] * w[i],
+    lambda w, x, i: x[np.argsort(x[:, 0])] * np.array([[1], [2]]),
+    lambda w, x, i: x[x > 0] ** 2,
+    lambda w, x, i: x[:, x[1] > 0].sum(1) * w,
+    lambda w, x, i: mx.nd.take(x.as_nd_ndarray(), i.as_nd_ndarray()).as_np_ndarray() * x,
+    lambda w, x, i: np.concatenate([x, _NOTHING[:, :2]]) * 2,
+    lambda w, x, i: x * 2 if str(x) and repr(x) else x,
+]
+
+
+@pytest.mark.filterwarnings("ignore:.* is not used by any computation")
+def test_nothing_of_the_first_call_stays():
+    """Values, indices and masks of later calls are theirs, also where they come by views and other faces."""
+    batches = [([[1.0, -2.0], [3.0, 4.0]], [0, 1]), ([[5.0, 6.0], [-7.0, 8.0]], [1, 0])]
+    for at, fn in enumerate(_OTHERS):
+        found = []
+        for hybrid in (False, True):
+            net = _Of(fn, prefix="net_")
+            net.initialize()
+            net.hybridize(hybrid)
+            for x, i in batches:
+                x, i = np.array(x), np.array(i, dtype="int32")
+                net.scale.set_data(np.array(x[1]))
+                x.attach_grad()
+                with autograd.record():
+                    y = net(x, i)
+                y.backward()
+                found.append([y.asnumpy(), x.grad.asnumpy(), net.scale.grad().asnumpy()])
+        for eager, graph in zip(found[:2], found[2:]):
+            for a, b in zip(eager, graph):
+                onp.testing.assert_allclose(a, b, rtol=1e-6, err_msg=f"function {at}")
+
+
+_KEPT = np.zeros(2)
+
+
+def _gradient(w, x):
+    x.attach_grad()
+    return x
+
+
+_REFUSED = [
+    lambda w, x: x * x.sum().item(),
+    lambda w, x: x if x.sum() > 0 else -x,
+    lambda w, x: x * float(w[0]),
+    lambda w, x: np.array(x.asnumpy()) * x,
+    lambda w, x: np.array([x[0, 0], x[0, 1]]) * x,
+    _gradient,
+    lambda w, x: autograd.grad(np.exp(x), x)[0],
+    lambda w, x: (np.exp(x).backward(), x)[1],
+    lambda w, x: np.add(x[0], 1, out=_KEPT) * x,
+    lambda w, x: (x.as_in_ctx(mx.cpu(1)) * 2).as_in_ctx(mx.cpu(0)),
+    lambda w, x: (_KEPT.__setitem__(x[0] > 0, 1), x * _KEPT)[1],
+    lambda w, x: (_KEPT.__setitem__(0, x[0, 0]), x * _KEPT)[1],
+]
+
+
+def test_what_a_graph_cannot_hold_is_refused():
+    x = np.array([[1.0, 2.0], [3.0, 4.0]])
+    for at, fn in enumerate(_REFUSED):
+        net = _Of(fn, prefix="net_")
+        net.initialize()
+        net.hybridize()
+        with pytest.raises((NotImplementedError, RuntimeError), match=r"noted as a graph|inplace"):
+            net(x)
+            pytest.fail(f"function {at}")
+    assert (_KEPT.asnumpy() == 0).all() and _KEPT._entry is None
+
+
+class _Modes(gluon.HybridBlock):
+    def forward(self, x):
+        y = x * 2 if autograd.is_recording() else x * 3
+        with autograd.pause(train_mode=autograd.is_training()):
+            y = y + 1 if autograd.is_recording() else y
+        return y * 100 if autograd.is_training() else y
+
+
+def _in_all_modes(net, x):
+    found = [net(x).tolist()]
+    for record, train in ((True, True), (True, False), (False, True)):
+        with autograd.record(train) if record else autograd.train_mode() if train else autograd.pause():
+            found.append(net(x).tolist())
+    return found
+
+
+def test_what_python_asks_of_the_mode_is_that_of_the_call():
+    x, plain, net = np.array([1.0]), _Modes(), _Modes()
+    net.hybridize()
+    for _ in range(2):
+        assert _in_all_modes(net, x) == _in_all_modes(plain, x) == [[3.0], [200.0], [2.0], [300.0]]
+
+
+def test_what_is_exported_is_for_prediction(tmp_path):
+    x, net = np.array([1.0]), _Modes()
+    net.hybridize()
+    for _ in range(2):
+        _in_all_modes(net, x)
+        net.export(str(tmp_path / "net"))
+        again = gluon.SymbolBlock.imports(str(tmp_path / "net-symbol.json"), ["data"])
+        assert again(x).tolist()[0] < 100
+
+
+def test_backends_and_watchers_of_operators_are_asked():
+    x, net, seen = np.array([0.0]), Paused(), []
+    net.hybridize()
+    for before in (True, False):  # a graph that is there is watched, too
+        if before:
+            net.register_op_hook(lambda name, op, array: seen.append(name))
+        net(x)
+        assert len(seen) >= 2
+        seen.clear()
+    net.hybridize(backend="nowhere")
+    with pytest.raises(ValueError, match="nowhere"):
+        net(x)
+
+
+def test_symbols_are_not_taken_for_arrays():
+    net = Paused()
+    net.hybridize()
+    with pytest.raises(TypeError, match="exp"):
+        net(mx.sym.var("data").as_np_ndarray())

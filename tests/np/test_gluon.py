@@ -66,6 +66,9 @@ LOSSES = {
     "kl": (gluon.loss.KLDivLoss, 2),
     "huber": (gluon.loss.HuberLoss, 2),
     "hinge": (gluon.loss.HingeLoss, 2),
+    "squared_hinge": (gluon.loss.SquaredHingeLoss, 2),
+    "logistic": (gluon.loss.LogisticLoss, 2),
+    "sdml": (gluon.loss.SDMLLoss, 2),
     "triplet": (gluon.loss.TripletLoss, 3),
 }
 
@@ -78,6 +81,15 @@ def test_losses(name):
     assert type(got) is np.ndarray and got.shape == (4,)
     wanted = kind()(*[a.as_nd_ndarray() for a in args])
     onp.testing.assert_array_equal(got.asnumpy(), wanted.asnumpy())
+
+
+@pytest.mark.parametrize("value", [[1, 2], onp.ones(2), onp.array([1, 2], "int32")])
+def test_constants_are_what_np_array_makes_of_them(value):
+    constant, wanted = gluon.Constant("c", value), np.array(value)
+    constant.initialize()
+    for got in (constant.value, constant.data()):
+        assert type(got) is np.ndarray and got.dtype == wanted.dtype
+        onp.testing.assert_array_equal(got.asnumpy(), value)
 
 
 @pytest.mark.parametrize("hybrid", [False, True])

@@ -6,7 +6,7 @@ import numpy as onp
 import pytest
 
 import mxcore as mx
-from mxcore import np, npx
+from mxcore import autograd, gluon, np, npx
 
 
 def _both():
@@ -65,10 +65,67 @@ def test_decorators_of_functions_and_classes():
         def now(self):
             return _both()
 
-    assert Both().made == Both().now() == (True, True)
+        @property
+        def seen(self):
+            return _both()
+
+        @staticmethod
+        def static():
+            return _both()
+
+        @classmethod
+        def of_class(cls):
+            return cls, *_both()
+
+    @npx.use_np
+    class More(Both):
+        pass
+
+    for cls in (Both, More):
+        assert cls().made == cls().now() == cls().seen == cls.static() == cls().static() == (True, True)
+        assert cls.of_class() == (cls, True, True)
     assert _both() == (False, False)
     with pytest.raises(TypeError, match="functions and classes"):
         npx.use_np(3)
+
+
+@npx.use_np
+class _Layer(gluon.HybridBlock):
+    """Decorated, it is of mx.np wherever it is called from: with parameters, children and graph."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        with self.name_scope():
+            self.dense = gluon.nn.Dense(3)
+            self.scale = self.params.get("scale", shape=(3,), init="ones")
+
+    def hybrid_forward(self, F, x, scale):
+        return F.np.sum(F.npx.relu(self.dense(x)) * scale, axis=-1)
+
+
+class _Exp(npx.use_np(type("Base", (gluon.HybridBlock,), {}))):
+    def forward(self, x):
+        return np.exp(x) * (x.shape[0] or 1)
+
+
+def test_decorated_blocks_need_no_switch():
+    x = mx.nd.ones((2, 4)).as_np_ndarray()
+    for hybrid in (False, True):
+        net = _Layer()
+        net.initialize(mx.init.One())
+        net.hybridize(hybrid)
+        for _ in range(2):
+            with autograd.record():
+                y = net(x)
+            y.backward()
+        assert type(y) is type(net.scale.data()) is type(net.scale.grad()) is np.ndarray
+        onp.testing.assert_allclose(y.asnumpy(), [12, 12])
+        assert _both() == (False, False)
+    net = _Exp()
+    net.hybridize()
+    with mx.util.np_shape(), mx.util.np_array():
+        onp.testing.assert_allclose(net(x).asnumpy(), onp.full((2, 4), 2 * onp.e), rtol=1e-6)
+    assert net._noted  # as a graph
 
 
 def test_dtypes_of_new_arrays():

@@ -54,9 +54,12 @@ def meets(x: Array, others: Iterable[Array]) -> bool:
 
 
 def guard_write(x: Array, what: str) -> None:
-    """Refuse to write to read-only memory and, while recording, to an array of the graph, as MXNet does."""
+    """Refuse to write to read-only memory and, while recording, to an array of the graph, as MXNet does.
+
+    What stands in the place of the tape notes a graph, which cannot hold any write.
+    """
     check_writable(x, what)
-    if state.record and x._entry is not None and x._entry[0].flows:
+    if state.record and (state.record is not True or x._entry is not None and x._entry[0].flows):
         raise error(
             RuntimeError,
             f"{what}: inplace operations (+=, -=, x[:]=, out=) are not supported on an array of the graph "

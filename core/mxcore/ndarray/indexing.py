@@ -17,6 +17,7 @@ from .._core.errors import error
 from .._core.state import state
 from .._core.stream import commit, ordered
 from .._locks import lock_of
+from .._noting import check_readable
 from ..crossing import to_context
 from ..elementwise import wrapped
 
@@ -180,6 +181,7 @@ def _index_arrays(x: Any, items: tuple[Any, ...]) -> tuple[tuple[Any, ...], list
             elif k._st.ctx is not ctx:
                 k = k.as_in_context(ctx)  # type: ignore[attr-defined]
             if k._data.dtype.kind == "b":
+                check_readable(k)
                 ctx.activate()
                 for part in ctx.device.xp.nonzero(_ready(k)):
                     pattern.append(("a", len(arrays)))

@@ -15,6 +15,7 @@ from .._core.errors import error, warn
 from .._core.op import Op
 from .._core.state import state
 from .._core.stream import commit
+from .._noting import check_not_noted, check_readable, noted
 from .._op_functions import take_last
 from ..crossing import to_context
 from ..ops.shape.reshape_codes import resolve_shape
@@ -152,6 +153,12 @@ class NDArray(Array):
 
     item = asscalar
 
+    def asnumpy(self) -> np.ndarray[Any, Any]:
+        """Copy to a NumPy array, after waiting for the value."""
+        if self._entry is not None:
+            check_readable(self)
+        return super().asnumpy()
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:
             raise error(
@@ -202,7 +209,7 @@ class NDArray(Array):
                 self._data, self._st, self._entry = x._data, x._st, None
 
     def __repr__(self) -> str:
-        return f"\n{self.asnumpy()!s}\n<{type(self).__name__} {'x'.join(map(str, self.shape))} @{self.context}>"
+        return f"\n{self.twin().asnumpy()!s}\n<{type(self).__name__} {'x'.join(map(str, self.shape))} @{self.context}>"
 
     def __str__(self) -> str:
         return self.__repr__()
@@ -394,6 +401,7 @@ class NDArray(Array):
         stype : str, optional
             Storage type of the gradient: that of the array unless told.
         """
+        check_not_noted("attach_grad is called")
         stype = stype or self.stype
         if stype == "default":
             ctx = self._st.ctx
@@ -406,10 +414,14 @@ class NDArray(Array):
 
     def detach(self) -> NDArray:
         """The same memory, outside any graph."""
+        if noted(self):
+            found: NDArray = call(_op("BlockGrad"), (self,), {})
+            return found
         return self.__class__(self._data, self._st)
 
     def backward(self, out_grad: NDArray | None = None, retain_graph: bool = False, train_mode: bool = True) -> None:
         """Compute the gradients of this array; see ``mx.autograd.backward``."""
+        check_not_noted("backward is called")
         reverse.backward(
             [self], None if out_grad is None else [out_grad], retain_graph=retain_graph, train_mode=train_mode
         )

@@ -38,7 +38,8 @@ def partition(block: HybridBlock, backend: str, inputs: Sequence[Symbol], out: S
     leaves: list[Any] = []
     flatten(args, leaves)
     ctx = leaves[0].context
-    arrays: dict[str | None, NDArray] = {p.name: p.data(ctx) for p in block.collect_params().values()}
+    known = [*block.collect_params().values(), *block._graph_params.values()]
+    arrays: dict[str | None, NDArray] = {p.name: p.data(ctx) for p in known}
     arrays.update((i.name, leaf) for i, leaf in zip(inputs, leaves))
     found: dict[str, Any] = {}
     for kind, names in (("args", out.list_arguments()), ("aux", out.list_auxiliary_states())):

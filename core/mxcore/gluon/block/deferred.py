@@ -11,10 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ... import name as naming
+from ..._core import tables
 from ..._core.graph import Node, variable
 from ..._core.op import Op
 from ..._core.state import state
 from ..._core.tape import Leaf
+from ..._noting import refused
 from ...base import error
 from ...symbol.compose import hint
 from ..parameter import Constant
@@ -27,8 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Tracer", "trace_arrays", "tracing"]
 
-#: Where arrays of a graph that is being noted stand on the tape: so no operator and no view is passed over.
-_MARK = (Leaf(None, "write"), 0)
+#: What arrays of a graph that is being noted stand for on the tape: so no operator and no view is passed over.
+_MARK = Leaf(None, "write")
 
 
 def tracing() -> bool:
@@ -43,12 +45,17 @@ class Tracer:
     ----------
     params : callable
         () -> iterable of (parameter, its array on the context of the inputs), of those that are initialised.
+    recording : bool
+        Whether the graph is for calls that are recorded.
     """
 
-    def __init__(self, params: Callable[[], Any]) -> None:
+    def __init__(self, params: Callable[[], Any], recording: bool) -> None:
         self._params = params
+        #: What ``autograd.is_recording()`` tells: the block is noted for calls that are recorded, or that are not.
+        self.recording = recording
+        #: By the id of an array, or of its place on the tape, which another face of it shares.
         self._entries: dict[int, tuple[Node, int]] = {}
-        #: Arrays whose ids stand for them.
+        #: What is known by its id.
         self._alive: list[Any] = []
         #: Name -> array, of what is neither an input nor a parameter.
         self.constants: dict[str, NDArray] = {}
@@ -63,25 +70,43 @@ class Tracer:
         return twin  # type: ignore[no-any-return]
 
     def _note(self, x: Any, entry: tuple[Node, int]) -> None:
-        x._entry = _MARK
-        self._entries[id(x)] = entry
-        self._alive.append(x)
+        x._entry = place = (_MARK, len(self._alive))
+        self._entries[id(place)] = entry
+        self._alive.append(place)
 
     def entry(self, x: Any) -> tuple[Node, int]:
         """Where an array comes from; one that nothing is known of is a parameter, or else a constant."""
-        found = self._entries.get(id(x))
+        found = self._entries.get(id(x._entry)) or self._entries.get(id(x))
         if found is None:
-            for p, array in self._params():
-                if array is x:
-                    found = p.var()._entry()
-                    break
+            p = self._param(x)
+            if p is not None:
+                found = p.var()._entry()
+            elif not x.size:  # which a parameter cannot hold: a length of 0 is one that it does not know yet
+                found = self._made("_npi_zeros", "zeros", shape=x.shape, dtype=x.dtype)
             else:
                 name = f"constant{len(self.constants)}"
-                self.constants[name] = x.detach()
+                self.constants[name] = x.twin()
                 found = (variable(name), 0)
             self._entries[id(x)] = found
             self._alive.append(x)
         return found
+
+    def _param(self, x: Any) -> Any:
+        """The parameter whose array `x` is, by whatever face, or None."""
+        for p, array in self._params():
+            if array._data is x._data:
+                return p
+            if array._st is x._st:
+                raise refused(
+                    f"a part of parameter '{p.name}' is taken by what is no operator, since it has no gradient "
+                    "(x[0], reshape_view …)"
+                )
+        return None
+
+    def refuse_reading(self, x: Any) -> None:
+        """Refuse to tell Python the values of an array that only a run of the graph has."""
+        if id(x._entry) in self._entries or self._param(x) is not None:
+            raise refused("the values of an array are read (asnumpy, item, float, if …)")
 
     def __call__(self, op: Op, p: Any, inputs: Sequence[Any], outputs: Sequence[Any], call: Any = None) -> None:
         if op.body is None and call is not None:
@@ -90,6 +115,8 @@ class Tracer:
                 f"{op.name.removeprefix('_Function_')} runs Python of its own, which no graph holds; leave the block "
                 "that calls it unhybridized",
             )
+        if op is tables.roles.get("other context") and p.source is not None:
+            raise refused(f"an array of {p.source} is copied to another context")
         name = naming.current().get(None, hint(op.name))
         node = Node(op, p, [self.entry(x) for x in inputs], name)
         for i, y in enumerate(outputs):
@@ -97,10 +124,14 @@ class Tracer:
                 self._note(y, self._stopped((node, i)) if self.paused else (node, i))
 
     def _stopped(self, entry: tuple[Node, int]) -> tuple[Node, int]:
+        return self._made("BlockGrad", "stop_gradient", entry)
+
+    def _made(self, op_name: str, hint: str, *inputs: tuple[Node, int], **params: Any) -> tuple[Node, int]:
+        """What an operator gives that the block itself does not call."""
         from ...plugin import find_op
 
-        op = find_op("BlockGrad")
-        return Node(op, op.parse({}), [entry], naming.current().get(None, "stop_gradient")), 0
+        op = find_op(op_name)
+        return Node(op, op.parse(params), list(inputs), naming.current().get(None, hint)), 0
 
     def within(self, record: bool) -> Any:
         """What stands in the place of the tape within ``autograd.record()`` or ``pause()``."""
@@ -109,6 +140,8 @@ class Tracer:
 
 class _Paused(Tracer):
     """Notes operators whose results have no gradients."""
+
+    recording = property(lambda self: False)
 
     def __init__(self, of: Tracer) -> None:
         self.__dict__ = of.__dict__  # one graph
@@ -151,7 +184,7 @@ def trace_arrays(
                 if array.context is ctx:
                     yield p, array
 
-    tracer = Tracer(params)
+    tracer = Tracer(params, bool(state.record))
     inputs = [symbol.var(name).as_np_ndarray() for name in names]
     given = iter([tracer.enter(x, s._heads[0][0]) for x, s in zip(leaves, inputs)])
     was, drawn = state.record, state.drawn

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -45,8 +46,10 @@ def _traced(forward: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(forward)
     def run(self: HybridBlock, *args: Any) -> Any:
-        if self._active and is_np_array() and not tracing() and arrays_in(args, []):
-            return self._call_noted(args)
+        if self._active and is_np_array() and not tracing():
+            found = arrays_in(args, [])
+            if found and isinstance(found[0], nd.NDArray):
+                return self._call_noted(args)
         return forward(self, *args)
 
     return run
@@ -109,7 +112,7 @@ class HybridBlock(Block):
         own = cls.__dict__.get("forward")
         if (
             own is not None
-            and cls.hybrid_forward is HybridBlock.hybrid_forward
+            and inspect.unwrap(cls.hybrid_forward) is HybridBlock.hybrid_forward
             and not cls.__module__.startswith("mxcore.")
         ):
             cls._by_arrays = True
@@ -219,8 +222,9 @@ class HybridBlock(Block):
     def register_op_hook(self, callback: Callable[..., Any], monitor_all: bool = False) -> None:
         """Watch every operator of this block once it is hybridised; see `Block.register_op_hook`."""
         self._op_hook = (callback, monitor_all)
-        if self._cached_op is not None:
-            self._cached_op.op.register_op_hook(callback, monitor_all)
+        for made in (self._cached_op, *self._noted.values()):
+            if made is not None:
+                made.op.register_op_hook(callback, monitor_all)
         super().register_op_hook(callback, monitor_all)
 
     # -- running ---------------------------------------------------------------------------------------------
@@ -298,17 +302,22 @@ class HybridBlock(Block):
         in_format = flatten(args, leaves)
         check_kinds(leaves, f"{type(self).__name__} '{self.name}'")
         check_contexts(leaves)
-        key = (leaves[0].context, state.train, str(in_format), tuple((x.shape, x.dtype) for x in leaves))
+        mode = state.train, bool(state.record)
+        key = (leaves[0].context, mode, str(in_format), tuple((x.shape, x.dtype) for x in leaves))
 
         keys: list[Any] = []
 
         def make() -> CachedCall:
             with first_call:
+                before = self._cached_graph, self._in_format, self._out_format, self._graph_params
                 names = input_names(len(leaves))
                 inputs, out, out_format, self._graph_params, drawn = trace_arrays(self, args, names)
                 keys.extend(drawn)
-                self._cached_graph, self._in_format, self._out_format = (inputs, out), in_format, out_format
-                return build(self, inputs, out, in_format, out_format, self._flags)
+                self._in_format, self._out_format = in_format, out_format
+                made = self._built(inputs, out, args)
+                if state.train and before[0]:  # what is exported is for prediction, if there is such a graph
+                    self._cached_graph, self._in_format, self._out_format, self._graph_params = before
+                return made
 
         found: CachedCall = self._noted.find(key, make)
         if not keys:
@@ -324,15 +333,21 @@ class HybridBlock(Block):
         """Make what runs the graph, through the backend if there is one."""
         inputs, out = self._get_graph(*args)
         if self._backend is not None:
+            self._finish_deferred(self.collect_params().values(), *args)
+        self._cached_op = op = self._built(inputs, out, args)
+        return op
+
+    def _built(self, inputs: list[Symbol], out: Symbol, args: tuple[Any, ...]) -> CachedCall:
+        """What runs a graph, with what was asked for: a backend, a watcher of its operators."""
+        if self._backend is not None:
             from .backend import partition
 
-            self._finish_deferred(self.collect_params().values(), *args)
-            self._cached_graph = inputs, out = inputs, partition(self, self._backend, inputs, out, args)
-        op = build(self, inputs, out, self._in_format, self._out_format, self._flags)
+            out = partition(self, self._backend, inputs, out, args)
+        self._cached_graph = inputs, out
+        made = build(self, inputs, out, self._in_format, self._out_format, self._flags)
         if self._op_hook is not None:
-            op.op.register_op_hook(*self._op_hook)
-        self._cached_op = op
-        return op
+            made.op.register_op_hook(*self._op_hook)
+        return made
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Compute the output from operators of `F`. Every hybrid block defines its own.

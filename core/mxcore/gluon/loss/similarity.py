@@ -105,7 +105,7 @@ class SDMLLoss(Loss):
             raise error(
                 ValueError, f"SDMLLoss: x1 and x2 must be of one shape with 2 or more rows, got {x1.shape}, {x2.shape}"
             )
-        eye = F.one_hot(F.arange(n, ctx=x1.context), n)
+        eye = F.one_hot(F.contrib.arange_like(x1, axis=0), n)
         labels = eye * (1 - self.smoothing_parameter) + (1 - eye) * self.smoothing_parameter / (n - 1)
         distances = F.sum(F.square(F.expand_dims(x1, 1) - F.expand_dims(x2, 0)), axis=2)
         log_probs = F.log_softmax(-distances, axis=1)

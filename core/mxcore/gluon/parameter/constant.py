@@ -7,6 +7,8 @@ from typing import Any
 
 from ... import initializer
 from ... import ndarray as nd
+from ...ndarray.numpy import arrays
+from ..utils import is_np_array
 from .parameter import Parameter
 
 __all__ = ["Constant"]
@@ -31,7 +33,8 @@ class Constant(Parameter):
     ----------
     name : str
     value : NDArray or array_like
-        The value; it also fixes shape and dtype (float32 for anything but arrays).
+        The value; it also fixes shape and dtype (float32 for anything but arrays; after
+        ``npx.set_np()`` what ``np.array`` makes of it).
 
     Notes
     -----
@@ -48,7 +51,7 @@ class Constant(Parameter):
 
     def __init__(self, name: str, value: Any) -> None:
         if not isinstance(value, nd.NDArray):
-            value = nd.array(value)
+            value = (arrays if is_np_array() else nd).array(value)
         self.value = value
         super().__init__(name, grad_req="null", shape=value.shape, dtype=value.dtype, init=_Value(value))
 

@@ -17,6 +17,7 @@ from ..._core.errors import MXNetError, error
 from ..._core.state import state
 from ..._core.stream import commit
 from ..._locks import lock_of
+from ..._noting import check_readable, noted
 from ..._op_functions import mixed_faces
 from ..indexing import write
 
@@ -220,19 +221,22 @@ def _true(x: Any, mask: Any) -> Any:
     ctx = x._st.ctx
     if mask._st.ctx is not ctx:
         mask = mask.as_in_context(ctx)  # type: ignore[attr-defined]
+    if noted(mask):
+        rows = tables.ops.get("_npx_nonzero")(mask.as_np_ndarray())
+        return [rows[:, i] for i in range(len(mask.shape))]
     mask._st.wait()
     ctx.activate()
     return [x.dense(part, Storage(ctx)) for part in ctx.device.xp.nonzero(mask._data)]
 
 
 def _beside(x: Any, a: Any) -> Any:
-    """An index array on the context of `x`, as an array of its face and outside of any graph."""
+    """An index array on the context of `x`, as an array of its face, and outside of any graph but one being noted."""
     ctx = x._st.ctx
     if not isinstance(a, Array):
         return x.dense(ctx.device.from_host(np.ascontiguousarray(a).reshape(a.shape), ctx.device_id), Storage(ctx))
     if a._st.ctx is not ctx:
         a = a.as_in_context(ctx)  # type: ignore[attr-defined]
-    return x.dense(a._data, a._st)
+    return a.of(x.dense) if noted(a) else x.dense(a._data, a._st)
 
 
 def set_item(x: Any, key: Any, value: Any) -> None:
@@ -289,8 +293,9 @@ def _write_at(x: Any, items: list[Any], value: Any) -> None:
     """Write to the places of an index with arrays."""
     transfer.check_writable(x, _NAME)
     st, ctx = x._st, x._st.ctx
-    wider, pattern, arrays = _pattern(x.detach(), items)
+    wider, pattern, arrays = _pattern(x.twin(), items)
     for a in arrays:
+        check_readable(a)
         a._st.wait()
     if isinstance(value, Array):
         value._st.wait()

@@ -160,7 +160,7 @@ class ndarray(NDArray):
         return self.asnumpy().tolist()
 
     def __repr__(self) -> str:
-        host = self.asnumpy()
+        host = self.twin().asnumpy()
         if host.dtype == np.float32 or host.dtype == np.bool_:
             text = repr(host).replace(", dtype=float32", "")
         else:
@@ -171,7 +171,7 @@ class ndarray(NDArray):
         return text if ctx.device_type == "cpu" else f"{text[:-1]}, ctx={ctx})"
 
     def __str__(self) -> str:
-        ctx, text = self._st.ctx, str(self.asnumpy())
+        ctx, text = self._st.ctx, str(self.twin().asnumpy())
         return text if ctx.device_type == "cpu" or not self.shape else f"{text} @{ctx}"
 
     def __format__(self, spec: str) -> str:
@@ -353,7 +353,7 @@ class ndarray(NDArray):
         return _functions().array_split(self, *args, **kwargs)
 
     def __getitem__(self, key: Any) -> ndarray:
-        if self._entry is None:
+        if self._entry is None or not state.record:
             kind = key.__class__
             # The quick way: what NumPy gives for a basic index, copied if that is not one run of memory.
             part = None
@@ -367,7 +367,7 @@ class ndarray(NDArray):
                     if not part.flags.c_contiguous:
                         st = self._st
                         if part.__class__ is _HOST and st.write is None and not (calls.observers or state.record):
-                            return fresh(ndarray, part.copy(), st.ctx)
+                            return fresh(ndarray, part.copy(), st.ctx)  # type: ignore[no-any-return]
                         part = None
                     elif not part.ndim:
                         part = _element(part)
