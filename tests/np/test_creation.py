@@ -151,6 +151,17 @@ def test_diagonals_and_triangles(dtype, k):
     check(np.trace(np.array(a), k, 2, 0), onp.trace(a, k, 2, 0), "int64" if dtype == "bool" else dtype)
 
 
+@pytest.mark.parametrize("k", [2**31 - 1, -(2**31)])
+def test_diagonals_that_are_far_away_are_empty(k):
+    x = np.ones((2, 3))
+    x.attach_grad()
+    with mx.autograd.record():
+        parts = [np.diag(x, k), np.diagonal(x, k), np.trace(x, k)]
+    assert [p.tolist() for p in parts] == [[], [], 0.0]
+    parts[2].backward()
+    assert not x.grad.asnumpy().any()
+
+
 def test_indices_of_matrices():
     for got, want in [
         (np.tril_indices_from(np.ones((3, 4)), 1), onp.tril_indices(3, 1, 4)),

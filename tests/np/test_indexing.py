@@ -157,6 +157,17 @@ def test_recorded_writes_carry_gradients():
 
 
 @pytest.mark.usefixtures("numpy_mode")
+def test_of_equal_places_the_last_written_value_gets_the_gradient():
+    x, v = np.zeros((2, 2)), np.array([[5.0, 1.0], [7.0, 2.0], [9.0, 3.0]])
+    v.attach_grad()
+    with autograd.record():
+        x[[0, 1, 0]] = v * 1
+        y = (x * np.array([[3.0, 4.0], [6.0, 8.0]])).sum()
+    y.backward()
+    assert x.tolist() == [[9, 3], [7, 2]] and v.grad.tolist() == [[0, 0], [6, 8], [3, 4]]
+
+
+@pytest.mark.usefixtures("numpy_mode")
 def test_indices_may_be_floats_that_are_whole():
     x = np.arange(5)
     check(x[np.array([0, 4])], onp.array([0, 4]), "float32")

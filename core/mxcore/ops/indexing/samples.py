@@ -75,6 +75,13 @@ SAMPLES = {
         _internal((3, 4), (1,), np.array([0, 2]), np.array([3, 1]), index=(("a", 0), ("a", 1))),
         _internal((3, 4), (3, 2), _J, index=(_ALL, ("a", 0))),
         _internal((3, 4), (2,), np.array([-1, 0]), index=(("a", 0), 2)),
+        _internal((3, 4), (4, 4), np.array([2, 0, 2, 2]), index=(("a", 0),)),
+    ],
+    "_backward_advanced_set": [
+        _internal((3, 4), np.array([0, 2]), index=(("a", 0),)),
+        _internal((3, 4), np.array([2, 0, 2, 2]), index=(("a", 0),)),
+        _internal((3, 4), np.array([0, 2, 0]), np.array([3, 1, 3]), index=(("a", 0), ("a", 1))),
+        _internal((3, 4), _J, index=(_ALL, ("a", 0))),
     ],
     "take": [
         Sample((4, 3), Ints((2, 2), 0, 4)),

@@ -10,7 +10,7 @@ from ..._core.op import op
 from ..._core.params import Params, literal
 from ...parameters import Any_
 from ...typing import Array, Call, Operators
-from ..common.rules import first_dtype
+from ..common.rules import first_dtype, size_of
 
 __all__: list[str] = []
 
@@ -206,7 +206,7 @@ slice_set.dtype(first_dtype)
     alias="lhs->output",
     grad=lambda F, p, dy, like_rhs, indices: (
         F._advanced_set(dy, F.zeros_like(like_rhs), *indices, index=p.index),
-        _part_of_rhs(F, F._advanced_index(dy, *indices, index=p.index), like_rhs),
+        _part_of_rhs(F, F._backward_advanced_set(dy, *indices, index=p.index), like_rhs),
         [None] * len(indices),
     ),
 )
@@ -231,3 +231,36 @@ def advanced_set(k: Call, p: Params, lhs: Array, rhs: Array, *indices: Array) ->
 
 advanced_set.shape(lambda p, ins: [ins[0]])
 advanced_set.dtype(first_dtype)
+
+
+@op(
+    "_backward_advanced_set",
+    inputs="dy indices*",
+    index=Index(),
+    grad=lambda F, p, d_output, like_dy, indices: (
+        F._advanced_set(F.zeros_like(like_dy), d_output, *indices, index=p.index),
+        [None] * len(indices),
+    ),
+)
+def backward_advanced_set(k: Call, p: Params, dy: Array, *indices: Array) -> Array:
+    """The gradient of the values that `_advanced_set` writes: of those for equal places, the last one's only.
+
+    Parameters
+    ----------
+    dy : array
+    indices : arrays
+    num_args : int
+        How many; counted for you.
+    index : tuple
+        As in `_advanced_index`.
+    """
+    key = decoded(p.index, indices)
+    part = dy[key]
+    order = k.xp.arange(size_of(part.shape)).reshape(part.shape)
+    writer = k.xp.zeros(tuple(dy.shape), order.dtype)
+    writer[key] = order
+    return k.xp.where(writer[key] == order, part, k.xp.zeros((), part.dtype))
+
+
+backward_advanced_set.shape(lambda p, ins: [advanced_shape(p.index, ins[0], ins[1:])])
+backward_advanced_set.dtype(first_dtype)

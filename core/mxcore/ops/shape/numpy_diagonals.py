@@ -33,6 +33,12 @@ def _on(rows: int, columns: int, k: int) -> int:
     return max(min(rows, columns - k) if k >= 0 else min(rows + k, columns), 0)
 
 
+def _diagonal(k: Call, data: Array, offset: int, i: int, j: int) -> Array:
+    """NumPy's function, which reads wild memory for diagonals as far away as its integers go: these are empty."""
+    rows, columns = data.shape[i], data.shape[j]
+    return k.xp.diagonal(data, max(-rows, min(offset, columns)), i, j)
+
+
 def _others(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
     i, j = _axes(p, len(shape))
     return tuple(d for a, d in enumerate(shape) if a not in (i, j))
@@ -72,7 +78,7 @@ def diagonal(k: Call, p: Params, data: Array) -> Array:
     axis1, axis2 : int
         The axes of the rows and columns.
     """
-    return k.xp.diagonal(data, p.offset, *_axes(p, data.ndim)).copy()
+    return _diagonal(k, data, p.offset, *_axes(p, data.ndim)).copy()
 
 
 diagonal.shape(lambda p, ins: [_diagonal_shape(p, ins[0])])
@@ -119,7 +125,7 @@ def trace(k: Call, p: Params, data: Array) -> Array:
     axis1, axis2 : int
         The axes of the rows and columns.
     """
-    return k.xp.diagonal(data, p.offset, *_axes(p, data.ndim)).sum(-1)
+    return _diagonal(k, data, p.offset, *_axes(p, data.ndim)).sum(-1)
 
 
 trace.shape(lambda p, ins: [_others(p, ins[0])])
@@ -172,7 +178,7 @@ def diag(k: Call, p: Params, data: Array) -> Array:
     k : int
         Which diagonal: above the main one if positive.
     """
-    return k.xp.diag(data, p.k).copy()
+    return (k.xp.diag(data, p.k) if data.ndim == 1 else _diagonal(k, data, p.k, 0, 1)).copy()
 
 
 diag.shape(lambda p, ins: [_diag_shape(p, ins[0])])
@@ -191,7 +197,7 @@ def diag_spread(k: Call, p: Params, data: Array, like: Array) -> Array:
         As in `_np_diag`.
     """
     if len(like.shape) == 1:
-        return k.xp.diagonal(data, p.k).copy()
+        return _diagonal(k, data, p.k, 0, 1).copy()
     return _spread(k, data, tuple(like.shape), (0, 1), p.k)
 
 
