@@ -334,8 +334,8 @@ def test_errors(fn, kind, words):
 
 
 def test_what_is_drawn_for_arrays_is_where_they_are():
-    mean = np.zeros(2, ctx=mx.cpu(1))
-    assert np.random.normal(mean, 1, ctx=mx.cpu(1)).ctx == mx.cpu(1)
+    mean = mx.np.zeros(2, ctx=mx.cpu(1))
+    assert mx.np.random.normal(mean, 1, ctx=mx.cpu(1)).ctx == mx.cpu(1)
     for ctx in (mx.cpu(0), "nowhere"):
         with pytest.raises(ValueError, match=r"parameters are on cpu\(1\)"):
-            np.random.normal(mean, 1, ctx=ctx)
+            mx.np.random.normal(mean, 1, ctx=ctx)

@@ -170,7 +170,8 @@ def _joining(name: str) -> Any:
 JOINS = [_joining(name) for name in _JOINS]
 
 hsplit, dsplit = (
-    twin(name, join.split_v2, outputs=lambda p, name=name: join.parts(p, name)) for name in ("_npi_hsplit", "_npi_dsplit")
+    twin(name, join.split_v2, outputs=lambda p, name=name: join.parts(p, name))
+    for name in ("_npi_hsplit", "_npi_dsplit")
 )
 
 
