@@ -12,7 +12,7 @@ FEW = """
 
 #: Operator -> what a GPU does otherwise.
 OTHERWISE = dict.fromkeys(
-    ("tan", "_rdiv_scalar"),
+    ("tan", "_npi_tan", "_rdiv_scalar"),
     "a float that a dtype of whole numbers does not have becomes the nearest that it has; on x86 it wraps around",
 )
 

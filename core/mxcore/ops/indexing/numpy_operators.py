@@ -172,6 +172,11 @@ def _(p: Params, ins: list[Any]) -> list[Any]:
 assign_number.dtype(first_dtype)
 
 
+def _places(k: Call, p: Params, mask: Array) -> Any:
+    """The index of the places where a mask is true: how many there are must be known where arrays go in."""
+    return (slice(None),) * p.start_axis + tuple(k.xp.nonzero(mask != 0))
+
+
 @op(
     "_npi_boolean_mask_assign_tensor",
     inputs="data mask value",
@@ -197,7 +202,7 @@ def assign_array(k: Call, p: Params, data: Array, mask: Array, value: Array) -> 
         The first of these dimensions.
     """
     out = data.copy()
-    out[(slice(None),) * p.start_axis + (mask != 0,)] = value
+    out[_places(k, p, mask)] = value
     return out
 
 
@@ -232,7 +237,7 @@ def backward_assign(k: Call, p: Params, dy: Array, mask: Array, value: Array) ->
     start_axis : int
         As in `_npi_boolean_mask_assign_tensor`.
     """
-    part, shape = dy[(slice(None),) * p.start_axis + (mask != 0,)], tuple(value.shape)
+    part, shape = dy[_places(k, p, mask)], tuple(value.shape)
     lead = part.ndim - len(shape)
     axes = tuple(i for i in range(part.ndim) if i < lead or shape[i - lead] == 1 != part.shape[i])
     return (part.sum(axes, keepdims=True) if axes else part).reshape(shape)

@@ -469,9 +469,15 @@ def bincount(k: Call, p: Params, data: Array, weights: Array = None) -> Array:
     if weights is None:
         return xp.bincount(places, minlength=p.minlength)
     n = max(int(places.max().item()) + 1 if data.size else 0, p.minlength)
-    out = xp.zeros((n,), _F64 if weights.dtype.kind == "f" else _INT64)
-    xp.add.at(out, places, weights.astype(out.dtype))
-    return out
+    if weights.dtype.kind == "f":
+        out = xp.zeros((n,), _F64)
+        xp.add.at(out, places, weights.astype(_F64))
+        return out
+    # Not every library adds int64 at places; sums of what is sorted are exact as well.
+    sums = xp.cumsum(weights.astype(_INT64)[xp.argsort(places, kind="stable")])
+    sums = xp.concatenate([xp.zeros((1,), _INT64), sums])
+    ends = xp.cumsum(xp.bincount(places, minlength=n))
+    return sums[ends] - sums[xp.concatenate([xp.zeros((1,), ends.dtype), ends])[:-1]]
 
 
 @bincount.shape
