@@ -120,15 +120,15 @@ ALIGN_PARAMS = dict(
 
 
 def _grid(xp: Any, size: Any, ratio: int) -> Any:
-    """How many places a bin of this size has along an axis, as floats; none where the size is not finite."""
-    if ratio > 0:
-        return xp.full(tuple(size.shape), ratio, size.dtype)
-    return xp.where(xp.isfinite(size), xp.ceil(size), size.dtype.type(0))
+    """How many places a bin of this size has along an axis, as floats; none unless the size is a number above zero."""
+    real = size.dtype.type
+    return xp.where(xp.isfinite(size) & (size > 0), real(ratio) if ratio > 0 else xp.ceil(size), real(0))
 
 
 def _reach(xp: Any, start: Any, step: Any, count: Any, n: int) -> tuple[Any, int]:
     """The first of `count` places from `start` on that can be seen from `n` pixels, and how many steps it may take."""
-    ok = xp.isfinite(start) & (step > 0)
+    ok = xp.isfinite(start) & (count > 0)
+    count = xp.where(ok, count, start.dtype.type(0))
     each = xp.where(ok, step, start.dtype.type(1))
     from_ = xp.where(ok, start, start.dtype.type(0))
     first = xp.clip(xp.floor((-1 - from_) / each - 1.5), 0, count)
