@@ -30,9 +30,9 @@ class Boxes(NamedTuple):
     bottom: Any
     area: Any
 
-    def map(self, f: Any) -> Boxes:
-        """The same boxes in arrays of another shape."""
-        return Boxes(*map(f, self))
+    def at(self, xp: Any, index: Any) -> Boxes:
+        """One of each row: boxes (B, N) at an index (B, 1)."""
+        return Boxes(*(xp.take_along_axis(v, index, 1) for v in self))
 
 
 def boxes_of(xp: Any, a: Any, form: str) -> Boxes:

@@ -14,7 +14,7 @@ from ...typing import Array, Call
 from ..common.bodies import silent, wide
 from ..common.rules import floating, size_of
 from .boxes import Boxes, boxes_of, intersection
-from .suppression import best_first, survivors
+from .suppression import Meeting, best_first, survivors
 
 __all__: list[str] = []
 
@@ -294,8 +294,8 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
     variances=Floats((0.1, 0.1, 0.2, 0.2)),
     nms_topk=Int(-1),
     grad=None,
+    helpers={"computed": lambda *args: _detected(*args)},
 )
-@silent
 def multibox_detection(k: Call, p: Params, cls_prob: Array, loc_pred: Array, anchor: Array) -> Array:
     """Boxes from what was predicted for each anchor, but for those that overlap with a better one.
 
@@ -335,7 +335,13 @@ def multibox_detection(k: Call, p: Params, cls_prob: Array, loc_pred: Array, anc
     detect nothing, and a box that is NaN neither suppresses nor is suppressed. Source: Liu et al., "SSD: Single shot
     multibox detector", 2016.
     """
-    xp = k.xp
+    return _detected(k.xp, p, (cls_prob, loc_pred, anchor), survivors)
+
+
+@silent
+def _detected(xp: Any, p: Params, ins: Any, survivors: Any) -> Any:
+    """What `multibox_detection` gives, by any way to find survivors."""
+    cls_prob, loc_pred, anchor = ins
     prob, real = wide(cls_prob), wide(cls_prob).dtype.type
     n, classes, count = prob.shape
     if classes < 2 or not n * count:
@@ -348,7 +354,7 @@ def multibox_detection(k: Call, p: Params, cls_prob: Array, loc_pred: Array, anc
     first = xp.argsort((~valid).astype(np.int8), axis=1, kind="stable")
     rows, valid = xp.take_along_axis(rows, first[..., None], 1), xp.take_along_axis(valid, first, 1)
     if 0 < p.nms_threshold <= 1:
-        rows = _suppressed(xp, rows, valid, p)
+        rows = _suppressed(xp, rows, valid, p, survivors)
     return xp.where(valid[..., None], rows, real(-1))
 
 
@@ -363,7 +369,7 @@ def _located(xp: Any, offset: Any, anchor: Any, p: Params) -> Any:
     return xp.clip(found, 0, 1) if p.clip else found
 
 
-def _suppressed(xp: Any, rows: Any, valid: Any, p: Params) -> Any:
+def _suppressed(xp: Any, rows: Any, valid: Any, p: Params, survivors: Any) -> Any:
     """Rows (N, A, 6), the best first, with class -1 for those that a better one suppresses or that are too many."""
     count, real = rows.shape[1], rows.dtype.type
     most = count if p.nms_topk <= 0 else min(p.nms_topk, count)
@@ -373,12 +379,8 @@ def _suppressed(xp: Any, rows: Any, valid: Any, p: Params) -> Any:
     flat = boxes_of(xp, rows[..., 2:], "corner")
     boxes = flat._replace(area=(flat.right - flat.left) * (flat.bottom - flat.top))
 
-    def met(a: Boxes, b: Boxes) -> Any:
-        common = intersection(xp, a, b)
-        together = a.area + b.area - common
-        return xp.where(together <= 0, real(0), common / together) >= real(p.nms_threshold)
-
-    kept = survivors(xp, seen, boxes, None if p.force_suppress else rows[..., 0], met)
+    meeting = Meeting(p.nms_threshold, inclusive=True)
+    kept = survivors(xp, seen, boxes, None if p.force_suppress else rows[..., 0], meeting)
     return xp.concatenate((xp.where(kept, rows[..., 0], real(-1))[..., None], rows[..., 1:]), -1)
 
 

@@ -13,8 +13,8 @@ from ...parameters import Bool, Float, Floats, Int
 from ...typing import Array, Call
 from ..common.bodies import silent, wide
 from ..common.rules import floating, size_of
-from .boxes import Boxes, intersection
-from .suppression import best_first, survivors
+from .boxes import Boxes
+from .suppression import Meeting, best_first, survivors
 
 __all__ = ["base_anchors"]
 
@@ -71,8 +71,9 @@ def _proposed(xp: Any, p: Params, bbox_pred: Any, im_info: Any) -> tuple[Any, An
 
 
 @silent
-def _proposals(k: Call, p: Params, cls_prob: Any, bbox_pred: Any, im_info: Any) -> Any:
-    xp = k.xp
+def _proposals(xp: Any, p: Params, ins: Any, survivors: Any) -> Any:
+    """What proposals there are, by any way to find survivors."""
+    cls_prob, bbox_pred, im_info = ins
     prob, info = wide(cls_prob), wide(im_info)
     n, a = prob.shape[0], prob.shape[1] // 2
     real = prob.dtype.type
@@ -93,11 +94,8 @@ def _proposals(k: Call, p: Params, cls_prob: Any, bbox_pred: Any, im_info: Any) 
     left, top, right, bottom = (box[..., i] for i in range(4))
     boxes = Boxes(left, top, right, bottom, (right - left + real(1)) * (bottom - top + real(1)))
 
-    def met(a: Boxes, b: Boxes) -> Any:
-        common = intersection(xp, a, b, 1)
-        return common / (a.area + b.area - common) > real(p.threshold)
-
-    kept = survivors(xp, xp.ones(score.shape, np.bool_), boxes, None, met, min(post, first))
+    meeting = Meeting(p.threshold, longer=1)
+    kept = survivors(xp, xp.ones(score.shape, np.bool_), boxes, None, meeting, min(post, first))
     found = xp.sum(kept, axis=1, keepdims=True)
     place = xp.argsort((~kept).astype(np.int8), axis=1, kind="stable")
     # Where there are too few, they come again.
@@ -154,7 +152,7 @@ def _declare(name: str, summary: str, many: bool) -> Any:
     told = {"n": "N" if many else "1", "each": "of each image " if many else "", "rows": rows}
 
     def body(k: Call, p: Params, cls_prob: Array, bbox_pred: Array, im_info: Array) -> Any:
-        return _proposals(k, p, cls_prob, bbox_pred, im_info)
+        return _proposals(k.xp, p, (cls_prob, bbox_pred, im_info), survivors)
 
     body.__doc__ = _DOC.format(name=name, summary=summary, **told)
     made = op(
@@ -164,6 +162,7 @@ def _declare(name: str, summary: str, many: bool) -> Any:
         visible=lambda p: 1 + p.output_score,
         **PROPOSAL_PARAMS,
         grad=None,
+        helpers={"computed": _proposals},
     )(body)
 
     @made.shape

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from ..common.bodies import silent, wide
 from ..common.rules import floating, size_of
 from .boxes import FORMAT, Boxes, boxes_of, converted, intersection
 
-__all__ = ["NMS_PARAMS", "best_first", "survivors"]
+__all__ = ["NMS_PARAMS", "Meeting", "best_first", "survivors"]
 
 _INT64 = np.dtype(np.int64)
 
@@ -26,9 +25,33 @@ def best_first(xp: Any, score: Any, valid: Any) -> Any:
     return xp.argsort(xp.where(valid, -score, score.dtype.type(np.inf)), axis=1, kind="stable")
 
 
-def survivors(
-    xp: Any, alive: Any, boxes: Boxes, classes: Any, met: Callable[[Boxes, Boxes], Any], most: int | None = None
-) -> Any:
+class Meeting(NamedTuple):
+    """When a box suppresses another one.
+
+    Attributes
+    ----------
+    threshold : float
+        They overlap by more than this.
+    inclusive : bool
+        Or by as much.
+    longer : int
+        Sides are longer by this: 1 where corners are pixels.
+    """
+
+    threshold: float
+    inclusive: bool = False
+    longer: int = 0
+
+    def met(self, xp: Any, a: Boxes, b: Boxes) -> Any:
+        """Whether boxes are suppressed by others."""
+        zero, limit = a.area.dtype.type(0), a.area.dtype.type(self.threshold)
+        common = intersection(xp, a, b, self.longer)
+        together = a.area + b.area - common
+        part = xp.where(together <= 0, zero, common / together)
+        return part >= limit if self.inclusive else part > limit
+
+
+def survivors(xp: Any, alive: Any, boxes: Boxes, classes: Any, meeting: Meeting, most: int | None = None) -> Any:
     """Which boxes (B, N), the best first, none of the better ones suppresses.
 
     Parameters
@@ -38,8 +61,7 @@ def survivors(
     boxes : Boxes
     classes : array or None
         Numbers of classes, if only boxes of one class suppress one another.
-    met : callable
-        ``(better boxes, others) -> array of bool``: who is suppressed.
+    meeting : Meeting
     most : int, optional
         How many are wanted.
     """
@@ -49,14 +71,10 @@ def survivors(
     while count != most and alive.size and alive.any().item():
         at, count = xp.argmax(alive, axis=1), count + 1
         one = at.reshape(-1, 1)
-
-        def mine(v: Any, one: Any = one) -> Any:
-            return xp.take_along_axis(v, one, 1)
-
         kept[batch, at] = kept[batch, at] | alive[batch, at]
-        gone = met(boxes.map(mine), boxes)
+        gone = meeting.met(xp, boxes.at(xp, one), boxes)
         if classes is not None:
-            gone = gone & (mine(classes) == classes)
+            gone = gone & (xp.take_along_axis(classes, one, 1) == classes)
         alive = alive & ~gone
         alive[batch, at] = False
     return kept
@@ -89,6 +107,34 @@ def _check_columns(p: Params, width: int) -> None:
             raise ValueError(f"{name}={first} wants at least {last + 1} numbers for each box; the data has {width}")
 
 
+@silent
+def _box_nms(xp: Any, p: Params, data: Any, survivors: Any) -> Any:
+    """What `box_nms` gives, by any way to find survivors."""
+    n, width = data.shape[-2:]
+    x = wide(data).reshape(size_of(data.shape[:-2]), n, width)
+    first = n if p.topk < 0 else min(n, p.topk)
+    if first == 0 or not x.size:
+        return x.reshape(data.shape), xp.broadcast_to(xp.arange(n), data.shape[:-1]).copy()
+    score, real = x[:, :, p.score_index], x.dtype.type
+    valid = score > real(p.valid_thresh)
+    if p.id_index >= 0:
+        valid = valid & (x[:, :, p.id_index] != real(p.background_id))
+    order = best_first(xp, score, valid)[:, :first]
+    seen = xp.take_along_axis(x, order[:, :, None], 1)
+    boxes = boxes_of(xp, seen[:, :, p.coord_start : p.coord_start + 4], p.in_format)
+
+    classes = None if p.id_index < 0 or p.force_suppress else seen[:, :, p.id_index]
+    kept = survivors(xp, xp.take_along_axis(valid, order, 1), boxes, classes, Meeting(p.overlap_thresh))
+    place = xp.argsort((~kept).astype(np.int8), axis=1, kind="stable")
+    index = xp.full(x.shape[:2], -1, _INT64)
+    index[:, :first] = xp.where(xp.take_along_axis(kept, place, 1), xp.take_along_axis(order, place, 1), -1)
+    found = xp.take_along_axis(x, xp.maximum(index, 0)[:, :, None], 1)
+    at = slice(p.coord_start, p.coord_start + 4)
+    found[:, :, at] = converted(xp, found[:, :, at].copy(), p.in_format, p.out_format)
+    found = xp.where(index[:, :, None] >= 0, found, real(-1))
+    return found.reshape(data.shape), index.reshape(data.shape[:-1])
+
+
 @op(
     "_contrib_box_nms",
     "_contrib_box_non_maximum_suppression",
@@ -97,8 +143,8 @@ def _check_columns(p: Params, width: int) -> None:
     visible=1,
     **NMS_PARAMS,
     grad=lambda F, p, dy, out_output1: F._backward_box_nms(dy, out_output1),
+    helpers={"computed": _box_nms},
 )
-@silent
 def box_nms(k: Call, p: Params, data: Array) -> Any:
     """Boxes from the best on, but for those that overlap with a better one: non-maximum suppression.
 
@@ -145,34 +191,7 @@ def box_nms(k: Call, p: Params, data: Array) -> Any:
            [ 0.7,  5. ,  5. ,  6. ,  6. ],
            [-1. , -1. , -1. , -1. , -1. ]], dtype=float32)
     """
-    xp = k.xp
-    n, width = data.shape[-2:]
-    x = wide(data).reshape(size_of(data.shape[:-2]), n, width)
-    first = n if p.topk < 0 else min(n, p.topk)
-    if first == 0 or not x.size:
-        return x.reshape(data.shape), xp.broadcast_to(xp.arange(n), data.shape[:-1]).copy()
-    score, real = x[:, :, p.score_index], x.dtype.type
-    valid = score > real(p.valid_thresh)
-    if p.id_index >= 0:
-        valid = valid & (x[:, :, p.id_index] != real(p.background_id))
-    order = best_first(xp, score, valid)[:, :first]
-    seen = xp.take_along_axis(x, order[:, :, None], 1)
-    boxes = boxes_of(xp, seen[:, :, p.coord_start : p.coord_start + 4], p.in_format)
-
-    def met(a: Boxes, b: Boxes) -> Any:
-        common = intersection(xp, a, b)
-        return common / (a.area + b.area - common) > real(p.overlap_thresh)
-
-    classes = None if p.id_index < 0 or p.force_suppress else seen[:, :, p.id_index]
-    kept = survivors(xp, xp.take_along_axis(valid, order, 1), boxes, classes, met)
-    place = xp.argsort((~kept).astype(np.int8), axis=1, kind="stable")
-    index = xp.full(x.shape[:2], -1, _INT64)
-    index[:, :first] = xp.where(xp.take_along_axis(kept, place, 1), xp.take_along_axis(order, place, 1), -1)
-    found = xp.take_along_axis(x, xp.maximum(index, 0)[:, :, None], 1)
-    at = slice(p.coord_start, p.coord_start + 4)
-    found[:, :, at] = converted(xp, found[:, :, at].copy(), p.in_format, p.out_format)
-    found = xp.where(index[:, :, None] >= 0, found, real(-1))
-    return found.reshape(data.shape), index.reshape(data.shape[:-1])
+    return _box_nms(k.xp, p, data, survivors)
 
 
 @box_nms.shape
