@@ -249,6 +249,8 @@ def _region_shapes(ins: list[Any], outs: list[Any], bins: tuple[int, int], parts
 
 # -- rotated regions ------------------------------------------------------------------------------------------------
 
+#: Most places that a bin of a rotated region has along an axis.
+_MOST = 4096
 ROTATED_PARAMS = dict(pooled_size=Shape(), spatial_scale=Float(), sampling_ratio=Int(-1))
 
 
@@ -261,8 +263,7 @@ def rotated(xp: Any, p: Params, rois: Any, size: tuple[int, int]) -> Iterator[Ta
     x, y, w, h, angle = (xp.where(ok, v, real(0)).reshape(-1, 1, 1, 1) for v in (x, y, w, h, angle))
     w, h = xp.maximum(w, real(1)), xp.maximum(h, real(1))
     each = h / real(bins[0]), w / real(bins[1])
-    # Nobody sees places further apart than a pixel more often than there are pixels.
-    grid = [xp.minimum(_grid(xp, v, p.sampling_ratio), real(_FARTHEST)) for v in each]
+    grid = [xp.minimum(_grid(xp, v, p.sampling_ratio), real(_MOST)) for v in each]
     if not rois.shape[0]:
         return
     steps = [int(xp.max(g).item()) for g in grid]
@@ -278,15 +279,17 @@ def rotated(xp: Any, p: Params, rois: Any, size: tuple[int, int]) -> Iterator[Ta
             yield from _corners(xp, dy * cos - dx * sin + y, dx * cos + dy * sin + x, size, counts)
 
 
-#: Most places that a bin of a rotated region has along an axis, unless more are asked for.
-_FARTHEST = 4096
-
-
 def own_planes(xp: Any, p: Params, data: Any, rois: Any) -> Planes:
     return planes_of(xp, data, rois, _pair("pooled_size", p.pooled_size), data.shape[1], None)
 
 
-@op("_contrib_RROIAlign", inputs="data rois", **ROTATED_PARAMS, grad=_pooled_gradient("RROIAlign", ROTATED_PARAMS))
+@op(
+    "_contrib_RROIAlign",
+    inputs="data rois",
+    **ROTATED_PARAMS,
+    grad=_pooled_gradient("RROIAlign", ROTATED_PARAMS),
+    helpers={"most": lambda: _MOST},
+)
 @silent
 def rroi_align(k: Call, p: Params, data: Array, rois: Array) -> Array:
     """Cut rotated regions out of images into a fixed number of bins, and average values at places of each bin.
@@ -303,7 +306,7 @@ def rroi_align(k: Call, p: Params, data: Array, rois: Array) -> Array:
     spatial_scale : float
         Centres and sizes times this number are those in the images.
     sampling_ratio : int
-        How many places a bin has along each axis; unless above zero, about as many as pixels (4096 at most).
+        How many places a bin has along each axis; unless above zero, about as many as pixels; 4096 at most.
 
     Returns
     -------

@@ -9,7 +9,7 @@ import numpy as np
 
 from mxcore.plugin import Call, Params, Spec
 
-from ..kernels import multibox, suppression
+from ..kernels import multibox, regions, suppression
 from ..typing import Array, Outs
 from .common import FLOATS, cpu, helpers
 
@@ -69,3 +69,77 @@ def _multibox_target(k: Call, p: Params, anchor: Array, label: Array, scores: Ar
         variances=p.variances,
     )
     return place.reshape(n, count * 4), mask.reshape(n, count * 4), found
+
+
+# -- regions --------------------------------------------------------------------------------------------------------
+
+
+def _aligned(p: Params, size: Any, rois: Array) -> regions.Bins:
+    groups = math.prod(p.pooled_size) if p.position_sensitive else 1
+    shift = 0.5 if p.aligned else 0.0
+    return regions.aligned(
+        rois, size, p.pooled_size, scale=p.spatial_scale, ratio=p.sample_ratio, shift=shift, groups=groups
+    )
+
+
+def _rotated(p: Params, size: Any, rois: Array) -> regions.Bins:
+    most = helpers("_contrib_RROIAlign").most
+    return regions.rotated(rois, size, p.pooled_size, scale=p.spatial_scale, ratio=p.sampling_ratio, most=most())
+
+
+def _whole_pixels(p: Params, size: Any, rois: Array) -> regions.Bins:
+    return regions.whole_pixels(rois, size, p.pooled_size, scale=p.spatial_scale, groups=p.group_size or p.pooled_size)
+
+
+def _bent(p: Params, size: Any, rois: Array, trans: Array | None) -> regions.Bent:
+    return regions.Bent(
+        rois,
+        trans,
+        size,
+        p.pooled_size,
+        scale=p.spatial_scale,
+        groups=p.group_size,
+        parts=p.part_size or p.pooled_size,
+        samples=p.sample_per_part,
+        std=p.trans_std,
+    )
+
+
+def _size(data: Any) -> tuple[int, int, int]:
+    n, _, h, w = data.shape
+    return n, h, w
+
+
+def _some(p: Params, data: Spec, rois: Spec, *rest: Spec) -> bool:
+    return bool(data.size and rois.size)
+
+
+def _some_gradients(p: Params, dy: Spec, data: Spec, rois: Spec, *rest: Spec) -> bool:
+    return bool(data.size and rois.size)
+
+
+for _name, _bins in (("ROIAlign", _aligned), ("RROIAlign", _rotated), ("PSROIPooling", _whole_pixels)):
+
+    @cpu.kernel(f"_contrib_{_name}", dtypes=FLOATS, when=_some, out=True)
+    def _pooled(k: Call, p: Params, outs: Outs, data: Array, rois: Array, _bins: Any = _bins) -> None:
+        regions.pooled(data, _bins(p, _size(data), rois), outs[0])
+
+    @cpu.kernel(f"_backward_{_name}", dtypes=FLOATS, when=_some_gradients, out=True)
+    def _backward(k: Call, p: Params, outs: Outs, dy: Array, data: Any, rois: Array, _bins: Any = _bins) -> None:
+        regions.pooled_backward(dy, _bins(p, _size(data), rois), outs[0])
+
+
+@cpu.kernel("_contrib_DeformablePSROIPooling", dtypes=FLOATS, when=_some, out=True)
+def _bent_regions(k: Call, p: Params, outs: Outs, data: Array, rois: Array, trans: Array | None = None) -> None:
+    regions.pooled(data, _bent(p, _size(data), rois, trans), outs[0])
+
+
+@cpu.kernel("_backward_DeformablePSROIPooling", dtypes=FLOATS, when=_some_gradients, out=True)
+def _backward_bent_regions(
+    k: Call, p: Params, outs: Outs, dy: Array, data: Array, rois: Array, trans: Array | None = None
+) -> None:
+    bins = _bent(p, _size(data), rois, trans)
+    if outs[0] is not None:
+        regions.pooled_backward(dy, bins, outs[0])
+    if trans is not None and outs[1] is not None:
+        bins.moves(dy, data, outs[1])
