@@ -130,8 +130,12 @@ def train(net, data, trainer, args, rng):
             with autograd.pause():
                 regions = net.propose(scores, found, args.size, args.regions)
                 # The boxes themselves are regions as well.
-                own = np.concatenate([np.repeat(np.arange(len(some)), shapes.MOST)[:, None], label[..., 1:].reshape(-1, 4)], 1)
-                regions = nd.concat(regions.reshape((len(some), -1, 5)), nd.array(own).reshape((len(some), -1, 5)), dim=1)
+                own = np.concatenate(
+                    [np.repeat(np.arange(len(some)), shapes.MOST)[:, None], label[..., 1:].reshape(-1, 4)], 1
+                )
+                regions = nd.concat(
+                    regions.reshape((len(some), -1, 5)), nd.array(own).reshape((len(some), -1, 5)), dim=1
+                )
                 number = regions.shape[1]
                 regions = regions.reshape((-1, 5))
                 classes, corrections, mask = box_targets(regions, label, number)

@@ -46,7 +46,7 @@ def matches(score, threshold):
 
 def targets(anchors, label, threshold):
     """For each anchor the number of its box, or None."""
-    boxes = [r for r in label]
+    boxes = list(label)
     for end, r in enumerate(label):
         if r[0] == -1:
             boxes = boxes[:end]

@@ -157,7 +157,9 @@ def test_proposals(seed, h, w, post):
 
 
 @settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), n=st.integers(0, 6), m=st.integers(0, 6), form=st.sampled_from(["corner", "center"]))
+@given(
+    seed=st.integers(0, 2**32 - 1), n=st.integers(0, 6), m=st.integers(0, 6), form=st.sampled_from(["corner", "center"])
+)
 def test_box_iou(seed, n, m, form):
     rs = np.random.RandomState(seed)
     a, b = some_boxes(rs, n), some_boxes(rs, m)
@@ -293,7 +295,12 @@ def test_matches_with_boxes_that_there_are_not():
         ("MultiBoxTarget", [(2, 3, 4), (2, 1, 5), (2, 2, 3)], {}, "all images share one set"),
         ("MultiBoxTarget", [(1, 3, 4), (2, 1, 5), (2, 2, 4)], {}, "differ in dimension 1"),
         ("MultiBoxTarget", [(1, 3, 4), (2, 1, 5), (2, 0, 3)], {}, "at least one class, background"),
-        ("MultiBoxTarget", [(1, 3, 4), (2, 1, 5), (2, 2, 3)], {"variances": (1, 1, 1)}, "variances must be four numbers"),
+        (
+            "MultiBoxTarget",
+            [(1, 3, 4), (2, 1, 5), (2, 2, 3)],
+            {"variances": (1, 1, 1)},
+            "variances must be four numbers",
+        ),
         ("MultiBoxDetection", [(2, 2, 3), (2, 11), (1, 3, 4)], {}, "differ in dimension 1"),
         ("MultiBoxDetection", [(2, 2, 3), (2, 12), (1, 3, 4)], {"variances": (1, 1, 0, 1)}, "variances must be four"),
         ("Proposal", [(2, 24, 3, 4), (2, 48, 3, 4), (2, 3)], {}, "differ in dimension 0"),
@@ -306,7 +313,7 @@ def test_matches_with_boxes_that_there_are_not():
 )
 def test_refusals(op, shapes, params, says):
     with pytest.raises(mx.MXNetError, match=f"operator _contrib_{op}.*{says}"):
-        getattr(contrib, op)(*map(nd.zeros, shapes), **params)
+        getattr(contrib, op)(*[nd.array(np.zeros(s)) for s in shapes], **params)
 
 
 def test_whole_numbers_are_refused():

@@ -168,7 +168,7 @@ def backward_deformable_psroi_pooling(
     bend = None if trans is None else wide(trans)
     wanted = k.wanted or (True, trans is not None)
     some = bool(dy.size and x.size)
-    planes = group_planes(xp, p, x, regions) if some else None
+    planes: Any = group_planes(xp, p, x, regions) if some else None
     d_data = d_trans = None
     if wanted[0]:
         d_data = scattered(xp, dy, x, planes, bent(xp, p, regions, bend, x.shape[2:])) if some else xp.zeros_like(x)

@@ -13,7 +13,7 @@ from ...parameters import Bool, Float, Floats, Int
 from ...typing import Array, Call
 from ..common.bodies import silent, wide
 from ..common.rules import floating, size_of
-from .boxes import Boxes, boxes_of, intersection
+from .boxes import boxes_of, intersection
 from .suppression import Meeting, best_first, survivors
 
 __all__: list[str] = []
@@ -135,8 +135,7 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
 def _overlaps(xp: Any, anchor: Any, label: Any) -> Any:
     """How far anchors (1, A, 4) and labelled boxes (N, L, 5 or more) overlap, (N, A, L); -1 where one is NaN."""
     zero = anchor.dtype.type(0)
-    a = Boxes(*(anchor[:, :, i, None] for i in range(4)), zero)
-    b = Boxes(*(label[:, None, :, i] for i in range(1, 5)), zero)
+    a, b = boxes_of(xp, anchor[:, :, None], "corner"), boxes_of(xp, label[:, None, :, 1:5], "corner")
     common = intersection(xp, a, b)
     together = (a.right - a.left) * (a.bottom - a.top) + (b.right - b.left) * (b.bottom - b.top) - common
     found = xp.where(together == 0, zero, common / together)
@@ -282,62 +281,6 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
 # -- detection ------------------------------------------------------------------------------------------------------
 
 
-@op(
-    "_contrib_MultiBoxDetection",
-    "_npx_multibox_detection",
-    inputs="cls_prob loc_pred anchor",
-    clip=Bool(True),
-    threshold=Float(0.01),
-    background_id=Int(0),
-    nms_threshold=Float(0.5),
-    force_suppress=Bool(False),
-    variances=Floats((0.1, 0.1, 0.2, 0.2)),
-    nms_topk=Int(-1),
-    grad=None,
-    helpers={"computed": lambda *args: _detected(*args)},
-)
-def multibox_detection(k: Call, p: Params, cls_prob: Array, loc_pred: Array, anchor: Array) -> Array:
-    """Boxes from what was predicted for each anchor, but for those that overlap with a better one.
-
-    Parameters
-    ----------
-    cls_prob : array
-        Probabilities of the classes, the first for background: shape (N, C, A).
-    loc_pred : array
-        Offsets of the boxes from their anchors, as `MultiBoxTarget` makes them: shape (N, A * 4).
-    anchor : array
-        Corners of the anchors, shape (1, A, 4).
-    clip : bool
-        Cut boxes at the image.
-    threshold : float
-        Anchors whose best class is less probable than this detect nothing.
-    background_id : int
-        No effect, as in MXNet: the first class is background.
-    nms_threshold : float
-        A box that overlaps with a better one of its class by this part of what they cover together, or more, goes;
-        outside (0, 1] none does, and they are not sorted.
-    force_suppress : bool
-        Boxes of other classes suppress one another, too.
-    variances : tuple of four float
-        Offsets are multiplied by these.
-    nms_topk : int
-        Only so many of the best boxes of an image are looked at, if above zero.
-
-    Returns
-    -------
-    array
-        Shape (N, A, 6): class (less one, for there is background), probability and corners of boxes, the best first;
-        the class of those that went is -1, and what follows the last one is -1.
-
-    Notes
-    -----
-    Behaviour matched: MXNet 1.9.1 ``contrib.MultiBoxDetection``; its gradient is zero. Probabilities that are NaN
-    detect nothing, and a box that is NaN neither suppresses nor is suppressed. Source: Liu et al., "SSD: Single shot
-    multibox detector", 2016.
-    """
-    return _detected(k.xp, p, (cls_prob, loc_pred, anchor), survivors)
-
-
 @silent
 def _detected(xp: Any, p: Params, ins: Any, survivors: Any) -> Any:
     """What `multibox_detection` gives, by any way to find survivors."""
@@ -382,6 +325,62 @@ def _suppressed(xp: Any, rows: Any, valid: Any, p: Params, survivors: Any) -> An
     meeting = Meeting(p.nms_threshold, inclusive=True)
     kept = survivors(xp, seen, boxes, None if p.force_suppress else rows[..., 0], meeting)
     return xp.concatenate((xp.where(kept, rows[..., 0], real(-1))[..., None], rows[..., 1:]), -1)
+
+
+@op(
+    "_contrib_MultiBoxDetection",
+    "_npx_multibox_detection",
+    inputs="cls_prob loc_pred anchor",
+    clip=Bool(True),
+    threshold=Float(0.01),
+    background_id=Int(0),
+    nms_threshold=Float(0.5),
+    force_suppress=Bool(False),
+    variances=Floats((0.1, 0.1, 0.2, 0.2)),
+    nms_topk=Int(-1),
+    grad=None,
+    helpers={"computed": _detected},
+)
+def multibox_detection(k: Call, p: Params, cls_prob: Array, loc_pred: Array, anchor: Array) -> Array:
+    """Boxes from what was predicted for each anchor, but for those that overlap with a better one.
+
+    Parameters
+    ----------
+    cls_prob : array
+        Probabilities of the classes, the first for background: shape (N, C, A).
+    loc_pred : array
+        Offsets of the boxes from their anchors, as `MultiBoxTarget` makes them: shape (N, A * 4).
+    anchor : array
+        Corners of the anchors, shape (1, A, 4).
+    clip : bool
+        Cut boxes at the image.
+    threshold : float
+        Anchors whose best class is less probable than this detect nothing.
+    background_id : int
+        No effect, as in MXNet: the first class is background.
+    nms_threshold : float
+        A box that overlaps with a better one of its class by this part of what they cover together, or more, goes;
+        outside (0, 1] none does, and they are not sorted.
+    force_suppress : bool
+        Boxes of other classes suppress one another, too.
+    variances : tuple of four float
+        Offsets are multiplied by these.
+    nms_topk : int
+        Only so many of the best boxes of an image are looked at, if above zero.
+
+    Returns
+    -------
+    array
+        Shape (N, A, 6): class (less one, for there is background), probability and corners of boxes, the best first;
+        the class of those that went is -1, and what follows the last one is -1.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``contrib.MultiBoxDetection``; its gradient is zero. Probabilities that are NaN
+    detect nothing, and a box that is NaN neither suppresses nor is suppressed. Source: Liu et al., "SSD: Single shot
+    multibox detector", 2016.
+    """
+    return _detected(k.xp, p, (cls_prob, loc_pred, anchor), survivors)
 
 
 @multibox_detection.shape

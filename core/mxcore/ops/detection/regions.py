@@ -140,7 +140,8 @@ def aligned(xp: Any, p: Params, rois: Any, size: tuple[int, int]) -> Iterator[Ta
     """The taps of `ROIAlign`."""
     real, bins = rois.dtype.type, _pair("pooled_size", p.pooled_size)
     shift = real(0.5 if p.aligned else 0)
-    axes, places = [], real(1)
+    axes: list[Any] = []
+    places = real(1)
     for i, (count, n) in enumerate(zip(bins, size)):
         first, last = (rois[:, j] * real(p.spatial_scale) - shift for j in (2 - i, 4 - i))
         length = last - first if p.aligned else xp.maximum(last - first, real(1))
@@ -149,8 +150,8 @@ def aligned(xp: Any, p: Params, rois: Any, size: tuple[int, int]) -> Iterator[Ta
         start = first.reshape(-1, 1) + xp.arange(count, dtype=rois.dtype) * each
         skip, steps = _reach(xp, start, each / xp.maximum(grid, real(1)), grid, n)
         shape = (-1, 1, count, 1) if i == 0 else (-1, 1, 1, count)
-        axes.append(tuple(xp.broadcast_to(v, tuple(start.shape)).reshape(shape) for v in (start, each, grid, skip)))
-        axes[-1] += (steps,)  # type: ignore[assignment]
+        spread = [xp.broadcast_to(v, tuple(start.shape)).reshape(shape) for v in (start, each, grid, skip)]
+        axes.append((*spread, steps))
         places = places * grid.reshape(-1, 1, 1, 1)
     weight = 1 / xp.maximum(places, real(1))
 
@@ -236,7 +237,9 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
     return _region_shapes(ins, outs, bins, size_of(bins) if p.position_sensitive else 1, 5)
 
 
-def _region_shapes(ins: list[Any], outs: list[Any], bins: tuple[int, int], parts: int, width: int) -> Any:
+def _region_shapes(
+    ins: list[Any], outs: list[Any], bins: tuple[int, int], parts: int, width: int
+) -> tuple[list[Any], list[Any]]:
     """Shapes of data, rois and output, which has `parts` times fewer channels."""
     data, rois = merge_shape(ins[0], (-1,) * 4), merge_shape(ins[1], (-1, width))
     if data[1] != -1 and data[1] % parts:
@@ -249,8 +252,12 @@ def _region_shapes(ins: list[Any], outs: list[Any], bins: tuple[int, int], parts
 
 # -- rotated regions ------------------------------------------------------------------------------------------------
 
-#: Most places that a bin of a rotated region has along an axis.
-_MOST = 4096
+
+def _most_places(size: tuple[int, int]) -> int:
+    """How many places a bin of a rotated region has along an axis, at most: more than can be seen apart."""
+    return max(32, 2 * (size[0] + size[1]))
+
+
 ROTATED_PARAMS = dict(pooled_size=Shape(), spatial_scale=Float(), sampling_ratio=Int(-1))
 
 
@@ -263,7 +270,7 @@ def rotated(xp: Any, p: Params, rois: Any, size: tuple[int, int]) -> Iterator[Ta
     x, y, w, h, angle = (xp.where(ok, v, real(0)).reshape(-1, 1, 1, 1) for v in (x, y, w, h, angle))
     w, h = xp.maximum(w, real(1)), xp.maximum(h, real(1))
     each = h / real(bins[0]), w / real(bins[1])
-    grid = [xp.minimum(_grid(xp, v, p.sampling_ratio), real(_MOST)) for v in each]
+    grid = [xp.minimum(_grid(xp, v, p.sampling_ratio), real(_most_places(size))) for v in each]
     if not rois.shape[0]:
         return
     steps = [int(xp.max(g).item()) for g in grid]
@@ -288,7 +295,7 @@ def own_planes(xp: Any, p: Params, data: Any, rois: Any) -> Planes:
     inputs="data rois",
     **ROTATED_PARAMS,
     grad=_pooled_gradient("RROIAlign", ROTATED_PARAMS),
-    helpers={"most": lambda: _MOST},
+    helpers={"most_places": _most_places},
 )
 @silent
 def rroi_align(k: Call, p: Params, data: Array, rois: Array) -> Array:
@@ -306,7 +313,8 @@ def rroi_align(k: Call, p: Params, data: Array, rois: Array) -> Array:
     spatial_scale : float
         Centres and sizes times this number are those in the images.
     sampling_ratio : int
-        How many places a bin has along each axis; unless above zero, about as many as pixels; 4096 at most.
+        How many places a bin has along each axis; unless above zero, about as many as pixels; at most 32
+        or twice the image's height and width together.
 
     Returns
     -------

@@ -200,9 +200,7 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
     if data is None:
         return ins, outs
     if len(data) < 2:
-        raise ValueError(
-            f"data has shape {data}; wanted are boxes, (number of boxes, numbers of each) or a batch of it"
-        )
+        raise ValueError(f"data has shape {data}; wanted are rows of numbers, one for each box, or a batch of it")
     if data[-1] != -1:
         _check_columns(p, data[-1])
     return [data], [data, data[:-1]]

@@ -83,8 +83,8 @@ def _aligned(p: Params, size: Any, rois: Array) -> regions.Bins:
 
 
 def _rotated(p: Params, size: Any, rois: Array) -> regions.Bins:
-    most = helpers("_contrib_RROIAlign").most
-    return regions.rotated(rois, size, p.pooled_size, scale=p.spatial_scale, ratio=p.sampling_ratio, most=most())
+    most = helpers("_contrib_RROIAlign").most_places(size[1:])
+    return regions.rotated(rois, size, p.pooled_size, scale=p.spatial_scale, ratio=p.sampling_ratio, most=most)
 
 
 def _whole_pixels(p: Params, size: Any, rois: Array) -> regions.Bins:

@@ -33,7 +33,7 @@ class Taps(NamedTuple):
 
 
 @helper
-def _image(v: Scalar, n: int) -> int:
+def _image(v: Scalar, n: int) -> Scalar:
     """Return the number of a region's image, or -1 if there is none."""
     return np.int64(v) if v >= 0 and v < n else np.int64(-1)
 
@@ -280,7 +280,7 @@ def _bent_axis(
 
 
 @helper(fastmath=_EXACT)
-def _seen(at: Scalar, n: int, half: Scalar) -> bool:
+def _seen(at: Scalar, n: int, half: Scalar) -> Scalar:
     """Return whether a place is on the image."""
     return at >= -half and at <= n - half
 
