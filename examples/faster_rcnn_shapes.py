@@ -49,7 +49,7 @@ class Detector(gluon.HybridBlock):
 
     def propose(self, scores, offsets, size, number):
         """Regions (N * number, 5): number of the picture, corners in pixels."""
-        two = scores.reshape((0, 2, -1, 0, 0))  # background and objects, by anchor
+        two = scores.reshape((scores.shape[0], 2, -1))  # background and objects, by anchor
         prob = nd.softmax(two, axis=1).reshape(scores.shape)
         info = nd.array([[size, size, 1.0]] * len(scores))
         return nd.contrib.MultiProposal(
@@ -120,7 +120,8 @@ def train(net, data, trainer, args, rng):
     images, labels = data[0], data[1].copy()
     labels[:, :, 1:] *= args.size  # in pixels
     classify = gluon.loss.SoftmaxCrossEntropyLoss(weight=1)
-    anchors, total, order = anchors_of(args.size // STRIDE), np.zeros(2), rng.permutation(len(images))
+    places = args.size // STRIDE
+    anchors, total, order = anchors_of(places), np.zeros(2), rng.permutation(len(images))
     steps = len(order) // args.batch_size
     for some in order[: steps * args.batch_size].reshape(steps, -1):
         label = labels[some]
@@ -139,8 +140,8 @@ def train(net, data, trainer, args, rng):
                 number = regions.shape[1]
                 regions = regions.reshape((-1, 5))
                 classes, corrections, mask = box_targets(regions, label, number)
-            by_anchor = scores.reshape((0, 2, ANCHORS, 0, 0)).transpose((0, 3, 4, 2, 1)).reshape((0, -1, 2))
-            moved = found.reshape((0, ANCHORS, 4, 0, 0)).transpose((0, 3, 4, 1, 2)).reshape((0, -1, 4))
+            by_anchor = scores.reshape((0, 2, ANCHORS, places, places)).transpose((0, 3, 4, 2, 1)).reshape((0, -1, 2))
+            moved = found.reshape((0, ANCHORS, 4, places, places)).transpose((0, 3, 4, 1, 2)).reshape((0, -1, 4))
             holds = (kinds == 1).expand_dims(2)
             first = (classify(by_anchor, kinds, (kinds >= 0).expand_dims(2)) * len(anchors)).sum()
             first = (first + 3 * nd.smooth_l1((moved - offsets) * holds, scalar=3.0).sum()) / (kinds >= 0).sum()
