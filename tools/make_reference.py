@@ -55,10 +55,6 @@ LEFT_OUT = {
         r"_contrib_(dgl_|edge_id)"
     ),
     "Quantisation to int8: not there yet.": r"_contrib_(quantize|quantized_|dequantize|requantize|calibrate_entropy)",
-    "Detection: not there yet.": (
-        r"_contrib_(MultiBox|box_|bipartite_matching|(RR|R)OIAlign|"
-        r"Proposal|MultiProposal|PSROIPooling|DeformablePSROIPooling)"
-    ),
     "Sparse gradients of embeddings: `Embedding(sparse_grad=True)` does the same.": r"_contrib_SparseEmbedding",
 }
 

@@ -73,7 +73,11 @@ KINDS = {
 ALIASES = {"_linalg_syevd": "linalg_syevd: so that all of linalg has both names"}
 #: Operators with another gradient.
 GRADIENTS = {
-    **dict.fromkeys(("sign", "_npi_sign"), "zero; MXNet has an operator that computes zeros"),
+    **dict.fromkeys(
+        """sign _npi_sign _contrib_MultiBoxDetection _contrib_MultiBoxPrior _contrib_MultiBoxTarget
+        _contrib_MultiProposal _contrib_Proposal _contrib_bipartite_matching _contrib_box_iou""".split(),
+        "zero; MXNet has an operator that computes zeros",
+    ),
     **dict.fromkeys(
         """_np_atleast_1d _np_atleast_2d _np_atleast_3d _npi_boolean_mask_assign_scalar _npi_boolean_mask_assign_tensor
         _npi_eig _npi_eigh _npi_eigvals _npi_eigvalsh _npi_percentile _npi_pinv _npi_pinv_scalar_rcond _npi_std _npi_var

@@ -41,6 +41,7 @@ FAMILIES = {
     "recurrent": "operators gradients",
     "attention": "operators gradients",
     "vision": "spatial roi correlation resize upsampling gradients",
+    "detection": "boxes suppression multibox proposals regions gradients",
     "image": "operators augmentation decoding gradients",
     "random": "operators densities hawkes numpy_operators gradients",
     "optimizer": "single layerwise many",

@@ -5,6 +5,7 @@ an array too small to pay) the operator's reference body over NumPy runs instead
 """
 
 from . import (  # noqa: F401 - importing them is what binds
+    detection,
     elementwise,
     indexing,
     matrices,
