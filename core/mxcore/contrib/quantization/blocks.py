@@ -12,7 +12,7 @@ from ...base import error
 from ...context import cpu
 from ...io import DataBatch, DataDesc, DataIter
 from ...symbol import Symbol
-from .calibration import collect
+from .calibration import collect, watched
 from .graphs import calibrated
 from .models import collector_of, plan, quantized_params, ranges_seen, single_context
 
@@ -204,12 +204,15 @@ def quantize_net_v2(
     if collector is not None and made.layers:
         from ...module import Module
 
+        layers = None if calib_mode == "customize" else made.layers
+        part = sym if layers is None else watched(sym, layers)
+        needed = {*part.list_inputs()}
         names = [x.name for x in inputs]
-        module = Module(sym, names, None, context=ctx)
+        module = Module(part, names, None, context=ctx)
         module.bind([DataDesc(n, s) for n, s in zip(names, shapes)], for_training=False)
-        module.set_params(args, aux)
+        module.set_params(*({n: v for n, v in some.items() if n in needed} for some in (args, aux)))
         calib_data.reset()
-        collect(module, _Renamed(calib_data, len(names)), collector, num_calib_examples, logger)
+        collect(module, _Renamed(calib_data, len(names)), collector, layers, num_calib_examples, logger)
         qsym = calibrated(qsym, ranges_seen(where, calib_mode, collector, quantized_dtype, logger))
     return _block(qsym, inputs, quantized_params(where, qsym, args), aux, ctx)
 

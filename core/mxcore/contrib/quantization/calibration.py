@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ... import ndarray as nd
 from ...base import error
-from ...io import DataIter
+from ...symbol import Group, Symbol
 
-__all__ = ["HistogramCollector", "MinMaxCollector", "collect", "combine_histogram", "thresholds"]
+__all__ = ["HistogramCollector", "MinMaxCollector", "collect", "combine_histogram", "thresholds", "watched"]
 
 #: Bins of a histogram, an odd number: zero lies in the middle of one.
 BINS = 8001
@@ -210,28 +209,51 @@ def thresholds(
     return found
 
 
-def collect(module: Any, data: Any, collector: Any, examples: int | None, logger: Any = logging) -> int:
+def watched(symbol: Symbol, layers: Sequence[str]) -> Symbol:
+    """The part of a graph that computes these values, as its outputs."""
+    inside = symbol.get_internals()
+    at = {name: i for i, name in enumerate(inside.list_outputs())}
+    return Group([inside[at[name]] for name in layers])
+
+
+def collect(
+    module: Any, data: Any, collector: Any, layers: Sequence[str] | None, examples: int | None, logger: Any = None
+) -> int:
     """Run a bound module over data while a collector looks on; the number of examples that it saw.
+
+    Parameters
+    ----------
+    module : Module
+        Of what `watched` gives for the layers, or of the whole model where the collector wants to see all values.
+    data : DataIter
+    collector
+        Its method ``collect(name, array)`` is called with each value.
+    layers : sequence of str or None
+        The names of the module's outputs; None: the collector monitors the module.
+    examples : int, optional
+        Where to stop.
+    logger : optional
 
     Raises
     ------
     MXNetError
-        (also ValueError) for data that is no DataIter, or that gives nothing; for a number of examples that is none.
+        (also ValueError) for data that gives nothing; for a number of examples that is none.
     """
-    if not isinstance(data, DataIter):
-        raise error(ValueError, f"calib_data must be a DataIter, got {type(data).__name__}")
     if examples is not None and (isinstance(examples, bool) or not isinstance(examples, int) or examples < 1):
         raise error(ValueError, f"num_calib_examples must be a whole number above 0, or None, got {examples!r}")
-    [executor] = module._exec_group.execs
-    executor.set_monitor_callback(collector.collect, monitor_all=True)
+    if layers is None:
+        [executor] = module._exec_group.execs
+        executor.set_monitor_callback(collector.collect, monitor_all=True)
     seen = batches = 0
     for batch in data:
         module.forward(batch, is_train=False)
+        if layers is not None:
+            for name, value in zip(layers, module.get_outputs()):
+                collector.collect(name, value)
         batches += 1
         seen += data.batch_size
         if examples is not None and seen >= examples:
             break
-    executor.set_monitor_callback(None)
     if not batches:
         raise error(ValueError, "calib_data gave no batch; reset it, or give one that has data left")
     if logger:

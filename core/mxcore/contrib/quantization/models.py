@@ -13,7 +13,7 @@ from ...base import error
 from ...context import Context, cpu
 from ...io import DataIter
 from ...symbol import Symbol, load
-from .calibration import HistogramCollector, MinMaxCollector, collect, thresholds
+from .calibration import HistogramCollector, MinMaxCollector, collect, thresholds, watched
 from .graphs import SUFFIXES, Plan, calibrated, quantized
 
 __all__ = ["calib_graph", "quantize_graph", "quantize_model", "quantize_model_mkldnn"]
@@ -162,26 +162,30 @@ def ranges_seen(where: str, calib_mode: Any, collector: Any, quantized_dtype: st
 
 
 def calibrate(
-    where: str,
     sym: Symbol,
-    args: Any,
-    aux: Any,
+    layers: Sequence[str],
+    params: tuple[Any, Any],
     data: Any,
-    names: Any,
-    labels: Any,
-    ctx: Any,
+    names: tuple[Any, Any],
+    ctx: Context,
     collector: Any,
-    n: Any,
+    examples: Any,
     logger: Any,
 ) -> None:
-    """Run a model in float over data while a collector looks on."""
+    """Run the part of a model that layers depend on over data, while a collector looks at them.
+
+    `params` are arguments and auxiliary states, `names` those of data and labels; the model may have more of each.
+    """
     from ...module import Module
 
-    known = sym.list_arguments()
-    module = Module(sym, names, [n for n in labels or () if n in known] or None, context=ctx)
-    module.bind(data.provide_data, data.provide_label or None, for_training=False)
+    part = watched(sym, layers)
+    needed = {*part.list_inputs()}
+    args, aux = ({n: v for n, v in some.items() if n in needed} for some in params)
+    labels = [n for n in names[1] or () if n in needed]
+    module = Module(part, names[0], labels or None, context=ctx)
+    module.bind(data.provide_data, data.provide_label if labels else None, for_training=False)
     module.set_params(args, aux)
-    collect(module, data, collector, n, logger)
+    collect(module, data, collector, layers, examples, logger)
 
 
 def quantize_model(
@@ -284,13 +288,11 @@ def quantize_model(
         check_data(where, calib_mode, calib_data)
     if collector is not None and made.layers:
         calibrate(
-            where,
             sym,
-            arg_params,
-            aux_params,
+            made.layers,
+            (arg_params, aux_params),
             calib_data,
-            data_names,
-            label_names,
+            (data_names, label_names),
             ctx,
             collector,
             num_calib_examples,

@@ -20,12 +20,24 @@ __all__: list[str] = []
 _EPSILON = 1e-4
 
 
+def _chosen(xp: Any, p: Params, edges: Any, divergences: Any) -> list[Any]:
+    """The threshold of the least divergence, the first of equal ones, and that divergence.
+
+    `divergences` are those of all half widths from half the levels on.
+    """
+    half, middle = p.num_quantized_bins // 2, (edges.shape[0] - 1) // 2
+    found = xp.minimum(divergences, np.finfo(FLOAT32).max)  # where no width will do, MXNet says that
+    at = xp.argmin(found)
+    return [xp.take(edges, at.reshape(1) + (middle + half + 1), 0), xp.take(found, at.reshape(1), 0)]
+
+
 @op(
     "_contrib_calibrate_entropy",
     inputs="hist hist_edges",
     outputs="threshold divergence",
     num_quantized_bins=Int(255, ge=1),
     grad=None,
+    helpers={"chosen": _chosen, "epsilon": lambda: _EPSILON},
 )
 @silent
 def calibrate_entropy(k: Call, p: Params, hist: Array, hist_edges: Array) -> Any:
@@ -50,15 +62,11 @@ def calibrate_entropy(k: Call, p: Params, hist: Array, hist_edges: Array) -> Any
     Behaviour matched: MXNet 1.9.1 ``_contrib_calibrate_entropy``. Of a histogram without counts it is the first
     threshold that was tried, with the greatest divergence of float32.
     """
-    xp, bins, levels = k.xp, hist.shape[0], p.num_quantized_bins
-    middle, half = bins // 2, levels // 2
-    whole = xp.trunc(hist).astype(np.int64)
-    best, at = float(np.finfo(FLOAT32).max), half
-    for i in range(half, middle + 1):
-        found = _divergence(xp, hist, whole, middle - i, middle + i + 1, levels)
-        if found < best:
-            best, at = found, i
-    return [hist_edges[middle + at + 1].reshape(1).copy(), xp.full(one, best, FLOAT32)]
+    xp, levels = k.xp, p.num_quantized_bins
+    middle, whole = hist.shape[0] // 2, xp.trunc(hist).astype(np.int64)
+    widths = range(levels // 2, middle + 1)
+    found = [_divergence(xp, hist, whole, middle - i, middle + i + 1, levels) for i in widths]
+    return _chosen(xp, p, hist_edges, xp.asarray(found, FLOAT32))
 
 
 def _divergence(xp: Any, hist: Any, whole: Any, start: int, stop: int, levels: int) -> float:

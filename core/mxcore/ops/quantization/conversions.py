@@ -35,12 +35,21 @@ __all__: list[str] = []
 _OUTPUTS = "output0 output1 output2"
 
 
+def _quantize_plan(xp: Any, p: Params, low: Any, high: Any) -> list[Any]:
+    """What the data is multiplied by, and the ends of the range of the result."""
+    size = larger(xp, low, high)
+    if p.out_type == "int8":
+        return [scale_of(xp, 127, size), -size, size]
+    return [scale_of(xp, 255, size), low.copy(), high.copy()]
+
+
 @op(
     "_contrib_quantize",
     inputs="data min_range max_range",
     outputs=_OUTPUTS,
     out_type=Enum("int8 uint8", "uint8"),
     grad=None,
+    helpers={"plan": _quantize_plan},
 )
 @silent
 def quantize(k: Call, p: Params, data: Array, min_range: Array, max_range: Array) -> Any:
@@ -63,28 +72,34 @@ def quantize(k: Call, p: Params, data: Array, min_range: Array, max_range: Array
     -----
     Behaviour matched: MXNet 1.9.1 ``_contrib_quantize``. An empty range gives zeros, where MXNet divides by zero.
     """
-    xp, dtype = k.xp, np.dtype(p.out_type)
-    size = larger(xp, min_range, max_range)
-    whole = nearest(xp, data * scale_of(xp, 127 if dtype == INT8 else 255, size), dtype)
-    return [whole, -size, size] if dtype == INT8 else [whole, min_range.copy(), max_range.copy()]
+    scale, *ends = _quantize_plan(k.xp, p, min_range, max_range)
+    return [nearest(k.xp, data * scale, np.dtype(p.out_type)), *ends]
 
 
 quantize.shape(with_ranges(1))
 quantize.dtype(takes([[FLOAT32]], lambda p, ins: [np.dtype(p.out_type), FLOAT32, FLOAT32]))
 
 
-def _least_and_greatest(k: Any, p: Params, data: Any) -> Any:
+def _least_and_greatest(xp: Any, p: Params, data: Any) -> Any:
     """The range that was calibrated, or the one that the data has."""
     if is_calibrated(p):
-        return ranges_of(k.xp, p.min_calib_range, p.max_calib_range)
+        return ranges_of(xp, p.min_calib_range, p.max_calib_range)
     if not data.size:
-        return ranges_of(k.xp, 0.0, 0.0)
+        return ranges_of(xp, 0.0, 0.0)
     return [data.min().reshape(1), data.max().reshape(1)]
+
+
+def _own_plan(xp: Any, p: Params, data: Any) -> list[Any]:
+    """What the data is multiplied by, and the ends of the range of the result."""
+    low, high = _least_and_greatest(xp, p, data)
+    size, dtype = larger(xp, low, high), output_dtype(p)
+    return [scale_of(xp, LEVELS[dtype], size), *((-size, size) if dtype == INT8 else (low, high))]
 
 
 @op(
     "_contrib_quantize_v2",
     outputs=_OUTPUTS,
+    helpers={"plan": _own_plan},
     out_type=Enum("auto int8 uint8", "int8"),
     **CALIBRATED,
     grad=None,
@@ -117,10 +132,8 @@ def quantize_v2(k: Call, p: Params, data: Array) -> Any:
     if data.dtype in EIGHT_BITS:
         ends = (p.min_calib_range, p.max_calib_range) if is_calibrated(p) else _own_range(data.dtype)
         return [data.astype(dtype), *ranges_of(xp, *ends)]
-    low, high = _least_and_greatest(k, p, data)
-    size = larger(xp, low, high)
-    whole = nearest(xp, data * scale_of(xp, LEVELS[dtype], size), dtype)
-    return [whole, -size, size] if dtype == INT8 else [whole, low, high]
+    scale, *ends = _own_plan(xp, p, data)
+    return [nearest(xp, data * scale, dtype), *ends]
 
 
 def _own_range(dtype: np.dtype[Any]) -> tuple[float, float]:
@@ -154,7 +167,7 @@ def quantize_asym(k: Call, p: Params, data: Array) -> Any:
     without extent has scale 1.
     """
     xp = k.xp
-    low, high = _least_and_greatest(k, p, data)
+    low, high = _least_and_greatest(k.xp, p, data)
     scale = scale_of(xp, 255, high - low)
     scale = xp.where(high == low, FLOAT32.type(1), scale)
     shift = FLOAT32.type(255) - high * scale
@@ -165,7 +178,18 @@ quantize_asym.shape(with_ranges(1))
 quantize_asym.dtype(takes([[FLOAT32]], lambda p, ins: [UINT8, FLOAT32, FLOAT32]))
 
 
-@op("_contrib_dequantize", inputs="data min_range max_range", out_type=Enum("float32", "float32"), grad=None)
+def _step(xp: Any, dtype: np.dtype[Any], low: Any, high: Any) -> Any:
+    """What one step of a dtype stands for in a range."""
+    return larger(xp, low, high) / FLOAT32.type(LEVELS[dtype])
+
+
+@op(
+    "_contrib_dequantize",
+    inputs="data min_range max_range",
+    out_type=Enum("float32", "float32"),
+    grad=None,
+    helpers={"step": _step},
+)
 def dequantize(k: Call, p: Params, data: Array, min_range: Array, max_range: Array) -> Array:
     """The numbers that quantised ones stand for.
 
@@ -181,16 +205,31 @@ def dequantize(k: Call, p: Params, data: Array, min_range: Array, max_range: Arr
     -----
     Behaviour matched: MXNet 1.9.1 ``_contrib_dequantize``: a step is 1/127.5 of the range, 1/255.5 for uint8.
     """
-    step = larger(k.xp, min_range, max_range) / FLOAT32.type(LEVELS[data.dtype])
-    return data.astype(FLOAT32) * step
+    return data.astype(FLOAT32) * _step(k.xp, data.dtype, min_range, max_range)
 
 
 dequantize.shape(with_ranges(1))
 dequantize.dtype(takes([EIGHT_BITS], lambda p, ins: [FLOAT32]))
 
 
+def _requantize_plan(xp: Any, p: Params, data: Any, low: Any, high: Any) -> list[Any]:
+    """What the data is multiplied by, and the ends of the range of the result."""
+    dtype, top = output_dtype(p), FLOAT32.type(LEVELS[INT32])
+    unit = larger(xp, low, high)
+    if is_calibrated(p):
+        size = larger(xp, *ranges_of(xp, p.min_calib_range, p.max_calib_range))
+    elif data.size:
+        most = xp.maximum(-data.min().astype(np.float64), data.max().astype(np.float64)).astype(FLOAT32)
+        size = most.reshape(1) * unit / top
+    else:
+        size = ranges_of(xp, 0.0)[0]
+    scale = unit / top * scale_of(xp, 127 if dtype == INT8 else 255, size)
+    return [scale, -size if dtype == INT8 else xp.zeros_like(size), size]
+
+
 @op(
     "_contrib_requantize",
+    helpers={"plan": _requantize_plan},
     inputs="data min_range max_range",
     outputs=_OUTPUTS,
     out_type=Enum("auto int8 uint8", "int8"),
@@ -222,19 +261,8 @@ def requantize(k: Call, p: Params, data: Array, min_range: Array, max_range: Arr
     -----
     Behaviour matched: MXNet 1.9.1 ``_contrib_requantize``. Zeros alone give zeros, where MXNet divides by zero.
     """
-    xp, dtype = k.xp, output_dtype(p)
-    top = FLOAT32.type(LEVELS[INT32])
-    unit = larger(xp, min_range, max_range)
-    if is_calibrated(p):
-        size = larger(xp, *ranges_of(xp, p.min_calib_range, p.max_calib_range))
-    elif data.size:
-        most = xp.maximum(-data.min().astype(np.float64), data.max().astype(np.float64)).astype(FLOAT32)
-        size = most.reshape(1) * unit / top
-    else:
-        size = ranges_of(xp, 0.0)[0]
-    scale = unit / top * scale_of(xp, 127 if dtype == INT8 else 255, size)
-    whole = nearest(xp, data.astype(FLOAT32) * scale, dtype)
-    return [whole, -size if dtype == INT8 else xp.zeros_like(size), size]
+    scale, *ends = _requantize_plan(k.xp, p, data, min_range, max_range)
+    return [nearest(k.xp, data.astype(FLOAT32) * scale, output_dtype(p)), *ends]
 
 
 requantize.shape(with_ranges(1))

@@ -66,14 +66,21 @@ def _exact(a: Any) -> Any:
     return a.astype(np.float64)
 
 
-def _with_bias(xp: Any, p: Params, arrays: Any, sums: Any, axis: int) -> list[Any]:
-    """The outputs of a layer, from its sums of products."""
-    data, _, bias, ranges = _parts(p, arrays)
-    out = sums.astype(np.int64)
+def _prepared(xp: Any, p: Params, arrays: Any) -> Any:
+    """Data, weight, the bias in steps of the sums (int32) or None, and the range of the sums."""
+    data, weight, bias, ranges = _parts(p, arrays)
     if bias is not None:
-        steps = bias_in_steps(xp, data.dtype, bias, *ranges).astype(np.int64)
-        out += steps.reshape(*(-1 if i == axis else 1 for i in range(out.ndim)))
-    return [out.astype(INT32), *product_range(xp, data.dtype, *ranges[:2])]
+        bias = bias_in_steps(xp, data.dtype, bias, *ranges)
+    return data, weight, bias, product_range(xp, data.dtype, *ranges[:2])
+
+
+def _layer(xp: Any, p: Params, arrays: Any, product: Any, axis: int) -> list[Any]:
+    """The outputs of a layer: sums of products of data and weight, the bias along an axis, and their range."""
+    data, weight, bias, ends = _prepared(xp, p, arrays)
+    out = product(_exact(data), _exact(weight)).astype(np.int64)
+    if bias is not None:
+        out += bias.astype(np.int64).reshape(*(-1 if i == axis % out.ndim else 1 for i in range(out.ndim)))
+    return [out.astype(INT32), *ends]
 
 
 _weighted_dtypes = takes([EIGHT_BITS, [INT8]], lambda p, ins: [INT32, FLOAT32, FLOAT32])
@@ -98,7 +105,14 @@ def _convolution_shape(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     return convolution.shape_rule(p, ins, outs)
 
 
-@op("_contrib_quantized_conv", inputs=_WEIGHTED, outputs=_OUTPUTS, **CONVOLUTION_PARAMS, grad=None)
+@op(
+    "_contrib_quantized_conv",
+    inputs=_WEIGHTED,
+    outputs=_OUTPUTS,
+    **CONVOLUTION_PARAMS,
+    grad=None,
+    helpers={"prepared": _prepared},
+)
 def quantized_conv(k: Call, p: Params, *arrays: Array) -> Any:
     """`Convolution` over eight bits, with exact sums in int32.
 
@@ -128,9 +142,7 @@ def quantized_conv(k: Call, p: Params, *arrays: Array) -> Any:
     MXNet 1.9.1 ``_contrib_quantized_conv`` takes uint8 only on CPUs, adds the bias without its scale and gives a range
     that fits int8 (docs/differences.md); here ranges and bias are those of `_contrib_quantized_fully_connected`.
     """
-    data, weight, _, _ = _parts(p, arrays)
-    sums = conv_forward(k.xp, _exact(data), _exact(weight), convolution_geometry(p))
-    return _with_bias(k.xp, p, arrays, sums, 1)
+    return _layer(k.xp, p, arrays, lambda x, w: conv_forward(k.xp, x, w, convolution_geometry(p)), 1)
 
 
 quantized_conv.shape(with_ranges(3, _convolution_shape))
@@ -138,7 +150,14 @@ quantized_conv.dtype(_dtypes)
 quantized_conv.cost(lambda p, ins, outs: convolution.cost_rule(p, ins, outs))
 
 
-@op("_contrib_quantized_fully_connected", inputs=_WEIGHTED, outputs=_OUTPUTS, **FULLY_CONNECTED_PARAMS, grad=None)
+@op(
+    "_contrib_quantized_fully_connected",
+    inputs=_WEIGHTED,
+    outputs=_OUTPUTS,
+    **FULLY_CONNECTED_PARAMS,
+    grad=None,
+    helpers={"prepared": _prepared},
+)
 def quantized_fully_connected(k: Call, p: Params, *arrays: Array) -> Any:
     """`FullyConnected` over eight bits, with exact sums in int32.
 
@@ -165,9 +184,8 @@ def quantized_fully_connected(k: Call, p: Params, *arrays: Array) -> Any:
     Behaviour matched: MXNet 1.9.1 ``_contrib_quantized_fully_connected``. On processors without VNNI its sums of two
     products are cut to 16 bits, here they are exact.
     """
-    data, weight, _, _ = _parts(p, arrays)
-    sums = k.xp.matmul(as_matrix(p, _exact(data)), _exact(weight).T).reshape(out_shape(p, data.shape))
-    return _with_bias(k.xp, p, arrays, sums, sums.ndim - 1)
+    shape = out_shape(p, arrays[0].shape)
+    return _layer(k.xp, p, arrays, lambda x, w: k.xp.matmul(as_matrix(p, x), w.T).reshape(shape), -1)
 
 
 quantized_fully_connected.shape(with_ranges(3, fully_connected.shape_rule))
