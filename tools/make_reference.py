@@ -54,7 +54,6 @@ LEFT_OUT = {
     "Graphs of DGL: they sample graphs kept in sparse matrices, for a library that no longer uses MXNet.": (
         r"_contrib_(dgl_|edge_id)"
     ),
-    "Quantisation to int8: not there yet.": r"_contrib_(quantize|quantized_|dequantize|requantize|calibrate_entropy)",
     "Detection: not there yet.": (
         r"_contrib_(MultiBox|box_|bipartite_matching|(RR|R)OIAlign|"
         r"Proposal|MultiProposal|PSROIPooling|DeformablePSROIPooling)"
