@@ -105,7 +105,12 @@ BAD = [
     ("_contrib_quantized_fully_connected", [I8, W, *[ONE] * 4], dict(num_hidden=2, no_bias=True), "weight"),
     ("_contrib_quantized_pooling", [I8, ONE, ONE], dict(kernel=(2, 2), pool_type="sum"), "pool_type is sum"),
     ("_contrib_quantized_pooling", [I4, ONE, ONE], dict(kernel=(2, 2)), "data is int32 where int8 or uint8"),
-    ("_contrib_quantized_act", [I8, ONE, ONE], dict(act_type="tanh"), "act_type is tanh; over eight bits there is relu"),
+    (
+        "_contrib_quantized_act",
+        [I8, ONE, ONE],
+        dict(act_type="tanh"),
+        "act_type is tanh; over eight bits there is relu",
+    ),
     ("_contrib_quantized_elemwise_mul", [I8, U8, *[ONE] * 4], {}, "rhs is uint8 where int8 is needed"),
     ("_contrib_quantized_elemwise_add", [I8, W, *[ONE] * 4], {}, "rhs"),
     ("_contrib_quantized_concat", [I8, I4, *[ONE] * 4], {"num_args": 2}, "arg1 is int32 where int8 or uint8"),
