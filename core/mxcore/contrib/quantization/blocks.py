@@ -95,7 +95,7 @@ def _graph(where: str, network: Any, shapes: list[tuple[int, ...]]) -> tuple[lis
 
 def _excluded(sym: Symbol, names: Iterable[str] | None, parts: Iterable[str] | None) -> list[str]:
     """Layers by their names, and by parts of their names."""
-    layers = [s.name for s in sym.get_internals()]
+    layers: list[Any] = [s.name for s in sym.get_internals()]
     return [*(names or ()), *dict.fromkeys(n for part in parts or () for n in layers if part in n)]
 
 
@@ -210,7 +210,7 @@ def quantize_net_v2(
         names = [x.name for x in inputs]
         module = Module(part, names, None, context=ctx)
         module.bind([DataDesc(n, s) for n, s in zip(names, shapes)], for_training=False)
-        module.set_params(*({n: v for n, v in some.items() if n in needed} for some in (args, aux)))
+        module.set_params({n: v for n, v in args.items() if n in needed}, {n: v for n, v in aux.items() if n in needed})
         calib_data.reset()
         collect(module, _Renamed(calib_data, len(names)), collector, layers, num_calib_examples, logger)
         qsym = calibrated(qsym, ranges_seen(where, calib_mode, collector, quantized_dtype, logger))

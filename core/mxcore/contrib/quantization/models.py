@@ -104,7 +104,7 @@ def quantized_params(where: str, qsym: Symbol, params: Mapping[str, Any]) -> dic
     """
     found: dict[str, Any] = {}
     for name in qsym.list_arguments():
-        base = next((name.removesuffix(s) for s in SUFFIXES if name.endswith(s) and name not in params), None)
+        base = next((name.removesuffix(s) for s in SUFFIXES if name.endswith(s)), "")
         if name in params:
             found[name] = params[name]
         elif base in params and f"{base}{SUFFIXES[0]}" not in found:
@@ -268,7 +268,7 @@ def quantize_model(
     """
     where = "quantize_model"
     single_context(where, ctx)
-    _one_of(where, "calib_mode", calib_mode, (*_CALIBRATIONS, None))
+    _one_of(where, "calib_mode", calib_mode or "none", _CALIBRATIONS)
     sym = _symbol(where, sym)
     made = plan(
         where,

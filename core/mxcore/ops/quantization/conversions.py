@@ -130,8 +130,8 @@ def quantize_v2(k: Call, p: Params, data: Array) -> Any:
     """
     xp, dtype = k.xp, output_dtype(p)
     if data.dtype in EIGHT_BITS:
-        ends = (p.min_calib_range, p.max_calib_range) if is_calibrated(p) else _own_range(data.dtype)
-        return [data.astype(dtype), *ranges_of(xp, *ends)]
+        known = (p.min_calib_range, p.max_calib_range) if is_calibrated(p) else _own_range(data.dtype)
+        return [data.astype(dtype), *ranges_of(xp, *known)]
     scale, *ends = _own_plan(xp, p, data)
     return [nearest(xp, data * scale, dtype), *ends]
 

@@ -39,6 +39,10 @@ _TWO = "lhs rhs lhs_min lhs_max rhs_min rhs_max"
 _OUTPUTS = "output min_output max_output"
 
 
+#: Of the arrays that are joined.
+_joined_shape: Any = concat.shape_rule
+
+
 def _as_data(p: Params, ins: list[Any]) -> list[Any]:
     return [ins[0], FLOAT32, FLOAT32]
 
@@ -163,7 +167,7 @@ def _joined_dtype(arrays: Any) -> np.dtype[Any]:
 
 @quantized_concat.shape
 def _(p: Params, ins: list[Any], outs: list[Any]) -> Any:
-    arrays, [out] = concat.shape_rule(p, ins[: p.num_args], outs[:1])
+    arrays, [out] = _joined_shape(p, ins[: p.num_args], outs[:1])
     return [*arrays, *[one] * (2 * p.num_args)], [out, one, one]
 
 

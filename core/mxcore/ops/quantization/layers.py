@@ -40,6 +40,11 @@ from .ranges import (
 __all__: list[str] = []
 
 _OUTPUTS = "output min_output max_output"
+#: Shapes, costs and windows are those of the layers in float.
+_LAYERS = {"convolution": convolution, "fully_connected": fully_connected, "pooling": pooling}
+_SHAPES: dict[str, Any] = {n: o.shape_rule for n, o in _LAYERS.items()}
+_COSTS: dict[str, Any] = {n: o.cost_rule for n, o in _LAYERS.items()}
+_pooled: Any = pooling.body
 _WEIGHTED = (
     "data weight bias[not no_bias] min_data max_data min_weight max_weight min_bias[not no_bias] max_bias[not no_bias]"
 )
@@ -102,7 +107,7 @@ def _convolution_shape(p: Params, ins: list[Any], outs: list[Any]) -> Any:
         raise ValueError(f"num_group is {p.num_group}; over eight bits there is one group")
     if p.layout is not None and p.layout[1] != "C":
         raise ValueError(f"layout is {p.layout}; over eight bits channels come first")
-    return convolution.shape_rule(p, ins, outs)
+    return _SHAPES["convolution"](p, ins, outs)
 
 
 @op(
@@ -147,7 +152,7 @@ def quantized_conv(k: Call, p: Params, *arrays: Array) -> Any:
 
 quantized_conv.shape(with_ranges(3, _convolution_shape))
 quantized_conv.dtype(_dtypes)
-quantized_conv.cost(lambda p, ins, outs: convolution.cost_rule(p, ins, outs))
+quantized_conv.cost(_COSTS["convolution"])
 
 
 @op(
@@ -188,9 +193,9 @@ def quantized_fully_connected(k: Call, p: Params, *arrays: Array) -> Any:
     return _layer(k.xp, p, arrays, lambda x, w: k.xp.matmul(as_matrix(p, x), w.T).reshape(shape), -1)
 
 
-quantized_fully_connected.shape(with_ranges(3, fully_connected.shape_rule))
+quantized_fully_connected.shape(with_ranges(3, _SHAPES["fully_connected"]))
 quantized_fully_connected.dtype(_dtypes)
-quantized_fully_connected.cost(lambda p, ins, outs: fully_connected.cost_rule(p, ins, outs))
+quantized_fully_connected.cost(_COSTS["fully_connected"])
 
 
 def _pooling_shape(p: Params, ins: list[Any], outs: list[Any]) -> Any:
@@ -200,7 +205,7 @@ def _pooling_shape(p: Params, ins: list[Any], outs: list[Any]) -> Any:
         raise ValueError(f"layout is {p.layout}; over eight bits channels come first")
     if ins[0] is not None and len(ins[0]) not in (4, 5):
         raise ValueError(f"data {ins[0]} must have batch, channels and 2 or 3 spatial dimensions")
-    return pooling.shape_rule(p, ins, outs)
+    return _SHAPES["pooling"](p, ins, outs)
 
 
 @op("_contrib_quantized_pooling", inputs="data min_data max_data", outputs=_OUTPUTS, **POOLING_PARAMS, grad=None)
@@ -223,15 +228,15 @@ def quantized_pooling(k: Call, p: Params, data: Array, min_data: Array, max_data
     Behaviour matched: MXNet 1.9.1 ``_contrib_quantized_pooling``.
     """
     if p.pool_type == "max":
-        out = pooling.body(k, p, data)
+        out = _pooled(k, p, data)
     else:
-        out = nearest(k.xp, pooling.body(k, p, data.astype(FLOAT32)), data.dtype)
+        out = nearest(k.xp, _pooled(k, p, data.astype(FLOAT32)), data.dtype)
     return [out, min_data.copy(), max_data.copy()]
 
 
 quantized_pooling.shape(with_ranges(1, _pooling_shape))
 quantized_pooling.dtype(takes([EIGHT_BITS], lambda p, ins: [ins[0], FLOAT32, FLOAT32]))
-quantized_pooling.cost(lambda p, ins, outs: pooling.cost_rule(p, ins, outs))
+quantized_pooling.cost(_COSTS["pooling"])
 
 
 @op(

@@ -56,7 +56,8 @@ def output_dtype(p: Params) -> np.dtype[Any]:
     """The dtype that `out_type` stands for: 'auto' is uint8 where the calibrated range has no negative numbers."""
     if p.out_type == "auto":
         return UINT8 if is_calibrated(p) and p.min_calib_range >= 0 else INT8
-    return np.dtype(p.out_type)
+    found: np.dtype[Any] = np.dtype(p.out_type)
+    return found
 
 
 def larger(xp: Any, low: Any, high: Any) -> Any:
