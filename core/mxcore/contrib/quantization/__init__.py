@@ -12,6 +12,7 @@ See docs/quantization.md.
 
 from __future__ import annotations
 
+from ..._reexports import reexports
 from .blocks import quantize_net, quantize_net_v2
 from .calibration import combine_histogram
 from .models import calib_graph, quantize_graph, quantize_model, quantize_model_mkldnn
@@ -25,3 +26,5 @@ __all__ = [
     "quantize_net",
     "quantize_net_v2",
 ]
+
+__getattr__ = reexports(__name__)

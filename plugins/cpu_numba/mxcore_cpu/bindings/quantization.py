@@ -14,7 +14,7 @@ from ..kernels import pooling
 from ..kernels import quantization as q
 from ..typing import Array, Outs
 from .common import LARGE, cpu, helpers, large
-from .neural import _average, _rows, _windows
+from .neural import averaging, rows_of, windows_of
 
 
 def _large_floats(p: Params, data: Spec, *rest: Spec) -> bool:
@@ -77,7 +77,7 @@ def _convolution(k: Call, p: Params, outs: Outs, *arrays: Array) -> None:
 @cpu.kernel("_contrib_quantized_fully_connected", when=lambda p, data, *rest: data.size > 0, out=True)
 def _fully_connected(k: Call, p: Params, outs: Outs, *arrays: Array) -> None:
     data, weight, bias = _parts("_contrib_quantized_fully_connected", p, arrays, outs)
-    q.fully_connected(_rows(p, data), weight, bias, outs[0].reshape(-1, weight.shape[0]))
+    q.fully_connected(rows_of(p, data), weight, bias, outs[0].reshape(-1, weight.shape[0]))
 
 
 def _poolable(p: Params, data: Spec, *rest: Spec) -> bool:
@@ -88,9 +88,9 @@ def _poolable(p: Params, data: Spec, *rest: Spec) -> bool:
 def _pool(k: Call, p: Params, outs: Outs, data: Array, low: Array, high: Array) -> None:
     _put(outs[1:], low, high)
     if p.pool_type == "max":
-        pooling.max_pool(data, outs[0], **_windows(p, data))
+        pooling.max_pool(data, outs[0], **windows_of(p, data))
     else:
-        q.average_pool(data, outs[0], **_windows(p, data), **_average(p))
+        q.average_pool(data, outs[0], **windows_of(p, data), **averaging(p))
 
 
 @cpu.kernel("_contrib_calibrate_entropy")

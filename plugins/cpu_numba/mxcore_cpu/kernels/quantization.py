@@ -125,7 +125,7 @@ def convolution(
     >>> data, weight = np.array([[[[100, 100, 4]]]], np.uint8), np.array([[[[100, -1]]]], np.int8)
     >>> convolution(data, weight, np.array([7], np.int32), out, stride=(1, 1), pad=(0, 0), dilate=(1, 1))
     >>> out
-    array([[[[9907, 10003]]]], dtype=int32)
+    array([[[[ 9907, 10003]]]], dtype=int32)
     """
     filters, channels = weight.shape[:2]
     taps = weight[0, 0].size
