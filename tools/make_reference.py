@@ -54,7 +54,6 @@ LEFT_OUT = {
     "Graphs of DGL: they sample graphs kept in sparse matrices, for a library that no longer uses MXNet.": (
         r"_contrib_(dgl_|edge_id)"
     ),
-    "Quantisation to int8: not there yet.": r"_contrib_(quantize|quantized_|dequantize|requantize|calibrate_entropy)",
     "Sparse gradients of embeddings: `Embedding(sparse_grad=True)` does the same.": r"_contrib_SparseEmbedding",
 }
 

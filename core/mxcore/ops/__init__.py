@@ -46,6 +46,7 @@ FAMILIES = {
     "random": "operators densities hawkes numpy_operators gradients",
     "optimizer": "single layerwise many",
     "sparse": "operators stored_values",
+    "quantization": "conversions layers elementwise calibration quantizable",
     "control": "operators",
     "custom": "operators",
     "legacy": "operators gradients",

@@ -13,6 +13,7 @@ from . import (  # noqa: F401 - importing them is what binds
     normalization,
     optimizers,
     ordering,
+    quantization,
     random,
     reductions,
     sequences,
