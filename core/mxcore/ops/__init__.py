@@ -44,7 +44,7 @@ FAMILIES = {
     "image": "operators augmentation decoding gradients",
     "random": "operators densities hawkes numpy_operators gradients",
     "optimizer": "single layerwise many",
-    "sparse": "operators stored_values",
+    "sparse": "operators stored_values rows",
     "control": "operators",
     "custom": "operators",
     "legacy": "operators gradients",
