@@ -6,6 +6,7 @@ product of the transposes, and of a row_sparse operand the rows that it has meet
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -79,15 +80,8 @@ def product_stype(p: Params, stypes: Any) -> list[str]:
 def _matrix(x: Any, turn: bool) -> Any:
     """An array as a matrix, its first axis against the others; `turn`: the transpose of its others against its last."""
     if turn and x.ndim > 1:
-        *lead, last = x.shape
-        rows = 1
-        for d in lead:
-            rows *= d
-        return x.reshape(rows, last).T
-    columns = 1
-    for d in x.shape[1:]:
-        columns *= d
-    return x.reshape(x.shape[0], columns)
+        return x.reshape(prod(x.shape[:-1]), x.shape[-1]).T
+    return x.reshape(x.shape[0], prod(x.shape[1:]))
 
 
 def _rows_of_product(tools: Products, left: CSR, right: Any, shape: tuple[int, ...]) -> RowSparse:
@@ -138,7 +132,8 @@ def right_gradient(tools: Products, p: Params, dy: Any, lhs: CSR, shape: tuple[i
     """The gradient of ``dot(lhs, rhs)`` for a `rhs` of a shape: ``op(lhs)' dy``, transposed if `rhs` was."""
     turned = p.transpose_b and len(shape) > 1
     left = lhs if p.transpose_a else tools.transposed(lhs)
-    right = dense_of(tools.xp, dy).reshape(left.shape[1], -1)
+    columns = prod(shape[:-1] if turned else shape[1:])
+    right = dense_of(tools.xp, dy).reshape(left.shape[1], columns)
     if not (p.transpose_a or p.transpose_b):
         return _rows_of_product(tools, left, right, shape)
     out = tools.times(left, right)
