@@ -197,7 +197,11 @@ def test_large_matrices_are_never_made_dense():
         y = nd.dot(x, w)
     y.backward()
     assert y.asnumpy()[rows].tolist() == [[1, 1], [2, 2], [3, 3]]
-    assert w.grad.indices.asnumpy().tolist() == sorted(cols) and w.grad.data.asnumpy().tolist() == [[3, 3], [2, 2], [1, 1]]
+    assert w.grad.indices.asnumpy().tolist() == sorted(cols) and w.grad.data.asnumpy().tolist() == [
+        [3, 3],
+        [2, 2],
+        [1, 1],
+    ]
 
 
 @pytest.mark.parametrize("column", [4, 2**62])
