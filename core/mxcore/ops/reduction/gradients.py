@@ -152,7 +152,7 @@ def backward_square_sum(k: Call, p: Params, dy: Array, data: Array) -> Array:
 
 
 def square_slopes(p: Params, dy: Any, values: Any, shape: Any, rows: Any = None) -> Any:
-    """Twice `values`, an array of a shape or some `rows` of it, times the gradients of the sums that they are part of."""
+    """Twice the `values` of an array, or of some rows of it, times the gradients of the sums that they are part of."""
     dy = dy.reshape(reduced(shape, axes_of(p.axis, len(shape), p.exclude), True))
     if rows is not None and dy.shape[0] == shape[0]:
         dy = dy[rows]

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._core.op import Op
 from ..._core.params import Params
-from ...stypes import CSR, RowSparse, add_rows
+from ...stypes import CSR, RowSparse
 from ...typing import Call
 from ..common.bodies import silent
 from ..common.rules import axes_of, axis_of, reduced
@@ -29,9 +29,7 @@ def _total(xp: Any, x: Any, axes: tuple[int, ...], values: Any) -> Any:
         return values.sum(None, sum_dtype(values)).reshape(1)
     if isinstance(x, CSR):
         at, n = (x.indices, x.shape[1]) if axes == (0,) else (rows_of(xp, x), x.shape[0])
-        if values.dtype.kind == "f":
-            return xp.bincount(at, values, n)
-        return add_rows(xp, (n, 1), at, values[:, None]).reshape(-1)
+        return xp.bincount(at, values, n)  # in float64, which holds whole numbers up to 2**53
     if 0 in axes:
         return values.sum(axes, sum_dtype(values)).reshape(-1)
     some = values.sum(axes, sum_dtype(values))
