@@ -5,6 +5,8 @@
 
 import json
 import pathlib
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -49,6 +51,12 @@ def test_the_file_holds_these_cases():
 def test_as_mxnet(group):
     names = [n for n, v in GOLDEN.items() if v is not None and group_of(n) == group and n not in OURS]
     assert names and not list(filter(None, map(differences, names)))
+
+
+def test_the_page_of_storage_types_is_up_to_date():
+    root = pathlib.Path(__file__).resolve().parents[2]
+    done = subprocess.run([sys.executable, "tools/make_sparse_reference.py", "--check"], cwd=root)
+    assert done.returncode == 0, "run tools/make_sparse_reference.py"
 
 
 @pytest.mark.parametrize("name", OURS)
