@@ -3,8 +3,8 @@
 
     make_sparse_reference.py [--check]
 
-What it says is in the golden file that the tests compare with. `--check` writes nothing and exits with 1 if the page is
-not up to date.
+What it says is in the golden file that the tests compare with. `--check` writes nothing and exits with 1 if the page
+is not up to date.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ KINDS = ("csr", "row_sparse", "default")
 HEAD = """# Storage types of results
 
 What MXNet 1.9.1 gives, call by call, and mxcore with it; `tools/make_sparse_reference.py` writes this page from the
-golden file of the tests. `x` is a sparse array of the type at the head of a column, `d` a dense one; `default` is dense.
-What is blank MXNet refuses; mxcore computes most of it. [differences.md](differences.md) says where results differ.
+golden file of the tests. `x` is a sparse array of the type at the head of a column, `d` a dense one; `default` is
+dense. What is blank MXNet refuses; mxcore computes most of it. [differences.md](differences.md) says where results differ.
 
 Columns of a csr matrix rise in each row, each once: `csr_matrix` sorts what it is given, and adds up what comes twice;
-`row_sparse_array` sorts rows, and refuses one that comes twice. Places outside the array are errors. Files and whoever
-writes to `x.indices` are not asked, so the kernels look again: they raise an error rather than leave the array's memory.
+`row_sparse_array` sorts rows, and refuses one that comes twice. Places outside the array are errors. Whoever writes to
+`x.indices` is not asked, so the kernels look again: they raise an error rather than leave the array's memory.
 """
 
 

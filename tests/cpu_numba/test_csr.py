@@ -1,4 +1,4 @@
-"""Kernels over csr: large enough for threads, against dense NumPy; one thread and several agree; bad parts are refused."""
+"""Kernels over csr, large enough for threads, against dense NumPy, by one thread and by two; bad parts are refused."""
 
 import numpy as np
 import pytest

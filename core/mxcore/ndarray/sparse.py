@@ -151,10 +151,9 @@ class RowSparseNDArray(BaseSparseNDArray):
                 f"and lie in [0, {self.shape[0]}), got {rows.tolist()[:10]}",
             )
 
-    def retain(self, indices: NDArray) -> RowSparseNDArray:  # type: ignore[override]
+    def retain(self, indices: NDArray) -> NDArray:
         """The rows in `indices` only."""
-        kept: RowSparseNDArray = run(tables.ops.get("_sparse_retain"), self, indices)
-        return kept
+        return run(tables.ops.get("_sparse_retain"), self, indices)
 
 
 class CSRNDArray(BaseSparseNDArray):
