@@ -9,10 +9,10 @@ from ..._core.params import Params
 from ...parameters import Bool, Int, Shape
 from ...typing import Array, Call, Operators
 from ..common.gradients import given
-from ..common.rules import axes_of, reduced, size_of
-from .operators import sum_dtype
+from ..common.rules import axes_of, fits, reduced, size_of
+from .operators import SQUARE_SUM_PARAMS, repeated, sum_dtype
 
-__all__: list[str] = []
+__all__ = ["backward_square_sum", "square_slopes"]
 
 
 def _repeats(p: Params, shape: Any) -> float:
@@ -124,3 +124,43 @@ def _(p: Params, ins: list[Any]) -> list[Any]:
 
 
 norm_grad.dtype(lambda p, ins, outs: (ins, [ins[1]]))
+
+
+def _square_sum_grads(F: Operators, p: Params, g: Any, dy: Any, data: Any) -> tuple[Any, Any]:
+    total = F.sum(g * data, **given(p, SQUARE_SUM_PARAMS))
+    return F.reshape_like(total * 2, dy), repeated(F, p, dy * 2, data) * g
+
+
+@op(
+    "_backward_square_sum",
+    inputs="dy data",
+    **SQUARE_SUM_PARAMS,
+    grad=lambda F, p, dy_, dys, data: _square_sum_grads(F, p, dys[0], dy_, data),
+)
+def backward_square_sum(k: Call, p: Params, dy: Array, data: Array) -> Array:
+    """The gradient of `_square_sum`; of a row_sparse array it has the same rows.
+
+    Parameters
+    ----------
+    dy : array
+        Gradient of the sums.
+    data : array
+    axis, keepdims, exclude
+        As in `_square_sum`.
+    """
+    return square_slopes(p, dy, data, data.shape)
+
+
+def square_slopes(p: Params, dy: Any, values: Any, shape: Any, rows: Any = None) -> Any:
+    """Twice the `values` of an array, or of some rows of it, times the gradients of the sums that they are part of."""
+    dy = dy.reshape(reduced(shape, axes_of(p.axis, len(shape), p.exclude), True))
+    if rows is not None and dy.shape[0] == shape[0]:
+        dy = dy[rows]
+    return values * (2 * dy)
+
+
+@backward_square_sum.shape
+def _(p: Params, ins: list[Any]) -> list[Any]:
+    dy, data = ins
+    fits("dy", [dy], [reduced(data, axes_of(p.axis, len(data), p.exclude), p.keepdims)])
+    return [data]

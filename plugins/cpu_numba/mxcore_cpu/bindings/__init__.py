@@ -18,6 +18,7 @@ from . import (  # noqa: F401 - importing them is what binds
     reductions,
     sequences,
     softmax,
+    sparse,
     spatial,
 )
 from .common import cpu
