@@ -49,13 +49,11 @@ LEFT_OUT = {
     "here gradients are rules over ordinary operators, and the rest is Python.": (
         r"_backward_|_contrib_backward_|_npi_.*backward|_broadcast_backward|_sg_|"
         r"_(CachedOp|CachedOpThreadSafe|CrossDeviceCopy|CustomFunction|NDArray|Native|NoGradient|"
-        r"cvimread|imdecode|onehot_encode|set_value)$"
+        r"cvimread|npi_cvimread|imdecode|onehot_encode|set_value)$"
     ),
-    "`mx.np` and `mx.npx`: the NumPy interface is not there yet.": r"_np_|_npi_|_npx_",
     "Graphs of DGL: they sample graphs kept in sparse matrices, for a library that no longer uses MXNet.": (
         r"_contrib_(dgl_|edge_id)"
     ),
-    "Sparse gradients of embeddings: `Embedding(sparse_grad=True)` does the same.": r"_contrib_SparseEmbedding",
 }
 
 _HEAD = """# Operators
