@@ -27,9 +27,14 @@ __all__ = [
     "ROTATED_PARAMS",
     "Planes",
     "Tap",
+    "align_planes",
     "aligned",
     "bent",
     "gathered",
+    "group_planes",
+    "moves",
+    "own_planes",
+    "parts_of",
     "planes_of",
     "rotated",
     "scattered",
@@ -168,6 +173,7 @@ def aligned(xp: Any, p: Params, rois: Any, size: tuple[int, int]) -> Iterator[Ta
 
 
 def align_planes(xp: Any, p: Params, data: Any, rois: Any) -> Planes:
+    """The planes of the bins of `ROIAlign`."""
     bins = _pair("pooled_size", p.pooled_size)
     own = xp.arange(size_of(bins)).reshape(bins) if p.position_sensitive else None
     return planes_of(xp, data, rois, bins, data.shape[1] // (size_of(bins) if p.position_sensitive else 1), own)
@@ -287,6 +293,7 @@ def rotated(xp: Any, p: Params, rois: Any, size: tuple[int, int]) -> Iterator[Ta
 
 
 def own_planes(xp: Any, p: Params, data: Any, rois: Any) -> Planes:
+    """The planes of bins that see all channels."""
     return planes_of(xp, data, rois, _pair("pooled_size", p.pooled_size), data.shape[1], None)
 
 
