@@ -14,9 +14,13 @@ __all__ = ["SAMPLES"]
 _MIXED = "int8 and uint8 together: MXNet loses the uint8 array"
 
 
-def _sample(*inputs: Any, params: dict[str, Any] | None = None, mxnet: bool | str = True) -> Sample:
+#: Sums in int32 are computed in float32.
+_LAST_BITS = 512
+
+
+def _sample(*inputs: Any, params: dict[str, Any] | None = None, mxnet: bool | str = True, step: int = 0) -> Sample:
     """A use in float32, where there is anything to choose, without gradients."""
-    return Sample(*inputs, params=params, mxnet=mxnet, dtypes="float32", grad=False)
+    return Sample(*inputs, params=params, mxnet=mxnet, dtypes="float32", grad=False, step=step)
 
 
 def _end(*values: float) -> list[np.ndarray]:
@@ -51,7 +55,7 @@ _EDGES = np.array(
 def _quantize() -> Iterator[Sample]:
     for out_type in ("int8", "uint8"):
         for low, high in ((-1.0, 1.0), (-0.25, 1.5), (0.0, 2.0)):
-            yield _sample(_EDGES, *_end(low, high), params={"out_type": out_type})
+            yield _sample(_EDGES, *_end(low, high), params={"out_type": out_type}, step=1)
     yield _sample((2, 3, 4, 5), *_end(-2, 1))
     yield _sample(np.zeros((2, 3)), *_end(0, 0), params={"out_type": "int8"}, mxnet="divides by zero")
 
@@ -66,7 +70,7 @@ def _quantize_v2() -> Iterator[Sample]:
         {"out_type": "uint8", "min_calib_range": 0.0, "max_calib_range": 0.75},
         {"out_type": "auto", "min_calib_range": "0", "max_calib_range": "1.5"},
     ):
-        yield _sample(_EDGES, params=params)
+        yield _sample(_EDGES, params=params, step=1)
     yield _sample(_int8(2, 3))
     yield _sample(_uint8(5), params={"out_type": "uint8", "min_calib_range": 0.0, "max_calib_range": 1.0})
     yield _sample(np.zeros(3), mxnet="divides by zero")
@@ -237,8 +241,8 @@ SAMPLES = {
         _sample(_int8(2, 3), *_end(-1, 0.5), params={"num_args": 1}),
     ],
     "_contrib_quantized_elemwise_add": [
-        _sample(_int8(2, 3, 4), _int8(2, 3, 4), *_end(-1, 0.5, -0.25, 0.75)),
-        _sample(_uint8(2, 3), _uint8(2, 3), *_end(0, 0.5, 0, 0.75)),
+        _sample(_int8(2, 3, 4), _int8(2, 3, 4), *_end(-1, 0.5, -0.25, 0.75), step=_LAST_BITS),
+        _sample(_uint8(2, 3), _uint8(2, 3), *_end(0, 0.5, 0, 0.75), step=_LAST_BITS),
         *(
             _sample(a, b, *_end(-1, 0.5, -0.25, 0.75), params={"min_calib_range": -1.0, "max_calib_range": 0.9})
             for a, b in (
@@ -248,7 +252,7 @@ SAMPLES = {
                 (_uint8(3, 4), _int8(3, 4)),
             )
         ),
-        _sample(_int8(3, 4), _uint8(3, 4), *_end(-1, 0.5, 0, 0.75), mxnet=_MIXED),
+        _sample(_int8(3, 4), _uint8(3, 4), *_end(-1, 0.5, 0, 0.75), mxnet=_MIXED, step=_LAST_BITS),
         _sample(np.zeros(3, np.int8), np.zeros(3, np.int8), *_end(0, 0, 0, 0), mxnet="divides by zero"),
     ],
     "_contrib_quantized_elemwise_mul": [

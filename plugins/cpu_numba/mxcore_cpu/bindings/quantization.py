@@ -31,22 +31,25 @@ def _put(outs: Outs, *values: Array) -> None:
 @cpu.kernel("_contrib_quantize", when=large, out=True)
 def _quantize(k: Call, p: Params, outs: Outs, data: Array, low: Array, high: Array) -> None:
     scale, *ends = helpers("_contrib_quantize").plan(np, p, low, high)
-    q.scaled(data, scale[0], outs[0])
     _put(outs[1:], *ends)
+    if outs[0] is not None:
+        q.scaled(data, scale[0], outs[0])
 
 
 @cpu.kernel("_contrib_quantize_v2", when=_large_floats, out=True)
 def _quantize_v2(k: Call, p: Params, outs: Outs, data: Array) -> None:
     scale, *ends = helpers("_contrib_quantize_v2").plan(np, p, data)
-    q.scaled(data, scale[0], outs[0])
     _put(outs[1:], *ends)
+    if outs[0] is not None:
+        q.scaled(data, scale[0], outs[0])
 
 
 @cpu.kernel("_contrib_requantize", when=large, out=True)
 def _requantize(k: Call, p: Params, outs: Outs, data: Array, low: Array, high: Array) -> None:
     scale, *ends = helpers("_contrib_requantize").plan(np, p, data, low, high)
-    q.scaled(data, scale[0], outs[0])
     _put(outs[1:], *ends)
+    if outs[0] is not None:
+        q.scaled(data, scale[0], outs[0])
 
 
 @cpu.kernel("_contrib_dequantize", when=large, out=True)
@@ -68,6 +71,8 @@ def _summable(p: Params, data: Spec, *rest: Spec) -> bool:
 @cpu.kernel("_contrib_quantized_conv", when=_summable, out=True)
 def _convolution(k: Call, p: Params, outs: Outs, *arrays: Array) -> None:
     data, weight, bias = _parts("_contrib_quantized_conv", p, arrays, outs)
+    if outs[0] is None:
+        return
     n = data.ndim - 2
     q.convolution(
         data, weight, bias, outs[0], stride=axes(p.stride, n, 1), pad=axes(p.pad, n, 0), dilate=axes(p.dilate, n, 1)
@@ -77,7 +82,8 @@ def _convolution(k: Call, p: Params, outs: Outs, *arrays: Array) -> None:
 @cpu.kernel("_contrib_quantized_fully_connected", when=lambda p, data, *rest: data.size > 0, out=True)
 def _fully_connected(k: Call, p: Params, outs: Outs, *arrays: Array) -> None:
     data, weight, bias = _parts("_contrib_quantized_fully_connected", p, arrays, outs)
-    q.fully_connected(rows_of(p, data), weight, bias, outs[0].reshape(-1, weight.shape[0]))
+    if outs[0] is not None:
+        q.fully_connected(rows_of(p, data), weight, bias, outs[0].reshape(-1, weight.shape[0]))
 
 
 def _poolable(p: Params, data: Spec, *rest: Spec) -> bool:
@@ -87,6 +93,8 @@ def _poolable(p: Params, data: Spec, *rest: Spec) -> bool:
 @cpu.kernel("_contrib_quantized_pooling", when=_poolable, out=True)
 def _pool(k: Call, p: Params, outs: Outs, data: Array, low: Array, high: Array) -> None:
     _put(outs[1:], low, high)
+    if outs[0] is None:
+        return
     if p.pool_type == "max":
         pooling.max_pool(data, outs[0], **windows_of(p, data))
     else:
