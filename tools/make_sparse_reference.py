@@ -22,7 +22,8 @@ HEAD = """# Storage types of results
 
 What MXNet 1.9.1 gives, call by call, and mxcore with it; `tools/make_sparse_reference.py` writes this page from the
 golden file of the tests. `x` is a sparse array of the type at the head of a column, `d` a dense one; `default` is
-dense. What is blank MXNet refuses; mxcore computes most of it. [differences.md](differences.md) says where results differ.
+dense. What is blank MXNet refuses; mxcore computes most of it. [differences.md](differences.md) says where results
+differ.
 
 Columns of a csr matrix rise in each row, each once: `csr_matrix` sorts what it is given, and adds up what comes twice;
 `row_sparse_array` sorts rows, and refuses one that comes twice. Places outside the array are errors. Whoever writes to

@@ -7,12 +7,14 @@ from typing import Any
 from ..._core.op import op
 from ..._core.params import Params
 from ...parameters import Bool, Int, Shape
+from ...stypes import RowSparse
 from ...typing import Array, Call, Operators
 from ..common.gradients import given
 from ..common.rules import axes_of, fits, reduced, size_of
+from ..sparse.operators import dense_of
 from .operators import SQUARE_SUM_PARAMS, repeated, sum_dtype
 
-__all__ = ["backward_square_sum", "square_slopes"]
+__all__: list[str] = []
 
 
 def _repeats(p: Params, shape: Any) -> float:
@@ -148,15 +150,8 @@ def backward_square_sum(k: Call, p: Params, dy: Array, data: Array) -> Array:
     axis, keepdims, exclude
         As in `_square_sum`.
     """
-    return square_slopes(p, dy, data, data.shape)
-
-
-def square_slopes(p: Params, dy: Any, values: Any, shape: Any, rows: Any = None) -> Any:
-    """Twice the `values` of an array, or of some rows of it, times the gradients of the sums that they are part of."""
-    dy = dy.reshape(reduced(shape, axes_of(p.axis, len(shape), p.exclude), True))
-    if rows is not None and dy.shape[0] == shape[0]:
-        dy = dy[rows]
-    return values * (2 * dy)
+    dy = dy.reshape(reduced(data.shape, axes_of(p.axis, len(data.shape), p.exclude), True))
+    return data * (2 * dy)
 
 
 @backward_square_sum.shape
@@ -164,3 +159,16 @@ def _(p: Params, ins: list[Any]) -> list[Any]:
     dy, data = ins
     fits("dy", [dy], [reduced(data, axes_of(p.axis, len(data), p.exclude), p.keepdims)])
     return [data]
+
+
+def _of_stored(k: Call, p: Params, dy: Any, data: Any) -> Any:
+    """Where `data` is row_sparse, for its rows only."""
+    dy = dense_of(k.xp, dy)
+    if not isinstance(data, RowSparse):
+        return backward_square_sum.body(k, p, dy, dense_of(k.xp, data))  # type: ignore[misc]
+    dy = dy.reshape(reduced(data.shape, axes_of(p.axis, len(data.shape), p.exclude), True))
+    slopes = 2 * (dy[data.indices] if dy.shape[0] == data.shape[0] else dy)
+    return RowSparse(data.shape, data.indices.copy(), (data.values * slopes).astype(data.dtype))
+
+
+backward_square_sum.storage(lambda p, stypes: ["row_sparse" if stypes[1] == "row_sparse" else "default"], _of_stored)

@@ -15,7 +15,6 @@ from ...typing import Call
 from ..common.bodies import silent
 from ..common.rules import axes_of, axis_of, reduced
 from ..indexing.take import embedding, row_places, sparse_embedding, take, where, within
-from ..reduction.gradients import backward_square_sum, square_slopes
 from ..reduction.operators import REDUCTIONS, norm, square_sum, sum_dtype
 from .operators import dense_of, rows_at, rows_of
 
@@ -105,21 +104,6 @@ def square_sum_stype(p: Params, stypes: list[str]) -> list[str]:
 
 
 square_sum.storage(square_sum_stype, _square_sum)
-
-
-def _square_slopes(k: Call, p: Params, dy: Any, data: Any) -> Any:
-    """Where `data` is row_sparse, for its rows only."""
-    xp = k.xp
-    dy = dense_of(xp, dy)
-    if not isinstance(data, RowSparse):
-        return backward_square_sum.body(k, p, dy, dense_of(xp, data))  # type: ignore[misc]
-    found = square_slopes(p, dy, data.values, data.shape, data.indices)
-    return RowSparse(data.shape, data.indices.copy(), found.astype(data.dtype))
-
-
-backward_square_sum.storage(
-    lambda p, stypes: ["row_sparse" if stypes[1] == "row_sparse" else "default"], _square_slopes
-)
 
 
 # -- rows ----------------------------------------------------------------------------------------------------------
