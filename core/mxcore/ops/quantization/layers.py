@@ -370,7 +370,7 @@ quantized_embedding.dtype(takes([[], [INT8]], lambda p, ins: [INT8, FLOAT32, FLO
 @op(
     "_contrib_quantized_rnn",
     inputs="data parameters state state_cell data_scale data_shift",
-    outputs="output state_output[state_outputs] statecell_output[state_outputs]",
+    outputs="output state_output[state_outputs] statecell_ouput[state_outputs]",  # as MXNet spells it
     **RNN_PARAMS,
     quantized=Bool(True),
     grad=None,
@@ -485,6 +485,7 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     for found in (ins[2], ins[3], *outs[1:]):
         state = merge_shape(state, found)
     shapes = {**named_shapes(p, s, y[0], state[1], data[2]), "data_scale": one, "data_shift": one}
+    shapes["statecell_ouput"] = shapes["statecell_output"]
     return [shapes[n] for n in p._sig.inputs], [shapes[n] for n in p._sig.outputs]
 
 
