@@ -209,6 +209,12 @@ def _sum_of_gradients(k: Call, p: Params, lhs: Any, rhs: Any) -> Any:
     return total
 
 
+def _like_other(k: Call, p: Params, lhs: Any, rhs: Any) -> Any:
+    """A copy in the storage type of `rhs`."""
+    found = to_stype(k.xp, lhs, getattr(rhs, "stype", "default"))
+    return found.with_parts(*[a.copy() for a in found.parts]) if isinstance(found, (CSR, RowSparse)) else found
+
+
 def _keep(op: Op, rule: Any, stored: Any) -> None:
     """Give an operator a storage rule and a body on stored values; where the rule says dense, inputs become so."""
 
@@ -237,9 +243,7 @@ _keep(builtin.zeros_like, lambda p, stypes: stypes, _empty)
 _keep(clip, lambda p, stypes: stypes if p.a_min <= 0 <= p.a_max else ["default"], _on_values(clip))
 _keep(quadratic, lambda p, stypes: ["csr" if stypes == ["csr"] and p.c == 0 else "default"], _on_values(quadratic))
 _keep(concat, lambda p, stypes: ["csr" if {*stypes} == {"csr"} and p.dim == 0 else "default"], _stacked)
-identity_like.storage(
-    lambda p, stypes: stypes[1:], lambda k, p, lhs, rhs: to_stype(k.xp, lhs, getattr(rhs, "stype", "default"))
-)
+identity_like.storage(lambda p, stypes: stypes[1:], _like_other)
 _keep(
     slice_,
     lambda p, stypes: stypes if stypes == ["csr"] and all(s in (None, 1) for s in p.step) else ["default"],
