@@ -14,6 +14,7 @@ from .._core.array import Storage, faces
 from .._core.context import Context
 from .._core.errors import error
 from .._core.params import Parser, as_dtype
+from .._core.state import state
 from .._op_functions import eager_function, namespace
 from ..base import plain
 from ..ops.common.python_operators import OPERATORS
@@ -22,7 +23,7 @@ from ..parameters import Shape
 from ..stypes import CSR, RowSparse
 from . import checks, indexing, operators
 from .ndarray import NDArray, run
-from .serialization import sparse_problem
+from .serialization import in_order, sparse_problem, starts
 
 __all__ = [
     "BaseSparseNDArray",
@@ -105,11 +106,17 @@ class BaseSparseNDArray(NDArray):
 
     def copy(self) -> NDArray:
         """A new array with the same values."""
+        if state.record and self._entry is not None:
+            return super().copy()
         ctx = self._ready()
         return self.__class__(self._data.with_parts(*[p.copy() for p in self._data.parts]), Storage(ctx))
 
     def astype(self, dtype: Any, copy: bool = True) -> NDArray:
-        """The values in another dtype."""
+        """The values in another dtype; with ``copy=False`` the array itself if it has that dtype."""
+        if not copy and as_dtype(dtype) == self._data.dtype:
+            return self
+        if state.record and self._entry is not None:
+            return super().astype(dtype).tostype(self.stype)
         ctx = self._ready()
         return self.__class__(self._data.astype(as_dtype(dtype)), Storage(ctx))
 
@@ -207,6 +214,10 @@ class CSRNDArray(BaseSparseNDArray):
 
 def _unpickle(stype: str, shape: tuple[int, ...], parts: list[np.ndarray[Any, Any]], ctx: Context) -> Any:
     ctx = checks.present(ctx)
+    if stype == "csr":
+        ptr, cols, data = parts
+        data, cols, ptr = in_order(shape, data, cols, ptr)
+        parts = [ptr, cols, data]
     put = [ctx.device.from_host(p, ctx.device_id) for p in parts]
     return faces[stype]({"row_sparse": RowSparse, "csr": CSR}[stype](shape, *put), Storage(ctx))
 
@@ -320,19 +331,14 @@ def csr_matrix(arg1: Any, shape: Any = None, ctx: Context | None = None, dtype: 
         if len(full) != 2:
             raise error(ValueError, f"csr_matrix: a matrix is needed, got shape {full}")
         rows, cols = np.nonzero(dense)
-        data, cols, ptr = dense[rows, cols], cols.astype(np.int64), _starts(rows, full[0])
+        data, cols, ptr = dense[rows, cols], cols.astype(np.int64), starts(rows, full[0])
     if problem := sparse_problem("csr", full, data, (ptr, cols)):
         raise error(ValueError, f"csr_matrix: {problem}")
-    data, cols, ptr = _in_order(full, data, cols, ptr)
+    data, cols, ptr = in_order(full, data, cols, ptr)
     put = ctx.device.from_host
     return CSRNDArray(
         CSR(full, put(ptr, ctx.device_id), put(cols, ctx.device_id), put(data, ctx.device_id)), Storage(ctx)
     )
-
-
-def _starts(rows: np.ndarray[Any, Any], n: int) -> np.ndarray[Any, Any]:
-    """Where each row begins."""
-    return np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))]).astype(np.int64)
 
 
 def _parts_of(matrix: Any, dtype: Any) -> tuple[np.ndarray[Any, Any], ...]:
@@ -355,22 +361,7 @@ def _from_coordinates(values: Any, places: Any, shape: Any, dtype: Any) -> tuple
     if len(rows) and (rows.min() < 0 or rows.max() >= full[0]):
         raise error(ValueError, f"csr_matrix: rows must lie in [0, {full[0]}), got {rows.tolist()[:10]}")
     order = np.argsort(rows, kind="stable")
-    return full, data[order], cols[order], _starts(rows, full[0])
-
-
-def _in_order(full: Any, data: Any, cols: Any, ptr: Any) -> tuple[Any, Any, Any]:
-    """The same matrix with columns that rise in each row, and the values of one place added up."""
-    rows = np.repeat(np.arange(full[0]), np.diff(ptr))
-    same = rows[1:] == rows[:-1]
-    if (cols[1:] > cols[:-1])[same].all():
-        return data, cols, ptr
-    order = np.lexsort((cols, rows))
-    data, cols = data[order], cols[order]
-    first = np.append(True, ~same | (cols[1:] != cols[:-1]))  # sorting leaves the rows where they are
-    if not first.all():
-        data = np.add.reduceat(data, np.flatnonzero(first)).astype(data.dtype)
-        cols, ptr = cols[first], _starts(rows[first], full[0])
-    return data, cols, ptr
+    return full, data[order], cols[order], starts(rows, full[0])
 
 
 def from_scipy(matrix: Any, ctx: Context | None = None, dtype: Any = None) -> CSRNDArray:

@@ -26,7 +26,8 @@ class _Batches(DataIter):
 
     def __init__(self, where: str, data: Any) -> None:
         try:
-            first = next(iter(data), None)
+            batches = iter(data)
+            first = next(batches, None)
         except TypeError as e:
             raise error(
                 TypeError, f"{where}: calib_data must be a DataIter or iterable, got {type(data).__name__}"
@@ -36,14 +37,18 @@ class _Batches(DataIter):
         self.example = _arrays(first)
         super().__init__(self.example[0].shape[0])
         self.source, self.count = data, len(self.example)
-        self.reset()
+        # A generator can be asked once only: what was taken from it to see its shapes comes first.
+        self.batches: Iterator[Any] = itertools.chain([first], batches)
+        self.begun = False
 
     def reset(self) -> None:
         """Begin anew."""
-        self.batches: Iterator[Any] = iter(self.source)
+        if self.begun:
+            self.batches, self.begun = iter(self.source), False
 
     def next(self) -> DataBatch:
         """The next batch."""
+        self.begun = True
         return DataBatch(_arrays(next(self.batches))[: self.count], [])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,8 @@ def combine_histogram(
     """
     hist, _, old_min, old_max, old_th = old_hist
     more = 0
+    if not old_th:  # nothing but zeros so far: they are in the middle
+        old_th, hist = new_th, np.sum(hist) * (np.arange(len(hist)) == len(hist) // 2)
     if new_th > old_th:
         step = 2 * old_th / len(hist)
         more = int((new_th - old_th) // step + 1)
@@ -239,7 +242,7 @@ def collect(
     MXNetError
         (also ValueError) for data that gives nothing; for a number of examples that is none.
     """
-    if examples is not None and (isinstance(examples, bool) or not isinstance(examples, int) or examples < 1):
+    if examples is not None and (isinstance(examples, bool) or not isinstance(examples, Integral) or examples < 1):
         raise error(ValueError, f"num_calib_examples must be a whole number above 0, or None, got {examples!r}")
     if layers is None:
         [executor] = module._exec_group.execs

@@ -39,6 +39,11 @@ _LABELS = [
     [[0, 0.1, 0.1, 0.4, 0.4], [1, 0.5, 0.5, 0.9, 0.9], [-1, -1, -1, -1, -1]],
     [[2, 0.2, 0.0, 0.9, 0.6], [-1, 0.5, 0.5, 0.9, 0.9], [1, 0.1, 0.1, 0.3, 0.3]],
 ]
+#: Well-formed, as MXNet wants it: nothing behind a class of -1; two boxes that overlap alike with anchors.
+_TARGETS = [
+    [[0, 0.1, 0.1, 0.4, 0.4], [1, 0.5, 0.5, 0.9, 0.9], [2, 0.1, 0.1, 0.4, 0.4]],
+    [[2, 0.2, 0.0, 0.9, 0.6], [-1, -1, -1, -1, -1], [-1, -1, -1, -1, -1]],
+]
 _NO_BOX = [[[-1.0] * 5], [[-1.0] * 5]]
 _WIDER = "forward only: MXNet's operator is there for float32 only"
 
@@ -47,9 +52,10 @@ def _target_samples() -> list[Any]:
     anchors, uses = _boxes(12, 3, (1,)), []
     for labels, params in (
         (_LABELS, {}),
-        (_LABELS, {"negative_mining_ratio": 1.5, "negative_mining_thresh": 0.4, "ignore_label": -7}),
-        (_LABELS, {"overlap_threshold": 0.2, "variances": (1.0, 0.5, 0.3, 2.0), "minimum_negative_samples": 2}),
-        (_LABELS, {"overlap_threshold": -1}),
+        (_TARGETS, {}),
+        (_TARGETS, {"negative_mining_ratio": 1.5, "negative_mining_thresh": 0.4, "ignore_label": -7}),
+        (_TARGETS, {"overlap_threshold": 0.2, "variances": (1.0, 0.5, 0.3, 2.0), "minimum_negative_samples": 2}),
+        (_TARGETS, {"overlap_threshold": -1}),
         (_NO_BOX, {"negative_mining_ratio": 3.0}),
     ):
         uses.append(Sample(anchors, labels, (2, 4, 12), params=params, dtypes="float32", grad=False))

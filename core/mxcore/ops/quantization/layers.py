@@ -51,12 +51,11 @@ _WEIGHTED = (
 
 
 def bias_in_steps(xp: Any, dtype: np.dtype[Any], bias: Any, data: Any, weight: Any, own: Any) -> Any:
-    """A bias of int8 in the steps of sums of products, each range given as (least, greatest); towards zero."""
+    """A bias of int8 in steps of sums of products, each range as (least, greatest); towards zero, at most 2**30."""
     scale = scale_of(xp, LEVELS[dtype], larger(xp, *data)) * scale_of(xp, LEVELS[INT8], larger(xp, *weight))
     scale = scale * larger(xp, *own) / FLOAT32.type(LEVELS[INT8])
-    ends = np.iinfo(INT32)
     steps = xp.trunc(bias.astype(FLOAT32) * scale).astype(np.float64)
-    return xp.clip(steps, ends.min, ends.max).astype(INT32)
+    return xp.clip(steps, -(2**30), 2**30).astype(INT32)  # so that no sum with it wraps around
 
 
 def _parts(p: Params, arrays: Any) -> tuple[Any, Any, Any, list[Any]]:
