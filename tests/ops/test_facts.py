@@ -31,6 +31,7 @@ ARGUMENTS = {
     "_linalg_potri": "MXNet reads `lower` without listing it",
     "_linspace": "MXNet lists the parameters of _arange and reads others",
     "smooth_l1": "MXNet writes is_int into files without listing it",
+    "_contrib_quantized_rnn": "MXNet writes quantized into files without listing it",
     "_npi_cholesky": "MXNet reads `lower` without listing it",
     "_npi_norm": "MXNet lists none and reads these",
     **dict.fromkeys(
@@ -46,6 +47,7 @@ NAMES = {
     "_cvcopyMakeBorder": "MXNet lists src and calls its variable data",
     "_cvimdecode": "MXNet lists buf and calls its variable data",
     "_cvimresize": "MXNet lists src and calls its variable data",
+    "_contrib_quantized_rnn": "MXNet lists data_scale and data_shift, and calls its variables min_data and max_data",
     **dict.fromkeys(
         ("_multi_lamb_update", "_multi_mp_lamb_update", "_multi_adamw_update", "_multi_mp_adamw_update"),
         "MXNet gives one name to several inputs",
