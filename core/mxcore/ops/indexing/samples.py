@@ -104,7 +104,7 @@ SAMPLES = {
         Sample(i, (5, 3), params={**_SIZES, **more}, grad=(False, True), mxnet=_ROWS)
         for i, more in (
             (Ints((2, 3), 0, 5), {}),
-            (Ints((4,), 0, 5, dtype="int64"), {"deterministic": True}),
+            (Ints((4,), 0, 5, dtype="int64"), {"sparse_grad": True}),
             (np.array([3, 3, 0], np.int32), {"dtype": "float32"}),
             (Ints((2, 0), 0, 5), {}),
         )

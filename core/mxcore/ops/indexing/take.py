@@ -135,8 +135,7 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
     "_contrib_SparseEmbedding",
     inputs="data weight",
     recompute=False,
-    **{n: EMBEDDING_PARAMS[n] for n in ("input_dim", "output_dim", "dtype")},
-    deterministic=Bool(False),
+    **{n: EMBEDDING_PARAMS[n] for n in ("input_dim", "output_dim", "dtype", "sparse_grad")},
     grad=lambda F, p, dy, data, like_weight: (
         None,
         F._backward_Embedding(dy, data, like_weight, input_dim=p.input_dim, output_dim=p.output_dim, sparse_grad=True),
@@ -155,8 +154,8 @@ def sparse_embedding(k: Call, p: Params, data: Array, weight: Array) -> Array:
         Number of rows and their length.
     dtype : dtype
         Of the weight, where a graph knows no better.
-    deterministic : bool
-        Has no effect; the gradient is always added up in the order of the indices.
+    sparse_grad : bool
+        Has no effect; the gradient is always row_sparse.
     """
     return embedding.body(k, p, data, weight)  # type: ignore[misc]
 

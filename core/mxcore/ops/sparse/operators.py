@@ -113,8 +113,11 @@ def sparse_retain(k: Call, p: Params, data: Array, indices: Array) -> Array:
     """
     xp = k.xp
     keep = xp.unique(dense_of(xp, indices).astype(np.int64))
-    if not k.device.async_ and keep.shape[0] and not 0 <= keep[0] <= keep[-1] < data.shape[0]:
-        raise IndexError(f"indices must lie in [0, {data.shape[0]}), got {keep.tolist()[:10]}")
+    if not k.device.async_ and keep.shape[0]:
+        least, most = keep[0].item(), keep[-1].item()
+        if not 0 <= least <= most < data.shape[0]:
+            at = least if least < 0 else most
+            raise IndexError(f"index {at} is out of bounds for {data.shape[0]} rows")
     if not isinstance(data, RowSparse):
         full = dense_of(xp, data)
         return RowSparse(full.shape, keep, full[keep])
