@@ -293,7 +293,7 @@ SAMPLES = {
             np.linspace(-5, 5, 302),
             params=params,
         )
-        for power, params in ((1, {}), (3, {"num_quantized_bins": 31}), (2, {"num_quantized_bins": 63}))
+        for power, params in ((3, {}), (3, {"num_quantized_bins": 31}), (2, {"num_quantized_bins": 63}))
     ]
     + [_sample(np.zeros(301), np.linspace(-1, 1, 302))],
 }
