@@ -111,8 +111,10 @@ def test_calls_on_arrays_cast(target):
         nd.FullyConnected(rows, nd.ones((2, 2)), no_bias=True, num_hidden=2).dtype == F32
         and nd.dot(rows, y).dtype == F32
     )
-    y **= 2
+    y *= 4
     assert np.dtype(y.dtype) == target and y.astype("float32").asnumpy().tolist() == [[16] * 3] * 2
+    y **= 2  # another array
+    assert y.dtype == F32 and y.asnumpy().tolist() == [[256] * 3] * 2
     assert nd.exp(nd.ones(2, dtype="float64")).dtype == np.float64 and (nd.ones(2, dtype="int32") + 1).dtype == np.int32
     with pytest.raises(MXNetError):
         nd.FullyConnected(nd.ones((2, 4), dtype="float64"), w, no_bias=True, num_hidden=3)

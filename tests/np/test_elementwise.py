@@ -373,7 +373,11 @@ def test_operators_that_assign(name):
         x = np.array([4, 6], dtype=dtype)
         want, view = getattr(operator, name)(x, other).asnumpy(), x[:1]
         got = fn(x, other)
-        assert got is x and x.asnumpy().tolist() == want.tolist() and view.item() == want[0]
+        assert got.asnumpy().tolist() == want.tolist()
+        if name == "pow":  # as MXNet has it
+            assert x.asnumpy().tolist() == [4, 6] and view.item() == 4
+        else:
+            assert got is x and view.item() == want[0]
 
 
 def test_operators_that_assign_cast_within_a_kind():

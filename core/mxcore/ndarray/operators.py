@@ -247,8 +247,8 @@ def install(
         backward = _eager_binary(e, b, r, fast)
         setattr(cls, f"__{name}__", _named(forward, f"__{name}__"))
         setattr(cls, f"__r{name}__", _named(_reflected(forward, backward), f"__r{name}__"))
-        if name != "pow":  # `x **= y` gives x another array, as MXNet's classes do
-            setattr(cls, f"__i{name}__", _named(_eager_inplace(e, b, s), f"__i{name}__"))
+        # `x **= y` gives x another array, as MXNet's classes do.
+        setattr(cls, f"__i{name}__", forward if name == "pow" else _named(_eager_inplace(e, b, s), f"__i{name}__"))
     for name, (e, b, s) in comparisons.items():
         setattr(cls, f"__{name}__", _named(_eager_binary(e, b, s, fast), f"__{name}__"))
     for name, op_name in unary.items():
