@@ -71,6 +71,8 @@ def arange(xp: Namespace, start: float, stop: float | None = None, step: float =
     start, stop, step = (v.item() if hasattr(v, "item") else v for v in (start, stop, step))
     if dtype is None:
         dtype = np.int64 if all(isinstance(v, int) for v in (start, stop, step)) else np.float64
+    if step and (stop - start) / step <= 0:  # PyTorch knows no empty range that runs the other way
+        return xp.zeros((0,), dtype)
     return xp.made("arange", start, stop, step, dtype=dtype)
 
 
