@@ -85,11 +85,10 @@ def _no_length(n: Any) -> int:
 def drawn(F: Any, op: str, name: str, given: dict[str, Any], size: Any, ctx: Any, out: Any = None, **more: Any) -> Any:
     """What a random operator draws for parameters that are numbers or arrays."""
     arrays, by_name = parameters(F, name, **given)
-    place = {} if ctx is None else {"ctx": ctx}
-    if arrays and place:  # these are somewhere already, and what is drawn for them is there
-        place, there = {}, arrays[0].ctx if F.eager else None
-        if there is not None and str(ctx) != str(there):
-            raise error(ValueError, f"{name}: its parameters are on {there}, so it draws there; got ctx={ctx}")
+    # Arrays are somewhere already, and what is drawn for them is there.
+    if arrays and ctx is not None and F.eager and str(ctx) != str(arrays[0].ctx):
+        raise error(ValueError, f"{name}: its parameters are on {arrays[0].ctx}, so it draws there; got ctx={ctx}")
+    place = {} if arrays or ctx is None else {"ctx": ctx}
     return F.call(op, *arrays, out=out, size=sized(name, size), **by_name, **more, **place)
 
 
