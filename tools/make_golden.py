@@ -46,6 +46,7 @@ def ask(python: str, samples: Path, families: list[str]) -> None:
         ("make_symbol_golden", [given]),
         ("make_model_golden", []),
         ("make_amp_golden", []),
+        ("make_quantization_golden", []),
     ):
         subprocess.run([python, str(GOLDEN / f"{script}.py"), *args], env=env, check=True)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import functools
 import importlib
+import itertools
 import json
 import os
 import re
@@ -48,18 +49,11 @@ LEFT_OUT = {
     "here gradients are rules over ordinary operators, and the rest is Python.": (
         r"_backward_|_contrib_backward_|_npi_.*backward|_broadcast_backward|_sg_|"
         r"_(CachedOp|CachedOpThreadSafe|CrossDeviceCopy|CustomFunction|NDArray|Native|NoGradient|"
-        r"cvimread|imdecode|onehot_encode|set_value)$"
+        r"cvimread|npi_cvimread|imdecode|onehot_encode|set_value)$"
     ),
-    "`mx.np` and `mx.npx`: the NumPy interface is not there yet.": r"_np_|_npi_|_npx_",
     "Graphs of DGL: they sample graphs kept in sparse matrices, for a library that no longer uses MXNet.": (
         r"_contrib_(dgl_|edge_id)"
     ),
-    "Quantisation to int8: not there yet.": r"_contrib_(quantize|quantized_|dequantize|requantize|calibrate_entropy)",
-    "Detection: not there yet.": (
-        r"_contrib_(MultiBox|box_|bipartite_matching|(RR|R)OIAlign|"
-        r"Proposal|MultiProposal|PSROIPooling|DeformablePSROIPooling)"
-    ),
-    "Sparse gradients of embeddings: `Embedding(sparse_grad=True)` does the same.": r"_contrib_SparseEmbedding",
 }
 
 _HEAD = """# Operators
@@ -194,20 +188,34 @@ def kernels(op: Op, device: str) -> str:
         return ""
     if any(kernel.dtypes is None and kernel.when is None for kernel in declared):
         return "kernel (all dtypes)"
-    found = {
-        t
-        for p, arrays, t in _uses(op)
-        for factor in (1, 256)
-        if any(
-            kernel.fits(p, [Spec(tuple(d if d == 1 else d * factor for d in a.shape), a.dtype) for a in arrays])
-            for kernel in declared
-        )
-    }
+    found, words = _fitting(op, declared, ("default",)), "kernel"
+    if not found:
+        found, words = _fitting(op, declared, ("csr", "row_sparse", "default")), "kernel for sparse arrays"
     if not found:
         raise ValueError(f"{op.name} has a kernel for {device} that fits none of its samples, so nothing tests it")
     names = [word for word, members in GROUPS.items() if found >= set(members)]
     names += [t for t in DTYPES if t in found and not any(t in GROUPS[word] for word in names)]
-    return f"kernel ({', '.join(names)})"
+    return f"{words} ({', '.join(names)})"
+
+
+def _fitting(op: Op, declared: Iterable[Any], stypes: Collection[str]) -> set[str]:
+    """For results of which dtypes a kernel fits a sample whose inputs are of some of these storage types."""
+    return {
+        t
+        for p, arrays, t in _uses(op)
+        for factor in (1, 256)
+        for kinds in itertools.product(stypes, repeat=len(arrays) if len(stypes) == 1 or len(arrays) < 4 else 0)
+        if any(
+            kernel.fits(
+                p,
+                [
+                    Spec(tuple(d if d == 1 else d * factor for d in a.shape), a.dtype, kind)
+                    for a, kind in zip(arrays, kinds)
+                ],
+            )
+            for kernel in declared
+        )
+    }
 
 
 def golden() -> dict[str, tuple[int, int]]:

@@ -49,6 +49,11 @@ together : str
 alike : gradient rule
     That of two inputs of one shape and dtype, which need not be kept where only these matter otherwise; it stands in
     for the operator's own behind Python's operators.
+quantized : callable ``p -> dict, or str``
+    The operator that does the same over whole numbers of eight bits, as :class:`Quantized` has it, or why there is none
+    for these parameters.
+calibrates : {'input', 'output'}
+    `min_calib_range` and `max_calib_range` are the range of its first input, or of its first output.
 helpers : dict of str to function
     Parts of the body that its kernels want as well, on any device: where weights lie in a vector, which values are
     refused and with which error. A kernel finds them without knowing where the operator is declared:
@@ -66,7 +71,7 @@ from ._core.op import FACETS, Op
 from ._core.params import Params
 from .fusion import Expr
 
-__all__: list[str] = []
+__all__ = ["Quantized"]
 
 _REDUCTIONS = ("sum", "mean", "max", "min")
 _WORDS = ("inputs", "gradients", "outputs", "numbers")
@@ -87,6 +92,38 @@ class _Reduction(NamedTuple):
 
     def __call__(self, p: Params, data: Any, out: Any) -> tuple[str, Any]:
         return self.how, self.axes(p, data, out)
+
+
+class Quantized(NamedTuple):
+    """What `quantized` says of an operator.
+
+    Attributes
+    ----------
+    op : str
+        The operator over eight bits. Its inputs are those of this one, quantised, then the least and greatest number of
+        each of these; its outputs are those of this one, with their least and greatest number. Its parameters are this
+        one's.
+    always : bool
+        It is worth it by itself. Others are quantised (in mode 'smart') between such operators only.
+    floats : tuple of int
+        Inputs that stay as they are, and have no range.
+    shifted : tuple of int
+        Inputs that are quantised by scale and shift (uint8).
+    int8 : tuple of int
+        Inputs that have to be int8; others may be uint8.
+    sums : bool
+        Its output is int32, and has to come back to eight bits.
+    float_output : bool
+        Its outputs are float32 already, without a range.
+    """
+
+    op: str
+    always: bool = False
+    floats: tuple[int, ...] = ()
+    shifted: tuple[int, ...] = ()
+    int8: tuple[int, ...] = ()
+    sums: bool = False
+    float_output: bool = False
 
 
 class _Expression:
@@ -199,6 +236,26 @@ def _mxnet_outputs(op: Op, value: Any) -> Any:
     return _tried(op, value)
 
 
+def _quantized(op: Op, value: Any) -> Any:
+    if not callable(value):
+        raise TypeError("it must be a function p -> dict, or str")
+
+    def checked(p: Params) -> Quantized | str:
+        found = value(p)
+        return found if isinstance(found, str) else Quantized(**found)
+
+    return _tried(op, checked)
+
+
+def _calibrates(op: Op, value: Any) -> Any:
+    if value not in ("input", "output"):
+        raise ValueError("it must be 'input' or 'output'")
+    for name in ("min_calib_range", "max_calib_range"):
+        if name not in op.params:
+            raise ValueError(f"the operator needs a parameter '{name}'")
+    return value
+
+
 def _helpers(op: Op, value: Any) -> SimpleNamespace:
     if not isinstance(value, dict) or not all(callable(f) for f in value.values()):
         raise TypeError("it must be a dict of names to functions")
@@ -222,5 +279,7 @@ FACETS.update(
     mxnet_outputs=_mxnet_outputs,
     together=_together,
     alike=lambda op, value: checked("gradient rule", op, value),
+    quantized=_quantized,
+    calibrates=_calibrates,
     helpers=_helpers,
 )

@@ -72,3 +72,16 @@ def test_custom_loss_trains_as_the_built_in_one(example):
     printed = example("custom_operator")
     assert number(printed, "numpy_softmax accuracy") > 0.9
     assert number(printed, "largest difference") < 1e-4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [(), ("--calib-mode", "entropy", "--dtype", "auto"), ("--calib-mode", "none", "--mode", "full")],
+    ids=["naive", "entropy", "as it runs"],
+)
+def test_lenet_over_eight_bits_is_as_good(example, options):
+    printed = example("quantize_lenet", *options)
+    floats, whole = (numbers(printed, start) for start in ("float32", options[3] if "--dtype" in options else "int8"))
+    assert floats[0] > 0.93 and abs(whole[0] - floats[0]) <= 0.005  # accuracy
+    assert whole[2] < 0.26 * floats[2]  # bytes

@@ -73,11 +73,29 @@ HALF = {
     "lbsgd": [{"momentum": 0.9, "batch_scale": 2}],
 }
 SPARSE = {
-    "sgd": [{}, {"momentum": 0.9, "wd": 0.1}, {"momentum": 0.9, "lazy_update": False}],
-    "adam": [{"learning_rate": 0.1}, {"learning_rate": 0.1, "lazy_update": False}],
-    "adagrad": [{"learning_rate": 0.1}],
-    "ftrl": [{}],
+    "sgd": [
+        {},
+        {"momentum": 0.9, "wd": 0.1},
+        {"momentum": 0.9, "lazy_update": False},
+        {"lazy_update": False, **ALL},
+        {"momentum": 0.9, "lazy_update": True, **ALL},
+    ],
+    "adam": [
+        {"learning_rate": 0.1},
+        {"learning_rate": 0.1, "lazy_update": False},
+        {"learning_rate": 0.1, "lazy_update": True, **ALL},
+        {"learning_rate": 0.1, "lazy_update": False, **ALL},
+    ],
+    "adagrad": [{"learning_rate": 0.1}, {"learning_rate": 0.1, "clip_gradient": 0.5, "rescale_grad": 0.5}],
+    "ftrl": [{}, {"lamda1": 0.3, "beta": 0.5, "learning_rate": 0.4, **ALL}],
     "groupadagrad": [{"learning_rate": 0.1, "clip_gradient": 0.4}],
+    **{
+        name: [{"learning_rate": 0.1, "wd": 0.1}]
+        for name in (
+            *("ccsgd", "nag", "signum", "lbsgd", "lars", "lamb", "dcasgd", "rmsprop", "adadelta"),
+            *("ftml", "adamax", "nadam", "test"),
+        )
+    },
 }
 
 
@@ -106,12 +124,17 @@ def steps(rule, start, grads, half):
     return np.array(out)
 
 
-def sparse_steps(rule, start, rows, values):
-    update, weight, out = mx.optimizer.get_updater(rule), mx.nd.array(start), []
-    for r, v in zip(rows, values):
-        grad = mx.nd.sparse.row_sparse_array((v, r), shape=start.shape, dtype="float32")
-        update(0, grad, weight)
-        out.append(weight.asnumpy())
+def sparse_steps(rule, start, rows, values, stype="default"):
+    """The weights, of a storage type, after each step along row_sparse gradients; None where MXNet refuses."""
+    update, weight, out = mx.optimizer.get_updater(rule), mx.nd.array(start).tostype(stype), []
+    try:
+        for r, v in zip(rows, values):
+            grad = mx.nd.sparse.row_sparse_array((v, r), shape=start.shape, dtype="float32")
+            update(0, grad, weight)
+            out.append(weight.asnumpy())
+    except Exception as e:
+        print(type(rule).__name__, stype, repr(e).split("\\n")[0][:150])
+        return None
     return np.array(out)
 
 
@@ -137,12 +160,15 @@ def main():
         "sparse_grads": rng.normal(size=(STEPS, 3, 3)).astype("float32"),
     }
     cases = []
-    for kind, table in (("dense", DENSE), ("half", HALF), ("sparse", SPARSE)):
+    for kind, table in (("dense", DENSE), ("half", HALF), ("sparse", SPARSE), ("rows", SPARSE)):
         for name, configs in table.items():
             for i, config in enumerate(configs):
                 rule = optimizer(name, config, kind == "half")
-                if kind == "sparse":
-                    found = sparse_steps(rule, *(data["sparse_" + n] for n in ("start", "rows", "grads")))
+                if kind in ("sparse", "rows"):
+                    stype = "row_sparse" if kind == "rows" else "default"
+                    found = sparse_steps(rule, *(data["sparse_" + n] for n in ("start", "rows", "grads")), stype)
+                    if found is None:
+                        continue
                 else:
                     found = steps(rule, data["start"], data["grads"], kind == "half")
                 key = f"{kind}_{name}_{i}"

@@ -25,8 +25,8 @@ DATA = pathlib.Path(__file__).resolve().parent / "data"
 #: give is taken from its own run with 'write', plus what was there.
 ODD = {
     **dict.fromkeys(
-        "_contrib_DeformableConvolution Crop SVMOutput SoftmaxOutput SpatialTransformer _np_cumsum _np_trace "
-        "_npi_diff _npi_dsplit _npi_flip _npi_hsplit _split_v2 clip reverse".split(),
+        "_contrib_DeformableConvolution _contrib_box_nms Crop SVMOutput SoftmaxOutput SpatialTransformer _np_cumsum "
+        "_np_trace _npi_diff _npi_dsplit _npi_flip _npi_hsplit _split_v2 clip reverse".split(),
         "'add' overwrites what was there",
     ),
     **dict.fromkeys("_linalg_inverse _linalg_syevd _linalg_trsm".split(), "'add' leaves what was there"),

@@ -31,6 +31,7 @@ ARGUMENTS = {
     "_linalg_potri": "MXNet reads `lower` without listing it",
     "_linspace": "MXNet lists the parameters of _arange and reads others",
     "smooth_l1": "MXNet writes is_int into files without listing it",
+    "_contrib_quantized_rnn": "MXNet writes quantized into files without listing it",
     "_npi_cholesky": "MXNet reads `lower` without listing it",
     "_npi_norm": "MXNet lists none and reads these",
     **dict.fromkeys(
@@ -46,6 +47,7 @@ NAMES = {
     "_cvcopyMakeBorder": "MXNet lists src and calls its variable data",
     "_cvimdecode": "MXNet lists buf and calls its variable data",
     "_cvimresize": "MXNet lists src and calls its variable data",
+    "_contrib_quantized_rnn": "MXNet lists data_scale and data_shift, and calls its variables min_data and max_data",
     **dict.fromkeys(
         ("_multi_lamb_update", "_multi_mp_lamb_update", "_multi_adamw_update", "_multi_mp_adamw_update"),
         "MXNet gives one name to several inputs",
@@ -73,7 +75,11 @@ KINDS = {
 ALIASES = {"_linalg_syevd": "linalg_syevd: so that all of linalg has both names"}
 #: Operators with another gradient.
 GRADIENTS = {
-    **dict.fromkeys(("sign", "_npi_sign"), "zero; MXNet has an operator that computes zeros"),
+    **dict.fromkeys(
+        """sign _npi_sign _contrib_MultiBoxDetection _contrib_MultiBoxPrior _contrib_MultiBoxTarget
+        _contrib_MultiProposal _contrib_Proposal _contrib_bipartite_matching _contrib_box_iou""".split(),
+        "zero; MXNet has an operator that computes zeros",
+    ),
     **dict.fromkeys(
         """_np_atleast_1d _np_atleast_2d _np_atleast_3d _npi_boolean_mask_assign_scalar _npi_boolean_mask_assign_tensor
         _npi_eig _npi_eigh _npi_eigvals _npi_eigvalsh _npi_percentile _npi_pinv _npi_pinv_scalar_rcond _npi_std _npi_var

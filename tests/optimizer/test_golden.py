@@ -67,9 +67,11 @@ def test_steps_with_a_master_copy(key):
     check_steps(key, False, "float16", rtol=3e-3, atol=2e-3)
 
 
-@pytest.mark.parametrize("key", of_kind("sparse"))
+@pytest.mark.parametrize("key", [*of_kind("sparse"), *of_kind("rows")])
 def test_steps_with_row_sparse_gradients(key):
-    update, weight = mx.optimizer.get_updater(optimizer(key)), mx.nd.array(GOLDEN["sparse_start"])
+    """Of dense and of row_sparse weights."""
+    weight = mx.nd.array(GOLDEN["sparse_start"]).tostype("row_sparse" if key.startswith("rows") else "default")
+    update = mx.optimizer.get_updater(optimizer(key))
     for rows, values, expected in zip(GOLDEN["sparse_rows"], GOLDEN["sparse_grads"], GOLDEN[key]):
         grad = mx.nd.sparse.row_sparse_array((values, rows), shape=weight.shape, dtype="float32")
         update(0, grad, weight)

@@ -584,6 +584,9 @@ class _Reader:
             problem = sparse_problem(stype, shape, data, aux)
             if problem:
                 raise self.fail(f"{called} is no valid {stype} array: {problem}; the file is damaged")
+        if aux and stype == "csr":
+            data, cols, ptr = in_order(shape, data, *aux[::-1])
+            aux = ptr, cols
         return Record(data, shape, stype, aux, device, np_shape)
 
     def known_or_none(self) -> Shape | None:
@@ -636,6 +639,26 @@ def _by_row(data: HostArray, aux: tuple[HostArray, ...]) -> tuple[HostArray, tup
         return data, aux
     order = np.argsort(rows, kind="stable")
     return data[order], (rows[order],)
+
+
+def starts(rows: np.ndarray[Any, Any], n: int) -> np.ndarray[Any, Any]:
+    """Where each row begins."""
+    return np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))]).astype(np.int64)
+
+
+def in_order(full: Any, data: Any, cols: Any, ptr: Any) -> tuple[Any, Any, Any]:
+    """The same matrix with columns that rise in each row, and the values of one place added up."""
+    rows = np.repeat(np.arange(full[0]), np.diff(ptr))
+    same = rows[1:] == rows[:-1]
+    if (cols[1:] > cols[:-1])[same].all():
+        return data, cols, ptr
+    order = np.lexsort((cols, rows))
+    data, cols = data[order], cols[order]
+    first = np.append(True, ~same | (cols[1:] != cols[:-1]))  # sorting leaves the rows where they are
+    if not first.all():
+        data = np.add.reduceat(data, np.flatnonzero(first)).astype(data.dtype)
+        cols, ptr = cols[first], starts(rows[first], full[0])
+    return data, cols, ptr
 
 
 def sparse_problem(stype: str, shape: Shape, data: HostArray, aux: Sequence[HostArray]) -> str | None:

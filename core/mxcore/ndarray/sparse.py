@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from numbers import Integral
 from typing import Any
@@ -13,6 +14,7 @@ from .._core.array import Storage, faces
 from .._core.context import Context
 from .._core.errors import error
 from .._core.params import Parser, as_dtype
+from .._core.state import state
 from .._op_functions import eager_function, namespace
 from ..base import plain
 from ..ops.common.python_operators import OPERATORS
@@ -21,7 +23,7 @@ from ..parameters import Shape
 from ..stypes import CSR, RowSparse
 from . import checks, indexing, operators
 from .ndarray import NDArray, run
-from .serialization import sparse_problem
+from .serialization import in_order, sparse_problem, starts
 
 __all__ = [
     "BaseSparseNDArray",
@@ -32,6 +34,7 @@ __all__ = [
     "zeros",
     "array",
     "empty",
+    "from_scipy",
     "add",
     "subtract",
     "multiply",
@@ -103,11 +106,17 @@ class BaseSparseNDArray(NDArray):
 
     def copy(self) -> NDArray:
         """A new array with the same values."""
+        if state.record and self._entry is not None:
+            return super().copy()
         ctx = self._ready()
         return self.__class__(self._data.with_parts(*[p.copy() for p in self._data.parts]), Storage(ctx))
 
     def astype(self, dtype: Any, copy: bool = True) -> NDArray:
-        """The values in another dtype."""
+        """The values in another dtype; with ``copy=False`` the array itself if it has that dtype."""
+        if not copy and as_dtype(dtype) == self._data.dtype:
+            return self
+        if state.record and self._entry is not None:
+            return super().astype(dtype).tostype(self.stype)
         ctx = self._ready()
         return self.__class__(self._data.astype(as_dtype(dtype)), Storage(ctx))
 
@@ -149,12 +158,9 @@ class RowSparseNDArray(BaseSparseNDArray):
                 f"and lie in [0, {self.shape[0]}), got {rows.tolist()[:10]}",
             )
 
-    def retain(self, indices: NDArray) -> RowSparseNDArray:
+    def retain(self, indices: NDArray) -> NDArray:
         """The rows in `indices` only."""
-        keep = np.unique(indices.asnumpy().astype(np.int64))
-        have = self.indices.asnumpy()
-        at = np.isin(have, keep)
-        return row_sparse_array((self.data.asnumpy()[at], have[at]), self.shape, self.context, self._data.dtype)
+        return run(tables.ops.get("_sparse_retain"), self, indices)
 
 
 class CSRNDArray(BaseSparseNDArray):
@@ -208,6 +214,10 @@ class CSRNDArray(BaseSparseNDArray):
 
 def _unpickle(stype: str, shape: tuple[int, ...], parts: list[np.ndarray[Any, Any]], ctx: Context) -> Any:
     ctx = checks.present(ctx)
+    if stype == "csr":
+        ptr, cols, data = parts
+        data, cols, ptr = in_order(shape, data, cols, ptr)
+        parts = [ptr, cols, data]
     put = [ctx.device.from_host(p, ctx.device_id) for p in parts]
     return faces[stype]({"row_sparse": RowSparse, "csr": CSR}[stype](shape, *put), Storage(ctx))
 
@@ -244,7 +254,10 @@ def row_sparse_array(arg1: Any, shape: Any = None, ctx: Context | None = None, d
     [[0.0, 0.0], [1.0, 2.0], [0.0, 0.0]]
     """
     ctx = checks.place("row_sparse_array", ctx)
-    if isinstance(arg1, tuple) and len(arg1) == 2 and not all(isinstance(d, Integral) for d in arg1):
+    if isinstance(arg1, RowSparseNDArray):
+        full = arg1.shape
+        data, rows = _host(arg1.data, _plain_dtype(arg1, dtype)), _host(arg1.indices, np.int64)
+    elif isinstance(arg1, tuple) and len(arg1) == 2 and not all(isinstance(d, Integral) for d in arg1):
         dt = _plain_dtype(arg1[0], dtype)
         data, rows = _host(arg1[0], dt), _host(arg1[1], np.int64)
         if rows.ndim != 1 or len(rows) != len(data):
@@ -254,7 +267,7 @@ def row_sparse_array(arg1: Any, shape: Any = None, ctx: Context | None = None, d
         full = plain(tuple(shape)) if shape is not None else (int(rows.max()) + 1 if len(rows) else 0, *data.shape[1:])
         order = np.argsort(rows, kind="stable")
         rows, data = rows[order], data[order]
-        if len(rows) and (rows[0] < 0 or rows[-1] >= full[0] or (rows[1:] == rows[:-1]).any()):
+        if len(rows) and (not full or rows[0] < 0 or rows[-1] >= full[0] or (rows[1:] == rows[:-1]).any()):
             raise error(
                 ValueError,
                 f"row_sparse_array: indices must be distinct and in [0, {full[0]}), got {rows.tolist()[:10]}",
@@ -265,8 +278,12 @@ def row_sparse_array(arg1: Any, shape: Any = None, ctx: Context | None = None, d
     else:
         dense = _host(arg1, _plain_dtype(arg1, dtype))
         full = dense.shape
-        rows = np.flatnonzero((dense != 0).reshape(len(dense), -1).any(1)).astype(np.int64)
+        if not full:
+            raise error(ValueError, "row_sparse_array: an array without dimensions has no rows")
+        rows = np.flatnonzero((dense != 0).reshape(len(dense), math.prod(full[1:])).any(1)).astype(np.int64)
         data = dense[rows]
+    if data.shape[1:] != tuple(full[1:]):
+        raise error(ValueError, f"row_sparse_array: rows of shape {data.shape[1:]} in an array of shape {full}")
     put = ctx.device.from_host
     return RowSparseNDArray(RowSparse(full, put(rows, ctx.device_id), put(data, ctx.device_id)), Storage(ctx))
 
@@ -276,41 +293,98 @@ def csr_matrix(arg1: Any, shape: Any = None, ctx: Context | None = None, dtype: 
 
     Parameters
     ----------
-    arg1 : (data, indices, indptr), (data, (row, col)), array_like, NDArray or tuple of int
-        The compressed parts; coordinates; a full matrix; or a shape, for a matrix of zeros.
+    arg1 : (data, indices, indptr), (data, (row, col)), array_like, NDArray, SciPy matrix or tuple of int
+        The compressed parts; coordinates; a full matrix; or a shape, for a matrix of zeros. Columns of a row may come
+        in any order, and repeated: they are sorted, and the values of one place added up.
+    shape : tuple of int, optional
+        Of parts or coordinates that do not reach the last row and column.
+    ctx : Context, optional
+    dtype : dtype, optional
+        That of an array; float32 for anything else.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if the parts do not fit together, or places lie outside.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> mx.nd.sparse.csr_matrix(([1, 2, 3], [2, 0, 2], [0, 3])).asnumpy().tolist()
+    [[2.0, 0.0, 4.0]]
     """
     ctx = checks.place("csr_matrix", ctx)
-    if isinstance(arg1, tuple) and len(arg1) == 3:
-        data, cols, ptr = (
-            _host(arg1[0], _plain_dtype(arg1[0], dtype)),
-            _host(arg1[1], np.int64),
-            _host(arg1[2], np.int64),
-        )
+    if isinstance(arg1, CSRNDArray) or hasattr(arg1, "tocsr"):
+        full, (data, cols, ptr) = tuple(arg1.shape), _parts_of(arg1, dtype)
+    elif isinstance(arg1, tuple) and len(arg1) == 3:
+        data = _host(arg1[0], _plain_dtype(arg1[0], dtype))
+        cols, ptr = (_host(x, np.int64) for x in arg1[1:])
         full = plain(tuple(shape)) if shape is not None else (len(ptr) - 1, int(cols.max()) + 1 if len(cols) else 0)
-        if problem := sparse_problem("csr", full, data, (ptr, cols)):
-            raise error(ValueError, f"csr_matrix: {problem}")
     elif isinstance(arg1, tuple) and all(isinstance(d, Integral) for d in arg1):
         full = plain(arg1)
         data, cols, ptr = np.zeros(0, as_dtype(dtype)), np.zeros(0, np.int64), np.zeros(full[0] + 1, np.int64)
+    elif isinstance(arg1, tuple) and len(arg1) == 2:
+        full, data, cols, ptr = _from_coordinates(arg1[0], arg1[1], shape, dtype)
     else:
-        if isinstance(arg1, tuple) and len(arg1) == 2:
-            values, (r, c) = _host(arg1[0], _plain_dtype(arg1[0], dtype)), arg1[1]
-            r, c = _host(r, np.int64), _host(c, np.int64)
-            full = plain(tuple(shape)) if shape is not None else (int(r.max()) + 1, int(c.max()) + 1)
-            dense = np.zeros(full, values.dtype)
-            np.add.at(dense, (r, c), values)
-        else:
-            dense = _host(arg1.toarray() if hasattr(arg1, "toarray") else arg1, _plain_dtype(arg1, dtype))
-            full = dense.shape
-            if len(full) != 2:
-                raise error(ValueError, f"csr_matrix: a matrix is needed, got shape {full}")
-        r, cols = np.nonzero(dense)
-        data, cols = dense[r, cols], cols.astype(np.int64)
-        ptr = np.concatenate([[0], np.cumsum(np.bincount(r, minlength=full[0]))]).astype(np.int64)
+        dense = _host(arg1, _plain_dtype(arg1, dtype))
+        full = dense.shape
+        if len(full) != 2:
+            raise error(ValueError, f"csr_matrix: a matrix is needed, got shape {full}")
+        rows, cols = np.nonzero(dense)
+        data, cols, ptr = dense[rows, cols], cols.astype(np.int64), starts(rows, full[0])
+    if problem := sparse_problem("csr", full, data, (ptr, cols)):
+        raise error(ValueError, f"csr_matrix: {problem}")
+    data, cols, ptr = in_order(full, data, cols, ptr)
     put = ctx.device.from_host
     return CSRNDArray(
         CSR(full, put(ptr, ctx.device_id), put(cols, ctx.device_id), put(data, ctx.device_id)), Storage(ctx)
     )
+
+
+def _parts_of(matrix: Any, dtype: Any) -> tuple[np.ndarray[Any, Any], ...]:
+    """Values, columns and starts of a csr array or a SciPy matrix of any format."""
+    given = matrix if isinstance(matrix, CSRNDArray) else matrix.tocsr()
+    return _host(given.data, _plain_dtype(matrix, dtype)), _host(given.indices, np.int64), _host(given.indptr, np.int64)
+
+
+def _from_coordinates(values: Any, places: Any, shape: Any, dtype: Any) -> tuple[Any, ...]:
+    data, (rows, cols) = _host(values, _plain_dtype(values, dtype)), (_host(x, np.int64) for x in places)
+    if not data.ndim == rows.ndim == cols.ndim == 1 or not len(data) == len(rows) == len(cols):
+        raise error(
+            ValueError,
+            f"csr_matrix: each value needs a row and a column; got {data.shape} values, {rows.shape} rows "
+            f"and {cols.shape} columns",
+        )
+    if shape is None and not len(rows):
+        raise error(ValueError, "csr_matrix: without values, a shape is needed")
+    full = plain(tuple(shape)) if shape is not None else (int(rows.max()) + 1, int(cols.max()) + 1)
+    if len(rows) and (rows.min() < 0 or rows.max() >= full[0]):
+        raise error(ValueError, f"csr_matrix: rows must lie in [0, {full[0]}), got {rows.tolist()[:10]}")
+    order = np.argsort(rows, kind="stable")
+    return full, data[order], cols[order], starts(rows, full[0])
+
+
+def from_scipy(matrix: Any, ctx: Context | None = None, dtype: Any = None) -> CSRNDArray:
+    """A csr matrix with the values of a SciPy sparse matrix or array of any format; `asscipy` goes the other way.
+
+    Parameters
+    ----------
+    matrix : scipy.sparse matrix or array
+        Of two dimensions. Repeated places are added up.
+    ctx : Context, optional
+    dtype : dtype, optional
+        That of the matrix unless told.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> scipy = __import__("pytest").importorskip("scipy.sparse")
+    >>> mx.nd.sparse.from_scipy(scipy.coo_matrix(([2.0], ([0], [1])), shape=(1, 2))).asnumpy().tolist()
+    [[0.0, 2.0]]
+    """
+    if not hasattr(matrix, "tocsr"):
+        raise error(TypeError, f"from_scipy: a SciPy sparse matrix is needed, got {type(matrix).__name__}")
+    return csr_matrix(matrix, ctx=ctx, dtype=dtype)
 
 
 _ZEROS = Parser("zeros", {"shape": Shape()})
@@ -338,7 +412,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     """A sparse array from another one or from a scipy.sparse matrix."""
     if isinstance(source_array, RowSparseNDArray):
         return row_sparse_array(source_array, ctx=ctx, dtype=dtype or source_array.dtype)
-    if isinstance(source_array, CSRNDArray) or hasattr(source_array, "toarray"):
+    if isinstance(source_array, CSRNDArray) or hasattr(source_array, "tocsr"):
         return csr_matrix(source_array, ctx=ctx, dtype=dtype or source_array.dtype)
     raise error(
         TypeError,

@@ -183,9 +183,9 @@ def rand_sparse_ndarray(
             data = np.asarray([modifier_func(v) for v in data], dtype)
     else:
         data = _values((len(indices),), dtype, data_init, modifier_func)
-    if shuffle_csr_indices:
-        indices = _shuffled(indptr, indices)
     made = sparse.csr_matrix((data, indices, indptr), shape=shape, ctx=ctx, dtype=dtype)
+    if shuffle_csr_indices:  # `csr_matrix` would put them in order
+        shuffle_csr_column_indices(made)
     return made, (made.indptr, made.indices, made.data)
 
 

@@ -29,6 +29,7 @@ _OUTSIDE = np.array([[0, 5], [-1, 1]], np.int32)
 _INF, _NAN = float("inf"), float("nan")
 _HALVES, _WHOLE = "float16 float32 float64", "uint8 int8 int32 int64"
 _SIZES = {"input_dim": 5, "output_dim": 3}
+_ROWS = "forward only: its gradient is row_sparse"
 
 _AT = np.array([[0, 1, 1], [1, 2, 2]])
 _ONCE = np.array([[0, 1], [1, 2]])
@@ -99,6 +100,15 @@ SAMPLES = {
         Sample((5,), np.array([4, 4, 4, 0], np.uint8), params={"axis": "0", "mode": "clip"}),
     ],
     "_backward_take": [Sample((2, 2, 3), Ints((2, 2), 0, 4), (4, 3), mxnet="internal")],
+    "_contrib_SparseEmbedding": [
+        Sample(i, (5, 3), params={**_SIZES, **more}, grad=(False, True), mxnet=_ROWS)
+        for i, more in (
+            (Ints((2, 3), 0, 5), {}),
+            (Ints((4,), 0, 5, dtype="int64"), {"sparse_grad": True}),
+            (np.array([3, 3, 0], np.int32), {"dtype": "float32"}),
+            (Ints((2, 0), 0, 5), {}),
+        )
+    ],
     "Embedding": [
         Sample(Ints((2, 3), 0, 5), (5, 3), params=_SIZES, grad=(False, True)),
         Sample(Ints((4,), 0, 5), (5, 3), params={**_SIZES, "sparse_grad": True}, grad=(False, True)),

@@ -132,6 +132,39 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
 
 
 @op(
+    "_contrib_SparseEmbedding",
+    inputs="data weight",
+    recompute=False,
+    **{n: EMBEDDING_PARAMS[n] for n in ("input_dim", "output_dim", "dtype", "sparse_grad")},
+    grad=lambda F, p, dy, data, like_weight: (
+        None,
+        F._backward_Embedding(dy, data, like_weight, input_dim=p.input_dim, output_dim=p.output_dim, sparse_grad=True),
+    ),
+)
+def sparse_embedding(k: Call, p: Params, data: Array, weight: Array) -> Array:
+    """Rows of `weight`, one for each index in `data`, whose gradient is row_sparse: `Embedding` with ``sparse_grad``.
+
+    Parameters
+    ----------
+    data : array
+        Indices, of any shape; those out of range are clipped.
+    weight : array, (input_dim, output_dim)
+        Dense or row_sparse.
+    input_dim, output_dim : int
+        Number of rows and their length.
+    dtype : dtype
+        Of the weight, where a graph knows no better.
+    sparse_grad : bool
+        Has no effect; the gradient is always row_sparse.
+    """
+    return embedding.body(k, p, data, weight)  # type: ignore[misc]
+
+
+sparse_embedding.shape(embedding.shape_rule)  # type: ignore[arg-type]
+sparse_embedding.dtype(embedding.dtype_rule)  # type: ignore[arg-type]
+
+
+@op(
     "_contrib_boolean_mask",
     inputs="data index",
     axis=Int(0),

@@ -7,11 +7,12 @@ from typing import Any
 from ..._core.op import op
 from ..._core.params import Params
 from ...parameters import Bool, Enum
-from ...stypes import CSR, add_rows, merge_rows
+from ...stypes import CSR
 from ...typing import Array, Call, Operators
 from ..common.bodies import wide
 from ..common.rules import size_of
-from ..sparse.operators import dense_of, to_csr
+from ..sparse.operators import dense_of, to_stype
+from ..sparse.products import Products, product, product_stype
 
 __all__: list[str] = []
 
@@ -80,45 +81,27 @@ def dot(k: Call, p: Params, lhs: Array, rhs: Array) -> Array:
     ----------
     lhs, rhs : array
         Either may be sparse. A csr matrix times an array is an array; its transpose times an array is row_sparse; an
-        array times a csr matrix is csr.
+        array times a csr matrix, or its transpose, is csr. All else is dense.
     transpose_a, transpose_b : bool
         Contract the first axis of `lhs`, the last of `rhs` instead.
     forward_stype : {'default', 'csr', 'row_sparse'}, optional
-        Storage type of the result.
+        Storage type of the result, another than the usual one.
     """
     xp = k.xp
-    if isinstance(lhs, CSR) and not isinstance(rhs, CSR):
-        return _sparse_product(xp, p, lhs, dense_of(xp, rhs))
-    to = _dot_stype(p, [getattr(x, "stype", "default") for x in (lhs, rhs)])[0]
+    shape = dot_shape(p, [lhs.shape, rhs.shape])[0]
+    if isinstance(lhs, CSR) or isinstance(rhs, CSR):
+        return product(Products(xp), p, lhs, rhs, shape)
     am, bm = left_matrix(p, dense_of(xp, lhs)), right_matrix(p, dense_of(xp, rhs))
-    out = xp.matmul(wide(am), wide(bm)).astype(lhs.dtype).reshape(dot_shape(p, [lhs.shape, rhs.shape])[0])
-    return to_csr(xp, out) if to == "csr" and out.ndim == 2 else out
+    out = xp.matmul(wide(am), wide(bm)).astype(lhs.dtype).reshape(shape)
+    return to_stype(xp, out, p.forward_stype or "default")
 
 
 dot.shape(lambda p, ins, outs: (ins, outs if None in ins else dot_shape(p, ins)))
 dot.cost(lambda p, ins, outs: size_of(outs[0]) * left_lengths(p, ins[0])[1] / 10)
 
 
-@dot.storage
-def _dot_stype(p: Params, stypes: Any) -> list[str]:
-    a, b = stypes
-    if a == "csr" and b != "csr":
-        return ["row_sparse" if p.transpose_a and p.forward_stype in (None, "row_sparse") else "default"]
-    if a == "default" and b == "csr":
-        return ["csr" if p.forward_stype in (None, "csr") and not p.transpose_b else "default"]
-    return ["default"]
-
-
-def _sparse_product(xp: Any, p: Params, a: CSR, b: Any) -> Any:
-    """A csr matrix, or its transpose, times an array; work and memory go with the stored values."""
-    bm = right_matrix(p, b)
-    rows = xp.repeat(xp.arange(a.shape[0]), xp.diff(a.indptr))
-    take, give = (rows, a.indices) if p.transpose_a else (a.indices, rows)
-    parts = wide(a.values)[:, None] * wide(bm)[take]
-    shape = dot_shape(p, [a.shape, b.shape])[0]
-    if p.transpose_a and p.forward_stype in (None, "row_sparse"):
-        return merge_rows(xp, shape, give, parts.astype(a.dtype).reshape(parts.shape[0], *shape[1:]))
-    return add_rows(xp, (shape[0], bm.shape[1]), give, parts).astype(a.dtype).reshape(shape)
+dot.storage(product_stype)
+dot.attach(helpers={"product": product, "shape": dot_shape})
 
 
 def _batch_dot_shape(p: Params, ins: list[Any]) -> list[Any]:

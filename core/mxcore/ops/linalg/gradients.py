@@ -7,11 +7,12 @@ from typing import Any
 from ..._core.op import op
 from ..._core.params import Params
 from ...parameters import Bool
-from ...stypes import CSR, add_rows, merge_rows
+from ...stypes import CSR
 from ...typing import Array, Call, Operators
 from ..common.bodies import silent, wide
 from ..common.rules import fits, size_of
-from ..sparse.operators import dense_of, to_rows
+from ..sparse.operators import dense_of
+from ..sparse.products import Products, right_gradient
 from .dot import dot_shape, left_lengths, left_matrix, right_lengths, right_matrix
 from .factorizations import factorization_cost, for_each_matrix, one_a_matrix, product
 from .triangles import wide_floats
@@ -67,7 +68,7 @@ dot_left.storage(lambda p, stypes: ["default"])
     grad=lambda F, p, dy_, dys, lhs, needs: _right_grads(F, p, dys[0], dy_, lhs),
 )
 def dot_right(k: Call, p: Params, dy: Array, lhs: Array, like: Array) -> Array:
-    """The gradient of `dot` for its right operand; row_sparse if the left one is csr.
+    """The gradient of `dot` for its right operand; row_sparse if the left one is csr and nothing is transposed.
 
     Parameters
     ----------
@@ -80,27 +81,19 @@ def dot_right(k: Call, p: Params, dy: Array, lhs: Array, like: Array) -> Array:
         As in `dot`.
     """
     xp, shape = k.xp, tuple(like.shape)
-    dy = dense_of(xp, dy)
     if isinstance(lhs, CSR):
-        return _sparse_right(xp, p, dy, lhs, shape)
-    am = wide(left_matrix(p, lhs))
+        return right_gradient(Products(xp), p, dy, lhs, shape)
+    dy, am = dense_of(xp, dy), wide(left_matrix(p, dense_of(xp, lhs)))
     g = wide(dy).reshape(am.shape[0], size_of(right_lengths(p, shape)[0]))
     out = xp.matmul(g.T, am) if p.transpose_b and len(shape) > 1 else xp.matmul(am.T, g)
     return out.astype(dy.dtype).reshape(shape)
 
 
-def _sparse_right(xp: Any, p: Params, dy: Any, lhs: CSR, shape: tuple[int, ...]) -> Any:
-    rows = xp.repeat(xp.arange(lhs.shape[0]), xp.diff(lhs.indptr))
-    take, give = (lhs.indices, rows) if p.transpose_a else (rows, lhs.indices)
-    g = wide(dy).reshape(lhs.shape[1] if p.transpose_a else lhs.shape[0], size_of(right_lengths(p, shape)[0]))
-    parts = (wide(lhs.values)[:, None] * g[take]).astype(dy.dtype)
-    if p.transpose_b and len(shape) > 1:
-        return to_rows(xp, xp.ascontiguousarray(add_rows(xp, (shape[-1], g.shape[1]), give, parts).T).reshape(shape))
-    return merge_rows(xp, shape, give, parts.reshape(parts.shape[0], *shape[1:]))
-
-
 dot_right.shape(lambda p, ins: [_factor(p, ins[0], [ins[1], ins[2]], 1)])
-dot_right.storage(lambda p, stypes: ["row_sparse" if stypes[1] == "csr" else "default"])
+dot_right.storage(
+    lambda p, stypes: ["default" if stypes[1] != "csr" or p.transpose_a or p.transpose_b else "row_sparse"]
+)
+dot_right.attach(helpers={"right_gradient": right_gradient})
 
 
 def _left_grads(F: Operators, p: Params, g: Any, dy: Any, rhs: Any) -> tuple[Any, Any, None]:

@@ -7,10 +7,12 @@ from typing import Any
 from ..._core.op import op
 from ..._core.params import Params
 from ...parameters import Bool, Int, Shape
+from ...stypes import RowSparse
 from ...typing import Array, Call, Operators
 from ..common.gradients import given
-from ..common.rules import axes_of, reduced, size_of
-from .operators import sum_dtype
+from ..common.rules import axes_of, fits, reduced, size_of
+from ..sparse.operators import dense_of
+from .operators import SQUARE_SUM_PARAMS, repeated, sum_dtype
 
 __all__: list[str] = []
 
@@ -124,3 +126,49 @@ def _(p: Params, ins: list[Any]) -> list[Any]:
 
 
 norm_grad.dtype(lambda p, ins, outs: (ins, [ins[1]]))
+
+
+def _square_sum_grads(F: Operators, p: Params, g: Any, dy: Any, data: Any) -> tuple[Any, Any]:
+    total = F.sum(g * data, **given(p, SQUARE_SUM_PARAMS))
+    return F.reshape_like(total * 2, dy), repeated(F, p, dy * 2, data) * g
+
+
+@op(
+    "_backward_square_sum",
+    inputs="dy data",
+    **SQUARE_SUM_PARAMS,
+    grad=lambda F, p, dy_, dys, data: _square_sum_grads(F, p, dys[0], dy_, data),
+)
+def backward_square_sum(k: Call, p: Params, dy: Array, data: Array) -> Array:
+    """The gradient of `_square_sum`; of a row_sparse array it has the same rows.
+
+    Parameters
+    ----------
+    dy : array
+        Gradient of the sums.
+    data : array
+    axis, keepdims, exclude
+        As in `_square_sum`.
+    """
+    dy = dy.reshape(reduced(data.shape, axes_of(p.axis, len(data.shape), p.exclude), True))
+    return data * (2 * dy)
+
+
+@backward_square_sum.shape
+def _(p: Params, ins: list[Any]) -> list[Any]:
+    dy, data = ins
+    fits("dy", [dy], [reduced(data, axes_of(p.axis, len(data), p.exclude), p.keepdims)])
+    return [data]
+
+
+def _of_stored(k: Call, p: Params, dy: Any, data: Any) -> Any:
+    """Where `data` is row_sparse, for its rows only."""
+    dy = dense_of(k.xp, dy)
+    if not isinstance(data, RowSparse):
+        return backward_square_sum.body(k, p, dy, dense_of(k.xp, data))  # type: ignore[misc]
+    dy = dy.reshape(reduced(data.shape, axes_of(p.axis, len(data.shape), p.exclude), True))
+    slopes = 2 * (dy[data.indices] if dy.shape[0] == data.shape[0] else dy)
+    return RowSparse(data.shape, data.indices.copy(), (data.values * slopes).astype(data.dtype))
+
+
+backward_square_sum.storage(lambda p, stypes: ["row_sparse" if stypes[1] == "row_sparse" else "default"], _of_stored)

@@ -16,10 +16,11 @@ from ...typing import Array, Call, Operators
 from ..common.bodies import silent
 from ..common.rules import axes_of, axis_of, reduced, size_of
 
-__all__ = ["ARGS", "REDUCTIONS", "extreme_grad", "prod_grad", "repeated", "some", "sum_dtype"]
+__all__ = ["ARGS", "REDUCTIONS", "SQUARE_SUM_PARAMS", "extreme_grad", "prod_grad", "repeated", "some", "sum_dtype"]
 
 
 _AXES = {"axis": Shape(None), "keepdims": Bool(False)}
+SQUARE_SUM_PARAMS = {**_AXES, "exclude": Bool(False)}
 _HALF = np.dtype("float16")
 
 
@@ -262,11 +263,10 @@ norm.dtype(lambda p, ins, outs: (ins, [p.out_dtype or ins[0]]))
 @op(
     "_square_sum",
     inputs="data",
-    **_AXES,
-    exclude=Bool(False),
+    **SQUARE_SUM_PARAMS,
     expr="data * data",
     reduces=("sum", _reduced_axes),
-    grad=lambda F, p, dy, data: repeated(F, p, dy, data) * 2 * data,
+    grad=lambda F, p, dy, data: F._backward_square_sum(dy, data, axis=p.axis, keepdims=p.keepdims, exclude=p.exclude),
 )
 def square_sum(k: Call, p: Params, data: Array) -> Array:
     """Sum of squares over axes.

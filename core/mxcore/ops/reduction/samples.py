@@ -107,6 +107,11 @@ SAMPLES = {
         Sample((1,), (2, 3), Values((1,), 0.5, 2.0), mxnet="internal", dtypes=_HALVES),
     ],
     "_square_sum": [Sample((2, 3), params={"axis": 1}, mxnet="row_sparse input only")],
+    "_backward_square_sum": [
+        Sample((2,), (2, 3), params={"axis": 1}, mxnet="row_sparse input only"),
+        Sample((2, 1), (2, 3), params={"axis": 1, "keepdims": True}, mxnet="row_sparse input only"),
+        Sample((1,), (2, 3), mxnet="row_sparse input only"),
+    ],
     "moments": [
         Sample((2, 3, 4), params={"axes": (0, 2)}),
         Sample((2, 3, 4), params={"axes": (1,), "keepdims": True}),

@@ -14,7 +14,7 @@ from ...stypes import CSR, RowSparse
 from ...typing import Array, Call
 from ..common.rules import first_dtype, size_of
 
-__all__ = ["ON_STORED", "dense_of", "to_csr", "to_rows"]
+__all__ = ["ON_STORED", "csr_from", "dense_of", "padded", "rows_at", "rows_of", "to_csr", "to_rows", "to_stype"]
 
 
 def dense_of(xp: Any, x: Any) -> Any:
@@ -35,10 +35,43 @@ def to_csr(xp: Any, x: Any) -> CSR:
     if x.ndim != 2:
         raise ValueError(f"csr holds matrices, not arrays of {x.ndim} dimensions")
     rows, cols = xp.nonzero(x)
-    per_row = xp.bincount(rows, minlength=x.shape[0])
-    start = xp.zeros(x.shape[0] + 1, np.int64)
-    start[1:] = xp.cumsum(per_row)
-    return CSR(x.shape, start, cols.astype(np.int64), x[rows, cols])
+    return csr_from(xp, x.shape, rows, cols, x[rows, cols])
+
+
+def csr_from(xp: Any, full: tuple[int, ...], rows: Any, cols: Any, values: Any) -> CSR:
+    """A matrix from coordinates, in order."""
+    start = xp.zeros(full[0] + 1, np.int64)
+    start[1:] = xp.cumsum(xp.bincount(rows, minlength=full[0]))
+    return CSR(full, start, cols.astype(np.int64), values)
+
+
+def rows_of(xp: Any, x: CSR) -> Any:
+    """The row of each stored value."""
+    return xp.repeat(xp.arange(x.shape[0]), xp.diff(x.indptr))
+
+
+def padded(xp: Any, rows: Any) -> Any:
+    """Indices and one more, that nothing is equal to: what `searchsorted` finds is always there."""
+    return xp.concatenate([rows, xp.full((1,), -1, rows.dtype)])
+
+
+def rows_at(xp: Any, x: RowSparse, index: Any) -> Any:
+    """The rows of an array that `index` names, stored or not."""
+    if not x.indices.shape[0]:
+        return xp.zeros((*index.shape, *x.shape[1:]), x.dtype)
+    at = xp.searchsorted(x.indices, index)
+    there = padded(xp, x.indices)[at] == index
+    found = x.values[xp.where(there, at, 0)]
+    found[~there] = 0
+    return found
+
+
+_TO = {"default": lambda xp, x: x, "row_sparse": to_rows, "csr": to_csr}
+
+
+def to_stype(xp: Any, x: Any, stype: str) -> Any:
+    """A value in a storage type, the same one if it is of that."""
+    return x if getattr(x, "stype", "default") == stype else _TO[stype](xp, dense_of(xp, x))
 
 
 @op(
@@ -61,8 +94,7 @@ def cast_storage(k: Call, p: Params, data: Array) -> Array:
     xp = k.xp
     if getattr(data, "stype", "default") == p.stype:
         return data.with_parts(*[a.copy() for a in data.parts]) if p.stype != "default" else data.copy()
-    data = dense_of(xp, data)
-    return {"default": lambda xp, data: data, "row_sparse": to_rows, "csr": to_csr}[p.stype](xp, data)
+    return to_stype(xp, data, p.stype)
 
 
 cast_storage.storage(lambda p, stypes: [p.stype])
@@ -81,13 +113,15 @@ def sparse_retain(k: Call, p: Params, data: Array, indices: Array) -> Array:
     """
     xp = k.xp
     keep = xp.unique(dense_of(xp, indices).astype(np.int64))
+    if not k.device.async_ and keep.shape[0]:
+        least, most = keep[0].item(), keep[-1].item()
+        if not 0 <= least <= most < data.shape[0]:
+            at = least if least < 0 else most
+            raise IndexError(f"index {at} is out of bounds for {data.shape[0]} rows")
     if not isinstance(data, RowSparse):
         full = dense_of(xp, data)
         return RowSparse(full.shape, keep, full[keep])
-    wanted = xp.zeros(data.shape[0], np.bool_)
-    wanted[keep] = True
-    at = xp.flatnonzero(wanted[data.indices])
-    return RowSparse(data.shape, data.indices[at], data.values[at])
+    return RowSparse(data.shape, keep, rows_at(xp, data, keep))
 
 
 @sparse_retain.shape

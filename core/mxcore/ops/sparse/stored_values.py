@@ -6,6 +6,7 @@ where either has values. Everything else gets dense arrays. The tables follow MX
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,15 @@ import numpy as np
 from ... import builtin
 from ..._core.op import Op
 from ..._core.params import Params
+from ...elementwise import with_number
 from ...stypes import CSR, RowSparse
 from ...typing import Call
 from ..elementwise.arithmetic import ARITHMETIC, add_n
-from ..elementwise.casts import block_grad, clip, copy, make_loss
-from ..elementwise.functions import FUNCTIONS
+from ..elementwise.casts import block_grad, clip, copy, identity_like, make_loss
+from ..elementwise.functions import FUNCTIONS, quadratic
 from ..shape.join import concat
 from ..slicing.operators import ranges_of, slice_
-from .operators import dense_of, to_csr
+from .operators import csr_from, dense_of, rows_of, to_csr, to_stype
 
 __all__: list[str] = []
 
@@ -31,6 +33,17 @@ _ZERO_AT_ZERO = frozenset(
     abs sign round rint ceil floor trunc fix square sqrt cbrt log1p expm1 sin tan arcsin arctan degrees radians sinh
     tanh arcsinh arctanh relu negative _mul_scalar _div_scalar""".split()
 )
+#: Functions of an array and a number s, and for which s zeros stay zeros.
+_ZERO_WITH: dict[str, Callable[[Any], bool]] = {
+    "_plus_scalar": lambda s: s == 0,
+    "_minus_scalar": lambda s: s == 0,
+    "_equal_scalar": lambda s: s != 0,
+    "_not_equal_scalar": lambda s: s == 0,
+    "_greater_scalar": lambda s: not s < 0,
+    "_greater_equal_scalar": lambda s: not s <= 0,
+    "_lesser_scalar": lambda s: not s > 0,
+    "_lesser_equal_scalar": lambda s: not s >= 0,
+}
 #: Functions of two arrays with f(0, 0) = 0.
 _ZERO_AT_ZEROS = frozenset("elemwise_add elemwise_sub elemwise_mul _maximum _minimum _hypot".split())
 
@@ -38,21 +51,28 @@ _ZERO_AT_ZEROS = frozenset("elemwise_add elemwise_sub elemwise_mul _maximum _min
 def _on_values(op: Op) -> Any:
     def body(k: Call, p: Params, data: Any) -> Any:
         *where, values = data.parts
-        return data.with_parts(*[a.copy() for a in where], op.body(k, p, values).astype(values.dtype))  # type: ignore[misc]
+        dtype = op.dtype_rule(p, [values.dtype], [None])[1][0] if op.dtype_rule else values.dtype
+        return data.with_parts(*[a.copy() for a in where], op.body(k, p, values).astype(dtype))  # type: ignore[misc]
+
+    return body
+
+
+def _if_zero_stays(op: Op, stays: Callable[[Any], bool]) -> Any:
+    """The operator with a number, which decides whether zeros stay zeros: if not, the result is dense."""
+    on_values = _on_values(op)
+
+    def body(k: Call, p: Params, data: Any) -> Any:
+        if stays(with_number(p, data.parts[-1])[1]):
+            return on_values(k, p, data)
+        dtype = op.dtype_rule(p, [data.dtype], [None])[1][0]  # type: ignore[misc]
+        return op.body(k, p, dense_of(k.xp, data)).astype(dtype)  # type: ignore[misc]
 
     return body
 
 
 def _coordinates(xp: Any, x: CSR) -> tuple[Any, Any]:
     """Row and column of each stored value."""
-    return xp.repeat(xp.arange(x.shape[0]), xp.diff(x.indptr)), x.indices
-
-
-def _csr(xp: Any, full: tuple[int, ...], rows: Any, cols: Any, values: Any) -> CSR:
-    """A matrix from coordinates in order."""
-    start = xp.zeros(full[0] + 1, np.int64)
-    start[1:] = xp.cumsum(xp.bincount(rows, minlength=full[0]))
-    return CSR(full, start, cols.astype(np.int64), values)
+    return rows_of(xp, x), x.indices
 
 
 def _united(xp: Any, keys: list[Any], values: list[Any]) -> tuple[Any, list[Any]]:
@@ -78,7 +98,7 @@ def _of_two(op: Op) -> Any:
             places, (a, b) = _united(xp, keys, [lhs.values, rhs.values])
             values = op.body(k, p, a, b).astype(a.dtype)  # type: ignore[misc]
             kept = xp.flatnonzero(values)
-            return _csr(xp, lhs.shape, places[kept] // n, places[kept] % n, values[kept])
+            return csr_from(xp, lhs.shape, places[kept] // n, places[kept] % n, values[kept])
         return _with_dense(op)(k, p, lhs, rhs)
 
     return body
@@ -124,6 +144,10 @@ def _csr_first(p: Params, stypes: list[str]) -> list[str]:
     return ["csr" if stypes == ["csr", "default"] else "default"]
 
 
+def _alike_sum(p: Params, stypes: list[str]) -> list[str]:
+    return [stypes[0] if stypes[0] == stypes[1] else "default"]
+
+
 def _rows_only(p: Params, stypes: list[str]) -> list[str]:
     return ["row_sparse" if {*stypes} == {"row_sparse"} else "default"]
 
@@ -159,7 +183,7 @@ def _part(k: Call, p: Params, data: Any) -> Any:
     first, last = (int(i) for i in data.indptr[[top, bottom]])
     rows, cols = xp.repeat(xp.arange(bottom - top), xp.diff(data.indptr[top : bottom + 1])), data.indices[first:last]
     kept = xp.flatnonzero((cols >= left) & (cols < right))
-    return _csr(xp, (bottom - top, right - left), rows[kept], cols[kept] - left, data.values[first:last][kept])
+    return csr_from(xp, (bottom - top, right - left), rows[kept], cols[kept] - left, data.values[first:last][kept])
 
 
 def _ranges(p: Params, full: tuple[int, ...]) -> list[range]:
@@ -168,19 +192,27 @@ def _ranges(p: Params, full: tuple[int, ...]) -> list[range]:
 
 
 def _sum_of_gradients(k: Call, p: Params, lhs: Any, rhs: Any) -> Any:
-    """The sum of two gradients, one sparse; row-sparse ones stay so, or are added to a dense one in place."""
+    """The sum of two gradients, one sparse; two of one storage type stay so, rows are added to a dense one."""
     xp = k.xp
-    lhs, rhs = (x.todense(xp) if isinstance(x, CSR) else x for x in (lhs, rhs))
-    a, b = isinstance(lhs, RowSparse), isinstance(rhs, RowSparse)
-    if not a and not b:
-        return xp.add(lhs, rhs)
+    a, b = (isinstance(x, RowSparse) for x in (lhs, rhs))
     if a and b:
         return _sum_of_rows(k, p, lhs, rhs)
+    if isinstance(lhs, CSR) and isinstance(rhs, CSR):
+        return _sum_of_two(k, p, lhs, rhs)
+    lhs, rhs = (x.todense(xp) if isinstance(x, CSR) else x for x in (lhs, rhs))
+    if not a and not b:
+        return xp.add(lhs, rhs)
     dense, sparse = (rhs, lhs) if a else (lhs, rhs)
     total = dense.copy()
     if sparse.indices.shape[0]:
         total[sparse.indices] += sparse.values
     return total
+
+
+def _like_other(k: Call, p: Params, lhs: Any, rhs: Any) -> Any:
+    """A copy in the storage type of `rhs`."""
+    found = to_stype(k.xp, lhs, getattr(rhs, "stype", "default"))
+    return found.with_parts(*[a.copy() for a in found.parts]) if isinstance(found, (CSR, RowSparse)) else found
 
 
 def _keep(op: Op, rule: Any, stored: Any) -> None:
@@ -202,10 +234,16 @@ for _op in (*FUNCTIONS, *ARITHMETIC, copy, block_grad, make_loss):
         _keep(_op, _product if _op.name == "elemwise_mul" else _alike, _of_two(_op))
     elif _op.name in ("broadcast_mul", "broadcast_div"):
         _keep(_op, _csr_first, _with_dense(_op))
-builtin.grad_add.storage(_rows_only, _sum_of_gradients)
+    elif _op.name in _ZERO_WITH:
+        _op.storage(lambda p, stypes: stypes, _if_zero_stays(_op, _ZERO_WITH[_op.name]))
+    if _op.name == "elemwise_add":
+        _sum_of_two = _op.sparse_body
+builtin.grad_add.storage(_alike_sum, _sum_of_gradients)
 _keep(builtin.zeros_like, lambda p, stypes: stypes, _empty)
 _keep(clip, lambda p, stypes: stypes if p.a_min <= 0 <= p.a_max else ["default"], _on_values(clip))
-_keep(concat, lambda p, stypes: ["csr" if {*stypes} == {"csr"} and p.dim in (0, -2) else "default"], _stacked)
+_keep(quadratic, lambda p, stypes: ["csr" if stypes == ["csr"] and p.c == 0 else "default"], _on_values(quadratic))
+_keep(concat, lambda p, stypes: ["csr" if {*stypes} == {"csr"} and p.dim == 0 else "default"], _stacked)
+identity_like.storage(lambda p, stypes: stypes[1:], _like_other)
 _keep(
     slice_,
     lambda p, stypes: stypes if stypes == ["csr"] and all(s in (None, 1) for s in p.step) else ["default"],

@@ -5,6 +5,7 @@ an array too small to pay) the operator's reference body over NumPy runs instead
 """
 
 from . import (  # noqa: F401 - importing them is what binds
+    detection,
     elementwise,
     indexing,
     matrices,
@@ -12,10 +13,12 @@ from . import (  # noqa: F401 - importing them is what binds
     normalization,
     optimizers,
     ordering,
+    quantization,
     random,
     reductions,
     sequences,
     softmax,
+    sparse,
     spatial,
 )
 from .common import cpu

@@ -13,6 +13,8 @@ from ..kernels import gemm, pooling
 from ..typing import Array, Outs
 from .common import FLOATS, cpu
 
+__all__ = ["averaging", "rows_of", "windows_of"]
+
 
 def _geometry(p: Params, data: Array) -> dict[str, Any]:
     n = data.ndim - 2
@@ -50,18 +52,19 @@ def _backward_deconvolution(k: Call, p: Params, outs: Outs, dy: Array, data: Arr
 
 @cpu.kernel("FullyConnected", dtypes=FLOATS, out=True)
 def _fully_connected(k: Call, p: Params, outs: Outs, data: Array, weight: Array, bias: Array | None = None) -> None:
-    gemm.fully_connected(_rows(p, data), weight, bias, outs[0].reshape(-1, weight.shape[0]))
+    gemm.fully_connected(rows_of(p, data), weight, bias, outs[0].reshape(-1, weight.shape[0]))
 
 
 @cpu.kernel("_backward_FullyConnected", dtypes=FLOATS, out=True)
 def _backward_fully_connected(k: Call, p: Params, outs: Outs, dy: Array, data: Array, weight: Array) -> None:
-    d_data = None if outs[0] is None else _rows(p, outs[0])
+    d_data = None if outs[0] is None else rows_of(p, outs[0])
     gemm.fully_connected_backward(
-        dy.reshape(-1, weight.shape[0]), _rows(p, data), weight, d_data, outs[1], None if p.no_bias else outs[2]
+        dy.reshape(-1, weight.shape[0]), rows_of(p, data), weight, d_data, outs[1], None if p.no_bias else outs[2]
     )
 
 
-def _rows(p: Params, data: Array) -> Array:
+def rows_of(p: Params, data: Array) -> Array:
+    """The data of a fully connected layer as a matrix, one sample (or position) a row."""
     width = math.prod(data.shape[1:]) if p.flatten else data.shape[-1]
     return data.reshape(data.size // width if width else data.shape[0], width)
 
@@ -70,32 +73,34 @@ def _poolable(p: Params, data: Spec, *rest: Spec) -> bool:
     return channels_first(p) and (p.global_pool or p.pooling_convention != "same") and 3 <= data.ndim <= 5
 
 
-def _windows(p: Params, data: Array) -> dict[str, Any]:
+def windows_of(p: Params, data: Array) -> dict[str, Any]:
+    """Where the windows of a pooling lie."""
     n = data.ndim - 2
     if p.global_pool:
         return dict(window=data.shape[2:], stride=(1,) * n, pad=(0,) * n)
     return dict(window=p.kernel, stride=axes(p.stride, n, 1), pad=axes(p.pad, n, 0))
 
 
-def _average(p: Params) -> dict[str, Any]:
+def averaging(p: Params) -> dict[str, Any]:
+    """What sums over windows become."""
     return dict(average=p.pool_type == "avg", include_pad=p.count_include_pad is not False)
 
 
 @cpu.kernel("Pooling", dtypes=FLOATS, when=_poolable, out=True)
 def _pool(k: Call, p: Params, outs: Outs, data: Array) -> None:
     if p.pool_type == "max":
-        pooling.max_pool(data, outs[0], **_windows(p, data))
+        pooling.max_pool(data, outs[0], **windows_of(p, data))
     elif p.pool_type == "lp":
-        pooling.lp_pool(data, outs[0], p=p.p_value, **_windows(p, data))
+        pooling.lp_pool(data, outs[0], p=p.p_value, **windows_of(p, data))
     else:
-        pooling.average_pool(data, outs[0], **_windows(p, data), **_average(p))
+        pooling.average_pool(data, outs[0], **windows_of(p, data), **averaging(p))
 
 
 @cpu.kernel("_backward_Pooling", dtypes=FLOATS, when=lambda p, dy, data, out: _poolable(p, data), out=True)
 def _backward_pool(k: Call, p: Params, outs: Outs, dy: Array, data: Array, out: Array) -> None:
     if p.pool_type == "max":
-        pooling.max_pool_backward(dy, data, outs[0], **_windows(p, data))
+        pooling.max_pool_backward(dy, data, outs[0], **windows_of(p, data))
     elif p.pool_type == "lp":
-        pooling.lp_pool_backward(dy, data, out, outs[0], p=p.p_value, **_windows(p, data))
+        pooling.lp_pool_backward(dy, data, out, outs[0], p=p.p_value, **windows_of(p, data))
     else:
-        pooling.average_pool_backward(dy, outs[0], **_windows(p, data), **_average(p))
+        pooling.average_pool_backward(dy, outs[0], **windows_of(p, data), **averaging(p))

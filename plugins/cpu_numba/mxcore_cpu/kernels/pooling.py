@@ -127,6 +127,10 @@ def _is_2x2(g: Geometry) -> bool:
     return (d, kd, kh, kw, sh, sw, ph, pw, 2 * oh, 2 * ow) == (1, 1, 2, 2, 2, 2, 0, 0, h, w)
 
 
+def _lowest(dtype: np.dtype[Any]) -> float:
+    return float((np.iinfo if dtype.kind in "iu" else np.finfo)(dtype).min)
+
+
 def max_pool(data: Array, out: Array, *, window: Sequence[int], stride: Sequence[int], pad: Sequence[int]) -> None:
     """Write the maximum of each window: (n, c, *size) -> (n, c, *positions).
 
@@ -143,7 +147,7 @@ def max_pool(data: Array, out: Array, *, window: Sequence[int], stride: Sequence
     array([[[5., 3.]]])
     """
     g = geometry(data.shape[1:], window, stride, pad, (1,) * len(window), out.shape[2:])
-    planes, lowest = data.shape[0] * data.shape[1], float(np.finfo(data.dtype).min)
+    planes, lowest = data.shape[0] * data.shape[1], _lowest(data.dtype)
     with writable(out) as (y,):
         if _is_2x2(g):
             _max_2x2.run(

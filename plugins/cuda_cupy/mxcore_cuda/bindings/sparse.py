@@ -68,7 +68,9 @@ def _few(a: CSR, matrix: Array) -> bool:
 
 
 def _csr_first(p: Params, lhs: Spec, rhs: Spec) -> bool:
-    return lhs.stype == "csr" and rhs.stype != "csr" and few(rhs)
+    """Whether it is a csr matrix times a dense one, in one of the storage types that such a product has by itself."""
+    own = (None, "default", "row_sparse") if p.transpose_a and not p.transpose_b else (None, "default")
+    return lhs.stype == "csr" and rhs.stype == "default" and p.forward_stype in own and few(rhs)
 
 
 @gpu.kernel("dot", dtypes=FLOATS, when=_csr_first)
@@ -81,7 +83,7 @@ def _csr_dot(k: Call, p: Params, lhs: CSR, rhs: Any) -> Any:
     if not _few(lhs, matrix):
         return _by_body("dot", k, p, lhs, rhs)
     shape = (lhs.shape[1 if p.transpose_a else 0], *kept)
-    if p.transpose_a and p.forward_stype in (None, "row_sparse"):
+    if p.transpose_a and not p.transpose_b and p.forward_stype in (None, "row_sparse"):
         return _stored_rows(k, lhs, True, matrix, shape)
     return _products(k, lhs, p.transpose_a, matrix, False)[0].reshape(shape)
 
@@ -97,4 +99,6 @@ def _csr_dot_right(k: Call, p: Params, dy: Any, lhs: CSR, like: Array) -> Any:
     matrix = _dense(k, dy).reshape(lhs.shape[1 if p.transpose_a else 0], math.prod(shape[1:]))
     if not _few(lhs, matrix):
         return _by_body("_dot_right", k, p, dy, lhs, like)
-    return _stored_rows(k, lhs, not p.transpose_a, matrix, shape)
+    if p.transpose_a or p.transpose_b:  # of a vector, which has no transpose
+        return _products(k, lhs, not p.transpose_a, matrix, False)[0].reshape(shape)
+    return _stored_rows(k, lhs, True, matrix, shape)

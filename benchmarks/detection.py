@@ -1,0 +1,82 @@
+"""Operators of detection, written so that MXNet and mxcore run the same lines.
+
+Run by an interpreter that has MXNet, it is MXNet's side of the comparison.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .peer import serve
+
+
+def _boxes(rs, shape, largest):
+    corner = rs.uniform(0, 1, (*shape, 2))
+    return np.concatenate([corner, corner + rs.uniform(0.02, largest, (*shape, 2))], -1)
+
+
+def _nms(mx, rs):
+    rows = np.concatenate([rs.randint(0, 20, (8, 5000, 1)), rs.rand(8, 5000, 1), _boxes(rs, (8, 5000), 0.2)], -1)
+    data = mx.nd.array(rows)
+    return [], lambda: mx.nd.contrib.box_nms(data, id_index=0)
+
+
+def _target(mx, rs):
+    label = np.concatenate([rs.randint(0, 20, (8, 16, 1)), _boxes(rs, (8, 16), 0.4)], -1)
+    label[:, 10:] = -1
+    ins = [mx.nd.array(v) for v in (_boxes(rs, (1, 8732), 0.4), label, rs.randn(8, 21, 8732))]
+    return [], lambda: mx.nd.contrib.MultiBoxTarget(*ins, negative_mining_ratio=3, negative_mining_thresh=0.5)
+
+
+def _deformable(mx, rs):
+    shapes = (2, 64, 56, 56), (2, 18, 56, 56), (64, 64, 3, 3)
+    ins = [mx.nd.array(rs.randn(*s) * 0.1) for s in shapes]
+    return ins, lambda: mx.nd.contrib.DeformableConvolution(
+        *ins, kernel=(3, 3), pad=(1, 1), num_filter=64, no_bias=True
+    )
+
+
+def _align(mx, rs):
+    corner = rs.uniform(0, 600, (512, 2))
+    rois = np.concatenate([rs.randint(0, 2, (512, 1)), corner, corner + rs.uniform(20, 200, (512, 2))], 1)
+    data = mx.nd.array(rs.randn(2, 256, 50, 50))
+    return [data], lambda: mx.nd.contrib.ROIAlign(
+        data, mx.nd.array(rois), pooled_size=(7, 7), spatial_scale=1 / 16, sample_ratio=2
+    )
+
+
+#: Case -> (what makes it, whether backward runs as well)
+CASES = {
+    "box_nms, 8 x 5000": (_nms, False),
+    "MultiBoxTarget, 8 x 8732": (_target, False),
+    "DeformableConvolution, 2 x 64 x 56 x 56": (_deformable, False),
+    "DeformableConvolution with backward": (_deformable, True),
+    "ROIAlign, 512 boxes": (_align, False),
+    "ROIAlign, 512 boxes, with backward": (_align, True),
+}
+
+
+def runner(mx, case):
+    """A function that runs a case, waits, and returns a result."""
+    make, back = CASES[case]
+    variables, forward = make(mx, np.random.RandomState(0))
+    if back:
+        for v in variables:
+            v.attach_grad()
+
+    def run():
+        with mx.autograd.record(back):
+            y = forward()
+        if back:
+            y.backward()
+        for v in [v.grad for v in variables] if back else y if isinstance(y, list) else [y]:
+            v.wait_to_read()
+        return variables[0].grad if back else y[-1] if isinstance(y, list) else y
+
+    return run
+
+
+if __name__ == "__main__":
+    import mxnet
+
+    serve(lambda case: runner(mxnet, case))

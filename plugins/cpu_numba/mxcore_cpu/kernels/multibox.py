@@ -1,0 +1,221 @@
+"""What each anchor of the single shot detector is to predict."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..jit import helper, kernel
+from ..math import exp, log
+from ..typing import Array, Scalar
+from ._arrays import dense, writable
+
+__all__ = ["multibox_target"]
+
+#: Areas are computed step by step, as in the reference: next to a threshold, rounding decides.
+_EXACT: frozenset[str] = frozenset()
+
+
+@helper(fastmath=_EXACT, inline=False)
+def _overlaps(anchor: Array, label: Array, many: int, overlap: Array) -> None:
+    """Write how far anchors (4, A) overlap with the first boxes of an image, (L, A); -1 where one is NaN."""
+    left, top, right, bottom = anchor[0], anchor[1], anchor[2], anchor[3]
+    zero = overlap.dtype.type(0)
+    for m in range(many):
+        x0, y0, x1, y1 = label[m, 1], label[m, 2], label[m, 3], label[m, 4]
+        own, line = (x1 - x0) * (y1 - y0), overlap[m]
+        odd = not (x0 == x0 and y0 == y0 and x1 == x1 and y1 == y1)
+        for i in range(line.size):
+            common = max(min(x1, right[i]) - max(x0, left[i]), zero) * max(min(y1, bottom[i]) - max(y0, top[i]), zero)
+            together = (right[i] - left[i]) * (bottom[i] - top[i]) + own - common
+            part = zero if together == zero else common / together
+            line[i] = part if together == together and not odd else zero - overlap.dtype.type(1)
+
+
+@helper(fastmath=_EXACT, inline=False)
+def _best_free(line: Array, taken: Array) -> tuple[Scalar, int]:
+    """Return the first of the largest elements that are not taken, and its place."""
+    best, at = line.dtype.type(-2), -1
+    for i in range(line.size):
+        if line[i] > best and not taken[i]:
+            best, at = line[i], i
+    return best, at
+
+
+@helper(fastmath=_EXACT, inline=False)
+def _match(overlap: Array, many: int, threshold: Scalar, taken: Array, nearest: Array, best: Array) -> int:
+    """Match anchors with boxes: those that a box has to itself, then those that overlap enough; return how many."""
+    nearest[:] = 0
+    best[:] = overlap[0]
+    for m in range(1, many):
+        line = overlap[m]
+        for i in range(line.size):
+            better = line[i] > best[i]
+            best[i] = line[i] if better else best[i]
+            nearest[i] = m if better else nearest[i]
+    value, place, done = np.empty(many, overlap.dtype), np.empty(many, np.int64), np.zeros(many, np.uint8)
+    for m in range(many):
+        value[m], place[m] = _best_free(overlap[m], taken)
+    count = 0
+    for _ in range(many):
+        one = -1
+        for m in range(many):
+            if not done[m] and place[m] >= 0:
+                if one < 0 or value[m] > value[one] or (value[m] == value[one] and place[m] < place[one]):
+                    one = m
+        if one < 0 or not value[one] > overlap.dtype.type(1e-6):
+            break
+        at = place[one]
+        taken[at], nearest[at], done[one] = 1, one, 1
+        count += 1
+        for m in range(many):
+            if not done[m] and place[m] == at:
+                value[m], place[m] = _best_free(overlap[m], taken)
+    if threshold > 0:
+        for i in range(best.size):
+            if best[i] > threshold and not taken[i]:
+                taken[i] = 1
+                count += 1
+    return count
+
+
+@helper(inline=False)
+def _mine(scores: Array, best: Array, taken: Array, limit: Scalar, wanted: int, found: Array) -> None:
+    """Write cls_target 0 for the anchors without a box that look least like background."""
+    real = best.dtype.type
+    n = best.size
+    top, total, key = scores[0].copy(), np.zeros(n, best.dtype), np.empty(n, best.dtype)
+    for c in range(1, scores.shape[0]):
+        line = scores[c]
+        for i in range(n):
+            top[i] = max(line[i], top[i])
+    for c in range(scores.shape[0]):
+        line = scores[c]
+        for i in range(n):
+            total[i] += exp(line[i] - top[i])
+    line = scores[0]
+    for i in range(n):
+        key[i] = exp(line[i] - top[i]) / total[i]
+    for i in range(n):
+        # What is NaN comes after all others.
+        key[i] = key[i] if key[i] == key[i] else real(2)
+        if taken[i] or not best[i] < limit:
+            key[i] = real(np.inf)
+    order = np.argsort(key, kind="mergesort")
+    for z in range(min(wanted, n)):
+        if key[order[z]] == real(np.inf):
+            break
+        found[order[z]] = real(0)
+
+
+@kernel(threshold=1 << 12)
+def _target(
+    first: int,
+    last: int,
+    threshold: Scalar,
+    ignore: Scalar,
+    ratio: Scalar,
+    limit: Scalar,
+    variances: Array,
+    anchor: Array,
+    label: Array,
+    scores: Array,
+    place: Array,
+    mask: Array,
+    found: Array,
+) -> None:
+    real = anchor.dtype.type
+    count, half = anchor.shape[1], real(0.5)
+    overlap = np.empty((label.shape[1], count), anchor.dtype)
+    nearest, best = np.empty(count, np.int64), np.empty(count, anchor.dtype)
+    for b in range(first, last):
+        place[b] = real(0)
+        mask[b] = real(0)
+        found[b] = ignore
+        many = 0
+        while many < label.shape[1] and label[b, many, 0] != real(-1):
+            many += 1
+        if many == 0:
+            continue
+        taken = np.zeros(count, np.uint8)
+        _overlaps(anchor, label[b], many, overlap)
+        positive = _match(overlap, many, threshold, taken, nearest, best)
+        if ratio > 0:
+            wanted = np.int64(real(positive) * ratio)
+            _mine(scores[b], best, taken, limit, min(wanted, count - positive), found[b])
+        else:
+            for i in range(count):
+                found[b, i] = real(0)
+        for i in range(count):
+            if taken[i]:
+                m = nearest[i]
+                found[b, i] = label[b, m, 0] + real(1)
+                for k in range(2):
+                    a0, a1 = anchor[k, i], anchor[k + 2, i]
+                    b0, b1 = label[b, m, k + 1], label[b, m, k + 3]
+                    size = a1 - a0
+                    place[b, i, k] = ((b0 + b1) * half - (a0 + a1) * half) / size / variances[k]
+                    place[b, i, k + 2] = log((b1 - b0) / size) / variances[k + 2]
+                    mask[b, i, k] = mask[b, i, k + 2] = real(1)
+
+
+def multibox_target(
+    anchor: Array,
+    label: Array,
+    scores: Array,
+    place: Array,
+    mask: Array,
+    found: Array,
+    *,
+    threshold: float,
+    ignore: float,
+    ratio: float,
+    limit: float,
+    variances: tuple[float, ...],
+) -> None:
+    """Write what anchors (A, 4) are to predict: offsets (n, A, 4) and which count, classes (n, A).
+
+    Parameters
+    ----------
+    label : ndarray, (n, boxes, 5 or more)
+        Class and corners of boxes; the first class of -1 ends those of an image.
+    scores : ndarray, (n, classes, A)
+        Predicted ones, the first for background.
+    threshold : float
+        Anchors that overlap with a box by more are to predict it.
+    ignore : float
+        The class of those that are not to be trained.
+    ratio : float
+        If above zero, so many for each one with a box are background, those that look least like it.
+    limit : float
+        They overlap with all boxes by less.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 contrib.MultiBoxTarget on CPUs.
+
+    Examples
+    --------
+    >>> anchor, label = np.array([[0, 0, 0.5, 0.5], [0.5, 0.5, 1, 1]]), np.array([[[3, 0, 0, 0.5, 0.5]]])
+    >>> place, mask, found = np.empty((1, 2, 4)), np.empty((1, 2, 4)), np.empty((1, 2))
+    >>> how = {"threshold": 0.5, "ignore": -1.0, "ratio": -1.0, "limit": 0.5, "variances": (0.1, 0.1, 0.2, 0.2)}
+    >>> multibox_target(anchor, label, np.zeros((1, 5, 2)), place, mask, found, **how)
+    >>> found
+    array([[4., 0.]])
+    """
+    real = anchor.dtype.type
+    with writable(place, mask, found) as (x, y, z):
+        _target.run(
+            _target.workers(z.size * max(label.shape[1], 1)),
+            label.shape[0],
+            real(threshold),
+            real(ignore),
+            real(ratio),
+            real(limit),
+            np.array(variances, anchor.dtype),
+            np.ascontiguousarray(anchor.T),
+            dense(label),
+            dense(scores),
+            x,
+            y,
+            z,
+        )

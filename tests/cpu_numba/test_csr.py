@@ -1,0 +1,80 @@
+"""Kernels over csr, large enough for threads, against dense NumPy, by one thread and by two; bad parts are refused."""
+
+import numpy as np
+import pytest
+
+from mxcore.plugin import CSR
+from mxcore_cpu import threads
+from mxcore_cpu.kernels import csr
+
+rng = np.random.default_rng(0)
+
+
+def made(m, n, dtype=np.float32):
+    """A matrix with empty rows, a full one, and others, dense and csr."""
+    x = rng.normal(size=(m, n)) * (rng.random((m, n)) < 0.2)
+    x[::7], x[1] = 0, 1
+    x = x.astype(dtype)
+    return x, csr.pack(x)
+
+
+def dense(a):
+    x = np.zeros(a.shape, a.dtype)
+    x[np.repeat(np.arange(a.shape[0]), np.diff(a.indptr)), a.indices] = a.values
+    return x
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_against_dense(dtype):
+    x, a = made(400, 300, dtype)
+    y, b = made(400, 300, dtype)
+    w, v = rng.normal(size=(300, 33)).astype(dtype), rng.normal(size=(300, 1)).astype(dtype)
+    rows = np.flatnonzero(np.diff(a.indptr))
+    close = {"rtol": 1e-4, "atol": 1e-4}
+    for workers in (1, 2):
+        with threads.limit(workers):
+            np.testing.assert_array_equal(dense(a), x)
+            np.testing.assert_array_equal(csr.unpack(a), x)
+            np.testing.assert_array_equal(dense(csr.transposed(a)), x.T)
+            for matrix in (w, v):
+                np.testing.assert_allclose(csr.times(a, matrix), x @ matrix, **close)
+                np.testing.assert_allclose(csr.times(a, matrix, rows), (x @ matrix)[rows], **close)
+            np.testing.assert_allclose(csr.by_csr(a, csr.transposed(b)), x @ y.T, **close)
+            for name, want in (("elemwise_add", x + y), ("elemwise_sub", x - y), ("elemwise_mul", x * y)):
+                found = csr.merged(name, a, b)
+                np.testing.assert_allclose(dense(found), want, rtol=1e-6)
+                assert (found.values != 0).all()
+            assert not len(csr.merged("elemwise_sub", a, a).values)
+
+
+def test_of_nothing():
+    for shape in ((0, 3), (3, 0), (2, 2)):
+        a = csr.pack(np.zeros(shape))
+        assert csr.times(a, np.ones((shape[1], 2))).tolist() == [[0, 0]] * shape[0]
+        assert csr.transposed(a).shape == shape[::-1] and not len(csr.merged("elemwise_add", a, a).values)
+        assert csr.by_csr(a, csr.transposed(a)).shape == (shape[0],) * 2
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        (([0, 1, 2], [0, 3], [1, 1]), r"lie in \[0, 3\)"),
+        (([0, 1, 2], [0, -1], [1, 1]), r"lie in \[0, 3\)"),
+        (([0, 2, 1], [0, 1], [1, 1]), "must rise"),
+        (([0, 1], [0], [1]), "must rise"),
+        (([0, 1, 3], [0, 1], [1, 1]), "must rise"),
+        (([1, 1, 2], [0, 1], [1, 1]), "must rise"),
+        (([0, 1, 2], [0, 1], [1]), "must rise"),
+    ],
+)
+def test_bad_parts_are_refused(parts, text):
+    a = CSR((2, 3), *(np.array(p) for p in parts[:2]), np.array(parts[2], np.float32))
+    for call in (lambda: csr.times(a, np.ones((3, 2), np.float32)), lambda: csr.transposed(a), lambda: csr.unpack(a)):
+        with pytest.raises(IndexError, match=text):
+            call()
+
+
+def test_columns_that_do_not_rise_are_left_to_the_body():
+    for columns in ([2, 0], [1, 1]):
+        a = CSR((1, 3), np.array([0, 2]), np.array(columns), np.ones(2, np.float32))
+        assert csr.merged("elemwise_add", a, a) is None

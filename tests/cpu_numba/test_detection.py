@@ -1,0 +1,139 @@
+"""Kernels of detection in any number of threads: the same as in one, and against plain NumPy; memory in bounds."""
+
+import numpy as np
+import pytest
+
+from mxcore_cpu.kernels import multibox, regions, suppression
+
+rng = np.random.default_rng(0)
+KERNELS = (
+    (suppression, "_survivors _iou _match"),
+    (multibox, "_target"),
+    (regions, "_align _rotate _whole _bend _gather _scatter _moves"),
+)
+
+
+@pytest.fixture(params=[1, 3], autouse=True)
+def workers(request, monkeypatch):
+    for module, names in KERNELS:
+        for name in names.split():
+            monkeypatch.setattr(getattr(module, name), "workers", lambda work: request.param)
+
+
+def some_boxes(*shape):
+    corner = rng.uniform(0, 0.7, (*shape, 2))
+    return np.concatenate([corner, corner + rng.uniform(0.05, 0.3, (*shape, 2))], -1)
+
+
+@pytest.mark.parametrize("inclusive, longer, most", [(False, 0, None), (True, 0, None), (False, 1, 4)])
+def test_survivors(inclusive, longer, most):
+    boxes = np.moveaxis(some_boxes(5, 40), -1, 0) * (30 if longer else 1)
+    area = (boxes[2] - boxes[0] + longer) * (boxes[3] - boxes[1] + longer)
+    alive, classes = rng.random((5, 40)) < 0.8, rng.integers(0, 2, (5, 40))
+    for kinds in (None, classes):
+        found = suppression.survivors(alive, boxes, area, kinds, (0.2, inclusive, longer), most)
+        for b in range(5):
+            kept = []
+            for i in np.flatnonzero(alive[b]):
+                w, h = (
+                    np.maximum(
+                        np.minimum(boxes[k + 2, b, i], boxes[k + 2, b, kept])
+                        - np.maximum(boxes[k, b, i], boxes[k, b, kept])
+                        + longer,
+                        0,
+                    )
+                    for k in (0, 1)
+                )
+                part = w * h / (area[b, i] + area[b, kept] - w * h)
+                rival = True if kinds is None else kinds[b, kept] == kinds[b, i]
+                if not (rival & (part > 0.2)).any():
+                    kept.append(i)
+            assert np.flatnonzero(found[b]).tolist() == kept[:most]
+
+
+def test_overlaps_and_matches():
+    a, b, out = some_boxes(9), some_boxes(7), np.empty((9, 7))
+    suppression.box_iou(a, b, out, centred=False)
+    assert out.max() <= 1 and (out > 0).any()
+    np.testing.assert_allclose(np.diag(overlaps(a, a)), 1)
+    rows, columns = np.empty((1, 9)), np.empty((1, 7))
+    suppression.match(out[None], rows, columns, ascend=False, threshold=0.0, topk=-1)
+    for i, j in enumerate(rows[0].astype(int)):
+        assert j < 0 or columns[0, j] == i
+    at = np.unravel_index(out.argmax(), out.shape)
+    assert rows[0, at[0]] == at[1]
+
+
+def overlaps(a, b):
+    out = np.empty((len(a), len(b)))
+    suppression.box_iou(a, b, out, centred=False)
+    return out
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_targets(dtype):
+    anchor = some_boxes(50).astype(dtype)
+    label = np.concatenate([rng.integers(0, 3, (6, 4, 1)), some_boxes(6, 4)], -1).astype(dtype)
+    label[2, 1:, 0] = label[3, 0, 0] = -1
+    place, mask, found = (np.empty((6, 50, *s), dtype) for s in ((4,), (4,), ()))
+    how = {"threshold": 0.3, "ignore": -2.0, "limit": 0.3, "variances": (1, 1, 1, 1)}
+    multibox.multibox_target(anchor, label, np.zeros((6, 4, 50), dtype), place, mask, found, ratio=-1.0, **how)
+    assert (found[3] == -2).all() and not mask[3].any()
+    for b in (0, 1, 2, 4, 5):
+        many = 1 if b == 2 else 4
+        part = overlaps(anchor.astype(float), label[b, :many, 1:].astype(float))
+        own = mask[b, :, 0] > 0
+        assert own[part.max(1) > 0.3 + 1e-6].all()  # those beyond the threshold, and each box's best
+        assert {int(part[:, j].argmax()) for j in range(many)} <= set(np.flatnonzero(own)) or many > 1
+        assert ((found[b] > 0) == own).all() and own.sum() <= (part.max(1) > 0.3).sum() + many
+    scores = rng.standard_normal((6, 4, 50)).astype(dtype)
+    multibox.multibox_target(anchor, label, scores, place, mask, found, ratio=1.5, **how)
+    for b in (0, 1, 2, 4, 5):
+        positive = (found[b] > 0).sum()
+        assert (found[b] == 0).sum() <= int(1.5 * positive)
+
+
+def bins_of(kind, dtype, trans=None):
+    rois = np.array([[0, 0.3, 0.2, 3.1, 4.2], [1, 2, 0, 6, 5], [1, -3, -3, 9, 9], [7, 0, 0, 3, 3]], dtype)
+    size = (2, 6, 7)
+    if kind == "aligned":
+        return regions.aligned(rois, size, (2, 2), scale=0.9, ratio=-1, shift=0.5, groups=4)
+    if kind == "rotated":
+        turned = np.concatenate([rois, 40 * rois[:, :1]], 1)
+        return regions.rotated(turned, size, (2, 2), scale=1.0, ratio=2, most=9)
+    if kind == "whole":
+        return regions.whole_pixels(rois, size, 2, scale=1.0, groups=2)
+    return regions.Bent(rois, trans, size, 2, scale=1.0, groups=2, parts=2, samples=2, std=0.1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", ["aligned", "rotated", "whole", "bent", "bent with moves"])
+def test_pooling_and_its_adjoint(kind, dtype, monkeypatch):
+    trans = rng.standard_normal((4, 4, 2, 2)).astype(dtype) if kind == "bent with moves" else None
+    bins, x = bins_of(kind, dtype, trans), rng.standard_normal((2, 8, 6, 7)).astype(dtype)
+    y = np.empty((4, 8 // bins.groups, 2, 2), dtype)
+    regions.pooled(x, bins, y)
+    assert np.abs(y).max() > 0 and not y[3].any()
+    dx = np.empty_like(x)
+    regions.pooled_backward(y, bins, dx)
+    np.testing.assert_allclose((dx * x).sum(dtype=float), (y * y).sum(dtype=float), rtol=1e-4)
+    monkeypatch.setattr(regions, "_MANY", 5)  # in parts
+    assert len(list(bins.parts())) > 2
+    parts, d = np.empty_like(y), np.empty_like(x)
+    regions.pooled(x, bins, parts)
+    regions.pooled_backward(y, bins, d)
+    np.testing.assert_array_equal(parts, y)
+    np.testing.assert_allclose(d, dx, rtol=1e-4, atol=1e-5)
+    if trans is not None:
+        moves, step = np.empty_like(trans), 1e-3
+        bins.moves(y, x, moves)
+        if dtype == "float64":
+            for at in ((0, 0, 0, 1), (1, 3, 1, 0)):
+                near = [trans.copy(), trans.copy()]
+                near[0][at] += step
+                near[1][at] -= step
+                ends = [np.empty_like(y), np.empty_like(y)]
+                for t, end in zip(near, ends):
+                    regions.pooled(x, bins_of(kind, dtype, t), end)
+                slope = ((ends[0] - ends[1]) * y).sum() / (2 * step)
+                np.testing.assert_allclose(moves[at], slope, rtol=1e-4, atol=1e-6)

@@ -1,0 +1,221 @@
+"""Operators on sparse arrays of random patterns, empty rows, none and all values included, against dense ones."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import mxcore as mx
+from mxcore import nd
+from mxcore.base import MXNetError
+
+QUICK = settings(max_examples=15, deadline=None, derandomize=True)
+KINDS = ("csr", "row_sparse")
+
+
+@st.composite
+def matrices(draw, rows=None, cols=None, dtype=None):
+    """Matrices of small whole numbers, with the pattern of zeros drawn by rows: empty, full or anything."""
+    m = draw(st.integers(0 if rows is None else rows, 7 if rows is None else rows))
+    n = draw(st.integers(0 if cols is None else cols, 6 if cols is None else cols))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    shares = [draw(st.sampled_from([0.0, 0.3, 1.0])) for _ in range(m)]
+    values = rng.integers(1, 5, (m, n)) * rng.choice([-1, 1], (m, n))
+    kept = rng.random((m, n)) < np.reshape(shares, (m, 1))
+    return (values * kept).astype(dtype or draw(st.sampled_from(["float32", "float64", "int32"])))
+
+
+def same(found, want, stype=None):
+    """Whether a result is well formed, and what the dense one is."""
+    if found.stype != "default":
+        found.check_format()
+    assert stype is None or found.stype == stype
+    assert found.dtype == want.dtype and found.shape == want.shape
+    np.testing.assert_allclose(found.asnumpy(), want.asnumpy(), rtol=1e-5, atol=1e-5)
+
+
+ONE = {
+    "nd.abs(x)": True,
+    "nd.sign(x)": True,
+    "nd.square(x)": True,
+    "-x": True,
+    "x * 3": True,
+    "x + 0": True,
+    "x > 0": True,
+    "x != 0": True,
+    "x >= 0": False,
+    "x + 2": False,
+    "nd.clip(x, -2, 2)": True,
+    "nd.clip(x, 1, 2)": False,
+    "nd.zeros_like(x)": True,
+    "x.copy()": True,
+    "x.astype('float64')": True,
+    "nd.sum(x)": False,
+    "nd.sum(x, axis=0)": False,
+    "nd.sum(x, axis=1)": False,
+    "nd.sum(x, axis=1, keepdims=True)": False,
+    "nd.sum(x, axis=0, exclude=True)": False,
+    "nd.norm(x)": False,
+    "nd.norm(x, axis=0)": False,
+    "nd.norm(x, axis=1)": False,
+    "nd.norm(x, ord=1, axis=1)": False,
+    "nd.transpose(x)": False,
+    "nd.cast_storage(x, stype='default')": False,
+}
+
+
+@QUICK
+@given(matrices(), st.sampled_from(KINDS))
+def test_of_one_array(a, kind):
+    dense = nd.array(a, dtype=a.dtype)
+    for text, keeps in ONE.items():
+        found, want = (eval(text, {"nd": nd, "x": x}) for x in (dense.tostype(kind), dense))
+        same(found, want, kind if keeps else "default")
+
+
+@QUICK
+@given(matrices(), st.sampled_from(KINDS))
+def test_means_and_squares(a, kind):
+    dense = nd.array(a.astype(np.float64), dtype="float64")
+    for axis in (None, 0, 1) if a.size else ():
+        x = dense.tostype(kind)
+        same(nd.mean(x, axis=axis), nd.mean(dense, axis=axis))
+        for keepdims in (False, True):
+            found = nd._internal._square_sum(x, axis=axis, keepdims=keepdims)
+            same(found, nd.sum(dense * dense, axis=axis, keepdims=keepdims))
+
+
+@QUICK
+@given(st.data())
+def test_of_two_arrays(data):
+    a = data.draw(matrices())
+    b = data.draw(matrices(*a.shape, a.dtype))
+    for x, y in itertools.product((*KINDS, "default"), repeat=2):
+        left, right = nd.array(a, dtype=a.dtype), nd.array(b, dtype=a.dtype)
+        for name in ("elemwise_add", "elemwise_sub", "elemwise_mul", "_internal._maximum", "add_n", "broadcast_mul"):
+            f = eval(f"nd.{name}", {"nd": nd})
+            same(f(left.tostype(x), right.tostype(y)), f(left, right), None)
+
+
+@QUICK
+@given(st.data(), st.booleans(), st.booleans(), st.sampled_from(["float32", "float64"]))
+def test_products_and_their_gradients(data, ta, tb, dtype):
+    a = data.draw(matrices(dtype=dtype))
+    k = a.shape[0 if ta else 1]
+    n = data.draw(st.integers(0, 4))
+    b = data.draw(matrices(*((n, k) if tb else (k, n)), dtype))
+    options = {"transpose_a": ta, "transpose_b": tb}
+    want = nd.array((a.T if ta else a) @ (b.T if tb else b), dtype=dtype)
+    for x, y in itertools.product((*KINDS, "default"), repeat=2):
+        left, right = nd.array(a, dtype=dtype).tostype(x), nd.array(b, dtype=dtype).tostype(y)
+        same(nd.dot(left, right, **options), want)
+        for stype in (*KINDS, "default"):
+            same(nd.dot(left, right, forward_stype=stype, **options), want, stype)
+    for x, y in itertools.product(("csr", "default"), repeat=2):
+        found = []
+        for left, right in ((x, y), ("default", "default")):
+            left, right = nd.array(a, dtype=dtype).tostype(left), nd.array(b, dtype=dtype).tostype(right)
+            for z in (left, right):
+                z.attach_grad(stype="row_sparse")
+            with mx.autograd.record():
+                y_ = nd.dot(left, right, **options)
+            y_.backward(nd.array(np.arange(want.size).reshape(want.shape), dtype=dtype))
+            found.append((left.grad, right.grad))
+        for one, other in zip(*found):
+            same(one, other.tostype("default"), "row_sparse")
+
+
+@QUICK
+@given(st.data(), st.sampled_from(KINDS))
+def test_rows(data, kind):
+    a = data.draw(matrices(rows=data.draw(st.integers(1, 7))))
+    dense = nd.array(a, dtype=a.dtype)
+    x, m = dense.tostype(kind), len(a)
+    some = data.draw(st.lists(st.integers(0, m - 1), max_size=6))
+    index = nd.array(some, dtype="int64")
+    same(nd.take(x, index), nd.take(dense, index), "csr" if kind == "csr" else "default")
+    begin, end = sorted(data.draw(st.tuples(st.integers(0, m), st.integers(0, m))))
+    if kind == "csr":
+        same(x[begin:end], nd.array(a[begin:end], dtype=a.dtype), "csr")
+        same(nd.concat(x, x[begin:end], x, dim=0), nd.array(np.vstack([a, a[begin:end], a]), dtype=a.dtype), "csr")
+        if a.shape[1] > 1:
+            same(nd.slice(x, begin=(begin, 1), end=(m, a.shape[1])), nd.array(a[begin:, 1:], dtype=a.dtype), "csr")
+        out = nd.where(x, dense, dense + 9)
+        same(out, nd.array(np.where(a, a, a + 9), dtype=a.dtype))
+    else:
+        kept = nd.sparse.retain(x, index)
+        assert kept.indices.asnumpy().tolist() == sorted({*some})
+        same(kept, nd.array(np.where(np.isin(np.arange(m), some)[:, None], a, 0), dtype=a.dtype), "row_sparse")
+
+
+@QUICK
+@given(matrices(dtype="float32"))
+def test_conversions_go_round(a):
+    dense = nd.array(a)
+    for kinds in itertools.product((*KINDS, "default"), repeat=2):
+        x = dense
+        for kind in kinds:
+            x = x.tostype(kind)
+            same(x, dense, kind)
+    scipy = pytest.importorskip("scipy.sparse")
+    found = nd.sparse.from_scipy(scipy.coo_matrix(a))
+    same(found, dense, "csr")
+    assert (found.asscipy() != scipy.csr_matrix(a)).nnz == 0
+
+
+@QUICK
+@given(st.data())
+def test_parts_in_any_order_and_repeated(data):
+    """Columns of a row are sorted, values of one place added up; coordinates likewise."""
+    m, n = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 5))
+    rows = sorted(data.draw(st.lists(st.integers(0, m - 1), max_size=12)))
+    cols = [data.draw(st.integers(0, n - 1)) for _ in rows]
+    values = np.arange(1.0, len(rows) + 1)
+    want = np.zeros((m, n))
+    np.add.at(want, (rows, cols), values)
+    start = np.searchsorted(rows, np.arange(m + 1))
+    for parts in ((values, np.array(cols, "int64"), start), (values[::-1], (rows[::-1], cols[::-1]))):
+        same(nd.sparse.csr_matrix(parts, shape=(m, n), dtype="float64"), nd.array(want, dtype="float64"), "csr")
+
+
+def test_large_matrices_are_never_made_dense():
+    """What has 10**12 places takes the time and memory of what it stores."""
+    m = n = 10**6
+    rows, cols = np.array([0, 5, m - 1]), np.array([n - 1, 7, 0])
+    x = nd.sparse.csr_matrix(([1.0, 2, 3], (rows, cols)), shape=(m, n))
+    assert nd.sum(x).asscalar() == 6 and nd.norm(x).asscalar() == np.float32(14**0.5)
+    assert nd.mean(x).asscalar() == np.float32(6e-12)
+    for axis, at in ((0, cols), (1, rows)):
+        assert nd.sum(x, axis=axis).asnumpy()[at].tolist() == [1, 2, 3]
+    for y in (x + x, x * x, -x, x * 2, nd.take(x, nd.array(rows, dtype="int64")), nd.concat(x, x, dim=0), x[5:]):
+        assert y.stype == "csr" and len(y.data) in (2, 3, 6)
+    w = nd.ones((n, 2))
+    w.attach_grad(stype="row_sparse")
+    with mx.autograd.record():
+        y = nd.dot(x, w)
+    y.backward()
+    assert y.asnumpy()[rows].tolist() == [[1, 1], [2, 2], [3, 3]]
+    assert w.grad.indices.asnumpy().tolist() == sorted(cols) and w.grad.data.asnumpy().tolist() == [
+        [3, 3],
+        [2, 2],
+        [1, 1],
+    ]
+
+
+@pytest.mark.parametrize("column", [4, 2**62])
+def test_columns_that_there_are_not_are_refused(column):
+    """Whoever writes to the parts of a matrix gets an error where it is used, never memory that is not its own."""
+    x, d = nd.array(np.eye(4)).tostype("csr"), nd.ones((4, 4))
+    x.indices[2] = column
+    for call in (
+        lambda: nd.dot(x, d),
+        lambda: nd.dot(x, d, transpose_a=True),
+        lambda: nd.dot(d, x),
+        lambda: nd.dot(x, x),
+        lambda: nd.cast_storage(x, stype="default"),
+    ):
+        with pytest.raises((ValueError, IndexError, MemoryError)) as e:
+            call()
+        assert isinstance(e.value, MXNetError)
