@@ -1,10 +1,11 @@
-"""A plugin of pytest's: the library's tests on emulated GPUs.
+"""A plugin of pytest's: the library's tests on emulated GPUs, or on those that there are.
 
 ::
 
     pytest -p tests.cuda.library tests/ndarray tests/gluon
+    MXCORE_CUDA_TESTS=real pytest -p tests.cuda.library tests/ndarray tests/gluon
 
-The default context is gpu(0), that of `Module` too, and where a test names ``mx.cpu(i)`` it gets gpu(i). Tests that
+The default context is gpu(0), that of `Module` too, and where a test names ``mx.cpu(i)`` it gets gpu(i); real ones begin again at 0 when they are out. Tests that
 cannot pass there stand in `library.txt` with their reasons: they are expected to fail, and one that passes after all is
 a failure.
 """
@@ -26,6 +27,7 @@ from mxcore.module import module as modules
 
 #: Devices, as many as tests name.
 GPUS = 8
+REAL = os.environ.get("MXCORE_CUDA_TESTS") == "real"
 LIST = Path(__file__).with_suffix(".txt")
 
 
@@ -39,18 +41,19 @@ def exceptions():
 
 def gpu_for(device_id=0):
     """What tests get for ``mx.cpu``."""
-    return mx.gpu(device_id)
+    return mx.gpu(device_id % mx.num_gpus() if REAL else device_id)
 
 
 def pytest_configure(config):
-    os.environ["MXCORE_CUDA_EMULATE"] = str(GPUS)
+    if not REAL:
+        os.environ["MXCORE_CUDA_EMULATE"] = str(GPUS)
     manager.load()
     if "cuda" not in manager.origin:
         manager.register(mxcore_cuda, "cuda")
     context._default = mx.gpu(0)  # of all threads
     mx.cpu = gpu_for
     modules._context = SimpleNamespace(cpu=gpu_for, Context=mx.Context)
-    config.addinivalue_line("filterwarnings", rf"ignore:Estimator. gpu\(0\) of {GPUS} GPUs is used:UserWarning")
+    config.addinivalue_line("filterwarnings", r"ignore:Estimator. gpu\(0\) of \d+ GPUs is used:UserWarning")
 
 
 def pytest_collection_modifyitems(config, items):

@@ -48,12 +48,13 @@ STAGES = [
     Stage("correct graphs", 40, "programs that are replayed give what launching gives"),
     Stage("correct memory", 40, "a step without memory fails, and the next one works"),
     Stage("correct training", 60, "loss curves are the CPU's"),
-    Stage("correct sanitizer", 100, "kernels under memcheck and racecheck"),
     Stage("speed memory", 40, "copies, fused chains and updates against the device's bandwidth"),
     Stage("speed matrices", 40, "products against PyTorch's"),
     Stage("speed convolution", 40, "forward and backward against PyTorch's"),
     Stage("speed step", 60, "a LeNet's step against PyTorch's"),
     Stage("speed launch", 20, "what an eager operator costs"),
+    Stage("correct library", 150, "the library's own tests with gpu(0) in the place of cpu(0)"),
+    Stage("correct sanitizer", 220, "kernels under memcheck and racecheck"),
 ]
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import multiprocessing
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,14 +22,17 @@ from mxcore.testing.conformance import Failures, check_op, operators
 from . import Report, Skipped
 from .plugin import gpu
 
-__all__ = ["graphs", "kit", "memory", "random", "sanitizer", "training"]
+__all__ = ["graphs", "kit", "library", "memory", "random", "sanitizer", "training"]
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # for the cases of tests/cuda
 
 #: Operators that show most, for rehearsals.
 FEW = "broadcast_add sum FullyConnected softmax Convolution Embedding sgd_mom_update take".split()
-#: Operators for the sanitizer, a kernel or two each.
+#: Operators for the sanitizer, a kernel or two each, what is checked of them, and how many seconds that may take.
+FIRST, WATCHED = ("value", "grad_req"), 100
 CHECKED = "Convolution Pooling BatchNorm LayerNorm softmax Embedding sgd_mom_update _random_normal sum RNN".split()
+#: Folders of tests that run with a GPU in the place of the CPU.
+FOLDERS = "contrib executor gluon initializer kvstore metric module monitor ndarray optimizer ops rnn symbol".split()
 
 
 def kit(report: Report) -> None:
@@ -50,10 +54,10 @@ def kit(report: Report) -> None:
     report.check(f"{passed} of {len(names)} operators", passed > 0)
 
 
-def _failure(name: str) -> tuple[str, str]:
-    """An operator and what it fails; in a process of the pool."""
+def _failure(name: str, checks: Sequence[str] | None = None) -> tuple[str, str]:
+    """An operator and what it fails, of all checks or of some; in a process of the pool."""
     try:
-        check_op(name, gpu())
+        check_op(name, gpu(), checks)
     except Failures as e:
         return name, str(e)
     except Exception as e:  # a broken operator is a line of the report, not the end of the stage
@@ -159,20 +163,51 @@ def sanitizer(report: Report) -> None:
         raise Skipped("it watches a real GPU; emulated kernels have sanitizers of their own in tests/cuda")
     if tool is None:
         raise Skipped("compute-sanitizer is not installed")
-    code = f"from gpu_acceptance.correct import _failure\nfor n in {CHECKED}:\n    print(*_failure(n))"
+    each = f"for n in {CHECKED}:\n    print(*_failure(n, {FIRST}), flush=True)"
+    code = f"from gpu_acceptance.correct import _failure\n{each}"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])}
+    subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=False)  # all is compiled
     for kind in ("memcheck", "racecheck"):
-        command = [tool, "--tool", kind, "--error-exitcode", "9", "--launch-timeout", "60", sys.executable, "-c", code]
+        command = [tool, "--tool", kind, "--error-exitcode", "9", "--launch-timeout", "90", sys.executable, "-c", code]
         try:
-            done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=45, check=False)
-        except subprocess.TimeoutExpired:
-            report.tell(kind, "skipped", note="it was not done within 45 s")
+            done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=WATCHED, check=False)
+        except subprocess.TimeoutExpired as e:
+            said = (e.stdout or b"").decode()[-300:]
+            report.tell(kind, "skipped", note=f"it was not done within {WATCHED} s; until then {said!r}")
             continue
         said = (done.stdout + done.stderr)[-500:]
         if done.returncode not in (0, 9):
             report.tell(kind, "skipped", note=f"it ended with status {done.returncode}: {said}")
         else:
             report.check(kind, done.returncode == 0, said)
+
+
+def library(report: Report) -> None:
+    """The library's own tests with gpu(0) as the default context, a process for every other core."""
+    if report.emulate:
+        raise Skipped("tests/cuda runs them on emulated GPUs")
+    missing = [name for name in ("hypothesis", "pytest", "xdist") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise Skipped(f"{', '.join(missing)} is not installed")
+    gpu()
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.cuda.library", "-p", "no:cacheprovider", "--tb=line"]
+    command += ["-n", str(max(1, (os.cpu_count() or 2) - 4)), "--maxfail=200"]
+    env = {**os.environ, "MXCORE_CUDA_TESTS": "real", "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(
+        command + [f"tests/{folder}" for folder in FOLDERS],
+        cwd=root,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    (report.file.parent / "library.log").write_text(done.stdout[-200_000:] + done.stderr[-20_000:])
+    for line in done.stdout.splitlines():
+        if line.startswith(("FAILED", "ERROR")):
+            report.tell(line.partition(" ")[2][:300], "failed")
+    last = (done.stdout.strip() or done.stderr).splitlines()[-1]
+    report.check("the library's tests", done.returncode == 0, last)
 
 
 @contextmanager

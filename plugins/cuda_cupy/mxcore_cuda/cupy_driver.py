@@ -162,8 +162,7 @@ class CupyDriver(Driver):
             self.stream(index).use()
         n = ctypes.c_size_t()
         _cudart("cudaGraphGetNodes", ctypes.c_void_p(graph), None, ctypes.byref(n))
-        weakref.finalize(pool, runtime.graphDestroy, graph)
-        return Body(graph, n.value, pool)
+        return Body(graph, n.value, Recording(graph, pool))
 
     def graph(self, index: int, takes: Sequence[Any], body: Body, gives: Sequence[Any]) -> Graph:
         return Graph(self.stream(index), takes, body, gives)
@@ -213,6 +212,14 @@ class CupyDriver(Driver):
         except cuda.CUDADriverError as e:
             told = self.faults.told(int(e.status), str(e))
             raise told or error(RuntimeError, f"a kernel cannot be launched: {e}") from e
+
+
+class Recording:
+    """A graph as it was recorded, with the pool of the memory that was allocated meanwhile."""
+
+    def __init__(self, graph: int, pool: Any) -> None:
+        self.pool = pool
+        weakref.finalize(self, runtime.graphDestroy, graph)
 
 
 class Graph:

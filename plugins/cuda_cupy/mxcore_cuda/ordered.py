@@ -1,7 +1,8 @@
-"""The array namespace of a GPU: CuPy's, but for what CuPy adds up in an order that is another at each run.
+"""The array namespace of a GPU: CuPy's, but for sums in an order that is another at each run, and NaN and infinity.
 
 ``add.at`` is atomic there, and a running sum over all elements is CUB's, whose blocks look back as far as others have
-got.
+got. Of several NaNs its ``argmax`` finds any, and its divisions of floats that round down are Python's for finite
+numbers only.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _SUMMED = frozenset(map(np.dtype, ("f2", "f4", "f8")))
 
 
 class Namespace:
-    """CuPy's functions, whose sums are the same at every run.
+    """CuPy's functions, with sums that are the same at every run, and with NumPy's results of NaN and infinity.
 
     Parameters
     ----------
@@ -45,6 +46,48 @@ class Namespace:
         if axis is None:
             a, axis = a.reshape(-1), 0
         return self._given.cumsum(a, axis, dtype, out)
+
+    def argmax(
+        self, a: Any, axis: int | None = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+    ) -> Any:
+        """The first place of the largest, or of the NaNs."""
+        return self._first("argmax", a, axis, dtype, out, keepdims)
+
+    def argmin(
+        self, a: Any, axis: int | None = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+    ) -> Any:
+        """The first place of the smallest, or of the NaNs."""
+        return self._first("argmin", a, axis, dtype, out, keepdims)
+
+    def _first(self, name: str, a: Any, *rest: Any) -> Any:
+        xp = self._given
+        if a.dtype.kind == "f":
+            nan, (axis, *_, keepdims) = xp.isnan(a), rest
+            return xp.where(nan.any(axis, keepdims=keepdims), xp.argmax(nan, *rest), getattr(xp, name)(a, *rest))
+        return getattr(xp, name)(a, *rest)
+
+    def mod(self, a: Any, b: Any) -> Any:
+        """The remainder with the sign of `b`, by that of C, which is exact."""
+        xp = self._given
+        if np.result_type(a, b).kind != "f":
+            return xp.mod(a, b)
+        rest = xp.fmod(a, b)
+        return xp.where(
+            rest == 0, xp.where(b < 0, -abs(rest), abs(rest)), xp.where((rest < 0) != (b < 0), rest + b, rest)
+        )
+
+    def floor_divide(self, a: Any, b: Any) -> Any:
+        """The quotient rounded down; by 0 what a division gives."""
+        xp, dtype = self._given, np.result_type(a, b)
+        if dtype.kind != "f":
+            return xp.floor_divide(a, b)
+        if dtype.itemsize < 4:
+            a, b = (x.astype(np.float32) if hasattr(x, "dtype") else x for x in (a, b))
+        rest, whole = xp.fmod(a, b), a / b
+        quotient = (a - rest) / b - ((rest != 0) & ((rest < 0) != (b < 0)))
+        near = xp.floor(quotient)
+        near = xp.where(quotient == 0, whole * 0, near + (quotient - near > 0.5))
+        return xp.where(xp.equal(b, 0), whole, near).astype(dtype)
 
 
 class Add:

@@ -14,6 +14,7 @@ from ..places import INDICES, Places, index
 from .common import FLOATS, Array, Outs, binds, few, gpu, helpers, kernel_for
 
 _MOVED = frozenset(map(np.dtype, "i1 u1 i4 i8 f2 f4 f8".split()))
+_SET = _MOVED | {np.dtype(bool)}
 _SUMMED = frozenset(map(np.dtype, FLOATS.split()))
 
 
@@ -125,16 +126,61 @@ def _scatter_set_nd(k: Call, p: Params, outs: Outs, lhs: Array, rhs: Array, indi
     _set_at(k, rhs, indices, outs[0])
 
 
+# -- indices of NumPy's kind -------------------------------------------------------------------------------------------
+def _subscripts(
+    k: Call, p: Params, shape: tuple[int, ...], indices: tuple[Array, ...]
+) -> tuple[Places, tuple[int, ...]]:
+    """The places of the elements that are indexed, and the shape that they have together."""
+    every = k.xp.arange(math.prod(shape), dtype=np.int32).reshape(shape)
+    found = every[helpers("_advanced_index_spread").decoded(p.index, indices)]
+    places = _places(k, found.size)
+    places.found = found.reshape(-1)
+    return places, found.shape
+
+
+def _set_each(k: Call, places: Places, values: Array, out: Array) -> None:
+    """Write values to places; of those for one place the last."""
+    if places.count:
+        run = kernel_for(k, "indexing", "set_last", out.dtype)
+        run.each(places.count, values, *places.ranked(), out, places.count, 1)
+
+
 @binds(
     "_advanced_index_spread",
     dtypes=None,
     when=lambda p, data, like, *indices: data.dtype in _SUMMED and like.size > 0 and few(data, like),
 )
 def _advanced_index_spread(k: Call, p: Params, outs: Outs, data: Array, like: Array, *indices: Array) -> None:
-    every = k.xp.arange(like.size, dtype=np.int32).reshape(like.shape)
-    places = _places(k, data.size)
-    places.found = every[helpers("_advanced_index_spread").decoded(p.index, indices)].reshape(-1)
+    places, _ = _subscripts(k, p, like.shape, indices)
     places.add_rows(data, outs[0], 1, like.size, 1)
+
+
+def _set_in_order(p: Params, lhs: Spec, *indices: Spec) -> bool:
+    # Masks name each place once.
+    return lhs.dtype in _SET and few(lhs) and not any(i.dtype == np.bool_ for i in indices)
+
+
+@binds("_advanced_set", dtypes=None, when=lambda p, lhs, rhs, *indices: _set_in_order(p, lhs, *indices))
+def _advanced_set(k: Call, p: Params, outs: Outs, lhs: Array, rhs: Array, *indices: Array) -> None:
+    out = outs[0]
+    if out is not lhs:
+        out[...] = lhs
+    places, shape = _subscripts(k, p, lhs.shape, indices)
+    values = k.xp.ascontiguousarray(k.xp.broadcast_to(rhs.astype(out.dtype), shape))
+    if out.dtype == np.bool_:
+        out, values = out.view(np.uint8), values.view(np.uint8)
+    _set_each(k, places, values, out)
+
+
+@binds("_backward_advanced_set", dtypes=None, when=_set_in_order)
+def _backward_advanced_set(k: Call, p: Params, outs: Outs, dy: Array, *indices: Array) -> None:
+    places, shape = _subscripts(k, p, dy.shape, indices)
+    order = k.xp.arange(places.count, dtype=np.int32)
+    writer = k.device.empty((dy.size,), np.int32, k.ctx.device_id)
+    _set_each(k, places, order, writer)
+    # What is there of a place was written last.
+    kept = writer[places.found] == order
+    outs[0][...] = k.xp.where(kept, dy.reshape(-1)[places.found], k.xp.zeros((), dy.dtype)).reshape(shape)
 
 
 # -- one element of each row -------------------------------------------------------------------------------------------

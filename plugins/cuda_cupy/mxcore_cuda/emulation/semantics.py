@@ -104,7 +104,14 @@ def _getitem(a: np.ndarray[Any, Any], key: Any) -> Any:
 
 
 def _setitem(a: np.ndarray[Any, Any], key: Any, value: Any) -> None:
-    a[_wrapped(key, a.shape)] = _cast(value, a.dtype) if isinstance(value, np.ndarray) else value
+    key = _wrapped(key, a.shape)
+    value = _cast(value, a.dtype) if isinstance(value, np.ndarray) else value
+    if not any(isinstance(k, np.ndarray) and k.dtype != bool for k in (key if isinstance(key, tuple) else (key,))):
+        a[key] = value
+        return
+    # Which of several values for one place is there in the end is not defined: here the first, in NumPy the last.
+    places = np.arange(a.size).reshape(a.shape)[key]
+    a.flat[places.reshape(-1)[::-1]] = np.broadcast_to(value, places.shape).reshape(-1)[::-1]
 
 
 def _take(a: np.ndarray[Any, Any], indices: Any, axis: int | None = None, out: Any = None) -> Any:
@@ -130,6 +137,33 @@ def _astype(
     return a if not copy and a.dtype == dtype else _cast(a, dtype)
 
 
+def _floored(exact: Callable[..., Any], of_floats: Callable[..., Any]) -> Callable[..., Any]:
+    """A division that CuPy makes of floats in another way than Python does, which shows where something is infinite."""
+    return lambda a, b, **kwargs: (of_floats if np.result_type(a, b).kind == "f" and not kwargs else exact)(
+        a, b, **kwargs
+    )
+
+
+_mod = _floored(np.mod, lambda a, b: a - np.floor(a / b) * b)
+_floordiv = _floored(np.floor_divide, lambda a, b: np.floor(a / b))
+
+
+def _place(name: str) -> Callable[..., Any]:
+    """``argmax`` or ``argmin``, which may find any of several NaNs: here the last."""
+
+    def call(
+        a: np.ndarray[Any, Any], axis: int | None = None, dtype: Any = None, out: Any = None, keepdims: Any = False
+    ) -> Any:
+        found = getattr(np, name)(a, axis, keepdims=bool(keepdims))
+        if a.dtype.kind != "f":
+            return found
+        nan, n = np.isnan(a), a.size if axis is None else a.shape[axis]
+        last = n - 1 - np.argmax(np.flip(nan, axis), axis, keepdims=bool(keepdims))
+        return np.where(nan.any(axis, keepdims=bool(keepdims)), last, found)
+
+    return call
+
+
 def _unraised(fn: Callable[..., Any]) -> Callable[..., Any]:
     """A function of linear algebra that gives NaN where NumPy raises."""
 
@@ -152,6 +186,12 @@ OVERRIDES: dict[str, Callable[..., Any]] = {
     "__setitem__": _setitem,
     "__neg__": operator.neg,
     "take": _take,
+    "mod": _mod,
+    "__mod__": _mod,
+    "floor_divide": _floordiv,
+    "__floordiv__": _floordiv,
+    "argmax": _place("argmax"),
+    "argmin": _place("argmin"),
     "ndarray.astype": _astype,
     **{
         f"linalg.{name}": _unraised(getattr(np.linalg, name))
