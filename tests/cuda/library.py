@@ -5,9 +5,9 @@
     pytest -p tests.cuda.library tests/ndarray tests/gluon
     MXCORE_CUDA_TESTS=real pytest -p tests.cuda.library tests/ndarray tests/gluon
 
-The default context is gpu(0), that of `Module` too, and where a test names ``mx.cpu(i)`` it gets gpu(i); real ones begin again at 0 when they are out. Tests that
-cannot pass there stand in `library.txt` with their reasons: they are expected to fail, and one that passes after all is
-a failure.
+The default context is gpu(0), that of `Module` too, and where a test names ``mx.cpu(i)`` it gets gpu(i); real ones
+begin again at 0 when they are out. Tests that cannot pass there stand in `library.txt` with their reasons: they are
+expected to fail, and one that passes after all is a failure.
 """
 
 from __future__ import annotations

@@ -193,6 +193,9 @@ CASES = [
     ("gather_nd", [(3, 4), Ints((2, 6), -3, 3, "int32")], {}),
     ("scatter_nd", [(40, 3), Ints((2, 40), 0, 4, "int32")], {"shape": (4, 5, 3)}),
     ("_scatter_set_nd", [(4, 5, 3), (40, 3), Ints((2, 40), 0, 4, "int32")], {"shape": (4, 5, 3)}),
+    ("_advanced_set", [(6, 5), (400, 1), Ints((400,), -6, 6, "int64")], {"index": (("a", 0),)}),
+    ("_advanced_set", [(6, 5), (7, 9), Ints((7, 1), 0, 6, "int32"), Ints((9,), 0, 5)], {"index": (("a", 0), ("a", 1))}),
+    ("_backward_advanced_set", [(6, 5), Ints((400,), -6, 6, "int64")], {"index": (("a", 0),)}),
     *[rnn(mode, 1, 1, 1, 1) for mode in ("rnn_relu", "rnn_tanh", "gru", "lstm")],
     *[
         rnn(mode, 5, 3, 4, 7, 2, lengths, bidirectional=both, **more)

@@ -48,10 +48,23 @@ _THREADS, _SHARE, _PARTS = 256, 1 << 13, 64
 _MAP = """#include "math.cuh"
 KERNEL(256) chain({arguments}) {{
 {numbers}
-    const {index} step = ({index})gridDim.x * blockDim.x;
-    for ({index} n = blockIdx.x * ({index})blockDim.x + threadIdx.x; n < {total}; n += step) {{
+    const {index} step = ({index})gridDim.x * blockDim.x, total = {total};
+    for ({index} first = blockIdx.x * ({index})blockDim.x + threadIdx.x; first < total; first += {at_once} * step) {{
+{memory}
+#pragma unroll
+        for (int u = 0; u < {at_once}; u++) {{
+            const {index} n = first + u * step;
+            if (n >= total) break;
+{decode}
+{reads}
+        }}
+#pragma unroll
+        for (int u = 0; u < {at_once}; u++) {{
+            const {index} n = first + u * step;
+            if (n >= total) break;
 {decode}
 {work}
+        }}
     }}
 }}
 EACH(chain)
@@ -147,13 +160,17 @@ def print_cuda(chain: Fused, wide: bool = False) -> str:
     reduced = [j for j, how in enumerate(chain.reduce) if how is not None]
     kept = "".join(c for c in letters if not reduced or c in outs[reduced[0]])
     gone = "".join(c for c in letters if c not in kept)
-    pad = "            " if reduced else "        "
+    pad = "            "
     names = {name: f"v{i}" for i, name in enumerate(chain.inputs)}
     names |= {name: f"s{i}" for i, name in enumerate(chain.scalars)}
-    work = []
-    for i, (name, mask) in enumerate(zip(chain.inputs, ins)):
-        held = DTYPES[chain.type_of(name)][1]
-        work.append(f"const {held} v{i} = ({held})p{i}[{_offset(mask, letters)}];")
+    reads, work = [], []
+    held_in = [DTYPES[chain.type_of(name)][1] for name in chain.inputs]
+    for i, (held, mask) in enumerate(zip(held_in, ins)):
+        if reduced:
+            work.append(f"const {held} v{i} = ({held})p{i}[{_offset(mask, letters)}];")
+        else:
+            reads.append(f"r{i}[u] = ({held})p{i}[{_offset(mask, letters)}];")
+            work.append(f"const {held} v{i} = r{i}[u];")
     for i, (name, tree) in enumerate(chain.steps):
         dtype = chain.type_of(name)
         text = print_expression(tree, names, dtype)
@@ -184,7 +201,14 @@ def print_cuda(chain: Fused, wide: bool = False) -> str:
         "total": " * ".join(f"d{c}" for c in letters),
     }
     if not reduced:
-        return _MAP.format(**common, decode=_decoded(letters, "n", index, pad))
+        at_once = 4 if n_in <= 4 else 2 if n_in <= 8 else 1
+        return _MAP.format(
+            **common,
+            at_once=at_once,
+            decode=_decoded(letters, "n", index, pad),
+            memory="\n".join(f"        {held} r{i}[{at_once}];" for i, held in enumerate(held_in)),
+            reads="\n".join(pad + line for line in reads),
+        )
     fold, finish = [], []
     for j in reduced:
         how, t = str(chain.reduce[j]), memory[j]

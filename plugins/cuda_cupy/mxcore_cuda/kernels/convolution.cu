@@ -7,21 +7,33 @@
     int d, int h, int w, int od, int oh, int ow, int kd, int kh, int kw, int sd, int sh, int sw, int pd, int ph,      \
         int pw, int dd, int dh, int dw
 
-// columns[image][(channel, place in the window)][window]
-KERNEL(256) to_columns(const T* x, T* columns, int rows, int channels, i64 image_step, WINDOWS) {
-    int windows = od * oh * ow, size = kd * kh * kw;
-    FOR_EACH_PLACE(row, window, rows, windows) {
-        Spot o = spot_of(window, oh, ow), k = spot_of(row % size, kh, kw);
-        int channel = row / size, image = channel / channels, c = channel % channels;
-        Spot i = {o.z * sd - pd + k.z * dd, o.y * sh - ph + k.y * dh, o.x * sw - pw + k.x * dw};
-        const T* plane = x + image * image_step + (i64)c * (d * h * w);
-        columns[row * (i64)windows + window] = inside(i, d, h, w) ? plane[(i.z * h + i.y) * w + i.x] : T(0);
+// columns[image][(channel, place in the window)][window]: a thread for a window of a channel, whose places follow each
+// other.
+KERNEL(256) to_columns(const T* __restrict__ x, T* __restrict__ columns, int planes, int channels, i64 image_step,
+                       WINDOWS) {
+    int windows = od * oh * ow;
+    FOR_EACH_PLACE(plane, window, planes, windows) {
+        Spot o = spot_of(window, oh, ow);
+        int image = plane / channels, c = plane % channels, left = o.x * sw - pw;
+        const T* from = x + image * image_step + (i64)c * (d * h * w);
+        T* to = columns + (i64)plane * (kd * kh * kw) * windows + window;
+        for (int k0 = 0, z = o.z * sd - pd; k0 < kd; k0++, z += dd)
+            for (int k1 = 0, y = o.y * sh - ph; k1 < kh; k1++, y += dh) {
+                bool there = z >= 0 && z < d && y >= 0 && y < h;
+                const T* row = from + ((i64)z * h + y) * w;
+#pragma unroll 4
+                for (int k2 = 0; k2 < kw; k2++, to += windows) {
+                    int i = left + k2 * dw;
+                    *to = there && i >= 0 && i < w ? row[i] : T(0);
+                }
+            }
     }
 }
 EACH(to_columns)
 
 // The sum of what the windows that see an element hold for it: each element collects, so that sums are in one order.
-KERNEL(256) from_columns(const T* columns, T* x, int planes, int channels, i64 image_step, WINDOWS) {
+KERNEL(256) from_columns(const T* __restrict__ columns, T* __restrict__ x, int planes, int channels, i64 image_step,
+                         WINDOWS) {
     int windows = od * oh * ow;
     FOR_EACH_PLACE(channel, place, planes, d * h * w) {
         Spot i = spot_of(place, h, w);
@@ -33,11 +45,11 @@ KERNEL(256) from_columns(const T* columns, T* x, int planes, int channels, i64 i
             for (int k1 = 0; k1 < kh; k1++) {
                 int o1 = window_at(i.y, k1, sh, ph, dh, oh);
                 if (o1 < 0) continue;
-                for (int k2 = 0; k2 < kw; k2++) {
+                const T* from = columns + (((i64)channel * kd + k0) * kh + k1) * kw * windows + (o0 * oh + o1) * ow;
+#pragma unroll 4
+                for (int k2 = 0; k2 < kw; k2++, from += windows) {
                     int o2 = window_at(i.x, k2, sw, pw, dw, ow);
-                    if (o2 < 0) continue;
-                    i64 row = (((i64)channel * kd + k0) * kh + k1) * kw + k2;
-                    total += A(columns[row * windows + (o0 * oh + o1) * ow + o2]);
+                    total += o2 < 0 ? A(0) : A(from[o2]);
                 }
             }
         }

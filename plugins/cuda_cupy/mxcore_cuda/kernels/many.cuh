@@ -11,17 +11,24 @@ struct Table {
 
 const int PART = 2048;  // elements that a block takes
 
-// An element of a weight. What moves (S) is the weight itself or, where it is `low`, its master copy.
-template <class S> struct Element {
+// An element of a weight, read before anything is written. What moves (S) is the weight itself or, where it is `low`, its
+// master copy.
+template <class S, int states> struct Element {
     S* moving;
     const T* grad;
     T* low;
     const u64* other;
     i64 i;
+    A of_moving, of_grad, of_state[states ? states : 1];
 
-    A weight() const { return A(moving[i]); }
-    A gradient() const { return A(grad[i]); }
-    A state(int k) const { return A(((const S*)other[k])[i]); }
+    void read() {
+        if (moving) of_moving = A(moving[i]);
+        if (grad) of_grad = A(grad[i]);
+        for (int k = 0; k < states; k++) of_state[k] = A(((const S*)other[k])[i]);
+    }
+    A weight() const { return of_moving; }
+    A gradient() const { return of_grad; }
+    A state(int k) const { return of_state[k]; }
     A alone(const void* p) const { return A(*(const S*)p); }
     void keep(int k, A v) const { ((S*)other[k])[i] = S(v); }
     void move(A v) const {
@@ -57,16 +64,27 @@ template <int numbers> struct Part {
         const float* at = (const float*)word[2 + numbers + 3 + array];
         return at ? A(*at) : number(k);
     }
-    template <class S, class F> void each_of(F f) const {
+    template <class S, int states, class F> void each_of(F f) const {
+        const int AT_ONCE = 4;  // elements whose reads are on their way together
         const u64* at = word + 2 + numbers;
-        Element<S> e = {(S*)at[0], (const T*)at[1], (T*)at[2], at + 3, 0};
-        for (e.i = begin + threadIdx.x; e.i < end; e.i += blockDim.x) f(e);
+        for (i64 first = begin + threadIdx.x; first < end; first += AT_ONCE * blockDim.x) {
+            Element<S, states> e[AT_ONCE];
+#pragma unroll
+            for (int u = 0; u < AT_ONCE; u++) {
+                e[u].moving = (S*)at[0], e[u].grad = (const T*)at[1], e[u].low = (T*)at[2], e[u].other = at + 3;
+                e[u].i = first + u * (i64)blockDim.x;
+                if (e[u].i < end) e[u].read();
+            }
+#pragma unroll
+            for (int u = 0; u < AT_ONCE; u++)
+                if (e[u].i < end) f(e[u]);
+        }
     }
-    // Calls a function for each element of a thread.
-    template <class F> void each(int mixed, F f) const {
+    // Calls a function for each element of a thread, which has so many states that are read.
+    template <int states, class F> void each(int mixed, F f) const {
 #if defined(MX_float16) || defined(MX_bfloat16)
-        if (mixed) return each_of<float>(f);
+        if (mixed) return each_of<float, states>(f);
 #endif
-        each_of<T>(f);
+        each_of<T, states>(f);
     }
 };

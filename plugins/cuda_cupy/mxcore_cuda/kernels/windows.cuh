@@ -16,7 +16,9 @@ DEVICE Spot spot_of(int place, int h, int w) { return {place / w / h, place / w 
 
 // The window whose element `k` is place i, along one axis; -1 if there is none.
 DEVICE int window_at(int i, int k, int stride, int pad, int dilate, int count) {
-    int reach = i + pad - k * dilate, o = reach / stride;
+    int reach = i + pad - k * dilate;
+    if (stride == 1) return reach < 0 || reach >= count ? -1 : reach;  // nothing is divided
+    int o = reach / stride;
     return reach < 0 || reach % stride || o >= count ? -1 : o;
 }
 
