@@ -35,6 +35,7 @@ def mxcore_unconfigure() -> None:
 
 @hookimpl
 def mxcore_report() -> list[str]:
-    from .probe import describe
+    from . import dnn
+    from .probe import count, describe
 
-    return [f"gpu: {describe()}"]
+    return [f"gpu: {describe()}", *([f"gpu: {dnn.describe()}"] if count() else [])]

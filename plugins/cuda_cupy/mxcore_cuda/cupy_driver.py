@@ -19,7 +19,7 @@ from mxcore.plugin import error, explain
 
 from . import nvrtc
 from .driver import Body, Driver
-from .libraries import library
+from .libraries import cudnn, library
 from .user_sources import UserCode
 
 if TYPE_CHECKING:
@@ -57,6 +57,9 @@ class CupyDriver(Driver):
 
     def count(self) -> int:
         return int(runtime.getDeviceCount())
+
+    def name(self, index: int) -> str:
+        return str(runtime.getDeviceProperties(index)["name"].decode())
 
     def activate(self, index: int) -> None:
         if getattr(self._here, "index", None) != index:
@@ -173,6 +176,9 @@ class CupyDriver(Driver):
     # -- libraries -----------------------------------------------------------------------------------------------------
     def cublas(self) -> ctypes.CDLL:
         return library("cublas", "cuBLAS, which multiplies matrices")
+
+    def cudnn(self) -> ctypes.CDLL | None:
+        return cudnn()
 
     def pointer_of(self, stream: Any) -> ctypes.c_void_p:
         return ctypes.c_void_p(stream.ptr)

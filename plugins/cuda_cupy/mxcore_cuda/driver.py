@@ -68,6 +68,10 @@ class Driver(ABC):
         """How many devices there are."""
 
     @abstractmethod
+    def name(self, index: int) -> str:
+        """What kind of device one is."""
+
+    @abstractmethod
     def activate(self, index: int) -> None:
         """Make a device the one that the calling thread works on."""
 
@@ -177,6 +181,10 @@ class Driver(ABC):
     @abstractmethod
     def cublas(self) -> Any:
         """The library of cuBLAS, for `ctypes`."""
+
+    @abstractmethod
+    def cudnn(self) -> Any:
+        """The library of cuDNN, for `ctypes`; None where there is none."""
 
     @abstractmethod
     def pointer_of(self, stream: Any) -> Any:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 
 from mxcore.plugin import error
 
-__all__ = ["library"]
+__all__ = ["cudnn", "library"]
 
 
 def library(name: str, what: str) -> ctypes.CDLL:
@@ -34,3 +35,18 @@ def library(name: str, what: str) -> ctypes.CDLL:
             f"{what}, is not there: pip install 'mxcore-cuda[cuda13]' (or [cuda12]); "
             f"{type(e).__name__}: {' '.join(str(e).split())[:200]}",
         ) from None
+
+
+def cudnn() -> ctypes.CDLL | None:
+    """The ninth version of cuDNN, of NVIDIA's package or the system; None where there is none."""
+    name = "cudnn64_9.dll" if sys.platform == "win32" else "libcudnn.so.9"
+    try:
+        from cuda.pathfinder import load_nvidia_dynamic_lib
+
+        name = load_nvidia_dynamic_lib("cudnn").abs_path or name
+    except (ImportError, RuntimeError, OSError, ValueError):
+        pass  # it does not find it, or does not know it
+    try:
+        return ctypes.CDLL(name)
+    except OSError:
+        return None

@@ -1,4 +1,8 @@
-"""Convolution and its transpose, of one to three dimensions: columns and products of matrices; directly by channel."""
+"""Convolution and its transpose, of one to three dimensions.
+
+By cuDNN where it is there and supports it, else by columns and products of matrices; filters of single channels
+directly.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ import numpy as np
 from mxcore.layouts import axes, channels_first
 from mxcore.plugin import Call, Params, Spec
 
+from .. import dnn
 from ..blas import Matrix, multiply
 from .common import Array, Outs, binds, countable, kernel_for, three
 
@@ -123,13 +128,30 @@ class _Columns:
         run.planes(planes, math.prod(g.image), self.memory, run.at(x, offset), planes, channels, step, *g.windows)
 
 
+def _by_cudnn(k: Call, p: Params, kind: dnn.Kind, g: _Geometry, a: Array, b: Array, out: Array) -> bool:
+    """Have it computed by cuDNN; False if it is not."""
+    if p.cudnn_off or g.direct or not (a.size and b.size):
+        return False
+    shapes = (g.images, g.channels, *g.image), (g.filters, g.channels // g.groups, *g.kernel), (
+        g.images, g.filters, *g.out,
+    )  # fmt: skip
+    convolution = dnn.Convolution(*shapes, g.pad, g.stride, g.dilate, g.groups)
+    return dnn.convolve(
+        k.device, k.ctx.device_id, kind, convolution, out.dtype, a, b, out, tune=p.cudnn_tune, workspace=p.workspace
+    )
+
+
 def _out(g: _Geometry, y: Array, first: int, group: int) -> Matrix:
     filters = g.filters // g.groups
     return Matrix(y, g.plane, step=g.filters * g.plane, offset=(first * g.filters + group * filters) * g.plane)
 
 
-def _forward(k: Call, g: _Geometry, x: Array, weight: Array, bias: Array | None, y: Array) -> None:
+def _forward(k: Call, p: Params, g: _Geometry, x: Array, weight: Array, bias: Array | None, y: Array) -> None:
     if not y.size:
+        return
+    if _by_cudnn(k, p, dnn.FORWARD, g, x, weight, y):
+        if bias is not None:
+            _bias(k, "add_channels", bias, y)
         return
     index, filters = k.ctx.device_id, g.filters // g.groups
     if g.direct:
@@ -147,12 +169,14 @@ def _forward(k: Call, g: _Geometry, x: Array, weight: Array, bias: Array | None,
         multiply(y.dtype, index, filters, g.plane, g.depth, w, seen, out, batch=n, beta=beta)
 
 
-def _data_gradient(k: Call, g: _Geometry, dy: Array, weight: Array, dx: Array) -> None:
+def _data_gradient(k: Call, p: Params, g: _Geometry, dy: Array, weight: Array, dx: Array) -> None:
     """Also the transposed convolution."""
     if not dx.size:
         return
     if not dy.size:
         dx[...] = 0
+        return
+    if _by_cudnn(k, p, dnn.DATA, g, weight, dy, dx):
         return
     index, filters = k.ctx.device_id, g.filters // g.groups
     if g.direct:
@@ -169,11 +193,13 @@ def _data_gradient(k: Call, g: _Geometry, dy: Array, weight: Array, dx: Array) -
             columns.add_up(dx, first, n, group)
 
 
-def _weight_gradient(k: Call, g: _Geometry, dy: Array, x: Array, d_weight: Array) -> None:
+def _weight_gradient(k: Call, p: Params, g: _Geometry, dy: Array, x: Array, d_weight: Array) -> None:
     if not d_weight.size:
         return
     if not dy.size:
         d_weight[...] = 0
+        return
+    if _by_cudnn(k, p, dnn.FILTER, g, x, dy, d_weight):
         return
     index, filters = k.ctx.device_id, g.filters // g.groups
     if g.direct:
@@ -212,16 +238,16 @@ def _fits(p: Params, data: Spec, *rest: Spec) -> bool:
 @binds("Convolution_v1", when=_fits)
 @binds("Convolution", when=_fits)
 def _convolution(k: Call, p: Params, outs: Outs, data: Array, weight: Array, bias: Array | None = None) -> None:
-    _forward(k, _geometry(p, data, outs[0], weight.shape[0]), data, weight, bias, outs[0])
+    _forward(k, p, _geometry(p, data, outs[0], weight.shape[0]), data, weight, bias, outs[0])
 
 
 @binds("_backward_Convolution", when=_fits)
 def _backward_convolution(k: Call, p: Params, outs: Outs, dy: Array, data: Array, weight: Array) -> None:
     g = _geometry(p, data, dy, weight.shape[0])
     if outs[0] is not None:
-        _data_gradient(k, g, dy, weight, outs[0])
+        _data_gradient(k, p, g, dy, weight, outs[0])
     if outs[1] is not None:
-        _weight_gradient(k, g, dy, data, outs[1])
+        _weight_gradient(k, p, g, dy, data, outs[1])
     if not p.no_bias and outs[2] is not None:
         _bias_gradient(k, dy, outs[2])
 
@@ -234,7 +260,7 @@ def _transposed(p: Params, data: Spec, *rest: Spec) -> bool:
 @binds("Deconvolution", when=_transposed)
 def _deconvolution(k: Call, p: Params, outs: Outs, data: Array, weight: Array, bias: Array | None = None) -> None:
     out = outs[0]
-    _data_gradient(k, _geometry(p, out, data, weight.shape[0]), data, weight, out)
+    _data_gradient(k, p, _geometry(p, out, data, weight.shape[0]), data, weight, out)
     if bias is not None:
         _bias(k, "add_channels", bias, out)
 
@@ -243,8 +269,8 @@ def _deconvolution(k: Call, p: Params, outs: Outs, data: Array, weight: Array, b
 def _backward_deconvolution(k: Call, p: Params, outs: Outs, dy: Array, data: Array, weight: Array) -> None:
     g = _geometry(p, dy, data, weight.shape[0])
     if outs[0] is not None:
-        _forward(k, g, dy, weight, None, outs[0])
+        _forward(k, p, g, dy, weight, None, outs[0])
     if outs[1] is not None:
-        _weight_gradient(k, g, data, dy, outs[1])
+        _weight_gradient(k, p, g, data, dy, outs[1])
     if not p.no_bias and outs[2] is not None:
         _bias_gradient(k, dy, outs[2])

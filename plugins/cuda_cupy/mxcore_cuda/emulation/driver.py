@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -55,6 +56,9 @@ class EmulatedDriver(Driver):
 
     def count(self) -> int:
         return self._count
+
+    def name(self, index: int) -> str:
+        return "emulated"
 
     def activate(self, index: int) -> None:
         if index != here.index:
@@ -165,6 +169,11 @@ class EmulatedDriver(Driver):
     # -- libraries -----------------------------------------------------------------------------------------------------
     def cublas(self) -> ctypes.CDLL:
         return compiler.load(Code("cublas.cpp", Path(__file__).with_name("cublas.cpp").read_text()))
+
+    def cudnn(self) -> ctypes.CDLL | None:
+        if os.environ.get("MXCORE_CUDA_EMULATE_CUDNN", "0").strip() == "0":
+            return None
+        return compiler.load(Code("cudnn.cpp", Path(__file__).with_name("cudnn.cpp").read_text()))
 
     def pointer_of(self, stream: Stream) -> ctypes.c_void_p:
         return ctypes.c_void_p(id(stream))
