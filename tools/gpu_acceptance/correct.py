@@ -191,7 +191,7 @@ def library(report: Report) -> None:
         raise Skipped(f"{', '.join(missing)} is not installed")
     gpu()
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.cuda.library", "-p", "no:cacheprovider", "--tb=line"]
-    command += ["-n", str(max(1, (os.cpu_count() or 2) - 4)), "--maxfail=200"]
+    command += ["-n", str(max(1, (os.cpu_count() or 2) - 4)), "--maxfail=200", "--benchmark-disable"]
     env = {**os.environ, "MXCORE_CUDA_TESTS": "real", "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run(

@@ -20,7 +20,7 @@ __all__ = ["convolution", "launch", "matrices", "memory", "step"]
 def memory(report: Report) -> None:
     """Bytes that are read and written, per second."""
     ctx, quick = gpu(), report.emulate
-    n = 2**14 if quick else 2**26
+    n = 2**14 if quick else 2**28
     x, y = (mx.nd.random.uniform(shape=(n,), ctx=ctx) for _ in range(2))
     target = mx.nd.zeros((n,), ctx=ctx)
     net = mx.gluon.nn.HybridLambda(lambda F, a, b: F.tanh(a * 2 + b) * a)
