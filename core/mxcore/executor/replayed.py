@@ -15,6 +15,8 @@ __all__ = ["Replayed", "instantiate"]
 
 #: A part is recorded at the run after so many, which have shown what stays the same and have compiled all kernels.
 _BEFORE = 2
+#: Bytes that a device copies in the time that it takes to launch a step: what stand-ins may cost for each one saved.
+_COPIED = 4 << 20
 
 
 def instantiate(
@@ -62,7 +64,8 @@ class Replayed(Instance):
     the same launch. If one changes that had stayed the same, the program is recorded anew; the second time with a
     stand-in for it.
 
-    What draws random numbers, and what the device cannot record, runs between the recorded pieces.
+    What draws random numbers, and what the device cannot record, runs between the recorded pieces. A part whose
+    stand-ins would cost more than its launches is not recorded.
     """
 
     # A key is the slot of a variable, or ~ of the number of a head.
@@ -77,8 +80,8 @@ class Replayed(Instance):
         self._recordings: list[_Recording | None] = [None, None]
         self._current: list[_Recording | None] = [None, None]
         self._runs = [0, 0]
-        #: Whether nothing is gained by recordings.
-        self._useless = False
+        #: Whether nothing is gained by recordings, for each part.
+        self._useless = [False, False]
         #: What stayed the same while it was watched, and was exchanged later.
         self._exchanged: set[int] = set()
         #: Whether steps are bound to the stand-ins, or to arrays that have been exchanged since.
@@ -102,7 +105,7 @@ class Replayed(Instance):
         changed = [key for key, v in new.items() if given.get(key) is not v]
         given.update(new)
         self._current[part] = None
-        if not calls.observers and not engine.it.naive and not self._useless:
+        if not calls.observers and not engine.it.naive and not self._useless[part]:
             found = self._recordings[part]
             if found is None:
                 self._runs[part] += 1
@@ -148,6 +151,12 @@ class Replayed(Instance):
     def _record(self, part: int) -> _Recording | None:
         program = self.program
         device, index = program.ctx.device, program.ctx.device_id
+        reads, writes = self._keys(part)
+        takes, gives = ([key for key in keys if key in self._moving] for keys in (reads, writes))
+        todo = [t for t in program.part(part) if self._calls[t]]
+        if sum(self._given[key].nbytes for key in (*takes, *gives)) > (len(todo) - 1) * _COPIED:
+            self._useless[part] = True
+            return None
         try:
             for key in self._moving:
                 if key in self._given and key not in self._stand_ins:
@@ -155,9 +164,8 @@ class Replayed(Instance):
                     self._stand_ins[key] = device.empty(a.shape, a.dtype, index)
             self._show(part, True)
         except MemoryError:
-            self._useless = True
+            self._useless[part] = True
             return None
-        todo = [t for t in program.part(part) if self._calls[t]]
         found: list[Any] = []
         while todo:
             n = next((i for i, t in enumerate(todo) if program.steps[t].random), len(todo))
@@ -165,12 +173,10 @@ class Replayed(Instance):
             found += [captured, *todo[n : n + 1]]
             todo = todo[n + 1 :]
         if not any(what.launches for what in found if what.__class__ is not int):
-            self._useless = True
+            self._useless[part] = True
             return None
         if found[-1].__class__ is int:
             found.append(device.capture(index, [])[0])
-        reads, writes = self._keys(part)
-        takes, gives = ([key for key in keys if key in self._moving] for keys in (reads, writes))
         into, out_of = ([self._stand_ins[key] for key in keys] for keys in (takes, gives))
         last = len(found) - 1
         pieces = [

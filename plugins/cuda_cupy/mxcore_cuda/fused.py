@@ -42,8 +42,8 @@ DTYPES = {
 }
 _NONE = {"sum": "0", "mean": "0", "max": "-INFINITY", "min": "INFINITY"}
 _JOIN = {"sum": "{0} + {1}", "mean": "{0} + {1}", "max": "m::maximum({0}, {1})", "min": "m::minimum({0}, {1})"}
-#: Threads of a block; elements that each block of a shared reduction takes at least; blocks that share at most.
-_THREADS, _SHARE, _PARTS = 256, 1 << 13, 64
+#: Threads of a block; elements that each block of a shared reduction takes at least; blocks of a launch that shares.
+_THREADS, _SHARE, _BLOCKS = 256, 1 << 13, 1024
 
 _MAP = """#include "math.cuh"
 KERNEL(256) chain({arguments}) {{
@@ -80,9 +80,22 @@ KERNEL(256) chain({arguments}) {{
 {start}
     if (k < kept) {{
 {decode_kept}
-        for ({index} n = first + threadIdx.y; n < end; n += blockDim.y) {{
+        for ({index} next = first + threadIdx.y; next < end; next += {at_once} * ({index})blockDim.y) {{
+{memory}
+#pragma unroll
+            for (int u = 0; u < {at_once}; u++) {{
+                const {index} n = next + u * ({index})blockDim.y;
+                if (n >= end) break;
+{decode}
+{reads}
+            }}
+#pragma unroll
+            for (int u = 0; u < {at_once}; u++) {{
+                const {index} n = next + u * ({index})blockDim.y;
+                if (n >= end) break;
 {decode}
 {work}
+            }}
         }}
     }}
     SHARED({wide}, part, [256]);
@@ -93,14 +106,20 @@ BLOCKS(chain)
 {finish}"""
 
 _FINISH = """
-KERNEL(256) finish{j}(const {wide}* found, {type}* y, {index} kept, {index} gone, int parts) {{
-    for ({index} k = blockIdx.x * ({index})blockDim.x + threadIdx.x; k < kept; k += ({index})gridDim.x * blockDim.x) {{
-        {wide} total = found[k];
-        for (int i = 1; i < parts; i++) total = {join};
-        y[k] = ({type})({result});
+// What blocks that shared a sum found, by a block for each.
+KERNEL(128) finish{j}(const {wide}* found, {type}* y, {index} kept, {index} gone, int parts) {{
+    {wide} total = {none};
+    for (int i = threadIdx.x; i < parts; i += blockDim.x) total = {join};
+    SHARED({wide}, part, [128]);
+    part[threadIdx.x] = total;
+    __syncthreads();
+    for (int h = blockDim.x / 2; h; h /= 2) {{
+        if (threadIdx.x < h) part[threadIdx.x] = {join_parts};
+        __syncthreads();
     }}
+    if (threadIdx.x == 0) y[blockIdx.x] = ({type})({result});
 }}
-EACH(finish{j})
+BLOCKS(finish{j})
 """
 
 
@@ -160,17 +179,14 @@ def print_cuda(chain: Fused, wide: bool = False) -> str:
     reduced = [j for j, how in enumerate(chain.reduce) if how is not None]
     kept = "".join(c for c in letters if not reduced or c in outs[reduced[0]])
     gone = "".join(c for c in letters if c not in kept)
-    pad = "            "
+    pad = " " * (16 if reduced else 12)
     names = {name: f"v{i}" for i, name in enumerate(chain.inputs)}
     names |= {name: f"s{i}" for i, name in enumerate(chain.scalars)}
     reads, work = [], []
     held_in = [DTYPES[chain.type_of(name)][1] for name in chain.inputs]
     for i, (held, mask) in enumerate(zip(held_in, ins)):
-        if reduced:
-            work.append(f"const {held} v{i} = ({held})p{i}[{_offset(mask, letters)}];")
-        else:
-            reads.append(f"r{i}[u] = ({held})p{i}[{_offset(mask, letters)}];")
-            work.append(f"const {held} v{i} = r{i}[u];")
+        reads.append(f"r{i}[u] = ({held})p{i}[{_offset(mask, letters)}];")
+        work.append(f"const {held} v{i} = r{i}[u];")
     for i, (name, tree) in enumerate(chain.steps):
         dtype = chain.type_of(name)
         text = print_expression(tree, names, dtype)
@@ -200,15 +216,15 @@ def print_cuda(chain: Fused, wide: bool = False) -> str:
         "work": "\n".join(pad + line for line in work),
         "total": " * ".join(f"d{c}" for c in letters),
     }
+    # Elements whose reads are on their way together.
+    at_once = 4 if n_in <= 4 else 2 if n_in <= 8 else 1
+    common |= {
+        "at_once": str(at_once),
+        "memory": "\n".join(f"{pad[4:]}{held} r{i}[{at_once}];" for i, held in enumerate(held_in)),
+        "reads": "\n".join(pad + line for line in reads),
+    }
     if not reduced:
-        at_once = 4 if n_in <= 4 else 2 if n_in <= 8 else 1
-        return _MAP.format(
-            **common,
-            at_once=at_once,
-            decode=_decoded(letters, "n", index, pad),
-            memory="\n".join(f"        {held} r{i}[{at_once}];" for i, held in enumerate(held_in)),
-            reads="\n".join(pad + line for line in reads),
-        )
+        return _MAP.format(**common, decode=_decoded(letters, "n", index, pad))
     fold, finish = [], []
     for j in reduced:
         how, t = str(chain.reduce[j]), memory[j]
@@ -222,8 +238,17 @@ def print_cuda(chain: Fused, wide: bool = False) -> str:
             f"        else o{j}[k] = ({t})({_result(how, 'part[at]', sums)});\n"
             "    }\n    __syncthreads();"
         )
-        join = _JOIN[how].format("total", "found[i * kept + k]")
-        finish.append(_FINISH.format(**common, j=j, type=t, join=join, result=_result(how, "total", sums)))
+        finish.append(
+            _FINISH.format(
+                **common,
+                j=j,
+                type=t,
+                none=_NONE[how],
+                join=_JOIN[how].format("total", "found[i * kept + blockIdx.x]"),
+                join_parts=_JOIN[how].format("part[threadIdx.x]", "part[threadIdx.x + h]"),
+                result=_result(how, "part[0]", sums),
+            )
+        )
     return _REDUCE.format(
         **common,
         kept=" * ".join(["1", *(f"d{c}" for c in kept)]),
@@ -352,7 +377,7 @@ def _bound(
         gone = total // kept
         bx = 32 if letters[-1] in mask else 1
         blocks = -(-kept // bx)
-        parts = max(1, min(_PARTS, gone // (_SHARE // bx), 2 * _PARTS // blocks))
+        parts = max(1, min(_BLOCKS // blocks, gone // (_SHARE // bx)))
         grid, block = (blocks, parts, 1), (bx, _THREADS // bx, 1)
         if parts > 1:
             index = driver().index_of(outs[0])
@@ -361,7 +386,7 @@ def _bound(
     places = partials or [None] * len(kernels.reduced)
     launches.append((run, grid, block, run.arguments([*operands, *places, *dims, *numbers])))
     for j, finish, found in zip(kernels.reduced, kernels.finish, partials):
-        over = (min(-(-kept // _THREADS), MOST_BLOCKS), 1, 1), (_THREADS, 1, 1)
+        over = (kept, 1, 1), (128, 1, 1)
         launches.append((finish, *over, finish.arguments([found, operands[len(inputs) + j], kept, gone, parts])))
     place = 8 * (len(operands) + len(kernels.reduced) + len(dims))
     return Bound(launches, scalars, place, (operands, partials, kernels), before, after)

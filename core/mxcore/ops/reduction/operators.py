@@ -105,7 +105,7 @@ _DOC = """{}
 
 def _reduced_axes(p: Params, data: Any, out: Any) -> tuple[int, ...]:
     """The axes that a chain which ends in a reduction reduces."""
-    return axes_of(p.axis, len(data), p.exclude)
+    return axes_of(p.axis, len(data), getattr(p, "exclude", False))
 
 
 #: What passes must know of them: how a chain ends in one, and that it gives an array back whose axes have the length 1.

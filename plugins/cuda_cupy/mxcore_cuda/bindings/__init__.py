@@ -15,6 +15,7 @@ from . import (
     pooling,
     random,
     recurrent,
+    reductions,
     regions,
     sequences,
     softmax,

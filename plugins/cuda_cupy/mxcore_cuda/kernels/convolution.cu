@@ -140,11 +140,14 @@ KERNEL(256) add_channels(const T* bias, T* y, int planes, int channels, int size
 }
 EACH(add_channels)
 
-// A block for each channel.
-KERNEL(256) sum_channels(const T* dy, T* d_bias, i64 images, int channels, i64 plane) {
+// A block for each channel; fewer than 2^31 of its elements.
+KERNEL(256) sum_channels(const T* __restrict__ dy, T* d_bias, u32 images, u32 channels, u32 plane) {
     A total = 0;
-    for (i64 n = threadIdx.x; n < images * plane; n += blockDim.x)
-        total += A(dy[(n / plane * channels + blockIdx.x) * plane + n % plane]);
+#pragma unroll 4
+    for (u32 n = threadIdx.x; n < images * plane; n += blockDim.x) {
+        u32 image = n / plane;
+        total += A(dy[((i64)image * channels + blockIdx.x) * plane + (n - image * plane)]);
+    }
     total = reduce_row(total, Sum());
     if (threadIdx.x == 0) d_bias[blockIdx.x] = T(total);
 }
