@@ -44,6 +44,7 @@ class Stage(NamedTuple):
 STAGES = [
     Stage("environment", 30, "the GPU, its driver, and the versions of all that takes part"),
     Stage("correct kit", 200, "the conformance kit on gpu(0)"),
+    Stage("correct cudnn", 60, "cuDNN's convolutions against our own kernels"),
     Stage("correct random", 30, "numbers and masks are the CPU's, bit by bit"),
     Stage("correct graphs", 40, "programs that are replayed give what launching gives"),
     Stage("correct memory", 40, "a step without memory fails, and the next one works"),
@@ -51,7 +52,7 @@ STAGES = [
     Stage("correct sanitizer", 100, "kernels under memcheck and racecheck"),
     Stage("speed memory", 40, "copies, fused chains and updates against the device's bandwidth"),
     Stage("speed matrices", 40, "products against PyTorch's"),
-    Stage("speed convolution", 40, "forward and backward against PyTorch's"),
+    Stage("speed convolution", 60, "forward and backward, own kernels and cuDNN, against PyTorch's"),
     Stage("speed step", 60, "a LeNet's step against PyTorch's"),
     Stage("speed launch", 20, "what an eager operator costs"),
 ]

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -19,9 +20,10 @@ import mxcore as mx
 from mxcore.testing.conformance import Failures, check_op, operators
 
 from . import Report, Skipped
+from .plugin import cudnn as cudnn_
 from .plugin import gpu
 
-__all__ = ["graphs", "kit", "memory", "random", "sanitizer", "training"]
+__all__ = ["cudnn", "graphs", "kit", "memory", "random", "sanitizer", "training"]
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # for the cases of tests/cuda
 
@@ -59,6 +61,27 @@ def _failure(name: str) -> tuple[str, str]:
     except Exception as e:  # a broken operator is a line of the report, not the end of the stage
         return name, f"{type(e).__name__}: {e}"
     return name, ""
+
+
+def cudnn(report: Report) -> None:
+    """Random convolutions of one to three dimensions, forward and backward, with and without NaN."""
+    from tests.cuda.test_cudnn import FAR, far, random_cases
+
+    dnn = cudnn_(report.emulate)
+    if dnn is None:
+        raise Skipped("cuDNN is not there")
+    cases = list(random_cases(6 if report.emulate else 40, large=not report.emulate))
+    for dtype, bound in FAR.items():
+        found, many = [(*far(case, gpu(), dtype), case) for case in cases], len(cases)
+        worst, _, _, case = max(found, key=lambda f: f[0])
+        report.check(f"{many} shapes, {dtype}", worst <= bound, f"differ by {worst:.3g}, wanted {bound:.3g}: {case}")
+        unlike = [case for *_, same, case in found if not same]
+        report.check(f"the same again, {dtype}", not unlike, f"{len(unlike)} are not, as {unlike[0]}" if unlike else "")
+        report.tell(f"further NaN, {dtype}", figure=f"{sum(f[1] for f in found)} places")
+        ways = Counter((kind, a) for kind, _, d, a, _ in dnn.chosen() if d == dtype)
+        report.tell(
+            f"algorithms, {dtype}", note=", ".join(f"{k} {a}: {n}" for (k, a), n in sorted(ways.items(), key=str))
+        )
 
 
 def random(report: Report) -> None:

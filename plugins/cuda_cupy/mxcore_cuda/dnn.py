@@ -25,7 +25,7 @@ from mxcore.plugin import Device, MXNetError, error
 
 from .drivers import driver
 
-__all__ = ["DATA", "FILTER", "FORWARD", "Convolution", "Kind", "convolve", "describe"]
+__all__ = ["DATA", "FILTER", "FORWARD", "Convolution", "Kind", "chosen", "convolve", "describe"]
 
 _TYPES = {"float32": 0, "float64": 1, "float16": 2}
 _DEFAULT_MATH, _TENSOR_MATH, _FMA_MATH = 0, 1, 3
@@ -370,6 +370,16 @@ def convolve(
         _plans[index, key] = None  # it does not support it, though it said so
         return False
     return True
+
+
+def chosen() -> list[tuple[str, Convolution, str, int | None, int]]:
+    """What is remembered: (kind, convolution, dtype, algorithm or None if it is not supported, bytes of workspace)."""
+    found = []
+    for (_, key), plan in list(_plans.items()):
+        way = plan.way if plan is not None else None
+        said = (way.algorithm, way.size) if way else (None, 0)
+        found.append((key.kind.call.removeprefix("cudnnConvolution"), key.convolution, key.dtype, *said))
+    return found
 
 
 def _planned(device: Device, index: int, key: _Key, a: Any, b: Any, out: Any) -> _Plan | None:
