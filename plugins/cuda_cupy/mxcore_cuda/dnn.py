@@ -33,6 +33,7 @@ _CROSS_CORRELATION = 1
 _FIRST, _LAST = 0, 1
 #: Algorithms that are asked for, signatures that are remembered, and how often an algorithm is timed.
 _MOST_WAYS, _MOST_PLANS, _RUNS = 32, 1024, 3
+_MOST_BYTES = 1 << 40
 #: The scalars of a call: once the result, and nothing of what was there.
 _SCALARS = {t: (t(1), t(0)) for t in (ctypes.c_float, ctypes.c_double)}
 #: What was chosen by timing, so that later processes need not, and choose the same.
@@ -196,7 +197,8 @@ class _Plan:
                     _call(key.kind.space, handle.pointer, *described, perf.algorithm, ctypes.byref(size))
             except _Refused:
                 continue
-            if key.tune == "fastest" or size.value <= key.workspace << 20:
+            # Sizes that no GPU has are how it says that an algorithm does not fit.
+            if size.value <= (_MOST_BYTES if key.tune == "fastest" else key.workspace << 20):
                 ways[perf.algorithm, math] = _Way(perf.algorithm, math, size.value)
         return list(ways.values())
 
