@@ -44,16 +44,17 @@ class Stage(NamedTuple):
 STAGES = [
     Stage("environment", 30, "the GPU, its driver, and the versions of all that takes part"),
     Stage("correct kit", 200, "the conformance kit on gpu(0)"),
+    Stage("correct cudnn", 60, "cuDNN's convolutions against our own kernels"),
     Stage("correct random", 30, "numbers and masks are the CPU's, bit by bit"),
     Stage("correct graphs", 40, "programs that are replayed give what launching gives"),
     Stage("correct memory", 40, "a step without memory fails, and the next one works"),
     Stage("correct training", 60, "loss curves are the CPU's"),
     Stage("speed memory", 40, "copies, fused chains and updates against the device's bandwidth"),
     Stage("speed matrices", 40, "products against PyTorch's"),
-    Stage("speed convolution", 40, "forward and backward against PyTorch's"),
+    Stage("speed convolution", 60, "forward and backward, own kernels and cuDNN, against PyTorch's"),
     Stage("speed step", 60, "a LeNet's step against PyTorch's"),
     Stage("speed launch", 20, "what an eager operator costs"),
-    Stage("correct library", 150, "the library's own tests with gpu(0) in the place of cpu(0)"),
+    Stage("correct library", 200, "the library's own tests with gpu(0) in the place of cpu(0)"),
     Stage("correct sanitizer", 220, "kernels under memcheck and racecheck"),
 ]
 

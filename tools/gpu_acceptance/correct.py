@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib.util
 import multiprocessing
 import os
+import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,9 +22,10 @@ import mxcore as mx
 from mxcore.testing.conformance import Failures, check_op, operators
 
 from . import Report, Skipped
+from .plugin import cudnn as cudnn_
 from .plugin import gpu
 
-__all__ = ["graphs", "kit", "library", "memory", "random", "sanitizer", "training"]
+__all__ = ["cudnn", "graphs", "kit", "library", "memory", "random", "sanitizer", "training"]
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # for the cases of tests/cuda
 
@@ -63,6 +66,28 @@ def _failure(name: str, checks: Sequence[str] | None = None) -> tuple[str, str]:
     except Exception as e:  # a broken operator is a line of the report, not the end of the stage
         return name, f"{type(e).__name__}: {e}"
     return name, ""
+
+
+def cudnn(report: Report) -> None:
+    """Random convolutions of one to three dimensions, forward and backward, with and without NaN."""
+    from tests.cuda.test_cudnn import FAR, far, random_cases
+
+    os.environ["MXCORE_CUDNN"] = "2"  # wherever it can
+    dnn = cudnn_(report.emulate)
+    if dnn is None:
+        raise Skipped("cuDNN is not there")
+    cases = list(random_cases(6 if report.emulate else 40, large=not report.emulate))
+    for dtype, bound in FAR.items():
+        found, many = [(*far(case, gpu(), dtype), case) for case in cases], len(cases)
+        worst, _, _, case = max(found, key=lambda f: f[0])
+        report.check(f"{many} shapes, {dtype}", worst <= bound, f"differ by {worst:.3g}, wanted {bound:.3g}: {case}")
+        unlike = [case for *_, same, case in found if not same]
+        report.check(f"the same again, {dtype}", not unlike, f"{len(unlike)} are not, as {unlike[0]}" if unlike else "")
+        report.tell(f"further NaN, {dtype}", figure=f"{sum(f[1] for f in found)} places")
+        ways = Counter((kind, a) for kind, _, d, a, _ in dnn.chosen() if d == dtype)
+        report.tell(
+            f"algorithms, {dtype}", note=", ".join(f"{k} {a}: {n}" for (k, a), n in sorted(ways.items(), key=str))
+        )
 
 
 def random(report: Report) -> None:
@@ -183,31 +208,35 @@ def sanitizer(report: Report) -> None:
 
 
 def library(report: Report) -> None:
-    """The library's own tests with gpu(0) as the default context, a process for every other core."""
+    """The library's own tests with gpu(0) in the place of the CPU: a process for each file."""
     if report.emulate:
         raise Skipped("tests/cuda runs them on emulated GPUs")
-    missing = [name for name in ("hypothesis", "pytest", "xdist") if importlib.util.find_spec(name) is None]
+    missing = [name for name in ("hypothesis", "pytest") if importlib.util.find_spec(name) is None]
     if missing:
         raise Skipped(f"{', '.join(missing)} is not installed")
     gpu()
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.cuda.library", "-p", "no:cacheprovider", "--tb=line"]
-    command += ["-n", str(max(1, (os.cpu_count() or 2) - 4)), "--maxfail=200", "--benchmark-disable"]
-    env = {**os.environ, "MXCORE_CUDA_TESTS": "real", "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     root = Path(__file__).resolve().parents[2]
-    done = subprocess.run(
-        command + [f"tests/{folder}" for folder in FOLDERS],
-        cwd=root,
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    (report.file.parent / "library.log").write_text(done.stdout[-200_000:] + done.stderr[-20_000:])
-    for line in done.stdout.splitlines():
-        if line.startswith(("FAILED", "ERROR")):
-            report.tell(line.partition(" ")[2][:300], "failed")
-    last = (done.stdout.strip() or done.stderr).splitlines()[-1]
-    report.check("the library's tests", done.returncode == 0, last)
+    files = [f for folder in FOLDERS for f in (root / "tests" / folder).rglob("test_*.py")]
+    files.sort(key=lambda f: -f.stat().st_size)  # long ones first
+    env = {**os.environ, "MXCORE_CUDA_TESTS": "real", "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    env |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+    plain = "-q -p tests.cuda.library -p no:cacheprovider --benchmark-disable --tb=line -rfE".split()
+
+    def run(file: Path) -> str:
+        command = [sys.executable, "-m", "pytest", *plain, str(file.relative_to(root))]
+        done = subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, check=False)
+        return done.stdout + done.stderr if done.stdout.strip() else f"ERROR {file.name}: {done.stderr[-300:]}"
+
+    counts: Counter[str] = Counter()
+    with ThreadPoolExecutor(max(1, (os.cpu_count() or 2) - 2)) as pool:
+        for said in pool.map(run, files):
+            for line in said.splitlines():
+                if line.startswith(("FAILED", "ERROR", "INTERNALERROR")):
+                    report.tell(line[:400], "failed")
+            for n, what in re.findall(r"(\d+) (passed|failed|errors?|xfailed|skipped)", said.splitlines()[-1]):
+                counts[what] += int(n)
+    told = ", ".join(f"{n} {what}" for what, n in counts.items())
+    report.check(f"{len(files)} files of tests", not counts.keys() & {"failed", "error", "errors"}, told)
 
 
 @contextmanager

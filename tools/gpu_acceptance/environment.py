@@ -13,7 +13,7 @@ from .plugin import gpu, torch
 
 __all__ = ["all_of_it"]
 
-PACKAGES = ("numpy", "numba", "cupy-cuda13x", "cupy-cuda12x", "cupy", "torch", "nvidia-cuda-nvrtc")
+PACKAGES = ("numpy", "numba", "cupy-cuda13x", "cupy-cuda12x", "cupy", "torch", "nvidia-cuda-nvrtc", "nvidia-cudnn-cu13")
 
 
 def all_of_it(report: Report) -> None:
@@ -37,5 +37,8 @@ def all_of_it(report: Report) -> None:
         properties = runtime.getDeviceProperties(0)
         report.tell("GPU", figure=f"{properties['name'].decode()}, sm_{properties['major']}{properties['minor']}")
         report.tell("CUDA", figure=f"driver {runtime.driverGetVersion()}, runtime {runtime.runtimeGetVersion()}")
+    from mxcore_cuda import dnn
+
+    report.tell("cuDNN", figure=dnn.describe())
     found = torch()
     report.tell("PyTorch", figure=found.__version__ if found else "none with a GPU: nothing is compared with it")

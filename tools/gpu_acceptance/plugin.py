@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from typing import Any
 
@@ -9,7 +10,7 @@ from mxcore._core.manager import manager
 
 from . import Skipped
 
-__all__ = ["gpu", "torch"]
+__all__ = ["cudnn", "gpu", "torch"]
 
 
 @cache
@@ -39,3 +40,13 @@ def torch() -> Any:
     found.backends.cuda.matmul.allow_tf32 = found.backends.cudnn.allow_tf32 = False
     found.backends.cudnn.benchmark = True
     return found
+
+
+def cudnn(emulate: bool) -> Any:
+    """The plugin's door to cuDNN, in a rehearsal to its stand-in; None where it cannot be used."""
+    if emulate:
+        os.environ["MXCORE_CUDA_EMULATE_CUDNN"] = "1"
+    gpu()
+    from mxcore_cuda import dnn
+
+    return dnn if dnn.describe().startswith("cuDNN") else None

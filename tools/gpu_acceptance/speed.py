@@ -11,10 +11,14 @@ from typing import Any
 import mxcore as mx
 
 from . import Report
-from .plugin import gpu, torch
-from .timing import bandwidth, in_turn
+from .plugin import cudnn, gpu, torch
+from .timing import Times, bandwidth, in_turn
 
 __all__ = ["convolution", "launch", "matrices", "memory", "step"]
+
+
+#: Of a ResNet-50: channels, filters, length of an image's side, of the kernel's, stride.
+LAYERS = [(64, 64, 56, 3, 1), (256, 64, 56, 1, 1), (128, 128, 28, 3, 1), (256, 256, 14, 3, 1), (256, 512, 14, 3, 2)]
 
 
 def memory(report: Report) -> None:
@@ -32,16 +36,27 @@ def memory(report: Report) -> None:
     ways = [
         # what, arrays of how many bytes are read and written, wanted, of what
         ("copy", 2 * 4 * n, 0.9, lambda: x.copyto(target)),
+        ("sum", 4 * n, 0.8, x.sum),
         ("fused chain of 4 operators", 3 * 4 * n, 0.8, lambda: net(x, y)),
         ("Adam of 100 weights", 7 * 4 * size * count, 0.8, lambda: updater(keys, grads, weights)),
     ]
-    times = in_turn(*[(call, mx.nd.waitall) for *_, call in ways], quick=quick)
+    calls, their = [(call, mx.nd.waitall) for *_, call in ways], torch()
+    if their is not None:
+        a = their.rand(n, device="cuda")
+        b = their.empty_like(a)
+        calls.append((lambda: b.copy_(a), their.cuda.synchronize))
+    times = in_turn(*calls, quick=quick)
     peak = 1e12 if quick else bandwidth()
     if not peak:
         report.tell(
             "bandwidth", "skipped", note="the driver does not tell clock and width; a copy's counts as 0.9 of it"
         )
         peak = ways[0][1] / times[0].median / 0.9
+    if their is not None:
+        rate = ways[0][1] / times[-1].median
+        report.tell("PyTorch's copy", figure=f"{rate / peak:.3g} of the bandwidth", note=f"{rate / 1e9:.0f} GB/s")
+        most = times[-1].median / times[0].median
+        report.measured("copy", most, "x PyTorch's speed", ">= 0.95", most >= 0.95)
     for (what, size_, wanted, _), t in zip(ways, times):
         rate = size_ / t.median
         note = f"{rate / 1e9:.0f} of {peak / 1e9:.0f} GB/s; {t}"
@@ -52,13 +67,19 @@ def _compared(
     report: Report, what: str, ours: Callable[[], Any], theirs: Callable[[], Any] | None, wanted: float
 ) -> None:
     """The speed of ours by that of PyTorch, which is at least `wanted`."""
-    if theirs is None:
-        (t,) = in_turn((ours, mx.nd.waitall), quick=report.emulate)
-        report.tell(what, "rehearsed" if report.emulate else "skipped", note=f"no PyTorch to compare with; ours {t}")
+    calls = [(ours, mx.nd.waitall)] + ([(theirs, torch().cuda.synchronize)] if theirs is not None else [])
+    times = in_turn(*calls, quick=report.emulate)
+    _ratio(report, what, times[0], times[1] if theirs is not None else None, wanted)
+
+
+def _ratio(report: Report, what: str, a: Times, b: Times | None, wanted: float, note: str = "") -> None:
+    """How fast ours is by PyTorch's time, where there is one."""
+    if b is None:
+        verdict = "rehearsed" if report.emulate else "skipped"
+        report.tell(what, verdict, note=f"no PyTorch to compare with; ours {a}{note}")
         return
-    a, b = in_turn((ours, mx.nd.waitall), (theirs, torch().cuda.synchronize), quick=report.emulate)
     ratio = b.median / a.median
-    note = f"ours {a}; PyTorch {b}; {b.best / a.best:.2f} by the best"
+    note = f"ours {a}; PyTorch {b}; {b.best / a.best:.2f} by the best{note}"
     report.measured(what, ratio, "x PyTorch's speed", f">= {wanted:g}", ratio >= wanted, note)
 
 
@@ -75,40 +96,53 @@ def matrices(report: Report) -> None:
 
 
 def convolution(report: Report) -> None:
-    """Layers of a ResNet-50 with both gradients."""
-    their = torch()
+    """Layers of a ResNet-50 with both gradients, by our own kernels and by cuDNN."""
+    their, dnn = torch(), cudnn(report.emulate)
     images, shrink = (1, 4) if report.emulate else (32, 1)
-    for channels, filters, size, kernel, stride in (
-        (64, 64, 56, 3, 1),
-        (256, 64, 56, 1, 1),
-        (128, 128, 28, 3, 1),
-        (256, 256, 14, 3, 1),
-        (256, 512, 14, 3, 2),
-    ):
-        side, pad = size // shrink, kernel // 2
-        layer = mx.gluon.nn.Conv2D(filters, kernel, stride, pad, use_bias=False, in_channels=channels)
-        layer.initialize(ctx=gpu())
-        x = mx.nd.random.uniform(shape=(images, channels, side, side), ctx=gpu())
-        x.attach_grad()
-        head = layer(x).ones_like()
+    providers = {"own": (True, 0.5), **({"cuDNN": (False, 0.95)} if dnn is not None else {})}
+    if dnn is None:
+        report.tell("cuDNN", "skipped", note="it is not there")
+    for dtype in ("float32", "float16"):
+        for channels, filters, size, kernel, stride in LAYERS[: 2 if report.emulate else None]:
+            side, pad = size // shrink, kernel // 2
+            shape = images, channels, side, side
+            ours = [_our_convolution(shape, filters, kernel, stride, pad, dtype, off) for off, _ in providers.values()]
+            calls = [(call, mx.nd.waitall) for call in ours]
+            if their is not None:
+                theirs = _their_convolution(their, shape, filters, kernel, stride, pad, dtype)
+                calls.append((theirs, their.cuda.synchronize))
+            times = in_turn(*calls, quick=report.emulate)
+            what = f"{images} x {channels} x {side} x {side} by {filters} of {kernel} x {kernel} / {stride}, {dtype}"
+            ways = [] if dnn is None else [(k, a) for k, c, d, a, _ in dnn.chosen() if (d, c.x) == (dtype, shape)]
+            for (name, (off, wanted)), t in zip(providers.items(), times):
+                note = "" if off else f"; algorithms {', '.join(f'{k} {a}' for k, a in ways[-3:])}"
+                _ratio(report, f"{what}, {name}", t, times[-1] if their is not None else None, wanted, note)
 
-        def ours(layer: Any = layer, x: Any = x, head: Any = head) -> None:
-            with mx.autograd.record():
-                y = layer(x)
-            y.backward(head)
 
-        theirs = None
-        if their is not None:
-            theirs = _their_convolution(their, x.shape, filters, kernel, stride, pad)
-        what = f"{images} x {channels} x {side} x {side} by {filters} of {kernel} x {kernel} / {stride}"
-        _compared(report, what, ours, theirs, 0.5)
+def _our_convolution(
+    shape: tuple[int, ...], filters: int, kernel: int, stride: int, pad: int, dtype: str, own: bool
+) -> Callable[[], None]:
+    x = mx.nd.random.uniform(shape=shape, ctx=gpu()).astype(dtype)
+    w = mx.nd.random.uniform(-0.1, 0.1, shape=(filters, shape[1], kernel, kernel), ctx=gpu()).astype(dtype)
+    x.attach_grad()
+    w.attach_grad()
+    places = {"kernel": (kernel,) * 2, "stride": (stride,) * 2, "pad": (pad,) * 2}
+    how = {**places, "num_filter": filters, "no_bias": True, "cudnn_off": own}
+    head = mx.nd.Convolution(x, w, **how).ones_like()
+
+    def run() -> None:
+        with mx.autograd.record():
+            y = mx.nd.Convolution(x, w, **how)
+        y.backward(head)
+
+    return run
 
 
 def _their_convolution(
-    their: Any, shape: tuple[int, ...], filters: int, kernel: int, stride: int, pad: int
+    their: Any, shape: tuple[int, ...], filters: int, kernel: int, stride: int, pad: int, dtype: str
 ) -> Callable[[], None]:
-    layer = their.nn.Conv2d(shape[1], filters, kernel, stride, pad, bias=False).cuda()
-    x = their.rand(*shape, device="cuda", requires_grad=True)
+    layer = their.nn.Conv2d(shape[1], filters, kernel, stride, pad, bias=False).cuda().to(getattr(their, dtype))
+    x = their.rand(*shape, device="cuda", dtype=getattr(their, dtype), requires_grad=True)
     head = their.ones_like(layer(x))
     return lambda: layer(x).backward(head)
 

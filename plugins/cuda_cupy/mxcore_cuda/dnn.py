@@ -13,8 +13,8 @@ import os
 import threading
 import warnings
 import weakref
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ from mxcore.plugin import Device, MXNetError, error
 
 from .drivers import driver
 
-__all__ = ["DATA", "FILTER", "FORWARD", "Convolution", "Kind", "convolve", "describe"]
+__all__ = ["DATA", "FILTER", "FORWARD", "Convolution", "Kind", "chosen", "convolve", "describe"]
 
 _TYPES = {"float32": 0, "float64": 1, "float16": 2}
 _DEFAULT_MATH, _TENSOR_MATH, _FMA_MATH = 0, 1, 3
@@ -33,8 +33,11 @@ _CROSS_CORRELATION = 1
 _FIRST, _LAST = 0, 1
 #: Algorithms that are asked for, signatures that are remembered, and how often an algorithm is timed.
 _MOST_WAYS, _MOST_PLANS, _RUNS = 32, 1024, 3
+_MOST_BYTES = 1 << 40
 #: The scalars of a call: once the result, and nothing of what was there.
 _SCALARS = {t: (t(1), t(0)) for t in (ctypes.c_float, ctypes.c_double)}
+#: The name of our own kernels among what can be chosen.
+_OURS = b"ours"
 #: What was chosen by timing, so that later processes need not, and choose the same.
 CHOICES = CodeCache("cudnn", lambda: [Path(__file__)])
 
@@ -89,6 +92,7 @@ class _Key(NamedTuple):
     tune: str
     workspace: int
     deterministic: bool
+    always: bool
 
 
 class _Refused(MXNetError):
@@ -196,7 +200,8 @@ class _Plan:
                     _call(key.kind.space, handle.pointer, *described, perf.algorithm, ctypes.byref(size))
             except _Refused:
                 continue
-            if key.tune == "fastest" or size.value <= key.workspace << 20:
+            # Sizes that no GPU has are how it says that an algorithm does not fit.
+            if size.value <= (_MOST_BYTES if key.tune == "fastest" else key.workspace << 20):
                 ways[perf.algorithm, math] = _Way(perf.algorithm, math, size.value)
         return list(ways.values())
 
@@ -220,19 +225,20 @@ class _Plan:
 
         d.enqueue(handle.stream, run)
 
-    def seconds(self, device: Device, handle: _Handle, way: _Way, a: Any, b: Any, out: Any) -> float:
-        """How long a way takes; infinitely, if it refuses or has no room."""
-        d, events = driver(), []
-        try:
-            self.launch(device, handle, way, a, b, out)  # loads what it needs
-            for _ in range(_RUNS):
-                begin = d.record(handle.stream, timed=True)
-                self.launch(device, handle, way, a, b, out)
-                events.append((begin, d.record(handle.stream, timed=True)))
-            d.finish(events[-1][1])
-        except (_Refused, MemoryError):
-            return float("inf")
-        return min(d.elapsed(*both) for both in events)
+
+def _seconds(stream: Any, run: Callable[[], None]) -> float:
+    """How long something takes on a stream; infinitely, if it is refused or has no room."""
+    d, events = driver(), []
+    try:
+        run()  # loads what it needs
+        for _ in range(_RUNS):
+            begin = d.record(stream, timed=True)
+            run()
+            events.append((begin, d.record(stream, timed=True)))
+        d.finish(events[-1][1])
+    except (_Refused, MemoryError):
+        return float("inf")
+    return min(d.elapsed(*both) for both in events)
 
 
 def _destroy(library: Any, owned: list[tuple[str, ctypes.c_void_p]]) -> None:
@@ -263,11 +269,16 @@ def _strides(shape: tuple[int, ...], last: bool) -> tuple[int, ...]:
     return tuple(strides)
 
 
+def _told() -> str:
+    """What MXCORE_CUDNN says: 0 never, 1 where it is faster than our own kernels, 2 wherever it can."""
+    return os.environ.get("MXCORE_CUDNN", "1").strip()
+
+
 # -- the library -------------------------------------------------------------------------------------------------------
 @cache
 def _library() -> Any:
     """cuDNN; None where there is none, or MXCORE_CUDNN=0."""
-    if os.environ.get("MXCORE_CUDNN", "1").strip() == "0":
+    if _told() == "0":
         return None
     found = driver().cudnn()
     if found is not None:
@@ -298,8 +309,11 @@ def describe() -> str:
     """A line for ``mxcore info``."""
     library = _library()
     if library is None:
-        off = os.environ.get("MXCORE_CUDNN", "1").strip() == "0"
-        reason = "MXCORE_CUDNN=0" if off else "pip install 'mxcore-cuda[cudnn13]' (or [cudnn12]) makes them faster"
+        reason = (
+            "MXCORE_CUDNN=0"
+            if _told() == "0"
+            else "pip install 'mxcore-cuda[cudnn13]' (or [cudnn12]) makes them faster"
+        )
         return f"convolutions by kernels of our own, without cuDNN: {reason}"
     version = int(library.cudnnGetVersion())
     said = f"cuDNN {version // 10000}.{version // 100 % 100}.{version % 100} for convolutions"
@@ -322,11 +336,12 @@ def convolve(
     a: Any,
     b: Any,
     out: Any,
+    ours: Callable[[], None],
     *,
     tune: str | None,
     workspace: int,
 ) -> bool:
-    """Compute a convolution, or a gradient of one, into `out`; False where cuDNN cannot.
+    """Compute a convolution, or a gradient of one, into `out`; False where cuDNN cannot, or was slower when timed.
 
     Parameters
     ----------
@@ -340,6 +355,8 @@ def convolve(
         Of all three.
     a, b, out : array
         Dense.
+    ours : callable
+        Computes the same without cuDNN; it is timed beside cuDNN's algorithms.
     tune : {'off', 'limited_workspace', 'fastest'}, optional
         How an algorithm is chosen; as MXNET_CUDNN_AUTOTUNE_DEFAULT says if it is None.
     workspace : int
@@ -353,12 +370,14 @@ def convolve(
     if _library() is None or _broken is not None or max(a.size, b.size, out.size) >= 2**31:
         return False
     name = str(dtype)
-    key = _Key(kind, convolution, name, _math(name), tune or _default_tune(), workspace, _deterministic())
+    key = _Key(
+        kind, convolution, name, _math(name), tune or _default_tune(), workspace, _deterministic(), _told() == "2"
+    )
     try:
         plan = _plans[index, key]
     except KeyError:
         with _choosing:
-            plan = _planned(device, index, key, a, b, out)
+            plan = _planned(device, index, key, a, b, out, ours)
     if plan is None:
         return False
     assert plan.way is not None
@@ -372,7 +391,17 @@ def convolve(
     return True
 
 
-def _planned(device: Device, index: int, key: _Key, a: Any, b: Any, out: Any) -> _Plan | None:
+def chosen() -> list[tuple[str, Convolution, str, int | None, int]]:
+    """What is remembered: (kind, convolution, dtype, algorithm or None if it is not supported, bytes of workspace)."""
+    found = []
+    for (_, key), plan in list(_plans.items()):
+        way = plan.way if plan is not None else None
+        said = (way.algorithm, way.size) if way else (None, 0)
+        found.append((key.kind.call.removeprefix("cudnnConvolution"), key.convolution, key.dtype, *said))
+    return found
+
+
+def _planned(device: Device, index: int, key: _Key, a: Any, b: Any, out: Any, ours: Callable[[], None]) -> _Plan | None:
     """A plan for a signature, remembered; None where there is none."""
     global _broken
     if (index, key) in _plans:  # another thread was first
@@ -381,7 +410,7 @@ def _planned(device: Device, index: int, key: _Key, a: Any, b: Any, out: Any) ->
     try:
         handle = _handles(index)[driver().capturing()]
         plan = _Plan(key)
-        plan.way = _chosen(plan, device, handle, a, b, out)
+        plan.way = _chosen(plan, device, handle, a, b, out, ours)
         if plan.way is None:
             plan = None
     except _Refused as e:
@@ -395,24 +424,27 @@ def _planned(device: Device, index: int, key: _Key, a: Any, b: Any, out: Any) ->
     return plan
 
 
-def _chosen(plan: _Plan, device: Device, handle: _Handle, a: Any, b: Any, out: Any) -> _Way | None:
-    """The way to compute a signature: the fastest, as it was found before, or is now, or as cuDNN expects."""
+def _chosen(
+    plan: _Plan, device: Device, handle: _Handle, a: Any, b: Any, out: Any, ours: Callable[[], None]
+) -> _Way | None:
+    """The way to compute a signature: the fastest, as it was found before, or is now, or as cuDNN expects.
+
+    None stands for our own kernels, which are timed beside them unless MXCORE_CUDNN=2.
+    """
     ways, d = plan.ways(handle), driver()
-    if len(ways) < 2 or plan.key.tune == "off" or d.capturing():
+    if not ways or plan.key.tune == "off" or d.capturing():
         return ways[0] if ways else None
     said = repr((plan.key, d.name(handle.index), int(_library().cudnnGetVersion())))
     entry = f"{hashlib.sha256(said.encode()).hexdigest()[:32]}.code"
+    names = {b"%d %d" % way[:2]: way for way in ways} | {_OURS: None}
     kept = CHOICES.load(entry)
-    for way in ways:
-        if kept == b"%d %d" % way[:2]:
-            return way
-    times = [plan.seconds(device, handle, way, a, b, out) for way in ways]
-    best = min(times)
-    if best == float("inf"):
-        return None
-    way = ways[times.index(best)]
-    CHOICES.save(entry, b"%d %d" % way[:2])
-    return way
+    if kept in names:
+        return names[kept]
+    runs = [partial(plan.launch, device, handle, way, a, b, out) for way in ways]
+    times = [_seconds(handle.stream, run) for run in (*runs, *([] if plan.key.always else [ours]))]
+    name = [*names][times.index(min(times))]
+    CHOICES.save(entry, name)
+    return names[name]
 
 
 def _math(dtype: str) -> int:

@@ -140,7 +140,7 @@ def convolution(k: Call, p: Params, data: Array, weight: Array, bias: Array = No
     num_group : int
         Channels are split into this many groups, each convolved by itself.
     workspace, cudnn_tune, cudnn_off
-        Hints of MXNet's own backends; no effect.
+        What cuDNN may use and how it chooses, and whether it is left out, where a device has it; elsewhere no effect.
     no_bias : bool
         There is no bias.
     layout : {'NCW', 'NCHW', 'NCDHW', 'NHWC', 'NDHWC'}, optional
@@ -256,7 +256,7 @@ def deconvolution(k: Call, p: Params, data: Array, weight: Array, bias: Array = 
     num_group : int
         Channels are split into this many groups.
     workspace, cudnn_tune, cudnn_off
-        Hints of MXNet's own backends; no effect.
+        What cuDNN may use and how it chooses, and whether it is left out, where a device has it; elsewhere no effect.
     no_bias : bool
         There is no bias.
     layout : {'NCW', 'NCHW', 'NCDHW', 'NHWC', 'NDHWC'}, optional

@@ -7,6 +7,7 @@ directly.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,8 +129,10 @@ class _Columns:
         run.planes(planes, math.prod(g.image), self.memory, run.at(x, offset), planes, channels, step, *g.windows)
 
 
-def _by_cudnn(k: Call, p: Params, kind: dnn.Kind, g: _Geometry, a: Array, b: Array, out: Array) -> bool:
-    """Have it computed by cuDNN; False if it is not."""
+def _by_cudnn(
+    k: Call, p: Params, kind: dnn.Kind, g: _Geometry, a: Array, b: Array, out: Array, ours: Callable[[], None]
+) -> bool:
+    """Have it computed by cuDNN; False if it is not, or if `ours` is faster."""
     if p.cudnn_off or g.direct or not (a.size and b.size):
         return False
     shapes = (g.images, g.channels, *g.image), (g.filters, g.channels // g.groups, *g.kernel), (
@@ -137,7 +140,17 @@ def _by_cudnn(k: Call, p: Params, kind: dnn.Kind, g: _Geometry, a: Array, b: Arr
     )  # fmt: skip
     convolution = dnn.Convolution(*shapes, g.pad, g.stride, g.dilate, g.groups)
     return dnn.convolve(
-        k.device, k.ctx.device_id, kind, convolution, out.dtype, a, b, out, tune=p.cudnn_tune, workspace=p.workspace
+        k.device,
+        k.ctx.device_id,
+        kind,
+        convolution,
+        out.dtype,
+        a,
+        b,
+        out,
+        ours,
+        tune=p.cudnn_tune,
+        workspace=p.workspace,
     )
 
 
@@ -146,10 +159,12 @@ def _out(g: _Geometry, y: Array, first: int, group: int) -> Matrix:
     return Matrix(y, g.plane, step=g.filters * g.plane, offset=(first * g.filters + group * filters) * g.plane)
 
 
-def _forward(k: Call, p: Params, g: _Geometry, x: Array, weight: Array, bias: Array | None, y: Array) -> None:
+def _forward(
+    k: Call, p: Params, g: _Geometry, x: Array, weight: Array, bias: Array | None, y: Array, own: bool = False
+) -> None:
     if not y.size:
         return
-    if _by_cudnn(k, p, dnn.FORWARD, g, x, weight, y):
+    if not own and _by_cudnn(k, p, dnn.FORWARD, g, x, weight, y, lambda: _forward(k, p, g, x, weight, None, y, True)):
         if bias is not None:
             _bias(k, "add_channels", bias, y)
         return
@@ -169,14 +184,14 @@ def _forward(k: Call, p: Params, g: _Geometry, x: Array, weight: Array, bias: Ar
         multiply(y.dtype, index, filters, g.plane, g.depth, w, seen, out, batch=n, beta=beta)
 
 
-def _data_gradient(k: Call, p: Params, g: _Geometry, dy: Array, weight: Array, dx: Array) -> None:
+def _data_gradient(k: Call, p: Params, g: _Geometry, dy: Array, weight: Array, dx: Array, own: bool = False) -> None:
     """Also the transposed convolution."""
     if not dx.size:
         return
     if not dy.size:
         dx[...] = 0
         return
-    if _by_cudnn(k, p, dnn.DATA, g, weight, dy, dx):
+    if not own and _by_cudnn(k, p, dnn.DATA, g, weight, dy, dx, lambda: _data_gradient(k, p, g, dy, weight, dx, True)):
         return
     index, filters = k.ctx.device_id, g.filters // g.groups
     if g.direct:
@@ -193,13 +208,15 @@ def _data_gradient(k: Call, p: Params, g: _Geometry, dy: Array, weight: Array, d
             columns.add_up(dx, first, n, group)
 
 
-def _weight_gradient(k: Call, p: Params, g: _Geometry, dy: Array, x: Array, d_weight: Array) -> None:
+def _weight_gradient(k: Call, p: Params, g: _Geometry, dy: Array, x: Array, d_weight: Array, own: bool = False) -> None:
     if not d_weight.size:
         return
     if not dy.size:
         d_weight[...] = 0
         return
-    if _by_cudnn(k, p, dnn.FILTER, g, x, dy, d_weight):
+    if not own and _by_cudnn(
+        k, p, dnn.FILTER, g, x, dy, d_weight, lambda: _weight_gradient(k, p, g, dy, x, d_weight, True)
+    ):
         return
     index, filters = k.ctx.device_id, g.filters // g.groups
     if g.direct:
