@@ -106,7 +106,8 @@ class _Columns:
         if self.memory is None:
             return Matrix(x, g.plane, step=step, offset=offset)
         run = kernel_for(self.k, "convolution", "to_columns", self.dtype)
-        run.planes(n * g.depth, g.plane, run.at(x, offset), self.memory, n * g.depth, channels, step, *g.windows)
+        planes = n * channels
+        run.planes(planes, g.plane, run.at(x, offset), self.memory, planes, channels, step, *g.windows)
         return self.place
 
     @property

@@ -7,15 +7,25 @@
     int d, int h, int w, int od, int oh, int ow, int kd, int kh, int kw, int sd, int sh, int sw, int pd, int ph,      \
         int pw, int dd, int dh, int dw
 
-// columns[image][(channel, place in the window)][window]
-KERNEL(256) to_columns(const T* x, T* columns, int rows, int channels, i64 image_step, WINDOWS) {
-    int windows = od * oh * ow, size = kd * kh * kw;
-    FOR_EACH_PLACE(row, window, rows, windows) {
-        Spot o = spot_of(window, oh, ow), k = spot_of(row % size, kh, kw);
-        int channel = row / size, image = channel / channels, c = channel % channels;
-        Spot i = {o.z * sd - pd + k.z * dd, o.y * sh - ph + k.y * dh, o.x * sw - pw + k.x * dw};
-        const T* plane = x + image * image_step + (i64)c * (d * h * w);
-        columns[row * (i64)windows + window] = inside(i, d, h, w) ? plane[(i.z * h + i.y) * w + i.x] : T(0);
+// columns[image][(channel, place in the window)][window]. A thread writes all that one window sees of one channel, so that
+// it divides once for all of them.
+KERNEL(256) to_columns(const T* images, T* columns, int planes, int channels, i64 image_step, WINDOWS) {
+    int windows = od * oh * ow;
+    FOR_EACH_PLACE(channel, window, planes, windows) {
+        Spot o = spot_of(window, oh, ow);
+        Spot first = {o.z * sd - pd, o.y * sh - ph, o.x * sw - pw};
+        const T* plane = images + channel / channels * image_step + (i64)(channel % channels) * (d * h * w);
+        T* column = columns + (i64)channel * (kd * kh * kw) * windows + window;
+        for (int k0 = 0; k0 < kd; k0++)
+            for (int k1 = 0; k1 < kh; k1++) {
+                int z = first.z + k0 * dd, y = first.y + k1 * dh, line = (z * h + y) * w;
+                bool there = (u32)z < (u32)d && (u32)y < (u32)h;
+                for (int k2 = 0; k2 < kw; k2++) {
+                    int x = first.x + k2 * dw;
+                    *column = there && (u32)x < (u32)w ? plane[line + x] : T(0);
+                    column += windows;
+                }
+            }
     }
 }
 EACH(to_columns)
@@ -26,6 +36,7 @@ KERNEL(256) from_columns(const T* columns, T* x, int planes, int channels, i64 i
     FOR_EACH_PLACE(channel, place, planes, d * h * w) {
         Spot i = spot_of(place, h, w);
         int image = channel / channels, c = channel % channels;
+        const T* column = columns + (i64)channel * (kd * kh * kw) * windows;
         A total = 0;
         for (int k0 = 0; k0 < kd; k0++) {
             int o0 = window_at(i.z, k0, sd, pd, dd, od);
@@ -36,8 +47,7 @@ KERNEL(256) from_columns(const T* columns, T* x, int planes, int channels, i64 i
                 for (int k2 = 0; k2 < kw; k2++) {
                     int o2 = window_at(i.x, k2, sw, pw, dw, ow);
                     if (o2 < 0) continue;
-                    i64 row = (((i64)channel * kd + k0) * kh + k1) * kw + k2;
-                    total += A(columns[row * windows + (o0 * oh + o1) * ow + o2]);
+                    total += A(column[((k0 * kh + k1) * kw + k2) * (i64)windows + (o0 * oh + o1) * ow + o2]);
                 }
             }
         }
@@ -100,10 +110,9 @@ KERNEL(256) depthwise_weight(const T* dy, const T* x, T* d_weight, int images, i
     Spot k = spot_of(blockIdx.x % size, kh, kw);
     i64 windows = (i64)od * oh * ow, elements = (i64)d * h * w;
     A total = 0;
-    for (i64 n = threadIdx.x; n < images * windows; n += blockDim.x) {
-        i64 image = n / windows;
-        int window = int(n - image * windows);
-        Spot o = spot_of(window, oh, ow);
+    for (Walk at(threadIdx.x, blockDim.x, windows); at.plane < images; at.go()) {
+        i64 image = at.plane, window = at.place;
+        Spot o = spot_of(int(window), oh, ow);
         Spot i = {o.z * sd - pd + k.z * dd, o.y * sh - ph + k.y * dh, o.x * sw - pw + k.x * dw};
         if (inside(i, d, h, w))
             total += A(dy[(image * filters + f) * windows + window]) *
@@ -131,8 +140,9 @@ EACH(add_channels)
 // A block for each channel.
 KERNEL(256) sum_channels(const T* dy, T* d_bias, i64 images, int channels, i64 plane) {
     A total = 0;
-    for (i64 n = threadIdx.x; n < images * plane; n += blockDim.x)
-        total += A(dy[(n / plane * channels + blockIdx.x) * plane + n % plane]);
+#pragma unroll 4
+    for (Walk at(threadIdx.x, blockDim.x, plane); at.plane < images; at.go())
+        total += A(dy[(at.plane * channels + blockIdx.x) * plane + at.place]);
     total = reduce_row(total, Sum());
     if (threadIdx.x == 0) d_bias[blockIdx.x] = T(total);
 }
