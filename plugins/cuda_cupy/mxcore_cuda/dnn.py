@@ -50,12 +50,15 @@ _ADVICE = {
 
 
 class Kind(NamedTuple):
-    """What is computed: cuDNN's functions for it, and the parts that operands play, the result's last."""
+    """What is computed: cuDNN's functions for it, the parts that operands play (the result's last), which algorithms
+    transform tiles.
+    """
 
     call: str
     choose: str
     space: str
     parts: str
+    transforms: tuple[int, ...]
 
 
 FORWARD, DATA, FILTER = (
@@ -64,8 +67,13 @@ FORWARD, DATA, FILTER = (
         f"cudnnGetConvolution{name}Algorithm_v7",
         f"cudnnGetConvolution{name}WorkspaceSize",
         parts,
+        transforms,
     )
-    for name, parts in (("Forward", "xwy"), ("BackwardData", "wyx"), ("BackwardFilter", "xyw"))
+    for name, parts, transforms in (
+        ("Forward", "xwy", (4, 5, 6, 7)),
+        ("BackwardData", "wyx", (2, 3, 4, 5)),
+        ("BackwardFilter", "xyw", (2, 4, 5, 6)),
+    )
 )
 
 
@@ -193,6 +201,8 @@ class _Plan:
             math = _FMA_MATH if key.math == _FMA_MATH else perf.math
             if perf.status or (perf.algorithm, math) in ways or key.deterministic and not perf.determinism:
                 continue
+            if key.dtype == "float16" and perf.algorithm in key.kind.transforms:
+                continue  # sums of a tile are rounded to float16, or beyond it
             size = ctypes.c_size_t()
             try:
                 with handle.lock:

@@ -38,6 +38,7 @@ KERNEL(256) from_columns(const T* __restrict__ columns, T* __restrict__ x, int p
     FOR_EACH_PLACE(channel, place, planes, d * h * w) {
         Spot i = spot_of(place, h, w);
         int image = channel / channels, c = channel % channels;
+        const T* column = columns + (i64)channel * (kd * kh * kw) * windows;
         A total = 0;
         for (int k0 = 0; k0 < kd; k0++) {
             int o0 = window_at(i.z, k0, sd, pd, dd, od);
@@ -112,10 +113,9 @@ KERNEL(256) depthwise_weight(const T* dy, const T* x, T* d_weight, int images, i
     Spot k = spot_of(blockIdx.x % size, kh, kw);
     i64 windows = (i64)od * oh * ow, elements = (i64)d * h * w;
     A total = 0;
-    for (i64 n = threadIdx.x; n < images * windows; n += blockDim.x) {
-        i64 image = n / windows;
-        int window = int(n - image * windows);
-        Spot o = spot_of(window, oh, ow);
+    for (Walk at(threadIdx.x, blockDim.x, windows); at.plane < images; at.go()) {
+        i64 image = at.plane, window = at.place;
+        Spot o = spot_of(int(window), oh, ow);
         Spot i = {o.z * sd - pd + k.z * dd, o.y * sh - ph + k.y * dh, o.x * sw - pw + k.x * dw};
         if (inside(i, d, h, w))
             total += A(dy[(image * filters + f) * windows + window]) *
@@ -140,14 +140,12 @@ KERNEL(256) add_channels(const T* bias, T* y, int planes, int channels, int size
 }
 EACH(add_channels)
 
-// A block for each channel; fewer than 2^31 of its elements.
-KERNEL(256) sum_channels(const T* __restrict__ dy, T* d_bias, u32 images, u32 channels, u32 plane) {
+// A block for each channel.
+KERNEL(256) sum_channels(const T* __restrict__ dy, T* d_bias, i64 images, int channels, i64 plane) {
     A total = 0;
 #pragma unroll 4
-    for (u32 n = threadIdx.x; n < images * plane; n += blockDim.x) {
-        u32 image = n / plane;
-        total += A(dy[((i64)image * channels + blockIdx.x) * plane + (n - image * plane)]);
-    }
+    for (Walk at(threadIdx.x, blockDim.x, plane); at.plane < images; at.go())
+        total += A(dy[(at.plane * channels + blockIdx.x) * plane + at.place]);
     total = reduce_row(total, Sum());
     if (threadIdx.x == 0) d_bias[blockIdx.x] = T(total);
 }

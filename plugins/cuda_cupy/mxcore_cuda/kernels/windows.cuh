@@ -14,7 +14,20 @@ struct Spot {
 };
 DEVICE Spot spot_of(int place, int h, int w) { return {place / w / h, place / w % h, place % w}; }
 
-// The window whose element `k` is place i, along one axis; -1 if there is none.
+// From a place in the first of many planes to the one some places further, in the same or a later plane; each step
+// divides nothing.
+struct Walk {
+    i64 plane, place, size, planes, places;
+    __device__ Walk(int first, int step, i64 length)
+        : plane(first / length), place(first % length), size(length), planes(step / length), places(step % length) {}
+    __device__ void go() {
+        plane += planes;
+        place += places;
+        if (place >= size) place -= size, plane++;
+    }
+};
+
+// The window whose element `k` is place i, along one axis; below 0 if there is none.
 DEVICE int window_at(int i, int k, int stride, int pad, int dilate, int count) {
     int reach = i + pad - k * dilate;
     if (stride == 1) return reach < 0 || reach >= count ? -1 : reach;  // nothing is divided
