@@ -46,7 +46,7 @@ KERNEL(256) from_columns(const T* __restrict__ columns, T* __restrict__ x, int p
             for (int k1 = 0; k1 < kh; k1++) {
                 int o1 = window_at(i.y, k1, sh, ph, dh, oh);
                 if (o1 < 0) continue;
-                const T* from = columns + (((i64)channel * kd + k0) * kh + k1) * kw * windows + (o0 * oh + o1) * ow;
+                const T* from = column + (i64)((k0 * kh + k1) * kw) * windows + (o0 * oh + o1) * ow;
 #pragma unroll 4
                 for (int k2 = 0; k2 < kw; k2++, from += windows) {
                     int o2 = window_at(i.x, k2, sw, pw, dw, ow);
