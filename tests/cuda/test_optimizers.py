@@ -283,3 +283,68 @@ def test_addresses_in_tables_are_looked_at(gpus):
     packed = run.arguments([table.data, False])
     with pytest.raises(ValueError, match="nobody says"):
         run.launch_packed((1, 1, 1), (256, 1, 1), packed)
+
+
+def test_what_was_found_of_arrays_does_not_outlive_them(gpus):
+    """The arrays and numbers of each step differ in another way from those of the last, beside one after the other."""
+    ctx, rs = gpus[0], np.random.RandomState(0)
+
+    def scene(together):
+        rs.seed(1)
+        rule = mx.optimizer.Adam(learning_rate=0.1, param_idx2name=dict(enumerate("abcd")))
+        update = mx.optimizer.get_updater(rule)
+        sizes = [3, 5, 2, 7]
+        weights, grads = (arrays(ctx, "float32", i, sizes) for i in range(2))
+        keys = list(range(4))
+
+        def step():
+            if together:
+                update(keys, grads, weights)
+            else:
+                for i, g, w in zip(keys, grads, weights):
+                    update(i, g, w)
+
+        for _ in range(2):
+            step()
+        grads[1] = mx.nd.array(rs.randn(5), ctx=ctx)  # another array
+        step()
+        grads[1][:] = 3
+        step()
+        rule.rescale_grad = 0.5
+        step()
+        rule.set_learning_rate(0.01)
+        rule.set_lr_mult({"b": 3.0})
+        step()
+        weights[2] = mx.nd.array(rs.randn(2), ctx=ctx)
+        step()
+        mean, _ = update.states[3]
+        mean[:] = 1
+        step()
+        update.states[3] = mx.nd.ones(7, ctx=ctx), mx.nd.ones(7, ctx=ctx)
+        step()
+        shared = mx.nd.array(rs.randn(7), ctx=ctx)
+        weights[1], weights[3] = shared[:5], shared
+        update.states[1] = update.states[3][0][:5], update.states[3][1][:5]
+        step()
+        step()
+        keys.reverse(), grads.reverse(), weights.reverse()
+        step()
+        rule.clip_gradient = 0.1
+        step()
+        step()
+        return [a.asnumpy() for a in (*weights, *(s for i in range(4) for s in update.states[i]))]
+
+    for a, b in zip(scene(True), scene(False), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_gradients_are_not_held(gpus):
+    import weakref
+
+    update = mx.optimizer.get_updater(mx.optimizer.SGD(momentum=0.9))
+    weights, grads = (arrays(gpus[0], "float32", i, [3, 4]) for i in range(2))
+    update([0, 1], grads, weights)
+    held = [weakref.ref(g._data) for g in grads]
+    del grads
+    mx.nd.waitall()
+    assert [ref() for ref in held] == [None, None]

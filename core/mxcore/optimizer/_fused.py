@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from operator import is_, itemgetter
 from typing import Any, NamedTuple
 
 from .. import ndarray as nd
@@ -12,6 +14,7 @@ from .._core.call import op_context
 from .._core.dispatch import bound_for, invoke
 from .._core.errors import raise_in_op
 from .._core.op import Op
+from .._core.params import Params
 from .._core.state import state as mode
 from .._core.stream import begin, commit
 from ..ndarray import NDArray
@@ -19,7 +22,7 @@ from ._bound import update
 from ._steps import state_and_master
 from .base import Optimizer
 
-__all__ = ["FusedOptimizer", "move"]
+__all__ = ["FusedOptimizer", "Seen", "move"]
 
 #: Weights of one call at most: as many outputs of an operator may be its inputs.
 MOST = 256
@@ -133,7 +136,61 @@ class FusedOptimizer(Optimizer):
             self.update(index, weight, grad, state)
 
 
-def move(optimizer: FusedOptimizer, items: Iterable[tuple[Any, NDArray, NDArray, Any]]) -> None:
+class Seen:
+    """What was found of the arrays that moved together last: it holds as long as they are the same ones.
+
+    Attributes
+    ----------
+    names : list of str
+        The operators of all steps.
+    datas : list of weak reference
+        To the devices' arrays, which live no longer for it.
+    groups : list of (Op, list of int, Params, function, values)
+        The operator for some of the steps, by their places, its parameters of the last time, and what the steps have in
+        common: how it is got of a step's numbers, and what it was.
+    """
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self._weights: list[Any] = []
+        self._states: Sequence[Any] = []
+        self.datas: list[Any] = []
+        self.groups: list[tuple[Op, list[int], Params, Callable[[Any], Any], Any]] = []
+
+    def may_write(self, weights: Sequence[NDArray], states: Sequence[Any]) -> bool:
+        """Whether these are the weights and states of which :meth:`checked` was told.
+
+        Memory of a device stays as writable as it was; states that are lists may hold other arrays now.
+        """
+        return (
+            len(weights) == len(self._weights)
+            and all(ref() is w._data for ref, w in zip(self._weights, weights))
+            and all(map(is_, states, self._states))
+            and list not in map(type, states)
+        )
+
+    def checked(self, weights: Sequence[NDArray], states: Sequence[Any]) -> None:
+        """These may be written to."""
+        self._weights, self._states = _refs([w._data for w in weights]), states
+
+    def same(self, steps: Sequence[Step], datas: list[Any]) -> bool:
+        """Whether the steps are of the operators and the arrays of the last time."""
+        return (
+            bool(self.groups)
+            and len(datas) == len(self.datas)
+            and all(ref() is data for ref, data in zip(self.datas, datas))
+            and [step.name for step in steps] == self.names
+        )
+
+
+def _refs(datas: Sequence[Any]) -> list[Any]:
+    """Weak references to arrays; none if some are sparse, whose parts may be exchanged."""
+    return [] if any(isinstance(d, Sparse) for d in datas) else list(map(weakref.ref, datas))
+
+
+def move(
+    optimizer: FusedOptimizer, items: Iterable[tuple[Any, NDArray, NDArray, Any]], seen: Seen | None = None
+) -> None:
     """Move weights, as few launches as the device's kernels allow.
 
     Parameters
@@ -141,52 +198,90 @@ def move(optimizer: FusedOptimizer, items: Iterable[tuple[Any, NDArray, NDArray,
     optimizer : FusedOptimizer
     items : iterable of (index, weight, gradient, state)
         What `update_multi_precision` takes.
+    seen : Seen, optional
+        Of an earlier call with the same arrays, which are then not looked at again.
     """
     steps: list[Step] = []
     try:
         for index, weight, grad, state in items:
             steps.append(optimizer._step(index, weight, grad, state, optimizer._has_master(weight)))
     finally:  # where one has no step, those before it move nevertheless
-        _run(steps)
+        _run(steps, seen or Seen())
 
 
-def _run(steps: Sequence[Step]) -> None:
+def _run(steps: Sequence[Step], seen: Seen) -> None:
     if not steps:
         return
     ctx = steps[0].weight._st.ctx
+    datas = [a._data for step in steps for a in step.arrays]
+    if not mode.record and seen.same(steps, datas) and _again(steps, seen):
+        return
+    seen.names, seen.datas, seen.groups = [step.name for step in steps], _refs(datas), []
     if mode.record or not _disjoint(ctx.device, steps):
         for step in steps:
             step.run()
         return
     names: dict[Any, str | None] = {}  # what operators there are for many
-    groups: dict[Any, list[Step]] = {}
-    for step in steps:
+    groups: dict[Any, list[int]] = {}
+    alone = False
+    for i, step in enumerate(steps):
         one = step.name, step.master is not None
         if one not in names:
             names[one] = _together(ctx.device, *one)
         name = names[one]
         if name is not None and step.weight._st.ctx is ctx and step.is_alike():
-            common = [item for item in step.numbers.items() if item[0] not in ("lr", "wd", "lazy_update")]
-            groups.setdefault((name, step.weight._data.dtype, *common), []).append(step)
+            common = [item for item in step.numbers.items() if item[0] not in _EACH]
+            groups.setdefault((name, step.weight._data.dtype, *common), []).append(i)
         else:
-            _run_groups(groups)
+            _run_groups(steps, groups, seen)
             step.run()
-    _run_groups(groups)
+            alone = True
+    _run_groups(steps, groups, seen)
+    if alone:
+        seen.groups = []
 
 
-def _run_groups(groups: dict[Any, list[Step]]) -> None:
-    for (name, _, *common), steps in groups.items():
-        for at in range(0, len(steps), MOST):
-            part = steps[at : at + MOST]
-            rates = {f"{n}s": [step.numbers[n] for step in part] for n in ("lr", "wd")}
-            _call(tables.ops.get(name), part, {"num_weights": len(part), **rates, **dict(common)})
+#: Numbers that weights have each for itself.
+_EACH = ("lr", "wd", "lazy_update")
+
+
+def _run_groups(steps: Sequence[Step], groups: dict[Any, list[int]], seen: Seen) -> None:
+    for (name, _, *common), places in groups.items():
+        for at in range(0, len(places), MOST):
+            part = places[at : at + MOST]
+            op, some = tables.ops.get(name), [steps[i] for i in part]
+            p = op.parse({"num_weights": len(part), **_rates(some), **dict(common)})
+            _call(op, some, p)
+            if {"lrs", "wds"} <= op.parser.dynamic:
+                shared = itemgetter("lr", *dict(common))
+                seen.groups.append((op, part, p, shared, shared(some[0].numbers)[1:]))
+            else:
+                seen.names = []
     groups.clear()
 
 
-def _call(op: Op, steps: Sequence[Step], numbers: dict[str, Any]) -> None:
+def _rates(steps: Sequence[Step]) -> dict[str, tuple[float, ...]]:
+    return {f"{n}s": tuple([step.numbers[n] for step in steps]) for n in ("lr", "wd")}
+
+
+def _again(steps: Sequence[Step], seen: Seen) -> bool:
+    """Move by what was found the last time; False, with nothing moved, if the numbers in common have changed."""
+    for _, part, _, shared, values in seen.groups:
+        for i in part:
+            numbers = steps[i].numbers
+            lr, *found = shared(numbers)
+            if tuple(found) != values or lr.__class__ is not float or numbers["wd"].__class__ is not float:
+                return False
+    for op, part, p, *_ in seen.groups:
+        some = [steps[i] for i in part]
+        rates = _rates(some)
+        _call(op, some, p.with_dynamic({**rates, "_scalars": {**p._scalars, **rates}}))
+    return True
+
+
+def _call(op: Op, steps: Sequence[Step], p: Params) -> None:
     """Call an operator for many weights, whose arrays are alike, apart and writable."""
     arrays = [a for step in steps for a in step.arrays]
-    p = op.parse(numbers)
     bound = bound_for(op, p, arrays)
     if bound is None or not bound.out:
         invoke(op, arrays, p, out=[step.weight for step in steps])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
@@ -11,7 +12,7 @@ from .._io_files import checked, naming, read_whole
 from ..context import Context
 from ..drafts import settle
 from ..ndarray import NDArray
-from ._fused import FusedOptimizer, move
+from ._fused import FusedOptimizer, Seen, move
 from ._states import check_readable, dumps, is_pickle, loads
 from ._whole import check_state
 from .base import Optimizer
@@ -47,6 +48,7 @@ class Updater:
         self.states: dict[Any, Any] = {}
         self.states_synced: dict[Any, bool] = {}
         self.aggregate_updates = optimizer.aggregate_num > 0
+        self._seen = Seen()
 
     def __call__(self, index: Any, grad: Any, weight: Any) -> None:
         """Move one weight, or a list of them, in place.
@@ -76,18 +78,19 @@ class Updater:
                 state = self.sync_state_context(states[i], w.context)
                 check_state(optimizer, i, w, state)
                 states[i], self.states_synced[i] = state, True
-        for i, w in zip(index, weight):  # before any of them moves
-            if not (w.writable and _writable(states[i])):
-                name = f"{type(optimizer).__name__}, parameter {i!r}: its "
-                check_writable(w, name + "weight")
-                raise read_only(name + "state")
-        if (
+        together = (
             len(weight) > 1
             and weight[0].context.device.async_
             and isinstance(optimizer, FusedOptimizer)
             and optimizer._is_told
-        ):
-            move(optimizer, ((i, w, g, states[i]) for i, w, g in zip(index, weight, grad)))
+        )
+        held = [states[i] for i in index]
+        if not (together and self._seen.may_write(weight, held)):
+            self._check(index, weight)  # before any of them moves
+            if together:
+                self._seen.checked(weight, held)
+        if together:
+            move(optimizer, ((i, w, g, states[i]) for i, w, g in zip(index, weight, grad)), self._seen)
             return
         if not self.aggregate_updates:
             for i, w, g in zip(index, weight, grad):
@@ -100,6 +103,13 @@ class Updater:
             for start in range(0, len(group), optimizer.aggregate_num):
                 i, w, g = zip(*group[start : start + optimizer.aggregate_num])
                 optimizer.update_multi_precision(list(i), list(w), list(g), [states[k] for k in i])
+
+    def _check(self, index: Sequence[Any], weight: Sequence[NDArray]) -> None:
+        for i, w in zip(index, weight):
+            if not (w.writable and _writable(self.states[i])):
+                name = f"{type(self.optimizer).__name__}, parameter {i!r}: its "
+                check_writable(w, name + "weight")
+                raise read_only(name + "state")
 
     def sync_state_context(self, state: Any, context: Context) -> Any:
         """Return a state with its arrays on a device.

@@ -34,6 +34,8 @@ _FIRST, _LAST = 0, 1
 #: Algorithms that are asked for, signatures that are remembered, and how often an algorithm is timed.
 _MOST_WAYS, _MOST_PLANS, _RUNS = 32, 1024, 3
 _MOST_BYTES = 1 << 40
+#: Bytes that are filled, and how often, to keep a GPU at work for about a millisecond.
+_BUSY, _OFTEN = 1 << 28, 12
 #: The scalars of a call: once the result, and nothing of what was there.
 _SCALARS = {t: (t(1), t(0)) for t in (ctypes.c_float, ctypes.c_double)}
 #: The name of our own kernels among what can be chosen.
@@ -50,9 +52,7 @@ _ADVICE = {
 
 
 class Kind(NamedTuple):
-    """What is computed: cuDNN's functions for it, the parts that operands play (the result's last), which algorithms
-    transform tiles.
-    """
+    """What is computed: cuDNN's functions for it, parts of operands (the result's last), algorithms by tiles."""
 
     call: str
     choose: str
@@ -236,11 +236,12 @@ class _Plan:
         d.enqueue(handle.stream, run)
 
 
-def _seconds(stream: Any, run: Callable[[], None]) -> float:
-    """How long something takes on a stream; infinitely, if it is refused or has no room."""
+def _seconds(stream: Any, run: Callable[[], None], busy: Callable[[], None]) -> float:
+    """How long something takes on a stream that is `busy` meanwhile; infinitely, if it is refused or has no room."""
     d, events = driver(), []
     try:
         run()  # loads what it needs
+        busy()
         for _ in range(_RUNS):
             begin = d.record(stream, timed=True)
             run()
@@ -451,10 +452,25 @@ def _chosen(
     if kept in names:
         return names[kept]
     runs = [partial(plan.launch, device, handle, way, a, b, out) for way in ways]
-    times = [_seconds(handle.stream, run) for run in (*runs, *([] if plan.key.always else [ours]))]
+    busy = _occupied(device, handle.index)
+    times = [_seconds(handle.stream, run, busy) for run in (*runs, *([] if plan.key.always else [ours]))]
     name = [*names][times.index(min(times))]
     CHOICES.save(entry, name)
     return names[name]
+
+
+def _occupied(device: Device, index: int) -> Callable[[], None]:
+    """What keeps a GPU at work until calls behind it are launched, so that their times are not the host's."""
+    try:
+        some = device.empty((_BUSY,), np.uint8, index)
+    except MemoryError:
+        return lambda: None
+
+    def busy() -> None:
+        for _ in range(_OFTEN):
+            some[...] = 0
+
+    return busy
 
 
 def _math(dtype: str) -> int:
