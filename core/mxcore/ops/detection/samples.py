@@ -140,12 +140,13 @@ _PROPOSED: list[dict[str, Any]] = [
 
 
 def _proposal_samples(n: int) -> list[Any]:
-    info = [[40.0, 60.0, 1.0], [64.0, 37.0, 0.5]][:n]
+    info = np.array([[40.0, 60.0, 1.0], [64.0, 37.0, 0.5]][:n])
     return [
         Sample(
             np.random.RandomState(i).permutation(np.linspace(0.01, 0.99, n * 240)).reshape(n, 12, 4, 5),
             np.random.RandomState(9).randn(n, 24, 4, 5) * (3.0 if p.get("iou_loss") else 0.2),
-            info,
+            # At most as large as the feature map.
+            info * [*[p.get("feature_stride", 16) / 16] * 2, 1.0],
             params=p,
             dtypes="float32",
             grad=False,
@@ -165,7 +166,7 @@ def _align_samples() -> list[Any]:
         for c, size, scale, p, t in (
             (3, (2, 3), 1.0, {}, "float32 float64"),
             (2, (3, 2), 0.7, {"sample_ratio": 2}, _ALL),
-            (2, (1, 1), 1.3, {"aligned": True}, "float32 float64"),
+            (2, (1, 1), 0.75, {"aligned": True}, "float32 float64"),
             (8, (2, 2), 1.0, {"position_sensitive": True, "sample_ratio": 3, "aligned": True}, "float32 float64"),
         )
     ] + [
