@@ -77,7 +77,7 @@ def survivors(xp: Any, alive: Any, boxes: Boxes, classes: Any, meeting: Meeting,
             boxes.at(xp, first),
         )
         classes = None if classes is None else xp.take_along_axis(classes, first, 1)
-        some = min(left, max(_PAIRS // (len(batch) * left), _FEWEST))
+        some = min(left, max(_PAIRS // (alive.shape[0] * left), _FEWEST))
         met = meeting.met(xp, Boxes(*(v[:, :some, None] for v in boxes)), Boxes(*(v[:, None] for v in boxes)))
         if classes is not None:
             met = met & (classes[:, :some, None] == classes[:, None])
