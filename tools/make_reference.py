@@ -47,10 +47,14 @@ PUBLIC = ("_contrib_", "_linalg_", "_image_", "_random_", "_sample_", "_sparse_"
 LEFT_OUT = {
     "Backward and internal operators. MXNet makes them itself, inside gradients, graphs and its Python code; "
     "here gradients are rules over ordinary operators, and the rest is Python.": (
-        r"_backward_|_contrib_backward_|_npi_.*backward|_broadcast_backward|_sg_|"
-        r"_(CachedOp|CachedOpThreadSafe|CrossDeviceCopy|CustomFunction|NDArray|Native|NoGradient|"
-        r"cvimread|npi_cvimread|imdecode|onehot_encode|set_value)$"
+        r"_backward_|_contrib_backward_|_npi_.*backward|_broadcast_backward|"
+        r"_(CachedOp|CachedOpThreadSafe|CrossDeviceCopy|CustomFunction|NDArray|Native|NoGradient)$"
     ),
+    "Functions of arrays. MXNet runs them outside graphs only; they are in `mx.nd._internal`, and `_npi_cvimread` is "
+    "`mx.nd.numpy._internal.cvimread`.": r"_(cvimread|npi_cvimread|imdecode|onehot_encode|set_value)$",
+    "Subgraphs of oneDNN. MXNet makes them of neighbouring layers when a graph is bound on a CPU; here devices fuse "
+    "what lies together when a program is lowered, and a graph keeps the operators that it was written with. Files "
+    "that hold them come from quantisation on CPUs: [quantization.md](quantization.md#mxnets-files).": r"_sg_",
     "Graphs of DGL: they sample graphs kept in sparse matrices, for a library that no longer uses MXNet.": (
         r"_contrib_(dgl_|edge_id)"
     ),

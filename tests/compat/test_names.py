@@ -41,10 +41,11 @@ WITHOUT = {
         "ResizeProp Unravel_index Unravel_indexProp",
         **dict.fromkeys(
             ("mxnet.ndarray.numpy._internal", "mxnet.symbol.numpy._internal"),
-            "backward_nan_to_num backward_polyval cvimread empty_like_fallback hsplit_backward mvn_fallback "
+            "backward_nan_to_num backward_polyval empty_like_fallback hsplit_backward mvn_fallback "
             "resize_fallback unravel_index_fallback",
         ),
     },
+    "it runs on arrays only": {"mxnet.symbol.numpy._internal": "cvimread"},
 }
 #: Planned: modules with operators that are not there yet, ONNX and int8.
 PLANNED_MODULES = (

@@ -43,8 +43,10 @@ def run(sym, args, aux, data):
     return sym.bind(mx.cpu(), given, aux_states=aux, grad_req="null").forward()[0].asnumpy()
 
 
-def operators(sym):
-    return [n.attr("__op__") or n.name for n in sym.get_internals()]
+def near(got, want, part=0.05):
+    """Nearer than a part of how far answers to different examples lie apart: what ignores the data is far."""
+    spread = np.ptp(want, axis=0).max()
+    assert np.abs(got - want).max() <= part * spread, f"{np.abs(got - want).max() / spread:.3f} of the spread"
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +78,8 @@ def test_numbers_are_near_those_in_float(model, dtype, calibration, mode):
         excluded_sym_names=excluded,
     )
     assert "quantized_conv1_output" in made.get_internals().list_outputs()
-    np.testing.assert_allclose(run(made, qargs, qaux, data), want, atol=0.02)
+    # uint8 loses what is negative in the data, entropy what is far out.
+    near(run(made, qargs, qaux, data), want, 0.2 if dtype == "uint8" else 0.1 if calibration == "entropy" else 0.05)
     # The file says the same.
     again = mx.sym.load_json(made.tojson())
     np.testing.assert_array_equal(run(again, qargs, qaux, data), run(made, qargs, qaux, data))
@@ -90,11 +93,11 @@ def test_modules_run_quantised_models(model, tmp_path):
     mod = mx.mod.Module.load(str(tmp_path / "m"), 0)
     it = batches(1)
     mod.bind(it.provide_data, it.provide_label, for_training=False)
-    np.testing.assert_allclose(mod.predict(it).asnumpy(), want, atol=0.02)
+    near(mod.predict(it).asnumpy(), want)
     block = gluon.SymbolBlock.imports(
         str(tmp_path / "m-symbol.json"), ["data", "softmax_label"], str(tmp_path / "m-0000.params")
     )
-    np.testing.assert_allclose(block(next(batches()).data[0], nd.zeros(4)).asnumpy(), want, atol=0.02)
+    near(block(next(batches()).data[0], nd.zeros(4)).asnumpy(), want)
 
 
 def test_layers_that_cannot_be_quantised_are_named():
@@ -161,7 +164,7 @@ def test_calibration_later(model):
         mod.forward(next(it))
         made, qargs, qaux = api.calib_graph(made, args, aux, collector, calib_mode=mode)
         assert "min_calib_range" in made.tojson()
-        np.testing.assert_allclose(run(made, qargs, qaux, data), want, atol=0.03)
+        near(run(made, qargs, qaux, data), want, 0.15 if mode == "entropy" else 0.05)
 
 
 class Widest:
@@ -190,7 +193,7 @@ def test_a_recurrent_layer_among_others():
     args.update({n: nd.zeros(s) for n, s in shapes.items() if n != "data"})
     data = nd.random.uniform(-1, 1, shapes["data"])
     made, qargs, qaux = api.quantize_model(sym, args, {}, calib_mode="none")
-    np.testing.assert_allclose(run(made, qargs, qaux, data), run(sym, args, {}, data), atol=0.03)
+    near(run(made, qargs, qaux, data), run(sym, args, {}, data), 0.15)
 
 
 # -- blocks ----------------------------------------------------------------------------------------------------------
@@ -233,14 +236,14 @@ def test_blocks(source, tmp_path):
     kinds = {p.dtype for p in made.collect_params().values()}
     assert np.dtype("int8") in kinds and all(p.grad_req == "null" for p in made.collect_params().values())
     assert any(n.endswith("dense0_weight") for n in made.collect_params())  # which was excluded
-    np.testing.assert_allclose(made(data).asnumpy(), block(data).asnumpy(), atol=0.05)
+    near(made(data).asnumpy(), block(data).asnumpy(), 0.1)
     made.export(str(tmp_path / "q"))
     again = gluon.SymbolBlock.imports(str(tmp_path / "q-symbol.json"), ["data"], str(tmp_path / "q-0000.params"))
     np.testing.assert_array_equal(again(data).asnumpy(), made(data).asnumpy())
 
 
 def test_a_block_of_two_inputs():
-    class Sum(gluon.HybridBlock):
+    class Both(gluon.HybridBlock):
         def __init__(self):
             super().__init__()
             self.a, self.b = gluon.nn.Dense(3), gluon.nn.Dense(3)
@@ -248,12 +251,49 @@ def test_a_block_of_two_inputs():
         def hybrid_forward(self, F, x, y):
             return self.a(x) + self.b(y)
 
-    block = Sum()
+    block = Both()
     block.initialize(mx.init.Uniform(1))
     data = [[nd.random.uniform(-1, 1, (4, n)) for n in (2, 5)] for _ in range(2)]
     with pytest.warns(match="quantize_net will be deprecated"):
         made = api.quantize_net(block, calib_data=data, calib_mode="naive")
-    np.testing.assert_allclose(made(*data[0]).asnumpy(), block(*data[0]).asnumpy(), atol=0.05)
+    near(made(*data[0]).asnumpy(), block(*data[0]).asnumpy())
+
+
+class Sum(gluon.HybridBlock):
+    """A block of two inputs that raises what a user's code may raise."""
+
+    def __init__(self, trouble=None):
+        super().__init__()
+        self.trouble, self.calls = trouble, 0
+
+    def hybrid_forward(self, F, x, y):
+        self.calls += 1
+        if self.trouble:
+            raise TypeError(self.trouble)
+        return x + y
+
+
+def test_errors_of_blocks_are_theirs():
+    """A block is called once, with as many arrays as its signature takes."""
+    batch = [nd.ones((2, 3))] * 3
+    for trouble in ("the user's own", None):
+        block = Sum(trouble)
+        outer = gluon.nn.HybridSequential()
+        outer.add(block)
+        for made in (block, outer):
+            block.calls = 0
+            if trouble:
+                with pytest.raises(TypeError, match="^the user's own$"):
+                    api.quantize_net_v2(made, calib_data=[batch], calib_mode="naive")
+                assert block.calls == 1
+            else:
+                again = api.quantize_net_v2(made, calib_data=[batch], calib_mode="naive")
+                assert len(again._cached_graph[0]) == 2
+    # A graph takes as many as it has inputs; arguments without number, all there are.
+    graph = api.quantize_net_v2(again, calib_data=[batch], calib_mode="naive")
+    assert graph(*batch[:2]).round().asnumpy().tolist() == [[2] * 3] * 2
+    counts = gluon.nn.HybridLambda(lambda F, *args: F.add_n(*args))
+    assert api.quantize_net_v2(counts, data_shapes=[(2, 3)] * 3)(*batch).asnumpy().tolist() == [[3] * 3] * 2
 
 
 # -- calibration -----------------------------------------------------------------------------------------------------
@@ -323,9 +363,9 @@ def test_bad_arguments(model, options, text):
     options = {"calib_mode": "none", "sym": sym, **options}
     if callable(options.get("calib_data")):
         options["calib_data"] = options["calib_data"]()
-    with pytest.raises(ValueError, match=text) as e:
+    with pytest.raises(ValueError, match=f"^quantize_model: {text}") as e:
         api.quantize_model(arg_params=args, aux_params=aux, **options)
-    assert isinstance(e.value, MXNetError) and "quantize_model" in str(e.value) or "cali" in str(e.value)
+    assert isinstance(e.value, MXNetError)
 
 
 @pytest.mark.filterwarnings("ignore:.*act_type is tanh")

@@ -59,3 +59,10 @@ def test_updates_of_many_weights_take_one_dtype(codes, owner):
 def test_normalisation_over_an_odd_number_of_channels(nsize):
     op = tables.ops.get("LRN")
     assert chosen(op, op.parse({"nsize": nsize}), [Spec((2, 9, 3, 3), np.dtype("f4"))]) == "cpu_numba"
+
+
+@pytest.mark.parametrize("code", ["f2", "f4", "f8"])
+def test_suppression_in_all_floats(code):
+    for name in ("box_nms", "MultiBoxDetection", "Proposal", "MultiProposal"):
+        op = tables.ops.get(f"_contrib_{name}")
+        assert chosen(op, op.parse({}), [Spec((1, 8, 8), np.dtype(code))] * len(op.input_names)) == "cpu_numba"

@@ -5,6 +5,8 @@ import pytest
 
 from mxcore_cpu.kernels import multibox, regions, suppression
 
+from ..ops import boxes as loops
+
 rng = np.random.default_rng(0)
 KERNELS = (
     (suppression, "_survivors _iou _match"),
@@ -72,25 +74,35 @@ def overlaps(a, b):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_targets(dtype):
+    """Classes, masks and offsets by a loop over boxes; background by its probability."""
     anchor = some_boxes(50).astype(dtype)
     label = np.concatenate([rng.integers(0, 3, (6, 4, 1)), some_boxes(6, 4)], -1).astype(dtype)
     label[2, 1:, 0] = label[3, 0, 0] = -1
-    place, mask, found = (np.empty((6, 50, *s), dtype) for s in ((4,), (4,), ()))
-    how = {"threshold": 0.3, "ignore": -2.0, "limit": 0.3, "variances": (1, 1, 1, 1)}
-    multibox.multibox_target(anchor, label, np.zeros((6, 4, 50), dtype), place, mask, found, ratio=-1.0, **how)
-    assert (found[3] == -2).all() and not mask[3].any()
-    for b in (0, 1, 2, 4, 5):
-        many = 1 if b == 2 else 4
-        part = overlaps(anchor.astype(float), label[b, :many, 1:].astype(float))
-        own = mask[b, :, 0] > 0
-        assert own[part.max(1) > 0.3 + 1e-6].all()  # those beyond the threshold, and each box's best
-        assert {int(part[:, j].argmax()) for j in range(many)} <= set(np.flatnonzero(own)) or many > 1
-        assert ((found[b] > 0) == own).all() and own.sum() <= (part.max(1) > 0.3).sum() + many
-    scores = rng.standard_normal((6, 4, 50)).astype(dtype)
-    multibox.multibox_target(anchor, label, scores, place, mask, found, ratio=1.5, **how)
-    for b in (0, 1, 2, 4, 5):
-        positive = (found[b] > 0).sum()
-        assert (found[b] == 0).sum() <= int(1.5 * positive)
+    label[4, 1] = label[4, 0]  # a box twice, of which the first has the better anchor
+    scores, variances = rng.standard_normal((6, 4, 50)).astype(dtype), np.array([1, 2, 0.5, 0.25])
+    background = (np.exp(scores) / np.exp(scores).sum(1, keepdims=True))[:, 0]
+    how = {"threshold": 0.3, "ignore": -2.0, "limit": 0.25, "variances": tuple(variances)}
+    for ratio in (-1.0, 1.5):
+        place, mask, found = (np.empty((6, 50, *s), dtype) for s in ((4,), (4,), ()))
+        multibox.multibox_target(anchor, label, scores, place, mask, found, ratio=ratio, **how)
+        for b in range(6):
+            wanted, count = loops.targets(anchor.astype(float), label[b].astype(float), 0.3)
+            own = np.array([w is not None for w in wanted])
+            assert count == {2: 1, 3: 0}.get(b, 4) and own.sum() >= count
+            np.testing.assert_array_equal(mask[b], np.repeat(own[:, None], 4, 1))
+            classes = np.array([-2 if w is None else label[b, w, 0] + 1 for w in wanted])
+            if count and ratio < 0:
+                classes[~own] = 0
+            elif count:
+                best = overlaps(anchor.astype(float), label[b, :count, 1:].astype(float)).max(1)
+                free = np.flatnonzero(~own & (best < 0.25))
+                classes[free[background[b, free].argsort()][: int(1.5 * own.sum())]] = 0
+            np.testing.assert_array_equal(found[b], classes)
+            box = label[b, [w or 0 for w in wanted], 1:]
+            size, wide = anchor[:, 2:] - anchor[:, :2], box[:, 2:] - box[:, :2]
+            moved = (box[:, :2] + box[:, 2:] - anchor[:, :2] - anchor[:, 2:]) / 2 / size
+            offset = np.concatenate([moved, np.log(wide / size)], 1) / variances
+            np.testing.assert_allclose(place[b], np.where(own[:, None], offset, 0), rtol=1e-4, atol=1e-5)
 
 
 def bins_of(kind, dtype, trans=None):

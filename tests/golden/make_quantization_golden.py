@@ -53,6 +53,10 @@ def main():
         inputs = {n: mx.nd.array(a, dtype=a.dtype) for n, a in zip(names, (lhs, rhs, *ends))}
         exe = product(*(mx.sym.Variable(n) for n in names), name="m", **options).bind(mx.cpu(), inputs)
         pack.entries.append({"product": options, "outputs": [pack.add(y.asnumpy()) for y in exe.forward()]})
+    for params, *arrays in cases.convolutions():
+        sums = mx.nd.contrib.quantized_conv(*(mx.nd.array(a, dtype=a.dtype) for a in arrays), **params)[0]
+        told = {k: str(v) for k, v in params.items()}
+        pack.entries.append({"convolution": told, "sums": pack.add(sums.asnumpy())})
     pack.save(str(OUT))
     print(f"{OUT.name}: {len(pack.entries)} entries, {OUT.stat().st_size} bytes")
 

@@ -125,6 +125,44 @@ def ssd(mx):
     )
 
 
+def ssd_trained(mx):
+    """A single shot detector with its losses and what it detects: how such models are trained by symbols."""
+    x = mx.sym.Convolution(mx.sym.Variable("data"), kernel=(3, 3), pad=(1, 1), stride=(2, 2), num_filter=4, name="base")
+    x = relu(mx, x, "base_relu")
+    anchors = mx.sym.contrib.MultiBoxPrior(x, sizes=(0.3, 0.55), ratios=(1, 2), name="anchors")
+    loc, cls = (
+        mx.sym.Convolution(x, kernel=(3, 3), pad=(1, 1), num_filter=3 * n, name=name)
+        for name, n in (("loc", 4), ("cls", 4))
+    )
+    loc = mx.sym.Flatten(mx.sym.transpose(loc, axes=(0, 2, 3, 1)), name="loc_pred")
+    cls = mx.sym.Reshape(mx.sym.transpose(cls, axes=(0, 2, 3, 1)), shape=(0, -1, 4))
+    cls = mx.sym.transpose(cls, axes=(0, 2, 1), name="cls_pred")
+    place, mask, kind = mx.sym.contrib.MultiBoxTarget(
+        anchors,
+        mx.sym.Variable("label"),
+        cls,
+        overlap_threshold=0.5,
+        ignore_label=-1,
+        negative_mining_ratio=3,
+        minimum_negative_samples=0,
+        negative_mining_thresh=0.5,
+        variances=(0.1, 0.1, 0.2, 0.2),
+        name="target",
+    )
+    prob = mx.sym.SoftmaxOutput(
+        cls, kind, ignore_label=-1, use_ignore=True, multi_output=True, normalization="valid", name="cls_prob"
+    )
+    loss = mx.sym.smooth_l1(mask * (loc - place), scalar=1.0, name="loc_loss_")
+    loss = mx.sym.MakeLoss(loss, normalization="valid", name="loc_loss")
+    found = mx.sym.contrib.MultiBoxDetection(
+        prob, loc, anchors, nms_threshold=0.45, nms_topk=20, variances=(0.1, 0.1, 0.2, 0.2), name="detection"
+    )
+    heads = [prob, loss, mx.sym.MakeLoss(kind, grad_scale=0, name="kind")]
+    return mx.sym.Group([*heads, mx.sym.MakeLoss(found, grad_scale=0, name="found")]), dict(
+        data=(2, 3, 8, 8), label=(2, 3, 5)
+    )
+
+
 def autoencoder(mx):
     x = relu(
         mx,
@@ -201,6 +239,7 @@ MODELS = (
     rnn,
     embedding,
     ssd,
+    ssd_trained,
     autoencoder,
     transformer,
     dcgan,
@@ -213,6 +252,17 @@ def build(mx, model):
     """(symbol, shapes of inputs), with names counted from 0."""
     with mx.name.NameManager():
         return model(mx)
+
+
+#: Inputs that are no numbers of any kind: (model, name) -> array.
+GIVEN = {
+    ("ssd_trained", "label"): np.array(
+        [
+            [[1, 0.1, 0.1, 0.5, 0.6], [0, 0.4, 0.3, 0.9, 0.8], [2, 0.1, 0.1, 0.5, 0.6]],
+            [[2, 0.05, 0.5, 0.45, 0.95], [-1, -1, -1, -1, -1], [-1, -1, -1, -1, -1]],
+        ]
+    )
+}
 
 
 def values(name, shape, seed):
@@ -274,7 +324,7 @@ def run(mx, model, symbol, shapes):
         for n, a in arrays.items():
             top = data if n == "data" else label if n.endswith("label") else None
             v = values(n, a.shape, seed)
-            a[:] = v if top is None else np.floor((v + 1) / 2 * top)
+            a[:] = GIVEN.get((model, n), v if top is None else np.floor((v + 1) / 2 * top))
     outputs = ex.forward(is_train=True)
     found = {f"output {n}": digest(y.asnumpy()) for n, y in zip(symbol.list_outputs(), outputs)}
     ex.backward([mx.nd.array(values(n, y.shape, 2)) for n, y in zip(symbol.list_outputs(), outputs)])

@@ -159,3 +159,22 @@ def products():
     for options in ({}, {"enable_float_output": True}, {"min_calib_range": -2.0, "max_calib_range": 1.0}):
         arrays = [rs.randint(-128, 128, (4, 5)).astype(np.int8) for _ in range(2)]
         yield (options, *arrays, *(np.array([v], np.float32) for v in (-1, 0.5, -0.25, 2)))
+
+
+def convolutions():
+    """(parameters, arrays, ends of their ranges) of convolutions of uint8, the only ones that MXNet's CPUs run.
+
+    Every other column of weights is zero, as in `parameters`. There is no bias: MXNet adds it without its scale.
+    """
+    rs = np.random.RandomState(8)
+    for shape, kernel, params in (
+        ((2, 3, 5, 4), (3, 2), {"stride": (2, 1), "pad": (1, 0)}),
+        ((2, 4, 6, 6), (3, 3), {"dilate": (2, 2), "layout": "NCHW"}),
+        ((1, 70, 4, 4), (3, 3), {}),
+        ((2, 5, 3, 3), (1, 1), {}),
+    ):
+        w = rs.randint(-128, 128, (6, shape[1], *kernel)).astype(np.int8)
+        w[:, 1::2] = 0
+        arrays = rs.randint(0, 256, shape).astype(np.uint8), w
+        ends = (np.array([v], np.float32) for v in (0, 1, -2, 1))
+        yield ({"kernel": kernel, "num_filter": 6, "no_bias": True, **params}, *arrays, *ends)

@@ -77,9 +77,9 @@ def test_files_of_mxnet(run, tmp_path):
 @pytest.mark.parametrize("run", cases.RUNS)
 def test_quantised_here(run, tmp_path):
     """Parameters and ranges are MXNet's; beyond that, what comes out of layers has the range that calibration saw."""
-    want, pack = entries("run")[run], golden()
-    (tmp_path / "m-0000.params").write_bytes(pack.get(want["files"][1]).astype(np.uint8).tobytes())
-    theirs = json.loads(pack.get(want["files"][0]).astype(np.uint8).tobytes())
+    entry, pack = entries("run")[run], golden()
+    (tmp_path / "m-0000.params").write_bytes(pack.get(entry["files"][1]).astype(np.uint8).tobytes())
+    theirs = json.loads(pack.get(entry["files"][0]).astype(np.uint8).tobytes())
     symbol, args, aux = cases.quantized(mx, run, api)
     ranges = ("min_calib_range", "max_calib_range", "quantized")
     assert told(symbol.tojson(), ranges) == told(json.dumps(theirs), ranges)
@@ -90,8 +90,10 @@ def test_quantised_here(run, tmp_path):
     assert {f"arg:{n}" for n in args} | {f"aux:{n}" for n in aux} == set(params)
     for name, value in args.items():
         np.testing.assert_array_equal(value.asnumpy(), params[f"arg:{name}"].asnumpy(), strict=True)
-    for ours, key in zip(cases.outputs(mx, run, symbol, args, aux), want["outputs"]):
-        np.testing.assert_allclose(ours, pack.get(key), atol=0.05)
+    for ours, key in zip(cases.outputs(mx, run, symbol, args, aux), entry["outputs"]):
+        want = pack.get(key)
+        # MXNet looks for the ranges of sums at every run; entropy leaves out what is far.
+        assert np.abs(ours - want).max() <= (0.1 if "entropy" in run else 0.05) * np.ptp(want, axis=0).max()
 
 
 def end_given(node):
@@ -111,3 +113,13 @@ def test_products():
                 np.testing.assert_array_equal(ours.asnumpy()[~ends], found[~ends])
             else:
                 np.testing.assert_allclose(ours.asnumpy(), found, rtol=1e-6)
+
+
+def test_convolutions():
+    """Sums are MXNet's, which adds the bias as it is; what they stand for is docs/differences.md's."""
+    want = [e for e in golden().entries if "convolution" in e]
+    for (params, *arrays), e in zip(cases.convolutions(), want, strict=True):
+        assert {k: str(v) for k, v in params.items()} == e["convolution"]
+        found = mx.nd.contrib.quantized_conv(*(mx.nd.array(a, dtype=a.dtype) for a in arrays), **params)
+        assert [y.dtype for y in found] == [np.int32, np.float32, np.float32]
+        np.testing.assert_array_equal(found[0].asnumpy(), golden().get(e["sums"]))

@@ -1,5 +1,7 @@
 """Decoding, reading, resizing and borders by OpenCV, and the functions that are no operators."""
 
+import importlib
+
 import numpy as np
 import pytest
 
@@ -42,6 +44,10 @@ def test_decoding_inside_a_graph():
 def test_read(tmp_path):
     path = tmp_path / "a b.png"
     path.write_bytes(file_of(IMAGE))
+    read = importlib.import_module("mxcore.ndarray.numpy._internal").cvimread
+    found = read(str(path), to_rgb=False)
+    assert type(found) is mx.np.ndarray and (found.asnumpy() == IMAGE[..., ::-1]).all()
+    assert read(path, out=found) is found and (found.asnumpy() == IMAGE).all()
     assert (J._cvimread(str(path)).asnumpy() == IMAGE).all() and J._cvimread(filename=path, flag=0).shape == (5, 6, 1)
     out = mx.nd.zeros((5, 6, 3), dtype="uint8")
     assert J._cvimread(path, to_rgb=False, out=out) is out and (out.asnumpy() == IMAGE[..., ::-1]).all()

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 import mxcore as mx
 from mxcore import nd
+from mxcore.ops.detection import suppression
+from mxcore.testing.ways import reference_bodies
 
 from . import boxes as loops
 
@@ -226,6 +228,49 @@ def test_many_boxes_at_once():
     assert 1 < len(kept) < 200 and (np.diff(kept[:, 0]) < 0).all()
     overlap = call("box_iou", kept[:, 1:], kept[:, 1:])
     assert (overlap[np.triu_indices(len(kept), 1)] <= 0.1).all()
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.sampled_from([1, 40, 200]),
+    pairs=st.sampled_from([1, 5000, 1 << 21]),
+    ids=st.booleans(),
+    topk=st.sampled_from([-1, 30]),
+    dtype=st.sampled_from(["float16", "float32"]),
+)
+def test_suppression_over_any_array_library(seed, n, pairs, ids, topk, dtype):
+    """Bodies take some boxes at a time, kernels one: the same boxes stay."""
+    rs = np.random.RandomState(seed)
+    rows = np.stack([some_boxes(rs, n, 12) for _ in range(3)])
+    rows = nd.array(np.concatenate([rs.randint(0, 2, (3, n, 1)), rs.rand(3, n, 1) - 0.1, rows], -1), dtype=dtype)
+    prob, offset = nd.random.uniform(0, 1, (2, 3, n), dtype=dtype), nd.zeros((2, 4 * n), dtype=dtype)
+    maps = nd.random.uniform(0, 1, (1, 4, 5, 7), dtype=dtype), nd.zeros((1, 8, 5, 7), dtype=dtype)
+    info = nd.array([[80, 112, 1]], dtype=dtype)
+
+    def results():
+        yield contrib.box_nms(rows, id_index=0 if ids else -1, topk=topk, overlap_thresh=0.3)
+        yield contrib.MultiBoxDetection(prob, offset, rows[:1, :, 2:], force_suppress=not ids, nms_topk=topk)
+        yield contrib.Proposal(*maps, info, scales=(2, 4), ratios=(1,), rpn_post_nms_top_n=20, threshold=0.3)
+
+    want = [y.asnumpy() for y in results()]
+    with pytest.MonkeyPatch.context() as patch, reference_bodies():
+        patch.setattr(suppression, "_PAIRS", pairs)
+        for y, w in zip(results(), want, strict=True):
+            assert y.dtype == np.dtype(dtype)
+            np.testing.assert_array_equal(y.asnumpy(), w)
+
+
+def test_many_boxes_in_few_steps(monkeypatch):
+    """A device without kernels waits some hundred times for 10,000 boxes of which most stay, not for each of them."""
+    steps, met = [], suppression.Meeting.met
+    monkeypatch.setattr(suppression.Meeting, "met", lambda *args: steps.append(1) or met(*args))
+    rs = np.random.RandomState(0)
+    corner = rs.uniform(0, 1, (10_000, 2))
+    rows = nd.array(np.concatenate([rs.rand(10_000, 2), corner, corner + 0.004], 1))
+    with reference_bodies():
+        found = contrib.box_nms(rows).asnumpy()
+    assert (found[:, 1] > 0).sum() > 9000 and 1 < len(steps) < 100
 
 
 # -- bad input ------------------------------------------------------------------------------------------------------

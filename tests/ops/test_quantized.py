@@ -66,6 +66,18 @@ def test_what_is_no_number_is_the_last_one():
     assert C.quantize_v2(big, min_calib_range=-1, max_calib_range=1)[0][-4:].asnumpy().tolist() == [127, 127, -128, 64]
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_eight_bits_pass_as_they_are(dtype):
+    ends = np.iinfo(dtype)
+    x = mx.nd.array([ends.min, 0, 1, ends.max], dtype=dtype)
+    for out_type in (dtype, "auto"):
+        for params in ({}, {"min_calib_range": 0, "max_calib_range": 1}, {"min_calib_range": -1, "max_calib_range": 1}):
+            q, low, high = C.quantize_v2(x, out_type=out_type, **params)
+            assert q.dtype == np.dtype(dtype) and q.asnumpy().tolist() == x.asnumpy().tolist()
+            own = (-127.5, 127.5) if dtype == "int8" else (0, 255.5)
+            assert (low.asscalar(), high.asscalar()) == (tuple(params.values()) or own)
+
+
 def test_zeros_stay_zeros():
     for shape in ((3,), (200, 200)):
         q, low, high = C.quantize_v2(mx.nd.zeros(shape))
@@ -93,6 +105,13 @@ BAD = [
     ("_contrib_quantize", [F4, ONE, ONE.astype("float64")], {}, "max_range is float64 where float32 is needed"),
     ("_contrib_quantize_v2", [F4.astype("float64")], {}, "data is float64 where float32 or int8 or uint8 is needed"),
     ("_contrib_quantize_v2", [F4], {"out_type": "int4"}, "one of"),
+    (
+        "_contrib_quantize_v2",
+        [I8],
+        {"out_type": "uint8"},
+        "data is int8 where float32 or uint8 is needed; eight bits pass as they are: out_type 'int8', or 'auto'",
+    ),
+    ("_contrib_quantize_v2", [U8], {}, "data is uint8 where float32 or int8 is needed"),
     ("_contrib_quantize_asym", [I8], {}, "data is int8 where float32 is needed"),
     ("_contrib_dequantize", [I4, ONE, ONE], {}, "data is int32 where int8 or uint8 is needed"),
     ("_contrib_dequantize", [I8, ONE, mx.nd.ones(2)], {}, "max_range"),

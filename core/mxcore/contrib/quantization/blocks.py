@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import warnings
 from collections.abc import Iterable, Iterator
@@ -84,16 +85,27 @@ def _shapes(where: str, data_shapes: Any, calib_data: Any) -> list[tuple[int, ..
     raise error(ValueError, f"{where}: data_shapes is required where there is no calib_data")
 
 
-def _graph(where: str, network: Any, shapes: list[tuple[int, ...]]) -> tuple[list[Any], Symbol]:
+def _taken(network: Any, given: int) -> int:
+    """How many of some arrays the call of a block takes, by its signature."""
+    from ...gluon import HybridBlock, SymbolBlock
+    from ...gluon.nn import HybridSequential
+
+    if isinstance(network, SymbolBlock):
+        return min(given, len(network._cached_graph[0]))
+    if isinstance(network, HybridSequential) and len(network):
+        return _taken(network[0], given)
+    hybrid = type(network).forward is HybridBlock.forward
+    found = inspect.signature(network.hybrid_forward if hybrid else network.forward).parameters.values()
+    if any(p.kind is p.VAR_POSITIONAL for p in found):
+        return given
+    places = [p for p in found if p.kind is not p.KEYWORD_ONLY and p.name not in network._reg_params]
+    return min(given, sum(p.kind is not p.VAR_KEYWORD for p in places) - hybrid)  # less F
+
+
+def _graph(network: Any, shapes: list[tuple[int, ...]]) -> tuple[list[Any], Symbol]:
     """The inputs and the graph of a hybridised block, called with as many arrays as it takes."""
     network.hybridize()
-    for count in range(len(shapes), 0, -1):
-        try:
-            network(*(nd.zeros(s) for s in shapes[:count]))
-            break
-        except TypeError:
-            if count == 1:
-                raise
+    network(*(nd.zeros(s) for s in shapes[: _taken(network, len(shapes))]))
     inputs, sym = network._cached_graph
     return [*inputs], sym
 
@@ -187,7 +199,7 @@ def quantize_net_v2(
     if calib_data is not None and not isinstance(calib_data, DataIter):
         calib_data = _Batches(where, calib_data)
     shapes = _shapes(where, data_shapes, calib_data)
-    inputs, sym = _graph(where, network, shapes)
+    inputs, sym = _graph(network, shapes)
     params = dict(itertools.chain(network.collect_params().items(), network._graph_params.items()))
     used = {*sym.list_inputs()}
     args = {n: p._reduce() for n, p in params.items() if n in used}
@@ -217,7 +229,7 @@ def quantize_net_v2(
         module.bind([DataDesc(n, s) for n, s in zip(names, shapes)], for_training=False)
         module.set_params({n: v for n, v in args.items() if n in needed}, {n: v for n, v in aux.items() if n in needed})
         calib_data.reset()
-        collect(module, _Renamed(calib_data, len(names)), collector, layers, num_calib_examples, logger)
+        collect(where, module, _Renamed(calib_data, len(names)), collector, layers, num_calib_examples, logger)
         qsym = calibrated(qsym, ranges_seen(where, calib_mode, collector, quantized_dtype, logger))
     return _block(qsym, inputs, quantized_params(where, qsym, args), aux, ctx)
 

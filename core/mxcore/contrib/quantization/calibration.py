@@ -220,12 +220,20 @@ def watched(symbol: Symbol, layers: Sequence[str]) -> Symbol:
 
 
 def collect(
-    module: Any, data: Any, collector: Any, layers: Sequence[str] | None, examples: int | None, logger: Any = None
+    where: str,
+    module: Any,
+    data: Any,
+    collector: Any,
+    layers: Sequence[str] | None,
+    examples: int | None,
+    logger: Any = None,
 ) -> int:
     """Run a bound module over data while a collector looks on; the number of examples that it saw.
 
     Parameters
     ----------
+    where : str
+        Who asks, for errors.
     module : Module
         Of what `watched` gives for the layers, or of the whole model where the collector wants to see all values.
     data : DataIter
@@ -243,7 +251,9 @@ def collect(
         (also ValueError) for data that gives nothing; for a number of examples that is none.
     """
     if examples is not None and (isinstance(examples, bool) or not isinstance(examples, Integral) or examples < 1):
-        raise error(ValueError, f"num_calib_examples must be a whole number above 0, or None, got {examples!r}")
+        raise error(
+            ValueError, f"{where}: num_calib_examples must be a whole number above 0, or None, got {examples!r}"
+        )
     if layers is None:
         [executor] = module._exec_group.execs
         executor.set_monitor_callback(collector.collect, monitor_all=True)
@@ -258,7 +268,7 @@ def collect(
         if examples is not None and seen >= examples:
             break
     if not batches:
-        raise error(ValueError, "calib_data gave no batch; reset it, or give one that has data left")
+        raise error(ValueError, f"{where}: calib_data gave no batch; reset it, or give one that has data left")
     if logger:
         logger.info("calibrated with %d batches of %d", batches, data.batch_size)
     return seen

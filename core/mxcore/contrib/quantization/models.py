@@ -162,6 +162,7 @@ def ranges_seen(where: str, calib_mode: Any, collector: Any, quantized_dtype: st
 
 
 def calibrate(
+    where: str,
     sym: Symbol,
     layers: Sequence[str],
     params: tuple[Any, Any],
@@ -185,7 +186,7 @@ def calibrate(
     module = Module(part, names[0], labels or None, context=ctx)
     module.bind(data.provide_data, data.provide_label if labels else None, for_training=False)
     module.set_params(args, aux)
-    collect(module, data, collector, layers, examples, logger)
+    collect(where, module, data, collector, layers, examples, logger)
 
 
 def quantize_model(
@@ -288,6 +289,7 @@ def quantize_model(
         check_data(where, calib_mode, calib_data)
     if collector is not None and made.layers:
         calibrate(
+            where,
             sym,
             made.layers,
             (arg_params, aux_params),

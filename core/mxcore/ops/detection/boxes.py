@@ -16,7 +16,7 @@ from ...typing import Array, Call
 from ..common.bodies import silent, wide
 from ..common.rules import floating, size_of
 
-__all__ = ["FORMAT", "Boxes", "boxes_of", "converted", "intersection"]
+__all__ = ["FORMAT", "Boxes", "boxes_of", "converted", "intersection", "overlaps"]
 
 FORMAT = Enum("center corner", "corner")
 
@@ -56,6 +56,12 @@ def intersection(xp: Any, a: Boxes, b: Boxes, more: float = 0) -> Any:
     if more:
         width, height = width + a.left.dtype.type(more), height + a.left.dtype.type(more)
     return xp.maximum(width, zero) * xp.maximum(height, zero)
+
+
+def overlaps(xp: Any, a: Boxes, b: Boxes) -> Any:
+    """The area that two boxes have in common, over the area that they cover together."""
+    common = intersection(xp, a, b)
+    return xp.where(common > 0, common / (a.area + b.area - common), common.dtype.type(0))
 
 
 def converted(xp: Any, a: Any, form: str, wanted: str) -> Any:
@@ -101,8 +107,7 @@ def box_iou(k: Call, p: Params, lhs: Array, rhs: Array) -> Array:
     n, m = lhs.shape[:-1], rhs.shape[:-1]
     a = boxes_of(xp, wide(lhs).reshape(size_of(n), 1, 4), p.format)
     b = boxes_of(xp, wide(rhs).reshape(1, size_of(m), 4), p.format)
-    common = intersection(xp, a, b)
-    return xp.where(common > 0, common / (a.area + b.area - common), common.dtype.type(0)).reshape(*n, *m)
+    return overlaps(xp, a, b).reshape(*n, *m)
 
 
 @box_iou.shape

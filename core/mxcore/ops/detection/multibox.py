@@ -13,7 +13,7 @@ from ...parameters import Bool, Float, Floats, Int
 from ...typing import Array, Call
 from ..common.bodies import silent, wide
 from ..common.rules import floating, size_of
-from .boxes import boxes_of, intersection
+from .boxes import boxes_of, overlaps
 from .suppression import Meeting, best_first, survivors
 
 __all__: list[str] = []
@@ -132,16 +132,6 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
 # -- targets --------------------------------------------------------------------------------------------------------
 
 
-def _overlaps(xp: Any, anchor: Any, label: Any) -> Any:
-    """How far anchors (1, A, 4) and labelled boxes (N, L, 5 or more) overlap, (N, A, L); -1 where one is NaN."""
-    zero = anchor.dtype.type(0)
-    a, b = boxes_of(xp, anchor[:, :, None], "corner"), boxes_of(xp, label[:, None, :, 1:5], "corner")
-    common = intersection(xp, a, b)
-    together = (a.right - a.left) * (a.bottom - a.top) + (b.right - b.left) * (b.bottom - b.top) - common
-    found = xp.where(together == 0, zero, common / together)
-    return xp.where(xp.isnan(found), anchor.dtype.type(-1), found)
-
-
 def _matched(xp: Any, overlap: Any, present: Any, p: Params) -> tuple[Any, Any, Any]:
     """For each anchor (N, A): whether it has a box, which one, and how far it overlaps with its best one."""
     n, a, m = overlap.shape
@@ -243,7 +233,8 @@ def multibox_target(k: Call, p: Params, anchor: Array, label: Array, cls_pred: A
     if not n * count * many:
         return [xp.zeros((n, count * 4), a.dtype)] * 2 + [xp.full((n, count), p.ignore_label, a.dtype)]
     present = xp.cumsum(labels[:, :, 0] == -1, axis=1) == 0
-    positive, nearest, best = _matched(xp, _overlaps(xp, a, labels), present, p)
+    overlap = overlaps(xp, boxes_of(xp, a[:, :, None], "corner"), boxes_of(xp, labels[:, None, :, 1:5], "corner"))
+    positive, nearest, best = _matched(xp, overlap, present, p)
     if p.negative_mining_ratio > 0:
         negative = _hard_negatives(xp, positive, best, wide(cls_pred), p)
     else:

@@ -48,21 +48,42 @@ _NO_BOX = [[[-1.0] * 5], [[-1.0] * 5]]
 _WIDER = "forward only: MXNet's operator is there for float32 only"
 
 
+def _even() -> tuple[Any, Any]:
+    """Anchors on even places, each beside its equals, and labels that overlap with several of them alike.
+
+    Boxes lie between two anchors, or on one, or on one another; the labels are wider than what is looked at.
+    """
+    at = np.stack(np.meshgrid([0.0, 0.25, 0.5], [0.0, 0.25, 0.5]), -1).reshape(-1, 2)
+    anchors = np.concatenate([np.concatenate([at, at + side], 1) for side in (0.5, 0.25, 0.5)])
+    boxes = [[0.125, 0, 0.625, 0.5], [0.25, 0.25, 0.75, 0.75], [0.25, 0.25, 0.75, 0.75], [0, 0.375, 0.25, 0.625]]
+    labels = np.full((3, 5, 7), -1.0)
+    for i, kinds in enumerate(([2, 0, 1, 0], [1], [0, 2, 2])):
+        labels[i, : len(kinds), 0], labels[i, : len(kinds), 1:5] = kinds, boxes[: len(kinds)]
+    return anchors[None], labels
+
+
 def _target_samples() -> list[Any]:
     anchors, uses = _boxes(12, 3, (1,)), []
-    for labels, params in (
-        (_LABELS, {}),
-        (_TARGETS, {}),
-        (_TARGETS, {"negative_mining_ratio": 1.5, "negative_mining_thresh": 0.4, "ignore_label": -7}),
-        (_TARGETS, {"overlap_threshold": 0.2, "variances": (1.0, 0.5, 0.3, 2.0), "minimum_negative_samples": 2}),
-        (_TARGETS, {"overlap_threshold": -1}),
-        (_NO_BOX, {"negative_mining_ratio": 3.0}),
+    mined = {"negative_mining_ratio": 3.0, "negative_mining_thresh": 0.5}
+    for boxes, labels, params in (
+        (anchors, _TARGETS, {}),
+        (anchors, _TARGETS, {"negative_mining_ratio": 1.5, "negative_mining_thresh": 0.4, "ignore_label": -7}),
+        (
+            anchors,
+            _TARGETS,
+            {"overlap_threshold": 0.2, "variances": (1.0, 0.5, 0.3, 2.0), "minimum_negative_samples": 2},
+        ),
+        (anchors, _TARGETS, {"overlap_threshold": -1}),
+        (anchors, _NO_BOX, mined),
+        (*_even(), {"overlap_threshold": 0.3}),
+        (*_even(), {**mined, "minimum_negative_samples": 9, "overlap_threshold": 0.6}),
     ):
-        uses.append(Sample(anchors, labels, (2, 4, 12), params=params, dtypes="float32", grad=False))
-    uses.append(Sample(anchors, _LABELS, (2, 4, 12), dtypes="float16 float64", grad=False, mxnet=_WIDER))
-    uses.append(
-        Sample(anchors, np.zeros((2, 0, 5)), (2, 4, 12), dtypes="float32", grad=False, mxnet="without labels it fails")
-    )
+        n, count = len(labels), boxes.shape[1]
+        uses.append(Sample(boxes, labels, (n, 4, count), params=params, dtypes="float32", grad=False))
+    uses += [
+        Sample(anchors, _LABELS, (2, 4, 12), dtypes=_ALL, grad=False, mxnet="it refuses boxes behind the end"),
+        Sample(anchors, np.zeros((2, 0, 5)), (2, 4, 12), dtypes="float32", grad=False, mxnet="without labels it fails"),
+    ]
     return uses
 
 
@@ -119,12 +140,13 @@ _PROPOSED: list[dict[str, Any]] = [
 
 
 def _proposal_samples(n: int) -> list[Any]:
-    info = [[40.0, 60.0, 1.0], [64.0, 37.0, 0.5]][:n]
+    info = np.array([[40.0, 60.0, 1.0], [64.0, 37.0, 0.5]][:n])
     return [
         Sample(
             np.random.RandomState(i).permutation(np.linspace(0.01, 0.99, n * 240)).reshape(n, 12, 4, 5),
             np.random.RandomState(9).randn(n, 24, 4, 5) * (3.0 if p.get("iou_loss") else 0.2),
-            info,
+            # At most as large as the feature map.
+            info * [*[p.get("feature_stride", 16) / 16] * 2, 1.0],
             params=p,
             dtypes="float32",
             grad=False,
@@ -145,7 +167,7 @@ def _align_samples() -> list[Any]:
         for c, size, scale, p, t in (
             (3, (2, 3), 1.0, {}, "float32 float64"),
             (2, (3, 2), 0.7, {"sample_ratio": 2}, _ALL),
-            (2, (1, 1), 1.3, {"aligned": True}, "float32 float64"),
+            (2, (1, 1), 0.75, {"aligned": True}, "float32 float64"),
             (8, (2, 2), 1.0, {"position_sensitive": True, "sample_ratio": 3, "aligned": True}, "float32 float64"),
         )
     ] + [

@@ -65,19 +65,50 @@ def survivors(xp: Any, alive: Any, boxes: Boxes, classes: Any, meeting: Meeting,
     most : int, optional
         How many are wanted.
     """
-    batch, alive = xp.arange(alive.shape[0]), alive.copy()
-    kept, count = xp.zeros_like(alive), 0
-    # All images take a step at a time, to the best box that each has left.
-    while count != most and alive.size and alive.any().item():
-        at, count = xp.argmax(alive, axis=1), count + 1
-        one = at.reshape(-1, 1)
-        kept[batch, at] = kept[batch, at] | alive[batch, at]
-        gone = meeting.met(xp, boxes.at(xp, one), boxes)
+    n = alive.shape[1]
+    kept, place = xp.zeros_like(alive), xp.broadcast_to(xp.arange(n), alive.shape)
+    batch, count = xp.arange(alive.shape[0])[:, None], xp.zeros((alive.shape[0], 1), _INT64)
+    # Some of the best that are left at a time: which of them stay, and which of the others they leave.
+    while left := int(xp.max(xp.sum(alive, axis=1)).item()) if alive.size else 0:
+        first = xp.argsort((~alive).astype(np.int8), axis=1, kind="stable")[:, :left]
+        alive, place, boxes = (
+            xp.take_along_axis(alive, first, 1),
+            xp.take_along_axis(place, first, 1),
+            boxes.at(xp, first),
+        )
+        classes = None if classes is None else xp.take_along_axis(classes, first, 1)
+        some = min(left, max(_PAIRS // (alive.shape[0] * left), _FEWEST))
+        met = meeting.met(xp, Boxes(*(v[:, :some, None] for v in boxes)), Boxes(*(v[:, None] for v in boxes)))
         if classes is not None:
-            gone = gone & (xp.take_along_axis(classes, one, 1) == classes)
-        alive = alive & ~gone
-        alive[batch, at] = False
-    return kept
+            met = met & (classes[:, :some, None] == classes[:, None])
+        best = _unsuppressed(xp, alive[:, :some], met[:, :, :some])
+        kept[batch, place[:, :some]] = best
+        count = count + xp.sum(best, axis=1, keepdims=True)
+        if most is not None:
+            alive = alive & (count < most)
+        alive = (alive & ~xp.any(met & best[:, :, None], axis=1))[:, some:]
+        place, boxes = place[:, some:], Boxes(*(v[:, some:] for v in boxes))
+        classes = None if classes is None else classes[:, some:]
+    return kept if most is None else kept & (xp.cumsum(kept, axis=1) <= most)
+
+
+#: How many pairs are looked at in one step, for the memory's sake, and boxes at least.
+_PAIRS, _FEWEST = 1 << 21, 16
+
+
+def _unsuppressed(xp: Any, alive: Any, met: Any) -> Any:
+    """Which boxes (B, K) stay of those alive, where `met` (B, K, K) tells which ones suppress which.
+
+    Whether a box stays follows from the better ones: each pass settles at least one more of them.
+    """
+    later = xp.arange(alive.shape[1])
+    met = met & (later[:, None] < later)
+    kept = alive
+    while True:
+        found = alive & ~xp.any(met & kept[:, :, None], axis=1)
+        if not (found != kept).any().item():
+            return kept
+        kept = found
 
 
 # -- box_nms --------------------------------------------------------------------------------------------------------

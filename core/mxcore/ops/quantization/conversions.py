@@ -114,7 +114,7 @@ def quantize_v2(k: Call, p: Params, data: Array) -> Any:
     data : array
         float32, any shape; int8 and uint8 pass as they are.
     out_type : {'int8', 'uint8', 'auto'}
-        ``auto`` is uint8 if `min_calib_range` is 0 or more.
+        ``auto`` is uint8 if `min_calib_range` is 0 or more; of data in eight bits, its own.
     min_calib_range, max_calib_range : float, optional
         The range; it counts if both are given.
 
@@ -125,13 +125,14 @@ def quantize_v2(k: Call, p: Params, data: Array) -> Any:
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``_contrib_quantize_v2``, which has 127.5 steps for int8 and 255.5 for uint8 on
+    Behaviour matched: MXNet 1.9.1 ``_contrib_quantize_v2``, which reads data in other eight bits than `out_type` anew,
+    so that it wraps around (here that is an error), and has 127.5 steps for int8 and 255.5 for uint8 on
     CPUs. An array of zeros gives zeros, where MXNet divides by zero.
     """
     xp, dtype = k.xp, output_dtype(p)
     if data.dtype in EIGHT_BITS:
         known = (p.min_calib_range, p.max_calib_range) if is_calibrated(p) else _own_range(data.dtype)
-        return [data.astype(dtype), *ranges_of(xp, *known)]
+        return [data.copy(), *ranges_of(xp, *known)]
     scale, *ends = _own_plan(xp, p, data)
     return [nearest(xp, data * scale, dtype), *ends]
 
@@ -140,8 +141,24 @@ def _own_range(dtype: np.dtype[Any]) -> tuple[float, float]:
     return (-LEVELS[INT8], LEVELS[INT8]) if dtype == INT8 else (0.0, LEVELS[UINT8])
 
 
+_from_any = takes(
+    [[FLOAT32, *EIGHT_BITS]],
+    lambda p, ins: [ins[0] if p.out_type == "auto" and ins[0] in EIGHT_BITS else output_dtype(p), FLOAT32, FLOAT32],
+)
+
+
+@quantize_v2.dtype
+def _(p: Params, ins: list[Any], outs: list[Any]) -> Any:
+    [data] = ins
+    if data in EIGHT_BITS and p.out_type not in ("auto", data.name):
+        raise TypeError(
+            f"data is {data.name} where float32 or {p.out_type} is needed; eight bits pass as they are: out_type "
+            f"{data.name!r}, or 'auto'"
+        )
+    return _from_any(p, ins, outs)
+
+
 quantize_v2.shape(with_ranges(1))
-quantize_v2.dtype(takes([[FLOAT32, *EIGHT_BITS]], lambda p, ins: [output_dtype(p), FLOAT32, FLOAT32]))
 
 
 @op("_contrib_quantize_asym", outputs="output scale shift", **CALIBRATED, grad=None, calibrates="input")

@@ -117,6 +117,19 @@ def _joined_names(p: Params) -> list[str]:
     ]
 
 
+def _joined_plan(xp: Any, p: Params, data: Any) -> tuple[Any, list[Any], list[Any]]:
+    """The dtype, what each array is multiplied by, and the ends of the range of the result."""
+    n = p.num_args
+    arrays, lows, highs = data[:n], data[n::2], data[n + 1 :: 2]
+    low, high = (xp.zeros_like(lows[0]) for _ in range(2))
+    for a, b in zip(lows, highs):
+        low, high = xp.minimum(low, a), xp.maximum(high, b)
+    dtype = _joined_dtype(arrays)
+    scale = scale_of(xp, LEVELS[dtype], larger(xp, low, high))
+    own = [scale_of(xp, LEVELS[x.dtype], larger(xp, a, b)) for x, a, b in zip(arrays, lows, highs)]
+    return dtype, [scale / v for v in own], [low, high]
+
+
 @op(
     "_contrib_quantized_concat",
     inputs="data*",
@@ -125,6 +138,7 @@ def _joined_names(p: Params) -> list[str]:
     dim=Int(1),
     arg_names=_joined_names,
     grad=None,
+    helpers={"plan": _joined_plan},
 )
 @silent
 def quantized_concat(k: Call, p: Params, *data: Array) -> Any:
@@ -148,17 +162,10 @@ def quantized_concat(k: Call, p: Params, *data: Array) -> Any:
     -----
     Behaviour matched: MXNet 1.9.1 ``_contrib_quantized_concat``.
     """
-    xp, n = k.xp, p.num_args
-    arrays, lows, highs = data[:n], data[n::2], data[n + 1 :: 2]
-    low, high = (xp.zeros_like(lows[0]) for _ in range(2))
-    for a, b in zip(lows, highs):
-        low, high = xp.minimum(low, a), xp.maximum(high, b)
-    dtype = _joined_dtype(arrays)
-    scale, parts = scale_of(xp, LEVELS[dtype], larger(xp, low, high)), []
-    for x, a, b in zip(arrays, lows, highs):
-        own = scale_of(xp, LEVELS[x.dtype], larger(xp, a, b))
-        parts.append(nearest(xp, x.astype(FLOAT32) * (scale / own), dtype))
-    return [xp.concatenate(parts, axis_of(p.dim, parts[0].ndim)), low, high]
+    xp = k.xp
+    dtype, scales, ends = _joined_plan(xp, p, data)
+    parts = [nearest(xp, x.astype(FLOAT32) * scale, dtype) for x, scale in zip(data, scales)]
+    return [xp.concatenate(parts, axis_of(p.dim, parts[0].ndim)), *ends]
 
 
 def _joined_dtype(arrays: Any) -> np.dtype[Any]:
@@ -191,7 +198,32 @@ def _sum_dtype(p: Params, ins: list[Any]) -> Any:
     return ins[0] if ins[0] == ins[1] else INT8
 
 
-@op("_contrib_quantized_elemwise_add", inputs=_TWO, outputs=_OUTPUTS, **CALIBRATED, grad=None)
+def _sum_plan(xp: Any, p: Params, dtypes: Any, ranges: Any) -> tuple[list[Any], list[Any], list[Any]]:
+    """What arrays of other dtypes than the result are multiplied by first, and all then; the ends of the range."""
+    sizes = [larger(xp, *ranges[:2]), larger(xp, *ranges[2:])]
+    first: list[Any] = [None, None]
+    if is_calibrated(p):
+        ends = ranges_of(xp, p.min_calib_range, p.max_calib_range)
+        top = scale_of(xp, LEVELS[_sum_dtype(p, dtypes)], larger(xp, *ends))
+        scales = [top / scale_of(xp, LEVELS[t], s) for t, s in zip(dtypes, sizes)]
+        if dtypes[0] != dtypes[1]:  # the uint8 one becomes int8 first
+            i = dtypes.index(UINT8)
+            first[i], scales[i] = scales[i], xp.ones_like(top)
+        return first, scales, ends
+    both = sizes[0] + sizes[1]
+    some = xp.where(both == 0, FLOAT32.type(1), both)
+    scales = [s * FLOAT32.type(LEVELS[INT32]) / (some * FLOAT32.type(LEVELS[t])) for t, s in zip(dtypes, sizes)]
+    return first, scales, [-both, both]
+
+
+@op(
+    "_contrib_quantized_elemwise_add",
+    inputs=_TWO,
+    outputs=_OUTPUTS,
+    **CALIBRATED,
+    grad=None,
+    helpers={"plan": _sum_plan},
+)
 @silent
 def quantized_elemwise_add(
     k: Call, p: Params, lhs: Array, rhs: Array, lhs_min: Array, lhs_max: Array, rhs_min: Array, rhs_max: Array
@@ -217,31 +249,28 @@ def quantized_elemwise_add(
     Behaviour matched: MXNet 1.9.1 ``_contrib_quantized_elemwise_add``. The sum of int8 and uint8 in int32 is that of
     what they stand for; MXNet loses the uint8 array.
     """
-    xp = k.xp
-    sizes = [larger(xp, lhs_min, lhs_max), larger(xp, rhs_min, rhs_max)]
-    arrays = [lhs, rhs]
-    if is_calibrated(p):
-        ends = ranges_of(xp, p.min_calib_range, p.max_calib_range)
-        dtype = _sum_dtype(p, [lhs.dtype, rhs.dtype])
-        top = scale_of(xp, LEVELS[dtype], larger(xp, *ends))
-        scales = [top / scale_of(xp, LEVELS[a.dtype], s) for a, s in zip(arrays, sizes)]
-        if lhs.dtype != rhs.dtype:  # the uint8 one becomes int8 first
-            i = 0 if lhs.dtype == UINT8 else 1
-            arrays[i] = nearest(xp, arrays[i].astype(FLOAT32) * scales[i], INT8)
-            scales[i] = xp.ones_like(top)
-    else:
-        both = sizes[0] + sizes[1]
-        ends, dtype = [-both, both], INT32
-        some = xp.where(both == 0, FLOAT32.type(1), both)
-        scales = [
-            s * FLOAT32.type(LEVELS[INT32]) / (some * FLOAT32.type(LEVELS[a.dtype])) for a, s in zip(arrays, sizes)
-        ]
+    xp, dtypes = k.xp, [lhs.dtype, rhs.dtype]
+    first, scales, ends = _sum_plan(xp, p, dtypes, (lhs_min, lhs_max, rhs_min, rhs_max))
+    arrays = [
+        a if scale is None else nearest(xp, a.astype(FLOAT32) * scale, INT8) for a, scale in zip((lhs, rhs), first)
+    ]
     total = arrays[0].astype(FLOAT32) * scales[0] + arrays[1].astype(FLOAT32) * scales[1]
-    return [nearest(xp, total, dtype), *ends]
+    return [nearest(xp, total, _sum_dtype(p, dtypes)), *ends]
 
 
 quantized_elemwise_add.shape(with_ranges(2))
 quantized_elemwise_add.dtype(takes([EIGHT_BITS, EIGHT_BITS], lambda p, ins: [_sum_dtype(p, ins), FLOAT32, FLOAT32]))
+
+
+def _product_plan(xp: Any, p: Params, ranges: Any) -> tuple[Any, list[Any]]:
+    """What products are multiplied by, None for those in int32, and the ends of the range."""
+    scales = [scale_of(xp, LEVELS[INT8], larger(xp, *ranges[i : i + 2])) for i in (0, 2)]
+    if p.enable_float_output:
+        return 1 / scales[0] / scales[1], []
+    if not is_calibrated(p):
+        return None, product_range(xp, INT8, ranges[:2], ranges[2:])
+    ends = ranges_of(xp, p.min_calib_range, p.max_calib_range)
+    return scale_of(xp, LEVELS[INT8], larger(xp, *ends)) / scales[0] / scales[1], ends
 
 
 @op(
@@ -251,6 +280,7 @@ quantized_elemwise_add.dtype(takes([EIGHT_BITS, EIGHT_BITS], lambda p, ins: [_su
     **CALIBRATED,
     enable_float_output=Bool(False),
     grad=None,
+    helpers={"plan": _product_plan},
 )
 @silent
 def quantized_elemwise_mul(
@@ -281,15 +311,11 @@ def quantized_elemwise_mul(
     """
     xp = k.xp
     product = lhs.astype(INT32) * rhs.astype(INT32)
-    sizes = larger(xp, lhs_min, lhs_max), larger(xp, rhs_min, rhs_max)
-    scales = [scale_of(xp, LEVELS[INT8], s) for s in sizes]
-    if p.enable_float_output:
-        return product.astype(FLOAT32) * (1 / scales[0] / scales[1])
-    if not is_calibrated(p):
-        return [product, *product_range(xp, INT8, (lhs_min, lhs_max), (rhs_min, rhs_max))]
-    ends = ranges_of(xp, p.min_calib_range, p.max_calib_range)
-    scale = scale_of(xp, LEVELS[INT8], larger(xp, *ends)) / scales[0] / scales[1]
-    return [nearest(xp, xp.trunc(product.astype(FLOAT32) * scale), INT8), *ends]
+    scale, ends = _product_plan(xp, p, (lhs_min, lhs_max, rhs_min, rhs_max))
+    if scale is None:
+        return [product, *ends]
+    scaled = product.astype(FLOAT32) * scale
+    return scaled if p.enable_float_output else [nearest(xp, xp.trunc(scaled), INT8), *ends]
 
 
 @quantized_elemwise_mul.shape

@@ -238,6 +238,26 @@ quantized_pooling.dtype(takes([EIGHT_BITS], lambda p, ins: [ins[0], FLOAT32, FLO
 quantized_pooling.cost(_COSTS["pooling"])
 
 
+#: From uint8 to int8.
+_HALF = FLOAT32.type(LEVELS[INT8] / LEVELS[UINT8])
+
+
+def _normal_plan(xp: Any, p: Params, statistics: Any, low: Any, high: Any) -> list[Any]:
+    """What uint8 is multiplied by first, slope and offset of each channel, and the ends of the range of the result."""
+    if not is_calibrated(p):
+        raise ValueError(
+            "min_calib_range and max_calib_range are needed; quantise with calib_mode 'naive' or 'entropy', "
+            "or leave the layer in float (excluded_sym_names)"
+        )
+    gamma, beta, mean, var = statistics
+    ends = ranges_of(xp, p.min_calib_range, p.max_calib_range)
+    unit, top = larger(xp, low, high), larger(xp, *ends)
+    top = xp.where(top == 0, FLOAT32.type(1), top)
+    inv = (1 / xp.sqrt(var.astype(np.float64) + p.eps)).astype(FLOAT32)
+    offset = (beta - mean * gamma * inv) * FLOAT32.type(LEVELS[INT8]) / top
+    return [_HALF, gamma * inv * unit / top * FLOAT32.type(1 / np.sqrt(1 + p.eps)), offset, *ends]
+
+
 @op(
     "_contrib_quantized_batch_norm",
     inputs="data gamma beta moving_mean moving_var min_data max_data",
@@ -247,6 +267,7 @@ quantized_pooling.cost(_COSTS["pooling"])
     **BATCH_NORM_PARAMS,
     grad=None,
     calibrates="output",
+    helpers={"plan": _normal_plan},
 )
 @silent
 def quantized_batch_norm(
@@ -291,23 +312,11 @@ def quantized_batch_norm(
     more.
     """
     xp = k.xp
-    if not is_calibrated(p):
-        raise ValueError(
-            "min_calib_range and max_calib_range are needed; quantise with calib_mode 'naive' or 'entropy', "
-            "or leave the layer in float (excluded_sym_names)"
-        )
+    half, slope, offset, *ends = _normal_plan(xp, p, (gamma, beta, moving_mean, moving_var), min_data, max_data)
     if data.dtype == UINT8:
-        data = nearest(xp, data.astype(FLOAT32) * FLOAT32.type(LEVELS[INT8] / LEVELS[UINT8]), INT8)
-    ends = ranges_of(xp, p.min_calib_range, p.max_calib_range)
-    unit, top = larger(xp, min_data, max_data), larger(xp, *ends)
-    top = xp.where(top == 0, FLOAT32.type(1), top)
-    inv = (1 / xp.sqrt(moving_var.astype(np.float64) + p.eps)).astype(FLOAT32)
-    slope = gamma * inv * unit / top
-    offset = (beta - moving_mean * gamma * inv) * FLOAT32.type(LEVELS[INT8]) / top
+        data = nearest(xp, data.astype(FLOAT32) * half, INT8)
     column = (1, -1, *(1,) * (data.ndim - 2))
-    slope = slope * FLOAT32.type(1 / np.sqrt(1 + p.eps))
-    out = nearest(xp, data.astype(FLOAT32) * slope.reshape(column) + offset.reshape(column), INT8)
-    return [out, *ends]
+    return [nearest(xp, data.astype(FLOAT32) * slope.reshape(column) + offset.reshape(column), INT8), *ends]
 
 
 @quantized_batch_norm.shape
@@ -420,6 +429,8 @@ def quantized_rnn(
     cut to 16 bits, here they are exact.
     """
     xp, sizes = k.xp, Sizes(p)
+    widest = max(data.shape[2], sizes.directions * p.state_size)
+    real = FLOAT32 if widest * 255 * 127 < 1 << 24 else np.dtype(np.float64)  # which holds every sum on the way
     plan = sizes.layout(p, data.shape[2])
     weights = [plan.views(parameters, i) for i in range(sizes.rows)]
     rows = None
@@ -429,22 +440,24 @@ def quantized_rnn(
     scales = scale_of(xp, 127, rows)
 
     def steps(h: Any) -> Any:
-        return nearest(xp, h * data_scale + data_shift, UINT8).astype(np.float64)
+        return nearest(xp, h * data_scale + data_shift, UINT8).astype(real)
 
-    x = _exact(data)
+    x = data.astype(real)
     last_h, last_c = [], []
     for layer in range(p.num_layers):
         sides = []
         for d in range(sizes.directions):
             i = layer * sizes.directions + d
             w_x, w_h, _, b_x, b_h = weights[i]
-            q_x, q_h = (_exact(nearest(xp, w * scales[:, None], INT8)) for w in (w_x, w_h))
+            q_x, q_h = (nearest(xp, w * scales[:, None], INT8).astype(real) for w in (w_x, w_h))
             bias = b_x + b_h
             shift = data_shift * (q_x.sum(1) + q_h.sum(1)).astype(FLOAT32)
             h, c = steps(state[i]), state_cell[i]
-            found = xp.empty((*x.shape[:2], p.state_size), np.float64)
+            time, batch = x.shape[:2]
+            found = xp.empty((time, batch, p.state_size), real)
+            of_inputs = xp.matmul(x.reshape(time * batch, x.shape[2]), q_x.T).reshape(time, batch, 4 * p.state_size)
             for t in step_order(x.shape[0], d):
-                sums = (xp.matmul(x[t], q_x.T) + xp.matmul(h, q_h.T)).astype(FLOAT32)
+                sums = (of_inputs[t] + xp.matmul(h, q_h.T)).astype(FLOAT32)
                 z = (sums - shift) / (data_scale * scales) + bias
                 n = p.state_size
                 in_, forget, new, out = (z[:, j * n : (j + 1) * n] for j in range(4))

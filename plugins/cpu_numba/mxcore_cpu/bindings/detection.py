@@ -19,16 +19,23 @@ def _survivors(xp: Any, alive: Any, boxes: Any, classes: Any, meeting: Any, most
     return suppression.survivors(alive, sides, boxes.area, classes, tuple(meeting), most)
 
 
-@cpu.kernel("_contrib_box_nms", dtypes=FLOATS)
+#: What float16 loses is lost at the end: boxes are compared in float32.
+_ALL = f"f2 {FLOATS}"
+
+
+@cpu.kernel("_contrib_box_nms", dtypes=_ALL)
 def _box_nms(k: Call, p: Params, data: Array) -> Any:
-    return helpers("_contrib_box_nms").computed(k.xp, p, data, _survivors)
+    found, index = helpers("_contrib_box_nms").computed(k.xp, p, data, _survivors)
+    return found.astype(data.dtype, copy=False), index
 
 
 for _name in ("_contrib_MultiBoxDetection", "_contrib_Proposal", "_contrib_MultiProposal"):
 
-    @cpu.kernel(_name, dtypes=FLOATS)
+    @cpu.kernel(_name, dtypes=_ALL)
     def _suppressed(k: Call, p: Params, *ins: Array, _name: str = _name) -> Any:
-        return helpers(_name).computed(k.xp, p, ins, _survivors)
+        found = helpers(_name).computed(k.xp, p, ins, _survivors)
+        parts = found if isinstance(found, tuple) else (found,)
+        return [y.astype(ins[0].dtype, copy=False) for y in parts]
 
 
 @cpu.kernel("_contrib_box_iou", dtypes=FLOATS, out=True)

@@ -10,7 +10,7 @@ import numpy as np
 from mxcore.layouts import axes
 from mxcore.plugin import Call, Params, Spec
 
-from ..kernels import pooling
+from ..kernels import eight_bits, pooling
 from ..kernels import quantization as q
 from ..typing import Array, Outs
 from .common import LARGE, cpu, helpers, large
@@ -99,6 +99,70 @@ def _pool(k: Call, p: Params, outs: Outs, data: Array, low: Array, high: Array) 
         pooling.max_pool(data, outs[0], **windows_of(p, data))
     else:
         q.average_pool(data, outs[0], **windows_of(p, data), **averaging(p))
+
+
+def _some(p: Params, data: Spec, *rest: Spec) -> bool:
+    return data.size > 0
+
+
+@cpu.kernel("_contrib_quantized_act", when=_some, out=True)
+def _act(k: Call, p: Params, outs: Outs, data: Array, low: Array, high: Array) -> None:
+    _put(outs[1:], low, high)
+    if outs[0] is not None:
+        eight_bits.relu(data, outs[0])
+
+
+@cpu.kernel("_contrib_quantized_concat", when=_some, out=True)
+def _concat(k: Call, p: Params, outs: Outs, *data: Array) -> None:
+    _, scales, ends = helpers("_contrib_quantized_concat").plan(np, p, data)
+    _put(outs[1:], *ends)
+    if outs[0] is None:
+        return
+    at, axis = 0, p.dim % data[0].ndim
+    for x, scale in zip(data, scales):
+        part = (slice(None),) * axis + (slice(at, at + x.shape[axis]),)
+        q.scaled(x, scale[0], outs[0][part])
+        at += x.shape[axis]
+
+
+@cpu.kernel("_contrib_quantized_elemwise_add", when=_some, out=True)
+def _add(k: Call, p: Params, outs: Outs, lhs: Array, rhs: Array, *ranges: Array) -> None:
+    first, scales, ends = helpers("_contrib_quantized_elemwise_add").plan(np, p, [lhs.dtype, rhs.dtype], ranges)
+    _put(outs[1:], *ends)
+    if outs[0] is None:
+        return
+    arrays = [lhs, rhs]
+    for i, scale in enumerate(first):
+        if scale is not None:
+            arrays[i] = np.empty(lhs.shape, np.int8)
+            q.scaled((lhs, rhs)[i], scale[0], arrays[i])
+    eight_bits.sums(arrays[0], arrays[1], (scales[0][0], scales[1][0]), outs[0])
+
+
+@cpu.kernel("_contrib_quantized_elemwise_mul", when=_some, out=True)
+def _multiply(k: Call, p: Params, outs: Outs, lhs: Array, rhs: Array, *ranges: Array) -> None:
+    scale, ends = helpers("_contrib_quantized_elemwise_mul").plan(np, p, ranges)
+    _put(outs[1:], *ends)
+    if outs[0] is None:
+        return
+    if scale is None:
+        eight_bits.products(lhs, rhs, outs[0])
+    elif p.enable_float_output:
+        eight_bits.scaled_products(lhs, rhs, scale[0], outs[0])
+    else:
+        eight_bits.rounded_products(lhs, rhs, scale[0], outs[0])
+
+
+@cpu.kernel("_contrib_quantized_batch_norm", when=_some, out=True)
+def _batch_norm(k: Call, p: Params, outs: Outs, data: Array, *rest: Array) -> None:
+    half, slope, offset, *ends = helpers("_contrib_quantized_batch_norm").plan(np, p, rest[:4], *rest[4:])
+    _put(outs[1:3], *ends)
+    if outs[0] is None:
+        return
+    if data.dtype == np.uint8:
+        whole, data = data, np.empty(data.shape, np.int8)
+        q.scaled(whole, half, data)
+    eight_bits.by_channel(data, slope, offset, outs[0])
 
 
 @cpu.kernel("_contrib_calibrate_entropy")

@@ -8,27 +8,12 @@ from ..jit import helper, kernel
 from ..math import exp, log
 from ..typing import Array, Scalar
 from ._arrays import dense, writable
+from .suppression import overlaps
 
 __all__ = ["multibox_target"]
 
 #: Areas are computed step by step, as in the reference: next to a threshold, rounding decides.
 _EXACT: frozenset[str] = frozenset()
-
-
-@helper(fastmath=_EXACT, inline=False)
-def _overlaps(anchor: Array, label: Array, many: int, overlap: Array) -> None:
-    """Write how far anchors (4, A) overlap with the first boxes of an image, (L, A); -1 where one is NaN."""
-    left, top, right, bottom = anchor[0], anchor[1], anchor[2], anchor[3]
-    zero = overlap.dtype.type(0)
-    for m in range(many):
-        x0, y0, x1, y1 = label[m, 1], label[m, 2], label[m, 3], label[m, 4]
-        own, line = (x1 - x0) * (y1 - y0), overlap[m]
-        odd = not (x0 == x0 and y0 == y0 and x1 == x1 and y1 == y1)
-        for i in range(line.size):
-            common = max(min(x1, right[i]) - max(x0, left[i]), zero) * max(min(y1, bottom[i]) - max(y0, top[i]), zero)
-            together = (right[i] - left[i]) * (bottom[i] - top[i]) + own - common
-            part = zero if together == zero else common / together
-            line[i] = part if together == together and not odd else zero - overlap.dtype.type(1)
 
 
 @helper(fastmath=_EXACT, inline=False)
@@ -126,7 +111,9 @@ def _target(
     real = anchor.dtype.type
     count, half = anchor.shape[1], real(0.5)
     overlap = np.empty((label.shape[1], count), anchor.dtype)
-    nearest, best = np.empty(count, np.int64), np.empty(count, anchor.dtype)
+    nearest, best, area = np.empty(count, np.int64), np.empty(count, anchor.dtype), np.empty(count, anchor.dtype)
+    for i in range(count):
+        area[i] = (anchor[2, i] - anchor[0, i]) * (anchor[3, i] - anchor[1, i])
     for b in range(first, last):
         place[b] = real(0)
         mask[b] = real(0)
@@ -137,7 +124,10 @@ def _target(
         if many == 0:
             continue
         taken = np.zeros(count, np.uint8)
-        _overlaps(anchor, label[b], many, overlap)
+        for m in range(many):
+            x0, y0, x1, y1 = label[b, m, 1], label[b, m, 2], label[b, m, 3], label[b, m, 4]
+            box = x0, y0, x1, y1, (x1 - x0) * (y1 - y0)
+            overlaps(box, anchor[0], anchor[1], anchor[2], anchor[3], area, overlap[m])
         positive = _match(overlap, many, threshold, taken, nearest, best)
         if ratio > 0:
             wanted = np.int64(real(positive) * ratio)

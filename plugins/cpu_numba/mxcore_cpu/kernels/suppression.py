@@ -9,7 +9,7 @@ from ..math import where
 from ..typing import Array, Scalar
 from ._arrays import dense, writable
 
-__all__ = ["box_iou", "match", "survivors"]
+__all__ = ["box_iou", "match", "overlaps", "survivors"]
 
 #: Areas are computed step by step, as in the reference: next to a threshold, rounding decides.
 _EXACT: frozenset[str] = frozenset()
@@ -117,20 +117,33 @@ def _sides(a: Array, i: int, centred: bool, half: Scalar) -> tuple[Scalar, Scala
     return x, y, z, w, zero if width < zero or height < zero else width * height
 
 
+@helper(fastmath=_EXACT, inline=False)
+def overlaps(
+    box: tuple[Scalar, Scalar, Scalar, Scalar, Scalar],
+    left: Array,
+    top: Array,
+    right: Array,
+    bottom: Array,
+    area: Array,
+    line: Array,
+) -> None:
+    """Write how far a box (its sides and its area) overlaps with others."""
+    x0, y0, x1, y1, own = box
+    zero = line.dtype.type(0)
+    for j in range(line.size):
+        common = max(min(x1, right[j]) - max(x0, left[j]), zero) * max(min(y1, bottom[j]) - max(y0, top[j]), zero)
+        part = common / (own + area[j] - common)
+        line[j] = part if common > zero and part == part else zero
+
+
 @kernel(threshold=1 << 14, fastmath=_EXACT)
 def _iou(first: int, last: int, m: int, centred: bool, half: Scalar, lhs: Array, rhs: Array, y: Array) -> None:
-    zero = half - half
     other = np.empty((5, m), y.dtype)
     for j in range(m):
         other[0, j], other[1, j], other[2, j], other[3, j], other[4, j] = _sides(rhs, j, centred, half)
     left, top, right, bottom, area = other[0], other[1], other[2], other[3], other[4]
     for i in range(first, last):
-        x0, y0, x1, y1, own = _sides(lhs, i, centred, half)
-        line = y[i]
-        for j in range(m):
-            common = max(min(x1, right[j]) - max(x0, left[j]), zero) * max(min(y1, bottom[j]) - max(y0, top[j]), zero)
-            part = common / (own + area[j] - common)
-            line[j] = part if common > zero and part == part else zero
+        overlaps(_sides(lhs, i, centred, half), left, top, right, bottom, area, y[i])
 
 
 def box_iou(lhs: Array, rhs: Array, out: Array, *, centred: bool) -> None:
