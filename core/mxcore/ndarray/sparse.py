@@ -20,7 +20,7 @@ from ..base import plain
 from ..ops.common.python_operators import OPERATORS
 from ..ops.sparse.operators import to_csr, to_rows
 from ..parameters import Shape
-from ..stypes import CSR, RowSparse
+from ..stypes import CSR, RowSparse, shown
 from . import checks, indexing, operators
 from .ndarray import NDArray, run
 from .serialization import in_order, sparse_problem, starts
@@ -50,7 +50,7 @@ class BaseSparseNDArray(NDArray):
     @property
     def _num_aux(self) -> int:
         """How many arrays tell where the values stand."""
-        return len(self._data.parts) - 1
+        return len(self._data.raw.parts) - 1
 
     def _ready(self) -> Context:
         """The array's context, for array functions to run on, once its parts are there."""
@@ -61,7 +61,11 @@ class BaseSparseNDArray(NDArray):
 
     def _part(self, name: str) -> NDArray:
         ctx = self._ready()  # whoever writes to the array replaces its parts
-        return NDArray(getattr(self._data, name), Storage(ctx))
+        if name != "values":
+            self._data = shown(ctx.device.xp, self._data)
+        elif self._data.raw is self._data:
+            self._data = self._data.frozen()
+        return NDArray(getattr(self._data.raw, name), Storage(ctx))
 
     def asnumpy(self) -> np.ndarray[Any, Any]:
         """The full array as a NumPy array."""

@@ -113,7 +113,7 @@ def sparse_retain(k: Call, p: Params, data: Array, indices: Array) -> Array:
     """
     xp = k.xp
     keep = xp.unique(dense_of(xp, indices).astype(np.int64))
-    if not k.device.async_ and keep.shape[0]:
+    if keep.shape[0]:
         least, most = keep[0].item(), keep[-1].item()
         if not 0 <= least <= most < data.shape[0]:
             at = least if least < 0 else most

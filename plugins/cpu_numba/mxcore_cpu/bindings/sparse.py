@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mxcore.plugin import CSR, Call, Params, Spec, find_op
+from mxcore.plugin import CSR, Call, Params, Spec
 
 from ..kernels import csr
 from ..typing import Array
@@ -20,13 +20,6 @@ class Compiled:
     transposed = staticmethod(csr.transposed)
     times = staticmethod(csr.times)
     by_csr = staticmethod(csr.by_csr)
-
-
-def _by_body(name: str, k: Call, p: Params, *ins: Any) -> Any:
-    found = find_op(name)
-    body = found.sparse_body or found.body
-    assert body is not None
-    return body(k, p, *ins)
 
 
 @cpu.kernel("dot", dtypes=FLOATS, when=lambda p, lhs, rhs: "csr" in (lhs.stype, rhs.stype))
@@ -48,8 +41,7 @@ for _name in ("elemwise_add", "elemwise_sub", "elemwise_mul"):
 
     @cpu.kernel(_name, dtypes=FLOATS, when=_two, priority=1, sparse=True)
     def _merged(k: Call, p: Params, lhs: CSR, rhs: CSR, name: str = _name) -> CSR:
-        found = csr.merged(name, lhs, rhs)
-        return _by_body(name, k, p, lhs, rhs) if found is None else found
+        return csr.merged(name, lhs, rhs)
 
 
 @cpu.kernel("cast_storage", dtypes=FLOATS, when=lambda p, data: (data.stype, p.stype) == ("csr", "default"))

@@ -305,10 +305,13 @@ _MERGES = {
 }
 
 
-def merged(name: str, a: CSR, b: CSR) -> CSR | None:
+def merged(name: str, a: CSR, b: CSR) -> CSR:
     """Return the sum, difference or product of two csr matrices of one shape, without its zeros.
 
-    None where the columns of a row do not rise.
+    Raises
+    ------
+    IndexError
+        Where the columns of a row do not rise.
 
     Examples
     --------
@@ -327,7 +330,7 @@ def merged(name: str, a: CSR, b: CSR) -> CSR | None:
         cuts = _cuts(to[:-1], workers)
         run.run(workers, len(cuts) - 1, cuts, *one, *other, count, to, where, values)
         if (count < 0).any():
-            return None
+            raise IndexError(f"csr matrix {a.shape}: the columns of a row must rise, each once")
     begin = np.zeros(m + 1, np.int64)
     np.cumsum(count, out=begin[1:])
     n = int(begin[-1])
