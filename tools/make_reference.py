@@ -47,13 +47,12 @@ PUBLIC = ("_contrib_", "_linalg_", "_image_", "_random_", "_sample_", "_sparse_"
 LEFT_OUT = {
     "Backward and internal operators. MXNet makes them itself, inside gradients, graphs and its Python code; "
     "here gradients are rules over ordinary operators, and the rest is Python.": (
-        r"_backward_|_contrib_backward_|_npi_.*backward|_broadcast_backward|_sg_|"
+        r"_backward_|_contrib_backward_|_npi_.*backward|_broadcast_backward|"
         r"_(CachedOp|CachedOpThreadSafe|CrossDeviceCopy|CustomFunction|NDArray|Native|NoGradient|"
         r"cvimread|npi_cvimread|imdecode|onehot_encode|set_value)$"
     ),
-    "Graphs of DGL: they sample graphs kept in sparse matrices, for a library that no longer uses MXNet.": (
-        r"_contrib_(dgl_|edge_id)"
-    ),
+    "Subgraph operators. MXNet's passes for oneDNN put them into graphs in the place of several operators, and files hold "
+    "none of them; here the passes of [fusion](architecture.md) do so, for whatever has kernels.": r"_sg_",
 }
 
 _HEAD = """# Operators
