@@ -32,8 +32,8 @@ place are added up: by `csr_matrix`, by loading and unpickling at once, and wher
 the array are IndexErrors, whoever made them. Parts are the array's own: who writes to them changes no other array.
 
 A csr matrix is also a graph, whose row u holds the ids of the edges from vertex u: `mx.nd.contrib.edge_id`,
-`dgl_adjacency`, `dgl_subgraph`, `dgl_graph_compact` and the samplers of neighbourhoods, `dgl_csr_neighbor_uniform_sample`
-and `dgl_csr_neighbor_non_uniform_sample`, are those of DGL.
+`dgl_adjacency`, `dgl_subgraph`, `dgl_graph_compact` and the samplers of neighbourhoods,
+`dgl_csr_neighbor_uniform_sample` and `dgl_csr_neighbor_non_uniform_sample`, are those of DGL.
 """
 
 

@@ -74,6 +74,12 @@ class RowSparse(_Stored):
     def indices(self) -> Any:
         return self.parts[0]
 
+    @property
+    def whole(self) -> Any:
+        """The full array, for reading it at once, where all rows are stored; else None."""
+        indices, values = self.parts
+        return values if indices.shape[0] == self.shape[0] else None
+
     def todense(self, xp: Any) -> Any:
         """The full array."""
         full = self._zeros(xp)
@@ -122,7 +128,8 @@ class _Shown(Sparse):
 class HeldRows(RowSparse):
     """All rows of an array, in memory of the value's own: updates move some of them in place, and leave the others.
 
-    Who asks for its parts, or for another value, gets copies.
+    Lazy updates of row-sparse weights give it, so that only the first one copies the weight. Who asks for its parts, or
+    for another value, gets copies.
 
     Parameters
     ----------
@@ -144,6 +151,10 @@ class HeldRows(RowSparse):
     @property
     def values(self) -> Any:
         return self.memory.copy()
+
+    @property
+    def whole(self) -> Any:
+        return self.memory
 
     @property
     def parts(self) -> Any:  # type: ignore[override]  # which are computed here

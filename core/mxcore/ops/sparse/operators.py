@@ -57,6 +57,8 @@ def padded(xp: Any, rows: Any) -> Any:
 
 def rows_at(xp: Any, x: RowSparse, index: Any) -> Any:
     """The rows of an array that `index` names, stored or not."""
+    if x.whole is not None:
+        return xp.take(x.whole, index, 0)
     if not x.indices.shape[0]:
         return xp.zeros((*index.shape, *x.shape[1:]), x.dtype)
     at = xp.searchsorted(x.indices, index)
