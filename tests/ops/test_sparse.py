@@ -139,6 +139,10 @@ def test_rows(data, kind):
     some = data.draw(st.lists(st.integers(0, m - 1), max_size=6))
     index = nd.array(some, dtype="int64")
     same(nd.take(x, index), nd.take(dense, index), "csr" if kind == "csr" else "default")
+    for other in (-2, 0):  # of which MXNet keeps the storage for 0 only
+        index2 = index.reshape((1, -1)) if other == 0 else index
+        if some:
+            same(nd.take(x, index2, axis=other), nd.take(dense, index2, axis=other), "default")
     begin, end = sorted(data.draw(st.tuples(st.integers(0, m), st.integers(0, m))))
     if kind == "csr":
         same(x[begin:end], nd.array(a[begin:end], dtype=a.dtype), "csr")
@@ -307,3 +311,16 @@ def test_rows_to_retain_that_there_are_not_are_refused():
     for row in (3, -1):
         with pytest.raises(IndexError):
             nd.sparse.retain(x, nd.array([0, row])).wait_to_read()
+
+
+@pytest.mark.parametrize("mode", ["clip", "wrap"])
+def test_the_gradient_of_rows_taken_from_row_sparse_arrays(mode):
+    """It holds those rows: the table of 10**8 rows is never made."""
+    w = nd.sparse.row_sparse_array(([[1.0, 2], [3, 4]], [5, 10**8 - 1]), shape=(10**8, 2))
+    w.attach_grad()
+    with mx.autograd.record():
+        y = nd.take(w, nd.array([[5, 0], [5, -1]], dtype="int64"), mode=mode)
+    y.backward(nd.array(np.arange(8.0).reshape(2, 2, 2)))
+    last = {"clip": ([0, 5], [[8, 10], [4, 6]]), "wrap": ([0, 5, 10**8 - 1], [[2, 3], [4, 6], [6, 7]])}[mode]
+    assert w.grad.stype == "row_sparse" and w.grad.indices.asnumpy().tolist() == last[0]
+    assert w.grad.data.asnumpy().tolist() == last[1] and y.asnumpy()[0].tolist() == [[1, 2], [0, 0]]

@@ -54,3 +54,26 @@ def _dense(k: Call, p: Params, data: CSR) -> Array:
 )
 def _csr(k: Call, p: Params, data: Array) -> CSR:
     return csr.pack(data)
+
+
+def _total(xp: Any, x: CSR, axes: tuple[int, ...], values: Array) -> Array:
+    return csr.sums(x, values, axes[0]) if len(axes) == 1 else np.atleast_1d(values.sum(None))
+
+
+for _name in ("sum", "mean", "norm"):
+
+    @cpu.kernel(_name, dtypes=FLOATS, when=lambda p, data: data.stype == "csr", sparse=True)
+    def _reduced(k: Call, p: Params, data: CSR, name: str = _name) -> Array:
+        found: Array = helpers(name).stored(k, p, data, _total)
+        return found
+
+
+@cpu.kernel("take", when=lambda p, a, indices: a.stype == "csr" and p.axis == 0 and indices.ndim == 1, sparse=True)
+def _rows(k: Call, p: Params, a: CSR, indices: Any) -> CSR:
+    indices = indices if indices.__class__ is np.ndarray else indices.todense(np)
+    return csr.take(a, helpers("take").places(np, p, indices, a.shape[0]))
+
+
+@cpu.kernel("slice", when=lambda p, data: data.stype == "csr" and all(s in (None, 1) for s in p.step), sparse=True)
+def _part(k: Call, p: Params, data: CSR) -> CSR:
+    return csr.part(data, *helpers("slice").ranges(p, data.shape))
