@@ -16,10 +16,12 @@ __all__ = ["CSR", "HeldRows", "RowSparse", "add_rows", "merge_rows", "shown"]
 class _Stored(Sparse):
     """A full shape, and the arrays that hold the rest, values last."""
 
-    __slots__ = ("shape", "parts")
+    __slots__ = ("shape", "parts", "sound")
 
     def __init__(self, shape: tuple[int, ...], *parts: Any) -> None:
         self.shape, self.parts = tuple(shape), parts
+        #: Whether a kernel has looked at the places; nobody writes to those of a value.
+        self.sound = False
 
     @property
     def raw(self) -> Any:

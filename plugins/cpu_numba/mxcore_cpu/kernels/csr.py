@@ -1,7 +1,7 @@
 """Matrices in compressed rows: products, transposition, sums of two, and what else goes row by row.
 
 Rows are dealt to threads by what is stored in them. Every function checks the places first (:func:`checked`), so that
-no array made elsewhere, or changed since, sends a loop out of its memory.
+no array made elsewhere sends a loop out of its memory.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _find_bad(first: int, last: int, indices: Array, n: int, found: Array) -> No
 
 
 def checked(a: CSR) -> tuple[Array, Array, Array]:
-    """Return `indptr`, `indices` and `values` in one layout.
+    """Return `indptr`, `indices` and `values` in one layout; they are looked at once.
 
     Raises
     ------
@@ -44,9 +44,12 @@ def checked(a: CSR) -> tuple[Array, Array, Array]:
     Traceback (most recent call last):
     IndexError: csr matrix (1, 2): indices must lie in [0, 2)
     """
+    a = a.frozen()
     start, cols, values = (flat(x) for x in a.parts)
     if start.dtype != np.int64 or cols.dtype != np.int64:
         start, cols = start.astype(np.int64), cols.astype(np.int64)
+    if a.sound:
+        return start, cols, values
     n = len(cols)
     if (
         len(start) != a.shape[0] + 1
@@ -64,6 +67,7 @@ def checked(a: CSR) -> tuple[Array, Array, Array]:
         _find_bad(n, cols, a.shape[1], found)
         if found[0]:
             raise IndexError(f"csr matrix {a.shape}: indices must lie in [0, {a.shape[1]})")
+    a.sound = True
     return start, cols, values
 
 
@@ -310,9 +314,12 @@ def _take(
     out: Array,
 ) -> None:
     for i in range(cuts[first], cuts[last]):
-        at = start[wanted[i]]
-        for j in range(begin[i + 1] - begin[i]):
-            to[begin[i] + j], out[begin[i] + j] = cols[at + j], values[at + j]
+        at, n = start[wanted[i]], begin[i + 1] - begin[i]
+        c, v, c2, v2 = cols[at : at + n], values[at : at + n], to[begin[i] :][:n], out[begin[i] :][:n]
+        for j in range(n):
+            c2[j] = c[j]
+        for j in range(n):
+            v2[j] = v[j]
 
 
 def take(a: CSR, wanted: Array) -> CSR:
@@ -360,9 +367,12 @@ def _shift(
     out: Array,
 ) -> None:
     for i in range(cuts[first], cuts[last]):
-        at = found[2 * i]
-        for j in range(begin[i + 1] - begin[i]):
-            to[begin[i] + j], out[begin[i] + j] = cols[at + j] - left, values[at + j]
+        at, n = found[2 * i], begin[i + 1] - begin[i]
+        c, v, c2, v2 = cols[at : at + n], values[at : at + n], to[begin[i] :][:n], out[begin[i] :][:n]
+        for j in range(n):
+            c2[j] = c[j] - left
+        for j in range(n):
+            v2[j] = v[j]
 
 
 def part(a: CSR, rows: range, columns: range) -> CSR:
