@@ -1,7 +1,7 @@
 """Wide and deep: a linear model over crossed features beside a network over embeddings, trained together.
 
-The wide part multiplies a csr matrix with row_sparse weights. The deep part looks categories up in embeddings, whose
-gradients hold only the rows of the batch. The records are drawn: part of what decides is a pair of categories, which
+The wide part reads csr matrices from a file in LibSVM's format and multiplies them with row_sparse weights. The deep
+part looks categories up in embeddings, whose gradients hold only the rows of the batch. The records are drawn: part of what decides is a pair of categories, which
 the wide part remembers, part is a smooth function of numbers, which the deep part generalises.
 
 python wide_and_deep.py
@@ -23,6 +23,7 @@ def parse_args():
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--batch-size", type=int, default=100)
     parser.add_argument("--lr", type=float, default=0.01)
+    parser.add_argument("--path", default="wide.libsvm")
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()
 
@@ -31,24 +32,26 @@ FIELDS, NUMBERS = 3, 4
 
 
 def draw(args, rng):
-    """Crossed pairs of categories as csr, the categories and numbers dense, and labels."""
+    """Write crossed pairs of categories and the labels to a file; the categories and numbers are returned, dense."""
     n, many = args.categories, args.categories**2
     fields = rng.integers(0, n, (args.rows, FIELDS))
     numbers = rng.normal(size=(args.rows, NUMBERS))
     crossed = np.stack([fields[:, 0] * n + fields[:, 1], many + fields[:, 1] * n + fields[:, 2]], 1)
     liked = rng.normal(size=2 * many)
     score = 1.5 * liked[crossed].sum(1) + np.tanh(2 * numbers[:, 0] * numbers[:, 1]) * 2
-    wide = mx.nd.sparse.csr_matrix(
-        (np.ones(crossed.size, np.float32), crossed.reshape(-1), np.arange(args.rows + 1) * 2),
-        shape=(args.rows, 2 * many),
-    )
-    return wide, mx.nd.array(np.hstack([fields, numbers])), mx.nd.array(score > 0)
+    with open(args.path, "w") as file:
+        for pairs, good in zip(crossed, score > 0):
+            print(int(good), *(f"{i}:1" for i in pairs), file=file)
+    return np.hstack([fields, numbers]).astype(np.float32)
 
 
-def batches(size, wide, deep, labels):
-    """Rows of all three; those of a csr matrix are one, too."""
-    for at in range(0, len(labels) - size + 1, size):
-        yield mx.io.DataBatch([wide[at : at + size], deep[at : at + size]], [labels[at : at + size]])
+def batches(wide, deep):
+    """Batches of the file with the rows of the dense part that belong to them."""
+    wide.reset()
+    size = wide.batch_size
+    for i, batch in enumerate(wide):
+        rows = mx.nd.array(deep[i * size : (i + 1) * size])
+        yield mx.io.DataBatch([batch.data[0], rows], batch.label)
 
 
 def symbol(args):
@@ -72,11 +75,12 @@ def symbol(args):
 def main():
     args = parse_args()
     rng = np.random.default_rng(args.seed)
-    wide, deep, labels = draw(args, rng)
+    deep = draw(args, rng)
+    wide = mx.io.LibSVMIter(data_libsvm=args.path, data_shape=(2 * args.categories**2,), batch_size=args.batch_size)
 
     net = symbol(args)
     mod = mx.mod.Module(net, data_names=["wide", "deep"])
-    inputs = {"wide": (args.batch_size, wide.shape[1]), "deep": (args.batch_size, deep.shape[1])}
+    inputs = {"wide": (args.batch_size, 2 * args.categories**2), "deep": (args.batch_size, deep.shape[1])}
     mod.bind([*inputs.items()], [("softmax_label", (args.batch_size,))])
     shapes, _, _ = net.infer_shape(**inputs)
     start = {
@@ -95,7 +99,7 @@ def main():
 
     for epoch in range(args.epochs):
         loss = right = number = 0
-        for batch in batches(args.batch_size, wide, deep, labels):
+        for batch in batches(wide, deep):
             mod.prepare(batch, sparse_row_id_fn=rows_in_use)
             mod.forward_backward(batch)
             mod.update()

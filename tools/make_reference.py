@@ -55,9 +55,6 @@ LEFT_OUT = {
     "Subgraphs of oneDNN. MXNet makes them of neighbouring layers when a graph is bound on a CPU; here devices fuse "
     "what lies together when a program is lowered, and a graph keeps the operators that it was written with. Files "
     "that hold them come from quantisation on CPUs: [quantization.md](quantization.md#mxnets-files).": r"_sg_",
-    "Graphs of DGL: they sample graphs kept in sparse matrices, for a library that no longer uses MXNet.": (
-        r"_contrib_(dgl_|edge_id)"
-    ),
 }
 
 _HEAD = """# Operators

@@ -25,9 +25,15 @@ golden file of the tests. `x` is a sparse array of the type at the head of a col
 dense. What is blank MXNet refuses; mxcore computes most of it. [differences.md](differences.md) says where results
 differ.
 
-Columns of a csr matrix rise in each row, each once: `csr_matrix` sorts what it is given, and adds up what comes twice;
-`row_sparse_array` sorts rows, and refuses one that comes twice. Places outside the array are errors. Whoever writes to
-`x.indices` is not asked, so the kernels look again: they raise an error rather than leave the array's memory.
+Columns of a csr matrix rise in each row, each once. Places that come in another order are sorted, and values of one
+place are added up: by `csr_matrix`, by loading and unpickling at once, and where somebody writes to `x.indices` or
+`x.indptr` by whatever uses `x` next, on every device; the parts themselves stay as they were written, and
+`x.check_format()` tells what they are. `row_sparse_array` sorts rows, and refuses one that comes twice. Places outside
+the array are IndexErrors, whoever made them. Parts are the array's own: who writes to them changes no other array.
+
+A csr matrix is also a graph, whose row u holds the ids of the edges from vertex u: `mx.nd.contrib.edge_id`,
+`dgl_adjacency`, `dgl_subgraph`, `dgl_graph_compact` and the samplers of neighbourhoods,
+`dgl_csr_neighbor_uniform_sample` and `dgl_csr_neighbor_non_uniform_sample`, are those of DGL.
 """
 
 

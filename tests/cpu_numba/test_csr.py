@@ -45,6 +45,27 @@ def test_against_dense(dtype):
                 np.testing.assert_allclose(dense(found), want, rtol=1e-6)
                 assert (found.values != 0).all()
             assert not len(csr.merged("elemwise_sub", a, a).values)
+            for axis in (0, 1):
+                np.testing.assert_allclose(csr.sums(a, a.values, axis), x.astype("f8").sum(axis), **close)
+            some = rng.integers(0, 400, 500)
+            np.testing.assert_array_equal(dense(csr.take(a, some)), x[some])
+            for r, c in ((slice(3, 390), slice(0, 300)), (slice(0, 400), slice(17, 251)), (slice(9, 9), slice(5, 7))):
+                found = csr.part(a, range(400)[r], range(300)[c])
+                np.testing.assert_array_equal(dense(found), x[r, c])
+                assert found.indptr[0] == 0 and found.indices.flags.owndata
+
+
+def test_work_is_dealt_by_what_is_stored():
+    """A full row beside empty ones, and columns of which one holds nearly everything."""
+    start = np.array([0, 0, 0, 100, 100, 120, 140, 160, 180, 200])
+    assert csr._cuts(start, 2, 0).tolist() == [0, 3, 9]
+    assert csr._cuts(np.zeros(9, int), 4).tolist() == [0, 2, 4, 6, 8]
+    x = np.zeros((3000, 50), "f4")
+    x[:, 0] = np.arange(3000) + 1
+    x[::100] = 7
+    for workers in (1, 2):
+        with threads.limit(workers):
+            np.testing.assert_array_equal(dense(csr.transposed(csr.pack(x))), x.T)
 
 
 def test_of_nothing():
@@ -53,6 +74,9 @@ def test_of_nothing():
         assert csr.times(a, np.ones((shape[1], 2))).tolist() == [[0, 0]] * shape[0]
         assert csr.transposed(a).shape == shape[::-1] and not len(csr.merged("elemwise_add", a, a).values)
         assert csr.by_csr(a, csr.transposed(a)).shape == (shape[0],) * 2
+        assert [csr.sums(a, a.values, i).tolist() for i in (0, 1)] == [[0] * shape[1], [0] * shape[0]]
+        assert csr.take(a, np.zeros(0, int)).shape == (0, shape[1])
+        assert csr.part(a, range(0), range(1, 1)).shape == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +98,8 @@ def test_bad_parts_are_refused(parts, text):
             call()
 
 
-def test_columns_that_do_not_rise_are_left_to_the_body():
+def test_columns_that_do_not_rise_are_refused():
     for columns in ([2, 0], [1, 1]):
         a = CSR((1, 3), np.array([0, 2]), np.array(columns), np.ones(2, np.float32))
-        assert csr.merged("elemwise_add", a, a) is None
+        with pytest.raises(IndexError, match="must rise"):
+            csr.merged("elemwise_add", a, a)

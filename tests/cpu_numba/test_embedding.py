@@ -33,6 +33,27 @@ def test_what_is_out_of_range_is_clipped():
     assert table.ravel().tolist() == [11, 0, 1100]
 
 
+@pytest.mark.parametrize("n", [3, 11, 10**6])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "i8", "u1"])
+def test_rows_that_are_named_and_their_sums(n, dtype):
+    """Of tables that are looked through, and of long ones, for which indices are sorted."""
+    index, d_out = rng.integers(0, min(n, 200), 300).astype(dtype), rng.standard_normal((300, 4))
+    rows, values = embedding.merged_rows(d_out, index, n)
+    want, place = np.unique(index.astype(int), return_inverse=True)
+    sums = np.zeros((len(want), 4))
+    np.add.at(sums, place, d_out)
+    assert rows.dtype == np.int64 and rows.tolist() == want.tolist()
+    np.testing.assert_allclose(values, sums, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [3, 1000])
+def test_named_rows_that_are_out_of_range_are_clipped(n):
+    index = np.array([-1, 0, 5e6, 2, np.nan, np.inf, 1e30], "f4")
+    rows, values = embedding.merged_rows(np.arange(7.0).reshape(7, 1), index, n)
+    assert (rows.tolist(), values.ravel().tolist()) == {3: ([0, 2], [5, 16]), 1000: ([0, 2, 999], [5, 3, 13])}[n]
+    assert [a.shape for a in embedding.merged_rows(np.ones((0, 2)), np.zeros(0), n)] == [(0,), (0, 2)]
+
+
 def test_nothing():
     embedding.take_rows(np.ones((3, 2)), np.empty(0), np.empty((0, 2)))
     table = np.ones((3, 2))

@@ -106,6 +106,20 @@ EXPRESSIONS = """
     x.abs() | x.sum(axis=0) | x.mean() | x.norm() | x.clip(0, 1) | x.square() | x.sign() | x.round()
     x.zeros_like() | x.relu()
 """.replace("\n", "|").split("|")
+#: Expressions over g, a graph whose edges have ids, and one result of DGL's operators, in which v makes vertices.
+GRAPHS = """
+    nd.contrib.edge_id(g, v(0, 0, 3, 2), v(3, 2, 3, 0)) | nd.contrib.edge_id(g, v(0, 1), v(-1, 9))
+    nd.contrib.edge_id(g.astype("float32"), nd.array([0, 4]), nd.array([4, 2])) | nd.contrib.dgl_adjacency(g)
+    nd.contrib.dgl_subgraph(g, v(0, 1, 3), num_args=2, return_mapping=True)[0]
+    nd.contrib.dgl_subgraph(g, v(0, 1, 3), num_args=2, return_mapping=True)[1]
+    nd.contrib.dgl_subgraph(g, v(0, 1, 3), return_mapping=False)
+    nd.contrib.dgl_subgraph(g, v(0, 3, 4), v(2), num_args=3, return_mapping=True)[1]
+    nd.contrib.dgl_subgraph(g, v(0, 3, 4), v(2), num_args=3, return_mapping=True)[2]
+    nd.contrib.dgl_subgraph(g, v(3, 3, 4), num_args=2, return_mapping=True)[1]
+    sampled(5)[0] | sampled(5)[1] | sampled(5)[2] | sampled(3)[0] | sampled(3)[1] | sampled(3)[2]
+    sampled(5, 1)[0][:4] | sampled(5, 1)[1] | sampled(5, 1)[2][:4] | weighted(5)[0] | weighted(5)[1] | weighted(5)[2]
+    weighted(5)[3] | compact()
+""".replace("\n", "|").split("|")
 #: Calls of which the gradient is asked for x, whose gradient array is of x's storage type or dense; `w` is dense too.
 GRADIENTS = """
     nd.sum(x) | nd.sum(x, axis=0) | nd.sum(x, axis=1) | nd.square(x) | nd.abs(x) | nd.sqrt(nd.abs(x)) | nd.sin(x)
@@ -131,6 +145,32 @@ THROUGH = """
     nd.elemwise_add(x, w)
     nd.where(d, w, x) | nd.dot(x, w) + w.sum()
 """.replace("\n", "|").split("|")
+
+
+GRAPH = np.array([[0, 1, 0, 2, 3], [4, 0, 0, 0, 0], [0, 0, 0, 0, 0], [0, 5, 6, 7, 8], [9, 0, 10, 11, 0]])
+
+
+def _of_graphs(mx):
+    """What `GRAPHS` are over; the samplers take all edges, so that nothing is left to chance."""
+    g = mx.nd.sparse.csr_matrix(mx.nd.array(GRAPH), dtype="int64")
+
+    def v(*ids):
+        return mx.nd.array(ids, dtype="int64")
+
+    def sampled(most, hops=2):
+        options = {"num_hops": hops, "num_neighbor": 9, "max_num_vertices": most}
+        return mx.nd.contrib.dgl_csr_neighbor_uniform_sample(g, v(0), num_args=2, **options)
+
+    def weighted(most):
+        options = {"num_hops": 2, "num_neighbor": 9, "max_num_vertices": most}
+        chances = mx.nd.array([1, 2, 0.5, 3, 4])
+        return mx.nd.contrib.dgl_csr_neighbor_non_uniform_sample(g, chances, v(3), num_args=3, **options)
+
+    def compact():
+        ids, edges, _ = sampled(5)
+        return mx.nd.contrib.dgl_graph_compact(edges, ids, num_args=2, return_mapping=False, graph_sizes=(5,))
+
+    return {"nd": mx.nd, "g": g, "v": v, "sampled": sampled, "weighted": weighted, "compact": compact}
 
 
 def _change(name):
@@ -208,6 +248,8 @@ def cases(mx):
     for text in _texts(EXPRESSIONS):
         for kind in KINDS[:2]:
             yield f"{text}  {kind}", lambda text=text, kind=kind: eval(text, _scope(mx, array, kind))
+    for text in _texts(GRAPHS):
+        yield text, lambda text=text: eval(text, _of_graphs(mx))
     for text, kind, to in itertools.product(_texts(GRADIENTS), KINDS[:2], (None, "default", "row_sparse")):
         yield (
             f"d({text})/dx {kind} to {to}",

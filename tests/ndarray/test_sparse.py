@@ -371,3 +371,12 @@ def test_zeros_of_the_dense_type_are_those_of_nd_zeros():
     assert x.stype == "default" and x.dtype == np.float64 and x.asnumpy().tolist() == [[0] * 3] * 2
     with pytest.raises(mx.MXNetError, match="holds an unknown length"):
         nd.sparse.zeros("default", (0, 5))
+
+
+@pytest.mark.parametrize("make", [nd.sparse.csr_matrix, nd.sparse.row_sparse_array])
+def test_a_shape_that_the_array_has_not_is_refused(make):
+    kind = "csr" if make is nd.sparse.csr_matrix else "row_sparse"
+    for given in (np.eye(2), nd.ones((2, 2)), sparse(np.ones((2, 2)), kind), (2, 2)):
+        assert make(given, shape=(2, 2)).shape == (2, 2)
+        with pytest.raises(ValueError, match=r"\(3, 4\)"):
+            make(given, shape=(3, 4))

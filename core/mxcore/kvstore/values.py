@@ -196,10 +196,7 @@ def pick_rows(value: NDArray, row_ids: NDArray) -> NDArray:
     data, ctx = value._data, value.context
     ctx.activate()
     device = ctx.device
-    if isinstance(data, HeldRows):
-        whole = data.memory
-    else:
-        whole = data.values if data.indices.shape[0] == value.shape[0] else data.todense(device.xp)
+    whole = data.todense(device.xp) if data.whole is None else data.whole
     at = device.from_host(rows, ctx.device_id)
     if not len(rows):
         return wrap(RowSparse(value.shape, at, whole[:0].copy()), ctx)  # type: ignore[return-value]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._core.array import Array, Storage, faces
+from .._core.array import Array, Sparse, Storage, faces
 from .._core.context import Context, current_context
 from .._core.errors import error
 from .._core.state import state
@@ -26,6 +26,7 @@ def to_record(x: Array) -> Record:
     """The file form of an array."""
     x._st.wait()
     device, d = x._st.ctx.device, x._data
+    d = d.frozen() if isinstance(d, Sparse) else d
     where = (x._st.ctx.device_typeid, x._st.ctx.device_id)
     host = device.to_host
     if isinstance(d, RowSparse):

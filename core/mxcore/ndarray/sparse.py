@@ -20,7 +20,7 @@ from ..base import plain
 from ..ops.common.python_operators import OPERATORS
 from ..ops.sparse.operators import to_csr, to_rows
 from ..parameters import Shape
-from ..stypes import CSR, RowSparse
+from ..stypes import CSR, RowSparse, shown
 from . import checks, indexing, operators
 from .ndarray import NDArray, run
 from .serialization import in_order, sparse_problem, starts
@@ -50,7 +50,7 @@ class BaseSparseNDArray(NDArray):
     @property
     def _num_aux(self) -> int:
         """How many arrays tell where the values stand."""
-        return len(self._data.parts) - 1
+        return len(self._data.raw.parts) - 1
 
     def _ready(self) -> Context:
         """The array's context, for array functions to run on, once its parts are there."""
@@ -61,7 +61,11 @@ class BaseSparseNDArray(NDArray):
 
     def _part(self, name: str) -> NDArray:
         ctx = self._ready()  # whoever writes to the array replaces its parts
-        return NDArray(getattr(self._data, name), Storage(ctx))
+        if name != "values":
+            self._data = shown(ctx.device.xp, self._data)
+        elif self._data.raw is self._data:
+            self._data = self._data.frozen()
+        return NDArray(getattr(self._data.raw, name), Storage(ctx))
 
     def asnumpy(self) -> np.ndarray[Any, Any]:
         """The full array as a NumPy array."""
@@ -236,6 +240,11 @@ def _plain_dtype(given: Any, dtype: Any) -> Any:
     return given.dtype if isinstance(given, np.ndarray) else as_dtype(getattr(given, "dtype", None))
 
 
+def _check_shape(what: str, told: Any, full: Any) -> None:
+    if told is not None and plain(tuple(told)) != tuple(full):
+        raise error(ValueError, f"{what}: shape {tuple(told)} is told, the array has {tuple(full)}")
+
+
 def row_sparse_array(arg1: Any, shape: Any = None, ctx: Context | None = None, dtype: Any = None) -> RowSparseNDArray:
     """Make a row-sparse array.
 
@@ -244,7 +253,7 @@ def row_sparse_array(arg1: Any, shape: Any = None, ctx: Context | None = None, d
     arg1 : (data, indices), array_like, NDArray or tuple of int
         The rows and which they are; a full array; or a shape, for an array of zeros.
     shape : tuple of int, optional
-        Needed with (data, indices) unless the last index is in the last row.
+        Needed with (data, indices) unless the last index is in the last row; of a full array the one it has.
 
     Examples
     --------
@@ -282,6 +291,7 @@ def row_sparse_array(arg1: Any, shape: Any = None, ctx: Context | None = None, d
             raise error(ValueError, "row_sparse_array: an array without dimensions has no rows")
         rows = np.flatnonzero((dense != 0).reshape(len(dense), math.prod(full[1:])).any(1)).astype(np.int64)
         data = dense[rows]
+    _check_shape("row_sparse_array", shape, full)
     if data.shape[1:] != tuple(full[1:]):
         raise error(ValueError, f"row_sparse_array: rows of shape {data.shape[1:]} in an array of shape {full}")
     put = ctx.device.from_host
@@ -297,7 +307,7 @@ def csr_matrix(arg1: Any, shape: Any = None, ctx: Context | None = None, dtype: 
         The compressed parts; coordinates; a full matrix; or a shape, for a matrix of zeros. Columns of a row may come
         in any order, and repeated: they are sorted, and the values of one place added up.
     shape : tuple of int, optional
-        Of parts or coordinates that do not reach the last row and column.
+        Of parts or coordinates that do not reach the last row and column; of a full matrix the one it has.
     ctx : Context, optional
     dtype : dtype, optional
         That of an array; float32 for anything else.
@@ -332,6 +342,7 @@ def csr_matrix(arg1: Any, shape: Any = None, ctx: Context | None = None, dtype: 
             raise error(ValueError, f"csr_matrix: a matrix is needed, got shape {full}")
         rows, cols = np.nonzero(dense)
         data, cols, ptr = dense[rows, cols], cols.astype(np.int64), starts(rows, full[0])
+    _check_shape("csr_matrix", shape, full)
     if problem := sparse_problem("csr", full, data, (ptr, cols)):
         raise error(ValueError, f"csr_matrix: {problem}")
     data, cols, ptr = in_order(full, data, cols, ptr)

@@ -45,7 +45,7 @@ FAMILIES = {
     "image": "operators augmentation decoding gradients",
     "random": "operators densities hawkes numpy_operators gradients",
     "optimizer": "single layerwise many",
-    "sparse": "operators stored_values rows",
+    "sparse": "operators stored_values rows graphs",
     "quantization": "conversions layers elementwise calibration quantizable",
     "control": "operators",
     "custom": "operators",

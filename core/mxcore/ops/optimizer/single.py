@@ -215,8 +215,9 @@ def _like(xp: Any, value: Any, old: Any) -> Any:
 
 
 def _whole(xp: Any, x: Any) -> Any:
-    """All rows of an array; not a copy where a row-sparse one, whose rows are sorted, holds them all. For reading."""
-    return x.values if isinstance(x, RowSparse) and x.indices.shape[0] == x.shape[0] else dense_of(xp, x)
+    """All rows of an array; not a copy where a row-sparse one holds them all. For reading."""
+    whole = x.whole if isinstance(x, RowSparse) else None
+    return dense_of(xp, x) if whole is None else whole
 
 
 def _always(p: Params, weight: Any) -> Any:

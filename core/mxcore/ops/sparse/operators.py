@@ -57,6 +57,8 @@ def padded(xp: Any, rows: Any) -> Any:
 
 def rows_at(xp: Any, x: RowSparse, index: Any) -> Any:
     """The rows of an array that `index` names, stored or not."""
+    if x.whole is not None:
+        return xp.take(x.whole, index, 0)
     if not x.indices.shape[0]:
         return xp.zeros((*index.shape, *x.shape[1:]), x.dtype)
     at = xp.searchsorted(x.indices, index)
@@ -113,7 +115,7 @@ def sparse_retain(k: Call, p: Params, data: Array, indices: Array) -> Array:
     """
     xp = k.xp
     keep = xp.unique(dense_of(xp, indices).astype(np.int64))
-    if not k.device.async_ and keep.shape[0]:
+    if keep.shape[0]:
         least, most = keep[0].item(), keep[-1].item()
         if not 0 <= least <= most < data.shape[0]:
             at = least if least < 0 else most

@@ -107,10 +107,11 @@ def product(tools: Products, p: Params, lhs: Any, rhs: Any, shape: tuple[int, ..
         left = tools.transposed(lhs) if p.transpose_a else lhs
         if isinstance(rhs, CSR):
             return to_stype(xp, tools.by_csr(left, tools.transposed(rhs) if p.transpose_b else rhs), to)
-        if isinstance(rhs, RowSparse) and not p.transpose_b:
+        whole = rhs.whole if isinstance(rhs, RowSparse) else None
+        if whole is None and isinstance(rhs, RowSparse) and not p.transpose_b:
             left, right = _among(xp, left, rhs.indices), _matrix(rhs.values, False)
         else:
-            right = _matrix(dense_of(xp, rhs), p.transpose_b)
+            right = _matrix(dense_of(xp, rhs) if whole is None else whole, p.transpose_b)
         if to == "row_sparse":
             return _rows_of_product(tools, left, right, shape)
         return to_stype(xp, tools.times(left, right).reshape(shape), to)

@@ -10,10 +10,11 @@ import numpy as np
 
 from ..._core.op import Op
 from ..._core.params import Params
-from ...stypes import CSR, RowSparse
+from ...stypes import CSR, RowSparse, merge_rows
 from ...typing import Call
 from ..common.bodies import silent
 from ..common.rules import axes_of, axis_of, reduced
+from ..indexing.gradients import backward_take
 from ..indexing.take import embedding, row_places, sparse_embedding, take, where, within
 from ..reduction.operators import REDUCTIONS, norm, square_sum, sum_dtype
 from .operators import dense_of, rows_at, rows_of
@@ -37,43 +38,44 @@ def _total(xp: Any, x: Any, axes: tuple[int, ...], values: Any) -> Any:
     return full.reshape(-1)
 
 
-def _sum(xp: Any, x: Any, axes: tuple[int, ...], p: Params) -> Any:
-    return _total(xp, x, axes, x.values)
+def _sum(total: Any, xp: Any, x: Any, axes: tuple[int, ...], p: Params) -> Any:
+    return total(xp, x, axes, x.values)
 
 
-def _mean(xp: Any, x: Any, axes: tuple[int, ...], p: Params) -> Any:
-    return _total(xp, x, axes, x.values) / float(prod(x.shape[a] for a in axes))
+def _mean(total: Any, xp: Any, x: Any, axes: tuple[int, ...], p: Params) -> Any:
+    return total(xp, x, axes, x.values) / float(prod(x.shape[a] for a in axes))
 
 
-def _squares(xp: Any, x: Any, axes: tuple[int, ...], p: Params) -> Any:
-    return _total(xp, x, axes, x.values * x.values)
+def _squares(total: Any, xp: Any, x: Any, axes: tuple[int, ...], p: Params) -> Any:
+    return total(xp, x, axes, x.values * x.values)
 
 
-def _norm(xp: Any, x: Any, axes: tuple[int, ...], p: Params) -> Any:
+def _norm(total: Any, xp: Any, x: Any, axes: tuple[int, ...], p: Params) -> Any:
     size = xp.abs(x.values)
     if p.ord == 1:
-        return _total(xp, x, axes, size)
+        return total(xp, x, axes, size)
     size = size.astype(np.float64)
     # Squares of numbers of at most 1 are in range.
     top = size.max() if size.size else 1.0
     top = xp.where((top > 0) & (top < np.inf), top, 1.0)
-    return xp.sqrt(_total(xp, x, axes, (size / top) ** 2)) * top
+    return xp.sqrt(total(xp, x, axes, (size / top) ** 2)) * top
 
 
 def _reduces(op: Op, fn: Callable[..., Any]) -> None:
-    """Let an operator reduce stored values."""
+    """Let an operator reduce stored values; kernels have sums of their own."""
 
     @silent
-    def body(k: Call, p: Params, data: Any) -> Any:
+    def body(k: Call, p: Params, data: Any, total: Any = _total) -> Any:
         axes = tuple(sorted(axes_of(p.axis, len(data.shape), getattr(p, "exclude", False))))
         if not axes or not prod(data.shape) or len(data.shape) < 2:
             return op.body(k, p, dense_of(k.xp, data))  # type: ignore[misc]
-        found = fn(k.xp, data, axes, p)
+        found = fn(total, k.xp, data, axes, p)
         return found.astype(op.dtype_rule(p, [data.dtype], [None])[1][0] if op.dtype_rule else data.dtype).reshape(
             reduced(data.shape, axes, p.keepdims)
         )
 
     op.storage(lambda p, stypes: ["default"], body)
+    op.attach(helpers={"stored": body})
 
 
 for _op in REDUCTIONS:
@@ -117,7 +119,9 @@ def _taken(k: Call, p: Params, a: Any, indices: Any) -> Any:
     if isinstance(a, RowSparse):
         return rows_at(xp, a, at)
     found = csr_rows(xp, a, at.reshape(-1))
-    return found if indices.ndim == 1 else found.todense(xp).reshape(*indices.shape, a.shape[1])
+    if indices.ndim == 1 and p.axis == 0:
+        return found
+    return found.todense(xp).reshape(*indices.shape, a.shape[1])
 
 
 def csr_rows(xp: Any, a: CSR, rows: Any) -> CSR:
@@ -129,7 +133,25 @@ def csr_rows(xp: Any, a: CSR, rows: Any) -> CSR:
     return CSR((rows.shape[0], a.shape[1]), start, a.indices[at], a.values[at])
 
 
+take.attach(helpers={"places": row_places})
 take.storage(lambda p, stypes: ["csr" if stypes[0] == "csr" and p.axis == 0 else "default"], _taken)
+
+
+def _untaken(k: Call, p: Params, dy: Any, indices: Any, like: Any) -> Any:
+    """The gradient of rows taken: of a row-sparse array the rows that were."""
+    xp, shape = k.xp, tuple(like.shape)
+    dy, indices = dense_of(xp, dy), dense_of(xp, indices)
+    if _untaken_stype(p, ["", "", getattr(like, "stype", "default")]) == ["default"]:
+        return backward_take.body(k, p, dy, indices, like)  # type: ignore[misc]
+    at = row_places(xp, p, indices, shape[0]).reshape(-1)
+    return merge_rows(xp, shape, at, dy.reshape(at.shape[0], *shape[1:]))
+
+
+def _untaken_stype(p: Params, stypes: list[str]) -> list[str]:
+    return ["row_sparse" if stypes[2] == "row_sparse" and p.axis == 0 else "default"]
+
+
+backward_take.storage(_untaken_stype, _untaken)
 
 
 def _embedded(k: Call, p: Params, data: Any, weight: Any) -> Any:

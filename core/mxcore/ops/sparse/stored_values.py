@@ -179,7 +179,7 @@ def _stacked(k: Call, p: Params, *data: Any) -> Any:
 def _part(k: Call, p: Params, data: Any) -> Any:
     """A range of rows and columns."""
     xp = k.xp
-    (top, bottom), (left, right) = ((r.start, max(r.stop, r.start)) for r in _ranges(p, data.shape))
+    (top, bottom), (left, right) = ((r.start, r.stop) for r in _ranges(p, data.shape))
     first, last = (int(i) for i in data.indptr[[top, bottom]])
     rows, cols = xp.repeat(xp.arange(bottom - top), xp.diff(data.indptr[top : bottom + 1])), data.indices[first:last]
     kept = xp.flatnonzero((cols >= left) & (cols < right))
@@ -188,7 +188,8 @@ def _part(k: Call, p: Params, data: Any) -> Any:
 
 def _ranges(p: Params, full: tuple[int, ...]) -> list[range]:
     cuts = ranges_of(p, full)
-    return [range(d)[s] for d, s in zip(full, [*cuts, *[slice(None)] * (len(full) - len(cuts))])]
+    found = [range(d)[s] for d, s in zip(full, [*cuts, *[slice(None)] * (len(full) - len(cuts))])]
+    return [range(r.start, max(r.stop, r.start)) for r in found]
 
 
 def _sum_of_gradients(k: Call, p: Params, lhs: Any, rhs: Any) -> Any:
@@ -249,4 +250,5 @@ _keep(
     lambda p, stypes: stypes if stypes == ["csr"] and all(s in (None, 1) for s in p.step) else ["default"],
     _part,
 )
+slice_.attach(helpers={"ranges": _ranges})
 _keep(add_n, _rows_only, _sum_of_rows)

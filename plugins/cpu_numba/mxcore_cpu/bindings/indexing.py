@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mxcore.plugin import Call, Params, Spec
+from mxcore.plugin import Call, Params, RowSparse, Spec, find_op
 
 from ..kernels import embedding, pick
 from ..typing import Array, Outs
@@ -20,10 +20,27 @@ def _table_rows(p: Params, data: Spec, weight: Spec) -> bool:
     )
 
 
-@cpu.kernel("Embedding", when=_table_rows, out=True)
 def _embed(k: Call, p: Params, outs: Outs, data: Array, weight: Array) -> None:
     index = np.clip(data.reshape(-1).astype(np.int64), 0, p.input_dim - 1)
     embedding.take_rows(weight, index, outs[0].reshape(-1, p.output_dim))
+
+
+def _whole_rows(p: Params, data: Spec, weight: Spec) -> bool:
+    return data.stype == "default" and weight.stype == "row_sparse" and _table_rows(p, data, weight)
+
+
+def _embed_rows(k: Call, p: Params, outs: Outs, data: Array, weight: RowSparse) -> None:
+    whole = weight.whole
+    if whole is None:
+        body = find_op("Embedding").sparse_body
+        outs[0][...] = body(k, p, data, weight)  # type: ignore[misc]
+    else:
+        _embed(k, p, outs, data, whole)
+
+
+for _name in ("Embedding", "_contrib_SparseEmbedding"):
+    cpu.kernel(_name, when=_table_rows, out=True)(_embed)
+    cpu.kernel(_name, when=_whole_rows, out=True, sparse=True)(_embed_rows)
 
 
 @cpu.kernel(
@@ -34,6 +51,15 @@ def _embed(k: Call, p: Params, outs: Outs, data: Array, weight: Array) -> None:
 def _backward_embedding(k: Call, p: Params, outs: Outs, dy: Array, data: Array, weight: Array) -> None:
     index = np.clip(data.reshape(-1).astype(np.int64), 0, p.input_dim - 1)
     embedding.add_rows(dy.reshape(-1, p.output_dim), index, outs[0])
+
+
+@cpu.kernel(
+    "_backward_Embedding",
+    when=lambda p, dy, data, weight: p.sparse_grad and dy.dtype.kind == "f" and dy.dtype.itemsize >= 4,
+)
+def _rows_of_embedding(k: Call, p: Params, dy: Array, data: Array, weight: Array) -> RowSparse:
+    rows, values = embedding.merged_rows(dy.reshape(-1, p.output_dim), data.reshape(-1), p.input_dim)
+    return RowSparse((p.input_dim, p.output_dim), rows, values)
 
 
 @cpu.kernel(

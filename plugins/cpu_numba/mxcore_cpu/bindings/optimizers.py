@@ -34,43 +34,38 @@ for _name in optimizer.UPDATES:
         _update(_name)
 
 
-def _moves_rows(p: Params, weight: Spec, grad: Spec, *states: Spec) -> bool:
-    """Whether a row-sparse gradient moves its rows of dense arrays, and no others."""
-    return bool(p.lazy_update) and grad.stype == "row_sparse" and all(s.stype == "default" for s in (weight, *states))
+#: Whether an update without a parameter that says so moves nothing but the rows of a row-sparse gradient.
+_LAZY = {
+    "ftrl_update": lambda weight: weight.stype == "row_sparse",
+    "_sparse_adagrad_update": lambda weight: True,
+    "_contrib_group_adagrad_update": lambda weight: True,
+}
 
 
-def _moves_held_rows(p: Params, weight: Spec, grad: Spec, *states: Spec) -> bool:
-    """Whether a row-sparse gradient moves its rows of row-sparse arrays, and no others."""
-    return bool(p.lazy_update) and all(s.stype == "row_sparse" for s in (weight, grad, *states))
+def _moves_rows(name: str, stype: str) -> Callable[..., bool]:
+    """Whether a row-sparse gradient moves its rows of arrays of a storage type, and no others."""
 
+    def moves(p: Params, weight: Spec, grad: Spec, *states: Spec) -> bool:
+        lazy = _LAZY[name](weight) if name in _LAZY else bool(p.lazy_update)  # type: ignore[no-untyped-call]
+        return lazy and grad.stype == "row_sparse" and all(s.stype == stype for s in (weight, *states))
 
-def _in_memory(x: RowSparse, held: bool) -> Array:
-    """All rows of a value in memory to be changed: a copy, unless the value holds its own."""
-    if held and isinstance(x, HeldRows):
-        memory: Array = x.memory
-    else:
-        memory = x.values.copy() if len(x.indices) == x.shape[0] else x.todense(np)
-    return memory
+    return moves
 
 
 def _update_rows(name: str) -> None:
-    defaults = optimizer.UPDATES[name].numbers
+    numbers = rows.UPDATES[name][1]
 
-    @cpu.kernel(name, dtypes=FLOATS, when=_moves_rows, out=True)
+    @cpu.kernel(name, dtypes=FLOATS, when=_moves_rows(name, "default"), out=True)
     def dense(k: Call, p: Params, outs: Outs, weight: Array, grad: RowSparse, *states: Array) -> None:
         if outs[0] is not weight:
             np.copyto(outs[0], weight)
-        rows.move(name, grad, outs, [getattr(p, n) for n in defaults])
+        rows.move(name, grad, outs, [getattr(p, n) for n in numbers])
 
-    @cpu.kernel(name, dtypes=FLOATS, when=_moves_held_rows)
-    def sparse(k: Call, p: Params, weight: RowSparse, grad: RowSparse, *states: RowSparse) -> list[RowSparse]:
-        held = isinstance(weight, HeldRows)
-        given = (weight, *states)
-        moved = [_in_memory(x, held) for x in given]
-        rows.move(name, grad, moved, [getattr(p, n) for n in defaults])
-        if not held:
-            return [RowSparse(a.shape, np.arange(len(a)), a) for a in moved]
-        return [x if isinstance(x, HeldRows) else HeldRows(k.xp, a) for x, a in zip(given, moved)]
+    @cpu.kernel(name, dtypes=FLOATS, when=_moves_rows(name, "row_sparse"))
+    def sparse(k: Call, p: Params, weight: RowSparse, grad: RowSparse, *states: RowSparse) -> list[HeldRows]:
+        held = [x if isinstance(x, HeldRows) else HeldRows(k.xp, x.todense(np)) for x in (weight, *states)]
+        rows.move(name, grad, [x.memory for x in held], [getattr(p, n) for n in numbers])
+        return held
 
 
 for _name in rows.UPDATES:

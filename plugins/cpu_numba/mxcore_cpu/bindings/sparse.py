@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mxcore.plugin import CSR, Call, Params, Spec, find_op
+from mxcore.plugin import CSR, Call, Params, Spec
 
 from ..kernels import csr
 from ..typing import Array
@@ -20,13 +20,6 @@ class Compiled:
     transposed = staticmethod(csr.transposed)
     times = staticmethod(csr.times)
     by_csr = staticmethod(csr.by_csr)
-
-
-def _by_body(name: str, k: Call, p: Params, *ins: Any) -> Any:
-    found = find_op(name)
-    body = found.sparse_body or found.body
-    assert body is not None
-    return body(k, p, *ins)
 
 
 @cpu.kernel("dot", dtypes=FLOATS, when=lambda p, lhs, rhs: "csr" in (lhs.stype, rhs.stype))
@@ -48,8 +41,7 @@ for _name in ("elemwise_add", "elemwise_sub", "elemwise_mul"):
 
     @cpu.kernel(_name, dtypes=FLOATS, when=_two, priority=1, sparse=True)
     def _merged(k: Call, p: Params, lhs: CSR, rhs: CSR, name: str = _name) -> CSR:
-        found = csr.merged(name, lhs, rhs)
-        return _by_body(name, k, p, lhs, rhs) if found is None else found
+        return csr.merged(name, lhs, rhs)
 
 
 @cpu.kernel("cast_storage", dtypes=FLOATS, when=lambda p, data: (data.stype, p.stype) == ("csr", "default"))
@@ -62,3 +54,26 @@ def _dense(k: Call, p: Params, data: CSR) -> Array:
 )
 def _csr(k: Call, p: Params, data: Array) -> CSR:
     return csr.pack(data)
+
+
+def _total(xp: Any, x: CSR, axes: tuple[int, ...], values: Array) -> Array:
+    return csr.sums(x, values, axes[0]) if len(axes) == 1 else np.atleast_1d(values.sum(None))
+
+
+for _name in ("sum", "mean", "norm"):
+
+    @cpu.kernel(_name, dtypes=FLOATS, when=lambda p, data: data.stype == "csr", sparse=True)
+    def _reduced(k: Call, p: Params, data: CSR, name: str = _name) -> Array:
+        found: Array = helpers(name).stored(k, p, data, _total)
+        return found
+
+
+@cpu.kernel("take", when=lambda p, a, indices: a.stype == "csr" and p.axis == 0 and indices.ndim == 1, sparse=True)
+def _rows(k: Call, p: Params, a: CSR, indices: Any) -> CSR:
+    indices = indices if indices.__class__ is np.ndarray else indices.todense(np)
+    return csr.take(a, helpers("take").places(np, p, indices, a.shape[0]))
+
+
+@cpu.kernel("slice", when=lambda p, data: data.stype == "csr" and all(s in (None, 1) for s in p.step), sparse=True)
+def _part(k: Call, p: Params, data: CSR) -> CSR:
+    return csr.part(data, *helpers("slice").ranges(p, data.shape))

@@ -1,7 +1,7 @@
 """Matrices in compressed rows: products, transposition, sums of two, and what else goes row by row.
 
 Rows are dealt to threads by what is stored in them. Every function checks the places first (:func:`checked`), so that
-no array made elsewhere, or changed since, sends a loop out of its memory.
+no array made elsewhere sends a loop out of its memory.
 """
 
 from __future__ import annotations
@@ -15,13 +15,10 @@ from ..jit import Kernel, Lazy, helper, kernel
 from ..typing import Array, Scalar
 from ._arrays import flat
 
-__all__ = ["by_csr", "checked", "merged", "pack", "times", "transposed", "unpack"]
+__all__ = ["by_csr", "checked", "merged", "pack", "part", "sums", "take", "times", "transposed", "unpack"]
 
 #: Above every column.
 _LAST = np.iinfo(np.int64).max
-
-#: Parts that each thread gets, so that one which is slow, or has the longer rows, holds up nobody for long.
-_PARTS = 8
 
 
 @kernel(threshold=1 << 16)
@@ -34,7 +31,7 @@ def _find_bad(first: int, last: int, indices: Array, n: int, found: Array) -> No
 
 
 def checked(a: CSR) -> tuple[Array, Array, Array]:
-    """Return `indptr`, `indices` and `values` in one layout.
+    """Return `indptr`, `indices` and `values` in one layout; they are looked at once.
 
     Raises
     ------
@@ -47,9 +44,12 @@ def checked(a: CSR) -> tuple[Array, Array, Array]:
     Traceback (most recent call last):
     IndexError: csr matrix (1, 2): indices must lie in [0, 2)
     """
+    a = a.frozen()
     start, cols, values = (flat(x) for x in a.parts)
     if start.dtype != np.int64 or cols.dtype != np.int64:
         start, cols = start.astype(np.int64), cols.astype(np.int64)
+    if a.sound:
+        return start, cols, values
     n = len(cols)
     if (
         len(start) != a.shape[0] + 1
@@ -67,15 +67,21 @@ def checked(a: CSR) -> tuple[Array, Array, Array]:
         _find_bad(n, cols, a.shape[1], found)
         if found[0]:
             raise IndexError(f"csr matrix {a.shape}: indices must lie in [0, {a.shape[1]})")
+    a.sound = True
     return start, cols, values
 
 
-def _cuts(start: Array, workers: int) -> Array:
-    """Where runs of rows begin that hold about as many values each; `start` tells where each row begins."""
-    n = len(start)
-    parts = min(max(n, 1), workers * _PARTS if workers > 1 else 1)
-    last = int(start[-1]) if n else 0
-    cuts = np.searchsorted(start, np.arange(1, parts) * last // parts) if parts > 1 else np.zeros(0, np.int64)
+def _cuts(start: Array, workers: int, each: int = 1) -> Array:
+    """Where the runs of rows begin that threads get, of about as much work each.
+
+    `start` tells where each row begins, and the end of the last one; a row is worth `each` more than what it holds.
+    """
+    n = len(start) - 1
+    parts = max(min(n, workers), 1)
+    if parts == 1:
+        return np.array([0, n])
+    work = start + each * np.arange(n + 1)
+    cuts = np.searchsorted(work, work[-1] * np.arange(1, parts) // parts)
     return np.concatenate([np.zeros(1, np.int64), cuts, np.array([n])])
 
 
@@ -125,47 +131,64 @@ def times(a: CSR, matrix: Array, rows: Array | None = None) -> Array:
            [3., 6.]])
     """
     begin, cols, values = checked(a)
-    start, stop = begin[:-1], begin[1:]
+    start, stop, ends = begin[:-1], begin[1:], begin
     if rows is not None:
         start, stop = start[rows], stop[rows]
+        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(stop - start)])
     width = matrix.shape[1]
     out = memory.empty((len(start), width), a.dtype)
     if out.size:
         run = _times if width > 1 else _times_vector
         workers = run.workers(len(cols) * width + out.size)
-        cuts = _cuts(start, workers)
+        cuts = _cuts(ends, workers)
         more = (flat(matrix), out.reshape(-1))
         run.run(workers, len(cuts) - 1, cuts, start, stop, cols, values, *((width, *more) if width > 1 else more))
     return out
 
 
-@kernel(threshold=1 << 15)
-def _turn(
-    first: int, last: int, bounds: Array, start: Array, cols: Array, values: Array, to: Array, rows: Array, out: Array
-) -> None:
+@kernel(threshold=1 << 16)
+def _count(first: int, last: int, cuts: Array, start: Array, cols: Array, n: int, counts: Array) -> None:
     for part in range(first, last):
-        low, high = bounds[part], bounds[part + 1]
-        for i in range(start.size - 1):
-            for j in range(start[i], start[i + 1]):
-                c = cols[j]
-                if low <= c < high:
-                    at = to[c]
-                    rows[at], out[at] = i, values[j]
-                    to[c] = at + 1
+        own = counts[part * n : (part + 1) * n]
+        own[:] = 0
+        for j in range(start[cuts[part]], start[cuts[part + 1]]):
+            own[cols[j]] += 1
 
 
 @kernel(threshold=1 << 16)
-def _count(first: int, last: int, bounds: Array, cols: Array, counts: Array) -> None:
+def _places(first: int, last: int, parts: int, n: int, begin: Array, counts: Array) -> None:
+    for c in range(first, last):
+        at = begin[c]
+        for part in range(parts):
+            found = counts[part * n + c]
+            counts[part * n + c] = at
+            at += found
+
+
+@kernel(threshold=1 << 16)
+def _turn(
+    first: int,
+    last: int,
+    cuts: Array,
+    start: Array,
+    cols: Array,
+    values: Array,
+    n: int,
+    places: Array,
+    rows: Array,
+    out: Array,
+) -> None:
     for part in range(first, last):
-        low, high = bounds[part], bounds[part + 1]
-        for j in range(cols.size):
-            c = cols[j]
-            if low <= c < high:
-                counts[c] += 1
+        to = places[part * n : (part + 1) * n]
+        for i in range(cuts[part], cuts[part + 1]):
+            for j in range(start[i], start[i + 1]):
+                at = to[cols[j]]
+                rows[at], out[at] = i, values[j]
+                to[cols[j]] = at + 1
 
 
 def transposed(a: CSR) -> CSR:
-    """Return the transpose: columns are counted, then filled in the order of rows.
+    """Return the transpose: threads count the columns in their rows, and fill them in the order of rows.
 
     Examples
     --------
@@ -178,11 +201,14 @@ def transposed(a: CSR) -> CSR:
     begin = np.zeros(n + 1, np.int64)
     rows, out = memory.empty(cols.shape, np.dtype(np.int64)), memory.empty(values.shape, values.dtype)
     if len(cols):
-        parts = min(n, _turn.workers(len(cols)))  # each reads all places and fills its own columns
-        bounds = np.arange(parts + 1) * n // parts
-        _count.run(parts, parts, bounds, cols, begin[1:])
-        np.cumsum(begin, out=begin)
-        _turn.run(parts, parts, bounds, start, cols, values, begin[:-1].copy(), rows, out)
+        workers = _turn.workers(len(cols)) if len(cols) >= n else 1  # each has a counter for every column
+        cuts = _cuts(start, workers, 0)
+        parts = len(cuts) - 1
+        places = memory.empty((parts, n), begin.dtype)
+        _count.run(parts, parts, cuts, start, cols, n, places.reshape(-1))
+        np.cumsum(places.sum(0) if parts > 1 else places[0], out=begin[1:])
+        _places.run(_places.workers(n), n, parts, n, begin, places.reshape(-1))
+        _turn.run(parts, parts, cuts, start, cols, values, n, places.reshape(-1), rows, out)
     return CSR((n, m), begin, rows, out)
 
 
@@ -223,9 +249,156 @@ def by_csr(a: CSR, b: CSR) -> Array:
     out = memory.empty((a.shape[0], b.shape[1]), a.dtype)
     if out.size:
         workers = _by_csr.workers(out.size + len(cols))
-        cuts = _cuts(start[:-1], workers)
+        work = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.diff(other[0])[cols])])[start]
+        cuts = _cuts(work, workers, b.shape[1])
         _by_csr.run(workers, len(cuts) - 1, cuts, start, cols, values, *other, b.shape[1], out.reshape(-1))
     return out
+
+
+# -- sums of rows and columns, and some of the rows ----------------------------------------------------------------
+@kernel(threshold=1 << 16)
+def _row_sums(first: int, last: int, cuts: Array, start: Array, values: Array, out: Array) -> None:
+    for i in range(cuts[first], cuts[last]):
+        total = 0.0
+        for j in range(start[i], start[i + 1]):
+            total += values[j]
+        out[i] = total
+
+
+@kernel(threshold=1 << 16)
+def _column_sums(first: int, last: int, parts: int, n: int, cols: Array, values: Array, out: Array) -> None:
+    for part in range(first, last):
+        own = out[part * n : (part + 1) * n]
+        own[:] = 0.0
+        for j in range(part * cols.size // parts, (part + 1) * cols.size // parts):
+            own[cols[j]] += values[j]
+
+
+def sums(a: CSR, values: Array, axis: int) -> Array:
+    """Return the sums along an axis, in float64, of a matrix with other values in the places of `a`.
+
+    Examples
+    --------
+    >>> a = CSR((2, 2), np.array([0, 2, 3]), np.array([0, 1, 1]), np.array([3.0, 4.0, 5.0]))
+    >>> sums(a, a.values, 0), sums(a, a.values**2, 1)
+    (array([3., 9.]), array([25., 25.]))
+    """
+    start, cols, _ = checked(a)
+    n, values = a.shape[1 - axis], flat(values)
+    if axis == 1:
+        out = memory.empty((n,), np.dtype(np.float64))
+        workers = _row_sums.workers(len(cols) + n)
+        cuts = _cuts(start, workers)
+        if n:
+            _row_sums.run(workers, len(cuts) - 1, cuts, start, values, out)
+        return out
+    parts = max(min(_column_sums.workers(len(cols)), len(cols) // max(n, 1)), 1)
+    out = memory.empty((parts, n), np.dtype(np.float64))
+    if n:
+        _column_sums.run(parts, parts, parts, n, cols, values, out.reshape(-1))
+    total: Array = out.sum(0) if parts > 1 else out[0]
+    return total
+
+
+@kernel(threshold=1 << 16)
+def _take(
+    first: int,
+    last: int,
+    cuts: Array,
+    wanted: Array,
+    start: Array,
+    cols: Array,
+    values: Array,
+    begin: Array,
+    to: Array,
+    out: Array,
+) -> None:
+    for i in range(cuts[first], cuts[last]):
+        at, n = start[wanted[i]], begin[i + 1] - begin[i]
+        c, v, c2, v2 = cols[at : at + n], values[at : at + n], to[begin[i] :][:n], out[begin[i] :][:n]
+        for j in range(n):
+            c2[j] = c[j]
+        for j in range(n):
+            v2[j] = v[j]
+
+
+def take(a: CSR, wanted: Array) -> CSR:
+    """Return rows of a matrix, in any order; all of them must be there.
+
+    Examples
+    --------
+    >>> a = CSR((2, 2), np.array([0, 2, 3]), np.array([0, 1, 1]), np.array([3.0, 4.0, 5.0]))
+    >>> take(a, np.array([1, 0, 1])).values
+    array([5., 3., 4., 5.])
+    """
+    start, cols, values = checked(a)
+    begin = np.zeros(len(wanted) + 1, np.int64)
+    np.cumsum(np.diff(start)[wanted], out=begin[1:])
+    to, out = (memory.empty((int(begin[-1]),), x.dtype) for x in (cols, values))
+    if len(out):
+        workers = _take.workers(len(out))
+        cuts = _cuts(begin, workers)
+        _take.run(workers, len(cuts) - 1, cuts, flat(wanted), start, cols, values, begin, to, out)
+    return CSR((len(wanted), a.shape[1]), begin, to, out)
+
+
+@kernel(threshold=1 << 16)
+def _within(first: int, last: int, cuts: Array, left: int, right: int, start: Array, cols: Array, found: Array) -> None:
+    for i in range(cuts[first], cuts[last]):
+        a, b = start[i], start[i + 1]
+        while a < b and cols[a] < left:
+            a += 1
+        while b > a and cols[b - 1] >= right:
+            b -= 1
+        found[2 * i], found[2 * i + 1] = a, b - a
+
+
+@kernel(threshold=1 << 16)
+def _shift(
+    first: int,
+    last: int,
+    cuts: Array,
+    left: int,
+    found: Array,
+    cols: Array,
+    values: Array,
+    begin: Array,
+    to: Array,
+    out: Array,
+) -> None:
+    for i in range(cuts[first], cuts[last]):
+        at, n = found[2 * i], begin[i + 1] - begin[i]
+        c, v, c2, v2 = cols[at : at + n], values[at : at + n], to[begin[i] :][:n], out[begin[i] :][:n]
+        for j in range(n):
+            c2[j] = c[j] - left
+        for j in range(n):
+            v2[j] = v[j]
+
+
+def part(a: CSR, rows: range, columns: range) -> CSR:
+    """Return some rows and columns of a matrix; the columns of a row must rise.
+
+    Examples
+    --------
+    >>> a = CSR((2, 3), np.array([0, 2, 3]), np.array([0, 2, 1]), np.array([3.0, 4.0, 5.0]))
+    >>> part(a, range(2), range(1, 3)).indices, part(a, range(1, 2), range(3)).values
+    (array([1, 0]), array([5.]))
+    """
+    start, cols, values = checked(a)
+    start = start[rows.start : rows.start + len(rows) + 1]
+    shape, n = (len(rows), len(columns)), int(start[-1] - start[0])
+    if len(columns) == a.shape[1] or not n:
+        kept = slice(start[0], start[-1])
+        return CSR(shape, start - start[0], cols[kept].copy(), values[kept].copy())
+    workers = _shift.workers(n)
+    cuts, found = _cuts(start - start[0], workers), memory.empty((len(rows), 2), start.dtype)
+    _within.run(workers, len(cuts) - 1, cuts, columns.start, columns.stop, start, cols, found.reshape(-1))
+    begin = np.zeros(len(start), np.int64)
+    np.cumsum(found[:, 1], out=begin[1:])
+    to, out = (memory.empty((int(begin[-1]),), x.dtype) for x in (cols, values))
+    more = (cuts, columns.start, found.reshape(-1), cols, values, begin, to, out)
+    _shift.run(workers, len(cuts) - 1, *more)
+    return CSR(shape, begin, to, out)
 
 
 # -- sums and the like of two --------------------------------------------------------------------------------------
@@ -305,10 +478,13 @@ _MERGES = {
 }
 
 
-def merged(name: str, a: CSR, b: CSR) -> CSR | None:
+def merged(name: str, a: CSR, b: CSR) -> CSR:
     """Return the sum, difference or product of two csr matrices of one shape, without its zeros.
 
-    None where the columns of a row do not rise.
+    Raises
+    ------
+    IndexError
+        Where the columns of a row do not rise.
 
     Examples
     --------
@@ -324,10 +500,10 @@ def merged(name: str, a: CSR, b: CSR) -> CSR | None:
     if total:
         run = _MERGES[name]
         workers = run.workers(total)
-        cuts = _cuts(to[:-1], workers)
+        cuts = _cuts(to, workers)
         run.run(workers, len(cuts) - 1, cuts, *one, *other, count, to, where, values)
         if (count < 0).any():
-            return None
+            raise IndexError(f"csr matrix {a.shape}: the columns of a row must rise, each once")
     begin = np.zeros(m + 1, np.int64)
     np.cumsum(count, out=begin[1:])
     n = int(begin[-1])

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from .. import memory
 from ..jit import helper, kernel
 from ..typing import Array, Scalar
 from ._arrays import flat, writable
 from .columns import copy
 
-__all__ = ["add_rows", "nearest_row", "take_rows"]
+__all__ = ["add_rows", "merged_rows", "nearest_row", "take_rows"]
 
 
 @helper
@@ -74,6 +75,53 @@ def add_rows(d_out: Array, index: Array, d_table: Array) -> None:
     parts = min(n, _add.workers(max(d_table.size, d_out.size)))
     with writable(d_table) as (table,):
         _add.run(parts, parts, parts, n, d_table.size // n, _index(index), flat(d_out), table.reshape(-1))
+
+
+@kernel(threshold=1 << 60)
+def _number(first: int, last: int, n: int, index: Array, place: Array, rows: Array, count: Array) -> None:
+    for i in range(first, last):
+        place[nearest_row(index[i], n)] = 1
+    found = 0
+    for row in range(n):
+        if place[row]:
+            rows[found] = row
+            place[row] = found
+            found += 1
+    count[0] = found
+
+
+@kernel(threshold=1 << 16)
+def _look_up(first: int, last: int, n: int, index: Array, place: Array, out: Array) -> None:
+    for i in range(first, last):
+        out[i] = place[nearest_row(index[i], n)]
+
+
+#: Tables of up to so many rows for each index are looked through; in longer ones the indices are sorted.
+_SPARSE = 64
+
+
+def merged_rows(d_out: Array, index: Array, n: int) -> tuple[Array, Array]:
+    """Return the gradient of :func:`take_rows` for a table of `n` rows: the rows that are named, and their sums.
+
+    Examples
+    --------
+    >>> merged_rows(np.array([[1.0], [2.0], [4.0]]), np.array([5, 0, 5]), 9)
+    (array([0, 5]), array([[2.],
+           [5.]]))
+    """
+    index = _index(index)
+    if n <= _SPARSE * len(index):
+        table, rows = np.zeros(n, np.int32), memory.empty((min(n, len(index)),), np.dtype(np.int64))
+        count, place = np.zeros(1, np.int64), memory.empty((len(index),), np.dtype(np.int32))
+        _number(len(index), n, index, table, rows, count)
+        rows = rows[: count[0]].copy()
+        _look_up(len(index), n, index, table, place)
+    else:
+        near = np.clip(index if index.dtype.kind == "i" else np.nan_to_num(index), 0, n - 1)
+        rows, place = np.unique(near.astype(np.int64), return_inverse=True)
+    out = memory.empty((len(rows), *d_out.shape[1:]), d_out.dtype)
+    add_rows(d_out, place.reshape(-1), out)
+    return rows, out
 
 
 def _index(index: Array) -> Array:

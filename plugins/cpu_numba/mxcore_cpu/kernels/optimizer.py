@@ -302,16 +302,17 @@ def _adagrad(
     history: Array,
     lr: Scalar,
     epsilon: Scalar,
+    wd: Scalar,
     rescale: Scalar,
     clip: Scalar,
 ) -> None:
     w, g, history = w[first:last], g[first:last], history[first:last]
     real = w.dtype.type
-    lr, epsilon, rescale, clip = real(lr), real(epsilon), real(rescale), real(clip)
+    lr, epsilon, wd, rescale, clip = real(lr), real(epsilon), real(wd), real(rescale), real(clip)
     for i in range(w.size):
         v = _clip(g[i] * rescale, clip)
         history[i] += v * v
-        w[i] -= lr * v / np.sqrt(history[i] + epsilon)
+        w[i] -= lr * (v / np.sqrt(history[i] + epsilon) + wd * w[i])
 
 
 @kernel(threshold=1 << 15)
@@ -403,9 +404,7 @@ UPDATES = {
     ),
     "signsgd_update": Update(_signsgd, "weight grad", {"lr": None, **_USUAL}),
     "signum_update": Update(_signum, "weight grad mom", {"lr": None, "momentum": 0.0, **_USUAL, "wd_lh": 0.0}),
-    "_sparse_adagrad_update": Update(
-        _adagrad, "weight grad history", {"lr": None, "epsilon": 1e-7, "rescale_grad": 1.0, "clip_gradient": -1.0}
-    ),
+    "_sparse_adagrad_update": Update(_adagrad, "weight grad history", {"lr": None, "epsilon": 1e-7, **_USUAL}),
     "lamb_update_phase1": Update(
         lamb_phase1,
         "out grad mean var weight",

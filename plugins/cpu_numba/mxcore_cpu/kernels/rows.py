@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -10,11 +11,13 @@ from mxcore.plugin import RowSparse
 
 from .. import memory
 from ..jit import Kernel, helper, kernel
-from ..typing import Array, Scalar
+from ..typing import Array
 from . import optimizer
 from ._arrays import flat, writable
 
 __all__ = ["UPDATES", "move", "total"]
+
+Numbers: TypeAlias = tuple[float, ...]
 
 
 @kernel(threshold=1 << 15)
@@ -68,91 +71,60 @@ def total(values: Sequence[RowSparse]) -> RowSparse:
     return RowSparse(first.shape, rows, out)
 
 
-_sgd, _sgd_mom, _adam = (
-    helper(optimizer.UPDATES[name].kernel.function, inline=False)
-    for name in ("sgd_update", "sgd_mom_update", "adam_update")
-)
+def _row_kernel(name: str) -> Kernel:
+    """What moves the rows of a gradient, by the very rule of :data:`.optimizer.UPDATES`."""
+    rule = helper(optimizer.UPDATES[name].kernel.function, inline=False)
+
+    def stateless(first: int, last: int, width: int, rows: Array, w: Array, g: Array, numbers: Numbers) -> None:
+        for i in range(first, last):
+            at = rows[i] * width
+            rule(0, width, w[at : at + width], g[i * width : (i + 1) * width], *numbers)
+
+    def one(first: int, last: int, width: int, rows: Array, w: Array, g: Array, s: Array, numbers: Numbers) -> None:
+        for i in range(first, last):
+            at = rows[i] * width
+            to = at + width
+            rule(0, width, w[at:to], g[i * width : (i + 1) * width], s[at:to], *numbers)
+
+    def two(
+        first: int, last: int, width: int, rows: Array, w: Array, g: Array, s: Array, t: Array, numbers: Numbers
+    ) -> None:
+        for i in range(first, last):
+            at = rows[i] * width
+            to = at + width
+            rule(0, width, w[at:to], g[i * width : (i + 1) * width], s[at:to], t[at:to], *numbers)
+
+    states = len(optimizer.UPDATES[name].arrays.split()) - 2
+    return kernel((stateless, one, two)[states], threshold=1 << 15)
 
 
 @kernel(threshold=1 << 15)
-def _sgd_rows(
-    first: int,
-    last: int,
-    width: int,
-    rows: Array,
-    w: Array,
-    g: Array,
-    lr: Scalar,
-    wd: Scalar,
-    rescale: Scalar,
-    clip: Scalar,
+def _group_adagrad(
+    first: int, last: int, width: int, rows: Array, w: Array, g: Array, history: Array, numbers: Numbers
 ) -> None:
+    real = w.dtype.type
+    lr, epsilon, rescale, clip = real(numbers[0]), real(numbers[1]), real(numbers[2]), real(numbers[3])
     for i in range(first, last):
-        at = rows[i] * width
-        _sgd(0, width, w[at : at + width], g[i * width : (i + 1) * width], lr, wd, rescale, clip)
+        row, at = rows[i], rows[i] * width
+        a, b = w[at : at + width], g[i * width : (i + 1) * width]
+        total = real(0)
+        for j in range(width):
+            v = b[j] * rescale
+            v = min(max(v, -clip), clip) if clip >= 0 else v
+            total += v * v
+        history[row] += total / real(width)
+        rate = lr / np.sqrt(history[row] + epsilon)
+        for j in range(width):
+            v = b[j] * rescale
+            a[j] -= rate * (min(max(v, -clip), clip) if clip >= 0 else v)
 
 
-@kernel(threshold=1 << 15)
-def _sgd_mom_rows(
-    first: int,
-    last: int,
-    width: int,
-    rows: Array,
-    w: Array,
-    g: Array,
-    m: Array,
-    lr: Scalar,
-    momentum: Scalar,
-    wd: Scalar,
-    rescale: Scalar,
-    clip: Scalar,
-) -> None:
-    for i in range(first, last):
-        at = rows[i] * width
-        to = at + width
-        _sgd_mom(0, width, w[at:to], g[i * width : (i + 1) * width], m[at:to], lr, momentum, wd, rescale, clip)
-
-
-@kernel(threshold=1 << 15)
-def _adam_rows(
-    first: int,
-    last: int,
-    width: int,
-    rows: Array,
-    w: Array,
-    g: Array,
-    mean: Array,
-    var: Array,
-    lr: Scalar,
-    beta1: Scalar,
-    beta2: Scalar,
-    epsilon: Scalar,
-    wd: Scalar,
-    rescale: Scalar,
-    clip: Scalar,
-) -> None:
-    for i in range(first, last):
-        at = rows[i] * width
-        to = at + width
-        _adam(
-            0,
-            width,
-            w[at:to],
-            g[i * width : (i + 1) * width],
-            mean[at:to],
-            var[at:to],
-            lr,
-            beta1,
-            beta2,
-            epsilon,
-            wd,
-            rescale,
-            clip,
-        )
-
-
-#: MXNet's operator -> what moves the rows of a gradient, by the very rule of :data:`.optimizer.UPDATES`.
-UPDATES: dict[str, Kernel] = {"sgd_update": _sgd_rows, "sgd_mom_update": _sgd_mom_rows, "adam_update": _adam_rows}
+#: MXNet's operator -> what moves the rows of a gradient, and the names of its numbers.
+UPDATES: dict[str, tuple[Kernel, tuple[str, ...]]] = {
+    name: (_row_kernel(name), tuple(optimizer.UPDATES[name].numbers))
+    for name in ("sgd_update", "sgd_mom_update", "adam_update", "ftrl_update", "_sparse_adagrad_update")
+}
+UPDATES["_contrib_group_adagrad_update"] = _group_adagrad, ("lr", "epsilon", "rescale_grad", "clip_gradient")
 
 
 def move(name: str, grad: RowSparse, arrays: Sequence[Array], numbers: Sequence[float]) -> None:
@@ -167,7 +139,7 @@ def move(name: str, grad: RowSparse, arrays: Sequence[Array], numbers: Sequence[
     arrays : sequence of ndarray
         The weight, and its states.
     numbers : sequence of float
-        In the order of ``optimizer.UPDATES[name].numbers``.
+        In the order of ``UPDATES[name][1]``.
 
     Examples
     --------
@@ -182,7 +154,7 @@ def move(name: str, grad: RowSparse, arrays: Sequence[Array], numbers: Sequence[
         return
     if rows[0] < 0 or rows[-1] >= grad.shape[0] or not (rows[1:] > rows[:-1]).all():
         raise IndexError(f"{name}: rows must rise and lie in [0, {grad.shape[0]}), got {rows.tolist()[:10]}")
-    run = UPDATES[name]
+    run = UPDATES[name][0]
     with writable(*arrays) as (weight, *states):
         lines = [weight.reshape(-1), flat(grad.values), *(s.reshape(-1) for s in states)]
-        run.run(run.workers(grad.values.size), n, grad.values.size // n, rows, *lines, *map(float, numbers))
+        run.run(run.workers(grad.values.size), n, grad.values.size // n, rows, *lines, tuple(map(float, numbers)))
