@@ -45,6 +45,7 @@ STAGES = [
     Stage("environment", 30, "the GPU, its driver, and the versions of all that takes part"),
     Stage("correct kit", 200, "the conformance kit on gpu(0)"),
     Stage("correct cudnn", 60, "cuDNN's convolutions against our own kernels"),
+    Stage("correct ways", 60, "each of cuDNN's algorithms and engines, chosen or not"),
     Stage("correct random", 30, "numbers and masks are the CPU's, bit by bit"),
     Stage("correct graphs", 40, "programs that are replayed give what launching gives"),
     Stage("correct memory", 40, "a step without memory fails, and the next one works"),

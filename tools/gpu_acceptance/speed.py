@@ -104,7 +104,7 @@ def convolution(report: Report) -> None:
             what = f"{images} x {channels} x {side} x {side} by {filters} of {kernel} x {kernel} / {stride}, {dtype}"
             ways = [] if dnn is None else [(k, a) for k, c, d, a, _ in dnn.chosen() if (d, c.x) == (dtype, shape)]
             for (name, (off, wanted)), t in zip(providers.items(), times):
-                note = "" if off else f"; algorithms {', '.join(f'{k} {a}' for k, a in ways[-3:])}"
+                note = "" if off else f"; {', '.join(f'{k}: {a}' for k, a in ways[-3:])}"
                 _ratio(report, f"{what}, {name}", t, times[-1] if their is not None else None, wanted, note)
 
 
