@@ -15,6 +15,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -337,9 +338,10 @@ def convolve(
     """
     if library() is None or _broken is not None or max(a.size, b.size, out.size) >= 2**31:
         return False
-    name, d = str(dtype), driver()
+    d, name, told = driver(), _name(dtype), _told()
     aligned = not (d.address(a) | d.address(b) | d.address(out)) % 16
-    key = _Key(kind, convolution, name, _math(name), tune or _default_tune(), workspace, _deterministic(), aligned)
+    arithmetic = told.arithmetic[name]
+    key = _Key(kind, convolution, name, arithmetic, tune or told.tune, workspace, told.deterministic, aligned)
     try:
         plan = _plans[index, key]
     except KeyError:
@@ -411,19 +413,24 @@ def _chosen(plan: _Plan, device: Device, handle: Handle, *operands: Any) -> Any:
     return way
 
 
-def _math(dtype: str) -> int:
-    """The arithmetic: of float32 exact products, unless TF32 is allowed; of float16 exact ones added up in float32."""
-    if dtype == "float16":
-        return _TENSOR_MATH
-    allowed = os.environ.get("MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION", "0") not in ("", "0")
-    return _FMA_MATH if dtype == "float32" and not allowed else _DEFAULT_MATH
+class _Told(NamedTuple):
+    """What the environment says: the arithmetic of each dtype, how to choose, whether every run must give the same."""
+
+    arithmetic: dict[str, int]
+    tune: str
+    deterministic: bool
 
 
-def _default_tune() -> str:
-    told = os.environ.get("MXNET_CUDNN_AUTOTUNE_DEFAULT", "1").strip()
-    return {"0": "off", "2": "fastest"}.get(told, "limited_workspace")
+@cache
+def _told() -> _Told:
+    rounds = os.environ.get("MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION", "0") not in ("", "0")
+    tune = os.environ.get("MXNET_CUDNN_AUTOTUNE_DEFAULT", "1").strip()
+    return _Told(
+        # Of float16 exact products, added up in float32.
+        {"float16": _TENSOR_MATH, "float32": _DEFAULT_MATH if rounds else _FMA_MATH, "float64": _DEFAULT_MATH},
+        {"0": "off", "2": "fastest"}.get(tune, "limited_workspace"),
+        os.environ.get("MXNET_ENFORCE_DETERMINISM", "1").strip() != "0",
+    )
 
 
-def _deterministic() -> bool:
-    """Whether a way must give the same at every run: always, unless MXNET_ENFORCE_DETERMINISM=0."""
-    return os.environ.get("MXNET_ENFORCE_DETERMINISM", "1").strip() != "0"
+_name = cache(str)  # of a dtype, which takes its time to tell it
