@@ -1,7 +1,5 @@
 """cuDNN's binding over its stand-in: results, choices, refusals, captured graphs."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 
@@ -10,6 +8,7 @@ from mxcore import autograd
 from mxcore.base import MXNetError
 from mxcore.codecache import CodeCache
 from mxcore.testing.conformance import check_op
+from mxcore_cuda import cudnn as cudnn_
 from mxcore_cuda import dnn
 
 from .test_graphs import both_ways
@@ -20,8 +19,9 @@ SERVED = ["Convolution", "Deconvolution", "Convolution_v1", "_backward_Convoluti
 
 def forget():
     """As in a new process."""
-    dnn._library.cache_clear()
-    dnn._handles.cache_clear()
+    cudnn_.library.cache_clear()
+    cudnn_.handles.cache_clear()
+    dnn._told.cache_clear()
     dnn._plans.clear()
     dnn._broken = None
 
@@ -36,14 +36,15 @@ def cudnn(gpus, monkeypatch, tmp_path):
     choices.__dict__["folder"] = tmp_path / "choices"  # and the kernels' as ever
     monkeypatch.setattr(dnn, "CHOICES", choices)
     forget()
-    yield dnn._library()
-    dnn._library().mx_fail(b"", 0)
+    yield cudnn_.library()
+    cudnn_.library().mx_fail(b"", 0)
     forget()
 
 
 def ways():
-    """Which algorithm computes what, of all signatures so far."""
-    return {key.kind.call[16:]: plan and plan.way.algorithm for (_, key), plan in dnn._plans.items()}
+    """Which algorithm computes what, of all signatures so far; the name of what is none."""
+    names = {kind: way for kind, _, _, way, _ in dnn.chosen()}
+    return {kind: int(way[10:].split(",")[0]) if way and way[:9] == "algorithm" else way for kind, way in names.items()}
 
 
 def step(ctx, dtype="float32", op="Convolution", shape=(2, 4, 6, 5), filters=6, kernel=(3, 3), poison=False, **params):
@@ -96,14 +97,14 @@ def random_cases(n, large=False, seed=0):
         yield {**case, "shape": shape, "filters": int(each[1] * groups), "num_group": int(groups)}
 
 
-def far(case, ctx, dtype):
+def far(case, ctx, dtype, poisons=(False, True)):
     """How far the provider is from our own kernels, as a part of the largest number; where only one has a NaN.
 
     Returns (how far, places of its NaN, places of ours, whether it gives the same again).
     """
     found, more, less, same = 0.0, 0, 0, True
     # Without padding NaN are the same: whether a factor meets the zeros beside an image is each algorithm's own.
-    for poison in (False, True):
+    for poison in poisons:
         case = {**case, "pad": (0,) * len(case["pad"])} if poison else case
         own, *theirs = (step(ctx, dtype, poison=poison, cudnn_off=off, **case) for off in (True, False, False))
         for a, b, again in zip(own, *theirs, strict=True):
@@ -149,15 +150,13 @@ def test_how_an_algorithm_is_chosen(cudnn, gpus, monkeypatch, tune, environment,
     seconds = {"Forward": (3, 1, 2), "BackwardData": (9, 2, None, None, 1), "BackwardFilter": (9, 2, 3, 4, None, 1)}
     timed = []
 
-    def told(stream, run, busy):
-        if run.__class__ is not partial:
-            return 0.5 if ours else 7
-        plan, way = run.func.__self__, run.args[2]
+    def told(plan, device, handle, way, *operands):
         timed.append(way)
-        found = seconds[plan.key.kind.call[16:]]
-        return found[way.algorithm] if way.algorithm < len(found) else 5
+        found, number = seconds[plan.key.kind.call[16:]], int(way.name[10:].split(",")[0])
+        return found[number] if number < len(found) else 5
 
-    monkeypatch.setattr(dnn, "_seconds", told)
+    monkeypatch.setattr(dnn._Plan, "seconds", told)
+    monkeypatch.setattr(dnn, "_seconds", lambda device, handle, run: run() or (0.5 if ours else 7))
     more = {k: v for k, v in environment.items() if k == "workspace"}
     for name in environment.keys() - more:
         monkeypatch.setenv(name, environment[name])
@@ -177,13 +176,60 @@ def test_timing_takes_the_fastest(cudnn, gpus):
     step(gpus[0], pad=(1, 1))
     assert all(plan.way.size >= 0 for plan in dnn._plans.values())
     plan = next(iter(dnn._plans.values()))
-    device, handle = gpus[0].device, dnn._handles(0)[False]
-    run = partial(
-        plan.launch, device, handle, plan.way, *(device.full(s, 1, "float32", 0) for s in plan.key.convolution[:3])
-    )
-    assert 0 < dnn._seconds(handle.stream, run, lambda: None) < 1
+    device, handle = gpus[0].device, cudnn_.handles(0)[False]
+    x, w, y = (device.full(s, 1, "float32", 0) for s in plan.key.convolution[:3])
+    assert 0 < plan.seconds(device, handle, plan.way, x, w, y) < 1
     cudnn.mx_fail(b"cudnnConvolutionForward", 3000)
-    assert dnn._seconds(handle.stream, run, lambda: None) == float("inf")
+    assert plan.seconds(device, handle, plan.way, x, w, y) == float("inf")
+
+
+def test_engines_of_the_graph_interface(cudnn, gpus, monkeypatch):
+    """Those that keep to what was asked take part; here they are told to be fastest."""
+    monkeypatch.setattr(dnn, "_WORTH", 0)
+    timed, seconds = {}, dnn._Plan.seconds
+
+    def told(plan, device, handle, way, *operands):
+        found = seconds(plan, device, handle, way, *operands)
+        timed.setdefault(plan.key.dtype, set()).add(way.name)
+        return found if way.name[:6] == "engine" else 9
+
+    monkeypatch.setattr(dnn._Plan, "seconds", told)
+    for dtype in FAR:
+        for case in list(random_cases(8))[:: 1 if dtype == "float32" else 3]:
+            dnn._plans.clear()
+            assert far(case, gpus[0], dtype) <= (FAR[dtype] / 5, 0, 0, True), case
+            assert {way[:6] for way in ways().values()} == {"engine"}
+    engines = {dtype: sorted(way for way in found if way[:6] == "engine") for dtype, found in timed.items()}
+    assert engines == {
+        # The first is not the same at every run, the second has tensor cores, which round float32.
+        "float16": ["engine 41, 1", "engine 42, 2"],
+        "float32": ["engine 42, 2"],
+        "float64": ["engine 41, 1", "engine 42, 2"],
+    }
+    step(gpus[0])
+    timed.clear()
+    forget()
+    step(gpus[0])  # in a later process
+    assert not timed and {way[:6] for way in ways().values()} == {"engine"}
+    monkeypatch.setenv("MXNET_ENFORCE_DETERMINISM", "0")
+    monkeypatch.setenv("MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION", "1")
+    forget()
+    step(gpus[0])
+    assert {"engine 40, 0", "engine 41, 1", "engine 42, 2"} < timed["float32"]
+    # What fails leaves the algorithms.
+    for name in (b"cudnnBackendSetAttribute", b"cudnnBackendFinalize", b"cudnnBackendExecute"):
+        cudnn.mx_fail(name, 4000)
+        step(gpus[0], shape=(3, 4, len(name), 5))
+        assert not {"engine"} & {str(way)[:6] for way in ways().values()}
+    cudnn.mx_fail(b"", 0)
+    step(gpus[0], shape=(3, 4, 7, 5))
+    assert "engine" in str(ways())
+    dnn._plans.clear()
+    x = mx.nd.ones((3, 4, 7, 6), ctx=gpus[0]).reshape(-1)[1 : 1 + 3 * 4 * 7 * 5].reshape((3, 4, 7, 5))
+    mx.nd.Convolution(
+        x, mx.nd.ones((2, 4, 3, 3), ctx=gpus[0]), kernel=(3, 3), num_filter=2, no_bias=True
+    ).wait_to_read()
+    assert "algorithm" in str(dnn.chosen()), "memory that is not aligned is not theirs"
 
 
 def test_what_it_does_not_support_is_ours_for_good(cudnn, gpus, monkeypatch):
@@ -277,9 +323,9 @@ def test_graphs_hold_it(cudnn, gpus, monkeypatch):
                 dnn._plans.clear()
         return found
 
-    seconds = dnn._seconds
+    seconds = dnn._Plan.seconds
     monkeypatch.setattr(
-        dnn, "_seconds", lambda *a: (captured.append(gpus[0].device.driver.capturing()), seconds(*a))[1]
+        dnn._Plan, "seconds", lambda *a: (captured.append(gpus[0].device.driver.capturing()), seconds(*a))[1]
     )
     both_ways(gpus, scene)
     assert captured and not any(captured)

@@ -1,5 +1,8 @@
 """Libraries and compiled code that are missing, broken or cannot be written."""
 
+import sys
+from types import ModuleType, SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -27,6 +30,35 @@ def test_a_missing_library_is_named_with_what_brings_it(monkeypatch, name, what)
         MXNetError, match=rf"{what}.* is not there: pip install 'mxcore-cuda\[cuda13\]'.*no lib{name}.so"
     ):
         libraries.library(name, what)
+
+
+def test_cudnn_is_of_a_package_or_the_system_or_not_there(monkeypatch):
+    opened = []
+
+    def load(name):
+        opened.append(name)
+        if name in missing:
+            raise OSError(name)
+        return name
+
+    monkeypatch.setattr(libraries.ctypes, "CDLL", load)
+    pathfinder = ModuleType("cuda.pathfinder")
+    monkeypatch.setitem(sys.modules, "cuda.pathfinder", pathfinder)
+    monkeypatch.setattr(libraries.sys, "platform", "linux")
+    missing = {"libcudnn.so.9"}
+    assert libraries.cudnn() is None  # a pathfinder without the function
+    pathfinder.load_nvidia_dynamic_lib = lambda name: SimpleNamespace(abs_path=f"/packages/{name}.so")
+    assert libraries.cudnn() == "/packages/cudnn.so"
+    for problem in (RuntimeError, ValueError, OSError):  # none there, or it does not know of it
+
+        def refuse(name, problem=problem):
+            raise problem(name)
+
+        pathfinder.load_nvidia_dynamic_lib = refuse
+        missing = {"libcudnn.so.9"}
+        assert libraries.cudnn() is None
+        missing = set()
+        assert libraries.cudnn() == "libcudnn.so.9"
 
 
 @pytest.mark.parametrize("damage", ["corrupt", "empty"])

@@ -25,7 +25,7 @@ from . import Report, Skipped
 from .plugin import cudnn as cudnn_
 from .plugin import gpu
 
-__all__ = ["cudnn", "graphs", "kit", "library", "memory", "random", "sanitizer", "training"]
+__all__ = ["cudnn", "graphs", "kit", "library", "memory", "random", "sanitizer", "training", "ways"]
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # for the cases of tests/cuda
 
@@ -86,9 +86,51 @@ def cudnn(report: Report) -> None:
         report.tell(f"further NaN, {dtype}", figure=f"{sum(f[1] for f in found)} places")
         report.tell(f"NaN that it has not, {dtype}", figure=f"{sum(f[2] for f in found)} places")
         ways = Counter((kind, a) for kind, _, d, a, _ in dnn.chosen() if d == dtype)
-        report.tell(
-            f"algorithms, {dtype}", note=", ".join(f"{k} {a}: {n}" for (k, a), n in sorted(ways.items(), key=str))
-        )
+        report.tell(f"ways, {dtype}", note=", ".join(f"{k} {a}: {n}" for (k, a), n in sorted(ways.items(), key=str)))
+
+
+def ways(report: Report) -> None:
+    """Each of cuDNN's algorithms and engines for a few convolutions, not only those that are chosen."""
+    from tests.cuda.test_cudnn import FAR, far, random_cases
+
+    os.environ["MXCORE_CUDNN"] = "2"  # wherever it can
+    dnn = cudnn_(report.emulate)
+    if dnn is None:
+        raise Skipped("cuDNN is not there")
+    dnn._WORTH = 0
+    cases = [c for c in random_cases(17, large=not report.emulate) if len(c["kernel"]) == 2]
+    cases = [cases[-1], next(c for c in cases if c["op"] == "Deconvolution")]
+    for dtype, bound in FAR.items():
+        tried: set[str] = set()
+        worst = 0.0, ""
+        for case in cases:
+            for number in range(20):
+                now, more = _take(dnn, number)
+                worst = max(worst, (float(far(case, gpu(), dtype, [False])[0]), f"{sorted(now)} {case}"))
+                tried |= now
+                if not more:
+                    break
+        report.check(f"{len(tried)} ways, {dtype}", worst[0] <= bound, f"differ by {worst[0]:.3g}: {worst[1]}")
+        report.tell(f"they are, {dtype}", note=", ".join(sorted(tried)))
+
+
+def _take(dnn: Any, number: int) -> tuple[set[str], list[bool]]:
+    """Let the way of a number be chosen from now on: (those that are, whether there are later ones)."""
+    now: set[str] = set()
+    more: list[bool] = []
+
+    def choose(plan: Any, device: Any, handle: Any, ours: Any, *operands: Any) -> Any:
+        found = plan.ways(handle)
+        if number + 1 < len(found):
+            more.append(True)
+        if number >= len(found) or not plan.fits(handle, found[number]):
+            return None
+        now.add(f"{plan.key.kind.call.removeprefix('cudnnConvolution')} {found[number].name}")
+        return found[number]
+
+    dnn._chosen = choose
+    dnn._plans.clear()
+    return now, more
 
 
 def random(report: Report) -> None:

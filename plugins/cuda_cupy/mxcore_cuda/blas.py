@@ -134,7 +134,7 @@ def multiply(
     """
     if not (m and n and batch):
         return
-    name, d = str(dtype), driver()
+    name, d = _name(dtype), driver()
     kind, compute = _TYPES[name], _compute(name)
     scalar = ctypes.c_double if compute == _F64 else ctypes.c_float
     one, zero = scalar(alpha), scalar(beta)
@@ -167,6 +167,9 @@ def multiply(
             _check(call(*arguments), f"cublasGemmStridedBatchedEx of {name}, {m} x {n} x {k}, {batch} times")
 
     d.enqueue(handle.stream, run)
+
+
+_name = cache(str)  # of a dtype, which takes its time to tell it
 
 
 def _check(status: int, name: str) -> None:

@@ -1,14 +1,15 @@
-"""cuDNN by its C interface, where its library is found: convolutions of one to three dimensions, and their gradients.
+"""Convolutions of one to three dimensions by cuDNN, and their gradients.
 
-Each signature is described once. Its algorithm is chosen at the first call, by what cuDNN expects of each or by timing
-them, and is the same from then on, in later processes too. What cuDNN does not support is told to the caller, who has
-kernels of our own.
+Each signature is described once. What computes it is chosen at the first call, by what cuDNN expects of each way or by
+timing them, and is the same from then on, in later processes too. What cuDNN does not support, or computes more slowly
+than kernels of our own, is told to the caller, who has these.
 """
 
 from __future__ import annotations
 
 import ctypes
 import hashlib
+import math
 import os
 import threading
 import warnings
@@ -21,38 +22,43 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mxcore.codecache import CodeCache
-from mxcore.plugin import Device, MXNetError, error
+from mxcore.plugin import Device, error
 
+from . import engines
+from .cudnn import TYPES, Handle, Refused, call, handles, library, version
 from .drivers import driver
 
 __all__ = ["DATA", "FILTER", "FORWARD", "Convolution", "Kind", "chosen", "convolve", "describe"]
 
-_TYPES = {"float32": 0, "float64": 1, "float16": 2}
 _DEFAULT_MATH, _TENSOR_MATH, _FMA_MATH = 0, 1, 3
 _CROSS_CORRELATION = 1
-_FIRST, _LAST = 0, 1
-#: Algorithms that are asked for, signatures that are remembered, and how often an algorithm is timed.
+#: Algorithms that are asked for, signatures that are remembered, and how often a way is timed.
 _MOST_WAYS, _MOST_PLANS, _RUNS = 32, 1024, 3
 _MOST_BYTES = 1 << 40
+#: Products and sums from which on a convolution is worth looking for engines.
+_WORTH = 10**8
 #: Bytes that are filled, and how often, to keep a GPU at work for about a millisecond.
 _BUSY, _OFTEN = 1 << 28, 12
+#: The name of our own kernels among what can be chosen.
+_OURS = "ours"
 #: The scalars of a call: once the result, and nothing of what was there.
 _SCALARS = {t: (t(1), t(0)) for t in (ctypes.c_float, ctypes.c_double)}
-#: The name of our own kernels among what can be chosen.
-_OURS = b"ours"
 #: What was chosen by timing, so that later processes need not, and choose the same.
-CHOICES = CodeCache("cudnn", lambda: [Path(__file__)])
-
-#: Hundreds of statuses -> what to do.
-_ADVICE = {
-    1: "install the cuDNN 9 of this CUDA: pip install 'mxcore-cuda[cudnn13]' (or [cudnn12])",
-    4: "MXCORE_CUDNN=0, or cudnn_off=True of the layer, computes it without",
-    5: "an earlier kernel may have failed; MXCORE_CUDNN=0 computes it without",
-}
+CHOICES = CodeCache("cudnn", lambda: [Path(__file__), Path(engines.__file__)])
 
 
 class Kind(NamedTuple):
-    """What is computed: cuDNN's functions for it, parts of operands (the result's last), algorithms by tiles."""
+    """What is computed.
+
+    Attributes
+    ----------
+    call, choose, space : str
+        cuDNN's functions for it.
+    parts : str
+        What operands are; the result's is the last.
+    transforms : tuple of int
+        Algorithms that transform tiles.
+    """
 
     call: str
     choose: str
@@ -78,7 +84,7 @@ FORWARD, DATA, FILTER = (
 
 
 class Convolution(NamedTuple):
-    """A convolution of `x` by `w` to `y`, by their shapes, channels first; `last`: in memory they are the last."""
+    """A convolution of `x` by `w` to `y`, by their shapes, channels first."""
 
     x: tuple[int, ...]
     w: tuple[int, ...]
@@ -87,7 +93,13 @@ class Convolution(NamedTuple):
     stride: tuple[int, ...]
     dilate: tuple[int, ...]
     groups: int = 1
-    last: bool = False
+
+    def wide(self) -> Convolution:
+        """The same, of two axes where there is one."""
+        if len(self.pad) > 1:
+            return self
+        x, w, y = ((*s[:2], 1, *s[2:]) for s in (self.x, self.w, self.y))
+        return Convolution(x, w, y, (0, *self.pad), (1, *self.stride), (1, *self.dilate), self.groups)
 
 
 class _Key(NamedTuple):
@@ -100,15 +112,161 @@ class _Key(NamedTuple):
     tune: str
     workspace: int
     deterministic: bool
+    aligned: bool
     always: bool
 
 
-class _Refused(MXNetError):
-    """What cuDNN returned instead of doing it."""
+class _Algorithm:
+    """One of the algorithms that cuDNN's older functions have, with a kind of arithmetic."""
 
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status = status
+    def __init__(self, plan: _Plan, number: int, arithmetic: int) -> None:
+        self.name, self.size = f"algorithm {number}, {arithmetic}", 0
+        self._kind, self._number = plan.key.kind, number
+        self._described = plan.described(arithmetic)
+        self._scalars = _SCALARS[ctypes.c_double if plan.key.dtype == "float64" else ctypes.c_float]
+
+    def prepare(self, handle: Handle) -> None:
+        """Find out the size of its workspace."""
+        size = ctypes.c_size_t()
+        call(self._kind.space, handle.pointer, *self._described, self._number, ctypes.byref(size))
+        self.size = size.value
+
+    def run(self, handle: Handle, places: Sequence[int], space: int) -> None:
+        """Launch it on operands at these addresses."""
+        first, second, convolution, last = self._described
+        (one, zero), at = self._scalars, [ctypes.c_void_p(place) for place in places]
+        call(
+            self._kind.call,
+            *(handle.pointer, ctypes.byref(one), first, at[0], second, at[1], convolution, self._number),
+            *(ctypes.c_void_p(space), ctypes.c_size_t(self.size), ctypes.byref(zero), last, at[2]),
+        )
+
+
+class _Plan:
+    """A signature: its descriptors, and the way that was chosen."""
+
+    def __init__(self, key: _Key) -> None:
+        self.key = key
+        self.owned: list[tuple[str, ctypes.c_void_p]] = []
+        weakref.finalize(self, _destroy, library(), self.owned).atexit = False
+        self.parts: dict[str, ctypes.c_void_p] = {}
+        self._by_arithmetic: dict[int, ctypes.c_void_p] = {}
+        self.way: Any = None
+        c, kind = key.convolution.wide(), TYPES[key.dtype]
+        for part, shape in (("x", c.x), ("y", c.y)):
+            made = self.parts[part] = self._made("Tensor")
+            call("cudnnSetTensorNdDescriptor", made, kind, len(shape), _ints(shape), _ints(_strides(shape)))
+        made = self.parts["w"] = self._made("Filter")
+        call("cudnnSetFilterNdDescriptor", made, kind, 0, len(c.w), _ints(c.w))
+
+    def _made(self, what: str) -> ctypes.c_void_p:
+        """A new descriptor, destroyed with this."""
+        made = ctypes.c_void_p()
+        call(f"cudnnCreate{what}Descriptor", ctypes.byref(made))
+        self.owned.append((f"cudnnDestroy{what}Descriptor", made))
+        return made
+
+    def described(self, arithmetic: int) -> tuple[ctypes.c_void_p, ...]:
+        """The descriptors as functions take them, with a kind of arithmetic."""
+        found = self._by_arithmetic.get(arithmetic)
+        if found is None:
+            c, found = self.key.convolution.wide(), self._made("Convolution")
+            places = (_ints(c.pad), _ints(c.stride), _ints(c.dilate))
+            compute = TYPES["float64" if self.key.dtype == "float64" else "float32"]
+            call("cudnnSetConvolutionNdDescriptor", found, len(c.pad), *places, _CROSS_CORRELATION, compute)
+            call("cudnnSetConvolutionGroupCount", found, c.groups)
+            call("cudnnSetConvolutionMathType", found, arithmetic)
+            self._by_arithmetic[arithmetic] = found
+        a, b, out = (self.parts[part] for part in self.key.kind.parts)
+        return a, b, found, out
+
+    def ways(self, handle: Handle) -> list[Any]:
+        """What may compute it: algorithms, then engines, each in the order of speed that cuDNN expects."""
+        found: list[Any] = [*self._algorithms(handle), *self._engines(handle)]
+        return list({way.name: way for way in reversed(found)}.values())[::-1]  # of equal ones the first
+
+    def _algorithms(self, handle: Handle) -> list[_Algorithm]:
+        key, count, found = self.key, ctypes.c_int(), (_Perf * _MOST_WAYS)()
+        with handle.lock:
+            call(key.kind.choose, handle.pointer, *self.described(key.math), _MOST_WAYS, ctypes.byref(count), found)
+        return [
+            # What may not round its factors stays so, whatever cuDNN would like to.
+            _Algorithm(self, perf.algorithm, _FMA_MATH if key.math == _FMA_MATH else perf.math)
+            for perf in found[: count.value]
+            if not perf.status
+            and (perf.determinism or not key.deterministic)
+            # Of float16 the sums of a tile would be rounded, or be too large.
+            and not (key.dtype == "float16" and perf.algorithm in key.kind.transforms)
+        ]
+
+    def _engines(self, handle: Handle) -> list[engines.Engine]:
+        key, c = self.key, self.key.convolution.wide()
+        if not key.aligned or 2 * math.prod(c.y) * math.prod(c.w[1:]) < _WORTH:
+            return []
+        refused = {engines.DOWN_CONVERT, engines.REDUCED_SUMS}
+        if key.deterministic:
+            refused.add(engines.NONDETERMINISTIC)
+        if key.math == _FMA_MATH:
+            refused.add(engines.TENSOR_CORE)
+        if key.dtype == "float16":
+            refused |= {engines.FFT, engines.WINOGRAD}
+        shapes = {part: (shape, _strides(shape)) for part, shape in zip("xwy", c[:3])}
+        places = c.pad, c.stride, c.dilate
+        try:
+            with handle.lock:
+                return engines.engines(key.kind.parts, shapes, *places, key.dtype, frozenset(refused), handle)
+        except Refused:
+            return []
+
+    def fits(self, handle: Handle, way: Any) -> bool:
+        """Make a way ready; whether cuDNN can, and it keeps to the workspace."""
+        try:
+            with handle.lock:
+                way.prepare(handle)
+        except Refused as e:
+            if e.status < 2000:
+                raise
+            return False
+        # Sizes that no GPU has are how it says that an algorithm does not fit.
+        return bool(way.size <= (_MOST_BYTES if self.key.tune == "fastest" else self.key.workspace << 20))
+
+    def launch(self, device: Device, handle: Handle, way: Any, *operands: Any) -> None:
+        """Compute it."""
+        d = driver()
+        # Its memory is used again by what the stream does later.
+        space = device.empty((way.size,), np.uint8, handle.index) if way.size else None
+        places, at = [d.address(x) for x in operands], 0 if space is None else d.address(space)
+
+        def run(plan: _Plan = self) -> None:  # whose descriptors live until it is done
+            with handle.lock:
+                way.run(handle, places, at)
+
+        d.enqueue(handle.stream, run)
+
+    def seconds(self, device: Device, handle: Handle, way: Any, *operands: Any) -> float:
+        """How long a way takes; infinitely, if it refuses or has no room."""
+        return _seconds(device, handle, partial(self.launch, device, handle, way, *operands))
+
+
+def _seconds(device: Device, handle: Handle, run: Callable[[], None]) -> float:
+    """How long something takes that launches on a handle's stream, and infinitely as above.
+
+    The GPU is kept at work meanwhile, so that what it takes is not the host's time.
+    """
+    d, events = driver(), []
+    try:
+        run()  # loads what it needs
+        some = device.empty((_BUSY,), np.uint8, handle.index)
+        for _ in range(_OFTEN):
+            some[...] = 0
+        for _ in range(_RUNS):
+            begin = d.record(handle.stream, timed=True)
+            run()
+            events.append((begin, d.record(handle.stream, timed=True)))
+        d.finish(events[-1][1])
+    except (Refused, MemoryError):
+        return float("inf")
+    return min(d.elapsed(*both) for both in events)
 
 
 class _Perf(ctypes.Structure):
@@ -125,209 +283,28 @@ class _Perf(ctypes.Structure):
     )
 
 
-class _Way(NamedTuple):
-    """An algorithm, the kind of arithmetic, and the bytes of its workspace."""
-
-    algorithm: int
-    math: int
-    size: int
-
-
-class _Handle:
-    """cuDNN on a stream of a device: one call at a time prepares and launches."""
-
-    def __init__(self, index: int, which: str) -> None:
-        d = driver()
-        d.activate(index)
-        self.index, self.lock = index, threading.Lock()
-        self.stream = d.stream(index, which)
-        self.pointer = ctypes.c_void_p()
-        _call("cudnnCreate", ctypes.byref(self.pointer))
-        _call("cudnnSetStream", self.pointer, d.pointer_of(self.stream))
-
-
-class _Plan:
-    """A signature: its descriptors, and the way that was chosen."""
-
-    def __init__(self, key: _Key) -> None:
-        self.key = key
-        self.owned: list[tuple[str, ctypes.c_void_p]] = []
-        weakref.finalize(self, _destroy, _library(), self.owned).atexit = False
-        c, kind = key.convolution, _TYPES[key.dtype]
-        self.parts: dict[str, ctypes.c_void_p] = {}
-        for part, shape in (("x", c.x), ("y", c.y)):
-            shape = _wide(shape)
-            made = self.parts[part] = self._made("Tensor")
-            _call("cudnnSetTensorNdDescriptor", made, kind, len(shape), _ints(shape), _ints(_strides(shape, c.last)))
-        shape, made = _wide(c.w), self._made("Filter")
-        self.parts["w"] = made
-        _call("cudnnSetFilterNdDescriptor", made, kind, _LAST if c.last else _FIRST, len(shape), _ints(shape))
-        self._by_math: dict[int, ctypes.c_void_p] = {}
-        self.way: _Way | None = None
-
-    def _made(self, what: str) -> ctypes.c_void_p:
-        """A new descriptor, destroyed with this."""
-        made = ctypes.c_void_p()
-        _call(f"cudnnCreate{what}Descriptor", ctypes.byref(made))
-        self.owned.append((f"cudnnDestroy{what}Descriptor", made))
-        return made
-
-    def _convolution(self, math: int) -> ctypes.c_void_p:
-        """The descriptor of the convolution, with a kind of arithmetic."""
-        found = self._by_math.get(math)
-        if found is None:
-            c, n = self.key.convolution, max(2, len(self.key.convolution.pad))
-            places = (_ints(_padded(v, n, fill)) for v, fill in ((c.pad, 0), (c.stride, 1), (c.dilate, 1)))
-            compute = _TYPES["float64" if self.key.dtype == "float64" else "float32"]
-            found = self._made("Convolution")
-            _call("cudnnSetConvolutionNdDescriptor", found, n, *places, _CROSS_CORRELATION, compute)
-            _call("cudnnSetConvolutionGroupCount", found, c.groups)
-            _call("cudnnSetConvolutionMathType", found, math)
-            self._by_math[math] = found
-        return found
-
-    def _described(self, math: int) -> tuple[ctypes.c_void_p, ...]:
-        a, b, out = (self.parts[part] for part in self.key.kind.parts)
-        return a, b, self._convolution(math), out
-
-    def ways(self, handle: _Handle) -> list[_Way]:
-        """What can compute it, that which cuDNN expects to be fastest first."""
-        key, count, found = self.key, ctypes.c_int(), (_Perf * _MOST_WAYS)()
-        with handle.lock:
-            _call(key.kind.choose, handle.pointer, *self._described(key.math), _MOST_WAYS, ctypes.byref(count), found)
-        ways: dict[tuple[int, int], _Way] = {}
-        for perf in found[: count.value]:
-            # What may not round its factors stays so, whatever cuDNN would like to.
-            math = _FMA_MATH if key.math == _FMA_MATH else perf.math
-            if perf.status or (perf.algorithm, math) in ways or key.deterministic and not perf.determinism:
-                continue
-            if key.dtype == "float16" and perf.algorithm in key.kind.transforms:
-                continue  # sums of a tile are rounded to float16, or beyond it
-            size = ctypes.c_size_t()
-            try:
-                with handle.lock:
-                    described = self._described(math)
-                    _call(key.kind.space, handle.pointer, *described, perf.algorithm, ctypes.byref(size))
-            except _Refused:
-                continue
-            # Sizes that no GPU has are how it says that an algorithm does not fit.
-            if size.value <= (_MOST_BYTES if key.tune == "fastest" else key.workspace << 20):
-                ways[perf.algorithm, math] = _Way(perf.algorithm, math, size.value)
-        return list(ways.values())
-
-    def launch(self, device: Device, handle: _Handle, way: _Way, a: Any, b: Any, out: Any) -> None:
-        """Compute it."""
-        key, d = self.key, driver()
-        # Its memory is used again by what the stream does later.
-        space = device.empty((way.size,), np.uint8, handle.index) if way.size else None
-        first, second, convolution, last = self._described(way.math)
-        one, zero = _SCALARS[ctypes.c_double if key.dtype == "float64" else ctypes.c_float]
-        at = [ctypes.c_void_p(d.address(x)) for x in (a, b, out)]
-        place = ctypes.c_void_p(None if space is None else d.address(space))
-        arguments = (
-            *(handle.pointer, ctypes.byref(one), first, at[0], second, at[1], convolution, way.algorithm),
-            *(place, ctypes.c_size_t(way.size), ctypes.byref(zero), last, at[2]),
-        )
-
-        def run(plan: _Plan = self) -> None:  # whose descriptors live until it is done
-            with handle.lock:
-                _call(plan.key.kind.call, *arguments)
-
-        d.enqueue(handle.stream, run)
-
-
-def _seconds(stream: Any, run: Callable[[], None], busy: Callable[[], None]) -> float:
-    """How long something takes on a stream that is `busy` meanwhile; infinitely, if it is refused or has no room."""
-    d, events = driver(), []
-    try:
-        run()  # loads what it needs
-        busy()
-        for _ in range(_RUNS):
-            begin = d.record(stream, timed=True)
-            run()
-            events.append((begin, d.record(stream, timed=True)))
-        d.finish(events[-1][1])
-    except (_Refused, MemoryError):
-        return float("inf")
-    return min(d.elapsed(*both) for both in events)
-
-
-def _destroy(library: Any, owned: list[tuple[str, ctypes.c_void_p]]) -> None:
+def _destroy(found: Any, owned: list[tuple[str, ctypes.c_void_p]]) -> None:
     for name, pointer in owned:
-        getattr(library, name)(pointer)
+        getattr(found, name)(pointer)
 
 
 def _ints(values: Sequence[int]) -> Any:
     return (ctypes.c_int * len(values))(*values)
 
 
-def _padded(values: tuple[int, ...], n: int, fill: int) -> tuple[int, ...]:
-    """Numbers for one axis as those for two."""
-    return (fill,) * (n - len(values)) + values
-
-
-def _wide(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return shape if len(shape) > 3 else (*shape[:2], 1, *shape[2:])
-
-
-def _strides(shape: tuple[int, ...], last: bool) -> tuple[int, ...]:
+def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Elements from one to the next along each axis."""
-    order = [0, *range(2, len(shape)), 1] if last else list(range(len(shape)))
-    strides, step = [0] * len(shape), 1
-    for axis in reversed(order):
-        strides[axis] = step
-        step *= shape[axis]
-    return tuple(strides)
-
-
-def _told() -> str:
-    """What MXCORE_CUDNN says: 0 never, 1 where it is faster than our own kernels, 2 wherever it can."""
-    return os.environ.get("MXCORE_CUDNN", "1").strip()
-
-
-# -- the library -------------------------------------------------------------------------------------------------------
-@cache
-def _library() -> Any:
-    """cuDNN; None where there is none, or MXCORE_CUDNN=0."""
-    if _told() == "0":
-        return None
-    found = driver().cudnn()
-    if found is not None:
-        found.cudnnGetVersion.restype = ctypes.c_size_t
-        found.cudnnGetErrorString.restype = ctypes.c_char_p
-        found.cudnnGetLastErrorString.restype = None
-    return found
-
-
-def _call(name: str, *arguments: Any) -> None:
-    library = _library()
-    status = getattr(library, name)(*arguments)
-    if status:
-        said = ctypes.create_string_buffer(512)
-        library.cudnnGetLastErrorString(said, ctypes.c_size_t(len(said)))
-        what = f"{name}: {library.cudnnGetErrorString(status).decode()} ({status})"
-        details = " ".join(said.value.decode(errors="replace").split())
-        raise _Refused(status, "; ".join(filter(None, (what, details, _ADVICE.get(status // 1000)))))
-
-
-@cache
-def _handles(index: int) -> dict[bool, _Handle]:
-    """By whether the thread captures; made together, for in a capture none can be made."""
-    return {False: _Handle(index, "compute"), True: _Handle(index, "capture")}
+    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 def describe() -> str:
     """A line for ``mxcore info``."""
-    library = _library()
-    if library is None:
-        reason = (
-            "MXCORE_CUDNN=0"
-            if _told() == "0"
-            else "pip install 'mxcore-cuda[cudnn13]' (or [cudnn12]) makes them faster"
-        )
+    if library() is None:
+        off = os.environ.get("MXCORE_CUDNN", "1").strip() == "0"
+        reason = "MXCORE_CUDNN=0" if off else "pip install 'mxcore-cuda[cudnn13]' (or [cudnn12]) makes them faster"
         return f"convolutions by kernels of our own, without cuDNN: {reason}"
-    version = int(library.cudnnGetVersion())
-    said = f"cuDNN {version // 10000}.{version // 100 % 100}.{version % 100} for convolutions"
+    n = version()
+    said = f"cuDNN {n // 10000}.{n // 100 % 100}.{n % 100} for convolutions"
     return said if _broken is None else f"{said}, which cannot be used: {_broken}"
 
 
@@ -367,34 +344,35 @@ def convolve(
     a, b, out : array
         Dense.
     ours : callable
-        Computes the same without cuDNN; it is timed beside cuDNN's algorithms.
+        Computes the same without cuDNN; it is timed beside cuDNN's ways.
     tune : {'off', 'limited_workspace', 'fastest'}, optional
-        How an algorithm is chosen; as MXNET_CUDNN_AUTOTUNE_DEFAULT says if it is None.
+        How a way is chosen; as MXNET_CUDNN_AUTOTUNE_DEFAULT says if it is None.
     workspace : int
-        MiB that an algorithm may use, but for 'fastest'.
+        MiB that a way may use, but for 'fastest'.
 
     Raises
     ------
     MXNetError
         (also RuntimeError) with what cuDNN says, if it fails at what it supports.
     """
-    if _library() is None or _broken is not None or max(a.size, b.size, out.size) >= 2**31:
+    if library() is None or _broken is not None or max(a.size, b.size, out.size) >= 2**31:
         return False
-    name = str(dtype)
+    d, name, told = driver(), _name(dtype), _told()
+    aligned = not (d.address(a) | d.address(b) | d.address(out)) % 16
+    arithmetic = told.arithmetic[name]
     key = _Key(
-        kind, convolution, name, _math(name), tune or _default_tune(), workspace, _deterministic(), _told() == "2"
+        kind, convolution, name, arithmetic, tune or told.tune, workspace, told.deterministic, aligned, told.always
     )
     try:
         plan = _plans[index, key]
     except KeyError:
         with _choosing:
-            plan = _planned(device, index, key, a, b, out, ours)
+            plan = _planned(device, index, key, ours, a, b, out)
     if plan is None:
         return False
-    assert plan.way is not None
     try:
-        plan.launch(device, _handles(index)[driver().capturing()], plan.way, a, b, out)
-    except _Refused as e:
+        plan.launch(device, handles(index)[d.capturing()], plan.way, a, b, out)
+    except Refused as e:
         if not 2000 <= e.status < 4000:
             raise error(RuntimeError, str(e)) from None
         _plans[index, key] = None  # it does not support it, though it said so
@@ -402,29 +380,29 @@ def convolve(
     return True
 
 
-def chosen() -> list[tuple[str, Convolution, str, int | None, int]]:
-    """What is remembered: (kind, convolution, dtype, algorithm or None if it is not supported, bytes of workspace)."""
+def chosen() -> list[tuple[str, Convolution, str, str | None, int]]:
+    """What is remembered: (kind, convolution, dtype, the way or None if it is not supported, bytes of workspace)."""
     found = []
     for (_, key), plan in list(_plans.items()):
         way = plan.way if plan is not None else None
-        said = (way.algorithm, way.size) if way else (None, 0)
+        said = (way.name, way.size) if way else (None, 0)
         found.append((key.kind.call.removeprefix("cudnnConvolution"), key.convolution, key.dtype, *said))
     return found
 
 
-def _planned(device: Device, index: int, key: _Key, a: Any, b: Any, out: Any, ours: Callable[[], None]) -> _Plan | None:
+def _planned(device: Device, index: int, key: _Key, ours: Callable[[], None], *operands: Any) -> _Plan | None:
     """A plan for a signature, remembered; None where there is none."""
     global _broken
     if (index, key) in _plans:  # another thread was first
         return _plans[index, key]
     plan: _Plan | None = None
     try:
-        handle = _handles(index)[driver().capturing()]
+        handle = handles(index)[driver().capturing()]
         plan = _Plan(key)
-        plan.way = _chosen(plan, device, handle, a, b, out, ours)
+        plan.way = _chosen(plan, device, handle, ours, *operands)
         if plan.way is None:
             plan = None
-    except _Refused as e:
+    except Refused as e:
         plan = None
         if e.status < 2000:
             _broken = str(e)
@@ -435,57 +413,58 @@ def _planned(device: Device, index: int, key: _Key, a: Any, b: Any, out: Any, ou
     return plan
 
 
-def _chosen(
-    plan: _Plan, device: Device, handle: _Handle, a: Any, b: Any, out: Any, ours: Callable[[], None]
-) -> _Way | None:
+def _chosen(plan: _Plan, device: Device, handle: Handle, ours: Callable[[], None], *operands: Any) -> Any:
     """The way to compute a signature: the fastest, as it was found before, or is now, or as cuDNN expects.
 
-    None stands for our own kernels, which are timed beside them unless MXCORE_CUDNN=2.
+    None stands for our own kernels, which are timed with the others unless MXCORE_CUDNN=2.
     """
-    ways, d = plan.ways(handle), driver()
-    if not ways or plan.key.tune == "off" or d.capturing():
-        return ways[0] if ways else None
-    said = repr((plan.key, d.name(handle.index), int(_library().cudnnGetVersion())))
+    ways = plan.ways(handle)
+    if plan.key.tune == "off" or driver().capturing():
+        return next((way for way in ways if plan.fits(handle, way)), None)
+    said = repr((plan.key, driver().name(handle.index), version()))
     entry = f"{hashlib.sha256(said.encode()).hexdigest()[:32]}.code"
-    names = {b"%d %d" % way[:2]: way for way in ways} | {_OURS: None}
     kept = CHOICES.load(entry)
-    if kept in names:
-        return names[kept]
-    runs = [partial(plan.launch, device, handle, way, a, b, out) for way in ways]
-    busy = _occupied(device, handle.index)
-    times = [_seconds(handle.stream, run, busy) for run in (*runs, *([] if plan.key.always else [ours]))]
-    name = [*names][times.index(min(times))]
-    CHOICES.save(entry, name)
-    return names[name]
+    if kept == _OURS.encode():
+        return None
+    for way in ways:
+        if kept == way.name.encode() and plan.fits(handle, way):
+            return way
+    fit = [way for way in ways if plan.fits(handle, way)]
+    times = [plan.seconds(device, handle, way, *operands) for way in fit]
+    best = min(times, default=float("inf"))
+    if not plan.key.always and _seconds(device, handle, ours) < best:
+        CHOICES.save(entry, _OURS.encode())
+        return None
+    if best == float("inf"):
+        return None
+    way = fit[times.index(best)]
+    CHOICES.save(entry, way.name.encode())
+    return way
 
 
-def _occupied(device: Device, index: int) -> Callable[[], None]:
-    """What keeps a GPU at work until calls behind it are launched, so that their times are not the host's."""
-    try:
-        some = device.empty((_BUSY,), np.uint8, index)
-    except MemoryError:
-        return lambda: None
+class _Told(NamedTuple):
+    """What the environment says: the arithmetic of each dtype, how to choose, whether every run must give the same.
 
-    def busy() -> None:
-        for _ in range(_OFTEN):
-            some[...] = 0
+    Also whether cuDNN computes whatever it can.
+    """
 
-    return busy
+    arithmetic: dict[str, int]
+    tune: str
+    deterministic: bool
+    always: bool
 
 
-def _math(dtype: str) -> int:
-    """The arithmetic: of float32 exact products, unless TF32 is allowed; of float16 exact ones added up in float32."""
-    if dtype == "float16":
-        return _TENSOR_MATH
-    allowed = os.environ.get("MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION", "0") not in ("", "0")
-    return _FMA_MATH if dtype == "float32" and not allowed else _DEFAULT_MATH
+@cache
+def _told() -> _Told:
+    rounds = os.environ.get("MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION", "0") not in ("", "0")
+    tune = os.environ.get("MXNET_CUDNN_AUTOTUNE_DEFAULT", "1").strip()
+    return _Told(
+        # Of float16 exact products, added up in float32.
+        {"float16": _TENSOR_MATH, "float32": _DEFAULT_MATH if rounds else _FMA_MATH, "float64": _DEFAULT_MATH},
+        {"0": "off", "2": "fastest"}.get(tune, "limited_workspace"),
+        os.environ.get("MXNET_ENFORCE_DETERMINISM", "1").strip() != "0",
+        os.environ.get("MXCORE_CUDNN", "1").strip() == "2",
+    )
 
 
-def _default_tune() -> str:
-    told = os.environ.get("MXNET_CUDNN_AUTOTUNE_DEFAULT", "1").strip()
-    return {"0": "off", "2": "fastest"}.get(told, "limited_workspace")
-
-
-def _deterministic() -> bool:
-    """Whether an algorithm must give the same at every run: always, unless MXNET_ENFORCE_DETERMINISM=0."""
-    return os.environ.get("MXNET_ENFORCE_DETERMINISM", "1").strip() != "0"
+_name = cache(str)  # of a dtype, which takes its time to tell it

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <string>
 
 enum { BAD_PARAM = 2000, BAD_SHAPE = 2008, NOT_SUPPORTED = 3000, BAD_TYPE = 3003 };
@@ -227,3 +228,134 @@ template <class D> static int64_t elements(const D* d) {
 OPERATION(Forward, Tensor* x, Filter* w, Tensor* y, 0, 6, 8, true, y)
 OPERATION(BackwardData, Filter* w, Tensor* y, Tensor* x, 1, 4, 6, false, x)
 OPERATION(BackwardFilter, Tensor* x, Tensor* y, Filter* w, 2, 5, 7, false, w)
+
+// -- the graph interface: objects by their attributes ----------------------------------------------------------------------
+struct Attribute { int kind; int64_t count; std::string bytes; };
+struct Object {
+    int kind;
+    bool done;
+    std::map<int, Attribute> attributes;
+    const Attribute* get(int name) const { auto at = attributes.find(name); return at == attributes.end() ? 0 : &at->second; }
+    template <class V> V value(int name, int i = 0) const { V v; memcpy(&v, get(name)->bytes.data() + i * sizeof v, sizeof v); return v; }
+    void set(int name, int kind, const void* from, size_t n) { attributes[name] = {kind, 1, std::string((const char*)from, n)}; }
+};
+enum { CONVOLUTION = 1, ENGINE, CONFIGURATION, HEURISTICS, PLAN, GRAPH = 15, PACK, TENSOR };
+enum { NOT_DONE = 2004, ENGINES = 3 };
+
+static size_t width(int kind) { return kind == 2 ? 1 : kind == 0 || kind == 3 || kind == 5 || kind == 6 || kind == 15 ? 8 : 4; }
+static bool has(const Object* o, int name, int kind) {
+    const Attribute* a = o->get(name);
+    if (!a || a->kind != kind) return false;
+    if (kind == 15)
+        for (int i = 0; i < a->count; i++)
+            if (!o->value<Object*>(name, i)->done) return false;
+    return true;
+}
+
+// What an engine is noted for: the first is not the same at every run, the second uses tensor cores, the third is plain.
+static int note(int64_t engine) { return engine == 0 ? 4 : engine == 1 ? 0 : -1; }
+
+struct Operation { int part; Tensor x, y; Filter w; Convolution c; const Object* parts[3]; };
+static int operation(const Object* o, Operation* r) {
+    int first = o->kind == 10 ? 700 : o->kind == 12 ? 706 : 712;
+    const Object* c = o->value<Object*>(first + 2);
+    r->part = o->kind == 10 ? 0 : o->kind == 12 ? 1 : 2;
+    for (int i = 0; i < 3; i++) r->parts[i] = o->value<Object*>(first + 3 + i);
+    const Object *w = r->parts[0], *x = r->parts[1], *y = r->parts[2];
+    for (auto t : {x, y}) {
+        Tensor& to = t == x ? r->x : r->y;
+        to = {t->value<int>(901), int(t->get(902)->count)};
+        for (int i = 0; i < to.n; i++) to.dims[i] = t->value<int64_t>(902, i), to.strides[i] = t->value<int64_t>(903, i);
+    }
+    r->w = {w->value<int>(901), 0, int(w->get(902)->count)};
+    for (int i = 0; i < r->w.n; i++) r->w.dims[i] = w->value<int64_t>(902, i);
+    r->c = {int(c->value<int64_t>(106))};
+    for (int i = 0; i < r->c.n; i++) {
+        if (c->value<int64_t>(104, i) != c->value<int64_t>(105, i)) return BAD_PARAM;
+        r->c.pad[i] = c->value<int64_t>(105, i), r->c.stride[i] = c->value<int64_t>(103, i);
+        r->c.dilate[i] = c->value<int64_t>(102, i);
+    }
+    r->c.mode = c->value<int>(101), r->c.compute = c->value<int>(100);
+    r->c.groups = r->x.dims[1] / r->w.dims[1];
+    return wrong((void*)1, &r->x, &r->w, &r->c, &r->y);
+}
+
+extern "C" {
+int cudnnBackendCreateDescriptor(int kind, Object** made) { *made = new Object{kind}; return 0; }
+int cudnnBackendDestroyDescriptor(Object* o) { delete o; return 0; }
+int cudnnBackendSetAttribute(Object* o, int name, int kind, int64_t count, const void* from) {
+    MAY_FAIL;
+    if (o->done || count < 1 || !from) return BAD_PARAM;
+    o->attributes[name] = {kind, count, std::string((const char*)from, count * width(kind))};
+    return 0;
+}
+int cudnnBackendFinalize(Object* o) {
+    MAY_FAIL;
+    static const std::map<int, std::map<int, int>> wanted = {
+        {CONVOLUTION, {{100, 1}, {101, 7}, {102, 3}, {103, 3}, {104, 3}, {105, 3}, {106, 3}}},
+        {TENSOR, {{900, 3}, {901, 1}, {902, 3}, {903, 3}, {906, 3}}},
+        {10, {{702, 15}, {703, 15}, {704, 15}, {705, 15}}},
+        {12, {{708, 15}, {709, 15}, {710, 15}, {711, 15}}},
+        {11, {{714, 15}, {715, 15}, {716, 15}, {717, 15}}},
+        {GRAPH, {{801, 15}, {800, 0}}},
+        {HEURISTICS, {{201, 15}, {200, 8}}},
+        {PLAN, {{400, 0}, {401, 15}}},
+        {PACK, {{1000, 3}, {1001, 6}, {1003, 6}}},
+    };
+    auto needs = wanted.find(o->kind);
+    if (needs == wanted.end()) return BAD_PARAM;
+    for (auto& [name, kind] : needs->second)
+        if (!has(o, name, kind)) return NOT_DONE;
+    if (o->kind >= 10 && o->kind <= 12) {
+        int first = o->kind == 10 ? 700 : o->kind == 12 ? 706 : 712;
+        Operation r;
+        if (int status = operation(o, &r)) return status;
+        if (!has(o, first, r.x.type == DOUBLE ? 5 : 4) || !has(o, first + 1, r.x.type == DOUBLE ? 5 : 4)) return BAD_TYPE;
+    }
+    o->done = true;
+    return 0;
+}
+int cudnnBackendGetAttribute(Object* o, int name, int kind, int64_t most, int64_t* count, void* to) {
+    if (name == 202 && o->kind == HEURISTICS && kind == 15) {
+        *count = most < ENGINES ? most : ENGINES;
+        for (int64_t i = 0; i < *count; i++) {
+            Object* made = ((Object**)to)[i];
+            if (made->kind != CONFIGURATION) return BAD_PARAM;
+            Object* graph = o->value<Object*>(201);
+            made->done = true, made->set(1300, 15, &graph, 8), made->set(1301, 3, &i, 8);
+        }
+    } else if (name == 300 && o->kind == CONFIGURATION && kind == 15 && most == 1) {
+        Object* made = *(Object**)to;
+        if (made->kind != ENGINE) return BAD_PARAM;
+        made->attributes = o->attributes, *count = 1;
+    } else if (name == 1303 && o->kind == ENGINE && kind == 11) {
+        *count = note(o->value<int64_t>(1301)) >= 0;
+        if (*count) *(int*)to = note(o->value<int64_t>(1301));
+    } else if (name == 1301 && o->kind == ENGINE && kind == 3) {
+        *(int64_t*)to = o->value<int64_t>(1301) + 40, *count = 1;
+    } else if (name == 402 && o->kind == PLAN && kind == 3 && o->done) {
+        *(int64_t*)to = 768, *count = 1;
+    } else return BAD_PARAM;
+    return 0;
+}
+int cudnnBackendExecute(void* handle, Object* plan, Object* pack) {
+    MAY_FAIL;
+    if (handle != (void*)1 || plan->kind != PLAN || pack->kind != PACK || !plan->done || !pack->done) return BAD_PARAM;
+    Operation r;
+    Object* graph = plan->value<Object*>(401)->value<Object*>(1300);
+    if (int status = operation(graph->value<Object*>(801), &r)) return status;
+    void* at[3] = {};  // of w, x and y
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < pack->get(1000)->count; j++)
+            if (pack->value<int64_t>(1000, j) == r.parts[i]->value<int64_t>(906)) at[i] = pack->value<void*>(1001, j);
+    for (int i = 0; i < 3; i++)
+        if (!at[i] || (uintptr_t)at[i] % r.parts[i]->value<int64_t>(900)) return BAD_PARAM;
+    void *a[] = {at[1], at[0], at[1]}, *b[] = {at[0], at[2], at[2]}, *out[] = {at[2], at[1], at[0]};
+    int64_t sizes[] = {elements(&r.y), elements(&r.x), elements(&r.w)};
+    double scalars[2] = {1, 0};
+    float small[2] = {1, 0};
+    const void *one = r.x.type == DOUBLE ? (void*)scalars : small, *zero = r.x.type == DOUBLE ? (void*)(scalars + 1) : small + 1;
+    return run(0, places(&r.x, &r.w, &r.c, &r.y), r.x.type, r.part, sizes[r.part], 768, one, a[r.part], b[r.part],
+               pack->value<void*>(1003), 768, zero, out[r.part]);
+}
+}
