@@ -10,7 +10,7 @@ import pytest
 
 from mxcore_cuda.emulation import compiler
 
-from .library import exceptions
+from .library import LIST, REAL_LIST, exceptions
 
 TESTS = Path(__file__).resolve().parents[1]
 #: What is run always, and what takes longer.
@@ -37,8 +37,9 @@ def test_the_librarys_tests_pass_on_a_gpu(folder):
     assert re.search(r"\d+ passed", done.stdout)
 
 
-def test_exceptions_have_reasons_and_are_of_tests_that_there_are():
-    found = [*exceptions()]
+@pytest.mark.parametrize("file", [LIST, REAL_LIST], ids=lambda file: file.name)
+def test_exceptions_have_reasons_and_are_of_tests_that_there_are(file):
+    found = [*exceptions(file)]
     assert len({test for test, _ in found}) == len(found)
     for test, reason in found:
         assert reason, test

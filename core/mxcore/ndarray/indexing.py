@@ -248,6 +248,9 @@ def _set_item(x: Any, key: Any, value: Any) -> None:
         else:
             v = st.ctx.device.from_host(np.asarray(value, dtype=x._data.dtype), st.ctx.device_id)
         st.ctx.activate()  # the value may have been elsewhere
+        if st.ctx.device.async_ and not isinstance(value, numbers.Number) and all(a.dtype != np.bool_ for a in arrays):
+            # Which of several values for one place there is in the end, such a device does not say; the operator does.
+            return _recorded(x, items, False, x.__class__(v, Storage(st.ctx)))
         try:
             x._data[where] = v
         except (ValueError, IndexError) as e:

@@ -56,7 +56,7 @@ def _norm(total: Any, xp: Any, x: Any, axes: tuple[int, ...], p: Params) -> Any:
         return total(xp, x, axes, size)
     size = size.astype(np.float64)
     # Squares of numbers of at most 1 are in range.
-    top = size.max() if size.size else 1.0
+    top = size.max() if size.size else xp.ones((), np.float64)
     top = xp.where((top > 0) & (top < np.inf), top, 1.0)
     return xp.sqrt(total(xp, x, axes, (size / top) ** 2)) * top
 

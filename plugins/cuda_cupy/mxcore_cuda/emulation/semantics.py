@@ -164,6 +164,12 @@ def _place(name: str) -> Callable[..., Any]:
     return call
 
 
+def _where(condition: Any, *chosen: Any) -> Any:
+    if not hasattr(condition, "astype"):
+        raise AttributeError(f"{type(condition).__name__!r} object has no attribute 'astype'")
+    return np.where(condition, *chosen)
+
+
 def _unraised(fn: Callable[..., Any]) -> Callable[..., Any]:
     """A function of linear algebra that gives NaN where NumPy raises."""
 
@@ -186,6 +192,7 @@ OVERRIDES: dict[str, Callable[..., Any]] = {
     "__setitem__": _setitem,
     "__neg__": operator.neg,
     "take": _take,
+    "where": _where,
     "mod": _mod,
     "__mod__": _mod,
     "floor_divide": _floordiv,
