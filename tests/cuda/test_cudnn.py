@@ -329,3 +329,21 @@ def test_graphs_hold_it(cudnn, gpus, monkeypatch):
     )
     both_ways(gpus, scene)
     assert captured and not any(captured)
+
+
+@pytest.mark.parametrize("few", [0, 512])
+def test_our_own_kernels_by_pieces(gpus, monkeypatch, few):
+    """Some images at a time, one by one or beside each other."""
+    from mxcore_cuda.bindings import convolution
+
+    monkeypatch.setattr(convolution, "_FEW", few)
+    monkeypatch.setattr(convolution, "_SUMS", 50)
+    monkeypatch.setattr(convolution, "_COLUMNS", 4 * 2 * 9 * 30 * 4)  # four of the first's images
+    for case in (
+        {"shape": (6, 4, 6, 5), "pad": (1, 1), "num_group": 2},
+        {"shape": (5, 6, 7, 4), "pad": (1, 1), "num_group": 3, "stride": (2, 1)},
+        {"shape": (6, 4, 5, 3), "kernel": (1, 1), "num_group": 2},
+        {"shape": (5, 4, 3, 5), "op": "Deconvolution", "stride": (1, 2), "num_group": 2},
+    ):
+        for a, b in zip(step(gpus[0], cudnn_off=True, **case), step(mx.cpu(), **case), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5, err_msg=str(case))

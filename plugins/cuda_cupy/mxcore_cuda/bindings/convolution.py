@@ -21,6 +21,10 @@ from .common import Array, Outs, binds, countable, kernel_for, three
 
 #: Bytes of columns at a time: of as many images as fit, one at least.
 _COLUMNS = 1 << 28
+#: Windows of an image below which those of all images lie beside each other: matrices of few columns are slow.
+_FEW = 512
+#: Products that one number of a share of the weights' gradient is the sum of, where images lie beside each other.
+_SUMS = 2048
 
 
 class _Geometry(NamedTuple):
@@ -79,13 +83,19 @@ def _geometry(p: Params, x: Array, y: Array, filters: int) -> _Geometry:
 
 
 class _Columns:
-    """What windows see, of some images at a time and a group: in memory of its own, or the images themselves."""
+    """What windows see, of some images at a time and a group.
+
+    In memory of its own, image by image or, where they have few windows, all beside each other; or the images
+    themselves.
+    """
 
     def __init__(self, k: Call, g: _Geometry, dtype: Any, most: int = 1 << 30) -> None:
         self.k, self.g, self.dtype = k, g, dtype
         self.together = min(most, g.together(np.dtype(dtype).itemsize))
+        self.beside = self.together > 1 and g.plane < _FEW
         shape = (self.together, g.depth, g.plane)
-        self.memory = None if g.whole else k.device.empty(shape, dtype, k.ctx.device_id)
+        own = self.beside or not g.whole
+        self.memory = k.device.empty(shape, dtype, k.ctx.device_id) if own else None
 
     def parts(self) -> list[tuple[int, int, int]]:
         """(first image, number of images, group) of each piece of work."""
@@ -96,37 +106,65 @@ class _Columns:
             for group in range(g.groups)
         ]
 
-    def _place(self, first: int, group: int) -> tuple[int, int, int]:
+    def stack(self, n: int) -> tuple[int, int]:
+        """Of some images: how many matrices their columns are, and how many columns each has."""
+        return (1, n * self.g.plane) if self.beside else (n, self.g.plane)
+
+    def _image(self, first: int, group: int) -> tuple[int, int, int]:
         g = self.g
         plane, channels = math.prod(g.image), g.channels // g.groups
         return first * g.channels * plane + group * channels * plane, channels, g.channels * plane
 
+    def _steps(self, n: int) -> tuple[int, int]:
+        """Elements from one row to the next, and from one image to the next."""
+        g = self.g
+        return (n * g.plane, g.plane) if self.beside else (g.plane, g.depth * g.plane)
+
     def of(self, x: Array, first: int, n: int, group: int) -> Matrix:
-        """The columns of some images, as stacked matrices of a row for each number."""
-        g, (offset, channels, step) = self.g, self._place(first, group)
+        """The columns of some images: a row for each number that windows see."""
+        g, (offset, channels, step) = self.g, self._image(first, group)
+        if self.memory is not None:
+            run = kernel_for(self.k, "convolution", "to_columns", self.dtype)
+            planes = n * channels, g.plane
+            run.planes(*planes, run.at(x, offset), self.memory, planes[0], channels, step, *self._steps(n), *g.windows)
+        return self.place(x, first, n, group)
+
+    def place(self, x: Array, first: int, n: int, group: int) -> Matrix:
+        """Where the columns of some images are, or are computed."""
         if self.memory is None:
-            return Matrix(x, g.plane, step=step, offset=offset)
-        run = kernel_for(self.k, "convolution", "to_columns", self.dtype)
-        planes = n * channels
-        run.planes(planes, g.plane, run.at(x, offset), self.memory, planes, channels, step, *g.windows)
-        return self.place
-
-    @property
-    def place(self) -> Matrix:
-        """Where columns are computed."""
-        return Matrix(self.memory, self.g.plane, step=self.g.depth * self.g.plane)
-
-    def image_place(self, x: Array, first: int, group: int) -> Matrix:
-        """Where the columns of images that are their own are."""
-        offset, _, step = self._place(first, group)
-        return Matrix(x, self.g.plane, step=step, offset=offset)
+            offset, _, step = self._image(first, group)
+            return Matrix(x, self.g.plane, step=step, offset=offset)
+        row, image = self._steps(n)
+        return Matrix(self.memory, row, step=image)
 
     def add_up(self, x: Array, first: int, n: int, group: int) -> None:
-        """Write the images whose windows the columns hold."""
-        g, (offset, channels, step) = self.g, self._place(first, group)
-        planes = n * channels
+        """Write the images whose windows the columns hold, unless these are the images."""
+        if self.memory is None:
+            return
+        g, (offset, channels, step) = self.g, self._image(first, group)
         run = kernel_for(self.k, "convolution", "from_columns", self.dtype)
-        run.planes(planes, math.prod(g.image), self.memory, run.at(x, offset), planes, channels, step, *g.windows)
+        planes = n * channels, math.prod(g.image)
+        run.planes(*planes, self.memory, run.at(x, offset), planes[0], channels, step, *self._steps(n), *g.windows)
+
+    def filters(self, y: Array, first: int, n: int, group: int, read: bool) -> Matrix:
+        """What some images have of a group's filters, in the same order: read from `y`, or a place to be written."""
+        g = self.g
+        each, offset = g.filters // g.groups, (first * g.filters + group * (g.filters // g.groups)) * g.plane
+        if not self.beside:
+            return Matrix(y, g.plane, step=g.filters * g.plane, offset=offset)
+        near = self.k.device.empty((each, n * g.plane), self.dtype, self.k.ctx.device_id)
+        if read:
+            run = kernel_for(self.k, "convolution", "by_channels", self.dtype)
+            run.planes(n * each, g.plane, run.at(y, offset), near, n * each, each, g.filters * g.plane, g.plane)
+        return Matrix(near, n * g.plane)
+
+    def write(self, near: Matrix, bias: Array | None, y: Array, first: int, n: int, group: int) -> None:
+        """Bring what was computed beside each other, with its bias, to where it belongs."""
+        g = self.g
+        each, offset = g.filters // g.groups, (first * g.filters + group * (g.filters // g.groups)) * g.plane
+        run = kernel_for(self.k, "convolution", "by_images", self.dtype)
+        of = None if bias is None else run.at(bias, group * each)
+        run.planes(n * each, g.plane, near.array, of, run.at(y, offset), n * each, each, g.filters * g.plane, g.plane)
 
 
 def _by_cudnn(
@@ -154,11 +192,6 @@ def _by_cudnn(
     )
 
 
-def _out(g: _Geometry, y: Array, first: int, group: int) -> Matrix:
-    filters = g.filters // g.groups
-    return Matrix(y, g.plane, step=g.filters * g.plane, offset=(first * g.filters + group * filters) * g.plane)
-
-
 def _forward(
     k: Call, p: Params, g: _Geometry, x: Array, weight: Array, bias: Array | None, y: Array, own: bool = False
 ) -> None:
@@ -174,14 +207,17 @@ def _forward(
         run = kernel_for(k, "convolution", "depthwise", y.dtype)
         run.planes(planes, g.plane, x, weight, bias, y, planes, g.filters, filters, *g.windows)
         return
-    if bias is not None:
-        _bias(k, "fill_channels", bias, y)
     columns = _Columns(k, g, y.dtype)
+    if bias is not None and not columns.beside:
+        _bias(k, "fill_channels", bias, y)
+    beta = 0.0 if bias is None or columns.beside else 1.0
     for first, n, group in columns.parts():
         w = Matrix(weight, g.depth, offset=group * filters * g.depth)
-        seen, out = columns.of(x, first, n, group), _out(g, y, first, group)
-        beta = 0.0 if bias is None else 1.0
-        multiply(y.dtype, index, filters, g.plane, g.depth, w, seen, out, batch=n, beta=beta)
+        seen, out = columns.of(x, first, n, group), columns.filters(y, first, n, group, False)
+        batch, wide = columns.stack(n)
+        multiply(y.dtype, index, filters, wide, g.depth, w, seen, out, batch=batch, beta=beta)
+        if columns.beside:
+            columns.write(out, bias, y, first, n, group)
 
 
 def _data_gradient(k: Call, p: Params, g: _Geometry, dy: Array, weight: Array, dx: Array, own: bool = False) -> None:
@@ -202,10 +238,10 @@ def _data_gradient(k: Call, p: Params, g: _Geometry, dy: Array, weight: Array, d
     columns = _Columns(k, g, dx.dtype)
     for first, n, group in columns.parts():
         w = Matrix(weight, g.depth, True, offset=group * filters * g.depth)
-        place = columns.image_place(dx, first, group) if g.whole else columns.place
-        multiply(dx.dtype, index, g.depth, g.plane, filters, w, _out(g, dy, first, group), place, batch=n)
-        if not g.whole:
-            columns.add_up(dx, first, n, group)
+        place, out = columns.place(dx, first, n, group), columns.filters(dy, first, n, group, True)
+        batch, wide = columns.stack(n)
+        multiply(dx.dtype, index, g.depth, wide, filters, w, out, place, batch=batch)
+        columns.add_up(dx, first, n, group)
 
 
 def _weight_gradient(k: Call, p: Params, g: _Geometry, dy: Array, x: Array, d_weight: Array, own: bool = False) -> None:
@@ -223,17 +259,22 @@ def _weight_gradient(k: Call, p: Params, g: _Geometry, dy: Array, x: Array, d_we
         run = kernel_for(k, "convolution", "depthwise_weight", x.dtype)
         run.blocks(d_weight.size, dy, x, d_weight, g.images, g.filters, filters, *g.windows)
         return
-    # Each image's share by itself, then all of them summed up in one order.
+    # Each image's share by itself, or that of a few beside each other, then all of them summed up in one order.
     share, size = filters * g.depth, x.dtype.itemsize
     columns = _Columns(k, g, x.dtype, max(1, _COLUMNS // (g.groups * share * size)))
     shares = k.device.empty((columns.together, g.groups * share), x.dtype, index)
     total = kernel_for(k, "rows", "sum_rows", x.dtype)
     for first, n, group in columns.parts():
-        seen = columns.of(x, first, n, group)._replace(transposed=True)
+        seen, out = columns.of(x, first, n, group), columns.filters(dy, first, n, group, True)
+        few = 1
+        if columns.beside:
+            few = max(m for m in range(1, n + 1) if n % m == 0 and (m == 1 or m * g.plane <= _SUMS))
+            seen, out = seen._replace(step=few * g.plane), out._replace(step=few * g.plane)
         place = Matrix(shares, g.depth, step=g.groups * share, offset=group * share)
-        multiply(x.dtype, index, filters, g.depth, g.plane, _out(g, dy, first, group), seen, place, batch=n)
+        seen = seen._replace(transposed=True)
+        multiply(x.dtype, index, filters, g.depth, few * g.plane, out, seen, place, batch=n // few)
         if group == g.groups - 1:
-            total.columns(g.groups * share, shares, d_weight, n, g.groups * share, first > 0)
+            total.columns(g.groups * share, shares, d_weight, n // few, g.groups * share, first > 0)
 
 
 def _bias(k: Call, name: str, bias: Array, y: Array) -> None:

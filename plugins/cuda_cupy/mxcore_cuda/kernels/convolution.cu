@@ -7,24 +7,26 @@
     int d, int h, int w, int od, int oh, int ow, int kd, int kh, int kw, int sd, int sh, int sw, int pd, int ph,      \
         int pw, int dd, int dh, int dw
 
-// columns[image][(channel, place in the window)][window]: a thread for a window of a channel, whose places follow each
-// other.
-KERNEL(256) to_columns(const T* __restrict__ x, T* __restrict__ columns, int planes, int channels, i64 image_step,
-                       WINDOWS) {
+// Rows of columns: (channel, place in the window), `row` elements each, in which an image's windows begin `beside` elements
+// after those of the one before. A thread writes all that one window sees of one channel, so that it divides once for all.
+KERNEL(256) to_columns(const T* __restrict__ images, T* __restrict__ columns, int planes, int channels, i64 image_step,
+                       i64 row, i64 beside, WINDOWS) {
     int windows = od * oh * ow;
-    FOR_EACH_PLACE(plane, window, planes, windows) {
+    FOR_EACH_PLACE(channel, window, planes, windows) {
         Spot o = spot_of(window, oh, ow);
-        int image = plane / channels, c = plane % channels, left = o.x * sw - pw;
-        const T* from = x + image * image_step + (i64)c * (d * h * w);
-        T* to = columns + (i64)plane * (kd * kh * kw) * windows + window;
-        for (int k0 = 0, z = o.z * sd - pd; k0 < kd; k0++, z += dd)
-            for (int k1 = 0, y = o.y * sh - ph; k1 < kh; k1++, y += dh) {
-                bool there = z >= 0 && z < d && y >= 0 && y < h;
-                const T* row = from + ((i64)z * h + y) * w;
+        Spot first = {o.z * sd - pd, o.y * sh - ph, o.x * sw - pw};
+        int image = channel / channels, c = channel % channels;
+        const T* plane = images + image * image_step + (i64)c * (d * h * w);
+        T* column = columns + image * beside + c * (kd * kh * kw) * row + window;
+        for (int k0 = 0; k0 < kd; k0++)
+            for (int k1 = 0; k1 < kh; k1++) {
+                int z = first.z + k0 * dd, y = first.y + k1 * dh, line = (z * h + y) * w;
+                bool there = (u32)z < (u32)d && (u32)y < (u32)h;
 #pragma unroll 4
-                for (int k2 = 0; k2 < kw; k2++, to += windows) {
-                    int i = left + k2 * dw;
-                    *to = there && i >= 0 && i < w ? row[i] : T(0);
+                for (int k2 = 0; k2 < kw; k2++) {
+                    int x = first.x + k2 * dw;
+                    *column = there && (u32)x < (u32)w ? plane[line + x] : T(0);
+                    column += row;
                 }
             }
     }
@@ -33,12 +35,11 @@ EACH(to_columns)
 
 // The sum of what the windows that see an element hold for it: each element collects, so that sums are in one order.
 KERNEL(256) from_columns(const T* __restrict__ columns, T* __restrict__ x, int planes, int channels, i64 image_step,
-                         WINDOWS) {
-    int windows = od * oh * ow;
+                         i64 row, i64 beside, WINDOWS) {
     FOR_EACH_PLACE(channel, place, planes, d * h * w) {
         Spot i = spot_of(place, h, w);
         int image = channel / channels, c = channel % channels;
-        const T* column = columns + (i64)channel * (kd * kh * kw) * windows;
+        const T* column = columns + image * beside + c * (kd * kh * kw) * row;
         A total = 0;
         for (int k0 = 0; k0 < kd; k0++) {
             int o0 = window_at(i.z, k0, sd, pd, dd, od);
@@ -46,11 +47,10 @@ KERNEL(256) from_columns(const T* __restrict__ columns, T* __restrict__ x, int p
             for (int k1 = 0; k1 < kh; k1++) {
                 int o1 = window_at(i.y, k1, sh, ph, dh, oh);
                 if (o1 < 0) continue;
-                const T* from = column + (i64)((k0 * kh + k1) * kw) * windows + (o0 * oh + o1) * ow;
 #pragma unroll 4
-                for (int k2 = 0; k2 < kw; k2++, from += windows) {
+                for (int k2 = 0; k2 < kw; k2++) {
                     int o2 = window_at(i.x, k2, sw, pw, dw, ow);
-                    total += o2 < 0 ? A(0) : A(from[o2]);
+                    total += o2 < 0 ? A(0) : A(column[((k0 * kh + k1) * kw + k2) * row + (o0 * oh + o1) * ow + o2]);
                 }
             }
         }
@@ -58,6 +58,26 @@ KERNEL(256) from_columns(const T* __restrict__ columns, T* __restrict__ x, int p
     }
 }
 EACH(from_columns)
+
+// Images' planes, channel by channel, and back again; `planes` of a size, of so many channels each.
+KERNEL(256) by_channels(const T* images, T* y, int planes, int channels, i64 image_step, int size) {
+    int n = planes / channels;
+    FOR_EACH_PLACE(plane, place, planes, size) {
+        int image = plane / channels, c = plane % channels;
+        y[((i64)c * n + image) * size + place] = images[image * image_step + (i64)c * size + place];
+    }
+}
+EACH(by_channels)
+
+KERNEL(256) by_images(const T* x, const T* bias, T* images, int planes, int channels, i64 image_step, int size) {
+    int n = planes / channels;
+    FOR_EACH_PLACE(plane, place, planes, size) {
+        int image = plane / channels, c = plane % channels;
+        T v = x[((i64)c * n + image) * size + place];
+        images[image * image_step + (i64)c * size + place] = bias ? T(A(v) + A(bias[c])) : v;
+    }
+}
+EACH(by_images)
 
 // -- a filter for each channel -----------------------------------------------------------------------------------------
 KERNEL(256) depthwise(const T* x, const T* weight, const T* bias, T* out, int planes, int filters, int each, WINDOWS) {
