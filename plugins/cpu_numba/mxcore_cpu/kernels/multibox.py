@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..jit import helper, kernel
+from ..jit import EXACT, helper, kernel
 from ..math import exp, log
 from ..typing import Array, Scalar
 from ._arrays import dense, writable
 
 __all__ = ["multibox_target"]
 
-#: Areas are computed step by step, as in the reference: next to a threshold, rounding decides.
-_EXACT: frozenset[str] = frozenset()
 
-
-@helper(fastmath=_EXACT, inline=False)
+@helper(fastmath=EXACT, inline=False)
 def _overlaps(anchor: Array, label: Array, many: int, overlap: Array) -> None:
     """Write how far anchors (4, A) overlap with the first boxes of an image, (L, A); -1 where one is NaN."""
     left, top, right, bottom = anchor[0], anchor[1], anchor[2], anchor[3]
@@ -31,7 +28,7 @@ def _overlaps(anchor: Array, label: Array, many: int, overlap: Array) -> None:
             line[i] = part if together == together and not odd else zero - overlap.dtype.type(1)
 
 
-@helper(fastmath=_EXACT, inline=False)
+@helper(fastmath=EXACT, inline=False)
 def _best_free(line: Array, taken: Array) -> tuple[Scalar, int]:
     """Return the first of the largest elements that are not taken, and its place."""
     best, at = line.dtype.type(-2), -1
@@ -41,7 +38,7 @@ def _best_free(line: Array, taken: Array) -> tuple[Scalar, int]:
     return best, at
 
 
-@helper(fastmath=_EXACT, inline=False)
+@helper(fastmath=EXACT, inline=False)
 def _match(overlap: Array, many: int, threshold: Scalar, taken: Array, nearest: Array, best: Array) -> int:
     """Match anchors with boxes: those that a box has to itself, then those that overlap enough; return how many."""
     nearest[:] = 0
