@@ -1,8 +1,9 @@
 """Wide and deep: a linear model over crossed features beside a network over embeddings, trained together.
 
 The wide part reads csr matrices from a file in LibSVM's format and multiplies them with row_sparse weights. The deep
-part looks categories up in embeddings, whose gradients hold only the rows of the batch. The records are drawn: part of what decides is a pair of categories, which
-the wide part remembers, part is a smooth function of numbers, which the deep part generalises.
+part looks categories up in embeddings, whose gradients hold only the rows of the batch. The records are drawn: part of
+what decides is a pair of categories, which the wide part remembers, part is a smooth function of numbers, which the
+deep part generalises.
 
 python wide_and_deep.py
 """

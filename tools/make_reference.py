@@ -74,7 +74,7 @@ of the same operator.
 | forward | yes | it computes a result; what follows says how it is special |
 | | random | it may draw numbers, from the seed of `mx.random.seed` |
 | | writes x | it changes its input x |
-| | sparse | it takes sparse arrays as they are; the others get them as dense ones |
+| | sparse | it takes sparse arrays as they are; the others get them as dense ones; [storage types of results](#storage-types-of-results) |
 | gradient | second order | it has a gradient, which has a gradient itself |
 | | yes | it has a gradient, which has none |
 | | zero | its gradient is zero everywhere |
@@ -333,6 +333,45 @@ def subject(family: str) -> str:
     return " ".join(doc.strip().split("\n\n")[0].split())
 
 
+#: Storage types of inputs, and the head of their column; further inputs are of the last type.
+_STORED = {
+    "csr": ("csr",),
+    "row_sparse": ("row_sparse",),
+    "csr, dense": ("csr", "default"),
+    "row_sparse, dense": ("row_sparse", "default"),
+    "dense, csr": ("default", "csr"),
+    "dense, row_sparse": ("default", "row_sparse"),
+    "dense": ("default",),
+}
+
+
+def storage(op: Op) -> list[str]:
+    """The storage types of an operator's results, over its samples, for each of the kinds of inputs."""
+    found = []
+    for kinds in _STORED.values():
+        results: dict[str, None] = {}
+        for s in op.samples:
+            p = op.parse({**s.params, **({op.count: len(s.inputs)} if op.variadic and not op.arg_names else {})})
+            n = len(p._sig.inputs)
+            if len(kinds) <= n:
+                stypes = infer.op_stypes(op, p, [*kinds[:n], *[kinds[-1]] * (n - len(kinds))])[: p._sig.visible]
+                results[", ".join(dict.fromkeys("dense" if t == "default" else t for t in stypes))] = None
+        found.append(" or ".join(results) or "")
+    return found
+
+
+def stored(shown: Iterable[Op]) -> list[str]:
+    """The table of storage types of results."""
+    rows = {op.name: storage(op) for op in shown if op.storage_rule is not None}
+    same: dict[tuple[str, ...], list[str]] = {}
+    for name, cells in rows.items():
+        same.setdefault(tuple(cells), []).append(name)
+    lines = [f"| operators | {' | '.join(_STORED)} |", "| --- |" + " --- |" * len(_STORED)]
+    for cells, names in same.items():
+        lines.append(f"| {', '.join(f'`{n}`' for n in names)} | {' | '.join(cells)} |")
+    return lines
+
+
 def page() -> str:
     """The text of the page."""
     compared = golden()
@@ -367,6 +406,14 @@ def page() -> str:
             *[row(op, compared) for op in sorted(ops, key=lambda o: o.name.lower().lstrip("_"))],
         ]
     lines += [
+        "",
+        "## Storage types of results",
+        "",
+        "By those of the inputs at the head of a column; if there are more inputs, they are of the last of these types. "
+        "*Or* means that parameters decide. Results of operators that are not here are dense. "
+        "[sparse.md](sparse.md) lists MXNet's results call by call.",
+        "",
+        *stored(shown),
         "",
         "## Samples that are not compared with MXNet 1.9.1",
         "",

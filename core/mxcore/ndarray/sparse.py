@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from numbers import Integral
 from typing import Any
@@ -289,8 +288,7 @@ def row_sparse_array(arg1: Any, shape: Any = None, ctx: Context | None = None, d
         full = dense.shape
         if not full:
             raise error(ValueError, "row_sparse_array: an array without dimensions has no rows")
-        rows = np.flatnonzero((dense != 0).reshape(len(dense), math.prod(full[1:])).any(1)).astype(np.int64)
-        data = dense[rows]
+        rows, data = to_rows(np, dense).parts
     _check_shape("row_sparse_array", shape, full)
     if data.shape[1:] != tuple(full[1:]):
         raise error(ValueError, f"row_sparse_array: rows of shape {data.shape[1:]} in an array of shape {full}")
@@ -340,8 +338,7 @@ def csr_matrix(arg1: Any, shape: Any = None, ctx: Context | None = None, dtype: 
         full = dense.shape
         if len(full) != 2:
             raise error(ValueError, f"csr_matrix: a matrix is needed, got shape {full}")
-        rows, cols = np.nonzero(dense)
-        data, cols, ptr = dense[rows, cols], cols.astype(np.int64), starts(rows, full[0])
+        ptr, cols, data = to_csr(np, dense).parts
     _check_shape("csr_matrix", shape, full)
     if problem := sparse_problem("csr", full, data, (ptr, cols)):
         raise error(ValueError, f"csr_matrix: {problem}")

@@ -35,6 +35,7 @@ from . import blas, cache, threads
 
 __all__ = [
     "CONTRACT",
+    "EXACT",
     "REORDER",
     "Kernel",
     "Lazy",
@@ -54,6 +55,8 @@ prange = range  # in Python; `numba.prange` where the driver is compiled
 
 #: Fused multiply-add is the one liberty every kernel may take; NaN, infinities and signed zeros stay NumPy's.
 CONTRACT = frozenset({"contract"})
+#: Not even that: next to a threshold or a pixel rounding decides, and every step is rounded as in the reference.
+EXACT: frozenset[str] = frozenset()
 #: Sums may also be reordered, which is what makes them vectorise.
 REORDER = frozenset({"contract", "reassoc"})
 

@@ -10,7 +10,7 @@ from ..._core.infer import known
 from ..._core.op import op
 from ..._core.params import Params
 from ...parameters import Int
-from ...stypes import add_rows, merge_rows
+from ...stypes import CSR, RowSparse, add_rows, merge_rows
 from ...typing import Array, Call
 from ..common.gradients import spread
 from ..common.rules import axis_of, first_dtype, fits, gradient_of, reduced, size_of
@@ -99,6 +99,21 @@ def _(p: Params, ins: list[Any]) -> list[Any]:
 
 
 backward_take.dtype(first_dtype)
+
+
+def _rows_taken(k: Call, p: Params, dy: Any, indices: Any, like: Any) -> Any:
+    """The same where an input is sparse: the gradient of a row-sparse array holds the rows that were taken."""
+    xp, shape = k.xp, tuple(like.shape)
+    dy, indices = (x.todense(xp) if isinstance(x, (CSR, RowSparse)) else x for x in (dy, indices))
+    if p.axis != 0 or getattr(like, "stype", "default") != "row_sparse":
+        return backward_take.body(k, p, dy, indices, like)  # type: ignore[misc]
+    at = row_places(xp, p, indices, shape[0]).reshape(-1)
+    return merge_rows(xp, shape, at, dy.reshape(at.shape[0], *shape[1:]))
+
+
+backward_take.storage(
+    lambda p, stypes: ["row_sparse" if p.axis == 0 and stypes[2] == "row_sparse" else "default"], _rows_taken
+)
 
 
 @op(

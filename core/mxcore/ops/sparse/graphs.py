@@ -377,6 +377,7 @@ def _sampler(fixed: int) -> Any:
     + _SAMPLED.format(more=""),
 )
 def uniform_sample(k: Call, p: Params, csr_matrix: Array, *seed_arrays: Array) -> Any:
+    """See the operator."""
     return _sampled(k, p, csr_matrix, None, seed_arrays)
 
 
@@ -399,6 +400,7 @@ def uniform_sample(k: Call, p: Params, csr_matrix: Array, *seed_arrays: Array) -
     + _SAMPLED.format(more=" the probability of each vertex,\n    (max_num_vertices,);"),
 )
 def non_uniform_sample(k: Call, p: Params, csr_matrix: Array, probability: Array, *seed_arrays: Array) -> Any:
+    """See the operator."""
     return _sampled(k, p, csr_matrix, probability, seed_arrays)
 
 

@@ -10,11 +10,10 @@ import numpy as np
 
 from ..._core.op import Op
 from ..._core.params import Params
-from ...stypes import CSR, RowSparse, merge_rows
+from ...stypes import CSR, RowSparse
 from ...typing import Call
 from ..common.bodies import silent
 from ..common.rules import axes_of, axis_of, reduced
-from ..indexing.gradients import backward_take
 from ..indexing.take import embedding, row_places, sparse_embedding, take, where, within
 from ..reduction.operators import REDUCTIONS, norm, square_sum, sum_dtype
 from .operators import dense_of, rows_at, rows_of
@@ -135,23 +134,6 @@ def csr_rows(xp: Any, a: CSR, rows: Any) -> CSR:
 
 take.attach(helpers={"places": row_places})
 take.storage(lambda p, stypes: ["csr" if stypes[0] == "csr" and p.axis == 0 else "default"], _taken)
-
-
-def _untaken(k: Call, p: Params, dy: Any, indices: Any, like: Any) -> Any:
-    """The gradient of rows taken: of a row-sparse array the rows that were."""
-    xp, shape = k.xp, tuple(like.shape)
-    dy, indices = dense_of(xp, dy), dense_of(xp, indices)
-    if _untaken_stype(p, ["", "", getattr(like, "stype", "default")]) == ["default"]:
-        return backward_take.body(k, p, dy, indices, like)  # type: ignore[misc]
-    at = row_places(xp, p, indices, shape[0]).reshape(-1)
-    return merge_rows(xp, shape, at, dy.reshape(at.shape[0], *shape[1:]))
-
-
-def _untaken_stype(p: Params, stypes: list[str]) -> list[str]:
-    return ["row_sparse" if stypes[2] == "row_sparse" and p.axis == 0 else "default"]
-
-
-backward_take.storage(_untaken_stype, _untaken)
 
 
 def _embedded(k: Call, p: Params, data: Any, weight: Any) -> Any:

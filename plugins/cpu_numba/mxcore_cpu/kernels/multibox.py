@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..jit import helper, kernel
+from ..jit import EXACT, helper, kernel
 from ..math import exp, log
 from ..typing import Array, Scalar
 from ._arrays import dense, writable
@@ -12,11 +12,8 @@ from .suppression import overlaps
 
 __all__ = ["multibox_target"]
 
-#: Areas are computed step by step, as in the reference: next to a threshold, rounding decides.
-_EXACT: frozenset[str] = frozenset()
 
-
-@helper(fastmath=_EXACT, inline=False)
+@helper(fastmath=EXACT, inline=False)
 def _best_free(line: Array, taken: Array) -> tuple[Scalar, int]:
     """Return the first of the largest elements that are not taken, and its place."""
     best, at = line.dtype.type(-2), -1
@@ -26,7 +23,7 @@ def _best_free(line: Array, taken: Array) -> tuple[Scalar, int]:
     return best, at
 
 
-@helper(fastmath=_EXACT, inline=False)
+@helper(fastmath=EXACT, inline=False)
 def _match(overlap: Array, many: int, threshold: Scalar, taken: Array, nearest: Array, best: Array) -> int:
     """Match anchors with boxes: those that a box has to itself, then those that overlap enough; return how many."""
     nearest[:] = 0

@@ -11,15 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..jit import Kernel, helper, kernel
+from ..jit import EXACT, Kernel, helper, kernel
 from ..typing import Array, Scalar
 from ._arrays import dense, writable
 from .layout import transpose
 
 __all__ = ["Bent", "Bins", "aligned", "pooled", "pooled_backward", "rotated", "whole_pixels"]
 
-#: Places are computed step by step, as in the reference: next to a pixel, rounding decides.
-_EXACT: frozenset[str] = frozenset()
 #: Taps that are in memory at a time.
 _MANY = 1 << 21
 
@@ -38,14 +36,14 @@ def _image(v: Scalar, n: int) -> Scalar:
     return np.int64(v) if v >= 0 and v < n else np.int64(-1)
 
 
-@helper(fastmath=_EXACT)
+@helper(fastmath=EXACT)
 def _rounded(v: Scalar, half: Scalar) -> Scalar:
     """Return the nearest whole number, halves away from zero."""
     whole = np.trunc(v)
     return whole + np.sign(v) if abs(v - whole) >= half else whole
 
 
-@helper(fastmath=_EXACT)
+@helper(fastmath=EXACT)
 def _low_and_share(at: Scalar, n: int, zero: Scalar) -> tuple[int, Scalar]:
     """Return the pixel before a place that is at most a pixel beyond the image, and the share of the next one."""
     at = max(at, zero)
@@ -53,7 +51,7 @@ def _low_and_share(at: Scalar, n: int, zero: Scalar) -> tuple[int, Scalar]:
     return (n - 1, zero) if low >= n - 1 else (low, at - low)
 
 
-@helper(fastmath=_EXACT, inline=False)
+@helper(fastmath=EXACT, inline=False)
 def _band(start: Scalar, each: Scalar, grid: int, n: int, weight: Array) -> tuple[int, int]:
     """Write what the pixels along an axis count for a bin of `grid` places; return the first one, and the end."""
     zero, one, half = each - each, weight.dtype.type(1), weight.dtype.type(0.5)
@@ -77,7 +75,7 @@ def _band(start: Scalar, each: Scalar, grid: int, n: int, weight: Array) -> tupl
     return min(first, end), end
 
 
-@helper(fastmath=_EXACT)
+@helper(fastmath=EXACT)
 def _grid(each: Scalar, ratio: int) -> int:
     """Return how many places a bin has along an axis; none unless its size is a number above zero."""
     if not (each > 0 and each < np.inf):
@@ -85,7 +83,7 @@ def _grid(each: Scalar, ratio: int) -> int:
     return ratio if ratio > 0 else np.int64(np.ceil(min(each, 1 << 30)))
 
 
-@kernel(threshold=1 << 8, fastmath=_EXACT)
+@kernel(threshold=1 << 8, fastmath=EXACT)
 def _align(
     first: int,
     last: int,
@@ -148,7 +146,7 @@ def _align(
                         z += 1
 
 
-@helper(fastmath=_EXACT)
+@helper(fastmath=EXACT)
 def _four(
     z: int, y: Scalar, x: Scalar, h: int, w: int, plane: int, share: Scalar, fill: bool, pixel: Array, weight: Array
 ) -> int:
@@ -166,7 +164,7 @@ def _four(
     return z + 4
 
 
-@kernel(threshold=1 << 8, fastmath=_EXACT)
+@kernel(threshold=1 << 8, fastmath=EXACT)
 def _rotate(
     first: int,
     last: int,
@@ -215,7 +213,7 @@ def _rotate(
                 start[row + 1] = z
 
 
-@kernel(threshold=1 << 8, fastmath=_EXACT)
+@kernel(threshold=1 << 8, fastmath=EXACT)
 def _whole(
     first: int,
     last: int,
@@ -266,7 +264,7 @@ def _whole(
                         z += 1
 
 
-@helper(fastmath=_EXACT)
+@helper(fastmath=EXACT)
 def _bent_axis(
     roi: Array, axis: int, b: int, bins: int, samples: int, scale: Scalar, moved: Scalar
 ) -> tuple[Scalar, Scalar, Scalar]:
@@ -279,13 +277,13 @@ def _bent_axis(
     return real(b) * each + low + moved * length, each / real(samples), length
 
 
-@helper(fastmath=_EXACT)
+@helper(fastmath=EXACT)
 def _seen(at: Scalar, n: int, half: Scalar) -> Scalar:
     """Return whether a place is on the image."""
     return at >= -half and at <= n - half
 
 
-@kernel(threshold=1 << 8, fastmath=_EXACT)
+@kernel(threshold=1 << 8, fastmath=EXACT)
 def _bend(
     first: int,
     last: int,
@@ -408,7 +406,7 @@ def _scatter(
                     to[c] += share * line[c]
 
 
-@kernel(threshold=1 << 6, fastmath=_EXACT)
+@kernel(threshold=1 << 6, fastmath=EXACT)
 def _moves(
     first: int,
     last: int,
