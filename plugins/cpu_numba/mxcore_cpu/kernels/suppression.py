@@ -37,7 +37,10 @@ def _survivors(
         right, bottom = sides[2, b], sides[3, b]
         areas, here, found = area[b], alive[b], 0
         mine = classes[b if classed else 0]
-        for i in range(n):
+        end = n  # often but few of the first take part
+        while end > 0 and not here[end - 1]:
+            end -= 1
+        for i in range(end):
             if not here[i]:
                 continue
             kept[b, i] = 1
@@ -45,10 +48,10 @@ def _survivors(
             if found == most:
                 break
             x0, y0, x1, y1, own = left[i], top[i], right[i], bottom[i], areas[i]
-            lefts, tops, rights, bottoms = left[i + 1 :], top[i + 1 :], right[i + 1 :], bottom[i + 1 :]
-            others, rest = areas[i + 1 :], here[i + 1 :]
-            kinds, kind = (mine[i + 1 :], mine[i]) if classed else (others, zero)
-            for j in range(n - i - 1):
+            lefts, tops, rights, bottoms = left[i + 1 : end], top[i + 1 : end], right[i + 1 : end], bottom[i + 1 : end]
+            others, rest = areas[i + 1 : end], here[i + 1 : end]
+            kinds, kind = (mine[i + 1 : end], mine[i]) if classed else (others, zero)
+            for j in range(rest.size):
                 width = max(min(x1, rights[j]) - max(x0, lefts[j]) + longer, zero)
                 height = max(min(y1, bottoms[j]) - max(y0, tops[j]) + longer, zero)
                 common = width * height
