@@ -15,10 +15,17 @@ def _boxes(rs, shape, largest):
     return np.concatenate([corner, corner + rs.uniform(0.02, largest, (*shape, 2))], -1)
 
 
-def _nms(mx, rs):
-    rows = np.concatenate([rs.randint(0, 20, (8, 5000, 1)), rs.rand(8, 5000, 1), _boxes(rs, (8, 5000), 0.2)], -1)
+def _nms(mx, rs, batch=8, n=5000):
+    rows = np.concatenate([rs.randint(0, 20, (batch, n, 1)), rs.rand(batch, n, 1), _boxes(rs, (batch, n), 0.2)], -1)
     data = mx.nd.array(rows)
     return [], lambda: mx.nd.contrib.box_nms(data, id_index=0)
+
+
+def _detection(mx, rs):
+    prob = np.exp(rs.randn(8, 21, 8732) * 2)
+    ins = prob / prob.sum(1, keepdims=True), rs.randn(8, 8732 * 4) * 0.5, _boxes(rs, (1, 8732), 0.4)
+    ins = [mx.nd.array(v) for v in ins]
+    return [], lambda: mx.nd.contrib.MultiBoxDetection(*ins, threshold=0.01, nms_threshold=0.45, nms_topk=400)
 
 
 def _target(mx, rs):
@@ -48,6 +55,8 @@ def _align(mx, rs):
 #: Case -> (what makes it, whether backward runs as well)
 CASES = {
     "box_nms, 8 x 5000": (_nms, False),
+    "box_nms, 1 x 10000": (lambda mx, rs: _nms(mx, rs, 1, 10000), False),
+    "MultiBoxDetection, 8 x 8732": (_detection, False),
     "MultiBoxTarget, 8 x 8732": (_target, False),
     "DeformableConvolution, 2 x 64 x 56 x 56": (_deformable, False),
     "DeformableConvolution with backward": (_deformable, True),

@@ -1,8 +1,13 @@
-"""LeNet over eight bits and in float32, for the benchmarks."""
+"""LeNet over eight bits and in float32, and layers over eight bits that MXNet and mxcore run alike.
+
+Run by an interpreter that has MXNet, it is MXNet's side of the comparison.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+
+from .peer import serve
 
 BATCH = 64
 
@@ -16,6 +21,45 @@ def lenet(mx):
         x = mx.sym.Pooling(x, pool_type="max", kernel=(2, 2), stride=(2, 2), name=f"pool{number}")
     x = mx.sym.Activation(mx.sym.FullyConnected(mx.sym.Flatten(x), num_hidden=500, name="fc1"), act_type="relu")
     return mx.sym.softmax(mx.sym.FullyConnected(x, num_hidden=10, name="fc2"), name="softmax")
+
+
+#: Case -> (shape of the data, shape of the weight, parameters); uint8, which is all that MXNet's CPUs convolve.
+LAYERS = {
+    "quantized_fully_connected, 64 x 1024 x 1024": ((64, 1024), (1024, 1024), {"num_hidden": 1024}),
+    "quantized_conv, 8 x 64 x 56 x 56": (
+        (8, 64, 56, 56),
+        (64, 64, 3, 3),
+        {"num_filter": 64, "kernel": (3, 3), "pad": (1, 1)},
+    ),
+}
+
+
+def layer(mx, case):
+    """A function that runs a layer over eight bits, and waits."""
+    shape, weight, params = LAYERS[case]
+    rs = np.random.RandomState(0)
+    arrays = [
+        mx.nd.array(rs.randint(0, 256, shape), dtype="uint8"),
+        mx.nd.array(rs.randint(-128, 128, weight), dtype="int8"),
+        *(mx.nd.array([v]) for v in (0, 1, -1, 1)),
+    ]
+    op = getattr(mx.nd.contrib, case.split(",")[0])
+
+    def run():
+        out = op(*arrays, no_bias=True, **params)[0]
+        out.wait_to_read()
+        return out
+
+    return run
+
+
+def floats(mx, case):
+    """The same layer over float32."""
+    shape, weight, params = LAYERS[case]
+    rs = np.random.RandomState(0)
+    arrays = [mx.nd.array(rs.randint(0, 128, s)) for s in (shape, weight)]
+    op = mx.nd.FullyConnected if "num_hidden" in params else mx.nd.Convolution
+    return lambda: op(*arrays, no_bias=True, **params).wait_to_read()
 
 
 def runner(mx, calib_mode, batch=BATCH):
@@ -38,3 +82,9 @@ def runner(mx, calib_mode, batch=BATCH):
         return out
 
     return run
+
+
+if __name__ == "__main__":
+    import mxnet
+
+    serve(lambda case: layer(mxnet, case))

@@ -1,4 +1,4 @@
-"""LeNet over eight bits beside our own float32: measured, for being faster is the part of int8 kernels to come."""
+"""Eight bits beside our own float32 (measured: being faster is the part of int8 kernels to come) and MXNet 1.9.1's."""
 
 from __future__ import annotations
 
@@ -7,8 +7,14 @@ import pytest
 import mxcore as mx
 from mxcore.testing.table import seconds
 
+from . import quantized
 from .peer import fastest
 from .quantized import runner
+
+
+@pytest.mark.parametrize("case", quantized.LAYERS)
+def test_layers(beside, case):
+    beside(case, quantized.layer(mx, case), quantized, (case,), 10, rounds=4)
 
 
 @pytest.mark.parametrize("calibration", ["none", "naive"])

@@ -74,7 +74,7 @@ of the same operator.
 | forward | yes | it computes a result; what follows says how it is special |
 | | random | it may draw numbers, from the seed of `mx.random.seed` |
 | | writes x | it changes its input x |
-| | sparse | it takes sparse arrays as they are; the others get them as dense ones; [storage types of results](#storage-types-of-results) |
+| | sparse | it takes sparse arrays as they are ([sparse.md](sparse.md)); the others get them as dense ones; [storage types of results](#storage-types-of-results) |
 | gradient | second order | it has a gradient, which has a gradient itself |
 | | yes | it has a gradient, which has none |
 | | zero | its gradient is zero everywhere |
@@ -87,6 +87,8 @@ of the same operator.
 | | – | it is computed by itself |
 | golden | 8 | so many samples (inputs, dtypes, parameters) are compared with what MXNet 1.9.1 computed: outputs, written inputs, gradients |
 | | 8 of 10 | the other two cannot be; [why not](#samples-that-are-not-compared-with-mxnet-191) is said below |
+
+Operators over eight bits (`_contrib_quantized_…`) are explained in [quantization.md](quantization.md).
 
 *Floats* are float16, float32 and float64; *integers* are int8, uint8, int32 and int64.
 """

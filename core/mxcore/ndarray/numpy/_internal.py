@@ -34,8 +34,11 @@ def cvimread(filename: str, flag: int = 1, to_rgb: bool = True, out: ndarray | N
         (also ValueError) for what is no image, or an `out` of another shape; (also an OSError) for a file that cannot
         be read.
     """
-    found = _cvimread(filename, flag, to_rgb, None if out is None else out.as_nd_ndarray(), **kwargs)
-    return found.as_np_ndarray() if out is None else out
+    found: Any = _cvimread(filename, flag, to_rgb, None if out is None else out.as_nd_ndarray(), **kwargs)
+    if out is not None:
+        return out
+    made: ndarray = found.as_np_ndarray()
+    return made
 
 
 def __getattr__(name: str) -> Any:

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..jit import kernel
+from ..jit import EXACT, kernel
 from ..typing import Array, Scalar
 from ._arrays import flat, lines, writable
 
 __all__ = ["by_channel", "products", "relu", "rounded_products", "scaled_products", "sums"]
-
-_EXACT: frozenset[str] = frozenset()
 
 
 def _ends(out: Array) -> tuple[Scalar, Scalar]:
@@ -23,7 +21,7 @@ def _ends(out: Array) -> tuple[Scalar, Scalar]:
     return real(ends.min), real(ends.max)
 
 
-@kernel(fastmath=_EXACT)
+@kernel(fastmath=EXACT)
 def _sum(
     first: int, last: int, s: Scalar, t: Scalar, low: Scalar, high: Scalar, lhs: Array, rhs: Array, out: Array
 ) -> None:
@@ -101,7 +99,7 @@ def rounded_products(lhs: Array, rhs: Array, scale: float, out: Array) -> None:
         _rounded_product(out.size, np.float32(scale), *_ends(out), flat(lhs), flat(rhs), y.reshape(-1))
 
 
-@kernel(fastmath=_EXACT)
+@kernel(fastmath=EXACT)
 def _line(
     first: int, last: int, slope: Array, offset: Array, low: Scalar, high: Scalar, data: Array, out: Array
 ) -> None:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..jit import helper, kernel
+from ..jit import EXACT, helper, kernel
 from ..typing import Array, Scalar
 from ._arrays import flat, writable
 from .columns import U
 
 __all__ = ["roi_pool", "roi_pool_backward"]
 
-#: Bins are computed step by step in the data's dtype, as in MXNet: where one ends on a whole number, rounding decides.
-_EXACT: frozenset[str] = frozenset()
 
-
-@helper(fastmath=_EXACT)
+@helper(fastmath=EXACT)
 def _rounded(v: Scalar, scale: Scalar, half: Scalar) -> Scalar:
     """Return v * scale as the nearest whole number, halves away from zero."""
     v = v * scale
@@ -25,7 +22,7 @@ def _rounded(v: Scalar, scale: Scalar, half: Scalar) -> Scalar:
     return whole
 
 
-@helper(fastmath=_EXACT)
+@helper(fastmath=EXACT)
 def _bin(first: Scalar, last: Scalar, i: Scalar, one: Scalar, count: Scalar, size: int) -> tuple[int, int]:
     """Return (first, last + 1) of a bin along one axis, cut at the image; all but the size are floats of one type."""
     length = max(last - first + one, one) / count
@@ -39,7 +36,7 @@ def _image(v: Scalar, n: int) -> Scalar:
     return np.int64(v) if v >= 0 and v < n else np.int64(-1)
 
 
-@kernel(threshold=1 << 13, fastmath=_EXACT)
+@kernel(threshold=1 << 13, fastmath=EXACT)
 def _pool(
     first: int,
     last: int,

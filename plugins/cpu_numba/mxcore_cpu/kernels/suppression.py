@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..jit import helper, kernel
+from ..jit import EXACT, helper, kernel
 from ..math import where
 from ..typing import Array, Scalar
 from ._arrays import dense, writable
 
 __all__ = ["box_iou", "match", "overlaps", "survivors"]
 
-#: Areas are computed step by step, as in the reference: next to a threshold, rounding decides.
-_EXACT: frozenset[str] = frozenset()
 
-
-@kernel(threshold=1 << 12, fastmath=_EXACT)
+@kernel(threshold=1 << 12, fastmath=EXACT)
 def _survivors(
     first: int,
     last: int,
@@ -37,7 +34,10 @@ def _survivors(
         right, bottom = sides[2, b], sides[3, b]
         areas, here, found = area[b], alive[b], 0
         mine = classes[b if classed else 0]
-        for i in range(n):
+        end = n  # often but few of the first take part
+        while end > 0 and not here[end - 1]:
+            end -= 1
+        for i in range(end):
             if not here[i]:
                 continue
             kept[b, i] = 1
@@ -45,10 +45,10 @@ def _survivors(
             if found == most:
                 break
             x0, y0, x1, y1, own = left[i], top[i], right[i], bottom[i], areas[i]
-            lefts, tops, rights, bottoms = left[i + 1 :], top[i + 1 :], right[i + 1 :], bottom[i + 1 :]
-            others, rest = areas[i + 1 :], here[i + 1 :]
-            kinds, kind = (mine[i + 1 :], mine[i]) if classed else (others, zero)
-            for j in range(n - i - 1):
+            lefts, tops, rights, bottoms = left[i + 1 : end], top[i + 1 : end], right[i + 1 : end], bottom[i + 1 : end]
+            others, rest = areas[i + 1 : end], here[i + 1 : end]
+            kinds, kind = (mine[i + 1 : end], mine[i]) if classed else (others, zero)
+            for j in range(rest.size):
                 width = max(min(x1, rights[j]) - max(x0, lefts[j]) + longer, zero)
                 height = max(min(y1, bottoms[j]) - max(y0, tops[j]) + longer, zero)
                 common = width * height
@@ -104,7 +104,7 @@ def survivors(
     return kept.view(np.bool_)
 
 
-@helper(fastmath=_EXACT)
+@helper(fastmath=EXACT)
 def _sides(a: Array, i: int, centred: bool, half: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar, Scalar]:
     """Return left, top, right, bottom and area of a box."""
     x, y, z, w = a[i, 0], a[i, 1], a[i, 2], a[i, 3]
@@ -117,7 +117,7 @@ def _sides(a: Array, i: int, centred: bool, half: Scalar) -> tuple[Scalar, Scala
     return x, y, z, w, zero if width < zero or height < zero else width * height
 
 
-@helper(fastmath=_EXACT, inline=False)
+@helper(fastmath=EXACT, inline=False)
 def overlaps(
     box: tuple[Scalar, Scalar, Scalar, Scalar, Scalar],
     left: Array,
@@ -136,7 +136,7 @@ def overlaps(
         line[j] = part if common > zero and part == part else zero
 
 
-@kernel(threshold=1 << 14, fastmath=_EXACT)
+@kernel(threshold=1 << 14, fastmath=EXACT)
 def _iou(first: int, last: int, m: int, centred: bool, half: Scalar, lhs: Array, rhs: Array, y: Array) -> None:
     other = np.empty((5, m), y.dtype)
     for j in range(m):
