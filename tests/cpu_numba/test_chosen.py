@@ -17,8 +17,11 @@ LARGE = set(
 Embedding sort argsort SwapAxis _linalg_potrf LayerNorm _backward_LayerNorm L2Normalization LeakyReLU
 _backward_LeakyReLU _contrib_quantize _contrib_requantize""".split()
 )
-#: Those whose kernels are for csr arrays; samples are dense.
-SPARSE = {"_dot_right", "dot", "elemwise_add", "elemwise_mul", "elemwise_sub"}
+#: Those whose kernels are for sparse arrays; samples are dense.
+SPARSE = set(
+    """_dot_right dot elemwise_add elemwise_mul elemwise_sub _contrib_SparseEmbedding _contrib_group_adagrad_update
+_sparse_adagrad_update mean norm slice take""".split()
+)
 
 
 def chosen(op, p, specs):

@@ -351,8 +351,7 @@ def _sampler_shapes(fixed: int) -> Any:
 def _sampler(fixed: int) -> Any:
     """What both samplers are declared with; `fixed` inputs stand before the seeds."""
     return {
-        "num_args": Int(ge=fixed + 1),
-        "params": _SAMPLING,
+        "params": {"num_args": Int(ge=fixed + 1), **_SAMPLING},
         "arg_names": lambda p: [f"seed_arrays{i}" for i in range(p.num_args - fixed)],
         "outputs": lambda p: _names((p.num_args - fixed) * (2 + fixed)),
         "random": True,
