@@ -106,7 +106,7 @@ def convolution(report: Report) -> None:
     # Of float16 more, so that the GPU takes longer than the host.
     for dtype, images in (("float32", 32), ("float16", 128)):
         images = 1 if report.emulate else images
-        for channels, filters, size, kernel, stride in LAYERS[: 2 if report.emulate else None]:
+        for channels, filters, size, kernel, stride in [(8, 8, 56, 3, 1)] if report.emulate else LAYERS:
             side, pad = size // shrink, kernel // 2
             shape = images, channels, side, side
             ours = [_our_convolution(shape, filters, kernel, stride, pad, dtype, off) for off, _ in providers.values()]
