@@ -107,7 +107,7 @@ class _Shown(Sparse):
     shape: Any
 
     def __init__(self, xp: Any, raw: Any) -> None:
-        self.xp, self.raw, self.shape = xp, raw, raw.shape
+        self.xp, self.raw, self.shape, self.sound = xp, raw, raw.shape, False
 
     @property
     def parts(self) -> Any:
@@ -118,7 +118,8 @@ class _Shown(Sparse):
         return self.raw.dtype
 
     def frozen(self) -> Any:
-        return _sound(self.xp, self.raw)
+        *places, values = self.raw.parts
+        return _sound(self.xp, self.raw.with_parts(*[a.copy() for a in places], values))
 
     def with_parts(self, *parts: Any) -> Any:
         return type(self.raw)(self.shape, *parts)
@@ -139,12 +140,18 @@ class HeldRows(RowSparse):
         The array namespace.
     memory : array
         That nobody else has.
+
+    Attributes
+    ----------
+    moving : bool
+        Whether the update that is under way is to give its result in this memory: that of an optimizer. Any other gives
+        a new value.
     """
 
-    __slots__ = ("xp", "memory")
+    __slots__ = ("xp", "memory", "moving")
 
     def __init__(self, xp: Any, memory: Any) -> None:
-        self.xp, self.memory, self.shape = xp, memory, tuple(memory.shape)
+        self.xp, self.memory, self.shape, self.moving = xp, memory, tuple(memory.shape), False
 
     @property
     def indices(self) -> Any:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mxcore as mx
-from mxcore import nd
+from mxcore import autograd, nd
 from mxcore.base import MXNetError
 
 QUICK = settings(max_examples=15, deadline=None, derandomize=True)
@@ -324,3 +324,77 @@ def test_the_gradient_of_rows_taken_from_row_sparse_arrays(mode):
     last = {"clip": ([0, 5], [[8, 10], [4, 6]]), "wrap": ([0, 5, 10**8 - 1], [[2, 3], [4, 6], [6, 7]])}[mode]
     assert w.grad.stype == "row_sparse" and w.grad.indices.asnumpy().tolist() == last[0]
     assert w.grad.data.asnumpy().tolist() == last[1] and y.asnumpy()[0].tolist() == [[1, 2], [0, 0]]
+
+
+def _of_places():
+    return nd.sparse.csr_matrix(([1.0, 2, 3], [0, 1, 2], [0, 2, 3]), shape=(2, 4))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda x: x.astype("float64"),
+        lambda x: x.copy(),
+        lambda x: x * 2,
+        lambda x: x.detach().astype("float64"),
+        lambda x: nd.sparse.cast_storage(x, "csr"),
+        lambda x: nd._internal._scatter_plus_scalar(x, scalar=2.0),
+        lambda x: nd.add_n(x, x),
+    ],
+)
+def test_results_of_arrays_whose_places_were_handed_out_are_their_own(made):
+    x = _of_places()
+    places = x.indices
+    y = made(x)
+    wanted = y.asnumpy()
+    ones = nd.ones((4, 1), dtype=y.dtype)
+    nd.dot(y, ones).asnumpy()  # its places have been looked at
+    places[2] = 10**13
+    np.testing.assert_array_equal(nd.dot(y, ones).asnumpy()[:, 0], wanted.sum(1))
+    np.testing.assert_array_equal(y.asnumpy(), wanted)
+    with pytest.raises(IndexError):
+        nd.dot(x, nd.ones((4, 1))).asnumpy()
+
+
+@pytest.mark.parametrize("stype", ["csr", "row_sparse"])
+def test_gradients_are_nobody_elses(stype):
+    """Neither that of another variable, nor the head gradient."""
+    dense = nd.array([[1.0, 0, 2], [0, 0, 3]])
+    head, v, w = (dense.tostype(stype) for _ in range(3))
+    places = head.indices
+    for x in (v, w):
+        x.attach_grad(stype=stype)
+    with autograd.record():
+        y = v + w
+    y.backward(head)
+    want = v.grad.asnumpy()
+    w.grad.data[:] = 9
+    places[:] = 1
+    np.testing.assert_array_equal(v.grad.asnumpy(), want)
+    np.testing.assert_array_equal(head.data.asnumpy(), dense.tostype(stype).data.asnumpy())
+
+
+def test_an_update_without_out_leaves_the_weight():
+    w = nd.ones((4, 2)).tostype("row_sparse")
+    g = nd.sparse.row_sparse_array(([[1.0, 2]], [1]), shape=(4, 2))
+    rule = mx.optimizer.SGD(learning_rate=1, wd=0)
+    rule.update(0, w, g, None)
+    rule.update(0, w, g, None)
+    kept, before = w.copy(), w.asnumpy()
+    y = nd.sgd_update(w, g, lr=1)
+    np.testing.assert_array_equal(w.asnumpy(), before)
+    want = y.asnumpy()
+    np.testing.assert_array_equal(want[1], before[1] - [1, 2])
+    rule.update(0, w, g, None)
+    np.testing.assert_array_equal(y.asnumpy(), want)
+    np.testing.assert_array_equal(kept.asnumpy(), before)
+
+
+def test_writes_to_parts_count_as_writes():
+    v = nd.ones((2, 2)).tostype("row_sparse")
+    v.attach_grad(stype="row_sparse")
+    with autograd.record():
+        y = v * v
+    with pytest.warns(UserWarning, match="written|in place"):
+        v.data[:] = 0
+        y.backward()

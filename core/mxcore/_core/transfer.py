@@ -87,6 +87,7 @@ def assign(dst: Array, src: Array) -> None:
     if isinstance(value, Sparse):
         ss.ctx.activate()
         value = value.frozen()
+        value = value.with_parts(*[part.copy() for part in value.parts])  # who gets a value owns it
     check_writable(dst, "writing to an array")
     ordered(
         sd.ctx, store, (device, value, dst), (ss,), (sd,), "copy", now=dst.stype != "default" or src.stype != "default"

@@ -64,7 +64,7 @@ class BaseSparseNDArray(NDArray):
             self._data = shown(ctx.device.xp, self._data)
         elif self._data.raw is self._data:
             self._data = self._data.frozen()
-        return NDArray(getattr(self._data.raw, name), Storage(ctx))
+        return NDArray(getattr(self._data.raw, name), self._st)
 
     def asnumpy(self) -> np.ndarray[Any, Any]:
         """The full array as a NumPy array."""

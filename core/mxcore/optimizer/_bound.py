@@ -20,6 +20,7 @@ from .._core.state import state
 from .._core.stream import begin, commit, heavy
 from .._core.transfer import overlaps
 from ..ndarray import NDArray
+from ..stypes import HeldRows
 
 __all__ = ["update"]
 
@@ -48,7 +49,14 @@ def update(name: str, arrays: Sequence[NDArray], numbers: dict[str, Any]) -> Non
         found = _Bound(name, arrays, numbers)
         _bound[key] = [weakref.ref(a, lambda ref: _bound.pop(key, None)) for i, a in enumerate(arrays) if i != 1], found
     if not found.run(arrays, numbers):
-        getattr(nd, name)(*arrays, out=weight, **numbers)
+        held = [a._data for i, a in enumerate(arrays) if i != 1 and isinstance(a._data, HeldRows)]
+        for rows in held:
+            rows.moving = True
+        try:
+            getattr(nd, name)(*arrays, out=weight, **numbers)
+        finally:
+            for rows in held:
+                rows.moving = False
 
 
 class _Bound:

@@ -47,10 +47,12 @@ def edge_id(k: Call, p: Params, data: Array, u: Array, v: Array) -> Array:
     Parameters
     ----------
     data : array, csr
-        Of a dense one, what is not zero is stored.
+        Of a dense one, what is not zero is stored. Of a dtype with numbers below 0.
     u, v : array (n,)
         Of any dtype. A row that there is not is an IndexError; a column that there is not holds nothing.
     """
+    if data.dtype.kind in "ub":
+        raise ValueError(f"ids of {data.dtype} cannot say that an edge is not there, which is -1; give the graph others")
     xp, data = k.xp, _graph(k.xp, data)
     rows, cols = _vertices(xp, u, data.shape[0], "rows"), dense_of(xp, v).astype(_INT64)
     if not data.indices.shape[0]:
@@ -96,6 +98,9 @@ adjacency.storage(lambda p, stypes: ["csr"])
 # -- parts of a graph ----------------------------------------------------------------------------------------------
 def _numbered(xp: Any, rows: Any, cols: Any, ids: Any, n: int) -> tuple[CSR, CSR]:
     """A graph of `n` vertices with edges counted from 0, and the same with their ids in another graph."""
+    most = np.iinfo(ids.dtype).max if ids.dtype.kind in "iu" else 2 ** (np.finfo(ids.dtype).nmant + 1)
+    if rows.shape[0] > most + 1:
+        raise ValueError(f"a graph of {ids.dtype} cannot number {rows.shape[0]} edges; give it ids of a wider dtype")
     number = xp.arange(rows.shape[0]).astype(ids.dtype)
     order = xp.argsort(rows * max(n, 1) + cols, kind="stable")
     rows, cols = rows[order], cols[order]
