@@ -9,7 +9,6 @@ import mxcore as mx
 
 from . import detection
 
-
 #: How many times MXNet's time a case may take; anything else no longer than MXNet.
 MOST = {"MultiBoxDetection": 2.5}
 

@@ -107,7 +107,7 @@ class _Shown(Sparse):
     shape: Any
 
     def __init__(self, xp: Any, raw: Any) -> None:
-        self.xp, self.raw, self.shape, self.sound = xp, raw, raw.shape, False
+        self.xp, self.raw, self.shape = xp, raw, raw.shape
 
     @property
     def parts(self) -> Any:

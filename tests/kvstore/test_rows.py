@@ -163,7 +163,12 @@ def test_what_a_store_holds_is_a_copy():
     kept._data.memory[:] = 7
     assert (w.asnumpy() == 1).all() and (kept.asnumpy() == 7).all()
     kept.data[:] = 3  # as of any other
-    assert (w.asnumpy() == 1).all() and (kept.asnumpy() == 3).all() and kept.dtype == np.float32 and kept.indices.asnumpy().tolist() == [0, 1, 2]
+    assert (
+        (w.asnumpy() == 1).all()
+        and (kept.asnumpy() == 3).all()
+        and kept.dtype == np.float32
+        and kept.indices.asnumpy().tolist() == [0, 1, 2]
+    )
 
 
 @pytest.mark.parametrize("numbers", [[0, 9], [-1, 1], [2, 1], [1, 1]])

@@ -308,7 +308,7 @@ def _write_at(x: Any, items: list[Any], value: Any) -> None:
     st.wait_free()
     ctx.activate()
     target = x._data.reshape(wider.shape)  # a view: writing through it fills the array
-    if ctx.device.async_ and arrays and getattr(v, "ndim", 0):
+    if ctx.device.async_ and arrays and not isinstance(v, np.generic):
         # Which of several values for one place there is in the end, such a device does not say; the operator does.
         place, values = x.__class__(target, st), x.__class__(v, Storage(ctx))
         tables.ops.get("_advanced_set")(place, values, *arrays, index=pattern, num_args=len(arrays), out=place)

@@ -52,7 +52,7 @@ def edge_id(k: Call, p: Params, data: Array, u: Array, v: Array) -> Array:
         Of any dtype. A row that there is not is an IndexError; a column that there is not holds nothing.
     """
     if data.dtype.kind in "ub":
-        raise ValueError(f"ids of {data.dtype} cannot say that an edge is not there, which is -1; give the graph others")
+        raise ValueError(f"ids of {data.dtype} cannot say -1, that there is no edge; give the graph others")
     xp, data = k.xp, _graph(k.xp, data)
     rows, cols = _vertices(xp, u, data.shape[0], "rows"), dense_of(xp, v).astype(_INT64)
     if not data.indices.shape[0]:

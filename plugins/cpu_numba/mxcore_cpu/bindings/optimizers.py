@@ -63,9 +63,7 @@ def _update_rows(name: str) -> None:
 
     @cpu.kernel(name, dtypes=FLOATS, when=_moves_rows(name, "row_sparse"))
     def sparse(k: Call, p: Params, weight: RowSparse, grad: RowSparse, *states: RowSparse) -> list[HeldRows]:
-        held = [
-            x if isinstance(x, HeldRows) and x.moving else HeldRows(k.xp, x.todense(np)) for x in (weight, *states)
-        ]
+        held = [x if isinstance(x, HeldRows) and x.moving else HeldRows(k.xp, x.todense(np)) for x in (weight, *states)]
         rows.move(name, grad, [x.memory for x in held], [getattr(p, n) for n in numbers])
         return held
 
