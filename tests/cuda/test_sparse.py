@@ -88,7 +88,7 @@ def test_columns_that_there_are_not_are_refused(gpus, column):
     ):
         with pytest.raises(IndexError):
             call().asnumpy()
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError), pytest.warns(UserWarning, match="written between record and backward"):
         y.backward()
 
 
