@@ -72,7 +72,8 @@ def ranges_of(xp: Any, *ends: float) -> list[Any]:
 
 def scale_of(xp: Any, levels: float, size: Any) -> Any:
     """Steps per unit of a range of this larger magnitude; an empty one holds zeros only, so that any scale will do."""
-    return FLOAT32.type(levels) / xp.where(size == 0, FLOAT32.type(1), size)
+    # An array over an array: a number of NumPy's might take the arrays of a device for its own.
+    return (xp.zeros_like(size) + FLOAT32.type(levels)) / xp.where(size == 0, FLOAT32.type(1), size)
 
 
 def nearest(xp: Any, x: Any, dtype: np.dtype[Any]) -> Any:
