@@ -60,8 +60,8 @@ def _proposed(xp: Any, p: Params, bbox_pred: Any, im_info: Any) -> tuple[Any, An
         found = box + delta
     else:
         size = box[..., 2:] - box[..., :2] + one
-        centre = delta[..., :2] * size + (box[..., :2] + half * (size - one))
-        reach = half * (xp.exp(delta[..., 2:]) * size - one)
+        centre = delta[..., :2] * size + (box[..., :2] + (size - one) * half)
+        reach = (xp.exp(delta[..., 2:]) * size - one) * half
         found = xp.concatenate((centre - reach, centre + reach), -1)
     last = (im_info[:, 1::-1] - one)[:, None, :]  # width, height
     found = xp.maximum(xp.minimum(found, xp.concatenate((last, last), -1)), bbox_pred.dtype.type(0))

@@ -157,7 +157,7 @@ def aligned(xp: Any, p: Params, rois: Any, size: tuple[int, int]) -> Iterator[Ta
         shape = (-1, 1, count, 1) if i == 0 else (-1, 1, 1, count)
         spread = [xp.broadcast_to(v, tuple(start.shape)).reshape(shape) for v in (start, each, grid, skip)]
         axes.append((*spread, steps))
-        places = places * grid.reshape(-1, 1, 1, 1)
+        places = grid.reshape(-1, 1, 1, 1) * places
     weight = 1 / xp.maximum(places, real(1))
 
     def along(axis: Any, i: int) -> tuple[Any, Any]:
@@ -285,9 +285,9 @@ def rotated(xp: Any, p: Params, rois: Any, size: tuple[int, int]) -> Iterator[Ta
     row = xp.arange(bins[0], dtype=rois.dtype).reshape(1, 1, -1, 1) * each[0] - h / real(2)
     column = xp.arange(bins[1], dtype=rois.dtype).reshape(1, 1, 1, -1) * each[1] - w / real(2)
     for i in range(steps[0]):
-        dy = row + real(i + 0.5) * each[0] / grid[0]
+        dy = row + each[0] * real(i + 0.5) / grid[0]
         for j in range(steps[1]):
-            dx = column + real(j + 0.5) * each[1] / grid[1]
+            dx = column + each[1] * real(j + 0.5) / grid[1]
             counts = xp.where((grid[0] > i) & (grid[1] > j), weight, real(0))
             yield from _corners(xp, dy * cos - dx * sin + y, dx * cos + dy * sin + x, size, counts)
 
@@ -388,7 +388,7 @@ def whole_pixels(xp: Any, p: Params, rois: Any, size: tuple[int, int]) -> Iterat
         area = area * xp.maximum(axes[-1][1] - axes[-1][0], 0)
     if not rois.shape[0]:
         return
-    weight = real(1) / xp.maximum(area, 1).astype(rois.dtype)
+    weight = 1 / xp.maximum(area, 1).astype(rois.dtype)
     (top, bottom), (left, right) = axes
     for y in range(max(int(xp.max(bottom - top).item()), 0)):
         for x in range(max(int(xp.max(right - left).item()), 0)):
@@ -491,12 +491,12 @@ def bent(xp: Any, p: Params, rois: Any, trans: Any, size: tuple[int, int]) -> It
         length = xp.maximum(last - first, real(0.1)).reshape(-1, 1, 1, 1)
         each = length / real(bins)
         at = xp.arange(bins, dtype=rois.dtype).reshape((1, 1, -1, 1) if i == 0 else (1, 1, 1, -1))
-        start = at * each + first.reshape(-1, 1, 1, 1) + moved[i] * length
+        start = at * each + first.reshape(-1, 1, 1, 1) + length * moved[i]
         axes.append((start, each / real(samples), length))
 
     def along(i: int, j: int) -> tuple[Any, ...]:
         start, step, length = axes[i]
-        at, n = start + real(j) * step, size[i]
+        at, n = start + step * real(j), size[i]
         seen = (at >= real(-0.5)) & (at <= real(n - 0.5))
         at = xp.where(seen, xp.clip(at, 0, n - 1), real(0))
         low, high = xp.floor(at), xp.ceil(at)
@@ -504,7 +504,7 @@ def bent(xp: Any, p: Params, rois: Any, trans: Any, size: tuple[int, int]) -> It
 
     count: Any = real(1)
     for i in (0, 1):
-        count = count * sum(along(i, j)[0].astype(rois.dtype) for j in range(samples))
+        count = sum(along(i, j)[0].astype(rois.dtype) for j in range(samples)) * count
     weight = xp.where(count > 0, 1 / xp.maximum(count, real(1)), real(0))
     for i in range(samples):
         in_y, y0, y1, ly, height = along(0, i)
@@ -516,8 +516,8 @@ def bent(xp: Any, p: Params, rois: Any, trans: Any, size: tuple[int, int]) -> It
                     yield Tap(
                         row * size[1] + column,
                         sy * sx * each,
-                        real(up) * sx * each * height,
-                        real(right) * sy * each * width,
+                        sx * real(up) * each * height,
+                        sy * real(right) * each * width,
                     )
 
 

@@ -187,7 +187,7 @@ def quantize_asym(k: Call, p: Params, data: Array) -> Any:
     low, high = _least_and_greatest(k.xp, p, data)
     scale = scale_of(xp, 255, high - low)
     scale = xp.where(high == low, FLOAT32.type(1), scale)
-    shift = FLOAT32.type(255) - high * scale
+    shift = -(high * scale) + FLOAT32.type(255)
     return [nearest(xp, data * scale + shift, UINT8), scale, shift]
 
 

@@ -67,7 +67,8 @@ def larger(xp: Any, low: Any, high: Any) -> Any:
 
 def ranges_of(xp: Any, *ends: float) -> list[Any]:
     """Numbers as the ends of ranges: float32 of shape (1,)."""
-    return [xp.full(one, v, FLOAT32) for v in ends]
+    most = float(np.finfo(FLOAT32).max)
+    return [xp.full(one, v if v != v else min(max(v, -most), most), FLOAT32) for v in ends]
 
 
 def scale_of(xp: Any, levels: float, size: Any) -> Any:
