@@ -315,6 +315,10 @@ def test_what_was_found_of_arrays_does_not_outlive_them(gpus):
         rule.set_learning_rate(0.01)
         rule.set_lr_mult({"b": 3.0})
         step()
+        rule.clip_gradient = 0.01  # a number that there was not
+        step()
+        rule.clip_gradient = None
+        step()
         weights[2] = mx.nd.array(rs.randn(2), ctx=ctx)
         step()
         mean, _ = update.states[3]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Sequence
-from operator import is_, itemgetter
+from collections.abc import Iterable, Sequence
+from operator import is_
 from typing import Any, NamedTuple
 
 from .. import ndarray as nd
@@ -136,6 +136,39 @@ class FusedOptimizer(Optimizer):
             self.update(index, weight, grad, state)
 
 
+#: Numbers that weights have each for itself.
+_EACH = ("lr", "wd", "lazy_update")
+
+
+class Group(NamedTuple):
+    """Steps that one operator makes together.
+
+    Attributes
+    ----------
+    op : Op
+    places : list of int
+        Of the steps among all.
+    params : Params
+        Of the last time.
+    common : dict of str to number
+        What the steps have in common.
+    """
+
+    op: Op
+    places: list[int]
+    params: Params
+    common: dict[str, Any]
+
+    def fits(self, step: Step) -> bool:
+        """Whether a step has these numbers and no others, but for its own, which need no parsing."""
+        numbers = step.numbers
+        return (
+            numbers.keys() - _EACH == self.common.keys()
+            and self.common.items() <= numbers.items()
+            and numbers["lr"].__class__ is float is numbers["wd"].__class__
+        )
+
+
 class Seen:
     """What was found of the arrays that moved together last: it holds as long as they are the same ones.
 
@@ -145,17 +178,16 @@ class Seen:
         The operators of all steps.
     datas : list of weak reference
         To the devices' arrays, which live no longer for it.
-    groups : list of (Op, list of int, Params, function, values)
-        The operator for some of the steps, by their places, its parameters of the last time, and what the steps have in
-        common: how it is got of a step's numbers, and what it was.
+    groups : list of Group
+        Of all steps, if they can be made again as they were; else of some.
     """
 
     def __init__(self) -> None:
         self.names: list[str] = []
+        self.datas: list[Any] = []
+        self.groups: list[Group] = []
         self._weights: list[Any] = []
         self._states: Sequence[Any] = []
-        self.datas: list[Any] = []
-        self.groups: list[tuple[Op, list[int], Params, Callable[[Any], Any], Any]] = []
 
     def may_write(self, weights: Sequence[NDArray], states: Sequence[Any]) -> bool:
         """Whether these are the weights and states of which :meth:`checked` was told.
@@ -176,10 +208,10 @@ class Seen:
     def same(self, steps: Sequence[Step], datas: list[Any]) -> bool:
         """Whether the steps are of the operators and the arrays of the last time."""
         return (
-            bool(self.groups)
-            and len(datas) == len(self.datas)
+            len(datas) == len(self.datas)
             and all(ref() is data for ref, data in zip(self.datas, datas))
             and [step.name for step in steps] == self.names
+            and sum(len(group.places) for group in self.groups) == len(steps)
         )
 
 
@@ -188,9 +220,7 @@ def _refs(datas: Sequence[Any]) -> list[Any]:
     return [] if any(isinstance(d, Sparse) for d in datas) else list(map(weakref.ref, datas))
 
 
-def move(
-    optimizer: FusedOptimizer, items: Iterable[tuple[Any, NDArray, NDArray, Any]], seen: Seen | None = None
-) -> None:
+def move(optimizer: FusedOptimizer, items: Iterable[tuple[Any, NDArray, NDArray, Any]], seen: Seen) -> None:
     """Move weights, as few launches as the device's kernels allow.
 
     Parameters
@@ -198,15 +228,15 @@ def move(
     optimizer : FusedOptimizer
     items : iterable of (index, weight, gradient, state)
         What `update_multi_precision` takes.
-    seen : Seen, optional
-        Of an earlier call with the same arrays, which are then not looked at again.
+    seen : Seen
+        Of the last call: if its arrays were these, they are not looked at again.
     """
     steps: list[Step] = []
     try:
         for index, weight, grad, state in items:
             steps.append(optimizer._step(index, weight, grad, state, optimizer._has_master(weight)))
     finally:  # where one has no step, those before it move nevertheless
-        _run(steps, seen or Seen())
+        _run(steps, seen)
 
 
 def _run(steps: Sequence[Step], seen: Seen) -> None:
@@ -223,7 +253,6 @@ def _run(steps: Sequence[Step], seen: Seen) -> None:
         return
     names: dict[Any, str | None] = {}  # what operators there are for many
     groups: dict[Any, list[int]] = {}
-    alone = False
     for i, step in enumerate(steps):
         one = step.name, step.master is not None
         if one not in names:
@@ -235,14 +264,7 @@ def _run(steps: Sequence[Step], seen: Seen) -> None:
         else:
             _run_groups(steps, groups, seen)
             step.run()
-            alone = True
     _run_groups(steps, groups, seen)
-    if alone:
-        seen.groups = []
-
-
-#: Numbers that weights have each for itself.
-_EACH = ("lr", "wd", "lazy_update")
 
 
 def _run_groups(steps: Sequence[Step], groups: dict[Any, list[int]], seen: Seen) -> None:
@@ -253,10 +275,7 @@ def _run_groups(steps: Sequence[Step], groups: dict[Any, list[int]], seen: Seen)
             p = op.parse({"num_weights": len(part), **_rates(some), **dict(common)})
             _call(op, some, p)
             if {"lrs", "wds"} <= op.parser.dynamic:
-                shared = itemgetter("lr", *dict(common))
-                seen.groups.append((op, part, p, shared, shared(some[0].numbers)[1:]))
-            else:
-                seen.names = []
+                seen.groups.append(Group(op, part, p, dict(common)))
     groups.clear()
 
 
@@ -266,14 +285,10 @@ def _rates(steps: Sequence[Step]) -> dict[str, tuple[float, ...]]:
 
 def _again(steps: Sequence[Step], seen: Seen) -> bool:
     """Move by what was found the last time; False, with nothing moved, if the numbers in common have changed."""
-    for _, part, _, shared, values in seen.groups:
-        for i in part:
-            numbers = steps[i].numbers
-            lr, *found = shared(numbers)
-            if tuple(found) != values or lr.__class__ is not float or numbers["wd"].__class__ is not float:
-                return False
-    for op, part, p, *_ in seen.groups:
-        some = [steps[i] for i in part]
+    if not all(group.fits(steps[i]) for group in seen.groups for i in group.places):
+        return False
+    for op, places, p, _ in seen.groups:
+        some = [steps[i] for i in places]
         rates = _rates(some)
         _call(op, some, p.with_dynamic({**rates, "_scalars": {**p._scalars, **rates}}))
     return True

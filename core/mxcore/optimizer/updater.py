@@ -78,15 +78,22 @@ class Updater:
                 state = self.sync_state_context(states[i], w.context)
                 check_state(optimizer, i, w, state)
                 states[i], self.states_synced[i] = state, True
-        fused = optimizer if isinstance(optimizer, FusedOptimizer) and optimizer._is_told else None
-        together = fused is not None and len(weight) > 1 and weight[0].context.device.async_
-        held = [states[i] for i in index]
-        if not (together and self._seen.may_write(weight, held)):
+        together = (
+            optimizer
+            if isinstance(optimizer, FusedOptimizer)
+            and optimizer._is_told
+            and len(weight) > 1
+            and weight[0].context.device.async_
+            else None
+        )
+        if together is None:
             self._check(index, weight)  # before any of them moves
-            if together:
+        else:
+            held = [states[i] for i in index]
+            if not self._seen.may_write(weight, held):
+                self._check(index, weight)
                 self._seen.checked(weight, held)
-        if fused is not None and together:
-            move(fused, ((i, w, g, states[i]) for i, w, g in zip(index, weight, grad)), self._seen)
+            move(together, zip(index, weight, grad, held), self._seen)
             return
         if not self.aggregate_updates:
             for i, w, g in zip(index, weight, grad):
