@@ -248,9 +248,8 @@ def _set_item(x: Any, key: Any, value: Any) -> None:
         else:
             v = st.ctx.device.from_host(np.asarray(value, dtype=x._data.dtype), st.ctx.device_id)
         st.ctx.activate()  # the value may have been elsewhere
-        if st.ctx.device.async_ and not isinstance(value, numbers.Number) and all(a.dtype != np.bool_ for a in arrays):
-            # Which of several values for one place there is in the end, such a device does not say; the operator does.
-            return _recorded(x, items, False, x.__class__(v, Storage(st.ctx)))
+        if st.ctx.device.async_ and not isinstance(value, numbers.Number):
+            return put(x, x.__class__(v, Storage(st.ctx)), pattern, arrays)
         try:
             x._data[where] = v
         except (ValueError, IndexError) as e:
@@ -284,8 +283,7 @@ def _write_sparse(x: Any, value: Any) -> None:
         value = to_context(value, ctx)
     if value.stype != x.stype:
         value = tables.ops.get("cast_storage")(value.detach(), stype=x.stype)
-    # A copy, since what is written later to the one must not be seen in the other.
-    transfer.assign(x, value.copy() if value._data.dtype == dtype else value.astype(dtype))
+    transfer.assign(x, value if value._data.dtype == dtype else value.astype(dtype))
 
 
 def _recorded(x: Any, items: tuple[Any, ...], basic: bool, value: Any) -> None:
@@ -293,8 +291,15 @@ def _recorded(x: Any, items: tuple[Any, ...], basic: bool, value: Any) -> None:
     if basic:
         tables.ops.get("_slice_set")(x, value, index=_code(items), out=x)
     else:
-        pattern, arrays = _index_arrays(x, items)
-        tables.ops.get("_advanced_set")(x, value, *arrays, index=pattern, num_args=len(arrays), out=x)
+        put(x, value, *_index_arrays(x, items))
+
+
+def put(x: Any, value: Any, pattern: tuple[Any, ...], arrays: list[Any]) -> None:
+    """Write an array to the places of an index with arrays, by the operator: of several values for one place the last.
+
+    Array functions of devices with queues do not say which of them there is in the end.
+    """
+    tables.ops.get("_advanced_set")(x, value, *arrays, index=pattern, num_args=len(arrays), out=x)
 
 
 def write(x: Any, value: Any, whole: bool = True) -> None:

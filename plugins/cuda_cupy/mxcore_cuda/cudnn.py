@@ -12,7 +12,7 @@ from mxcore.plugin import MXNetError
 
 from .drivers import driver
 
-__all__ = ["TYPES", "Handle", "Refused", "call", "handles", "library", "version"]
+__all__ = ["TYPES", "Handle", "Refused", "call", "handles", "library", "told", "version"]
 
 TYPES = {"float32": 0, "float64": 1, "float16": 2}
 #: Thousands of statuses -> what to do.
@@ -38,10 +38,15 @@ class Refused(MXNetError):
         self.status = status
 
 
+def told() -> str:
+    """What MXCORE_CUDNN says: 0 never, 1 where it is faster than our own kernels, 2 wherever it can."""
+    return os.environ.get("MXCORE_CUDNN", "1").strip()
+
+
 @cache
 def library() -> Any:
     """The library; None where there is none, or MXCORE_CUDNN=0."""
-    if os.environ.get("MXCORE_CUDNN", "1").strip() == "0":
+    if told() == "0":
         return None
     found = driver().cudnn()
     if found is not None:

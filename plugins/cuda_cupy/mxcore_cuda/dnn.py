@@ -26,7 +26,7 @@ from mxcore.codecache import CodeCache
 from mxcore.plugin import Device, error
 
 from . import engines
-from .cudnn import TYPES, Handle, Refused, call, handles, library, version
+from .cudnn import TYPES, Handle, Refused, call, handles, library, told, version
 from .drivers import driver
 
 __all__ = ["DATA", "FILTER", "FORWARD", "Convolution", "Kind", "chosen", "convolve", "describe"]
@@ -302,8 +302,9 @@ def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 def describe() -> str:
     """A line for ``mxcore info``."""
     if library() is None:
-        off = os.environ.get("MXCORE_CUDNN", "1").strip() == "0"
-        reason = "MXCORE_CUDNN=0" if off else "pip install 'mxcore-cuda[cudnn13]' (or [cudnn12]) makes them faster"
+        reason = (
+            "MXCORE_CUDNN=0" if told() == "0" else "pip install 'mxcore-cuda[cudnn13]' (or [cudnn12]) makes them faster"
+        )
         return f"convolutions by kernels of our own, without cuDNN: {reason}"
     n = version()
     said = f"cuDNN {n // 10000}.{n // 100 % 100}.{n % 100} for convolutions"
@@ -359,11 +360,11 @@ def convolve(
     """
     if library() is None or _broken is not None or max(a.size, b.size, out.size) >= 2**31:
         return False
-    d, name, told = driver(), _name(dtype), _told()
+    d, name, says = driver(), _name(dtype), _told()
     aligned = not (d.address(a) | d.address(b) | d.address(out)) % 16
-    arithmetic = told.arithmetic[name]
+    arithmetic = says.arithmetic[name]
     key = _Key(
-        kind, convolution, name, arithmetic, tune or told.tune, workspace, told.deterministic, aligned, told.always
+        kind, convolution, name, arithmetic, tune or says.tune, workspace, says.deterministic, aligned, says.always
     )
     try:
         plan = _plans[index, key]
@@ -465,7 +466,7 @@ def _told() -> _Told:
         {"float16": _TENSOR_MATH, "float32": _DEFAULT_MATH if rounds else _FMA_MATH, "float64": _DEFAULT_MATH},
         {"0": "off", "2": "fastest"}.get(tune, "limited_workspace"),
         os.environ.get("MXNET_ENFORCE_DETERMINISM", "1").strip() != "0",
-        os.environ.get("MXCORE_CUDNN", "1").strip() == "2",
+        told() == "2",
     )
 
 

@@ -8,6 +8,7 @@ numbers only.
 from __future__ import annotations
 
 import math
+from functools import partialmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,24 +48,18 @@ class Namespace:
             a, axis = a.reshape(-1), 0
         return self._given.cumsum(a, axis, dtype, out)
 
-    def argmax(
-        self, a: Any, axis: int | None = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+    def _place(
+        self, name: str, a: Any, axis: int | None = None, dtype: Any = None, out: Any = None, keepdims: bool = False
     ) -> Any:
-        """The first place of the largest, or of the NaNs."""
-        return self._first("argmax", a, axis, dtype, out, keepdims)
-
-    def argmin(
-        self, a: Any, axis: int | None = None, dtype: Any = None, out: Any = None, keepdims: bool = False
-    ) -> Any:
-        """The first place of the smallest, or of the NaNs."""
-        return self._first("argmin", a, axis, dtype, out, keepdims)
-
-    def _first(self, name: str, a: Any, *rest: Any) -> Any:
+        """The first place of the largest or smallest, or of the NaNs."""
         xp = self._given
-        if a.dtype.kind == "f":
-            nan, (axis, *_, keepdims) = xp.isnan(a), rest
-            return xp.where(nan.any(axis, keepdims=keepdims), xp.argmax(nan, *rest), getattr(xp, name)(a, *rest))
-        return getattr(xp, name)(a, *rest)
+        found = getattr(xp, name)(a, axis, dtype, out, keepdims)
+        if a.dtype.kind != "f":
+            return found
+        nan = xp.isnan(a)
+        return xp.where(nan.any(axis, keepdims=keepdims), xp.argmax(nan, axis, keepdims=keepdims), found)
+
+    argmax, argmin = partialmethod(_place, "argmax"), partialmethod(_place, "argmin")
 
     def mod(self, a: Any, b: Any) -> Any:
         """The remainder with the sign of `b`, by that of C, which is exact."""

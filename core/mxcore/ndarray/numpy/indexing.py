@@ -19,7 +19,7 @@ from ..._core.stream import commit
 from ..._locks import lock_of
 from ..._noting import check_readable, noted
 from ..._op_functions import mixed_faces
-from ..indexing import write
+from ..indexing import put, write
 
 __all__ = ["get_item", "set_item"]
 
@@ -284,7 +284,7 @@ def _recorded(x: Any, items: list[Any], basic: bool, value: Any) -> None:
         return
     wider, pattern, arrays = _pattern(x, items)
     if wider is x:
-        tables.ops.get("_advanced_set")(x, value, *arrays, index=pattern, num_args=len(arrays), out=x)
+        put(x, value, pattern, arrays)
     elif all(len(_host(a)) for a in arrays):  # the whole array, if anything
         tables.ops.get("_slice_set")(x, value, index=_code([_ALL] * len(x.shape)), out=x)
 
@@ -309,10 +309,7 @@ def _write_at(x: Any, items: list[Any], value: Any) -> None:
     ctx.activate()
     target = x._data.reshape(wider.shape)  # a view: writing through it fills the array
     if ctx.device.async_ and arrays and not isinstance(v, np.generic):
-        # Which of several values for one place there is in the end, such a device does not say; the operator does.
-        place, values = x.__class__(target, st), x.__class__(v, Storage(ctx))
-        tables.ops.get("_advanced_set")(place, values, *arrays, index=pattern, num_args=len(arrays), out=place)
-        return
+        return put(x.__class__(target, st), x.__class__(v, Storage(ctx)), pattern, arrays)
     where = tuple(
         [
             k

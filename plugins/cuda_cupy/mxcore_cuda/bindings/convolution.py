@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -146,10 +147,15 @@ class _Columns:
         planes = n * channels, math.prod(g.image)
         run.planes(*planes, self.memory, run.at(x, offset), planes[0], channels, step, *self._steps(n), *g.windows)
 
+    def _filters(self, first: int, group: int) -> tuple[int, int]:
+        """The filters of a group, and where they begin in the output of an image."""
+        g = self.g
+        each = g.filters // g.groups
+        return each, (first * g.filters + group * each) * g.plane
+
     def filters(self, y: Array, first: int, n: int, group: int, read: bool) -> Matrix:
         """What some images have of a group's filters, in the same order: read from `y`, or a place to be written."""
-        g = self.g
-        each, offset = g.filters // g.groups, (first * g.filters + group * (g.filters // g.groups)) * g.plane
+        g, (each, offset) = self.g, self._filters(first, group)
         if not self.beside:
             return Matrix(y, g.plane, step=g.filters * g.plane, offset=offset)
         near = self.k.device.empty((each, n * g.plane), self.dtype, self.k.ctx.device_id)
@@ -160,8 +166,7 @@ class _Columns:
 
     def write(self, near: Matrix, bias: Array | None, y: Array, first: int, n: int, group: int) -> None:
         """Bring what was computed beside each other, with its bias, to where it belongs."""
-        g = self.g
-        each, offset = g.filters // g.groups, (first * g.filters + group * (g.filters // g.groups)) * g.plane
+        g, (each, offset) = self.g, self._filters(first, group)
         run = kernel_for(self.k, "convolution", "by_images", self.dtype)
         of = None if bias is None else run.at(bias, group * each)
         run.planes(n * each, g.plane, near.array, of, run.at(y, offset), n * each, each, g.filters * g.plane, g.plane)
@@ -192,15 +197,16 @@ def _by_cudnn(
     )
 
 
-def _forward(
-    k: Call, p: Params, g: _Geometry, x: Array, weight: Array, bias: Array | None, y: Array, own: bool = False
-) -> None:
+def _forward(k: Call, p: Params, g: _Geometry, x: Array, weight: Array, bias: Array | None, y: Array) -> None:
     if not y.size:
         return
-    if not own and _by_cudnn(k, p, dnn.FORWARD, g, x, weight, y, lambda: _forward(k, p, g, x, weight, None, y, True)):
-        if bias is not None:
-            _bias(k, "add_channels", bias, y)
-        return
+    if not _by_cudnn(k, p, dnn.FORWARD, g, x, weight, y, partial(_own_forward, k, g, x, weight, None, y)):
+        _own_forward(k, g, x, weight, bias, y)
+    elif bias is not None:
+        _bias(k, "add_channels", bias, y)
+
+
+def _own_forward(k: Call, g: _Geometry, x: Array, weight: Array, bias: Array | None, y: Array) -> None:
     index, filters = k.ctx.device_id, g.filters // g.groups
     if g.direct:
         planes = g.images * g.filters
@@ -220,15 +226,19 @@ def _forward(
             columns.write(out, bias, y, first, n, group)
 
 
-def _data_gradient(k: Call, p: Params, g: _Geometry, dy: Array, weight: Array, dx: Array, own: bool = False) -> None:
+def _data_gradient(k: Call, p: Params, g: _Geometry, dy: Array, weight: Array, dx: Array) -> None:
     """Also the transposed convolution."""
     if not dx.size:
         return
     if not dy.size:
         dx[...] = 0
         return
-    if not own and _by_cudnn(k, p, dnn.DATA, g, weight, dy, dx, lambda: _data_gradient(k, p, g, dy, weight, dx, True)):
-        return
+    ours = partial(_own_data_gradient, k, g, dy, weight, dx)
+    if not _by_cudnn(k, p, dnn.DATA, g, weight, dy, dx, ours):
+        ours()
+
+
+def _own_data_gradient(k: Call, g: _Geometry, dy: Array, weight: Array, dx: Array) -> None:
     index, filters = k.ctx.device_id, g.filters // g.groups
     if g.direct:
         run = kernel_for(k, "convolution", "depthwise_data", dx.dtype)
@@ -244,16 +254,18 @@ def _data_gradient(k: Call, p: Params, g: _Geometry, dy: Array, weight: Array, d
         columns.add_up(dx, first, n, group)
 
 
-def _weight_gradient(k: Call, p: Params, g: _Geometry, dy: Array, x: Array, d_weight: Array, own: bool = False) -> None:
+def _weight_gradient(k: Call, p: Params, g: _Geometry, dy: Array, x: Array, d_weight: Array) -> None:
     if not d_weight.size:
         return
     if not dy.size:
         d_weight[...] = 0
         return
-    if not own and _by_cudnn(
-        k, p, dnn.FILTER, g, x, dy, d_weight, lambda: _weight_gradient(k, p, g, dy, x, d_weight, True)
-    ):
-        return
+    ours = partial(_own_weight_gradient, k, g, dy, x, d_weight)
+    if not _by_cudnn(k, p, dnn.FILTER, g, x, dy, d_weight, ours):
+        ours()
+
+
+def _own_weight_gradient(k: Call, g: _Geometry, dy: Array, x: Array, d_weight: Array) -> None:
     index, filters = k.ctx.device_id, g.filters // g.groups
     if g.direct:
         run = kernel_for(k, "convolution", "depthwise_weight", x.dtype)
