@@ -225,30 +225,6 @@ def print_cuda(chain: Fused, wide: bool = False) -> str:
     }
     if not reduced:
         return _MAP.format(**common, decode=_decoded(letters, "n", index, pad))
-    fold, finish = [], []
-    for j in reduced:
-        how, t = str(chain.reduce[j]), memory[j]
-        fold.append(
-            f"    part[at] = a{j};\n    __syncthreads();\n"
-            "    for (int h = blockDim.y / 2; h; h /= 2) {\n"
-            f"        if (threadIdx.y < h) part[at] = {_JOIN[how].format('part[at]', 'part[at + h * blockDim.x]')};\n"
-            "        __syncthreads();\n    }\n"
-            "    if (threadIdx.y == 0 && k < kept) {\n"
-            f"        if (gridDim.y > 1) q{j}[blockIdx.y * kept + k] = part[at];\n"
-            f"        else o{j}[k] = ({t})({_result(how, 'part[at]', sums)});\n"
-            "    }\n    __syncthreads();"
-        )
-        finish.append(
-            _FINISH.format(
-                **common,
-                j=j,
-                type=t,
-                none=_NONE[how],
-                join=_JOIN[how].format("total", "found[i * kept + blockIdx.x]"),
-                join_parts=_JOIN[how].format("part[threadIdx.x]", "part[threadIdx.x + h]"),
-                result=_result(how, "part[0]", sums),
-            )
-        )
     return _REDUCE.format(
         **common,
         kept=" * ".join(["1", *(f"d{c}" for c in kept)]),
@@ -256,8 +232,37 @@ def print_cuda(chain: Fused, wide: bool = False) -> str:
         start="\n".join(f"    {sums} a{j} = {_NONE[str(chain.reduce[j])]};" for j in reduced),
         decode_kept=_decoded(kept, "k", index, "        "),
         decode=_decoded(gone, "n", index, pad),
-        fold="\n".join(fold),
-        finish="".join(finish),
+        fold="\n".join(_fold(chain, j, memory[j], sums) for j in reduced),
+        finish="".join(_finish(chain, j, memory[j], sums, common) for j in reduced),
+    )
+
+
+def _fold(chain: Fused, j: int, t: str, sums: str) -> str:
+    """How a block joins what its threads have of an output of type `t`."""
+    how = str(chain.reduce[j])
+    return (
+        f"    part[at] = a{j};\n    __syncthreads();\n"
+        "    for (int h = blockDim.y / 2; h; h /= 2) {\n"
+        f"        if (threadIdx.y < h) part[at] = {_JOIN[how].format('part[at]', 'part[at + h * blockDim.x]')};\n"
+        "        __syncthreads();\n    }\n"
+        "    if (threadIdx.y == 0 && k < kept) {\n"
+        f"        if (gridDim.y > 1) q{j}[blockIdx.y * kept + k] = part[at];\n"
+        f"        else o{j}[k] = ({t})({_result(how, 'part[at]', sums)});\n"
+        "    }\n    __syncthreads();"
+    )
+
+
+def _finish(chain: Fused, j: int, t: str, sums: str, common: Mapping[str, str]) -> str:
+    """The kernel that joins what blocks have of an output of type `t`."""
+    how = str(chain.reduce[j])
+    return _FINISH.format(
+        **common,
+        j=j,
+        type=t,
+        none=_NONE[how],
+        join=_JOIN[how].format("total", "found[i * kept + blockIdx.x]"),
+        join_parts=_JOIN[how].format("part[threadIdx.x]", "part[threadIdx.x + h]"),
+        result=_result(how, "part[0]", sums),
     )
 
 
