@@ -139,19 +139,13 @@ class HeldRows(RowSparse):
     xp : module
         The array namespace.
     memory : array
-        That nobody else has.
-
-    Attributes
-    ----------
-    moving : bool
-        Whether the update that is under way is to give its result in this memory: that of an optimizer. Any other gives
-        a new value.
+        That nobody else has. A kernel moves it where its result takes the value's place (`k.replaces`).
     """
 
-    __slots__ = ("xp", "memory", "moving")
+    __slots__ = ("xp", "memory")
 
     def __init__(self, xp: Any, memory: Any) -> None:
-        self.xp, self.memory, self.shape, self.moving = xp, memory, tuple(memory.shape), False
+        self.xp, self.memory, self.shape = xp, memory, tuple(memory.shape)
 
     @property
     def indices(self) -> Any:

@@ -60,6 +60,10 @@ class Call(Protocol):
     def shapes(self) -> tuple[tuple[int, ...], ...] | None:
         """In a program, the shapes of the outputs (a consumer may have decided them); None in eager calls."""
 
+    @property
+    def replaces(self) -> bool:
+        """Whether sparse outputs take the place of the inputs that they update, which may be moved in their memory."""
+
 
 class Operators(Protocol):
     """``F``: operators as attributes, ``F.sum(x, axis=1)``. The same rule computes with arrays and composes graphs.

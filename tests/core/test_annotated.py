@@ -21,7 +21,7 @@ def test_a_call_has_what_its_protocol_says_and_nothing_else():
     assert members(Call) == {name for name, _ in inspect.getmembers(OpContext) if not name.startswith("_")}
     k = given_to_bodies(OpContext(mx.cpu(), True, key=(1, 2, 3)))
     assert k.xp.exp(0) == 1 and k.device.type == k.ctx.device_type == "cpu" and k.is_train
-    assert k.wanted is k.shapes is None and k.rng.key == k.key == (1, 2, 3)
+    assert k.wanted is k.shapes is None and not k.replaces and k.rng.key == k.key == (1, 2, 3)
 
 
 @pytest.mark.parametrize("F", [eager, GraphF("node")], ids=["arrays", "graphs"])

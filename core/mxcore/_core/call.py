@@ -54,14 +54,17 @@ class OpContext:
         The random key of the call; `rng` gives its numbers.
     shapes : tuple or None
         In a program, the inferred shapes of the outputs (a consumer may have decided them); None in eager calls.
+    replaces : bool
+        Whether sparse outputs take the place of the inputs that they update (:attr:`Op.alias`, ``out=``), which may be
+        moved in their own memory then.
     """
 
-    __slots__ = ("xp", "device", "ctx", "is_train", "wanted", "key", "shapes", "_rng")
+    __slots__ = ("xp", "device", "ctx", "is_train", "wanted", "key", "shapes", "replaces", "_rng")
 
     def __init__(self, ctx: Context, is_train: bool, wanted: tuple[bool, ...] | None = None, key: Any = None) -> None:
         device = ctx.device
         self.device, self.ctx, self.is_train, self.wanted, self.key = device, ctx, is_train, wanted, key
-        self.xp = device.xp
+        self.xp, self.replaces = device.xp, False
         self.shapes: Any = None
         self._rng: Any = None
 
@@ -216,7 +219,7 @@ class BoundCall:
         fn: Callable[..., Any] | None = None,
     ) -> None:
         sig = p._sig
-        self.op, self.specs = op, specs
+        self.op, self.specs, self.lean = op, specs, False
         self.n_out, self.n_all, self.visible = sig.n_out, sig.n_all, sig.visible
         self.densify = op.storage_rule is None and any(s.stype != "default" for s in ins)
         if self.densify:
@@ -226,7 +229,6 @@ class BoundCall:
         self.mutated = [ins[i] for i in sig.mutates]
         self.sync = op.stateful or self.densify or not all(s.fixed for s in (*specs, *self.mutated))
         self.work = 0.0 if None in [s.shape for s in (*ins, *specs)] else infer.op_cost(op, p, ins, specs)
-        self.lean = False
 
     # -- check -------------------------------------------------------------------------------------------------
     def check(self, outs: Sequence[Any], ctx: Context) -> None:

@@ -185,7 +185,9 @@ def _invoke(
     targets: list[Storage] = []
     if out is not None or sig.mutates:
         outs, targets, mixed = _targets(bound, inputs, p, out, device, ctx)
-        now = now or outs is not None and any(o.stype != "default" for o in outs)
+        if outs is not None and any(o.stype != "default" for o in outs):
+            now, k = True, OpContext(ctx, train, k.wanted, k.key)
+            k.replaces = _replaces(op, sig, inputs, outs)
     if pending or targets:
         pending = begin([x._st for x in inputs], targets, now)
     later, saved = not now and not view and (pending or heavy(bound.work)), None
@@ -204,9 +206,14 @@ def _invoke(
         tape.record(op, p, inputs, results, (k, saved) if op.stateful else None)
     if out is not None:
         return out
-    if bound.visible == 1:
-        return results[0]
-    return results if bound.visible == bound.n_out else results[: bound.visible]
+    return results[0] if bound.visible == 1 else results[: bound.visible]
+
+
+def _replaces(op: Op, sig: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> bool:
+    """Whether every output given takes the place of the input that it updates, and no value is given twice."""
+    updates = {op.alias[n]: x for n, x in zip(sig.inputs, inputs) if n in op.alias}
+    replaced = all(updates.get(name) is o for name, o in zip(sig.outputs, outs))
+    return replaced and len({id(x._data) for x in inputs}) == len(inputs)
 
 
 def _targets(

@@ -86,7 +86,6 @@ def assign(dst: Array, src: Array) -> None:
         return
     if isinstance(value, Sparse):
         ss.ctx.activate()
-        value = value.frozen()
         value = value.with_parts(*[part.copy() for part in value.parts])  # who gets a value owns it
     check_writable(dst, "writing to an array")
     ordered(

@@ -20,7 +20,6 @@ from .._core.state import state
 from .._core.stream import begin, commit, heavy
 from .._core.transfer import overlaps
 from ..ndarray import NDArray
-from ..stypes import HeldRows
 
 __all__ = ["update"]
 
@@ -49,14 +48,7 @@ def update(name: str, arrays: Sequence[NDArray], numbers: dict[str, Any]) -> Non
         found = _Bound(name, arrays, numbers)
         _bound[key] = [weakref.ref(a, lambda ref: _bound.pop(key, None)) for i, a in enumerate(arrays) if i != 1], found
     if not found.run(arrays, numbers):
-        held = [a._data for i, a in enumerate(arrays) if i != 1 and isinstance(a._data, HeldRows)]
-        for rows in held:
-            rows.moving = True
-        try:
-            getattr(nd, name)(*arrays, out=weight, **numbers)
-        finally:
-            for rows in held:
-                rows.moving = False
+        getattr(nd, name)(*arrays, out=weight, **numbers)
 
 
 class _Bound:

@@ -63,7 +63,8 @@ def _update_rows(name: str) -> None:
 
     @cpu.kernel(name, dtypes=FLOATS, when=_moves_rows(name, "row_sparse"))
     def sparse(k: Call, p: Params, weight: RowSparse, grad: RowSparse, *states: RowSparse) -> list[HeldRows]:
-        held = [x if isinstance(x, HeldRows) and x.moving else HeldRows(k.xp, x.todense(np)) for x in (weight, *states)]
+        old = weight, *states
+        held = [x if k.replaces and isinstance(x, HeldRows) else HeldRows(k.xp, x.todense(np)) for x in old]
         rows.move(name, grad, [x.memory for x in held], [getattr(p, n) for n in numbers])
         return held
 
