@@ -496,6 +496,31 @@ def test_head_gradients_are_asked_for_and_compared_where_they_are_read():
             _gradient(both, x, g)
 
 
+@pytest.mark.parametrize("way", ["executor", "hybridised", "foreach"])
+def test_head_gradients_may_be_row_sparse(way):
+    """Given by who calls backward, or by ``sparse.dot`` behind the graph; the same as dense ones."""
+    x = mx.nd.array([[1.0, 2], [3, 4], [5, 6]])
+    g = mx.nd.sparse.row_sparse_array(([[3.0, 4]], [1]), shape=(3, 2))
+    if way == "executor":
+        assert _gradient(mx.sym.exp(mx.sym.Variable("x")) * 2, x, g)[::2] == [[0, 0], [0, 0]]
+        assert _gradient(mx.sym.Variable("x") * 2, x, g) == [[0, 0], [6, 8], [0, 0]]
+        return
+    net = mx.gluon.nn.HybridLambda(lambda F, x: x * 2)
+    if way == "foreach":
+        net = mx.gluon.nn.HybridLambda(lambda F, x: F.contrib.foreach(lambda d, s: (d * 2, s), x, F.zeros((1,)))[0])
+    net.hybridize()
+    x.attach_grad()
+    with mx.autograd.record():
+        y = net(x)
+    y.backward(g)
+    assert x.grad.asnumpy().tolist() == [[0, 0], [6, 8], [0, 0]]
+    rows = mx.nd.array([[1, 0, 2], [0, 0, 3]]).tostype("csr")
+    with mx.autograd.record():
+        y = mx.nd.sparse.dot(rows, net(x))
+    y.backward()
+    assert x.grad.asnumpy().tolist() == [[2, 2], [0, 0], [10, 10]]
+
+
 @pytest.mark.parametrize(
     "dtype, other", [("float32", "float16"), ("float64", "float32"), ("float32", "float64"), ("float16", "float64")]
 )

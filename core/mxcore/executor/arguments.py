@@ -22,7 +22,16 @@ from .passes.joint import joint
 from .passes.place import group_context, states_at
 from .program import infer_all
 
-__all__ = ["overlapping", "from_buffer", "groups_of", "listed", "naming_memory", "requests", "simple_arrays"]
+__all__ = [
+    "as_lowered",
+    "overlapping",
+    "from_buffer",
+    "groups_of",
+    "listed",
+    "naming_memory",
+    "requests",
+    "simple_arrays",
+]
 
 #: So many missing arguments are named, each with the nearest names given.
 _SHOWN = 10
@@ -219,6 +228,11 @@ def simple_arrays(
 
 
 _LABELS = {"arg": "argument", "grad": "the gradient of", "aux": "auxiliary state"}
+
+
+def as_lowered(g: NDArray) -> NDArray:
+    """A head gradient as programs are lowered for it: dense, which one that comes from ``sparse.dot`` is not."""
+    return g if g.stype == "default" else g.tostype("default")
 
 
 @contextlib.contextmanager

@@ -22,6 +22,7 @@ from ..ndarray import NDArray, op
 from ..ops.control.interpret import interpret
 from ..ops.control.replay import replay
 from ..parameters import Bool, Int
+from .arguments import as_lowered
 from .compile import compile_graph
 from .launch import launch
 from .passes.settings import Settings, check_passed, run_passes
@@ -395,6 +396,7 @@ class _Memory:
     def backward(self, dys: Sequence[Any]) -> list[Any]:
         """Run the second part."""
         s = self.signature
+        given = [(slot, as_lowered(dys[i])) for slot, i in s.head_grads]
         with self.lock:
             states: list[tuple[int, Any]] = []
             if self.used and self.again is not None:
@@ -405,10 +407,7 @@ class _Memory:
                 states = [(slot, v) for (slot, i), (_, v) in zip(s.slots, values) if i in self.before]
             self.used = True
             return self.run(
-                1,
-                [*states, *((slot, dys[i]._data) for slot, i in s.head_grads)],
-                self.instance.keys(1),
-                [dys[i]._st for _, i in s.head_grads],
+                1, [*states, *((slot, g._data) for slot, g in given)], self.instance.keys(1), [g._st for _, g in given]
             )
 
 

@@ -20,7 +20,7 @@ from ..ndarray import zeros as nd_zeros
 from ..ndarray.indexing import write
 from ..ndarray.sparse import zeros
 from . import watch
-from .arguments import from_buffer, groups_of, listed, naming_memory, overlapping, requests, simple_arrays
+from .arguments import as_lowered, from_buffer, groups_of, listed, naming_memory, overlapping, requests, simple_arrays
 from .compile import Compiled, compile_graph
 from .describe import describe
 from .instance import Instance
@@ -338,7 +338,7 @@ class Executor:
                 raise error(
                     ValueError, f"backward: gradient of {label} has shape {tuple(g.shape)}, the output {y.shape}"
                 )
-            head_grads.append((name, g.as_in_context(y.context).astype(y.dtype, copy=False)))  # type: ignore[attr-defined]
+            head_grads.append((name, as_lowered(g).as_in_context(y.context).astype(y.dtype, copy=False)))  # type: ignore[attr-defined]
         targets = {n: self._grads[self._place_of[n]] for n in self._wanted}
         if head_grads:  # losses have none
             overwritten = overlapping({id(g._data): g for _, g in head_grads}, targets.values())
