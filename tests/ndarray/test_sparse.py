@@ -380,3 +380,11 @@ def test_a_shape_that_the_array_has_not_is_refused(make):
         assert make(given, shape=(2, 2)).shape == (2, 2)
         with pytest.raises(ValueError, match=r"\(3, 4\)"):
             make(given, shape=(3, 4))
+
+
+@pytest.mark.parametrize("shape", [(2, 2**58), (2, 2**62)])
+def test_a_matrix_whose_places_cannot_be_counted_is_refused(shape):
+    with pytest.raises(mx.MXNetError, match="csr_matrix: there is no array of shape"):
+        mx.nd.sparse.csr_matrix(shape)
+    wide = mx.nd.sparse.csr_matrix(([1.0, 2, 4], ([0, 1, 1], [2**57, 5, 2**57 - 1])), shape=(2, 2**58 - 1))
+    assert (wide + wide).indices.asnumpy().tolist() == [2**57, 5, 2**57 - 1]

@@ -681,6 +681,8 @@ def sparse_problem(stype: str, shape: Shape, data: HostArray, aux: Sequence[Host
             return f"shape {shape} with stored values of shape {data.shape}, expected a matrix and a vector"
         limit = shape[1]
         indptr = aux[0]
+        if int(shape[0]) * int(limit) >= 2**59:  # as of dense arrays: places are counted in an int64
+            return f"there is no array of shape {shape}"
         if not len(indptr) or len(indptr) != shape[0] + 1:
             return f"indptr of {len(indptr)} entries for {shape[0]} rows"
         if indptr[0] != 0 or indptr[-1] != len(indices) or (indptr[1:] < indptr[:-1]).any():
