@@ -1,8 +1,13 @@
 """Kernels of detection in any number of threads: the same as in one, and against plain NumPy; memory in bounds."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+import mxcore as mx
+from mxcore._core import tables
+from mxcore.plugin import Spec, find_op
 from mxcore_cpu.kernels import multibox, regions, suppression
 
 from ..ops import boxes as loops
@@ -10,7 +15,7 @@ from ..ops import boxes as loops
 rng = np.random.default_rng(0)
 KERNELS = (
     (suppression, "_survivors _iou _match"),
-    (multibox, "_target"),
+    (multibox, "_target _located"),
     (regions, "_align _rotate _whole _bend _gather _scatter _moves"),
 )
 
@@ -149,3 +154,29 @@ def test_pooling_and_its_adjoint(kind, dtype, monkeypatch):
                     regions.pooled(x, bins_of(kind, dtype, t), end)
                 slope = ((ends[0] - ends[1]) * y).sum() / (2 * step)
                 np.testing.assert_allclose(moves[at], slope, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_detections(dtype):
+    """As the body finds them: ties, NaN, all or none below the threshold, so many of the best only."""
+    op = find_op("_contrib_MultiBoxDetection")
+    k = SimpleNamespace(xp=np)
+    for case in range(60):
+        n, classes, count = rng.integers(1, 4), rng.integers(2, 5), rng.integers(1, 40)
+        prob = rng.integers(0, 6, (n, classes, count)).astype(dtype) / 5
+        prob[rng.random(prob.shape) < 0.05] = np.nan
+        ins = prob, rng.normal(0, 2, (n, 4 * count)).astype(dtype), some_boxes(1, count).astype(dtype)
+        if case % 3 == 0:
+            ins[1][rng.random(ins[1].shape) < 0.02] = np.nan
+        params = {
+            "threshold": float(rng.choice([0, 0.4, 0.8, 2])),
+            "nms_threshold": float(rng.choice([0, 0.3, 0.5, 1, 2])),
+            "nms_topk": int(rng.choice([-1, 0, 1, 5, 100])),
+            "clip": bool(case % 2),
+            "force_suppress": bool(case % 4 // 2),
+            "variances": (0.1, 0.2, 0.3, 0.4),
+        }
+        p = op.parse(params)
+        kernel, _, owner = tables.kernels.resolve(op, mx.cpu().device, p, [Spec(a.shape, a.dtype) for a in ins])
+        assert owner == "cpu_numba"
+        np.testing.assert_allclose(kernel(k, p, *ins), op.body(k, p, *ins), rtol=2e-5, atol=1e-6)

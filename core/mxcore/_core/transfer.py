@@ -81,7 +81,7 @@ def assign(dst: Array, src: Array) -> None:
     """Write an array into another of its context and shape, in the order of the engine; sparse ones are replaced."""
     sd, ss = dst._st, src._st
     device = sd.ctx.device
-    value = src._data
+    value: Any = src._data
     if value is dst._data:
         return
     if isinstance(value, Sparse):

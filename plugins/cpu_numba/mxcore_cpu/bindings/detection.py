@@ -29,7 +29,7 @@ def _box_nms(k: Call, p: Params, data: Array) -> Any:
     return found.astype(data.dtype, copy=False), index
 
 
-for _name in ("_contrib_MultiBoxDetection", "_contrib_Proposal", "_contrib_MultiProposal"):
+for _name in ("_contrib_Proposal", "_contrib_MultiProposal"):
 
     @cpu.kernel(_name, dtypes=_ALL)
     def _suppressed(k: Call, p: Params, *ins: Array, _name: str = _name) -> Any:
@@ -76,6 +76,42 @@ def _multibox_target(k: Call, p: Params, anchor: Array, label: Array, scores: Ar
         variances=p.variances,
     )
     return place.reshape(n, count * 4), mask.reshape(n, count * 4), found
+
+
+def _some_classes(p: Params, scores: Spec, offset: Spec, anchor: Spec) -> bool:
+    return bool(scores.size) and scores.shape[1] > 1
+
+
+@cpu.kernel("_contrib_MultiBoxDetection", dtypes=_ALL, when=_some_classes)
+def _multibox_detection(k: Call, p: Params, scores: Array, offset: Array, anchor: Array) -> Array:
+    n, _, count = scores.shape
+    real = np.promote_types(scores.dtype, np.float32)
+    suppressing = 0 < p.nms_threshold <= 1
+    most = min(p.nms_topk, count) if p.nms_topk > 0 else count
+    rows, many = multibox.located(
+        scores.astype(real, copy=False),
+        offset.astype(real, copy=False).reshape(n, count, 4),
+        anchor[0].astype(real, copy=False),
+        threshold=p.threshold,
+        variances=p.variances,
+        clip=p.clip,
+        most=most if suppressing else 0,
+    )
+    if suppressing:
+        most = min(most, int(many.max()))
+        classes, _, *sides = np.ascontiguousarray(rows[:, :most].transpose(2, 0, 1))
+        left, top, right, bottom = sides
+        kept = suppression.survivors(
+            np.arange(most) < many[:, None],
+            np.stack(sides),
+            (right - left) * (bottom - top),
+            None if p.force_suppress else classes,
+            (p.nms_threshold, True, 0),
+            None,
+        )
+        rows[:, most:, 0] = -1
+        rows[:, :most, 0][~kept] = -1
+    return rows.astype(scores.dtype, copy=False)
 
 
 # -- regions --------------------------------------------------------------------------------------------------------

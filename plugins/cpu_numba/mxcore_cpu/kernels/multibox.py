@@ -1,4 +1,4 @@
-"""What each anchor of the single shot detector is to predict."""
+"""What each anchor of the single shot detector is to predict, and the boxes that predictions stand for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..typing import Array, Scalar
 from ._arrays import dense, writable
 from .suppression import overlaps
 
-__all__ = ["multibox_target"]
+__all__ = ["located", "multibox_target"]
 
 
 @helper(fastmath=EXACT, inline=False)
@@ -206,3 +206,137 @@ def multibox_target(
             y,
             z,
         )
+
+
+# -- detection ------------------------------------------------------------------------------------------------------
+
+
+@helper(fastmath=EXACT, inline=False)
+def _best_class(scores: Array, best: Array, which: Array) -> None:
+    """The largest number of each column but that of the first row, and its row; where all are NaN or low, -1."""
+    best[:] = scores.dtype.type(-1)
+    which[:] = scores.dtype.type(0)
+    for c in range(1, scores.shape[0]):
+        line, one = scores[c], scores.dtype.type(c - 1)
+        for i in range(line.size):
+            better = line[i] > best[i]
+            best[i] = line[i] if better else best[i]
+            which[i] = one if better else which[i]
+
+
+@helper(inline=False)
+def _best_rows(rows: Array, many: int, most: int) -> None:
+    """Sort rows by their second number, the highest first, equal ones as they come: so many as are wanted."""
+    score = rows[:many, 1].copy()
+    if most < many:
+        least = np.partition(score, many - most)[many - most]
+        chosen, above = np.empty(most, np.int64), 0
+        for i in range(many):
+            above += score[i] > least
+        level = most - above  # of those with the score of the last one the first
+        at = 0
+        for i in range(many):
+            if score[i] > least or (score[i] == least and level > 0):
+                level -= score[i] == least
+                chosen[at] = i
+                at += 1
+        order = chosen[np.argsort(-score[chosen], kind="mergesort")]
+    else:
+        order = np.argsort(-score, kind="mergesort")
+    sorted_rows = rows[order]
+    rows[: order.size] = sorted_rows
+
+
+@kernel(threshold=1 << 12)
+def _located(
+    first: int,
+    last: int,
+    least: Scalar,
+    clip: bool,
+    most: int,
+    variances: Array,
+    scores: Array,
+    offset: Array,
+    anchor: Array,
+    rows: Array,
+    many: Array,
+) -> None:
+    real = scores.dtype.type
+    count, half = anchor.shape[1], real(2)
+    best, which = np.empty(count, scores.dtype), np.empty(count, scores.dtype)
+    for b in range(first, last):
+        _best_class(scores[b], best, which)
+        n = 0
+        for i in range(count):
+            if best[i] > real(-1) and best[i] >= least:
+                rows[b, n, 0], rows[b, n, 1] = which[i], best[i]
+                for k in range(2):
+                    size = anchor[k + 2, i] - anchor[k, i]
+                    centre = offset[b, i, k] * variances[k] * size + (anchor[k, i] + anchor[k + 2, i]) / half
+                    out = exp(offset[b, i, k + 2] * variances[k + 2]) * size / half
+                    low, high = centre - out, centre + out
+                    if clip:
+                        # What is NaN stays.
+                        low = real(0) if low < real(0) else real(1) if low > real(1) else low
+                        high = real(0) if high < real(0) else real(1) if high > real(1) else high
+                    rows[b, n, k + 2], rows[b, n, k + 4] = low, high
+                n += 1
+        rows[b, n:] = real(-1)
+        many[b] = n
+        if most:
+            _best_rows(rows[b], n, most)
+
+
+def located(
+    scores: Array,
+    offset: Array,
+    anchor: Array,
+    *,
+    threshold: float,
+    variances: tuple[float, ...],
+    clip: bool,
+    most: int,
+) -> tuple[Array, Array]:
+    """Return rows (n, A, 6) of class, score and corners of boxes, and how many each image has; others are -1.
+
+    Parameters
+    ----------
+    scores : ndarray, (n, classes, A)
+        Of the classes, the first for background, which a row's class does not count.
+    offset : ndarray, (n, A, 4)
+        Of boxes from their anchors.
+    anchor : ndarray, (A, 4)
+        Corners.
+    threshold : float
+        Anchors whose best class has less give no row.
+    variances : tuple of four float
+        What offsets are multiplied by.
+    clip : bool
+        Cut boxes at the image.
+    most : int
+        So many rows of each image, the best first, come first; the others follow as their anchors do. 0: all do.
+
+    Examples
+    --------
+    >>> scores, anchor = np.array([[[0.0, 0, 0], [0.5, 0.1, 0.9]]]), np.array([[0, 0, 1, 1]] * 3) / 2
+    >>> how = {"threshold": 0.2, "variances": (0.1, 0.1, 0.2, 0.2), "clip": True, "most": 3}
+    >>> rows, many = located(scores, np.zeros((1, 3, 4)), anchor, **how)
+    >>> rows[0, :, 1], many
+    (array([ 0.9,  0.5, -1. ]), array([2]))
+    """
+    real, (n, _, count) = scores.dtype.type, scores.shape
+    rows, many = np.empty((n, count, 6), scores.dtype), np.empty(n, np.int64)
+    _located.run(
+        _located.workers(scores.size),
+        n,
+        real(threshold),
+        clip,
+        most,
+        np.array(variances, scores.dtype),
+        dense(scores),
+        dense(offset),
+        np.ascontiguousarray(anchor.T),
+        rows,
+        many,
+    )
+    return rows, many
