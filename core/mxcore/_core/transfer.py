@@ -81,12 +81,12 @@ def assign(dst: Array, src: Array) -> None:
     """Write an array into another of its context and shape, in the order of the engine; sparse ones are replaced."""
     sd, ss = dst._st, src._st
     device = sd.ctx.device
-    value: Any = src._data
+    value = src._data
     if value is dst._data:
         return
     if isinstance(value, Sparse):
         ss.ctx.activate()
-        value = value.with_parts(*[part.copy() for part in value.parts])  # who gets a value owns it
+        value = src._data.with_parts(*[part.copy() for part in src._data.parts])  # who gets a value owns it
     check_writable(dst, "writing to an array")
     ordered(
         sd.ctx, store, (device, value, dst), (ss,), (sd,), "copy", now=dst.stype != "default" or src.stype != "default"

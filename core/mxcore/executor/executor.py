@@ -338,7 +338,7 @@ class Executor:
                 raise error(
                     ValueError, f"backward: gradient of {label} has shape {tuple(g.shape)}, the output {y.shape}"
                 )
-            head_grads.append((name, as_lowered(g).as_in_context(y.context).astype(y.dtype, copy=False)))  # type: ignore[attr-defined]
+            head_grads.append((name, as_lowered(g).as_in_context(y.context).astype(y.dtype, copy=False)))
         targets = {n: self._grads[self._place_of[n]] for n in self._wanted}
         if head_grads:  # losses have none
             overwritten = overlapping({id(g._data): g for _, g in head_grads}, targets.values())
