@@ -35,12 +35,15 @@ def _target(mx, rs):
     return [], lambda: mx.nd.contrib.MultiBoxTarget(*ins, negative_mining_ratio=3, negative_mining_thresh=0.5)
 
 
-def _deformable(mx, rs):
-    shapes = (2, 64, 56, 56), (2, 18, 56, 56), (64, 64, 3, 3)
+def _deformable(mx, rs, name="DeformableConvolution", masks=()):
+    shapes = (2, 64, 56, 56), (2, 18, 56, 56), *masks, (64, 64, 3, 3)
     ins = [mx.nd.array(rs.randn(*s) * 0.1) for s in shapes]
-    return ins, lambda: mx.nd.contrib.DeformableConvolution(
-        *ins, kernel=(3, 3), pad=(1, 1), num_filter=64, no_bias=True
-    )
+    convolve = getattr(mx.nd.contrib, name)
+    return ins, lambda: convolve(*ins, kernel=(3, 3), pad=(1, 1), num_filter=64, no_bias=True)
+
+
+def _modulated(mx, rs):  # MXNet has its backward on GPUs only
+    return _deformable(mx, rs, "ModulatedDeformableConvolution", [(2, 9, 56, 56)])
 
 
 def _align(mx, rs):
@@ -60,6 +63,7 @@ CASES = {
     "MultiBoxTarget, 8 x 8732": (_target, False),
     "DeformableConvolution, 2 x 64 x 56 x 56": (_deformable, False),
     "DeformableConvolution with backward": (_deformable, True),
+    "ModulatedDeformableConvolution, 2 x 64 x 56 x 56": (_modulated, False),
     "ROIAlign, 512 boxes": (_align, False),
     "ROIAlign, 512 boxes, with backward": (_align, True),
 }

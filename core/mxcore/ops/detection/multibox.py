@@ -272,26 +272,6 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
 # -- detection ------------------------------------------------------------------------------------------------------
 
 
-@silent
-def _detected(xp: Any, p: Params, ins: Any, survivors: Any) -> Any:
-    """What `multibox_detection` gives, by any way to find survivors."""
-    cls_prob, loc_pred, anchor = ins
-    prob, real = wide(cls_prob), wide(cls_prob).dtype.type
-    n, classes, count = prob.shape
-    if classes < 2 or not n * count:
-        return xp.full((n, count, 6), -1, prob.dtype)
-    scores = xp.where(xp.isnan(prob[:, 1:]), real(-1), prob[:, 1:])
-    best, score = xp.argmax(scores, axis=1), xp.max(scores, axis=1)
-    valid = (score > -1) & (score >= real(p.threshold))
-    boxes = _located(xp, wide(loc_pred).reshape(n, count, 4), wide(anchor), p)
-    rows = xp.concatenate((best.astype(prob.dtype)[..., None], score[..., None], boxes), -1)
-    first = xp.argsort((~valid).astype(np.int8), axis=1, kind="stable")
-    rows, valid = xp.take_along_axis(rows, first[..., None], 1), xp.take_along_axis(valid, first, 1)
-    if 0 < p.nms_threshold <= 1:
-        rows = _suppressed(xp, rows, valid, p, survivors)
-    return xp.where(valid[..., None], rows, real(-1))
-
-
 def _located(xp: Any, offset: Any, anchor: Any, p: Params) -> Any:
     """Corners of boxes (N, A, 4) from their offsets."""
     real = offset.dtype.type
@@ -303,7 +283,7 @@ def _located(xp: Any, offset: Any, anchor: Any, p: Params) -> Any:
     return xp.clip(found, 0, 1) if p.clip else found
 
 
-def _suppressed(xp: Any, rows: Any, valid: Any, p: Params, survivors: Any) -> Any:
+def _suppressed(xp: Any, rows: Any, valid: Any, p: Params) -> Any:
     """Rows (N, A, 6), the best first, with class -1 for those that a better one suppresses or that are too many."""
     count, real = rows.shape[1], rows.dtype.type
     most = count if p.nms_topk <= 0 else min(p.nms_topk, count)
@@ -330,8 +310,8 @@ def _suppressed(xp: Any, rows: Any, valid: Any, p: Params, survivors: Any) -> An
     variances=Floats((0.1, 0.1, 0.2, 0.2)),
     nms_topk=Int(-1),
     grad=None,
-    helpers={"computed": _detected},
 )
+@silent
 def multibox_detection(k: Call, p: Params, cls_prob: Array, loc_pred: Array, anchor: Array) -> Array:
     """Boxes from what was predicted for each anchor, but for those that overlap with a better one.
 
@@ -371,7 +351,21 @@ def multibox_detection(k: Call, p: Params, cls_prob: Array, loc_pred: Array, anc
     detect nothing, and a box that is NaN neither suppresses nor is suppressed. Source: Liu et al., "SSD: Single shot
     multibox detector", 2016.
     """
-    return _detected(k.xp, p, (cls_prob, loc_pred, anchor), survivors)
+    xp = k.xp
+    prob, real = wide(cls_prob), wide(cls_prob).dtype.type
+    n, classes, count = prob.shape
+    if classes < 2 or not n * count:
+        return xp.full((n, count, 6), -1, prob.dtype)
+    scores = xp.where(xp.isnan(prob[:, 1:]), real(-1), prob[:, 1:])
+    best, score = xp.argmax(scores, axis=1), xp.max(scores, axis=1)
+    valid = (score > -1) & (score >= real(p.threshold))
+    boxes = _located(xp, wide(loc_pred).reshape(n, count, 4), wide(anchor), p)
+    rows = xp.concatenate((best.astype(prob.dtype)[..., None], score[..., None], boxes), -1)
+    first = xp.argsort((~valid).astype(np.int8), axis=1, kind="stable")
+    rows, valid = xp.take_along_axis(rows, first[..., None], 1), xp.take_along_axis(valid, first, 1)
+    if 0 < p.nms_threshold <= 1:
+        rows = _suppressed(xp, rows, valid, p)
+    return xp.where(valid[..., None], rows, real(-1))
 
 
 @multibox_detection.shape
