@@ -20,7 +20,7 @@ _backward_LeakyReLU _contrib_quantize _contrib_requantize""".split()
 #: Those whose kernels are for sparse arrays; samples are dense.
 SPARSE = set(
     """_dot_right dot elemwise_add elemwise_mul elemwise_sub _contrib_SparseEmbedding _contrib_group_adagrad_update
-_sparse_adagrad_update mean norm slice take""".split()
+_sparse_adagrad_update _sparse_retain _contrib_edge_id mean norm slice take""".split()
 )
 
 

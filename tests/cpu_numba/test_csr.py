@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from mxcore.plugin import CSR
+from mxcore.plugin import CSR, RowSparse
 from mxcore_cpu import threads
-from mxcore_cpu.kernels import csr
+from mxcore_cpu.kernels import csr, rows
 
 rng = np.random.default_rng(0)
 
@@ -103,3 +103,28 @@ def test_columns_that_do_not_rise_are_refused():
         a = CSR((1, 3), np.array([0, 2]), np.array(columns), np.ones(2, np.float32))
         with pytest.raises(IndexError, match="must rise"):
             csr.merged("elemwise_add", a, a)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_places_and_rows_that_are_asked_for(dtype, workers, monkeypatch):
+    """Of edges and of rows to retain: those that there are, others, the first and the last, none at all."""
+    for one in (csr._at, rows._retain):
+        monkeypatch.setattr(one, "workers", lambda work: workers)
+    for m, n in ((2, 1), (7, 5), (40, 60)):
+        a = made(m, n)[1]
+        a = a.with_parts(*a.parts[:2], a.values.astype(dtype) + 3)
+        full = np.full((m, n + 2), -1, dtype)
+        starts = a.parts[0]
+        for i in range(m):
+            full[i, a.indices[starts[i] : starts[i + 1]]] = a.values[starts[i] : starts[i + 1]]
+        u, v = (x.reshape(-1) for x in np.mgrid[:m, -1 : n + 1])
+        np.testing.assert_array_equal(csr.at(a, u, v, -1), full[u, v])
+        assert csr.at(a, u[:0], v[:0], -1).shape == (0,)
+        kept = np.flatnonzero(rng.random(m) < 0.5)
+        x = RowSparse((m, 3), kept, rng.integers(1, 9, (len(kept), 3)).astype(dtype))
+        for wanted in (np.arange(m), np.flatnonzero(rng.random(m) < 0.5), kept, kept[:0]):
+            found = rows.retained(x, wanted)
+            assert found.indices.tolist() == wanted.tolist() and found.dtype == dtype
+            np.testing.assert_array_equal(found.values, x.todense(np)[wanted])
+            assert found.indices is not wanted  # who gets a value owns it

@@ -8,12 +8,13 @@ import pytest
 import mxcore as mx
 from mxcore._core import tables
 from mxcore.plugin import Spec, find_op
-from mxcore_cpu.kernels import multibox, regions, suppression
+from mxcore_cpu.kernels import boxes, multibox, regions, suppression
 
 from ..ops import boxes as loops
 
 rng = np.random.default_rng(0)
 KERNELS = (
+    (boxes, "_encode _decode"),
     (suppression, "_survivors _iou _match"),
     (multibox, "_target _located"),
     (regions, "_align _rotate _whole _bend _gather _scatter _moves"),
@@ -176,7 +177,46 @@ def test_detections(dtype):
             "force_suppress": bool(case % 4 // 2),
             "variances": (0.1, 0.2, 0.3, 0.4),
         }
-        p = op.parse(params)
-        kernel, _, owner = tables.kernels.resolve(op, mx.cpu().device, p, [Spec(a.shape, a.dtype) for a in ins])
-        assert owner == "cpu_numba"
-        np.testing.assert_allclose(kernel(k, p, *ins), op.body(k, p, *ins), rtol=2e-5, atol=1e-6)
+        (found,) = found_by_kernel(op, params, ins)
+        np.testing.assert_allclose(found, op.body(k, op.parse(params), *ins), rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_offsets_and_boxes(dtype):
+    """As the bodies compute them: matches with boxes that are not there, NaN, both forms of anchors, a bound or none."""
+    k, masks = SimpleNamespace(xp=np), set()
+    for case in range(20):
+        n, count, many = rng.integers(1, 4), rng.integers(1, 30), rng.integers(1, 5)
+        anchors, refs = some_boxes(n, count).astype(dtype), some_boxes(n, many).astype(dtype)
+        matches = rng.integers(-1, many + 1, (n, count)).astype(dtype)
+        matches[rng.random(matches.shape) < 0.05] = np.nan
+        samples = rng.choice([-1, 0, 0.5, 1], (n, count)).astype(dtype)
+        means, stds = rng.normal(0, 1, 4).astype(dtype), rng.uniform(0.1, 2, 4).astype(dtype)
+        ins = samples, matches, anchors, refs, means, stds
+        op = find_op("_contrib_box_encode")
+        found = found_by_kernel(op, {}, ins)
+        for a, b in zip(found, op.body(k, op.parse({}), *ins), strict=True):
+            np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
+        masks.update(found[1].ravel())
+        data = rng.normal(0, 2, (n, count, 4)).astype(dtype)
+        data[rng.random(data.shape) < 0.05] = np.nan
+        params = {f"std{i}": 0.1 * (i + 1) for i in range(4)}
+        params |= {"clip": [-1.0, 0.3][case % 2], "format": ["corner", "center"][case // 2 % 2]}
+        op = find_op("_contrib_box_decode")
+        ins = data, anchors[:1]
+        (found,) = found_by_kernel(op, params, ins)
+        np.testing.assert_allclose(found, op.body(k, op.parse(params), *ins), rtol=2e-5, atol=2e-6)
+    assert masks == {0, 1}
+
+
+def found_by_kernel(op, params, ins):
+    """The outputs of the compiled kernel, which has to be the one that is chosen."""
+    p = op.parse(params)
+    kernel, out, owner = tables.kernels.resolve(op, mx.cpu().device, p, [Spec(a.shape, a.dtype) for a in ins])
+    assert owner == "cpu_numba"
+    if out:
+        outs = [np.empty(ins[0].shape, ins[0].dtype)]
+        kernel(SimpleNamespace(xp=np), p, outs, *ins)
+        return outs
+    found = kernel(SimpleNamespace(xp=np), p, *ins)
+    return found if isinstance(found, tuple) else (found,)

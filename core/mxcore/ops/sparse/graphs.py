@@ -40,7 +40,14 @@ def _of_matrix(shape: Any, what: str = "the graph") -> Any:
 
 
 # -- edges ---------------------------------------------------------------------------------------------------------
-@op("_contrib_edge_id", inputs="data u v", grad=None)
+def _pairs(xp: Any, data: Any, u: Any, v: Any) -> tuple[Any, Any]:
+    """The rows and columns of the edges that are asked for."""
+    if data.dtype.kind in "ub":
+        raise ValueError(f"ids of {data.dtype} cannot say -1, that there is no edge; give the graph others")
+    return _vertices(xp, u, data.shape[0], "rows"), dense_of(xp, v).astype(_INT64)
+
+
+@op("_contrib_edge_id", inputs="data u v", grad=None, helpers={"pairs": _pairs})
 def edge_id(k: Call, p: Params, data: Array, u: Array, v: Array) -> Array:
     """The value at row ``u[i]`` and column ``v[i]`` of a csr matrix; -1 where nothing is stored.
 
@@ -51,10 +58,9 @@ def edge_id(k: Call, p: Params, data: Array, u: Array, v: Array) -> Array:
     u, v : array (n,)
         Of any dtype. A row that there is not is an IndexError; a column that there is not holds nothing.
     """
-    if data.dtype.kind in "ub":
-        raise ValueError(f"ids of {data.dtype} cannot say -1, that there is no edge; give the graph others")
-    xp, data = k.xp, _graph(k.xp, data)
-    rows, cols = _vertices(xp, u, data.shape[0], "rows"), dense_of(xp, v).astype(_INT64)
+    xp = k.xp
+    rows, cols = _pairs(xp, data, u, v)
+    data = _graph(xp, data)
     if not data.indices.shape[0]:
         return xp.full(rows.shape, -1, data.dtype)
     n = data.shape[1]

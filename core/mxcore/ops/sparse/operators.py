@@ -102,7 +102,24 @@ def cast_storage(k: Call, p: Params, data: Array) -> Array:
 cast_storage.storage(lambda p, stypes: [p.stype])
 
 
-@op("_sparse_retain", inputs="data indices", grad=lambda F, dy, indices: (F._sparse_retain(dy, indices), None))
+def _wanted(xp: Any, indices: Any, n: int) -> Any:
+    """The rows of n that are told, rising; raises IndexError for one that there is not."""
+    keep = dense_of(xp, indices).astype(np.int64)
+    if keep.shape[0]:
+        if not bool((keep[1:] > keep[:-1]).all().item()):
+            keep = xp.unique(keep)
+        least, most = keep[0].item(), keep[-1].item()
+        if not 0 <= least <= most < n:
+            raise IndexError(f"index {least if least < 0 else most} is out of bounds for {n} rows")
+    return keep
+
+
+@op(
+    "_sparse_retain",
+    inputs="data indices",
+    grad=lambda F, dy, indices: (F._sparse_retain(dy, indices), None),
+    helpers={"wanted": _wanted},
+)
 def sparse_retain(k: Call, p: Params, data: Array, indices: Array) -> Array:
     """Some rows of an array; the others become zero.
 
@@ -114,12 +131,7 @@ def sparse_retain(k: Call, p: Params, data: Array, indices: Array) -> Array:
         Which rows to keep.
     """
     xp = k.xp
-    keep = xp.unique(dense_of(xp, indices).astype(np.int64))
-    if keep.shape[0]:
-        least, most = keep[0].item(), keep[-1].item()
-        if not 0 <= least <= most < data.shape[0]:
-            at = least if least < 0 else most
-            raise IndexError(f"index {at} is out of bounds for {data.shape[0]} rows")
+    keep = _wanted(xp, indices, data.shape[0])
     if not isinstance(data, RowSparse):
         full = dense_of(xp, data)
         return RowSparse(full.shape, keep, full[keep])

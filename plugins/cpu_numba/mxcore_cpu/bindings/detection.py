@@ -9,14 +9,13 @@ import numpy as np
 
 from mxcore.plugin import Call, Params, Spec
 
-from ..kernels import multibox, regions, suppression
+from ..kernels import boxes, multibox, regions, suppression
 from ..typing import Array, Outs
 from .common import FLOATS, cpu, helpers
 
 
-def _survivors(xp: Any, alive: Any, boxes: Any, classes: Any, meeting: Any, most: int | None = None) -> Any:
-    sides = np.stack(boxes[:4])
-    return suppression.survivors(alive, sides, boxes.area, classes, tuple(meeting), most)
+def _survivors(xp: Any, alive: Any, found: Any, classes: Any, meeting: Any, most: int | None = None) -> Any:
+    return suppression.survivors(alive, np.stack(found[:4]), found.area, classes, tuple(meeting), most)
 
 
 #: What float16 loses is lost at the end: boxes are compared in float32.
@@ -42,6 +41,21 @@ for _name in ("_contrib_Proposal", "_contrib_MultiProposal"):
 def _box_iou(k: Call, p: Params, outs: Outs, lhs: Array, rhs: Array) -> None:
     n, m = math.prod(lhs.shape[:-1]), math.prod(rhs.shape[:-1])
     suppression.box_iou(lhs.reshape(n, 4), rhs.reshape(m, 4), outs[0].reshape(n, m), centred=p.format == "center")
+
+
+@cpu.kernel("_contrib_box_encode", dtypes=FLOATS, when=lambda p, *ins: bool(ins[3].size))
+def _box_encode(
+    k: Call, p: Params, samples: Array, matches: Array, anchors: Array, refs: Array, means: Array, stds: Array
+) -> Any:
+    targets, masks = np.empty_like(anchors), np.empty_like(anchors)
+    boxes.encode(samples, matches, anchors, refs, means, stds, targets, masks)
+    return targets, masks
+
+
+@cpu.kernel("_contrib_box_decode", dtypes=FLOATS, out=True)
+def _box_decode(k: Call, p: Params, outs: Outs, data: Array, anchors: Array) -> None:
+    stds = p.std0, p.std1, p.std2, p.std3
+    boxes.decode(data, anchors[0], outs[0], stds=stds, clip=p.clip, centred=p.format == "center")
 
 
 @cpu.kernel("_contrib_bipartite_matching", dtypes=FLOATS)

@@ -1,4 +1,4 @@
-"""csr matrices: products, sums of two, conversions, rows."""
+"""csr matrices: products, sums of two, conversions, rows; rows of row-sparse arrays."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from mxcore.plugin import CSR, Call, Params, Spec
+from mxcore.plugin import CSR, Call, Params, RowSparse, Spec
 
-from ..kernels import csr
+from ..kernels import csr, rows
 from ..typing import Array
 from .common import FLOATS, cpu, helpers
 
@@ -77,3 +77,19 @@ def _rows(k: Call, p: Params, a: CSR, indices: Any) -> CSR:
 @cpu.kernel("slice", when=lambda p, data: data.stype == "csr" and all(s in (None, 1) for s in p.step), sparse=True)
 def _part(k: Call, p: Params, data: CSR) -> CSR:
     return csr.part(data, *helpers("slice").ranges(p, data.shape))
+
+
+def _stored(stype: str) -> Any:
+    """Whether the first input is of a storage type, and of a dtype that loops are compiled for; the others are places."""
+    return lambda p, data, *places: data.stype == stype and data.dtype.str[1:] in ("f4", "f8", "i4", "i8")
+
+
+@cpu.kernel("_sparse_retain", when=_stored("row_sparse"))
+def _retained(k: Call, p: Params, data: RowSparse, indices: Any) -> RowSparse:
+    return rows.retained(data, helpers("_sparse_retain").wanted(np, indices, data.shape[0]))
+
+
+@cpu.kernel("_contrib_edge_id", when=_stored("csr"))
+def _edge_id(k: Call, p: Params, data: CSR, u: Any, v: Any) -> Array:
+    vertices, others = helpers("_contrib_edge_id").pairs(np, data, u, v)
+    return csr.at(data, vertices, others, -1)

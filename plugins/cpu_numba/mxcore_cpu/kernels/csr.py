@@ -15,7 +15,7 @@ from ..jit import Kernel, Lazy, helper, kernel
 from ..typing import Array, Scalar
 from ._arrays import flat
 
-__all__ = ["by_csr", "checked", "merged", "pack", "part", "sums", "take", "times", "transposed", "unpack"]
+__all__ = ["at", "by_csr", "checked", "merged", "pack", "part", "sums", "take", "times", "transposed", "unpack"]
 
 #: Above every column.
 _LAST = np.iinfo(np.int64).max
@@ -579,3 +579,53 @@ def pack(x: Array) -> CSR:
         _pack.run(workers, m, n, line, start, cols, values)
         return CSR(x.shape, start, cols, values)
     return CSR(x.shape, start, np.zeros(0, np.int64), np.zeros(0, x.dtype))
+
+
+@kernel(threshold=1 << 13)
+def _at(
+    first: int,
+    last: int,
+    rows: Array,
+    wanted: Array,
+    start: Array,
+    cols: Array,
+    values: Array,
+    missing: Scalar,
+    out: Array,
+) -> None:
+    for i in range(first, last):
+        a, end = start[rows[i]], start[rows[i] + 1]
+        b = end
+        while a < b:
+            middle = (a + b) // 2
+            if cols[middle] < wanted[i]:
+                a = middle + 1
+            else:
+                b = middle
+        out[i] = values[a] if a < end and cols[a] == wanted[i] else missing
+
+
+def at(a: CSR, rows: Array, wanted: Array, missing: float) -> Array:
+    """Return what a matrix holds at some rows, all of which there are, and columns; `missing` where nothing is stored.
+
+    Examples
+    --------
+    >>> a = CSR((2, 4), np.array([0, 2, 3]), np.array([0, 3, 1]), np.array([3.0, 4.0, 5.0]))
+    >>> at(a, np.array([0, 0, 1]), np.array([3, 1, 1]), -1)
+    array([ 4., -1.,  5.])
+    """
+    start, cols, values = checked(a)
+    out = np.empty(len(rows), values.dtype)
+    if len(out):
+        _at.run(
+            _at.workers(len(out) * 8),
+            len(out),
+            flat(rows),
+            flat(wanted),
+            start,
+            cols,
+            values,
+            values.dtype.type(missing),
+            out,
+        )
+    return out

@@ -15,7 +15,7 @@ from ..typing import Array
 from . import optimizer
 from ._arrays import flat, writable
 
-__all__ = ["UPDATES", "move", "total"]
+__all__ = ["UPDATES", "move", "retained", "total"]
 
 Numbers: TypeAlias = tuple[float, ...]
 
@@ -69,6 +69,39 @@ def total(values: Sequence[RowSparse]) -> RowSparse:
                 _places(n, rows, np.ascontiguousarray(v.indices), places)
                 _add.run(_add.workers(n * width), n, width, places, flat(v.values), line)
     return RowSparse(first.shape, rows, out)
+
+
+@kernel(threshold=1 << 15)
+def _retain(first: int, last: int, width: int, rows: Array, wanted: Array, values: Array, out: Array) -> None:
+    at = np.searchsorted(rows, wanted[first])
+    for i in range(first, last):
+        while at < rows.size and rows[at] < wanted[i]:
+            at += 1
+        row = out[i * width : (i + 1) * width]
+        if at < rows.size and rows[at] == wanted[i]:
+            row[:] = values[at * width : (at + 1) * width]
+        else:
+            row[:] = values.dtype.type(0)
+
+
+def retained(a: RowSparse, wanted: Array) -> RowSparse:
+    """Return the wanted rows of a row-sparse value, which rise; those that it has not are zero.
+
+    Examples
+    --------
+    >>> a = RowSparse((4, 1), np.array([0, 2]), np.array([[1.0], [2.0]]))
+    >>> retained(a, np.array([1, 2])).values.ravel()
+    array([0., 2.])
+    """
+    values = a.values
+    out = memory.empty((len(wanted), *a.shape[1:]), a.dtype)
+    if out.size:
+        line = out.reshape(-1)
+        width = line.size // len(wanted)
+        _retain.run(
+            _retain.workers(line.size), len(wanted), width, flat(a.indices), np.array(wanted), flat(values), line
+        )
+    return RowSparse(a.shape, np.array(wanted), out)
 
 
 def _row_kernel(name: str) -> Kernel:
