@@ -183,7 +183,7 @@ def test_detections(dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_offsets_and_boxes(dtype):
-    """As the bodies compute them: matches with boxes that are not there, NaN, both forms of anchors, a bound or none."""
+    """As the bodies compute them: matches with boxes that are not there, NaN, both forms of anchors, bounds."""
     k, masks = SimpleNamespace(xp=np), set()
     for case in range(20):
         n, count, many = rng.integers(1, 4), rng.integers(1, 30), rng.integers(1, 5)

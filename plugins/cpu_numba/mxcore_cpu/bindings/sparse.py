@@ -80,7 +80,7 @@ def _part(k: Call, p: Params, data: CSR) -> CSR:
 
 
 def _stored(stype: str) -> Any:
-    """Whether the first input is of a storage type, and of a dtype that loops are compiled for; the others are places."""
+    """Whether the first input is of a storage type, and of a dtype that loops are compiled for; others are places."""
     return lambda p, data, *places: data.stype == stype and data.dtype.str[1:] in ("f4", "f8", "i4", "i8")
 
 
