@@ -390,6 +390,24 @@ def test_an_update_without_out_leaves_the_weight():
     np.testing.assert_array_equal(kept.asnumpy(), before)
 
 
+@pytest.mark.parametrize("to", ["another weight", "its state", "a dense array", "its own gradient"])
+def test_an_update_written_elsewhere_leaves_the_weight(to):
+    """Held weights are moved in their memory only where the result takes their place."""
+    w, m = (nd.ones((4, 2)).tostype("row_sparse") for _ in range(2))
+    g = nd.sparse.row_sparse_array(([[1.0, 2]], [1]), shape=(4, 2))
+    call = dict(lr=1, momentum=0.5, wd=0)
+    nd.sgd_mom_update(w, g, m, out=w, **call)
+    before, state = w.asnumpy(), m.asnumpy()
+    other = nd.ones((4, 2)).tostype("row_sparse")
+    out = {"another weight": other, "its state": m, "a dense array": nd.zeros((4, 2)), "its own gradient": g}[to]
+    nd.sgd_mom_update(w, g, m, out=out, **call)
+    np.testing.assert_array_equal(w.asnumpy(), before)
+    moved = 0.5 * state[1] - np.array([1, 2], "f4")
+    np.testing.assert_array_equal(out.asnumpy()[1], before[1] + moved)
+    if to != "its state":  # which is written over
+        np.testing.assert_array_equal(m.asnumpy()[1], moved)
+
+
 def test_writes_to_parts_count_as_writes():
     v = nd.ones((2, 2)).tostype("row_sparse")
     v.attach_grad(stype="row_sparse")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import facets  # noqa: F401  `helpers` is one
 from ..._core.op import Op, op
 from ..._core.params import Params
 from ...elementwise import number_dtype, with_number
