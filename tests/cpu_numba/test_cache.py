@@ -291,7 +291,7 @@ for name in sys.argv[1:]:
 
 
 def test_functions_of_one_name_from_several_processes(tmp_path):
-    """Kernels that one function has made in a row, with the same types: linked by name, one would run for the others."""
+    """Kernels that one function has made in a row, with the same types: linked by name, one would run for all."""
     env = {**os.environ, "MXCORE_CACHE_DIR": str(tmp_path)}
     right = {"sgd": "sgd [0.0, 0.0]", "adagrad": "adagrad [0.5, 0.5]"}
     for names in (["sgd"], ["adagrad"], ["sgd", "adagrad"], ["adagrad", "sgd"]):

@@ -404,3 +404,22 @@ def test_what_is_still_being_written_to_its_parts_is_waited_for(way):
     else:
         x = w.copy()
     assert x.asnumpy()[0, 0] == 700
+
+
+def test_scipy_gets_and_gives_places_that_are_there():
+    """It believes what it is told, and writes anywhere."""
+    scipy = pytest.importorskip("scipy.sparse")
+    for part, value in (("indices", 10**7), ("indices", -1), ("indptr", 10**7)):
+        x = nd.sparse.csr_matrix(([1.0, 2], [0, 2], [0, 1, 2]), shape=(2, 3))
+        getattr(x, part)[1] = value
+        with pytest.raises(mx.MXNetError, match="a csr array of shape"):
+            x.asscipy()
+    x = nd.sparse.csr_matrix(([1.0, 2], [0, 2], [0, 2, 2]), shape=(2, 3))
+    x.indices[:] = [2, 0]
+    assert x.asscipy().toarray().tolist() == [[2, 0, 1], [0, 0, 0]]
+    coo, csc = scipy.coo_matrix(([1.0], ([0], [1])), shape=(2, 3)), scipy.csc_matrix(np.eye(2))
+    coo.col[0] = 10**7
+    csc.indices[0] = 10**7
+    for damaged in (coo, csc):
+        with pytest.raises(mx.MXNetError, match="csr_matrix: the .* is damaged"):
+            nd.sparse.csr_matrix(damaged)
