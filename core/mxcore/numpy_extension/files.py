@@ -172,7 +172,7 @@ def _read_npy(stream: Any, member: zipfile.ZipInfo) -> Any:
         if told != there:
             raise ValueError(f"its header tells of {told} bytes, {there} are there")
         host = np.empty(shape[::-1] if fortran else shape, dtype)
-        left = memoryview(host.reshape(-1).view(np.uint8)) if told else memoryview(b"")
+        left: Any = memoryview(host.reshape(-1).view(np.uint8).data) if told else b""
         while left:
             n = stream.readinto(left)
             if not n:
