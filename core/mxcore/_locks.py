@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -50,8 +51,28 @@ class ObjectLock(type(threading.RLock())):  # type: ignore[misc]
     False
     """
 
+    def __init__(self) -> None:
+        _objects.add(self)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return ObjectLock, ()
+
+
+#: Those of objects, which nobody holds in a forked child.
+_objects: weakref.WeakSet[ObjectLock] = weakref.WeakSet()
+#: What the locks of arrays belong to: in a forked child they are made anew.
+_process = object()
+
+
+def _in_child() -> None:
+    global _process
+    _process = object()
+    for lock in list(_objects):
+        lock._at_fork_reinit()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 class PerThread(threading.local):
@@ -73,11 +94,16 @@ class PerThread(threading.local):
 def lock_of(st: Storage) -> Any:
     """The lock of the memory of arrays, a with-block for who reads it to write it: `x += 1` of two threads adds 2."""
     try:
-        return st.lock
+        made, lock = st.lock
+        if made is _process:
+            return lock
     except AttributeError:
-        with _making:
-            st.lock = getattr(st, "lock", None) or threading.RLock()
-        return st.lock
+        pass
+    with _making:
+        made, lock = getattr(st, "lock", (None, None))
+        if made is not _process:
+            st.lock = _, lock = _process, threading.RLock()
+    return lock
 
 
 def locked(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -124,8 +124,8 @@ class ImageDetIter(ImageIter):
         if self.batch_size * most * width > max(_PADDED * read, _LEAST):
             raise error(
                 ValueError,
-                f"{type(self).__name__}: labels have up to {most} objects, and objects up to {width} numbers: a batch of "
-                f"{self.batch_size} labels would have {self.batch_size * most * width} numbers for the {read} "
+                f"{type(self).__name__}: labels have up to {most} objects, and objects up to {width} numbers: a batch "
+                f"of {self.batch_size} labels would have {self.batch_size * most * width} numbers for the {read} "
                 "that there are; give objects of one length to all, or split the images",
             )
         return most, width
