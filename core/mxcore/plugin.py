@@ -20,7 +20,7 @@ from ._core.kernels import KernelSet, Spec
 from ._core.manager import API_VERSION
 from ._core.op import Op, op
 from ._core.params import Param, Params
-from ._locks import ObjectLock, fork_safe_lock
+from ._locks import fork_safe_lock
 from .composing import GraphF, Value
 from .context import Context, pinning
 from .declarations import declarations
@@ -71,7 +71,6 @@ __all__ = [
     "Rest",
     "Rng",
     "HeldRows",
-    "ObjectLock",
     "RowSparse",
     "Sample",
     "Shape",

@@ -86,7 +86,7 @@ def assign(dst: Array, src: Array) -> None:
         return
     if isinstance(value, Sparse):
         src._ready()  # type: ignore[attr-defined]  # others may still write to its parts
-        value = src._data.with_parts(*[part.copy() for part in src._data.parts])  # who gets a value owns it
+        value = src._data.copy()  # who gets a value owns it
     check_writable(dst, "writing to an array")
     ordered(
         sd.ctx, store, (device, value, dst), (ss,), (sd,), "copy", now=dst.stype != "default" or src.stype != "default"

@@ -12,7 +12,6 @@ import numpy as np
 
 from .._core import call as calls
 from .._core import rng, transfer
-from .._core.array import Sparse
 from .._core.call import OpContext, ended, listed
 from .._core.engine import engine
 from .._core.errors import error, raise_in_op
@@ -379,10 +378,9 @@ class Instance:
         """The value of a head whose shape or storage type is known only now, for the caller to keep."""
         slot, before = self.program.head_slots[head], self.program.head_slots[:head]
         v = self.env[slot]
-        if isinstance(v, Sparse):  # an input belongs to who gave it, and may be moved in its own memory
-            handed = slot in before or slot in self.program.variables.values()
-            return v.with_parts(*[part.copy() for part in v.parts]) if handed else v  # type: ignore[attr-defined]
-        return v.copy() if slot in before else v
+        # A sparse input belongs to who gave it, and may be moved in its own memory.
+        given = getattr(v, "stype", "default") != "default" and slot in self.program.variables.values()
+        return v.copy() if given or slot in before else v
 
     def _loose_call(self, step: Step, k: Any, p: Any) -> None:
         """A step whose inputs or outputs are known only now, or that keeps a state."""

@@ -112,7 +112,7 @@ class BaseSparseNDArray(NDArray):
         if state.record and self._entry is not None:
             return super().copy()
         ctx = self._ready()
-        return self.__class__(self._data.with_parts(*[p.copy() for p in self._data.parts]), Storage(ctx))
+        return self.__class__(self._data.copy(), Storage(ctx))
 
     def astype(self, dtype: Any, copy: bool = True) -> NDArray:
         """The values in another dtype; with ``copy=False`` the array itself if it has that dtype."""

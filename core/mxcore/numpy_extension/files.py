@@ -11,6 +11,7 @@ import numpy as np
 from .. import _io_files
 from .._core.errors import MXNetError, error
 from .._core.params import as_dtype
+from .._json import encode
 from ..drafts import Draft, atomic_writer
 from ..limits import check_member, check_unpacked
 from ..ndarray import NDArray, array
@@ -188,10 +189,7 @@ def _check_key(key: Any) -> None:
     """Refuse a name that an archive does not give back."""
     if not isinstance(key, str):
         raise error(TypeError, f"npx.save: names of arrays are text, got {key!r}")
-    try:
-        long = len(key.encode()) > _LONGEST
-    except UnicodeEncodeError as e:
-        raise error(ValueError, f"npx.save: the name {key!r} is no text: {e}") from e
+    long = len(encode(key, "npx.save: the name of an array")) > _LONGEST
     if long or "\0" in key:
         what = f"has more than {_LONGEST} bytes" if long else "holds a NUL"
         raise error(ValueError, f"npx.save: the name {key[:40]!r} {what}, which archives do not keep; write .params")

@@ -73,12 +73,8 @@ def total(values: Sequence[RowSparse]) -> RowSparse:
 
 @kernel(threshold=1 << 15)
 def _retain(first: int, last: int, width: int, rows: Array, wanted: Array, values: Array, out: Array) -> None:
-    at, far = np.searchsorted(rows, wanted[first]), 16 * (last - first) < rows.size
     for i in range(first, last):
-        if far:  # few are wanted of many
-            at = np.searchsorted(rows, wanted[i])
-        while at < rows.size and rows[at] < wanted[i]:
-            at += 1
+        at = np.searchsorted(rows, wanted[i])
         row = out[i * width : (i + 1) * width]
         if at < rows.size and rows[at] == wanted[i]:
             row[:] = values[at * width : (at + 1) * width]
