@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import os
 import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 from ._core.array import Storage
+from ._core.state import at_fork
 
 __all__ = ["PerThread", "ObjectLock", "fork_safe_lock", "locked", "lock_of"]
 
@@ -27,8 +27,7 @@ def _in_child() -> None:
         lock._at_fork_reinit()  # as the locks of the standard library do
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
+at_fork(after_in_child=_in_child)
 
 
 class ObjectLock(type(threading.RLock())):  # type: ignore[misc]

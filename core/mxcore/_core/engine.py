@@ -22,7 +22,7 @@ from . import rng
 from .array import Storage
 from .context import Context
 from .errors import error
-from .state import state
+from .state import at_fork, state
 
 __all__ = ["Task", "Engine", "NaiveEngine", "ThreadedEnginePerDevice", "engine"]
 
@@ -54,18 +54,16 @@ class Task:
         writes: tuple[Storage, ...],
         name: str,
     ) -> None:
-        self.fn = fn
-        self.ctx, self.reads, self.writes, self.name = ctx, reads, writes, name
+        self.fn, self.ctx, self.reads, self.writes, self.name = fn, ctx, reads, writes, name
         #: What a worker does first: the highest priority, then what was pushed first.
         self.rank = -state.priority, next(_serial)
         #: The device's event that ends it, once it is launched.
         self.event: Any = None
         self.sources: list[Task] = []
-        self.waiting = 0
         self.dependents: list[Task] = []
         self.error: BaseException | None = None
         self.done = threading.Event()
-        self.seen = False
+        self.waiting, self.seen = 0, False
 
     def finished(self) -> None:
         """Wait for the end, whatever it was."""
@@ -196,6 +194,9 @@ class ThreadedEnginePerDevice(Engine):
         self._queues: dict[Any, _Lane] = {}
         self._open: weakref.WeakSet[Task] | set[Task] = set()
         self._failed: list[Task] = []
+        #: Closed while a fork waits: who pushes without end would let it wait for ever.
+        self._gate = threading.Event()
+        self._gate.set()
 
     def note(self, ctx: Context) -> None:
         self.contexts.add(ctx)
@@ -227,6 +228,7 @@ class ThreadedEnginePerDevice(Engine):
 
         An interrupt (Ctrl-C) may come anywhere. What others have begun to wait for is handed over nevertheless.
         """
+        self._gate.wait(1)  # not longer: what is waited for may need this task
         try:
             self._enter(task)
             if task.waiting == 0 or task.event is not None:
@@ -276,19 +278,17 @@ class ThreadedEnginePerDevice(Engine):
         """The queue of a worker that runs tasks of a context, or sees those end that were launched."""
         run = run or self._run
         key = ctx, run.__name__
-        q = self._queues.get(key)
-        if q is None:
-            with self._lock:
-                q = self._queues.get(key)
-                if q is None:
-                    if not self._queues and hasattr(os, "register_at_fork"):
-                        # With the first worker: before a fork, this comes before what plugins do, who may stop what
-                        # workers need.
-                        os.register_at_fork(before=self.drain)
-                    q = _Lane()
-                    threading.Thread(target=self._work, args=(ctx, q, run), name=f"mxcore-{ctx}", daemon=True).start()
-                    self._queues[key] = q  # where no thread can be started, the next push tries again
-        return q
+        with self._lock:
+            if key not in self._queues:
+                if not self._queues:
+                    # With the first worker: before a fork, this comes before what plugins do, who may stop what workers
+                    # need. The hook that was given last runs first.
+                    at_fork(before=self.drain, after_in_parent=self._gate.set)
+                    at_fork(before=self._gate.clear)
+                q = _Lane()
+                threading.Thread(target=self._work, args=(ctx, q, run), name=f"mxcore-{ctx}", daemon=True).start()
+                self._queues[key] = q  # where no thread can be started, the next push tries again
+            return self._queues[key]
 
     def _work(self, ctx: Context, q: _Lane, run: Callable[[Task], None]) -> None:
         _worker.ctx = ctx
@@ -302,8 +302,7 @@ class ThreadedEnginePerDevice(Engine):
             return  # it was put twice
         bad = next((s for s in task.sources if s.error is not None), None)
         if bad is not None:
-            task.error = bad.error
-            bad.seen = True
+            task.error, bad.seen = bad.error, True
         else:
             try:
                 task.ctx.device.activate(task.ctx.device_id)
@@ -320,8 +319,7 @@ class ThreadedEnginePerDevice(Engine):
 
     def _over(self, task: Task, future: Any) -> None:
         """See the end of a task that a future tells."""
-        task.event = None
-        task.error = future.exception()
+        task.event, task.error = None, future.exception()
         self._done(task)
 
     def _land(self, task: Task) -> None:
@@ -403,5 +401,4 @@ def _in_child() -> None:
         task.done.set()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
+at_fork(after_in_child=_in_child)

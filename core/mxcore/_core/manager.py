@@ -31,6 +31,7 @@ from .errors import MXNetError, caught, error, in_a_line, suggest, warn
 from .graph import GraphPass
 from .op import Op
 from .plugins import listed, plugins
+from .state import at_fork
 
 __all__ = ["API_VERSION", "Manager", "manager", "DEFAULT_PLUGINS"]
 
@@ -279,9 +280,8 @@ def _after_fork() -> None:
 
 
 # A child has no thread that would end what another one had begun to load: let it end first.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=lambda: _held.append(tables.lock.acquire(timeout=30)),
-        after_in_parent=_after_fork,
-        after_in_child=_after_fork,
-    )
+at_fork(
+    before=lambda: _held.append(tables.lock.acquire(timeout=30)),
+    after_in_parent=_after_fork,
+    after_in_child=_after_fork,
+)

@@ -17,7 +17,7 @@ from .errors import error
 from .gradplan import GradPlan, plan_of
 from .op import Op
 from .params import Params
-from .state import state
+from .state import at_fork, state
 from .transfer import check_writable
 
 __all__ = ["Freed", "Leaf", "TapeNode", "mark", "record", "serials"]
@@ -29,6 +29,11 @@ _entry = operator.attrgetter("_entry")
 _NOTHING: Any = ((), None, None)
 
 
+#: Held by who adds to a gradient: threads may share a variable. In a forked child nobody holds one.
+_locks = [threading.RLock() for _ in range(64)]
+at_fork(after_in_child=lambda: [lock._at_fork_reinit() for lock in _locks])
+
+
 class Leaf:
     """A variable that gradients end in: its gradient array and how to write it ('write', 'add', 'null')."""
 
@@ -36,8 +41,7 @@ class Leaf:
     op = plan = None
 
     def __init__(self, grad: Array | None, req: str) -> None:
-        #: `lock` is held by who adds to the gradient: threads may share a variable.
-        self.grad, self.req, self.flows, self.lock = grad, req, req != "null", threading.RLock()
+        self.grad, self.req, self.flows, self.lock = grad, req, req != "null", _locks[next(serials) % len(_locks)]
         #: Whether it pays to hand a buffer over to it instead of copying.
         self.large = grad is not None and grad.stype == "default" and grad._data.nbytes >= 1 << 16
         #: Whether a backward has written the gradient since somebody last set this to False.
