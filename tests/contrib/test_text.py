@@ -108,6 +108,8 @@ BAD = {
         "CustomEmbedding: elem_delim must be what is between the numbers, got ''",
     ),
     "letters": (lambda p: E.CustomEmbedding(file(p, "a 1 x\n")), ValueError, "line 1: the vector of 'a'"),
+    "underscores": (lambda p: E.CustomEmbedding(file(p, "a 1_0 2\n")), ValueError, "line 1: the vector of 'a'"),
+    "digits": (lambda p: E.CustomEmbedding(file(p, "a \u0661 2\n")), ValueError, "line 1: the vector of 'a'"),
     "lengths": (
         lambda p: E.CustomEmbedding(file(p, "a 1 2\nb 1 2\nc 1 2 3\n")),
         ValueError,

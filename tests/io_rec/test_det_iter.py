@@ -66,6 +66,13 @@ def test_wrong_parameters(parameters, word):
         detection(**parameters).next_arrays()
 
 
+@pytest.mark.parametrize("width", [1 << 46, 1 << 61])
+def test_a_batch_without_memory_says_so(width):
+    with pytest.raises(mx.MXNetError, match="ImageDetRecordIter: no memory for a batch, images .* and labels") as e:
+        detection(label_pad_width=width).next_arrays()
+    assert isinstance(e.value, MemoryError)
+
+
 def test_records_without_objects_are_told(tmp_path):
     path = tmp_path / "a.rec"
     with MXRecordIO(path, "w") as record:

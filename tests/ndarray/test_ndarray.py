@@ -1,6 +1,7 @@
 """The array face: printing, views, assignment, scalars, exchange with NumPy and DLPack."""
 
 import copy
+import ctypes
 import os
 import pickle
 import sys
@@ -13,7 +14,7 @@ import mxcore as mx
 from mxcore import nd
 from mxcore._core import tables
 from mxcore.base import MXNetError
-from mxcore.ndarray import operators
+from mxcore.ndarray import dlpack, operators
 
 
 def test_printing_is_mxnets():
@@ -161,6 +162,55 @@ def test_read_only_memory_is_offered_as_such():
         with pytest.raises(mx.MXNetError, match="read-only"):
             y[:] = 2
         assert y.asnumpy().tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("told", [None, "x", (1,), (1, 0, 0), (1, "0"), (1.5, 0), ([], 0)])
+def test_what_is_no_device_says_so(told):
+    class Told(_Older):
+        def __dlpack_device__(self):
+            return told
+
+    with pytest.raises(mx.MXNetError, match=r"Told.__dlpack_device__\(\) must give two whole numbers") as e:
+        nd.from_dlpack(Told(np.ones(3, "f")))
+    assert isinstance(e.value, TypeError)
+
+
+@pytest.mark.parametrize(
+    "change, word",
+    [
+        ({"data": None}, "no memory"),
+        ({"shape": None}, "2 dimensions and no shape"),
+        ({"ndim": 10**6}, "1000000 dimensions"),
+        ({"ndim": -1}, "dimensions"),
+        ({"shape": (-2, -3)}, r"shape \(-2, -3\)"),
+        ({"shape": (0, 2), "data": None}, None),
+    ],
+)
+@pytest.mark.parametrize("versioned", [False, True])
+def test_capsules_without_memory_are_not_read(change, word, versioned):
+    kw = {"max_version": (1, 0)} if versioned else {}
+    capsule = np.ones((2, 3), "f").__dlpack__(**kw)
+    tensor = dlpack._tensor_of(capsule)
+    places = (ctypes.c_int64 * 2)(*(change.get("shape") or (2, 3)))
+    was = tensor.data, tensor.shape, tensor.ndim
+    if "data" in change:
+        tensor.data = None
+    if "shape" in change:
+        tensor.shape = None if change["shape"] is None else ctypes.addressof(places)
+    tensor.ndim = change.get("ndim", 2)
+    if word is None:
+        assert nd.from_dlpack(capsule).shape == (0, 2)
+        return
+    with pytest.raises(mx.MXNetError, match=f"offers nothing that an array can lie over: .*{word}"):
+        nd.from_dlpack(capsule)
+    tensor.data, tensor.shape, tensor.ndim = was
+
+
+@pytest.mark.parametrize("state", [None, {}, (), []])
+def test_states_that_no_array_has(state):
+    with pytest.raises(mx.MXNetError, match="is a dict with 'handle'") as e:
+        nd.NDArray.__new__(nd.NDArray).__setstate__(state)
+    assert isinstance(e.value, TypeError)
 
 
 def test_what_dlpack_cannot_bring_says_so():

@@ -382,6 +382,21 @@ def test_a_shape_that_the_array_has_not_is_refused(make):
             make(given, shape=(3, 4))
 
 
+def test_zeros_that_no_array_could_hold_are_refused():
+    for stype, shape, word in (
+        ("row_sparse", (2**62, 2**62), "there is no array of shape"),
+        ("row_sparse", (-1, 2), "there is no array of shape"),
+        ("csr", (2**40, 2**30), "there is no array of shape"),
+        ("csr", (2,), "a csr array has two dimensions"),
+    ):
+        with pytest.raises(mx.MXNetError, match=f"nd.sparse.zeros: {word}"):
+            mx.nd.sparse.zeros(stype, shape)
+    with pytest.raises(mx.MXNetError, match="row_sparse_array: there is no array of shape"):
+        mx.nd.sparse.row_sparse_array((np.ones((1, 2)), [2**61]), shape=(2**62, 2))
+    with pytest.raises(mx.MXNetError, match="csr_matrix: where .* rows begin does not fit into memory"):
+        mx.nd.sparse.csr_matrix((2**50, 1))
+
+
 @pytest.mark.parametrize("shape", [(2, 2**58), (2, 2**62)])
 def test_a_matrix_whose_places_cannot_be_counted_is_refused(shape):
     with pytest.raises(mx.MXNetError, match="csr_matrix: there is no array of shape"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,20 @@ _CONTEXTS = {1: "cpu", 2: "gpu", 3: "cpu_pinned"}
 _pointer = ctypes.PYFUNCTYPE(ctypes.c_size_t, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
 )
+
+
+class _Tensor(ctypes.Structure):
+    """How a tensor of DLPack's lies in memory."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device", ctypes.c_int32 * 2),
+        ("ndim", ctypes.c_int32),
+        ("dtype", ctypes.c_uint32),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("byte_offset", ctypes.c_uint64),
+    )
 
 
 class _Capsule:
@@ -54,7 +69,7 @@ def from_dlpack(source: Any) -> NDArray:
         raise error(
             TypeError, f"from_dlpack needs an object with __dlpack__ or a DLPack capsule, got {type(source).__name__}"
         )
-    kind, index = _device_of(source) if bare else source.__dlpack_device__()
+    kind, index = _device_of(source) if bare else _told(source)
     if kind not in _CONTEXTS:
         raise error(ValueError, f"from_dlpack: no context stands for DLPack device type {kind}")
     ctx = Context(_CONTEXTS[kind], index)
@@ -65,16 +80,50 @@ def from_dlpack(source: Any) -> NDArray:
     return faces["default"](_from_host(source, bare), Storage(ctx))  # type: ignore[return-value]
 
 
-def _device_of(capsule: Any) -> tuple[int, int]:
-    """DLPack's device of a capsule, as it lies in memory; that of a capsule that was taken is the CPU."""
+def _told(source: Any) -> tuple[int, int]:
+    """The device that an object says it is on."""
+    told = source.__dlpack_device__()
+    try:
+        kind, index = map(operator.index, told)
+    except (TypeError, ValueError) as e:
+        raise error(
+            TypeError,
+            f"from_dlpack: {type(source).__name__}.__dlpack_device__() must give two whole numbers, type and index of "
+            f"a device, got {told!r}",
+        ) from e
+    return kind, index
+
+
+def _tensor_of(capsule: Any) -> _Tensor | None:
+    """What a capsule holds; nothing if it was taken."""
     given = ctypes.py_object(capsule)
-    # What stands before the device: the address of the values, and in newer capsules version, context, deleter, flags.
-    for name, before in ((b"dltensor", 8), (b"dltensor_versioned", 40)):
+    # In newer capsules version, context, deleter and flags stand before it.
+    for name, before in ((b"dltensor", 0), (b"dltensor_versioned", 32)):
         if ctypes.pythonapi.PyCapsule_IsValid(given, name):
-            pointer = _pointer(capsule, name)
-            kind, index = (ctypes.c_int32 * 2).from_address(pointer + before)
-            return int(kind), int(index)
-    return 1, 0
+            return _Tensor.from_address(_pointer(capsule, name) + before)
+    return None
+
+
+def _device_of(capsule: Any) -> tuple[int, int]:
+    """DLPack's device of a capsule; that of a capsule that was taken is the CPU."""
+    tensor = _tensor_of(capsule)
+    return (1, 0) if tensor is None else (int(tensor.device[0]), int(tensor.device[1]))
+
+
+def _checked(capsule: Any) -> Any:
+    """The capsule, if it has places for what it says it has: NumPy would read from nowhere."""
+    tensor = _tensor_of(capsule)
+    if tensor is not None and tensor.ndim > 0:
+        if not tensor.shape:
+            raise ValueError(f"its tensor has {tensor.ndim} dimensions and no shape")
+        if not 0 < tensor.ndim <= 64:
+            raise ValueError(f"its tensor has {tensor.ndim} dimensions, at most 64 can be")
+        sizes = (ctypes.c_int64 * tensor.ndim).from_address(tensor.shape)
+        if min(sizes) < 0:
+            raise ValueError(f"its tensor has shape {tuple(sizes)}")
+    if tensor is not None and not tensor.data and (tensor.ndim <= 0 or 0 not in sizes):
+        raise ValueError("its tensor has no memory")
+    return capsule
 
 
 def offer(x: Any, kw: dict[str, Any]) -> Any:
@@ -100,12 +149,12 @@ def _capsule_of(source: Any) -> Any:
 
 def _from_host(source: Any, bare: bool) -> np.ndarray[Any, Any]:
     try:
-        capsule = source if bare else _capsule_of(source)
+        capsule = _checked(source if bare else _capsule_of(source))
         # Only capsules with a version can say that their memory is read-only; NumPy takes all others to be, MXNet none.
         silent = ctypes.pythonapi.PyCapsule_IsValid(ctypes.py_object(capsule), b"dltensor")
         array = np.from_dlpack(_Capsule(capsule))
     except (BufferError, ValueError, RuntimeError) as e:
-        once = "; a capsule can be taken only once" if bare else ""
+        once = "; a capsule can be taken only once" if bare and _tensor_of(source) is None else ""
         raise error(
             ValueError, f"from_dlpack: {type(source).__name__} offers nothing that an array can lie over: {e}{once}"
         ) from e

@@ -202,6 +202,10 @@ class NDArray(Array):
         from .files import from_record
         from .serialization import load_record
 
+        if not isinstance(state, dict) or "handle" not in state:
+            raise error(
+                TypeError, f"the state of an array is a dict with 'handle', bytes or None, got {type(state).__name__}"
+            )
         if (handle := state["handle"]) is not None:
             record = load_record(handle)
             x = from_record(record, checks.present(Context(*record.device)))

@@ -667,6 +667,8 @@ def sparse_problem(stype: str, shape: Shape, data: HostArray, aux: Sequence[Host
         return "its auxiliary arrays are not vectors of integers"
     if not shape:
         return "it has no rows"
+    if math.prod(int(d) for d in shape if d) >= 2**59:  # as of dense arrays: places are counted in an int64
+        return f"there is no array of shape {shape}"
     indices = aux[-1]
     if len(indices) != len(data) if data.ndim else True:
         return f"{len(indices)} indices for stored values of shape {data.shape}"
@@ -681,8 +683,6 @@ def sparse_problem(stype: str, shape: Shape, data: HostArray, aux: Sequence[Host
             return f"shape {shape} with stored values of shape {data.shape}, expected a matrix and a vector"
         limit = shape[1]
         indptr = aux[0]
-        if int(shape[0]) * int(limit) >= 2**59:  # as of dense arrays: places are counted in an int64
-            return f"there is no array of shape {shape}"
         if not len(indptr) or len(indptr) != shape[0] + 1:
             return f"indptr of {len(indptr)} entries for {shape[0]} rows"
         if indptr[0] != 0 or indptr[-1] != len(indices) or (indptr[1:] < indptr[:-1]).any():

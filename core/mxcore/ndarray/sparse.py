@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from numbers import Integral
 from typing import Any
@@ -247,6 +248,17 @@ def _check_shape(what: str, told: Any, full: Any) -> None:
         raise error(ValueError, f"{what}: shape {tuple(told)} is told, the array has {tuple(full)}")
 
 
+def _full(what: str, shape: Any, stype: str) -> tuple[int, ...]:
+    """The shape of a sparse array, if there is such an array: places are counted in an int64."""
+    full: tuple[int, ...] = plain(tuple(shape))
+    if not full or stype == "csr" and len(full) != 2:
+        needed = "two dimensions" if stype == "csr" else "a dimension or more"
+        raise error(ValueError, f"{what}: a {stype} array has {needed}, got shape {full}")
+    if any(d < 0 for d in full) or math.prod(d for d in full if d) >= 2**59:
+        raise error(ValueError, f"{what}: there is no array of shape {full}")
+    return full
+
+
 def row_sparse_array(arg1: Any, shape: Any = None, ctx: Context | None = None, dtype: Any = None) -> RowSparseNDArray:
     """Make a row-sparse array.
 
@@ -264,7 +276,8 @@ def row_sparse_array(arg1: Any, shape: Any = None, ctx: Context | None = None, d
     >>> a.asnumpy().tolist()
     [[0.0, 0.0], [1.0, 2.0], [0.0, 0.0]]
     """
-    ctx = checks.place("row_sparse_array", ctx)
+    what = "row_sparse_array"
+    ctx = checks.place(what, ctx)
     if isinstance(arg1, RowSparseNDArray):
         full = arg1.shape
         data, rows = _host(arg1.data, _plain_dtype(arg1, dtype)), _host(arg1.indices, np.int64)
@@ -272,29 +285,25 @@ def row_sparse_array(arg1: Any, shape: Any = None, ctx: Context | None = None, d
         dt = _plain_dtype(arg1[0], dtype)
         data, rows = _host(arg1[0], dt), _host(arg1[1], np.int64)
         if rows.ndim != 1 or len(rows) != len(data):
-            raise error(
-                ValueError, f"row_sparse_array: data {data.shape} needs as many indices as rows, got {rows.shape}"
-            )
-        full = plain(tuple(shape)) if shape is not None else (int(rows.max()) + 1 if len(rows) else 0, *data.shape[1:])
+            raise error(ValueError, f"{what}: data {data.shape} needs as many indices as rows, got {rows.shape}")
+        least = (int(rows.max()) + 1 if len(rows) else 0, *data.shape[1:])
+        full = least if shape is None else _full(what, shape, "row_sparse")
         order = np.argsort(rows, kind="stable")
         rows, data = rows[order], data[order]
         if len(rows) and (not full or rows[0] < 0 or rows[-1] >= full[0] or (rows[1:] == rows[:-1]).any()):
-            raise error(
-                ValueError,
-                f"row_sparse_array: indices must be distinct and in [0, {full[0]}), got {rows.tolist()[:10]}",
-            )
+            raise error(ValueError, f"{what}: indices must be distinct and in [0, {full[0]}), got {rows.tolist()[:10]}")
     elif isinstance(arg1, tuple) and all(isinstance(d, Integral) for d in arg1):
-        full = plain(arg1)
+        full = _full(what, arg1, "row_sparse")
         data, rows = np.zeros((0, *full[1:]), as_dtype(dtype)), np.zeros(0, np.int64)
     else:
         dense = _host(arg1, _plain_dtype(arg1, dtype))
         full = dense.shape
         if not full:
-            raise error(ValueError, "row_sparse_array: an array without dimensions has no rows")
+            raise error(ValueError, f"{what}: an array without dimensions has no rows")
         rows, data = to_rows(np, dense).parts
-    _check_shape("row_sparse_array", shape, full)
+    _check_shape(what, shape, full)
     if data.shape[1:] != tuple(full[1:]):
-        raise error(ValueError, f"row_sparse_array: rows of shape {data.shape[1:]} in an array of shape {full}")
+        raise error(ValueError, f"{what}: rows of shape {data.shape[1:]} in an array of shape {full}")
     put = ctx.device.from_host
     return RowSparseNDArray(RowSparse(full, put(rows, ctx.device_id), put(data, ctx.device_id)), Storage(ctx))
 
@@ -324,27 +333,32 @@ def csr_matrix(arg1: Any, shape: Any = None, ctx: Context | None = None, dtype: 
     >>> mx.nd.sparse.csr_matrix(([1, 2, 3], [2, 0, 2], [0, 3])).asnumpy().tolist()
     [[2.0, 0.0, 4.0]]
     """
-    ctx = checks.place("csr_matrix", ctx)
+    what = "csr_matrix"
+    ctx = checks.place(what, ctx)
     if isinstance(arg1, CSRNDArray) or hasattr(arg1, "tocsr"):
         full, (data, cols, ptr) = tuple(arg1.shape), _parts_of(arg1, dtype)
     elif isinstance(arg1, tuple) and len(arg1) == 3:
         data = _host(arg1[0], _plain_dtype(arg1[0], dtype))
         cols, ptr = (_host(x, np.int64) for x in arg1[1:])
-        full = plain(tuple(shape)) if shape is not None else (len(ptr) - 1, int(cols.max()) + 1 if len(cols) else 0)
+        full = (len(ptr) - 1, int(cols.max()) + 1 if len(cols) else 0) if shape is None else _full(what, shape, "csr")
     elif isinstance(arg1, tuple) and all(isinstance(d, Integral) for d in arg1):
-        full = plain(arg1)
-        data, cols, ptr = np.zeros(0, as_dtype(dtype)), np.zeros(0, np.int64), np.zeros(full[0] + 1, np.int64)
+        full = _full(what, arg1, "csr")
+        try:
+            ptr = np.zeros(full[0] + 1, np.int64)
+        except MemoryError as e:
+            raise error(MemoryError, f"{what}: where {full[0]} rows begin does not fit into memory: {e}") from e
+        data, cols = np.zeros(0, as_dtype(dtype)), np.zeros(0, np.int64)
     elif isinstance(arg1, tuple) and len(arg1) == 2:
         full, data, cols, ptr = _from_coordinates(arg1[0], arg1[1], shape, dtype)
     else:
         dense = _host(arg1, _plain_dtype(arg1, dtype))
         full = dense.shape
         if len(full) != 2:
-            raise error(ValueError, f"csr_matrix: a matrix is needed, got shape {full}")
+            raise error(ValueError, f"{what}: a matrix is needed, got shape {full}")
         ptr, cols, data = to_csr(np, dense).parts
-    _check_shape("csr_matrix", shape, full)
+    _check_shape(what, shape, full)
     if problem := sparse_problem("csr", full, data, (ptr, cols)):
-        raise error(ValueError, f"csr_matrix: {problem}")
+        raise error(ValueError, f"{what}: {problem}")
     data, cols, ptr = in_order(full, data, cols, ptr)
     put = ctx.device.from_host
     return CSRNDArray(
@@ -385,7 +399,7 @@ def _from_coordinates(values: Any, places: Any, shape: Any, dtype: Any) -> tuple
         )
     if shape is None and not len(rows):
         raise error(ValueError, "csr_matrix: without values, a shape is needed")
-    full = plain(tuple(shape)) if shape is not None else (int(rows.max()) + 1, int(cols.max()) + 1)
+    full = (int(rows.max()) + 1, int(cols.max()) + 1) if shape is None else _full("csr_matrix", shape, "csr")
     if len(rows) and (rows.min() < 0 or rows.max() >= full[0]):
         raise error(ValueError, f"csr_matrix: rows must lie in [0, {full[0]}), got {rows.tolist()[:10]}")
     order = np.argsort(rows, kind="stable")
@@ -428,7 +442,7 @@ def zeros(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None,
     if make is None:
         raise error(ValueError, f"unknown storage type {stype!r}; use 'default', 'row_sparse' or 'csr'")
     p: Any = _ZEROS({"shape": shape})
-    return make(p.shape, ctx=ctx, dtype=dtype)
+    return make(_full("nd.sparse.zeros", p.shape, stype), ctx=ctx, dtype=dtype)
 
 
 def empty(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:

@@ -173,14 +173,18 @@ class RecordIter(MXDataIter):
             for i, record in enumerate(self._order.take(epoch, begin, end))
         ]
         size = self.batch_size
-        return Batch(
-            examples,
-            pad,
-            self._cursor.state_dict(),
-            data=np.empty((size, *self.params.data_shape), self.dtype),
-            label=np.empty((size, *self.label_shape()), np.float32),
-            index=np.zeros(size, np.uint64),
-        )
+        data, label = (size, *self.params.data_shape), (size, *self.label_shape())
+        try:
+            arrays = {
+                "data": np.empty(data, self.dtype),
+                "label": np.empty(label, np.float32),
+                "index": np.zeros(size, np.uint64),
+            }
+        except (MemoryError, ValueError) as e:  # the latter where there is no such array at all
+            raise error(
+                MemoryError, f"{type(self).__name__}: no memory for a batch, images {data} and labels {label}: {e}"
+            ) from e
+        return Batch(examples, pad, self._cursor.state_dict(), **arrays)
 
     def _tasks(self, batch: Batch) -> list[Callable[[], None]]:
         """Callables that fill a batch, one for each thread."""

@@ -125,6 +125,8 @@ class _TokenEmbedding(Vocabulary):
                 if n == 1 and len(numbers) == 1 and token.isdecimal() and numbers[0].isdecimal():
                     continue  # fastText's first line: how many there are, and how long
                 try:
+                    if "_" in (text := "".join(numbers)) or not text.isascii():  # Python reads 1_0 as 10
+                        raise ValueError
                     vector = np.array([float(x) for x in numbers if x], dtype="float32")
                 except ValueError:
                     raise error(
