@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
 
-from ._core.array import Storage
+from ._core.array import Array, Storage
 from ._core.state import at_fork
 
-__all__ = ["PerThread", "ObjectLock", "fork_safe_lock", "locked", "lock_of"]
+__all__ = ["PerThread", "ObjectLock", "fork_safe_lock", "locked", "lock_of", "written"]
 
 
 #: All that there are: in a forked child, where their holders may not exist, nobody holds them.
@@ -99,6 +100,18 @@ def lock_of(st: Storage) -> Any:
         if made is not _process:
             st.lock = _, lock = _process, threading.RLock()
     return lock
+
+
+def written(out: Any) -> Any:
+    """The locks of what results are written to, an array or several, a with-block as :func:`lock_of` is."""
+    if isinstance(out, Array):
+        return lock_of(out._st)
+    found = contextlib.ExitStack()
+    if isinstance(out, (list, tuple)):
+        stores = {id(x._st): x._st for x in out if isinstance(x, Array)}
+        for _, st in sorted(stores.items()):  # in one order: two threads must not wait for each other
+            found.enter_context(lock_of(st))
+    return found
 
 
 def locked(method: Callable[..., Any]) -> Callable[..., Any]:

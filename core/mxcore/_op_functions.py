@@ -12,7 +12,7 @@ from ._core import tables
 from ._core.array import Array
 from ._core.errors import MXNetError, error, suggest
 from ._core.op import Op
-from ._locks import lock_of
+from ._locks import written
 from ._reexports import reexports
 
 __all__ = [
@@ -108,9 +108,8 @@ def eager_function(name: str, op: Op) -> Callable[..., Any]:
                 break
         if len(args) > most:
             args = tuple(take_last(op, args, kwargs))
-        out = kwargs and kwargs.get("out")
-        if isinstance(out, Array):
-            with lock_of(out._st):
+        if kwargs and (out := kwargs.get("out")) is not None:
+            with written(out):
                 return call(op, args, kwargs)
         return call(op, args, kwargs)
 

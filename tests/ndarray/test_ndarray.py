@@ -329,9 +329,10 @@ def test_everything_public_can_be_imported():
         lambda x, one: x.__iadd__(one),
         lambda x, one: x[1:].__iadd__(1),
         lambda x, one: nd.elemwise_add(x, one, out=x),
+        lambda x, one: nd.elemwise_add(x, one, out=[x]),
         lambda x, one: nd.sgd_update(x, one, lr=-1.0, out=x),
     ],
-    ids=["number", "array", "view", "out", "update"],
+    ids=["number", "array", "view", "out", "outs", "update"],
 )
 def test_threads_add_to_one_array(change, in_threads):
     """Who reads an array to write it does so at once: nothing is lost."""
@@ -343,6 +344,40 @@ def test_threads_add_to_one_array(change, in_threads):
 
     in_threads(run, [()] * 4)
     assert x.asnumpy().tolist()[1:] == [600, 600]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x, one: mx.np.add(x, one, out=x),
+        lambda x, one: np.add(x, one, out=x),
+        lambda x, one: mx.np.add(x, 1, out=(x,)),
+        lambda x, one: x.__imatmul__(mx.np.array([[1.0, 1], [0, 1]])),
+    ],
+    ids=["out", "NumPy's", "tuple", "product"],
+)
+def test_threads_add_to_one_array_of_numpy(change, in_threads):
+    x, one = mx.np.array([[1.0, 0], [0, 1]]), mx.np.array([[0.0, 1], [0, 0]])
+
+    def run():
+        for _ in range(100):
+            change(x, one)
+
+    in_threads(run, [()] * 4)
+    assert x[0, 1].item() == 400
+
+
+@pytest.mark.parametrize("stype", ["csr", "row_sparse"])
+def test_threads_add_to_one_sparse_array(stype, in_threads):
+    x, one = (nd.array([[0, a]]).tostype(stype) for a in (0.0, 1.0))
+
+    def run():
+        y = x
+        for _ in range(50):
+            y += one
+
+    in_threads(run, [()] * 4)
+    assert x.asnumpy().tolist() == [[0, 200]]
 
 
 def test_the_short_way_of_operators_is_looked_up_once(monkeypatch):

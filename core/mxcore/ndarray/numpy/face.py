@@ -11,7 +11,7 @@ from ..._core import tables
 from ..._core.array import Array, Storage
 from ..._core.errors import error
 from ..._core.op import Op
-from ..._locks import lock_of
+from ..._locks import written
 from ..._op_functions import mixed_faces, take_last
 from ...np_functions import Face
 from ...np_functions.python_methods import give_methods
@@ -54,8 +54,9 @@ class Arrays(Face):
                     break
         if p is None:
             p = found.parse({k: v for k, v in params.items() if v is not None})
-        if out is not None and out.__class__ is not ndarray:
-            return self._into(found, inputs, p, out)
+        if out is not None and (inputs or out.__class__ is not ndarray):
+            with written(out):
+                return self._into(found, inputs, p, out)
         if not inputs:
             ctx = place(op, ctx, out)
         return Op.apply(found, inputs, p, out, cls=ndarray, ctx=ctx)
@@ -66,8 +67,8 @@ class Arrays(Face):
             if isinstance(x, Array) and not isinstance(x, ndarray):
                 raise mixed_faces(op, x)
         out = kwargs.get("out")
-        if isinstance(out, ndarray):
-            with lock_of(out._st):
+        if out is not None:
+            with written(out):
                 return Op.run(found, take_last(found, args, kwargs), kwargs)
         y = Op.run(found, take_last(found, args, kwargs), kwargs)
         # An operator without inputs does not know of faces.
@@ -88,7 +89,7 @@ class Arrays(Face):
                 )
 
     def _into(self, op: Op, inputs: Any, p: Any, out: Any) -> Any:
-        """Write into what is given as `out` where that is no single array: a tuple of one, as NumPy has it."""
+        """Write into what is given as `out`: an array, several, or a tuple of one, as NumPy has it."""
         if isinstance(out, tuple) and len(out) == 1 and isinstance(out[0], ndarray):
             Op.apply(op, inputs, p, out[0])
             return out

@@ -15,6 +15,7 @@ from ..._core.context import Context
 from ..._core.errors import error
 from ..._core.params import as_dtype
 from ..._core.state import state
+from ..._locks import lock_of
 from ..._op_functions import FACES
 from ...np_functions.arguments import in_order
 from ...np_functions.options import refuse
@@ -385,10 +386,13 @@ class ndarray(NDArray):
     __setitem__ = indexing.set_item
 
     def __imatmul__(self, other: Any) -> ndarray:
-        found = self @ other
-        if found.shape != self.shape:
-            raise error(ValueError, f"x @= y: a product of shape {found.shape} is not written to shape {self.shape}")
-        self[...] = found
+        with lock_of(self._st):
+            found = self @ other
+            if found.shape != self.shape:
+                raise error(
+                    ValueError, f"x @= y: a product of shape {found.shape} is not written to shape {self.shape}"
+                )
+            self[...] = found
         return self
 
     def slice_assign(self, rhs: NDArray, begin: Any, end: Any, step: Any) -> ndarray:
