@@ -9,7 +9,16 @@ from ._core.binding import bind
 from ._core.graph import Node
 from ._core.roles import Roles
 
-__all__ = ["GraphF", "Value", "beside"]
+__all__ = ["MODE", "GraphF", "Value", "beside", "mode_of"]
+
+#: The attribute of a node that runs in a mode of its own: 'True' where it is that of training.
+MODE = "__train_mode__"
+
+
+def mode_of(n: Node, is_train: bool) -> bool:
+    """Whether a node runs in training mode, in a graph that is run in a mode."""
+    own = n.attrs.get(MODE)
+    return is_train if own is None else own == "True"
 
 
 def beside(n: Node) -> dict[str, str]:

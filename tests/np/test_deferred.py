@@ -287,6 +287,9 @@ def _gradient(w, x):
 _REFUSED = [
     lambda w, x: x * x.sum().item(),
     lambda w, x: x if x.sum() > 0 else -x,
+    lambda w, x: x * onp.from_dlpack(x)[0, 0].item(),
+    lambda w, x: mx.nd.from_dlpack(x.as_nd_ndarray().to_dlpack_for_read()).as_np_ndarray() * x,
+    lambda w, x: x * onp.from_dlpack(w)[0].item(),
     lambda w, x: x * float(w[0]),
     lambda w, x: np.array(x.asnumpy()) * x,
     lambda w, x: np.array([x[0, 0], x[0, 1]]) * x,
@@ -333,6 +336,52 @@ def test_what_python_asks_of_the_mode_is_that_of_the_call():
     net.hybridize()
     for _ in range(2):
         assert _in_all_modes(net, x) == _in_all_modes(plain, x) == [[3.0], [200.0], [2.0], [300.0]]
+
+
+class _Mixed(gluon.HybridBlock):
+    """Parts that keep to a mode of their own, whatever that of the call is."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        with self.name_scope():
+            self.drop, self.norm = nn.Dropout(0.5), nn.BatchNorm(in_channels=3)
+            self.bent = nn.HybridSequential()
+            self.bent.add(nn.Dropout(0.25))
+
+    def forward(self, x):
+        a = self.drop(x)
+        with autograd.predict_mode():
+            b = self.norm(x) + self.drop(x)
+        with autograd.train_mode():
+            c = self.bent(x)
+        with autograd.pause():
+            d = self.drop(x)
+        return a, b, c, d, self.drop(x)
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_what_is_computed_in_a_mode_of_its_own_is_so_in_a_graph(static):
+    x, found = _array(64, 3), []
+    for hybrid in (False, True):
+        net = _Mixed(prefix="net_")
+        net.initialize()
+        net.hybridize(hybrid, static_alloc=static, static_shape=static)
+        mx.random.seed(5)
+        x.attach_grad()
+        for record in (False, True, True, False):
+            with autograd.record() if record else autograd.pause():
+                ys = net(x)
+            if record:
+                autograd.backward([ys[i] for i in (0, 1, 2, 4)])
+            found.append([*[y.asnumpy() for y in ys], x.grad.asnumpy(), net.norm.running_mean.data().asnumpy()])
+    for eager, graph in zip(found[:4], found[4:]):
+        for a, b in zip(eager, graph):
+            onp.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    _, trained, _, last = found[4:]
+    data = x.asnumpy()
+    assert (trained[0] == 0).any() and (last[0] == data).all()  # as the call is
+    assert (trained[3] == data).all() and not trained[6].any()  # no statistics have moved
+    assert (last[2] == 0).any() and (last[4] == data).all()
 
 
 def test_what_is_exported_is_for_prediction(tmp_path):

@@ -85,7 +85,7 @@ class Instance:
         for t, step in enumerate(program.steps):
             k = step.k
             if step.random:
-                k = OpContext(step.ctx, program.is_train, step.k.wanted)
+                k = OpContext(step.ctx, step.k.is_train, step.k.wanted)
                 k.shapes = step.k.shapes
                 if not self._draws(t):
                     self._random[t >= program.split].append(k)

@@ -22,6 +22,7 @@ from .._core.call import BoundCall, OpContext, op_context
 from .._core.context import Context
 from .._core.graph import Graph, Node, topo
 from .._core.kernels import Spec
+from ..composing import mode_of
 from ..gradient import STATE_BACKWARD
 from .memory import Interval, layout
 from .passes.mirror import MIRRORED
@@ -249,8 +250,9 @@ class Program:
         # The backward of a stateful operator is its rule, for which no device has a kernel.
         step.bound = BoundCall(op, p, step.ctx.device, ins, outs, step.back and op.body)
         wanted = tuple((n, i) in self._used for i in range(sig.n_out))
-        op_context(step.ctx, self.is_train)
-        step.k = OpContext(step.ctx, self.is_train, None if all(wanted) else wanted)
+        is_train = mode_of(n, self.is_train)
+        op_context(step.ctx, is_train)
+        step.k = OpContext(step.ctx, is_train, None if all(wanted) else wanted)
         if all(s.shape is not None for s in outs):
             step.k.shapes = tuple(s.shape for s in outs)
         step.ins = [self.slot[e] for e in n.inputs]

@@ -12,6 +12,7 @@ from .._core.array import Storage, faces
 from .._core.context import Context
 from .._core.errors import error
 from .._core.params import as_dtype
+from .._noting import check_readable
 
 if TYPE_CHECKING:
     from .ndarray import NDArray
@@ -129,6 +130,7 @@ def _checked(capsule: Any) -> Any:
 def offer(x: Any, kw: dict[str, Any]) -> Any:
     """What ``x.__dlpack__(**kw)`` gives: ordered by the queue of its device if it has one, without waiting here."""
     x.twin()  # an array of somebody else's
+    check_readable(x)
     ctx = x.context
     if not ctx.device.async_:
         x.wait_to_read()
@@ -165,6 +167,7 @@ def _from_host(source: Any, bare: bool) -> np.ndarray[Any, Any]:
 def to_capsule(x: Any, verb: str) -> Any:
     """A capsule of the memory of an array; one with a version where that is read-only, since others cannot say so."""
     x.twin()  # an array of somebody else's
+    check_readable(x)
     x.context.activate()
     try:
         return x._data.__dlpack__(**({} if x.writable else {"max_version": (1, 0)}))

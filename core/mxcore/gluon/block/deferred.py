@@ -18,6 +18,7 @@ from ..._core.state import state
 from ..._core.tape import Leaf
 from ..._noting import refused
 from ...base import error
+from ...composing import MODE
 from ...symbol.compose import hint
 from ..parameter import Constant
 from .structure import flatten
@@ -38,6 +39,11 @@ def tracing() -> bool:
     return isinstance(state.record, Tracer)
 
 
+def _may_ask_for_the_mode(op: Op, p: Any) -> bool:
+    """Whether an operator can do something else in training: it draws, has statistics, or runs a graph or Python."""
+    return bool(p._sig.random or op.aux or op.stateful)
+
+
 class Tracer:
     """Notes operators as nodes of a graph; it stands in the place of the tape (``state.record``).
 
@@ -53,6 +59,8 @@ class Tracer:
         self._params = params
         #: What ``autograd.is_recording()`` tells: the block is noted for calls that are recorded, or that are not.
         self.recording = recording
+        #: The mode that the graph is for; what is computed in the other one, as in ``predict_mode()``, keeps its own.
+        self.train = state.train
         #: By the id of an array, or of its place on the tape, which another face of it shares.
         self._entries: dict[int, tuple[Node, int]] = {}
         #: What is known by its id.
@@ -118,7 +126,8 @@ class Tracer:
         if op is tables.roles.get("other context") and p.source is not None:
             raise refused(f"an array of {p.source} is copied to another context")
         name = naming.current().get(None, hint(op.name))
-        node = Node(op, p, [self.entry(x) for x in inputs], name)
+        attrs = {MODE: str(state.train)} if state.train is not self.train and _may_ask_for_the_mode(op, p) else None
+        node = Node(op, p, [self.entry(x) for x in inputs], name, attrs)
         for i, y in enumerate(outputs):
             if y is not None:
                 self._note(y, self._stopped((node, i)) if self.paused else (node, i))
