@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO
 
 from .base import MXNetError, error
-from .urls import PathLike, is_url, store, text_of
+from .urls import PathLike, archived, is_url, links, store, text_of
 
 __all__ = [
     "checked",
@@ -110,12 +110,33 @@ def open_read(path: PathLike) -> BinaryIO:
     name = checked(path)
     with explained(name, "read", foreign=is_url(name)):
         if is_url(name):
+            if archived(name):
+                _check_members(name)
             fs, inner = store(name)
             file: BinaryIO = fs.open(inner, "rb")
             with contextlib.suppress(AttributeError):  # of a type that takes none, which holds what it reads
                 file.store = fs  # type: ignore[attr-defined]  # an archive that nobody holds closes its files
             return file
         return open(local_path(name), "rb")
+
+
+def _check_members(url: str) -> None:
+    """Refuse what unfolds to more than is unfolded: the file of a URL in archives, and the archives that lie in others."""
+    from . import limits
+
+    parts = url.split("::")
+    for i, kind in enumerate(links(url)):
+        if not archived(f"{kind}://"):
+            continue
+        link = "::".join(parts[i:])
+        fs, inner = store(link)
+        found = fs.info(inner)
+        if kind == "zip" and "compress_type" in found:
+            limits.check_packing(found["compress_type"], found["name"], link)
+        # What is as large as it lies there needs no limit.
+        plain = found.get("compress_size") == found["size"] or kind == "tar" and parts[-1].endswith(".tar")
+        if not plain:
+            limits.check_unpacked(found["size"] or 0, link)
 
 
 @contextlib.contextmanager

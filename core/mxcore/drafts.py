@@ -19,7 +19,6 @@ import os
 import stat
 import threading
 import time
-import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -566,8 +565,10 @@ def _target(path: str) -> str | None:
 
 
 def _prefix(target: str) -> str:
-    """How the names of all drafts of a file begin."""
-    return f".mxcore-{zlib.crc32(os.fsencode(os.path.basename(target))):08x}-"
+    """How the names of all drafts of a file begin: with a hash that nobody can find another name for."""
+    from hashlib import sha256
+
+    return f".mxcore-{sha256(os.fsencode(os.path.basename(target))).hexdigest()[:32]}-"
 
 
 def _token() -> str:

@@ -62,6 +62,12 @@ def test_drafts_of_other_files_are_left_alone(old):
     assert left(old.parent) == [other.name]
 
 
+def test_names_of_one_checksum_do_not_meet(tmp_path):
+    """CRC-32 is the same for both: what waits as one's index would be taken for the other's."""
+    one, other = tmp_path / "plumless", tmp_path / "buckeroo"
+    assert drafts._prefix(str(one)) != drafts._prefix(str(other))
+
+
 def test_many_writers_at_once(old):
     def write(i):
         for _ in range(20):

@@ -131,6 +131,49 @@ def test_an_archive_in_a_store(files, tmp_path):
         assert list(mx.model.load_checkpoint(url, 3)[1]) == ["fc_weight"]
 
 
+@pytest.fixture
+def bombs(tmp_path, monkeypatch):
+    """Archives of a few kilobytes with 20 MB in them, where 1 MB may be unfolded."""
+    monkeypatch.setenv("MXCORE_MAX_UNPACKED_BYTES", str(1 << 20))
+    big, inner = tmp_path / "a.params", tmp_path / "inner.zip"
+    mx.nd.save(str(big), [mx.nd.zeros((5_000_000,))])
+    for path, method, what in (
+        ("deflated", zipfile.ZIP_DEFLATED, big),
+        ("stored", zipfile.ZIP_STORED, big),
+        ("bz2", zipfile.ZIP_BZIP2, big),
+    ):
+        with zipfile.ZipFile(tmp_path / f"{path}.zip", "w", method) as z:
+            z.write(what, "a.params")
+    with zipfile.ZipFile(inner, "w") as z:
+        z.write(big, "a.params")
+    with zipfile.ZipFile(tmp_path / "nested.zip", "w", zipfile.ZIP_DEFLATED) as z:
+        z.write(inner, "inner.zip")
+    for mode, ending in (("w", "tar"), ("w:gz", "tar.gz")):
+        with tarfile.open(tmp_path / f"a.{ending}", mode) as t:
+            t.add(big, "a.params")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "url, words",
+    [
+        ("zip://a.params::{}/deflated.zip", "tells of 2000.* bytes, more than the 1048576"),
+        ("simplecache::zip://a.params::{}/deflated.zip", "tells of 2000.* bytes, more than the 1048576"),
+        ("zip://a.params::zip://inner.zip::{}/nested.zip", "nested.zip tells of 2000"),
+        ("zip://a.params::{}/bz2.zip", "packed by method 12"),
+        ("tar://a.params::{}/a.tar.gz", "tells of 2000"),
+        ("zip://a.params::{}/stored.zip", None),
+        ("tar://a.params::{}/a.tar", None),
+    ],
+)
+def test_archives_are_unfolded_up_to_the_limit(bombs, url, words):
+    if words is None:
+        assert mx.nd.load(url.format(bombs))[0].shape == (5_000_000,)
+        return
+    with pytest.raises(mx.MXNetError, match=words):
+        mx.nd.load(url.format(bombs))
+
+
 def every_writer(begin, end):
     """Whatever writes files of its own."""
     net = mx.gluon.nn.Dense(2, in_units=3)

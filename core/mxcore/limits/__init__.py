@@ -19,6 +19,7 @@ from .pictures import chunk_beyond, picture_size
 __all__ = [
     "DEFAULTS",
     "check_member",
+    "check_packing",
     "check_picture",
     "check_unpacked",
     "copy_unpacked",
@@ -180,11 +181,33 @@ def check_member(member: zipfile.ZipInfo, name: str) -> None:
     >>> check_member(zipfile.ZipInfo("a.txt"), "a.zip")
     """
     check_unpacked(member.file_size, name)
-    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+    check_packing(member.compress_type, member.filename, name)
+
+
+def check_packing(method: int, member: str, name: str) -> None:
+    """Refuse a method of packing that does not let a file be unfolded in pieces.
+
+    Parameters
+    ----------
+    method : int
+        Its number in a zip archive.
+    member, name : str
+        Of the file and of the archive, for messages.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if it is neither stored nor deflated.
+
+    Examples
+    --------
+    >>> check_packing(zipfile.ZIP_DEFLATED, "a.txt", "a.zip")
+    """
+    if method not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise error(
             ValueError,
-            f"{name} is damaged: {member.filename!r} is packed by method {member.compress_type}, and only what is "
-            "stored or deflated is unpacked. Delete it to have it downloaded again.",
+            f"{name} is damaged, or from elsewhere: {member!r} is packed by method {method}, and only what is stored or "
+            "deflated is unpacked. Pack it anew, or delete it to have it downloaded again.",
         )
 
 
