@@ -391,3 +391,39 @@ def test_zipfian_candidates():
         assert np.abs(counts - expected).max() < 5 * np.sqrt(expected.max())
         np.testing.assert_allclose(true.asnumpy(), expected[[0, 9]])
         np.testing.assert_allclose(sampled.asnumpy(), expected[drawn.asnumpy()])
+
+
+def _flow(kind):
+    """A node of control flow, as its file has it, over data of shape (3, 2) and a state of shape (2,)."""
+    x, s = mx.sym.var("x"), mx.sym.var("s")
+    if kind == "_foreach":
+        out, last = mx.sym.contrib.foreach(lambda d, s: (d + s, d * s), x, s)
+    elif kind == "_while_loop":
+        out, last = mx.sym.contrib.while_loop(
+            lambda s: s.sum() < 9, lambda s: (s * 2, [s + 1 + 0 * x.sum()]), [s], max_iterations=4
+        )
+    else:
+        out, last = mx.sym.contrib.cond(x.sum() > 0, lambda: s + 1, lambda: s * 2), []
+    heads = mx.sym.Group([out, *(last if isinstance(last, list) else [last])])
+    graph = json.loads(heads.tojson())
+    return graph, next(n for n in graph["nodes"] if n["op"] == kind)["attrs"]
+
+
+@pytest.mark.parametrize("kind", ["_foreach", "_while_loop", "_cond"])
+@pytest.mark.parametrize("bad", ["(-1,)", "(7,)", "(0, 1, 2, 3)", "(10000000000,)"])
+def test_places_where_nothing_is_are_named(kind, bad):
+    """A file that tells of inputs and outputs that the sub-graphs do not have."""
+    _, attrs = _flow(kind)
+    for key in [k for k in attrs if k.endswith("_locs")]:
+        graph, attrs = _flow(kind)
+        if eval(attrs[key].replace("L", "")) in ([*eval(bad)], eval(bad)):
+            continue
+        attrs[key] = bad
+        with pytest.raises(mx.MXNetError, match=f"{kind}.*(inputs; .* must name|must name different ones).*"):
+            mx.sym.load_json(json.dumps(graph))
+    for key, value in (("num_outputs", "9"), ("num_out_data", "7")):
+        graph, attrs = _flow(kind)
+        if key in attrs:
+            attrs[key] = value
+            with pytest.raises(mx.MXNetError, match=f"{kind}.*num_outputs is .* are needed"):
+                mx.sym.load_json(json.dumps(graph))

@@ -11,14 +11,29 @@ from ..._core.params import Params
 from ..._core.state import state
 from ..._core.transfer import wrap
 from ...typing import Call
-from .steps import steps_for
+from .steps import input_names, steps_for
 
-__all__ = ["Loop", "Predicate", "Run", "gradients", "output_names", "owned"]
+__all__ = ["Loop", "Predicate", "Run", "check_places", "gradients", "output_names", "owned"]
 
 
-def output_names(p: Params) -> list[str]:
-    """Outputs of an operator that holds sub-graphs."""
-    return ["output"] if p.num_outputs == 1 else [f"output{i}" for i in range(p.num_outputs)]
+def output_names(p: Params, graph: str, n: int) -> list[str]:
+    """Outputs of an operator that holds sub-graphs; `graph` is the parameter of the one that gives them, all `n`."""
+    heads = len(getattr(p, graph).heads)
+    if not p.num_outputs == heads == n:
+        raise ValueError(f"num_outputs is {p.num_outputs}, and {graph} gives {heads}; {n} are needed")
+    return ["output"] if n == 1 else [f"output{i}" for i in range(n)]
+
+
+def check_places(p: Params, graph: str, *locs: str, of: int | None = None) -> None:
+    """Refuse parameters, `locs`, that do not tell for each input of a sub-graph where it comes from.
+
+    It is one of `of` inputs of the operator; without it, the parameters together name each input of the graph once.
+    """
+    n = len(input_names(getattr(p, graph)))
+    places = [i for name in locs for i in getattr(p, name)]
+    if len(places) != n or not (sorted(places) == [*range(n)] if of is None else all(0 <= i < of for i in places)):
+        what = "name each once" if of is None else f"name one of {of} arrays for each"
+        raise ValueError(f"{graph} has {n} inputs; {', '.join(locs)} must {what}, got {places}")
 
 
 def owned(k: Call, p: Params, make: Callable[[], Any]) -> Any:

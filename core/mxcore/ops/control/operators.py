@@ -12,7 +12,7 @@ from ..._core.params import Params
 from ...parameters import GraphParam, Int, Shape
 from ...typing import Array, Call
 from .inference import inner_facts, merged
-from .loop import Loop, Predicate, Run, gradients, output_names, owned
+from .loop import Loop, Predicate, Run, check_places, gradients, output_names, owned
 from .replay import cond_on_arrays, foreach_on_arrays, repeatable, replay, while_on_arrays
 
 __all__ = ["cond", "foreach", "while_loop"]
@@ -24,12 +24,12 @@ __all__ = ["cond", "foreach", "while_loop"]
     fn=GraphParam(),
     num_args=Int(ge=0),
     num_outputs=Int(ge=1, le=2**16),
-    num_out_data=Int(),
+    num_out_data=Int(ge=0),
     in_state_locs=Shape(),
     in_data_locs=Shape(),
     remain_locs=Shape(),
     stateful=True,
-    outputs=output_names,
+    outputs=lambda p: _foreach_outputs(p),
 )
 def foreach(k: Call, p: Params, *data: Array) -> Any:
     """Run a sub-graph over the first axis of arrays, handing states from step to step.
@@ -68,6 +68,11 @@ def _foreach_places(p: Params) -> list[int]:
     return [*p.in_data_locs, *p.in_state_locs, *p.remain_locs]
 
 
+def _foreach_outputs(p: Params) -> list[str]:
+    check_places(p, "fn", "in_data_locs", "in_state_locs", "remain_locs")
+    return output_names(p, "fn", p.num_out_data + len(p.in_state_locs))
+
+
 @foreach.backward
 def _(k: Call, p: Params, run: Run, dys: list[Any], ins: list[Any], outs: list[Any]) -> Any:
     return gradients(run, dys, _foreach_places(p), k.wanted, ins)
@@ -104,13 +109,13 @@ foreach.dtype(lambda p, ins, outs: _foreach_facts(p, ins, "dtype"))
     func=GraphParam(),
     num_args=Int(ge=0),
     num_outputs=Int(ge=1, le=2**16),
-    num_out_data=Int(),
+    num_out_data=Int(ge=0),
     max_iterations=Int(ge=1),
     cond_input_locs=Shape(),
     func_input_locs=Shape(),
     func_var_locs=Shape(),
     stateful=True,
-    outputs=output_names,
+    outputs=lambda p: _while_outputs(p),
 )
 def while_loop(k: Call, p: Params, *data: Array) -> Any:
     """Run a sub-graph while another one says so, handing variables from step to step.
@@ -163,6 +168,15 @@ def _while_places(p: Params) -> list[int]:
     return [at.get(j, -1) for j in range(p.num_args)]
 
 
+def _while_outputs(p: Params) -> list[str]:
+    check_places(p, "cond", "cond_input_locs", of=p.num_args)
+    check_places(p, "func", "func_input_locs", of=p.num_args)
+    n, places = len(p.func_input_locs), p.func_var_locs
+    if len({*places}) != len(places) or not all(0 <= i < n for i in places):
+        raise ValueError(f"func_var_locs must name different ones of the {n} inputs of func, got {places}")
+    return output_names(p, "func", p.num_out_data + len(places))
+
+
 @while_loop.backward
 def _(k: Call, p: Params, run: Run, dys: list[Any], ins: list[Any], outs: list[Any]) -> Any:
     return gradients(run, dys, _while_places(p), k.wanted, ins)
@@ -212,7 +226,7 @@ def _branch(graph: Graph) -> Loop:
     then_input_locs=Shape(),
     else_input_locs=Shape(),
     stateful=True,
-    outputs=output_names,
+    outputs=lambda p: _cond_outputs(p),
 )
 def cond(k: Call, p: Params, *data: Array) -> Any:
     """Run one of two sub-graphs, as a third one decides.
@@ -244,6 +258,13 @@ def cond(k: Call, p: Params, *data: Array) -> Any:
         outs, _ = run.forward(lambda _: True)
     run.keys = keys
     return [y.reshape(y.shape[1:]) for y in outs], (run, answer)
+
+
+def _cond_outputs(p: Params) -> list[str]:
+    for graph in ("cond", "then", "else"):
+        check_places(p, graph if graph == "cond" else f"{graph}_branch", f"{graph}_input_locs", of=p.num_args)
+    output_names(p, "else_branch", p.num_outputs)
+    return output_names(p, "then_branch", p.num_outputs)
 
 
 @cond.backward
