@@ -121,7 +121,7 @@ def open_read(path: PathLike) -> BinaryIO:
 
 
 def _check_members(url: str) -> None:
-    """Refuse what unfolds to more than is unfolded: the file of a URL in archives, and the archives that lie in others."""
+    """Refuse what unfolds to more than the limit: the file of a URL in archives, and archives that lie in others."""
     from . import limits
 
     parts = url.split("::")

@@ -206,8 +206,8 @@ def check_packing(method: int, member: str, name: str) -> None:
     if method not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise error(
             ValueError,
-            f"{name} is damaged, or from elsewhere: {member!r} is packed by method {method}, and only what is stored or "
-            "deflated is unpacked. Pack it anew, or delete it to have it downloaded again.",
+            f"{name} is damaged, or from elsewhere: {member!r} is packed by method {method}, and only what is stored "
+            "or deflated is unpacked. Pack it anew, or delete it to have it downloaded again.",
         )
 
 
