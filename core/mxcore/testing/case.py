@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -215,7 +216,11 @@ def _as(value: Any, shape: Any, dtype: Any) -> np.ndarray[Any, Any]:
     return v.reshape(shape) if shape is not None and v.size == int(np.prod(shape)) and v.ndim == 0 else v
 
 
-def cases(op: Op, ctx: Context) -> list[Case]:
+@functools.lru_cache(maxsize=2)  # the checks of an operator come one after the other
+def cases(op: Op, ctx: Context) -> Sequence[Case]:
     """All samples of an operator in all their dtypes, less those that the device does not have."""
     found = [Case(op, s, t, ctx) for s in op.samples for t in s.dtypes]
+    for case in found:
+        for a in case.host:
+            a.setflags(write=False)  # all checks share them
     return [c for c in found if not c.missing()] if ctx.device.dtypes is not None else found
