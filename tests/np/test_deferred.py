@@ -1,13 +1,16 @@
 """Blocks that say in ``forward`` what they compute: eager and as graphs the same."""
 
 import json
+import types
 
 import numpy as onp
 import pytest
 
 import mxcore as mx
 from mxcore import autograd, gluon, np, npx
+from mxcore._core.manager import manager
 from mxcore.gluon import nn
+from mxcore.plugin import API_VERSION, GraphPass, hookimpl
 
 pytestmark = pytest.mark.usefixtures("numpy_mode")
 
@@ -413,3 +416,62 @@ def test_symbols_are_not_taken_for_arrays():
     net.hybridize()
     with pytest.raises(TypeError, match="exp"):
         net(mx.sym.var("data").as_np_ndarray())
+
+
+class _Outer(gluon.HybridBlock):
+    """``hybrid_forward`` around a block whose graph is found on arrays."""
+
+    def __init__(self, own, **kwargs):
+        super().__init__(**kwargs)
+        with self.name_scope():
+            self.inner = Net()
+            if own:
+                self.bias = self.params.get("bias", shape=(0,), allow_deferred_init=True)
+
+    def hybrid_forward(self, F, x, bias=None):
+        y = self.inner(x)[0]
+        return y if bias is None else y + bias
+
+
+def test_shapes_are_inferred_by_running():
+    x = _array(2, 5)
+    for net in (Net(), _Outer(False)):
+        net.initialize()
+        net.infer_shape(x)
+        net.infer_type(x)
+        assert sorted(p.shape for p in net.collect_params().values()) == [(3,), (3,), (3, 5)]
+    net = _Outer(True)
+    net.initialize()
+    with pytest.raises(ValueError, match="shape cannot be inferred"):
+        net(x)
+
+
+@pytest.fixture
+def watched():
+    """A graph pass of a plugin that notes what it sees as a backend."""
+    seen = []
+    plugin = types.SimpleNamespace(
+        API_VERSION=API_VERSION,
+        mxcore_graph_passes=hookimpl(
+            lambda: [GraphPass("watched", 950, lambda g: seen.append(g) or g if "options" in g.info else g)],
+            specname="mxcore_graph_passes",
+        ),
+    )
+    manager.load()
+    manager.register(plugin, "watcher", "watcher-dist", "1.0")
+    yield seen
+    manager.unregister("watcher")
+
+
+def test_optimize_for_notes_the_graph(watched):
+    x, net, plain = _array(2, 5), Net(prefix="net_"), Net(prefix="net_")
+    net.initialize()
+    net.optimize_for(x, backend="watched")
+    assert len(watched) == net.calls == 1
+    plain.initialize()
+    plain(x)
+    for p, q in zip(plain.collect_params().values(), net.collect_params().values()):
+        p.set_data(q.data())
+    for a, b in zip(net(x), plain(x)):
+        onp.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-6)
+    assert len(watched) == net.calls == 1

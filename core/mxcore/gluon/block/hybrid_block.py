@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ... import ndarray as nd
 from ..._core.state import state
 from ..._locks import fork_safe_lock
+from ...autograd import pause
 from ...base import error
 from ...context import current_context
 from ...executor.recent import Recent
@@ -296,8 +297,8 @@ class HybridBlock(Block):
         """Run on arrays, whatever the settings."""
         return self.forward(*args)
 
-    def _call_noted(self, args: tuple[Any, ...]) -> Any:
-        """Run the graph that was noted for arrays like these, in this mode; note it if there is none."""
+    def _note(self, args: tuple[Any, ...]) -> tuple[CachedCall, list[Any]]:
+        """The graph for arrays like these, in this mode, and the keys that were drawn if it is noted only now."""
         leaves: list[Any] = []
         in_format = flatten(args, leaves)
         check_kinds(leaves, f"{type(self).__name__} '{self.name}'")
@@ -319,7 +320,11 @@ class HybridBlock(Block):
                     self._cached_graph, self._in_format, self._out_format, self._graph_params = before
                 return made
 
-        found: CachedCall = self._noted.find(key, make)
+        return self._noted.find(key, make), keys
+
+    def _call_noted(self, args: tuple[Any, ...]) -> Any:
+        """Run the graph that was noted for arrays like these, in this mode; note it if there is none."""
+        found, keys = self._note(args)
         if not keys:
             return found(args)
         # The first run draws no more than the one that it was noted on: seeds give what they give eagerly.
@@ -383,6 +388,10 @@ class HybridBlock(Block):
 
     def _infer_attrs(self, method: str, attribute: str, *args: Any) -> list[Parameter]:
         """Ask the graph about its parameters; returns the parameters that it has."""
+        if is_np_array() and _any_by_arrays(self) and (getattr(self, "_by_arrays", False) or not self._reg_params):
+            with pause():
+                self._run_plain(*args)  # what its layers are called with is known to Python only
+            return [*self.collect_params().values()]
         inputs, out = self._get_graph(*args)
         leaves: list[Any] = []
         flatten(args, leaves)
@@ -486,7 +495,10 @@ class HybridBlock(Block):
             raise error(ValueError, f"optimize_for of {self.name} needs arrays, it was called with symbols")
         with first_call:
             self._finish_deferred(self.collect_params().values(), x, *args)
-            self._build_cache(x, *args)
+            if is_np_array() and _any_by_arrays(self):
+                self._note((x, *args))
+            else:
+                self._build_cache(x, *args)
 
     def export(self, path: str, epoch: int = 0, remove_amp_cast: bool = True) -> None:
         """Write the graph and the parameters as ``path-symbol.json`` and ``path-0000.params``.
