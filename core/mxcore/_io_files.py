@@ -18,6 +18,7 @@ from .base import MXNetError, error
 from .urls import PathLike, archived, is_url, links, store, text_of
 
 __all__ = [
+    "LARGEST_PICTURE",
     "checked",
     "explained",
     "lines_of",
@@ -36,6 +37,8 @@ __all__ = [
     "write_atomic",
 ]
 
+#: How much is read of a picture that comes from a pipe or a device.
+LARGEST_PICTURE = 1 << 28
 #: How much is read at a time of what may have no end, where that ends at the latest, the longest JSON, and the longest
 #: line of a text.
 _PIECE, _ENDLESS, _LONGEST_TEXT, _LONGEST_LINE = 1 << 20, 1 << 32, 1 << 28, 1 << 24
@@ -190,7 +193,11 @@ def _written(file: BinaryIO) -> tuple[int, int] | None:
 
 
 def read_whole(
-    path: PathLike, most: int | None = None, what: str = "", begins: Callable[[bytes], bool] | None = None
+    path: PathLike,
+    most: int | None = None,
+    what: str = "",
+    begins: Callable[[bytes], bool] | None = None,
+    endless: int = _ENDLESS,
 ) -> bytes:
     """Read all of a file that must be in memory at once; what has no end, such as ``/dev/zero``, is refused in time.
 
@@ -199,11 +206,13 @@ def read_whole(
     path : str or os.PathLike
         A local path or an fsspec URL.
     most : int, optional
-        How many bytes it may have. By default as many as a regular file has, and 4 GiB of anything else.
+        How many bytes it may have. By default as many as a regular file has, and `endless` of anything else.
     what : str
         What kind of file it is, for errors.
     begins : callable, optional
         Tells from the first bytes whether it can be such a file at all.
+    endless : int
+        How many bytes there may be of what is no regular file.
 
     Returns
     -------
@@ -226,7 +235,7 @@ def read_whole(
         first = file.read(_PIECE)
         if begins is not None and first and not begins(first):
             raise error(ValueError, f"{name} is no {what or 'such file'}: it begins with {first[:12]!r}")
-        limit = _ENDLESS if most is None and not _is_regular(file) else most
+        limit = endless if most is None and not _is_regular(file) else most
         pieces, size = [first], len(first)
         try:
             while pieces[-1] and (limit is None or size <= limit):

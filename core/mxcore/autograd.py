@@ -293,7 +293,7 @@ class Function:
             outputs = self.forward(*inputs)
         finally:
             set_recording(was)
-        listed = _listed(outputs)
+        listed = _arrays_of(outputs, f"{type(self).__name__}.forward")
         if was and inputs:
             # An output that is an input, or a view of one, gets a handle of its own to carry its place on the tape.
             listed = [
@@ -306,11 +306,20 @@ class Function:
         return listed[0] if not isinstance(outputs, (list, tuple)) else type(outputs)(listed)
 
 
+def _arrays_of(found: Any, where: str) -> Any:
+    """What the user's code returned, as a list of arrays."""
+    for x in (listed := _listed(found)):
+        if not isinstance(x, Array):
+            raise error(TypeError, f"{where} must return arrays (mx.nd.array makes one), got {type(x).__name__}")
+    return listed
+
+
 def _function_op(name: str, n_in: int, n_out: int) -> Op:
     def run(k: Any, p: Params, fn: Function, dys: list[Any], ins: Any, outs: Any) -> list[Any]:
         # Copies: the same gradient may be on its way to other operators, and `backward` may write to what it gets.
         cls = fn._cls
         grads = _listed(fn.backward(*[frontend.eager._copy(g).of(cls) if g.stype == "default" else g for g in dys]))
+        _arrays_of([g for g in grads if g is not None], f"{name}.backward")
         if len(grads) != n_in:
             raise error(ValueError, f"{name}.backward returned {len(grads)} gradients for {n_in} inputs")
         return [g if g is None else ruled(g) for g in grads]

@@ -414,3 +414,19 @@ def test_bad_blocks():
             api.quantize_net_v2(**{"network": block, **options})
     with pytest.raises(TypeError, match="calib_data must be a DataIter or iterable, got int"):
         api.quantize_net_v2(block, calib_data=3)
+
+
+def test_what_cannot_be_calibrated_says_so():
+    net = gluon.nn.HybridSequential()
+    net.add(gluon.nn.Dense(2, in_units=3))
+    net.initialize()
+    wide, narrow = (nd.array([[v, -v, v]]) for v in (3e38, 1e-45))
+    assert api.quantize_net_v2(net, calib_data=[wide], calib_mode="entropy", ctx=mx.cpu())(wide).shape == (1, 2)
+    for kwargs, kind, word in (
+        ({"calib_data": [narrow], "calib_mode": "entropy"}, ValueError, "cannot be counted in"),
+        ({"calib_data": ["a"]}, TypeError, "calib_data must give arrays"),
+        ({"calib_data": [wide], "exclude_layers": 5}, TypeError, "exclude_layers must be a list of names, got 5"),
+    ):
+        with pytest.raises(MXNetError, match=word) as e:
+            api.quantize_net_v2(net, ctx=mx.cpu(), **kwargs)
+        assert isinstance(e.value, kind)

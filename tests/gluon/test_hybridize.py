@@ -945,3 +945,20 @@ def test_plugins_come_while_threads_make_graphs():
         for t in threads:
             t.join()
     assert not wrong, wrong[0]
+
+
+def test_what_a_hook_gets_is_its_own():
+    net = mx.gluon.nn.Dense(2, in_units=3)
+    net.initialize(mx.init.One())
+    net.hybridize()
+    kept = []
+
+    def hook(name, op, array):
+        kept.append((array, array.asnumpy()))
+        array[:] = 0
+
+    net.register_op_hook(hook, monitor_all=True)
+    y = net(mx.nd.ones((2, 3)))
+    assert y.asnumpy().tolist() == [[3, 3], [3, 3]] and (net.weight.data().asnumpy() == 1).all()
+    y[:] = -1
+    assert len(kept) == 4 and all((a.asnumpy() == 0).all() for a, _ in kept)

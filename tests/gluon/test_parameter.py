@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
+from mxcore.cli.model import load_params
 from mxcore.gluon import Constant, DeferredInitializationError, Parameter, ParameterDict
 
 CPUS = [mx.cpu(0), mx.cpu(1)]
@@ -395,3 +396,26 @@ def test_a_parameter_that_is_initialised_again_has_its_old_value_until_then():
 
     p.initialize(Looks(), force_reinit=True)
     assert seen == [[1, 1]] and p.data().asnumpy().tolist() == [2, 2]
+
+
+def test_two_arrays_for_one_parameter_are_refused(tmp_path):
+    """Which one is meant nobody can tell; the order in the file must not decide."""
+    graph, params = str(tmp_path / "q-symbol.json"), str(tmp_path / "q.params")
+    mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1, no_bias=True, name="f").save(graph)
+    one = mx.nd.ones((1, 1))
+    for names in (("arg:f_weight", "f_weight"), ("f_weight", "arg:f_weight"), ("arg:f_weight", "aux:f_weight")):
+        mx.nd.save(params, {name: one * i for i, name in enumerate(names)})
+        for load in (
+            lambda: mx.gluon.SymbolBlock.imports(graph, ["data"], params),
+            lambda: mx.init.Load(params),
+            lambda: load_params(params),
+        ):
+            with pytest.raises(ValueError, match="more than one array is named 'f_weight'"):
+                load()
+
+
+def test_names_with_colons_stay_whole(tmp_path):
+    params = str(tmp_path / "c.params")
+    mx.nd.save(params, {"arg:a:w": mx.nd.ones(1), "arg:b:w": mx.nd.ones(1) * 2, "aux:x:m": mx.nd.ones(1)})
+    args, aux = load_params(params)
+    assert sorted(args) == ["a:w", "b:w"] and sorted(aux) == ["x:m"]

@@ -186,3 +186,18 @@ def test_boxes_without_end_have_no_area_and_say_nothing():
         warnings.simplefilter("error")
         found = areas(np.array([[0, 0, np.inf, 0], [0, 0, 3e38, 3e38], [0, 0, 2, 3], [1, 1, 0, 2]], np.float32))
     assert not found[0] > 0 and found[2:].tolist() == [6, 0]
+
+
+def test_images_without_pixels_and_impossible_windows_say_so():
+    empty, some = mx.nd.empty((0, 4, 3)), mx.nd.zeros((8, 8, 3))
+    assert mx.image.ContrastJitterAug(0.5)(empty).shape == (0, 4, 3)
+    for call, word in (
+        (lambda: mx.image.resize_short(empty, 4), "resize_short: src has no pixels"),
+        (lambda: mx.image.random_size_crop(some, (4, 4), 0.5, (0, 0)), r"ratio \(0, 0\) above 0"),
+        (lambda: mx.image.random_size_crop(some, (4, 4), (-1, 1), (1, 1)), r"area \(-1, 1\) must be 0 or more"),
+        (lambda: mx.image.imread("/dev/zero"), "/dev/zero cannot be read whole"),
+        (lambda: mx.recordio.pack_img(mx.recordio.IRHeader(0, 0, 0, 0), some.asnumpy(), img_fmt=None), "ending like"),
+        (lambda: mx.recordio.pack_img(mx.recordio.IRHeader(0, 0, 0, 0), some.asnumpy(), quality="x"), "whole number"),
+    ):
+        with pytest.raises(mx.MXNetError, match=word):
+            call()

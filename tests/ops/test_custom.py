@@ -295,3 +295,38 @@ def test_symbols_are_pickled():
     declare("t_pickled", times(3), __init__=lambda self, scale="1": mx.operator.CustomOpProp.__init__(self))
     s = pickle.loads(pickle.dumps(mx.sym.Custom(mx.sym.Variable("x"), op_type="t_pickled", scale=2, name="c")))
     assert s.attr("scale") == "2" and s.eval(x=mx.nd.ones((2,)))[0].asnumpy().tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+@pytest.mark.parametrize(
+    "method, value, word",
+    [
+        ("list_arguments", 5, "must return a list of names, got 5"),
+        ("list_outputs", [1], "must return a list of names"),
+        ("declare_backward_dependency", [99], r"must return some of the numbers \[0\] of gradients"),
+        ("declare_backward_dependency", ["a"], "must return some of the numbers"),
+        ("declare_backward_dependency", None, "NoneType"),
+    ],
+)
+def test_what_a_property_tells_is_checked(method, value, word, hybrid):
+    class Twice(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            self.assign(out_data[0], req[0], in_data[0] * 2)
+
+        def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+            self.assign(in_grad[0], req[0], out_grad[0] * 2)
+
+    @mx.operator.register("told_wrongly")
+    class Prop(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, shapes, dtypes):
+            return Twice()
+
+    setattr(Prop, method, lambda self, *args: value)
+    x = mx.nd.ones((2,))
+    x.attach_grad()
+    net = mx.gluon.nn.HybridLambda(lambda F, x: F.Custom(x, op_type="told_wrongly"))
+    net.hybridize(hybrid)
+    with pytest.raises(mx.MXNetError, match=f"{method} of the custom operator 'told_wrongly' .*(\\n|.)*{word}"):
+        with mx.autograd.record():
+            y = net(x)
+        y.backward()

@@ -358,3 +358,25 @@ def test_indexing_keeps_dtype_and_context():
         x = nd.array([[0, 1], [1, 0]], dtype=dtype, ctx=mx.cpu(1))
         for part in (x[0], x[:, 1], x[[1, 0]], nd.take(x, nd.array([1], ctx=mx.cpu(1)))):
             assert part.dtype == np.dtype(dtype) and part.context == mx.cpu(1)
+
+
+@pytest.mark.both_ways
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_numbers_beyond_all_rows_name_the_last_one(dtype):
+    """The same row forward and backward, with kernels and without: nothing is wrapped on the way to an integer."""
+    table = np.arange(8, dtype="f").reshape(4, 2)
+    for number, row in ((np.inf, 3), (-np.inf, 0), (np.nan, 0), (1e30, 3), (2.0**63, 3), (-1e30, 0), (6e4, 3)):
+        i = nd.array([number], dtype=dtype)
+        for op in (lambda x, i: nd.take(x, i, axis=0), lambda x, i: nd.Embedding(i, x, input_dim=4, output_dim=2)):
+            x = nd.array(table)
+            x.attach_grad()
+            with autograd.record():
+                y = op(x, i)
+            y.backward()
+            assert y.asnumpy().tolist() == [table[row].tolist()], (number, dtype)
+            assert x.grad.asnumpy()[row].tolist() == [1, 1] and x.grad.asnumpy().sum() == 2, (number, dtype)
+        columns = nd.array([number] * 4, dtype=dtype)
+        column = min(row, 1)
+        for pick in (nd.pick, nd.choose_element_0index):
+            assert pick(nd.array(table), columns).asnumpy().tolist() == table[:, column].tolist(), (number, dtype)
+        assert not nd.one_hot(i, 4).asnumpy()[0].any() or row == 0

@@ -109,3 +109,18 @@ def test_refusals(shapes, ins, params, says):
 def test_whole_numbers_are_refused(dtypes):
     with pytest.raises(TypeError, match="operator ROIPooling: int32 numbers are whole"):
         dtypes("ROIPooling", ["int32", None], pooled_size=(2, 2), spatial_scale=1.0)
+
+
+@pytest.mark.both_ways
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_regions_that_are_not_finite_are_zero(dtype):
+    x = mx.nd.array(np.arange(1, 17).reshape(1, 1, 4, 4), dtype=dtype)
+    whole = [0, 0, 0, 3, 3]
+    for place in range(5):
+        for bad in (np.inf, -np.inf, np.nan, *((1e30, 2.0**63) if place == 0 else ())):
+            roi = [*whole]
+            roi[place] = bad
+            y = mx.nd.ROIPooling(x, mx.nd.array([roi], dtype=dtype), pooled_size=(2, 2), spatial_scale=1.0)
+            assert y.asnumpy().ravel().tolist() == [0] * 4, (place, bad)
+    y = mx.nd.ROIPooling(x, mx.nd.array([whole], dtype=dtype), pooled_size=(2, 2), spatial_scale=1.0)
+    assert y.asnumpy().ravel().tolist() == [6, 8, 14, 16]

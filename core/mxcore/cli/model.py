@@ -11,7 +11,7 @@ from ..base import MXNetError, error
 from ..drafts import read_pair
 from ..gluon.parameter.pairing import likely_pairs
 from ..gluon.parameter.parameter_dict import brief
-from ..ndarray.files import load_named
+from ..ndarray.files import load_named, without_kinds
 
 if TYPE_CHECKING:
     from ..context import Context
@@ -33,9 +33,9 @@ def load_params(path: str) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
     arg: dict[str, NDArray] = {}
     aux: dict[str, NDArray] = {}
     for name, array in loaded.items():
-        kind, _, bare = name.rpartition(":")
-        (aux if kind == "aux" else arg)[bare] = array
-    return arg, aux
+        (aux if name.startswith("aux:") else arg)[name] = array
+    without_kinds(loaded, path)
+    return without_kinds(arg, path), without_kinds(aux, path)
 
 
 class Model:

@@ -215,9 +215,9 @@ def _report(
 ) -> None:
     if monitor_all:
         for name, x in zip(input_labels(node), inputs):
-            callback(f"{node.name}_{name}", node.op.name, x)
+            callback(f"{node.name}_{name}", node.op.name, x.copy())
     for name, y in zip(hook_labels(node), outputs):
-        callback(f"{node.name}_{name}", node.op.name, y)
+        callback(f"{node.name}_{name}", node.op.name, y.copy())
 
 
 #: By its id; a set could not be gone through while threads make others.

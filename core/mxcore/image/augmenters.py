@@ -272,7 +272,7 @@ class ContrastJitterAug(Augmenter):
     def __call__(self, src: NDArray) -> NDArray:
         share = 1.0 + random.uniform(-self.contrast, self.contrast)
         grey = src * nd.array([[_LUMA]], ctx=src.context)
-        grey = (3.0 * (1.0 - share) / grey.size) * grey.sum()
+        grey = (3.0 * (1.0 - share) / max(grey.size, 1)) * grey.sum()
         src *= share
         src += grey
         return src

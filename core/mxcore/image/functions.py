@@ -36,8 +36,8 @@ __all__ = [
 _ATTEMPTS = 10
 
 
-def size_of(src: NDArray, function: str) -> tuple[int, int]:
-    """Height and width of an image; an error that names the function if it is none."""
+def size_of(src: NDArray, function: str, empty: bool = True) -> tuple[int, int]:
+    """Height and width of an image; an error that names the function if it is none, or has no pixel and must have."""
     shape = getattr(src, "shape", None)
     if shape is None or len(shape) != 3:
         raise error(
@@ -45,6 +45,8 @@ def size_of(src: NDArray, function: str) -> tuple[int, int]:
             f"{function}: src must be an image (height, width, channels), got "
             f"{type(src).__name__ if shape is None else shape}",
         )
+    if not empty and 0 in shape:
+        raise error(ValueError, f"{function}: src has no pixels, its shape is {shape}")
     return shape[0], shape[1]
 
 
@@ -271,7 +273,7 @@ def resize_short(src: NDArray, size: Any, interp: int = 2) -> NDArray:
     >>> mx.image.resize_short(mx.nd.zeros((40, 60, 3)), 20).shape
     (20, 30, 3)
     """
-    (h, w), size = size_of(src, "resize_short"), plain(size)
+    (h, w), size = size_of(src, "resize_short", empty=False), plain(size)
     new = (size * h // w, size) if h > w else (size, size * w // h)
     return imresize(src, new[1], new[0], interp=interpolation(interp, (h, w, *new)))
 
@@ -462,6 +464,8 @@ def random_size_crop(
             f"{unknown!r}{suggest(unknown, ['src', 'size', 'area', 'ratio', 'interp'])}",
         )
     least, most = area if isinstance(area, (tuple, list)) else (area, 1.0)
+    if not (least >= 0 and most >= 0 and min(ratio) > 0):
+        raise error(ValueError, f"random_size_crop: area {area} must be 0 or more, and ratio {ratio} above 0")
     for _ in range(_ATTEMPTS):
         pixels = random.uniform(least, most) * h * w
         wide = math.exp(random.uniform(math.log(ratio[0]), math.log(ratio[1])))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import re
 from typing import Any
 
 from ..base import asserted, error
 from ..ndarray import NDArray, load
+from ..ndarray.files import without_kinds
 from .base import Initializer
 
 
@@ -47,7 +47,7 @@ class Load:
             param = load(param)
         if not isinstance(param, dict):
             raise error(TypeError, f"Load needs a dictionary of arrays, not a {type(param).__name__}")
-        self.param = {re.sub("^(arg|aux):", "", name): arr for name, arr in param.items()}
+        self.param = without_kinds(param, "Load")
         self.default_init = default_init
         self.verbose = verbose
 

@@ -117,7 +117,7 @@ def iterations(max_iterations: Any) -> int:
         raise error(ValueError, "while_loop: max_iterations must be given: the length of what is stacked")
     try:
         return int(max_iterations.asscalar() if hasattr(max_iterations, "asscalar") else max_iterations)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise error(ValueError, f"while_loop: max_iterations must be an int, got {max_iterations!r}") from None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -147,3 +147,27 @@ def load_named(fname: Any, why: str) -> dict[str, NDArray]:
 def load_frombuffer(buf: bytes) -> Any:
     """Read arrays from the bytes of a file."""
     return _collect(*serialization.load(buf))
+
+
+def without_kinds(named: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """Arrays by their names in the model: without ``arg:`` and ``aux:``, by which checkpoints begin them.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if two have one name: which one is meant nobody can tell.
+
+    Examples
+    --------
+    >>> without_kinds({"arg:w": 1, "m": 2}, "a.params")
+    {'w': 1, 'm': 2}
+    """
+    found: dict[str, Any] = {}
+    for name, value in named.items():
+        bare = name[4:] if name.startswith(("arg:", "aux:")) else name
+        if bare in found:
+            raise error(
+                ValueError, f"{source}: more than one array is named {bare!r}, with or without 'arg:' and 'aux:'"
+            )
+        found[bare] = value
+    return found

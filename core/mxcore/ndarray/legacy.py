@@ -149,7 +149,7 @@ def _cvimread(filename: str, flag: int = 1, to_rgb: bool = True, out: NDArray | 
             TypeError, f"operator _cvimread: parameter 'filename' must be a path, got {type(filename).__name__}"
         )
     name = os.fspath(filename)
-    data = _io_files.read_whole(name)
+    data = _io_files.read_whole(name, endless=_io_files.LARGEST_PICTURE)
     image = opencv.decode(data, flag, name, bool(to_rgb))
     result = array(image, ctx=cpu(), dtype="uint8")
     if out is None:

@@ -123,8 +123,13 @@ def encode(image: Image, ending: str = ".jpg", quality: int = 95) -> bytes:
     b'PNG'
     """
     cv2 = opencv()
+    if not isinstance(ending, str):
+        raise error(TypeError, f"the format of an image is an ending like '.png', got {type(ending).__name__}")
     name, low, high = _QUALITY.get(ending.lower(), (None, 0, 0))
-    parameters = [getattr(cv2, name), min(max(int(quality), low), high)] if name else []
+    try:
+        parameters = [getattr(cv2, name), min(max(int(quality), low), high)] if name else []
+    except (TypeError, ValueError) as e:
+        raise error(type(e), f"the quality of an image is a whole number, got {quality!r}") from None
     try:
         done, buffer = cv2.imencode(ending, np.asarray(image), parameters)
     except (cv2.error, TypeError) as e:

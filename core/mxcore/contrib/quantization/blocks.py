@@ -36,6 +36,11 @@ class _Batches(DataIter):
         if first is None:
             raise error(ValueError, f"{where}: calib_data gives no batch")
         self.example = _arrays(first)
+        if not self.example or not all(isinstance(x, nd.NDArray) for x in self.example):
+            raise error(
+                TypeError,
+                f"{where}: calib_data must give arrays, or lists of them, got {type(first).__name__} {first!r:.80}",
+            )
         super().__init__(self.example[0].shape[0])
         self.source, self.count = data, len(self.example)
         # A generator can be asked once only: what was taken from it to see its shapes comes first.
@@ -112,6 +117,9 @@ def _graph(network: Any, shapes: list[tuple[int, ...]]) -> tuple[list[Any], Symb
 
 def _excluded(sym: Symbol, names: Iterable[str] | None, parts: Iterable[str] | None) -> list[str]:
     """Layers by their names, and by parts of their names."""
+    for what, given in (("exclude_layers", names), ("exclude_layers_match", parts)):
+        if given is not None and (isinstance(given, str) or not isinstance(given, Iterable)):
+            raise error(TypeError, f"quantize_net: {what} must be a list of names, got {given!r}")
     layers: list[Any] = [s.name for s in sym.get_internals()]
     return [*(names or ()), *dict.fromkeys(n for part in parts or () for n in layers if part in n)]
 

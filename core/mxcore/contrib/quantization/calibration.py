@@ -58,16 +58,29 @@ def combine_histogram(
         step = 2 * old_th / len(hist)
         more = int((new_th - old_th) // step + 1)
         old_th = old_th + more * step
-    counts, edges = np.histogram(arr, bins=len(hist) + 2 * more, range=(-old_th, old_th))
+    counts, edges = _counted(arr, len(hist) + 2 * more, old_th)
     counts[more : len(counts) - more] += np.asarray(hist)
     return counts, edges, min(old_min, new_min), max(old_max, new_max), old_th
+
+
+def _counted(values: Any, bins: int, threshold: float, weights: Any = None) -> tuple[Any, Any]:
+    """A histogram from minus a threshold to the threshold, which has to be wide enough for so many bins."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        try:
+            counts, edges = np.histogram(values, bins, (-threshold, threshold), weights=weights)
+        except IndexError:  # twice the largest float32 is infinite in float32
+            wide = np.asarray(values, np.float64), bins, (-float(threshold), float(threshold))
+            counts, edges = np.histogram(*wide, weights=weights)
+        except ValueError as e:
+            raise error(ValueError, f"values up to {threshold:g} cannot be counted in {bins} bins: {e}") from None
+    return counts, edges
 
 
 def _widened(old: tuple[Any, Any, float, float, float], threshold: float) -> tuple[Any, Any, float, float, float]:
     """The same counts in as many bins up to a threshold that lies far beyond the old one."""
     hist, edges, low, high, _ = old
     middles = (np.asarray(edges[1:]) + np.asarray(edges[:-1])) / 2
-    counts, edges = np.histogram(middles, BINS, (-threshold, threshold), weights=hist)
+    counts, edges = _counted(middles, BINS, threshold, hist)
     return counts.astype(np.int64), edges, low, high, threshold
 
 
@@ -174,7 +187,7 @@ class HistogramCollector(_Collector):
         top = max(abs(low), abs(high))
         old = self.hist_dict.get(name)
         if old is None:
-            self.hist_dict[name] = (*np.histogram(values, BINS, (-top, top)), low, high, top)
+            self.hist_dict[name] = (*_counted(values, BINS, top), low, high, top)
         else:
             if top > _GROWTH * old[-1]:
                 old = _widened(old, top)

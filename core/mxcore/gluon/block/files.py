@@ -12,6 +12,7 @@ from ..._io_files import checked, read_text, write_atomic
 from ..._json import decode, encode
 from ...base import error
 from ...drafts import read_pair, together
+from ...ndarray.files import without_kinds
 from ...urls import appended
 from ..parameter.pairing import likely_pairs
 from ..parameter.parameter_dict import brief, load_matching
@@ -55,7 +56,7 @@ def load_parameters(
     if not any("." in name or name in params for name in loaded):
         # Full names, with the block's prefix or without it: files of old versions and exported models.
         full = block.collect_params()
-        bare = {name[4:] if name.startswith(("arg:", "aux:")) else name for name in loaded}
+        bare = without_kinds(loaded, filename)
         prefix = "" if any(name in bare for name in full) else block.prefix
         full.load(filename, ctx, allow_missing, ignore_extra, prefix, cast_dtype, dtype_source)
         return

@@ -134,7 +134,11 @@ class SymbolBlock(HybridBlock):
         """
         from ... import symbol
 
-        names = [input_names] if isinstance(input_names, str) else list(input_names)
+        names = [input_names] if isinstance(input_names, str) else input_names
+        if not isinstance(names, (list, tuple)) or not all(isinstance(n, str) for n in names):
+            raise error(
+                TypeError, f"SymbolBlock.imports: input_names must be a name, or a list of names, got {input_names!r}"
+            )
 
         def read(graph: str) -> SymbolBlock:
             out = symbol.load(graph)

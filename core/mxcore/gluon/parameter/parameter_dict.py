@@ -10,7 +10,7 @@ import numpy as np
 from ... import initializer
 from ... import ndarray as nd
 from ...base import error
-from ...ndarray.files import load_named
+from ...ndarray.files import load_named, without_kinds
 from .constant import Constant
 from .pairing import likely_pairs
 from .parameter import Parameter, dtype_name
@@ -335,10 +335,7 @@ class ParameterDict:
                     f"restore_prefix is '{restore_prefix}' "
                     f"but Parameters name '{name}' does not start with it. {_HINT}",
                 )
-        values = {}
-        for name, value in param_dict.items():
-            bare = name[4:] if name.startswith(("arg:", "aux:")) else name
-            values[restore_prefix + bare] = value
+        values = {restore_prefix + name: value for name, value in without_kinds(param_dict, source).items()}
         missing = [] if allow_missing else [n for n in self.keys() if n not in values]
         extra = [n for n in values if n not in self._params]
         if missing:

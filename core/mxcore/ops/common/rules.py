@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..._core.infer import known, show
 from ..._core.params import Params
 
@@ -24,6 +26,7 @@ __all__ = [
     "spread_from",
     "times",
     "undoing",
+    "whole",
     "within_limits",
 ]
 
@@ -101,6 +104,17 @@ def within_limits(
         least, most = values.min().item(), values.max().item()
         if not (least >= low and most <= high):
             raise kind(f"{name} holds {most if least >= low else least}; {what} must lie between {low} and {high}")
+
+
+def whole(xp: Any, numbers: Any) -> Any:
+    """Numbers as int64: fractions are cut, what is beyond goes to an end far beyond any axis, NaN is 0."""
+    dtype = numbers.dtype
+    if dtype == np.uint64:
+        numbers = xp.minimum(numbers, dtype.type(2**62))
+    elif dtype.kind not in "iub":
+        x = numbers if dtype in (np.float32, np.float64) else numbers.astype(np.float32)
+        numbers = xp.clip(xp.where(x == x, x, x.dtype.type(0)), -(2.0**62), 2.0**62)
+    return numbers.astype(np.int64)
 
 
 def gradient_of(forward: Callable[[Any, list[Any]], Any]) -> Callable[..., Any]:

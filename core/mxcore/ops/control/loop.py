@@ -13,7 +13,19 @@ from ..._core.transfer import wrap
 from ...typing import Call
 from .steps import input_names, steps_for
 
-__all__ = ["Loop", "Predicate", "Run", "check_places", "gradients", "output_names", "owned"]
+__all__ = ["Loop", "Predicate", "Run", "check_places", "explained", "gradients", "output_names", "owned"]
+
+
+def explained(name: str, rule: Callable[[Params], list[str]]) -> Callable[[Params], list[str]]:
+    """A rule for outputs whose errors name the operator, wherever its parameters come from."""
+
+    def outputs(p: Params) -> list[str]:
+        try:
+            return rule(p)
+        except ValueError as e:
+            raise error(ValueError, f"operator {name}: {e}") from None
+
+    return outputs
 
 
 def output_names(p: Params, graph: str, n: int) -> list[str]:

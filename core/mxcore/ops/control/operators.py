@@ -12,7 +12,7 @@ from ..._core.params import Params
 from ...parameters import GraphParam, Int, Shape
 from ...typing import Array, Call
 from .inference import inner_facts, merged
-from .loop import Loop, Predicate, Run, check_places, gradients, output_names, owned
+from .loop import Loop, Predicate, Run, check_places, explained, gradients, output_names, owned
 from .replay import cond_on_arrays, foreach_on_arrays, repeatable, replay, while_on_arrays
 
 __all__ = ["cond", "foreach", "while_loop"]
@@ -29,7 +29,7 @@ __all__ = ["cond", "foreach", "while_loop"]
     in_data_locs=Shape(),
     remain_locs=Shape(),
     stateful=True,
-    outputs=lambda p: _foreach_outputs(p),
+    outputs=explained("_foreach", lambda p: _foreach_outputs(p)),
 )
 def foreach(k: Call, p: Params, *data: Array) -> Any:
     """Run a sub-graph over the first axis of arrays, handing states from step to step.
@@ -115,7 +115,7 @@ foreach.dtype(lambda p, ins, outs: _foreach_facts(p, ins, "dtype"))
     func_input_locs=Shape(),
     func_var_locs=Shape(),
     stateful=True,
-    outputs=lambda p: _while_outputs(p),
+    outputs=explained("_while_loop", lambda p: _while_outputs(p)),
 )
 def while_loop(k: Call, p: Params, *data: Array) -> Any:
     """Run a sub-graph while another one says so, handing variables from step to step.
@@ -226,7 +226,7 @@ def _branch(graph: Graph) -> Loop:
     then_input_locs=Shape(),
     else_input_locs=Shape(),
     stateful=True,
-    outputs=lambda p: _cond_outputs(p),
+    outputs=explained("_cond", lambda p: _cond_outputs(p)),
 )
 def cond(k: Call, p: Params, *data: Array) -> Any:
     """Run one of two sub-graphs, as a third one decides.

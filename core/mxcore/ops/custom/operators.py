@@ -46,6 +46,11 @@ def prop_of(p: Params) -> Any:
             raise error(
                 type(e), f"Custom: {cls.__name__} of {op_type!r} cannot be made from {given or 'no parameters'}: {e}"
             ) from e
+        for method in ("list_arguments", "list_outputs", "list_auxiliary_states"):
+            with _user_code(p, method):
+                names = getattr(found, method)()
+                if not isinstance(names, (list, tuple)) or not all(isinstance(n, str) for n in names):
+                    raise TypeError(f"it must return a list of names, got {names!r}")
     return found
 
 
@@ -137,6 +142,7 @@ def custom(k: Call, p: Params, *data: Array) -> Any:
         _check_storage(p, prop, n)
         with _user_code(p, "create_operator"):
             worker = kept["_worker"] = prop.create_operator(k.ctx, shapes, dtypes)
+        _ignores_grads(p)  # says what is wrong with it, as in graphs
     outs = [_array(k.xp.zeros(tuple(s), t), k.ctx) for s, t in zip(out_shapes, out_types)]
     with _unrecorded(k.ctx, k.is_train), _user_code(p, "forward"):
         # The lists are the user's: `backward` gets the arrays again, whatever stands in them then.
@@ -152,7 +158,13 @@ def _ignores_grads(p: Params) -> bool:
     n, n_out = len(prop.list_arguments()), len(prop.list_outputs())
     dys, ins, outs = list(range(n_out)), list(range(n_out, n_out + n)), list(range(n_out + n, 2 * n_out + n))
     with _user_code(p, "declare_backward_dependency"):
-        return set(dys).isdisjoint(prop.declare_backward_dependency(dys, ins, outs))
+        found = {*prop.declare_backward_dependency(dys, ins, outs)}
+        if not found <= {*dys, *ins, *outs}:
+            raise ValueError(
+                f"it must return some of the numbers {dys} of gradients, {ins} of inputs and {outs} of outputs, got "
+                f"{sorted(found, key=str)}"
+            )
+        return found.isdisjoint(dys)
 
 
 custom.loss_rule = _ignores_grads

@@ -12,7 +12,7 @@ from ..._core.params import Params
 from ...parameters import Bool, Enum, Float, Int, Shape
 from ...typing import Array, Call
 from ..common.dtypes import Among
-from ..common.rules import axis_of, first_dtype, reduced, size_of
+from ..common.rules import axis_of, first_dtype, reduced, size_of, whole
 from .take import within
 
 __all__: list[str] = []
@@ -133,7 +133,7 @@ def fill_element_0index(k: Call, p: Params, lhs: Array, mhs: Array, rhs: Array) 
         Their columns; a row whose column is out of range stays as it is.
     """
     xp = k.xp
-    out, cols = lhs.copy(), rhs.astype(np.int64)
+    out, cols = lhs.copy(), whole(xp, rhs)
     rows = xp.flatnonzero((cols >= 0) & (cols < lhs.shape[1]))
     out[rows, cols[rows]] = mhs[rows]
     return out
@@ -173,7 +173,7 @@ def one_hot(k: Call, p: Params, indices: Array) -> Array:
     dtype : dtype
     """
     xp = k.xp
-    flat = indices.astype(np.int64).reshape(-1)
+    flat = whole(xp, indices).reshape(-1)
     out = xp.full((flat.shape[0], p.depth), p.off_value, p.dtype)
     rows = xp.flatnonzero((flat >= 0) & (flat < p.depth))
     out[rows, flat[rows]] = p.on_value

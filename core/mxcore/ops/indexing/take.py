@@ -11,14 +11,14 @@ from ..._core.op import op
 from ..._core.params import Params
 from ...parameters import Bool, DType, Enum, Int
 from ...typing import Array, Call
-from ..common.rules import axis_of, first_dtype, size_of
+from ..common.rules import axis_of, first_dtype, size_of, whole
 
 __all__ = ["EMBEDDING_PARAMS", "TAKE_PARAMS", "row_places", "taken_shape", "within"]
 
 
 def within(xp: Any, indices: Any, n: int, mode: str) -> Any:
     """Indices as int64 in [0, n): clipped, wrapped, or checked."""
-    i = indices.astype(np.int64)
+    i = whole(xp, indices)
     if mode == "wrap":
         return i % max(n, 1)
     if mode == "clip":

@@ -64,7 +64,7 @@ def roi_pooling(k: Call, p: Params, data: Array, rois: Array) -> Any:
         Images, shape (N, C, H, W).
     rois : array
         Regions, shape (R, 5): number of the image, and the places x1, y1, x2, y2 of the first and the last element.
-        Regions of images that there are not are zero. Gets no gradient.
+        Regions of images that there are not, or that are not finite, are zero. Gets no gradient.
     pooled_size : (int, int)
         Number of bins: rows and columns.
     spatial_scale : float
@@ -87,11 +87,12 @@ def roi_pooling(k: Call, p: Params, data: Array, rois: Array) -> Any:
     place = _rounded(xp, corners[:, 1:] * corners.dtype.type(p.spatial_scale))
     y0, y1 = _bins(xp, place[:, 1], place[:, 3], ph, h)
     x0, x1 = _bins(xp, place[:, 0], place[:, 2], pw, w)
-    image = corners[:, 0].astype(np.int64)
-    there = ((corners[:, 0] >= 0) & (image < n)).reshape(r, 1, 1, 1)
+    there = (corners[:, 0] >= 0) & (corners[:, 0] < n) & xp.isfinite(place).all(1)
+    image = xp.where(there, corners[:, 0], corners.dtype.type(0)).astype(np.int64)
+    there = there.reshape(r, 1, 1, 1)
     if not r or not x.size:
         return xp.zeros((r, c, ph, pw), x.dtype), xp.full((r, c, ph, pw), -1, np.int64)
-    mine = xp.take(x, xp.clip(image, 0, n - 1), 0)
+    mine = xp.take(x, image, 0)
     # First the rows of each bin, column by column of the image, then its columns. Of equals the first row wins, then
     # the first column.
     lowest = x.dtype.type(-np.inf)

@@ -49,8 +49,7 @@ for _name in ("Embedding", "_contrib_SparseEmbedding"):
     when=lambda p, dy, data, weight: not p.sparse_grad and dy.dtype.kind == "f" and dy.dtype.itemsize >= 4,
 )
 def _backward_embedding(k: Call, p: Params, outs: Outs, dy: Array, data: Array, weight: Array) -> None:
-    index = np.clip(data.reshape(-1).astype(np.int64), 0, p.input_dim - 1)
-    embedding.add_rows(dy.reshape(-1, p.output_dim), index, outs[0])
+    embedding.add_rows(dy.reshape(-1, p.output_dim), data.reshape(-1), outs[0])
 
 
 @cpu.kernel(
@@ -76,9 +75,9 @@ def _rows_of_embedding(k: Call, p: Params, dy: Array, data: Array, weight: Array
 def _backward_take(k: Call, p: Params, outs: Outs, dy: Array, indices: Array, like: Array) -> None:
     n = like.shape[0]
     index = indices.reshape(-1)
-    embedding.add_rows(
-        dy.reshape(index.size, -1), index.astype(np.int64) % n if p.mode == "wrap" else index, outs[0].reshape(n, -1)
-    )
+    if p.mode == "wrap":
+        index = find_op("take").facet("helpers").places(np, p, index, n)
+    embedding.add_rows(dy.reshape(index.size, -1), index, outs[0].reshape(n, -1))
 
 
 def _last_picked(p: Params, data: Spec, index: Spec) -> bool:

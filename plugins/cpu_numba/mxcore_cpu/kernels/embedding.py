@@ -125,8 +125,10 @@ def merged_rows(d_out: Array, index: Array, n: int) -> tuple[Array, Array]:
 
 
 def _index(index: Array) -> Array:
-    """Return indices in one of the types that kernels are compiled for."""
-    return flat(index if index.dtype in _INDEX_TYPES else index.astype(np.int64))
+    """Return indices in one of the types that kernels are compiled for, which holds them, or what is as far out."""
+    if index.dtype not in _INDEX_TYPES:
+        index = index.astype(np.int64 if np.can_cast(index.dtype, np.int64) else np.float64)
+    return flat(index)
 
 
 _INDEX_TYPES = (np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int32), np.dtype(np.int64))

@@ -59,6 +59,8 @@ def _pool(
         image = _image(rois[r, 0], n)
         x0, y0 = _rounded(rois[r, 1], scale, half), _rounded(rois[r, 2], scale, half)
         x1, y1 = _rounded(rois[r, 3], scale, half), _rounded(rois[r, 4], scale, half)
+        if not (np.isfinite(x0) and np.isfinite(y0) and np.isfinite(x1) and np.isfinite(y1)):
+            image = np.int64(-1)
         q, base = U(item * ph * pw), U((max(image, 0) * c + ch) * h * w)
         for i in range(ph):
             a0, a1 = _bin(y0, y1, real(i), one, rows, h)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...._io_files import read_whole
+from ...._io_files import LARGEST_PICTURE, read_whole
 from ....base import error
 from ....ops.image import opencv
 
@@ -34,7 +34,7 @@ def decode(data: bytes, flag: int = 1, name: str = "image") -> np.ndarray[Any, A
 
 def read(path: str, flag: int = 1) -> np.ndarray[Any, Any]:
     """Decode an image file; see `decode`."""
-    return decode(read_whole(path), flag, path)
+    return decode(read_whole(path, endless=LARGEST_PICTURE), flag, path)
 
 
 def method_for(interpolation: int, old: tuple[int, int], new: tuple[int, int]) -> int:
