@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Subject", "find"]
 
 #: Sides of the pictures that networks of the zoo take.
-_SIDE = {"inceptionv3": 299}
+_SIDE = {"inception_v3": 299}
 _ENDING = "-symbol.json"
 
 
@@ -153,9 +153,10 @@ def find(
     MXNetError
         (also ValueError) if there is no such model, it needs a shape, or cannot take the one given.
     """
-    zoo = {re.sub(r"[._]", "", n): n for n in vision._MODELS}.get(re.sub(r"[._]", "", model.lower()))
+    zoo = {_plain(n): n for n in _networks()}.get(_plain(model))
     if zoo is not None and ending(model) != ".json":
-        symbol, held, default = vision.get_model(zoo)(sym.Variable("data")), {}, (1, 3, *2 * (_SIDE.get(zoo, 224),))
+        held: dict[str, Any] = {}
+        symbol, default = getattr(vision, zoo)()(sym.Variable("data")), (1, 3, *2 * (_SIDE.get(zoo, 224),))
         name = model
     else:
         name, symbol, held = _read(model, params)
@@ -177,6 +178,16 @@ def find(
     return Subject(name, symbol, told, held, ctx, train)
 
 
+def _networks() -> list[str]:
+    """The functions that make networks of the zoo."""
+    return [n for n in vision.__all__ if n.islower() and not n.startswith("get_")]
+
+
+def _plain(name: str) -> str:
+    """A name of a network without what `get_model` and the functions write in different ways."""
+    return re.sub(r"[._]", "", name.lower())
+
+
 def _noted(symbol: Any, name: str) -> tuple[int, ...] | None:
     """The shape that a graph notes on a variable; None unless all of it."""
     shape = symbol.attr_dict().get(name, {}).get("__shape__", "")
@@ -190,7 +201,7 @@ def _read(model: str, params: str | None) -> tuple[str, Any, dict[str, Any]]:
     if ending(model) != ".json":
         file = model + _ENDING
         if "://" not in file and not Path(file).exists():
-            near = suggest(model, list(vision._VARIANTS))
+            near = suggest(model, _networks())
             raise error(
                 ValueError,
                 f"there is no model {model!r}: neither a file {file} nor a network of gluon.model_zoo.vision{near}",
