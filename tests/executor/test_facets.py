@@ -223,7 +223,7 @@ def test_values_have_the_names_that_they_ask_for():
         (dict(mxnet_outputs=0), "a number above 0"),
         (dict(together="_multi_update"), "with a place %s for 'mp_'"),
         (dict(identiti=True), "neither an option nor a parameter declaration, did you mean 'identity'"),
-        (dict(slope=2.0), "slope=2.0 is neither an option nor a parameter declaration, such as slope=Float"),
+        (dict(weighty=2.0), "weighty=2.0 is neither an option nor a parameter declaration, such as weighty=Float"),
         (dict(flops=3), r"operator bad: flops: it must be a function \(p, ins, outs\) -> number, or True"),
         (dict(helpers=[len]), "operator bad: helpers: it must be a dict of names to functions"),
         (dict(helpers={"layout": 3}), "a dict of names to functions"),
