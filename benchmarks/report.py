@@ -68,7 +68,7 @@ def markdown(lines, peers):
 
 
 #: Sizes of the picture in pixels, colours of bars by the order of the peers, and the ratios that are marked.
-LEFT, WIDTH, STEP, BAR = 230, 460, 30, 10
+LEFT, WIDTH, STEP, BAR = 280, 460, 30, 10
 COLOURS = "#3465a4", "#c4622d"
 MARKS = 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 4
 
