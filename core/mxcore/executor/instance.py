@@ -38,8 +38,8 @@ def _draw_and_run(k: OpContext, call: Call) -> None:
     call()
 
 
-def _copied(copy: Callable[[Any, Any], None], pair: list[Any]) -> None:
-    copy(*pair)
+def _copied(copy: Callable[[Any, Any], None], values: list[Any], targets: list[Any]) -> None:
+    copy(values[0], targets[0])
 
 
 class Instance:
@@ -99,8 +99,6 @@ class Instance:
         #: they hold a slot's, with the steps that must be bound again for it; the latter as far as was asked.
         self._lists: dict[int, tuple[list[Any], list[Any]]] = {}
         self._uses: dict[int, tuple[list[tuple[list[Any], int]], list[int]]] = {}
-        #: Step that hands a value over -> the value, and where it goes.
-        self._pairs: dict[int, list[Any]] = {}
         self._loose = [s for s in range(len(program.variables), program.n_slots) if not program.specs[s].fixed]
         #: Steps to be bound, of both parts: all of them at first.
         self._dirty = set(program.part(0)), set(program.part(1))
@@ -166,8 +164,8 @@ class Instance:
                 if program.claimed.get(slot) == head:
                     for t in self._exchange(slot, v):
                         dirty[t >= split].add(t)
-                elif (pair := self._pairs.get(t := program.handed[head])) is not None:
-                    pair[1] = v
+                elif (lists := self._lists.get(t := program.handed[head])) is not None:
+                    lists[1][0] = v
                 else:  # only the step that hands the value over; a value may go to thousands of heads
                     dirty[t >= split].add(t)
         if not dirty[part]:
@@ -310,7 +308,6 @@ class Instance:
         return bound.bind(k, p, ins, outs) if call is None else call
 
     def _hand_over(self, t: int, step: Step) -> Call | None:
-        self._pairs.pop(t, None)
         head, slot = step.head, step.ins[0]
         target, value, device = self.targets[head], self.env[slot], step.ctx.device
         if target is None or not self.program.specs[slot].fixed:
@@ -320,8 +317,9 @@ class Instance:
             if direct.takes_out(add):
                 return partial(add, target, value, out=target)
             return lambda: device.copy(device.xp.add(target, value), target)
-        pair = self._pairs[t] = [value, target]
-        return partial(_copied, device.copy, pair)
+        lists = [value], [target]
+        self._listed(t, lists)
+        return partial(_copied, device.copy, *lists)
 
     # -- running -----------------------------------------------------------------------------------------------
     def keys(self, part: int) -> list[Any]:
