@@ -316,9 +316,7 @@ def load(
     return _Reader(io.BytesIO(view), len(view), called, empty).read_list()
 
 
-def load_file(
-    path: str | PathLike[str], empty: Callable[..., HostArray] = np.empty
-) -> tuple[list[Record], list[str]]:
+def load_file(path: str | PathLike[str], empty: Callable[..., HostArray] = np.empty) -> tuple[list[Record], list[str]]:
     """Read a list of arrays from a file or URL.
 
     Parameters

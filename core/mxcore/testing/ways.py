@@ -90,7 +90,7 @@ def without_kernels_of(owner: str) -> Iterator[None]:
     --------
     >>> import mxcore as mx
     >>> from mxcore.testing.ways import kernels_reached, without_kernels_of
-    >>> with kernels_reached() as found, without_kernels_of("cpu"):
+    >>> with kernels_reached() as found, without_kernels_of("cpu_numba"):
     ...     y = mx.nd.softmax(mx.nd.ones((4, 4)))
     >>> found
     set()
