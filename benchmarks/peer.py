@@ -49,6 +49,58 @@ def serve(prepare):
         print(fastest(run, number), flush=True)
 
 
+class Child:
+    """A process that answers what `serve` is asked, and does nothing else.
+
+    Parameters
+    ----------
+    command : list of str
+        What starts it, in the folder above this one.
+    hint : str
+        What to look at if it ends without an answer.
+    options
+        Of `subprocess.Popen`.
+    """
+
+    def __init__(self, command, hint, **options):
+        self.command, self.hint = command, hint
+        root = Path(__file__).parents[1]
+        self.process = subprocess.Popen(
+            command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **options
+        )
+
+    def ask(self, case, number):
+        """Seconds of the fastest of so many calls of a case."""
+        with suppress(BrokenPipeError):
+            self.process.stdin.write(json.dumps([case, number]) + "\n")
+            self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"{' '.join(self.command)} ended without an answer to {case}; {self.hint}")
+        return float(answer)
+
+    def peak(self):
+        """Bytes of resident memory that it has had at most; None where the system does not tell."""
+        try:
+            status = Path(f"/proc/{self.process.pid}/status").read_text()
+        except OSError:
+            return None
+        return next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM")), None)
+
+    def close(self):
+        """Let it end, and wait."""
+        with suppress(BrokenPipeError):
+            self.process.stdin.write("null\n")
+            self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+
+    def kill(self):
+        """End it whatever it does."""
+        self.process.kill()
+        self.close()
+
+
 @contextmanager
 def peer(workloads):
     """A function ``ask(case, number)`` that measures a case of a module of workloads in MXNet.
@@ -59,23 +111,8 @@ def peer(workloads):
     if not python:
         yield None
         return
-    command, root = [python, "-m", workloads.__name__], Path(__file__).parents[1]
-    with subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-
-        def ask(case, number):
-            process.stdin.write(json.dumps([case, number]) + "\n")
-            process.stdin.flush()
-            answer = process.stdout.readline()
-            if not answer:
-                raise RuntimeError(
-                    f"{python} -m {workloads.__name__} ended without an answer to {case}; "
-                    f"{VARIABLE} has to name an interpreter with MXNet"
-                )
-            return float(answer)
-
-        try:
-            yield ask
-        finally:
-            with suppress(BrokenPipeError):
-                process.stdin.write("null\n")
-                process.stdin.close()
+    child = Child([python, "-m", workloads.__name__], f"{VARIABLE} has to name an interpreter with MXNet")
+    try:
+        yield child.ask
+    finally:
+        child.close()

@@ -10,6 +10,7 @@ COMMANDS = {
     "predict": ("run a saved model on images, arrays or records", "mxcore.cli.predict"),
     "summary": ("show the layers of a saved model, with shapes and parameters", "mxcore.cli.summary"),
     "plot": ("draw the graph of a saved model", "mxcore.cli.plot"),
+    "bench": ("measure a model on this machine, operator by operator", "mxcore.cli.bench"),
     "run": ("run a script that says `import mxnet`, unchanged", "mxcore.cli.run"),
     "info": ("show versions, devices, threads and plugins", "mxcore.cli.info"),
     "plugins": ("list or check the plugins, or write the skeleton of a new one", "mxcore.cli.plugins"),

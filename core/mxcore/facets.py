@@ -54,6 +54,9 @@ quantized : callable ``p -> dict, or str``
     for these parameters.
 calibrates : {'input', 'output'}
     `min_calib_range` and `max_calib_range` are the range of its first input, or of its first output.
+flops : True, or callable ``(p, ins, outs) -> number``
+    Floating-point operations of its products of matrices, by shapes; `mxcore bench` judges its speed by them. True: its
+    `cost` counts those alone, a tenth for each multiplication and addition.
 helpers : dict of str to function
     Parts of the body that its kernels want as well, on any device: where weights lie in a vector, which values are
     refused and with which error. A kernel finds them without knowing where the operator is declared:
@@ -67,6 +70,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from ._core.checks import checked
+from ._core.errors import error
 from ._core.op import FACETS, Op
 from ._core.params import Params
 from .fusion import Expr
@@ -256,6 +260,19 @@ def _calibrates(op: Op, value: Any) -> Any:
     return value
 
 
+def _flops(op: Op, value: Any) -> Any:
+    """A function of parameters and shapes; True asks `cost`, which may be attached later."""
+    if value is not True:
+        return _function(3, "(p, ins, outs) -> number, or True")(op, value)
+
+    def of_cost(p: Params, ins: Any, outs: Any) -> float:
+        if op.cost_rule is None:
+            raise error(ValueError, f"operator {op.name}: flops=True needs a rule `cost`")
+        return 20 * float(op.cost_rule(p, ins, outs))
+
+    return of_cost
+
+
 def _helpers(op: Op, value: Any) -> SimpleNamespace:
     if not isinstance(value, dict) or not all(callable(f) for f in value.values()):
         raise TypeError("it must be a dict of names to functions")
@@ -281,5 +298,6 @@ FACETS.update(
     alike=lambda op, value: checked("gradient rule", op, value),
     quantized=_quantized,
     calibrates=_calibrates,
+    flops=_flops,
     helpers=_helpers,
 )

@@ -10,6 +10,7 @@ import mxcore as mx
 from mxcore import autograd, nd
 from mxcore.base import MXNetError
 from mxcore.executor import CachedOp
+from mxcore.executor.instance import Instance
 from mxcore.ops.control import interpret
 from mxcore.testing.engines import use_engine
 
@@ -421,3 +422,38 @@ def test_outputs_that_no_machine_holds_are_told():
     ) as caught:
         block(mx.nd.ones((2, 2)))
     assert isinstance(caught.value, MemoryError)
+
+
+def test_arrays_that_change_are_looked_up_and_nothing_is_bound_anew(monkeypatch):
+    """What a call brings and what it makes: heads that are handed over, users of views, universal functions."""
+    x, w = mx.sym.Variable("x"), mx.sym.Variable("w")
+    y = mx.sym.reshape(x, shape=(-1,))
+    net = CachedOp(mx.sym.Group([mx.sym.dot(mx.sym.reshape(-y, shape=(2, 3)), w), y * 2, x]))
+    data = [nd.array(np.random.RandomState(i).randn(2, 3)) for i in range(5)]
+    weight = nd.array(np.random.RandomState(9).randn(3, 2))
+    weight.attach_grad()
+    built, build = [], Instance._build
+
+    def counted(self, t, step):
+        built.append(step)
+        return build(self, t, step)
+
+    monkeypatch.setattr(Instance, "_build", counted)
+    kept = []
+    for i, x in enumerate(data):
+        if i == 3:
+            built.clear()
+        x.attach_grad()
+        with mx.autograd.record():
+            outs = net(x, weight)
+        mx.autograd.backward(outs, [nd.full(o.shape, i + 1) for o in outs])
+        kept.append(([o.detach() for o in outs], x.grad.copy(), weight.grad.copy()))
+        del outs  # the tape, which holds the memory of the call
+    assert [step for step in built if not step.view] == []
+    for i, (x, (outs, dx, dw)) in enumerate(zip(data, kept)):
+        a, b = x.asnumpy(), weight.asnumpy()
+        for got, want in zip(outs, (-a @ b, a.ravel() * 2, a)):
+            np.testing.assert_allclose(got.asnumpy(), want, rtol=1e-5, atol=1e-6)
+        head = np.full((2, 2), i + 1)
+        np.testing.assert_allclose(dx.asnumpy(), -head @ b.T + 3 * (i + 1), rtol=1e-5)
+        np.testing.assert_allclose(dw.asnumpy(), -a.T @ head, rtol=1e-5, atol=1e-6)

@@ -14,6 +14,7 @@ import pytest
 import mxcore as mx
 from mxcore.base import MXNetError
 from mxcore.ndarray import serialization
+from mxcore.ndarray.files import to_record
 from mxcore.ndarray.serialization import Record, dump, dump_record, load, load_file, load_record, save_file
 
 GOLDEN = pathlib.Path(__file__).parent / "golden_params"
@@ -338,3 +339,25 @@ def test_room_that_there_is_not_is_refused_by_name(shape, kind):
     with pytest.raises(kind, match="operator empty with shape") as caught:
         mx.nd.empty(shape)
     assert isinstance(caught.value, MXNetError)
+
+
+def test_arrays_of_the_host_are_written_from_their_own_memory_and_read_into_it(tmp_path):
+    x = mx.nd.arange(1 << 18)
+    rows = x[16:32]
+    for a in (x, rows):
+        assert np.shares_memory(to_record(a).data, a._data)
+    y = mx.nd.array(np.arange(12).reshape(3, 4)).T  # of any layout
+    flags = mx.nd.array([1, 0, 1], dtype="bool")
+    file = str(tmp_path / "a")
+    mx.nd.save(file, {"x": x, "rows": rows, "y": y, "flags": flags})
+    for found in (mx.nd.load(file), mx.nd.load_frombuffer((tmp_path / "a").read_bytes())):
+        assert {n: (a.asnumpy().tolist(), a.dtype) for n, a in found.items()} == {
+            n: (a.asnumpy().tolist(), a.dtype) for n, a in {"x": x, "rows": rows, "y": y, "flags": flags}.items()
+        }
+        big = found["x"]
+        assert big.context.device.owns(big._data) and big.writable
+        big += 1
+        assert found["rows"].asnumpy()[0] == 16 and x.asnumpy()[0] == 0
+    with mx.Context("cpu_pinned"):
+        pinned = mx.nd.load(file)["x"]
+        assert pinned.context == mx.Context("cpu_pinned") and (pinned.asnumpy() == x.asnumpy()).all()

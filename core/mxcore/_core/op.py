@@ -404,8 +404,8 @@ def op(name: str, *aliases: str, **kw: Any) -> Callable[[Callable[..., Any]], Op
         whether it is cheap; `rowwise`, `backward_of`: how gradients over many rows add up; `alike`: the gradients of
         two inputs of one shape; `labels`, `mxnet_outputs`: what MXNet calls its values; `precision_cast`: whether files
         leave it out; `written_as`: what files hold in its place; `together`: the operator that does for many weights
-        what it does for one; `quantized`, `calibrates`: what it is over eight bits; `helpers`: functions that its
-        kernels want as well.
+        what it does for one; `quantized`, `calibrates`: what it is over eight bits; `flops`: how much its products
+        compute; `helpers`: functions that its kernels want as well.
     **kw : Param
         Every other keyword is a parameter of the operator.
 

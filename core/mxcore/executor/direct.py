@@ -10,21 +10,48 @@ import numpy as np
 
 from .._core.call import BoundCall
 
-__all__ = ["bind", "takes_out"]
+__all__ = ["bind", "looks_up", "takes_out"]
 
 #: What NumPy wants `out` by name of.
 _BY_NAME = {"maximum", "minimum"}
 
 
-def bind(bound: BoundCall, k: Any, p: Any, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], Any] | None:
-    """A step as a call without arguments that fills `outs` from `ins`; None where its kernel is the shortest way."""
+def bind(
+    bound: BoundCall, k: Any, p: Any, ins: Sequence[Any], outs: Sequence[Any], again: bool = False
+) -> Callable[[], Any] | None:
+    """A step as a call without arguments that fills `outs` from `ins`; None where its kernel is the shortest way.
+
+    One that is bound `again` may look its arrays up in these lists whenever it runs: see `looks_up`.
+    """
     chain = getattr(bound.op, "fused", None)
     if chain is not None:
         compiled = k.device.compile_fused(chain)
         if compiled is not None:
             call: Callable[[], Any] = compiled.bind(outs, ins, [getattr(p, n) for n in chain.scalars])
             return call
-    return None if bound.out else _function(bound, k, p, ins, outs[0])
+    return None if bound.out else _function(bound, k, p, ins, outs, again)
+
+
+class _LookedUp:
+    """A universal function over what stands in lists now."""
+
+    __slots__ = ("fn", "ins", "outs", "scalar", "first")
+
+    def __init__(self, fn: np.ufunc, ins: Sequence[Any], outs: Sequence[Any], scalar: Any, first: bool) -> None:
+        self.fn, self.ins, self.outs, self.scalar, self.first = fn, ins, outs, scalar, first
+
+    def __call__(self) -> None:
+        if self.scalar is None:
+            self.fn(*self.ins, out=self.outs[0])
+        elif self.first:
+            self.fn(self.scalar, *self.ins, out=self.outs[0])
+        else:
+            self.fn(*self.ins, self.scalar, out=self.outs[0])
+
+
+def looks_up(call: Callable[[], Any]) -> bool:
+    """Whether a call finds other arrays that are put into its lists."""
+    return isinstance(call, _LookedUp)
 
 
 def takes_out(fn: Any) -> TypeGuard[np.ufunc]:
@@ -32,7 +59,9 @@ def takes_out(fn: Any) -> TypeGuard[np.ufunc]:
     return hasattr(fn, "nin") and hasattr(fn, "nout")
 
 
-def _function(bound: BoundCall, k: Any, p: Any, ins: Sequence[Any], out: Any) -> Callable[[], Any] | None:
+def _function(
+    bound: BoundCall, k: Any, p: Any, ins: Sequence[Any], outs: Sequence[Any], again: bool
+) -> Callable[[], Any] | None:
     """The universal function that an elementwise operator is, with its arguments."""
     op = bound.op
     if op.direct is None or bound.fn is not op.body:
@@ -47,16 +76,19 @@ def _function(bound: BoundCall, k: Any, p: Any, ins: Sequence[Any], out: Any) ->
         or any(v.dtype != dtype for v in ins)
     ):
         return None
-    args = list(ins)
+    args, scalar = list(ins), None
     if "scalar" in op.params:
         if dtype.kind != "f":
             return None
-        args.insert(0 if order == "swap" else 1, k.xp.asarray(p.scalar, dtype=dtype))
+        scalar = k.xp.asarray(p.scalar, dtype=dtype)
+        args.insert(0 if order == "swap" else 1, scalar)
     if len(args) != fn.nin:
         return None
     one = np.ones((1,), dtype)
     with np.errstate(all="ignore"):
         if getattr(np, name)(*[one] * len(args)).dtype != dtype:
             return None  # comparisons give bool
+    if again:
+        return _LookedUp(fn, ins, outs, scalar, order == "swap")
     # By position it costs half as much.
-    return partial(fn, *args, out=out) if name in _BY_NAME else partial(fn, *args, out)
+    return partial(fn, *args, out=outs[0]) if name in _BY_NAME else partial(fn, *args, outs[0])

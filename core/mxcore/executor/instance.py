@@ -38,6 +38,10 @@ def _draw_and_run(k: OpContext, call: Call) -> None:
     call()
 
 
+def _copied(copy: Callable[[Any, Any], None], values: list[Any], targets: list[Any]) -> None:
+    copy(values[0], targets[0])
+
+
 class Instance:
     """A program with its memory, bound to the caller's arrays.
 
@@ -151,15 +155,11 @@ class Instance:
         dirty = self._dirty
         for slot, v in values:
             if env[slot] is not v:
-                self._exchange(slot, v)
+                for t in self._exchange(slot, v):
+                    dirty[t >= split].add(t)
         for head, v in targets:
             if self.targets[head] is not v:
-                self.targets[head] = v
-                slot = program.head_slots[head]
-                if program.claimed.get(slot) == head:
-                    self._exchange(slot, v)
-                else:  # only the step that hands the value over; a value may go to thousands of heads
-                    t = program.handed[head]
+                for t in self._send(head, v):
                     dirty[t >= split].add(t)
         if not dirty[part]:
             return
@@ -169,7 +169,8 @@ class Instance:
             t = heapq.heappop(queue)
             step, old = program.steps[t], self._calls[t]
             self._listed(t, None)
-            before = env[step.outs[0]] if step.view else None
+            slot = step.outs[0] if step.view else -1
+            before = env[slot]
             step.ctx.activate()
             try:
                 new = self._build(t, step)
@@ -182,8 +183,9 @@ class Instance:
             if new is not None and step.random and self._draws(t):
                 new = partial(_draw_and_run, self._ks[t], new)
             self._calls[t] = new
-            if step.view and env[step.outs[0]] is not before:
-                for u in program.users[step.outs[0]]:
+            if step.view and (view := env[slot]) is not before:
+                env[slot] = before
+                for u in self._exchange(slot, view):
                     if u > t and u not in dirty[u >= split]:
                         dirty[u >= split].add(u)
                         if (u >= split) == part:
@@ -196,8 +198,22 @@ class Instance:
         if moved:
             self._collect(part)
 
-    def _exchange(self, slot: int, v: Any) -> None:
-        """Put the caller's array where the steps look for it."""
+    def _send(self, head: int, v: Any) -> Sequence[int]:
+        """Let a head be written to another array; returns the steps that must be bound again."""
+        self.targets[head] = v
+        slot = self.program.head_slots[head]
+        if self.program.claimed.get(slot) == head:
+            return self._exchange(slot, v)
+        # Only the step that hands the value over; a value may go to thousands of heads.
+        t = self.program.handed[head]
+        lists = self._lists.get(t)
+        if lists is None or v.__class__ is not lists[1][0].__class__:
+            return (t,)
+        lists[1][0] = v
+        return ()
+
+    def _exchange(self, slot: int, v: Any) -> list[int]:
+        """Put another array where the steps look for it; returns the steps that must be bound again."""
         known = self._uses.get(slot)
         alike = v.__class__ is self.env[slot].__class__
         if known is None or not alike:
@@ -213,8 +229,7 @@ class Instance:
         self.env[slot] = v
         for arrays, i in known[0]:
             arrays[i] = v
-        for t in known[1]:
-            self._dirty[t >= self.program.split].add(t)
+        return known[1]
 
     def _listed(self, t: int, lists: tuple[list[Any], list[Any]] | None) -> None:
         """Note where a step that is bound anew has its arrays, if others may take their places."""
@@ -264,7 +279,7 @@ class Instance:
         """The call of one step; None if binding did all that there is to do."""
         env = self.env
         if step.head >= 0:
-            return self._hand_over(step)
+            return self._hand_over(t, step)
         op, bound, k, p = step.op, step.bound, self._ks[t], step.p
         if op.stateful:
             p = self.own.setdefault(step.node, p.with_dynamic({}))
@@ -292,14 +307,14 @@ class Instance:
         if crossing is not None:
             return crossing(ins[0], p.source, outs[0], step.ctx)
         outs += [ins[i] for i in p._sig.mutates]
-        call = direct.bind(bound, k, p, ins, outs)
-        if call is None:
-            if not step.view and not p._sig.mutates:
-                self._listed(t, (ins, outs))
-            call = bound.bind(k, p, ins, outs)
-        return call
+        fixed = step.view or bool(p._sig.mutates)
+        again = self._calls[t] is not None and not fixed  # its arrays change: better to look them up than to bind anew
+        call = direct.bind(bound, k, p, ins, outs, again)
+        if not fixed and (call is None or again and direct.looks_up(call)):
+            self._listed(t, (ins, outs))
+        return bound.bind(k, p, ins, outs) if call is None else call
 
-    def _hand_over(self, step: Step) -> Call | None:
+    def _hand_over(self, t: int, step: Step) -> Call | None:
         head, slot = step.head, step.ins[0]
         target, value, device = self.targets[head], self.env[slot], step.ctx.device
         if target is None or not self.program.specs[slot].fixed:
@@ -309,7 +324,9 @@ class Instance:
             if direct.takes_out(add):
                 return partial(add, target, value, out=target)
             return lambda: device.copy(device.xp.add(target, value), target)
-        return partial(device.copy, value, target)
+        lists = [value], [target]
+        self._listed(t, lists)
+        return partial(_copied, device.copy, *lists)
 
     # -- running -----------------------------------------------------------------------------------------------
     def keys(self, part: int) -> list[Any]:

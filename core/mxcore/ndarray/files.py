@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from .._core.context import Context, current_context
 from .._core.errors import error
 from .._core.state import state
 from .._io_files import write_atomic
+from .._noting import check_readable
 from ..stypes import CSR, RowSparse
 from . import serialization
 from .serialization import Record
@@ -23,21 +25,26 @@ __all__ = ["save", "load", "load_frombuffer", "load_named", "chunks", "to_record
 
 
 def to_record(x: Array) -> Record:
-    """The file form of an array."""
+    """The file form of an array: over its own memory where that is the host's, to be written before it changes."""
     x._st.wait()
     device, d = x._st.ctx.device, x._data
     d = d.frozen() if isinstance(d, Sparse) else d
     where = (x._st.ctx.device_typeid, x._st.ctx.device_id)
-    host = device.to_host
+    host = np.asarray if device.host else device.to_host
     if isinstance(d, RowSparse):
         return Record(host(d.values), d.shape, "row_sparse", (host(d.indices),), where)
     if isinstance(d, CSR):
         return Record(host(d.values), d.shape, "csr", (host(d.indptr), host(d.indices)), where)
-    return Record(x.asnumpy(), device=where, np_shape=state.np_shape)
+    if x._entry is not None:
+        check_readable(x)
+    return Record(host(d), device=where, np_shape=state.np_shape)
 
 
-def from_record(record: Record, ctx: Context | None = None) -> NDArray | None:
-    """An array from its file form, on the current context; None for an entry without array."""
+def from_record(record: Record, ctx: Context | None = None, there: bool = False) -> NDArray | None:
+    """An array from its file form, on the current context; None for an entry without array.
+
+    With `there`, what was read lies in memory of that context, and becomes the array's.
+    """
     if record.data is None:
         return None
     if record.np_shape and not state.np_shape:
@@ -49,7 +56,7 @@ def from_record(record: Record, ctx: Context | None = None) -> NDArray | None:
     ctx = ctx or current_context()
 
     def put(a: np.ndarray[Any, Any]) -> Any:
-        return ctx.device.from_host(a, ctx.device_id)
+        return a if there else ctx.device.from_host(a, ctx.device_id)
 
     if record.stype == "default":
         return faces["default"](put(record.data), Storage(ctx))  # type: ignore[return-value]
@@ -99,8 +106,12 @@ def chunks(data: Any) -> Iterator[bytes | bytearray | memoryview]:
     return serialization.dump_chunks([to_record(a) for a in arrays], names)
 
 
-def _collect(records: list[Record], names: list[str]) -> Any:
-    arrays = [from_record(r) for r in records]
+def _collected(read: Callable[..., tuple[list[Record], list[str]]], source: Any) -> Any:
+    """What a reader finds, read into the memory of the current context where that is the host's."""
+    ctx = current_context()
+    there = ctx.device.host and np.little_endian
+    records, names = read(source, empty=partial(ctx.device.empty, index=ctx.device_id) if there else np.empty)
+    arrays = [from_record(r, ctx, there and r.stype == "default") for r in records]
     return dict(zip(names, arrays)) if names else arrays
 
 
@@ -116,7 +127,7 @@ def load(fname: Any) -> Any:
     -------
     list of NDArray or dict of str to NDArray
     """
-    return _collect(*serialization.load_file(fname))
+    return _collected(serialization.load_file, fname)
 
 
 def load_named(fname: Any, why: str) -> dict[str, NDArray]:
@@ -146,7 +157,7 @@ def load_named(fname: Any, why: str) -> dict[str, NDArray]:
 
 def load_frombuffer(buf: bytes) -> Any:
     """Read arrays from the bytes of a file."""
-    return _collect(*serialization.load(buf))
+    return _collected(serialization.load, buf)
 
 
 def without_kinds(named: Mapping[str, Any], source: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ import io
 import math
 import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, BinaryIO, TypeAlias
@@ -276,7 +276,9 @@ def _raw(array: HostArray) -> memoryview:
 # ---------------------------------------------------------------- reading
 
 
-def load(buffer: Buffer, called: str = "the buffer") -> tuple[list[Record], list[str]]:
+def load(
+    buffer: Buffer, called: str = "the buffer", empty: Callable[..., HostArray] = np.empty
+) -> tuple[list[Record], list[str]]:
     """Read a list of arrays from memory.
 
     Parameters
@@ -285,6 +287,8 @@ def load(buffer: Buffer, called: str = "the buffer") -> tuple[list[Record], list
         The whole content of a file.
     called : str
         What errors call it, e.g. a file name.
+    empty : callable
+        ``(shape, dtype)`` to memory for an array.
 
     Returns
     -------
@@ -309,16 +313,18 @@ def load(buffer: Buffer, called: str = "the buffer") -> tuple[list[Record], list
     (3,)
     """
     view = _viewed(buffer)
-    return _Reader(io.BytesIO(view), len(view), called).read_list()
+    return _Reader(io.BytesIO(view), len(view), called, empty).read_list()
 
 
-def load_file(path: str | PathLike[str]) -> tuple[list[Record], list[str]]:
+def load_file(path: str | PathLike[str], empty: Callable[..., HostArray] = np.empty) -> tuple[list[Record], list[str]]:
     """Read a list of arrays from a file or URL.
 
     Parameters
     ----------
     path : str or os.PathLike
         A local path or an fsspec URL.
+    empty : callable
+        ``(shape, dtype)`` to memory for an array.
 
     Returns
     -------
@@ -339,7 +345,7 @@ def load_file(path: str | PathLike[str]) -> tuple[list[Record], list[str]]:
     from .._io_files import reading
 
     with reading(path) as file:
-        return _Reader(file, _length(file), repr(str(path))).read_list()
+        return _Reader(file, _length(file), repr(str(path)), empty).read_list()
 
 
 def save_file(
@@ -425,8 +431,10 @@ def _bfloat16(called: str) -> np.dtype[Any]:
 class _Reader:
     """Reads a stream front to back, knows where it is and never allocates what the stream cannot hold."""
 
-    def __init__(self, file: BinaryIO, size: int | None, called: str) -> None:
-        self.file, self.size, self.called = file, size, called
+    def __init__(
+        self, file: BinaryIO, size: int | None, called: str, empty: Callable[..., HostArray] = np.empty
+    ) -> None:
+        self.file, self.size, self.called, self.empty = file, size, called, empty
         self.at = 0
         self.what: str | tuple[int | None, int] = "the header"  # or the number of an array, and how many there are
 
@@ -462,13 +470,15 @@ class _Reader:
         if self.size is not None and nbytes > self.size - self.at:
             raise self.truncated(nbytes, self.size - self.at)
 
-    def raw(self, nbytes: int) -> HostArray:
-        """Read `nbytes` into fresh memory."""
+    def fill(self, nbytes: int, make: Callable[[], HostArray]) -> HostArray:
+        """Read into an array of `nbytes`, which is made once it is known that there are so many."""
         self.must_hold(nbytes)
-        if self.size is None:
-            return self._raw_of_unknown_length(nbytes)
-        out = np.empty(nbytes, np.uint8)
-        view, got = out.data, 0
+        have = None if self.size is not None else self._of_unknown_length(nbytes)
+        out = make()
+        view, got = out.reshape(-1).view(np.uint8).data, 0
+        if have is not None:
+            view[:] = have
+            return out
         while got < nbytes:
             n = self.file.readinto(view[got:])  # type: ignore[attr-defined]  # BinaryIO lacks what all binary files have
             if not n:
@@ -477,7 +487,7 @@ class _Reader:
         self.at += nbytes
         return out
 
-    def _raw_of_unknown_length(self, nbytes: int) -> HostArray:
+    def _of_unknown_length(self, nbytes: int) -> bytearray:
         pieces, left = [], nbytes
         while left:
             piece = self.file.read(min(left, _PIECE))
@@ -486,7 +496,7 @@ class _Reader:
             pieces.append(piece)
             left -= len(piece)
         self.at += nbytes
-        return np.frombuffer(bytearray().join(pieces), np.uint8)
+        return bytearray().join(pieces)
 
     # -- the format
 
@@ -530,7 +540,7 @@ class _Reader:
     def read_name(self, i: int, count: int) -> str:
         self.what = f"name {i} of {count}"
         (length,) = self.take("<Q")
-        raw = self.raw(length).tobytes()
+        raw = self.fill(length, lambda: np.empty(length, np.uint8)).tobytes()
         try:
             return raw.decode("utf-8")
         except UnicodeDecodeError:
@@ -626,10 +636,12 @@ class _Reader:
 
     def array(self, shape: Shape, dtype: np.dtype[Any], what: str) -> HostArray:
         self.what = what
-        raw = self.raw(math.prod(shape) * dtype.itemsize)
+        stored = dtype if np.little_endian else dtype.newbyteorder("<")
+        out = self.fill(math.prod(shape) * dtype.itemsize, lambda: self.empty(shape, stored))
         if dtype == np.bool_:
-            raw = raw != 0  # a damaged byte must not become a broken bool
-        return raw.view(dtype if np.little_endian else dtype.newbyteorder("<")).reshape(shape)
+            bits = out.view(np.uint8)
+            np.not_equal(bits, 0, out=bits, casting="unsafe")  # a damaged byte must not become a broken bool
+        return out
 
 
 def _by_row(data: HostArray, aux: tuple[HostArray, ...]) -> tuple[HostArray, tuple[HostArray, ...]]:

@@ -13,7 +13,7 @@ from typing import Any
 from .._core import tables
 from .._core.errors import REFERENCE
 
-__all__ = ["both_ways", "kernels_reached", "reference_bodies"]
+__all__ = ["both_ways", "kernels_reached", "reference_bodies", "without_kernels_of"]
 
 
 @contextmanager
@@ -74,6 +74,29 @@ def reference_bodies() -> Iterator[None]:
     set()
     """
     with _instead("of", lambda device, op: []):
+        yield
+
+
+@contextmanager
+def without_kernels_of(owner: str) -> Iterator[None]:
+    """The kernels of one plugin are left out inside: those of others, or the bodies, compute.
+
+    Parameters
+    ----------
+    owner : str
+        The plugin.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> from mxcore.testing.ways import kernels_reached, without_kernels_of
+    >>> with kernels_reached() as found, without_kernels_of("cpu_numba"):
+    ...     y = mx.nd.softmax(mx.nd.ones((4, 4)))
+    >>> found
+    set()
+    """
+    of = tables.kernels.of
+    with _instead("of", lambda device, op: [k for k in of(device, op) if k.owner != owner]):
         yield
 
 

@@ -17,6 +17,7 @@ from .operators import (
     float_dtypes,
     selfatt_qk,
     weighted_sum,
+    width,
 )
 
 __all__: list[str] = []
@@ -95,6 +96,7 @@ def _encdec_qk_grads(F: Operators, p: Params, dy: Any, queries: Any, keys_values
 encdec_qk.grad(_encdec_qk_grads)
 
 for _op in (backward_selfatt_qk,):
+    _op.attach(flops=lambda p, ins, outs: 4 * size_of(ins[0]) * width(ins[1], p.heads, 3))
     _op.dtype(float_dtypes)
     # A product counts a tenth of a plain operation, as elsewhere.
     _op.cost(lambda p, ins, outs: sum(map(size_of, ins)) + size_of(outs[0]) * 6)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..._core.op import op
+from ..._core.op import Op, op
 from ..._core.params import Params
 from ...parameters import Bool, Int, Shape
 from ...typing import Array, Call, Operators
@@ -356,7 +357,26 @@ def encdec_valatt(k: Call, p: Params, keys_values: Array, attention: Array) -> A
 
 encdec_valatt.shape(lambda p, ins: _weighted_shape(("keys_values", "attention"), p, ins[0], ins[1], 2, 1))
 
-for _op in (attention_scores, attention_sum, selfatt_qk, selfatt_valatt, encdec_qk, encdec_valatt):
+#: Operator -> (which of inputs and outputs holds the scores, which input the projections, in how many slots)
+_PRODUCTS: dict[Op, tuple[int, int, Callable[[Params], int]]] = {
+    attention_scores: (-1, 0, lambda p: p.a_slot[1]),
+    attention_sum: (0, 1, lambda p: p.slot[1]),
+    selfatt_qk: (-1, 0, lambda p: 3),
+    selfatt_valatt: (1, 0, lambda p: 3),
+    encdec_qk: (-1, 0, lambda p: 1),
+    encdec_valatt: (1, 0, lambda p: 2),
+}
+
+
+def _flops(scores: int, projections: int, slots: Callable[[Params], int]) -> Callable[..., Any]:
+    def count(p: Params, ins: list[Any], outs: list[Any]) -> Any:
+        return 2 * size_of([*ins, *outs][scores]) * width(ins[projections], p.heads, slots(p))
+
+    return count
+
+
+for _op in _PRODUCTS:
+    _op.attach(flops=_flops(*_PRODUCTS[_op]))
     _op.dtype(float_dtypes)
     # A product counts a tenth of a plain operation, as elsewhere.
     _op.cost(lambda p, ins, outs: sum(map(size_of, ins)) + size_of(outs[0]) * 6)

@@ -94,6 +94,7 @@ def _gradient_cost(p: Params, ins: list[Any], outs: list[Any]) -> Any:
 
 backward_convolution.shape(_gradient_shapes(convolution))
 backward_convolution.cost(_gradient_cost)
+backward_convolution.attach(flops=True)
 
 
 @op(
@@ -120,6 +121,9 @@ def backward_deconvolution(k: Call, p: Params, dy_: Array, data: Array, weight: 
 
 
 backward_deconvolution.shape(_gradient_shapes(deconvolution))
+
+
+backward_deconvolution.attach(flops=True)
 
 
 @backward_deconvolution.cost

@@ -184,6 +184,9 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
 convolution.dtype(floating())
 
 
+convolution.attach(flops=True)
+
+
 @convolution.cost
 def _(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     return size_of(outs[0]) * size_of(ins[1]) / p.num_filter / 10
@@ -294,6 +297,9 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
 
 
 deconvolution.dtype(floating())
+
+
+deconvolution.attach(flops=True)
 
 
 @deconvolution.cost

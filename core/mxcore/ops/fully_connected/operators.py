@@ -114,6 +114,9 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
 fully_connected.dtype(floating())
 
 
+fully_connected.attach(flops=True)
+
+
 @fully_connected.cost
 def _(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     return size_of(ins[0]) * p.num_hidden / 10

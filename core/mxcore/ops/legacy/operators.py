@@ -94,6 +94,7 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
 
 convolution_v1.dtype(floating())
 convolution_v1.cost(convolution.cost_rule)  # type: ignore[arg-type]
+convolution_v1.attach(flops=True)
 
 # -- pooling ----------------------------------------------------------------------------------------------------------
 

@@ -334,6 +334,7 @@ def contraction(
     forward.shape(_product_shape(labelling))
     forward.dtype(_product_dtype)
     forward.cost(_cost(labelling))
+    forward.attach(flops=True)
     backward.shape(_back_shape(labelling))
     backward.dtype(lambda p, ins, outs: (ins, [ins[2]]))
     return forward, backward
@@ -525,6 +526,7 @@ def _chain(name: str, labelling: Labelling, params: dict[str, Param], doc: str) 
     forward.shape(_product_shape(labelling))
     forward.dtype(_product_dtype)
     forward.cost(_cost(labelling))
+    forward.attach(flops=True)
 
     @backward.shape
     def _(p: Params, ins: list[Any]) -> list[Any]:

@@ -98,6 +98,7 @@ def dot(k: Call, p: Params, lhs: Array, rhs: Array) -> Array:
 
 dot.shape(lambda p, ins, outs: (ins, outs if None in ins else dot_shape(p, ins)))
 dot.cost(lambda p, ins, outs: size_of(outs[0]) * left_lengths(p, ins[0])[1] / 10)
+dot.attach(flops=True)
 
 
 dot.storage(product_stype)
@@ -154,6 +155,7 @@ def batch_dot(k: Call, p: Params, lhs: Array, rhs: Array) -> Array:
 
 batch_dot.shape(lambda p, ins, outs: (ins, outs if None in ins else _batch_dot_shape(p, ins)))
 batch_dot.cost(lambda p, ins, outs: size_of(outs[0]) * ins[0][-2 if p.transpose_a else -1] / 10)
+batch_dot.attach(flops=True)
 
 
 @op("khatri_rao", inputs="args*")

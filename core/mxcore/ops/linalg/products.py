@@ -104,6 +104,7 @@ def _product_shape(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any
 
 gemm2.shape(_product_shape)
 gemm2.cost(lambda p, ins, outs: size_of(outs[0]) * (ins[0][p.axis] if p.transpose_a else ins[0][-1]) / 10)
+gemm2.attach(flops=True)
 
 
 @op(
@@ -132,6 +133,7 @@ def gemm(k: Call, p: Params, A: Array, B: Array, C: Array) -> Array:
 
 
 gemm.shape(_product_shape)
+gemm.attach(flops=lambda p, ins, outs: gemm2.facet("flops", p, ins[:2], outs))
 
 
 @op(

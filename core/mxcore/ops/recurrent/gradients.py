@@ -173,6 +173,9 @@ def _(p: Params, ins: list[Any]) -> list[Any]:
 backward_rnn.dtype(lambda p, ins, outs: free_lengths(p._sig.inputs, ins, outs))
 
 
+backward_rnn.attach(flops=lambda p, ins, outs: 4 * ins[0][0] * ins[0][1] * outs[1][0])
+
+
 @backward_rnn.cost
 def _(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     steps, n = ins[0][:2]

@@ -272,6 +272,10 @@ def free_lengths(names: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any]
 rnn.dtype(lambda p, ins, outs: free_lengths(p._sig.inputs, ins, outs))
 
 
+#: One product with the weights a step and sample.
+rnn.attach(flops=lambda p, ins, outs: 2 * size_of(ins[0][:2]) * ins[1][0])
+
+
 @rnn.cost
 def _(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     return size_of(ins[0][:2]) * ins[1][0] / 10 + 3e4 * ins[0][0]

@@ -456,8 +456,13 @@ def update(name: str, *arrays: Array, **numbers: float) -> None:
 
 def move(kernel: Callable[..., None], arrays: Sequence[Array], numbers: Iterable[float]) -> None:
     """Run the kernel of an update on its arrays, with its numbers in their order."""
-    if all(a.flags.c_contiguous for a in arrays):
-        kernel(arrays[0].size, *[a.reshape(-1) for a in arrays], *map(float, numbers))
+    rows = []
+    for a in arrays:  # small weights are moved in a microsecond: a generator would show
+        if not a.flags.c_contiguous:
+            break
+        rows.append(a if a.ndim == 1 else a.reshape(-1))
+    else:
+        kernel(arrays[0].size, *rows, *map(float, numbers))
         return
     grad = flat(arrays[1])
     with writable(arrays[0], *arrays[2:]) as (weight, *states):
