@@ -40,7 +40,7 @@ def program(value):
 )
 def test_the_variable_decides(value, text):
     found = program(value)
-    assert found.startswith("[[333.0, 351.0], [405.0, 423.0]] | ") and text in found
+    assert found.startswith("[[234.0, 252.0], [306.0, 324.0]] | ") and text in found
 
 
 def test_what_is_no_library_of_version_three(monkeypatch):
