@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -13,30 +14,27 @@ from ._core.array import Storage
 __all__ = ["PerThread", "ObjectLock", "fork_safe_lock", "locked", "lock_of"]
 
 
-def fork_safe_lock() -> threading.RLock:
-    """A lock for what all of a process shares, which a thread may take again.
-
-    In a forked child, where its holder may not exist, nobody holds it. It is kept for the life of the process.
-
-    Examples
-    --------
-    >>> lock = fork_safe_lock()
-    >>> with lock, lock:
-    ...     pass
-    """
-    lock = threading.RLock()
-    if hasattr(os, "register_at_fork"):
-        # As the locks of the standard library do.
-        os.register_at_fork(after_in_child=lock._at_fork_reinit)  # type: ignore[attr-defined]
-    return lock
+#: All that there are: in a forked child, where their holders may not exist, nobody holds them.
+_locks: weakref.WeakSet[ObjectLock] = weakref.WeakSet()
+#: What the locks of arrays belong to, which are made for a moment: in a forked child they are made anew.
+_process = object()
 
 
-#: Held by who makes a lock.
-_making = fork_safe_lock()
+def _in_child() -> None:
+    global _process
+    _process = object()
+    for lock in list(_locks):
+        lock._at_fork_reinit()  # as the locks of the standard library do
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 class ObjectLock(type(threading.RLock())):  # type: ignore[misc]
-    """A lock that a thread may take again; a copy of who holds it, also by pickle, has one of its own.
+    """A lock that a thread may take again; a copy of who has it, also by pickle, has one of its own.
+
+    In a forked child nobody holds it.
 
     It is taken and given back by the interpreter's own functions: were they Python's, an interrupt (Ctrl-C) could leave
     it taken for ever.
@@ -50,8 +48,27 @@ class ObjectLock(type(threading.RLock())):  # type: ignore[misc]
     False
     """
 
+    def __init__(self) -> None:
+        _locks.add(self)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return ObjectLock, ()
+
+
+def fork_safe_lock() -> ObjectLock:
+    """A lock for what threads share, which a thread may take again; in a forked child nobody holds it.
+
+    Examples
+    --------
+    >>> lock = fork_safe_lock()
+    >>> with lock, lock:
+    ...     pass
+    """
+    return ObjectLock()
+
+
+#: Held by who makes a lock.
+_making = fork_safe_lock()
 
 
 class PerThread(threading.local):
@@ -73,11 +90,16 @@ class PerThread(threading.local):
 def lock_of(st: Storage) -> Any:
     """The lock of the memory of arrays, a with-block for who reads it to write it: `x += 1` of two threads adds 2."""
     try:
-        return st.lock
+        made, lock = st.lock
+        if made is _process:
+            return lock
     except AttributeError:
-        with _making:
-            st.lock = getattr(st, "lock", None) or threading.RLock()
-        return st.lock
+        pass
+    with _making:
+        made, lock = getattr(st, "lock", (None, None))
+        if made is not _process:
+            st.lock = _, lock = _process, threading.RLock()
+    return lock
 
 
 def locked(method: Callable[..., Any]) -> Callable[..., Any]:

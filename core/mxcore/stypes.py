@@ -43,6 +43,10 @@ class _Stored(Sparse):
         """The same shape with other arrays."""
         return type(self)(self.shape, *parts)
 
+    def copy(self) -> Any:
+        """The same value as it is now, in memory of its own."""
+        return self.with_parts(*[part.copy() for part in self.parts])
+
     def astype(self, dtype: Any) -> Any:
         """The values in another dtype."""
         return self.with_parts(*self.parts[:-1], self.parts[-1].astype(dtype))
@@ -169,6 +173,9 @@ class HeldRows(RowSparse):
 
     def frozen(self) -> RowSparse:
         return RowSparse(self.shape, *self.parts)
+
+    def copy(self) -> RowSparse:
+        return self.frozen()  # whose parts are new
 
     def with_parts(self, *parts: Any) -> RowSparse:
         return RowSparse(self.shape, *parts)

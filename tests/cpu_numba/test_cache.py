@@ -277,3 +277,25 @@ def test_kernels_of_one_source_and_changed_helpers_are_told_apart(tmp_path):
     assert run_factory(0.0) == ([2, 3, 3], [0, 0, 0])
     assert run_factory(0.0) == ([2, 3, 3], [1, 1, 1])
     assert run_factory(10.0) == ([22, 33, 33], [0, 0, 0])
+
+
+_UPDATES = """
+import sys, mxcore as mx
+rules = {"sgd": mx.optimizer.SGD(learning_rate=0.5, momentum=0.9), "adagrad": mx.optimizer.AdaGrad(learning_rate=0.5)}
+for name in sys.argv[1:]:
+    w = mx.nd.ones((4, 2))
+    g = mx.nd.sparse.row_sparse_array(([[2.0, 2.0]], [1]), shape=(4, 2))
+    mx.optimizer.get_updater(rules[name])(0, g, w)
+    print(name, w.asnumpy()[1].tolist())
+"""
+
+
+def test_functions_of_one_name_from_several_processes(tmp_path):
+    """Kernels that one function has made in a row, with the same types: linked by name, one would run for all."""
+    env = {**os.environ, "MXCORE_CACHE_DIR": str(tmp_path)}
+    right = {"sgd": "sgd [0.0, 0.0]", "adagrad": "adagrad [0.5, 0.5]"}
+    for names in (["sgd"], ["adagrad"], ["sgd", "adagrad"], ["adagrad", "sgd"]):
+        done = subprocess.run(
+            [sys.executable, "-c", _UPDATES, *names], env=env, capture_output=True, text=True, timeout=120, check=True
+        )
+        assert done.stdout.split("\n")[:-1] == [right[n] for n in names]

@@ -229,6 +229,17 @@ def test_objects_are_padded_with_rows_of_minus_one(folder):
     assert [b.pad for b in it] == [0]
 
 
+def test_labels_that_padding_would_fill_memory_with_are_refused(folder):
+    """One has many objects, the other a long one: a batch would have the product of both."""
+    n = 2000
+    many, long = [2, 5, *[0, 0.1, 0.1, 0.5, 0.5] * n], [2, 5 * n, 0, 0.1, 0.1, 0.5, 0.5, *[0] * (5 * n - 5)]
+    for labels in ([many, many], [long, long]):
+        it = mx.image.ImageDetIter(2, SHAPE, path_root=str(folder), imglist=[[x, "0.png"] for x in labels])
+        assert it.next().label[0].size == 2 * 5 * n
+    with pytest.raises(ValueError, match="labels have up to 2000 objects, and objects up to 10000 numbers"):
+        mx.image.ImageDetIter(2, SHAPE, path_root=str(folder), imglist=[[x, "0.png"] for x in (many, long)])
+
+
 def test_shapes_of_labels(folder):
     it, other = objects(folder), objects(folder)
     it.reshape(label_shape=(6, 5))

@@ -388,3 +388,38 @@ def test_a_matrix_whose_places_cannot_be_counted_is_refused(shape):
         mx.nd.sparse.csr_matrix(shape)
     wide = mx.nd.sparse.csr_matrix(([1.0, 2, 4], ([0, 1, 1], [2**57, 5, 2**57 - 1])), shape=(2, 2**58 - 1))
     assert (wide + wide).indices.asnumpy().tolist() == [2**57, 5, 2**57 - 1]
+
+
+@pytest.mark.parametrize("way", ["x[:] = w", "copyto", "copy"])
+def test_what_is_still_being_written_to_its_parts_is_waited_for(way):
+    nd.relu(nd.ones((3,), ctx=mx.cpu(1))).wait_to_read()  # two contexts: the engine goes on behind
+    a = nd.ones((700, 700))
+    w, x = sparse(np.ones((700, 700)), "row_sparse"), nd.sparse.zeros("row_sparse", (700, 700))
+    d = w.data
+    d[:] = nd.dot(a, a)
+    if way == "x[:] = w":
+        x[:] = w
+    elif way == "copyto":
+        w.copyto(x)
+    else:
+        x = w.copy()
+    assert x.asnumpy()[0, 0] == 700
+
+
+def test_scipy_gets_and_gives_places_that_are_there():
+    """It believes what it is told, and writes anywhere."""
+    scipy = pytest.importorskip("scipy.sparse")
+    for part, value in (("indices", 10**7), ("indices", -1), ("indptr", 10**7)):
+        x = nd.sparse.csr_matrix(([1.0, 2], [0, 2], [0, 1, 2]), shape=(2, 3))
+        getattr(x, part)[1] = value
+        with pytest.raises(mx.MXNetError, match="a csr array of shape"):
+            x.asscipy()
+    x = nd.sparse.csr_matrix(([1.0, 2], [0, 2], [0, 2, 2]), shape=(2, 3))
+    x.indices[:] = [2, 0]
+    assert x.asscipy().toarray().tolist() == [[2, 0, 1], [0, 0, 0]]
+    coo, csc = scipy.coo_matrix(([1.0], ([0], [1])), shape=(2, 3)), scipy.csc_matrix(np.eye(2))
+    coo.col[0] = 10**7
+    csc.indices[0] = 10**7
+    for damaged in (coo, csc):
+        with pytest.raises(mx.MXNetError, match="csr_matrix: the .* is damaged"):
+            nd.sparse.csr_matrix(damaged)

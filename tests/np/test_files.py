@@ -1,5 +1,7 @@
 """``npx.save`` and ``npx.load``."""
 
+import zipfile
+
 import numpy as onp
 import pytest
 
@@ -52,3 +54,85 @@ def test_bad_files_and_arguments(tmp_path):
     assert not (tmp_path / "y").exists()
     with pytest.raises(OSError, match="missing"):
         npx.load(str(tmp_path / "missing"))
+
+
+def member(header, data=b"", name="a.npy", magic=b"\x93NUMPY\x01\x00"):
+    return name, magic + len(header).to_bytes(2, "little") + header + data
+
+
+def head(shape="(3,)", descr="'<f4'", fortran="False"):
+    return f"{{'descr': {descr}, 'fortran_order': {fortran}, 'shape': {shape}, }}\n".encode()
+
+
+@pytest.mark.parametrize(
+    "members, text",
+    [
+        ([member(head(), bytes(12)), member(head(), bytes(12))], "two arrays are called 'a'"),
+        ([member(head(), bytes(12)), member(head(), bytes(12), "a")], "two arrays are called 'a'"),
+        ([member(head(), bytes(20))], r"member 'a\.npy': its header tells of 12 bytes, 20 are there"),
+        ([member(head(), bytes(8))], "tells of 12 bytes, 8 are there"),
+        ([member(head("(10**15,)"), b"")], "a.npy"),
+        ([member(head("(1000000000000,)"), bytes(4))], "tells of 4000000000000 bytes, 4 are there"),
+        ([member(head("(-1,)"), bytes(4))], "a.npy"),
+        ([member(head("(1,)", "'<f16'"), bytes(16))], "dtype float128 cannot be held"),
+        ([member(head("(1,)", "'|V2'"), bytes(2))], r"dtype \|V2 cannot be held"),
+        ([member(b"-" * 9000 + b"1")], "a.npz"),
+        ([("a.txt", b"hello")], r"member 'a\.txt'"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Duplicate name:UserWarning")
+def test_archives_that_lie(tmp_path, members, text):
+    path = tmp_path / "a.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members:
+            archive.writestr(name, data)
+    with pytest.raises(mx.MXNetError, match=text):
+        npx.load(str(path))
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2])
+def test_archives_that_unfold_to_much(tmp_path, method, monkeypatch):
+    monkeypatch.setenv("MXCORE_MAX_UNPACKED_BYTES", "1000000")
+    path = tmp_path / "a.npz"
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name in ("a.npy", "b.npy"):
+            archive.writestr(*member(head("(150000,)"), bytes(600000), name))
+    with pytest.raises(ValueError, match="MXCORE_MAX_UNPACKED_BYTES"):
+        npx.load(str(path))
+    onp.savez(path, a=onp.zeros(400000, "f4"))  # not packed: no more in memory than in the file
+    assert npx.load(str(path))["a"].shape == (400000,)
+
+
+def test_arrays_of_numpy_in_any_layout(tmp_path):
+    there = {
+        "f": onp.asfortranarray(onp.arange(6.0).reshape(2, 3)),
+        "big": onp.arange(3, dtype=">i4"),
+        "none": onp.zeros((0, 3)),
+        "one": onp.float32(3),
+        "truth": onp.array([True, False]),
+    }
+    onp.savez_compressed(tmp_path / "x.npz", **there)
+    found = npx.load(str(tmp_path / "x.npz"))
+    for name, a in there.items():
+        onp.testing.assert_array_equal(found[name].asnumpy(), a)
+        assert found[name].dtype == onp.asarray(a).dtype.newbyteorder("=")
+
+
+@pytest.mark.parametrize(
+    "key, text",
+    [
+        (1, "names of arrays are text"),
+        ("a\0b", "NUL"),
+        ("\ud800", "the name of an array holds half of a character"),
+        ("a" * 70000, "65531"),
+    ],
+)
+def test_names_that_archives_do_not_keep(tmp_path, key, text):
+    with pytest.raises(mx.MXNetError, match=text):
+        npx.save(str(tmp_path / "x.npz"), {key: np.ones(1)})
+    assert not list(tmp_path.iterdir())
+
+
+def test_bfloat16_is_for_mxnets_format(tmp_path):
+    with pytest.raises(ValueError, match="'w' is bfloat16"):
+        npx.save(str(tmp_path / "x.npz"), {"w": np.ones(1).astype("bfloat16")})

@@ -1,5 +1,7 @@
 """Loops, beyond what the golden numbers of MXNet show."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -73,6 +75,22 @@ def test_loops_train_when_their_executor_does():
     assert run([out], x=ones, s=START)[0].min() == 1
     found = run([out], True, x=ones, s=START)[0]
     assert set(found.ravel().tolist()) == {0, 2} and (found[0] != found[1]).any()
+
+
+def test_graphs_within_graphs_are_inferred_once():
+    """Each level asks twice: a small file would take for ever."""
+    g = {"nodes": [{"op": "null", "name": "d", "inputs": []}], "arg_nodes": [0], "heads": [[0, 0, 0]]}
+    attrs = dict(num_args="2", num_outputs="1", num_out_data="1")
+    attrs |= dict(in_data_locs="(0,)", in_state_locs="()", remain_locs="()")
+    inner = g["nodes"][0]
+    for i in range(40):
+        loop = {"op": "_foreach", "name": f"f{i}", "attrs": attrs, "inputs": [[0, 0, 0]], "subgraphs": [g]}
+        g = {"nodes": [inner, loop], "arg_nodes": [0], "heads": [[1, 0, 0]]}
+    graph = mx.sym.load_json(json.dumps(g))
+    assert graph.infer_type(d="float16")[1] == [np.float16] and graph.infer_type(d="int32")[1] == [np.int32]
+    shape = (1,) * 30 + (2,) * 11
+    with mx.util.np_shape():
+        assert graph.infer_shape(d=shape)[1] == [shape]
 
 
 def test_a_file_without_its_sub_graph_is_refused():

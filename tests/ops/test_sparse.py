@@ -390,6 +390,60 @@ def test_an_update_without_out_leaves_the_weight():
     np.testing.assert_array_equal(kept.asnumpy(), before)
 
 
+@pytest.mark.parametrize("to", ["another weight", "its state", "a dense array", "its own gradient"])
+def test_an_update_written_elsewhere_leaves_the_weight(to):
+    """Held weights are moved in their memory only where the result takes their place."""
+    w, m = (nd.ones((4, 2)).tostype("row_sparse") for _ in range(2))
+    g = nd.sparse.row_sparse_array(([[1.0, 2]], [1]), shape=(4, 2))
+    call = dict(lr=1, momentum=0.5, wd=0)
+    nd.sgd_mom_update(w, g, m, out=w, **call)
+    before, state = w.asnumpy(), m.asnumpy()
+    other = nd.ones((4, 2)).tostype("row_sparse")
+    out = {"another weight": other, "its state": m, "a dense array": nd.zeros((4, 2)), "its own gradient": g}[to]
+    nd.sgd_mom_update(w, g, m, out=out, **call)
+    np.testing.assert_array_equal(w.asnumpy(), before)
+    moved = 0.5 * state[1] - np.array([1, 2], "f4")
+    np.testing.assert_array_equal(out.asnumpy()[1], before[1] + moved)
+    if to != "its state":  # which is written over
+        np.testing.assert_array_equal(m.asnumpy()[1], moved)
+
+
+@pytest.mark.parametrize("way", [nd.elemwise_add, lambda a, b: nd.identity(a), lambda a, b: a])
+def test_gradients_that_are_asked_for_are_the_callers(way):
+    a, b, h = (nd.ones((4, 3)).tostype("row_sparse") for _ in range(3))
+    for x in (a, b):
+        x.attach_grad(stype="row_sparse")
+    with autograd.record():
+        y = way(a, b)
+    wrt = [a, b] if way is nd.elemwise_add else [a]
+    found = autograd.grad([y], wrt, head_grads=[h])
+    found[0].data[:] = 99
+    assert h.asnumpy().max() == 1 and all(g.asnumpy().max() == 1 for g in found[1:])
+
+
+@pytest.mark.parametrize("way", ["identity", "itself", "twice", "block"])
+def test_outputs_of_programs_are_not_their_inputs(way):
+    """A lazy update moves its weight in place; what a program gave out before stays."""
+    g = nd.sparse.row_sparse_array((np.ones((2, 3), "f4"), [0, 2]), shape=(4, 3))
+    w = nd.ones((4, 3)).tostype("row_sparse")
+    nd.sgd_update(w, g, out=w, lr=1)
+    x = mx.sym.Variable("x", stype="row_sparse")
+    if way == "block":
+        net = mx.gluon.nn.HybridLambda(lambda F, x: F.identity(x))
+        net.hybridize()
+        outs = [net(w), net(w)]
+    else:
+        graph = {"identity": mx.sym.identity(x), "itself": x, "twice": mx.sym.Group([x, mx.sym.BlockGrad(x)])}[way]
+        outs = graph.bind(mx.cpu(), {"x": w}).forward()
+    before = w.asnumpy()
+    nd.sgd_update(w, g, out=w, lr=1)
+    for y in outs:
+        np.testing.assert_array_equal(y.asnumpy(), before)
+    outs[0].data[:] = 7
+    np.testing.assert_array_equal(outs[-1].asnumpy(), before if len(outs) > 1 else np.full((4, 3), 7))
+    assert w.asnumpy()[0, 0] == before[0, 0] - 1
+
+
 def test_writes_to_parts_count_as_writes():
     v = nd.ones((2, 2)).tostype("row_sparse")
     v.attach_grad(stype="row_sparse")

@@ -342,3 +342,17 @@ def test_a_wrong_size_of_aggregation_says_so(monkeypatch):
         mx.optimizer.SGD()
     monkeypatch.setenv("MXNET_OPTIMIZER_AGGREGATION_SIZE", "0")
     assert mx.optimizer.SGD().aggregate_num == 0
+
+
+def test_updaters_of_one_weight_in_threads(in_threads):
+    """What is bound to a weight is one for all who move it: a step has its own gradient and rate."""
+    w, done = mx.nd.zeros(64), []
+
+    def move(rate, size):
+        updater, g = mx.optimizer.Updater(mx.optimizer.SGD(learning_rate=rate, wd=0)), mx.nd.full(64, size)
+        for _ in range(200):
+            updater(0, g, w)
+        done.append(200 * rate * size)
+
+    in_threads(move, [(1, 1), (2, 100), (1, 1)])
+    assert w.asnumpy().tolist() == [-sum(done)] * 64 and sum(done) == 40400

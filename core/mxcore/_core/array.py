@@ -182,7 +182,7 @@ class Sparse:
     """What device values of other storage types derive from; a dense one is an array.
 
     Such a value has `stype`, `shape` and `dtype`, the arrays it consists of (`parts`), ``with_parts(*parts)``, the same
-    over other arrays, and ``todense(xp)``. Its class enters the storage type in `faces`.
+    over other arrays, ``copy()`` and ``todense(xp)``. Its class enters the storage type in `faces`.
     """
 
     __slots__ = ()

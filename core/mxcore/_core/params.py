@@ -58,7 +58,7 @@ def as_dtype(value: Any) -> np.dtype[Any]:
             raise error(
                 TypeError, f"unknown dtype {value!r}; use one of {', '.join((*_NAMES, *more_dtypes))}"
             ) from None
-        if found.kind not in "biufV" or found.type is np.void:
+        if found.kind not in "biufV" or found.type is np.void or found.itemsize > 8:
             raise error(
                 TypeError, f"dtype {found} cannot be held by an array; use one of {', '.join((*_NAMES, *more_dtypes))}"
             )

@@ -189,9 +189,9 @@ class _Goal:
             alone = node in own and (self.found[key].stype != "default" or v._st.ctx.device.owns(self.found[key]._data))
             own.discard(node)
             g = self.found[key] if key in self.found else eager.roles["zero gradient"](v)
-            # Its memory may be anybody's, and callers may write to it; sparse values are never written in place.
+            # Its memory may be anybody's, and callers may write to it.
             if not alone and key in self.found:
-                g, entry = eager.roles["new array"](g.twin()) if g.stype == "default" else g.twin(), g._entry
+                g, entry = eager.roles["new array"](g.twin()), g._entry
                 g._entry = entry
             result.append(g if v.rules is None or g.stype != "default" else g.of(v.dense))
         return result

@@ -85,8 +85,8 @@ def assign(dst: Array, src: Array) -> None:
     if value is dst._data:
         return
     if isinstance(value, Sparse):
-        ss.ctx.activate()
-        value = src._data.with_parts(*[part.copy() for part in src._data.parts])  # who gets a value owns it
+        src._ready()  # type: ignore[attr-defined]  # others may still write to its parts
+        value = src._data.copy()  # who gets a value owns it
     check_writable(dst, "writing to an array")
     ordered(
         sd.ctx, store, (device, value, dst), (ss,), (sd,), "copy", now=dst.stype != "default" or src.stype != "default"

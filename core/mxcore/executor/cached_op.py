@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
@@ -18,6 +17,7 @@ from .._core.op import Op
 from .._core.params import Parser
 from .._core.state import state
 from .._core.transfer import check_writable
+from .._locks import fork_safe_lock
 from ..ndarray import NDArray, op
 from ..ops.control.interpret import interpret
 from ..ops.control.replay import replay
@@ -341,7 +341,7 @@ class _Memory:
         self.moved: list[Any] = []
         self.used = False
         #: Held by a backward: two threads may go through one graph.
-        self.lock = threading.RLock()
+        self.lock = fork_safe_lock()
 
     def run(
         self, part: int, values: Sequence[tuple[int, Any]], keys: list[Any], more: Sequence[Storage] = ()

@@ -376,10 +376,11 @@ class Instance:
 
     def loose(self, head: int) -> Any:
         """The value of a head whose shape or storage type is known only now, for the caller to keep."""
-        slots = self.program.head_slots
-        v = self.env[slots[head]]
-        handed = slots[head] in slots[:head] and getattr(v, "stype", "default") == "default"
-        return v.copy() if handed else v
+        slot, before = self.program.head_slots[head], self.program.head_slots[:head]
+        v = self.env[slot]
+        # A sparse input belongs to who gave it, and may be moved in its own memory.
+        given = getattr(v, "stype", "default") != "default" and slot in self.program.variables.values()
+        return v.copy() if given or slot in before else v
 
     def _loose_call(self, step: Step, k: Any, p: Any) -> None:
         """A step whose inputs or outputs are known only now, or that keeps a state."""

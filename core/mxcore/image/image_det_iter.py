@@ -19,6 +19,10 @@ from .source import objects
 
 __all__ = ["ImageDetIter"]
 
+#: A batch of labels has so many numbers, or so many times what all labels have together, most of them padding: two
+#: labels of a small file, one of many objects, one of a long one, would fill the memory.
+_LEAST, _PADDED = 1 << 24, 100
+
 
 class ImageDetIter(ImageIter):
     """Iterate over images with objects, augmented in Python.
@@ -106,7 +110,7 @@ class ImageDetIter(ImageIter):
 
     def _estimate_label_shape(self) -> tuple[int, int]:
         """The most objects and numbers of all labels."""
-        most, width = 0, 5
+        most, width, read = 0, 5, 0
         self.hard_reset()
         try:
             while True:
@@ -114,8 +118,16 @@ class ImageDetIter(ImageIter):
                 self._read += 1
                 objects, numbers = self._parse_label(label).shape
                 most, width = max(most, objects), max(width, numbers)
+                read += objects * numbers
         except StopIteration:
             self.hard_reset()
+        if self.batch_size * most * width > max(_PADDED * read, _LEAST):
+            raise error(
+                ValueError,
+                f"{type(self).__name__}: labels have up to {most} objects, and objects up to {width} numbers: a batch "
+                f"of {self.batch_size} labels would have {self.batch_size * most * width} numbers for the {read} "
+                "that there are; give objects of one length to all, or split the images",
+            )
         return most, width
 
     def _parse_label(self, label: Any) -> np.ndarray[Any, Any]:

@@ -112,7 +112,7 @@ class BaseSparseNDArray(NDArray):
         if state.record and self._entry is not None:
             return super().copy()
         ctx = self._ready()
-        return self.__class__(self._data.with_parts(*[p.copy() for p in self._data.parts]), Storage(ctx))
+        return self.__class__(self._data.copy(), Storage(ctx))
 
     def astype(self, dtype: Any, copy: bool = True) -> NDArray:
         """The values in another dtype; with ``copy=False`` the array itself if it has that dtype."""
@@ -189,7 +189,10 @@ class CSRNDArray(BaseSparseNDArray):
         """A ``scipy.sparse.csr_matrix`` (needs SciPy)."""
         import scipy.sparse
 
-        return scipy.sparse.csr_matrix((self.data.asnumpy(), self.indices.asnumpy(), self.indptr.asnumpy()), self.shape)
+        # SciPy believes the places that it is given; these are looked at.
+        ctx = self._ready()
+        x = CSRNDArray(self._data.frozen(), Storage(ctx))
+        return scipy.sparse.csr_matrix((x.data.asnumpy(), x.indices.asnumpy(), x.indptr.asnumpy()), x.shape)
 
     def check_format(self, full_check: bool = True) -> None:
         """Check that the parts fit together: see `BaseSparseNDArray.check_format`."""
@@ -351,8 +354,25 @@ def csr_matrix(arg1: Any, shape: Any = None, ctx: Context | None = None, dtype: 
 
 def _parts_of(matrix: Any, dtype: Any) -> tuple[np.ndarray[Any, Any], ...]:
     """Values, columns and starts of a csr array or a SciPy matrix of any format."""
-    given = matrix if isinstance(matrix, CSRNDArray) else matrix.tocsr()
+    if isinstance(matrix, CSRNDArray):
+        given = matrix
+    else:
+        _check_scipy(matrix)
+        given = matrix.tocsr()
     return _host(given.data, _plain_dtype(matrix, dtype)), _host(given.indices, np.int64), _host(given.indptr, np.int64)
+
+
+def _check_scipy(matrix: Any) -> None:
+    """Refuse a SciPy matrix with places outside of it, over which SciPy's conversions would write."""
+    try:
+        if hasattr(matrix, "check_format"):
+            matrix.check_format(full_check=True)
+        elif hasattr(matrix, "row"):
+            for at, n in zip((matrix.row, matrix.col), matrix.shape):
+                if len(at) and (at.min() < 0 or at.max() >= n):
+                    raise ValueError(f"places must lie in [0, {n}), got {at.min()} to {at.max()}")
+    except ValueError as e:
+        raise error(ValueError, f"csr_matrix: the {type(matrix).__name__} is damaged: {e}") from e
 
 
 def _from_coordinates(values: Any, places: Any, shape: Any, dtype: Any) -> tuple[Any, ...]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import zipfile
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from .. import _io_files
-from .._core.errors import error
+from .._core.errors import MXNetError, error
+from .._core.params import as_dtype
+from .._json import encode
 from ..drafts import Draft, atomic_writer
+from ..limits import check_member, check_unpacked
 from ..ndarray import NDArray, array
 from ..ndarray import files as legacy
 from ..ndarray.numpy import ndarray
@@ -60,6 +64,12 @@ def save(file: str, arr: Any) -> None:
             legacy.save(name, found)
         return
     listed = found if isinstance(found, dict) else {f"arr_{i}": x for i, x in enumerate(_listed(found))}
+    for key, x in listed.items():
+        _check_key(key)
+        if (dtype := np.dtype(x.dtype)).kind == "V":
+            raise error(
+                ValueError, f"npx.save: {key!r} is {dtype.name}, which NumPy's archives do not tell; write .params"
+            )
     # As numpy.savez does it, which takes no stream that cannot go back.
     with atomic_writer(name) as out, zipfile.ZipFile(_Counting(out), "w") as archive:  # type: ignore[call-overload]
         for key, x in listed.items():
@@ -98,7 +108,8 @@ def load(file: str) -> Any:
     Raises
     ------
     MXNetError
-        (also ValueError) for a damaged file, with the place.
+        (also ValueError) for a damaged file, with the place, and for one that unfolds to more than
+        ``MXCORE_MAX_UNPACKED_BYTES``.
 
     Examples
     --------
@@ -120,11 +131,69 @@ def _of_np(x: NDArray) -> NDArray:
 
 
 def _read_npz(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
     with _io_files.reading(name) as f:
         try:
-            with np.load(f, allow_pickle=False) as archive:
-                return {k: array(archive[k], dtype=archive[k].dtype).as_np_ndarray() for k in archive.files}
-        except MemoryError:
+            with zipfile.ZipFile(f) as archive:
+                members = archive.infolist()
+                packed = [m for m in members if m.compress_type != zipfile.ZIP_STORED]
+                check_unpacked(sum(m.file_size for m in packed), name)
+                for member in packed:  # others take no more memory than the file
+                    check_member(member, name)
+                for member in members:
+                    key = member.filename.removesuffix(".npy")
+                    if key in found:
+                        raise ValueError(f"two arrays are called {key!r}, one would be lost")
+                    with archive.open(member) as stream:
+                        found[key] = _read_npy(stream, member)
+        except MemoryError as e:
+            raise error(MemoryError, f"{name}: no memory for its arrays: {e}") from e
+        except MXNetError:
             raise
         except Exception as e:
             raise error(ValueError, f"{name}: it is no archive of NumPy's arrays: {e}") from e
+    return found
+
+
+#: Version of NumPy's format -> what reads the header; later ones are for names of fields.
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+
+
+def _read_npy(stream: Any, member: zipfile.ZipInfo) -> Any:
+    """One array of an archive, in memory only once its header and the bytes that are there agree."""
+    where = f"member {member.filename!r}"
+    try:
+        version = np.lib.format.read_magic(stream)
+        if version not in _HEADERS:
+            raise ValueError(f"version {version} of NumPy's format is for arrays of fields")
+        shape, fortran, dtype = _HEADERS[version](stream)
+        if as_dtype(dtype.newbyteorder("=")).itemsize != dtype.itemsize:
+            raise ValueError(f"dtype {dtype} cannot be held")
+        told, there = prod(shape) * dtype.itemsize, member.file_size - stream.tell()
+        if told != there:
+            raise ValueError(f"its header tells of {told} bytes, {there} are there")
+        host = np.empty(shape[::-1] if fortran else shape, dtype)
+        left: Any = memoryview(host.reshape(-1).view(np.uint8).data) if told else b""
+        while left:
+            n = stream.readinto(left)
+            if not n:
+                raise ValueError(f"it ends {len(left)} bytes early")
+            left = left[n:]
+    except (MXNetError, SyntaxError, TypeError, ValueError, EOFError) as e:
+        raise ValueError(f"{where}: {e}") from e
+    host = host.T if fortran else host
+    return array(host, dtype=dtype.newbyteorder("=")).as_np_ndarray()
+
+
+def _check_key(key: Any) -> None:
+    """Refuse a name that an archive does not give back."""
+    if not isinstance(key, str):
+        raise error(TypeError, f"npx.save: names of arrays are text, got {key!r}")
+    long = len(encode(key, "npx.save: the name of an array")) > _LONGEST
+    if long or "\0" in key:
+        what = f"has more than {_LONGEST} bytes" if long else "holds a NUL"
+        raise error(ValueError, f"npx.save: the name {key[:40]!r} {what}, which archives do not keep; write .params")
+
+
+#: Of names in archives, ".npy" left out.
+_LONGEST = 65531

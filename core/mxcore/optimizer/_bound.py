@@ -19,6 +19,7 @@ from .._core.kernels import Spec
 from .._core.state import state
 from .._core.stream import begin, commit, heavy
 from .._core.transfer import overlaps
+from .._locks import lock_of
 from ..ndarray import NDArray
 
 __all__ = ["update"]
@@ -42,13 +43,15 @@ def update(name: str, arrays: Sequence[NDArray], numbers: dict[str, Any]) -> Non
         Parameters of the operator.
     """
     weight = arrays[0]
-    refs, found = _bound.get(id(weight), (None, None))
-    if refs is None or refs[0]() is not weight or not found.fits(name, arrays, numbers):
-        key = id(weight)
-        found = _Bound(name, arrays, numbers)
-        _bound[key] = [weakref.ref(a, lambda ref: _bound.pop(key, None)) for i, a in enumerate(arrays) if i != 1], found
-    if not found.run(arrays, numbers):
-        getattr(nd, name)(*arrays, out=weight, **numbers)
+    with lock_of(weight._st):  # what is bound is written to, as the weight is: by one thread at a time
+        refs, found = _bound.get(id(weight), (None, None))
+        if refs is None or refs[0]() is not weight or not found.fits(name, arrays, numbers):
+            key = id(weight)
+            found = _Bound(name, arrays, numbers)
+            gone = [weakref.ref(a, lambda ref: _bound.pop(key, None)) for i, a in enumerate(arrays) if i != 1]
+            _bound[key] = [gone, found]
+        if not found.run(arrays, numbers):
+            getattr(nd, name)(*arrays, out=weight, **numbers)
 
 
 class _Bound:

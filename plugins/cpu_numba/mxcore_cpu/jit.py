@@ -146,7 +146,23 @@ def helper(
     if function is None:
         return functools.partial(helper, fastmath=fastmath, inline=inline)
     options = {"fastmath": set(fastmath), "forceinline": inline, "no_cpython_wrapper": True}
-    return Lazy(lambda: njit(function, **options), function)
+
+    def make() -> Any:
+        return njit(_named(function, cache.source_stamp(function, sorted(fastmath))), **options)
+
+    return Lazy(make, function)
+
+
+def _named(function: Any, stamp: str | None) -> Any:
+    """The function under a name that no other one has.
+
+    Compiled code is linked by names, which Numba makes of a function's name, its types and a count of the process: of
+    two functions with one name that two processes have compiled and kept, one would run for both in a third.
+    """
+    f = function
+    named = types.FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
+    named.__qualname__, named.__module__ = f"{f.__qualname__}_{(stamp or '')[:16]}", f.__module__
+    return named
 
 
 def intrinsic(function: Callable[..., Any]) -> Lazy:
@@ -337,7 +353,7 @@ class Kernel:
     def _compile(self) -> Any:
         with threads.setup:
             if self._compiled is None:
-                f = self.function
+                f, stamp = self.function, cache.source_stamp(self.function, sorted(self.fastmath))
                 body = helper(f, fastmath=self.fastmath, inline=False)
                 # Numba names cache files by function, file and line: the launcher takes them from the kernel.
                 code = _launch_code(f.__code__.co_argcount - 2).replace(
@@ -345,7 +361,7 @@ class Kernel:
                 )
                 launch = types.FunctionType(code, {"split": _split, "body": body}, f.__name__)
                 launch.__qualname__, launch.__module__ = f.__qualname__, f.__module__
-                self._compiled = cache.attach(njit(launch), cache.source_stamp(f, sorted(self.fastmath)))
+                self._compiled = cache.attach(njit(_named(launch, stamp)), stamp)
         return self._compiled
 
 

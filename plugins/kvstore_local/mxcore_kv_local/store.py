@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -18,6 +17,7 @@ from mxcore.kvstore.kvstore import RowGroups
 from mxcore.kvstore.values import add, held, pick_rows, write
 from mxcore.ndarray import NDArray
 from mxcore.optimizer import Updater
+from mxcore.plugin import fork_safe_lock
 
 __all__ = ["DeviceKVStore", "LocalKVStore"]
 
@@ -54,7 +54,7 @@ class LocalKVStore(KVStore):
         super().__init__(type)
         self._stored: dict[Key, NDArray] = {}
         self._compress: Compression | None = None
-        self._lock = threading.RLock()
+        self._lock = fork_safe_lock()
 
     def _home(self, key: Key, arrays: Sequence[NDArray]) -> Context:
         """The context where a key is added up and updated."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from ..._core import infer
+from ..._core import infer, tables
 from ..._core.graph import Graph, topo
+from ..._core.state import state
 
 __all__ = ["inner_facts", "merged"]
 
@@ -32,8 +34,29 @@ def inner_facts(
     (list, list)
         What is known of its inputs and of its heads.
     """
+    told = {i: v for i, v in given.items() if v is not None}
+    key = what, fixed, tuple(carried), tuple(sorted(told.items())), state.np_shape
+    facts = _facts.setdefault(graph, {})
+    if key not in facts:
+        if len(facts) >= _MOST:
+            facts.clear()
+        facts[key] = _inferred(graph, told, what, carried, fixed)
+    ins, heads = facts[key]
+    return [*ins], [*heads]
+
+
+#: What was inferred of a sub-graph, from what. Rules ask twice, those of graphs within it twice each time: without
+#: this, a file of a few kilobytes would take for ever.
+_facts: WeakKeyDictionary[Graph, dict[Any, tuple[list[Any], list[Any]]]] = WeakKeyDictionary()
+_MOST = 64
+tables.on_change.append(_facts.clear)
+
+
+def _inferred(
+    graph: Graph, given: Mapping[int, Any], what: str, carried: Sequence[tuple[int, int]], fixed: bool
+) -> tuple[list[Any], list[Any]]:
     variables = graph.variables()
-    known = {(variables[i], 0): v for i, v in given.items() if v is not None}
+    known = {(variables[i], 0): v for i, v in given.items()}
     found: dict[Any, Any] = {}
     for _ in range(2):
         found = infer.infer_graph(topo(graph.heads), known, what)

@@ -21,6 +21,7 @@ from .ranges import (
     INT8,
     INT32,
     LEVELS,
+    OUTPUTS,
     UINT8,
     is_calibrated,
     larger,
@@ -36,7 +37,6 @@ __all__: list[str] = []
 
 _ONE = "data min_data max_data"
 _TWO = "lhs rhs lhs_min lhs_max rhs_min rhs_max"
-_OUTPUTS = "output min_output max_output"
 
 
 #: Of the arrays that are joined.
@@ -50,7 +50,7 @@ def _as_data(p: Params, ins: list[Any]) -> list[Any]:
 @op(
     "_contrib_quantized_act",
     inputs=_ONE,
-    outputs=_OUTPUTS,
+    outputs=OUTPUTS,
     act_type=Enum("relu sigmoid softrelu softsign tanh"),
     grad=None,
 )
@@ -83,7 +83,7 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> Any:
 quantized_act.dtype(takes([EIGHT_BITS], _as_data))
 
 
-@op("_contrib_quantized_flatten", inputs=_ONE, outputs=_OUTPUTS, grad=None)
+@op("_contrib_quantized_flatten", inputs=_ONE, outputs=OUTPUTS, grad=None)
 def quantized_flatten(k: Call, p: Params, data: Array, min_data: Array, max_data: Array) -> Any:
     """`Flatten` over eight bits: all dimensions but the first become one.
 
@@ -133,7 +133,7 @@ def _joined_plan(xp: Any, p: Params, data: Any) -> tuple[Any, list[Any], list[An
 @op(
     "_contrib_quantized_concat",
     inputs="data*",
-    outputs=_OUTPUTS,
+    outputs=OUTPUTS,
     num_args=Int(ge=1, le=1 << 16),
     dim=Int(1),
     arg_names=_joined_names,
@@ -219,7 +219,7 @@ def _sum_plan(xp: Any, p: Params, dtypes: Any, ranges: Any) -> tuple[list[Any], 
 @op(
     "_contrib_quantized_elemwise_add",
     inputs=_TWO,
-    outputs=_OUTPUTS,
+    outputs=OUTPUTS,
     **CALIBRATED,
     grad=None,
     helpers={"plan": _sum_plan},

@@ -26,6 +26,7 @@ from .ranges import (
     INT8,
     INT32,
     LEVELS,
+    OUTPUTS,
     UINT8,
     is_calibrated,
     larger,
@@ -39,7 +40,6 @@ from .ranges import (
 
 __all__: list[str] = []
 
-_OUTPUTS = "output min_output max_output"
 #: Shapes, costs and windows are those of the layers in float.
 _LAYERS = {"convolution": convolution, "fully_connected": fully_connected, "pooling": pooling}
 _SHAPES: dict[str, Any] = {n: o.shape_rule for n, o in _LAYERS.items()}
@@ -112,7 +112,7 @@ def _convolution_shape(p: Params, ins: list[Any], outs: list[Any]) -> Any:
 @op(
     "_contrib_quantized_conv",
     inputs=_WEIGHTED,
-    outputs=_OUTPUTS,
+    outputs=OUTPUTS,
     **CONVOLUTION_PARAMS,
     grad=None,
     helpers={"prepared": _prepared},
@@ -157,7 +157,7 @@ quantized_conv.cost(_COSTS["convolution"])
 @op(
     "_contrib_quantized_fully_connected",
     inputs=_WEIGHTED,
-    outputs=_OUTPUTS,
+    outputs=OUTPUTS,
     **FULLY_CONNECTED_PARAMS,
     grad=None,
     helpers={"prepared": _prepared},
@@ -207,7 +207,7 @@ def _pooling_shape(p: Params, ins: list[Any], outs: list[Any]) -> Any:
     return _SHAPES["pooling"](p, ins, outs)
 
 
-@op("_contrib_quantized_pooling", inputs="data min_data max_data", outputs=_OUTPUTS, **POOLING_PARAMS, grad=None)
+@op("_contrib_quantized_pooling", inputs="data min_data max_data", outputs=OUTPUTS, **POOLING_PARAMS, grad=None)
 def quantized_pooling(k: Call, p: Params, data: Array, min_data: Array, max_data: Array) -> Any:
     """`Pooling` over eight bits: the maximum, or the average to the nearest whole number (halves to even).
 
@@ -261,7 +261,7 @@ def _normal_plan(xp: Any, p: Params, statistics: Any, low: Any, high: Any) -> li
 @op(
     "_contrib_quantized_batch_norm",
     inputs="data gamma beta moving_mean moving_var min_data max_data",
-    outputs=_OUTPUTS,
+    outputs=OUTPUTS,
     aux="moving_mean moving_var",
     mutates="",
     **BATCH_NORM_PARAMS,
@@ -336,7 +336,7 @@ quantized_batch_norm.dtype(takes([EIGHT_BITS], lambda p, ins: [INT8, FLOAT32, FL
 @op(
     "_contrib_quantized_embedding",
     inputs="data weight min_weight max_weight",
-    outputs=_OUTPUTS,
+    outputs=OUTPUTS,
     **EMBEDDING_PARAMS,
     grad=None,
 )

@@ -22,6 +22,7 @@ __all__ = [
     "INT32",
     "INT8",
     "LEVELS",
+    "OUTPUTS",
     "UINT8",
     "is_calibrated",
     "larger",
@@ -43,6 +44,8 @@ LEVELS = {INT8: 127.5, UINT8: 255.5, INT32: 2.0**31}
 #: The same, where MXNet counts up to the last number.
 _LAST = {INT8: 127.0, UINT8: 255.0}
 
+#: What operators over eight bits give: a result and its range.
+OUTPUTS = "output min_output max_output"
 #: Parameters of operators whose range can be known beforehand.
 CALIBRATED = {"min_calib_range": Float(None), "max_calib_range": Float(None)}
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import facets  # noqa: F401  `helpers` is one
 from ..._core.op import Op, op
 from ..._core.params import Params
 from ...elementwise import number_dtype, with_number
@@ -95,7 +96,7 @@ def cast_storage(k: Call, p: Params, data: Array) -> Array:
     """
     xp = k.xp
     if getattr(data, "stype", "default") == p.stype:
-        return data.with_parts(*[a.copy() for a in data.parts]) if p.stype != "default" else data.copy()
+        return data.copy()
     return to_stype(xp, data, p.stype)
 
 

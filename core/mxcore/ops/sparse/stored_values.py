@@ -213,7 +213,7 @@ def _sum_of_gradients(k: Call, p: Params, lhs: Any, rhs: Any) -> Any:
 def _like_other(k: Call, p: Params, lhs: Any, rhs: Any) -> Any:
     """A copy in the storage type of `rhs`."""
     found = to_stype(k.xp, lhs, getattr(rhs, "stype", "default"))
-    return found.with_parts(*[a.copy() for a in found.parts]) if isinstance(found, (CSR, RowSparse)) else found
+    return found.copy() if isinstance(found, (CSR, RowSparse)) else found
 
 
 def _keep(op: Op, rule: Any, stored: Any) -> None:

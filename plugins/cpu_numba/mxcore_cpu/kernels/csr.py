@@ -595,13 +595,7 @@ def _at(
 ) -> None:
     for i in range(first, last):
         a, end = start[rows[i]], start[rows[i] + 1]
-        b = end
-        while a < b:
-            middle = (a + b) // 2
-            if cols[middle] < wanted[i]:
-                a = middle + 1
-            else:
-                b = middle
+        a += np.searchsorted(cols[a:end], wanted[i])
         out[i] = values[a] if a < end and cols[a] == wanted[i] else missing
 
 

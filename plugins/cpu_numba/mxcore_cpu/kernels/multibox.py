@@ -243,8 +243,7 @@ def _best_rows(rows: Array, many: int, most: int) -> None:
         order = chosen[np.argsort(-score[chosen], kind="mergesort")]
     else:
         order = np.argsort(-score, kind="mergesort")
-    sorted_rows = rows[order]
-    rows[: order.size] = sorted_rows
+    rows[: order.size] = rows[order]
 
 
 @kernel(threshold=1 << 12)
@@ -262,7 +261,7 @@ def _located(
     many: Array,
 ) -> None:
     real = scores.dtype.type
-    count, half = anchor.shape[1], real(2)
+    count, two = anchor.shape[1], real(2)
     best, which = np.empty(count, scores.dtype), np.empty(count, scores.dtype)
     for b in range(first, last):
         _best_class(scores[b], best, which)
@@ -272,8 +271,8 @@ def _located(
                 rows[b, n, 0], rows[b, n, 1] = which[i], best[i]
                 for k in range(2):
                     size = anchor[k + 2, i] - anchor[k, i]
-                    centre = offset[b, i, k] * variances[k] * size + (anchor[k, i] + anchor[k + 2, i]) / half
-                    out = exp(offset[b, i, k + 2] * variances[k + 2]) * size / half
+                    centre = offset[b, i, k] * variances[k] * size + (anchor[k, i] + anchor[k + 2, i]) / two
+                    out = exp(offset[b, i, k + 2] * variances[k + 2]) * size / two
                     low, high = centre - out, centre + out
                     if clip:
                         # What is NaN stays.

@@ -73,10 +73,8 @@ def total(values: Sequence[RowSparse]) -> RowSparse:
 
 @kernel(threshold=1 << 15)
 def _retain(first: int, last: int, width: int, rows: Array, wanted: Array, values: Array, out: Array) -> None:
-    at = np.searchsorted(rows, wanted[first])
     for i in range(first, last):
-        while at < rows.size and rows[at] < wanted[i]:
-            at += 1
+        at = np.searchsorted(rows, wanted[i])
         row = out[i * width : (i + 1) * width]
         if at < rows.size and rows[at] == wanted[i]:
             row[:] = values[at * width : (at + 1) * width]
@@ -85,7 +83,7 @@ def _retain(first: int, last: int, width: int, rows: Array, wanted: Array, value
 
 
 def retained(a: RowSparse, wanted: Array) -> RowSparse:
-    """Return the wanted rows of a row-sparse value, which rise; those that it has not are zero.
+    """Return the wanted rows of a row-sparse value, which rise and go into the result; those that it has not are zero.
 
     Examples
     --------
@@ -93,15 +91,14 @@ def retained(a: RowSparse, wanted: Array) -> RowSparse:
     >>> retained(a, np.array([1, 2])).values.ravel()
     array([0., 2.])
     """
-    values = a.values
+    if a.whole is not None:
+        return RowSparse(a.shape, wanted, a.whole[wanted])
     out = memory.empty((len(wanted), *a.shape[1:]), a.dtype)
     if out.size:
         line = out.reshape(-1)
         width = line.size // len(wanted)
-        _retain.run(
-            _retain.workers(line.size), len(wanted), width, flat(a.indices), np.array(wanted), flat(values), line
-        )
-    return RowSparse(a.shape, np.array(wanted), out)
+        _retain.run(_retain.workers(line.size), len(wanted), width, flat(a.indices), flat(wanted), flat(a.values), line)
+    return RowSparse(a.shape, wanted, out)
 
 
 def _row_kernel(name: str) -> Kernel:
