@@ -14,12 +14,16 @@ from ctypes import POINTER, c_int, c_int64, c_size_t, c_void_p
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ISA_AVX2", "Refused", "found", "library", "reason"]
+from mxcore_cpu import threads
+
+__all__ = ["ISA_AVX2", "ISA_AVX512", "Refused", "found", "library", "reason"]
 
 VARIABLE = "MXCORE_ONEDNN"
 _WHEEL, _FILE = "onednn-cpu-gomp", "libdnnl.so.3"
 #: The bits of ``dnnl_cpu_isa_avx2``: with less, our own kernels are no slower.
 ISA_AVX2 = 0x7
+#: Those of ``dnnl_cpu_isa_avx512_core``.
+ISA_AVX512 = 0x27
 
 _DIMS = POINTER(c_int64)
 _OUT = POINTER(c_void_p)
@@ -28,6 +32,7 @@ _PTR = c_void_p
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "dnnl_engine_create": (_OUT, c_int, c_size_t),
     "dnnl_stream_create": (_OUT, _PTR, c_int),
+    "dnnl_stream_destroy": (_PTR,),
     "dnnl_get_effective_cpu_isa": (),
     "dnnl_version": (),
     "dnnl_primitive_attr_create": (_OUT,),
@@ -42,6 +47,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "dnnl_memory_set_data_handle": (_PTR, _PTR),
     "dnnl_memory_destroy": (_PTR,),
     "dnnl_primitive_desc_query_md": (_PTR, c_int, c_int),
+    "dnnl_primitive_desc_query": (_PTR, c_int, c_int, _PTR),
     "dnnl_primitive_desc_destroy": (_PTR,),
     "dnnl_primitive_create": (_OUT, _PTR),
     "dnnl_primitive_destroy": (_PTR,),
@@ -121,6 +127,8 @@ class Library:
     Attributes
     ----------
     version : tuple of int
+    isa : int
+        The bits of the best instructions that it uses.
     engine, attr : int
         The CPU, and the attributes of all primitives: they are given their scratch memory.
     openmp : object
@@ -128,7 +136,8 @@ class Library:
     """
 
     def __init__(self, path: Path) -> None:
-        dll = ctypes.CDLL(str(path))
+        with threads.patient():
+            dll = ctypes.CDLL(str(path))
         for name, types in _FUNCTIONS.items():
             function = getattr(dll, name)
             function.argtypes = types
@@ -139,7 +148,8 @@ class Library:
         self.version = tuple(dll.dnnl_version().contents)
         if self.version[0] != 3:
             raise Refused(f"oneDNN 3 is needed, this is {'.'.join(map(str, self.version))}")
-        if dll.dnnl_get_effective_cpu_isa() & ISA_AVX2 != ISA_AVX2:
+        self.isa: int = dll.dnnl_get_effective_cpu_isa()
+        if self.isa & ISA_AVX2 != ISA_AVX2:
             raise Refused("this processor has no AVX2")
         self.openmp = dll  # whose symbols are found through it
         self.openmp.omp_set_num_threads.argtypes = (c_int,)

@@ -2,11 +2,13 @@
 
 Arrays are dense, as NumPy has them; primitives want layouts of their own, in blocks of channels. A plan puts reorders
 where they differ. All that lies between lives in memory of the calling thread, which plans share, for they run to their
-end.
+end: a call allocates nothing. What a plan has reordered of an input that stays as it is, it can leave out the next time
+(:class:`Kept`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import threading
@@ -21,7 +23,7 @@ from mxcore_cpu import threads
 
 from .library import Library, Refused, library
 
-__all__ = ["FLOAT", "Desc", "Plan", "Tensor", "plan_for"]
+__all__ = ["FLOAT", "Desc", "Kept", "Plan", "Tensor", "plan_for"]
 
 #: ``dnnl_f32`` and others, by dtype.
 FLOAT = {"float32": 3}
@@ -30,6 +32,7 @@ SRC, DST, WEIGHTS, BIAS, SCRATCHPAD = 1, 17, 33, 41, 80
 DIFF_SRC, DIFF_DST, DIFF_WEIGHTS, DIFF_BIAS = 129, 145, 161, 169
 #: Which descriptor of a primitive an argument has.
 _QUERY = {SRC: 129, DIFF_SRC: 130, WEIGHTS: 131, DIFF_WEIGHTS: 132, DST: 133, DIFF_DST: 134, SCRATCHPAD: 136}
+_IMPLEMENTATION = 8  # dnnl_query_impl_info_str
 _ALIGNED = 64
 
 
@@ -84,6 +87,10 @@ class Desc:
         return cls(lib, lib.new("memory_desc_create_with_tag", len(shape), dims(shape), FLOAT[dtype], _ANY))
 
 
+#: A primitive, and its arguments.
+_Step = tuple[int, "list[tuple[int, Tensor]]"]
+
+
 class Tensor:
     """A place for a value: an array of who calls, or some memory of the thread's."""
 
@@ -108,11 +115,12 @@ class Plan:
         self.lib = lib
         self.tensors = [Tensor(d, i) for i, d in enumerate(arrays)]
         self.arrays = self.tensors[:]
-        self.steps: list[tuple[int, list[tuple[int, Tensor]]]] = []
-        self._ordered: dict[int, list[Tensor]] = {}
+        self.steps: list[_Step] = []
+        #: Array -> the tensors that it is reordered to, with the steps that do so.
+        self.ordered: dict[int, list[tuple[Tensor, int]]] = {}
         self._idle: list[_Bound] = []
         self._owned: list[int] = []
-        self._late: list[tuple[int, list[tuple[int, Tensor]]]] = []
+        self._late: list[_Step] = []
         self.scratch = 0
         self.workers = workers()
 
@@ -121,6 +129,10 @@ class Plan:
         """Run a primitive: argument -> number of the array. Arrays in another layout are reordered, before or after."""
         lib = self.lib
         try:
+            code = ctypes.c_char_p()
+            lib.primitive_desc_query(desc, _IMPLEMENTATION, 0, ctypes.byref(code))
+            if b"ref" in (code.value or b"ref"):
+                raise Refused("oneDNN: it has no code but its reference for this")
             bound = []
             for arg, number in args.items():
                 wanted = self._queried(desc, arg)
@@ -156,15 +168,16 @@ class Plan:
             self._late.append(self._reorder(made, array))
             return made
         assert array.array is not None
-        known = self._ordered.setdefault(array.array, [])
-        for tensor in known:
+        known = self.ordered.setdefault(array.array, [])
+        for tensor, _ in known:
             if tensor.desc == wanted:
                 return tensor
-        known.append(self._between(wanted))
-        self.steps.append(self._reorder(array, known[-1]))
-        return known[-1]
+        tensor = self._between(wanted)
+        known.append((tensor, len(self.steps)))
+        self.steps.append(self._reorder(array, tensor))
+        return tensor
 
-    def _reorder(self, source: Tensor, target: Tensor) -> tuple[int, list[tuple[int, Tensor]]]:
+    def _reorder(self, source: Tensor, target: Tensor) -> _Step:
         lib = self.lib
         desc = lib.new(
             "reorder_primitive_desc_create", source.desc.handle, lib.engine, target.desc.handle, lib.engine, lib.attr
@@ -188,14 +201,26 @@ class Plan:
         return self
 
     # -- run -------------------------------------------------------------------------------------------------------
-    def run(self, *arrays: np.ndarray[Any, Any]) -> None:
-        """Do it, with arrays in C order of the shapes and dtypes that it was made for."""
+    def run(self, *arrays: np.ndarray[Any, Any], kept: Kept | None = None) -> None:
+        """Do it, with arrays in C order of the shapes and dtypes that it was made for.
+
+        Parameters
+        ----------
+        *arrays : ndarray
+        kept : Kept, optional
+            Of this plan: what it holds is not reordered again, unless it holds nothing yet.
+
+        Raises
+        ------
+        Refused
+            If the library fails, or has no memory.
+        """
         try:
             bound = self._idle.pop()
         except IndexError:
             bound = _Bound(self)
         with Threads(self.lib, self.workers):
-            bound.run(arrays)
+            bound.run(self, arrays, kept)
         self._idle.append(bound)
 
     def __del__(self) -> None:
@@ -203,53 +228,95 @@ class Plan:
             self.lib.primitive_destroy(primitive)
 
 
+class Kept:
+    """What a plan makes of one of its inputs, for as long as that stays as it is.
+
+    Parameters
+    ----------
+    plan : Plan
+    array : int
+        Which of its arrays.
+    """
+
+    __slots__ = ("plan", "places", "steps", "memory", "filled")
+
+    def __init__(self, plan: Plan, array: int) -> None:
+        found = plan.ordered.get(array, ())
+        self.plan = plan
+        self.memory = [_aligned(t.desc.size) for t, _ in found]
+        #: Tensor -> address.
+        self.places = {t.index: place for (t, _), (_, place) in zip(found, self.memory)}
+        self.steps = frozenset(step for _, step in found)
+        self.filled = False
+
+
 class _Bound:
     """A plan's memory objects, for one call at a time."""
 
-    __slots__ = ("plan", "stream", "memories", "calls", "keep")
+    __slots__ = ("lib", "stream", "memories", "calls")
 
     def __init__(self, plan: Plan) -> None:
-        lib = plan.lib
-        self.plan = plan
+        lib = self.lib = plan.lib
+        self.memories: list[int] = []
         self.stream = lib.new("stream_create", lib.engine, 1)
-        self.memories = [lib.new("memory_create", t.desc.handle, lib.engine, None) for t in plan.tensors]
+        for t in plan.tensors:
+            self.memories.append(lib.new("memory_create", t.desc.handle, lib.engine, None))
         self.calls = []
         for primitive, args in plan.steps:
             packed = (_Arg * len(args))(*[_Arg(arg, self.memories[t.index]) for arg, t in args])
             self.calls.append((primitive, self.stream, len(args), ctypes.cast(packed, c_void_p), packed))
 
-    def run(self, arrays: Sequence[np.ndarray[Any, Any]]) -> None:
-        plan, lib = self.plan, self.plan.lib
-        base, memories, hold = _arena(plan.scratch), self.memories, lib.memory_set_data_handle
-        n = len(arrays)
+    def run(self, plan: Plan, arrays: Sequence[np.ndarray[Any, Any]], kept: Kept | None) -> None:
+        lib, memories, n = self.lib, self.memories, len(arrays)
+        base, hold = _arena(plan.scratch), lib.memory_set_data_handle
         for memory, a in zip(memories, arrays):
             hold(memory, a.ctypes.data)
         for memory, t in zip(memories[n:], plan.tensors[n:]):
             hold(memory, base + t.offset)
-        for primitive, stream, count, args, _ in self.calls:
-            lib.primitive_execute(primitive, stream, count, args)
+        done: frozenset[int] = frozenset()
+        if kept is not None:
+            for index, place in kept.places.items():
+                hold(memories[index], place)
+            if kept.filled:
+                done = kept.steps
+        for i, (primitive, stream, count, args, _) in enumerate(self.calls):
+            if i not in done:
+                lib.primitive_execute(primitive, stream, count, args)
+        if kept is not None:
+            kept.filled = True
 
     def __del__(self) -> None:
-        lib = self.plan.lib
         for memory in self.memories:
-            lib.memory_destroy(memory)
+            self.lib.memory_destroy(memory)
+        with contextlib.suppress(AttributeError):  # there was no memory for one
+            self.lib.stream_destroy(self.stream)
 
 
 class _Scratch(threading.local):
     memory: np.ndarray[Any, Any] | None = None
+    place = 0
 
 
 _scratch = _Scratch()
 
 
+def _aligned(size: int) -> tuple[np.ndarray[Any, Any], int]:
+    """So many bytes, and where they begin."""
+    try:
+        memory = np.empty(size + _ALIGNED, np.uint8)
+    except MemoryError as e:
+        raise Refused(f"no memory for {size} bytes: {e}") from e
+    address = memory.ctypes.data
+    return memory, address + -address % _ALIGNED
+
+
 def _arena(size: int) -> int:
-    """Where so many bytes of this thread begin, aligned; they are used until the next call."""
+    """Where so many bytes of this thread begin; they are used until the next call."""
     memory = _scratch.memory
     if memory is None or memory.nbytes < size + _ALIGNED:
-        memory = _scratch.memory = None
-        memory = _scratch.memory = np.empty(size + _ALIGNED, np.uint8)
-    address = memory.ctypes.data
-    return address + -address % _ALIGNED
+        memory = _scratch.memory = None  # before others are asked for
+        _scratch.memory, _scratch.place = _aligned(size)
+    return _scratch.place
 
 
 # -- one for each operator and set of shapes ------------------------------------------------------------------------
