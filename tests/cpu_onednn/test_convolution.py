@@ -11,13 +11,9 @@ from hypothesis import strategies as st
 import mxcore as mx
 from mxcore._core.call import op_context
 from mxcore.plugin import Spec, find_op
-from mxcore_onednn import bindings, plan
-from mxcore_onednn.library import Refused, library, reason
-
-if library() is None:
-    pytest.skip(f"oneDNN: {reason()}", allow_module_level=True)
-
-KERNELS = {e.op: e for e in bindings.kernels.entries}
+from mxcore_onednn import calls, plan
+from mxcore_onednn.library import Refused, library
+from tests.cpu_onednn.support import KERNELS, agree, numbers, run
 
 
 @st.composite
@@ -54,33 +50,6 @@ def convolutions(draw):
         return draw(convolutions())
     data, result = (batch, channels, *size), (batch, filters, *out)
     return name, params, data, weight, result
-
-
-def numbers(seed, *shapes):
-    rng = np.random.default_rng(seed)
-    return [rng.standard_normal(s).astype(np.float32) for s in shapes]
-
-
-@pytest.fixture
-def always(monkeypatch):
-    """The library computes what it can, fast or not."""
-    monkeypatch.setattr(bindings, "pays", lambda isa, piece, g: True)
-
-
-def run(name, params, ins, outs):
-    """Through the kernel, which has to take it; returns the wanted results."""
-    op = find_op(name)
-    p, k, kernel = op.parse(params), op_context(mx.cpu(), False), KERNELS[name]
-    assert kernel.when(p, *[Spec(a.shape, a.dtype) for a in ins])
-    kernel.fn(k, p, outs, *ins)
-    found = op.body(k, p, *[a.astype(np.float64) for a in ins])
-    return found if isinstance(found, (list, tuple)) else [found]
-
-
-def agree(outs, want):
-    for a, b in zip(outs, want):
-        if a is not None:
-            np.testing.assert_allclose(a, b, rtol=1e-4, atol=2e-5 * (1 + np.abs(b).max()))
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -122,7 +91,7 @@ def test_where_the_library_fails_the_body_computes(monkeypatch, caplog):
         raise Refused("oneDNN: primitive_execute: out of memory")
 
     monkeypatch.setattr(plan.Plan, "run", fails)
-    monkeypatch.setattr(bindings, "_told", set())
+    monkeypatch.setattr(calls, "_told", set())
     params = dict(kernel=(2, 2), num_filter=3)
     x, w, b, dy = numbers(1, (1, 2, 4, 4), (3, 2, 2, 2), (3,), (1, 3, 3, 3))
     for _ in range(2):

@@ -93,7 +93,7 @@ class Instance:
                     self._random[t >= program.split].append(k)
             elif not program.keeping.isdisjoint(step.ins) and keeps(step.bound.fn):
                 k = OpContext(step.ctx, program.is_train, step.k.wanted)
-                k.shapes, k.keep = step.k.shapes, Keep(self._stamps, step.ins)
+                k.shapes, k.keep = step.k.shapes, Keep(self._stamps, step.ins)  # type: ignore[assignment]
             self._ks.append(k)
         self._calls: list[Call | None] = [None] * len(program.steps)
         #: The lists of inputs and outputs of each step that takes other arrays without being bound again, and where

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ..ndarray.dlpack import OPEN
+
 __all__ = ["Keep", "keeps", "stamps"]
 
 
@@ -54,6 +56,6 @@ def stamps(arrays: Iterable[tuple[int, Any]]) -> dict[int, Any]:
     found = {}
     for slot, x in arrays:
         st = x._st
-        if not st.views and x.stype == "default" and st.ctx.device.owns(x._data):
+        if st.views < OPEN and x.stype == "default" and st.ctx.device.owns(x._data):
             found[slot] = st, st.version
     return found

@@ -15,7 +15,10 @@ from .._core.params import as_dtype
 if TYPE_CHECKING:
     from .ndarray import NDArray
 
-__all__ = ["from_dlpack", "offer", "to_capsule"]
+__all__ = ["OPEN", "from_dlpack", "offer", "to_capsule"]
+
+#: Among the views of a storage: one of somebody else's, who may write unseen.
+OPEN = 1 << 62
 
 #: DLPack's device types that are MXNet contexts.
 _CONTEXTS = {1: "cpu", 2: "gpu", 3: "cpu_pinned"}
@@ -79,7 +82,7 @@ def _device_of(capsule: Any) -> tuple[int, int]:
 
 def offer(x: Any, kw: dict[str, Any]) -> Any:
     """What ``x.__dlpack__(**kw)`` gives: ordered by the queue of its device if it has one, without waiting here."""
-    x.twin()  # an array of somebody else's
+    x._st.views |= OPEN
     ctx = x.context
     if not ctx.device.async_:
         x.wait_to_read()
@@ -115,7 +118,7 @@ def _from_host(source: Any, bare: bool) -> np.ndarray[Any, Any]:
 
 def to_capsule(x: Any, verb: str) -> Any:
     """A capsule of the memory of an array; one with a version where that is read-only, since others cannot say so."""
-    x.twin()  # an array of somebody else's
+    x._st.views |= OPEN
     x.context.activate()
     try:
         return x._data.__dlpack__(**({} if x.writable else {"max_version": (1, 0)}))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 from .library import Library
 from .plan import BIAS, DIFF_BIAS, DIFF_DST, DIFF_SRC, DIFF_WEIGHTS, DST, SRC, WEIGHTS, Desc, Plan, dims
 
-__all__ = ["Geometry", "backward", "forward", "transposed", "transposed_backward"]
+__all__ = ["Geometry", "backward", "forward", "sums", "transposed", "transposed_backward"]
 
 _INFERENCE, _DIRECT = 96, 1
 
@@ -32,6 +33,11 @@ class Geometry(NamedTuple):
     pad: tuple[int, ...]
     dilate: tuple[int, ...]
     groups: int
+
+    @property
+    def work(self) -> int:
+        """Multiplications."""
+        return prod(self.dst) * prod(self.weight[1:])
 
     @property
     def grouped(self) -> tuple[int, ...]:
@@ -99,6 +105,19 @@ def forward(lib: Library, g: Geometry, bias: bool) -> Plan:
     shapes = [g.src, g.grouped, *([g.dst[1:2]] if bias else []), g.dst]
     plan = Plan(lib, _arrays(lib, shapes))
     plan.add(_forward(lib, g, bias), {SRC: 0, WEIGHTS: 1, **({BIAS: 2} if bias else {}), DST: len(shapes) - 1})
+    return plan.done()
+
+
+def sums(lib: Library, g: Geometry, dtype: str) -> Plan:
+    """Of data in eight bits and weight in int8; the result is int32."""
+    kinds = [(g.src, dtype), (g.grouped, "int8"), (g.dst, "int32")]
+    src, weight, dst = (Desc.any(lib, *kind) for kind in kinds)
+    plan = Plan(lib, [Desc.dense(lib, *kind) for kind in kinds])
+    made = lib.new(
+        "convolution_forward_primitive_desc_create",
+        *(lib.engine, _INFERENCE, _DIRECT, src.handle, weight.handle, None, dst.handle, *g.steps(), lib.attr),
+    )
+    plan.add(made, {SRC: 0, WEIGHTS: 1, DST: 2})
     return plan.done()
 
 

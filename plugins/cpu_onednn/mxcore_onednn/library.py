@@ -10,20 +10,20 @@ import ctypes
 import functools
 import importlib.metadata
 import os
-from ctypes import POINTER, c_int, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, c_float, c_int, c_int64, c_size_t, c_void_p
 from pathlib import Path
 from typing import Any
 
 from mxcore_cpu import threads
 
-__all__ = ["ISA_AVX2", "ISA_AVX512", "Refused", "found", "library", "reason"]
+__all__ = ["ISA_AVX2", "ISA_AVX512", "ISA_VNNI", "Refused", "found", "library", "reason"]
 
 VARIABLE = "MXCORE_ONEDNN"
 _WHEEL, _FILE = "onednn-cpu-gomp", "libdnnl.so.3"
 #: The bits of ``dnnl_cpu_isa_avx2``: with less, our own kernels are no slower.
 ISA_AVX2 = 0x7
-#: Those of ``dnnl_cpu_isa_avx512_core``.
-ISA_AVX512 = 0x27
+#: Those of ``dnnl_cpu_isa_avx512_core``, and of sums of products of eight bits beside it, or beside AVX2.
+ISA_AVX512, ISA_VNNI = 0x27, (0x67, 0x0F)
 
 _DIMS = POINTER(c_int64)
 _OUT = POINTER(c_void_p)
@@ -53,6 +53,10 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "dnnl_primitive_destroy": (_PTR,),
     "dnnl_primitive_execute": (_PTR, _PTR, c_int, _PTR),
     "dnnl_reorder_primitive_desc_create": (_OUT, _PTR, _PTR, _PTR, _PTR, _PTR),
+    "dnnl_lrn_forward_primitive_desc_create": (
+        *(_OUT, _PTR, c_int, c_int, _PTR, _PTR),
+        *(c_int64, c_float, c_float, c_float, _PTR),
+    ),
     "dnnl_convolution_forward_primitive_desc_create": (
         *(_OUT, _PTR, c_int, c_int, _PTR, _PTR, _PTR, _PTR),
         *(_DIMS, _DIMS, _DIMS, _DIMS, _PTR),

@@ -23,10 +23,10 @@ from mxcore_cpu import threads
 
 from .library import Library, Refused, library
 
-__all__ = ["FLOAT", "Desc", "Kept", "Plan", "Tensor", "plan_for"]
+__all__ = ["Desc", "Kept", "Plan", "Tensor", "plan_for"]
 
 #: ``dnnl_f32`` and others, by dtype.
-FLOAT = {"float32": 3}
+_CODES = {"float32": 3, "int32": 4, "int8": 5, "uint8": 6}
 _ANY = 1  # dnnl_format_tag_any
 SRC, DST, WEIGHTS, BIAS, SCRATCHPAD = 1, 17, 33, 41, 80
 DIFF_SRC, DIFF_DST, DIFF_WEIGHTS, DIFF_BIAS = 129, 145, 161, 169
@@ -78,13 +78,13 @@ class Desc:
         for i in range(n - 2, -1, -1):
             strides[i] = strides[i + 1] * shape[i + 1]
         axes = range(n) if order is None else order
-        args = n, dims([shape[a] for a in axes]), FLOAT[dtype], dims([strides[a] for a in axes])
+        args = n, dims([shape[a] for a in axes]), _CODES[dtype], dims([strides[a] for a in axes])
         return cls(lib, lib.new("memory_desc_create_with_strides", *args))
 
     @classmethod
     def any(cls, lib: Library, shape: Sequence[int], dtype: str = "float32") -> Desc:
         """In the layout that a primitive likes best."""
-        return cls(lib, lib.new("memory_desc_create_with_tag", len(shape), dims(shape), FLOAT[dtype], _ANY))
+        return cls(lib, lib.new("memory_desc_create_with_tag", len(shape), dims(shape), _CODES[dtype], _ANY))
 
 
 #: A primitive, and its arguments.
@@ -122,7 +122,7 @@ class Plan:
         self._owned: list[int] = []
         self._late: list[_Step] = []
         self.scratch = 0
-        self.workers = workers()
+        self.workers: int = lib.openmp.omp_get_max_threads()  # as `plan_for` has set it
 
     # -- make ------------------------------------------------------------------------------------------------------
     def add(self, desc: int, args: dict[int, int]) -> None:
@@ -321,6 +321,8 @@ def _arena(size: int) -> int:
 
 # -- one for each operator and set of shapes ------------------------------------------------------------------------
 _LIMIT = 512
+#: Less work than this is done before another thread has heard of it.
+_LITTLE = 1 << 18
 _plans: OrderedDict[Any, Plan | None] = OrderedDict()
 _lock = threading.Lock()
 _alone = False  # in a forked child, where the library's threads are not
@@ -337,14 +339,24 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_in_child)
 
 
-def workers() -> int:
-    """How many threads the library may use in the calling thread."""
-    return 1 if _alone else threads.count()
+def workers(work: float = _LITTLE) -> int:
+    """How many threads the library may use in the calling thread for so many multiplications."""
+    return 1 if _alone or work < _LITTLE else threads.count()
 
 
-def plan_for(key: tuple[Any, ...], make: Callable[[Library], Plan]) -> Plan | None:
-    """The plan of an operator and its shapes, made once for each number of threads; None if the library refuses it."""
-    key = (workers(), *key)
+def plan_for(key: tuple[Any, ...], make: Callable[[Library], Plan], work: float) -> Plan | None:
+    """The plan of an operator and its shapes, made once for each number of threads; None if the library refuses it.
+
+    Parameters
+    ----------
+    key : tuple
+        Operator, shapes, parameters.
+    make : callable
+        ``(library) -> Plan``, which may raise `Refused`.
+    work : float
+        Multiplications: a little is done by one thread.
+    """
+    key = (workers(work), *key)
     with _lock:
         if key in _plans:
             _plans.move_to_end(key)
