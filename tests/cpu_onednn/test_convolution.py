@@ -23,10 +23,10 @@ def convolutions(draw):
     groups = draw(st.sampled_from([1, 1, 1, 2, 4]))
     each = draw(st.sampled_from([1, 3, 8, 16])), draw(st.sampled_from([1, 2, 5, 16]))
     channels, filters = groups * each[0], groups * each[1]
-    kernel = tuple(draw(st.integers(1, 4)) for _ in range(n))
-    stride = tuple(draw(st.integers(1, 3)) for _ in range(n))
-    dilate = tuple(draw(st.integers(1, 2)) for _ in range(n))
-    pad = tuple(draw(st.integers(0, 2)) for _ in range(n))
+    kernel = tuple(draw(st.integers(1, 5)) for _ in range(n))
+    stride = tuple(draw(st.integers(1, 4)) for _ in range(n))
+    dilate = tuple(draw(st.integers(1, 3)) for _ in range(n))
+    pad = tuple(draw(st.sampled_from([0, 0, 1, 2, 3, 7])) for _ in range(n))  # also beyond the kernel
     transposed = draw(st.booleans())
     low = [1 if transposed else max(1, d * (k - 1) + 1 - 2 * p) for k, d, p in zip(kernel, dilate, pad)]
     size = tuple(m + draw(st.integers(0, 6)) for m in low)
