@@ -19,6 +19,24 @@ def test_local_response():
     assert not taken("LRN", {"nsize": 5}, [x[0]])  # of rank 3
 
 
+@pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True), (True, True)])
+def test_products_of_many_matrices(turned):
+    lhs, rhs = numbers(0, (3, 40, 24), (3, 24, 56))
+    lhs, rhs = (np.ascontiguousarray(a.transpose(0, 2, 1)) if t else a for a, t in zip((lhs, rhs), turned))
+    params = dict(zip(("transpose_a", "transpose_b"), turned))
+    y = np.full((3, 40, 56), np.nan, np.float32)
+    agree([y], run("batch_dot", params, [lhs, rhs], [y]))
+    y = np.full((3, 40, 112), np.nan, np.float32)[..., ::2]
+    strided = np.repeat(lhs, 2, axis=2)[..., ::2]
+    agree([y], run("batch_dot", params, [strided, rhs], [y]))
+
+
+def test_products_that_are_left_to_blas():
+    small, large, one = (2, 8, 8), (2, 512, 512), (1, 64, 64)
+    for shape, wanted in ((small, False), (large, False), (one, False), ((2, 64, 64), True)):
+        assert taken("batch_dot", {}, [np.empty(shape, np.float32)] * 2) is wanted
+
+
 LAYERS = [
     (
         "_contrib_quantized_conv",

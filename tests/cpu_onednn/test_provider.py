@@ -21,7 +21,7 @@ from mxcore_onednn import calls, library, plan
 from mxcore_onednn.library import Refused
 from tests.cpu_onednn.support import KERNELS, agree, numbers
 
-SERVED = ["Convolution", "Convolution_v1", "Deconvolution", "LRN"]
+SERVED = ["Convolution", "Convolution_v1", "Deconvolution", "LRN", "batch_dot"]
 
 
 @pytest.mark.usefixtures("provider", "always")
@@ -167,8 +167,8 @@ def test_what_is_no_array_never_reaches_the_library():
     for name, kernel in KERNELS.items():
         if name.startswith("_contrib"):
             continue
-        p = find_op(name).parse({"nsize": 5} if name == "LRN" else {"kernel": (3, 3), "num_filter": 4, "no_bias": True})
-        n = 1 if name == "LRN" else 3 if name.startswith("_backward") else 2
+        params = {"LRN": {"nsize": 5}, "batch_dot": {}}.get(name, {"kernel": (3, 3), "num_filter": 4, "no_bias": True})
+        p, n = find_op(name).parse(params), 1 if name == "LRN" else 3 if name.startswith("_backward") else 2
         for shape, dtype, stype in (
             ((2, 4, 5, 5), "f8", "default"),
             ((2, 4, 5, 5), "f2", "default"),

@@ -53,6 +53,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "dnnl_primitive_destroy": (_PTR,),
     "dnnl_primitive_execute": (_PTR, _PTR, c_int, _PTR),
     "dnnl_reorder_primitive_desc_create": (_OUT, _PTR, _PTR, _PTR, _PTR, _PTR),
+    "dnnl_matmul_primitive_desc_create": (_OUT, _PTR, _PTR, _PTR, _PTR, _PTR, _PTR),
     "dnnl_lrn_forward_primitive_desc_create": (
         *(_OUT, _PTR, c_int, c_int, _PTR, _PTR),
         *(c_int64, c_float, c_float, c_float, _PTR),
