@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-from .library import Library
+from .library import ISA_AVX512, Library, Refused
 from .plan import BIAS, DIFF_BIAS, DIFF_DST, DIFF_SRC, DIFF_WEIGHTS, DST, SRC, WEIGHTS, Desc, Plan, dims
 
 __all__ = ["Geometry", "backward", "forward", "sums", "transposed", "transposed_backward"]
@@ -51,61 +51,82 @@ class Geometry(NamedTuple):
         return dims(self.stride), dims([d - 1 for d in self.dilate]), pad, pad
 
 
-def _forward(lib: Library, g: Geometry, bias: bool) -> int:
-    """A primitive descriptor; who gets it destroys it."""
-    src, weight, dst = (Desc.any(lib, shape) for shape in (g.src, g.grouped, g.dst))
-    shift = Desc.dense(lib, g.dst[1:2])
-    return lib.new(
-        "convolution_forward_primitive_desc_create",
-        *(lib.engine, _INFERENCE, _DIRECT, src.handle, weight.handle, shift.handle if bias else None, dst.handle),
-        *(*g.steps(), lib.attr),
-    )
+class _Maker:
+    """Primitive descriptors for a geometry; who gets one destroys it.
 
+    With AVX2 the library likes channels last, for which it has poor code where windows are of one place or of one
+    channel, and for data gradients where windows skip places: there images come in `blocks` of channels, if they may.
+    """
 
-def _arrays(lib: Library, shapes: Sequence[Sequence[int]]) -> list[Desc]:
-    return [Desc.dense(lib, shape) for shape in shapes]
-
-
-class _Hint:
-    """The descriptor of the forward convolution, which those of gradients are made by."""
-
-    def __init__(self, lib: Library, g: Geometry) -> None:
+    def __init__(self, lib: Library, g: Geometry, blocks: bool) -> None:
         self.lib, self.g = lib, g
+        self.blocks = blocks and lib.isa & ISA_AVX512 != ISA_AVX512 and not (g.src[1] % 8 or g.dst[1] % 8)
 
-    def __enter__(self) -> int:
-        self.handle = _forward(self.lib, self.g, False)
-        return self.handle
+    def _descs(self, strided: bool) -> list[Desc]:
+        """Of data, weight and result."""
+        lib, g = self.lib, self.g
+        poor = prod(g.weight[2:]) == 1 or g.groups > 1 and g.weight[1] == 1 or strided and max(g.stride) > 1
+        images = Desc.blocks if self.blocks and poor else Desc.any
+        return [images(lib, g.src), Desc.any(lib, g.grouped), images(lib, g.dst)]
 
-    def __exit__(self, *exc: object) -> None:
-        self.lib.primitive_desc_destroy(self.handle)
+    def _shift(self, biased: bool) -> Desc | None:
+        return Desc.dense(self.lib, self.g.dst[1:2]) if biased else None
 
-
-def _of_data(lib: Library, g: Geometry) -> int:
-    with _Hint(lib, g) as hint:
-        descs = [Desc.any(lib, shape) for shape in (g.src, g.grouped, g.dst)]
+    def forward(self, biased: bool = False, strided: bool = False) -> int:
+        lib, g = self.lib, self.g
+        src, weight, dst = self._descs(strided)
+        shift = self._shift(biased)
         return lib.new(
-            "convolution_backward_data_primitive_desc_create",
-            *(lib.engine, _DIRECT, *(d.handle for d in descs), *g.steps(), hint, lib.attr),
+            "convolution_forward_primitive_desc_create",
+            *(lib.engine, _INFERENCE, _DIRECT, src.handle, weight.handle, shift and shift.handle, dst.handle),
+            *(*g.steps(), lib.attr),
         )
 
+    def of_data(self) -> int:
+        lib, g = self.lib, self.g
+        hint = self.forward(strided=True)
+        try:
+            descs = self._descs(True)
+            return lib.new(
+                "convolution_backward_data_primitive_desc_create",
+                *(lib.engine, _DIRECT, *(d.handle for d in descs), *g.steps(), hint, lib.attr),
+            )
+        finally:
+            lib.primitive_desc_destroy(hint)
 
-def _of_weight(lib: Library, g: Geometry, bias: bool) -> int:
-    with _Hint(lib, g) as hint:
-        src, weight, dst = (Desc.any(lib, shape) for shape in (g.src, g.grouped, g.dst))
-        shift = Desc.dense(lib, g.dst[1:2])
-        return lib.new(
-            "convolution_backward_weights_primitive_desc_create",
-            *(lib.engine, _DIRECT, src.handle, weight.handle, shift.handle if bias else None, dst.handle),
-            *(*g.steps(), hint, lib.attr),
-        )
+    def of_weight(self, biased: bool) -> int:
+        lib, g = self.lib, self.g
+        hint = self.forward()
+        try:
+            src, weight, dst = self._descs(False)
+            shift = self._shift(biased)
+            return lib.new(
+                "convolution_backward_weights_primitive_desc_create",
+                *(lib.engine, _DIRECT, src.handle, weight.handle, shift and shift.handle, dst.handle),
+                *(*g.steps(), hint, lib.attr),
+            )
+        finally:
+            lib.primitive_desc_destroy(hint)
 
 
-def forward(lib: Library, g: Geometry, bias: bool) -> Plan:
+def _planned(lib: Library, g: Geometry, shapes: Sequence[Sequence[int]], add: Callable[[Plan, _Maker], None]) -> Plan:
+    """A plan over dense arrays: with blocks of channels if there is code for them, else as the library likes it."""
+    for blocks in (True, False):
+        plan = Plan(lib, [Desc.dense(lib, shape) for shape in shapes])
+        try:
+            add(plan, _Maker(lib, g, blocks))
+            return plan.done()
+        except Refused:
+            if not blocks:
+                raise
+    raise AssertionError
+
+
+def forward(lib: Library, g: Geometry, biased: bool) -> Plan:
     """Of data, weight, bias if there is one; the result is the last array."""
-    shapes = [g.src, g.grouped, *([g.dst[1:2]] if bias else []), g.dst]
-    plan = Plan(lib, _arrays(lib, shapes))
-    plan.add(_forward(lib, g, bias), {SRC: 0, WEIGHTS: 1, **({BIAS: 2} if bias else {}), DST: len(shapes) - 1})
-    return plan.done()
+    shapes = [g.src, g.grouped, *([g.dst[1:2]] if biased else []), g.dst]
+    args = {SRC: 0, WEIGHTS: 1, **({BIAS: 2} if biased else {}), DST: len(shapes) - 1}
+    return _planned(lib, g, shapes, lambda plan, made: plan.add(made.forward(biased), args))
 
 
 def sums(lib: Library, g: Geometry, dtype: str) -> Plan:
@@ -129,28 +150,31 @@ def backward(lib: Library, g: Geometry, wanted: tuple[bool, bool, bool]) -> Plan
         places.append(len(shapes))
         if want:
             shapes.append(shape)
-    plan = Plan(lib, _arrays(lib, shapes))
-    if wanted[1]:
-        shift = {DIFF_BIAS: places[2]} if wanted[2] else {}
-        plan.add(_of_weight(lib, g, wanted[2]), {SRC: 1, DIFF_DST: 0, DIFF_WEIGHTS: places[1], **shift})
-    if wanted[0]:
-        plan.add(_of_data(lib, g), {DIFF_DST: 0, WEIGHTS: 2, DIFF_SRC: places[0]})
-    return plan.done()
+
+    def add(plan: Plan, made: _Maker) -> None:
+        if wanted[1]:
+            shift = {DIFF_BIAS: places[2]} if wanted[2] else {}
+            plan.add(made.of_weight(wanted[2]), {SRC: 1, DIFF_DST: 0, DIFF_WEIGHTS: places[1], **shift})
+        if wanted[0]:
+            plan.add(made.of_data(), {DIFF_DST: 0, WEIGHTS: 2, DIFF_SRC: places[0]})
+
+    return _planned(lib, g, shapes, add)
 
 
 def transposed(lib: Library, g: Geometry) -> Plan:
     """Of an array like the result of a convolution, and its weight, to one like its data."""
-    plan = Plan(lib, _arrays(lib, [g.dst, g.grouped, g.src]))
-    plan.add(_of_data(lib, g), {DIFF_DST: 0, WEIGHTS: 1, DIFF_SRC: 2})
-    return plan.done()
+    args = {DIFF_DST: 0, WEIGHTS: 1, DIFF_SRC: 2}
+    return _planned(lib, g, [g.dst, g.grouped, g.src], lambda plan, made: plan.add(made.of_data(), args))
 
 
 def transposed_backward(lib: Library, g: Geometry, wanted: tuple[bool, bool]) -> Plan:
     """Of the gradient of what :func:`transposed` gave, what it took, the weight; then the wanted gradients of those."""
     shapes = [g.src, g.dst, g.grouped, *(s for s, want in zip((g.dst, g.grouped), wanted) if want)]
-    plan = Plan(lib, _arrays(lib, shapes))
-    if wanted[1]:
-        plan.add(_of_weight(lib, g, False), {SRC: 0, DIFF_DST: 1, DIFF_WEIGHTS: len(shapes) - 1})
-    if wanted[0]:
-        plan.add(_forward(lib, g, False), {SRC: 0, WEIGHTS: 2, DST: 3})
-    return plan.done()
+
+    def add(plan: Plan, made: _Maker) -> None:
+        if wanted[1]:
+            plan.add(made.of_weight(False), {SRC: 0, DIFF_DST: 1, DIFF_WEIGHTS: len(shapes) - 1})
+        if wanted[0]:
+            plan.add(made.forward(), {SRC: 0, WEIGHTS: 2, DST: 3})
+
+    return _planned(lib, g, shapes, add)

@@ -28,6 +28,7 @@ __all__ = ["Desc", "Kept", "Plan", "Tensor", "plan_for"]
 #: ``dnnl_f32`` and others, by dtype.
 _CODES = {"float32": 3, "int32": 4, "int8": 5, "uint8": 6}
 _ANY = 1  # dnnl_format_tag_any
+_BLOCKS = {3: 69, 4: 102, 5: 142}  # dnnl_nCw8c, dnnl_nChw8c, dnnl_nCdhw8c
 SRC, DST, WEIGHTS, BIAS, SCRATCHPAD = 1, 17, 33, 41, 80
 DIFF_SRC, DIFF_DST, DIFF_WEIGHTS, DIFF_BIAS = 129, 145, 161, 169
 #: Which descriptor of a primitive an argument has.
@@ -85,6 +86,13 @@ class Desc:
     def any(cls, lib: Library, shape: Sequence[int], dtype: str = "float32") -> Desc:
         """In the layout that a primitive likes best."""
         return cls(lib, lib.new("memory_desc_create_with_tag", len(shape), dims(shape), _CODES[dtype], _ANY))
+
+    @classmethod
+    def blocks(cls, lib: Library, shape: Sequence[int]) -> Desc:
+        """Of images (n, c, *size), eight channels side by side."""
+        return cls(
+            lib, lib.new("memory_desc_create_with_tag", len(shape), dims(shape), _CODES["float32"], _BLOCKS[len(shape)])
+        )
 
 
 #: A primitive, and its arguments.

@@ -2,8 +2,7 @@
 
 Measured against each other in one process, forward, data gradient and weight gradient apart, over the layers of common
 networks; ``docs/onednn.md`` has the figures. With AVX2 the library loses where a layer is a plain product of matrices
-(1x1: BLAS does that, without reorders), where it has no good primitive (data gradients with strides, or to few
-channels), and where reorders take longer than the work (a filter for each channel).
+(1x1: BLAS does that, without reorders), and in gradients of few channels.
 """
 
 from __future__ import annotations
@@ -34,36 +33,32 @@ class Facts(NamedTuple):
         Weights of a filter for one channel.
     channels : int
         Of the data, for each group.
-    strided, deep : bool
-        Whether windows skip places; whether each group has one channel.
+    deep : bool
+        Whether each of several groups has one channel.
     positions : int
         Of the output.
     """
 
     taps: int
     channels: int
-    strided: bool
     deep: bool
     positions: int
 
     @classmethod
     def of(cls, g: Geometry) -> Facts:
         each = g.weight[1]
-        strided = max(g.stride) > 1
-        return cls(prod(g.weight[2:]), each, strided, each == 1 and g.groups > 1, prod(g.dst[2:]))
+        return cls(prod(g.weight[2:]), each, each == 1 and g.groups > 1, prod(g.dst[2:]))
 
 
 _Rule = Callable[[Facts], bool]
 _RULES: dict[str, dict[str, _Rule]] = {
     "avx2": {
-        "forward": lambda f: not f.deep and (f.taps > 1 or f.positions < _NARROW and not f.strided),
-        "data": lambda f: f.deep or f.taps > 1 and not f.strided and f.channels >= _FEW,
-        "weight": lambda f: (
-            not f.deep and f.taps > 1 and f.channels > 1 and (f.channels < _MANY or f.positions >= _NARROW)
-        ),
+        "forward": lambda f: f.taps > 1 or f.positions < _NARROW,
+        "data": lambda f: f.taps > 1 and (f.deep or f.channels >= _FEW),
+        "weight": lambda f: not f.deep and f.taps > 1 and f.channels > 1 and f.channels < _MANY,
     },
     "avx512": {
-        "forward": lambda f: not f.deep,
+        "forward": lambda f: True,
         "data": lambda f: f.deep or f.channels >= _FEW,
         "weight": lambda f: not f.deep,
     },
