@@ -36,7 +36,7 @@ def reference(name, params, *ins):
     return found if isinstance(found, (list, tuple)) else [found]
 
 
-def agree(outs, want):
+def check_close(outs, want):
     for a, b in zip(outs, want):
         if a is not None:
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=2e-5 * (1 + np.abs(b).max(initial=0)))

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 import mxcore as mx
 from mxcore._core.call import op_context
 from mxcore.plugin import Spec, find_op
+from mxcore_cpu import threads
 from mxcore_onednn import calls, plan
 from mxcore_onednn.library import Refused, library
-from tests.cpu_onednn.support import KERNELS, agree, numbers, run
+from tests.cpu_onednn.support import KERNELS, check_close, numbers, run
 
 
 @st.composite
@@ -59,10 +60,10 @@ def test_as_the_reference(case, seed, wanted):
     name, params, data, weight, result = case
     x, w, b, dy = numbers(seed, data, weight, result[1:2], result)
     y = np.full(result, np.nan, np.float32)
-    agree([y], run(name, params, [x, w] if params["no_bias"] else [x, w, b], [y]))
+    check_close([y], run(name, params, [x, w] if params["no_bias"] else [x, w, b], [y]))
     shapes = [data, weight] if params["no_bias"] else [data, weight, result[1:2]]
     outs = [np.full(s, np.nan, np.float32) if want else None for s, want in zip(shapes, wanted)]
-    agree(outs, run(f"_backward_{name}", params, [dy, x, w], outs))
+    check_close(outs, run(f"_backward_{name}", params, [dy, x, w], outs))
 
 
 @pytest.mark.usefixtures("always")
@@ -73,9 +74,9 @@ def test_arrays_of_any_layout():
     x, w = x.transpose(0, 3, 1, 2), w[:, :, ::-1]
     w.flags.writeable = False
     y = np.zeros((2, 8, 5, 12), np.float32)[..., ::2]
-    agree([y], run("Convolution", params, [x, w, b], [y]))
+    check_close([y], run("Convolution", params, [x, w, b], [y]))
     outs = [np.zeros((2, 5, 6, 16), np.float32).transpose(0, 3, 1, 2), np.zeros((8, 16, 3, 3), np.float32), None]
-    agree(outs, run("_backward_Convolution", params, [dy, x, w], outs))
+    check_close(outs, run("_backward_Convolution", params, [dy, x, w], outs))
 
 
 @pytest.mark.parametrize("params, specs", [({"layout": "NHWC"}, "f4 f4"), ({}, "f8 f8"), ({}, "f2 f2")])
@@ -96,9 +97,9 @@ def test_where_the_library_fails_the_body_computes(monkeypatch, caplog):
     x, w, b, dy = numbers(1, (1, 2, 4, 4), (3, 2, 2, 2), (3,), (1, 3, 3, 3))
     for _ in range(2):
         y = np.empty((1, 3, 3, 3), np.float32)
-        agree([y], run("Convolution", params, [x, w, b], [y]))
+        check_close([y], run("Convolution", params, [x, w, b], [y]))
     outs = [None, np.empty_like(w), np.empty_like(b)]
-    agree(outs, run("_backward_Convolution", params, [dy, x, w], outs))
+    check_close(outs, run("_backward_Convolution", params, [dy, x, w], outs))
     told = [r.getMessage() for r in caplog.records]
     assert len(told) == 2 and "operator Convolution runs without oneDNN: " in told[0] and "out of memory" in told[0]
 
@@ -130,7 +131,7 @@ def test_threads_share_plans(restless):
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_has_no_use_for_threads(monkeypatch):
     """Those of its parent are not there: the child computes alone, also what the parent has made a plan for."""
-    monkeypatch.setattr(plan.threads, "count", lambda: 3)
+    monkeypatch.setattr(threads, "count", lambda: 3)
     params = dict(kernel=(3, 3), pad=(1, 1), num_filter=32)
     x, w, b = numbers(0, (4, 32, 12, 12), (32, 32, 3, 3), (32,))
     y = np.empty((4, 32, 12, 12), np.float32)

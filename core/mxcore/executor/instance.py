@@ -91,7 +91,7 @@ class Instance:
                 k.shapes = step.k.shapes
                 if not self._draws(t):
                     self._random[t >= program.split].append(k)
-            elif not program.keeping.isdisjoint(step.ins) and keeps(step.bound.fn):
+            elif step.head < 0 and not program.keeping.isdisjoint(step.ins) and keeps(step.bound.fn):
                 k = OpContext(step.ctx, program.is_train, step.k.wanted)
                 k.shapes, k.keep = step.k.shapes, Keep(self._stamps, step.ins)  # type: ignore[assignment]
             self._ks.append(k)

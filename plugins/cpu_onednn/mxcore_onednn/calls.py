@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mxcore.plugin import Call, KernelSet, Params, Spec
-from mxcore_cpu.bindings import cpu
+from mxcore.plugin import Call, KernelSet, Params, Spec, compute_without
 
 from .library import Refused
 from .plan import Kept, Plan
@@ -72,9 +71,8 @@ def run(
 
 
 def otherwise(name: str, k: Call, p: Params, outs: Sequence[Any], *ins: Any) -> Callable[[], None]:
-    """A call of the kernel that is compiled here, of an operator that has one for whatever the library takes."""
-    found = next(e for e in cpu.entries if e.op == name)
-    return lambda: found.fn(k, p, outs, *ins)
+    """A call of the kernel that is the best one beside the library's; outputs may be None."""
+    return lambda: compute_without("cpu_onednn", name, k, p, outs, *ins)
 
 
 def kept(k: Call, plan: Plan | None, i: int) -> Kept | None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 from typing import Any
 
 from mxcore.layouts import axes, channels_first
 from mxcore.plugin import Call, Params, Spec
-from mxcore_cpu.kernels import convolution as compiled
 
 from . import convolution as conv
-from .calls import MOST, PRIORITY, keeping, kept, kernels, run, takes
+from .calls import MOST, PRIORITY, keeping, kept, kernels, otherwise, run, takes
 from .convolution import Geometry
 from .library import library
 from .plan import Plan, plan_for
@@ -26,10 +25,6 @@ Shape = tuple[int, ...]
 def _pays(piece: str, g: Geometry) -> bool:
     lib = library()
     return lib is not None and prod(g.src) <= MOST and prod(g.dst) <= MOST and pays(lib.isa, piece, g)
-
-
-def _steps(g: Geometry) -> dict[str, Any]:
-    return dict(stride=g.stride, pad=g.pad, dilate=g.dilate, groups=g.groups)
 
 
 # -- convolutions ---------------------------------------------------------------------------------------------------
@@ -59,11 +54,7 @@ def _convolution(name: str, k: Call, p: Params, outs: Sequence[Any], data: Any, 
     g = _geometry(p, data.shape, weight.shape)
     plan = _forward_plan(g, bias is not None)
     ins = [data, weight] if bias is None else [data, weight, bias]
-
-    def other() -> None:
-        compiled.convolution(data, weight, bias, outs[0], **_steps(g))
-
-    run(name, plan, ins, outs[:1], other, kept(k, plan, 1))
+    run(name, plan, ins, outs[:1], otherwise(name, k, p, outs, *ins), kept(k, plan, 1))
 
 
 for _name in ("Convolution", "Convolution_v1"):
@@ -84,15 +75,15 @@ def _backward_convolution(k: Call, p: Params, outs: Sequence[Any], dy: Any, data
     ours = [o is not None and _pays(piece, g) for o, piece in zip(places, ("data", "weight", "weight"))]
     ours[2] = ours[2] and ours[1]  # the library sums it beside the weight's alone
 
-    def other(which: bool = True) -> None:
-        d_data, d_weight, d_bias = (o if mine is which else None for o, mine in zip(places, ours))
-        compiled.convolution_backward(dy, data, weight, d_data, d_weight, d_bias, **_steps(g))
+    def others(which: bool) -> Callable[[], None]:
+        left = [o if mine is which else None for o, mine in zip(places, ours)][: len(outs)]
+        return otherwise("_backward_Convolution", k, p, left, dy, data, weight)
 
     if any(ours):
         plan, found = _backward_plan(g, (ours[0], ours[1], ours[2])), [o for o, mine in zip(places, ours) if mine]
-        run("_backward_Convolution", plan, [dy, data, weight], found, other)
+        run("_backward_Convolution", plan, [dy, data, weight], found, others(True))
     if not all(ours):
-        other(False)
+        others(False)()
 
 
 # -- transposed ones ------------------------------------------------------------------------------------------------
@@ -130,11 +121,12 @@ def _transposes(p: Params, data: Spec, weight: Spec, *bias: Spec) -> bool:
 def _deconvolution(k: Call, p: Params, outs: Sequence[Any], data: Any, weight: Any, bias: Any = None) -> None:
     g = _around(p, data.shape, weight.shape)
     plan, shift = _transposed_plan(g), bias
+    instead = otherwise("Deconvolution", k, p, outs, data, weight, *([] if bias is None else [bias]))
 
     def other() -> None:
         nonlocal shift
         shift = None
-        compiled.deconvolution(data, weight, bias, outs[0], **_steps(g))
+        instead()
 
     run("Deconvolution", plan, [data, weight], outs[:1], other, kept(k, plan, 1))
     if shift is not None:
@@ -154,11 +146,11 @@ def _backward_deconvolution(k: Call, p: Params, outs: Sequence[Any], dy: Any, da
     places = [*outs, None][:3]
     ours = [places[0] is not None and _pays("forward", g), places[1] is not None and _pays("weight", g), False]
 
-    def other(which: bool = True) -> None:
-        d_data, d_weight, d_bias = (o if mine is which else None for o, mine in zip(places, ours))
-        compiled.deconvolution_backward(dy, data, weight, d_data, d_weight, d_bias, **_steps(g))
+    def others(which: bool) -> Callable[[], None]:
+        left = [o if mine is which else None for o, mine in zip(places, ours)][: len(outs)]
+        return otherwise("_backward_Deconvolution", k, p, left, dy, data, weight)
 
     if ours[0] or ours[1]:
         plan, found = _transposed_backward_plan(g, (ours[0], ours[1])), [o for o, mine in zip(places, ours) if mine]
-        run("_backward_Deconvolution", plan, [dy, data, weight], found, other)
-    other(False)
+        run("_backward_Deconvolution", plan, [dy, data, weight], found, others(True))
+    others(False)()

@@ -14,9 +14,9 @@ from ctypes import POINTER, c_float, c_int, c_int64, c_size_t, c_void_p
 from pathlib import Path
 from typing import Any
 
-from mxcore_cpu import threads
+from mxcore.plugin import Context
 
-__all__ = ["ISA_AVX2", "ISA_AVX512", "ISA_VNNI", "Refused", "found", "library", "reason"]
+__all__ = ["ISA_AVX2", "ISA_AVX512", "ISA_VNNI", "Refused", "found", "library", "reason", "threads"]
 
 VARIABLE = "MXCORE_ONEDNN"
 _WHEEL, _FILE = "onednn-cpu-gomp", "libdnnl.so.3"
@@ -112,6 +112,12 @@ def reason() -> str:
 
 
 @functools.cache
+def threads() -> Any:
+    """Those of the device, which all its kernels share: how many there are, and how OpenMP is loaded."""
+    return Context("cpu", 0).device.threads  # type: ignore[attr-defined]
+
+
+@functools.cache
 def library() -> Library | None:
     """The library, loaded once; None where it cannot be used, and :func:`reason` says why."""
     global _reason
@@ -141,7 +147,7 @@ class Library:
     """
 
     def __init__(self, path: Path) -> None:
-        with threads.patient():
+        with threads().patient():
             dll = ctypes.CDLL(str(path))
         for name, types in _FUNCTIONS.items():
             function = getattr(dll, name)

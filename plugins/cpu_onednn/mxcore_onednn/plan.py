@@ -19,9 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from mxcore_cpu import threads
-
-from .library import Library, Refused, library
+from .library import Library, Refused, library, threads
 
 __all__ = ["Desc", "Kept", "Plan", "Tensor", "plan_for"]
 
@@ -349,7 +347,7 @@ if hasattr(os, "register_at_fork"):
 
 def workers(work: float = _LITTLE) -> int:
     """How many threads the library may use in the calling thread for so many multiplications."""
-    return 1 if _alone or work < _LITTLE else threads.count()
+    return 1 if _alone or work < _LITTLE else threads().count()
 
 
 def plan_for(key: tuple[Any, ...], make: Callable[[Library], Plan], work: float) -> Plan | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mxcore.plugin import Call, Params, Spec, find_op
+from mxcore.plugin import Call, Params, Spec
 
-from .calls import PRIORITY, kernels, run, takes
+from .calls import PRIORITY, kernels, otherwise, run, takes
 from .library import Library
 from .plan import DST, SRC, WEIGHTS, Desc, Plan, plan_for
 
@@ -55,7 +55,4 @@ def _multiplies(p: Params, lhs: Spec, rhs: Spec) -> bool:
 
 @kernels.kernel("batch_dot", when=_multiplies, priority=PRIORITY, out=True)
 def _batch_dot(k: Call, p: Params, outs: Sequence[Any], lhs: Any, rhs: Any) -> None:
-    def other() -> None:
-        outs[0][...] = find_op("batch_dot").body(k, p, lhs, rhs)  # type: ignore[misc]
-
-    run("batch_dot", _plan(p, lhs.shape, rhs.shape), [lhs, rhs], outs[:1], other)
+    run("batch_dot", _plan(p, lhs.shape, rhs.shape), [lhs, rhs], outs[:1], otherwise("batch_dot", k, p, outs, lhs, rhs))
