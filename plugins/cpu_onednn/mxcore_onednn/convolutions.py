@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from math import prod
 from typing import Any
 
@@ -28,6 +28,7 @@ def _pays(piece: str, g: Geometry) -> bool:
 
 
 # -- convolutions ---------------------------------------------------------------------------------------------------
+@lru_cache(512)
 def _geometry(p: Params, data: Shape, weight: Shape) -> Geometry:
     n = len(data) - 2
     stride, pad, dilate = (axes(v, n, d) for v, d in ((p.stride, 1), (p.pad, 0), (p.dilate, 1)))
@@ -87,6 +88,7 @@ def _backward_convolution(k: Call, p: Params, outs: Sequence[Any], dy: Any, data
 
 
 # -- transposed ones ------------------------------------------------------------------------------------------------
+@lru_cache(512)
 def _around(p: Params, data: Shape, weight: Shape) -> Geometry:
     """The convolution of which this is the gradient."""
     n = len(data) - 2

@@ -259,11 +259,14 @@ class Kept:
 class _Bound:
     """A plan's memory objects, for one call at a time."""
 
-    __slots__ = ("lib", "stream", "memories", "calls")
+    __slots__ = ("lib", "stream", "memories", "places", "offsets", "calls")
 
     def __init__(self, plan: Plan) -> None:
         lib = self.lib = plan.lib
         self.memories: list[int] = []
+        #: Where each memory lies; in programs arrays stay where they are.
+        self.places = [0] * len(plan.tensors)
+        self.offsets = [(i, t.offset) for i, t in enumerate(plan.tensors) if t.array is None]
         self.stream = lib.new("stream_create", lib.engine, 1)
         for t in plan.tensors:
             self.memories.append(lib.new("memory_create", t.desc.handle, lib.engine, None))
@@ -273,21 +276,23 @@ class _Bound:
             self.calls.append((primitive, self.stream, len(args), ctypes.cast(packed, c_void_p), packed))
 
     def run(self, plan: Plan, arrays: Sequence[np.ndarray[Any, Any]], kept: Kept | None) -> None:
-        lib, memories, n = self.lib, self.memories, len(arrays)
-        base, hold = _arena(plan.scratch), lib.memory_set_data_handle
-        for memory, a in zip(memories, arrays):
-            hold(memory, a.ctypes.data)
-        for memory, t in zip(memories[n:], plan.tensors[n:]):
-            hold(memory, base + t.offset)
+        places = [a.__array_interface__["data"][0] for a in arrays]
+        base, execute = _arena(plan.scratch), self.lib.primitive_execute
+        places += [base + offset for _, offset in self.offsets]
         done: frozenset[int] = frozenset()
         if kept is not None:
             for index, place in kept.places.items():
-                hold(memories[index], place)
+                places[index] = place
             if kept.filled:
                 done = kept.steps
+        if places != self.places:
+            for i, (place, before) in enumerate(zip(places, self.places)):
+                if place != before:
+                    self.lib.memory_set_data_handle(self.memories[i], place)
+            self.places = places
         for i, (primitive, stream, count, args, _) in enumerate(self.calls):
             if i not in done:
-                lib.primitive_execute(primitive, stream, count, args)
+                execute(primitive, stream, count, args)
         if kept is not None:
             kept.filled = True
 
