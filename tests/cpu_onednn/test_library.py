@@ -54,6 +54,23 @@ def test_what_is_no_library_of_version_three(monkeypatch):
         library.Library(library.found())
 
 
+def test_another_version_is_refused(monkeypatch):
+    real, path = ctypes.CDLL, library.found()
+
+    def older(*args):
+        dll = real(*args)
+        monkeypatch.setattr(dll, "dnnl_version", Two())
+        return dll
+
+    class Two:
+        def __call__(self):
+            return ctypes.pointer((ctypes.c_int * 3)(2, 7, 1))
+
+    monkeypatch.setattr(ctypes, "CDLL", older)
+    with pytest.raises(library.Refused, match="oneDNN 3 is needed, this is 2.7.1"):
+        library.Library(path)
+
+
 def test_refusals_say_what_was_asked_for():
     with pytest.raises(library.Refused, match="oneDNN: memory_desc_create_with_tag: invalid arguments"):
         library.library().new("memory_desc_create_with_tag", 99, None, 3, 1)
