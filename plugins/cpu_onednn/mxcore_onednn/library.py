@@ -16,7 +16,7 @@ from typing import Any
 
 from mxcore.plugin import Context
 
-__all__ = ["ISA_AVX2", "ISA_AVX512", "ISA_VNNI", "Refused", "found", "library", "reason", "threads"]
+__all__ = ["ISA_AVX2", "ISA_AVX512", "ISA_VNNI", "NoMemory", "Refused", "found", "library", "reason", "threads"]
 
 VARIABLE = "MXCORE_ONEDNN"
 _WHEEL, _FILE = "onednn-cpu-gomp", "libdnnl.so.3"
@@ -89,7 +89,11 @@ _reason: str | None = None
 
 
 class Refused(Exception):
-    """The library does not compute this, or has no memory for it."""
+    """The library does not compute this."""
+
+
+class NoMemory(Refused):
+    """It has no memory for it now, and may have some later."""
 
 
 def found() -> Path | None:
@@ -184,6 +188,6 @@ def _checked(name: str, function: Any) -> Any:
     def call(*args: Any) -> None:
         status = function(*args)
         if status:
-            raise Refused(f"oneDNN: {name}: {_STATUS.get(status, status)}")
+            raise (NoMemory if status == 1 else Refused)(f"oneDNN: {name}: {_STATUS.get(status, status)}")
 
     return call

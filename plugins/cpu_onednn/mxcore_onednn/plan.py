@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .library import Library, Refused, library, threads
+from .library import Library, NoMemory, Refused, library, threads
 
 __all__ = ["Desc", "Kept", "Plan", "Tensor", "plan_for"]
 
@@ -316,7 +316,7 @@ def _aligned(size: int) -> tuple[np.ndarray[Any, Any], int]:
     try:
         memory = np.empty(size + _ALIGNED, np.uint8)
     except MemoryError as e:
-        raise Refused(f"no memory for {size} bytes: {e}") from e
+        raise NoMemory(f"no memory for {size} bytes: {e}") from e
     address = memory.ctypes.data
     return memory, address + -address % _ALIGNED
 
@@ -358,6 +358,8 @@ def workers(work: float = _LITTLE) -> int:
 def plan_for(key: tuple[Any, ...], make: Callable[[Library], Plan], work: float) -> Plan | None:
     """The plan of an operator and its shapes, made once for each number of threads; None if the library refuses it.
 
+    Where there is no memory it is tried again at the next call.
+
     Parameters
     ----------
     key : tuple
@@ -378,6 +380,8 @@ def plan_for(key: tuple[Any, ...], make: Callable[[Library], Plan], work: float)
     with _lock, Threads(lib, key[0]):
         try:
             plan = make(lib)
+        except NoMemory:
+            return None
         except Refused:
             plan = None
         _plans[key] = plan
