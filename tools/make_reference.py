@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 os.environ["MXCORE_PLUGINS"] = "cpu_numba"  # the table speaks of what is stock
+os.environ["MXCORE_DISABLE_PLUGINS"] = "cpu_onednn"  # which is not everywhere
 
 import numpy as np
 

@@ -6,6 +6,7 @@ line ``API_VERSION = 1``, announced by an entry point of the group ``mxcore``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import builtin as _builtin  # noqa: F401  # its operators enter the registry
@@ -81,6 +82,7 @@ __all__ = [
     "binary",
     "broadcast",
     "broadcast_shapes",
+    "compute_without",
     "declarations",
     "error",
     "explain",
@@ -126,6 +128,40 @@ def find_op(name: str) -> Op:
     ('data', 'weight')
     """
     return _tables.ops.get(name)
+
+
+def compute_without(owner: str, op: str, k: Call, p: Params, outs: Sequence[Any], *ins: Any) -> None:
+    """Compute an operator as if a plugin had no kernels: for a kernel that cannot, or only a part of it.
+
+    Parameters
+    ----------
+    owner : str
+        The plugin, by the name of its entry point.
+    op : str
+        Name of the operator.
+    k, p, outs, *ins
+        As a kernel with ``out=True`` gets them; an output may be None.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mxcore as mx
+    >>> from mxcore.testing.case import Call
+    >>> out, k = np.empty(2, np.float32), Call(mx.cpu().device, False)
+    >>> compute_without("my_plugin", "relu", k, find_op("relu").parse({}), [out], np.float32([-1, 2]))
+    >>> out.tolist()
+    [0.0, 2.0]
+    """
+    found, specs = find_op(op), [Spec(a.shape, a.dtype) for a in ins]
+    others = (o for o in _tables.kernels.of(k.device.type, found) if o.owner != owner and not o.sparse)
+    kernel = next((o for o in others if o.fits(p, specs)), None)
+    if kernel is not None and kernel.out:
+        kernel.fn(k, p, [*outs], *ins)
+        return
+    values = (found.body if kernel is None else kernel.fn)(k, p, *ins)  # type: ignore[misc]
+    for out, value in zip(outs, values if isinstance(values, (list, tuple)) else [values]):
+        if out is not None:
+            k.device.copy(value, out)
 
 
 def operators() -> list[Op]:

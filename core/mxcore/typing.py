@@ -64,6 +64,10 @@ class Call(Protocol):
     def replaces(self) -> bool:
         """Whether sparse outputs take the place of the inputs that they update, which may be moved in their memory."""
 
+    @property
+    def keep(self) -> Any:
+        """What a kernel with a true attribute `keeps` may keep in a program that infers; None in all other calls."""
+
 
 class Operators(Protocol):
     """``F``: operators as attributes, ``F.sum(x, axis=1)``. The same rule computes with arrays and composes graphs.

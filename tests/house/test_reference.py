@@ -20,6 +20,7 @@ def tool():
     """What the tool defines."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MXCORE_PLUGINS", "cpu_numba")
+        patch.setenv("MXCORE_DISABLE_PLUGINS", "cpu_onednn")
         return runpy.run_path(str(ROOT / "tools" / "make_reference.py"), run_name="tool")
 
 

@@ -57,14 +57,17 @@ class OpContext:
     replaces : bool
         Whether sparse outputs take the place of the inputs that they update (:attr:`Op.alias`, ``out=``), which may be
         moved in their own memory then.
+    keep : object or None
+        In programs that infer, for a kernel whose attribute `keeps` is true: what lives as long as the bound step
+        (:class:`mxcore.executor.keep.Keep`). None in all other calls.
     """
 
-    __slots__ = ("xp", "device", "ctx", "is_train", "wanted", "key", "shapes", "replaces", "_rng")
+    __slots__ = ("xp", "device", "ctx", "is_train", "wanted", "key", "shapes", "replaces", "keep", "_rng")
 
     def __init__(self, ctx: Context, is_train: bool, wanted: tuple[bool, ...] | None = None, key: Any = None) -> None:
         device = ctx.device
         self.device, self.ctx, self.is_train, self.wanted, self.key = device, ctx, is_train, wanted, key
-        self.xp, self.replaces = device.xp, False
+        self.xp, self.replaces, self.keep = device.xp, False, None
         self.shapes: Any = None
         self._rng: Any = None
 

@@ -24,6 +24,7 @@ from ..ops.control.replay import replay
 from ..parameters import Bool, Int
 from .arguments import as_lowered
 from .compile import compile_graph
+from .keep import stamps
 from .launch import launch
 from .passes.settings import Settings, check_passed, run_passes
 from .passes.simplify import merge_equal
@@ -268,6 +269,8 @@ class _Signature:
         self.names = names
         #: (slot, input) of what the program reads.
         self.slots = [(program.variables[n], i) for i, n in enumerate(names) if n in program.variables]
+        #: Those of which kernels keep something.
+        self.kept = [(slot, i) for slot, i in self.slots if slot in program.keeping]
         #: Inputs that the first part writes to, and together with them the auxiliary states, which training may move.
         self.written = [i for slot, i in self.slots if slot in program.written[0]]
         self.mutated = [i for _, i in self.slots if names[i] in owner._aux or i in self.written]
@@ -311,6 +314,7 @@ class _Signature:
             for i in self.written:
                 args[i].wait_to_read()
             memory.before = {i: datas[i].copy() for i in self.written}
+        memory.stamps = stamps([(slot, args[i]) for slot, i in self.kept])
         outs = memory.run(0, *memory.again)
         if self.needs is None:
             if program.sync:
@@ -325,7 +329,7 @@ class _Signature:
 class _Memory:
     """An instance; the engine orders its uses by `st`."""
 
-    __slots__ = ("signature", "instance", "st", "again", "before", "reads", "moved", "used", "lock")
+    __slots__ = ("signature", "instance", "st", "again", "before", "reads", "moved", "stamps", "used", "lock")
 
     def __init__(self, signature: _Signature) -> None:
         self.signature = signature
@@ -339,6 +343,8 @@ class _Memory:
         self.reads: list[Any] = []
         #: Those inputs that it may write to.
         self.moved: list[Any] = []
+        #: Of the inputs that kernels keep something of.
+        self.stamps: dict[int, Any] = {}
         self.used = False
         #: Held by a backward: two threads may go through one graph.
         self.lock = fork_safe_lock()
@@ -371,7 +377,7 @@ class _Memory:
             raise error(
                 MemoryError, f"no memory on {ctx} for the {'gradients' if part else 'outputs'} of a compiled block: {e}"
             ) from e
-        train = state.train if part else s.train  # backward has a mode of its own
+        train, noted = state.train if part else s.train, self.stamps  # backward has a mode of its own
         for x, i in zip(self.moved, s.mutated):
             if train or i in s.written:
                 what = "an operator in it writes to" if i in s.written else "training moves the auxiliary state"
@@ -379,6 +385,7 @@ class _Memory:
                 writes.append(x._st)
 
         def work(where: str) -> None:
+            instance.note(noted)
             instance.bind(part, values, targets, train)
             instance.run(part, keys, where)
 

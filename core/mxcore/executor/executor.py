@@ -24,6 +24,7 @@ from .arguments import as_lowered, from_buffer, groups_of, listed, naming_memory
 from .compile import Compiled, compile_graph
 from .describe import describe
 from .instance import Instance
+from .keep import stamps
 from .launch import launch
 from .passes.place import context_of, crossing, group_of, states_at
 from .passes.settings import Settings, check_passed, run_passes
@@ -393,8 +394,10 @@ class Executor:
         for name, a in written.items():
             transfer.check_writable(a, f"an operator writes to '{name}'")
 
+        slots = program.variables
+        noted = stamps([(slots[n], a) for n, a in given if slots.get(n) in program.keeping])
+
         def work(where: str) -> None:
-            slots = program.variables
             places = [
                 (
                     h,
@@ -405,6 +408,7 @@ class Executor:
                 for h, a in zip(heads, targets)
                 if h is not None and a is not None
             ]
+            instance.note(noted)
             instance.bind(
                 part,
                 [(slots[n], a._data) for n, a in given if n in slots],

@@ -19,6 +19,7 @@ from .._core.graph import Node
 from ..crossing import moved
 from ..ops.control.replay import repeatable
 from . import direct
+from .keep import Keep, keeps
 from .passes.mirror import MIRRORED
 from .program import Program, Step
 
@@ -86,6 +87,7 @@ class Instance:
         #: for loops and Python code in it draw keys, too.
         self._random: tuple[list[Any], list[Any]] = ([], [])
         self._ks: list[Any] = []
+        self._stamps: dict[int, Any] = {}
         for t, step in enumerate(program.steps):
             k = step.k
             if step.random:
@@ -93,6 +95,9 @@ class Instance:
                 k.shapes = step.k.shapes
                 if not self._draws(t):
                     self._random[t >= program.split].append(k)
+            elif step.head < 0 and not program.keeping.isdisjoint(step.ins) and keeps(step.bound.fn):
+                k = OpContext(step.ctx, program.is_train, step.k.wanted)
+                k.shapes, k.keep = step.k.shapes, Keep(self._stamps, step.ins)  # type: ignore[assignment]
             self._ks.append(k)
         self._calls: list[Call | None] = [None] * len(program.steps)
         #: The lists of inputs and outputs of each step that takes other arrays without being bound again, and where
@@ -329,6 +334,11 @@ class Instance:
         return partial(_copied, device.copy, *lists)
 
     # -- running -----------------------------------------------------------------------------------------------
+    def note(self, stamps: Mapping[int, Any]) -> None:
+        """Take the stamps of the variables that the next run reads (:mod:`.keep`)."""
+        self._stamps.clear()
+        self._stamps.update(stamps)
+
     def keys(self, part: int) -> list[Any]:
         """Draw the keys of a part's random steps; the caller does so, in program order."""
         return [rng.next_key(k.ctx) for k in self._random[part]]

@@ -24,6 +24,7 @@ from .._core.graph import Graph, Node, topo
 from .._core.kernels import Spec
 from ..composing import mode_of
 from ..gradient import STATE_BACKWARD
+from .keep import keeps
 from .memory import Interval, layout
 from .passes.mirror import MIRRORED
 
@@ -130,6 +131,9 @@ class Program:
         Estimated scalar operations of both parts.
     written : tuple of set of int
         The variables, by their slots, that steps of both parts write to.
+    keeping : frozenset of int
+        The variables that kernels read which keep something of them (:mod:`.keep`); none in a program with a second
+        part, whose variables change at every step.
     """
 
     def __init__(
@@ -195,6 +199,7 @@ class Program:
             for part in (self.steps[: self.split], self.steps[self.split :])
         )
         self.written = self._written()
+        self.keeping = self._keeping()
         self.sizes: dict[tuple[Context, np.dtype[Any]], int] = {}
         #: Planned slot -> (block, first element).
         self.places: dict[int, tuple[tuple[Context, Any], int]] = {}
@@ -272,6 +277,12 @@ class Program:
             for steps in (self.steps[: self.split], self.steps[self.split :])
         )
         return first, second
+
+    def _keeping(self) -> frozenset[int]:
+        if len(self.head_slots) > self.n_first or self.ctx.device.captures:
+            return frozenset()
+        found = {s for step in self.steps if step.head < 0 and keeps(step.bound.fn) for s in step.ins}
+        return frozenset(found & {*self.variables.values()} - self.written[0])
 
     def _plan_memory(self) -> None:
         """Decide where each temporary value lies."""

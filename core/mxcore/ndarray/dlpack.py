@@ -17,7 +17,10 @@ from .._noting import check_readable
 if TYPE_CHECKING:
     from .ndarray import NDArray
 
-__all__ = ["from_dlpack", "offer", "to_capsule"]
+__all__ = ["OPEN", "from_dlpack", "offer", "to_capsule"]
+
+#: Among the views of a storage: one of somebody else's, who may write unseen.
+OPEN = 1 << 62
 
 #: DLPack's device types that are MXNet contexts.
 _CONTEXTS = {1: "cpu", 2: "gpu", 3: "cpu_pinned"}
@@ -129,8 +132,8 @@ def _checked(capsule: Any) -> Any:
 
 def offer(x: Any, kw: dict[str, Any]) -> Any:
     """What ``x.__dlpack__(**kw)`` gives: ordered by the queue of its device if it has one, without waiting here."""
-    x.twin()  # an array of somebody else's
     check_readable(x)
+    x._st.views |= OPEN
     ctx = x.context
     if not ctx.device.async_:
         x.wait_to_read()
@@ -166,8 +169,8 @@ def _from_host(source: Any, bare: bool) -> np.ndarray[Any, Any]:
 
 def to_capsule(x: Any, verb: str) -> Any:
     """A capsule of the memory of an array; one with a version where that is read-only, since others cannot say so."""
-    x.twin()  # an array of somebody else's
     check_readable(x)
+    x._st.views |= OPEN
     x.context.activate()
     try:
         return x._data.__dlpack__(**({} if x.writable else {"max_version": (1, 0)}))

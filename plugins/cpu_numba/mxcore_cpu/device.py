@@ -48,6 +48,13 @@ class CPU(Device):
     #: Products whose bias is cheaper to add afterwards; convolutions add it while the data is in the cache.
     fused_biases = frozenset({"FullyConnected"})
 
+    @property
+    def threads(self) -> Any:
+        """How many threads compute, and how OpenMP is loaded: for kernels of other plugins."""
+        from . import threads
+
+        return threads
+
     def count(self) -> int:
         """CPU contexts are unlimited, as in MXNet."""
         return sys.maxsize

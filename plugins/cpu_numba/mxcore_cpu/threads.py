@@ -20,7 +20,7 @@ from pathlib import Path
 
 from . import blas
 
-__all__ = ["available_cores", "count", "limit", "maximum", "parallel", "setup", "share"]
+__all__ = ["available_cores", "count", "limit", "maximum", "parallel", "patient", "setup", "share"]
 
 _ENVIRONMENT = ("MXCORE_NUM_THREADS", "OMP_NUM_THREADS")
 _SPINS = "5000"  # some 20 us: longer than the pause between two kernels, much shorter than a time slice
@@ -189,25 +189,32 @@ class _Parallel:
 parallel = _Parallel
 
 
-def _launch() -> None:
-    """Start Numba's threads, once a process.
+@contextlib.contextmanager
+def patient() -> Iterator[None]:
+    """A with-block in which GNU OpenMP may be loaded, whoever brings it first.
 
-    GNU OpenMP's threads spin for milliseconds at the end of a parallel region, which on a core shared with
-    any other process takes the time from the one they wait for: a kernel of 0.05 ms then takes 8 ms. It reads
-    the number of spins from the environment while it is loaded.
+    Its threads spin for milliseconds at the end of a parallel region, which on a core shared with any other process
+    takes the time from the one they wait for: a kernel of 0.05 ms then takes 8 ms. It reads the number of spins from
+    the environment while it is loaded.
     """
-    global _launched
     with setup:
-        from numba import get_num_threads
-
         ours = not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & set(os.environ)
         if ours:
             os.environ["GOMP_SPINCOUNT"] = _SPINS
         try:
-            get_num_threads()
+            yield
         finally:
             if ours:
                 del os.environ["GOMP_SPINCOUNT"]
+
+
+def _launch() -> None:
+    """Start Numba's threads, once a process."""
+    global _launched
+    with patient():
+        from numba import get_num_threads
+
+        get_num_threads()
         _launched = True
 
 

@@ -1,0 +1,26 @@
+"""Kernels of oneDNN for device 'cpu', where the library is installed and the processor has AVX2."""
+
+from __future__ import annotations
+
+from mxcore.plugin import hookimpl
+
+API_VERSION = 1
+
+
+@hookimpl
+def mxcore_kernels() -> dict[str, str]:
+    from .library import found
+
+    if found() is None:
+        return {}
+    return dict.fromkeys(("cpu", "cpu_pinned", "cpu_shared"), "mxcore_onednn.bindings:kernels")
+
+
+@hookimpl
+def mxcore_report() -> list[str]:
+    from .library import found, library, reason
+
+    lib = library()
+    if lib is None:
+        return [f"oneDNN: not used, {reason()}"]
+    return [f"oneDNN: {'.'.join(map(str, lib.version))}, {found()}"]

@@ -1,0 +1,99 @@
+"""Calls of plans by kernels: which arrays the library gets, and what computes where it cannot."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mxcore.plugin import Call, KernelSet, Params, Spec, compute_without
+
+from .library import Refused
+from .plan import Kept, Plan
+
+__all__ = ["MOST", "PRIORITY", "keeping", "kept", "kernels", "otherwise", "run", "takes"]
+
+kernels = KernelSet("cpu")
+#: Above that of kernels that are compiled here.
+PRIORITY = 10
+#: Arrays with more elements are left to others: offsets in the library's code may be of 32 bits.
+MOST = (1 << 31) - 1
+_log = logging.getLogger("mxcore")
+_told: set[str] = set()
+
+
+def takes(specs: Sequence[Spec], dtypes: str = "float32") -> bool:
+    """Whether arrays are such as the library gets here: dense, of one of the dtypes, neither empty nor huge."""
+    return all(s.stype == "default" and s.dtype.name in dtypes.split() and 0 < s.size <= MOST for s in specs)
+
+
+def _dense(a: Any) -> bool:
+    return bool(a.flags.c_contiguous and a.flags.aligned)
+
+
+def run(
+    name: str,
+    plan: Plan | None,
+    ins: Sequence[Any],
+    outs: Sequence[Any],
+    other: Callable[[], None],
+    kept: Kept | None = None,
+) -> None:
+    """Run a plan or, where the library cannot, another kernel; that is logged once for an operator.
+
+    Parameters
+    ----------
+    name : str
+        Of the operator.
+    plan : Plan or None
+        None if the library has refused to make one.
+    ins, outs : sequence of ndarray
+        Of any strides.
+    other : callable
+        Writes the same outputs.
+    kept : Kept, optional
+    """
+    try:
+        if plan is None:
+            raise Refused("it has no code for some shapes")
+        places = [o if _dense(o) else np.empty(o.shape, o.dtype) for o in outs]
+        plan.run(*[a if _dense(a) else np.array(a, order="C") for a in ins], *places, kept=kept)
+        for o, place in zip(outs, places):
+            if o is not place:
+                o[...] = place
+    except Refused as e:
+        if name not in _told:
+            _told.add(name)
+            _log.warning("operator %s runs without oneDNN: %s", name, e)
+        other()
+
+
+def otherwise(name: str, k: Call, p: Params, outs: Sequence[Any], *ins: Any) -> Callable[[], None]:
+    """A call of the kernel that is the best one beside the library's; outputs may be None."""
+    return lambda: compute_without("cpu_onednn", name, k, p, outs, *ins)
+
+
+def kept(k: Call, plan: Plan | None, i: int) -> Kept | None:
+    """What the plan has kept of the i-th input; nothing before that has stayed as it is from one call to the next."""
+    if k.keep is None or plan is None or not plan.ordered.get(i):
+        return None
+    values, stamp = k.keep.values, k.keep.stamp(i)
+    if stamp is None or values.get("stamp") != stamp:
+        values.clear()
+        values["stamp"] = stamp
+        return None
+    found: Kept | None = values.get("kept")
+    if found is None or found.plan is not plan:
+        try:
+            found = values["kept"] = Kept(plan, i)
+        except Refused:
+            return None
+    return found
+
+
+def keeping(kernel: Callable[..., None]) -> Callable[..., None]:
+    """A kernel that keeps something of its inputs, where a program tells it that they stay."""
+    kernel.keeps = True  # type: ignore[attr-defined]
+    return kernel

@@ -1,0 +1,180 @@
+"""Convolutions and their gradients as plans; a transposed convolution is the gradient of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+from .library import ISA_AVX512, Library, Refused
+from .plan import BIAS, DIFF_BIAS, DIFF_DST, DIFF_SRC, DIFF_WEIGHTS, DST, SRC, WEIGHTS, Desc, Plan, dims
+
+__all__ = ["Geometry", "backward", "forward", "sums", "transposed", "transposed_backward"]
+
+_INFERENCE, _DIRECT = 96, 1
+
+
+class Geometry(NamedTuple):
+    """Shapes and steps of a convolution from `src` to `dst`.
+
+    Attributes
+    ----------
+    src, weight, dst : tuple of int
+        (n, c, *size), (f, c / groups, *kernel), (n, f, *positions).
+    stride, pad, dilate : tuple of int
+        One for each axis of size; a dilation of 1 leaves no gaps.
+    groups : int
+    """
+
+    src: tuple[int, ...]
+    weight: tuple[int, ...]
+    dst: tuple[int, ...]
+    stride: tuple[int, ...]
+    pad: tuple[int, ...]
+    dilate: tuple[int, ...]
+    groups: int
+
+    @property
+    def work(self) -> int:
+        """Multiplications."""
+        return prod(self.dst) * prod(self.weight[1:])
+
+    @property
+    def grouped(self) -> tuple[int, ...]:
+        """The weight's shape as the library has it."""
+        if self.groups == 1:
+            return self.weight
+        return (self.groups, self.weight[0] // self.groups, *self.weight[1:])
+
+    def steps(self) -> tuple[Any, ...]:
+        pad = dims(self.pad)
+        return dims(self.stride), dims([d - 1 for d in self.dilate]), pad, pad
+
+
+class _Maker:
+    """Primitive descriptors for a geometry; who gets one destroys it.
+
+    With AVX2 the library likes channels last, for which it has poor code where windows are of one place or of one
+    channel, and for data gradients where windows skip places: there images come in `blocks` of channels, if they may.
+    """
+
+    def __init__(self, lib: Library, g: Geometry, blocks: bool) -> None:
+        self.lib, self.g = lib, g
+        self.blocks = blocks and lib.isa & ISA_AVX512 != ISA_AVX512 and not (g.src[1] % 8 or g.dst[1] % 8)
+
+    def _descs(self, strided: bool) -> list[Desc]:
+        """Of data, weight and result."""
+        lib, g = self.lib, self.g
+        poor = prod(g.weight[2:]) == 1 or g.groups > 1 and g.weight[1] == 1 or strided and max(g.stride) > 1
+        images = Desc.blocks if self.blocks and poor else Desc.any
+        return [images(lib, g.src), Desc.any(lib, g.grouped), images(lib, g.dst)]
+
+    def _shift(self, biased: bool) -> Desc | None:
+        return Desc.dense(self.lib, self.g.dst[1:2]) if biased else None
+
+    def forward(self, biased: bool = False, strided: bool = False) -> int:
+        lib, g = self.lib, self.g
+        src, weight, dst = self._descs(strided)
+        shift = self._shift(biased)
+        return lib.new(
+            "convolution_forward_primitive_desc_create",
+            *(lib.engine, _INFERENCE, _DIRECT, src.handle, weight.handle, shift and shift.handle, dst.handle),
+            *(*g.steps(), lib.attr),
+        )
+
+    def of_data(self) -> int:
+        lib, g = self.lib, self.g
+        hint = self.forward(strided=True)
+        try:
+            descs = self._descs(True)
+            return lib.new(
+                "convolution_backward_data_primitive_desc_create",
+                *(lib.engine, _DIRECT, *(d.handle for d in descs), *g.steps(), hint, lib.attr),
+            )
+        finally:
+            lib.primitive_desc_destroy(hint)
+
+    def of_weight(self, biased: bool) -> int:
+        lib, g = self.lib, self.g
+        hint = self.forward()
+        try:
+            src, weight, dst = self._descs(False)
+            shift = self._shift(biased)
+            return lib.new(
+                "convolution_backward_weights_primitive_desc_create",
+                *(lib.engine, _DIRECT, src.handle, weight.handle, shift and shift.handle, dst.handle),
+                *(*g.steps(), hint, lib.attr),
+            )
+        finally:
+            lib.primitive_desc_destroy(hint)
+
+
+def _planned(lib: Library, g: Geometry, shapes: Sequence[Sequence[int]], add: Callable[[Plan, _Maker], None]) -> Plan:
+    """A plan over dense arrays: with blocks of channels if there is code for them, else as the library likes it."""
+    for blocks in (True, False):
+        plan = Plan(lib, [Desc.dense(lib, shape) for shape in shapes])
+        try:
+            add(plan, _Maker(lib, g, blocks))
+            return plan.done()
+        except Refused:
+            if not blocks:
+                raise
+    raise AssertionError
+
+
+def forward(lib: Library, g: Geometry, biased: bool) -> Plan:
+    """Of data, weight, bias if there is one; the result is the last array."""
+    shapes = [g.src, g.grouped, *([g.dst[1:2]] if biased else []), g.dst]
+    args = {SRC: 0, WEIGHTS: 1, **({BIAS: 2} if biased else {}), DST: len(shapes) - 1}
+    return _planned(lib, g, shapes, lambda plan, made: plan.add(made.forward(biased), args))
+
+
+def sums(lib: Library, g: Geometry, dtype: str) -> Plan:
+    """Of data in eight bits and weight in int8; the result is int32."""
+    kinds = [(g.src, dtype), (g.grouped, "int8"), (g.dst, "int32")]
+    src, weight, dst = (Desc.any(lib, *kind) for kind in kinds)
+    plan = Plan(lib, [Desc.dense(lib, *kind) for kind in kinds])
+    made = lib.new(
+        "convolution_forward_primitive_desc_create",
+        *(lib.engine, _INFERENCE, _DIRECT, src.handle, weight.handle, None, dst.handle, *g.steps(), lib.attr),
+    )
+    plan.add(made, {SRC: 0, WEIGHTS: 1, DST: 2})
+    return plan.done()
+
+
+def backward(lib: Library, g: Geometry, wanted: tuple[bool, bool, bool]) -> Plan:
+    """Of the gradient of the result, data, weight; then those of the wanted gradients, of data, weight and bias."""
+    shapes = [g.dst, g.src, g.grouped]
+    places: list[int] = []
+    for shape, want in zip((g.src, g.grouped, g.dst[1:2]), wanted):
+        places.append(len(shapes))
+        if want:
+            shapes.append(shape)
+
+    def add(plan: Plan, made: _Maker) -> None:
+        if wanted[1]:
+            shift = {DIFF_BIAS: places[2]} if wanted[2] else {}
+            plan.add(made.of_weight(wanted[2]), {SRC: 1, DIFF_DST: 0, DIFF_WEIGHTS: places[1], **shift})
+        if wanted[0]:
+            plan.add(made.of_data(), {DIFF_DST: 0, WEIGHTS: 2, DIFF_SRC: places[0]})
+
+    return _planned(lib, g, shapes, add)
+
+
+def transposed(lib: Library, g: Geometry) -> Plan:
+    """Of an array like the result of a convolution, and its weight, to one like its data."""
+    args = {DIFF_DST: 0, WEIGHTS: 1, DIFF_SRC: 2}
+    return _planned(lib, g, [g.dst, g.grouped, g.src], lambda plan, made: plan.add(made.of_data(), args))
+
+
+def transposed_backward(lib: Library, g: Geometry, wanted: tuple[bool, bool]) -> Plan:
+    """Of the gradient of what :func:`transposed` gave, what it took, the weight; then the wanted gradients of those."""
+    shapes = [g.src, g.dst, g.grouped, *(s for s, want in zip((g.dst, g.grouped), wanted) if want)]
+
+    def add(plan: Plan, made: _Maker) -> None:
+        if wanted[1]:
+            plan.add(made.of_weight(False), {SRC: 0, DIFF_DST: 1, DIFF_WEIGHTS: len(shapes) - 1})
+        if wanted[0]:
+            plan.add(made.forward(), {SRC: 0, WEIGHTS: 2, DST: 3})
+
+    return _planned(lib, g, shapes, add)

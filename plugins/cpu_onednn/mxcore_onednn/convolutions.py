@@ -1,0 +1,158 @@
+"""Convolutions, transposed ones, and their gradients: each part of the work by whoever is faster at it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from math import prod
+from typing import Any
+
+from mxcore.layouts import axes, channels_first
+from mxcore.plugin import Call, Params, Spec
+
+from . import convolution as conv
+from .calls import MOST, PRIORITY, keeping, kept, kernels, otherwise, run, takes
+from .convolution import Geometry
+from .library import library
+from .plan import Plan, plan_for
+from .rules import pays
+
+__all__: list[str] = []
+
+Shape = tuple[int, ...]
+
+
+def _pays(piece: str, g: Geometry) -> bool:
+    lib = library()
+    return lib is not None and prod(g.src) <= MOST and prod(g.dst) <= MOST and pays(lib.isa, piece, g)
+
+
+# -- convolutions ---------------------------------------------------------------------------------------------------
+@lru_cache(512)
+def _geometry(p: Params, data: Shape, weight: Shape) -> Geometry:
+    n = len(data) - 2
+    stride, pad, dilate = (axes(v, n, d) for v, d in ((p.stride, 1), (p.pad, 0), (p.dilate, 1)))
+    size = [(m + 2 * b - d * (w - 1) - 1) // s + 1 for m, w, s, b, d in zip(data[2:], weight[2:], stride, pad, dilate)]
+    return Geometry(data, weight, (data[0], weight[0], *size), tuple(stride), tuple(pad), tuple(dilate), p.num_group)
+
+
+def _forward_plan(g: Geometry, biased: bool) -> Plan | None:
+    return plan_for(("convolution", g, biased), lambda lib: conv.forward(lib, g, biased), g.work)
+
+
+def _backward_plan(g: Geometry, wanted: tuple[bool, bool, bool]) -> Plan | None:
+    return plan_for(("gradient of convolution", g, wanted), lambda lib: conv.backward(lib, g, wanted), g.work)
+
+
+def _convolves(p: Params, data: Spec, weight: Spec, *bias: Spec) -> bool:
+    if not (channels_first(p) and takes((data, weight, *bias))):
+        return False
+    g = _geometry(p, data.shape, weight.shape)
+    return _pays("forward", g) and _forward_plan(g, bool(bias)) is not None
+
+
+def _convolution(name: str, k: Call, p: Params, outs: Sequence[Any], data: Any, weight: Any, bias: Any = None) -> None:
+    g = _geometry(p, data.shape, weight.shape)
+    plan = _forward_plan(g, bias is not None)
+    ins = [data, weight] if bias is None else [data, weight, bias]
+    run(name, plan, ins, outs[:1], otherwise(name, k, p, outs, *ins), kept(k, plan, 1))
+
+
+for _name in ("Convolution", "Convolution_v1"):
+    kernels.kernel(_name, when=_convolves, priority=PRIORITY, out=True)(keeping(partial(_convolution, _name)))
+
+
+def _differentiates(p: Params, dy: Spec, data: Spec, weight: Spec) -> bool:
+    if not (channels_first(p) and takes((dy, data, weight))):
+        return False
+    g = _geometry(p, data.shape, weight.shape)
+    return _pays("data", g) or _pays("weight", g)
+
+
+@kernels.kernel("_backward_Convolution", when=_differentiates, priority=PRIORITY, out=True)
+def _backward_convolution(k: Call, p: Params, outs: Sequence[Any], dy: Any, data: Any, weight: Any) -> None:
+    g = _geometry(p, data.shape, weight.shape)
+    places = [*outs, None][:3]
+    ours = [o is not None and _pays(piece, g) for o, piece in zip(places, ("data", "weight", "weight"))]
+    ours[2] = ours[2] and ours[1]  # the library sums it beside the weight's alone
+
+    def others(which: bool) -> Callable[[], None]:
+        left = [o if mine is which else None for o, mine in zip(places, ours)][: len(outs)]
+        return otherwise("_backward_Convolution", k, p, left, dy, data, weight)
+
+    if any(ours):
+        plan, found = _backward_plan(g, (ours[0], ours[1], ours[2])), [o for o, mine in zip(places, ours) if mine]
+        run("_backward_Convolution", plan, [dy, data, weight], found, others(True))
+    if not all(ours):
+        others(False)()
+
+
+# -- transposed ones ------------------------------------------------------------------------------------------------
+@lru_cache(512)
+def _around(p: Params, data: Shape, weight: Shape) -> Geometry:
+    """The convolution of which this is the gradient."""
+    n = len(data) - 2
+    stride, pad, dilate, adj = (axes(v, n, d) for v, d in ((p.stride, 1), (p.pad, 0), (p.dilate, 1), (p.adj, 0)))
+    size = [
+        (m - 1) * s + d * (w - 1) + 1 - 2 * b + a
+        for m, w, s, b, d, a in zip(data[2:], weight[2:], stride, pad, dilate, adj)
+    ]
+    src = data[0], weight[1] * p.num_group, *size
+    return Geometry(src, weight, data, tuple(stride), tuple(pad), tuple(dilate), p.num_group)
+
+
+def _transposed_plan(g: Geometry) -> Plan | None:
+    return plan_for(("transposed", g), lambda lib: conv.transposed(lib, g), g.work)
+
+
+def _transposed_backward_plan(g: Geometry, wanted: tuple[bool, bool]) -> Plan | None:
+    key = "gradient of transposed", g, wanted
+    return plan_for(key, lambda lib: conv.transposed_backward(lib, g, wanted), g.work)
+
+
+# The target shape decides the padding.
+def _transposes(p: Params, data: Spec, weight: Spec, *bias: Spec) -> bool:
+    if p.target_shape or not (channels_first(p) and takes((data, weight, *bias))):
+        return False
+    g = _around(p, data.shape, weight.shape)
+    return _pays("data", g) and _transposed_plan(g) is not None
+
+
+@kernels.kernel("Deconvolution", when=_transposes, priority=PRIORITY, out=True)
+@keeping
+def _deconvolution(k: Call, p: Params, outs: Sequence[Any], data: Any, weight: Any, bias: Any = None) -> None:
+    g = _around(p, data.shape, weight.shape)
+    plan, shift = _transposed_plan(g), bias
+    instead = otherwise("Deconvolution", k, p, outs, data, weight, *([] if bias is None else [bias]))
+
+    def other() -> None:
+        nonlocal shift
+        shift = None
+        instead()
+
+    run("Deconvolution", plan, [data, weight], outs[:1], other, kept(k, plan, 1))
+    if shift is not None:
+        outs[0][...] += shift.reshape(-1, *[1] * (data.ndim - 2))
+
+
+def _differentiates_transposed(p: Params, dy: Spec, data: Spec, weight: Spec) -> bool:
+    if p.target_shape or not (channels_first(p) and takes((dy, data, weight))):
+        return False
+    g = _around(p, data.shape, weight.shape)
+    return _pays("forward", g) or _pays("weight", g)
+
+
+@kernels.kernel("_backward_Deconvolution", when=_differentiates_transposed, priority=PRIORITY, out=True)
+def _backward_deconvolution(k: Call, p: Params, outs: Sequence[Any], dy: Any, data: Any, weight: Any) -> None:
+    g = _around(p, data.shape, weight.shape)
+    places = [*outs, None][:3]
+    ours = [places[0] is not None and _pays("forward", g), places[1] is not None and _pays("weight", g), False]
+
+    def others(which: bool) -> Callable[[], None]:
+        left = [o if mine is which else None for o, mine in zip(places, ours)][: len(outs)]
+        return otherwise("_backward_Deconvolution", k, p, left, dy, data, weight)
+
+    if ours[0] or ours[1]:
+        plan, found = _transposed_backward_plan(g, (ours[0], ours[1])), [o for o, mine in zip(places, ours) if mine]
+        run("_backward_Deconvolution", plan, [dy, data, weight], found, others(True))
+    others(False)()

@@ -1,0 +1,193 @@
+"""oneDNN's C interface: where the library is found, and its functions.
+
+The wheel ``onednn-cpu-gomp`` has it (oneDNN 3.2, GNU OpenMP, as Numba's kernels). ``MXCORE_ONEDNN`` names another one
+of version 3, or is 0 to do without.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib.metadata
+import os
+from ctypes import POINTER, c_float, c_int, c_int64, c_size_t, c_void_p
+from pathlib import Path
+from typing import Any
+
+from mxcore.plugin import Context
+
+__all__ = ["ISA_AVX2", "ISA_AVX512", "ISA_VNNI", "NoMemory", "Refused", "found", "library", "reason", "threads"]
+
+VARIABLE = "MXCORE_ONEDNN"
+_WHEEL, _FILE = "onednn-cpu-gomp", "libdnnl.so.3"
+#: The bits of ``dnnl_cpu_isa_avx2``: with less, our own kernels are no slower.
+ISA_AVX2 = 0x7
+#: Those of ``dnnl_cpu_isa_avx512_core``, and of sums of products of eight bits beside it, or beside AVX2.
+ISA_AVX512, ISA_VNNI = 0x27, (0x67, 0x0F)
+
+_DIMS = POINTER(c_int64)
+_OUT = POINTER(c_void_p)
+_PTR = c_void_p
+#: Function -> types of its arguments; all return a status unless `_RETURNS` says otherwise.
+_FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "dnnl_engine_create": (_OUT, c_int, c_size_t),
+    "dnnl_stream_create": (_OUT, _PTR, c_int),
+    "dnnl_stream_destroy": (_PTR,),
+    "dnnl_get_effective_cpu_isa": (),
+    "dnnl_version": (),
+    "dnnl_primitive_attr_create": (_OUT,),
+    "dnnl_primitive_attr_set_scratchpad_mode": (_PTR, c_int),
+    "dnnl_memory_desc_create_with_strides": (_OUT, c_int, _DIMS, c_int, _DIMS),
+    "dnnl_memory_desc_create_with_tag": (_OUT, c_int, _DIMS, c_int, c_int),
+    "dnnl_memory_desc_clone": (_OUT, _PTR),
+    "dnnl_memory_desc_equal": (_PTR, _PTR),
+    "dnnl_memory_desc_get_size": (_PTR,),
+    "dnnl_memory_desc_destroy": (_PTR,),
+    "dnnl_memory_create": (_OUT, _PTR, _PTR, _PTR),
+    "dnnl_memory_set_data_handle": (_PTR, _PTR),
+    "dnnl_memory_destroy": (_PTR,),
+    "dnnl_primitive_desc_query_md": (_PTR, c_int, c_int),
+    "dnnl_primitive_desc_query": (_PTR, c_int, c_int, _PTR),
+    "dnnl_primitive_desc_destroy": (_PTR,),
+    "dnnl_primitive_create": (_OUT, _PTR),
+    "dnnl_primitive_destroy": (_PTR,),
+    "dnnl_primitive_execute": (_PTR, _PTR, c_int, _PTR),
+    "dnnl_reorder_primitive_desc_create": (_OUT, _PTR, _PTR, _PTR, _PTR, _PTR),
+    "dnnl_matmul_primitive_desc_create": (_OUT, _PTR, _PTR, _PTR, _PTR, _PTR, _PTR),
+    "dnnl_lrn_forward_primitive_desc_create": (
+        *(_OUT, _PTR, c_int, c_int, _PTR, _PTR),
+        *(c_int64, c_float, c_float, c_float, _PTR),
+    ),
+    "dnnl_convolution_forward_primitive_desc_create": (
+        *(_OUT, _PTR, c_int, c_int, _PTR, _PTR, _PTR, _PTR),
+        *(_DIMS, _DIMS, _DIMS, _DIMS, _PTR),
+    ),
+    "dnnl_convolution_backward_data_primitive_desc_create": (
+        *(_OUT, _PTR, c_int, _PTR, _PTR, _PTR),
+        *(_DIMS, _DIMS, _DIMS, _DIMS, _PTR, _PTR),
+    ),
+    "dnnl_convolution_backward_weights_primitive_desc_create": (
+        *(_OUT, _PTR, c_int, _PTR, _PTR, _PTR, _PTR),
+        *(_DIMS, _DIMS, _DIMS, _DIMS, _PTR, _PTR),
+    ),
+}
+_RETURNS: dict[str, Any] = {
+    "dnnl_version": POINTER(c_int * 3),
+    "dnnl_memory_desc_get_size": c_size_t,
+    "dnnl_primitive_desc_query_md": c_void_p,
+}
+_STATUS = {
+    1: "out of memory",
+    2: "invalid arguments",
+    3: "unimplemented",
+    4: "last implementation reached",
+    5: "runtime error",
+    6: "not required",
+}
+
+_reason: str | None = None
+
+
+class Refused(Exception):
+    """The library does not compute this."""
+
+
+class NoMemory(Refused):
+    """It has no memory for it now, and may have some later."""
+
+
+def found() -> Path | None:
+    """The library's file, without loading it; None where there is none, or none is wanted."""
+    named = os.environ.get(VARIABLE, "")
+    if named in ("0", "off"):
+        return None
+    if named not in ("", "1"):
+        return Path(named)
+    try:
+        files = importlib.metadata.distribution(_WHEEL).files or []
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    return next((path for f in files if f.name == _FILE and (path := Path(str(f.locate()))).exists()), None)
+
+
+def reason() -> str:
+    """Why the library is not used; empty if it is."""
+    return "" if library() is not None else _reason or ""
+
+
+@functools.cache
+def threads() -> Any:
+    """Those of the device, which all its kernels share: how many there are, and how OpenMP is loaded."""
+    return Context("cpu", 0).device.threads  # type: ignore[attr-defined]
+
+
+@functools.cache
+def library() -> Library | None:
+    """The library, loaded once; None where it cannot be used, and :func:`reason` says why."""
+    global _reason
+    path = found()
+    if path is None:
+        _reason = f"{VARIABLE} is 0" if os.environ.get(VARIABLE) else f"{_WHEEL} is not installed"
+        return None
+    try:
+        return Library(path)
+    except (OSError, AttributeError, Refused) as e:
+        _reason = f"{path}: {e}"
+        return None
+
+
+class Library:
+    """The functions, by their names without ``dnnl_``; those that give a status raise :class:`Refused`.
+
+    Attributes
+    ----------
+    version : tuple of int
+    isa : int
+        The bits of the best instructions that it uses.
+    engine, attr : int
+        The CPU, and the attributes of all primitives: they are given their scratch memory.
+    openmp : object
+        ``omp_get_max_threads`` and ``omp_set_num_threads`` of the library's own runtime.
+    """
+
+    def __init__(self, path: Path) -> None:
+        with threads().patient():
+            dll = ctypes.CDLL(str(path))
+        for name, types in _FUNCTIONS.items():
+            function = getattr(dll, name)
+            function.argtypes = types
+            function.restype = _RETURNS.get(name, c_int)
+            short = name.removeprefix("dnnl_")
+            plain = name in _RETURNS or short in ("get_effective_cpu_isa", "memory_desc_equal")
+            setattr(self, short, function if plain else _checked(short, function))
+        self.version = tuple(dll.dnnl_version().contents)
+        if self.version[0] != 3:
+            raise Refused(f"oneDNN 3 is needed, this is {'.'.join(map(str, self.version))}")
+        self.isa: int = dll.dnnl_get_effective_cpu_isa()
+        if self.isa & ISA_AVX2 != ISA_AVX2:
+            raise Refused("this processor has no AVX2")
+        self.openmp = dll  # whose symbols are found through it
+        self.openmp.omp_set_num_threads.argtypes = (c_int,)
+        self.openmp.omp_set_num_threads.restype = None
+        self.openmp.omp_get_max_threads.argtypes = ()
+        self.engine = self.new("engine_create", 1, 0)
+        self.attr = self.new("primitive_attr_create")
+        self.primitive_attr_set_scratchpad_mode(self.attr, 1)
+
+    def __getattr__(self, name: str) -> Any:  # those of the table
+        raise AttributeError(name)
+
+    def new(self, name: str, *args: Any) -> int:
+        """Call a function that makes something, and return its handle."""
+        handle = c_void_p()
+        getattr(self, name)(ctypes.byref(handle), *args)
+        return handle.value or 0
+
+
+def _checked(name: str, function: Any) -> Any:
+    def call(*args: Any) -> None:
+        status = function(*args)
+        if status:
+            raise (NoMemory if status == 1 else Refused)(f"oneDNN: {name}: {_STATUS.get(status, status)}")
+
+    return call

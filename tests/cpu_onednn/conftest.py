@@ -1,0 +1,28 @@
+"""The plugin, also where its entry point is not installed; nothing here runs without the library."""
+
+import pytest
+
+import mxcore_onednn
+from mxcore._core.manager import manager
+from mxcore_onednn import convolutions, library
+
+if library.library() is None:
+    collect_ignore_glob = ["test_*.py"]
+
+
+@pytest.fixture
+def provider():
+    """The plugin is loaded; its kernels go before others."""
+    manager.load()
+    known = "cpu_onednn" in manager.origin
+    if not known:
+        manager.register(mxcore_onednn, "cpu_onednn")
+    yield
+    if not known:
+        manager.unregister("cpu_onednn")
+
+
+@pytest.fixture
+def always(monkeypatch):
+    """The library convolves whatever it can, fast or not."""
+    monkeypatch.setattr(convolutions, "pays", lambda isa, piece, g: True)

@@ -1,0 +1,42 @@
+"""What the tests of the plugin share."""
+
+import numpy as np
+
+import mxcore as mx
+from mxcore._core.call import op_context
+from mxcore.plugin import Spec, find_op
+from mxcore_onednn import bindings
+
+KERNELS = {e.op: e for e in bindings.kernels.entries}
+
+
+def numbers(seed, *shapes):
+    rng = np.random.default_rng(seed)
+    return [rng.standard_normal(s).astype(np.float32) for s in shapes]
+
+
+def taken(name, params, ins):
+    """Whether the kernel takes arrays."""
+    return KERNELS[name].when(find_op(name).parse(params), *[Spec(a.shape, a.dtype) for a in ins])
+
+
+def run(name, params, ins, outs):
+    """Through the kernel, which has to take it; returns the wanted results."""
+    assert taken(name, params, ins)
+    op, k = find_op(name), op_context(mx.cpu(), False)
+    KERNELS[name].fn(k, op.parse(params), outs, *ins)
+    return reference(name, params, *ins)
+
+
+def reference(name, params, *ins):
+    """What the body gives, in float64."""
+    op = find_op(name)
+    ins = [a.astype(np.float64) if a.dtype.kind == "f" else a for a in ins]
+    found = op.body(op_context(mx.cpu(), False), op.parse(params), *ins)
+    return found if isinstance(found, (list, tuple)) else [found]
+
+
+def check_close(outs, want):
+    for a, b in zip(outs, want):
+        if a is not None:
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=2e-5 * (1 + np.abs(b).max(initial=0)))

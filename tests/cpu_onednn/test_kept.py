@@ -1,0 +1,151 @@
+"""Weights in the library's layout are kept while they stay as they are, and no longer."""
+
+import gc
+import weakref
+
+import pytest
+
+import mxcore as mx
+from mxcore.executor import CachedOp
+from mxcore_onednn import plan
+from tests.cpu_onednn.support import check_close, numbers, reference
+
+PARAMS = {"kernel": (3, 3), "num_filter": 16}
+CONVOLUTION = mx.sym.Convolution(mx.sym.Variable("x"), mx.sym.Variable("w"), no_bias=True, **PARAMS)
+
+
+@pytest.fixture
+def reorders(provider, monkeypatch):
+    """Of each call of the library: whether it made what it keeps, or had it."""
+    seen = []
+    run_bound = plan._Bound.run
+
+    def run(self, made, arrays, kept):
+        seen.append("kept" if kept is not None and kept.filled else "made")
+        run_bound(self, made, arrays, kept)
+
+    monkeypatch.setattr(plan._Bound, "run", run)
+    return seen
+
+
+@pytest.fixture
+def net():
+    net = mx.gluon.nn.Conv2D(16, 3, in_channels=8)
+    net.initialize(mx.init.Normal(1))
+    net.hybridize()
+    return net
+
+
+@pytest.fixture
+def x():
+    return mx.nd.array(numbers(3, (2, 8, 9, 9))[0])
+
+
+def wanted(x, *weights):
+    params = PARAMS if len(weights) > 1 else {**PARAMS, "no_bias": True}
+    return reference("Convolution", params, *(a.asnumpy() for a in (x, *weights)))[0]
+
+
+WRITES = {
+    "nobody": lambda w: None,
+    "an assignment": lambda w: w.__setitem__(0, 3),
+    "a copy": lambda w: (w * 2).copyto(w),
+    "a view": lambda w: w[1:2].__setitem__(slice(None), 4),
+    "another shape": lambda w: w.reshape((-1,)).__iadd__(1),
+    "an optimizer": lambda w: mx.nd.sgd_update(w, mx.nd.ones(w.shape), lr=0.5, out=w),
+}
+
+
+def test_until_somebody_writes(reorders, net, x):
+    for who, write in WRITES.items():
+        write(net.weight.data())
+        del reorders[:]
+        for _ in range(3):
+            check_close([net(x).asnumpy()], [wanted(x, net.weight.data(), net.bias.data())])
+        assert reorders == ["made", "made", "kept"], who
+
+
+def test_another_array_is_another_weight(reorders, x):
+    op, weights = CachedOp(CONVOLUTION), [mx.nd.array(a) for a in numbers(4, *[(16, 8, 3, 3)] * 2)]
+    for w in (*weights, *weights, weights[1]):
+        check_close([op(x, w).asnumpy()], [wanted(x, w)])
+    assert reorders == ["made"] * 5
+
+
+def test_open_memory_is_not_kept(reorders, x):
+    """Of whom others may write to nobody knows whether it stays."""
+    memory = numbers(4, (16, 8, 3, 3))[0]
+    shared = mx.nd.array(memory)
+    opened = mx.nd.from_dlpack(shared.to_dlpack_for_write())
+    for w in (mx.nd.from_numpy(memory), shared, opened):
+        op = CachedOp(CONVOLUTION)
+        for _ in range(4):
+            check_close([op(x, w).asnumpy()], [wanted(x, w)])
+            if w is not opened:
+                opened[:] += 1
+    assert reorders == ["made"] * 12
+
+
+def test_training_keeps_nothing(reorders, net, x):
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+    for _ in range(3):
+        with mx.autograd.record():
+            y = net(x)
+        check_close([y.asnumpy()], [wanted(x, net.weight.data(), net.bias.data())])
+        y.backward()
+        trainer.step(2)
+    assert len(reorders) > 3 and "kept" not in reorders
+    del reorders[:]
+    for _ in range(3):
+        check_close([net(x).asnumpy()], [wanted(x, net.weight.data(), net.bias.data())])
+    assert reorders == ["made", "made", "kept"]
+
+
+def test_executors_keep_too(reorders, x):
+    w = mx.nd.array(numbers(5, (16, 8, 3, 3))[0])
+    bound = CONVOLUTION.bind(mx.cpu(), {"x": x, "w": w})
+    first = [bound.forward()[0].asnumpy() for _ in range(3)]
+    check_close([first[2]], [wanted(x, w)])
+    w[:] = 0
+    assert (first[0] == first[2]).all() and not bound.forward()[0].asnumpy().any()
+    assert reorders == ["made", "made", "kept", "made"]
+
+
+def test_a_weight_that_is_an_output_too(reorders, x):
+    w = mx.nd.array(numbers(4, (16, 8, 3, 3))[0])
+    weight = mx.sym.Variable("w")
+    y = mx.sym.Convolution(mx.sym.Variable("x"), weight, no_bias=True, **PARAMS)
+    op = CachedOp(mx.sym.Group([y, weight]))
+    for _ in range(3):
+        y, same = op(x, w)
+        check_close([y.asnumpy(), same.asnumpy()], [wanted(x, w), w.asnumpy()])
+    assert reorders == ["made", "made", "kept"]
+
+
+def test_a_transposed_one_keeps_too(reorders, x):
+    symbol = mx.sym.Deconvolution(mx.sym.Variable("x"), mx.sym.Variable("w"), no_bias=True, **PARAMS)
+    op, w = CachedOp(symbol), mx.nd.array(numbers(4, (8, 16, 3, 3))[0])
+    found = [op(x, w).asnumpy() for _ in range(3)]
+    check_close(found, reference("Deconvolution", PARAMS, x.asnumpy(), w.asnumpy()) * 3)
+    assert reorders == ["made", "made", "kept"]
+
+
+def test_plans_and_what_they_keep_go_with_their_users(x):
+    """By reference counts: nothing waits for the garbage collector."""
+    made = plan.plan_for(("a test",), lambda lib: plan.Plan(lib, []).done(), 0)
+    made.run()
+    gone = weakref.ref(made)
+    gc.disable()
+    try:
+        plan._plans.clear()
+        del made
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_plans_are_bounded(monkeypatch):
+    monkeypatch.setattr(plan, "_LIMIT", 4)
+    for i in range(20):
+        plan.plan_for(("a test", i), lambda lib: plan.Plan(lib, []).done(), 0)
+    assert len(plan._plans) <= 4 and any("a test" in key for key in plan._plans)

@@ -1,0 +1,76 @@
+"""Where the library comes from, and what holds where it cannot be used."""
+
+import ctypes.util
+import os
+import subprocess
+import sys
+
+import pytest
+
+from mxcore_onednn import library
+
+if library.library() is None:
+    pytest.skip(f"oneDNN: {library.reason()}", allow_module_level=True)
+
+PROGRAM = """
+import mxcore as mx, numpy as np
+from mxcore_onednn import library
+x = mx.nd.array(np.arange(32).reshape(1, 2, 4, 4))
+y = mx.nd.Convolution(x, mx.nd.ones((3, 2, 3, 3)), kernel=(3, 3), num_filter=3, no_bias=True)
+print(y.asnumpy()[0, 0].tolist(), "|", library.library() is not None, "|", library.reason())
+"""
+
+
+def program(value):
+    """What it prints where the variable has a value."""
+    env = {**os.environ, library.VARIABLE: value}
+    done = subprocess.run([sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    "value, text",
+    [
+        ("", "True |"),
+        ("1", "True |"),
+        ("0", "False | MXCORE_ONEDNN is 0"),
+        ("/nowhere/libdnnl.so", "False | /nowhere/libdnnl.so: "),
+    ],
+)
+def test_the_variable_decides(value, text):
+    found = program(value)
+    assert found.startswith("[[234.0, 252.0], [306.0, 324.0]] | ") and text in found
+
+
+def test_what_is_no_library_of_version_three(monkeypatch):
+    path = ctypes.util.find_library("m")
+    with pytest.raises(AttributeError, match="dnnl_"):
+        library.Library(path)
+    real = library.Library(library.found())
+    assert real.version[0] == 3
+    monkeypatch.setattr(library, "ISA_AVX2", 1 << 30)
+    with pytest.raises(library.Refused, match="no AVX2"):
+        library.Library(library.found())
+
+
+def test_another_version_is_refused(monkeypatch):
+    real, path = ctypes.CDLL, library.found()
+
+    def older(*args):
+        dll = real(*args)
+        monkeypatch.setattr(dll, "dnnl_version", Two())
+        return dll
+
+    class Two:
+        def __call__(self):
+            return ctypes.pointer((ctypes.c_int * 3)(2, 7, 1))
+
+    monkeypatch.setattr(ctypes, "CDLL", older)
+    with pytest.raises(library.Refused, match="oneDNN 3 is needed, this is 2.7.1"):
+        library.Library(path)
+
+
+def test_refusals_say_what_was_asked_for():
+    with pytest.raises(library.Refused, match="oneDNN: memory_desc_create_with_tag: invalid arguments"):
+        library.library().new("memory_desc_create_with_tag", 99, None, 3, 1)
