@@ -96,7 +96,7 @@ class Instance:
                 if not self._draws(t):
                     self._random[t >= program.split].append(k)
             elif step.head < 0 and not program.keeping.isdisjoint(step.ins) and keeps(step.bound.fn):
-                k = OpContext(step.ctx, program.is_train, step.k.wanted)
+                k = OpContext(step.ctx, step.k.is_train, step.k.wanted)
                 k.shapes, k.keep = step.k.shapes, Keep(self._stamps, step.ins)  # type: ignore[assignment]
             self._ks.append(k)
         self._calls: list[Call | None] = [None] * len(program.steps)
