@@ -171,6 +171,8 @@ class _Parallel:
         n = self.workers
         if not _launched:
             _launch()
+        if _own_driver():
+            return True
         if n != _local.mask:
             from numba import config, set_num_threads
 
@@ -198,17 +200,26 @@ def _launch() -> None:
     """
     global _launched
     with setup:
-        from numba import get_num_threads
-
         ours = not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & set(os.environ)
         if ours:
             os.environ["GOMP_SPINCOUNT"] = _SPINS
         try:
-            get_num_threads()
+            if not _own_driver():
+                from numba import get_num_threads
+
+                get_num_threads()
         finally:
             if ours:
                 del os.environ["GOMP_SPINCOUNT"]
         _launched = True
+
+
+@functools.cache
+def _own_driver() -> bool:
+    """Whether kernels are dealt to threads without Numba; asking loads those threads' library."""
+    from .native import driver
+
+    return driver.usable()
 
 
 @functools.cache
