@@ -217,9 +217,19 @@ def test_where_numba_will_not_work_the_bodies_compute(monkeypatch):
         )
         == "[1. 2. 3.] [[0.5 0.5]]"
     )
+    assert (
+        python(
+            "import mxcore as mx; x = mx.nd.ones((64, 1, 28, 28)); w = mx.nd.ones((20, 1, 5, 5)); "
+            "print(mx.nd.Convolution(x, w, kernel=(5, 5), num_filter=20, no_bias=True).sum().asscalar())",
+            NUMBA_DISABLE_JIT="1",
+        )
+        == "1.8432e+07"
+    ), "large products, too"
     assert mxcore_cpu.mxcore_kernels()
     monkeypatch.setattr(mxcore_cpu.importlib.metadata, "requires", lambda name: ["llvmlite<0.51", "numpy<1.24,>=1.22"])
+    mxcore_cpu.compiles.cache_clear()
     assert mxcore_cpu.mxcore_kernels() == {}, "it refuses a newer NumPy"
+    mxcore_cpu.compiles.cache_clear()
 
 
 def test_declaring_kernels_does_not_import_numba():

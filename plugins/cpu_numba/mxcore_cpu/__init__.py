@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import importlib.util
 import os
@@ -24,7 +25,7 @@ def mxcore_devices() -> list[Device]:
 @hookimpl
 def mxcore_kernels() -> dict[str, str]:
     # Without Numba the reference bodies compute, and `mxcore info` says so.
-    if not _compiles():
+    if not compiles():
         return {}
     return dict.fromkeys(("cpu", "cpu_pinned", "cpu_shared"), "mxcore_cpu.bindings:cpu")
 
@@ -37,7 +38,8 @@ def mxcore_report() -> list[str]:
     return [f"cpu: {state}, {threads.count()} compute thread(s), compiled code in {cache.CODE.folder}"]
 
 
-def _compiles() -> bool:
+@functools.cache
+def compiles() -> bool:
     """Whether Numba will work, as far as can be told without its import, which takes longer than mxcore's."""
     if importlib.util.find_spec("numba") is None or os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return False

@@ -34,12 +34,13 @@ from typing import Any, overload
 
 import numpy as np
 
-from . import blas, cache, native, threads
+from . import background, blas, cache, native, threads
 from .native import driver
 from .native.arguments import normal, signature, usable
 from .native.kernels import compile_kernel
 
 __all__ = [
+    "COMPILE_ONLY",
     "CONTRACT",
     "EXACT",
     "REORDER",
@@ -320,6 +321,10 @@ def driver_address() -> int:
     return int(result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name))
 
 
+#: Whether kernels are compiled at a call, but not run: in a process that compiles for others.
+COMPILE_ONLY = types.SimpleNamespace(on=False)
+
+
 def _not_compiled(*args: Any) -> Any:
     """What stands for compiled code before there is any."""
     return NotImplemented
@@ -383,6 +388,8 @@ class Kernel:
     def _other(self, parts: int, driver: int, n: int, args: tuple[Any, ...]) -> Any:
         words = signature(args) if usable() else None
         code = None if words is None else self._code(words)
+        if COMPILE_ONLY.on:
+            return None
         if code is not None:
             found = code(parts, driver, n, *args)
             if found is not NotImplemented:
@@ -404,6 +411,7 @@ class Kernel:
         f, stamp = self.function, cache.source_stamp(self.function, sorted(self.fastmath))
 
         def make(name: str) -> Any:
+            background.require()
             numba()
             body = helper(f, fastmath=self.fastmath, inline=False)
             return compile_kernel(body.made, words, name)
@@ -415,6 +423,7 @@ class Kernel:
 
     def _compile(self) -> Any:
         """Numba's own dispatcher, for arguments that have no word."""
+        background.require()
         with threads.setup:
             if self._dispatcher is None:
                 f, stamp = self.function, cache.source_stamp(self.function, sorted(self.fastmath))

@@ -10,7 +10,7 @@ from typing import Any
 
 from mxcore.plugin import Fused, fork_safe_lock
 
-from .. import jit, threads
+from .. import background, compiles, threads
 from ..native import Object, kept, load, optimise, parsed
 from .bound import Code, Compiled
 from .emit import write_chain
@@ -36,7 +36,10 @@ def compile_chain(chain: Fused) -> Compiled | None:
     key = (chain.key, chain.dims)
     with _lock:
         if key not in _compiled:
-            _compiled[key] = _make(chain)
+            try:
+                _compiled[key] = _make(chain)
+            except background.NotCompiled:
+                return None  # until it is asked for again
             if len(_compiled) > _LIMIT:
                 _compiled.popitem(last=False)
         _compiled.move_to_end(key)
@@ -45,7 +48,7 @@ def compile_chain(chain: Fused) -> Compiled | None:
 
 def _make(chain: Fused) -> Compiled | None:
     if (
-        not jit.available()
+        not compiles()
         or chain.dtype not in ("float32", "float64")
         or not REGISTERS.keys() >= {*chain.types.values()}
     ):
@@ -57,7 +60,12 @@ def _make(chain: Fused) -> Compiled | None:
     if 0 in chain.dims:
         return None
     try:
-        return Compiled(chain, _code(chain), _code)
+        if not background.enabled():
+            return Compiled(chain, _code(chain), _code)
+        with background.trying():
+            return Compiled(chain, _code(chain), _code)
+    except background.NotCompiled:
+        raise
     except Exception as e:
         if chain.key not in _failed:
             _failed.add(chain.key)

@@ -9,7 +9,7 @@ import functools
 import threading
 from typing import Any
 
-from .. import cache, jit
+from .. import background, cache, jit
 from ..native.kept import name_of
 from .expressions import ir_type
 
@@ -39,6 +39,12 @@ def _stamp(function: Any, fn: str) -> str | None:
 
 def _compile(fn: str, types: tuple[str, ...]) -> bytes:
     """Compile a function of one or two numbers, and one around it that has no more than these arguments."""
+    if background.enabled():
+        try:
+            background.require()
+        except background.NotCompiled:
+            background.ask({"scalar": [fn, types]})
+            raise
     nb = jit.numba()
     from llvmlite import ir
     from numba.core import cgutils

@@ -33,8 +33,8 @@ def kept(parts: Iterable[str], kind: str, make: Callable[[str], Object | None]) 
     if stored is not None and stored.entry == name:
         COUNTS["loaded"] += 1
         return stored
-    COUNTS["compiled"] += 1
     found = make(name)
+    COUNTS["compiled"] += 1
     if found is not None:
         CODE.save(name + ".code", found.packed())
     return found
