@@ -11,6 +11,7 @@ COMMANDS = {
     "summary": ("show the layers of a saved model, with shapes and parameters", "mxcore.cli.summary"),
     "plot": ("draw the graph of a saved model", "mxcore.cli.plot"),
     "run": ("run a script that says `import mxnet`, unchanged", "mxcore.cli.run"),
+    "warm": ("compile beforehand what a model, or everyday use, needs", "mxcore.cli.warm"),
     "info": ("show versions, devices, threads and plugins", "mxcore.cli.info"),
     "plugins": ("list or check the plugins, or write the skeleton of a new one", "mxcore.cli.plugins"),
 }

@@ -26,7 +26,7 @@ import tempfile
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -161,6 +161,28 @@ class CodeCache:
             self.save(name, content)
         return content
 
+    @contextlib.contextmanager
+    def making(self, name: str) -> Iterator[None]:
+        """While an entry is made: another process that wants it waits here, and finds it afterwards.
+
+        The system ends the lock with the process; where files cannot be locked, both make it.
+        """
+        try:
+            import fcntl
+
+            f = open(os.open(self.places.write / f".{name}.lock", os.O_RDWR | os.O_CREAT, 0o600), "rb")  # type: ignore[operator]
+        except (ImportError, OSError, TypeError):
+            yield
+            return
+        with f:
+            with contextlib.suppress(OSError):
+                fcntl.flock(f, fcntl.LOCK_EX)
+            try:
+                yield
+            finally:
+                with contextlib.suppress(OSError):
+                    os.unlink(self.places.write / f".{name}.lock")  # type: ignore[operator]
+
     def _sweep(self, where: Path) -> None:
         """Remove what killed writers left and what nobody uses, other versions' too; once in a process."""
         now = time.time()
@@ -173,10 +195,10 @@ class CodeCache:
                 old = [
                     p
                     for p in place.iterdir()
-                    if p.lstat().st_mtime < now - (_ORPHAN if p.suffix == ".tmp" else _UNUSED)
+                    if p.lstat().st_mtime < now - (_UNUSED if p.suffix == ".code" else _ORPHAN)
                 ]
                 for path in old:
-                    if path.suffix in (".tmp", ".code"):
+                    if path.suffix in (".tmp", ".lock", ".code"):
                         path.unlink()
                 if old and place != where:
                     place.rmdir()  # if nothing is left in it

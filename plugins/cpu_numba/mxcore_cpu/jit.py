@@ -417,8 +417,10 @@ class Kernel:
             return compile_kernel(body.made, words, name)
 
         parts = [f.__module__, f.__qualname__, cache.versions(), *words]
-        kept = native.kept if stamp is not None else native.unkept
-        found = kept([*parts, stamp or ""], "mxcore_kernel", make)
+        if stamp is None:
+            found = native.unkept(parts, "mxcore_kernel", make)
+        else:
+            found = native.kept([*parts, stamp], "mxcore_kernel", make, quick=False)
         return None if found is None else native.load(found)
 
     def _compile(self) -> Any:

@@ -7,6 +7,7 @@ import hashlib
 import itertools
 from collections.abc import Callable, Iterable
 
+from .. import background
 from ..cache import CODE
 from .code import Object, identity
 
@@ -25,18 +26,36 @@ def name_of(kind: str, parts: Iterable[str]) -> str:
     return f"{kind}_{digest.hexdigest()[:32]}"
 
 
-def kept(parts: Iterable[str], kind: str, make: Callable[[str], Object | None]) -> Object | None:
-    """The object of this name, from the cache, or made and put there; None where it cannot be made."""
+def kept(
+    parts: Iterable[str], kind: str, make: Callable[[str], Object | None], quick: bool = True
+) -> Object | None:
+    """The object of this name, from the cache, or made and put there; None where it cannot be made.
+
+    What is not `quick` to make raises :class:`.background.NotCompiled` where nobody waits for it.
+    """
     name = name_of(kind, parts)
-    content = CODE.load(name + ".code")
-    stored = None if content is None else Object.unpacked(content)
-    if stored is not None and stored.entry == name:
-        COUNTS["loaded"] += 1
+    stored = _stored(name)
+    if stored is not None:
         return stored
-    found = make(name)
-    COUNTS["compiled"] += 1
-    if found is not None:
-        CODE.save(name + ".code", found.packed())
+    if not quick:
+        background.require()
+    with CODE.making(name):
+        stored = _stored(name)  # another process may have made it meanwhile
+        if stored is not None:
+            return stored
+        found = make(name)
+        COUNTS["compiled"] += 1
+        if found is not None:
+            CODE.save(name + ".code", found.packed())
+        return found
+
+
+def _stored(name: str) -> Object | None:
+    content = CODE.load(name + ".code")
+    found = None if content is None else Object.unpacked(content)
+    if found is None or found.entry != name:
+        return None
+    COUNTS["loaded"] += 1
     return found
 
 
