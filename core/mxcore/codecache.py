@@ -167,21 +167,23 @@ class CodeCache:
 
         The system ends the lock with the process; where files cannot be locked, both make it.
         """
+        where = self.places.write
+        lock = Path() if where is None else where / f".{name}.lock"
         try:
             import fcntl
 
-            f = open(os.open(self.places.write / f".{name}.lock", os.O_RDWR | os.O_CREAT, 0o600), "rb")  # type: ignore[operator]
-        except (ImportError, OSError, TypeError):
+            file = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+        except (ImportError, OSError):
             yield
             return
-        with f:
+        try:
             with contextlib.suppress(OSError):
-                fcntl.flock(f, fcntl.LOCK_EX)
-            try:
-                yield
-            finally:
-                with contextlib.suppress(OSError):
-                    os.unlink(self.places.write / f".{name}.lock")  # type: ignore[operator]
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(lock)
+            os.close(file)
 
     def _sweep(self, where: Path) -> None:
         """Remove what killed writers left and what nobody uses, other versions' too; once in a process."""

@@ -57,7 +57,9 @@ def test_bodies_compute_until_the_next_process(tmp_path):
     while os.path.exists(f"/proc/{first[1]}") and time.time() < end:
         time.sleep(0.05)
     assert not os.path.exists(f"/proc/{first[1]}")
-    assert run(tmp_path, "close(); print(background._helper, COUNTS['loaded'] >= 1, COUNTS['compiled'])") == "None True 0"
+    assert (
+        run(tmp_path, "close(); print(background._helper, COUNTS['loaded'] >= 1, COUNTS['compiled'])") == "None True 0"
+    )
 
 
 def test_the_helper_may_be_killed_and_what_it_wrote_damaged(tmp_path):

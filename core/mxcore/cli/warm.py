@@ -120,7 +120,11 @@ def _everyday(ctx: Context) -> None:
     net.add(nn.Conv2D(16, 1), nn.Activation("sigmoid"), nn.GlobalAvgPool2D(), nn.Flatten())
     net.add(nn.Dense(16), nn.LayerNorm(), nn.LeakyReLU(0.1), nn.Dropout(0.5), nn.Dense(10))
     net.initialize(ctx=ctx)
-    optimizers = (("sgd", {"momentum": 0.9, "wd": 1e-4}), ("sgd", {}), ("adam", {}))
+    optimizers: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("sgd", {"momentum": 0.9, "wd": 1e-4}),
+        ("sgd", {}),
+        ("adam", {}),
+    )
     for hybrid in (False, True):
         net.hybridize(hybrid)
         _run(net, (64, 3, 32, 32), True, ctx, *optimizers)

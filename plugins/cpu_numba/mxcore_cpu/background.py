@@ -118,7 +118,11 @@ def _running() -> subprocess.Popen[bytes]:
         if _starts > 3:
             raise OSError("the helper ends again and again")
         env = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_NUM_THREADS", "DMLC_", "MXCORE_PREFER"))}
-        env |= {"MXCORE_COMPILE": "wait", "MXCORE_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        env |= {
+            "MXCORE_COMPILE": "wait",
+            "MXCORE_NUM_THREADS": "1",
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        }
         _helper = subprocess.Popen(
             [sys.executable, "-m", f"{__package__}.compiler"],
             stdin=subprocess.PIPE,
@@ -223,7 +227,11 @@ class _Guard:
         same = {_place(o): c for o, c in zip(outs, copies) if o is not None}
         own = [same[_place(a)] if isinstance(a, np.ndarray) and _place(a) in same else a for a in ins]
         for i, a in enumerate(own):
-            if a is ins[i] and isinstance(a, np.ndarray) and any(np.may_share_memory(a, o) for o in outs if o is not None):
+            if (
+                a is ins[i]
+                and isinstance(a, np.ndarray)
+                and any(np.may_share_memory(a, o) for o in outs if o is not None)
+            ):
                 own[i] = a.copy()
         try:
             with trying():
@@ -239,7 +247,9 @@ class _Guard:
         return result
 
     def _body(self, k: Any, p: Any, outs: Sequence[Any], ins: Sequence[Any]) -> Any:
-        values = find_op(self.op).body(k, p, *ins)
+        body = find_op(self.op).body
+        assert body is not None
+        values = body(k, p, *ins)
         if not self.out:
             return values
         values = values if isinstance(values, (list, tuple)) else [values]

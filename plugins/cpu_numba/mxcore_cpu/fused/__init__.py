@@ -47,11 +47,7 @@ def compile_chain(chain: Fused) -> Compiled | None:
 
 
 def _make(chain: Fused) -> Compiled | None:
-    if (
-        not compiles()
-        or chain.dtype not in ("float32", "float64")
-        or not REGISTERS.keys() >= {*chain.types.values()}
-    ):
+    if not compiles() or chain.dtype not in ("float32", "float64") or not REGISTERS.keys() >= {*chain.types.values()}:
         return None
     if "float16" in chain.types.values() and not _has_halves():
         return None

@@ -24,7 +24,7 @@ from .expressions import REGISTERS, Value, Writer, ir_type
 
 __all__ = ["DRIVER", "FINISH", "HEADER", "KINDS", "RECORD", "partial", "write_chain"]
 
-#: Words before the dimensions, words of one reduction in the frame; where the place of those, and the driver, are found.
+#: Words of the frame before the dimensions, words of one reduction; where the place of those, and the driver, stand.
 HEADER, RECORD, FINISH, DRIVER = 13, 7, 11, 12
 KINDS = {"sum": 0, "mean": 0, "max": 1, "min": 2}
 

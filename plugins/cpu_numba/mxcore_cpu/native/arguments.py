@@ -1,8 +1,8 @@
 """What kernels take: how arguments are told apart, by Python and by compiled code.
 
-A signature is a row of words, one for each argument: ``int64``, ``float64``, ``float32``, ``bool``, ``int64*3`` (a tuple
-of three), and for arrays dtype and number of dimensions, ``float32[2]``: dense, aligned, writable, of the machine's byte
-order. For anything else a kernel is Numba's.
+A signature is a row of words, one for each argument: ``int64``, ``float64``, ``float32``, ``bool``, ``int64*3`` (a
+tuple of three), and for arrays dtype and number of dimensions, ``float32[2]``: dense, aligned, writable, of the
+machine's byte order. For anything else a kernel is Numba's.
 """
 
 from __future__ import annotations

@@ -57,9 +57,7 @@ def binding() -> Any:
 def identity() -> str:
     """What code is made for: kind of system, processor and its abilities, version of LLVM."""
     llvm = binding()
-    return "|".join(
-        (llvm.get_process_triple(), llvm.get_host_cpu_name(), _features(), str(llvm.llvm_version_info))
-    )
+    return "|".join((llvm.get_process_triple(), llvm.get_host_cpu_name(), _features(), str(llvm.llvm_version_info)))
 
 
 def _features() -> str:

@@ -67,7 +67,7 @@ def _write(name: str) -> Any:
 
 @functools.cache
 def driver() -> int:
-    """The address of ``void f(int64 part, int64 frame, int64 parts, int64 n)``, which calls part(first, last, frame)."""
+    """The address of ``void f(int64 part, int64 frame, int64 parts, int64 n)``: it calls part(first, last, frame)."""
     if not usable():
         raise OSError("there is no GNU OpenMP")
     found = kept([], "mxcore_driver", lambda name: optimise(parsed(_write(name)), name, 1))

@@ -26,9 +26,7 @@ def name_of(kind: str, parts: Iterable[str]) -> str:
     return f"{kind}_{digest.hexdigest()[:32]}"
 
 
-def kept(
-    parts: Iterable[str], kind: str, make: Callable[[str], Object | None], quick: bool = True
-) -> Object | None:
+def kept(parts: Iterable[str], kind: str, make: Callable[[str], Object | None], quick: bool = True) -> Object | None:
     """The object of this name, from the cache, or made and put there; None where it cannot be made.
 
     What is not `quick` to make raises :class:`.background.NotCompiled` where nobody waits for it.

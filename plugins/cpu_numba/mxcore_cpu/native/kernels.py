@@ -1,8 +1,8 @@
 """Kernels as objects: Numba compiles the body, and what surrounds it is written here.
 
-An object has one entry, a function for Python: ``f(parts, driver, n, *args)`` over `n` items, in that many parts, which the
-driver at that address deals to threads. It gives None when all is done, True where a part failed (it had no memory), and
-NotImplemented where it is not for these arguments: it looks at each before it begins.
+An object has one entry, a function for Python: ``f(parts, driver, n, *args)`` over `n` items, in that many parts, which
+the driver at that address deals to threads. It gives None when all is done, True where a part failed (it had no
+memory), and NotImplemented where it is not for these arguments: it looks at each before it begins.
 """
 
 from __future__ import annotations
