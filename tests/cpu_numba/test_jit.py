@@ -208,6 +208,7 @@ def test_without_numba_kernels_are_not_offered():
 
 def test_where_numba_will_not_work_the_bodies_compute(monkeypatch):
     import mxcore_cpu
+    from mxcore_cpu import loading
 
     assert (
         python(
@@ -226,10 +227,10 @@ def test_where_numba_will_not_work_the_bodies_compute(monkeypatch):
         == "1.8432e+07"
     ), "large products, too"
     assert mxcore_cpu.mxcore_kernels()
-    monkeypatch.setattr(mxcore_cpu.importlib.metadata, "requires", lambda name: ["llvmlite<0.51", "numpy<1.24,>=1.22"])
-    mxcore_cpu.compiles.cache_clear()
+    monkeypatch.setattr(loading.importlib.metadata, "requires", lambda name: ["llvmlite<0.51", "numpy<1.24,>=1.22"])
+    loading.compiles.cache_clear()
     assert mxcore_cpu.mxcore_kernels() == {}, "it refuses a newer NumPy"
-    mxcore_cpu.compiles.cache_clear()
+    loading.compiles.cache_clear()
 
 
 def test_declaring_kernels_does_not_import_numba():

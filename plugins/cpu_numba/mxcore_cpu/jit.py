@@ -27,7 +27,6 @@ unsigned integers (a signed index might count from the end); give constants the 
 from __future__ import annotations
 
 import functools
-import os
 import types
 from collections.abc import Callable
 from typing import Any, overload
@@ -35,6 +34,7 @@ from typing import Any, overload
 import numpy as np
 
 from . import background, blas, cache, native, threads
+from .loading import available, numba, reason
 from .native import driver
 from .native.arguments import normal, signature, usable
 from .native.kernels import compile_kernel
@@ -66,52 +66,6 @@ CONTRACT = frozenset({"contract"})
 EXACT: frozenset[str] = frozenset()
 #: Sums may also be reordered, which is what makes them vectorise.
 REORDER = frozenset({"contract", "reassoc"})
-
-_reason: str | None = None
-
-
-@functools.cache
-def _load() -> types.ModuleType | None:
-    """Import and configure Numba once; on failure remember why."""
-    global _reason
-    try:
-        with threads.setup:
-            import numba
-    except Exception as e:  # Numba raises more than ImportError, e.g. for a NumPy it does not know
-        _reason = f"numba cannot be imported: {type(e).__name__}: {e}"
-        return None
-    if numba.config.DISABLE_JIT:
-        _reason = "NUMBA_DISABLE_JIT is set"
-        return None
-    if not any(name.startswith("NUMBA_THREADING_LAYER") for name in os.environ):
-        numba.config.THREADING_LAYER_PRIORITY = ["omp", "tbb", "workqueue"]
-    module: types.ModuleType = numba
-    return module
-
-
-def available() -> bool:
-    """Tell whether kernels can be compiled; :func:`reason` says why not."""
-    return _load() is not None
-
-
-def reason() -> str | None:
-    """Return why kernels cannot be compiled, or None where they can."""
-    _load()
-    return _reason
-
-
-def numba() -> types.ModuleType:
-    """Return the configured Numba module.
-
-    Raises
-    ------
-    ImportError
-        Where Numba is missing or disabled, with the remembered reason.
-    """
-    module = _load()
-    if module is None:
-        raise ImportError(_reason)
-    return module
 
 
 def njit(function: Callable[..., Any], **options: Any) -> Any:

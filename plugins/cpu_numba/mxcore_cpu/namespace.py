@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from . import blas, compiles
+from . import blas
+from .loading import compiles
 from .typing import Array
 
 __all__ = ["namespace"]

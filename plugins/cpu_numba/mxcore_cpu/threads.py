@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from . import blas
+from .locks import setup
 
 __all__ = ["available_cores", "count", "limit", "maximum", "parallel", "setup", "share"]
 
@@ -36,8 +37,6 @@ _local = _Local()
 _launched = False  # a parallel kernel has run in this process
 _forked = False  # … in the process that this one was forked from
 _workqueue = threading.Lock()
-#: Held while something is made ready once: imports, Numba's threads, what compiles a kernel.
-setup = threading.RLock()
 #: What compiles for others, too, by module.
 _COMPILERS = {"numba.core.compiler_lock": "global_compiler_lock", "llvmlite.binding.ffi": "lib._lock"}
 _forking = contextlib.ExitStack()

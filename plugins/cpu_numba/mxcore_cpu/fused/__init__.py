@@ -10,7 +10,9 @@ from typing import Any
 
 from mxcore.plugin import Fused, fork_safe_lock
 
-from .. import background, compiles, threads
+from .. import background
+from ..loading import compiles
+from ..locks import setup
 from ..native import Object, kept, load, optimise, parsed
 from .bound import Code, Compiled
 from .emit import write_chain
@@ -101,6 +103,6 @@ def _build(chain: Fused) -> Code:
 
 
 def _compile(chain: Fused, name: str) -> Object:
-    with threads.setup:
+    with setup:
         module, called = write_chain(chain, name)
         return optimise(parsed(module, *(bitcode(fn, types) for fn, types in called)), name)

@@ -20,7 +20,7 @@ _lock = threading.Lock()
 
 @functools.lru_cache(256)
 def bitcode(fn: str, types: tuple[str, ...]) -> bytes:
-    """LLVM's bitcode of ``mxcore.fn.types``, a function of these types."""
+    """LLVM's bitcode of a function of :mod:`mxcore_cpu.math` for these types, under the name that chains call it by."""
     from .. import math
 
     stamp = _stamp(getattr(math, fn), fn)

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import threads
+from ..loading import numba
+from ..locks import setup
 
 __all__ = ["Object", "identity", "load", "machine", "optimise", "parsed"]
 
@@ -40,7 +41,7 @@ class Object(NamedTuple):
 @functools.cache
 def binding() -> Any:
     """llvmlite, ready for this machine."""
-    with threads.setup:
+    with setup:
         import llvmlite.binding as llvm
 
         with contextlib.suppress(RuntimeError):  # newer ones do it themselves, and say so
@@ -125,8 +126,6 @@ def parsed(module: Any, *libraries: bytes) -> Any:
 def _bring_numbas_functions() -> None:
     """Let code call what Numba brings along, as the gamma function."""
     with contextlib.suppress(ImportError, AttributeError):
-        from ..jit import numba
-
         numba()
         from numba.core.registry import cpu_target
 
@@ -138,7 +137,7 @@ _loaded: dict[str, int] = {}
 
 def load(found: Object) -> int | None:
     """The address of the entry; None where this process lacks what the code asks for."""
-    with threads.setup:
+    with setup:
         if found.entry in _loaded:
             return _loaded[found.entry]
         llvm, engine = binding(), _engine()  # which shows it the functions of this process
