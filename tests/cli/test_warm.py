@@ -29,7 +29,7 @@ def ran(folder, *args):
 @pytest.fixture
 def graph(tmp_path):
     x = mx.sym.Variable("data")
-    y = mx.sym.tanh(x * 2 + 1) * mx.sym.Variable("scale", shape=(1, 3, 1, 1))
+    y = mx.sym.broadcast_mul(mx.sym.tanh(x * 2 + 1), mx.sym.Variable("scale", shape=(1, 3, 1, 1)))
     path = tmp_path / "net-symbol.json"
     mx.sym.softmax(mx.sym.Flatten(y)).save(str(path))
     return path

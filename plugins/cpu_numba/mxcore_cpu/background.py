@@ -117,7 +117,7 @@ def _running() -> subprocess.Popen[bytes]:
         _starts += 1
         if _starts > 3:
             raise OSError("the helper ends again and again")
-        env = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_NUM_THREADS", "DMLC_", "MXCORE_PREFER"))}
+        env = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MXCORE_PREFER"))}
         env |= {
             "MXCORE_COMPILE": "wait",
             "MXCORE_NUM_THREADS": "1",
