@@ -20,6 +20,8 @@ from mxcore.testing.ways import both_ways
 for _name in [n for n in os.environ if n.startswith("PYTEST_XDIST")]:
     del os.environ[_name]
 
+os.environ["MXCORE_COMPILE"] = "wait"
+
 
 def _settle():
     """What is there now stays: later collections of garbage do not look through it, for minutes in all."""

@@ -12,6 +12,7 @@ COMMANDS = {
     "plot": ("draw the graph of a saved model", "mxcore.cli.plot"),
     "bench": ("measure a model on this machine, operator by operator", "mxcore.cli.bench"),
     "run": ("run a script that says `import mxnet`, unchanged", "mxcore.cli.run"),
+    "warm": ("compile beforehand what a model, or everyday use, needs", "mxcore.cli.warm"),
     "info": ("show versions, devices, threads and plugins", "mxcore.cli.info"),
     "plugins": ("list or check the plugins, or write the skeleton of a new one", "mxcore.cli.plugins"),
 }

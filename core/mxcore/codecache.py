@@ -26,7 +26,7 @@ import tempfile
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -161,6 +161,30 @@ class CodeCache:
             self.save(name, content)
         return content
 
+    @contextlib.contextmanager
+    def making(self, name: str) -> Iterator[None]:
+        """While an entry is made: another process that wants it waits here, and finds it afterwards.
+
+        The system ends the lock with the process; where files cannot be locked, both make it.
+        """
+        where = self.places.write
+        lock = Path() if where is None else where / f".{name}.lock"
+        try:
+            import fcntl
+
+            file = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+        except (ImportError, OSError):
+            yield
+            return
+        try:
+            with contextlib.suppress(OSError):
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(lock)
+            os.close(file)
+
     def _sweep(self, where: Path) -> None:
         """Remove what killed writers left and what nobody uses, other versions' too; once in a process."""
         now = time.time()
@@ -173,10 +197,10 @@ class CodeCache:
                 old = [
                     p
                     for p in place.iterdir()
-                    if p.lstat().st_mtime < now - (_ORPHAN if p.suffix == ".tmp" else _UNUSED)
+                    if p.lstat().st_mtime < now - (_UNUSED if p.suffix == ".code" else _ORPHAN)
                 ]
                 for path in old:
-                    if path.suffix in (".tmp", ".code"):
+                    if path.suffix in (".tmp", ".lock", ".code"):
                         path.unlink()
                 if old and place != where:
                     place.rmdir()  # if nothing is left in it

@@ -265,10 +265,10 @@ def test_random_chains(chain, shape, data, dtype):
 
 
 def test_a_chain_that_does_not_compile_gives_none_and_one_warning(monkeypatch):
-    def broken(chain):
+    def broken(chain, name):
         raise RuntimeError("no such luck")
 
-    monkeypatch.setattr(fused, "print_source", broken)
+    monkeypatch.setattr(fused, "write_chain", broken)
     chain = Fused(["x"], ["x * 12345"], pattern=("a", "a"), dims=(3,))
     with pytest.warns(UserWarning, match="could not be compiled and runs in parts: RuntimeError: no such luck") as seen:
         assert DEVICE.compile_fused(chain) is None
@@ -307,7 +307,7 @@ if {spy}:
 code = fused.compile_chain(Fused(["x"], ["exp(x) + 3"], pattern=("a", "a"), dims=(4,)))
 y = np.empty(4, "f4")
 code.bind([y], [np.zeros(4, "f4")])()
-print(y.tolist(), compiled)
+print(y.tolist(), compiled, 'numba' in sys.modules)
 """
 
 
@@ -319,8 +319,12 @@ def test_a_second_process_compiles_nothing(tmp_path):
         ).stdout
         for _ in range(2)
     ]
-    assert outs[0].startswith("[4.0, 4.0, 4.0, 4.0]") and "'body'" in outs[0]
-    assert outs[1].strip() == "[4.0, 4.0, 4.0, 4.0] []"
+    assert outs[0].startswith("[4.0, 4.0, 4.0, 4.0]") and "'_exp32'" in outs[0] and outs[0].endswith(" True\n")
+    assert outs[1].strip() == "[4.0, 4.0, 4.0, 4.0] [] True"
+    loaded = subprocess.run(
+        [sys.executable, "-c", _CHILD.format(spy=False)], env=env, capture_output=True, text=True, check=True
+    )
+    assert loaded.stdout.strip() == "[4.0, 4.0, 4.0, 4.0] [] False", "Numba is not imported for what is compiled"
     assert not list(tmp_path.rglob("*.py*"))  # no source to be altered
 
 

@@ -2,7 +2,7 @@
 
 An operator may state its elementwise meaning as text, e.g. ``expr="1 / (1 + exp(-x))"``. The text is parsed once, at
 declaration; anything outside this grammar is refused there. Device plugins print the tree in their own language
-(Numba source for the CPU, CUDA C in the CUDA plugin) to fuse chains of operators into one kernel.
+(LLVM's language for the CPU, CUDA C in the CUDA plugin) to fuse chains of operators into one kernel.
 
 Grammar: names (inputs, parameters), numbers, ``+ - * / % **``, unary minus, comparisons, ``a if c else b``,
 ``and``/``or``/``not`` and calls of the functions in :data:`FUNCTIONS`.

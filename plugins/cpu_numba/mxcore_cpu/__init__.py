@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
-import os
-import re
-
-import numpy as np
-
 from mxcore.plugin import Device, hookimpl
+
+from .loading import compiles
 
 API_VERSION = 1
 
@@ -24,7 +19,7 @@ def mxcore_devices() -> list[Device]:
 @hookimpl
 def mxcore_kernels() -> dict[str, str]:
     # Without Numba the reference bodies compute, and `mxcore info` says so.
-    if not _compiles():
+    if not compiles():
         return {}
     return dict.fromkeys(("cpu", "cpu_pinned", "cpu_shared"), "mxcore_cpu.bindings:cpu")
 
@@ -35,16 +30,3 @@ def mxcore_report() -> list[str]:
 
     state = "Numba kernels" if jit.available() else f"NumPy only: {jit.reason()}"
     return [f"cpu: {state}, {threads.count()} compute thread(s), compiled code in {cache.CODE.folder}"]
-
-
-def _compiles() -> bool:
-    """Whether Numba will work, as far as can be told without its import, which takes longer than mxcore's."""
-    if importlib.util.find_spec("numba") is None or os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
-        return False
-    try:
-        needs = importlib.metadata.requires("numba") or []
-    except importlib.metadata.PackageNotFoundError:
-        return True
-    # It refuses a newer NumPy.
-    below = next((m for m in (re.match(r"numpy\b.*?<\s*(\d+)\.(\d+)", r) for r in needs) if m), None)
-    return below is None or tuple(map(int, np.__version__.split(".")[:2])) < (int(below[1]), int(below[2]))

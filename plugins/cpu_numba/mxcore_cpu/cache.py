@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import importlib.metadata
 import os
 import pickle
 import platform
@@ -23,13 +24,16 @@ import numpy as np
 
 from mxcore.codecache import CodeCache
 
-__all__ = ["CODE", "attach", "source_stamp"]
+__all__ = ["CODE", "attach", "source_stamp", "versions"]
 
 _HERE = Path(__file__).parent
 #: What Numba compiled.
 CODE = CodeCache(
     "numba",
-    lambda: [_HERE / "cache.py", _HERE / "jit.py", _HERE / "math.py", *sorted((_HERE / "kernels").glob("*.py"))],
+    lambda: [
+        *(_HERE / f"{name}.py" for name in ("cache", "jit", "math")),
+        *(path for name in ("fused", "kernels", "native") for path in sorted((_HERE / name).glob("*.py"))),
+    ],
 )
 
 
@@ -116,11 +120,10 @@ def _take_in_code(code: types.CodeType, around: dict[str, Any], digest: Any, see
 
 
 @functools.cache
-def _versions() -> str:
-    import llvmlite
-    import numba
-
-    return "|".join((numba.__version__, llvmlite.__version__, np.__version__, sys.version, platform.platform()))
+def versions() -> str:
+    """Of all that makes code; asked for without importing it."""
+    made_by = [importlib.metadata.version(name) for name in ("numba", "llvmlite")]
+    return "|".join((*made_by, np.__version__, sys.version, platform.platform()))
 
 
 def attach(dispatcher: Any, stamp: str | None) -> Any:
@@ -155,7 +158,7 @@ def _overloads() -> Any:
                     function.__qualname__,
                     str(function.__code__.co_firstlineno),
                     hashlib.sha256(function.__code__.co_code).hexdigest(),
-                    _versions(),
+                    versions(),
                 )
             )
 

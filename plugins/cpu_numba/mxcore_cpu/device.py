@@ -33,8 +33,8 @@ class CPU(Device):
     type_id = 1
     host = True
     xp = namespace
-    #: A fused call saves about a microsecond for each of its parts, and compiling a new chain takes some tenths of a
-    #: second: over small arrays that never comes back.
+    #: A fused call saves about a microsecond for each of its parts, and compiling a new chain takes some hundredths of
+    #: a second: over small arrays that never comes back.
     fused_from = 1024
     #: Functions for which compiled loops use vector instructions; chains of others are slower than NumPy's own.
     fused_functions = frozenset(
@@ -86,7 +86,7 @@ class CPU(Device):
         return HostRng(self, key, index)
 
     def compile_fused(self, chain: Fused) -> Compiled | None:
-        """Compile an elementwise chain with Numba; None where Numba is missing."""
+        """Compile an elementwise chain with LLVM; None where Numba is missing."""
         from .fused import compile_chain
 
         return compile_chain(chain)

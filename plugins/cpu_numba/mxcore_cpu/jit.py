@@ -12,6 +12,9 @@ would compile each of them four times over). The serial twin runs
 * when the ``workqueue`` layer is busy (that layer ends the process on concurrent calls; it is the last
 choice).
 
+What Numba gives for a kernel is taken as LLVM's language, and becomes an object of :mod:`.native`: code that the next
+process loads and calls without Numba.
+
 Compiled code lives in ``MXCORE_CACHE_DIR`` (by default the user's cache folder), in a folder named by a hash
 of all kernels' sources, since a kernel inlines helpers of other files; see :mod:`.cache`.
 
@@ -24,16 +27,20 @@ unsigned integers (a signed index might count from the end); give constants the 
 from __future__ import annotations
 
 import functools
-import os
 import types
 from collections.abc import Callable
 from typing import Any, overload
 
 import numpy as np
 
-from . import blas, cache, threads
+from . import background, blas, cache, native, threads
+from .loading import available, numba, reason
+from .native import driver
+from .native.arguments import normal, signature, usable
+from .native.kernels import compile_kernel
 
 __all__ = [
+    "COMPILE_ONLY",
     "CONTRACT",
     "EXACT",
     "REORDER",
@@ -60,52 +67,6 @@ EXACT: frozenset[str] = frozenset()
 #: Sums may also be reordered, which is what makes them vectorise.
 REORDER = frozenset({"contract", "reassoc"})
 
-_reason: str | None = None
-
-
-@functools.cache
-def _load() -> types.ModuleType | None:
-    """Import and configure Numba once; on failure remember why."""
-    global _reason
-    try:
-        with threads.setup:
-            import numba
-    except Exception as e:  # Numba raises more than ImportError, e.g. for a NumPy it does not know
-        _reason = f"numba cannot be imported: {type(e).__name__}: {e}"
-        return None
-    if numba.config.DISABLE_JIT:
-        _reason = "NUMBA_DISABLE_JIT is set"
-        return None
-    if not any(name.startswith("NUMBA_THREADING_LAYER") for name in os.environ):
-        numba.config.THREADING_LAYER_PRIORITY = ["omp", "tbb", "workqueue"]
-    module: types.ModuleType = numba
-    return module
-
-
-def available() -> bool:
-    """Tell whether kernels can be compiled; :func:`reason` says why not."""
-    return _load() is not None
-
-
-def reason() -> str | None:
-    """Return why kernels cannot be compiled, or None where they can."""
-    _load()
-    return _reason
-
-
-def numba() -> types.ModuleType:
-    """Return the configured Numba module.
-
-    Raises
-    ------
-    ImportError
-        Where Numba is missing or disabled, with the remembered reason.
-    """
-    module = _load()
-    if module is None:
-        raise ImportError(_reason)
-    return module
-
 
 def njit(function: Callable[..., Any], **options: Any) -> Any:
     """Compile for calls without the interpreter: NumPy's rules of errors, and no wrapper for C."""
@@ -128,11 +89,17 @@ class Lazy:
         # Numba asks this property for the type of a global it does not know.
         from numba.core.registry import cpu_target
 
+        context = cpu_target.typing_context
+        if self._made is None:
+            self.made()
+            context.refresh()
+        return context.resolve_value_type(self._made)
+
+    def made(self) -> Any:
+        """What Numba makes of it."""
         if self._made is None:
             self._made = self._make()
-        context = cpu_target.typing_context
-        context.refresh()
-        return context.resolve_value_type(self._made)
+        return self._made
 
 
 @overload
@@ -296,7 +263,9 @@ def _drive(part: Any, frame: Any, parts: Any, n: Any) -> None:
 
 @functools.cache
 def driver_address() -> int:
-    """Return the address of :func:`_drive`, compiled once and for all kernels."""
+    """Return the address of a driver, compiled once and for all kernels: our own, or :func:`_drive`."""
+    if driver.usable():
+        return driver.driver()
     nb = numba()
     twin = types.FunctionType(_drive.__code__, dict(_drive.__globals__, prange=nb.prange), "_drive")
     twin.__module__ = __name__
@@ -304,6 +273,15 @@ def driver_address() -> int:
     compiled.compile((nb.int64,) * 4)
     [result] = compiled.overloads.values()
     return int(result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name))
+
+
+#: Whether kernels are compiled at a call, but not run: in a process that compiles for others.
+COMPILE_ONLY = types.SimpleNamespace(on=False)
+
+
+def _not_compiled(*args: Any) -> Any:
+    """What stands for compiled code before there is any."""
+    return NotImplemented
 
 
 class Kernel:
@@ -319,14 +297,17 @@ class Kernel:
         self.function = self.__wrapped__ = function
         self.threshold, self.fastmath, self.blas = threshold, fastmath, blas
         self.__name__, self.__doc__ = function.__name__, function.__doc__
-        self._compiled: Any = None
+        #: Signature -> code; the code that ran last.
+        self._codes: dict[tuple[str, ...], Any] = {}
+        self._recent: Callable[..., Any] = _not_compiled
+        self._dispatcher: Any = None
 
     def __call__(self, n: int, *args: Any) -> None:
         """Run over `n` items, which are also the measure of the work."""
-        if n >= self.threshold or self.blas or self._compiled is None:
+        if n >= self.threshold or self.blas:
             self.run(self.workers(n), n, *args)
-        else:
-            self._compiled(0, 1, 0, n, *args)
+        elif (found := self._recent(1, 0, n, *args)) is not None:
+            self._settle(found, 1, 0, n, args)
 
     def workers(self, work: int) -> int:
         """Return how many threads this much work deserves in the calling thread."""
@@ -341,18 +322,66 @@ class Kernel:
             self._run(workers, n, args)
 
     def _run(self, workers: int, n: int, args: tuple[Any, ...]) -> None:
-        compiled = self._compiled or self._compile()
         if workers > 1 and n > 1:
             with threads.parallel(min(workers, n)) as granted:
                 if granted:
-                    if compiled(driver_address(), min(workers, n), 0, n, *args):
-                        raise MemoryError(f"kernel {self.__name__}: no memory for its working space")
+                    parts, driver = min(workers, n), driver_address()
+                    if (found := self._recent(parts, driver, n, *args)) is not None:
+                        self._settle(found, parts, driver, n, args)
                     return
-        compiled(0, 1, 0, n, *args)
+        if (found := self._recent(1, 0, n, *args)) is not None:
+            self._settle(found, 1, 0, n, args)
+
+    def _settle(self, found: Any, parts: int, driver: int, n: int, args: tuple[Any, ...]) -> None:
+        """Run what the recent code did not run, because it is for other arguments."""
+        if found is NotImplemented:
+            found = self._other(parts, driver, int(n), tuple(map(normal, args)))
+        if found:
+            raise MemoryError(f"kernel {self.__name__}: no memory for its working space")
+
+    def _other(self, parts: int, driver: int, n: int, args: tuple[Any, ...]) -> Any:
+        words = signature(args) if usable() else None
+        code = None if words is None else self._code(words)
+        if COMPILE_ONLY.on:
+            return None
+        if code is not None:
+            found = code(parts, driver, n, *args)
+            if found is not NotImplemented:
+                self._recent = code
+                return found
+        return (self._dispatcher or self._compile())(driver, parts, 0, n, *args)
+
+    def _code(self, words: tuple[str, ...]) -> Any:
+        """The code for a signature, from the cache or compiled; None where only Numba can run it."""
+        if words in self._codes:
+            return self._codes[words]
+        with threads.setup:
+            if words not in self._codes:
+                address = self._object(words)
+                self._codes[words] = None if address is None else native.function(address, native.FAST)
+        return self._codes[words]
+
+    def _object(self, words: tuple[str, ...]) -> int | None:
+        f, stamp = self.function, cache.source_stamp(self.function, sorted(self.fastmath))
+
+        def make(name: str) -> Any:
+            background.require()
+            numba()
+            body = helper(f, fastmath=self.fastmath, inline=False)
+            return compile_kernel(body.made, words, name)
+
+        parts = [f.__module__, f.__qualname__, cache.versions(), *words]
+        if stamp is None:
+            found = native.unkept(parts, "mxcore_kernel", make)
+        else:
+            found = native.kept([*parts, stamp], "mxcore_kernel", make, quick=False)
+        return None if found is None else native.load(found)
 
     def _compile(self) -> Any:
+        """Numba's own dispatcher, for arguments that have no word."""
+        background.require()
         with threads.setup:
-            if self._compiled is None:
+            if self._dispatcher is None:
                 f, stamp = self.function, cache.source_stamp(self.function, sorted(self.fastmath))
                 body = helper(f, fastmath=self.fastmath, inline=False)
                 # Numba names cache files by function, file and line: the launcher takes them from the kernel.
@@ -361,8 +390,8 @@ class Kernel:
                 )
                 launch = types.FunctionType(code, {"split": _split, "body": body}, f.__name__)
                 launch.__qualname__, launch.__module__ = f.__qualname__, f.__module__
-                self._compiled = cache.attach(njit(_named(launch, stamp)), stamp)
-        return self._compiled
+                self._dispatcher = cache.attach(njit(_named(launch, stamp)), stamp)
+        return self._dispatcher
 
 
 @overload

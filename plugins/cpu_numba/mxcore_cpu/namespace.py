@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from . import blas
+from .loading import compiles
 from .typing import Array
 
 __all__ = ["namespace"]
@@ -62,7 +63,7 @@ def _matmul(a: Any, b: Any, out: Any = None, **more: Any) -> Any:
 
     if gemm.alone(m, n, k) and flat:
         return np.matmul(a, b, out, **more)
-    if plain and b.shape[-2] == k and (out is None or out.flags.carray and out.dtype == a.dtype):
+    if plain and compiles() and b.shape[-2] == k and (out is None or out.flags.carray and out.dtype == a.dtype):
         result = np.empty((*a.shape[:-1], n), a.dtype) if out is None else out
         if result.shape == (*a.shape[:-1], n):
             gemm.matmul(a, b, result)

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from . import blas
+from .locks import setup
 
 __all__ = ["available_cores", "count", "limit", "maximum", "parallel", "patient", "setup", "share"]
 
@@ -36,8 +37,6 @@ _local = _Local()
 _launched = False  # a parallel kernel has run in this process
 _forked = False  # … in the process that this one was forked from
 _workqueue = threading.Lock()
-#: Held while something is made ready once: imports, Numba's threads, what compiles a kernel.
-setup = threading.RLock()
 #: What compiles for others, too, by module.
 _COMPILERS = {"numba.core.compiler_lock": "global_compiler_lock", "llvmlite.binding.ffi": "lib._lock"}
 _forking = contextlib.ExitStack()
@@ -171,6 +170,8 @@ class _Parallel:
         n = self.workers
         if not _launched:
             _launch()
+        if _own_driver():
+            return True
         if n != _local.mask:
             from numba import config, set_num_threads
 
@@ -209,13 +210,22 @@ def patient() -> Iterator[None]:
 
 
 def _launch() -> None:
-    """Start Numba's threads, once a process."""
+    """Load the threads that compute, our driver's or Numba's, once a process."""
     global _launched
     with patient():
-        from numba import get_num_threads
+        if not _own_driver():
+            from numba import get_num_threads
 
-        get_num_threads()
+            get_num_threads()
         _launched = True
+
+
+@functools.cache
+def _own_driver() -> bool:
+    """Whether kernels are dealt to threads without Numba; asking loads those threads' library."""
+    from .native import driver
+
+    return driver.usable()
 
 
 @functools.cache

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from mxcore.plugin import KernelSet, Params, Spec, find_op
+from mxcore.plugin import Params, Spec, find_op
+
+from ..background import GuardedKernels
 
 __all__ = ["FLOATS", "LARGE", "cpu", "helpers", "inputs_by_name", "large", "outputs_by_name"]
 
 _T = TypeVar("_T")
 
-cpu = KernelSet("cpu")
+cpu = GuardedKernels("cpu")
 FLOATS = "f4 f8"
 #: Elements from which a kernel that passes once over its data beats NumPy.
 LARGE = 1 << 14

@@ -1,23 +1,23 @@
-"""Fused elementwise chains: Numba source printed from expressions, compiled once and kept on disk."""
+"""Fused elementwise chains: written in LLVM's language, compiled once and kept on disk."""
 
 from __future__ import annotations
 
 import functools
-import hashlib
 import platform
-import sys
-import types
 import warnings
 from collections import OrderedDict
-from pathlib import Path
 from typing import Any
 
 from mxcore.plugin import Fused, fork_safe_lock
 
-from .. import cache, jit
+from .. import background
+from ..loading import compiles
+from ..locks import setup
+from ..native import Object, kept, load, optimise, parsed
 from .bound import Code, Compiled
-from .loops import REGISTERS
-from .source import print_source
+from .emit import write_chain
+from .expressions import REGISTERS
+from .scalars import bitcode
 
 __all__ = ["compile_chain"]
 
@@ -38,7 +38,10 @@ def compile_chain(chain: Fused) -> Compiled | None:
     key = (chain.key, chain.dims)
     with _lock:
         if key not in _compiled:
-            _compiled[key] = _make(chain)
+            try:
+                _compiled[key] = _make(chain)
+            except background.NotCompiled:
+                return None  # until it is asked for again
             if len(_compiled) > _LIMIT:
                 _compiled.popitem(last=False)
         _compiled.move_to_end(key)
@@ -46,11 +49,7 @@ def compile_chain(chain: Fused) -> Compiled | None:
 
 
 def _make(chain: Fused) -> Compiled | None:
-    if (
-        not jit.available()
-        or chain.dtype not in ("float32", "float64")
-        or not REGISTERS.keys() >= {*chain.types.values()}
-    ):
+    if not compiles() or chain.dtype not in ("float32", "float64") or not REGISTERS.keys() >= {*chain.types.values()}:
         return None
     if "float16" in chain.types.values() and not _has_halves():
         return None
@@ -59,7 +58,12 @@ def _make(chain: Fused) -> Compiled | None:
     if 0 in chain.dims:
         return None
     try:
-        return Compiled(chain, _code(chain), _code)
+        if not background.enabled():
+            return Compiled(chain, _code(chain), _code)
+        with background.trying():
+            return Compiled(chain, _code(chain), _code)
+    except background.NotCompiled:
+        raise
     except Exception as e:
         if chain.key not in _failed:
             _failed.add(chain.key)
@@ -89,32 +93,16 @@ def _code(chain: Fused) -> Code:
         return code
 
 
-@functools.cache
-def _version() -> str:
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def _module(text: str, name: str) -> Any:
-    """The text as a module of its own, found by its name when compiled code is loaded."""
-    module = sys.modules.get(name)
-    if module is None:
-        module = types.ModuleType(name)
-        exec(compile(text, f"<{name}>", "exec"), module.__dict__)
-        sys.modules[name] = module
-    return module
-
-
 def _build(chain: Fused) -> Code:
-    text = print_source(chain)
-    stamp = hashlib.sha256((_version() + text).encode()).hexdigest()
-    body = _module(text, "mxcore_fused_" + stamp[:20]).body
-    nb = jit.numba()
-    compiled = cache.attach(
-        nb.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, fastmath=set(jit.CONTRACT))(body), stamp
-    )
-    compiled.compile((nb.int64,) * 3)
-    [result] = compiled.overloads.values()
-    return Code(chain, result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name), compiled)
+    found = kept([repr(chain.key)], "mxcore_fused", lambda name: _compile(chain, name))
+    assert found is not None
+    address = load(found)
+    if address is None:
+        raise ImportError(f"this process lacks one of {', '.join(found.needs)}")
+    return Code(chain, address)
+
+
+def _compile(chain: Fused, name: str) -> Object:
+    with setup:
+        module, called = write_chain(chain, name)
+        return optimise(parsed(module, *(bitcode(fn, types) for fn, types in called)), name)

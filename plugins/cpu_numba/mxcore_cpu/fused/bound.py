@@ -8,8 +8,8 @@ words                 meaning
 0, 1, 2               address of the code, items to deal to threads, number of reductions
 3 … 10                rows, length of a line, length of a part of a line, parts of a line, rows of a block, two factors
                       that say which copy of the partial results an item writes to, size of a copy
-11                    where the reductions are described
-12 …                  dimensions but the last; addresses of inputs, of outputs, of partial results; scalars as float64
+11, 12                where the reductions are described, address of the parallel driver
+13 …                  dimensions but the last; addresses of inputs, of outputs, of partial results; scalars as float64
 the rest              per reduction: kind, copies, size of each, address of output, of partial results, divisor, item
 size ====================
 ==================================================================================================
@@ -28,7 +28,8 @@ from mxcore.plugin import Fused, error
 
 from .. import jit, threads
 from ..typing import Array
-from .loops import FINISH, HEADER, KINDS, RECORD, launch
+from .emit import DRIVER, FINISH, HEADER, KINDS, RECORD
+from .launcher import runner
 
 __all__ = ["Code", "Compiled"]
 
@@ -45,8 +46,8 @@ _WORTH = 1 << 21
 class Code:
     """The machine code of one chain and pattern."""
 
-    def __init__(self, chain: Fused, address: int, keep: object) -> None:
-        self.chain, self.address, self._keep = chain, address, keep
+    def __init__(self, chain: Fused, address: int) -> None:
+        self.chain, self.address = chain, address
         self.cost = sum(map(_cost, (tree for _, tree in chain.steps))) + 2 * len(chain.inputs) + 2
         n, pattern = len(chain.inputs), chain.pattern
         assert pattern is not None  # code is compiled for one
@@ -127,9 +128,10 @@ class Code:
             )
             frame[at + 5 : at + 6].view(np.float64)[0] = count if how == "mean" else 1
         address = _address(frame)
-        run: Any = functools.partial(launch(), address, 0, 1)
+        serial = runner(address)
+        run: Any = functools.partial(serial)  # which has attributes
         if items > 1 and math.prod(dims) * self.cost >= _WORTH and threads.maximum() > 1:
-            run = _parallel(run, address, items)
+            run = _parallel(serial, frame, items)
         if before or after:
             run = _around(run, before, after)
         run.scalars = numbers
@@ -182,16 +184,17 @@ def _fit(
     return lent
 
 
-def _parallel(serial: Callable[[], Any], address: int, items: int) -> Callable[[], None]:
+def _parallel(call: Callable[..., Any], frame: Array, items: int) -> Callable[[], None]:
     def run() -> None:
         workers = threads.count()
         if workers > 1:
             workers = min(workers, items)
             with threads.parallel(workers) as granted:
                 if granted:
-                    launch()(address, jit.driver_address(), workers)
+                    frame[DRIVER] = jit.driver_address()
+                    call(workers)
                     return
-        serial()
+        call()
 
     return run
 

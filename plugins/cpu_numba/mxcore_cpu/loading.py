@@ -1,0 +1,77 @@
+"""Numba: whether it will work, and its import."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import importlib.util
+import os
+import re
+import types
+
+import numpy as np
+
+from .locks import setup
+
+__all__ = ["available", "compiles", "numba", "reason"]
+
+
+@functools.cache
+def compiles() -> bool:
+    """Whether Numba will work, as far as can be told without its import, which takes longer than mxcore's."""
+    if importlib.util.find_spec("numba") is None or os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        return False
+    try:
+        needs = importlib.metadata.requires("numba") or []
+    except importlib.metadata.PackageNotFoundError:
+        return True
+    # It refuses a newer NumPy.
+    below = next((m for m in (re.match(r"numpy\b.*?<\s*(\d+)\.(\d+)", r) for r in needs) if m), None)
+    return below is None or tuple(map(int, np.__version__.split(".")[:2])) < (int(below[1]), int(below[2]))
+
+
+_reason: str | None = None
+
+
+@functools.cache
+def _load() -> types.ModuleType | None:
+    """Import and configure Numba once; on failure remember why."""
+    global _reason
+    try:
+        with setup:
+            import numba
+    except Exception as e:  # Numba raises more than ImportError, e.g. for a NumPy it does not know
+        _reason = f"numba cannot be imported: {type(e).__name__}: {e}"
+        return None
+    if numba.config.DISABLE_JIT:
+        _reason = "NUMBA_DISABLE_JIT is set"
+        return None
+    if not any(name.startswith("NUMBA_THREADING_LAYER") for name in os.environ):
+        numba.config.THREADING_LAYER_PRIORITY = ["omp", "tbb", "workqueue"]
+    module: types.ModuleType = numba
+    return module
+
+
+def available() -> bool:
+    """Tell whether kernels can be compiled; :func:`reason` says why not."""
+    return _load() is not None
+
+
+def reason() -> str | None:
+    """Return why kernels cannot be compiled, or None where they can."""
+    _load()
+    return _reason
+
+
+def numba() -> types.ModuleType:
+    """Return the configured Numba module.
+
+    Raises
+    ------
+    ImportError
+        Where Numba is missing or disabled, with the remembered reason.
+    """
+    module = _load()
+    if module is None:
+        raise ImportError(_reason)
+    return module
