@@ -30,7 +30,7 @@ _NOTHING: Any = ((), None, None)
 
 
 #: Held by who adds to a gradient: threads may share a variable. In a forked child nobody holds one.
-_locks = [threading.RLock() for _ in range(64)]
+_locks: list[Any] = [threading.RLock() for _ in range(64)]
 at_fork(after_in_child=lambda: [lock._at_fork_reinit() for lock in _locks])
 
 
