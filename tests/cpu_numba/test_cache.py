@@ -1,5 +1,6 @@
 """Compiled code on disk: what is damaged, foreign or in the way costs a compilation, and stays as it is."""
 
+import importlib
 import os
 import random
 import subprocess
@@ -302,3 +303,21 @@ def test_functions_of_one_name_from_several_processes(tmp_path):
             [sys.executable, "-c", _UPDATES, *names], env=env, capture_output=True, text=True, timeout=120, check=True
         )
         assert done.stdout.split("\n")[:-1] == [right[n] for n in names]
+
+
+def test_the_code_of_every_kernel_can_be_kept():
+    """What a kernel names has to say what it is: a lock, say, has no name but its address, and nothing is kept."""
+    import pkgutil
+
+    from mxcore_cpu import cache, kernels
+    from mxcore_cpu.jit import Kernel
+
+    unkept, count = [], 0
+    for info in pkgutil.iter_modules(kernels.__path__):
+        module = importlib.import_module(f"{kernels.__name__}.{info.name}")
+        for name, value in vars(module).items():
+            if isinstance(value, Kernel):
+                count += 1
+                if cache.source_stamp(value.function) is None:
+                    unkept.append(f"{info.name}.{name}")
+    assert count > 80 and not unkept

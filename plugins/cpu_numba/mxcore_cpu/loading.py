@@ -11,7 +11,7 @@ import types
 
 import numpy as np
 
-from .locks import setup
+from . import locks
 
 __all__ = ["available", "compiles", "numba", "reason"]
 
@@ -38,7 +38,7 @@ def _load() -> types.ModuleType | None:
     """Import and configure Numba once; on failure remember why."""
     global _reason
     try:
-        with setup:
+        with locks.setup:
             import numba
     except Exception as e:  # Numba raises more than ImportError, e.g. for a NumPy it does not know
         _reason = f"numba cannot be imported: {type(e).__name__}: {e}"
