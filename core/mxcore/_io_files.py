@@ -197,7 +197,7 @@ def read_whole(
     most: int | None = None,
     what: str = "",
     begins: Callable[[bytes], bool] | None = None,
-    endless: int = _ENDLESS,
+    endless: int | None = None,
 ) -> bytes:
     """Read all of a file that must be in memory at once; what has no end, such as ``/dev/zero``, is refused in time.
 
@@ -211,8 +211,8 @@ def read_whole(
         What kind of file it is, for errors.
     begins : callable, optional
         Tells from the first bytes whether it can be such a file at all.
-    endless : int
-        How many bytes there may be of what is no regular file.
+    endless : int, optional
+        How many bytes there may be of what is no regular file; 4 GiB unless told.
 
     Returns
     -------
@@ -235,7 +235,7 @@ def read_whole(
         first = file.read(_PIECE)
         if begins is not None and first and not begins(first):
             raise error(ValueError, f"{name} is no {what or 'such file'}: it begins with {first[:12]!r}")
-        limit = endless if most is None and not _is_regular(file) else most
+        limit = (endless or _ENDLESS) if most is None and not _is_regular(file) else most
         pieces, size = [first], len(first)
         try:
             while pieces[-1] and (limit is None or size <= limit):

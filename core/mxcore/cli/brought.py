@@ -164,12 +164,16 @@ def overrides(owner: str) -> list[str]:
                 f"for device '{first}' of {numbers.owners[number]} has its type_id {number}"
             )
     kernels = tables.kernels
+    # Plugins of one distribution know of each other.
+    friends = {n for n, (dist, _) in manager.origin.items() if dist == manager.origin.get(owner, ("",))[0]} | {owner}
     for device in kernels.sets:
         behind: dict[str, list[str]] = {}
         for op in {id(o): o for o in tables.ops.items.values()}.values():
             found = kernels.of(device, op)
             for i, k in enumerate(found):
-                later = [f"{b.owner} ({b.priority})" for b in found[i + 1 :] if b.owner != owner and k.overlaps(b)]
+                later = [
+                    f"{b.owner} ({b.priority})" for b in found[i + 1 :] if b.owner not in friends and k.overlaps(b)
+                ]
                 if k.owner == owner and later:
                     behind.setdefault(
                         f"({k.priority}) come before those of {', '.join(dict.fromkeys(later))}", []

@@ -181,18 +181,18 @@ def check_member(member: zipfile.ZipInfo, name: str) -> None:
     >>> check_member(zipfile.ZipInfo("a.txt"), "a.zip")
     """
     check_unpacked(member.file_size, name)
-    check_packing(member.compress_type, member.filename, name)
+    check_packing(member.compress_type, member.filename, name, "Delete it to have it downloaded again.")
 
 
-def check_packing(method: int, member: str, name: str) -> None:
+def check_packing(method: int, member: str, name: str, remedy: str = "Pack it anew.") -> None:
     """Refuse a method of packing that does not let a file be unfolded in pieces.
 
     Parameters
     ----------
     method : int
         Its number in a zip archive.
-    member, name : str
-        Of the file and of the archive, for messages.
+    member, name, remedy : str
+        Of the file and of the archive, and what to do, for messages.
 
     Raises
     ------
@@ -206,8 +206,8 @@ def check_packing(method: int, member: str, name: str) -> None:
     if method not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise error(
             ValueError,
-            f"{name} is damaged, or from elsewhere: {member!r} is packed by method {method}, and only what is stored "
-            "or deflated is unpacked. Pack it anew, or delete it to have it downloaded again.",
+            f"{name} is damaged: {member!r} is packed by method {method}, and only what is stored or deflated is "
+            f"unpacked. {remedy}",
         )
 
 
