@@ -92,6 +92,10 @@ def test_instructions_that_sum_eight_bits(monkeypatch):
         def __init__(self, isa):
             self.isa = isa
 
+    monkeypatch.setattr(eight_bits, "library", lambda: Library(ISA_VNNI[0]))
+    monkeypatch.delenv("MXCORE_ONEDNN_INT8", raising=False)
+    assert not eight_bits._sums()  # nobody asked for it
+    monkeypatch.setenv("MXCORE_ONEDNN_INT8", "1")
     for isa, sums in ((ISA_AVX2, False), (ISA_AVX512, False), (ISA_VNNI[0], True), (ISA_VNNI[1], True)):
         monkeypatch.setattr(eight_bits, "library", lambda isa=isa: Library(isa))
         assert eight_bits._sums() is sums

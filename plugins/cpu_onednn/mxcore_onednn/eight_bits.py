@@ -6,6 +6,7 @@ weights beforehand: other numbers. With them its sums go through float32 at the 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from math import prod
 from typing import Any
@@ -32,6 +33,9 @@ _LARGEST = {"int8": 1 << 7, "uint8": (1 << 8) - 1}
 
 
 def _sums() -> bool:
+    """Whether the processor can, and it was asked for: it has not been run on such a processor so far."""
+    if os.environ.get("MXCORE_ONEDNN_INT8") != "1":
+        return False
     lib = library()
     return lib is not None and any(lib.isa & bits == bits for bits in ISA_VNNI)
 
