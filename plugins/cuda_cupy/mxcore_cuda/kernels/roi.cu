@@ -20,7 +20,9 @@ KERNEL(256) roi_pool(const T* x, const T* regions, T* y, i64* where, u32 size, i
         const T* r = regions + region * 5ll;
         A image = A(r[0]), best = -INFINITY;
         i64 found = -1;
-        if (image >= 0 && image < n) {
+        A nothing = 0;  // NaN if a corner is not finite
+        for (int k = 1; k < 5; k++) nothing += A(r[k]) - A(r[k]);
+        if (nothing == 0 && image >= 0 && image < n) {
             // Halves are rounded away from zero; where a bin ends on a whole number, this decides.
             Bin rows = bin_of(round(A(r[2]) * scale), round(A(r[4]) * scale), i, ph, h);
             Bin columns = bin_of(round(A(r[1]) * scale), round(A(r[3]) * scale), j, pw, w);
