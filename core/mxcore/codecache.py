@@ -157,8 +157,11 @@ class CodeCache:
         """The content of an entry, which is made and written if it is not there."""
         content = self.load(name)
         if content is None:
-            content = make()
-            self.save(name, content)
+            with self.making(name):
+                content = self.load(name)  # another process may have made it meanwhile
+                if content is None:
+                    content = make()
+                    self.save(name, content)
         return content
 
     @contextlib.contextmanager
@@ -168,7 +171,10 @@ class CodeCache:
         The system ends the lock with the process; where files cannot be locked, both make it.
         """
         where = self.places.write
-        lock = Path() if where is None else where / f".{name}.lock"
+        if where is None:
+            yield
+            return
+        lock = where / f".{name}.lock"
         try:
             import fcntl
 
@@ -183,6 +189,8 @@ class CodeCache:
         finally:
             with contextlib.suppress(OSError):
                 os.unlink(lock)
+            with contextlib.suppress(OSError):
+                fcntl.flock(file, fcntl.LOCK_UN)  # also of a child that was forked meanwhile, which has the file open
             os.close(file)
 
     def _sweep(self, where: Path) -> None:

@@ -110,6 +110,43 @@ def test_writers_of_one_entry_do_not_disturb_each_other(here):
     assert [p.name for p in here.iterdir()] == ["a.code"]
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_that_was_forked_meanwhile_lets_nobody_wait(here):
+    """It has the lock's file open, as long as it lives."""
+    fcntl = pytest.importorskip("fcntl")
+    with CODE.making("a.code"):
+        waiting = os.open(here / ".a.code.lock", os.O_RDWR)
+        pid = os.fork()
+        if not pid:
+            time.sleep(60)
+            os._exit(0)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(waiting, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    try:
+        fcntl.flock(waiting, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        os.close(waiting)
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
+
+
+def test_what_several_threads_want_is_made_once(here):
+    made = []
+
+    def make():
+        made.append(1)
+        time.sleep(0.05)
+        return b"abc"
+
+    threads = [threading.Thread(target=CODE.made, args=("b.code", make)) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert CODE.load("b.code") == b"abc" and len(made) == 1
+
+
 def test_what_killed_writers_left_is_removed(here):
     old, new = here / ".0.tmp", here / ".1.tmp"
     old.touch()
