@@ -6,6 +6,7 @@ Run by an interpreter that has MXNet, it is MXNet's side of the comparison.
 from __future__ import annotations
 
 from .peer import serve
+from .training import step_of
 
 #: Name -> (how it is run, mode, time steps, batch, inputs, units, layers, in both directions)
 CASES = {
@@ -116,14 +117,10 @@ def _hybridised(mx, net, shape):
     data = mx.nd.random.uniform(-0.1, 0.1, shape)
     head = mx.nd.random.uniform(-1, 1, net(data).shape)
     made = []
+    run = step_of(mx, trainer, 1, lambda: net(data), head)
 
     def step():
-        with mx.autograd.record():
-            out = net(data)
-        out.backward(head)
-        trainer.step(1)
-        mx.nd.waitall()
-        made[:] = [out]
+        made[:] = [run()]
 
     return step, lambda: float((made[0] * head).sum().asscalar())
 

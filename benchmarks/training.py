@@ -38,19 +38,30 @@ def stepper(mx, network, hybridize):
     net = mx.gluon.nn.HybridSequential()
     net.add(*layers(mx.gluon.nn))
     net.initialize(mx.init.Xavier())
-    loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
     if hybridize:
         net.hybridize(static_alloc=True, static_shape=True)
+    return classifying(mx, net, shape, 0.01, hybridize)
+
+
+def classifying(mx, net, shape, rate, hybridize):
+    """A function that makes one step of training a classifier with a batch of ten classes."""
+    loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
+    if hybridize:
         loss.hybridize()
-    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.01, "momentum": 0.9})
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": rate, "momentum": 0.9})
     x = mx.nd.random.uniform(shape=shape)
-    y = mx.nd.array([i % 10 for i in range(BATCH)])
+    y = mx.nd.array([i % 10 for i in range(shape[0])])
+    return step_of(mx, trainer, shape[0], lambda: loss(net(x), y))
+
+
+def step_of(mx, trainer, batch, forward, *head):
+    """A function that makes one step of training, waits for it, and gives what `forward` gave."""
 
     def step():
         with mx.autograd.record():
-            value = loss(net(x), y)
-        value.backward()
-        trainer.step(BATCH)
+            value = forward()
+        value.backward(*head)
+        trainer.step(batch)
         mx.nd.waitall()
         return value
 

@@ -85,15 +85,7 @@ def _transformer(mx, batch, length, units, heads):
     net.hybridize(static_alloc=True, static_shape=True)
     trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.001})
     x, head = (mx.nd.random.uniform(shape=(length, batch, units)) for _ in range(2))
-
-    def step():
-        with mx.autograd.record():
-            y = net(x)
-        y.backward(head)
-        trainer.step(1)
-        mx.nd.waitall()
-
-    return step
+    return training.step_of(mx, trainer, 1, lambda: net(x), head)
 
 
 def _transformer_torch(torch, batch, length, units, heads):
@@ -107,15 +99,7 @@ def _embedding(mx, rows, width, shape):
     trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.001})
     ids = mx.nd.floor(mx.nd.random.uniform(0, rows, shape=shape))
     head = mx.nd.random.uniform(shape=(*shape, width))
-
-    def step():
-        with mx.autograd.record():
-            y = net(ids)
-        y.backward(head)
-        trainer.step(1)
-        mx.nd.waitall()
-
-    return step
+    return training.step_of(mx, trainer, 1, lambda: net(ids), head)
 
 
 def _embedding_torch(torch, rows, width, shape):

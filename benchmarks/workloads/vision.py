@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
+from .. import training
 from . import Workload
 from .steps import classifying
 
 
 def _training(mx, model, batch, side):
-    net = _made(mx, model)
-    loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
-    loss.hybridize()
-    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 1e-4, "momentum": 0.9})
-    x, y = mx.nd.random.uniform(shape=(batch, 3, side, side)), mx.nd.array([i % 10 for i in range(batch)])
-
-    def step():
-        with mx.autograd.record():
-            value = loss(net(x), y)
-        value.backward()
-        trainer.step(batch)
-        mx.nd.waitall()
-
-    return step
+    return training.classifying(mx, _made(mx, model), (batch, 3, side, side), 1e-4, hybridize=True)
 
 
 def _inference(mx, model, batch, side):

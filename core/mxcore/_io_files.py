@@ -12,7 +12,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from .base import MXNetError, error
 from .urls import PathLike, archived, is_url, links, store, text_of
@@ -113,9 +113,9 @@ def open_read(path: PathLike) -> BinaryIO:
     name = checked(path)
     with explained(name, "read", foreign=is_url(name)):
         if is_url(name):
-            if archived(name):
-                _check_members(name)
             fs, inner = store(name)
+            if archived(name):
+                _check_members(name, fs, inner)
             file: BinaryIO = fs.open(inner, "rb")
             with contextlib.suppress(AttributeError):  # of a type that takes none, which holds what it reads
                 file.store = fs  # type: ignore[attr-defined]  # an archive that nobody holds closes its files
@@ -123,8 +123,11 @@ def open_read(path: PathLike) -> BinaryIO:
         return open(local_path(name), "rb")
 
 
-def _check_members(url: str) -> None:
-    """Refuse what unfolds to more than the limit: the file of a URL in archives, and archives that lie in others."""
+def _check_members(url: str, fs: Any, inner: str) -> None:
+    """Refuse what unfolds to more than the limit: the file of a URL in archives, and archives that lie in others.
+
+    `fs` and `inner` are the store of the URL and the path in it.
+    """
     from . import limits
 
     parts = url.split("::")
@@ -132,8 +135,8 @@ def _check_members(url: str) -> None:
         if not archived(f"{kind}://"):
             continue
         link = "::".join(parts[i:])
-        fs, inner = store(link)
-        found = fs.info(inner)
+        at, path = store(link) if i else (fs, inner)
+        found = at.info(path)
         if kind == "zip" and "compress_type" in found:
             limits.check_packing(found["compress_type"], found["name"], link)
         # What is as large as it lies there needs no limit.

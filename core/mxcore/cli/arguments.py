@@ -9,7 +9,7 @@ from pathlib import Path
 from .._io_files import local_path
 from ..base import MXNetError
 
-__all__ = ["local_folder", "named_shape", "numbers"]
+__all__ = ["add_shapes", "local_folder", "named_shape", "numbers"]
 
 
 def local_folder(text: str) -> Path:
@@ -35,6 +35,18 @@ def named_shape(text: str) -> tuple[str | None, tuple[int, ...]]:
     if not found or (equals and not name.strip()):
         raise argparse.ArgumentTypeError(f"{text!r} is no shape; write NAME=SIZE,SIZE…, such as data=1,3,224,224")
     return name.strip() or None, found
+
+
+def add_shapes(parser: argparse.ArgumentParser, what: str) -> None:
+    """Declare ``--shape``, which may be given several times; `what` ends its help."""
+    parser.add_argument(
+        "--shape",
+        metavar="NAME=N,C,H,W",
+        type=named_shape,
+        action="append",
+        default=[],
+        help=f"shape of an input, such as data=1,3,224,224{what}",
+    )
 
 
 def numbers(text: str) -> tuple[float, ...]:

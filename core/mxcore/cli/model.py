@@ -32,10 +32,9 @@ def load_params(path: str) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
     loaded = load_named(path, "the parameters of a model have names")
     arg: dict[str, NDArray] = {}
     aux: dict[str, NDArray] = {}
-    for name, array in loaded.items():
-        (aux if name.startswith("aux:") else arg)[name] = array
-    without_kinds(loaded, path)
-    return without_kinds(arg, path), without_kinds(aux, path)
+    for name, (bare, array) in zip(loaded, without_kinds(loaded, path).items()):
+        (aux if name.startswith("aux:") else arg)[bare] = array
+    return arg, aux
 
 
 class Model:

@@ -9,7 +9,7 @@ from .. import symbol as sym
 from .._core.errors import suggest
 from ..base import error
 from ..visualization import inputs_of, layers
-from .arguments import named_shape
+from .arguments import add_shapes
 from .model import load_params
 
 if TYPE_CHECKING:
@@ -26,14 +26,10 @@ _COLUMNS = ("Layer (type)", "Output Shape", "Param #", "Previous Layer")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("model", metavar="MODEL", help="graph file, path or URL, such as resnet-symbol.json")
-    parser.add_argument(
-        "--shape",
-        metavar="NAME=N,C,H,W",
-        type=named_shape,
-        action="append",
-        default=[],
-        help="shape of an input, such as data=1,3,224,224; may be given several times. Without a name: of the first "
-        "input. Without shapes, what the file says of its parameters is shown",
+    add_shapes(
+        parser,
+        "; may be given several times. Without a name: of the first input. Without shapes, what the file says of its "
+        "parameters is shown",
     )
     parser.add_argument("--params", metavar="FILE", help="parameters of the model, whose shapes are then known")
 

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .arguments import named_shape
+from .arguments import add_shapes
 
 if TYPE_CHECKING:
     import argparse
@@ -29,15 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a network of the model zoo, such as resnet50_v1, or a graph file, path or prefix, such as "
         f"resnet-symbol.json; without one {_EVERYDAY}",
     )
-    add(
-        "--shape",
-        metavar="NAME=N,C,H,W",
-        type=named_shape,
-        action="append",
-        default=[],
-        help="shape of an input, such as data=1,3,224,224 (what networks of the zoo get unless told); may be given "
-        "several times",
-    )
+    add_shapes(parser, " (what networks of the zoo get unless told); may be given several times")
     add("--train", action="store_true", help="what training needs, too")
 
 

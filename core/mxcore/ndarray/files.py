@@ -35,8 +35,7 @@ def to_record(x: Array) -> Record:
         return Record(host(d.values), d.shape, "row_sparse", (host(d.indices),), where)
     if isinstance(d, CSR):
         return Record(host(d.values), d.shape, "csr", (host(d.indptr), host(d.indices)), where)
-    if x._entry is not None:
-        check_readable(x)
+    check_readable(x)
     return Record(host(d), device=where, np_shape=state.np_shape)
 
 

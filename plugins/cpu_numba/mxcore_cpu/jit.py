@@ -47,7 +47,6 @@ __all__ = [
     "Kernel",
     "Lazy",
     "available",
-    "call_part",
     "driver_address",
     "helper",
     "intrinsic",

@@ -11,18 +11,11 @@ import json
 import os
 from typing import Any
 
-from ..arguments import named_shape
-from ..train.options import contexts, number
+from ..arguments import add_shapes
+from ..train.options import number, only_context
 from . import machine, show, subject, timing, variants
 
 __all__ = ["add_arguments", "main"]
-
-
-def _context(text: str) -> Any:
-    found = contexts(text)
-    if len(found) > 1:
-        raise argparse.ArgumentTypeError(f"one context is measured, {text!r} names {len(found)}")
-    return found[0]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,17 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("model", metavar="MODEL", help="graph file, PREFIX of a checkpoint, or a name such as resnet18_v1")
     add("--params", metavar="FILE", help="parameter file (the newest PREFIX-*.params beside the graph; else random)")
-    add(
-        "--shape",
-        metavar="NAME=N,C,H,W",
-        type=named_shape,
-        action="append",
-        default=[],
-        help="shape of an input, such as data=1,3,224,224; may be given several times (without a name: of the first)",
-    )
+    add_shapes(parser, "; may be given several times (without a name: of the first)")
     add("--batch", type=number(int, 1), metavar="N", help="the first dimension of all inputs (what --shape says, or 1)")
     add("--train", action="store_true", help="forward in training mode and backward, instead of forward alone")
-    add("--device", "--ctx", type=_context, default="cpu", metavar="CONTEXT", help="where: cpu, gpu(0) … (cpu)")
+    one = only_context("one context is measured")
+    add("--device", "--ctx", type=one, default="cpu", metavar="CONTEXT", help="where: cpu, gpu(0) … (cpu)")
     add("--repeat", type=number(int, 1), metavar="N", help="runs that are timed (as many as fit into two seconds)")
     add("--json", action="store_true", help="print all of it as JSON, each node included")
 

@@ -14,7 +14,7 @@ from ..._io_files import write_atomic
 from ...base import error
 from ...urls import ending, with_ending
 from ...visualization import drawn_edges, drawn_nodes, plot_network, told_apart
-from ..arguments import named_shape
+from ..arguments import add_shapes
 from ..summary import named_shapes
 from .svg import picture
 
@@ -36,14 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="picture to write; its ending says how: .svg, "
         ".dot (graphviz's text), with the program dot also .pdf, .png … (plot.svg)",
     )
-    add(
-        "--shape",
-        metavar="NAME=N,C,H,W",
-        type=named_shape,
-        action="append",
-        default=[],
-        help="shape of an input, such as data=1,3,224,224, to show shapes at the arrows; may be given several times",
-    )
+    add_shapes(parser, ", to show shapes at the arrows; may be given several times")
     add("--title", metavar="TEXT", help="name of the picture (name of the file)")
     add("--weights", action="store_true", help="show arrows from weights too")
 

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from ...urls import appended
 from ..arguments import named_shape, numbers
-from ..train.options import contexts, number
-
-if TYPE_CHECKING:
-    from ...context import Context
+from ..train.options import number, only_context
 
 __all__ = ["add_arguments", "files"]
 
@@ -20,13 +16,6 @@ def files(args: argparse.Namespace) -> tuple[str, str]:
     if args.params.isdecimal():
         return appended(args.model, "-symbol.json"), appended(args.model, f"-{int(args.params):04d}.params")
     return args.model, args.params
-
-
-def _context(text: str) -> Context:
-    found = contexts(text)
-    if len(found) > 1:
-        raise argparse.ArgumentTypeError(f"one context is enough to predict, {text!r} names {len(found)}")
-    return found[0]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,4 +41,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--std", type=numbers, default=(1.0,), metavar="R,G,B", help="divide the channels by this (1)")
     add("--scale", type=float, default=1.0, metavar="X", help="then multiply by this (1)")
     add("--batch-size", type=number(int, 1), default=32, metavar="N", help="records per step (32)")
-    add("--ctx", type=_context, default="cpu", metavar="CONTEXT", help="where to compute: cpu, gpu(0) … (cpu)")
+    one = only_context("one context is enough to predict")
+    add("--ctx", type=one, default="cpu", metavar="CONTEXT", help="where to compute: cpu, gpu(0) … (cpu)")

@@ -28,6 +28,18 @@ def contexts(text: str) -> list[Context]:
     return found
 
 
+def only_context(why: str) -> Callable[[str], Context]:
+    """A parser of a single context; `why` begins the error where there are more."""
+
+    def parse(text: str) -> Context:
+        found = contexts(text)
+        if len(found) > 1:
+            raise argparse.ArgumentTypeError(f"{why}, {text!r} names {len(found)}")
+        return found[0]
+
+    return parse
+
+
 def shape(text: str) -> tuple[int, ...]:
     """``1,28,28`` as a tuple."""
     try:

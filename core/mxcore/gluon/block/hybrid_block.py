@@ -56,6 +56,11 @@ def _traced(forward: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+def _found_on_arrays(block: Block) -> bool:
+    """Whether the graph of a block is found by running it on arrays, as that of no other way is known."""
+    return is_np_array() and _any_by_arrays(block)
+
+
 def _any_by_arrays(block: Block) -> bool:
     """Whether the graph of a block can be found on arrays only: it, or a block inside, has a ``forward`` of its own."""
     return getattr(block, "_by_arrays", False) or any(map(_any_by_arrays, block._children.values()))
@@ -282,7 +287,7 @@ class HybridBlock(Block):
     def _call_cached_op(self, *args: Any) -> Any:
         """Run the graph, which the first call traces."""
         op = self._cached_op
-        if op is None and is_np_array() and _any_by_arrays(self):
+        if op is None and _found_on_arrays(self):
             return self._call_noted(args)
         if op is None:
             with first_call:
@@ -388,7 +393,7 @@ class HybridBlock(Block):
 
     def _infer_attrs(self, method: str, attribute: str, *args: Any) -> list[Parameter]:
         """Ask the graph about its parameters; returns the parameters that it has."""
-        if is_np_array() and _any_by_arrays(self) and (getattr(self, "_by_arrays", False) or not self._reg_params):
+        if _found_on_arrays(self) and (getattr(self, "_by_arrays", False) or not self._reg_params):
             with pause():
                 self._run_plain(*args)  # what its layers are called with is known to Python only
             return [*self.collect_params().values()]
@@ -495,7 +500,7 @@ class HybridBlock(Block):
             raise error(ValueError, f"optimize_for of {self.name} needs arrays, it was called with symbols")
         with first_call:
             self._finish_deferred(self.collect_params().values(), x, *args)
-            if is_np_array() and _any_by_arrays(self):
+            if _found_on_arrays(self):
                 self._note((x, *args))
             else:
                 self._build_cache(x, *args)

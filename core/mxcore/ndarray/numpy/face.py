@@ -90,13 +90,13 @@ class Arrays(Face):
 
     def _into(self, op: Op, inputs: Any, p: Any, out: Any) -> Any:
         """Write into what is given as `out`: an array, several, or a tuple of one, as NumPy has it."""
-        if isinstance(out, tuple) and len(out) == 1 and isinstance(out[0], ndarray):
-            Op.apply(op, inputs, p, out[0])
-            return out
-        if isinstance(out, (tuple, list)) and all(isinstance(x, ndarray) for x in out):
-            return Op.apply(op, inputs, p, out)
         if isinstance(out, ndarray):
             return Op.apply(op, inputs, p, out)
+        if isinstance(out, (tuple, list)) and all(isinstance(x, ndarray) for x in out):
+            if len(out) > 1 or isinstance(out, list):
+                return Op.apply(op, inputs, p, out)
+            Op.apply(op, inputs, p, *out)
+            return out
         raise error(TypeError, f"operator {op.name}: out must be an array of mx.np, got {type(out).__name__}")
 
     def with_number(self, name: str, op: str, x: Any, number: Any, out: Any = None) -> Any:

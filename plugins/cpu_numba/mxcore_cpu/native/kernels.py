@@ -8,6 +8,7 @@ memory), and NotImplemented where it is not for these arguments: it looks at eac
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -133,7 +134,7 @@ class _Entry:
         parts, driver, n = (self.integer(o) for o in objects[:3])
         values = [self.value(o, t, word) for o, t, word in zip(objects[3:], args, words)]
         state = b.call(self.call_of("PyEval_SaveThread", self.i8p), [])
-        flag = cgutils_alloca(b, self.i64)
+        flag = _place(b, self.i64)
         b.store(self.i64(0), flag)
         with b.if_else(b.icmp_signed(">", parts, self.i64(1))) as (many, one):
             with many:
@@ -239,7 +240,8 @@ class _Entry:
         self.check(self.has_type(o, "mxcore_type_ndarray"))
         descr = self.at(o, _DESCR, self.i8p)
         number = self.at(descr, _NUMBER, self.i32)
-        self.check(b.or_(*(b.icmp_signed("==", number, self.i32(k)) for k in _numbers(np, dtype))))
+        alike = [b.icmp_signed("==", number, self.i32(k)) for k in _numbers(np, dtype)]
+        self.check(functools.reduce(b.or_, alike))
         self.check(b.icmp_signed("==", self.at(o, _NDIM, self.i32), self.i32(kind.ndim)))
         flags = b.and_(self.at(o, _FLAGS, self.i32), self.i32(_DENSE))
         self.check(b.icmp_signed("==", flags, self.i32(_DENSE)))
@@ -284,7 +286,7 @@ class _Entry:
             inside.store(self.i64(1), inside.gep(frame, [self.i32(0), self.i32(1)]))
         inside.ret_void()
 
-        frame = cgutils_alloca(b, frame_type)
+        frame = _place(b, frame_type)
         for i, v in enumerate(values):
             b.store(v, b.gep(frame, [self.i32(0), self.i32(0), self.i32(i)]))
         b.store(self.i64(0), b.gep(frame, [self.i32(0), self.i32(1)]))
@@ -293,12 +295,10 @@ class _Entry:
 
 def _numbers(np: Any, dtype: Any) -> list[int]:
     """NumPy's numbers of a dtype: C has several names for some integers."""
-    same = {t.num for t in map(np.dtype, "bBhHiIlLqQ?efdFD") if t == dtype}
-    found = sorted(same)
-    return found * 2 if len(found) == 1 else found
+    return sorted({t.num for t in map(np.dtype, "bBhHiIlLqQ?efdFD") if t == dtype})
 
 
-def cgutils_alloca(b: Any, kind: Any) -> Any:
+def _place(b: Any, kind: Any) -> Any:
     """A place on the stack, made once."""
     with b.goto_entry_block():
         return b.alloca(kind)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from multiprocessing import connection
 from typing import TYPE_CHECKING, Any
 
+from ...._core.state import at_fork
 from ...._locks import fork_safe_lock
 from ....base import error
 from ....util import is_np_array, is_np_default_dtype, is_np_shape
@@ -61,8 +62,7 @@ def _disown() -> None:
     _workers.clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_disown)
+at_fork(after_in_child=_disown)
 
 
 class WorkerTraceback(Exception):
