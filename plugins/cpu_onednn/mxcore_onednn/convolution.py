@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
+from mxcore.layouts import axes
+from mxcore.plugin import Params
+
 from .library import ISA_AVX512, Library, Refused
 from .plan import BIAS, DIFF_BIAS, DIFF_DST, DIFF_SRC, DIFF_WEIGHTS, DST, SRC, WEIGHTS, Desc, Plan, dims
 
@@ -33,6 +36,14 @@ class Geometry(NamedTuple):
     pad: tuple[int, ...]
     dilate: tuple[int, ...]
     groups: int
+
+    @classmethod
+    def of(cls, p: Params, data: Sequence[int], weight: Sequence[int], groups: int) -> Geometry:
+        """Of an operator with the parameters `stride`, `pad` and `dilate`."""
+        stride, pad, dilate = (tuple(axes(v, len(data) - 2, d)) for v, d in ((p.stride, 1), (p.pad, 0), (p.dilate, 1)))
+        steps = zip(data[2:], weight[2:], stride, pad, dilate)
+        size = [(m + 2 * b - d * (w - 1) - 1) // s + 1 for m, w, s, b, d in steps]
+        return cls(tuple(data), tuple(weight), (data[0], weight[0], *size), stride, pad, dilate, groups)
 
     @property
     def work(self) -> int:

@@ -27,13 +27,37 @@ def _pays(piece: str, g: Geometry) -> bool:
     return lib is not None and prod(g.src) <= MOST and prod(g.dst) <= MOST and pays(lib.isa, piece, g)
 
 
+def _in_parts(
+    name: str,
+    k: Call,
+    p: Params,
+    outs: Sequence[Any],
+    ins: Sequence[Any],
+    ours: Sequence[bool],
+    plan: Callable[[], Plan | None],
+) -> None:
+    """Those gradients that are `ours` (of data, weight, bias) by a plan, the others by the next kernel."""
+    places = _places(outs)
+
+    def others(which: bool) -> Callable[[], None]:
+        left = [o if mine is which else None for o, mine in zip(places, ours)][: len(outs)]
+        return otherwise(name, k, p, left, *ins)
+
+    if any(ours):
+        run(name, plan(), ins, [o for o, mine in zip(places, ours) if mine], others(True))
+    if not all(ours):
+        others(False)()
+
+
+def _places(outs: Sequence[Any]) -> list[Any]:
+    """Where the gradients of data, weight and bias go; None: nowhere."""
+    return [*outs, None][:3]
+
+
 # -- convolutions ---------------------------------------------------------------------------------------------------
 @lru_cache(512)
 def _geometry(p: Params, data: Shape, weight: Shape) -> Geometry:
-    n = len(data) - 2
-    stride, pad, dilate = (axes(v, n, d) for v, d in ((p.stride, 1), (p.pad, 0), (p.dilate, 1)))
-    size = [(m + 2 * b - d * (w - 1) - 1) // s + 1 for m, w, s, b, d in zip(data[2:], weight[2:], stride, pad, dilate)]
-    return Geometry(data, weight, (data[0], weight[0], *size), tuple(stride), tuple(pad), tuple(dilate), p.num_group)
+    return Geometry.of(p, data, weight, p.num_group)
 
 
 def _forward_plan(g: Geometry, biased: bool) -> Plan | None:
@@ -72,19 +96,9 @@ def _differentiates(p: Params, dy: Spec, data: Spec, weight: Spec) -> bool:
 @kernels.kernel("_backward_Convolution", when=_differentiates, priority=PRIORITY, out=True)
 def _backward_convolution(k: Call, p: Params, outs: Sequence[Any], dy: Any, data: Any, weight: Any) -> None:
     g = _geometry(p, data.shape, weight.shape)
-    places = [*outs, None][:3]
-    ours = [o is not None and _pays(piece, g) for o, piece in zip(places, ("data", "weight", "weight"))]
-    ours[2] = ours[2] and ours[1]  # the library sums it beside the weight's alone
-
-    def others(which: bool) -> Callable[[], None]:
-        left = [o if mine is which else None for o, mine in zip(places, ours)][: len(outs)]
-        return otherwise("_backward_Convolution", k, p, left, dy, data, weight)
-
-    if any(ours):
-        plan, found = _backward_plan(g, (ours[0], ours[1], ours[2])), [o for o, mine in zip(places, ours) if mine]
-        run("_backward_Convolution", plan, [dy, data, weight], found, others(True))
-    if not all(ours):
-        others(False)()
+    a, b, c = (o is not None and _pays(piece, g) for o, piece in zip(_places(outs), ("data", "weight", "weight")))
+    ours = a, b, b and c  # the library sums the bias's beside the weight's alone
+    _in_parts("_backward_Convolution", k, p, outs, [dy, data, weight], ours, lambda: _backward_plan(g, ours))
 
 
 # -- transposed ones ------------------------------------------------------------------------------------------------
@@ -145,14 +159,6 @@ def _differentiates_transposed(p: Params, dy: Spec, data: Spec, weight: Spec) ->
 @kernels.kernel("_backward_Deconvolution", when=_differentiates_transposed, priority=PRIORITY, out=True)
 def _backward_deconvolution(k: Call, p: Params, outs: Sequence[Any], dy: Any, data: Any, weight: Any) -> None:
     g = _around(p, data.shape, weight.shape)
-    places = [*outs, None][:3]
-    ours = [places[0] is not None and _pays("forward", g), places[1] is not None and _pays("weight", g), False]
-
-    def others(which: bool) -> Callable[[], None]:
-        left = [o if mine is which else None for o, mine in zip(places, ours)][: len(outs)]
-        return otherwise("_backward_Deconvolution", k, p, left, dy, data, weight)
-
-    if ours[0] or ours[1]:
-        plan, found = _transposed_backward_plan(g, (ours[0], ours[1])), [o for o, mine in zip(places, ours) if mine]
-        run("_backward_Deconvolution", plan, [dy, data, weight], found, others(True))
-    others(False)()
+    a, b = (o is not None and _pays(piece, g) for o, piece in zip(_places(outs), ("forward", "weight")))
+    ins = [dy, data, weight]
+    _in_parts("_backward_Deconvolution", k, p, outs, ins, (a, b, False), lambda: _transposed_backward_plan(g, (a, b)))

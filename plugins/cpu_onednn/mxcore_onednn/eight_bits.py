@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from mxcore.layouts import axes
 from mxcore.plugin import Call, Params, Spec, find_op
 
 from . import convolution as conv
@@ -41,10 +40,7 @@ def _sums() -> bool:
 
 
 def _geometry(p: Params, data: Shape, weight: Shape) -> Geometry:
-    n = len(data) - 2
-    stride, pad, dilate = (tuple(axes(v, n, d)) for v, d in ((p.stride, 1), (p.pad, 0), (p.dilate, 1)))
-    size = [(m + 2 * b - d * (w - 1) - 1) // s + 1 for m, w, s, b, d in zip(data[2:], weight[2:], stride, pad, dilate)]
-    return Geometry(data, weight, (data[0], weight[0], *size), stride, pad, dilate, 1)
+    return Geometry.of(p, data, weight, 1)
 
 
 def _rows(p: Params, data: Shape, weight: Shape) -> Geometry:
