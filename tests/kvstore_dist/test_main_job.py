@@ -35,6 +35,9 @@ FIRST, LATER = 1e-5, 0.04
 #: What part of the images may change sides in later epochs; one or two do in the first.
 SIDES = 0.05
 BATCH = 32
+#: A learning rate that bears gradients which come late. With momentum 0.9, LeNet forgets everything at the usual 0.03 if
+#: they come two updates late (accuracy 0.10); at this one it reaches 0.93 if they come three late.
+PATIENT = 0.004
 PROGRAM = f"{sys.executable} -m mxcore train"
 
 
@@ -161,11 +164,11 @@ def test_two_workers_have_the_curve_of_one_with_the_double_batch(train: Any, tmp
 @pytest.mark.slow
 @pytest.mark.parametrize("api", ["gluon", "module"])
 def test_asynchronous_workers_learn(train: Any, api: str) -> None:
-    job = train("--kvstore", "dist_async", "--api", api)
+    job = train("--kvstore", "dist_async", "--api", api, "--lr", str(PATIENT))
     status, out, err = job.wait()
     assert (status, err) == (0, "")
     assert [len(lines(out, f"[{rank}] epoch ")) for rank in (0, 1)] == [10, 10]
-    # How far one is behind the other is up to the machine, and so is how well they have learnt.
+    # How far one is behind the other is up to the machine, and so is how well they have learnt (`PATIENT`).
     assert history(job, "out0")[-1]["test_accuracy"] > 0.85
 
 
