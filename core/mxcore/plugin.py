@@ -7,6 +7,7 @@ line ``API_VERSION = 1``, announced by an entry point of the group ``mxcore``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import builtin as _builtin  # noqa: F401  # its operators enter the registry
@@ -36,6 +37,10 @@ from .typing import Array, Call, Operand, Operators
 
 if TYPE_CHECKING:
     from .array_api import ArrayAPINamespace
+    from .executor.memory import memory_layout
+
+#: What few plugins need -> its module.
+_LATE = {"ArrayAPINamespace": ".array_api", "memory_layout": ".executor.memory"}
 
 __all__ = [
     "API_VERSION",
@@ -90,6 +95,7 @@ __all__ = [
     "fork_safe_lock",
     "hookimpl",
     "known",
+    "memory_layout",
     "merge_dtype",
     "merge_rows",
     "merge_shape",
@@ -177,8 +183,6 @@ def operators() -> list[Op]:
 
 def __getattr__(name: str) -> Any:
     """What few plugins need is imported when one asks for it."""
-    if name == "ArrayAPINamespace":
-        from .array_api import ArrayAPINamespace
-
-        return ArrayAPINamespace
+    if name in _LATE:
+        return getattr(import_module(_LATE[name], __package__), name)
     raise AttributeError(f"module 'mxcore.plugin' has no attribute {name!r}")

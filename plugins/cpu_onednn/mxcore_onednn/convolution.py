@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -120,10 +120,16 @@ class _Maker:
             lib.primitive_desc_destroy(hint)
 
 
-def _planned(lib: Library, g: Geometry, shapes: Sequence[Sequence[int]], add: Callable[[Plan, _Maker], None]) -> Plan:
+def _planned(
+    lib: Library,
+    g: Geometry,
+    shapes: Sequence[Sequence[int]],
+    add: Callable[[Plan, _Maker], Any],
+    steady: Collection[int] = (),
+) -> Plan:
     """A plan over dense arrays: with blocks of channels if there is code for them, else as the library likes it."""
     for blocks in (True, False):
-        plan = Plan(lib, [Desc.dense(lib, shape) for shape in shapes])
+        plan = Plan(lib, [Desc.dense(lib, shape) for shape in shapes], steady)
         try:
             add(plan, _Maker(lib, g, blocks))
             return plan.done()
@@ -137,14 +143,14 @@ def forward(lib: Library, g: Geometry, biased: bool) -> Plan:
     """Of data, weight, bias if there is one; the result is the last array."""
     shapes = [g.src, g.grouped, *([g.dst[1:2]] if biased else []), g.dst]
     args = {SRC: 0, WEIGHTS: 1, **({BIAS: 2} if biased else {}), DST: len(shapes) - 1}
-    return _planned(lib, g, shapes, lambda plan, made: plan.add(made.forward(biased), args))
+    return _planned(lib, g, shapes, lambda plan, made: plan.add(made.forward(biased), args), (1,))
 
 
 def sums(lib: Library, g: Geometry, dtype: str) -> Plan:
     """Of data in eight bits and weight in int8; the result is int32."""
     kinds = [(g.src, dtype), (g.grouped, "int8"), (g.dst, "int32")]
     src, weight, dst = (Desc.any(lib, *kind) for kind in kinds)
-    plan = Plan(lib, [Desc.dense(lib, *kind) for kind in kinds])
+    plan = Plan(lib, [Desc.dense(lib, *kind) for kind in kinds], (1,))
     made = lib.new(
         "convolution_forward_primitive_desc_create",
         *(lib.engine, _INFERENCE, _DIRECT, src.handle, weight.handle, None, dst.handle, *g.steps(), lib.attr),
@@ -175,7 +181,7 @@ def backward(lib: Library, g: Geometry, wanted: tuple[bool, bool, bool]) -> Plan
 def transposed(lib: Library, g: Geometry) -> Plan:
     """Of an array like the result of a convolution, and its weight, to one like its data."""
     args = {DIFF_DST: 0, WEIGHTS: 1, DIFF_SRC: 2}
-    return _planned(lib, g, [g.dst, g.grouped, g.src], lambda plan, made: plan.add(made.of_data(), args))
+    return _planned(lib, g, [g.dst, g.grouped, g.src], lambda plan, made: plan.add(made.of_data(), args), (1,))
 
 
 def transposed_backward(lib: Library, g: Geometry, wanted: tuple[bool, bool]) -> Plan:
