@@ -35,8 +35,8 @@ FIRST, LATER = 1e-5, 0.04
 #: What part of the images may change sides in later epochs; one or two do in the first.
 SIDES = 0.05
 BATCH = 32
-#: A learning rate that bears gradients which come late. With momentum 0.9, LeNet forgets everything at the usual 0.03 if
-#: they come two updates late (accuracy 0.10); at this one it reaches 0.93 if they come three late.
+#: A learning rate that bears gradients which come late. With momentum 0.9, LeNet forgets everything at the usual 0.03
+#: if they come two updates late (accuracy 0.10); at this one it reaches 0.93 if they come three late.
 PATIENT = 0.004
 PROGRAM = f"{sys.executable} -m mxcore train"
 

@@ -12,7 +12,7 @@ from mxcore.plugin import Params
 from .library import ISA_AVX512, Library, Refused
 from .plan import BIAS, DIFF_BIAS, DIFF_DST, DIFF_SRC, DIFF_WEIGHTS, DST, SRC, WEIGHTS, Desc, Plan, dims
 
-__all__ = ["Geometry", "backward", "forward", "sums", "transposed", "transposed_backward"]
+__all__ = ["Geometry", "Maker", "backward", "forward", "sums", "transposed", "transposed_backward"]
 
 _INFERENCE, _DIRECT = 96, 1
 
@@ -62,7 +62,7 @@ class Geometry(NamedTuple):
         return dims(self.stride), dims([d - 1 for d in self.dilate]), pad, pad
 
 
-class _Maker:
+class Maker:
     """Primitive descriptors for a geometry; who gets one destroys it.
 
     With AVX2 the library likes channels last, for which it has poor code where windows are of one place or of one
@@ -73,24 +73,26 @@ class _Maker:
         self.lib, self.g = lib, g
         self.blocks = blocks and lib.isa & ISA_AVX512 != ISA_AVX512 and not (g.src[1] % 8 or g.dst[1] % 8)
 
-    def _descs(self, strided: bool) -> list[Desc]:
-        """Of data, weight and result."""
+    def _descs(self, strided: bool, given: Desc | None = None) -> list[Desc]:
+        """Of data, weight and result; the data's may be given."""
         lib, g = self.lib, self.g
         poor = prod(g.weight[2:]) == 1 or g.groups > 1 and g.weight[1] == 1 or strided and max(g.stride) > 1
         images = Desc.blocks if self.blocks and poor else Desc.any
-        return [images(lib, g.src), Desc.any(lib, g.grouped), images(lib, g.dst)]
+        return [given or images(lib, g.src), Desc.any(lib, g.grouped), images(lib, g.dst)]
 
     def _shift(self, biased: bool) -> Desc | None:
         return Desc.dense(self.lib, self.g.dst[1:2]) if biased else None
 
-    def forward(self, biased: bool = False, strided: bool = False) -> int:
+    def forward(
+        self, biased: bool = False, strided: bool = False, attr: int | None = None, given: Desc | None = None
+    ) -> int:
         lib, g = self.lib, self.g
-        src, weight, dst = self._descs(strided)
+        src, weight, dst = self._descs(strided, given)
         shift = self._shift(biased)
         return lib.new(
             "convolution_forward_primitive_desc_create",
             *(lib.engine, _INFERENCE, _DIRECT, src.handle, weight.handle, shift and shift.handle, dst.handle),
-            *(*g.steps(), lib.attr),
+            *(*g.steps(), attr or lib.attr),
         )
 
     def of_data(self) -> int:
@@ -124,14 +126,14 @@ def _planned(
     lib: Library,
     g: Geometry,
     shapes: Sequence[Sequence[int]],
-    add: Callable[[Plan, _Maker], Any],
+    add: Callable[[Plan, Maker], Any],
     steady: Collection[int] = (),
 ) -> Plan:
     """A plan over dense arrays: with blocks of channels if there is code for them, else as the library likes it."""
     for blocks in (True, False):
         plan = Plan(lib, [Desc.dense(lib, shape) for shape in shapes], steady)
         try:
-            add(plan, _Maker(lib, g, blocks))
+            add(plan, Maker(lib, g, blocks))
             return plan.done()
         except Refused:
             if not blocks:
@@ -168,7 +170,7 @@ def backward(lib: Library, g: Geometry, wanted: tuple[bool, bool, bool]) -> Plan
         if want:
             shapes.append(shape)
 
-    def add(plan: Plan, made: _Maker) -> None:
+    def add(plan: Plan, made: Maker) -> None:
         if wanted[1]:
             shift = {DIFF_BIAS: places[2]} if wanted[2] else {}
             plan.add(made.of_weight(wanted[2]), {SRC: 1, DIFF_DST: 0, DIFF_WEIGHTS: places[1], **shift})
@@ -188,7 +190,7 @@ def transposed_backward(lib: Library, g: Geometry, wanted: tuple[bool, bool]) ->
     """Of the gradient of what :func:`transposed` gave, what it took, the weight; then the wanted gradients of those."""
     shapes = [g.src, g.dst, g.grouped, *(s for s, want in zip((g.dst, g.grouped), wanted) if want)]
 
-    def add(plan: Plan, made: _Maker) -> None:
+    def add(plan: Plan, made: Maker) -> None:
         if wanted[1]:
             plan.add(made.of_weight(False), {SRC: 0, DIFF_DST: 1, DIFF_WEIGHTS: len(shapes) - 1})
         if wanted[0]:

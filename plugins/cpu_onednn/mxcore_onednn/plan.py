@@ -99,6 +99,14 @@ class Desc:
             lib, lib.new("memory_desc_create_with_tag", len(shape), dims(shape), _CODES["float32"], _BLOCKS[len(shape)])
         )
 
+    @classmethod
+    def channels_last(cls, lib: Library, shape: Sequence[int]) -> Desc:
+        """Of images (n, c, *size), the channels of a place side by side."""
+        n, c, *size = shape
+        strides = [c * prod(size), 1, *(c * prod(size[i + 1 :]) for i in range(len(size)))]
+        args = len(shape), dims(shape), _CODES["float32"], dims(strides)
+        return cls(lib, lib.new("memory_desc_create_with_strides", *args))
+
 
 class Tensor:
     """A place for a value: an array of who calls, or some memory of the thread's.
@@ -207,9 +215,13 @@ class Plan:
 
     def is_reference(self, desc: int) -> bool:
         """Whether the library has no better code than its reference."""
+        return b"ref" in self.code(desc)
+
+    def code(self, desc: int) -> bytes:
+        """The name of the library's code for a primitive."""
         code = ctypes.c_char_p()
         self.lib.primitive_desc_query(desc, _IMPLEMENTATION, 0, ctypes.byref(code))
-        return b"ref" in (code.value or b"ref")
+        return code.value or b"ref"
 
     def _primitive(self, desc: int, bound: Mapping[int, Tensor]) -> _Step:
         args = [*bound.items()]
@@ -263,6 +275,19 @@ class Plan:
             if not anew:
                 known.append(found)
         return found
+
+    def result_over(self, desc: int, tensor: Tensor, free: bool) -> Tensor:
+        """Where a primitive that adds its result to what is there finds a tensor: itself if it is `free`, or a copy."""
+        wanted = self._queried(desc, DST)
+        assert wanted is not None
+        if not free or tensor.desc != wanted:
+            return self.reordered(tensor, wanted, anew=True)
+        self._reordered.pop(tensor.index, None)  # it becomes another value
+        return tensor
+
+    def deliver(self, tensor: Tensor, array: Tensor) -> None:
+        """Let the value be in an array at the end."""
+        self._late.append(self._reorder(tensor, array))
 
     def _reorder(self, source: Tensor, target: Tensor) -> _Step:
         lib = self.lib
