@@ -20,10 +20,10 @@ def reorders(provider, monkeypatch):
     seen = []
     run_bound = plan._Bound.run
 
-    def run(self, made, arrays, kept):
+    def run(self, made, arrays, kept, room):
         known = kept is not None and all(kept.made.get(i) == kept.known(i) is not None for i in made.keeps)
         seen.append("kept" if known else "made")
-        run_bound(self, made, arrays, kept)
+        run_bound(self, made, arrays, kept, room)
 
     monkeypatch.setattr(plan._Bound, "run", run)
     return seen

@@ -1,7 +1,8 @@
 """Steps that need no kernel: a compiled chain, the array function that an elementwise operator is, or what a pass made.
 
 The operator of a node that a plugin's pass made may have an attribute `bind`: ``(k, p, ins, outs) -> call``, a call
-without arguments that fills the arrays in the list `outs` from those in `ins`, which it looks up whenever it runs.
+without arguments that fills the arrays in the list `outs` from those in `ins`, which it looks up whenever it runs; and
+an attribute `owner`, the plugin.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import numpy as np
 from mxcore.plugin import Call, KernelSet, Params, Spec, compute_without
 
 from .library import Refused
-from .plan import Kept, Plan
+from .plan import Kept, Plan, Room
 
 __all__ = ["MOST", "PRIORITY", "keeping", "kept", "kernels", "otherwise", "run", "takes"]
 
@@ -40,6 +40,7 @@ def run(
     outs: Sequence[Any],
     other: Callable[[], None],
     kept: Kept | None = None,
+    room: Room | None = None,
 ) -> None:
     """Run a plan or, where the library cannot, another kernel; that is logged once for an operator.
 
@@ -54,12 +55,13 @@ def run(
     other : callable
         Writes the same outputs.
     kept : Kept, optional
+    room : Room, optional
     """
     try:
         if plan is None:
             raise Refused("it has no code for some shapes")
         places = [o if _dense(o) else np.empty(o.shape, o.dtype) for o in outs]
-        plan.run(*[a if _dense(a) else np.array(a, order="C") for a in ins], *places, kept=kept)
+        plan.run(*[a if _dense(a) else np.array(a, order="C") for a in ins], *places, kept=kept, room=room)
         for o, place in zip(outs, places):
             if o is not place:
                 o[...] = place

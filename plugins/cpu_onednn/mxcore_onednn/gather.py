@@ -16,8 +16,8 @@ import numpy as np
 from mxcore.plugin import Graph, Node, known
 
 from .calls import MOST
-from .layers import ANCHORS, build, takes
-from .library import library
+from .layers import ANCHORS, READS, build, takes
+from .library import Refused, library
 from .region import Failed, Layer, Region, operator
 
 __all__ = ["gather"]
@@ -53,14 +53,13 @@ def gather(graph: Graph) -> Graph:
         refused = False
         for nodes in _regions(order, fit):
             part = _Part(graph, nodes, order)
-            failed: list[Failed] = []
-            if part.region.plan(build, failed) is not None:
+            why: list[Refused] = []
+            if part.region.plan(build, why) is not None:
                 made.append(part)
-            elif failed:
-                fit.discard(id(nodes[failed[0].layer]))
+            elif why and isinstance(why[0], Failed):
+                fit.discard(id(nodes[why[0].layer]))
                 refused = True
-            else:  # no memory for it now
-                fit.difference_update(map(id, nodes))
+            # Else there is no memory for it now.
         if not refused:
             return _rebuilt(graph, order, made) if made else graph
 
@@ -97,7 +96,15 @@ def _regions(order: Sequence[Node], fit: set[int]) -> list[list[Node]]:
         mine = None
         if id(n) in fit and id(n) not in further:
             near = sorted({place[id(m)] for m in inputs if id(m) in place}, reverse=True)
-            mine = next((r for r in near if r not in over(m for m in inputs if place.get(id(m)) != r)), None)
+            images = READS.get(n.op.name, len(inputs))
+            mine = next(
+                (
+                    r
+                    for r in near
+                    if r not in over(m for i, m in enumerate(inputs) if i >= images or place.get(id(m)) != r)
+                ),
+                None,
+            )
             if mine is None and n.op.name in ANCHORS:
                 mine = len(found)
                 found.append([])

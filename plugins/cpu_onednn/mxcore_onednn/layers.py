@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from .library import Library, NoMemory, Refused
 from .plan import BIAS, DST, SRC, WEIGHTS, Desc, Plan, Tensor, dims
 from .region import Failed, Layer, Region
 
-__all__ = ["ANCHORS", "build", "takes"]
+__all__ = ["ANCHORS", "READS", "build", "takes"]
 
 Shape = tuple[int, ...]
 _INFERENCE = 96
@@ -29,6 +30,7 @@ _SRC_1, _MANY, _POST_OP = 2, 1024, 32768
 _RELU, _TANH, _ELU, _LOGISTIC, _CLIP, _GELU = 0x20, 0x21, 0x22, 0x29, 0x2E, 0x31
 _MAX, _AVG_INCLUDE, _AVG_EXCLUDE = 0x1FF, 0x2FF, 0x3FF
 _ADD, _MUL = 0x1FFF0, 0x1FFF1
+_PER_CHANNEL = 1 << 1
 
 _Function = tuple[int, float, float]
 _ACTIVATIONS: dict[str, _Function] = {"relu": (_RELU, 0, 0), "sigmoid": (_LOGISTIC, 0, 0), "tanh": (_TANH, 0, 0)}
@@ -46,7 +48,7 @@ def function_of(op: str, p: Params) -> _Function | None:
     return _ACTIVATIONS.get(op)
 
 
-_SUMS = ("elemwise_add", "broadcast_add")
+_SUMS, _PRODUCTS = ("elemwise_add", "broadcast_add"), ("elemwise_mul", "broadcast_mul")
 
 
 # -- which layers ----------------------------------------------------------------------------------------------------
@@ -66,6 +68,17 @@ def _adds(p: Params, ins: Sequence[Shape], out: Shape) -> bool:
     return ins[0] == ins[1]
 
 
+def _multiplies(p: Params, ins: Sequence[Shape], out: Shape) -> bool:
+    """By an image of the same shape, or by one number for each channel of each image."""
+    return out in ins and all(shape in (out, out[:2] + (1,) * (len(out) - 2)) for shape in ins)
+
+
+def _slopes(p: Params, ins: Sequence[Shape], out: Shape) -> bool:
+    if p.act_type == "prelu":
+        return ins[1] == out[1:2]
+    return function_of("LeakyReLU", p) is not None
+
+
 def _joins(p: Params, ins: Sequence[Shape], out: Shape) -> bool:
     return len(ins) > 1 and p.dim in (1, 1 - len(out))
 
@@ -75,7 +88,7 @@ def _pools(p: Params, ins: Sequence[Shape], out: Shape) -> bool:
         return False
     window = _window(p, ins[0], out)
     # A window that is nothing but padding has no largest value; MXNet's mean does not count what `full` adds.
-    if any(pad >= size for pad, size in zip(window.pad, window.kernel)):
+    if any(max(pads) >= size for size, *pads in zip(window.kernel, window.pad, window.end)):
         return False
     return p.pool_type == "max" or not _includes(p) or window.end == window.pad
 
@@ -84,11 +97,15 @@ _TAKES: dict[str, Callable[[Params, Sequence[Shape], Shape], bool]] = {
     "Convolution": _convolves,
     "BatchNorm": _normalizes,
     **dict.fromkeys(_SUMS, _adds),
+    **dict.fromkeys(_PRODUCTS, _multiplies),
+    "LeakyReLU": _slopes,
     "Concat": _joins,
     "Pooling": _pools,
 }
 #: Layers that a region begins with.
 ANCHORS = frozenset({"Convolution"})
+#: How many of a layer's inputs, the first ones, are images; of others all are. The rest comes from outside the region.
+READS = {"Convolution": 1, "BatchNorm": 1, "LeakyReLU": 1}
 
 
 def takes(op: str, p: Params, ins: Sequence[Shape], out: Shape) -> bool:
@@ -186,12 +203,17 @@ def _joined(
             value, group = max(free, key=lambda found: found[1].layers[-1])  # the other one is there by then
             group.other = layer.reads[layer.reads[0] == value]
             return group
-    elif function_of(layer.op, layer.p) is not None and alone:
+    elif (_is_slope(layer) or function_of(layer.op, layer.p) is not None) and alone:
         group = alone[0][1]
         if group.act is None and region.layers[group.layers[0]].op in ("Convolution", "BatchNorm", *_SUMS):
             group.act = i
             return group
     return None
+
+
+def _is_slope(layer: Layer) -> bool:
+    """Whether a layer has a slope for the negative numbers of each channel."""
+    return layer.op == "LeakyReLU" and layer.p.act_type == "prelu"
 
 
 # -- primitives --------------------------------------------------------------------------------------------------------
@@ -218,23 +240,39 @@ class _Apart(Refused):
         self.layer = layer
 
 
+class _Then(NamedTuple):
+    """What is done with the result of a primitive before it is written: one of these."""
+
+    function: _Function | None = None
+    #: A value for each channel: a term, or the slope of negative numbers.
+    term: Tensor | None = None
+    slope: Tensor | None = None
+
+
+#: What is there already is added.
+_SUM = _Then()
+
+
 @contextlib.contextmanager
-def _attributes(
-    lib: Library, functions: Sequence[_Function] = (), adds: bool = False, term: Desc | None = None
-) -> Iterator[int]:
-    """Attributes of a primitive: what is added to its result, what is there or a `term`, and functions behind that."""
-    attr = lib.new("primitive_attr_create")
-    ops = lib.new("post_ops_create")
+def _attributes(lib: Library, then: Sequence[_Then]) -> Iterator[tuple[int, dict[int, Tensor | None]]]:
+    """Attributes of a primitive for what is done with its result, and the arguments that this needs."""
+    attr, ops = lib.new("primitive_attr_create"), lib.new("post_ops_create")
+    args: dict[int, Tensor | None] = {}
     try:
         lib.primitive_attr_set_scratchpad_mode(attr, 1)
-        if adds:
-            lib.post_ops_append_sum(ops, 1.0, 0, 0)
-        if term is not None:
-            lib.post_ops_append_binary(ops, _ADD, term.handle)
-        for kind, alpha, beta in functions:
-            lib.post_ops_append_eltwise(ops, kind, alpha, beta)
+        for i, (function, term, slope) in enumerate(then):
+            if function is not None:
+                lib.post_ops_append_eltwise(ops, *function)
+            elif term is not None:
+                lib.post_ops_append_binary(ops, _ADD, term.desc.handle)
+                args[_POST_OP * (i + 1) | _SRC_1] = term
+            elif slope is not None:
+                lib.post_ops_append_prelu(ops, _PER_CHANNEL)
+                args[_POST_OP * (i + 1) | WEIGHTS] = slope
+            else:
+                lib.post_ops_append_sum(ops, 1.0, 0, 0)
         lib.primitive_attr_set_post_ops(attr, ops)
-        yield attr
+        yield attr, args
     finally:
         lib.post_ops_destroy(ops)
         lib.primitive_attr_destroy(attr)
@@ -259,6 +297,10 @@ def _folded(weight: Any, bias: Any, *arrays: Any, eps: float, plain: bool) -> No
         bias += before[0] * scale
 
 
+def _copied(column: Any, values: Any) -> None:
+    column[...] = values.reshape(column.shape)
+
+
 def _scaled(scale: Any, shift: Any, gamma: Any, beta: Any, mean: Any, var: Any, *, eps: float, plain: bool) -> None:
     """A normalization with fixed statistics as a factor and a term."""
     found = 1 / np.sqrt(var + np.float32(eps))
@@ -274,9 +316,7 @@ class _Builder:
     def __init__(self, lib: Library, region: Region) -> None:
         self.lib, self.region = lib, region
         self.left = region.reads
-        images = {layer.reads[0] for layer in region.layers} | {
-            v for layer in region.layers if layer.op not in ("Convolution", "BatchNorm") for v in layer.reads
-        }
+        images = {v for layer in region.layers for v in layer.reads[: READS.get(layer.op)]}
         steady = [v for v in range(len(region.inputs)) if v not in images]
         shapes = dict(enumerate(region.inputs))
         for layer in region.layers:
@@ -309,13 +349,19 @@ class _Builder:
         made = _MAKERS.get(layer.op, _Builder._function)(self, layer, group)
         self.values[self.region.number(group.layers[-1])] = made
 
-    def _functions(self, group: _Group) -> list[_Function]:
+    def _then(self, group: _Group) -> list[_Then]:
+        """The activation of a group."""
         if group.act is None:
             return []
         layer = self.region.layers[group.act]
-        found = function_of(layer.op, layer.p)
-        assert found is not None
-        return [found]
+        if _is_slope(layer):
+            return [_Then(slope=self._column(layer.reads[1], self.region.number(group.act)))]
+        return [_Then(function_of(layer.op, layer.p))]
+
+    def _column(self, v: int, image: int) -> Tensor:
+        """An array of a number for each channel as what can be read beside an image."""
+        shape = self.region.shapes[image]
+        return self.plan.make(_copied, [v], [(1, shape[1], *[1] * (len(shape) - 2))])[0]
 
     def _add(self, name: str, args: Sequence[Any], bound: Mapping[int, Tensor | None]) -> Tensor:
         return self.plan.add(self.lib.new(name, self.lib.engine, *args), bound)[DST]
@@ -341,9 +387,10 @@ class _Builder:
             filters = self.values[weight]
             shift = self.values[bias[0]] if bias else None  # type: ignore[assignment]
         other = None if group.other is None else self.values[group.other]
-        with _attributes(lib, self._functions(group), other is not None) as attr:
+        then = [*([] if other is None else [_SUM]), *self._then(group)]
+        with _attributes(lib, then) as (attr, args):
             desc = self._convolves(g, shift is not None, attr, source)
-            args: dict[int, Tensor | None] = {SRC: source, WEIGHTS: filters}
+            args.update({SRC: source, WEIGHTS: filters})
             if shift is not None:
                 args[BIAS] = shift
             if other is None:
@@ -373,19 +420,39 @@ class _Builder:
         column = (1, shape[1], *[1] * (len(shape) - 2))
         make = partial(_scaled, eps=layer.p.eps, plain=layer.p.fix_gamma)
         scale, shift = plan.make(make, layer.reads[1:], [column, column])
-        return self._binary(_MUL, source, scale, group, shift)
+        return self._binary(_MUL, source, scale, [_Then(term=shift), *self._then(group)])
 
-    def _binary(self, kind: int, a: Tensor, b: Tensor, group: _Group, term: Tensor | None = None) -> Tensor:
-        with _attributes(self.lib, self._functions(group), term=term and term.desc) as attr:
+    def _binary(self, kind: int, a: Tensor, b: Tensor, then: Sequence[_Then]) -> Tensor:
+        with _attributes(self.lib, then) as (attr, args):
             return self._add(
                 "binary_primitive_desc_create",
                 (kind, a.desc.handle, b.desc.handle, a.desc.handle, attr),
-                {SRC: a, _SRC_1: b, **({_POST_OP | _SRC_1: term} if term else {}), DST: None},
+                {SRC: a, _SRC_1: b, **args, DST: None},
             )
 
     def _sum(self, layer: Layer, group: _Group) -> Tensor:
         a, b = map(self._image, layer.reads)
-        return self._binary(_ADD, a, b if b.desc == a.desc else self.plan.reordered(b, a.desc), group)
+        return self._binary(_ADD, a, b if b.desc == a.desc else self.plan.reordered(b, a.desc), self._then(group))
+
+    def _product(self, layer: Layer, group: _Group) -> Tensor:
+        shapes = self.region.shapes
+        a, b = sorted(layer.reads, key=lambda v: -prod(shapes[v]))
+        image, by = self._image(a), self._image(b)
+        if shapes[a] == shapes[b] and image.desc != by.desc:
+            by = self.plan.reordered(by, image.desc)
+        return self._binary(_MUL, image, by, [])
+
+    def _slope(self, layer: Layer, group: _Group) -> Tensor:
+        if not _is_slope(layer):
+            return self._function(layer, group)
+        source = self._image(layer.reads[0])
+        slope = self._column(layer.reads[1], self.region.number(group.layers[0]))
+        desc = source.desc.handle
+        return self._add(
+            "prelu_forward_primitive_desc_create",
+            (_INFERENCE, desc, slope.desc.handle, desc, self.lib.attr),
+            {SRC: source, WEIGHTS: slope, DST: None},
+        )
 
     def _function(self, layer: Layer, group: _Group) -> Tensor:
         lib, source = self.lib, self._image(layer.reads[0])
@@ -431,8 +498,9 @@ class _Builder:
 _MAKERS: dict[str, Callable[[_Builder, Layer, _Group], Tensor]] = {
     "Convolution": _Builder._convolution,
     "BatchNorm": _Builder._norm,
-    "elemwise_add": _Builder._sum,
-    "broadcast_add": _Builder._sum,
+    **dict.fromkeys(_SUMS, _Builder._sum),
+    **dict.fromkeys(_PRODUCTS, _Builder._product),
+    "LeakyReLU": _Builder._slope,
     "Concat": _Builder._concat,
     "Pooling": _Builder._pool,
 }

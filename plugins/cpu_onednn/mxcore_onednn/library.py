@@ -61,6 +61,8 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "dnnl_post_ops_append_sum": (_PTR, c_float, c_int, c_int),
     "dnnl_post_ops_append_eltwise": (_PTR, c_int, c_float, c_float),
     "dnnl_post_ops_append_binary": (_PTR, c_int, _PTR),
+    "dnnl_post_ops_append_prelu": (_PTR, c_int),
+    "dnnl_prelu_forward_primitive_desc_create": (_OUT, _PTR, c_int, _PTR, _PTR, _PTR, _PTR),
     "dnnl_binary_primitive_desc_create": (_OUT, _PTR, c_int, _PTR, _PTR, _PTR, _PTR),
     "dnnl_concat_primitive_desc_create": (_OUT, _PTR, _PTR, c_int, c_int, _OUT, _PTR),
     "dnnl_eltwise_forward_primitive_desc_create": (_OUT, _PTR, c_int, c_int, _PTR, _PTR, c_float, c_float, _PTR),

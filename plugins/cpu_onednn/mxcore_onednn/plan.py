@@ -24,7 +24,7 @@ from mxcore.plugin import memory_layout
 
 from .library import Library, NoMemory, Refused, library, threads
 
-__all__ = ["Desc", "Kept", "Plan", "Tensor", "plan_for"]
+__all__ = ["Desc", "Kept", "Plan", "Room", "Tensor", "plan_for"]
 
 Array = np.ndarray[Any, Any]
 
@@ -315,7 +315,7 @@ class Plan:
         return self
 
     # -- run -------------------------------------------------------------------------------------------------------
-    def run(self, *arrays: Array, kept: Kept | None = None) -> None:
+    def run(self, *arrays: Array, kept: Kept | None = None, room: Room | None = None) -> None:
         """Do it, with arrays in C order of the shapes and dtypes that it was made for.
 
         Parameters
@@ -323,6 +323,8 @@ class Plan:
         *arrays : ndarray
         kept : Kept, optional
             Of this plan: what it holds is not made again.
+        room : Room, optional
+            For what lies between, if it is much; else it lies in memory of the thread's.
 
         Raises
         ------
@@ -334,7 +336,7 @@ class Plan:
         except IndexError:
             bound = _Bound(self)
         with Threads(self.lib, self.workers):
-            bound.run(self, arrays, kept)
+            bound.run(self, arrays, kept, _shared if room is None or self.scratch < _MUCH else room)
         self._idle.append(bound)
 
     def __del__(self) -> None:
@@ -415,9 +417,9 @@ class _Bound:
         others = {t.index for i, step in enumerate(plan.steps) if i not in plan.keeps for _, t in step.args}
         self.reads = [i not in once or i in others for i in range(len(plan.arrays))]
 
-    def run(self, plan: Plan, arrays: Sequence[Array], kept: Kept | None) -> None:
+    def run(self, plan: Plan, arrays: Sequence[Array], kept: Kept | None, room: Room) -> None:
         done, fresh = self._kept(plan, kept)
-        places, base = self.places.copy(), _arena(plan.scratch)
+        places, base = self.places.copy(), room.at(plan.scratch)
         ready = len(done) == len(plan.keeps)  # what nobody reads now may lie anywhere
         for i, (a, reads) in enumerate(zip(arrays, self.reads)):
             if reads or not ready:
@@ -466,14 +468,6 @@ class _Bound:
             self.lib.stream_destroy(self.stream)
 
 
-class _Scratch(threading.local):
-    memory: np.ndarray[Any, Any] | None = None
-    place = 0
-
-
-_scratch = _Scratch()
-
-
 def _aligned(size: int) -> tuple[np.ndarray[Any, Any], int]:
     """So many bytes, and where they begin."""
     try:
@@ -484,20 +478,34 @@ def _aligned(size: int) -> tuple[np.ndarray[Any, Any], int]:
     return memory, address + -address % _ALIGNED
 
 
-def _arena(size: int) -> int:
-    """Where so many bytes of this thread begin; they are used until the next call."""
-    memory = _scratch.memory
-    if memory is None or memory.nbytes < size + _ALIGNED:
-        memory = _scratch.memory = None  # before others are asked for
-        _scratch.memory, _scratch.place = _aligned(size)
-    return _scratch.place
+class Room:
+    """Memory for what lies between, for one call at a time."""
+
+    memory: Array | None = None
+    place = 0
+
+    def at(self, size: int) -> int:
+        """Where so many bytes begin; what lies there stays until the next call."""
+        if self.memory is None or self.memory.nbytes < size + _ALIGNED:
+            self.memory = None  # before others are asked for
+            self.memory, self.place = _aligned(size)
+        return self.place
+
+
+class _Shared(Room, threading.local):
+    """Of a thread, for all its plans."""
+
+
+_shared = _Shared()
+#: A plan that needs more bytes gets a room of who calls it, if there is one: what a thread has stays for good.
+_MUCH = 1 << 24
 
 
 # -- one for each operator and set of shapes ------------------------------------------------------------------------
 _LIMIT = 512
 #: Less work than this is done before another thread has heard of it.
 _LITTLE = 1 << 18
-_plans: OrderedDict[Any, Plan | None] = OrderedDict()
+_plans: OrderedDict[Any, Plan | Refused] = OrderedDict()
 _lock = threading.Lock()
 _alone = False  # in a forked child, where the library's threads are not
 
@@ -518,7 +526,9 @@ def workers(work: float = _LITTLE) -> int:
     return 1 if _alone or work < _LITTLE else threads().count()
 
 
-def plan_for(key: tuple[Any, ...], make: Callable[[Library], Plan], work: float) -> Plan | None:
+def plan_for(
+    key: tuple[Any, ...], make: Callable[[Library], Plan], work: float, refused: list[Refused] | None = None
+) -> Plan | None:
     """The plan of an operator and its shapes, made once for each number of threads; None if the library refuses it.
 
     Where there is no memory it is tried again at the next call.
@@ -531,26 +541,36 @@ def plan_for(key: tuple[Any, ...], make: Callable[[Library], Plan], work: float)
         ``(library) -> Plan``, which may raise `Refused`.
     work : float
         Multiplications: a little is done by one thread.
+    refused : list, optional
+        Gets what `make` has raised.
     """
     key = (workers(work), *key)
     with _lock:
         if key in _plans:
             _plans.move_to_end(key)
-            return _plans[key]
+            return _made(_plans[key], refused)
     lib = library()
     if lib is None:
         return None
     with _lock, Threads(lib, key[0]):
         try:
-            plan = make(lib)
+            plan: Plan | Refused = make(lib)
         except NoMemory:
             return None
-        except Refused:
-            plan = None
+        except Refused as e:
+            plan = e.with_traceback(None)  # which holds what was made so far
         _plans[key] = plan
         if len(_plans) > _LIMIT:
             _plans.popitem(last=False)
-    return plan
+    return _made(plan, refused)
+
+
+def _made(plan: Plan | Refused, refused: list[Refused] | None) -> Plan | None:
+    if isinstance(plan, Plan):
+        return plan
+    if refused is not None:
+        refused.append(plan)
+    return None
 
 
 class Threads:

@@ -12,7 +12,7 @@ from mxcore.plugin import Call, Op, Params, compute, find_op
 
 from .calls import kept, run
 from .library import Library, Refused
-from .plan import Plan, plan_for
+from .plan import Plan, Room, plan_for
 
 __all__ = ["Failed", "Layer", "Region", "operator"]
 
@@ -93,18 +93,9 @@ class Region:
         """The number of a layer's result."""
         return len(self.inputs) + layer
 
-    def plan(self, build: Callable[[Library, Region], Plan], failed: list[Failed] | None = None) -> Plan | None:
-        """The plan, made once for each number of threads; where it cannot be made, `failed` gets the reason."""
-
-        def make(lib: Library) -> Plan:
-            try:
-                return build(lib, self)
-            except Failed as e:
-                if failed is not None:
-                    failed.append(e)
-                raise
-
-        return plan_for(("layers", self.key), make, sum(map(prod, self.shapes)) * 16)
+    def plan(self, build: Callable[[Library, Region], Plan], refused: list[Refused] | None = None) -> Plan | None:
+        """The plan, made once for each number of threads; where it cannot be made, `refused` gets the reason."""
+        return plan_for(("layers", self.key), lambda lib: build(lib, self), sum(map(prod, self.shapes)) * 16, refused)
 
     def compute(self, k: Call, arrays: Sequence[Any]) -> list[Any]:
         """Layer by layer, by the best kernels."""
@@ -132,27 +123,30 @@ def operator(region: Region, build: Callable[[Library, Region], Plan]) -> Op:
     )
     shapes = [region.shapes[v] for v in region.outs]
     op.shape(lambda p, ins: shapes)
-    work = float(sum(_work(region, layer, region.number(i)) for i, layer in enumerate(region.layers)))
+    flops = sum(_flops(region, i) for i in range(len(region.layers)))
+    work = flops + sum(prod(region.shapes[region.number(i)]) for i in range(len(region.layers)))
     op.cost(lambda p, ins, outs: work)
+    op.attach(flops=lambda p, ins, outs: flops)
 
     def bind(k: Call, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None]:
+        room = Room()
+
         def other() -> None:
             for out, value in zip(outs, region.compute(k, ins)):
                 k.device.copy(value, out)
 
         def call() -> None:
             plan = region.plan(build)
-            run(NAME, plan, ins, outs, other, kept(k, plan))
+            run(NAME, plan, ins, outs, other, kept(k, plan), room)
 
         return call
 
-    op.bind = bind  # type: ignore[attr-defined]
+    op.bind, op.owner = bind, "cpu_onednn"  # type: ignore[attr-defined]
     return op
 
 
-def _work(region: Region, layer: Layer, out: int) -> float:
-    """Operations of a layer: those of its products, or one for each number of its result."""
-    ins = [region.shapes[v] for v in layer.reads]
-    outs = [region.shapes[out]]
-    flops: float = find_op(layer.op).facet("flops", layer.p, ins, outs, default=0)
-    return flops or prod(outs[0])
+def _flops(region: Region, i: int) -> float:
+    """Operations of a layer's products."""
+    layer = region.layers[i]
+    ins, outs = [region.shapes[v] for v in layer.reads], [region.shapes[region.number(i)]]
+    return float(find_op(layer.op).facet("flops", layer.p, ins, outs, default=0))
