@@ -86,6 +86,7 @@ class Maker:
     def forward(
         self, biased: bool = False, strided: bool = False, attr: int | None = None, given: Desc | None = None
     ) -> int:
+        """Of the convolution, with attributes, and over data of a `given` layout."""
         lib, g = self.lib, self.g
         src, weight, dst = self._descs(strided, given)
         shift = self._shift(biased)
@@ -96,6 +97,7 @@ class Maker:
         )
 
     def of_data(self) -> int:
+        """Of the gradient of its data."""
         lib, g = self.lib, self.g
         hint = self.forward(strided=True)
         try:
@@ -108,6 +110,7 @@ class Maker:
             lib.primitive_desc_destroy(hint)
 
     def of_weight(self, biased: bool) -> int:
+        """Of the gradient of its weight, and of its bias, if there is one."""
         lib, g = self.lib, self.g
         hint = self.forward()
         try:

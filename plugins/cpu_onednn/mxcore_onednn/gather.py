@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -67,12 +68,12 @@ def gather(graph: Graph) -> Graph:
 def _fits(graph: Graph, n: Node) -> bool:
     """Whether a node may be in a region: by what it computes, on what, and by who reads its outputs."""
     entries = [*n.inputs, (n, 0)]
-    shapes = [graph.shapes.get(e) for e in entries]
-    if n.params._sig.random or not all(map(known, shapes)):
+    if n.params._sig.random or not all(known(graph.shapes.get(e)) for e in entries):
         return False
+    shapes = [graph.shapes[e] for e in entries]
     if any(graph.dtypes[e] != _FLOAT or graph.stypes.get(e, "default") != "default" for e in entries):
         return False
-    if any(np.prod(shape, dtype=float) > MOST for shape in shapes):
+    if any(prod(shape) > MOST for shape in shapes):
         return False
     return takes(n.op.name, n.params, shapes[:-1], shapes[-1])
 

@@ -308,7 +308,7 @@ class Plan:
                 if not tensor.array:
                     lives.setdefault(tensor.index, [i, i])[1] = i
         sizes = {i: -(-self.tensors[i].desc.size // _UNIT) for i in lives}
-        offsets, total = memory_layout([(sizes[i], *life) for i, life in lives.items()])
+        offsets, total = memory_layout((sizes[i], first, last) for i, (first, last) in lives.items())
         for i, offset in zip(lives, offsets):
             self.tensors[i].offset = offset * _UNIT
         self.scratch = total * _UNIT
@@ -349,13 +349,8 @@ def _into(make: Callable[..., None], shapes: Sequence[Sequence[int]]) -> Callabl
     kinds = [(c_float * prod(shape), tuple(shape)) for shape in shapes]
 
     def call(places: Sequence[int], arrays: Sequence[Array]) -> None:
-        make(
-            *(
-                np.frombuffer(kind.from_address(at), np.float32).reshape(shape)
-                for (kind, shape), at in zip(kinds, places)
-            ),
-            *arrays,
-        )
+        outs = [np.ctypeslib.as_array(kind.from_address(at)) for (kind, _), at in zip(kinds, places)]
+        make(*(out.reshape(shape) for out, (_, shape) in zip(outs, kinds)), *arrays)
 
     return call
 
@@ -441,8 +436,8 @@ class _Bound:
             if primitive:
                 execute(primitive, stream, count, args)
             else:
-                step = plan.steps[i]
-                step.make([places[t.index] for t in step.made], [arrays[a] for a in step.arrays])  # type: ignore[misc]
+                made = plan.steps[i]
+                made.make([places[t.index] for t in made.made], [arrays[a] for a in made.arrays])  # type: ignore[misc]
         if kept is not None:
             kept.made.update(fresh)
 
