@@ -2,7 +2,7 @@
 
 The operator of a node that a plugin's pass made may have an attribute `bind`: ``(k, p, ins, outs) -> call``, a call
 without arguments that fills the arrays in the list `outs` from those in `ins`, which it looks up whenever it runs; and
-an attribute `owner`, the plugin.
+attributes `owner`, the plugin, and `nbytes`, the memory that it has for itself.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mxcore.plugin import Graph, Node, known
+from mxcore.plugin import Graph, Node, Op, known
 
 from .calls import MOST
 from .layers import ANCHORS, READS, build, takes
@@ -55,7 +55,9 @@ def gather(graph: Graph) -> Graph:
         for nodes in _regions(order, fit):
             part = _Part(graph, nodes, order)
             why: list[Refused] = []
-            if part.region.plan(build, why) is not None:
+            plan = part.region.plan(build, why)
+            if plan is not None:
+                part.op = operator(part.region, build, plan)
                 made.append(part)
             elif why and isinstance(why[0], Failed):
                 fit.discard(id(nodes[why[0].layer]))
@@ -125,6 +127,8 @@ def _regions(order: Sequence[Node], fit: set[int]) -> list[list[Node]]:
 class _Part:
     """The nodes of a region, and how it hangs together with the others."""
 
+    op: Op
+
     def __init__(self, graph: Graph, nodes: Sequence[Node], order: Sequence[Node]) -> None:
         self.nodes = nodes
         inside = {id(n) for n in nodes}
@@ -154,9 +158,8 @@ def _rebuilt(graph: Graph, order: Sequence[Node], parts: Sequence[_Part]) -> Gra
         items[id(item)] = item
     for item in _sorted(items, part_of):
         if isinstance(item, _Part):
-            op = operator(item.region, build)
             last = item.nodes[-1]
-            node = Node(op, op.parse({}), [new[e] for e in item.inputs], last.name)
+            node = Node(item.op, item.op.parse({}), [new[e] for e in item.inputs], last.name)
             entries = item.outs
         else:
             inputs = tuple(new[e] for e in item.inputs)

@@ -105,8 +105,8 @@ class Region:
         return [values[i] for i in self.outs]
 
 
-def operator(region: Region, build: Callable[[Library, Region], Plan]) -> Op:
-    """The operator that computes a region: its body layer by layer, in programs by the library."""
+def operator(region: Region, build: Callable[[Library, Region], Plan], plan: Plan) -> Op:
+    """The operator that computes a region: its body layer by layer, in programs by the library, as by `plan`."""
 
     def body(k: Call, p: Params, *arrays: Any) -> Any:
         found = region.compute(k, arrays)
@@ -141,7 +141,7 @@ def operator(region: Region, build: Callable[[Library, Region], Plan]) -> Op:
 
         return call
 
-    op.bind, op.owner = bind, "cpu_onednn"  # type: ignore[attr-defined]
+    op.bind, op.owner, op.nbytes = bind, "cpu_onednn", plan.scratch  # type: ignore[attr-defined]
     return op
 
 
