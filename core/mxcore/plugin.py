@@ -7,11 +7,14 @@ line ``API_VERSION = 1``, announced by an entry point of the group ``mxcore``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import builtin as _builtin  # noqa: F401  # its operators enter the registry
 from ._core import tables as _tables
 from ._core.call import Observer, unwatch, watch
+from ._core.call import eager_call as _eager_call
+from ._core.call import op_context as _op_context
 from ._core.device import Device
 from ._core.errors import MXNetError, error, explain
 from ._core.graph import Graph, GraphPass, Node
@@ -36,6 +39,10 @@ from .typing import Array, Call, Operand, Operators
 
 if TYPE_CHECKING:
     from .array_api import ArrayAPINamespace
+    from .executor.memory import memory_layout
+
+#: What few plugins need -> its module.
+_LATE = {"ArrayAPINamespace": ".array_api", "memory_layout": ".executor.memory"}
 
 __all__ = [
     "API_VERSION",
@@ -82,6 +89,7 @@ __all__ = [
     "binary",
     "broadcast",
     "broadcast_shapes",
+    "compute",
     "compute_without",
     "declarations",
     "error",
@@ -90,6 +98,7 @@ __all__ = [
     "fork_safe_lock",
     "hookimpl",
     "known",
+    "memory_layout",
     "merge_dtype",
     "merge_rows",
     "merge_shape",
@@ -164,6 +173,41 @@ def compute_without(owner: str, op: str, k: Call, p: Params, outs: Sequence[Any]
             k.device.copy(value, out)
 
 
+def compute(op: str, k: Call, p: Params, *ins: Any) -> list[Any]:
+    """Compute an operator on arrays of a device, by the best kernel.
+
+    Parameters
+    ----------
+    op : str
+        Name of the operator.
+    k : Call
+        What a kernel got as its first argument.
+    p : Params
+        Of that operator.
+    *ins
+        Device arrays, which are not changed.
+
+    Returns
+    -------
+    list
+        Its outputs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mxcore as mx
+    >>> from mxcore._core.call import op_context
+    >>> relu = find_op("relu")
+    >>> compute("relu", op_context(mx.cpu(), False), relu.parse({}), np.float32([-1, 2]))[0].tolist()
+    [0.0, 2.0]
+    """
+    found = find_op(op)
+    call = _eager_call(found, p, k.device, [Spec(a.shape, a.dtype) for a in ins])
+    copies = [a.copy() if i in p._sig.mutates else a for i, a in enumerate(ins)]
+    values: list[Any] = call.run(_op_context(k.ctx, k.is_train), p, copies)[0]
+    return values[: call.n_out]
+
+
 def operators() -> list[Op]:
     """All operators, by their names; one with several names stands under its first.
 
@@ -177,8 +221,6 @@ def operators() -> list[Op]:
 
 def __getattr__(name: str) -> Any:
     """What few plugins need is imported when one asks for it."""
-    if name == "ArrayAPINamespace":
-        from .array_api import ArrayAPINamespace
-
-        return ArrayAPINamespace
+    if name in _LATE:
+        return getattr(import_module(_LATE[name], __package__), name)
     raise AttributeError(f"module 'mxcore.plugin' has no attribute {name!r}")

@@ -88,7 +88,7 @@ def test_what_is_left_to_others(params, specs):
 
 
 def test_where_the_library_fails_the_body_computes(monkeypatch, caplog):
-    def fails(self, *arrays, kept):
+    def fails(self, *arrays, **further):
         raise Refused("oneDNN: primitive_execute: out of memory")
 
     monkeypatch.setattr(plan.Plan, "run", fails)

@@ -149,7 +149,7 @@ def test_without_memory_others_compute(monkeypatch, caplog, where):
         if where == "make":
             patch.setattr(plan.Plan, "add", fails)
         elif where == "scratch":
-            patch.setattr(plan, "_arena", fails)
+            patch.setattr(plan.Room, "at", fails)
         else:
             patch.setattr(plan, "_Bound", fails)
         with caplog.at_level(logging.WARNING, "mxcore"):

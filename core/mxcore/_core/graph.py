@@ -149,6 +149,11 @@ class GraphPass:
         name (``Symbol.optimize_for``, ``hybridize(backend=...)``).
     fn : callable
         Graph -> Graph.
+    late : bool
+        It runs over the graph of a program, after `simplify` and `mirror` and before `fuse`. Shapes, dtypes and storage
+        types of all entries are known; so is, in `info`, where the program runs (``ctx``), whether in training mode
+        (``is_train``), how many heads are outputs (``n_first``: the others are gradients), and which nodes run
+        elsewhere (``contexts``: id of the node -> context).
 
     Raises
     ------
@@ -156,7 +161,7 @@ class GraphPass:
         If the name is that of a stock pass, or an argument is of another kind.
     """
 
-    def __init__(self, name: str, order: int | None, fn: Callable[[Graph], Graph]) -> None:
+    def __init__(self, name: str, order: int | None, fn: Callable[[Graph], Graph], late: bool = False) -> None:
         number = isinstance(order, (int, float)) and order == order
         if not (name and isinstance(name, str) and (order is None or number) and callable(fn)):
             raise error(
@@ -168,5 +173,5 @@ class GraphPass:
                 f"graph pass '{name}': mxcore's own pass has this name "
                 f"(as {', '.join(STOCK_PASSES)} have), by which it is switched off; choose another one",
             )
-        self.name, self.order, self.fn = name, order, fn
+        self.name, self.order, self.fn, self.late = name, order, fn, late
         checked("graph pass", self)

@@ -14,7 +14,7 @@ from .passes.fuse import fuse
 from .passes.joint import VariableSpecs, joint
 from .passes.mirror import mirror
 from .passes.place import context_of, group_of, place
-from .passes.settings import Settings
+from .passes.settings import Settings, run_late_passes
 from .passes.simplify import params_key, place_key, simplify
 from .program import Program, infer_all
 from .recent import Recent
@@ -83,7 +83,7 @@ def compile_graph(
     """
     settings = settings or Settings.now()
     if monitored:
-        settings = settings._replace(passes=settings.passes - {"fuse", "plan", "simplify", "mirror"})
+        settings = settings._replace(passes=settings.passes - {"fuse", "plan", "simplify", "mirror"}, late=())
     key = (
         _structure(heads),
         tuple((n, s, str(t), st) for n, s, t, st in _rows(variables)),
@@ -157,6 +157,8 @@ def _compile(
         graph = place(graph, ctx, groups, places, homes)
     if wrt is not None and "mirror" in passes:
         graph = mirror(graph, settings.mirror_all)
+    if settings.late:
+        graph = run_late_passes(graph, settings.late, ctx=ctx, is_train=is_train)
     if "fuse" in passes:
         graph = fuse(graph, ctx.device, ctx.device.fused_from)
     program = Program(graph, ctx, is_train, n_first, frozenset(added), share="plan" in passes and not monitored)

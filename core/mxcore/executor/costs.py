@@ -77,5 +77,6 @@ def _cost(program: Program, step: Step) -> Cost:
     flops = 0.0
     if all(s.fixed for s in touched):
         flops = float(step.op.facet("flops", step.p, [s.shape for s in ins], [s.shape for s in outs], default=0))
-    owner = step.bound.owner if getattr(step.op, "fused", None) is None else COMPILED
+    compiled = getattr(step.op, "fused", None) is not None
+    owner = COMPILED if compiled else getattr(step.op, "owner", step.bound.owner)
     return Cost(step.op.name, step.node.name, owner, flops, size, tuple(s.shape for s in ins))

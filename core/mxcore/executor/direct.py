@@ -1,4 +1,9 @@
-"""Steps that need no kernel: a compiled chain, or the array function that an elementwise operator is."""
+"""Steps that need no kernel: a compiled chain, the array function that an elementwise operator is, or what a pass made.
+
+The operator of a node that a plugin's pass made may have an attribute `bind`: ``(k, p, ins, outs) -> call``, a call
+without arguments that fills the arrays in the list `outs` from those in `ins`, which it looks up whenever it runs; and
+attributes `owner`, the plugin, and `nbytes`, the memory that it has for itself.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +28,9 @@ def bind(
 
     One that is bound `again` may look its arrays up in these lists whenever it runs: see `looks_up`.
     """
+    own = getattr(bound.op, "bind", None)
+    if own is not None:
+        return _Own(own(k, p, ins, outs))
     chain = getattr(bound.op, "fused", None)
     if chain is not None:
         compiled = k.device.compile_fused(chain)
@@ -30,6 +38,18 @@ def bind(
             call: Callable[[], Any] = compiled.bind(outs, ins, [getattr(p, n) for n in chain.scalars])
             return call
     return None if bound.out else _function(bound, k, p, ins, outs, again)
+
+
+class _Own:
+    """What the operator of a plugin's pass made of a step."""
+
+    __slots__ = ("call",)
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self.call = call
+
+    def __call__(self) -> None:
+        self.call()
 
 
 class _LookedUp:
@@ -51,7 +71,7 @@ class _LookedUp:
 
 def looks_up(call: Callable[[], Any]) -> bool:
     """Whether a call finds other arrays that are put into its lists."""
-    return isinstance(call, _LookedUp)
+    return isinstance(call, (_LookedUp, _Own))
 
 
 def takes_out(fn: Any) -> TypeGuard[np.ufunc]:

@@ -364,7 +364,8 @@ class Executor:
     ) -> None:
         """Run one part, inline or through the engine.
 
-        `targets` are what it writes, beside the auxiliary states, unless it is run `again`.
+        `targets` are what it writes, beside the auxiliary states (those that nodes write to; in training mode all),
+        unless it is run `again`.
         """
         compiled, instance = found
         program = compiled.program
@@ -385,7 +386,7 @@ class Executor:
         heads = range(len(self._outs)) if part == 0 else compiled.grads
         # The second part reads what the first has left: where that failed, so does this.
         reads = [*(a._st for _, a in given), *([self._memory] if part else [])]
-        moved = [*states.values(), *(args[n] for n in written if n in args)]
+        moved = [a for n, a in {**states, **args}.items() if n in written or train and n in states]
         writes = [*(a._st for a in (*targets, *moved) if a is not None), self._memory]
         monitor = self._monitor
         if train:

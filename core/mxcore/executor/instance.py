@@ -315,7 +315,7 @@ class Instance:
         fixed = step.view or bool(p._sig.mutates)
         again = self._calls[t] is not None and not fixed  # its arrays change: better to look them up than to bind anew
         call = direct.bind(bound, k, p, ins, outs, again)
-        if not fixed and (call is None or again and direct.looks_up(call)):
+        if not fixed and (call is None or direct.looks_up(call)):
             self._listed(t, (ins, outs))
         return bound.bind(k, p, ins, outs) if call is None else call
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 
-__all__ = ["Interval", "layout"]
+__all__ = ["Interval", "layout", "memory_layout"]
 
 #: Places are multiples of this many elements, so that vector loads are aligned.
 ALIGN = 16
@@ -64,6 +64,31 @@ def layout(intervals: Iterable[Interval], share: bool = True) -> int:
         _insert(placed, new)
         total = max(total, new.offset + size)
     return total
+
+
+def memory_layout(lives: Iterable[tuple[int, int, int]]) -> tuple[list[int], int]:
+    """Places in one block for results, of which those that do not live at the same time may share it.
+
+    Parameters
+    ----------
+    lives : iterable of (int, int, int)
+        Of each result: its size in elements, and the steps from its making to its last use, both included.
+
+    Returns
+    -------
+    offsets : list of int
+        Multiples of 16 elements.
+    total : int
+        Elements of the block.
+
+    Examples
+    --------
+    >>> memory_layout([(16, 0, 1), (16, 1, 2), (16, 2, 3)])
+    ([0, 16, 0], 32)
+    """
+    intervals = [Interval(*life) for life in lives]
+    total = layout(intervals)
+    return [v.offset for v in intervals], total
 
 
 def _aligned(size: int) -> int:

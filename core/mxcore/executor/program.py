@@ -367,8 +367,9 @@ class Program:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of planned memory."""
-        return sum(n * dtype.itemsize for (_, dtype), n in self.sizes.items())
+        """Bytes of planned memory, and of that which operators of plugins' passes have for themselves."""
+        own = sum(getattr(step.op, "nbytes", 0) for step in self.steps)
+        return own + sum(n * dtype.itemsize for (_, dtype), n in self.sizes.items())
 
 
 def _late(nodes: list[Node]) -> list[Node]:

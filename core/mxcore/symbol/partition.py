@@ -33,7 +33,7 @@ def run_backend(
         What the pass finds in ``graph.info``.
     """
     table = tables.by_kind["graph_pass"]
-    known = table.names()
+    known = [n for n in table.names() if not table.items[n].late]
     if backend not in known:
         raise error(
             ValueError,

@@ -7,7 +7,7 @@ the inputs that the kernel does not take.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from .._core import tables
@@ -52,7 +52,7 @@ def kernels_reached() -> Iterator[set[str]]:
 
     def noted(op: Any, *args: Any) -> Any:
         chosen = resolve(op, *args)
-        if chosen[2] != REFERENCE:
+        if chosen[2] != REFERENCE or hasattr(op, "bind"):
             found.add(op.name)
         return chosen
 
@@ -64,6 +64,8 @@ def kernels_reached() -> Iterator[set[str]]:
 def reference_bodies() -> Iterator[None]:
     """Kernels are left out inside: the bodies over the device's array namespace compute, eagerly and in programs.
 
+    So are late graph passes, which bring operators that compute several at once.
+
     Examples
     --------
     >>> import mxcore as mx
@@ -73,13 +75,13 @@ def reference_bodies() -> Iterator[None]:
     >>> found
     set()
     """
-    with _instead("of", lambda device, op: []):
+    with _without_late_passes(), _instead("of", lambda device, op: []):
         yield
 
 
 @contextmanager
 def without_kernels_of(owner: str) -> Iterator[None]:
-    """The kernels of one plugin are left out inside: those of others, or the bodies, compute.
+    """The kernels of one plugin, and its late graph passes, are left out inside: those of others, or bodies, compute.
 
     Parameters
     ----------
@@ -96,7 +98,19 @@ def without_kernels_of(owner: str) -> Iterator[None]:
     set()
     """
     of = tables.kernels.of
-    with _instead("of", lambda device, op: [k for k in of(device, op) if k.owner != owner]):
+    left = lambda device, op: [k for k in of(device, op) if k.owner != owner]  # noqa: E731
+    with _without_late_passes(owner), _instead("of", left):
+        yield
+
+
+@contextmanager
+def _without_late_passes(owner: str | None = None) -> Iterator[None]:
+    """Without the passes, of a plugin or of all, whose operators compute what those of the graph would."""
+    from ..executor import passes_off
+
+    table = tables.by_kind["graph_pass"]
+    names = [n for n in table.names() if table.items[n].late and owner in (None, table.owners[n])]
+    with passes_off(*names) if names else nullcontext():
         yield
 
 

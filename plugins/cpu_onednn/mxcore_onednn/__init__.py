@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mxcore.plugin import hookimpl
+from typing import Any
+
+from mxcore.plugin import GraphPass, hookimpl
 
 API_VERSION = 1
 
@@ -14,6 +16,18 @@ def mxcore_kernels() -> dict[str, str]:
     if found() is None:
         return {}
     return dict.fromkeys(("cpu", "cpu_pinned", "cpu_shared"), "mxcore_onednn.bindings:kernels")
+
+
+@hookimpl
+def mxcore_graph_passes() -> list[GraphPass]:
+    from .library import found
+
+    def gather(graph: Any) -> Any:
+        from .gather import gather
+
+        return gather(graph)
+
+    return [] if found() is None else [GraphPass("onednn_layers", 0, gather, late=True)]
 
 
 @hookimpl

@@ -11,7 +11,7 @@ import numpy as np
 from mxcore.plugin import Call, KernelSet, Params, Spec, compute_without
 
 from .library import Refused
-from .plan import Kept, Plan
+from .plan import Kept, Plan, Room
 
 __all__ = ["MOST", "PRIORITY", "keeping", "kept", "kernels", "otherwise", "run", "takes"]
 
@@ -40,6 +40,7 @@ def run(
     outs: Sequence[Any],
     other: Callable[[], None],
     kept: Kept | None = None,
+    room: Room | None = None,
 ) -> None:
     """Run a plan or, where the library cannot, another kernel; that is logged once for an operator.
 
@@ -54,12 +55,13 @@ def run(
     other : callable
         Writes the same outputs.
     kept : Kept, optional
+    room : Room, optional
     """
     try:
         if plan is None:
             raise Refused("it has no code for some shapes")
         places = [o if _dense(o) else np.empty(o.shape, o.dtype) for o in outs]
-        plan.run(*[a if _dense(a) else np.array(a, order="C") for a in ins], *places, kept=kept)
+        plan.run(*[a if _dense(a) else np.array(a, order="C") for a in ins], *places, kept=kept, room=room)
         for o, place in zip(outs, places):
             if o is not place:
                 o[...] = place
@@ -75,22 +77,27 @@ def otherwise(name: str, k: Call, p: Params, outs: Sequence[Any], *ins: Any) -> 
     return lambda: compute_without("cpu_onednn", name, k, p, outs, *ins)
 
 
-def kept(k: Call, plan: Plan | None, i: int) -> Kept | None:
-    """What the plan has kept of the i-th input; nothing before that has stayed as it is from one call to the next."""
-    if k.keep is None or plan is None or not plan.ordered.get(i):
+def kept(k: Call, plan: Plan | None) -> Kept | None:
+    """What the plan has kept of its inputs; nothing before one of them has stayed as it is from call to call."""
+    if k.keep is None or plan is None or not plan.keeps:
         return None
-    values, stamp = k.keep.values, k.keep.stamp(i)
-    if stamp is None or values.get("stamp") != stamp:
-        values.clear()
-        values["stamp"] = stamp
-        return None
+    values = k.keep.values
+    stamps = {a: k.keep.stamp(a) for a in _steady(plan)}
     found: Kept | None = values.get("kept")
     if found is None or found.plan is not plan:
+        before, values["stamps"] = values.get("stamps", {}), stamps
+        if not any(stamp is not None and before.get(a) == stamp for a, stamp in stamps.items()):
+            return None
         try:
-            found = values["kept"] = Kept(plan, i)
+            found = values["kept"] = Kept(plan)
         except Refused:
             return None
+    found.stamps = stamps
     return found
+
+
+def _steady(plan: Plan) -> frozenset[int]:
+    return frozenset().union(*plan.keeps.values())
 
 
 def keeping(kernel: Callable[..., None]) -> Callable[..., None]:

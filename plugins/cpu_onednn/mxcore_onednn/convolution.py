@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from mxcore.plugin import Params
 from .library import ISA_AVX512, Library, Refused
 from .plan import BIAS, DIFF_BIAS, DIFF_DST, DIFF_SRC, DIFF_WEIGHTS, DST, SRC, WEIGHTS, Desc, Plan, dims
 
-__all__ = ["Geometry", "backward", "forward", "sums", "transposed", "transposed_backward"]
+__all__ = ["Geometry", "Maker", "backward", "forward", "sums", "transposed", "transposed_backward"]
 
 _INFERENCE, _DIRECT = 96, 1
 
@@ -62,7 +62,7 @@ class Geometry(NamedTuple):
         return dims(self.stride), dims([d - 1 for d in self.dilate]), pad, pad
 
 
-class _Maker:
+class Maker:
     """Primitive descriptors for a geometry; who gets one destroys it.
 
     With AVX2 the library likes channels last, for which it has poor code where windows are of one place or of one
@@ -73,27 +73,31 @@ class _Maker:
         self.lib, self.g = lib, g
         self.blocks = blocks and lib.isa & ISA_AVX512 != ISA_AVX512 and not (g.src[1] % 8 or g.dst[1] % 8)
 
-    def _descs(self, strided: bool) -> list[Desc]:
-        """Of data, weight and result."""
+    def _descs(self, strided: bool, given: Desc | None = None) -> list[Desc]:
+        """Of data, weight and result; the data's may be given."""
         lib, g = self.lib, self.g
         poor = prod(g.weight[2:]) == 1 or g.groups > 1 and g.weight[1] == 1 or strided and max(g.stride) > 1
         images = Desc.blocks if self.blocks and poor else Desc.any
-        return [images(lib, g.src), Desc.any(lib, g.grouped), images(lib, g.dst)]
+        return [given or images(lib, g.src), Desc.any(lib, g.grouped), images(lib, g.dst)]
 
     def _shift(self, biased: bool) -> Desc | None:
         return Desc.dense(self.lib, self.g.dst[1:2]) if biased else None
 
-    def forward(self, biased: bool = False, strided: bool = False) -> int:
+    def forward(
+        self, biased: bool = False, strided: bool = False, attr: int | None = None, given: Desc | None = None
+    ) -> int:
+        """Of the convolution, with attributes, and over data of a `given` layout."""
         lib, g = self.lib, self.g
-        src, weight, dst = self._descs(strided)
+        src, weight, dst = self._descs(strided, given)
         shift = self._shift(biased)
         return lib.new(
             "convolution_forward_primitive_desc_create",
             *(lib.engine, _INFERENCE, _DIRECT, src.handle, weight.handle, shift and shift.handle, dst.handle),
-            *(*g.steps(), lib.attr),
+            *(*g.steps(), attr or lib.attr),
         )
 
     def of_data(self) -> int:
+        """Of the gradient of its data."""
         lib, g = self.lib, self.g
         hint = self.forward(strided=True)
         try:
@@ -106,6 +110,7 @@ class _Maker:
             lib.primitive_desc_destroy(hint)
 
     def of_weight(self, biased: bool) -> int:
+        """Of the gradient of its weight, and of its bias, if there is one."""
         lib, g = self.lib, self.g
         hint = self.forward()
         try:
@@ -120,12 +125,18 @@ class _Maker:
             lib.primitive_desc_destroy(hint)
 
 
-def _planned(lib: Library, g: Geometry, shapes: Sequence[Sequence[int]], add: Callable[[Plan, _Maker], None]) -> Plan:
+def _planned(
+    lib: Library,
+    g: Geometry,
+    shapes: Sequence[Sequence[int]],
+    add: Callable[[Plan, Maker], Any],
+    steady: Collection[int] = (),
+) -> Plan:
     """A plan over dense arrays: with blocks of channels if there is code for them, else as the library likes it."""
     for blocks in (True, False):
-        plan = Plan(lib, [Desc.dense(lib, shape) for shape in shapes])
+        plan = Plan(lib, [Desc.dense(lib, shape) for shape in shapes], steady)
         try:
-            add(plan, _Maker(lib, g, blocks))
+            add(plan, Maker(lib, g, blocks))
             return plan.done()
         except Refused:
             if not blocks:
@@ -137,14 +148,14 @@ def forward(lib: Library, g: Geometry, biased: bool) -> Plan:
     """Of data, weight, bias if there is one; the result is the last array."""
     shapes = [g.src, g.grouped, *([g.dst[1:2]] if biased else []), g.dst]
     args = {SRC: 0, WEIGHTS: 1, **({BIAS: 2} if biased else {}), DST: len(shapes) - 1}
-    return _planned(lib, g, shapes, lambda plan, made: plan.add(made.forward(biased), args))
+    return _planned(lib, g, shapes, lambda plan, made: plan.add(made.forward(biased), args), (1,))
 
 
 def sums(lib: Library, g: Geometry, dtype: str) -> Plan:
     """Of data in eight bits and weight in int8; the result is int32."""
     kinds = [(g.src, dtype), (g.grouped, "int8"), (g.dst, "int32")]
     src, weight, dst = (Desc.any(lib, *kind) for kind in kinds)
-    plan = Plan(lib, [Desc.dense(lib, *kind) for kind in kinds])
+    plan = Plan(lib, [Desc.dense(lib, *kind) for kind in kinds], (1,))
     made = lib.new(
         "convolution_forward_primitive_desc_create",
         *(lib.engine, _INFERENCE, _DIRECT, src.handle, weight.handle, None, dst.handle, *g.steps(), lib.attr),
@@ -162,7 +173,7 @@ def backward(lib: Library, g: Geometry, wanted: tuple[bool, bool, bool]) -> Plan
         if want:
             shapes.append(shape)
 
-    def add(plan: Plan, made: _Maker) -> None:
+    def add(plan: Plan, made: Maker) -> None:
         if wanted[1]:
             shift = {DIFF_BIAS: places[2]} if wanted[2] else {}
             plan.add(made.of_weight(wanted[2]), {SRC: 1, DIFF_DST: 0, DIFF_WEIGHTS: places[1], **shift})
@@ -175,14 +186,14 @@ def backward(lib: Library, g: Geometry, wanted: tuple[bool, bool, bool]) -> Plan
 def transposed(lib: Library, g: Geometry) -> Plan:
     """Of an array like the result of a convolution, and its weight, to one like its data."""
     args = {DIFF_DST: 0, WEIGHTS: 1, DIFF_SRC: 2}
-    return _planned(lib, g, [g.dst, g.grouped, g.src], lambda plan, made: plan.add(made.of_data(), args))
+    return _planned(lib, g, [g.dst, g.grouped, g.src], lambda plan, made: plan.add(made.of_data(), args), (1,))
 
 
 def transposed_backward(lib: Library, g: Geometry, wanted: tuple[bool, bool]) -> Plan:
     """Of the gradient of what :func:`transposed` gave, what it took, the weight; then the wanted gradients of those."""
     shapes = [g.src, g.dst, g.grouped, *(s for s, want in zip((g.dst, g.grouped), wanted) if want)]
 
-    def add(plan: Plan, made: _Maker) -> None:
+    def add(plan: Plan, made: Maker) -> None:
         if wanted[1]:
             plan.add(made.of_weight(False), {SRC: 0, DIFF_DST: 1, DIFF_WEIGHTS: len(shapes) - 1})
         if wanted[0]:

@@ -79,7 +79,7 @@ def _convolution(name: str, k: Call, p: Params, outs: Sequence[Any], data: Any, 
     g = _geometry(p, data.shape, weight.shape)
     plan = _forward_plan(g, bias is not None)
     ins = [data, weight] if bias is None else [data, weight, bias]
-    run(name, plan, ins, outs[:1], otherwise(name, k, p, outs, *ins), kept(k, plan, 1))
+    run(name, plan, ins, outs[:1], otherwise(name, k, p, outs, *ins), kept(k, plan))
 
 
 for _name in ("Convolution", "Convolution_v1"):
@@ -144,7 +144,7 @@ def _deconvolution(k: Call, p: Params, outs: Sequence[Any], data: Any, weight: A
         shift = None
         instead()
 
-    run("Deconvolution", plan, [data, weight], outs[:1], other, kept(k, plan, 1))
+    run("Deconvolution", plan, [data, weight], outs[:1], other, kept(k, plan))
     if shift is not None:
         outs[0][...] += shift.reshape(-1, *[1] * (data.ndim - 2))
 

@@ -87,7 +87,7 @@ def _register(name: str) -> None:
             added = True
 
         ins = [data.reshape(g.src), weight.reshape(g.weight)]
-        run(name, plan, ins, [outs[0].reshape(g.dst)], other, kept(k, plan, 1))
+        run(name, plan, ins, [outs[0].reshape(g.dst)], other, kept(k, plan))
         if bias is not None and not added:  # in int32, as the library would not
             outs[0][...] += bias.reshape(-1, *[1] * (outs[0].ndim - 2)) if name == _CONVOLUTION else bias
 

@@ -10,6 +10,7 @@ import ctypes
 import functools
 import importlib.metadata
 import os
+from collections.abc import Sequence
 from ctypes import POINTER, c_float, c_int, c_int64, c_size_t, c_void_p
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,22 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "dnnl_primitive_destroy": (_PTR,),
     "dnnl_primitive_execute": (_PTR, _PTR, c_int, _PTR),
     "dnnl_reorder_primitive_desc_create": (_OUT, _PTR, _PTR, _PTR, _PTR, _PTR),
+    "dnnl_primitive_attr_destroy": (_PTR,),
+    "dnnl_primitive_attr_set_post_ops": (_PTR, _PTR),
+    "dnnl_post_ops_create": (_OUT,),
+    "dnnl_post_ops_destroy": (_PTR,),
+    "dnnl_post_ops_append_sum": (_PTR, c_float, c_int, c_int),
+    "dnnl_post_ops_append_eltwise": (_PTR, c_int, c_float, c_float),
+    "dnnl_post_ops_append_binary": (_PTR, c_int, _PTR),
+    "dnnl_post_ops_append_prelu": (_PTR, c_int),
+    "dnnl_prelu_forward_primitive_desc_create": (_OUT, _PTR, c_int, _PTR, _PTR, _PTR, _PTR),
+    "dnnl_binary_primitive_desc_create": (_OUT, _PTR, c_int, _PTR, _PTR, _PTR, _PTR),
+    "dnnl_concat_primitive_desc_create": (_OUT, _PTR, _PTR, c_int, c_int, _OUT, _PTR),
+    "dnnl_eltwise_forward_primitive_desc_create": (_OUT, _PTR, c_int, c_int, _PTR, _PTR, c_float, c_float, _PTR),
+    "dnnl_pooling_forward_primitive_desc_create": (
+        *(_OUT, _PTR, c_int, c_int, _PTR, _PTR),
+        *(_DIMS, _DIMS, _DIMS, _DIMS, _DIMS, _PTR),
+    ),
     "dnnl_matmul_primitive_desc_create": (_OUT, _PTR, _PTR, _PTR, _PTR, _PTR, _PTR),
     "dnnl_lrn_forward_primitive_desc_create": (
         *(_OUT, _PTR, c_int, c_int, _PTR, _PTR),
@@ -176,6 +193,10 @@ class Library:
 
     def __getattr__(self, name: str) -> Any:  # those of the table
         raise AttributeError(name)
+
+    def handles(self, values: Sequence[int]) -> Any:
+        """Handles as the library takes several of them."""
+        return (c_void_p * len(values))(*values)
 
     def new(self, name: str, *args: Any) -> int:
         """Call a function that makes something, and return its handle."""

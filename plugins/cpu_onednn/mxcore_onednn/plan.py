@@ -2,8 +2,8 @@
 
 Arrays are dense, as NumPy has them; primitives want layouts of their own, in blocks of channels. A plan puts reorders
 where they differ. All that lies between lives in memory of the calling thread, which plans share, for they run to their
-end: a call allocates nothing. What a plan has reordered of an input that stays as it is, it can leave out the next time
-(:class:`Kept`).
+end: a call allocates nothing. What a plan has made of inputs that stay as they are, weights in another layout, it can
+leave out the next time (:class:`Kept`).
 """
 
 from __future__ import annotations
@@ -13,15 +13,20 @@ import ctypes
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from ctypes import c_int, c_int64, c_void_p
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from ctypes import c_float, c_int, c_int64, c_void_p
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from mxcore.plugin import memory_layout
+
 from .library import Library, NoMemory, Refused, library, threads
 
-__all__ = ["Desc", "Kept", "Plan", "Tensor", "plan_for"]
+__all__ = ["Desc", "Kept", "Plan", "Room", "Tensor", "plan_for"]
+
+Array = np.ndarray[Any, Any]
 
 #: ``dnnl_f32`` and others, by dtype.
 _CODES = {"float32": 3, "int32": 4, "int8": 5, "uint8": 6}
@@ -33,6 +38,8 @@ DIFF_SRC, DIFF_DST, DIFF_WEIGHTS, DIFF_BIAS = 129, 145, 161, 169
 _QUERY = {SRC: 129, DIFF_SRC: 130, WEIGHTS: 131, DIFF_WEIGHTS: 132, DST: 133, DIFF_DST: 134, SCRATCHPAD: 136}
 _IMPLEMENTATION = 8  # dnnl_query_impl_info_str
 _ALIGNED = 64
+#: What lies between begins at multiples of this many bytes times those that `memory_layout` aligns to.
+_UNIT = 4
 
 
 class _Arg(ctypes.Structure):
@@ -92,19 +99,46 @@ class Desc:
             lib, lib.new("memory_desc_create_with_tag", len(shape), dims(shape), _CODES["float32"], _BLOCKS[len(shape)])
         )
 
-
-#: A primitive, and its arguments.
-_Step = tuple[int, "list[tuple[int, Tensor]]"]
+    @classmethod
+    def channels_last(cls, lib: Library, shape: Sequence[int]) -> Desc:
+        """Of images (n, c, *size), the channels of a place side by side."""
+        n, c, *size = shape
+        strides = [c * prod(size), 1, *(c * prod(size[i + 1 :]) for i in range(len(size)))]
+        args = len(shape), dims(shape), _CODES["float32"], dims(strides)
+        return cls(lib, lib.new("memory_desc_create_with_strides", *args))
 
 
 class Tensor:
-    """A place for a value: an array of who calls, or some memory of the thread's."""
+    """A place for a value: an array of who calls, or some memory of the thread's.
 
-    __slots__ = ("desc", "array", "offset", "index")
+    Attributes
+    ----------
+    desc : Desc
+    index : int
+        Of the plan's tensors; those of its arrays come first.
+    array : bool
+    sources : frozenset of int or None
+        The arrays of which alone it is made, if all of these may be kept something of; else None.
+    """
 
-    def __init__(self, desc: Desc, array: int | None) -> None:
-        self.desc, self.array = desc, array
-        self.offset = self.index = 0
+    __slots__ = ("desc", "index", "array", "sources", "offset")
+
+    def __init__(self, desc: Desc, index: int, array: bool, sources: frozenset[int] | None = None) -> None:
+        self.desc, self.index, self.array, self.sources, self.offset = desc, index, array, sources, 0
+
+
+class _Step(NamedTuple):
+    """A primitive with its arguments, or a function that makes some tensors of the values of arrays."""
+
+    primitive: int
+    args: list[tuple[int, Tensor]]
+    make: Callable[..., None] | None = None
+    arrays: tuple[int, ...] = ()
+
+    @property
+    def made(self) -> list[Tensor]:
+        """What it writes, of a step that reorders or makes something."""
+        return [t for arg, t in self.args if arg == DST]
 
 
 class Plan:
@@ -115,15 +149,22 @@ class Plan:
     lib : Library
     arrays : sequence of Desc
         Of the arrays that :meth:`run` gets.
+    steady : collection of int
+        Those of them, such as weights, that may stay as they are from call to call.
+
+    Attributes
+    ----------
+    keeps : dict of int to frozenset of int
+        Step whose results can be kept -> the arrays of which it makes them.
     """
 
-    def __init__(self, lib: Library, arrays: Sequence[Desc]) -> None:
+    def __init__(self, lib: Library, arrays: Sequence[Desc], steady: Collection[int] = ()) -> None:
         self.lib = lib
-        self.tensors = [Tensor(d, i) for i, d in enumerate(arrays)]
+        self.tensors = [Tensor(d, i, True, frozenset([i]) if i in steady else None) for i, d in enumerate(arrays)]
         self.arrays = self.tensors[:]
         self.steps: list[_Step] = []
-        #: Array -> the tensors that it is reordered to, with the steps that do so.
-        self.ordered: dict[int, list[tuple[Tensor, int]]] = {}
+        self.keeps: dict[int, frozenset[int]] = {}
+        self._reordered: dict[int, list[Tensor]] = {}
         self._idle: list[_Bound] = []
         self._owned: list[int] = []
         self._late: list[_Step] = []
@@ -131,27 +172,65 @@ class Plan:
         self.workers: int = lib.openmp.omp_get_max_threads()  # as `plan_for` has set it
 
     # -- make ------------------------------------------------------------------------------------------------------
-    def add(self, desc: int, args: dict[int, int]) -> None:
-        """Run a primitive: argument -> number of the array. Arrays in another layout are reordered, before or after."""
+    def add(self, desc: int, args: Mapping[int, int | Tensor | None]) -> dict[int, Tensor]:
+        """Run a primitive.
+
+        Parameters
+        ----------
+        desc : int
+            Its descriptor, owned from now on.
+        args : mapping
+            Argument -> number of an array, or a tensor, which are reordered before or after if they have another
+            layout; or None, for a result that shall lie between, as the primitive likes it.
+
+        Returns
+        -------
+        dict of int to Tensor
+            Argument -> what the primitive reads or writes itself.
+
+        Raises
+        ------
+        Refused
+            If the library has only its reference for it.
+        """
         lib = self.lib
         try:
-            code = ctypes.c_char_p()
-            lib.primitive_desc_query(desc, _IMPLEMENTATION, 0, ctypes.byref(code))
-            if b"ref" in (code.value or b"ref"):
+            if self.is_reference(desc):
                 raise Refused("oneDNN: it has no code but its reference for this")
-            bound = []
-            for arg, number in args.items():
+            bound = {}
+            for arg, value in args.items():
                 wanted = self._queried(desc, arg)
+                if value is None:
+                    assert wanted is not None
+                    bound[arg] = self.between(wanted)
+                    continue
+                tensor = self.arrays[value] if isinstance(value, int) else value
                 writes = arg in (DST, DIFF_SRC, DIFF_WEIGHTS, DIFF_BIAS)
-                bound.append((arg, self._place(self.arrays[number], wanted, writes)))
-            scratch = self._queried(desc, SCRATCHPAD)
-            if scratch is not None and scratch.size:
-                bound.append((SCRATCHPAD, self._between(scratch)))
-            primitive = lib.new("primitive_create", desc)
+                bound[arg] = self._place(tensor, wanted, writes)
+            primitive = self._primitive(desc, bound)
         finally:
             lib.primitive_desc_destroy(desc)
+        self.steps.append(primitive)
+        return bound
+
+    def is_reference(self, desc: int) -> bool:
+        """Whether the library has no better code than its reference."""
+        return b"ref" in self.code(desc)
+
+    def code(self, desc: int) -> bytes:
+        """The name of the library's code for a primitive."""
+        code = ctypes.c_char_p()
+        self.lib.primitive_desc_query(desc, _IMPLEMENTATION, 0, ctypes.byref(code))
+        return code.value or b"ref"
+
+    def _primitive(self, desc: int, bound: Mapping[int, Tensor]) -> _Step:
+        args = [*bound.items()]
+        scratch = self._queried(desc, SCRATCHPAD)
+        if scratch is not None and scratch.size:
+            args.append((SCRATCHPAD, self.between(scratch)))
+        primitive = self.lib.new("primitive_create", desc)
         self._owned.append(primitive)
-        self.steps.append((primitive, bound))
+        return _Step(primitive, args)
 
     def _queried(self, desc: int, arg: int) -> Desc | None:
         if arg not in _QUERY:
@@ -159,29 +238,56 @@ class Plan:
         handle = self.lib.primitive_desc_query_md(desc, _QUERY[arg], 0)
         return Desc(self.lib, self.lib.new("memory_desc_clone", handle)) if handle else None
 
-    def _between(self, desc: Desc) -> Tensor:
-        tensor = Tensor(desc, None)
-        tensor.offset, tensor.index = self.scratch, len(self.tensors)
-        self.scratch += -(-desc.size // _ALIGNED) * _ALIGNED
+    def between(self, desc: Desc, sources: frozenset[int] | None = None) -> Tensor:
+        """Memory for what lies between."""
+        tensor = Tensor(desc, len(self.tensors), False, sources)
         self.tensors.append(tensor)
         return tensor
 
-    def _place(self, array: Tensor, wanted: Desc | None, writes: bool) -> Tensor:
-        if wanted is None or wanted == array.desc:
-            return array
+    def make(self, make: Callable[..., None], arrays: Sequence[int], shapes: Sequence[Sequence[int]]) -> list[Tensor]:
+        """Let a function make float32 tensors: ``make(*their arrays, *the arrays of these numbers)``."""
+        known = [self.arrays[i].sources for i in arrays]
+        sources = None if None in known else frozenset().union(*known)  # type: ignore[arg-type]
+        made = [self.between(Desc.dense(self.lib, shape), sources) for shape in shapes]
+        if sources:
+            self.keeps[len(self.steps)] = sources
+        self.steps.append(_Step(0, [(DST, t) for t in made], _into(make, shapes), tuple(arrays)))
+        return made
+
+    def _place(self, tensor: Tensor, wanted: Desc | None, writes: bool) -> Tensor:
+        if wanted is None or wanted == tensor.desc:
+            return tensor
         if writes:
-            made = self._between(wanted)
-            self._late.append(self._reorder(made, array))
+            made = self.between(wanted)
+            self._late.append(self._reorder(made, tensor))
             return made
-        assert array.array is not None
-        known = self.ordered.setdefault(array.array, [])
-        for tensor, _ in known:
-            if tensor.desc == wanted:
-                return tensor
-        tensor = self._between(wanted)
-        known.append((tensor, len(self.steps)))
-        self.steps.append(self._reorder(array, tensor))
+        return self.reordered(tensor, wanted)
+
+    def reordered(self, tensor: Tensor, wanted: Desc, anew: bool = False) -> Tensor:
+        """A tensor in another layout, or, `anew`, in memory of its own, whatever the layout."""
+        known = self._reordered.setdefault(tensor.index, [])
+        found = None if anew else next((t for t in known if t.desc == wanted), None)
+        if found is None:
+            found = self.between(wanted, tensor.sources)
+            if tensor.sources and not anew:
+                self.keeps[len(self.steps)] = tensor.sources
+            self.steps.append(self._reorder(tensor, found))
+            if not anew:
+                known.append(found)
+        return found
+
+    def result_over(self, desc: int, tensor: Tensor, free: bool) -> Tensor:
+        """Where a primitive that adds its result to what is there finds a tensor: itself if it is `free`, or a copy."""
+        wanted = self._queried(desc, DST)
+        assert wanted is not None
+        if not free or tensor.desc != wanted:
+            return self.reordered(tensor, wanted, anew=True)
+        self._reordered.pop(tensor.index, None)  # it becomes another value
         return tensor
+
+    def deliver(self, tensor: Tensor, array: Tensor) -> None:
+        """Let the value be in an array at the end."""
+        self._late.append(self._reorder(tensor, array))
 
     def _reorder(self, source: Tensor, target: Tensor) -> _Step:
         lib = self.lib
@@ -189,32 +295,36 @@ class Plan:
             "reorder_primitive_desc_create", source.desc.handle, lib.engine, target.desc.handle, lib.engine, lib.attr
         )
         try:
-            scratch = self._queried(desc, SCRATCHPAD)
-            args = [(SRC, source), (DST, target)]
-            if scratch is not None and scratch.size:
-                args.append((SCRATCHPAD, self._between(scratch)))
-            primitive = lib.new("primitive_create", desc)
+            return self._primitive(desc, {SRC: source, DST: target})
         finally:
             lib.primitive_desc_destroy(desc)
-        self._owned.append(primitive)
-        return primitive, args
 
     def done(self) -> Plan:
-        """No more primitives; the results are put in order."""
+        """No more primitives; the results are put in order, and memory is laid out."""
         self.steps += self._late
-        for i, tensor in enumerate(self.tensors):
-            tensor.index = i
+        lives: dict[int, list[int]] = {}
+        for i, step in enumerate(self.steps):
+            for _, tensor in step.args:
+                if not tensor.array:
+                    lives.setdefault(tensor.index, [i, i])[1] = i
+        sizes = {i: -(-self.tensors[i].desc.size // _UNIT) for i in lives}
+        offsets, total = memory_layout((sizes[i], first, last) for i, (first, last) in lives.items())
+        for i, offset in zip(lives, offsets):
+            self.tensors[i].offset = offset * _UNIT
+        self.scratch = total * _UNIT
         return self
 
     # -- run -------------------------------------------------------------------------------------------------------
-    def run(self, *arrays: np.ndarray[Any, Any], kept: Kept | None = None) -> None:
+    def run(self, *arrays: Array, kept: Kept | None = None, room: Room | None = None) -> None:
         """Do it, with arrays in C order of the shapes and dtypes that it was made for.
 
         Parameters
         ----------
         *arrays : ndarray
         kept : Kept, optional
-            Of this plan: what it holds is not reordered again, unless it holds nothing yet.
+            Of this plan: what it holds is not made again.
+        room : Room, optional
+            For what lies between, if it is much; else it lies in memory of the thread's.
 
         Raises
         ------
@@ -226,7 +336,7 @@ class Plan:
         except IndexError:
             bound = _Bound(self)
         with Threads(self.lib, self.workers):
-            bound.run(self, arrays, kept)
+            bound.run(self, arrays, kept, _shared if room is None or self.scratch < _MUCH else room)
         self._idle.append(bound)
 
     def __del__(self) -> None:
@@ -234,81 +344,123 @@ class Plan:
             self.lib.primitive_destroy(primitive)
 
 
+def _into(make: Callable[..., None], shapes: Sequence[Sequence[int]]) -> Callable[..., None]:
+    """The function over addresses of memory in the place of the arrays that it fills."""
+    kinds = [(c_float * prod(shape), tuple(shape)) for shape in shapes]
+
+    def call(places: Sequence[int], arrays: Sequence[Array]) -> None:
+        outs = [np.ctypeslib.as_array(kind.from_address(at)) for (kind, _), at in zip(kinds, places)]
+        make(*(out.reshape(shape) for out, (_, shape) in zip(outs, kinds)), *arrays)
+
+    return call
+
+
 class Kept:
-    """What a plan makes of one of its inputs, for as long as that stays as it is.
+    """What a plan makes of inputs that stay as they are, for as long as they do.
 
     Parameters
     ----------
     plan : Plan
-    array : int
-        Which of its arrays.
+
+    Attributes
+    ----------
+    places : dict of int to (int, int)
+        Tensor -> (the step that makes it, address).
     """
 
-    __slots__ = ("plan", "places", "steps", "memory", "filled")
+    __slots__ = ("plan", "places", "memory", "stamps", "made")
 
-    def __init__(self, plan: Plan, array: int) -> None:
-        found = plan.ordered.get(array, ())
+    def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.memory = [_aligned(t.desc.size) for t, _ in found]
-        #: Tensor -> address.
-        self.places = {t.index: place for (t, _), (_, place) in zip(found, self.memory)}
-        self.steps = frozenset(step for _, step in found)
-        self.filled = False
+        self.memory = []
+        self.places: dict[int, tuple[int, int]] = {}
+        for i in plan.keeps:
+            for tensor in plan.steps[i].made:
+                memory, at = _aligned(tensor.desc.size)
+                self.memory.append(memory)
+                self.places[tensor.index] = i, at
+        self.stamps: Mapping[int, Any] = {}
+        #: Step -> the stamps of its arrays when it made what is kept.
+        self.made: dict[int, list[Any]] = {}
+
+    def known(self, step: int) -> list[Any] | None:
+        """The stamps of a step's arrays; None if one may change unseen."""
+        found = [self.stamps[a] for a in self.plan.keeps[step]]
+        return None if None in found else found
 
 
 class _Bound:
     """A plan's memory objects, for one call at a time."""
 
-    __slots__ = ("lib", "stream", "memories", "places", "offsets", "calls")
+    __slots__ = ("lib", "stream", "memories", "places", "between", "calls", "reads")
 
     def __init__(self, plan: Plan) -> None:
         lib = self.lib = plan.lib
         self.memories: list[int] = []
         #: Where each memory lies; in programs arrays stay where they are.
         self.places = [0] * len(plan.tensors)
-        self.offsets = [(i, t.offset) for i, t in enumerate(plan.tensors) if t.array is None]
+        self.between = [t.offset for t in plan.tensors if not t.array]
         self.stream = lib.new("stream_create", lib.engine, 1)
         for t in plan.tensors:
             self.memories.append(lib.new("memory_create", t.desc.handle, lib.engine, None))
-        self.calls = []
-        for primitive, args in plan.steps:
-            packed = (_Arg * len(args))(*[_Arg(arg, self.memories[t.index]) for arg, t in args])
-            self.calls.append((primitive, self.stream, len(args), ctypes.cast(packed, c_void_p), packed))
+        self.calls: list[tuple[Any, ...]] = []
+        for step in plan.steps:
+            packed = (_Arg * len(step.args))(*[_Arg(arg, self.memories[t.index]) for arg, t in step.args])
+            self.calls.append((step.primitive, self.stream, len(step.args), ctypes.cast(packed, c_void_p), packed))
+        #: The arrays that only steps read whose results can be kept.
+        once = frozenset().union(*plan.keeps.values())
+        others = {t.index for i, step in enumerate(plan.steps) if i not in plan.keeps for _, t in step.args}
+        self.reads = [i not in once or i in others for i in range(len(plan.arrays))]
 
-    def run(self, plan: Plan, arrays: Sequence[np.ndarray[Any, Any]], kept: Kept | None) -> None:
-        places = [a.__array_interface__["data"][0] for a in arrays]
-        base, execute = _arena(plan.scratch), self.lib.primitive_execute
-        places += [base + offset for _, offset in self.offsets]
-        done: frozenset[int] = frozenset()
+    def run(self, plan: Plan, arrays: Sequence[Array], kept: Kept | None, room: Room) -> None:
+        done, fresh = self._kept(plan, kept)
+        places, base = self.places.copy(), room.at(plan.scratch)
+        ready = len(done) == len(plan.keeps)  # what nobody reads now may lie anywhere
+        for i, (a, reads) in enumerate(zip(arrays, self.reads)):
+            if reads or not ready:
+                places[i] = a.__array_interface__["data"][0]
+        places[len(arrays) :] = [base + offset for offset in self.between]
         if kept is not None:
-            for index, place in kept.places.items():
-                places[index] = place
-            if kept.filled:
-                done = kept.steps
+            for index, (step, place) in kept.places.items():
+                if step in done or step in fresh:
+                    places[index] = place
         if places != self.places:
             for i, (place, before) in enumerate(zip(places, self.places)):
                 if place != before:
                     self.lib.memory_set_data_handle(self.memories[i], place)
             self.places = places
+        execute = self.lib.primitive_execute
         for i, (primitive, stream, count, args, _) in enumerate(self.calls):
-            if i not in done:
+            if i in done:
+                continue
+            if primitive:
                 execute(primitive, stream, count, args)
+            else:
+                made = plan.steps[i]
+                made.make([places[t.index] for t in made.made], [arrays[a] for a in made.arrays])  # type: ignore[misc]
         if kept is not None:
-            kept.filled = True
+            kept.made.update(fresh)
+
+    def _kept(self, plan: Plan, kept: Kept | None) -> tuple[set[int], dict[int, list[Any]]]:
+        """The steps whose results are kept, and those, with stamps, whose results will be."""
+        done: set[int] = set()
+        fresh: dict[int, list[Any]] = {}
+        for i in plan.keeps if kept is not None else ():
+            stamps = kept.known(i)  # type: ignore[union-attr]
+            if stamps is None:
+                continue
+            if kept.made.get(i) == stamps:  # type: ignore[union-attr]
+                done.add(i)
+            else:
+                kept.made.pop(i, None)  # type: ignore[union-attr]
+                fresh[i] = stamps
+        return done, fresh
 
     def __del__(self) -> None:
         for memory in self.memories:
             self.lib.memory_destroy(memory)
         with contextlib.suppress(AttributeError):  # there was no memory for one
             self.lib.stream_destroy(self.stream)
-
-
-class _Scratch(threading.local):
-    memory: np.ndarray[Any, Any] | None = None
-    place = 0
-
-
-_scratch = _Scratch()
 
 
 def _aligned(size: int) -> tuple[np.ndarray[Any, Any], int]:
@@ -321,20 +473,34 @@ def _aligned(size: int) -> tuple[np.ndarray[Any, Any], int]:
     return memory, address + -address % _ALIGNED
 
 
-def _arena(size: int) -> int:
-    """Where so many bytes of this thread begin; they are used until the next call."""
-    memory = _scratch.memory
-    if memory is None or memory.nbytes < size + _ALIGNED:
-        memory = _scratch.memory = None  # before others are asked for
-        _scratch.memory, _scratch.place = _aligned(size)
-    return _scratch.place
+class Room:
+    """Memory for what lies between, for one call at a time."""
+
+    memory: Array | None = None
+    place = 0
+
+    def at(self, size: int) -> int:
+        """Where so many bytes begin; what lies there stays until the next call."""
+        if self.memory is None or self.memory.nbytes < size + _ALIGNED:
+            self.memory = None  # before others are asked for
+            self.memory, self.place = _aligned(size)
+        return self.place
+
+
+class _Shared(Room, threading.local):
+    """Of a thread, for all its plans."""
+
+
+_shared = _Shared()
+#: A plan that needs more bytes gets a room of who calls it, if there is one: what a thread has stays for good.
+_MUCH = 1 << 24
 
 
 # -- one for each operator and set of shapes ------------------------------------------------------------------------
 _LIMIT = 512
 #: Less work than this is done before another thread has heard of it.
 _LITTLE = 1 << 18
-_plans: OrderedDict[Any, Plan | None] = OrderedDict()
+_plans: OrderedDict[Any, Plan | Refused] = OrderedDict()
 _lock = threading.Lock()
 _alone = False  # in a forked child, where the library's threads are not
 
@@ -355,7 +521,9 @@ def workers(work: float = _LITTLE) -> int:
     return 1 if _alone or work < _LITTLE else threads().count()
 
 
-def plan_for(key: tuple[Any, ...], make: Callable[[Library], Plan], work: float) -> Plan | None:
+def plan_for(
+    key: tuple[Any, ...], make: Callable[[Library], Plan], work: float, refused: list[Refused] | None = None
+) -> Plan | None:
     """The plan of an operator and its shapes, made once for each number of threads; None if the library refuses it.
 
     Where there is no memory it is tried again at the next call.
@@ -368,26 +536,36 @@ def plan_for(key: tuple[Any, ...], make: Callable[[Library], Plan], work: float)
         ``(library) -> Plan``, which may raise `Refused`.
     work : float
         Multiplications: a little is done by one thread.
+    refused : list, optional
+        Gets what `make` has raised.
     """
     key = (workers(work), *key)
     with _lock:
         if key in _plans:
             _plans.move_to_end(key)
-            return _plans[key]
+            return _made(_plans[key], refused)
     lib = library()
     if lib is None:
         return None
     with _lock, Threads(lib, key[0]):
         try:
-            plan = make(lib)
+            plan: Plan | Refused = make(lib)
         except NoMemory:
             return None
-        except Refused:
-            plan = None
+        except Refused as e:
+            plan = e.with_traceback(None)  # which holds what was made so far
         _plans[key] = plan
         if len(_plans) > _LIMIT:
             _plans.popitem(last=False)
-    return plan
+    return _made(plan, refused)
+
+
+def _made(plan: Plan | Refused, refused: list[Refused] | None) -> Plan | None:
+    if isinstance(plan, Plan):
+        return plan
+    if refused is not None:
+        refused.append(plan)
+    return None
 
 
 class Threads:

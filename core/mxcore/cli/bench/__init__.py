@@ -54,7 +54,7 @@ def main(args: argparse.Namespace) -> int:
         "memory": timing.memory(model, bound),
         "machine": machine.roofline(ctx),
     }
-    found["nodes"] = timing.nodes(model, bound, found["machine"], len(times))
+    found["nodes"], found["apart"] = timing.nodes(model, bound, found["machine"], len(times))
     found["operators"] = timing.operators(found["nodes"], found["machine"])
     found["variants"] = variants.measure(model, bound, len(times))
     print(json.dumps(found, indent=2) if args.json else "\n".join(show.lines(found)))

@@ -62,7 +62,8 @@ def lines(found: dict[str, Any]) -> list[str]:
         *(f"  {line}" for line in reports()),
     ]
     total = sum(n["seconds"] for n in found["nodes"]) or 1e-12
-    text += ["", "operators"]
+    apart = f", one by one (without pass {', '.join(found['apart'])})" if found.get("apart") else ""
+    text += ["", f"operators{apart}"]
     text += _table(
         ("operator", "calls", "ms", "share", *_HEAD, "by"),
         [

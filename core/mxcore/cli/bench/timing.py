@@ -9,7 +9,9 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from ... import profiler
+from ...executor import passes_off
 from ...executor.costs import costs, program_of
+from ...executor.passes.settings import Settings
 from ...profiler.record import recorder
 from .machine import reached
 
@@ -97,8 +99,10 @@ def memory(model: Subject, bound: Executor) -> dict[str, Any]:
     return found
 
 
-def nodes(model: Subject, bound: Executor, machine: dict[str, float], repeat: int) -> list[dict[str, Any]]:
-    """Every node with the seconds it takes in a run, longest first, from the profiler.
+def nodes(
+    model: Subject, bound: Executor, machine: dict[str, float], repeat: int
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Every node with the seconds it takes in a run, longest first, from the profiler; operator by operator.
 
     Parameters
     ----------
@@ -108,7 +112,18 @@ def nodes(model: Subject, bound: Executor, machine: dict[str, float], repeat: in
         As `machine.roofline` gives it.
     repeat : int
         Runs that are profiled, 20 at most.
+
+    Returns
+    -------
+    nodes : list of dict
+    apart : list of str
+        The graph passes that are left out for it, since they compute several operators at once.
     """
+    steps = program_of(bound, model.train).steps
+    late = [*Settings.now().late] if any(hasattr(step.op, "bind") for step in steps) else []
+    if late:
+        with passes_off(*late):
+            bound = model.bind()
     repeat, run = min(repeat, 20), model.runner(bound)
     work: dict[tuple[str, str], list[Any]] = defaultdict(list)
     for cost in costs(program_of(bound, model.train)):
@@ -128,7 +143,7 @@ def nodes(model: Subject, bound: Executor, machine: dict[str, float], repeat: in
     for label, begin, end, _, _ in events:
         if label.section == "operator" and label.args and "node" in label.args:
             taken[label.name, label.args["node"]].append((end - begin) / 1e9)
-    return sorted(_nodes(taken, work, repeat, machine), key=lambda n: -n["seconds"])
+    return sorted(_nodes(taken, work, repeat, machine), key=lambda n: -n["seconds"]), late
 
 
 def _nodes(taken: Any, work: Any, repeat: int, machine: dict[str, float]) -> Iterable[dict[str, Any]]:

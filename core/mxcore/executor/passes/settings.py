@@ -4,7 +4,8 @@ A bound graph goes through these stages:
 
 1. the passes of plugins, by ascending order, over the symbol as the user made it;
 2. gradient and inference (:mod:`mxcore.gradient`, :mod:`mxcore._core.infer`), which are no choice;
-3. the stock passes in :data:`STOCK`, over the joint graph of outputs and gradients, with shapes known.
+3. the stock passes in :data:`STOCK`, over the joint graph of outputs and gradients, with shapes known; before `fuse`
+   the `late` passes of plugins.
 
 ``MXCORE_DISABLE_PASSES=fuse,plan`` switches stock passes and plugins' passes off by name, :func:`passes_off` does so
 for the graphs that are bound in a with-block. The results are the same; only speed and memory differ.
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ... import kinds
@@ -25,7 +26,7 @@ from ..._core.state import state
 from ...rewriting import changed_output, run_pass, switched_off
 from .mirror import mirror_all
 
-__all__ = ["STOCK", "Settings", "check_passed", "enabled", "passes_off", "run_passes"]
+__all__ = ["STOCK", "Settings", "check_passed", "enabled", "passes_off", "run_late_passes", "run_passes"]
 
 #: Stock passes that can be switched off, in their order -> what they do.
 STOCK = STOCK_PASSES
@@ -53,18 +54,20 @@ class Settings(NamedTuple):
         See `mirror.mirror_all`.
     merge : bool
         Whether equal operators are computed once: ``MXNET_ELIMINATE_COMMON_EXPR``.
+    late : tuple of str
+        The late passes of plugins, in their order.
     """
 
     passes: frozenset[str]
     mirror_all: bool
     merge: bool
+    late: tuple[str, ...]
 
     @classmethod
     def now(cls) -> Settings:
         """Those of this thread and of the environment."""
-        return cls(
-            enabled(), mirror_all(), os.environ.get("MXNET_ELIMINATE_COMMON_EXPR", "1") not in ("0", "false", "False")
-        )
+        merge = os.environ.get("MXNET_ELIMINATE_COMMON_EXPR", "1") not in ("0", "false", "False")
+        return cls(enabled(), mirror_all(), merge, tuple(_brought(late=True)))
 
 
 @contextlib.contextmanager
@@ -111,9 +114,7 @@ def run_passes(heads: Any, shapes: Mapping[str, Any] | None = None, dtypes: Mapp
         If a pass raises, or returns something else than a sound graph with as many heads; names the pass and its
         plugin.
     """
-    table, off = tables.by_kind["graph_pass"], switched_off()
-    always = [n for n in table.names() if n not in off and table.items[n].order is not None]
-    for name in sorted(always, key=lambda n: (table.items[n].order, n)):
+    for name in _brought(late=False):
         graph = Graph(heads)
         graph.shapes, graph.dtypes = (
             {(n, 0): facts[n.name] for n in graph.variables() if n.name in facts}
@@ -121,6 +122,21 @@ def run_passes(heads: Any, shapes: Mapping[str, Any] | None = None, dtypes: Mapp
         )
         heads = run_pass(name, graph, bound=True).heads
     return heads
+
+
+def run_late_passes(graph: Graph, names: Iterable[str], **info: Any) -> Graph:
+    """The graph of a program after the late passes of these names, which find `info` beside what is there."""
+    graph.info.update(info)
+    for name in names:
+        graph = run_pass(name, graph, bound=True)
+    return graph
+
+
+def _brought(late: bool) -> list[str]:
+    """The passes that plugins registered for every graph and that are switched on, in their order."""
+    table, off = tables.by_kind["graph_pass"], switched_off()
+    found = [n for n in table.names() if n not in off and table.items[n].order is not None]
+    return sorted((n for n in found if table.items[n].late is late), key=lambda n: (table.items[n].order, n))
 
 
 def check_passed(heads: Any, passed: Any, shapes: Mapping[str, Any], dtypes: Mapping[str, Any]) -> None:

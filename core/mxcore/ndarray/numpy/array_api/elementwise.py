@@ -182,7 +182,7 @@ _UNARY: dict[str, tuple[Callable[..., Any] | str, str, str, str, str, str]] = {
     "isinf": ("isinf", "numeric", _TRUTH, "Whether each element is infinite.", "[1, 2]", "[False, False]"),
     "isnan": ("isnan", "numeric", _TRUTH, "Whether each element is a NaN.", "[1, 2]", "[False, False]"),
     "log": ("log", "floating-point", _SAME, "The natural logarithm of each element.", "[1.0]", "[0.]"),
-    "log10": ("log10", "floating-point", _SAME, "The logarithm of each element to base 10.", "[100.0]", "[2.]"),
+    "log10": ("log10", "floating-point", _SAME, "The logarithm of each element to base 10.", "[10.0]", "[1.]"),
     "log1p": ("log1p", "floating-point", _SAME, "The natural logarithm of 1 and each element.", "[0.0]", "[0.]"),
     "log2": ("log2", "floating-point", _SAME, "The logarithm of each element to base 2.", "[8.0]", "[3.]"),
     "logical_not": (

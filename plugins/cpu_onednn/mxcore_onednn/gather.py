@@ -1,0 +1,200 @@
+"""The graph pass that puts neighbouring layers together: programs that infer compute them in the library's layouts.
+
+A region is convex: no path leaves it and comes back. It begins with a convolution and grows with the layers behind
+that the library computes; what it lacks code for, and what only others compute, stays outside.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from mxcore.plugin import Graph, Node, Op, known
+
+from .calls import MOST
+from .layers import ANCHORS, READS, build, takes
+from .library import Refused, library
+from .region import Failed, Layer, Region, operator
+
+__all__ = ["gather"]
+
+Entry = tuple[Node, int]
+_DEVICES = ("cpu", "cpu_pinned", "cpu_shared")
+_FLOAT = np.dtype("float32")
+
+
+def gather(graph: Graph) -> Graph:
+    """The graph of a program with regions in the place of their layers.
+
+    Parameters
+    ----------
+    graph : Graph
+        Of a late pass. One with gradients, in training mode, or in several places stays as it is.
+    """
+    info, order = graph.info, graph.nodes
+    if (
+        info["is_train"]
+        or info["n_first"] < len(graph.heads)
+        or info["ctx"].device_type not in _DEVICES
+        or info.get("contexts")
+        or any(n.forward is not None for n in order)
+        or library() is None
+    ):
+        return graph
+    fit = {id(n) for n in order if n.op is not None and _fits(graph, n)}
+    if not any(n.op.name in ANCHORS for n in order if id(n) in fit):
+        return graph
+    while True:
+        made: list[_Part] = []
+        refused = False
+        for nodes in _regions(order, fit):
+            part = _Part(graph, nodes, order)
+            why: list[Refused] = []
+            plan = part.region.plan(build, why)
+            if plan is not None:
+                part.op = operator(part.region, build, plan)
+                made.append(part)
+            elif why and isinstance(why[0], Failed):
+                fit.discard(id(nodes[why[0].layer]))
+                refused = True
+            # Else there is no memory for it now.
+        if not refused:
+            return _rebuilt(graph, order, made) if made else graph
+
+
+def _fits(graph: Graph, n: Node) -> bool:
+    """Whether a node may be in a region: by what it computes, on what, and by who reads its outputs."""
+    entries = [*n.inputs, (n, 0)]
+    if n.params._sig.random or not all(known(graph.shapes.get(e)) for e in entries):
+        return False
+    shapes = [graph.shapes[e] for e in entries]
+    if any(graph.dtypes[e] != _FLOAT or graph.stypes.get(e, "default") != "default" for e in entries):
+        return False
+    if any(prod(shape) > MOST for shape in shapes):
+        return False
+    return takes(n.op.name, n.params, shapes[:-1], shapes[-1])
+
+
+def _regions(order: Sequence[Node], fit: set[int]) -> list[list[Node]]:
+    """Convex sets of nodes, of at least two, each in order."""
+    further = {id(n) for m in order for n, i in m.inputs if i}  # of whose other outputs somebody reads one
+    place: dict[int, int] = {}
+    #: Node -> the regions above it, its own included.
+    above: dict[int, frozenset[int]] = {}
+    found: list[list[Node]] = []
+    #: Region -> those of which any of its nodes needs something.
+    needs: list[set[int]] = []
+
+    def over(nodes: Iterable[Node]) -> set[int]:
+        direct: frozenset[int] = frozenset().union(*(above[id(m)] for m in nodes))
+        return set(direct).union(*(needs[r] for r in direct))
+
+    for n in order:
+        inputs = [m for m, _ in n.inputs]
+        mine = None
+        if id(n) in fit and id(n) not in further:
+            near = sorted({place[id(m)] for m in inputs if id(m) in place}, reverse=True)
+            images = READS.get(n.op.name, len(inputs))
+            mine = next(
+                (
+                    r
+                    for r in near
+                    if r not in over(m for i, m in enumerate(inputs) if i >= images or place.get(id(m)) != r)
+                ),
+                None,
+            )
+            if mine is None and n.op.name in ANCHORS:
+                mine = len(found)
+                found.append([])
+                needs.append(set())
+        above[id(n)] = frozenset().union(*(above[id(m)] for m in inputs))
+        if mine is not None:
+            place[id(n)] = mine
+            found[mine].append(n)
+            needs[mine] |= over(inputs) - {mine}
+            for others in needs:
+                if mine in others:
+                    others |= needs[mine]
+            above[id(n)] |= {mine}
+    return [nodes for nodes in found if len(nodes) > 1]
+
+
+class _Part:
+    """The nodes of a region, and how it hangs together with the others."""
+
+    op: Op
+
+    def __init__(self, graph: Graph, nodes: Sequence[Node], order: Sequence[Node]) -> None:
+        self.nodes = nodes
+        inside = {id(n) for n in nodes}
+        self.inputs: list[Entry] = list(dict.fromkeys(e for n in nodes for e in n.inputs if id(e[0]) not in inside))
+        number: dict[Any, int] = {e: i for i, e in enumerate(self.inputs)}
+        for n in nodes:
+            number[n, 0] = len(number)
+        wanted = {e for n in order if id(n) not in inside for e in n.inputs}.union(graph.heads)
+        self.outs: list[Entry] = [(n, 0) for n in nodes if (n, 0) in wanted]
+        self.region = Region(
+            [graph.shapes[e] for e in self.inputs],
+            [Layer(n.op.name, n.params, tuple(number[e] for e in n.inputs)) for n in nodes],
+            [graph.shapes[n, 0] for n in nodes],
+            [number[e] for e in self.outs],
+        )
+
+
+def _rebuilt(graph: Graph, order: Sequence[Node], parts: Sequence[_Part]) -> Graph:
+    """The graph with a node for each part."""
+    part_of = {id(n): part for part in parts for n in part.nodes}
+    new: dict[Entry, Entry] = {}
+    result = Graph([])
+    result.info = dict(graph.info)
+    items: dict[int, Any] = {}  # in the order of their last nodes
+    for n in order:
+        item = part_of.get(id(n), n)
+        items[id(item)] = item
+    for item in _sorted(items, part_of):
+        if isinstance(item, _Part):
+            last = item.nodes[-1]
+            node = Node(item.op, item.op.parse({}), [new[e] for e in item.inputs], last.name)
+            entries = item.outs
+        else:
+            inputs = tuple(new[e] for e in item.inputs)
+            same = inputs == item.inputs
+            node = item if same else Node(item.op, item.params, inputs, item.name, item.attrs)
+            entries = [(item, i) for i in range(item.n_out)]
+        for i, e in enumerate(entries):
+            new[e] = node, i
+            for facts, old in (
+                (result.shapes, graph.shapes),
+                (result.dtypes, graph.dtypes),
+                (result.stypes, graph.stypes),
+            ):
+                if e in old:
+                    facts[node, i] = old[e]
+    result.heads = [new[e] for e in graph.heads]
+    return result
+
+
+def _sorted(items: dict[int, Any], part_of: dict[int, _Part]) -> Iterable[Any]:
+    """Nodes and parts, each behind what it reads, else in their order."""
+    number = {key: i for i, key in enumerate(items)}
+    listed = [*items.values()]
+    waits: list[set[int]] = []
+    users: dict[int, list[int]] = defaultdict(list)
+    for i, item in enumerate(listed):
+        before = {number[id(part_of.get(id(m), m))] for m, _ in item.inputs}
+        waits.append(before)
+        for j in before:
+            users[j].append(i)
+    ready = [i for i, before in enumerate(waits) if not before]
+    while ready:
+        i = heapq.heappop(ready)
+        yield listed[i]
+        for j in users[i]:
+            waits[j].discard(i)
+            if not waits[j]:
+                heapq.heappush(ready, j)

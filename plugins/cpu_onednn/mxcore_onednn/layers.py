@@ -1,0 +1,506 @@
+"""What layers of a region are in the library's primitives.
+
+A convolution takes what follows it along: a normalization with fixed statistics goes into its weights and bias, a sum
+with another value and an activation are done where its results leave the registers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mxcore.layouts import axes, channels_first
+from mxcore.plugin import Params
+
+from .convolution import Geometry, Maker
+from .library import Library, NoMemory, Refused
+from .plan import BIAS, DST, SRC, WEIGHTS, Desc, Plan, Tensor, dims
+from .region import Failed, Layer, Region
+
+__all__ = ["ANCHORS", "READS", "build", "takes"]
+
+Shape = tuple[int, ...]
+_INFERENCE = 96
+_SRC_1, _MANY, _POST_OP = 2, 1024, 32768
+_RELU, _TANH, _ELU, _LOGISTIC, _CLIP, _GELU = 0x20, 0x21, 0x22, 0x29, 0x2E, 0x31
+_MAX, _AVG_INCLUDE, _AVG_EXCLUDE = 0x1FF, 0x2FF, 0x3FF
+_ADD, _MUL = 0x1FFF0, 0x1FFF1
+_PER_CHANNEL = 1 << 1
+
+_Function = tuple[int, float, float]
+_ACTIVATIONS: dict[str, _Function] = {"relu": (_RELU, 0, 0), "sigmoid": (_LOGISTIC, 0, 0), "tanh": (_TANH, 0, 0)}
+
+
+def function_of(op: str, p: Params) -> _Function | None:
+    """An elementwise layer as the library's function with its two numbers."""
+    if op == "Activation":
+        return _ACTIVATIONS.get(p.act_type)
+    if op == "LeakyReLU":
+        kinds = {"leaky": (_RELU, p.slope, 0.0), "elu": (_ELU, p.slope, 0.0), "gelu": (_GELU, 0.0, 0.0)}
+        return kinds.get(p.act_type)
+    if op == "clip":
+        return _CLIP, p.a_min, p.a_max
+    return _ACTIVATIONS.get(op)
+
+
+_SUMS, _PRODUCTS = ("elemwise_add", "broadcast_add"), ("elemwise_mul", "broadcast_mul")
+
+
+# -- which layers ----------------------------------------------------------------------------------------------------
+def _images(shape: Shape) -> bool:
+    return 3 <= len(shape) <= 5
+
+
+def _convolves(p: Params, ins: Sequence[Shape], out: Shape) -> bool:
+    return channels_first(p)
+
+
+def _normalizes(p: Params, ins: Sequence[Shape], out: Shape) -> bool:
+    return p.axis in (1, 1 - len(out)) and not p.output_mean_var
+
+
+def _adds(p: Params, ins: Sequence[Shape], out: Shape) -> bool:
+    return ins[0] == ins[1]
+
+
+def _multiplies(p: Params, ins: Sequence[Shape], out: Shape) -> bool:
+    """By an image of the same shape, or by one number for each channel of each image."""
+    return out in ins and all(shape in (out, out[:2] + (1,) * (len(out) - 2)) for shape in ins)
+
+
+def _slopes(p: Params, ins: Sequence[Shape], out: Shape) -> bool:
+    if p.act_type == "prelu":
+        return ins[1] == out[1:2]
+    return function_of("LeakyReLU", p) is not None
+
+
+def _joins(p: Params, ins: Sequence[Shape], out: Shape) -> bool:
+    return len(ins) > 1 and p.dim in (1, 1 - len(out))
+
+
+def _pools(p: Params, ins: Sequence[Shape], out: Shape) -> bool:
+    if p.pool_type not in ("max", "avg") or not channels_first(p):
+        return False
+    window = _window(p, ins[0], out)
+    # A window that is nothing but padding has no largest value; MXNet's mean does not count what `full` adds.
+    if any(max(pads) >= size for size, *pads in zip(window.kernel, window.pad, window.end)):
+        return False
+    return p.pool_type == "max" or not _includes(p) or window.end == window.pad
+
+
+_TAKES: dict[str, Callable[[Params, Sequence[Shape], Shape], bool]] = {
+    "Convolution": _convolves,
+    "BatchNorm": _normalizes,
+    **dict.fromkeys(_SUMS, _adds),
+    **dict.fromkeys(_PRODUCTS, _multiplies),
+    "LeakyReLU": _slopes,
+    "Concat": _joins,
+    "Pooling": _pools,
+}
+#: Layers that a region begins with.
+ANCHORS = frozenset({"Convolution"})
+#: How many of a layer's inputs, the first ones, are images; of others all are. The rest comes from outside the region.
+READS = {"Convolution": 1, "BatchNorm": 1, "LeakyReLU": 1}
+
+
+def takes(op: str, p: Params, ins: Sequence[Shape], out: Shape) -> bool:
+    """Whether a layer may be in a region.
+
+    Parameters
+    ----------
+    op : str
+        Name of the operator.
+    p : Params
+    ins : sequence of shapes
+    out : shape
+        Of its first output.
+    """
+    if not _images(out) or 0 in out:
+        return False
+    rule = _TAKES.get(op)
+    return rule(p, ins, out) if rule is not None else len(ins) == 1 and function_of(op, p) is not None
+
+
+class _Window(NamedTuple):
+    kernel: Shape
+    stride: Shape
+    pad: Shape
+    end: Shape  # the padding behind
+
+
+def _window(p: Params, data: Shape, out: Shape) -> _Window:
+    n = len(data) - 2
+    if p.global_pool:
+        return _Window(data[2:], (1,) * n, (0,) * n, (0,) * n)
+    kernel, stride, pad = (tuple(axes(v, n, d)) for v, d in ((p.kernel, 1), (p.stride, 1), (p.pad, 0)))
+    ends = [(o - 1) * s + k - m - b for o, s, k, m, b in zip(out[2:], stride, kernel, data[2:], pad)]
+    return _Window(kernel, stride, pad, tuple(map(max, ends, pad)))
+
+
+def _includes(p: Params) -> bool:
+    return p.count_include_pad is None or bool(p.count_include_pad)
+
+
+# -- layers together -------------------------------------------------------------------------------------------------
+class _Group:
+    """A layer with those that are computed together with it.
+
+    Attributes
+    ----------
+    layers : list of int
+        The first is the one that takes the others along.
+    norm, act : int or None
+    other : int or None
+        The value that is added.
+    """
+
+    def __init__(self, layer: int) -> None:
+        self.layers = [layer]
+        self.norm: int | None = None
+        self.act: int | None = None
+        self.other: int | None = None
+
+    def take(self, layer: int) -> None:
+        self.layers.append(layer)
+
+
+def _groups(region: Region, apart: Collection[int]) -> list[_Group]:
+    """The layers in groups, in an order in which each finds what it reads; those `apart` take nothing along."""
+    reads, first = region.reads, len(region.inputs)
+    owner: dict[int, _Group] = {}  # value that a group ends with -> the group
+    groups: list[_Group] = []
+    for i, layer in enumerate(region.layers):
+        group = _joined(region, layer, i, owner, reads)
+        if group is None:
+            group = _Group(i)
+            groups.append(group)
+        else:
+            owner.pop(first + group.layers[-1])
+            group.take(i)
+        if group.layers[0] not in apart:
+            owner[first + i] = group
+    return sorted(groups, key=lambda g: g.layers[-1])
+
+
+def _joined(
+    region: Region, layer: Layer, i: int, owner: Mapping[int, _Group], reads: Mapping[int, int]
+) -> _Group | None:
+    """The group that a layer is computed with, noted there; None if with none."""
+    alone = [(v, owner[v]) for v in layer.reads if v in owner and reads[v] == 1]
+    convolves = [(v, g) for v, g in alone if region.layers[g.layers[0]].op == "Convolution" and g.act is None]
+    if layer.op == "BatchNorm":
+        if convolves and layer.reads[0] == convolves[0][0] and len(convolves[0][1].layers) == 1:
+            convolves[0][1].norm = i
+            return convolves[0][1]
+    elif layer.op in _SUMS:
+        free = [(v, g) for v, g in convolves if g.other is None]
+        if free and len({*layer.reads}) == 2:
+            value, group = max(free, key=lambda found: found[1].layers[-1])  # the other one is there by then
+            group.other = layer.reads[layer.reads[0] == value]
+            return group
+    elif (_is_slope(layer) or function_of(layer.op, layer.p) is not None) and alone:
+        group = alone[0][1]
+        if group.act is None and region.layers[group.layers[0]].op in ("Convolution", "BatchNorm", *_SUMS):
+            group.act = i
+            return group
+    return None
+
+
+def _is_slope(layer: Layer) -> bool:
+    """Whether a layer has a slope for the negative numbers of each channel."""
+    return layer.op == "LeakyReLU" and layer.p.act_type == "prelu"
+
+
+# -- primitives --------------------------------------------------------------------------------------------------------
+def build(lib: Library, region: Region) -> Plan:
+    """The plan of a region: of its inputs, then its outputs.
+
+    Raises
+    ------
+    Failed
+        Naming the layer that the library has no code for.
+    """
+    apart: set[int] = set()
+    while True:
+        try:
+            return _Builder(lib, region).build(apart)
+        except _Apart as e:
+            apart.add(e.layer)
+
+
+class _Apart(Refused):
+    """The library has no code for a layer together with what it would take along."""
+
+    def __init__(self, layer: int) -> None:
+        self.layer = layer
+
+
+class _Then(NamedTuple):
+    """What is done with the result of a primitive before it is written: one of these."""
+
+    function: _Function | None = None
+    #: A value for each channel: a term, or the slope of negative numbers.
+    term: Tensor | None = None
+    slope: Tensor | None = None
+
+
+#: What is there already is added.
+_SUM = _Then()
+
+
+@contextlib.contextmanager
+def _attributes(lib: Library, then: Sequence[_Then]) -> Iterator[tuple[int, dict[int, Tensor | None]]]:
+    """Attributes of a primitive for what is done with its result, and the arguments that this needs."""
+    attr, ops = lib.new("primitive_attr_create"), lib.new("post_ops_create")
+    args: dict[int, Tensor | None] = {}
+    try:
+        lib.primitive_attr_set_scratchpad_mode(attr, 1)
+        for i, (function, term, slope) in enumerate(then):
+            if function is not None:
+                lib.post_ops_append_eltwise(ops, *function)
+            elif term is not None:
+                lib.post_ops_append_binary(ops, _ADD, term.desc.handle)
+                args[_POST_OP * (i + 1) | _SRC_1] = term
+            elif slope is not None:
+                lib.post_ops_append_prelu(ops, _PER_CHANNEL)
+                args[_POST_OP * (i + 1) | WEIGHTS] = slope
+            else:
+                lib.post_ops_append_sum(ops, 1.0, 0, 0)
+        lib.primitive_attr_set_post_ops(attr, ops)
+        yield attr, args
+    finally:
+        lib.post_ops_destroy(ops)
+        lib.primitive_attr_destroy(attr)
+
+
+def _folded(weight: Any, bias: Any, *arrays: Any, eps: float, plain: bool) -> None:
+    """Weights and bias of a convolution with the normalization behind it, into the first two arrays.
+
+    `arrays` are the weights, the bias if there is one, gamma, beta, mean and variance; `plain`: gamma is 1.
+    """
+    w, *before, gamma, beta, mean, var = arrays
+    scale = 1 / np.sqrt(var + np.float32(eps))
+    if not plain:
+        scale *= gamma
+    np.multiply(
+        w.reshape(weight.shape),
+        scale.reshape(*weight.shape[: weight.ndim - w.ndim + 1], *[1] * (w.ndim - 1)),
+        out=weight,
+    )
+    bias[...] = beta - mean * scale
+    if before:
+        bias += before[0] * scale
+
+
+def _copied(column: Any, values: Any) -> None:
+    column[...] = values.reshape(column.shape)
+
+
+def _scaled(scale: Any, shift: Any, gamma: Any, beta: Any, mean: Any, var: Any, *, eps: float, plain: bool) -> None:
+    """A normalization with fixed statistics as a factor and a term."""
+    found = 1 / np.sqrt(var + np.float32(eps))
+    if not plain:
+        found *= gamma
+    scale[...] = found.reshape(scale.shape)
+    shift[...] = (beta - mean * found).reshape(shift.shape)
+
+
+class _Builder:
+    """One plan on its way."""
+
+    def __init__(self, lib: Library, region: Region) -> None:
+        self.lib, self.region = lib, region
+        self.left = region.reads
+        images = {v for layer in region.layers for v in layer.reads[: READS.get(layer.op)]}
+        steady = [v for v in range(len(region.inputs)) if v not in images]
+        shapes = dict(enumerate(region.inputs))
+        for layer in region.layers:
+            if layer.op == "Convolution" and layer.p.num_group > 1 and layer.reads[1] in shapes:
+                n, *rest = region.inputs[layer.reads[1]]
+                shapes[layer.reads[1]] = (layer.p.num_group, n // layer.p.num_group, *rest)
+        arrays = [*shapes.values(), *(region.shapes[v] for v in region.outs)]
+        self.plan = Plan(lib, [Desc.dense(lib, shape) for shape in arrays], steady)
+        self.values: dict[int, Tensor] = dict(enumerate(self.plan.arrays[: len(region.inputs)]))
+
+    def build(self, apart: Collection[int]) -> Plan:
+        region = self.region
+        for group in _groups(region, apart):
+            try:
+                self._compute(group)
+            except NoMemory:
+                raise
+            except Refused as e:
+                raise _Apart(group.layers[0]) if len(group.layers) > 1 else Failed(group.layers[0], e) from e
+            for i in group.layers:
+                self.left.subtract(region.layers[i].reads)
+        plan = self.plan
+        for i, v in enumerate(region.outs):
+            target = plan.arrays[len(region.inputs) + i]
+            plan.deliver(self.values[v], target)
+        return plan.done()
+
+    def _compute(self, group: _Group) -> None:
+        layer = self.region.layers[group.layers[0]]
+        made = _MAKERS.get(layer.op, _Builder._function)(self, layer, group)
+        self.values[self.region.number(group.layers[-1])] = made
+
+    def _then(self, group: _Group) -> list[_Then]:
+        """The activation of a group."""
+        if group.act is None:
+            return []
+        layer = self.region.layers[group.act]
+        if _is_slope(layer):
+            return [_Then(slope=self._column(layer.reads[1], self.region.number(group.act)))]
+        return [_Then(function_of(layer.op, layer.p))]
+
+    def _column(self, v: int, image: int) -> Tensor:
+        """An array of a number for each channel as what can be read beside an image."""
+        shape = self.region.shapes[image]
+        return self.plan.make(_copied, [v], [(1, shape[1], *[1] * (len(shape) - 2))])[0]
+
+    def _add(self, name: str, args: Sequence[Any], bound: Mapping[int, Tensor | None]) -> Tensor:
+        return self.plan.add(self.lib.new(name, self.lib.engine, *args), bound)[DST]
+
+    def _image(self, v: int) -> Tensor:
+        """A value for a primitive that takes it in any layout but that of the caller's arrays."""
+        tensor = self.values[v]
+        if not tensor.array:
+            return tensor
+        return self.plan.reordered(tensor, Desc.channels_last(self.lib, self.region.shapes[v]))
+
+    def _convolution(self, layer: Layer, group: _Group) -> Tensor:
+        region, lib, plan = self.region, self.lib, self.plan
+        data, weight, *bias = layer.reads
+        g = Geometry.of(layer.p, region.shapes[data], region.shapes[weight], layer.p.num_group)
+        source = self.values[data]
+        if group.norm is not None:
+            norm = region.layers[group.norm]
+            fold = partial(_folded, eps=norm.p.eps, plain=norm.p.fix_gamma)
+            arrays = [weight, *bias, *norm.reads[1:]]
+            filters, shift = plan.make(fold, arrays, [g.grouped, g.dst[1:2]])
+        else:
+            filters = self.values[weight]
+            shift = self.values[bias[0]] if bias else None  # type: ignore[assignment]
+        other = None if group.other is None else self.values[group.other]
+        then = [*([] if other is None else [_SUM]), *self._then(group)]
+        with _attributes(lib, then) as (attr, args):
+            desc = self._convolves(g, shift is not None, attr, source)
+            args.update({SRC: source, WEIGHTS: filters})
+            if shift is not None:
+                args[BIAS] = shift
+            if other is None:
+                args[DST] = None
+            else:
+                free = not other.array and self.left[group.other] == 1  # type: ignore[index]
+                args[DST] = plan.result_over(desc, other, free)
+            return plan.add(desc, args)[DST]
+
+    def _convolves(self, g: Geometry, biased: bool, attr: int, source: Tensor) -> int:
+        """The descriptor of a convolution: in the layout that its data have, if there is good code for that."""
+        lib, plan = self.lib, self.plan
+        ways = [(True, None)] if source.array else [(False, source.desc), (True, None)]
+        for blocks, given in ways:
+            with contextlib.suppress(Refused):
+                desc = Maker(lib, g, blocks).forward(biased, attr=attr, given=given)
+                if b"jit" in plan.code(desc) or b"brg" in plan.code(desc):
+                    return desc
+                lib.primitive_desc_destroy(desc)
+        return Maker(lib, g, False).forward(biased, attr=attr)
+
+    def _norm(self, layer: Layer, group: _Group) -> Tensor:
+        """A normalization of its own: a product, and a sum behind it."""
+        plan = self.plan
+        source = self._image(layer.reads[0])
+        shape = self.region.shapes[layer.reads[0]]
+        column = (1, shape[1], *[1] * (len(shape) - 2))
+        make = partial(_scaled, eps=layer.p.eps, plain=layer.p.fix_gamma)
+        scale, shift = plan.make(make, layer.reads[1:], [column, column])
+        return self._binary(_MUL, source, scale, [_Then(term=shift), *self._then(group)])
+
+    def _binary(self, kind: int, a: Tensor, b: Tensor, then: Sequence[_Then]) -> Tensor:
+        with _attributes(self.lib, then) as (attr, args):
+            return self._add(
+                "binary_primitive_desc_create",
+                (kind, a.desc.handle, b.desc.handle, a.desc.handle, attr),
+                {SRC: a, _SRC_1: b, **args, DST: None},
+            )
+
+    def _sum(self, layer: Layer, group: _Group) -> Tensor:
+        a, b = map(self._image, layer.reads)
+        return self._binary(_ADD, a, b if b.desc == a.desc else self.plan.reordered(b, a.desc), self._then(group))
+
+    def _product(self, layer: Layer, group: _Group) -> Tensor:
+        shapes = self.region.shapes
+        a, b = sorted(layer.reads, key=lambda v: -prod(shapes[v]))
+        image, by = self._image(a), self._image(b)
+        if shapes[a] == shapes[b] and image.desc != by.desc:
+            by = self.plan.reordered(by, image.desc)
+        return self._binary(_MUL, image, by, [])
+
+    def _slope(self, layer: Layer, group: _Group) -> Tensor:
+        if not _is_slope(layer):
+            return self._function(layer, group)
+        source = self._image(layer.reads[0])
+        slope = self._column(layer.reads[1], self.region.number(group.layers[0]))
+        desc = source.desc.handle
+        return self._add(
+            "prelu_forward_primitive_desc_create",
+            (_INFERENCE, desc, slope.desc.handle, desc, self.lib.attr),
+            {SRC: source, WEIGHTS: slope, DST: None},
+        )
+
+    def _function(self, layer: Layer, group: _Group) -> Tensor:
+        lib, source = self.lib, self._image(layer.reads[0])
+        found = function_of(layer.op, layer.p)
+        assert found is not None
+        kind, alpha, beta = found
+        desc = source.desc.handle
+        return self._add(
+            "eltwise_forward_primitive_desc_create",
+            (_INFERENCE, kind, desc, desc, alpha, beta, lib.attr),
+            {SRC: source, DST: None},
+        )
+
+    def _pool(self, layer: Layer, group: _Group) -> Tensor:
+        lib, p = self.lib, layer.p
+        source = self._image(layer.reads[0])
+        out = self.region.shapes[self.region.number(group.layers[0])]
+        window = _window(p, self.region.shapes[layer.reads[0]], out)
+        kind = _MAX if p.pool_type == "max" else _AVG_INCLUDE if _includes(p) else _AVG_EXCLUDE
+        made = Desc.any(lib, out)
+        still = dims([0] * len(window.kernel))
+        return self._add(
+            "pooling_forward_primitive_desc_create",
+            (
+                *(_INFERENCE, kind, source.desc.handle, made.handle),
+                *(dims(window.stride), dims(window.kernel), still, dims(window.pad), dims(window.end), lib.attr),
+            ),
+            {SRC: source, DST: None},
+        )
+
+    def _concat(self, layer: Layer, group: _Group) -> Tensor:
+        lib = self.lib
+        parts = [self._image(v) for v in layer.reads]
+        made = Desc.any(lib, self.region.shapes[self.region.number(group.layers[0])])
+        handles = lib.handles([t.desc.handle for t in parts])
+        return self._add(
+            "concat_primitive_desc_create",
+            (made.handle, len(parts), 1, handles, lib.attr),
+            {**{_MANY + i: t for i, t in enumerate(parts)}, DST: None},
+        )
+
+
+_MAKERS: dict[str, Callable[[_Builder, Layer, _Group], Tensor]] = {
+    "Convolution": _Builder._convolution,
+    "BatchNorm": _Builder._norm,
+    **dict.fromkeys(_SUMS, _Builder._sum),
+    **dict.fromkeys(_PRODUCTS, _Builder._product),
+    "LeakyReLU": _Builder._slope,
+    "Concat": _Builder._concat,
+    "Pooling": _Builder._pool,
+}

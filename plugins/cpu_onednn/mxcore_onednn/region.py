@@ -1,0 +1,152 @@
+"""Neighbouring layers of a graph as one operator: one plan, inside which images stay in the library's layouts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from math import prod
+from typing import Any, NamedTuple
+
+from mxcore.plugin import Call, Op, Params, compute, find_op
+
+from .calls import kept, run
+from .library import Library, Refused
+from .plan import Plan, Room, plan_for
+
+__all__ = ["Failed", "Layer", "Region", "operator"]
+
+#: The operator that a region is. No call of it by name is possible: its layers are in no parameter.
+NAME = "_onednn_layers"
+
+Shape = tuple[int, ...]
+
+
+class Failed(Refused):
+    """The library does not compute a layer.
+
+    Attributes
+    ----------
+    layer : int
+        Its number in the region.
+    """
+
+    def __init__(self, layer: int, why: object) -> None:
+        super().__init__(str(why))
+        self.layer = layer
+
+
+class Layer(NamedTuple):
+    """One operator of a region.
+
+    Attributes
+    ----------
+    op : str
+    p : Params
+    reads : tuple of int
+        Its inputs, by their numbers: first come the inputs of the region, then the results of its layers.
+    """
+
+    op: str
+    p: Params
+    reads: tuple[int, ...]
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Equal for layers that compute the same."""
+        changing = sorted(find_op(self.op).parser.dynamic)
+        return self.op, self.p._key, tuple(getattr(self.p, n) for n in changing), self.reads
+
+
+class Region:
+    """Layers in their order.
+
+    Parameters
+    ----------
+    inputs : sequence of shapes
+    layers : sequence of Layer
+        Each of one result.
+    shapes : sequence of shapes
+        Of their results.
+    outs : sequence of int
+        Numbers of the values that others read.
+    """
+
+    def __init__(
+        self, inputs: Sequence[Shape], layers: Sequence[Layer], shapes: Sequence[Shape], outs: Sequence[int]
+    ) -> None:
+        self.inputs, self.layers, self.outs = tuple(inputs), tuple(layers), tuple(outs)
+        #: Of all values.
+        self.shapes = (*inputs, *shapes)
+
+    @cached_property
+    def key(self) -> tuple[Any, ...]:
+        """Equal for regions that compute the same."""
+        return self.inputs, tuple(layer.key for layer in self.layers), self.outs
+
+    @property
+    def reads(self) -> Counter[int]:
+        """How often each value is read, by layers and by others."""
+        return Counter([*(v for layer in self.layers for v in layer.reads), *self.outs])
+
+    def number(self, layer: int) -> int:
+        """The number of a layer's result."""
+        return len(self.inputs) + layer
+
+    def plan(self, build: Callable[[Library, Region], Plan], refused: list[Refused] | None = None) -> Plan | None:
+        """The plan, made once for each number of threads; where it cannot be made, `refused` gets the reason."""
+        return plan_for(("layers", self.key), lambda lib: build(lib, self), sum(map(prod, self.shapes)) * 16, refused)
+
+    def compute(self, k: Call, arrays: Sequence[Any]) -> list[Any]:
+        """Layer by layer, by the best kernels."""
+        values = [*arrays]
+        for layer in self.layers:
+            values.append(compute(layer.op, k, layer.p, *[values[i] for i in layer.reads])[0])
+        return [values[i] for i in self.outs]
+
+
+def operator(region: Region, build: Callable[[Library, Region], Plan], plan: Plan) -> Op:
+    """The operator that computes a region: its body layer by layer, in programs by the library, as by `plan`."""
+
+    def body(k: Call, p: Params, *arrays: Any) -> Any:
+        found = region.compute(k, arrays)
+        return tuple(found) if len(found) > 1 else found[0]
+
+    body.keeps = True  # type: ignore[attr-defined]
+    op = Op(
+        NAME,
+        body,
+        inputs=" ".join(f"a{i}" for i in range(len(region.inputs))),
+        outputs=" ".join(f"o{i}" for i in range(len(region.outs))),
+        grad=None,
+        doc=f"{', '.join(layer.op for layer in region.layers)}: {len(region.layers)} layers at once, by oneDNN.",
+    )
+    shapes = [region.shapes[v] for v in region.outs]
+    op.shape(lambda p, ins: shapes)
+    flops = sum(_flops(region, i) for i in range(len(region.layers)))
+    work = flops + sum(prod(region.shapes[region.number(i)]) for i in range(len(region.layers)))
+    op.cost(lambda p, ins, outs: work)
+    op.attach(flops=lambda p, ins, outs: flops)
+
+    def bind(k: Call, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None]:
+        room = Room()
+
+        def other() -> None:
+            for out, value in zip(outs, region.compute(k, ins)):
+                k.device.copy(value, out)
+
+        def call() -> None:
+            plan = region.plan(build)
+            run(NAME, plan, ins, outs, other, kept(k, plan), room)
+
+        return call
+
+    op.bind, op.owner, op.nbytes = bind, "cpu_onednn", plan.scratch  # type: ignore[attr-defined]
+    return op
+
+
+def _flops(region: Region, i: int) -> float:
+    """Operations of a layer's products."""
+    layer = region.layers[i]
+    ins, outs = [region.shapes[v] for v in layer.reads], [region.shapes[region.number(i)]]
+    return float(find_op(layer.op).facet("flops", layer.p, ins, outs, default=0))

@@ -1,0 +1,407 @@
+"""Regions: neighbouring layers at once give what they give one by one, whatever the graph around them."""
+
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import mxcore as mx
+from mxcore._core.graph import topo
+from mxcore.executor import CachedOp, passes_off
+from mxcore_onednn import calls, layers, plan, region
+from mxcore_onednn.library import Refused
+from tests.cpu_onednn.support import check_close, numbers
+
+PASS = "onednn_layers"
+F = mx.sym
+
+
+class Net:
+    """A random network over one input; values of equal size can be added, joined and multiplied."""
+
+    def __init__(self, draw, shape):
+        self.draw, self.data = draw, mx.sym.Variable("data")
+        self.values, self.shapes, self.count = [self.data], [shape], 0
+
+    def pick(self, which=lambda shape: True):
+        return self.draw(st.sampled_from([i for i, s in enumerate(self.shapes) if which(s)]))
+
+    def name(self, kind):
+        self.count += 1
+        return f"{kind}{self.count}"
+
+    def put(self, value, shape):
+        self.values.append(value)
+        self.shapes.append(shape)
+
+    def convolution(self):
+        i, draw = self.pick(), self.draw
+        n, c, *size = self.shapes[i]
+        groups = draw(st.sampled_from([1, 1, 1, c])) if c <= 32 else 1
+        filters = groups * draw(st.sampled_from([1, 2])) if groups > 1 else draw(st.sampled_from([3, 8, 16, 24]))
+        kernel = draw(st.sampled_from([1, 3]))
+        stride = draw(st.sampled_from([1, 1, 2]))
+        args = dict(kernel=(kernel,) * len(size), stride=(stride,) * len(size), pad=(kernel // 2,) * len(size))
+        y = F.Convolution(
+            self.values[i],
+            num_filter=filters,
+            num_group=groups,
+            no_bias=draw(st.booleans()),
+            name=self.name("conv"),
+            **args,
+        )
+        self.put(y, (n, filters, *((m - 1) // stride + 1 for m in size)))
+
+    def norm(self):
+        i = self.pick()
+        args = dict(eps=1e-3, fix_gamma=self.draw(st.booleans()), use_global_stats=self.draw(st.booleans()))
+        self.put(F.BatchNorm(self.values[i], name=self.name("norm"), **args), self.shapes[i])
+
+    def act(self):
+        i, draw = self.pick(), self.draw
+        kind = draw(st.sampled_from(["relu", "sigmoid", "tanh", "clip", "leaky", "elu", "gelu", "prelu", "softsign"]))
+        x = self.values[i]
+        if kind == "clip":
+            y = F.clip(x, 0, 6)
+        elif kind in ("leaky", "elu", "gelu", "prelu"):
+            y = F.LeakyReLU(x, act_type=kind, slope=0.3, name=self.name("slope"))
+        else:
+            y = F.Activation(x, act_type=kind)
+        self.put(y, self.shapes[i])
+
+    def pool(self):
+        i, draw = self.pick(lambda s: min(s[2:]) >= 2), self.draw
+        n, c, *size = self.shapes[i]
+        kind, convention = draw(st.sampled_from(["max", "avg"])), draw(st.sampled_from(["valid", "full"]))
+        pad = draw(st.sampled_from([0, 1]))
+        y = F.Pooling(
+            self.values[i],
+            kernel=(2,) * len(size),
+            stride=(2,) * len(size),
+            pad=(pad,) * len(size),
+            pool_type=kind,
+            pooling_convention=convention,
+            count_include_pad=draw(st.booleans()),
+        )
+        _, (shape,), _ = y.infer_shape(data=self.shapes[0])
+        self.put(y, shape)
+
+    def whole(self):
+        i = self.pick()
+        y = F.Pooling(self.values[i], global_pool=True, kernel=(1,) * (len(self.shapes[i]) - 2), pool_type="avg")
+        gate = self.shapes[i][:2] + (1,) * (len(self.shapes[i]) - 2)
+        self.put(y, gate)
+        if self.draw(st.booleans()):
+            self.put(F.broadcast_mul(self.values[i], F.sigmoid(y)), self.shapes[i])
+
+    def together(self):
+        i, draw = self.pick(), self.draw
+        j = self.pick(lambda s: s == self.shapes[i])
+        a, b = self.values[i], self.values[j]
+        kind = draw(st.sampled_from([F.elemwise_add, F.broadcast_add, F.elemwise_mul]))
+        self.put(kind(a, b), self.shapes[i])
+
+    def join(self):
+        i = self.pick()
+        same = [j for j, s in enumerate(self.shapes) if s[0] == self.shapes[i][0] and s[2:] == self.shapes[i][2:]]
+        parts = self.draw(st.lists(st.sampled_from(same), min_size=1, max_size=3)) + [i]
+        n, _, *size = self.shapes[i]
+        channels = sum(self.shapes[j][1] for j in parts)
+        if channels <= 96:
+            self.put(F.Concat(*[self.values[j] for j in parts], dim=1), (n, channels, *size))
+
+    def other(self):
+        i = self.pick()
+        self.put(F.square(self.values[i]) * 0.5, self.shapes[i])
+
+    KINDS = (convolution, convolution, convolution, norm, norm, act, act, pool, whole, together, together, join, other)
+
+
+@st.composite
+def nets(draw):
+    shape = draw(st.sampled_from([(2, 3, 9, 8), (1, 16, 6, 7), (2, 4, 11), (1, 2, 5, 4, 6)]))
+    net = Net(draw, shape)
+    net.convolution()
+    for _ in range(draw(st.integers(1, 14))):
+        draw(st.sampled_from(Net.KINDS))(net)
+    heads = draw(st.lists(st.sampled_from(net.values[1:]), min_size=1, max_size=3)) + [net.values[-1]]
+    return mx.sym.Group(heads), shape
+
+
+def arrays_of(symbol, seed=0, **given):
+    """Arguments and auxiliary states by name."""
+    args, _, aux = symbol.infer_shape(**given)
+    rng = np.random.default_rng(seed)
+    found = {}
+    for name, shape in [*zip(symbol.list_arguments(), args), *zip(symbol.list_auxiliary_states(), aux)]:
+        a = rng.standard_normal(shape) * (0.5 if len(shape) > 1 else 1)
+        found[name] = mx.nd.array(np.abs(a) + 0.3 if name.endswith("var") else a)
+    return found
+
+
+def bound(symbol, arrays):
+    aux = {n: arrays[n] for n in symbol.list_auxiliary_states()}
+    return symbol.bind(mx.cpu(), {n: arrays[n] for n in symbol.list_arguments()}, aux_states=aux, grad_req="null")
+
+
+def results(symbol, arrays):
+    return [y.asnumpy() for y in bound(symbol, arrays).forward(is_train=False)]
+
+
+def regions(symbol, arrays):
+    """The regions of the program that infers."""
+    executor = bound(symbol, arrays)
+    executor.forward(is_train=False)
+    program = executor._instance(False, False)[0].program
+    return [step for step in program.steps if step.head < 0 and step.op.name == region.NAME]
+
+
+def check(symbol, arrays):
+    with passes_off(PASS):
+        want = results(symbol, arrays)
+    check_close(results(symbol, arrays), want)
+
+
+@pytest.mark.usefixtures("provider")
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(nets())
+def test_networks(net):
+    symbol, shape = net
+    check(symbol, arrays_of(symbol, data=shape))
+
+
+def block(x, filters, name, act="relu"):
+    y = F.Convolution(x, kernel=(3, 3), pad=(1, 1), num_filter=filters, no_bias=True, name=f"{name}_conv")
+    return F.Activation(F.BatchNorm(y, fix_gamma=False, name=f"{name}_norm"), act_type=act)
+
+
+def residual(filters=16):
+    x = block(mx.sym.Variable("data"), filters, "a")
+    y = F.Convolution(block(x, filters, "b"), kernel=(1, 1), num_filter=filters, name="c")
+    y = F.Activation(F.BatchNorm(y, name="d") + x, act_type="relu")
+    return F.Pooling(y, global_pool=True, pool_type="avg", kernel=(1, 1))
+
+
+DATA = (2, 8, 9, 9)
+
+
+@pytest.fixture
+def arrays():
+    return arrays_of(residual(), data=DATA)
+
+
+@pytest.mark.usefixtures("provider")
+class TestResidual:
+    """A block with a path around it."""
+
+    def test_one_region_takes_it_all(self, arrays):
+        check(residual(), arrays)
+        (step,) = regions(residual(), arrays)
+        assert "Convolution, BatchNorm, Activation" in step.op.doc
+        made = plan_of(step)
+        # Three convolutions and the mean; images are turned once at each end; weights are reordered, or made and
+        # reordered.
+        assert len([s for i, s in enumerate(made.steps) if i not in made.keeps and s.primitive]) == 4 + 2
+
+    def test_training_is_as_ever(self, arrays):
+        symbol = residual()
+        executor = symbol.simple_bind(mx.cpu(), data=DATA)
+        executor.forward(is_train=True)
+        program = executor._instance(True, True)[0].program
+        assert all(step.op is None or step.op.name != region.NAME for step in program.steps)
+
+    def test_weights_are_kept_until_somebody_writes(self, arrays, monkeypatch):
+        made = []
+        folded = layers._folded
+        monkeypatch.setattr(layers, "_folded", lambda *a, **k: [made.append(1), folded(*a, **k)])
+        plan._plans.clear()
+        executor = bound(residual(), arrays)
+        for _ in range(4):
+            executor.forward(is_train=False)
+        before = len(made)
+        assert before == 6  # two rounds of three
+        for name in ("a_norm_moving_mean", "b_norm_gamma", "c_weight", "c_bias", "d_moving_var"):
+            arrays[name][:] = arrays[name] * 1.5 + 0.1
+            with passes_off(PASS):
+                want = results(residual(), arrays)
+            check_close([executor.forward(is_train=False)[0].asnumpy()], want)
+        assert len(made) == before + 5
+
+    def test_arrays_that_lie_open_are_read_every_time(self, arrays):
+        opened = {n: mx.nd.from_numpy(a.asnumpy().copy(), zero_copy=False) for n, a in arrays.items()}
+        views = {n: a.to_dlpack_for_write() for n, a in opened.items()}
+        executor = bound(residual(), opened)
+        for _ in range(3):
+            executor.forward(is_train=False)
+        mx.nd.from_dlpack(views["a_conv_weight"])[:] = 0.25
+        with passes_off(PASS):
+            want = results(residual(), opened)
+        check_close([executor.forward(is_train=False)[0].asnumpy()], want)
+
+    def test_threads(self, arrays):
+        op = CachedOp(residual())
+        names = op._heads and [n.name for n in topo(residual()._heads) if n.op is None]
+        with passes_off(PASS):
+            want = CachedOp(residual())(*[arrays[n] for n in names]).asnumpy()
+        wrong = []
+
+        def work(op):
+            for _ in range(20):
+                y = op(*[arrays[n] for n in names]).asnumpy()
+                if not np.allclose(y, want, rtol=1e-4, atol=1e-5):
+                    wrong.append(y)
+
+        threads = [threading.Thread(target=work, args=(o,)) for o in (op, op, CachedOp(residual()))]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+        assert not wrong
+
+    def test_results_belong_to_who_gets_them(self, arrays):
+        op = CachedOp(residual())
+        names = [n.name for n in topo(residual()._heads) if n.op is None]
+        first = op(*[arrays[n] for n in names])
+        before = first.asnumpy()
+        other = {**arrays, "data": arrays["data"] * 2}
+        second = op(*[other[n] for n in names])
+        assert (first.asnumpy() == before).all() and not (second.asnumpy() == before).all()
+
+    def test_where_the_library_fails_the_layers_run_one_by_one(self, arrays, monkeypatch, caplog):
+        executor = bound(residual(), arrays)
+        executor.forward(is_train=False)
+        with passes_off(PASS):
+            want = results(residual(), arrays)
+
+        def fail(*args, **kwargs):
+            raise Refused("oneDNN: a test")
+
+        monkeypatch.setattr(plan._Bound, "run", fail)
+        calls._told.clear()
+        check_close([executor.forward(is_train=False)[0].asnumpy()], want)
+        assert "runs without oneDNN: oneDNN: a test" in caplog.text
+
+    def test_a_layer_without_code_stays_outside(self, arrays, monkeypatch):
+        """Whether it is refused alone, or only together with what it would take along."""
+        attributes, binary = layers._attributes, layers._Builder._pool
+
+        def none(self, layer, group):
+            raise Refused("a test")
+
+        monkeypatch.setitem(layers._MAKERS, "Pooling", none)
+        plan._plans.clear()
+        check(residual(), arrays)
+        (step,) = regions(residual(), arrays)
+        assert "Pooling" not in step.op.doc
+
+        def plain(lib, then):
+            if any(what.term is None for what in then):
+                raise Refused("a test")
+            return attributes(lib, then)
+
+        monkeypatch.setattr(layers, "_attributes", plain)
+        monkeypatch.setitem(layers._MAKERS, "Pooling", binary)
+        mx.executor.compile._cache.clear()
+        plan._plans.clear()
+        check(residual(), arrays)
+        assert len(regions(residual(), arrays)) == 1
+        plan._plans.clear()
+
+    def test_it_can_be_switched_off(self, arrays, monkeypatch):
+        monkeypatch.setenv("MXCORE_DISABLE_PASSES", PASS)
+        assert regions(residual(), arrays) == []
+
+    def test_monitors_see_every_layer(self, arrays):
+        executor = bound(residual(), arrays)
+        seen = []
+        executor.set_monitor_callback(lambda name, a: seen.append(name))
+        executor.forward(is_train=False)
+        assert "a_norm_output" in seen and "c_output" in seen
+
+
+def plan_of(step):
+    """The plan of a region's step."""
+    (made,) = {
+        id(p): p
+        for key, p in plan._plans.items()
+        if "layers" in key and isinstance(p, plan.Plan) and len(p.arrays) == len(step.ins) + 1
+    }.values()
+    return made
+
+
+@pytest.mark.usefixtures("provider")
+@pytest.mark.parametrize("op", ["max", "avg"])
+def test_windows_of_padding(op):
+    """MXNet's `full` convention has windows that begin behind the images."""
+    x = block(mx.sym.Variable("data"), 8, "a")
+    for size in (5, 6, 7):
+        for kernel, stride, pad in ((2, 2, 0), (3, 2, 1), (2, 3, 1), (3, 3, 0)):
+            y = F.Pooling(
+                x,
+                kernel=(kernel, kernel),
+                stride=(stride, stride),
+                pad=(pad, pad),
+                pool_type=op,
+                pooling_convention="full",
+            )
+            check(y, arrays_of(y, data=(1, 3, size, size)))
+
+
+@pytest.mark.usefixtures("provider")
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_stays_so(value):
+    """But for what a maximum or a minimum with it is, which the library takes for the other number, as MXNet does."""
+    x = mx.sym.Variable("data")
+    y = F.Convolution(x, kernel=(1, 1), num_filter=8, no_bias=True, name="c")
+    for act in ("relu", "sigmoid", "tanh"):
+        symbol = mx.sym.Group([F.Activation(y, act_type=act), F.LeakyReLU(y, slope=0.5), F.clip(y, 0, 6)])
+        arrays = arrays_of(symbol, data=(1, 4, 3, 3))
+        arrays["data"][0, 1, 1, 1] = value
+        with passes_off(PASS):
+            want = results(symbol, arrays)
+        found = results(symbol, arrays)
+        if np.isnan(value):
+            found, want = ([y for y, lost in zip(ys, (act == "relu", False, True)) if not lost] for ys in (found, want))
+        for a, b in zip(found, want):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.usefixtures("provider")
+def test_regions_that_need_each_other_are_apart():
+    """Two regions, each of which would read what the other gives, are no order to compute in."""
+    x = mx.sym.Variable("data")
+    a = block(x, 8, "a")
+    b = block(F.square(x), 8, "b")
+    c = block(F.square(a) + b, 8, "c")
+    d = F.Activation(F.square(c) + block(b, 8, "d"), act_type="relu")
+    symbol = mx.sym.Group([d, F.square(b) + a, c + a])
+    check(symbol, arrays_of(symbol, data=(1, 4, 6, 6)))
+
+
+def test_weights_computed_in_the_graph(provider):
+    """Weights that depend on layers of the region are none of its constants."""
+    x = mx.sym.Variable("data")
+    w = block(mx.sym.Variable("w"), 8, "a")
+    symbol = F.Activation(
+        F.Convolution(block(x, 8, "b"), w, kernel=(3, 3), num_filter=4, no_bias=True), act_type="relu"
+    )
+    arrays = arrays_of(symbol, data=(2, 3, 7, 7), w=(4, 5, 3, 3))
+    check(symbol, arrays)
+
+
+def test_numbers_are_those_of_a_plain_sum(provider):
+    """A convolution, a normalization, a sum and an activation by hand, in float64."""
+    data, weight, gamma, beta, mean = numbers(0, (1, 8, 5, 5), (8, 8, 1, 1), 8, 8, 8)
+    var = np.abs(numbers(1, 8)[0]) + 0.5
+    x = mx.sym.Variable("data")
+    y = F.Convolution(x, kernel=(1, 1), num_filter=8, no_bias=True, name="c")
+    y = F.Activation(F.BatchNorm(y, fix_gamma=False, eps=0.25, name="n") + x, act_type="relu")
+    names = dict(data=data, c_weight=weight, n_gamma=gamma, n_beta=beta, n_moving_mean=mean, n_moving_var=var)
+    (found,) = results(y, {n: mx.nd.array(a) for n, a in names.items()})
+    product = np.einsum("fc,nchw->nfhw", weight[:, :, 0, 0].astype(np.float64), data)
+
+    def column(a):
+        return a.reshape(1, -1, 1, 1)
+
+    normed = (product - column(mean)) / np.sqrt(column(var) + 0.25) * column(gamma) + column(beta)
+    check_close([found], [np.maximum(normed + data, 0)])

@@ -1,0 +1,137 @@
+"""Late graph passes: over programs, with all that is known of them, and operators that bind themselves."""
+
+import numpy as np
+import pytest
+
+import mxcore as mx
+from mxcore._core.call import op_context
+from mxcore.base import MXNetError
+from mxcore.executor import CachedOp, passes_off
+from mxcore.plugin import Graph, GraphPass, Node, Op, compute, find_op, rewrite
+
+S = mx.sym
+A, B = np.float32([[1, -2], [3, -4]]), np.float32([[5, 6], [-7, 8]])
+
+
+def twice(seen=None, binds=True):
+    """A pass that computes tanh by an operator of its own, which doubles instead."""
+
+    def bind(k, p, ins, outs):
+        def call():
+            if seen is not None:
+                seen.append(ins[0].copy())
+            np.multiply(ins[0], 2, out=outs[0])
+
+        return call
+
+    op = Op("_twice", lambda k, p, data: data * 2, grad=None)
+    if binds:
+        op.bind = bind
+
+    def visit(node, inputs, fact):
+        return Node(op, op.parse({}), inputs, node.name) if node.op.name == "tanh" else None
+
+    return GraphPass("twice", 0, lambda g: rewrite(g, visit), late=True)
+
+
+def test_what_a_pass_is_told(passes):
+    seen = []
+
+    def look(g):
+        seen.append((dict(g.info), {n.name: g.shapes[n, 0] for n in g.nodes}, len(g.heads)))
+        return g
+
+    passes(GraphPass("look", 0, look, late=True))
+    a = S.Variable("a")
+    y = S.tanh(S.tanh(a * 1, name="t"), name="u")
+    executor = y.simple_bind(mx.cpu(), a=(2, 3))
+    executor.forward(is_train=False)
+    info, shapes, heads = seen.pop()
+    assert (info["ctx"], info["is_train"], info["n_first"], heads) == (mx.cpu(), False, 1, 1)
+    assert shapes["t"] == shapes["u"] == (2, 3)
+    executor.forward(is_train=True)
+    executor.backward(mx.nd.ones((2, 3)))
+    info, _, heads = seen.pop()
+    assert info["is_train"] and info["n_first"] == 1 and heads == 2
+
+
+@pytest.mark.parametrize("binds", [True, False])
+def test_an_operator_of_its_own(passes, binds):
+    passes(twice(binds=binds))
+    op = CachedOp(S.tanh(S.Variable("a") + 1) - 3)
+    arrays = [mx.nd.array(A), mx.nd.array(B), mx.nd.array(A * 3)]
+    found = [op(a) for a in arrays]  # other arrays take the places of the first
+    for a, y in zip(arrays, found):
+        np.testing.assert_array_equal(y.asnumpy(), (a.asnumpy() + 1) * 2 - 3)
+
+
+def test_an_operator_that_reads_and_writes_arrays_of_the_caller(passes):
+    seen = []
+    passes(twice(seen))
+    a = mx.nd.array(A)
+    executor = S.tanh(S.Variable("a")).bind(mx.cpu(), {"a": a}, grad_req="null")
+    first = executor.forward()[0].asnumpy()
+    a[:] = B
+    np.testing.assert_array_equal(executor.forward()[0].asnumpy(), B * 2)
+    np.testing.assert_array_equal(first, A * 2)
+    other = executor.reshape(a=(3, 2), partial_shaping=True, allow_up_sizing=True)
+    other.arg_dict["a"][:] = 4
+    np.testing.assert_array_equal(other.forward()[0].asnumpy(), np.full((3, 2), 8))
+    assert len(seen) == 3
+
+
+def test_it_is_switched_off_by_name(passes, monkeypatch):
+    passes(twice())
+    op, a = CachedOp(S.tanh(S.Variable("a"))), mx.nd.array(A)
+    assert op(a).asnumpy()[0, 0] == 2
+    bound = S.tanh(S.Variable("a"))
+    with passes_off("twice"):
+        np.testing.assert_allclose(bound.bind(mx.cpu(), {"a": a}).forward()[0].asnumpy(), np.tanh(A), rtol=1e-6)
+    assert bound.bind(mx.cpu(), {"a": a}).forward()[0].asnumpy()[0, 0] == 2
+    monkeypatch.setenv("MXCORE_DISABLE_PASSES", "twice")
+    assert bound.bind(mx.cpu(), {"a": a}).forward()[0].asnumpy()[0, 0] < 1
+
+
+def test_it_is_no_backend(passes):
+    passes(twice())
+    with pytest.raises(MXNetError, match="no graph pass is named 'twice'"):
+        S.tanh(S.Variable("a")).optimize_for("twice")
+
+
+def test_a_bad_one_is_named(passes):
+    passes(GraphPass("bad", 0, lambda g: Graph([]), late=True))
+    with pytest.raises(TypeError, match="graph pass 'bad' of passing must return a Graph with 1 heads"):
+        S.tanh(S.Variable("a")).bind(mx.cpu(), {"a": mx.nd.array(A)}).forward()
+
+
+def test_its_node_is_named_in_errors(passes):
+    def bind(k, p, ins, outs):
+        def call():
+            raise ValueError("no luck")
+
+        return call
+
+    op = Op("_unlucky", lambda k, p, data: data, grad=None)
+    op.bind = bind
+    passes(
+        GraphPass(
+            "unlucky", 0, lambda g: rewrite(g, lambda n, ins, fact: Node(op, op.parse({}), ins, n.name)), late=True
+        )
+    )
+    with pytest.raises(ValueError, match=r"operator _unlucky \[node 'here'.*no luck"):
+        S.tanh(S.Variable("a"), name="here").bind(mx.cpu(), {"a": mx.nd.array(A)}).forward()[0].asnumpy()
+
+
+def test_compute_leaves_inputs_alone():
+    """Also those that an operator moves."""
+    op = find_op("BatchNorm")
+    p = op.parse({"fix_gamma": False})
+    arrays = [A, *np.float32([[1, 2], [0, 1], [0.5, 0.5], [1, 1]])]
+    before = [a.copy() for a in arrays]
+    outs = compute("BatchNorm", op_context(mx.cpu(), True), p, *arrays)
+    mean = A.mean(0)
+    np.testing.assert_allclose(
+        outs[0], (A - mean) / np.sqrt(A.var(0) + 1e-3) * arrays[1] + arrays[2], rtol=1e-5, atol=1e-6
+    )
+    for a, b in zip(arrays, before):
+        np.testing.assert_array_equal(a, b)
