@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from math import prod
 from typing import Any
 
@@ -52,8 +52,13 @@ def gather(graph: Graph) -> Graph:
     while True:
         made: list[_Part] = []
         refused = False
-        for nodes in _regions(order, fit):
-            part = _Part(graph, nodes, order)
+        regions = _regions(order, fit)
+        place = {id(n): r for r, nodes in enumerate(regions) for n in nodes}
+        wanted = {e for n in order for e in n.inputs if place.get(id(n)) != place.get(id(e[0]))}.union(graph.heads)
+        for nodes in regions:
+            if len(nodes) < 2:
+                continue
+            part = _Part(graph, nodes, wanted)
             why: list[Refused] = []
             plan = part.region.plan(build, why)
             if plan is not None:
@@ -81,47 +86,34 @@ def _fits(graph: Graph, n: Node) -> bool:
 
 
 def _regions(order: Sequence[Node], fit: set[int]) -> list[list[Node]]:
-    """Convex sets of nodes, of at least two, each in order."""
+    """Convex sets of nodes, each in order.
+
+    A region reads nothing that depends on one with a higher number, therefore no two depend on each other.
+    """
     further = {id(n) for m in order for n, i in m.inputs if i}  # of whose other outputs somebody reads one
     place: dict[int, int] = {}
-    #: Node -> the regions above it, its own included.
-    above: dict[int, frozenset[int]] = {}
+    #: Node -> the highest region that it depends on, or is in.
+    above: dict[int, int] = {}
     found: list[list[Node]] = []
-    #: Region -> those of which any of its nodes needs something.
-    needs: list[set[int]] = []
-
-    def over(nodes: Iterable[Node]) -> set[int]:
-        direct: frozenset[int] = frozenset().union(*(above[id(m)] for m in nodes))
-        return set(direct).union(*(needs[r] for r in direct))
-
     for n in order:
         inputs = [m for m, _ in n.inputs]
+        images = READS.get(n.op.name, len(inputs)) if n.op is not None else 0
         mine = None
         if id(n) in fit and id(n) not in further:
-            near = sorted({place[id(m)] for m in inputs if id(m) in place}, reverse=True)
-            images = READS.get(n.op.name, len(inputs))
-            mine = next(
-                (
-                    r
-                    for r in near
-                    if r not in over(m for i, m in enumerate(inputs) if i >= images or place.get(id(m)) != r)
-                ),
-                None,
-            )
+            near = sorted({place[id(m)] for m in inputs[:images] if id(m) in place}, reverse=True)
+            for r in near:
+                outside = [m for i, m in enumerate(inputs) if i >= images or place.get(id(m)) != r]
+                if all(above[id(m)] < r for m in outside):
+                    mine = r
+                    break
             if mine is None and n.op.name in ANCHORS:
                 mine = len(found)
                 found.append([])
-                needs.append(set())
-        above[id(n)] = frozenset().union(*(above[id(m)] for m in inputs))
+        above[id(n)] = max((above[id(m)] for m in inputs), default=-1)
         if mine is not None:
-            place[id(n)] = mine
+            place[id(n)] = above[id(n)] = mine
             found[mine].append(n)
-            needs[mine] |= over(inputs) - {mine}
-            for others in needs:
-                if mine in others:
-                    others |= needs[mine]
-            above[id(n)] |= {mine}
-    return [nodes for nodes in found if len(nodes) > 1]
+    return found
 
 
 class _Part:
@@ -129,14 +121,13 @@ class _Part:
 
     op: Op
 
-    def __init__(self, graph: Graph, nodes: Sequence[Node], order: Sequence[Node]) -> None:
+    def __init__(self, graph: Graph, nodes: Sequence[Node], wanted: Collection[Entry]) -> None:
         self.nodes = nodes
         inside = {id(n) for n in nodes}
         self.inputs: list[Entry] = list(dict.fromkeys(e for n in nodes for e in n.inputs if id(e[0]) not in inside))
         number: dict[Any, int] = {e: i for i, e in enumerate(self.inputs)}
         for n in nodes:
             number[n, 0] = len(number)
-        wanted = {e for n in order if id(n) not in inside for e in n.inputs}.union(graph.heads)
         self.outs: list[Entry] = [(n, 0) for n in nodes if (n, 0) in wanted]
         self.region = Region(
             [graph.shapes[e] for e in self.inputs],
