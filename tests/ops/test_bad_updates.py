@@ -48,7 +48,9 @@ def test_inputs(name):
 def test_a_factor_must_be_there(name):
     """Kernels left the step out where the array was empty, bodies failed."""
     op, arrays, params = use(name)
-    refused(op, [*arrays[:-1], arrays[-1][:0]], params, r"rescale_grad must hold a number, got an array of shape \(0,\)")
+    refused(
+        op, [*arrays[:-1], arrays[-1][:0]], params, r"rescale_grad must hold a number, got an array of shape \(0,\)"
+    )
 
 
 @pytest.mark.parametrize("name", [n for n, op in OPS.items() if any(isinstance(s, Shape) for s in op.params.values())])

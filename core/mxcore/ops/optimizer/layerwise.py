@@ -13,7 +13,17 @@ from ...parameters import Bool, Float, Int, Shape
 from ...typing import Array, Call
 from .single import adam_moments, alike, clipped, docstring_of, master_dtypes, per_step, rescaled, weight_dtype
 
-__all__ = ["ADAMW_PARAMS", "BETAS", "LAMB", "StepCounts", "adamw_step", "factor_shape", "lamb_direction", "norm", "scaled_by_norms"]
+__all__ = [
+    "ADAMW_PARAMS",
+    "BETAS",
+    "LAMB",
+    "StepCounts",
+    "adamw_step",
+    "factor_shape",
+    "lamb_direction",
+    "norm",
+    "scaled_by_norms",
+]
 
 
 _F32 = np.dtype("float32")
