@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from typing import Any
+
+from . import _importing
 
 __version__ = "0.1.0"
 
@@ -54,7 +55,7 @@ def __getattr__(name: str) -> Any:
     if target is None:
         raise AttributeError(f"module 'mxcore' has no attribute {name!r}")
     module, _, attr = target.partition(":")
-    found = importlib.import_module(module)
+    found = _importing.load(module)
     found = getattr(found, attr) if attr else found
     globals()[name] = found
     return found
@@ -65,4 +66,4 @@ def __dir__() -> list[str]:
 
 
 if os.environ.get("MXNET_PROFILER_AUTOSTART", "0") not in ("", "0"):
-    importlib.import_module("mxcore.profiler").autostart()
+    _importing.load("mxcore.profiler").autostart()

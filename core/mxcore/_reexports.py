@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from typing import Any
+
+from . import _importing
 
 __all__ = ["reexports"]
 
@@ -27,6 +28,6 @@ def reexports(module: str) -> Callable[[str], Any]:
     def find(name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        return importlib.import_module("mxcore.compat.names").reexports(module, name)
+        return _importing.load("mxcore.compat.names").reexports(module, name)
 
     return find

@@ -10,9 +10,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
+from . import _importing
 from ._reexports import reexports
 
 _PLUGIN = "mxcore_io_rec.recordio"
@@ -24,7 +24,7 @@ def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        plugin = importlib.import_module(_PLUGIN)
+        plugin = _importing.load(_PLUGIN)
     except ImportError as e:
         from .base import error
 

@@ -763,3 +763,56 @@ def test_workers_in_a_worker(used):
     if used:
         list(inner)
     assert numbers(DataLoader(Outer(), 1, num_workers=1)) == [[3], [3]]
+
+
+class Importing(Dataset):
+    """Needs a module."""
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, i):
+        import late_for_workers
+
+        return np.float32(late_for_workers.found + i)
+
+
+def test_workers_start_while_a_thread_imports(monkeypatch, tmp_path):
+    """A forked child would wait for ever for a module that its parent was importing."""
+    from mxcore import _importing
+
+    (tmp_path / "late_for_workers.py").write_text(
+        "import sys, time\nsys.begun_by_test.set()\ntime.sleep(0.5)\nfound = 1\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    begun = threading.Event()
+    monkeypatch.setattr(sys, "begun_by_test", begun, raising=False)
+    thread = threading.Thread(target=_importing.load, args=("late_for_workers",))
+    thread.start()
+    try:
+        assert begun.wait(20)
+        got = [b.asnumpy().tolist() for b in DataLoader(Importing(), 2, num_workers=2, timeout=20)]
+    finally:
+        thread.join()
+        sys.modules.pop("late_for_workers", None)
+    assert got == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("kw", PARALLEL)
+def test_interrupted_before_it_begins(monkeypatch, kw):
+    """What is collected then says nothing."""
+    from mxcore.gluon.data import dataloader
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    said = []
+    monkeypatch.setattr(sys, "unraisablehook", said.append)
+    monkeypatch.setattr(dataloader, "_entropy", interrupted)
+    loader = DataLoader(ArrayDataset(X, Y), 4, **kw)
+    with pytest.raises(KeyboardInterrupt):
+        iter(loader)
+    gc.collect()
+    assert said == []
+    monkeypatch.undo()
+    assert len(list(loader)) == 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from typing import Any
 
@@ -9,8 +10,9 @@ import numpy as np
 import pytest
 
 import mxcore as mx
+from mxcore_kv_dist import wire
 from mxcore_kv_dist.allreduce import LoneAllReduce
-from mxcore_kv_dist.ring import ROOM
+from mxcore_kv_dist.ring import ROOM, Ring
 from tests.kvstore_dist.jobs import all_well, rings, together
 
 TRANSPORTS = ("auto", "tcp")
@@ -253,3 +255,30 @@ def test_arrays_that_do_not_fit_are_refused_before_they_go_round() -> None:
     run(alone)
     with pytest.raises(AttributeError, match="LoneAllReduce does not define init; a store that keeps no values has"):
         alone.init  # noqa: B018
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_silent_strangers_hold_nobody_up(transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as programs that look which ports are open: the neighbour comes behind them, and does not wait for ever."""
+    monkeypatch.setattr(wire, "PATIENCE", 3)
+    join = Ring.join
+    strangers: list[socket.socket] = []
+
+    def visited(self: Ring, *args: Any) -> None:
+        strangers.extend(socket.create_connection(self.address[:2]) for _ in range(3))
+        return join(self, *args)
+
+    monkeypatch.setattr(Ring, "join", visited)
+    try:
+        with rings(2, transport) as stores:
+            x = mx.nd.ones(3)
+            all_well(together(stores, lambda store: store.pushpull(0, x.copy(), out=mx.nd.zeros(3))))
+            for stranger in strangers:  # they are sent away
+                stranger.settimeout(20)
+                with pytest.raises(OSError):
+                    while stranger.recv(1000):
+                        pass
+                    raise ConnectionResetError
+    finally:
+        for stranger in strangers:
+            stranger.close()

@@ -44,6 +44,15 @@ def test_inputs(name):
         refused(op, [arrays[0], np.zeros((9, 9, 9), arrays[1].dtype), *arrays[2:]], params, r"\(9, 9, 9\)")
 
 
+@pytest.mark.parametrize("name", [n for n in OPS if "adamw" in n])
+def test_a_factor_must_be_there(name):
+    """Kernels left the step out where the array was empty, bodies failed."""
+    op, arrays, params = use(name)
+    refused(
+        op, [*arrays[:-1], arrays[-1][:0]], params, r"rescale_grad must hold a number, got an array of shape \(0,\)"
+    )
+
+
 @pytest.mark.parametrize("name", [n for n, op in OPS.items() if any(isinstance(s, Shape) for s in op.params.values())])
 def test_rates_must_be_as_many_as_weights(name):
     op, arrays, params = use(name)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 from typing import Any
+
+from .. import _importing
 
 #: Name -> module, where it is another.
 _ELSEWHERE = {
@@ -20,7 +21,7 @@ def __getattr__(name: str) -> Any:
     module = _ELSEWHERE.get(name, f"{__name__}.{name}" if name in _HERE else None)
     if module is None or importlib.util.find_spec(module) is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return importlib.import_module(module)
+    return _importing.load(module)
 
 
 def __dir__() -> list[str]:

@@ -12,9 +12,9 @@ datasets and loaders, `model_zoo` whole networks, and `Trainer` applies an optim
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
+from .. import _importing
 from . import block, parameter, trainer, utils
 from .block import Block, HybridBlock, SymbolBlock
 from .parameter import Constant, DeferredInitializationError, Parameter, ParameterDict, tensor_types
@@ -43,7 +43,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        return importlib.import_module(f"{__name__}.{name}")
+        return _importing.load(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -3,10 +3,10 @@
 Every registered operator is a function here; one that a plugin brings later appears at once.
 """
 
-import importlib
 import warnings
 from typing import Any
 
+from .. import _importing
 from .._op_functions import eager_function, namespace
 from . import _internal, contrib, image, linalg, op, random, sparse
 from .arithmetic import (
@@ -114,6 +114,6 @@ _NUMPY = {"np": "numpy", "numpy": "numpy", "npx": "numpy_extension", "numpy_exte
 
 def __getattr__(name: str) -> Any:
     if name in _NUMPY:
-        found = globals()[name] = importlib.import_module(f"{__name__}.{_NUMPY[name]}")
+        found = globals()[name] = _importing.load(f"{__name__}.{_NUMPY[name]}")
         return found
     return _operators(name)

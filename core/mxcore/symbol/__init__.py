@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
+from .. import _importing
 from .._op_functions import namespace
 from . import _internal, contrib, image, linalg, op, random, sparse
 from .creation import arange, eye, full, histogram, hypot, linspace, maximum, minimum, ones, pow, power, split_v2, zeros
@@ -55,6 +55,6 @@ _NUMPY = {"np": "numpy", "numpy": "numpy", "npx": "numpy_extension", "numpy_exte
 
 def __getattr__(name: str) -> Any:
     if name in _NUMPY:
-        found = globals()[name] = importlib.import_module(f"{__name__}.{_NUMPY[name]}")
+        found = globals()[name] = _importing.load(f"{__name__}.{_NUMPY[name]}")
         return found
     return _operators(name)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import queue
 import select
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +32,8 @@ __all__ = ["ROOM", "Ring"]
 #: Bytes of arrays that go round together, at most. There are two such rooms: when the sums in one are complete, all
 #: workers have read what was in the other.
 ROOM = 8 << 20
+#: How often one looks whether a neighbour that has connected is known by now, in seconds.
+_POLL = 0.01
 #: How long a neighbour may take to hear a last word, in seconds.
 _FAREWELL = 1.0
 
@@ -99,25 +102,44 @@ class Ring:
         self._sender.start()
 
     def _accept(self, hello: dict[str, Any]) -> wire.Channel:
-        """The connection of the worker before this one; strangers are sent away."""
+        """The connection of the worker before this one; strangers are sent away, and nobody waits for them."""
+        wanted = hello["ring"], self._before
+        found: queue.SimpleQueue[tuple[wire.Channel, dict[str, Any]]] = queue.SimpleQueue()
+        guests: set[socket.socket] = set()
         end = time.monotonic() + self._deadline
-        while True:
-            ready, _, _ = select.select(self._listener.sockets, [], [], max(0.0, end - time.monotonic()))
-            if not ready:
-                raise error(TimeoutError, f"kvstore: rank {self._before} has not connected to rank {self.rank} in time")
-            sock, _ = ready[0].accept()
+
+        def greet(sock: socket.socket) -> None:
             try:
                 channel = wire.accept(sock, self._token)
                 said, _ = channel.receive()
+                if (said.get("ring"), said.get("rank")) == wanted:
+                    guests.discard(sock)
+                    found.put((channel, said))
+                    return
             except Exception:  # whatever a stranger does
-                sock.close()
-                continue
-            if (said.get("ring"), said.get("rank")) == (hello["ring"], self._before):
-                if said["files"]:
-                    memory = open_segment(channel.files(1)[0], 2 * ROOM)
-                    self._theirs = np.frombuffer(memory, np.uint8).reshape(2, ROOM)
-                return channel
-            channel.close()
+                pass
+            guests.discard(sock)
+            sock.close()
+
+        try:
+            while found.empty():
+                if time.monotonic() >= end:
+                    raise error(
+                        TimeoutError, f"kvstore: rank {self._before} has not connected to rank {self.rank} in time"
+                    )
+                ready, _, _ = select.select(self._listener.sockets, [], [], _POLL)
+                for listening in ready:
+                    sock, _ = listening.accept()
+                    guests.add(sock)
+                    threading.Thread(target=greet, args=(sock,), name="mxcore-kv-ring-guest", daemon=True).start()
+        finally:
+            for sock in list(guests):
+                wire.shut(sock)
+        channel, said = found.get()
+        if said["files"]:
+            memory = open_segment(channel.files(1)[0], 2 * ROOM)
+            self._theirs = np.frombuffer(memory, np.uint8).reshape(2, ROOM)
+        return channel
 
     # -- messages ----------------------------------------------------------------------------------------------------
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
+
+from ... import _importing
 
 _LAZY = ("cnn", "data", "estimator", "nn", "rnn")
 
@@ -12,5 +13,5 @@ __all__ = [*_LAZY]
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        return importlib.import_module(f"{__name__}.{name}")
+        return _importing.load(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

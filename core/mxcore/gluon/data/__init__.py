@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
+from ... import _importing
 from .dataloader import DataLoader
 from .dataset import ArrayDataset, Dataset, RecordFileDataset, SimpleDataset
 from .sampler import BatchSampler, FilterSampler, RandomSampler, Sampler, SequentialSampler
@@ -26,7 +26,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "vision":
-        return importlib.import_module(f"{__name__}.vision")
+        return _importing.load(f"{__name__}.vision")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

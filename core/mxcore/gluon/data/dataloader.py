@@ -224,13 +224,13 @@ class _Batches:
         self._closed = False
         self._loader = weakref.ref(loader)
         self._pinned = loader._pinned if loader._pin_memory else None
-        self._pool: Any = pool  # None from the end on
         self.owner = pool.owner
         self._indices = batches
         self._timeout = timeout
         self._seed = _entropy()
         self._asked = self._given = 0
         self._done: dict[int, Any] = {}
+        self._pool: Any = pool  # None from the end on; the last, for `__del__` goes by it after an interrupt
         try:
             for _ in range(prefetch):
                 self._ask()

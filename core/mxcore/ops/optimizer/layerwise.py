@@ -13,7 +13,17 @@ from ...parameters import Bool, Float, Int, Shape
 from ...typing import Array, Call
 from .single import adam_moments, alike, clipped, docstring_of, master_dtypes, per_step, rescaled, weight_dtype
 
-__all__ = ["ADAMW_PARAMS", "BETAS", "LAMB", "StepCounts", "adamw_step", "lamb_direction", "norm", "scaled_by_norms"]
+__all__ = [
+    "ADAMW_PARAMS",
+    "BETAS",
+    "LAMB",
+    "StepCounts",
+    "adamw_step",
+    "factor_shape",
+    "lamb_direction",
+    "norm",
+    "scaled_by_norms",
+]
 
 
 _F32 = np.dtype("float32")
@@ -153,6 +163,24 @@ def _adamw_mixed(
     return new.astype(weight.dtype), mean, var, new
 
 
+def factor_shape(shape: Any) -> Any:
+    """The shape of `rescale_grad` as it is given, from which the first number is taken.
+
+    Raises
+    ------
+    ValueError
+        Where there is none.
+    """
+    if shape is not None and 0 in shape:
+        raise ValueError(f"rescale_grad must hold a number, got an array of shape {tuple(shape)}")
+    return shape
+
+
+def _adamw_shape(p: Params, ins: list[Any], outs: list[Any]) -> Any:
+    w = ins[0] or outs[0]
+    return [w] * (len(ins) - 1) + [factor_shape(ins[-1])], [w]
+
+
 def _adamw_ops() -> Iterator[Any]:
     for mixed in (False, True):
         names = ["weight", "grad", "mean", "var", *(["weight32"] if mixed else [])]
@@ -169,7 +197,7 @@ def _adamw_ops() -> Iterator[Any]:
                 ADAMW_PARAMS,
             ),
         )
-        o.shape(lambda p, ins, outs: ([ins[0] or outs[0]] * (len(ins) - 1) + [ins[-1]], [ins[0] or outs[0]]))
+        o.shape(_adamw_shape)
         rule = master_dtypes if mixed else alike
         o.dtype(lambda p, ins, outs, rule=rule: _but_last(rule, p, ins, outs))
         yield o

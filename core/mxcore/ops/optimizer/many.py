@@ -11,7 +11,7 @@ from ..._core.op import Op, op
 from ..._core.params import Params
 from ...parameters import Bool, Floats, Int, Shape
 from ...typing import Array, Call
-from .layerwise import BETAS, StepCounts, adamw_step, lamb_direction, norm, scaled_by_norms
+from .layerwise import BETAS, StepCounts, adamw_step, factor_shape, lamb_direction, norm, scaled_by_norms
 from .single import STEPS, docstring_of, per_step, sgd_mom_step, sgd_step, weight_dtype
 
 __all__ = ["MANY"]
@@ -160,7 +160,8 @@ def _rules(o: Op, names: Any, count: Any, last: Any, mixed: Any, lists: Any) -> 
             one = next((s for s in (*group, outs[i]) if s is not None), None)
             new_ins += [one] * per
             new_outs.append(one)
-        return new_ins + [(n,) if m in ("lrs", "wds") else s for m, s in zip(last, ins[n * per :])], new_outs
+        more = {m: (n,) if m in ("lrs", "wds") else factor_shape(s) for m, s in zip(last, ins[n * per :])}
+        return [*new_ins, *more.values()], new_outs
 
     @o.dtype
     def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:

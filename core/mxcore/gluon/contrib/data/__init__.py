@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
+from .... import _importing
 from . import sampler
 from .sampler import IntervalSampler
 
@@ -16,5 +16,5 @@ __all__ = ["IntervalSampler", "sampler", *_LAZY]
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        return importlib.import_module(f"{__name__}.{name}")
+        return _importing.load(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,91 @@
+"""What is imported at first use, by several threads at once.
+
+Where two threads import different modules of one package at once, each may have what the other wants, and Python gives
+one of them a module that is not complete.
+"""
+
+import importlib
+import os
+import sys
+import threading
+
+import pytest
+
+import mxcore as mx
+from mxcore import _importing
+
+
+@pytest.fixture
+def modules(tmp_path, monkeypatch):
+    """Write modules by name and text; `seen` is a list that their texts may use."""
+    monkeypatch.syspath_prepend(tmp_path)
+    seen, made = [], []
+    monkeypatch.setattr(sys, "seen_by_test", seen, raising=False)
+
+    def write(**texts):
+        for name, text in texts.items():
+            (tmp_path / f"{name}.py").write_text("import sys, time\nseen = sys.seen_by_test\n" + text)
+            made.append(name)
+        importlib.invalidate_caches()
+
+    write.seen = seen
+    yield write
+    for name in made:
+        sys.modules.pop(name, None)
+
+
+def in_threads(*calls):
+    """Make the calls at once; their errors, and whether one did not come back."""
+    found, ready = [], threading.Barrier(len(calls))
+
+    def run(fn, *args):
+        ready.wait(20)
+        try:
+            fn(*args)
+        except BaseException as e:
+            found.append(e)
+
+    threads = [threading.Thread(target=run, args=c, daemon=True) for c in calls]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(20)
+    return found + ["no end" for t in threads if t.is_alive()]
+
+
+def test_one_thread_at_a_time(modules, monkeypatch):
+    body = "seen.append(0)\ntime.sleep(0.2)\nseen.append(1)\n"
+    modules(late_first=body, late_second=body)
+    monkeypatch.setitem(mx._LAZY, "late_first", "late_first")
+    monkeypatch.setitem(mx._LAZY, "late_second", "late_second")
+    try:
+        assert in_threads((getattr, mx, "late_first"), (getattr, mx, "late_second")) == []
+        assert modules.seen == [0, 1, 0, 1]
+    finally:
+        for name in ("late_first", "late_second"):
+            vars(mx).pop(name, None)
+
+
+def test_who_is_importing_does_not_wait(modules):
+    """A thread within an import asks for another module while somebody waits for what it imports."""
+    modules(
+        late_outer="time.sleep(0.3)\nfrom mxcore import _importing\n_importing.load('late_third')\n",
+        late_third="",
+        late_fourth="time.sleep(0.1)\nimport late_outer\n",
+    )
+    assert in_threads((importlib.import_module, "late_outer"), (_importing.load, "late_fourth")) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+def test_nobody_imports_in_a_forked_child():
+    with _importing.alone:
+        pid = []
+
+        def fork():
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if _importing.alone.acquire(timeout=5) else 1)
+            pid.append(child)
+
+        assert in_threads((fork,)) == []
+    assert os.waitpid(pid[0], 0)[1] == 0
