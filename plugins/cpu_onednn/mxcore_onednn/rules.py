@@ -1,8 +1,9 @@
 """Where the library computes, and where the kernels that are compiled here do: by shape and instructions.
 
 Measured against each other in one process, forward, data gradient and weight gradient apart, over the layers of common
-networks; ``docs/onednn.md`` has the figures. With AVX2 the library loses where a layer is a plain product of matrices
-(1x1: BLAS does that, without reorders), and in gradients of few channels.
+networks; ``docs/onednn.md`` has the figures. Where a layer is a plain product of matrices (1x1), BLAS does that without
+reorders: with AVX2 the library loses there, with AVX-512 where these take longer than the product. It also loses in
+gradients of few channels, and with AVX-512 in groups of few.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ __all__ = ["Facts", "pays"]
 _NARROW = 64
 #: With fewer channels the library's blocks are half empty; of so many, reorders of the weights take long.
 _FEW, _MANY = 8, 256
+#: Channels that one vector of AVX-512 holds: those of a group have to fill it.
+_VECTOR = 16
+#: Images of so many elements stay in the caches between a reorder and a product.
+_NEAR = 1 << 22
 
 
 class Facts(NamedTuple):
@@ -31,37 +36,82 @@ class Facts(NamedTuple):
     ----------
     taps : int
         Weights of a filter for one channel.
-    channels : int
-        Of the data, for each group.
-    deep : bool
-        Whether each of several groups has one channel.
-    positions : int
-        Of the output.
+    channels, filters : int
+        Of the data and of the output, for each group.
+    groups : int
+    positions, rows : int
+        Of the output: of one image, of all.
+    elements : int
+        Of data and output.
     """
 
     taps: int
     channels: int
-    deep: bool
+    filters: int
+    groups: int
     positions: int
+    rows: int
+    elements: int
 
     @classmethod
     def of(cls, g: Geometry) -> Facts:
-        each = g.weight[1]
-        return cls(prod(g.weight[2:]), each, each == 1 and g.groups > 1, prod(g.dst[2:]))
+        positions = prod(g.dst[2:])
+        return cls(
+            taps=prod(g.weight[2:]),
+            channels=g.weight[1],
+            filters=g.weight[0] // g.groups,
+            groups=g.groups,
+            positions=positions,
+            rows=g.dst[0] * positions,
+            elements=prod(g.src) + prod(g.dst),
+        )
+
+    @property
+    def deep(self) -> bool:
+        """Whether each of several groups has one channel."""
+        return self.channels == 1 and self.groups > 1
+
+    @property
+    def full(self) -> bool:
+        """Whether groups fill vectors."""
+        return self.groups == 1 or not (self.channels % _VECTOR or self.filters % _VECTOR)
+
+    def dense(self, least: int, less: int, elements: int) -> bool:
+        """Whether an element that is reordered is multiplied `least` times at least; `less`, among few `elements`."""
+        times = self.channels * self.filters / (self.channels + self.filters)
+        return self.taps > 1 or times >= least or times >= less and self.elements <= elements
+
+    @property
+    def light(self) -> bool:
+        """Whether reorders of a weight's gradient take little, beside many rows."""
+        few = self.rows >= _NARROW or self.taps * self.channels * self.filters <= 1 << 20
+        return few and (self.rows >= 256 or self.taps > 1 or self.channels < 1024)
 
 
 _Rule = Callable[[Facts], bool]
+
+
+def _wide_forward(f: Facts) -> bool:
+    return f.positions < _NARROW if f.deep else f.full and f.dense(64, 32, _NEAR)
+
+
+def _wide_data(f: Facts) -> bool:
+    return f.elements <= _NEAR if f.deep else f.full and f.channels >= _FEW and f.dense(24, 0, _NEAR // 2)
+
+
+def _wide_weight(f: Facts) -> bool:
+    if f.deep:
+        return f.elements <= _NEAR and f.taps <= 9
+    return f.full and f.light and f.dense(24, 0, _NEAR // 2)
+
+
 _RULES: dict[str, dict[str, _Rule]] = {
     "avx2": {
         "forward": lambda f: f.taps > 1 or f.positions < _NARROW,
         "data": lambda f: f.taps > 1 and (f.deep or f.channels >= _FEW),
         "weight": lambda f: not f.deep and f.taps > 1 and f.channels > 1 and f.channels < _MANY,
     },
-    "avx512": {
-        "forward": lambda f: True,
-        "data": lambda f: f.deep or f.channels >= _FEW,
-        "weight": lambda f: not f.deep,
-    },
+    "avx512": {"forward": _wide_forward, "data": _wide_data, "weight": _wide_weight},
 }
 
 
