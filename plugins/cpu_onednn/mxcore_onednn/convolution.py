@@ -140,16 +140,17 @@ def forward(lib: Library, g: Geometry, biased: bool) -> Plan:
     return _planned(lib, g, shapes, lambda plan, made: plan.add(made.forward(biased), args))
 
 
-def sums(lib: Library, g: Geometry, dtype: str) -> Plan:
-    """Of data in eight bits and weight in int8; the result is int32."""
-    kinds = [(g.src, dtype), (g.grouped, "int8"), (g.dst, "int32")]
-    src, weight, dst = (Desc.any(lib, *kind) for kind in kinds)
+def sums(lib: Library, g: Geometry, dtype: str, biased: bool = False) -> Plan:
+    """Of data in eight bits, weight in int8, a bias in int32 if there is one; the result is int32."""
+    kinds = [(g.src, dtype), (g.grouped, "int8"), *([(g.dst[1:2], "int32")] if biased else []), (g.dst, "int32")]
+    src, weight, dst = (Desc.any(lib, *kind) for kind in (*kinds[:2], kinds[-1]))
     plan = Plan(lib, [Desc.dense(lib, *kind) for kind in kinds])
+    shift = plan.arrays[2].desc.handle if biased else None
     made = lib.new(
         "convolution_forward_primitive_desc_create",
-        *(lib.engine, _INFERENCE, _DIRECT, src.handle, weight.handle, None, dst.handle, *g.steps(), lib.attr),
+        *(lib.engine, _INFERENCE, _DIRECT, src.handle, weight.handle, shift, dst.handle, *g.steps(), lib.attr),
     )
-    plan.add(made, {SRC: 0, WEIGHTS: 1, DST: 2})
+    plan.add(made, {SRC: 0, WEIGHTS: 1, **({BIAS: 2} if biased else {}), DST: len(kinds) - 1})
     return plan.done()
 
 

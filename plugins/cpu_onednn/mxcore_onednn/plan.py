@@ -128,6 +128,8 @@ class Plan:
         self._owned: list[int] = []
         self._late: list[_Step] = []
         self.scratch = 0
+        #: Names of the library's code for each primitive.
+        self.codes: list[str] = []
         self.workers: int = lib.openmp.omp_get_max_threads()  # as `plan_for` has set it
 
     # -- make ------------------------------------------------------------------------------------------------------
@@ -139,6 +141,7 @@ class Plan:
             lib.primitive_desc_query(desc, _IMPLEMENTATION, 0, ctypes.byref(code))
             if b"ref" in (code.value or b"ref"):
                 raise Refused("oneDNN: it has no code but its reference for this")
+            self.codes.append((code.value or b"").decode())
             bound = []
             for arg, number in args.items():
                 wanted = self._queried(desc, arg)
