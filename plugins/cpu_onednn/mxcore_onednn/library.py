@@ -10,7 +10,7 @@ import ctypes
 import functools
 import importlib.metadata
 import os
-from ctypes import POINTER, c_float, c_int, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, c_float, c_int, c_int64, c_size_t, c_uint, c_void_p
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,14 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "dnnl_primitive_execute": (_PTR, _PTR, c_int, _PTR),
     "dnnl_reorder_primitive_desc_create": (_OUT, _PTR, _PTR, _PTR, _PTR, _PTR),
     "dnnl_matmul_primitive_desc_create": (_OUT, _PTR, _PTR, _PTR, _PTR, _PTR, _PTR),
+    "dnnl_lstm_forward_primitive_desc_create": (
+        *(_OUT, _PTR, c_int, c_int, _PTR, _PTR, _PTR, _PTR, _PTR, _PTR, _PTR, _PTR),
+        *(_PTR, _PTR, _PTR, c_uint, _PTR),
+    ),
+    "dnnl_lbr_gru_forward_primitive_desc_create": (
+        *(_OUT, _PTR, c_int, c_int, _PTR, _PTR, _PTR, _PTR, _PTR, _PTR, _PTR),
+        *(c_uint, _PTR),
+    ),
     "dnnl_lrn_forward_primitive_desc_create": (
         *(_OUT, _PTR, c_int, c_int, _PTR, _PTR),
         *(c_int64, c_float, c_float, c_float, _PTR),

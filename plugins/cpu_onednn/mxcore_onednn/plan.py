@@ -31,6 +31,9 @@ SRC, DST, WEIGHTS, BIAS, SCRATCHPAD = 1, 17, 33, 41, 80
 DIFF_SRC, DIFF_DST, DIFF_WEIGHTS, DIFF_BIAS = 129, 145, 161, 169
 #: Which descriptor of a primitive an argument has.
 _QUERY = {SRC: 129, DIFF_SRC: 130, WEIGHTS: 131, DIFF_WEIGHTS: 132, DST: 133, DIFF_DST: 134, SCRATCHPAD: 136}
+#: Of recurrent layers: first states and last ones, and the weights of the state; their descriptors go by argument.
+SRC_ITER, SRC_ITER_C, DST_ITER, DST_ITER_C, WEIGHTS_ITER = 2, 3, 18, 19, 34
+_BY_ARGUMENT = 255  # dnnl_query_exec_arg_md
 _IMPLEMENTATION = 8  # dnnl_query_impl_info_str
 _ALIGNED = 64
 
@@ -133,13 +136,16 @@ class Plan:
         self.workers: int = lib.openmp.omp_get_max_threads()  # as `plan_for` has set it
 
     # -- make ------------------------------------------------------------------------------------------------------
-    def add(self, desc: int, args: dict[int, int]) -> None:
-        """Run a primitive: argument -> number of the array. Arrays in another layout are reordered, before or after."""
+    def add(self, desc: int, args: dict[int, int], reference: bool = False) -> None:
+        """Run a primitive: argument -> number of the array. Arrays in another layout are reordered, before or after.
+
+        With `reference` it may be what the library calls its reference.
+        """
         lib = self.lib
         try:
             code = ctypes.c_char_p()
             lib.primitive_desc_query(desc, _IMPLEMENTATION, 0, ctypes.byref(code))
-            if b"ref" in (code.value or b"ref"):
+            if not reference and b"ref" in (code.value or b"ref"):
                 raise Refused("oneDNN: it has no code but its reference for this")
             self.codes.append((code.value or b"").decode())
             bound = []
@@ -157,9 +163,12 @@ class Plan:
         self.steps.append((primitive, bound))
 
     def _queried(self, desc: int, arg: int) -> Desc | None:
-        if arg not in _QUERY:
+        if arg == WEIGHTS_ITER:
+            handle = self.lib.primitive_desc_query_md(desc, _BY_ARGUMENT, arg)
+        elif arg in _QUERY:
+            handle = self.lib.primitive_desc_query_md(desc, _QUERY[arg], 0)
+        else:
             return None
-        handle = self.lib.primitive_desc_query_md(desc, _QUERY[arg], 0)
         return Desc(self.lib, self.lib.new("memory_desc_clone", handle)) if handle else None
 
     def _between(self, desc: Desc) -> Tensor:
@@ -238,19 +247,19 @@ class Plan:
 
 
 class Kept:
-    """What a plan makes of one of its inputs, for as long as that stays as it is.
+    """What a plan makes of some of its inputs, for as long as these stay as they are.
 
     Parameters
     ----------
     plan : Plan
-    array : int
+    *arrays : int
         Which of its arrays.
     """
 
     __slots__ = ("plan", "places", "steps", "memory", "filled")
 
-    def __init__(self, plan: Plan, array: int) -> None:
-        found = plan.ordered.get(array, ())
+    def __init__(self, plan: Plan, *arrays: int) -> None:
+        found = [made for array in arrays for made in plan.ordered.get(array, ())]
         self.plan = plan
         self.memory = [_aligned(t.desc.size) for t, _ in found]
         #: Tensor -> address.

@@ -16,8 +16,9 @@ from .library import ISA_AVX512
 
 if TYPE_CHECKING:
     from .convolution import Geometry
+    from .recurrent import Layer
 
-__all__ = ["Facts", "pays"]
+__all__ = ["Facts", "pays", "recurs"]
 
 #: BLAS is slow for fewer columns.
 _NARROW = 64
@@ -128,3 +129,13 @@ def pays(isa: int, piece: str, g: Geometry) -> bool:
         A transposed convolution asks for those of the one whose gradient it is.
     """
     return _RULES["avx512" if isa & ISA_AVX512 == ISA_AVX512 else "avx2"][piece](Facts.of(g))
+
+
+def recurs(isa: int, layer: Layer) -> bool:
+    """Whether the library is the faster one at a recurrent layer whose weights are kept.
+
+    With AVX2 long sequences of many samples keep BLAS busy.
+    """
+    if isa & ISA_AVX512 == ISA_AVX512 or layer.steps == 1 or layer.batch == 1:
+        return True
+    return layer.units >= 128 and layer.batch <= 8 or layer.units >= 256 and layer.batch <= 16
