@@ -24,24 +24,6 @@ def test_local_response():
     assert not taken("LRN", {"nsize": 5}, [x[0]])  # of rank 3
 
 
-@pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True), (True, True)])
-def test_products_of_many_matrices(turned):
-    lhs, rhs = numbers(0, (3, 40, 24), (3, 24, 56))
-    lhs, rhs = (np.ascontiguousarray(a.transpose(0, 2, 1)) if t else a for a, t in zip((lhs, rhs), turned))
-    params = dict(zip(("transpose_a", "transpose_b"), turned))
-    y = np.full((3, 40, 56), np.nan, np.float32)
-    check_close([y], run("batch_dot", params, [lhs, rhs], [y]))
-    y = np.full((3, 40, 112), np.nan, np.float32)[..., ::2]
-    strided = np.repeat(lhs, 2, axis=2)[..., ::2]
-    check_close([y], run("batch_dot", params, [strided, rhs], [y]))
-
-
-def test_products_that_are_left_to_blas():
-    small, large, one = (2, 8, 8), (2, 512, 512), (1, 64, 64)
-    for shape, wanted in ((small, False), (large, False), (one, False), ((2, 64, 64), True)):
-        assert taken("batch_dot", {}, [np.empty(shape, np.float32)] * 2) is wanted
-
-
 EIGHT_BITS = pytest.mark.skipif(not eight_bits._sums(), reason="this processor sums no products of eight bits")
 CONVOLUTION, DENSE = "_contrib_quantized_conv", "_contrib_quantized_fully_connected"
 LAYERS = [
@@ -201,35 +183,42 @@ def test_instructions_that_sum_eight_bits(monkeypatch):
     assert not eight_bits._sums()
 
 
-def test_the_rules():
-    """Rows of the measured table: which parts are the library's, by instructions."""
+def test_the_rules(monkeypatch):
+    """Rows of the measured tables: which parts are the library's, by its instructions, and those of BLAS."""
 
-    def parts(isa, src, weight, dst, stride=1, groups=1):
+    def parts(isa, core, src, weight, dst, stride=1, groups=1):
+        monkeypatch.setattr(rules, "blas_core", lambda: core)
         n = len(src) - 2
         g = Geometry(src, weight, dst, (stride,) * n, (0,) * n, (1,) * n, groups)
         return "".join(piece[0] for piece in ("forward", "data", "weight") if rules.pays(isa, piece, g))
 
-    for src, weight, dst, stride, groups, narrow, wide in (
-        ((16, 64, 56, 56), (64, 64, 3, 3), (16, 64, 54, 54), 1, 1, "fdw", "fdw"),
-        ((16, 3, 224, 224), (64, 3, 7, 7), (16, 64, 112, 112), 2, 1, "fw", "fw"),
-        ((16, 64, 56, 56), (128, 64, 3, 3), (16, 128, 28, 28), 2, 1, "fdw", "fdw"),
-        ((16, 64, 56, 56), (256, 64, 1, 1), (16, 256, 56, 56), 1, 1, "", "dw"),
-        ((1, 64, 56, 56), (256, 64, 1, 1), (1, 256, 56, 56), 1, 1, "", "fdw"),
-        ((16, 144, 56, 56), (24, 144, 1, 1), (16, 24, 56, 56), 1, 1, "", ""),
-        ((1, 144, 56, 56), (24, 144, 1, 1), (1, 24, 56, 56), 1, 1, "", "dw"),
-        ((16, 512, 7, 7), (2048, 512, 1, 1), (16, 2048, 7, 7), 1, 1, "f", "fdw"),
-        ((1, 2048, 7, 7), (512, 2048, 1, 1), (1, 512, 7, 7), 1, 1, "f", "fd"),
-        ((16, 512, 9, 9), (512, 512, 3, 3), (16, 512, 7, 7), 1, 1, "fd", "fdw"),
-        ((1, 512, 9, 9), (512, 512, 3, 3), (1, 512, 7, 7), 1, 1, "fd", "fd"),
-        ((16, 96, 56, 56), (96, 1, 3, 3), (16, 96, 54, 54), 1, 96, "fd", ""),
-        ((1, 96, 56, 56), (96, 1, 3, 3), (1, 96, 54, 54), 1, 96, "fd", "dw"),
-        ((1, 96, 56, 56), (96, 1, 5, 5), (1, 96, 52, 52), 1, 96, "fd", "d"),
-        ((16, 960, 7, 7), (960, 1, 3, 3), (16, 960, 7, 7), 1, 960, "fd", "fdw"),
-        ((16, 256, 14, 14), (256, 8, 3, 3), (16, 256, 14, 14), 1, 32, "fdw", ""),
-        ((16, 512, 14, 14), (512, 16, 3, 3), (16, 512, 14, 14), 1, 32, "fdw", "fdw"),
-        ((64, 1, 28, 28), (20, 1, 5, 5), (64, 20, 24, 24), 1, 1, "f", "fw"),
+    for src, weight, dst, stride, groups, *wanted in (
+        ((16, 64, 56, 56), (64, 64, 3, 3), (16, 64, 54, 54), 1, 1, "fdw", "fdw", "fdw"),
+        ((16, 3, 224, 224), (64, 3, 7, 7), (16, 64, 112, 112), 2, 1, "fw", "fw", "fw"),
+        ((16, 64, 56, 56), (128, 64, 3, 3), (16, 128, 28, 28), 2, 1, "fdw", "fdw", "fdw"),
+        ((16, 64, 56, 56), (256, 64, 1, 1), (16, 256, 56, 56), 1, 1, "", "dw", ""),
+        ((1, 64, 56, 56), (256, 64, 1, 1), (1, 256, 56, 56), 1, 1, "", "fdw", "w"),
+        ((16, 144, 56, 56), (24, 144, 1, 1), (16, 24, 56, 56), 1, 1, "", "", ""),
+        ((1, 144, 56, 56), (24, 144, 1, 1), (1, 24, 56, 56), 1, 1, "", "dw", "w"),
+        ((16, 512, 7, 7), (2048, 512, 1, 1), (16, 2048, 7, 7), 1, 1, "f", "fdw", "fdw"),
+        ((1, 2048, 7, 7), (512, 2048, 1, 1), (1, 512, 7, 7), 1, 1, "f", "fd", "fd"),
+        ((16, 512, 9, 9), (512, 512, 3, 3), (16, 512, 7, 7), 1, 1, "fd", "fdw", "fdw"),
+        ((1, 512, 9, 9), (512, 512, 3, 3), (1, 512, 7, 7), 1, 1, "fd", "fd", "fd"),
+        ((16, 96, 56, 56), (96, 1, 3, 3), (16, 96, 54, 54), 1, 96, "fd", "", ""),
+        ((1, 96, 56, 56), (96, 1, 3, 3), (1, 96, 54, 54), 1, 96, "fd", "dw", "dw"),
+        ((1, 96, 56, 56), (96, 1, 5, 5), (1, 96, 52, 52), 1, 96, "fd", "d", "d"),
+        ((16, 960, 7, 7), (960, 1, 3, 3), (16, 960, 7, 7), 1, 960, "fd", "fdw", "fdw"),
+        ((16, 256, 14, 14), (256, 8, 3, 3), (16, 256, 14, 14), 1, 32, "fdw", "", ""),
+        ((16, 512, 14, 14), (512, 16, 3, 3), (16, 512, 14, 14), 1, 32, "fdw", "fdw", "fdw"),
+        ((64, 1, 28, 28), (20, 1, 5, 5), (64, 20, 24, 24), 1, 1, "f", "fw", "w"),
     ):
-        assert (
-            parts(ISA_AVX2, src, weight, dst, stride, groups),
-            parts(ISA_AVX512, src, weight, dst, stride, groups),
-        ) == (narrow, wide)
+        found = [
+            parts(isa, core, src, weight, dst, stride, groups)
+            for isa, core in (
+                (ISA_AVX2, "Haswell"),
+                (ISA_AVX512, "Haswell"),
+                (ISA_AVX512, "SkylakeX"),
+                (ISA_AVX512, ""),
+            )
+        ]
+        assert found == [*wanted, wanted[-1]]

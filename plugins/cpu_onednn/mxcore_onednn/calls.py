@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from mxcore.plugin import Call, KernelSet, Params, Spec, compute_without
 from .library import Refused
 from .plan import Kept, Plan
 
-__all__ = ["MOST", "PRIORITY", "keeping", "kept", "kernels", "otherwise", "run", "takes"]
+__all__ = ["MOST", "PRIORITY", "keeping", "kept", "kernels", "otherwise", "run", "shaped", "takes"]
 
 kernels = KernelSet("cpu")
 #: Above that of kernels that are compiled here.
@@ -68,6 +69,17 @@ def run(
             _told.add(name)
             _log.warning("operator %s runs without oneDNN: %s", name, e)
         other()
+
+
+@contextlib.contextmanager
+def shaped(out: Any, shape: Sequence[int]) -> Iterator[Any]:
+    """An output of any strides, as a dense one of another shape that may be written within."""
+    if out.flags.c_contiguous:
+        yield out.reshape(shape)
+        return
+    place = np.empty(shape, out.dtype)
+    yield place
+    out[...] = place.reshape(out.shape)
 
 
 def otherwise(name: str, k: Call, p: Params, outs: Sequence[Any], *ins: Any) -> Callable[[], None]:

@@ -1,9 +1,10 @@
 """Layers over eight bits, where the processor sums products of them (VNNI), to the last integer.
 
 Without these instructions the library adds up pairs of products in 16 bits, where large ones are cut off, and halves
-weights beforehand: other numbers. With them its sums are exact in int32, but what is added to them at the end, a bias
-or what signed data need, goes through float32, which is exact below 2**24 alone. Where a sum can be larger, the library
-gets no bias, and signed data as unsigned ones: 128 more each, for which ``128 * sum(weight)`` is taken off again, here.
+weights beforehand: other numbers. With them its sums are exact in int32, but what is done to them at the end goes
+through float32, which is exact below 2**24 alone: a bias, what signed data need, windows that are partly padding. Where
+a sum can be larger, the library gets no bias, data that are padded, and signed ones as unsigned: 128 more each, for
+which ``128 * sum(weight)`` is taken off again, here.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from mxcore.plugin import Call, Params, Spec, find_op
 
 from . import convolution as conv
-from .calls import PRIORITY, keeping, kept, kernels, otherwise, run, takes
+from .calls import PRIORITY, keeping, kept, kernels, otherwise, run, shaped, takes
 from .convolution import Geometry
 from .library import ISA_VNNI, Library, Refused, library
 from .plan import DST, SRC, WEIGHTS, Desc, Kept, Plan, plan_for
@@ -112,12 +113,12 @@ def _unsigned(data: Any) -> Any:
     return data.view(np.uint8) ^ np.uint8(_SHIFT)
 
 
-def _padded(data: Any, pad: Sequence[int]) -> Any:
-    """Unsigned data with what stands for zero around them."""
+def _padded(data: Any, pad: Sequence[int], zero: int) -> Any:
+    """Data with what stands for zero around them."""
     if not any(pad):
         return data
     sizes = [m + 2 * b for m, b in zip(data.shape[2:], pad)]
-    found: Any = np.full((*data.shape[:2], *sizes), _SHIFT, np.uint8)
+    found: Any = np.full((*data.shape[:2], *sizes), zero, np.uint8)
     inside: tuple[Any, ...] = (..., *(slice(b, b + m) for m, b in zip(data.shape[2:], pad)))
     found[inside] = data
     return found
@@ -159,7 +160,7 @@ def _convolves(p: Params, data: Spec, weight: Spec, *rest: Spec) -> bool:
     dtype, g = data.dtype.name, _geometry(p, data.shape, weight.shape)
     if _most(weight) < _EXACT:
         return _small_plan(g, dtype, False) is not None
-    return _large_plan(g if dtype == "uint8" else _around(g)) is not None
+    return _large_plan(_around(g)) is not None
 
 
 @kernels.kernel(_CONVOLUTION, when=_convolves, priority=PRIORITY, out=True)
@@ -177,9 +178,8 @@ def _convolution(k: Call, p: Params, outs: Sequence[Any], *arrays: Any) -> None:
         held = kept(k, plan, 1)
         (ins if inside else added).append(bias)
     else:
-        if signed:
-            ins[0], g = _padded(_unsigned(data), g.pad), _around(g)
-        plan = _large_plan(g)
+        ins[0] = _padded(_unsigned(data) if signed else data, g.pad, _SHIFT if signed else 0)
+        plan = _large_plan(_around(g))
         held = kept(k, plan, 1)
         added += [bias, _constant(k, held, weight) if signed else None]
     if _ran(_CONVOLUTION, k, p, outs, arrays, plan, ins, outs[0], held):
@@ -203,13 +203,11 @@ def _fully_connected(k: Call, p: Params, outs: Sequence[Any], *arrays: Any) -> N
     held = kept(k, plan, 1)
     added = [bias, _constant(k, held, weight) if signed else None]
     ins = [_unsigned(rows) if signed else rows, weight]
-    place = np.empty((rows.shape[0], weight.shape[0]), np.int32)
-    if outs[0].flags.c_contiguous:
-        place = outs[0].reshape(place.shape)
-    if _ran(_DENSE, k, p, outs, arrays, plan, ins, place, held):
-        _add(place, added, (-1,))
-        if not outs[0].flags.c_contiguous:
-            outs[0][...] = place.reshape(outs[0].shape)
+    with shaped(outs[0], (rows.shape[0], weight.shape[0])) as place:
+        if _ran(_DENSE, k, p, outs, arrays, plan, ins, place, held):
+            _add(place, added, (-1,))
+        else:  # which is no copy where the place is the output
+            place[...] = outs[0].reshape(place.shape)
 
 
 def _ran(

@@ -13,7 +13,7 @@ import ctypes
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from ctypes import c_int, c_int64, c_void_p
 from typing import Any
 
@@ -24,7 +24,7 @@ from .library import Library, NoMemory, Refused, library, threads
 __all__ = ["Desc", "Kept", "Plan", "Tensor", "plan_for"]
 
 #: ``dnnl_f32`` and others, by dtype.
-_CODES = {"float32": 3, "int32": 4, "int8": 5, "uint8": 6}
+_CODES = {"bfloat16": 2, "float32": 3, "int32": 4, "int8": 5, "uint8": 6}
 _ANY = 1  # dnnl_format_tag_any
 _BLOCKS = {3: 69, 4: 102, 5: 142}  # dnnl_nCw8c, dnnl_nChw8c, dnnl_nCdhw8c
 SRC, DST, WEIGHTS, BIAS, SCRATCHPAD = 1, 17, 33, 41, 80
@@ -136,8 +136,10 @@ class Plan:
         self.workers: int = lib.openmp.omp_get_max_threads()  # as `plan_for` has set it
 
     # -- make ------------------------------------------------------------------------------------------------------
-    def add(self, desc: int, args: dict[int, int], reference: bool = False) -> None:
-        """Run a primitive: argument -> number of the array. Arrays in another layout are reordered, before or after.
+    def add(self, desc: int, args: Mapping[int, int | Tensor], reference: bool = False) -> None:
+        """Run a primitive: argument -> number of the array, or what lies between primitives.
+
+        Arrays in another layout are reordered, before or after.
 
         With `reference` it may be what the library calls its reference.
         """
@@ -149,13 +151,13 @@ class Plan:
                 raise Refused("oneDNN: it has no code but its reference for this")
             self.codes.append((code.value or b"").decode())
             bound = []
-            for arg, number in args.items():
+            for arg, of in args.items():
                 wanted = self._queried(desc, arg)
                 writes = arg in (DST, DIFF_SRC, DIFF_WEIGHTS, DIFF_BIAS)
-                bound.append((arg, self._place(self.arrays[number], wanted, writes)))
+                bound.append((arg, self._place(self.arrays[of] if isinstance(of, int) else of, wanted, writes)))
             scratch = self._queried(desc, SCRATCHPAD)
             if scratch is not None and scratch.size:
-                bound.append((SCRATCHPAD, self._between(scratch)))
+                bound.append((SCRATCHPAD, self.between(scratch)))
             primitive = lib.new("primitive_create", desc)
         finally:
             lib.primitive_desc_destroy(desc)
@@ -171,7 +173,8 @@ class Plan:
             return None
         return Desc(self.lib, self.lib.new("memory_desc_clone", handle)) if handle else None
 
-    def _between(self, desc: Desc) -> Tensor:
+    def between(self, desc: Desc) -> Tensor:
+        """Memory of the thread's."""
         tensor = Tensor(desc, None)
         tensor.offset, tensor.index = self.scratch, len(self.tensors)
         self.scratch += -(-desc.size // _ALIGNED) * _ALIGNED
@@ -182,7 +185,7 @@ class Plan:
         if wanted is None or wanted == array.desc:
             return array
         if writes:
-            made = self._between(wanted)
+            made = self.between(wanted)
             self._late.append(self._reorder(made, array))
             return made
         assert array.array is not None
@@ -190,7 +193,7 @@ class Plan:
         for tensor, _ in known:
             if tensor.desc == wanted:
                 return tensor
-        tensor = self._between(wanted)
+        tensor = self.between(wanted)
         known.append((tensor, len(self.steps)))
         self.steps.append(self._reorder(array, tensor))
         return tensor
@@ -204,12 +207,19 @@ class Plan:
             scratch = self._queried(desc, SCRATCHPAD)
             args = [(SRC, source), (DST, target)]
             if scratch is not None and scratch.size:
-                args.append((SCRATCHPAD, self._between(scratch)))
+                args.append((SCRATCHPAD, self.between(scratch)))
             primitive = lib.new("primitive_create", desc)
         finally:
             lib.primitive_desc_destroy(desc)
         self._owned.append(primitive)
         return primitive, args
+
+    def move(self, source: Tensor, desc: Desc, array: int) -> None:
+        """Reorder what lies between to an array, read as if it were of another dtype of the same size."""
+        read = Tensor(desc, None)
+        read.offset, read.index = source.offset, len(self.tensors)
+        self.tensors.append(read)
+        self.steps.append(self._reorder(read, self.arrays[array]))
 
     def done(self) -> Plan:
         """No more primitives; the results are put in order."""

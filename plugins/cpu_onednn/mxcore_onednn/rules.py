@@ -2,23 +2,23 @@
 
 Measured against each other in one process, forward, data gradient and weight gradient apart, over the layers of common
 networks; ``docs/onednn.md`` has the figures. Where a layer is a plain product of matrices (1x1), BLAS does that without
-reorders: with AVX2 the library loses there, with AVX-512 where these take longer than the product. It also loses in
-gradients of few channels, and with AVX-512 in groups of few.
+reorders: the library loses there, unless it has AVX-512 and BLAS has not, and reorders take less than the product. It
+also loses in gradients of few channels, and with AVX-512 in groups of few.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
-from .library import ISA_AVX512
+from .library import ISA_AVX512, ISA_BFLOAT16, blas_core
 
 if TYPE_CHECKING:
     from .convolution import Geometry
     from .recurrent import Layer
 
-__all__ = ["Facts", "pays", "recurs"]
+__all__ = ["Facts", "multiplies", "pays", "pools", "recurs", "worth"]
 
 #: BLAS is slow for fewer columns.
 _NARROW = 64
@@ -26,6 +26,8 @@ _NARROW = 64
 _FEW, _MANY = 8, 256
 #: Channels that one vector of AVX-512 holds: those of a group have to fill it.
 _VECTOR = 16
+#: Those of OpenBLAS's products that have no AVX-512, also on processors that it does not know yet.
+_NARROW_CORES = {"Haswell", "Zen", "Excavator", "Steamroller", "Piledriver", "Bulldozer", "Sandybridge", "Nehalem"}
 #: Images of so many elements stay in the caches between a reorder and a product.
 _NEAR = 1 << 22
 
@@ -82,10 +84,9 @@ class Facts(NamedTuple):
         times = self.channels * self.filters / (self.channels + self.filters)
         return self.taps > 1 or times >= least or times >= less and self.elements <= elements
 
-    @property
-    def light(self) -> bool:
-        """Whether reorders of a weight's gradient take little, beside many rows."""
-        few = self.rows >= _NARROW or self.taps * self.channels * self.filters <= 1 << 20
+    def light(self, rows: int) -> bool:
+        """Whether reorders of a weight's gradient take little, beside many rows; of large ones, beside so many."""
+        few = self.rows >= rows or self.taps * self.channels * self.filters <= 1 << 20
         return few and (self.rows >= 256 or self.taps > 1 or self.channels < 1024)
 
 
@@ -103,7 +104,19 @@ def _wide_data(f: Facts) -> bool:
 def _wide_weight(f: Facts) -> bool:
     if f.deep:
         return f.elements <= _NEAR and f.taps <= 9
-    return f.full and f.light and f.dense(24, 0, _NEAR // 2)
+    return f.full and f.light(_NARROW) and f.dense(24, 0, _NEAR // 2)
+
+
+def _equal_forward(f: Facts) -> bool:
+    return _wide_forward(f) and (f.deep or f.positions <= _NARROW or f.taps > 1 and f.channels > 1)
+
+
+def _equal_data(f: Facts) -> bool:
+    return _wide_data(f) and (f.deep or f.positions <= _NARROW or f.taps > 1)
+
+
+def _equal_weight(f: Facts) -> bool:
+    return _wide_weight(f) and (f.deep or f.light(256) and (f.taps > 1 or f.rows >= 256 and f.elements <= _NEAR // 2))
 
 
 _RULES: dict[str, dict[str, _Rule]] = {
@@ -113,6 +126,7 @@ _RULES: dict[str, dict[str, _Rule]] = {
         "weight": lambda f: not f.deep and f.taps > 1 and f.channels > 1 and f.channels < _MANY,
     },
     "avx512": {"forward": _wide_forward, "data": _wide_data, "weight": _wide_weight},
+    "avx512, as BLAS": {"forward": _equal_forward, "data": _equal_data, "weight": _equal_weight},
 }
 
 
@@ -128,7 +142,10 @@ def pays(isa: int, piece: str, g: Geometry) -> bool:
     g : Geometry
         A transposed convolution asks for those of the one whose gradient it is.
     """
-    return _RULES["avx512" if isa & ISA_AVX512 == ISA_AVX512 else "avx2"][piece](Facts.of(g))
+    rules = "avx2"
+    if isa & ISA_AVX512 == ISA_AVX512:
+        rules = "avx512" if blas_core() in _NARROW_CORES else "avx512, as BLAS"
+    return _RULES[rules][piece](Facts.of(g))
 
 
 def recurs(isa: int, layer: Layer) -> bool:
@@ -139,3 +156,30 @@ def recurs(isa: int, layer: Layer) -> bool:
     if isa & ISA_AVX512 == ISA_AVX512 or layer.steps == 1 or layer.batch == 1:
         return True
     return layer.units >= 128 and layer.batch <= 8 or layer.units >= 256 and layer.batch <= 16
+
+
+def multiplies(isa: int, dtype: str, rows: int, columns: int) -> bool:
+    """Whether the library is the faster one at a product of matrices, whose result has so many rows and columns.
+
+    BLAS is the faster one at products with a vector. Of bfloat16 others make float32 first.
+    """
+    if dtype == "bfloat16":
+        return isa & ISA_BFLOAT16 == ISA_BFLOAT16
+    return isa & ISA_AVX512 == ISA_AVX512 and rows > 1 and columns >= 8
+
+
+def worth(isa: int, work: int) -> bool:
+    """Whether the library is the faster one at many products of so many multiplications each.
+
+    With AVX2 smaller ones are over before it has begun, larger ones keep BLAS busy.
+    """
+    return isa & ISA_AVX512 == ISA_AVX512 or 1 << 15 <= work < 1 << 26
+
+
+def pools(isa: int, kind: str, window: Sequence[int], stride: Sequence[int]) -> bool:
+    """Whether the library is the faster one at pooling: with AVX2 it has no code for channels first.
+
+    Pairs that do not overlap have a kernel of their own here.
+    """
+    pairs = kind == "max" and all(n == 2 for n in (*window, *stride))
+    return isa & ISA_AVX512 == ISA_AVX512 and not pairs
