@@ -122,7 +122,8 @@ def computed(name, params, ins, outs):
 
 @BFLOAT16
 @pytest.mark.parametrize("biased", [False, True])
-def test_bfloat16(biased):
+def test_bfloat16(monkeypatch, biased):
+    monkeypatch.setattr(products, "multiplies", lambda *facts: True)
     t = bfloat16()
     x, w, b, dy = (a.astype(t) for a in numbers(5, (33, 70), (20, 70), (20,), (33, 20)))
     params, ins = dict(num_hidden=20, no_bias=not biased), [x, w, b] if biased else [x, w]
@@ -145,8 +146,9 @@ def test_dtypes_that_are_not_alike(monkeypatch):
 
 @BFLOAT16
 @pytest.mark.usefixtures("provider")
-def test_a_layer_in_bfloat16_learns():
+def test_a_layer_in_bfloat16_learns(monkeypatch):
     """Eager and compiled, with gradients, beside float32."""
+    monkeypatch.setattr(products, "multiplies", lambda *facts: True)
     net = mx.gluon.nn.Dense(16, in_units=24)
     net.initialize(mx.init.Normal(0.3))
     x = mx.nd.array(numbers(6, (8, 24))[0])
@@ -169,11 +171,18 @@ def test_the_rules():
     for isa, dtype, rows, columns, wins in (
         (ISA_AVX2, "float32", 64, 64, False),
         (ISA_AVX512, "float32", 64, 64, True),
-        (ISA_AVX512, "float32", 1, 64, False),
-        (ISA_AVX512, "float32", 64, 1, False),
+        (ISA_AVX512, "float32", 8, 8, False),
+        (ISA_AVX512, "float32", 1, 10000, False),
+        (ISA_AVX512, "float32", 10000, 1, False),
         (ISA_AVX512, "bfloat16", 64, 64, False),
-        (ISA_BFLOAT16, "bfloat16", 1, 64, True),
+        (ISA_BFLOAT16, "bfloat16", 1, 10000, True),
+        (ISA_BFLOAT16, "bfloat16", 8, 8, False),
     ):
-        assert rules.multiplies(isa, dtype, rows, columns) is wins
-    for work, narrow in ((1 << 10, False), (1 << 20, True), (1 << 27, False)):
-        assert (rules.worth(ISA_AVX2, work), rules.worth(ISA_AVX512, work)) == (narrow, True)
+        assert rules.multiplies(isa, dtype, rows, columns, 64) is wins
+    for products_, work, narrow, wide in (
+        (1000, 1 << 10, False, True),
+        (2, 1 << 10, False, False),
+        (8, 1 << 20, True, True),
+        (8, 1 << 27, False, True),
+    ):
+        assert (rules.worth(ISA_AVX2, products_, work), rules.worth(ISA_AVX512, products_, work)) == (narrow, wide)

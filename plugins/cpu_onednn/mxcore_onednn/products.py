@@ -66,7 +66,8 @@ def _alike(*specs: Spec) -> str:
 
 def _pays(dtype: str, lhs: Shape, rhs: Shape, turned: tuple[bool, bool]) -> bool:
     lib, (rows, columns) = library(), _result(lhs, rhs, turned)
-    return lib is not None and multiplies(lib.isa, dtype, rows, columns)
+    inner = lhs[-2 if turned[0] else -1]
+    return lib is not None and multiplies(lib.isa, dtype, rows, columns, inner)
 
 
 # -- many of them ---------------------------------------------------------------------------------------------------
@@ -75,7 +76,7 @@ def _many(p: Params, lhs: Spec, rhs: Spec) -> bool:
         return False
     lib, turned = library(), (p.transpose_a, p.transpose_b)
     work = prod(lhs.shape[1:]) * _result(lhs.shape, rhs.shape, turned)[-1]
-    return lib is not None and worth(lib.isa, work) and _plan(lhs.shape, rhs.shape, turned) is not None
+    return lib is not None and worth(lib.isa, lhs.shape[0], work) and _plan(lhs.shape, rhs.shape, turned) is not None
 
 
 @kernels.kernel("batch_dot", when=_many, priority=PRIORITY, out=True)

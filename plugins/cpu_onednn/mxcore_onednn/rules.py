@@ -26,6 +26,8 @@ _NARROW = 64
 _FEW, _MANY = 8, 256
 #: Channels that one vector of AVX-512 holds: those of a group have to fill it.
 _VECTOR = 16
+#: Multiplications that take no longer than a call of the library.
+_SMALL = 1 << 17
 #: Those of OpenBLAS's products that have no AVX-512, also on processors that it does not know yet.
 _NARROW_CORES = {"Haswell", "Zen", "Excavator", "Steamroller", "Piledriver", "Bulldozer", "Sandybridge", "Nehalem"}
 #: Images of so many elements stay in the caches between a reorder and a product.
@@ -158,22 +160,25 @@ def recurs(isa: int, layer: Layer) -> bool:
     return layer.units >= 128 and layer.batch <= 8 or layer.units >= 256 and layer.batch <= 16
 
 
-def multiplies(isa: int, dtype: str, rows: int, columns: int) -> bool:
+def multiplies(isa: int, dtype: str, rows: int, columns: int, inner: int) -> bool:
     """Whether the library is the faster one at a product of matrices, whose result has so many rows and columns.
 
-    BLAS is the faster one at products with a vector. Of bfloat16 others make float32 first.
+    BLAS is the faster one at products with a vector. Of bfloat16 others make float32 first. Small products are over
+    before the library has been called.
     """
+    if rows * columns * inner < _SMALL:
+        return False
     if dtype == "bfloat16":
         return isa & ISA_BFLOAT16 == ISA_BFLOAT16
     return isa & ISA_AVX512 == ISA_AVX512 and rows > 1 and columns >= 8
 
 
-def worth(isa: int, work: int) -> bool:
-    """Whether the library is the faster one at many products of so many multiplications each.
+def worth(isa: int, products: int, work: int) -> bool:
+    """Whether the library is the faster one at so many products of so many multiplications each.
 
     With AVX2 smaller ones are over before it has begun, larger ones keep BLAS busy.
     """
-    return isa & ISA_AVX512 == ISA_AVX512 or 1 << 15 <= work < 1 << 26
+    return products * work >= _SMALL if isa & ISA_AVX512 == ISA_AVX512 else 1 << 15 <= work < 1 << 26
 
 
 def pools(isa: int, kind: str, window: Sequence[int], stride: Sequence[int]) -> bool:
