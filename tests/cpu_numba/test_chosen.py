@@ -1,10 +1,13 @@
 """For which inputs a kernel is taken: nobody would miss one, for the reference bodies give the same."""
 
+import importlib
+
 import numpy as np
 import pytest
 
 import mxcore as mx
 from mxcore._core import tables
+from mxcore._core.manager import manager
 from mxcore.plugin import Spec
 from mxcore.testing.case import cases
 from mxcore_cpu import jit
@@ -28,6 +31,20 @@ def chosen(op, p, specs):
     return tables.kernels.resolve(op, mx.cpu().device, p, specs)[2]
 
 
+@pytest.fixture
+def alone():
+    """No other plugin has kernels for the device."""
+    manager.load()
+    name = "cpu_onednn"
+    if name not in manager.origin:
+        yield
+        return
+    manager.unregister(name)
+    yield
+    manager.register(importlib.import_module("mxcore_onednn"), name)
+
+
+@pytest.mark.usefixtures("alone")
 def test_samples_reach_the_kernels():
     named = map(tables.ops.get, tables.ops.names())
     ops = {o.name: o for o in named if any(k.owner == "cpu_numba" for k in tables.kernels.of("cpu", o))}

@@ -101,6 +101,20 @@ def test_nan_loses_and_nothing_gives_the_lowest_number(stride):
     assert y.item() == np.finfo("f4").min
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+@pytest.mark.parametrize("width", [1, 3, 12, 63, 64, 100])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_pairs_of_eight_bits(dtype, width, workers, monkeypatch):
+    """Narrow lines are compared some at a time, wide ones each for itself."""
+    for name in ("_max_2x2", "_max_2x2_bytes"):
+        monkeypatch.setattr(getattr(pool, name), "workers", lambda work: workers)
+    ends = np.iinfo(dtype)
+    x = np.random.default_rng(width).integers(ends.min, ends.max, (40, 3, 10, 2 * width), dtype, endpoint=True)
+    y = np.zeros((40, 3, 5, 2 * width), dtype)[..., ::2]
+    pool.max_pool(x, y, window=(2, 2), stride=(2, 2), pad=(0, 0))
+    np.testing.assert_array_equal(y, x.reshape(40, 3, 5, 2, width, 2).max((3, 5)))
+
+
 def test_no_images_and_views():
     y = np.empty((0, 3, 2, 2))
     for f in (pool.max_pool, pool.average_pool):

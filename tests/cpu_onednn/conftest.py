@@ -4,7 +4,7 @@ import pytest
 
 import mxcore_onednn
 from mxcore._core.manager import manager
-from mxcore_onednn import convolutions, library
+from mxcore_onednn import convolutions, library, products, recurrent, windows
 
 if library.library() is None:
     collect_ignore_glob = ["test_*.py"]
@@ -24,5 +24,10 @@ def provider():
 
 @pytest.fixture
 def always(monkeypatch):
-    """The library convolves whatever it can, fast or not."""
+    """The library computes whatever it can, fast or not."""
     monkeypatch.setattr(convolutions, "pays", lambda isa, piece, g: True)
+    monkeypatch.setattr(recurrent, "recurs", lambda isa, layer: True)
+    monkeypatch.setattr(products, "multiplies", lambda isa, dtype, *facts: dtype == "float32")
+    monkeypatch.setattr(products, "worth", lambda isa, *facts: True)
+    monkeypatch.setattr(windows, "pools", lambda isa, kind, window, stride: True)
+    monkeypatch.setattr(recurrent, "_FEW_STEPS", 0)

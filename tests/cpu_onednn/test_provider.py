@@ -21,11 +21,14 @@ from mxcore_onednn import calls, library, plan
 from mxcore_onednn.library import NoMemory
 from tests.cpu_onednn.support import KERNELS, check_close, numbers
 
-SERVED = ["Convolution", "Convolution_v1", "Deconvolution", "LRN", "batch_dot"]
+SERVED = """
+    Convolution Convolution_v1 Deconvolution FullyConnected LRN Pooling RNN batch_dot dot
+    """.split()
+BACKWARD = [f"_backward_{name}" for name in ("Convolution", "Deconvolution", "FullyConnected")]
 
 
 @pytest.mark.usefixtures("provider", "always")
-@pytest.mark.parametrize("name", [*SERVED, "_backward_Convolution", "_backward_Deconvolution"])
+@pytest.mark.parametrize("name", [*SERVED, *BACKWARD])
 def test_the_kit(name):
     check_op(name, mx.cpu())
 
@@ -37,14 +40,18 @@ def results(case):
     symbol = getattr(mx.sym, case.op.name)(*[mx.sym.Variable(f"x{i}") for i in range(len(arrays))], **case.kwargs)
     found = []
     for call in (lambda *xs: op(*xs, **case.kwargs), CachedOp(symbol)):
+        mx.random.seed(0)  # for dropout
         for x in arrays:
             x.attach_grad()
         with autograd.record():
-            y = call(*arrays)
-        autograd.backward([y], [mx.nd.ones_like(y) * 0.5])
-        found += [y.asnumpy(), *[x.grad.asnumpy() for x in arrays]]
-        found.append(call(*arrays).asnumpy())
+            ys = several(call(*arrays))
+        autograd.backward(ys, [mx.nd.ones_like(y) * 0.5 for y in ys])
+        found += [a.asnumpy() for a in (*ys, *[x.grad for x in arrays], *several(call(*arrays)))]
     return found
+
+
+def several(found):
+    return found if isinstance(found, list) else [found]
 
 
 @pytest.mark.usefixtures("always")
@@ -165,13 +172,26 @@ def test_without_memory_others_compute(monkeypatch, caplog, where):
     assert len(caplog.records) == 2 and len(runs) == 2
 
 
+PARAMS = {
+    "FullyConnected": {"num_hidden": 4, "no_bias": True},
+    "LRN": {"nsize": 5},
+    "Pooling": {"kernel": (3, 3)},
+    "RNN": {"state_size": 5, "num_layers": 1, "mode": "gru"},
+    "batch_dot": {},
+    "dot": {},
+}
+
+
 def test_what_is_no_array_never_reaches_the_library():
     """Kernels say no to what the library could not take, whatever the parameters."""
     for name, kernel in KERNELS.items():
         if name.startswith("_contrib"):
             continue
-        params = {"LRN": {"nsize": 5}, "batch_dot": {}}.get(name, {"kernel": (3, 3), "num_filter": 4, "no_bias": True})
-        p, n = find_op(name).parse(params), 1 if name == "LRN" else 3 if name.startswith("_backward") else 2
+        params = PARAMS.get(name.removeprefix("_backward_"), {"kernel": (3, 3), "num_filter": 4, "no_bias": True})
+        p, n = (
+            find_op(name).parse(params),
+            1 if name in ("LRN", "Pooling") else 3 if name.startswith("_backward") else 2,
+        )
         for shape, dtype, stype in (
             ((2, 4, 5, 5), "f8", "default"),
             ((2, 4, 5, 5), "f2", "default"),

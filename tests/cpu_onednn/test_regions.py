@@ -228,7 +228,7 @@ class TestResidual:
         plan._plans.clear()
         executor = bound(residual(), arrays)
         for _ in range(4):
-            executor.forward(is_train=False)
+            executor.forward(is_train=False)[0].wait_to_read()
         before = len(made)
         assert before == 6  # two rounds of three
         for name in ("a_norm_moving_mean", "b_norm_gamma", "c_weight", "c_bias", "d_moving_var"):
@@ -243,7 +243,7 @@ class TestResidual:
         views = {n: a.to_dlpack_for_write() for n, a in opened.items()}
         executor = bound(residual(), opened)
         for _ in range(3):
-            executor.forward(is_train=False)
+            executor.forward(is_train=False)[0].wait_to_read()
         mx.nd.from_dlpack(views["a_conv_weight"])[:] = 0.25
         with passes_off(PASS):
             want = results(residual(), opened)
@@ -278,7 +278,7 @@ class TestResidual:
 
     def test_where_the_library_fails_the_layers_run_one_by_one(self, arrays, monkeypatch, caplog):
         executor = bound(residual(), arrays)
-        executor.forward(is_train=False)
+        executor.forward(is_train=False)[0].wait_to_read()
         with passes_off(PASS):
             want = results(residual(), arrays)
 
@@ -329,13 +329,12 @@ class TestResidual:
 
 
 def plan_of(step):
-    """The plan of a region's step."""
-    (made,) = {
-        id(p): p
+    """A plan of a region's step, of those for several numbers of threads."""
+    return next(
+        p
         for key, p in plan._plans.items()
         if "layers" in key and isinstance(p, plan.Plan) and len(p.arrays) == len(step.ins) + 1
-    }.values()
-    return made
+    )
 
 
 @pytest.mark.usefixtures("provider")
@@ -385,6 +384,21 @@ def test_regions_that_need_each_other_are_apart():
     d = F.Activation(F.square(c) + block(b, 8, "d"), act_type="relu")
     symbol = mx.sym.Group([d, F.square(b) + a, c + a])
     check(symbol, arrays_of(symbol, data=(1, 4, 6, 6)))
+
+
+@pytest.mark.parametrize("size", [(9,), (11,), (9, 9), (11, 10)])
+def test_behind_a_convolution_by_products_of_matrices(provider, size):
+    """Whose results lie as the caller's arrays do: a normalization, slopes and a gate by channel behind it."""
+    n = len(size)
+    x = F.Convolution(mx.sym.Variable("data"), kernel=(3,) * n, pad=(1,) * n, num_filter=3, name="a")
+    x = F.Convolution(
+        x, kernel=(5,) * n, dilate=(2,) * n, num_filter=3, num_group=3, pad=(int(size[0] > 9),) * n, name="b"
+    )
+    y = F.Activation(F.Activation(x, act_type="relu"), act_type="tanh")
+    gate = F.broadcast_mul(y, F.Pooling(y, global_pool=True, kernel=(1,) * n, pool_type="avg"))
+    slope = F.LeakyReLU(x, act_type="prelu", name="s")
+    symbol = mx.sym.Group([F.BatchNorm(y, fix_gamma=False, name="n"), gate, slope, F.LeakyReLU(y, act_type="prelu")])
+    check(symbol, arrays_of(symbol, data=(2, 4, *size)))
 
 
 def test_weights_computed_in_the_graph(provider):

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Blas", "find", "hold", "release", "single"]
+__all__ = ["Blas", "core", "find", "hold", "release", "single"]
 
 # (prefix, suffix, 64-bit integers): scipy-openblas wheels, OpenBLAS with suffix, Accelerate, any CBLAS (also
 # MKL)
@@ -80,6 +80,18 @@ def find() -> Blas:
             get, put = _thread_functions(library, prefix, suffix)
             return Blas(sgemm, dgemm, wide, get, put)
     return Blas(0, 0, False, None, None)
+
+
+@functools.cache
+def core() -> str:
+    """For which processor OpenBLAS's products are written that run here, as 'Haswell'; empty if it is another BLAS."""
+    for library in _libraries():
+        for prefix, suffix, _ in _STYLES:
+            function = getattr(library, f"{prefix}openblas_get_corename{suffix}", None)
+            if function is not None:
+                function.restype, function.argtypes = ctypes.c_char_p, []
+                return (function() or b"").decode()
+    return ""
 
 
 def _thread_functions(

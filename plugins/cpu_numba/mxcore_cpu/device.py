@@ -49,6 +49,13 @@ class CPU(Device):
     fused_biases = frozenset({"FullyConnected"})
 
     @property
+    def blas_core(self) -> str:
+        """For which processor the products of BLAS are written, as 'Haswell'; empty where nobody knows."""
+        from . import blas
+
+        return blas.core()
+
+    @property
     def threads(self) -> Any:
         """How many threads compute, and how OpenMP is loaded: for kernels of other plugins."""
         from . import threads

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from mxcore.plugin import Call, KernelSet, Params, Spec, compute_without
 from .library import Refused
 from .plan import Kept, Plan, Room
 
-__all__ = ["MOST", "PRIORITY", "keeping", "kept", "kernels", "otherwise", "run", "takes"]
+__all__ = ["MOST", "PRIORITY", "keeping", "kept", "kernels", "otherwise", "run", "shaped", "takes"]
 
 kernels = KernelSet("cpu")
 #: Above that of kernels that are compiled here.
@@ -72,6 +73,17 @@ def run(
         other()
 
 
+@contextlib.contextmanager
+def shaped(out: Any, shape: Sequence[int]) -> Iterator[Any]:
+    """An output of any strides, as a dense one of another shape that may be written within."""
+    if out.flags.c_contiguous:
+        yield out.reshape(shape)
+        return
+    place = np.empty(shape, out.dtype)
+    yield place
+    out[...] = place.reshape(out.shape)
+
+
 def otherwise(name: str, k: Call, p: Params, outs: Sequence[Any], *ins: Any) -> Callable[[], None]:
     """A call of the kernel that is the best one beside the library's; outputs may be None."""
     return lambda: compute_without("cpu_onednn", name, k, p, outs, *ins)
@@ -89,7 +101,7 @@ def kept(k: Call, plan: Plan | None) -> Kept | None:
         if not any(stamp is not None and before.get(a) == stamp for a, stamp in stamps.items()):
             return None
         try:
-            found = values["kept"] = Kept(plan)
+            found = values["kept"] = Kept(plan, stamps)
         except Refused:
             return None
     found.stamps = stamps

@@ -151,16 +151,25 @@ def forward(lib: Library, g: Geometry, biased: bool) -> Plan:
     return _planned(lib, g, shapes, lambda plan, made: plan.add(made.forward(biased), args), (1,))
 
 
-def sums(lib: Library, g: Geometry, dtype: str) -> Plan:
-    """Of data in eight bits and weight in int8; the result is int32."""
-    kinds = [(g.src, dtype), (g.grouped, "int8"), (g.dst, "int32")]
-    src, weight, dst = (Desc.any(lib, *kind) for kind in kinds)
-    plan = Plan(lib, [Desc.dense(lib, *kind) for kind in kinds], (1,))
+def sums(lib: Library, g: Geometry, dtype: str, biased: bool = False) -> Plan:
+    """Of data in eight bits, weight in int8, a bias in int32 if there is one; the result is int32.
+
+    Between two layouts the library moves int32 by way of float32 at times, which rounds large numbers. What it sums up
+    are channels last; these are moved as if they were float32, which no move changes.
+    """
+    kinds = [(g.src, dtype), (g.grouped, "int8"), *([(g.dst[1:2], "int32")] if biased else [])]
+    src, weight = (Desc.any(lib, *kind) for kind in kinds[:2])
+    channels, result = len(g.dst) - 1, len(kinds)
+    order, last = (0, channels, *range(1, channels)), (g.dst[0], *g.dst[2:], g.dst[1])
+    plan = Plan(lib, [*(Desc.dense(lib, *kind) for kind in kinds), Desc.dense(lib, g.dst)], (1,))
+    shift = plan.arrays[2].desc.handle if biased else None
+    place = plan.between(Desc.dense(lib, last, "int32", order))
     made = lib.new(
         "convolution_forward_primitive_desc_create",
-        *(lib.engine, _INFERENCE, _DIRECT, src.handle, weight.handle, None, dst.handle, *g.steps(), lib.attr),
+        *(lib.engine, _INFERENCE, _DIRECT, src.handle, weight.handle, shift, place.desc.handle, *g.steps(), lib.attr),
     )
-    plan.add(made, {SRC: 0, WEIGHTS: 1, DST: 2})
+    plan.add(made, {SRC: 0, WEIGHTS: 1, **({BIAS: 2} if biased else {}), DST: place})
+    plan.move(place, Desc.dense(lib, last, order=order), result)
     return plan.done()
 
 

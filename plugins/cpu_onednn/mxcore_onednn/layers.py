@@ -367,11 +367,15 @@ class _Builder:
         return self.plan.add(self.lib.new(name, self.lib.engine, *args), bound)[DST]
 
     def _image(self, v: int) -> Tensor:
-        """A value for a primitive that takes it in any layout but that of the caller's arrays."""
-        tensor = self.values[v]
-        if not tensor.array:
-            return tensor
-        return self.plan.reordered(tensor, Desc.channels_last(self.lib, self.region.shapes[v]))
+        """A value for a primitive that takes it in any layout but that of the caller's arrays.
+
+        Some convolutions give that layout, too. There the library has slow code or, for numbers by channel beside
+        images of one place, wrong code.
+        """
+        tensor, shape = self.values[v], self.region.shapes[v]
+        if tensor.array or tensor.desc == Desc.dense(self.lib, shape):
+            return self.plan.reordered(tensor, Desc.channels_last(self.lib, shape))
+        return tensor
 
     def _convolution(self, layer: Layer, group: _Group) -> Tensor:
         region, lib, plan = self.region, self.lib, self.plan
@@ -390,6 +394,9 @@ class _Builder:
         then = [*([] if other is None else [_SUM]), *self._then(group)]
         with _attributes(lib, then) as (attr, args):
             desc = self._convolves(g, shift is not None, attr, source)
+            if any(what.slope for what in then) and b"gemm" in plan.code(desc):
+                lib.primitive_desc_destroy(desc)
+                raise Refused("its products of matrices know no slopes")
             args.update({SRC: source, WEIGHTS: filters})
             if shift is not None:
                 args[BIAS] = shift
@@ -407,7 +414,8 @@ class _Builder:
         for blocks, given in ways:
             with contextlib.suppress(Refused):
                 desc = Maker(lib, g, blocks).forward(biased, attr=attr, given=given)
-                if b"jit" in plan.code(desc) or b"brg" in plan.code(desc):
+                code = plan.code(desc)
+                if (b"jit" in code or b"brg" in code) and b"gemm" not in code:
                     return desc
                 lib.primitive_desc_destroy(desc)
         return Maker(lib, g, False).forward(biased, attr=attr)

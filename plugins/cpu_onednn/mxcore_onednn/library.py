@@ -11,13 +11,24 @@ import functools
 import importlib.metadata
 import os
 from collections.abc import Sequence
-from ctypes import POINTER, c_float, c_int, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, c_float, c_int, c_int64, c_size_t, c_uint, c_void_p
 from pathlib import Path
 from typing import Any
 
 from mxcore.plugin import Context
 
-__all__ = ["ISA_AVX2", "ISA_AVX512", "ISA_VNNI", "NoMemory", "Refused", "found", "library", "reason", "threads"]
+__all__ = [
+    "ISA_AVX2",
+    "ISA_AVX512",
+    "ISA_BFLOAT16",
+    "ISA_VNNI",
+    "NoMemory",
+    "Refused",
+    "found",
+    "library",
+    "reason",
+    "threads",
+]
 
 VARIABLE = "MXCORE_ONEDNN"
 _WHEEL, _FILE = "onednn-cpu-gomp", "libdnnl.so.3"
@@ -25,6 +36,8 @@ _WHEEL, _FILE = "onednn-cpu-gomp", "libdnnl.so.3"
 ISA_AVX2 = 0x7
 #: Those of ``dnnl_cpu_isa_avx512_core``, and of sums of products of eight bits beside it, or beside AVX2.
 ISA_AVX512, ISA_VNNI = 0x27, (0x67, 0x0F)
+#: Those of products of bfloat16, beside AVX-512.
+ISA_BFLOAT16 = 0xE7
 
 _DIMS = POINTER(c_int64)
 _OUT = POINTER(c_void_p)
@@ -71,6 +84,14 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
         *(_DIMS, _DIMS, _DIMS, _DIMS, _DIMS, _PTR),
     ),
     "dnnl_matmul_primitive_desc_create": (_OUT, _PTR, _PTR, _PTR, _PTR, _PTR, _PTR),
+    "dnnl_lstm_forward_primitive_desc_create": (
+        *(_OUT, _PTR, c_int, c_int, _PTR, _PTR, _PTR, _PTR, _PTR, _PTR, _PTR, _PTR),
+        *(_PTR, _PTR, _PTR, c_uint, _PTR),
+    ),
+    "dnnl_lbr_gru_forward_primitive_desc_create": (
+        *(_OUT, _PTR, c_int, c_int, _PTR, _PTR, _PTR, _PTR, _PTR, _PTR, _PTR),
+        *(c_uint, _PTR),
+    ),
     "dnnl_lrn_forward_primitive_desc_create": (
         *(_OUT, _PTR, c_int, c_int, _PTR, _PTR),
         *(c_int64, c_float, c_float, c_float, _PTR),
@@ -136,6 +157,12 @@ def reason() -> str:
 def threads() -> Any:
     """Those of the device, which all its kernels share: how many there are, and how OpenMP is loaded."""
     return Context("cpu", 0).device.threads  # type: ignore[attr-defined]
+
+
+@functools.cache
+def blas_core() -> str:
+    """For which processor the products of the BLAS that kernels call are written; empty where nobody knows."""
+    return str(Context("cpu", 0).device.blas_core)  # type: ignore[attr-defined]
 
 
 @functools.cache

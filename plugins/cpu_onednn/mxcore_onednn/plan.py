@@ -29,13 +29,16 @@ __all__ = ["Desc", "Kept", "Plan", "Room", "Tensor", "plan_for"]
 Array = np.ndarray[Any, Any]
 
 #: ``dnnl_f32`` and others, by dtype.
-_CODES = {"float32": 3, "int32": 4, "int8": 5, "uint8": 6}
+_CODES = {"bfloat16": 2, "float32": 3, "int32": 4, "int8": 5, "uint8": 6}
 _ANY = 1  # dnnl_format_tag_any
 _BLOCKS = {3: 69, 4: 102, 5: 142}  # dnnl_nCw8c, dnnl_nChw8c, dnnl_nCdhw8c
 SRC, DST, WEIGHTS, BIAS, SCRATCHPAD = 1, 17, 33, 41, 80
 DIFF_SRC, DIFF_DST, DIFF_WEIGHTS, DIFF_BIAS = 129, 145, 161, 169
 #: Which descriptor of a primitive an argument has.
 _QUERY = {SRC: 129, DIFF_SRC: 130, WEIGHTS: 131, DIFF_WEIGHTS: 132, DST: 133, DIFF_DST: 134, SCRATCHPAD: 136}
+#: Of recurrent layers: first states and last ones, and the weights of the state; their descriptors go by argument.
+SRC_ITER, SRC_ITER_C, DST_ITER, DST_ITER_C, WEIGHTS_ITER = 2, 3, 18, 19, 34
+_BY_ARGUMENT = 255  # dnnl_query_exec_arg_md
 _IMPLEMENTATION = 8  # dnnl_query_impl_info_str
 _ALIGNED = 64
 #: What lies between begins at multiples of this many bytes times those that `memory_layout` aligns to.
@@ -119,12 +122,15 @@ class Tensor:
     array : bool
     sources : frozenset of int or None
         The arrays of which alone it is made, if all of these may be kept something of; else None.
+    place : int
+        Of the tensor in whose memory it lies: of itself, unless it is another one's read differently.
     """
 
-    __slots__ = ("desc", "index", "array", "sources", "offset")
+    __slots__ = ("desc", "index", "array", "sources", "place", "offset")
 
     def __init__(self, desc: Desc, index: int, array: bool, sources: frozenset[int] | None = None) -> None:
         self.desc, self.index, self.array, self.sources, self.offset = desc, index, array, sources, 0
+        self.place = index
 
 
 class _Step(NamedTuple):
@@ -169,10 +175,12 @@ class Plan:
         self._owned: list[int] = []
         self._late: list[_Step] = []
         self.scratch = 0
+        #: Names of the library's code for each primitive but reorders.
+        self.codes: list[str] = []
         self.workers: int = lib.openmp.omp_get_max_threads()  # as `plan_for` has set it
 
     # -- make ------------------------------------------------------------------------------------------------------
-    def add(self, desc: int, args: Mapping[int, int | Tensor | None]) -> dict[int, Tensor]:
+    def add(self, desc: int, args: Mapping[int, int | Tensor | None], reference: bool = False) -> dict[int, Tensor]:
         """Run a primitive.
 
         Parameters
@@ -182,6 +190,8 @@ class Plan:
         args : mapping
             Argument -> number of an array, or a tensor, which are reordered before or after if they have another
             layout; or None, for a result that shall lie between, as the primitive likes it.
+        reference : bool
+            It may be what the library calls its reference.
 
         Returns
         -------
@@ -195,8 +205,10 @@ class Plan:
         """
         lib = self.lib
         try:
-            if self.is_reference(desc):
+            code = self.code(desc)
+            if not reference and b"ref" in code:
                 raise Refused("oneDNN: it has no code but its reference for this")
+            self.codes.append(code.decode())
             bound = {}
             for arg, value in args.items():
                 wanted = self._queried(desc, arg)
@@ -212,10 +224,6 @@ class Plan:
             lib.primitive_desc_destroy(desc)
         self.steps.append(primitive)
         return bound
-
-    def is_reference(self, desc: int) -> bool:
-        """Whether the library has no better code than its reference."""
-        return b"ref" in self.code(desc)
 
     def code(self, desc: int) -> bytes:
         """The name of the library's code for a primitive."""
@@ -233,9 +241,12 @@ class Plan:
         return _Step(primitive, args)
 
     def _queried(self, desc: int, arg: int) -> Desc | None:
-        if arg not in _QUERY:
+        if arg == WEIGHTS_ITER:
+            handle = self.lib.primitive_desc_query_md(desc, _BY_ARGUMENT, arg)
+        elif arg in _QUERY:
+            handle = self.lib.primitive_desc_query_md(desc, _QUERY[arg], 0)
+        else:
             return None
-        handle = self.lib.primitive_desc_query_md(desc, _QUERY[arg], 0)
         return Desc(self.lib, self.lib.new("memory_desc_clone", handle)) if handle else None
 
     def between(self, desc: Desc, sources: frozenset[int] | None = None) -> Tensor:
@@ -285,6 +296,12 @@ class Plan:
         self._reordered.pop(tensor.index, None)  # it becomes another value
         return tensor
 
+    def move(self, source: Tensor, desc: Desc, array: int) -> None:
+        """Reorder what lies between to an array, read as if it were of another dtype of the same size."""
+        read = self.between(desc)
+        read.place = source.index
+        self.steps.append(self._reorder(read, self.arrays[array]))
+
     def deliver(self, tensor: Tensor, array: Tensor) -> None:
         """Let the value be in an array at the end."""
         self._late.append(self._reorder(tensor, array))
@@ -306,11 +323,13 @@ class Plan:
         for i, step in enumerate(self.steps):
             for _, tensor in step.args:
                 if not tensor.array:
-                    lives.setdefault(tensor.index, [i, i])[1] = i
+                    lives.setdefault(tensor.place, [i, i])[1] = i
         sizes = {i: -(-self.tensors[i].desc.size // _UNIT) for i in lives}
         offsets, total = memory_layout((sizes[i], first, last) for i, (first, last) in lives.items())
         for i, offset in zip(lives, offsets):
             self.tensors[i].offset = offset * _UNIT
+        for tensor in self.tensors:
+            tensor.offset = self.tensors[tensor.place].offset
         self.scratch = total * _UNIT
         return self
 
@@ -361,6 +380,8 @@ class Kept:
     Parameters
     ----------
     plan : Plan
+    stamps : mapping of int to object, optional
+        Array -> what is equal as long as it stays as it is; None: it may change unseen. Its owner changes it.
 
     Attributes
     ----------
@@ -370,7 +391,7 @@ class Kept:
 
     __slots__ = ("plan", "places", "memory", "stamps", "made")
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, stamps: Mapping[int, Any] | None = None) -> None:
         self.plan = plan
         self.memory = []
         self.places: dict[int, tuple[int, int]] = {}
@@ -379,7 +400,7 @@ class Kept:
                 memory, at = _aligned(tensor.desc.size)
                 self.memory.append(memory)
                 self.places[tensor.index] = i, at
-        self.stamps: Mapping[int, Any] = {}
+        self.stamps: Mapping[int, Any] = stamps or {}
         #: Step -> the stamps of its arrays when it made what is kept.
         self.made: dict[int, list[Any]] = {}
 
@@ -387,6 +408,11 @@ class Kept:
         """The stamps of a step's arrays; None if one may change unseen."""
         found = [self.stamps[a] for a in self.plan.keeps[step]]
         return None if None in found else found
+
+    @property
+    def filled(self) -> bool:
+        """Whether all of it is there, and of the inputs as they are."""
+        return all(self.known(i) is not None and self.made.get(i) == self.known(i) for i in self.plan.keeps)
 
 
 class _Bound:

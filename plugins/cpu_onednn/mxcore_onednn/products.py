@@ -1,58 +1,167 @@
-"""Products of many small matrices, which BLAS would be called for one by one."""
+"""Products of matrices, one or many, and fully connected layers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from mxcore.plugin import Call, Params, Spec
 
-from .calls import PRIORITY, kernels, otherwise, run, takes
-from .library import Library
-from .plan import DST, SRC, WEIGHTS, Desc, Plan, plan_for
+from .calls import PRIORITY, keeping, kept, kernels, otherwise, run, shaped, takes
+from .library import Library, library
+from .plan import BIAS, DST, SRC, WEIGHTS, Desc, Plan, plan_for
+from .rules import multiplies, worth
 
-__all__ = ["products"]
+__all__ = ["product"]
 
 Shape = tuple[int, ...]
-#: Multiplications of one product for which the library is the faster one: smaller ones are over before it has begun,
-#: larger ones keep BLAS busy.
-_WORTH = range(1 << 15, 1 << 26)
 
 
-def products(lib: Library, lhs: Shape, rhs: Shape, turned: tuple[bool, bool]) -> Plan:
-    """Of two arrays (n, rows, columns), either of them `turned`, to their products."""
-    descs = [Desc.dense(lib, s, order=(0, 2, 1) if t else None) for s, t in zip((lhs, rhs), turned)]
+def product(
+    lib: Library,
+    lhs: Shape,
+    rhs: Shape,
+    turned: tuple[bool, bool],
+    dtype: str = "float32",
+    biased: bool = False,
+    kept: bool = False,
+) -> Plan:
+    """Of two arrays of one rank, the last two axes of either `turned`, and a bias for the columns, to their products.
+
+    Where the second one is `kept` it gets the layout that the library likes best, else it stays as it is.
+    """
+    first = range(len(lhs) - 2)
+    other_way = (*first, len(lhs) - 1, len(lhs) - 2)
+    a, b = (Desc.dense(lib, s, dtype, other_way if t else None) for s, t in zip((lhs, rhs), turned))
     out = _result(lhs, rhs, turned)
-    descs.append(Desc.dense(lib, out))
-    plan = Plan(lib, descs)
+    bias = [Desc.dense(lib, out[-1:], dtype)] if biased else []
+    plan = Plan(lib, [a, b, *bias, Desc.dense(lib, out, dtype)], (1,) if kept else ())
+    liked = Desc.any(lib, [rhs[i] for i in other_way] if turned[1] else rhs, dtype) if kept else b
+    row = Desc.dense(lib, (*[1] * (len(out) - 1), out[-1]), dtype) if biased else None
     made = lib.new(
-        "matmul_primitive_desc_create", lib.engine, descs[0].handle, descs[1].handle, None, descs[2].handle, lib.attr
+        "matmul_primitive_desc_create",
+        *(lib.engine, a.handle, liked.handle, row and row.handle, plan.arrays[-1].desc.handle, lib.attr),
     )
-    plan.add(made, {SRC: 0, WEIGHTS: 1, DST: 2})
+    plan.add(made, {SRC: 0, WEIGHTS: 1, **({BIAS: 2} if biased else {}), DST: len(plan.arrays) - 1})
     return plan.done()
 
 
 def _result(lhs: Shape, rhs: Shape, turned: tuple[bool, bool]) -> Shape:
-    return lhs[0], lhs[2 if turned[0] else 1], rhs[1 if turned[1] else 2]
+    return *lhs[:-2], lhs[-1 if turned[0] else -2], rhs[-2 if turned[1] else -1]
 
 
-def _plan(p: Params, lhs: Shape, rhs: Shape) -> Plan | None:
-    turned = p.transpose_a, p.transpose_b
-    return plan_for(
-        ("products", lhs, rhs, turned), lambda lib: products(lib, lhs, rhs, turned), lhs[0] * _work(p, lhs, rhs)
-    )
+def _plan(
+    lhs: Shape, rhs: Shape, turned: tuple[bool, bool], dtype: str = "float32", biased: bool = False, kept: bool = False
+) -> Plan | None:
+    key = lhs, rhs, turned, dtype, biased, kept
+    return plan_for(("products", *key), lambda lib: product(lib, *key), prod(lhs) * _result(lhs, rhs, turned)[-1])
 
 
-def _work(p: Params, lhs: Shape, rhs: Shape) -> int:
-    return lhs[1] * lhs[2] * rhs[1 if p.transpose_b else 2]
+def _alike(*specs: Spec) -> str:
+    """The dtype of arrays that the library takes, all of one dtype; empty if it does not."""
+    dtype = specs[0].dtype.name
+    return dtype if dtype in ("float32", "bfloat16") and takes(specs, dtype) else ""
 
 
-def _multiplies(p: Params, lhs: Spec, rhs: Spec) -> bool:
+def _pays(dtype: str, lhs: Shape, rhs: Shape, turned: tuple[bool, bool]) -> bool:
+    lib, (rows, columns) = library(), _result(lhs, rhs, turned)
+    inner = lhs[-2 if turned[0] else -1]
+    return lib is not None and multiplies(lib.isa, dtype, rows, columns, inner)
+
+
+# -- many of them ---------------------------------------------------------------------------------------------------
+def _many(p: Params, lhs: Spec, rhs: Spec) -> bool:
     if not (takes([lhs, rhs]) and lhs.ndim == rhs.ndim == 3 and lhs.shape[0] > 1):
         return False
-    return _work(p, lhs.shape, rhs.shape) in _WORTH and _plan(p, lhs.shape, rhs.shape) is not None
+    lib, turned = library(), (p.transpose_a, p.transpose_b)
+    work = prod(lhs.shape[1:]) * _result(lhs.shape, rhs.shape, turned)[-1]
+    return lib is not None and worth(lib.isa, lhs.shape[0], work) and _plan(lhs.shape, rhs.shape, turned) is not None
 
 
-@kernels.kernel("batch_dot", when=_multiplies, priority=PRIORITY, out=True)
+@kernels.kernel("batch_dot", when=_many, priority=PRIORITY, out=True)
 def _batch_dot(k: Call, p: Params, outs: Sequence[Any], lhs: Any, rhs: Any) -> None:
-    run("batch_dot", _plan(p, lhs.shape, rhs.shape), [lhs, rhs], outs[:1], otherwise("batch_dot", k, p, outs, lhs, rhs))
+    plan = _plan(lhs.shape, rhs.shape, (p.transpose_a, p.transpose_b))
+    run("batch_dot", plan, [lhs, rhs], outs[:1], otherwise("batch_dot", k, p, outs, lhs, rhs))
+
+
+# -- one ------------------------------------------------------------------------------------------------------------
+def _multiplies(p: Params, lhs: Spec, rhs: Spec) -> bool:
+    dtype, turned = _alike(lhs, rhs), (p.transpose_a, p.transpose_b)
+    if not dtype or not lhs.ndim == rhs.ndim == 2:
+        return False
+    return _pays(dtype, lhs.shape, rhs.shape, turned) and _plan(lhs.shape, rhs.shape, turned, dtype) is not None
+
+
+@kernels.kernel("dot", when=_multiplies, priority=PRIORITY, out=True)
+def _dot(k: Call, p: Params, outs: Sequence[Any], lhs: Any, rhs: Any) -> None:
+    plan = _plan(lhs.shape, rhs.shape, (p.transpose_a, p.transpose_b), lhs.dtype.name)
+    run("dot", plan, [lhs, rhs], outs[:1], otherwise("dot", k, p, outs, lhs, rhs))
+
+
+# -- fully connected layers: data (rows, inputs), weight (outputs, inputs) -------------------------------------------
+_FORWARD, _TO_DATA, _TO_WEIGHT = (False, True), (False, False), (True, False)
+
+
+def _rows(data: Any, weight: Any) -> Shape:
+    return prod(data.shape) // weight.shape[1], weight.shape[1]
+
+
+def _connects(p: Params, data: Spec, weight: Spec, *bias: Spec) -> bool:
+    dtype = _alike(data, weight, *bias)
+    if not dtype:
+        return False
+    rows = _rows(data, weight)
+    if not _pays(dtype, rows, weight.shape, _FORWARD):
+        return False
+    return _plan(rows, weight.shape, _FORWARD, dtype, bool(bias)) is not None
+
+
+@kernels.kernel("FullyConnected", when=_connects, priority=PRIORITY, out=True)
+@keeping
+def _fully_connected(k: Call, p: Params, outs: Sequence[Any], *ins: Any) -> None:
+    data, weight, *bias = ins
+    rows, how = _rows(data, weight), (data.dtype.name, bool(bias))
+    plan, held = _plan(rows, weight.shape, _FORWARD, *how), None
+    if k.keep is not None:
+        liked = _plan(rows, weight.shape, _FORWARD, *how, True)
+        held = kept(k, liked)
+        plan = plan if held is None else liked
+    other = otherwise("FullyConnected", k, p, outs, *ins)
+    _into(outs[0], (rows[0], weight.shape[0]), "FullyConnected", plan, [data.reshape(rows), weight, *bias], other, held)
+
+
+def _into(out: Any, shape: Shape, name: str, plan: Plan | None, ins: Sequence[Any], other: Any, held: Any) -> None:
+    """Run a plan into an output of another shape."""
+    with shaped(out, shape) as place:
+
+        def instead() -> None:
+            other()
+            place[...] = out.reshape(shape)  # no copy where the place is the output
+
+        run(name, plan, ins, [place], instead, held)
+
+
+def _differentiates(p: Params, dy: Spec, data: Spec, weight: Spec) -> bool:
+    dtype = _alike(dy, data, weight)
+    if not dtype:
+        return False
+    rows = _rows(data, weight)
+    out = rows[0], weight.shape[0]
+    return _pays(dtype, out, weight.shape, _TO_DATA) and _pays(dtype, out, rows, _TO_WEIGHT)
+
+
+@kernels.kernel("_backward_FullyConnected", when=_differentiates, priority=PRIORITY, out=True)
+def _backward(k: Call, p: Params, outs: Sequence[Any], dy: Any, data: Any, weight: Any) -> None:
+    name, dtype, rows = "_backward_FullyConnected", data.dtype.name, _rows(data, weight)
+    out = rows[0], weight.shape[0]
+    places = [*outs, None][:3]
+    dy_rows = dy.reshape(out)
+    for i, (lhs, rhs, turned) in enumerate(((dy_rows, weight, _TO_DATA), (dy_rows, data.reshape(rows), _TO_WEIGHT))):
+        if places[i] is not None:
+            left = [o if j == i else None for j, o in enumerate(outs)]
+            plan = _plan(lhs.shape, rhs.shape, turned, dtype)
+            shape = _result(lhs.shape, rhs.shape, turned)
+            _into(places[i], shape, name, plan, [lhs, rhs], otherwise(name, k, p, left, dy, data, weight), None)
+    if places[2] is not None:
+        otherwise(name, k, p, [None, None, places[2]], dy, data, weight)()

@@ -1,27 +1,37 @@
 """Where the library computes, and where the kernels that are compiled here do: by shape and instructions.
 
 Measured against each other in one process, forward, data gradient and weight gradient apart, over the layers of common
-networks; ``docs/onednn.md`` has the figures. With AVX2 the library loses where a layer is a plain product of matrices
-(1x1: BLAS does that, without reorders), and in gradients of few channels.
+networks; ``docs/onednn.md`` has the figures. Where a layer is a plain product of matrices (1x1), BLAS does that without
+reorders: the library loses there, unless it has AVX-512 and BLAS has not, and reorders take less than the product. It
+also loses in gradients of few channels, and with AVX-512 in groups of few.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
-from .library import ISA_AVX512
+from .library import ISA_AVX512, ISA_BFLOAT16, blas_core
 
 if TYPE_CHECKING:
     from .convolution import Geometry
+    from .recurrent import Layer
 
-__all__ = ["Facts", "pays"]
+__all__ = ["Facts", "multiplies", "pays", "pools", "recurs", "worth"]
 
 #: BLAS is slow for fewer columns.
 _NARROW = 64
 #: With fewer channels the library's blocks are half empty; of so many, reorders of the weights take long.
 _FEW, _MANY = 8, 256
+#: Channels that one vector of AVX-512 holds: those of a group have to fill it.
+_VECTOR = 16
+#: Multiplications that take no longer than a call of the library.
+_SMALL = 1 << 17
+#: Those of OpenBLAS's products that have no AVX-512, also on processors that it does not know yet.
+_NARROW_CORES = {"Haswell", "Zen", "Excavator", "Steamroller", "Piledriver", "Bulldozer", "Sandybridge", "Nehalem"}
+#: Images of so many elements stay in the caches between a reorder and a product.
+_NEAR = 1 << 22
 
 
 class Facts(NamedTuple):
@@ -31,37 +41,94 @@ class Facts(NamedTuple):
     ----------
     taps : int
         Weights of a filter for one channel.
-    channels : int
-        Of the data, for each group.
-    deep : bool
-        Whether each of several groups has one channel.
-    positions : int
-        Of the output.
+    channels, filters : int
+        Of the data and of the output, for each group.
+    groups : int
+    positions, rows : int
+        Of the output: of one image, of all.
+    elements : int
+        Of data and output.
     """
 
     taps: int
     channels: int
-    deep: bool
+    filters: int
+    groups: int
     positions: int
+    rows: int
+    elements: int
 
     @classmethod
     def of(cls, g: Geometry) -> Facts:
-        each = g.weight[1]
-        return cls(prod(g.weight[2:]), each, each == 1 and g.groups > 1, prod(g.dst[2:]))
+        positions = prod(g.dst[2:])
+        return cls(
+            taps=prod(g.weight[2:]),
+            channels=g.weight[1],
+            filters=g.weight[0] // g.groups,
+            groups=g.groups,
+            positions=positions,
+            rows=g.dst[0] * positions,
+            elements=prod(g.src) + prod(g.dst),
+        )
+
+    @property
+    def deep(self) -> bool:
+        """Whether each of several groups has one channel."""
+        return self.channels == 1 and self.groups > 1
+
+    @property
+    def full(self) -> bool:
+        """Whether groups fill vectors."""
+        return self.groups == 1 or not (self.channels % _VECTOR or self.filters % _VECTOR)
+
+    def dense(self, least: int, less: int, elements: int) -> bool:
+        """Whether an element that is reordered is multiplied `least` times at least; `less`, among few `elements`."""
+        times = self.channels * self.filters / (self.channels + self.filters)
+        return self.taps > 1 or times >= least or times >= less and self.elements <= elements
+
+    def light(self, rows: int) -> bool:
+        """Whether reorders of a weight's gradient take little, beside many rows; of large ones, beside so many."""
+        few = self.rows >= rows or self.taps * self.channels * self.filters <= 1 << 20
+        return few and (self.rows >= 256 or self.taps > 1 or self.channels < 1024)
 
 
 _Rule = Callable[[Facts], bool]
+
+
+def _wide_forward(f: Facts) -> bool:
+    return f.positions < _NARROW if f.deep else f.full and f.dense(64, 32, _NEAR)
+
+
+def _wide_data(f: Facts) -> bool:
+    return f.elements <= _NEAR if f.deep else f.full and f.channels >= _FEW and f.dense(24, 0, _NEAR // 2)
+
+
+def _wide_weight(f: Facts) -> bool:
+    if f.deep:
+        return f.elements <= _NEAR and f.taps <= 9
+    return f.full and f.light(_NARROW) and f.dense(24, 0, _NEAR // 2)
+
+
+def _equal_forward(f: Facts) -> bool:
+    return _wide_forward(f) and (f.deep or f.positions <= _NARROW or f.taps > 1 and f.channels > 1)
+
+
+def _equal_data(f: Facts) -> bool:
+    return _wide_data(f) and (f.deep or f.positions <= _NARROW or f.taps > 1)
+
+
+def _equal_weight(f: Facts) -> bool:
+    return _wide_weight(f) and (f.deep or f.light(256) and (f.taps > 1 or f.rows >= 256 and f.elements <= _NEAR // 2))
+
+
 _RULES: dict[str, dict[str, _Rule]] = {
     "avx2": {
         "forward": lambda f: f.taps > 1 or f.positions < _NARROW,
         "data": lambda f: f.taps > 1 and (f.deep or f.channels >= _FEW),
         "weight": lambda f: not f.deep and f.taps > 1 and f.channels > 1 and f.channels < _MANY,
     },
-    "avx512": {
-        "forward": lambda f: True,
-        "data": lambda f: f.deep or f.channels >= _FEW,
-        "weight": lambda f: not f.deep,
-    },
+    "avx512": {"forward": _wide_forward, "data": _wide_data, "weight": _wide_weight},
+    "avx512, as BLAS": {"forward": _equal_forward, "data": _equal_data, "weight": _equal_weight},
 }
 
 
@@ -77,4 +144,47 @@ def pays(isa: int, piece: str, g: Geometry) -> bool:
     g : Geometry
         A transposed convolution asks for those of the one whose gradient it is.
     """
-    return _RULES["avx512" if isa & ISA_AVX512 == ISA_AVX512 else "avx2"][piece](Facts.of(g))
+    rules = "avx2"
+    if isa & ISA_AVX512 == ISA_AVX512:
+        rules = "avx512" if blas_core() in _NARROW_CORES else "avx512, as BLAS"
+    return _RULES[rules][piece](Facts.of(g))
+
+
+def recurs(isa: int, layer: Layer) -> bool:
+    """Whether the library is the faster one at a recurrent layer whose weights are kept.
+
+    With AVX2 long sequences of many samples keep BLAS busy.
+    """
+    if isa & ISA_AVX512 == ISA_AVX512 or layer.steps == 1 or layer.batch == 1:
+        return True
+    return layer.units >= 128 and layer.batch <= 8 or layer.units >= 256 and layer.batch <= 16
+
+
+def multiplies(isa: int, dtype: str, rows: int, columns: int, inner: int) -> bool:
+    """Whether the library is the faster one at a product of matrices, whose result has so many rows and columns.
+
+    BLAS is the faster one at products with a vector. Of bfloat16 others make float32 first. Small products are over
+    before the library has been called.
+    """
+    if rows * columns * inner < _SMALL:
+        return False
+    if dtype == "bfloat16":
+        return isa & ISA_BFLOAT16 == ISA_BFLOAT16
+    return isa & ISA_AVX512 == ISA_AVX512 and rows > 1 and columns >= 8
+
+
+def worth(isa: int, products: int, work: int) -> bool:
+    """Whether the library is the faster one at so many products of so many multiplications each.
+
+    With AVX2 smaller ones are over before it has begun, larger ones keep BLAS busy.
+    """
+    return products * work >= _SMALL if isa & ISA_AVX512 == ISA_AVX512 else 1 << 15 <= work < 1 << 26
+
+
+def pools(isa: int, kind: str, window: Sequence[int], stride: Sequence[int]) -> bool:
+    """Whether the library is the faster one at pooling: with AVX2 it has no code for channels first.
+
+    Pairs that do not overlap have a kernel of their own here.
+    """
+    pairs = kind == "max" and all(n == 2 for n in (*window, *stride))
+    return isa & ISA_AVX512 == ISA_AVX512 and not pairs

@@ -103,6 +103,29 @@ def _max_2x2(first: int, last: int, h: int, w: int, oh: int, ow: int, lowest: Sc
             y[q + z] = d if d > a else a
 
 
+# A line of eight bits may be shorter than a vector: neighbours are compared across lines first, some lines at a time.
+_NARROW, _AT_ONCE = 64, 1 << 13
+
+
+@kernel(threshold=1 << 15)
+def _max_2x2_bytes(first: int, last: int, ow: int, x: Array, y: Array) -> None:
+    w = U(2 * ow)
+    each = max(1, _AT_ONCE // (2 * ow))
+    pairs = np.empty(each * 2 * ow, x.dtype)
+    for begin in range(first, last, each):
+        end = min(begin + each, last)
+        start = U(begin) * U(2) * w
+        for z in range(U(end - begin) * w):
+            i = start + z * U(2)
+            a, b = x[i], x[i + U(1)]
+            pairs[z] = b if b > a else a
+        for line in range(begin, end):
+            top, q = U(line - begin) * w, U(line * ow)
+            for z in range(U(ow)):
+                a, b = pairs[top + z], pairs[top + U(ow) + z]
+                y[q + z] = b if b > a else a
+
+
 @kernel(threshold=1 << 15)
 def _max_2x2_gradient(
     first: int, last: int, h: int, w: int, oh: int, ow: int, lowest: Scalar, x: Array, dy: Array, dx: Array
@@ -149,7 +172,9 @@ def max_pool(data: Array, out: Array, *, window: Sequence[int], stride: Sequence
     g = geometry(data.shape[1:], window, stride, pad, (1,) * len(window), out.shape[2:])
     planes, lowest = data.shape[0] * data.shape[1], _lowest(data.dtype)
     with writable(out) as (y,):
-        if _is_2x2(g):
+        if _is_2x2(g) and data.dtype.itemsize == 1 and g[-1] < _NARROW:
+            _max_2x2_bytes.run(_max_2x2_bytes.workers(data.size), planes * g[-2], g[-1], flat(data), y.reshape(-1))
+        elif _is_2x2(g):
             _max_2x2.run(
                 _max_2x2.workers(data.size), planes * g[-2], *g[2:4], *g[-2:], lowest, flat(data), y.reshape(-1)
             )

@@ -1,0 +1,92 @@
+"""Pooling: maxima and averages of windows, forward."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+from typing import Any, NamedTuple
+
+from mxcore.layouts import axes, channels_first
+from mxcore.plugin import Call, Params, Spec
+
+from .calls import PRIORITY, kernels, otherwise, run, takes
+from .library import Library, library
+from .plan import DST, SRC, Desc, Plan, dims, plan_for
+from .rules import pools
+
+__all__ = ["Windows", "forward"]
+
+_INFERENCE = 96
+#: dnnl_pooling_max and others, by what an average is divided by.
+_MAX, _AVERAGE, _AVERAGE_INSIDE = 0x1FF, 0x2FF, 0x3FF
+
+
+class Windows(NamedTuple):
+    """What a plan is made for: shapes, windows and their steps, and what is computed of each.
+
+    Attributes
+    ----------
+    kind : int
+        In the library's numbers.
+    src, dst, window, stride, pad : tuple of int
+    """
+
+    kind: int
+    src: tuple[int, ...]
+    dst: tuple[int, ...]
+    window: tuple[int, ...]
+    stride: tuple[int, ...]
+    pad: tuple[int, ...]
+
+
+def forward(lib: Library, w: Windows) -> Plan:
+    """Of images (n, c, *size), to the like."""
+    src, dst = Desc.dense(lib, w.src), Desc.dense(lib, w.dst)
+    plan, none, pad = Plan(lib, [src, dst]), dims([0] * len(w.pad)), dims(w.pad)
+    made = lib.new(
+        "pooling_forward_primitive_desc_create",
+        *(lib.engine, _INFERENCE, w.kind, src.handle, dst.handle),
+        *(dims(w.stride), dims(w.window), none, pad, pad, lib.attr),
+    )
+    plan.add(made, {SRC: 0, DST: 1})
+    return plan.done()
+
+
+@lru_cache(512)
+def _windows(p: Params, src: tuple[int, ...]) -> Windows | None:
+    """None where windows lie so that the library has none like them."""
+    n = len(src) - 2
+    if p.pool_type not in ("max", "avg"):
+        return None
+    if p.global_pool:
+        window, stride, pad = src[2:], (1,) * n, (0,) * n
+    elif p.pooling_convention == "valid":
+        window, stride, pad = tuple(p.kernel), tuple(axes(p.stride, n, 1)), tuple(axes(p.pad, n, 0))
+    else:
+        return None
+    if any(b >= w for w, b in zip(window, pad)):
+        return None
+    dst = (*src[:2], *((m + 2 * b - w) // s + 1 for m, w, s, b in zip(src[2:], window, stride, pad)))
+    average = _AVERAGE_INSIDE if p.count_include_pad is False else _AVERAGE
+    return Windows(_MAX if p.pool_type == "max" else average, src, dst, window, stride, pad)
+
+
+def _plan(w: Windows) -> Plan | None:
+    return plan_for(("pooling", w), lambda lib: forward(lib, w), prod(w.dst) * prod(w.window))
+
+
+def _pools(p: Params, data: Spec) -> bool:
+    if not (channels_first(p) and takes([data]) and 4 <= data.ndim <= 5):
+        return False
+    lib, w = library(), _windows(p, data.shape)
+    if lib is None or w is None or min(w.dst) < 1 or not pools(lib.isa, p.pool_type, w.window, w.stride):
+        return False
+    return _plan(w) is not None
+
+
+@kernels.kernel("Pooling", when=_pools, priority=PRIORITY, out=True)
+def _pool(k: Call, p: Params, outs: Sequence[Any], data: Any) -> None:
+    w = _windows(p, data.shape)
+    plan = None if w is None else _plan(w)
+    run("Pooling", plan, [data], outs[:1], otherwise("Pooling", k, p, outs, data))

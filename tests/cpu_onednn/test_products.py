@@ -1,0 +1,191 @@
+"""Products of matrices and fully connected layers, in float32 and in bfloat16."""
+
+import numpy as np
+import pytest
+
+import mxcore as mx
+from mxcore import autograd
+from mxcore._core.call import op_context
+from mxcore.executor import CachedOp
+from mxcore.plugin import find_op
+from mxcore_onednn import calls, plan, products, rules
+from mxcore_onednn.library import ISA_AVX2, ISA_AVX512, ISA_BFLOAT16, Refused, library
+from tests.cpu_onednn.support import KERNELS, check_close, numbers, reference, run, taken
+
+BFLOAT16 = pytest.mark.skipif(
+    library().isa & ISA_BFLOAT16 != ISA_BFLOAT16, reason="this processor has no products of bfloat16"
+)
+TURNS = [(False, False), (True, False), (False, True), (True, True)]
+
+
+def turned(arrays, turns):
+    return [np.ascontiguousarray(a.swapaxes(-1, -2)) if t else a for a, t in zip(arrays, turns)]
+
+
+@pytest.mark.usefixtures("always")
+@pytest.mark.parametrize("turns", TURNS)
+def test_products(turns):
+    params = dict(zip(("transpose_a", "transpose_b"), turns))
+    for name, shapes in (("batch_dot", ((3, 40, 24), (3, 24, 56))), ("dot", ((40, 24), (24, 56)))):
+        lhs, rhs = turned(numbers(0, *shapes), turns)
+        shape = (*shapes[0][:-1], 56)
+        y = np.full(shape, np.nan, np.float32)
+        check_close([y], run(name, params, [lhs, rhs], [y]))
+        y = np.full((*shape[:-1], 112), np.nan, np.float32)[..., ::2]
+        strided = np.repeat(lhs, 2, axis=-1)[..., ::2]
+        check_close([y], run(name, params, [strided, rhs], [y]))
+
+
+@pytest.mark.usefixtures("always")
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("data, flatten", [((5, 4, 6), True), ((5, 3, 24), False), ((1, 24), True)])
+def test_fully_connected(data, flatten, biased):
+    x, w, b = numbers(1, data, (7, 24), (7,))
+    out = (*data[:-1], 7) if not flatten else (data[0], 7)
+    params = dict(num_hidden=7, flatten=flatten, no_bias=not biased)
+    ins = [x, w, b] if biased else [x, w]
+    y = np.full((*out[:-1], 14), np.nan, np.float32)[..., ::2]
+    check_close([y], run("FullyConnected", params, ins, [y]))
+    (dy,) = numbers(2, out)
+    for wanted in ((True, True, True), (True, False, True), (False, True, False)):
+        outs = [np.full_like(a, np.nan) if want else None for a, want in zip((x, w, b), wanted)][: len(ins)]
+        check_close(outs, run("_backward_FullyConnected", params, [dy, x, w], outs))
+
+
+@pytest.mark.usefixtures("always")
+def test_where_the_library_fails_others_multiply(monkeypatch):
+    def fails(self, *arrays, **further):
+        raise Refused("oneDNN: out of memory")
+
+    monkeypatch.setattr(plan.Plan, "run", fails)
+    monkeypatch.setattr(calls, "_told", set())
+    x, w, dy = numbers(3, (5, 2, 12), (7, 24), (5, 7))
+    params = dict(num_hidden=7, no_bias=True)
+    y = np.zeros((5, 14), np.float32)[:, ::2]
+    check_close([y], run("FullyConnected", params, [x, w], [y]))
+    outs = [np.zeros((5, 2, 24), np.float32)[..., ::2], np.zeros_like(w)]
+    check_close(outs, run("_backward_FullyConnected", params, [dy, x, w], outs))
+
+
+@pytest.mark.usefixtures("provider", "always")
+def test_weights_are_kept_until_somebody_writes(monkeypatch):
+    seen = []
+    run_bound = plan._Bound.run
+    monkeypatch.setattr(
+        plan._Bound,
+        "run",
+        lambda self, made, ins, held, room: (
+            seen.append(bool(held and held.filled)),
+            run_bound(self, made, ins, held, room),
+        )[1],
+    )
+    x, w, b = (mx.nd.array(a) for a in numbers(4, (5, 300), (64, 300), (64,)))
+    symbol = mx.sym.FullyConnected(*map(mx.sym.Variable, "xwb"), num_hidden=64)
+    op = CachedOp(symbol)
+    for _ in range(2):
+        want = reference("FullyConnected", dict(num_hidden=64), *(a.asnumpy() for a in (x, w, b)))
+        del seen[:]
+        for _ in range(4):
+            check_close([op(x, w, b).asnumpy()], want)
+        assert not seen[0] and seen[2:] == [plan_reorders()] * 2
+        w *= 0.5
+
+
+def plan_reorders():
+    """Whether the library likes the weight in another layout."""
+    made = products._plan((5, 300), (64, 300), (False, True), "float32", True, True)
+    return bool(made.keeps)
+
+
+# -- bfloat16 -------------------------------------------------------------------------------------------------------
+def bfloat16():
+    return pytest.importorskip("ml_dtypes").bfloat16
+
+
+def check_halves(found, want):
+    """To two roundings: of the library's sum and of the body's."""
+    for a, b in zip(found, want):
+        if a is not None:
+            assert a.dtype == bfloat16()
+            a, b = a.astype(np.float32), np.asarray(b, np.float32)
+            np.testing.assert_allclose(a, b, rtol=2**-7, atol=2**-9 * (1 + np.abs(b).max(initial=0)))
+
+
+def wide(ins):
+    return [a.astype(np.float32) for a in ins]
+
+
+def computed(name, params, ins, outs):
+    """Through the kernel, which has to take it; and what the body gives of the same numbers in float64."""
+    op, k = find_op(name), op_context(mx.cpu(), False)
+    assert taken(name, params, ins)
+    KERNELS[name].fn(k, op.parse(params), outs, *ins)
+    return reference(name, params, *wide(ins))
+
+
+@BFLOAT16
+@pytest.mark.parametrize("biased", [False, True])
+def test_bfloat16(monkeypatch, biased):
+    monkeypatch.setattr(products, "multiplies", lambda *facts: True)
+    t = bfloat16()
+    x, w, b, dy = (a.astype(t) for a in numbers(5, (33, 70), (20, 70), (20,), (33, 20)))
+    params, ins = dict(num_hidden=20, no_bias=not biased), [x, w, b] if biased else [x, w]
+    y = np.zeros((33, 20), t)
+    check_halves([y], computed("FullyConnected", params, ins, [y]))
+    outs = [np.zeros_like(a) for a in ins]
+    check_halves(outs, computed("_backward_FullyConnected", params, [dy, x, w], outs))
+    for turns in TURNS:
+        y = np.zeros((33, 20), t)
+        lhs, rhs = turned([x, np.ascontiguousarray(w.T)], turns)
+        check_halves([y], computed("dot", dict(zip(("transpose_a", "transpose_b"), turns)), [lhs, rhs], [y]))
+
+
+def test_dtypes_that_are_not_alike(monkeypatch):
+    monkeypatch.setattr(products, "multiplies", lambda *facts: True)
+    t = bfloat16()
+    for one, two in ((t, "f4"), ("f4", t), ("f2", "f2"), ("f8", "f8")):
+        assert not taken("dot", {}, [np.zeros((9, 9), one), np.zeros((9, 9), two)])
+
+
+@BFLOAT16
+@pytest.mark.usefixtures("provider")
+def test_a_layer_in_bfloat16_learns(monkeypatch):
+    """Eager and compiled, with gradients, beside float32."""
+    monkeypatch.setattr(products, "multiplies", lambda *facts: True)
+    net = mx.gluon.nn.Dense(16, in_units=24)
+    net.initialize(mx.init.Normal(0.3))
+    x = mx.nd.array(numbers(6, (8, 24))[0])
+
+    def step(dtype):
+        net.cast(dtype)
+        with autograd.record():
+            y = net(x.astype(dtype))
+        y.backward()
+        return [a.astype("float32").asnumpy() for a in (y, net.weight.grad(), net.bias.grad())]
+
+    for hybrid in (False, True):
+        net.hybridize(hybrid)
+        for a, b in zip(step("bfloat16"), step("float32")):
+            np.testing.assert_allclose(a, b, rtol=0.03, atol=0.03)
+
+
+# -- rules ----------------------------------------------------------------------------------------------------------
+def test_the_rules():
+    for isa, dtype, rows, columns, wins in (
+        (ISA_AVX2, "float32", 64, 64, False),
+        (ISA_AVX512, "float32", 64, 64, True),
+        (ISA_AVX512, "float32", 8, 8, False),
+        (ISA_AVX512, "float32", 1, 10000, False),
+        (ISA_AVX512, "float32", 10000, 1, False),
+        (ISA_AVX512, "bfloat16", 64, 64, False),
+        (ISA_BFLOAT16, "bfloat16", 1, 10000, True),
+        (ISA_BFLOAT16, "bfloat16", 8, 8, False),
+    ):
+        assert rules.multiplies(isa, dtype, rows, columns, 64) is wins
+    for products_, work, narrow, wide in (
+        (1000, 1 << 10, False, True),
+        (2, 1 << 10, False, False),
+        (8, 1 << 20, True, True),
+        (8, 1 << 27, False, True),
+    ):
+        assert (rules.worth(ISA_AVX2, products_, work), rules.worth(ISA_AVX512, products_, work)) == (narrow, wide)

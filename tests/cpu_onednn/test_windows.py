@@ -1,0 +1,80 @@
+"""Pooling by oneDNN against the body: windows in the data, at its edges, and what is left to others."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mxcore_onednn import rules
+from mxcore_onednn.library import ISA_AVX2, ISA_AVX512, library
+from tests.cpu_onednn.support import check_close, numbers, run, taken
+
+pytestmark = pytest.mark.usefixtures("always")
+WIDE = pytest.mark.skipif(
+    library().isa & ISA_AVX512 != ISA_AVX512, reason="the library has no code for channels first here"
+)
+
+
+@st.composite
+def windows(draw):
+    n = draw(st.sampled_from([2, 2, 3]))
+    kernel = tuple(draw(st.integers(1, 4)) for _ in range(n))
+    pad = tuple(draw(st.integers(0, w - 1)) for w in kernel)
+    stride = tuple(draw(st.integers(1, 3)) for _ in range(n))
+    size = tuple(max(1, w - 2 * b) + draw(st.integers(0, 9)) for w, b in zip(kernel, pad))
+    shape = draw(st.integers(1, 3)), draw(st.sampled_from([1, 3, 16, 20])), *size
+    kind, inside = draw(st.sampled_from(["max", "avg"])), draw(st.booleans())
+    params = dict(kernel=kernel, pad=pad, stride=stride, pool_type=kind, count_include_pad=inside)
+    if draw(st.booleans()):
+        return dict(global_pool=True, pool_type=kind, kernel=kernel), shape, (*shape[:2], *[1] * n)
+    return params, shape, (*shape[:2], *((m + 2 * b - w) // s + 1 for m, w, b, s in zip(size, kernel, pad, stride)))
+
+
+@WIDE
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(case=windows(), seed=st.integers(0, 99))
+def test_as_the_body(case, seed):
+    params, shape, out = case
+    (x,) = numbers(seed, shape)
+    y = np.full(out, np.nan, np.float32)
+    check_close([y], run("Pooling", params, [x], [y]))
+
+
+@WIDE
+def test_nan_loses_and_nothing_gives_the_lowest_number():
+    x = np.full((1, 16, 4, 4), np.nan, np.float32)
+    x[0, 0, 1, 1] = 5
+    x[0, 1] = -np.inf
+    x[0, 2, 0, 0] = np.inf
+    y = np.zeros((1, 16, 2, 2), np.float32)
+    want = run("Pooling", dict(kernel=(3, 3), stride=(1, 1), pool_type="max"), [x.copy()], [y])[0]
+    lowest = np.finfo(np.float32).min
+    assert (y[0, 0] == 5).all() and (y[0, 3:] == lowest).all() and (y[0, 1] == lowest).all()
+    assert y[0, 2].ravel().tolist() == [np.inf, lowest, lowest, lowest]
+    assert want.shape == y.shape
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"pool_type": "sum"},
+        {"pool_type": "lp", "p_value": 2},
+        {"pooling_convention": "full"},
+        {"pooling_convention": "same"},
+        {"pad": (3, 3)},
+        {"layout": "NHWC"},
+    ],
+)
+def test_what_is_left_to_others(more):
+    assert not taken("Pooling", {"kernel": (3, 3), **more}, [np.zeros((2, 3, 8, 8), np.float32)])
+
+
+def test_the_rules():
+    for kind, window, stride, wins in (
+        ("max", (3, 3), (2, 2), True),
+        ("max", (2, 2), (2, 2), False),
+        ("max", (2, 2), (1, 1), True),
+        ("avg", (2, 2), (2, 2), True),
+    ):
+        assert not rules.pools(ISA_AVX2, kind, window, stride)
+        assert rules.pools(ISA_AVX512, kind, window, stride) is wins
