@@ -1,5 +1,7 @@
 """Regions: neighbouring layers at once give what they give one by one, whatever the graph around them."""
 
+import json
+import os
 import threading
 
 import numpy as np
@@ -10,12 +12,18 @@ from hypothesis import strategies as st
 import mxcore as mx
 from mxcore._core.graph import topo
 from mxcore.executor import CachedOp, passes_off
-from mxcore_onednn import calls, layers, plan, region
+from mxcore_onednn import calls, gather, layers, plan, region
 from mxcore_onednn.library import Refused
 from tests.cpu_onednn.support import check_close, numbers
 
 PASS = "onednn_layers"
 F = mx.sym
+
+
+@pytest.fixture(autouse=True)
+def nothing_was_refused():
+    """What a test lets the library refuse is forgotten before the next one."""
+    gather._refused.clear()
 
 
 class Net:
@@ -164,11 +172,13 @@ def regions(symbol, arrays):
     return [step for step in program.steps if step.head < 0 and step.op.name == region.NAME]
 
 
-def check(symbol, arrays):
-    """The same with and without regions."""
+def check(symbol, arrays, number=None):
+    """The same with and without regions, of which there are so many, if that is told."""
     with passes_off(PASS):
         want = results(symbol, arrays)
     check_close(results(symbol, arrays), want)
+    if number is not None:
+        assert len(regions(symbol, arrays)) == number
 
 
 @pytest.mark.usefixtures("provider")
@@ -251,7 +261,7 @@ class TestResidual:
 
     def test_threads(self, arrays):
         op = CachedOp(residual())
-        names = op._heads and [n.name for n in topo(residual()._heads) if n.op is None]
+        names = [n.name for n in topo(residual()._heads) if n.op is None]
         with passes_off(PASS):
             want = CachedOp(residual())(*[arrays[n] for n in names]).asnumpy()
         wrong = []
@@ -328,6 +338,112 @@ class TestResidual:
         assert "a_norm_output" in seen and "c_output" in seen
 
 
+@pytest.mark.usefixtures("provider")
+def test_what_is_written_between_two_layers():
+    """Who reads a variable before a node writes to it, and who behind that, shall read what they ought to."""
+    w, x, m = (mx.sym.Variable(n) for n in ("w", "data", "m"))
+    first = F.Activation(F.Convolution(x, w, kernel=(3, 3), num_filter=8, no_bias=True), act_type="relu")
+    moved = F.sgd_mom_update(mx.sym.Variable("v"), F.ones((8, 8, 3, 3)), w, lr=0.5, momentum=0.5)
+    second = F.Activation(F.Convolution(first, w, kernel=(3, 3), num_filter=8, no_bias=True), act_type="relu")
+    symbol = mx.sym.Group([first, moved, second])
+
+    def run():
+        given = arrays_of(symbol, data=(1, 8, 9, 9), w=(8, 8, 3, 3), v=(8, 8, 3, 3))
+        return [*results(symbol, given), given["w"].asnumpy()]
+
+    with passes_off(PASS):
+        want = run()
+    check_close(run(), want)
+
+
+@pytest.mark.usefixtures("provider")
+def test_a_hidden_output_as_a_head():
+    """A file may name the statistics of a normalization as outputs."""
+    x = F.Convolution(mx.sym.Variable("data"), kernel=(1, 1), num_filter=8, name="c")
+    y = F.Activation(F.BatchNorm(x, name="n"), act_type="relu", name="r")
+    graph = json.loads(y.tojson())
+    node = next(i for i, n in enumerate(graph["nodes"]) if n["name"] == "n")
+    graph["heads"] = [*graph["heads"], [node, 1, 0]]
+    symbol = mx.sym.load_json(json.dumps(graph))
+    check(symbol, arrays_of(symbol, data=(2, 3, 5, 5)))
+
+
+@pytest.mark.usefixtures("provider")
+class TestRooms:
+    """Memory for what lies between the layers."""
+
+    @pytest.mark.parametrize("size", [4, 40])
+    @pytest.mark.parametrize("most", [plan.MUCH, 0])
+    def test_a_call_in_the_middle_of_another(self, arrays, monkeypatch, size, most):
+        """As by a signal handler or a finalizer: of another plan, with less or more memory, or of the same."""
+        monkeypatch.setattr(plan, "MUCH", most)
+        executor, other = bound(residual(), arrays), arrays_of(residual(), data=(2, 8, size, size))
+        inner = bound(residual(), other)
+        want, inner_want = (e.forward(is_train=False)[0].asnumpy() for e in (executor, inner))
+        reached = []
+        folded = layers._folded
+
+        def interrupted(*args, **kwargs):
+            folded(*args, **kwargs)
+            if not reached:
+                reached.append(1)
+                check_close([inner.forward(is_train=False)[0].asnumpy()], [inner_want])
+
+        monkeypatch.setattr(layers, "_folded", interrupted)
+        plan._plans.clear()
+        again = bound(residual(), arrays)
+        for _ in range(3):
+            check_close([again.forward(is_train=False)[0].asnumpy()], [want])
+        assert reached
+
+    def test_a_room_of_ones_own(self, arrays, monkeypatch):
+        monkeypatch.setattr(plan, "MUCH", 0)
+        taken = []
+        at = plan.Room.at
+        monkeypatch.setattr(plan.Room, "at", lambda self, size: [taken.append(self), at(self, size)][1])
+        executors = [bound(residual(), arrays) for _ in range(2)]
+        found = [e.forward(is_train=False)[0].asnumpy() for e in (*executors, *executors)]
+        for y in found:
+            np.testing.assert_array_equal(y, found[0])
+        assert plan._shared not in taken and len({id(room) for room in taken}) == 2
+
+    def test_arrays_of_other_sizes_never_reach_the_library(self, arrays):
+        executor = bound(residual(), arrays)
+        executor.forward(is_train=False)[0].wait_to_read()
+        (step,) = regions(residual(), arrays)
+        made = plan_of(step)
+        with pytest.raises(Refused, match="not what this was made for"):
+            made.run(*[np.zeros(3, np.float32)] * len(made.arrays))
+
+
+@pytest.mark.usefixtures("provider")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_child(arrays):
+    executor = bound(residual(), arrays)
+    want = executor.forward(is_train=False)[0].asnumpy()
+    mx.nd.waitall()
+    reader, writer = os.pipe()
+    if (pid := os.fork()) == 0:
+        try:
+            y = executor.forward(is_train=False)[0].asnumpy()
+            os.write(writer, b"1" if np.allclose(y, want, rtol=1e-4, atol=1e-5) else b"0")
+        finally:
+            os._exit(0)
+    os.close(writer)
+    assert os.read(reader, 1) == b"1" and os.waitpid(pid, 0)[1] == 0
+    os.close(reader)
+
+
+@pytest.mark.usefixtures("provider")
+def test_other_numbers_of_threads(arrays, monkeypatch):
+    executor = bound(residual(), arrays)
+    with passes_off(PASS):
+        want = results(residual(), arrays)
+    for n in (2, 2, 1, 1, 2, 1):
+        monkeypatch.setattr(plan, "workers", lambda work=0, n=n: n)
+        check_close([executor.forward(is_train=False)[0].asnumpy()], want)
+
+
 def plan_of(step):
     """A plan of a region's step, of those for several numbers of threads."""
     return next(
@@ -383,7 +499,7 @@ def test_regions_that_need_each_other_are_apart():
     c = block(F.square(a) + b, 8, "c")
     d = F.Activation(F.square(c) + block(b, 8, "d"), act_type="relu")
     symbol = mx.sym.Group([d, F.square(b) + a, c + a])
-    check(symbol, arrays_of(symbol, data=(1, 4, 6, 6)))
+    check(symbol, arrays_of(symbol, data=(1, 4, 6, 6)), 2)
 
 
 @pytest.mark.parametrize("size", [(9,), (11,), (9, 9), (11, 10)])

@@ -60,7 +60,7 @@ def run(
     """
     try:
         if plan is None:
-            raise Refused("it has no code for some shapes")
+            raise Refused("it has no code for some shapes, or had no memory for its plan")
         places = [o if _dense(o) else np.empty(o.shape, o.dtype) for o in outs]
         plan.run(*[a if _dense(a) else np.array(a, order="C") for a in ins], *places, kept=kept, room=room)
         for o, place in zip(outs, places):
@@ -94,7 +94,7 @@ def kept(k: Call, plan: Plan | None) -> Kept | None:
     if k.keep is None or plan is None or not plan.keeps:
         return None
     values = k.keep.values
-    stamps = {a: k.keep.stamp(a) for a in _steady(plan)}
+    stamps = {a: k.keep.stamp(a) for a in plan.steady}
     found: Kept | None = values.get("kept")
     if found is None or found.plan is not plan:
         before, values["stamps"] = values.get("stamps", {}), stamps
@@ -106,10 +106,6 @@ def kept(k: Call, plan: Plan | None) -> Kept | None:
             return None
     found.stamps = stamps
     return found
-
-
-def _steady(plan: Plan) -> frozenset[int]:
-    return frozenset().union(*plan.keeps.values())
 
 
 def keeping(kernel: Callable[..., None]) -> Callable[..., None]:

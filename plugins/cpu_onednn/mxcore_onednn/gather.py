@@ -7,7 +7,7 @@ that the library computes; what it lacks code for, and what only others compute,
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from math import prod
 from typing import Any
@@ -34,7 +34,8 @@ def gather(graph: Graph) -> Graph:
     Parameters
     ----------
     graph : Graph
-        Of a late pass. One with gradients, in training mode, or in several places stays as it is.
+        Of a late pass. One with gradients, in training mode, in several places, or with nodes that write to their
+        inputs stays as it is.
     """
     info, order = graph.info, graph.nodes
     if (
@@ -43,6 +44,9 @@ def gather(graph: Graph) -> Graph:
         or info["ctx"].device_type not in _DEVICES
         or info.get("contexts")
         or any(n.forward is not None for n in order)
+        or any(
+            n.op is not None and n.params._sig.mutates for n in order
+        )  # who reads before and who behind that matters
         or library() is None
     ):
         return graph
@@ -52,7 +56,7 @@ def gather(graph: Graph) -> Graph:
     while True:
         made: list[_Part] = []
         refused = False
-        regions = _regions(order, fit)
+        regions = _regions(order, fit, {id(n) for n, i in graph.heads if i})
         place = {id(n): r for r, nodes in enumerate(regions) for n in nodes}
         wanted = {e for n in order for e in n.inputs if place.get(id(n)) != place.get(id(e[0]))}.union(graph.heads)
         for nodes in regions:
@@ -66,6 +70,7 @@ def gather(graph: Graph) -> Graph:
                 made.append(part)
             elif why and isinstance(why[0], Failed):
                 fit.discard(id(nodes[why[0].layer]))
+                _note(graph, nodes[why[0].layer])
                 refused = True
             # Else there is no memory for it now.
         if not refused:
@@ -78,19 +83,35 @@ def _fits(graph: Graph, n: Node) -> bool:
     if n.params._sig.random or not all(known(graph.shapes.get(e)) for e in entries):
         return False
     shapes = [graph.shapes[e] for e in entries]
-    if any(graph.dtypes[e] != _FLOAT or graph.stypes.get(e, "default") != "default" for e in entries):
+    if any(graph.dtypes.get(e) != _FLOAT or graph.stypes.get(e, "default") != "default" for e in entries):
         return False
     if any(prod(shape) > MOST for shape in shapes):
         return False
-    return takes(n.op.name, n.params, shapes[:-1], shapes[-1])
+    return _kind(graph, n) not in _refused and takes(n.op.name, n.params, shapes[:-1], shapes[-1])
 
 
-def _regions(order: Sequence[Node], fit: set[int]) -> list[list[Node]]:
+#: Layers that the library has refused, with their shapes, the last ones: they need not be tried again.
+_refused: OrderedDict[Any, None] = OrderedDict()
+_LIMIT = 512
+
+
+def _kind(graph: Graph, n: Node) -> Any:
+    return Layer(n.op.name, n.params, ()).key, tuple(graph.shapes[e] for e in n.inputs)
+
+
+def _note(graph: Graph, n: Node) -> None:
+    _refused[_kind(graph, n)] = None
+    while len(_refused) > _LIMIT:
+        _refused.popitem(last=False)
+
+
+def _regions(order: Sequence[Node], fit: set[int], hidden: set[int]) -> list[list[Node]]:
     """Convex sets of nodes, each in order.
 
     A region reads nothing that depends on one with a higher number, therefore no two depend on each other.
     """
-    further = {id(n) for m in order for n, i in m.inputs if i}  # of whose other outputs somebody reads one
+    # Those of whose other outputs somebody reads one, or which are heads.
+    further = hidden | {id(n) for m in order for n, i in m.inputs if i}
     place: dict[int, int] = {}
     #: Node -> the highest region that it depends on, or is in.
     above: dict[int, int] = {}
@@ -146,6 +167,7 @@ def _rebuilt(graph: Graph, order: Sequence[Node], parts: Sequence[_Part]) -> Gra
     items: dict[int, Any] = {}  # in the order of their last nodes
     for n in order:
         item = part_of.get(id(n), n)
+        items.pop(id(item), None)
         items[id(item)] = item
     for item in _sorted(items, part_of):
         if isinstance(item, _Part):

@@ -256,9 +256,11 @@ _SUM = _Then()
 @contextlib.contextmanager
 def _attributes(lib: Library, then: Sequence[_Then]) -> Iterator[tuple[int, dict[int, Tensor | None]]]:
     """Attributes of a primitive for what is done with its result, and the arguments that this needs."""
-    attr, ops = lib.new("primitive_attr_create"), lib.new("post_ops_create")
     args: dict[int, Tensor | None] = {}
+    attr = lib.new("primitive_attr_create")
+    ops = 0
     try:
+        ops = lib.new("post_ops_create")
         lib.primitive_attr_set_scratchpad_mode(attr, 1)
         for i, (function, term, slope) in enumerate(then):
             if function is not None:
@@ -274,7 +276,8 @@ def _attributes(lib: Library, then: Sequence[_Then]) -> Iterator[tuple[int, dict
         lib.primitive_attr_set_post_ops(attr, ops)
         yield attr, args
     finally:
-        lib.post_ops_destroy(ops)
+        if ops:
+            lib.post_ops_destroy(ops)
         lib.primitive_attr_destroy(attr)
 
 
@@ -404,7 +407,11 @@ class _Builder:
                 args[DST] = None
             else:
                 free = not other.array and self.left[group.other] == 1  # type: ignore[index]
-                args[DST] = plan.result_over(desc, other, free)
+                try:
+                    args[DST] = plan.result_over(desc, other, free)
+                except Refused:
+                    lib.primitive_desc_destroy(desc)
+                    raise
             return plan.add(desc, args)[DST]
 
     def _convolves(self, g: Geometry, biased: bool, attr: int, source: Tensor) -> int:
@@ -412,12 +419,16 @@ class _Builder:
         lib, plan = self.lib, self.plan
         ways = [(True, None)] if source.array else [(False, source.desc), (True, None)]
         for blocks, given in ways:
-            with contextlib.suppress(Refused):
+            try:
                 desc = Maker(lib, g, blocks).forward(biased, attr=attr, given=given)
-                code = plan.code(desc)
-                if (b"jit" in code or b"brg" in code) and b"gemm" not in code:
-                    return desc
-                lib.primitive_desc_destroy(desc)
+            except NoMemory:
+                raise
+            except Refused:
+                continue
+            code = plan.code(desc)
+            if (b"jit" in code or b"brg" in code) and b"gemm" not in code:
+                return desc
+            lib.primitive_desc_destroy(desc)
         return Maker(lib, g, False).forward(biased, attr=attr)
 
     def _norm(self, layer: Layer, group: _Group) -> Tensor:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.metadata
+import logging
 import os
 from collections.abc import Sequence
 from ctypes import POINTER, c_float, c_int, c_int64, c_size_t, c_uint, c_void_p
@@ -177,6 +178,9 @@ def library() -> Library | None:
         return Library(path)
     except (OSError, AttributeError, Refused) as e:
         _reason = f"{path}: {e}"
+        # Who has named a file wants to know; of a processor that is too old `mxcore info` tells.
+        level = logging.WARNING if os.environ.get(VARIABLE, "1") != "1" else logging.INFO
+        logging.getLogger("mxcore").log(level, "oneDNN is not used: %s", _reason)
         return None
 
 
@@ -197,6 +201,10 @@ class Library:
     def __init__(self, path: Path) -> None:
         with threads().patient():
             dll = ctypes.CDLL(str(path))
+        dll.dnnl_version.restype = _RETURNS["dnnl_version"]
+        version = tuple(dll.dnnl_version().contents)
+        if version[0] != 3:
+            raise Refused(f"oneDNN 3 is needed, this is {'.'.join(map(str, version))}")
         for name, types in _FUNCTIONS.items():
             function = getattr(dll, name)
             function.argtypes = types
@@ -204,9 +212,7 @@ class Library:
             short = name.removeprefix("dnnl_")
             plain = name in _RETURNS or short in ("get_effective_cpu_isa", "memory_desc_equal")
             setattr(self, short, function if plain else _checked(short, function))
-        self.version = tuple(dll.dnnl_version().contents)
-        if self.version[0] != 3:
-            raise Refused(f"oneDNN 3 is needed, this is {'.'.join(map(str, self.version))}")
+        self.version = version
         self.isa: int = dll.dnnl_get_effective_cpu_isa()
         if self.isa & ISA_AVX2 != ISA_AVX2:
             raise Refused("this processor has no AVX2")

@@ -24,7 +24,7 @@ from mxcore.plugin import memory_layout
 
 from .library import Library, NoMemory, Refused, library, threads
 
-__all__ = ["Desc", "Kept", "Plan", "Room", "Tensor", "plan_for"]
+__all__ = ["MUCH", "Desc", "Kept", "Plan", "Room", "Tensor", "plan_for"]
 
 Array = np.ndarray[Any, Any]
 
@@ -162,7 +162,11 @@ class Plan:
     ----------
     keeps : dict of int to frozenset of int
         Step whose results can be kept -> the arrays of which it makes them.
+    steady : frozenset of int
+        All these arrays.
     """
+
+    steady: frozenset[int] = frozenset()
 
     def __init__(self, lib: Library, arrays: Sequence[Desc], steady: Collection[int] = ()) -> None:
         self.lib = lib
@@ -213,7 +217,8 @@ class Plan:
             for arg, value in args.items():
                 wanted = self._queried(desc, arg)
                 if value is None:
-                    assert wanted is not None
+                    if wanted is None:
+                        raise Refused(f"oneDNN: it does not tell the layout of argument {arg}")
                     bound[arg] = self.between(wanted)
                     continue
                 tensor = self.arrays[value] if isinstance(value, int) else value
@@ -290,7 +295,8 @@ class Plan:
     def result_over(self, desc: int, tensor: Tensor, free: bool) -> Tensor:
         """Where a primitive that adds its result to what is there finds a tensor: itself if it is `free`, or a copy."""
         wanted = self._queried(desc, DST)
-        assert wanted is not None
+        if wanted is None:
+            raise Refused("oneDNN: it does not tell the layout of a result")
         if not free or tensor.desc != wanted:
             return self.reordered(tensor, wanted, anew=True)
         self._reordered.pop(tensor.index, None)  # it becomes another value
@@ -331,6 +337,7 @@ class Plan:
         for tensor in self.tensors:
             tensor.offset = self.tensors[tensor.place].offset
         self.scratch = total * _UNIT
+        self.steady = frozenset().union(*self.keeps.values())
         return self
 
     # -- run -------------------------------------------------------------------------------------------------------
@@ -348,14 +355,26 @@ class Plan:
         Raises
         ------
         Refused
-            If the library fails, or has no memory.
+            If the library fails, has no memory, or was asked for arrays of other sizes.
         """
+        if any(a.nbytes != t.desc.size for a, t in zip(arrays, self.arrays)):
+            raise Refused(f"arrays of {[a.shape for a in arrays]} are not what this was made for")
+        if kept is not None and kept.plan is not self:  # the number of threads has changed meanwhile
+            kept = None
         try:
             bound = self._idle.pop()
         except IndexError:
             bound = _Bound(self)
-        with Threads(self.lib, self.workers):
-            bound.run(self, arrays, kept, _shared if room is None or self.scratch < _MUCH else room)
+        if room is None or self.scratch < MUCH:
+            room = _shared
+        if room.busy:  # a signal handler or a finalizer computes in the middle of another call
+            room = Room()
+        room.busy = True
+        try:
+            with Threads(self.lib, self.workers):
+                bound.run(self, arrays, kept, room)
+        finally:
+            room.busy = False
         self._idle.append(bound)
 
     def __del__(self) -> None:
@@ -395,8 +414,11 @@ class Kept:
         self.plan = plan
         self.memory = []
         self.places: dict[int, tuple[int, int]] = {}
+        read = {t.index for i, step in enumerate(plan.steps) if i not in plan.keeps for _, t in step.args}
         for i in plan.keeps:
             for tensor in plan.steps[i].made:
+                if tensor.index not in read:
+                    continue  # what is made on the way lies between, as ever
                 memory, at = _aligned(tensor.desc.size)
                 self.memory.append(memory)
                 self.places[tensor.index] = i, at
@@ -504,6 +526,7 @@ class Room:
 
     memory: Array | None = None
     place = 0
+    busy = False
 
     def at(self, size: int) -> int:
         """Where so many bytes begin; what lies there stays until the next call."""
@@ -519,7 +542,7 @@ class _Shared(Room, threading.local):
 
 _shared = _Shared()
 #: A plan that needs more bytes gets a room of who calls it, if there is one: what a thread has stays for good.
-_MUCH = 1 << 24
+MUCH = 1 << 24
 
 
 # -- one for each operator and set of shapes ------------------------------------------------------------------------
@@ -527,19 +550,30 @@ _LIMIT = 512
 #: Less work than this is done before another thread has heard of it.
 _LITTLE = 1 << 18
 _plans: OrderedDict[Any, Plan | Refused] = OrderedDict()
-_lock = threading.Lock()
+#: Of the dictionary; and of who makes a plan, which takes long for many layers. A signal handler may come in between.
+_lock, _making = threading.RLock(), threading.RLock()
 _alone = False  # in a forked child, where the library's threads are not
+
+
+def _before_fork() -> None:
+    _making.acquire()
+    _lock.acquire()
+
+
+def _after_fork() -> None:
+    _lock.release()
+    _making.release()
 
 
 def _in_child() -> None:
     global _alone
     _alone = True
-    _lock.release()
+    _after_fork()
 
 
 if hasattr(os, "register_at_fork"):
     # Nobody makes a plan while the process is forked: the library's own locks are free in the child.
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_in_child)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
 
 
 def workers(work: float = _LITTLE) -> int:
@@ -566,32 +600,34 @@ def plan_for(
         Gets what `make` has raised.
     """
     key = (workers(work), *key)
+    found = _known(key)
+    lib = library() if found is None else None
+    if lib is not None:
+        with _making:
+            found = _known(key)
+            if found is None:
+                try:
+                    with Threads(lib, key[0]):
+                        found = make(lib)
+                except NoMemory:
+                    return None
+                except Refused as e:
+                    found = e.with_traceback(None)  # which holds what was made so far
+                with _lock:
+                    _plans[key] = found
+                    if len(_plans) > _LIMIT:
+                        _plans.popitem(last=False)
+    if isinstance(found, Refused) and refused is not None:
+        refused.append(found)
+    return found if isinstance(found, Plan) else None
+
+
+def _known(key: Any) -> Plan | Refused | None:
     with _lock:
-        if key in _plans:
-            _plans.move_to_end(key)
-            return _made(_plans[key], refused)
-    lib = library()
-    if lib is None:
-        return None
-    with _lock, Threads(lib, key[0]):
-        try:
-            plan: Plan | Refused = make(lib)
-        except NoMemory:
+        if key not in _plans:
             return None
-        except Refused as e:
-            plan = e.with_traceback(None)  # which holds what was made so far
-        _plans[key] = plan
-        if len(_plans) > _LIMIT:
-            _plans.popitem(last=False)
-    return _made(plan, refused)
-
-
-def _made(plan: Plan | Refused, refused: list[Refused] | None) -> Plan | None:
-    if isinstance(plan, Plan):
-        return plan
-    if refused is not None:
-        refused.append(plan)
-    return None
+        _plans.move_to_end(key)
+        return _plans[key]
 
 
 class Threads:

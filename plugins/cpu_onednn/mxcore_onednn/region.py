@@ -12,7 +12,7 @@ from mxcore.plugin import Call, Op, Params, compute, find_op
 
 from .calls import kept, run
 from .library import Library, Refused
-from .plan import Plan, Room, plan_for
+from .plan import MUCH, Plan, Room, plan_for
 
 __all__ = ["Failed", "Layer", "Region", "operator"]
 
@@ -58,6 +58,21 @@ class Layer(NamedTuple):
         return self.op, self.p._key, tuple(getattr(self.p, n) for n in changing), self.reads
 
 
+class _Key:
+    """A long tuple that is hashed once."""
+
+    __slots__ = ("value", "hash")
+
+    def __init__(self, value: tuple[Any, ...]) -> None:
+        self.value, self.hash = value, hash(value)
+
+    def __hash__(self) -> int:
+        return self.hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or isinstance(other, _Key) and self.hash == other.hash and self.value == other.value
+
+
 class Region:
     """Layers in their order.
 
@@ -80,9 +95,9 @@ class Region:
         self.shapes = (*inputs, *shapes)
 
     @cached_property
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> _Key:
         """Equal for regions that compute the same."""
-        return self.inputs, tuple(layer.key for layer in self.layers), self.outs
+        return _Key((self.inputs, tuple(layer.key for layer in self.layers), self.outs))
 
     @property
     def reads(self) -> Counter[int]:
@@ -95,7 +110,12 @@ class Region:
 
     def plan(self, build: Callable[[Library, Region], Plan], refused: list[Refused] | None = None) -> Plan | None:
         """The plan, made once for each number of threads; where it cannot be made, `refused` gets the reason."""
-        return plan_for(("layers", self.key), lambda lib: build(lib, self), sum(map(prod, self.shapes)) * 16, refused)
+        return plan_for(("layers", self.key), lambda lib: build(lib, self), self.work, refused)
+
+    @cached_property
+    def work(self) -> float:
+        """About as many multiplications as it takes, for what decides over threads."""
+        return float(sum(map(prod, self.shapes)) * 16)
 
     def compute(self, k: Call, arrays: Sequence[Any]) -> list[Any]:
         """Layer by layer, by the best kernels."""
@@ -141,7 +161,8 @@ def operator(region: Region, build: Callable[[Library, Region], Plan], plan: Pla
 
         return call
 
-    op.bind, op.owner, op.nbytes = bind, "cpu_onednn", plan.scratch  # type: ignore[attr-defined]
+    op.bind, op.owner = bind, "cpu_onednn"  # type: ignore[attr-defined]
+    op.nbytes = plan.scratch if plan.scratch >= MUCH else 0  # type: ignore[attr-defined]
     return op
 
 
