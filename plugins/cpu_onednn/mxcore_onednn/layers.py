@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mxcore.layouts import axes, channels_first
+from mxcore.layouts import channels_first
 from mxcore.plugin import Params
 
 from .convolution import Geometry, Maker
 from .library import Library, NoMemory, Refused
-from .plan import BIAS, DST, SRC, WEIGHTS, Desc, Plan, Tensor, dims
+from .plan import BIAS, DST, SRC, WEIGHTS, Desc, Plan, Tensor
 from .region import Failed, Layer, Region
+from .windows import Windows
 
 __all__ = ["ANCHORS", "READS", "build", "takes"]
 
@@ -28,7 +29,6 @@ Shape = tuple[int, ...]
 _INFERENCE = 96
 _SRC_1, _MANY, _POST_OP = 2, 1024, 32768
 _RELU, _TANH, _ELU, _LOGISTIC, _CLIP, _GELU = 0x20, 0x21, 0x22, 0x29, 0x2E, 0x31
-_MAX, _AVG_INCLUDE, _AVG_EXCLUDE = 0x1FF, 0x2FF, 0x3FF
 _ADD, _MUL = 0x1FFF0, 0x1FFF1
 _PER_CHANNEL = 1 << 1
 
@@ -84,13 +84,7 @@ def _joins(p: Params, ins: Sequence[Shape], out: Shape) -> bool:
 
 
 def _pools(p: Params, ins: Sequence[Shape], out: Shape) -> bool:
-    if p.pool_type not in ("max", "avg") or not channels_first(p):
-        return False
-    window = _window(p, ins[0], out)
-    # A window that is nothing but padding has no largest value; MXNet's mean does not count what `full` adds.
-    if any(max(pads) >= size for size, *pads in zip(window.kernel, window.pad, window.end)):
-        return False
-    return p.pool_type == "max" or not _includes(p) or window.end == window.pad
+    return channels_first(p) and Windows.of(p, ins[0], out) is not None
 
 
 _TAKES: dict[str, Callable[[Params, Sequence[Shape], Shape], bool]] = {
@@ -124,26 +118,6 @@ def takes(op: str, p: Params, ins: Sequence[Shape], out: Shape) -> bool:
         return False
     rule = _TAKES.get(op)
     return rule(p, ins, out) if rule is not None else len(ins) == 1 and function_of(op, p) is not None
-
-
-class _Window(NamedTuple):
-    kernel: Shape
-    stride: Shape
-    pad: Shape
-    end: Shape  # the padding behind
-
-
-def _window(p: Params, data: Shape, out: Shape) -> _Window:
-    n = len(data) - 2
-    if p.global_pool:
-        return _Window(data[2:], (1,) * n, (0,) * n, (0,) * n)
-    kernel, stride, pad = (tuple(axes(v, n, d)) for v, d in ((p.kernel, 1), (p.stride, 1), (p.pad, 0)))
-    ends = [(o - 1) * s + k - m - b for o, s, k, m, b in zip(out[2:], stride, kernel, data[2:], pad)]
-    return _Window(kernel, stride, pad, tuple(map(max, ends, pad)))
-
-
-def _includes(p: Params) -> bool:
-    return p.count_include_pad is None or bool(p.count_include_pad)
 
 
 # -- layers together -------------------------------------------------------------------------------------------------
@@ -486,21 +460,12 @@ class _Builder:
         )
 
     def _pool(self, layer: Layer, group: _Group) -> Tensor:
-        lib, p = self.lib, layer.p
         source = self._image(layer.reads[0])
         out = self.region.shapes[self.region.number(group.layers[0])]
-        window = _window(p, self.region.shapes[layer.reads[0]], out)
-        kind = _MAX if p.pool_type == "max" else _AVG_INCLUDE if _includes(p) else _AVG_EXCLUDE
-        made = Desc.any(lib, out)
-        still = dims([0] * len(window.kernel))
-        return self._add(
-            "pooling_forward_primitive_desc_create",
-            (
-                *(_INFERENCE, kind, source.desc.handle, made.handle),
-                *(dims(window.stride), dims(window.kernel), still, dims(window.pad), dims(window.end), lib.attr),
-            ),
-            {SRC: source, DST: None},
-        )
+        windows = Windows.of(layer.p, self.region.shapes[layer.reads[0]], out)
+        assert windows is not None  # it was taken
+        desc = windows.desc(self.lib, source.desc, Desc.any(self.lib, out))
+        return self.plan.add(desc, {SRC: source, DST: None})[DST]
 
     def _concat(self, layer: Layer, group: _Group) -> Tensor:
         lib = self.lib

@@ -29,7 +29,8 @@ class Windows(NamedTuple):
     ----------
     kind : int
         In the library's numbers.
-    src, dst, window, stride, pad : tuple of int
+    src, dst, window, stride, pad, end : tuple of int
+        `pad` and `end` are what is put before and behind each axis of size.
     """
 
     kind: int
@@ -38,38 +39,55 @@ class Windows(NamedTuple):
     window: tuple[int, ...]
     stride: tuple[int, ...]
     pad: tuple[int, ...]
+    end: tuple[int, ...]
+
+    @classmethod
+    def of(cls, p: Params, src: tuple[int, ...], dst: tuple[int, ...]) -> Windows | None:
+        """Those of an operator; None where they lie so that the library has none like them."""
+        n = len(src) - 2
+        if p.pool_type not in ("max", "avg"):
+            return None
+        window, stride, pad = (tuple(axes(v, n, d)) for v, d in ((p.kernel, 1), (p.stride, 1), (p.pad, 0)))
+        if p.global_pool:
+            window, stride, pad = src[2:], (1,) * n, (0,) * n
+        needed = [(o - 1) * s + w - m - b for o, s, w, m, b in zip(dst[2:], stride, window, src[2:], pad)]
+        end = tuple(map(max, needed, pad))
+        # A window that is nothing but padding has no largest value; MXNet's mean does not count what `full` adds.
+        if any(max(pads) >= size for size, *pads in zip(window, pad, end)):
+            return None
+        average = _AVERAGE_INSIDE if p.count_include_pad is False else _AVERAGE
+        if p.pool_type == "avg" and average == _AVERAGE and end != pad:
+            return None
+        return cls(_MAX if p.pool_type == "max" else average, src, dst, window, stride, pad, end)
+
+    def desc(self, lib: Library, src: Desc, dst: Desc) -> int:
+        """The descriptor of the primitive, from images of one layout to such of another."""
+        none = dims([0] * len(self.pad))
+        return lib.new(
+            "pooling_forward_primitive_desc_create",
+            *(lib.engine, _INFERENCE, self.kind, src.handle, dst.handle),
+            *(dims(self.stride), dims(self.window), none, dims(self.pad), dims(self.end), lib.attr),
+        )
 
 
 def forward(lib: Library, w: Windows) -> Plan:
     """Of images (n, c, *size), to the like."""
     src, dst = Desc.dense(lib, w.src), Desc.dense(lib, w.dst)
-    plan, none, pad = Plan(lib, [src, dst]), dims([0] * len(w.pad)), dims(w.pad)
-    made = lib.new(
-        "pooling_forward_primitive_desc_create",
-        *(lib.engine, _INFERENCE, w.kind, src.handle, dst.handle),
-        *(dims(w.stride), dims(w.window), none, pad, pad, lib.attr),
-    )
-    plan.add(made, {SRC: 0, DST: 1})
+    plan = Plan(lib, [src, dst])
+    plan.add(w.desc(lib, src, dst), {SRC: 0, DST: 1})
     return plan.done()
 
 
 @lru_cache(512)
 def _windows(p: Params, src: tuple[int, ...]) -> Windows | None:
-    """None where windows lie so that the library has none like them."""
     n = len(src) - 2
-    if p.pool_type not in ("max", "avg"):
-        return None
     if p.global_pool:
-        window, stride, pad = src[2:], (1,) * n, (0,) * n
-    elif p.pooling_convention == "valid":
-        window, stride, pad = tuple(p.kernel), tuple(axes(p.stride, n, 1)), tuple(axes(p.pad, n, 0))
-    else:
+        return Windows.of(p, src, (*src[:2], *[1] * n))
+    if p.pooling_convention != "valid":
         return None
-    if any(b >= w for w, b in zip(window, pad)):
-        return None
-    dst = (*src[:2], *((m + 2 * b - w) // s + 1 for m, w, s, b in zip(src[2:], window, stride, pad)))
-    average = _AVERAGE_INSIDE if p.count_include_pad is False else _AVERAGE
-    return Windows(_MAX if p.pool_type == "max" else average, src, dst, window, stride, pad)
+    window, stride, pad = (axes(v, n, d) for v, d in ((p.kernel, 1), (p.stride, 1), (p.pad, 0)))
+    size = [(m + 2 * b - w) // s + 1 for m, w, s, b in zip(src[2:], window, stride, pad)]
+    return Windows.of(p, src, (*src[:2], *size))
 
 
 def _plan(w: Windows) -> Plan | None:
