@@ -1,6 +1,7 @@
 """Regions: neighbouring layers at once give what they give one by one, whatever the graph around them."""
 
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -289,6 +290,27 @@ class TestResidual:
         calls._told.clear()
         check_close([executor.forward(is_train=False)[0].asnumpy()], want)
         assert "runs without oneDNN: oneDNN: a test" in caplog.text
+
+    def test_one_by_one_takes_no_more_memory_than_needed(self, arrays, monkeypatch):
+        """That is where there was no memory for the plan."""
+        executor = bound(residual(), arrays)
+        executor.forward(is_train=False)
+        made, most = [], []
+
+        def computed(*args):
+            found = compute(*args)
+            made.append(weakref.ref(found[0]))
+            most.append(sum(m() is not None for m in made))
+            return found
+
+        def fail(*args, **kwargs):
+            raise Refused("a test")
+
+        compute = region.compute
+        monkeypatch.setattr(region, "compute", computed)
+        monkeypatch.setattr(plan._Bound, "run", fail)
+        executor.forward(is_train=False)[0].wait_to_read()
+        assert len(most) == 11 and max(most) <= 3
 
     def test_a_layer_without_code_stays_outside(self, arrays, monkeypatch):
         """Whether it is refused alone, or only together with what it would take along."""

@@ -98,11 +98,15 @@ class Region:
         return plan_for(("layers", self.key), lambda lib: build(lib, self), sum(map(prod, self.shapes)) * 16, refused)
 
     def compute(self, k: Call, arrays: Sequence[Any]) -> list[Any]:
-        """Layer by layer, by the best kernels."""
-        values = [*arrays]
-        for layer in self.layers:
-            values.append(compute(layer.op, k, layer.p, *[values[i] for i in layer.reads])[0])
-        return [values[i] for i in self.outs]
+        """Layer by layer, by the best kernels; what nobody reads any more is let go."""
+        values, left = dict(enumerate(arrays)), self.reads
+        for i, layer in enumerate(self.layers):
+            values[self.number(i)] = compute(layer.op, k, layer.p, *[values[v] for v in layer.reads])[0]
+            left.subtract(layer.reads)
+            for v in {*layer.reads, self.number(i)}:
+                if not left[v]:
+                    del values[v]
+        return [values[v] for v in self.outs]
 
 
 def operator(region: Region, build: Callable[[Library, Region], Plan], plan: Plan) -> Op:
