@@ -234,7 +234,7 @@ def test_where_numba_will_not_work_the_bodies_compute(monkeypatch):
 
 
 def test_half_an_import_leaves_nothing_behind():
-    """Such as for want of memory: code that is there runs on one thread, and whoever imports Numba later gets it whole."""
+    """Such as for want of memory: code that is there runs on one thread, and who imports Numba later gets it whole."""
     assert (
         python("""
     import sys
