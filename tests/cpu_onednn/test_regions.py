@@ -239,6 +239,29 @@ class TestResidual:
             check_close([executor.forward(is_train=False)[0].asnumpy()], want)
         assert len(made) == before + 5
 
+    def test_only_what_calls_read_is_kept(self, arrays):
+        """Weights that are folded and then put in another layout take the place of weights once."""
+        plan._plans.clear()
+        made = plan_of(*regions(residual(), arrays))
+        sizes = [a.size * 4 for name, a in arrays.items() if name.endswith("weight")]
+        kept = [t.desc.size for part in made.parts for t in part.tensors]
+        assert sorted(size for size in kept if size >= min(sizes)) == sorted(sizes)
+
+    def test_large_rooms_are_shared(self, arrays, monkeypatch):
+        """By programs that do not run at the same time; the last one takes it along."""
+        monkeypatch.setattr(plan, "_MUCH", 0)
+        before = len(plan.LargeRoom._all)
+        many = [bound(residual(), {**arrays, "data": mx.nd.ones((n, *DATA[1:]))}) for n in (1, 2, 4)]
+        for executor in many * 2:
+            executor.forward(is_train=False)[0].wait_to_read()
+        assert len(plan.LargeRoom._all) == before + 1
+        one, other = plan.LargeRoom(), plan.LargeRoom()
+        with one, other:
+            assert one._mine is not other._mine
+            assert one.at(100) != other.at(100)
+        del executor, many, one, other
+        assert len(plan.LargeRoom._all) == before
+
     def test_arrays_that_lie_open_are_read_every_time(self, arrays):
         opened = {n: mx.nd.from_numpy(a.asnumpy().copy(), zero_copy=False) for n, a in arrays.items()}
         views = {n: a.to_dlpack_for_write() for n, a in opened.items()}

@@ -12,7 +12,7 @@ from mxcore.plugin import Call, Op, Params, compute, find_op
 
 from .calls import kept, run
 from .library import Library, Refused
-from .plan import Plan, Room, plan_for
+from .plan import LargeRoom, Plan, plan_for
 
 __all__ = ["Failed", "Layer", "Region", "operator"]
 
@@ -133,7 +133,7 @@ def operator(region: Region, build: Callable[[Library, Region], Plan], plan: Pla
     op.attach(flops=lambda p, ins, outs: flops)
 
     def bind(k: Call, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None]:
-        room = Room()
+        room = LargeRoom()
 
         def other() -> None:
             for out, value in zip(outs, region.compute(k, ins)):
