@@ -1,5 +1,6 @@
 """Errors and small things that MXNet keeps in ``mxnet.base``."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ __all__ = [
     "asserted",
     "classproperty",
     "error",
+    "finite",
     "integer_types",
     "mx_real_t",
     "numeric_types",
@@ -64,6 +66,28 @@ def asserted(kind: type[Exception], text: str) -> MXNetError:
     True
     """
     return error(_ASSERTED[kind], text)
+
+
+def finite(value: Any, what: str) -> Any:
+    """A number as it is.
+
+    Raises
+    ------
+    MXNetError
+        If it is none, infinite, or not a number; names `what`.
+
+    >>> finite(0.5, "Jitter: hue")
+    0.5
+    """
+    try:
+        good = not isinstance(value, str) and math.isfinite(value)
+    except (TypeError, ValueError, OverflowError):
+        good = False
+    if not good:
+        raise error(
+            ValueError if isinstance(value, float) else TypeError, f"{what} must be a finite number, got {value!r}"
+        )
+    return value
 
 
 def plain(value: Any) -> Any:

@@ -14,7 +14,7 @@ from ._core.graph import STOCK_PASSES, Graph, Node, topo
 from ._core.infer import infer_graph, known, show
 from ._core.state import state
 
-__all__ = ["changed_output", "rewrite", "run_pass", "switched_off"]
+__all__ = ["changed_output", "pass_named", "rewrite", "run_pass", "switched_off"]
 
 Entry = tuple[Node, int]
 
@@ -107,6 +107,11 @@ def _listed(names: str) -> frozenset[str]:
     return found
 
 
+def pass_named(name: str) -> str:
+    """What errors call a plugin's graph pass."""
+    return f"graph pass '{name}' of {tables.by_kind['graph_pass'].owners[name]}"
+
+
 def run_pass(name: str, graph: Graph, bound: bool = False) -> Graph:
     """What a plugin's graph pass makes of a graph.
 
@@ -125,7 +130,7 @@ def run_pass(name: str, graph: Graph, bound: bool = False) -> Graph:
         the pass and its plugin.
     """
     table = tables.by_kind["graph_pass"]
-    where = f"graph pass '{name}' of {table.owners[name]}"
+    where = pass_named(name)
     heads, given = [*graph.heads], {*graph.nodes}
     shapes, dtypes = ({n.name: v for (n, _), v in f.items() if n.op is None} for f in (graph.shapes, graph.dtypes))
     try:

@@ -288,6 +288,8 @@ def test_bad_input(predict, folder, monkeypatch, args, words):
         (["scores", "1"], "--input"),
         (["scores", "--input", "x.png"], "PARAMS"),
         (["scores", "1", "--input", "x.png", "--mean", "a"], "neither a number"),
+        (["scores", "1", "--input", "x.png", "--mean", "nan"], "neither a number"),
+        (["scores", "1", "--input", "x.png", "--scale", "inf"], "'inf' is no finite number"),
         (["scores", "1", "--input", "x.png", "--ctx", "cpu(0),cpu(1)"], "names 2"),
         (["scores", "1", "--input", "x.png", "--top", "0"], "from 1"),
     ],

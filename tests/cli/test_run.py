@@ -88,3 +88,7 @@ def test_missing_script_is_told(tmp_path):
     out = run("absent.py", cwd=tmp_path)
     assert out.returncode == 1 and "mxcore run: there is no file 'absent.py'" in out.stderr
     assert run(cwd=tmp_path).returncode == 2
+    (tmp_path / "folder").mkdir()
+    out = run("folder", cwd=tmp_path)
+    assert out.returncode == 1 and "'folder' is a folder without a __main__.py" in out.stderr
+    assert "Traceback" not in out.stderr

@@ -233,6 +233,31 @@ def test_where_numba_will_not_work_the_bodies_compute(monkeypatch):
     loading.compiles.cache_clear()
 
 
+def test_half_an_import_leaves_nothing_behind():
+    """Such as for want of memory: code that is there runs on one thread, and who imports Numba later gets it whole."""
+    assert (
+        python("""
+    import sys
+    import numpy as np
+    from mxcore_cpu import loading, threads
+
+    class Without:
+        def find_spec(name, path=None, target=None):
+            if name == "llvmlite.binding.dylib":
+                raise OSError("failed to map segment from shared object")
+
+    sys.meta_path.insert(0, Without)
+    threads._own_driver = lambda: False
+    with threads.parallel(2) as granted:
+        print(granted, loading.available(), loading.reason())
+    sys.meta_path.remove(Without)
+    import numba
+    print(numba.njit(lambda x: x + 1)(1))
+    """)
+        == "False False numba cannot be imported: OSError: failed to map segment from shared object\n2"
+    )
+
+
 def test_declaring_kernels_does_not_import_numba():
     assert (
         python("""

@@ -6,7 +6,7 @@ import weakref
 import pytest
 
 import mxcore as mx
-from mxcore.executor import CachedOp
+from mxcore.executor import CachedOp, passes_off
 from mxcore_onednn import plan
 from tests.cpu_onednn.support import check_close, numbers, reference
 
@@ -121,6 +121,38 @@ def test_a_weight_that_is_an_output_too(reorders, x):
         y, same = op(x, w)
         check_close([y.asnumpy(), same.asnumpy()], [wanted(x, w), w.asnumpy()])
     assert reorders == ["made", "made", "kept"]
+
+
+def test_sizes_share_what_is_kept(reorders, net, x):
+    """One copy of the weights, however many programs there are; nobody sees what another one has made of older ones."""
+    w, b = net.weight.data(), net.bias.data()
+    others = [mx.nd.array(numbers(i, (i, 8, 9, 7 + i))[0]) for i in (1, 3, 4)]
+    gc.collect()
+    before = {*plan._shelves.values()}
+    for _ in range(2):
+        for data in (x, *others):
+            for _ in range(3):
+                check_close([net(data).asnumpy()], [wanted(data, w, b)])
+        for data in (x, *others):
+            check_close([net(data).asnumpy()], [wanted(data, w, b)])
+        assert {*reorders[-4:]} == {"kept"}
+        assert len({*plan._shelves.values()} - before) == 1
+        w[:] *= 2
+    assert len({id(s.copy) for s in {*plan._shelves.values()} - before}) == 1
+
+
+def test_other_views_and_functions_share_nothing(provider, x):
+    """Two halves of one array, and two normalizations of the same weights."""
+    y = mx.sym.Convolution(mx.sym.Variable("x"), mx.sym.Variable("w"), no_bias=True, **PARAMS)
+    ops = [CachedOp(mx.sym.BatchNorm(y, eps=eps, fix_gamma=fixed)) for eps in (1e-3, 0.5) for fixed in (True, False)]
+    both = mx.nd.array(numbers(5, (32, 8, 3, 3))[0])
+    stats = [mx.nd.array(abs(a) + 0.1) for a in numbers(6, *[(16,)] * 4)]
+    for w in (both[:16], both[16:], both[:16].copy()):
+        for op in ops * 2:
+            found = [op(x, w, *stats).asnumpy() for _ in range(3)]
+            with passes_off("onednn_layers"):
+                want = CachedOp(op.symbol)(x, w, *stats).asnumpy()
+            check_close(found, [want] * 3)
 
 
 def test_a_transposed_one_keeps_too(reorders, x):

@@ -135,3 +135,95 @@ def test_compute_leaves_inputs_alone():
     )
     for a, b in zip(arrays, before):
         np.testing.assert_array_equal(a, b)
+
+
+def _two(g):
+    """Two new nodes in the place of one, of which the first has facts from nobody."""
+    relu = find_op("relu")
+
+    def visit(n, ins, fact):
+        if n.op.name != "tanh":
+            return None
+        inner = Node(relu, relu.parse({}), ins, "inner")
+        return Node(relu, relu.parse({}), [(inner, 0)], n.name)
+
+    return rewrite(g, visit)
+
+
+def _with(**attributes):
+    def change(g):
+        found = _two(g)
+        for name, value in attributes.items():
+            setattr(found, name, value)
+        return found
+
+    return change
+
+
+def _claims(kind, value):
+    def change(g):
+        found = _two(g)
+        getattr(found, kind).update(dict.fromkeys([(n, 0) for n in found.nodes], value))
+        return found
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _two,
+        lambda g: Graph(_two(g).heads),
+        _with(info=None, shapes=None, dtypes=5, stypes=[]),
+        _with(info={"ctx": None, "n_first": 9, "order": "x", "is_train": True}),
+        _claims("shapes", (7, 7)),
+        _claims("shapes", (10**12, 10**3)),
+        _claims("dtypes", np.dtype("int8")),
+        _claims("stypes", "csr"),
+    ],
+    ids=["new", "bare", "none", "info", "shapes", "huge", "dtypes", "stypes"],
+)
+@pytest.mark.parametrize("train", [False, True])
+def test_what_is_known_is_inferred_anew(passes, change, train):
+    passes(GraphPass("odd", 0, change, late=True), twice())  # `twice` is told all again
+    executor = S.tanh(S.Variable("a") * 0.5).simple_bind(mx.cpu(), a=(2, 2))
+    executor.arg_dict["a"][:] = A
+    y = executor.forward(is_train=train)[0]
+    assert y.dtype == np.float32
+    np.testing.assert_array_equal(y.asnumpy(), np.maximum(A * 0.5, 0))
+
+
+@pytest.mark.parametrize("contexts", [5, "elsewhere"])
+def test_contexts_that_are_none(passes, contexts):
+    def change(g):
+        g.info["contexts"] = 5 if contexts == 5 else dict.fromkeys(map(id, g.nodes), contexts)
+        return g
+
+    passes(GraphPass("odd", 0, change, late=True))
+    with pytest.raises(TypeError, match=f"graph pass 'odd' of passing must .* context.*, got '?{contexts}"):
+        S.tanh(S.Variable("a")).bind(mx.cpu(), {"a": mx.nd.array(A)}).forward()
+
+
+def test_a_storage_type_stays(passes):
+    def change(g):
+        op = find_op("cast_storage")
+        return rewrite(
+            g, lambda n, ins, fact: Node(op, op.parse({"stype": "csr"}), ins, n.name) if n.op.name == "tanh" else None
+        )
+
+    passes(GraphPass("odd", 0, change, late=True))
+    with pytest.raises(
+        ValueError, match="graph pass 'odd' of passing changed the storage type of output 0 of node 't'"
+    ):
+        S.tanh(S.Variable("a"), name="t").bind(mx.cpu(), {"a": mx.nd.array(A)}).forward()
+
+
+@pytest.mark.parametrize("bind", [5, lambda k, p, ins, outs: None])
+def test_bind_must_make_a_call(passes, bind):
+    op = Op("_odd", lambda k, p, data: data, grad=None)
+    op.bind = bind
+    passes(
+        GraphPass("odd", 0, lambda g: rewrite(g, lambda n, ins, fact: Node(op, op.parse({}), ins, n.name)), late=True)
+    )
+    with pytest.raises(TypeError, match=r"operator _odd \[node 'here'.*its `bind`, .*, made no call but (5|None)"):
+        S.tanh(S.Variable("a"), name="here").bind(mx.cpu(), {"a": mx.nd.array(A)}).forward()[0].asnumpy()

@@ -201,3 +201,35 @@ def test_images_without_pixels_and_impossible_windows_say_so():
     ):
         with pytest.raises(mx.MXNetError, match=word):
             call()
+
+
+@pytest.mark.parametrize("value", ["x", None, (1, 2), float("nan"), float("inf"), 10**400])
+@pytest.mark.parametrize(
+    "make, name",
+    [
+        (mx.image.BrightnessJitterAug, "BrightnessJitterAug: brightness"),
+        (mx.image.ContrastJitterAug, "ContrastJitterAug: contrast"),
+        (mx.image.SaturationJitterAug, "SaturationJitterAug: saturation"),
+        (mx.image.HueJitterAug, "HueJitterAug: hue"),
+        (lambda v: mx.image.ColorJitterAug(0, v, 0), "ColorJitterAug: contrast"),
+        (lambda v: mx.image.LightingAug(v, np.ones(3), np.ones((3, 3))), "LightingAug: alphastd"),
+        (mx.image.RandomGrayAug, "RandomGrayAug: p"),
+        (mx.image.HorizontalFlipAug, "HorizontalFlipAug: p"),
+        (mx.image.DetHorizontalFlipAug, "DetHorizontalFlipAug: p"),
+        (lambda v: mx.image.DetRandomSelectAug([], v), "DetRandomSelectAug: skip_prob"),
+        (lambda v: mx.image.CreateAugmenter((3, 4, 4), hue=v), "CreateAugmenter: hue"),
+        (lambda v: mx.image.CreateDetAugmenter((3, 4, 4), pca_noise=v), "CreateDetAugmenter: pca_noise"),
+        (mx.gluon.data.vision.transforms.RandomBrightness, "RandomBrightness: the amount"),
+        (lambda v: mx.gluon.data.vision.transforms.RandomColorJitter(hue=v), "RandomColorJitter: an amount"),
+        (mx.gluon.data.vision.transforms.RandomLighting, "RandomLighting: alpha"),
+        (lambda v: mx.gluon.data.vision.transforms.RandomRotation((0, v)), "RandomRotation: an angle"),
+    ],
+)
+def test_chances_and_amounts_are_numbers(make, name, value):
+    with pytest.raises(MXNetError, match=f"^{name} must be a finite number, got"):
+        make(value)
+
+
+def test_angles_are_two():
+    with pytest.raises(TypeError, match="angle_limits must be .least, largest., got 2"):
+        mx.gluon.data.vision.transforms.RandomRotation(2)

@@ -176,6 +176,13 @@ def test_wrong_arguments(images, tmp_path, options, word):
         run("--list", tmp_path / "none", tmp_path / "nowhere")
 
 
+@pytest.mark.parametrize("option, value", [("--resize", -1), ("--num-thread", 0)])
+def test_numbers_that_are_none(images, tmp_path, option, value):
+    run("--list", tmp_path / "a", images)
+    with pytest.raises(ValueError, match=f"im2rec: {option} must be .*, got {value}"):
+        run(tmp_path / "a", images, option, value)
+
+
 def test_links_lead_nowhere_twice(images, tmp_path, capsys):
     """Two links to the folder itself would be 2**40 paths."""
     run("--list", "--recursive", "--no-shuffle", tmp_path / "a", images)

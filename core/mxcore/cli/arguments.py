@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 from pathlib import Path
 
 from .._io_files import local_path
 from ..base import MXNetError
 
-__all__ = ["add_shapes", "local_folder", "named_shape", "numbers"]
+__all__ = ["add_shapes", "finite_number", "local_folder", "named_shape", "numbers"]
 
 
 def local_folder(text: str) -> Path:
@@ -50,10 +51,24 @@ def add_shapes(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def numbers(text: str) -> tuple[float, ...]:
-    """``123.68,116.78,103.94`` or one number as a tuple."""
+    """``123.68,116.78,103.94`` or one number as a tuple; all of them finite."""
     try:
-        return tuple(float(n) for n in text.strip("()[] ").split(","))
+        found = tuple(float(n) for n in text.strip("()[] ").split(","))
     except ValueError:
+        found = ()
+    if not found or not all(map(math.isfinite, found)):
         raise argparse.ArgumentTypeError(
             f"{text!r} is neither a number nor one a channel, such as 123.68,116.78,103.94"
-        ) from None
+        )
+    return found
+
+
+def finite_number(text: str) -> float:
+    """A number, neither infinite nor NaN."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not math.isfinite(found):
+        raise argparse.ArgumentTypeError(f"{text!r} is no finite number")
+    return found

@@ -55,6 +55,9 @@ def main(args: argparse.Namespace) -> int:
         raise error(ValueError, f"{args.script!r} is a URL; a script on this machine is needed here")
     if not (args.module or standard_input or os.path.exists(args.script)):
         raise error(FileNotFoundError, f"there is no file {args.script!r}; a module is run with -m")
+    mains = [os.path.join(args.script, name) for name in ("__main__.py", "__main__.pyc")]
+    if not args.module and os.path.isdir(args.script) and not any(map(os.path.exists, mains)):
+        raise error(IsADirectoryError, f"{args.script!r} is a folder without a __main__.py; a script is needed")
     install_as_mxnet()
     if not args.strict:
         legacy_names()

@@ -30,7 +30,10 @@ def bind(
     """
     own = getattr(bound.op, "bind", None)
     if own is not None:
-        return _Own(own(k, p, ins, outs))
+        made = own(k, p, ins, outs) if callable(own) else own
+        if not callable(made):
+            raise TypeError(f"its `bind`, (k, p, ins, outs) -> call, made no call but {made!r}")
+        return _Own(made)
     chain = getattr(bound.op, "fused", None)
     if chain is not None:
         compiled = k.device.compile_fused(chain)

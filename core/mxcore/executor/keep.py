@@ -30,6 +30,8 @@ class Keep:
     >>> keep = Keep({7: ("storage", 3)}, [6, 7])
     >>> keep.stamp(0), keep.stamp(1)
     (None, ('storage', 3))
+    >>> keep.memory(1)
+    'storage'
     """
 
     __slots__ = ("values", "_found", "_slots")
@@ -41,6 +43,11 @@ class Keep:
     def stamp(self, i: int) -> Any:
         """What is equal, for the `i`-th input, as long as the same memory holds the same values; None: nobody knows."""
         return self._found.get(self._slots[i])
+
+    def memory(self, i: int) -> Any:
+        """What stands for the memory of the `i`-th input, whatever values it holds; None: nobody knows."""
+        stamp = self._found.get(self._slots[i])
+        return None if stamp is None else stamp[0]
 
 
 def keeps(fn: Any) -> bool:

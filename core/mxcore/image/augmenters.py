@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import ndarray as nd
-from ..base import asserted
+from ..base import asserted, finite
 from ..ndarray import NDArray
 from .functions import (
     center_crop,
@@ -248,6 +248,7 @@ class BrightnessJitterAug(Augmenter):
     """
 
     def __init__(self, brightness: float) -> None:
+        finite(brightness, "BrightnessJitterAug: brightness")
         super().__init__(brightness=brightness)
         self.brightness = brightness
 
@@ -266,6 +267,7 @@ class ContrastJitterAug(Augmenter):
     """
 
     def __init__(self, contrast: float) -> None:
+        finite(contrast, "ContrastJitterAug: contrast")
         super().__init__(contrast=contrast)
         self.contrast = contrast
 
@@ -288,6 +290,7 @@ class SaturationJitterAug(Augmenter):
     """
 
     def __init__(self, saturation: float) -> None:
+        finite(saturation, "SaturationJitterAug: saturation")
         super().__init__(saturation=saturation)
         self.saturation = saturation
 
@@ -314,6 +317,7 @@ class HueJitterAug(Augmenter):
     """
 
     def __init__(self, hue: float) -> None:
+        finite(hue, "HueJitterAug: hue")
         super().__init__(hue=hue)
         self.hue = hue
 
@@ -336,6 +340,8 @@ class ColorJitterAug(RandomOrderAug):
 
     def __init__(self, brightness: float, contrast: float, saturation: float) -> None:
         kinds = {BrightnessJitterAug: brightness, ContrastJitterAug: contrast, SaturationJitterAug: saturation}
+        for name, much in zip(("brightness", "contrast", "saturation"), kinds.values()):
+            finite(much, f"ColorJitterAug: {name}")
         super().__init__([kind(much) for kind, much in kinds.items() if much > 0])
 
 
@@ -355,6 +361,7 @@ class LightingAug(Augmenter):
     """
 
     def __init__(self, alphastd: float, eigval: Any, eigvec: Any) -> None:
+        finite(alphastd, "LightingAug: alphastd")
         super().__init__(alphastd=alphastd, eigval=eigval, eigvec=eigvec)
         self.alphastd, self.eigval, self.eigvec = alphastd, eigval, eigvec
 
@@ -393,6 +400,7 @@ class RandomGrayAug(Augmenter):
     """
 
     def __init__(self, p: float) -> None:
+        finite(p, "RandomGrayAug: p")
         super().__init__(p=p)
         self.p = p
 
@@ -409,6 +417,7 @@ class HorizontalFlipAug(Augmenter):
     """
 
     def __init__(self, p: float) -> None:
+        finite(p, "HorizontalFlipAug: p")
         super().__init__(p=p)
         self.p = p
 
@@ -456,6 +465,9 @@ def colour_augmenters(
     std: Any,
 ) -> Iterator[Augmenter]:
     """What images and images with objects have in common: from the cast to float32 to the normalization."""
+    told = {"brightness": brightness, "contrast": contrast, "saturation": saturation, "hue": hue}
+    for name, much in {**told, "pca_noise": pca_noise, "rand_gray": rand_gray}.items():
+        finite(much, f"{function}: {name}")
     yield CastAug()
     if brightness or contrast or saturation:
         yield ColorJitterAug(brightness, contrast, saturation)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .. import ndarray as nd
-from ..base import asserted, error
+from ..base import asserted, error, finite
 from ..ndarray import NDArray
 from .augmenters import Augmenter, ForceResizeAug, ResizeAug, Told, colour_augmenters
 from .functions import copyMakeBorder, fixed_crop, size_of
@@ -94,6 +94,7 @@ class DetRandomSelectAug(DetAugmenter):
     """
 
     def __init__(self, aug_list: Any, skip_prob: float = 0) -> None:
+        finite(skip_prob, "DetRandomSelectAug: skip_prob")
         super().__init__(skip_prob=skip_prob)
         self.aug_list = list(aug_list) if isinstance(aug_list, (list, tuple)) else [aug_list]
         for a in self.aug_list:
@@ -126,6 +127,7 @@ class DetHorizontalFlipAug(DetAugmenter):
     """
 
     def __init__(self, p: float) -> None:
+        finite(p, "DetHorizontalFlipAug: p")
         super().__init__(p=p)
         self.p = p
 

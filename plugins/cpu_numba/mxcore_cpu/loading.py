@@ -7,6 +7,7 @@ import importlib.metadata
 import importlib.util
 import os
 import re
+import sys
 import types
 
 import numpy as np
@@ -31,16 +32,22 @@ def compiles() -> bool:
 
 
 _reason: str | None = None
+_PACKAGES = ("numba", "llvmlite")
 
 
 @functools.cache
 def _load() -> types.ModuleType | None:
     """Import and configure Numba once; on failure remember why."""
     global _reason
+    before = {*sys.modules}
     try:
         with locks.setup:
             import numba
     except Exception as e:  # Numba raises more than ImportError, e.g. for a NumPy it does not know
+        # Half of it would be found by who imports it next, such as for want of memory that is there by then.
+        for name in {*sys.modules} - before:
+            if name.partition(".")[0] in _PACKAGES:
+                sys.modules.pop(name, None)
         _reason = f"numba cannot be imported: {type(e).__name__}: {e}"
         return None
     if numba.config.DISABLE_JIT:

@@ -18,7 +18,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from . import blas
+from . import blas, loading
 from .locks import setup
 
 __all__ = ["available_cores", "count", "limit", "maximum", "parallel", "patient", "setup", "share"]
@@ -172,6 +172,8 @@ class _Parallel:
             _launch()
         if _own_driver():
             return True
+        if not loading.available():  # code of the last process runs without
+            return False
         if n != _local.mask:
             from numba import config, set_num_threads
 
@@ -213,7 +215,7 @@ def _launch() -> None:
     """Load the threads that compute, our driver's or Numba's, once a process."""
     global _launched
     with patient():
-        if not _own_driver():
+        if not _own_driver() and loading.available():
             from numba import get_num_threads
 
             get_num_threads()

@@ -12,7 +12,7 @@ import numpy as np
 from mxcore.plugin import Call, KernelSet, Params, Spec, compute_without
 
 from .library import Refused
-from .plan import Kept, Plan, Room
+from .plan import Kept, LargeRoom, Plan
 
 __all__ = ["MOST", "PRIORITY", "keeping", "kept", "kernels", "otherwise", "run", "shaped", "takes"]
 
@@ -41,7 +41,7 @@ def run(
     outs: Sequence[Any],
     other: Callable[[], None],
     kept: Kept | None = None,
-    room: Room | None = None,
+    room: LargeRoom | None = None,
 ) -> None:
     """Run a plan or, where the library cannot, another kernel; that is logged once for an operator.
 
@@ -56,7 +56,7 @@ def run(
     other : callable
         Writes the same outputs.
     kept : Kept, optional
-    room : Room, optional
+    room : LargeRoom, optional
     """
     try:
         if plan is None:
@@ -100,11 +100,8 @@ def kept(k: Call, plan: Plan | None) -> Kept | None:
         before, values["stamps"] = values.get("stamps", {}), stamps
         if not any(stamp is not None and before.get(a) == stamp for a, stamp in stamps.items()):
             return None
-        try:
-            found = values["kept"] = Kept(plan, stamps)
-        except Refused:
-            return None
-    found.stamps = stamps
+        found = values["kept"] = Kept(plan)
+    found.stamps, found.memories = stamps, {a: k.keep.memory(a) for a in stamps}
     return found
 
 

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import itertools
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from ctypes import c_float, c_int, c_int64, c_void_p
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple
+from weakref import WeakSet, WeakValueDictionary
 
 import numpy as np
 
@@ -24,7 +27,7 @@ from mxcore.plugin import memory_layout
 
 from .library import Library, NoMemory, Refused, library, threads
 
-__all__ = ["MUCH", "Desc", "Kept", "Plan", "Room", "Tensor", "plan_for"]
+__all__ = ["MUCH", "Desc", "Kept", "LargeRoom", "Plan", "Room", "Tensor", "plan_for"]
 
 Array = np.ndarray[Any, Any]
 
@@ -164,9 +167,12 @@ class Plan:
         Step whose results can be kept -> the arrays of which it makes them.
     steady : frozenset of int
         All these arrays.
+    parts : list of _Part
+        What can be kept together.
     """
 
     steady: frozenset[int] = frozenset()
+    parts: list[_Part] = []
 
     def __init__(self, lib: Library, arrays: Sequence[Desc], steady: Collection[int] = ()) -> None:
         self.lib = lib
@@ -174,6 +180,7 @@ class Plan:
         self.arrays = self.tensors[:]
         self.steps: list[_Step] = []
         self.keeps: dict[int, frozenset[int]] = {}
+        self._recipes: dict[int, Any] = {t.index: t.index for t in self.arrays}
         self._reordered: dict[int, list[Tensor]] = {}
         self._idle: list[_Bound] = []
         self._owned: list[int] = []
@@ -265,6 +272,8 @@ class Plan:
         known = [self.arrays[i].sources for i in arrays]
         sources = None if None in known else frozenset().union(*known)  # type: ignore[arg-type]
         made = [self.between(Desc.dense(self.lib, shape), sources) for shape in shapes]
+        recipe = _named(make), tuple(arrays), tuple(map(tuple, shapes))
+        self._recipes.update((t.index, (i, recipe)) for i, t in enumerate(made))
         if sources:
             self.keeps[len(self.steps)] = sources
         self.steps.append(_Step(0, [(DST, t) for t in made], _into(make, shapes), tuple(arrays)))
@@ -285,6 +294,7 @@ class Plan:
         found = None if anew else next((t for t in known if t.desc == wanted), None)
         if found is None:
             found = self.between(wanted, tensor.sources)
+            self._recipes[found.index] = ("reordered", self._recipes.get(tensor.index))
             if tensor.sources and not anew:
                 self.keeps[len(self.steps)] = tensor.sources
             self.steps.append(self._reorder(tensor, found))
@@ -338,10 +348,27 @@ class Plan:
             tensor.offset = self.tensors[tensor.place].offset
         self.scratch = total * _UNIT
         self.steady = frozenset().union(*self.keeps.values())
+        self.parts = self._parts()
         return self
 
+    def _parts(self) -> list[_Part]:
+        """What can be kept, by the arrays that it is made of."""
+        # What is read only to make something else that is kept goes with the call.
+        read = {t.index for i, step in enumerate(self.steps) if i not in self.keeps for _, t in step.args}
+        steps: dict[frozenset[int], list[int]] = {}
+        for i, sources in self.keeps.items():
+            steps.setdefault(sources, []).append(i)
+        parts = []
+        for sources, numbers in steps.items():
+            arrays = sorted(sources)
+            tensors = [t for i in numbers for t in self.steps[i].made if t.index in read]
+            recipe = tuple(arrays), tuple(self._recipes[t.index] for t in tensors)
+            descs = [self.arrays[a].desc for a in arrays] + [t.desc for t in tensors]
+            parts.append(_Part(arrays, numbers, tensors, recipe, descs))
+        return parts
+
     # -- run -------------------------------------------------------------------------------------------------------
-    def run(self, *arrays: Array, kept: Kept | None = None, room: Room | None = None) -> None:
+    def run(self, *arrays: Array, kept: Kept | None = None, room: LargeRoom | None = None) -> None:
         """Do it, with arrays in C order of the shapes and dtypes that it was made for.
 
         Parameters
@@ -349,7 +376,7 @@ class Plan:
         *arrays : ndarray
         kept : Kept, optional
             Of this plan: what it holds is not made again.
-        room : Room, optional
+        room : LargeRoom, optional
             For what lies between, if it is much; else it lies in memory of the thread's.
 
         Raises
@@ -365,16 +392,9 @@ class Plan:
             bound = self._idle.pop()
         except IndexError:
             bound = _Bound(self)
-        if room is None or self.scratch < MUCH:
-            room = _shared
-        if room.busy:  # a signal handler or a finalizer computes in the middle of another call
-            room = Room()
-        room.busy = True
-        try:
-            with Threads(self.lib, self.workers):
-                bound.run(self, arrays, kept, room)
-        finally:
-            room.busy = False
+        lender: Room = _shared if room is None or self.scratch < MUCH else room
+        with Threads(self.lib, self.workers), lender.lent() as place:
+            bound.run(self, arrays, kept, place)
         self._idle.append(bound)
 
     def __del__(self) -> None:
@@ -393,8 +413,66 @@ def _into(make: Callable[..., None], shapes: Sequence[Sequence[int]]) -> Callabl
     return call
 
 
+def _named(make: Callable[..., None]) -> Any:
+    """Equal for functions that do the same."""
+    return (make.func, make.args, *make.keywords.items()) if isinstance(make, partial) else make
+
+
+class _Part(NamedTuple):
+    """What a plan makes of some arrays, and can keep of them.
+
+    Attributes
+    ----------
+    arrays, steps : list of int
+    tensors : list of Tensor
+        What is read by further steps.
+    recipe : hashable
+        With `descs` equal for parts that make the same of the same arrays.
+    descs : list of Desc
+        Of the arrays and of the tensors.
+    """
+
+    arrays: list[int]
+    steps: list[int]
+    tensors: list[Tensor]
+    recipe: Any
+    descs: list[Desc]
+
+
+class _Copy(NamedTuple):
+    """What was made of arrays: nobody writes to it any more.
+
+    Attributes
+    ----------
+    stamps : list
+        Of the arrays at that time.
+    places : list of int
+        Of the part's tensors.
+    """
+
+    stamps: list[Any]
+    places: list[int]
+    memory: list[Array]
+
+
+class _Shelf:
+    """Where the last copy of what is made of arrays stands, for all plans that make the same of them."""
+
+    __slots__ = ("key", "descs", "copy", "__weakref__")
+
+    def __init__(self, key: Any, descs: list[Desc]) -> None:
+        self.key, self.descs = key, descs
+        self.copy: _Copy | None = None
+
+
+#: By recipe and arrays, and numbered where layouts differ. They go with those who keep something there.
+_shelves: WeakValueDictionary[Any, _Shelf] = WeakValueDictionary()
+
+
 class Kept:
     """What a plan makes of inputs that stay as they are, for as long as they do.
+
+    Plans that make the same of the same arrays share it, such as those of one layer for several sizes of images.
 
     Parameters
     ----------
@@ -404,37 +482,72 @@ class Kept:
 
     Attributes
     ----------
-    places : dict of int to (int, int)
-        Tensor -> (the step that makes it, address).
+    stamps : mapping of int to object
+        Array -> its stamp at this call.
+    memories : mapping of int to object
+        Array -> what stands for its memory, whatever is there.
     """
 
-    __slots__ = ("plan", "places", "memory", "stamps", "made")
+    __slots__ = ("plan", "stamps", "memories", "_shelves")
 
     def __init__(self, plan: Plan, stamps: Mapping[int, Any] | None = None) -> None:
         self.plan = plan
-        self.memory = []
-        self.places: dict[int, tuple[int, int]] = {}
-        read = {t.index for i, step in enumerate(plan.steps) if i not in plan.keeps for _, t in step.args}
-        for i in plan.keeps:
-            for tensor in plan.steps[i].made:
-                if tensor.index not in read:
-                    continue  # what is made on the way lies between, as ever
-                memory, at = _aligned(tensor.desc.size)
-                self.memory.append(memory)
-                self.places[tensor.index] = i, at
         self.stamps: Mapping[int, Any] = stamps or {}
-        #: Step -> the stamps of its arrays when it made what is kept.
-        self.made: dict[int, list[Any]] = {}
+        #: Else nobody shares it.
+        self.memories: Mapping[int, Any] = dict.fromkeys(plan.steady, object())
+        self._shelves: list[_Shelf | None] = [None] * len(plan.parts)
 
-    def known(self, step: int) -> list[Any] | None:
-        """The stamps of a step's arrays; None if one may change unseen."""
-        found = [self.stamps[a] for a in self.plan.keeps[step]]
+    def known(self, part: _Part) -> list[Any] | None:
+        """The stamps of a part's arrays; None if one may change unseen."""
+        found = [self.stamps[a] for a in part.arrays]
         return None if None in found else found
 
     @property
     def filled(self) -> bool:
         """Whether all of it is there, and of the inputs as they are."""
-        return all(self.known(i) is not None and self.made.get(i) == self.known(i) for i in self.plan.keeps)
+        return all(self.copy(i) is not None for i in range(len(self.plan.parts)))
+
+    def copy(self, number: int) -> _Copy | None:
+        """What there is of a part, made of its arrays as they are."""
+        shelf = self._shelf(number)
+        found = None if shelf is None else shelf.copy
+        return found if found is not None and found.stamps == self.known(self.plan.parts[number]) else None
+
+    def begin(self, number: int) -> _Copy | None:
+        """Memory for a part that is made anew, if it can be kept; what was made of the arrays before is let go."""
+        part, shelf = self.plan.parts[number], self._shelf(number)
+        stamps = self.known(part)
+        if shelf is None or stamps is None:
+            return None
+        shelf.copy = None
+        try:
+            made = [_aligned(t.desc.size) for t in part.tensors]
+        except NoMemory:
+            return None
+        return _Copy(stamps, [at for _, at in made], [memory for memory, _ in made])
+
+    def end(self, number: int, copy: _Copy) -> None:
+        """It is made."""
+        shelf = self._shelves[number]
+        assert shelf is not None
+        shelf.copy = copy
+
+    def _shelf(self, number: int) -> _Shelf | None:
+        part = self.plan.parts[number]
+        if self.known(part) is None:
+            return None
+        key = part.recipe, tuple(self.memories[a] for a in part.arrays)
+        shelf = self._shelves[number]
+        if shelf is None or shelf.key != key:
+            with _lock:
+                for i in itertools.count():
+                    shelf = _shelves.get((i, key))
+                    if shelf is None:
+                        shelf = _shelves[i, key] = _Shelf(key, part.descs)
+                    if shelf.descs == part.descs:
+                        break
+            self._shelves[number] = shelf
+        return shelf
 
 
 class _Bound:
@@ -461,17 +574,26 @@ class _Bound:
         self.reads = [i not in once or i in others for i in range(len(plan.arrays))]
 
     def run(self, plan: Plan, arrays: Sequence[Array], kept: Kept | None, room: Room) -> None:
-        done, fresh = self._kept(plan, kept)
+        done: set[int] = set()
+        held: list[tuple[_Part, _Copy]] = []
+        fresh: list[tuple[int, _Copy]] = []
+        for i, part in enumerate(plan.parts) if kept is not None else ():
+            copy = kept.copy(i)  # type: ignore[union-attr]
+            if copy is not None:
+                done.update(part.steps)
+            elif (copy := kept.begin(i)) is not None:  # type: ignore[union-attr]
+                fresh.append((i, copy))
+            if copy is not None:
+                held.append((part, copy))
         places, base = self.places.copy(), room.at(plan.scratch)
         ready = len(done) == len(plan.keeps)  # what nobody reads now may lie anywhere
         for i, (a, reads) in enumerate(zip(arrays, self.reads)):
             if reads or not ready:
                 places[i] = a.__array_interface__["data"][0]
         places[len(arrays) :] = [base + offset for offset in self.between]
-        if kept is not None:
-            for index, (step, place) in kept.places.items():
-                if step in done or step in fresh:
-                    places[index] = place
+        for part, copy in held:
+            for t, place in zip(part.tensors, copy.places):
+                places[t.index] = place
         if places != self.places:
             for i, (place, before) in enumerate(zip(places, self.places)):
                 if place != before:
@@ -486,23 +608,8 @@ class _Bound:
             else:
                 made = plan.steps[i]
                 made.make([places[t.index] for t in made.made], [arrays[a] for a in made.arrays])  # type: ignore[misc]
-        if kept is not None:
-            kept.made.update(fresh)
-
-    def _kept(self, plan: Plan, kept: Kept | None) -> tuple[set[int], dict[int, list[Any]]]:
-        """The steps whose results are kept, and those, with stamps, whose results will be."""
-        done: set[int] = set()
-        fresh: dict[int, list[Any]] = {}
-        for i in plan.keeps if kept is not None else ():
-            stamps = kept.known(i)  # type: ignore[union-attr]
-            if stamps is None:
-                continue
-            if kept.made.get(i) == stamps:  # type: ignore[union-attr]
-                done.add(i)
-            else:
-                kept.made.pop(i, None)  # type: ignore[union-attr]
-                fresh[i] = stamps
-        return done, fresh
+        for i, copy in fresh:
+            kept.end(i, copy)  # type: ignore[union-attr]
 
     def __del__(self) -> None:
         for memory in self.memories:
@@ -528,6 +635,16 @@ class Room:
     place = 0
     busy = False
 
+    @contextlib.contextmanager
+    def lent(self) -> Iterator[Room]:
+        """For a call; one in the middle of another, by a signal handler or a finalizer, gets one of its own."""
+        room = Room() if self.busy else self
+        room.busy = True
+        try:
+            yield room
+        finally:
+            room.busy = False
+
     def at(self, size: int) -> int:
         """Where so many bytes begin; what lies there stays until the next call."""
         if self.memory is None or self.memory.nbytes < size + _ALIGNED:
@@ -536,12 +653,35 @@ class Room:
         return self.place
 
 
+class LargeRoom(Room):
+    """A room of which there is one for all calls that do not run at the same time.
+
+    It stays as long as one of those who have had it.
+    """
+
+    _all: WeakSet[Room] = WeakSet()
+    _mine: Room | None = None
+
+    @contextlib.contextmanager
+    def lent(self) -> Iterator[Room]:
+        with _lock:
+            room = self._mine
+            if room is None or room.busy:
+                room = self._mine = next((r for r in self._all if not r.busy), None) or Room()
+                self._all.add(room)
+            room.busy = True
+        try:
+            yield room
+        finally:
+            room.busy = False
+
+
 class _Shared(Room, threading.local):
     """Of a thread, for all its plans."""
 
 
 _shared = _Shared()
-#: A plan that needs more bytes gets a room of who calls it, if there is one: what a thread has stays for good.
+#: A plan that needs more bytes gets a room that goes with its users, if any: what a thread has stays for good.
 MUCH = 1 << 24
 
 

@@ -12,7 +12,7 @@ from mxcore.plugin import Call, Op, Params, compute, find_op
 
 from .calls import kept, run
 from .library import Library, Refused
-from .plan import MUCH, Plan, Room, plan_for
+from .plan import MUCH, LargeRoom, Plan, plan_for
 
 __all__ = ["Failed", "Layer", "Region", "operator"]
 
@@ -118,11 +118,15 @@ class Region:
         return float(sum(map(prod, self.shapes)) * 16)
 
     def compute(self, k: Call, arrays: Sequence[Any]) -> list[Any]:
-        """Layer by layer, by the best kernels."""
-        values = [*arrays]
-        for layer in self.layers:
-            values.append(compute(layer.op, k, layer.p, *[values[i] for i in layer.reads])[0])
-        return [values[i] for i in self.outs]
+        """Layer by layer, by the best kernels; what nobody reads any more is let go."""
+        values, left = dict(enumerate(arrays)), self.reads
+        for i, layer in enumerate(self.layers):
+            values[self.number(i)] = compute(layer.op, k, layer.p, *[values[v] for v in layer.reads])[0]
+            left.subtract(layer.reads)
+            for v in {*layer.reads, self.number(i)}:
+                if not left[v]:
+                    del values[v]
+        return [values[v] for v in self.outs]
 
 
 def operator(region: Region, build: Callable[[Library, Region], Plan], plan: Plan) -> Op:
@@ -149,7 +153,7 @@ def operator(region: Region, build: Callable[[Library, Region], Plan], plan: Pla
     op.attach(flops=lambda p, ins, outs: flops)
 
     def bind(k: Call, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None]:
-        room = Room()
+        room = LargeRoom()
 
         def other() -> None:
             for out, value in zip(outs, region.compute(k, ins)):

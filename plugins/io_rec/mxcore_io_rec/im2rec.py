@@ -385,6 +385,8 @@ def main(args: argparse.Namespace) -> int:
         raise error(FileNotFoundError, f"im2rec: there is no list {args.prefix}*.lst; --list makes one")
     if args.num_thread < 1:
         raise error(ValueError, f"im2rec: --num-thread must be at least 1, got {args.num_thread}")
+    if args.resize < 0:
+        raise error(ValueError, f"im2rec: --resize must be a length, or 0 for none, got {args.resize}")
     total = 0
     for path in paths:
         stored, unreadable = make_record(path, args)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ...urls import appended
-from ..arguments import named_shape, numbers
+from ..arguments import finite_number, named_shape, numbers
 from ..train.options import number, only_context
 
 __all__ = ["add_arguments", "files"]
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--top", type=number(int, 1), default=5, metavar="N", help="how many classes to show (5)")
     add("--mean", type=numbers, default=(0.0,), metavar="R,G,B", help="subtract from the channels (0)")
     add("--std", type=numbers, default=(1.0,), metavar="R,G,B", help="divide the channels by this (1)")
-    add("--scale", type=float, default=1.0, metavar="X", help="then multiply by this (1)")
+    add("--scale", type=finite_number, default=1.0, metavar="X", help="then multiply by this (1)")
     add("--batch-size", type=number(int, 1), default=32, metavar="N", help="records per step (32)")
     one = only_context("one context is enough to predict")
     add("--ctx", type=one, default="cpu", metavar="CONTEXT", help="where to compute: cpu, gpu(0) … (cpu)")

@@ -20,10 +20,12 @@ from typing import Any, NamedTuple
 
 from ... import kinds
 from ..._core import tables
+from ..._core.context import Context
 from ..._core.errors import error, suggest
-from ..._core.graph import STOCK_PASSES, Graph
+from ..._core.graph import STOCK_PASSES, Graph, Node
 from ..._core.state import state
-from ...rewriting import changed_output, run_pass, switched_off
+from ...rewriting import changed_output, pass_named, run_pass, switched_off
+from ..program import infer_all
 from .mirror import mirror_all
 
 __all__ = ["STOCK", "Settings", "check_passed", "enabled", "passes_off", "run_late_passes", "run_passes"]
@@ -125,11 +127,61 @@ def run_passes(heads: Any, shapes: Mapping[str, Any] | None = None, dtypes: Mapp
 
 
 def run_late_passes(graph: Graph, names: Iterable[str], **info: Any) -> Graph:
-    """The graph of a program after the late passes of these names, which find `info` beside what is there."""
+    """The graph of a program after the late passes of these names, which find `info` beside what is there.
+
+    What is known of entries is inferred anew behind each of them, and `info` stays as it is but for the contexts of
+    nodes: no pass is counted on for either.
+
+    Raises
+    ------
+    MXNetError
+        As `run_passes` does; also if an output gets another shape, dtype or storage type, or a node no context.
+    """
     graph.info.update(info)
     for name in names:
-        graph = run_pass(name, graph, bound=True)
+        before = Graph(graph.heads)
+        before.shapes, before.dtypes, before.stypes = dict(graph.shapes), dict(graph.dtypes), dict(graph.stypes)
+        before.info = dict(graph.info)
+        nodes = {*before.nodes}
+        found = run_pass(name, graph, bound=True)
+        graph = _completed(before, nodes, found, pass_named(name))
     return graph
+
+
+def _completed(before: Graph, nodes: set[Node], found: Graph, where: str) -> Graph:
+    """What a late pass made of a graph of these nodes, with all that is to be known of it."""
+    graph = Graph(found.heads)
+    graph.info = {**before.info, "contexts": _contexts(before, found, where)}
+    graph.shapes, graph.dtypes, graph.stypes = before.shapes, before.dtypes, before.stypes
+    if not nodes.issuperset(found.nodes):
+        variables = [n for n in found.variables() if (n, 0) in before.shapes]
+        facts = before.shapes, before.dtypes, before.stypes
+        graph.shapes, graph.dtypes, graph.stypes = infer_all(
+            found.heads, *({n.name: f[n, 0] for n in variables if (n, 0) in f} for f in facts)
+        )
+    for old, new in zip(before.heads, graph.heads):
+        a, b = before.stypes.get(old, "default"), graph.stypes.get(new, "default")
+        if a != b:
+            raise error(
+                ValueError,
+                f"{where} changed the storage type of output {old[1]} of node '{old[0].name}' from {a} to {b}",
+            )
+    return graph
+
+
+def _contexts(before: Graph, found: Graph, where: str) -> dict[int, Any]:
+    """Which nodes run elsewhere, by their ids: as it was, and as the pass says of its own nodes."""
+    said = found.info.get("contexts", {}) if isinstance(found.info, Mapping) else {}
+    if not isinstance(said, Mapping):
+        raise error(TypeError, f"{where} must leave a dict of contexts in info['contexts'], got {said!r}")
+    contexts = {**before.info.get("contexts", {}), **said}
+    for n in found.nodes:
+        if not isinstance(contexts.get(id(n), before.info["ctx"]), Context):
+            raise error(
+                TypeError,
+                f"{where} must give a context for node '{n.name}' in info['contexts'], got {contexts[id(n)]!r}",
+            )
+    return contexts
 
 
 def _brought(late: bool) -> list[str]:

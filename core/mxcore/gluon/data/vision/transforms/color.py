@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .....base import error
+from .....base import error, finite
 from .base import ImageHybridBlock
 
 __all__ = ["RandomBrightness", "RandomColorJitter", "RandomContrast", "RandomHue", "RandomLighting", "RandomSaturation"]
@@ -15,7 +15,7 @@ class _RandomFactor(ImageHybridBlock):
 
     def __init__(self, amount: float) -> None:
         super().__init__()
-        if amount < 0:
+        if finite(amount, f"{type(self).__name__}: the amount") < 0:
             raise error(ValueError, f"{type(self).__name__}: the amount must be 0 or more, got {amount}")
         self._range = (max(0, 1 - amount), 1 + amount)
 
@@ -102,6 +102,8 @@ class RandomColorJitter(ImageHybridBlock):
     def __init__(self, brightness: float = 0, contrast: float = 0, saturation: float = 0, hue: float = 0) -> None:
         super().__init__()
         self._args = (brightness, contrast, saturation, hue)
+        for amount in self._args:
+            finite(amount, "RandomColorJitter: an amount")
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.image.random_color_jitter(x, *self._args)
@@ -118,7 +120,7 @@ class RandomLighting(ImageHybridBlock):
 
     def __init__(self, alpha: float) -> None:
         super().__init__()
-        self._alpha = alpha
+        self._alpha = finite(alpha, "RandomLighting: alpha")
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.image.random_lighting(x, self._alpha)

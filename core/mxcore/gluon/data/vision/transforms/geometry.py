@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..... import ndarray as nd
-from .....base import error, plain
+from .....base import error, finite, plain
 from .. import images
 from .base import ImageBlock, ImageHybridBlock, draw
 
@@ -282,7 +282,9 @@ class RandomRotation(ImageBlock):
         rotate_with_proba: float = 1.0,
     ) -> None:
         super().__init__()
-        low, high = angle_limits
+        if not isinstance(angle_limits, (tuple, list)) or len(angle_limits) != 2:
+            raise error(TypeError, f"RandomRotation: angle_limits must be (least, largest), got {angle_limits!r}")
+        low, high = (finite(v, "RandomRotation: an angle") for v in angle_limits)
         if low >= high:
             raise error(ValueError, f"`angle_limits` must be an ordered tuple, got {angle_limits}")
         if not 0 <= rotate_with_proba <= 1:
