@@ -286,6 +286,24 @@ class TestResidual:
             want = results(residual(), opened)
         check_close([executor.forward(is_train=False)[0].asnumpy()], want)
 
+    def test_programs_in_turn_that_share_a_plan(self, arrays):
+        """Other weights, other data in other places: each call sees its own, however little it looks at."""
+        rng = np.random.default_rng(5)
+        op, names = CachedOp(residual()), [n.name for n in topo(residual()._heads) if n.op is None]
+        sets = [arrays_of(residual(), seed, data=DATA) for seed in (1, 2)]
+        executors = [bound(residual(), given) for given in sets]
+        for turn in range(12):
+            which = rng.integers(2)
+            given = sets[which]
+            if turn % 4 == 3:
+                given["b_conv_weight"][:] = given["b_conv_weight"] * -1.5
+            given["data"][:] = mx.nd.array(rng.standard_normal(DATA))
+            moved = {**given, "data": mx.nd.array(rng.standard_normal(DATA))}
+            with passes_off(PASS):
+                want = [*results(residual(), given), *results(residual(), moved)]
+            found = [executors[which].forward(is_train=False)[0], op(*[moved[n] for n in names])]
+            check_close([y.asnumpy() for y in found], want)
+
     def test_threads(self, arrays):
         op = CachedOp(residual())
         names = [n.name for n in topo(residual()._heads) if n.op is None]

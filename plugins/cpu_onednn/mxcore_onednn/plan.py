@@ -167,11 +167,14 @@ class Plan:
         Step whose results can be kept -> the arrays of which it makes them.
     steady : frozenset of int
         All these arrays.
+    unread : frozenset of int
+        Those of them that nobody reads where all is kept.
     parts : list of _Part
         What can be kept together.
     """
 
     steady: frozenset[int] = frozenset()
+    unread: frozenset[int] = frozenset()
     parts: list[_Part] = []
 
     def __init__(self, lib: Library, arrays: Sequence[Desc], steady: Collection[int] = ()) -> None:
@@ -348,6 +351,8 @@ class Plan:
             tensor.offset = self.tensors[tensor.place].offset
         self.scratch = total * _UNIT
         self.steady = frozenset().union(*self.keeps.values())
+        read = {t.index for i, step in enumerate(self.steps) if i not in self.keeps for _, t in step.args}
+        self.unread = self.steady - read
         self.parts = self._parts()
         return self
 
@@ -384,8 +389,6 @@ class Plan:
         Refused
             If the library fails, has no memory, or was asked for arrays of other sizes.
         """
-        if any(a.nbytes != t.desc.size for a, t in zip(arrays, self.arrays)):
-            raise Refused(f"arrays of {[a.shape for a in arrays]} are not what this was made for")
         if kept is not None and kept.plan is not self:  # the number of threads has changed meanwhile
             kept = None
         try:
@@ -455,6 +458,14 @@ class _Copy(NamedTuple):
     memory: list[Array]
 
 
+class _Settled(NamedTuple):
+    """All that a plan can keep, as long as the stamps are these: the steps that are done, and what they have made."""
+
+    stamps: Mapping[int, Any]
+    done: frozenset[int]
+    held: list[tuple[_Part, _Copy]]
+
+
 class _Shelf:
     """Where the last copy of what is made of arrays stands, for all plans that make the same of them."""
 
@@ -488,7 +499,7 @@ class Kept:
         Array -> what stands for its memory, whatever is there.
     """
 
-    __slots__ = ("plan", "stamps", "memories", "_shelves")
+    __slots__ = ("plan", "stamps", "memories", "_shelves", "_settled")
 
     def __init__(self, plan: Plan, stamps: Mapping[int, Any] | None = None) -> None:
         self.plan = plan
@@ -496,6 +507,18 @@ class Kept:
         #: Else nobody shares it.
         self.memories: Mapping[int, Any] = dict.fromkeys(plan.steady, object())
         self._shelves: list[_Shelf | None] = [None] * len(plan.parts)
+        self._settled: _Settled | None = None
+
+    @property
+    def settled(self) -> _Settled | None:
+        """All of it, if it is of the inputs as they are: that is while its owner leaves the same object as `stamps`."""
+        found = self._settled
+        return found if found is not None and found.stamps is self.stamps else None
+
+    def settle(self, held: list[tuple[_Part, _Copy]]) -> _Settled:
+        """Note that all of it is there."""
+        self._settled = _Settled(self.stamps, frozenset(self.plan.keeps), held)
+        return self._settled
 
     def known(self, part: _Part) -> list[Any] | None:
         """The stamps of a part's arrays; None if one may change unseen."""
@@ -553,7 +576,7 @@ class Kept:
 class _Bound:
     """A plan's memory objects, for one call at a time."""
 
-    __slots__ = ("lib", "stream", "memories", "places", "between", "calls", "reads")
+    __slots__ = ("lib", "stream", "memories", "places", "between", "calls", "live", "base", "settled")
 
     def __init__(self, plan: Plan) -> None:
         lib = self.lib = plan.lib
@@ -568,12 +591,34 @@ class _Bound:
         for step in plan.steps:
             packed = (_Arg * len(step.args))(*[_Arg(arg, self.memories[t.index]) for arg, t in step.args])
             self.calls.append((step.primitive, self.stream, len(step.args), ctypes.cast(packed, c_void_p), packed))
-        #: The arrays that only steps read whose results can be kept.
-        once = frozenset().union(*plan.keeps.values())
-        others = {t.index for i, step in enumerate(plan.steps) if i not in plan.keeps for _, t in step.args}
-        self.reads = [i not in once or i in others for i in range(len(plan.arrays))]
+        #: The arrays that are read or written where all that can be kept is.
+        self.live = [i for i in range(len(plan.arrays)) if i not in plan.unread]
+        self.base = 0
+        #: What was kept at the last call, if that was all.
+        self.settled: _Settled | None = None
 
     def run(self, plan: Plan, arrays: Sequence[Array], kept: Kept | None, room: Room) -> None:
+        """Do it: where nothing but some arrays has moved since the last call, in a few steps of Python's."""
+        base, settled = room.at(plan.scratch), None if kept is None else kept.settled
+        if settled is None or settled is not self.settled or base != self.base:
+            self._anew(plan, arrays, kept, base)
+            return
+        places = self.places
+        for i in self.live:
+            place = self._address(plan, arrays, i)
+            if place != places[i]:
+                self.lib.memory_set_data_handle(self.memories[i], place)
+                places[i] = place
+        self._execute(plan, arrays, settled.done)
+
+    @staticmethod
+    def _address(plan: Plan, arrays: Sequence[Array], i: int) -> int:
+        a = arrays[i]
+        if a.nbytes != plan.arrays[i].desc.size:
+            raise Refused(f"an array of {a.shape} {a.dtype} is not what this was made for")
+        return int(a.__array_interface__["data"][0])
+
+    def _anew(self, plan: Plan, arrays: Sequence[Array], kept: Kept | None, base: int) -> None:
         done: set[int] = set()
         held: list[tuple[_Part, _Copy]] = []
         fresh: list[tuple[int, _Copy]] = []
@@ -585,11 +630,10 @@ class _Bound:
                 fresh.append((i, copy))
             if copy is not None:
                 held.append((part, copy))
-        places, base = self.places.copy(), room.at(plan.scratch)
-        ready = len(done) == len(plan.keeps)  # what nobody reads now may lie anywhere
-        for i, (a, reads) in enumerate(zip(arrays, self.reads)):
-            if reads or not ready:
-                places[i] = a.__array_interface__["data"][0]
+        places = self.places.copy()
+        # What nobody reads now may lie anywhere.
+        for i in self.live if len(done) == len(plan.keeps) else range(len(arrays)):
+            places[i] = self._address(plan, arrays, i)
         places[len(arrays) :] = [base + offset for offset in self.between]
         for part, copy in held:
             for t, place in zip(part.tensors, copy.places):
@@ -599,7 +643,15 @@ class _Bound:
                 if place != before:
                     self.lib.memory_set_data_handle(self.memories[i], place)
             self.places = places
-        execute = self.lib.primitive_execute
+        self._execute(plan, arrays, done)
+        for i, copy in fresh:
+            kept.end(i, copy)  # type: ignore[union-attr]
+        self.base, self.settled = base, None
+        if kept is not None and len(held) == len(plan.parts):
+            self.settled = kept.settle(held)
+
+    def _execute(self, plan: Plan, arrays: Sequence[Array], done: Collection[int]) -> None:
+        execute, places = self.lib.primitive_execute, self.places
         for i, (primitive, stream, count, args, _) in enumerate(self.calls):
             if i in done:
                 continue
@@ -608,8 +660,6 @@ class _Bound:
             else:
                 made = plan.steps[i]
                 made.make([places[t.index] for t in made.made], [arrays[a] for a in made.arrays])  # type: ignore[misc]
-        for i, copy in fresh:
-            kept.end(i, copy)  # type: ignore[union-attr]
 
     def __del__(self) -> None:
         for memory in self.memories:
