@@ -583,6 +583,33 @@ def test_behind_a_convolution_by_products_of_matrices(provider, size):
     check(symbol, arrays_of(symbol, data=(2, 4, *size)))
 
 
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("last", ["norm", "slope", "pool"])
+def test_images_of_one_number_are_joined(provider, rank, last):
+    """Their layout tells nothing of channels: what has a number for each channel is right all the same."""
+    one = (1,) * rank
+    data = F.Variable("data")
+    x, y = (F.Convolution(data, num_filter=1, kernel=one, name=name) for name in "cd")
+    y = F.Concat(F.tanh(x), F.sigmoid(x), y, dim=1)
+    if last == "pool":
+        y = F.Pooling(y, global_pool=True, kernel=one, pool_type="avg")
+    y = F.LeakyReLU(y, act_type="prelu", name="p") if last == "slope" else F.BatchNorm(y, name="b", fix_gamma=False)
+    for n in (1, 2, 5):
+        check(y, arrays_of(y, data=(n, 4, *one)))
+
+
+@pytest.mark.parametrize("last", ["norm", "slope", "sum and slope"])
+def test_images_of_one_place_after_blocks_of_channels(provider, last):
+    x = F.Convolution(F.Variable("data"), num_filter=4, num_group=4, kernel=(1,), name="c")
+    y = F.Pooling(F.relu(F.relu(x)), global_pool=True, kernel=(1,), pool_type="avg")
+    if last == "norm":
+        y = F.BatchNorm(y, name="b", fix_gamma=False)
+    else:
+        y = y + F.tanh(y) if last == "sum and slope" else y
+        y = F.LeakyReLU(y, act_type="prelu", name="p")
+    check(F.Group([x, y]), arrays_of(F.Group([x, y]), data=(2, 4, 11)))
+
+
 def test_weights_computed_in_the_graph(provider):
     """Weights that depend on layers of the region are none of its constants."""
     x = mx.sym.Variable("data")

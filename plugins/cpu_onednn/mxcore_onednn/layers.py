@@ -354,6 +354,15 @@ class _Builder:
             return self.plan.reordered(tensor, Desc.channels_last(self.lib, shape))
         return tensor
 
+    def _by_channel(self, v: int) -> Tensor:
+        """A value for a primitive with a number for each channel.
+
+        Where images are one place the library's layouts may be any, such as with the batch innermost, and its code then
+        takes the numbers of other channels.
+        """
+        tensor, shape = self._image(v), self.region.shapes[v]
+        return tensor if prod(shape[2:]) > 1 else self.plan.reordered(tensor, Desc.channels_last(self.lib, shape))
+
     def _convolution(self, layer: Layer, group: _Group) -> Tensor:
         region, lib, plan = self.region, self.lib, self.plan
         data, weight, *bias = layer.reads
@@ -408,7 +417,7 @@ class _Builder:
     def _norm(self, layer: Layer, group: _Group) -> Tensor:
         """A normalization of its own: a product, and a sum behind it."""
         plan = self.plan
-        source = self._image(layer.reads[0])
+        source = self._by_channel(layer.reads[0])
         shape = self.region.shapes[layer.reads[0]]
         column = (1, shape[1], *[1] * (len(shape) - 2))
         make = partial(_scaled, eps=layer.p.eps, plain=layer.p.fix_gamma)
@@ -424,7 +433,7 @@ class _Builder:
             )
 
     def _sum(self, layer: Layer, group: _Group) -> Tensor:
-        a, b = map(self._image, layer.reads)
+        a, b = map(self._by_channel, layer.reads)  # a slope may follow
         return self._binary(_ADD, a, b if b.desc == a.desc else self.plan.reordered(b, a.desc), self._then(group))
 
     def _product(self, layer: Layer, group: _Group) -> Tensor:
@@ -438,7 +447,7 @@ class _Builder:
     def _slope(self, layer: Layer, group: _Group) -> Tensor:
         if not _is_slope(layer):
             return self._function(layer, group)
-        source = self._image(layer.reads[0])
+        source = self._by_channel(layer.reads[0])
         slope = self._column(layer.reads[1], self.region.number(group.layers[0]))
         desc = source.desc.handle
         return self._add(
