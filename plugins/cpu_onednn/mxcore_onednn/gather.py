@@ -87,7 +87,7 @@ def _fits(graph: Graph, n: Node) -> bool:
         return False
     if any(prod(shape) > MOST for shape in shapes):
         return False
-    return _kind(graph, n) not in _refused and takes(n.op.name, n.params, shapes[:-1], shapes[-1])
+    return takes(n.op.name, n.params, shapes[:-1], shapes[-1]) and _kind(graph, n) not in _refused
 
 
 #: Layers that the library has refused, with their shapes, the last ones: they need not be tried again.
