@@ -7,7 +7,7 @@ that the library computes; what it lacks code for, and what only others compute,
 from __future__ import annotations
 
 import heapq
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from math import prod
 from typing import Any
@@ -70,7 +70,6 @@ def gather(graph: Graph) -> Graph:
                 made.append(part)
             elif why and isinstance(why[0], Failed):
                 fit.discard(id(nodes[why[0].layer]))
-                _note(graph, nodes[why[0].layer])
                 refused = True
             # Else there is no memory for it now.
         if not refused:
@@ -87,22 +86,7 @@ def _fits(graph: Graph, n: Node) -> bool:
         return False
     if any(prod(shape) > MOST for shape in shapes):
         return False
-    return takes(n.op.name, n.params, shapes[:-1], shapes[-1]) and _kind(graph, n) not in _refused
-
-
-#: Layers that the library has refused, with their shapes, the last ones: they need not be tried again.
-_refused: OrderedDict[Any, None] = OrderedDict()
-_LIMIT = 512
-
-
-def _kind(graph: Graph, n: Node) -> Any:
-    return Layer(n.op.name, n.params, ()).key, tuple(graph.shapes[e] for e in n.inputs)
-
-
-def _note(graph: Graph, n: Node) -> None:
-    _refused[_kind(graph, n)] = None
-    while len(_refused) > _LIMIT:
-        _refused.popitem(last=False)
+    return takes(n.op.name, n.params, shapes[:-1], shapes[-1])
 
 
 def _regions(order: Sequence[Node], fit: set[int], hidden: set[int]) -> list[list[Node]]:

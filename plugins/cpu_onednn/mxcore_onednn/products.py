@@ -123,10 +123,10 @@ def _fully_connected(k: Call, p: Params, outs: Sequence[Any], *ins: Any) -> None
     data, weight, *bias = ins
     rows, how = _rows(data, weight), (data.dtype.name, bool(bias))
     plan, held = _plan(rows, weight.shape, _FORWARD, *how), None
-    if k.keep is not None:
+    if k.keep is not None and k.keep.stamp(1) is not None:  # from the first call on, so that all have the same bits
         liked = _plan(rows, weight.shape, _FORWARD, *how, True)
         held = kept(k, liked)
-        plan = plan if held is None else liked
+        plan = liked or plan
     other = otherwise("FullyConnected", k, p, outs, *ins)
     _into(outs[0], (rows[0], weight.shape[0]), "FullyConnected", plan, [data.reshape(rows), weight, *bias], other, held)
 
