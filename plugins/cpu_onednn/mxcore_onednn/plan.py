@@ -389,6 +389,8 @@ class Plan:
         Refused
             If the library fails, has no memory, or was asked for arrays of other sizes.
         """
+        if _alone and self.workers > 1:
+            raise Refused("a forked child has one thread, this was made for more")
         if kept is not None and kept.plan is not self:  # the number of threads has changed meanwhile
             kept = None
         try:
