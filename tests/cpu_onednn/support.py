@@ -5,7 +5,7 @@ import numpy as np
 import mxcore as mx
 from mxcore._core.call import op_context
 from mxcore.plugin import Spec, find_op
-from mxcore_onednn import bindings
+from mxcore_onednn import bindings, plan
 
 KERNELS = {e.op: e for e in bindings.kernels.entries}
 
@@ -34,6 +34,18 @@ def reference(name, params, *ins):
     ins = [a.astype(np.float64) if a.dtype.kind == "f" else a for a in ins]
     found = op.body(op_context(mx.cpu(), False), op.parse(params), *ins)
     return found if isinstance(found, (list, tuple)) else [found]
+
+
+def watch_kept(monkeypatch, name=bool):
+    """Of each call of a plan from now on: whether it finds all that it can keep, by a `name` for true and false."""
+    seen, run_bound = [], plan._Bound.run
+
+    def run(self, made, arrays, kept, room):
+        seen.append(name(kept is not None and kept.filled))
+        run_bound(self, made, arrays, kept, room)
+
+    monkeypatch.setattr(plan._Bound, "run", run)
+    return seen
 
 
 def check_close(outs, want):

@@ -8,7 +8,7 @@ import pytest
 import mxcore as mx
 from mxcore.executor import CachedOp, passes_off
 from mxcore_onednn import plan
-from tests.cpu_onednn.support import check_close, numbers, reference
+from tests.cpu_onednn.support import check_close, numbers, reference, watch_kept
 
 PARAMS = {"kernel": (3, 3), "num_filter": 16}
 CONVOLUTION = mx.sym.Convolution(mx.sym.Variable("x"), mx.sym.Variable("w"), no_bias=True, **PARAMS)
@@ -17,15 +17,7 @@ CONVOLUTION = mx.sym.Convolution(mx.sym.Variable("x"), mx.sym.Variable("w"), no_
 @pytest.fixture
 def reorders(provider, monkeypatch):
     """Of each call of the library: whether it made what it keeps, or had it."""
-    seen = []
-    run_bound = plan._Bound.run
-
-    def run(self, made, arrays, kept, room):
-        seen.append("kept" if kept is not None and kept.filled else "made")
-        run_bound(self, made, arrays, kept, room)
-
-    monkeypatch.setattr(plan._Bound, "run", run)
-    return seen
+    return watch_kept(monkeypatch, {True: "kept", False: "made"}.get)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from mxcore.executor import CachedOp
 from mxcore.plugin import find_op
 from mxcore_onednn import calls, plan, products, rules
 from mxcore_onednn.library import ISA_AVX2, ISA_AVX512, ISA_BFLOAT16, Refused, library
-from tests.cpu_onednn.support import KERNELS, check_close, numbers, reference, run, taken
+from tests.cpu_onednn.support import KERNELS, check_close, numbers, reference, run, taken, watch_kept
 
 BFLOAT16 = pytest.mark.skipif(
     library().isa & ISA_BFLOAT16 != ISA_BFLOAT16, reason="this processor has no products of bfloat16"
@@ -69,16 +69,7 @@ def test_where_the_library_fails_others_multiply(monkeypatch):
 
 @pytest.mark.usefixtures("provider", "always")
 def test_weights_are_kept_until_somebody_writes(monkeypatch):
-    seen = []
-    run_bound = plan._Bound.run
-    monkeypatch.setattr(
-        plan._Bound,
-        "run",
-        lambda self, made, ins, held, room: (
-            seen.append(bool(held and held.filled)),
-            run_bound(self, made, ins, held, room),
-        )[1],
-    )
+    seen = watch_kept(monkeypatch)
     x, w, b = (mx.nd.array(a) for a in numbers(4, (5, 300), (64, 300), (64,)))
     symbol = mx.sym.FullyConnected(*map(mx.sym.Variable, "xwb"), num_hidden=64)
     op = CachedOp(symbol)

@@ -10,7 +10,7 @@ from mxcore.executor import CachedOp
 from mxcore.plugin import find_op
 from mxcore_onednn import calls, plan, recurrent, rules
 from mxcore_onednn.library import ISA_AVX2, ISA_AVX512, Refused
-from tests.cpu_onednn.support import KERNELS, check_close, numbers, reference, taken
+from tests.cpu_onednn.support import KERNELS, check_close, numbers, reference, taken, watch_kept
 
 pytestmark = pytest.mark.usefixtures("provider", "always")
 STATES = "state_output", "statecell_output"
@@ -79,16 +79,7 @@ def layer(mode, **kw):
 @pytest.mark.parametrize("mode", ["lstm", "gru"])
 @pytest.mark.parametrize("both", [False, True])
 def test_weights_are_kept_until_somebody_writes(monkeypatch, mode, both):
-    seen = []
-    run_bound = plan._Bound.run
-    monkeypatch.setattr(
-        plan._Bound,
-        "run",
-        lambda self, made, ins, kept, room: (
-            seen.append(bool(kept and kept.filled)),
-            run_bound(self, made, ins, kept, room),
-        )[1],
-    )
+    seen = watch_kept(monkeypatch)
     params, ins = arrays(mode, 5, 3, 6, 8, 2, both)
     names = ["data", "parameters", *["state", "state_cell"][: len(ins) - 2]]
     op, given = CachedOp(mx.sym.RNN(*map(mx.sym.Variable, names), **params)), [mx.nd.array(a) for a in ins]

@@ -98,8 +98,10 @@ def without_kernels_of(owner: str) -> Iterator[None]:
     set()
     """
     of = tables.kernels.of
-    left = lambda device, op: [k for k in of(device, op) if k.owner != owner]  # noqa: E731
-    with _without_late_passes(owner), _instead("of", left):
+    with (
+        _without_late_passes(owner),
+        _instead("of", lambda device, op: [k for k in of(device, op) if k.owner != owner]),
+    ):
         yield
 
 

@@ -10,11 +10,11 @@ from mxcore.layouts import axes
 from mxcore.plugin import Params
 
 from .library import ISA_AVX512, Library, Refused
-from .plan import BIAS, DIFF_BIAS, DIFF_DST, DIFF_SRC, DIFF_WEIGHTS, DST, SRC, WEIGHTS, Desc, Plan, dims
+from .plan import BIAS, DIFF_BIAS, DIFF_DST, DIFF_SRC, DIFF_WEIGHTS, DST, INFERENCE, SRC, WEIGHTS, Desc, Plan, dims
 
 __all__ = ["Geometry", "Maker", "backward", "forward", "sums", "transposed", "transposed_backward"]
 
-_INFERENCE, _DIRECT = 96, 1
+_DIRECT = 1
 
 
 class Geometry(NamedTuple):
@@ -92,7 +92,7 @@ class Maker:
         shift = self._shift(biased)
         return lib.new(
             "convolution_forward_primitive_desc_create",
-            *(lib.engine, _INFERENCE, _DIRECT, src.handle, weight.handle, shift and shift.handle, dst.handle),
+            *(lib.engine, INFERENCE, _DIRECT, src.handle, weight.handle, shift and shift.handle, dst.handle),
             *(*g.steps(), attr or lib.attr),
         )
 
@@ -166,7 +166,7 @@ def sums(lib: Library, g: Geometry, dtype: str, biased: bool = False) -> Plan:
     place = plan.between(Desc.dense(lib, last, "int32", order))
     made = lib.new(
         "convolution_forward_primitive_desc_create",
-        *(lib.engine, _INFERENCE, _DIRECT, src.handle, weight.handle, shift, place.desc.handle, *g.steps(), lib.attr),
+        *(lib.engine, INFERENCE, _DIRECT, src.handle, weight.handle, shift, place.desc.handle, *g.steps(), lib.attr),
     )
     plan.add(made, {SRC: 0, WEIGHTS: 1, **({BIAS: 2} if biased else {}), DST: place})
     plan.move(place, Desc.dense(lib, last, order=order), result)

@@ -38,15 +38,14 @@ def gather(graph: Graph) -> Graph:
         inputs stays as it is.
     """
     info, order = graph.info, graph.nodes
+    # Where a node writes to its inputs it matters who reads them before and who behind that.
     if (
         info["is_train"]
         or info["n_first"] < len(graph.heads)
         or info["ctx"].device_type not in _DEVICES
         or info.get("contexts")
         or any(n.forward is not None for n in order)
-        or any(
-            n.op is not None and n.params._sig.mutates for n in order
-        )  # who reads before and who behind that matters
+        or any(n.op is not None and n.params._sig.mutates for n in order)
         or library() is None
     ):
         return graph
@@ -143,11 +142,9 @@ class _Part:
 
 
 def _rebuilt(graph: Graph, order: Sequence[Node], parts: Sequence[_Part]) -> Graph:
-    """The graph with a node for each part."""
+    """The graph with a node for each part; what is known of entries is inferred behind every late pass."""
     part_of = {id(n): part for part in parts for n in part.nodes}
     new: dict[Entry, Entry] = {}
-    result = Graph([])
-    result.info = dict(graph.info)
     items: dict[int, Any] = {}  # in the order of their last nodes
     for n in order:
         item = part_of.get(id(n), n)
@@ -163,17 +160,8 @@ def _rebuilt(graph: Graph, order: Sequence[Node], parts: Sequence[_Part]) -> Gra
             same = inputs == item.inputs
             node = item if same else Node(item.op, item.params, inputs, item.name, item.attrs)
             entries = [(item, i) for i in range(item.n_out)]
-        for i, e in enumerate(entries):
-            new[e] = node, i
-            for facts, old in (
-                (result.shapes, graph.shapes),
-                (result.dtypes, graph.dtypes),
-                (result.stypes, graph.stypes),
-            ):
-                if e in old:
-                    facts[node, i] = old[e]
-    result.heads = [new[e] for e in graph.heads]
-    return result
+        new.update((e, (node, i)) for i, e in enumerate(entries))
+    return Graph([new[e] for e in graph.heads])
 
 
 def _sorted(items: dict[int, Any], part_of: dict[int, _Part]) -> Iterable[Any]:

@@ -19,14 +19,13 @@ from mxcore.plugin import Params
 
 from .convolution import Geometry, Maker
 from .library import Library, NoMemory, Refused
-from .plan import BIAS, DST, SRC, WEIGHTS, Desc, Plan, Tensor
+from .plan import BIAS, DST, INFERENCE, SRC, WEIGHTS, Desc, Plan, Tensor
 from .region import Failed, Layer, Region
 from .windows import Windows
 
 __all__ = ["ANCHORS", "READS", "build", "takes"]
 
 Shape = tuple[int, ...]
-_INFERENCE = 96
 _SRC_1, _MANY, _POST_OP = 2, 1024, 32768
 _RELU, _TANH, _ELU, _LOGISTIC, _CLIP, _GELU = 0x20, 0x21, 0x22, 0x29, 0x2E, 0x31
 _ADD, _MUL = 0x1FFF0, 0x1FFF1
@@ -452,7 +451,7 @@ class _Builder:
         desc = source.desc.handle
         return self._add(
             "prelu_forward_primitive_desc_create",
-            (_INFERENCE, desc, slope.desc.handle, desc, self.lib.attr),
+            (INFERENCE, desc, slope.desc.handle, desc, self.lib.attr),
             {SRC: source, WEIGHTS: slope, DST: None},
         )
 
@@ -464,7 +463,7 @@ class _Builder:
         desc = source.desc.handle
         return self._add(
             "eltwise_forward_primitive_desc_create",
-            (_INFERENCE, kind, desc, desc, alpha, beta, lib.attr),
+            (INFERENCE, kind, desc, desc, alpha, beta, lib.attr),
             {SRC: source, DST: None},
         )
 

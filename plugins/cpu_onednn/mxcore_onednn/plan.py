@@ -35,6 +35,7 @@ Array = np.ndarray[Any, Any]
 _CODES = {"bfloat16": 2, "float32": 3, "int32": 4, "int8": 5, "uint8": 6}
 _ANY = 1  # dnnl_format_tag_any
 _BLOCKS = {3: 69, 4: 102, 5: 142}  # dnnl_nCw8c, dnnl_nChw8c, dnnl_nCdhw8c
+INFERENCE = 96  # dnnl_forward_inference
 SRC, DST, WEIGHTS, BIAS, SCRATCHPAD = 1, 17, 33, 41, 80
 DIFF_SRC, DIFF_DST, DIFF_WEIGHTS, DIFF_BIAS = 129, 145, 161, 169
 #: Which descriptor of a primitive an argument has.
@@ -351,15 +352,13 @@ class Plan:
             tensor.offset = self.tensors[tensor.place].offset
         self.scratch = total * _UNIT
         self.steady = frozenset().union(*self.keeps.values())
-        read = {t.index for i, step in enumerate(self.steps) if i not in self.keeps for _, t in step.args}
-        self.unread = self.steady - read
-        self.parts = self._parts()
-        return self
-
-    def _parts(self) -> list[_Part]:
-        """What can be kept, by the arrays that it is made of."""
         # What is read only to make something else that is kept goes with the call.
         read = {t.index for i, step in enumerate(self.steps) if i not in self.keeps for _, t in step.args}
+        self.unread, self.parts = self.steady - read, self._parts(read)
+        return self
+
+    def _parts(self, read: Collection[int]) -> list[_Part]:
+        """What can be kept of the tensors that further steps `read`, by the arrays that it is made of."""
         steps: dict[frozenset[int], list[int]] = {}
         for i, sources in self.keeps.items():
             steps.setdefault(sources, []).append(i)

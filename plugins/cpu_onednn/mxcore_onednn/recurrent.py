@@ -20,6 +20,7 @@ from .plan import (
     DST,
     DST_ITER,
     DST_ITER_C,
+    INFERENCE,
     SRC,
     SRC_ITER,
     SRC_ITER_C,
@@ -34,7 +35,7 @@ from .rules import recurs
 
 __all__ = ["Layer"]
 
-_INFERENCE, _FORWARDS, _BOTH = 96, 1, 3
+_FORWARDS, _BOTH = 1, 3
 #: Of the arrays of a plan.
 _WEIGHTS = 1, 2
 #: The library's axes of weights: layer, direction, input, gate, unit.
@@ -84,7 +85,7 @@ def _layer(lib: Library, layer: Layer) -> Plan:
     liked = [Desc.any(lib, (1, both, n, layer.gates, units)) for n in (inputs, units)]
     direction, flags = _FORWARDS if both == 1 else _BOTH, 0
     ends, weights = ([d.handle for d in descs] for descs in (states, liked))
-    head = lib.engine, _INFERENCE, direction, given[0].handle, *ends, *weights
+    head = lib.engine, INFERENCE, direction, given[0].handle, *ends, *weights
     tail = given[3].handle, out.handle, *ends, flags, lib.attr
     if mode == "lstm":
         made = lib.new("lstm_forward_primitive_desc_create", *head, None, None, *tail)

@@ -10,11 +10,11 @@ from mxcore.plugin import Call, Params, Spec
 
 from .calls import PRIORITY, kernels, otherwise, run, takes
 from .library import Library
-from .plan import DST, SRC, Desc, Plan, plan_for
+from .plan import DST, INFERENCE, SRC, Desc, Plan, plan_for
 
 __all__ = ["forward"]
 
-_INFERENCE, _ACROSS = 96, 0xAFF
+_ACROSS = 0xAFF
 
 
 def forward(lib: Library, shape: tuple[int, ...], size: int, alpha: float, beta: float, base: float) -> Plan:
@@ -23,7 +23,7 @@ def forward(lib: Library, shape: tuple[int, ...], size: int, alpha: float, beta:
     plan = Plan(lib, [desc, Desc.dense(lib, shape)])
     made = lib.new(
         "lrn_forward_primitive_desc_create",
-        *(lib.engine, _INFERENCE, _ACROSS, desc.handle, desc.handle),
+        *(lib.engine, INFERENCE, _ACROSS, desc.handle, desc.handle),
         *(size, alpha, beta, base, lib.attr),
     )
     plan.add(made, {SRC: 0, DST: 1})

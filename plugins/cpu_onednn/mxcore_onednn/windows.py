@@ -12,12 +12,11 @@ from mxcore.plugin import Call, Params, Spec
 
 from .calls import PRIORITY, kernels, otherwise, run, takes
 from .library import Library, library
-from .plan import DST, SRC, Desc, Plan, dims, plan_for
+from .plan import DST, INFERENCE, SRC, Desc, Plan, dims, plan_for
 from .rules import pools
 
 __all__ = ["Windows", "forward"]
 
-_INFERENCE = 96
 #: dnnl_pooling_max and others, by what an average is divided by.
 _MAX, _AVERAGE, _AVERAGE_INSIDE = 0x1FF, 0x2FF, 0x3FF
 
@@ -65,7 +64,7 @@ class Windows(NamedTuple):
         none = dims([0] * len(self.pad))
         return lib.new(
             "pooling_forward_primitive_desc_create",
-            *(lib.engine, _INFERENCE, self.kind, src.handle, dst.handle),
+            *(lib.engine, INFERENCE, self.kind, src.handle, dst.handle),
             *(dims(self.stride), dims(self.window), none, dims(self.pad), dims(self.end), lib.attr),
         )
 
