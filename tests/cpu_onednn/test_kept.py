@@ -1,6 +1,9 @@
 """Weights in the library's layout are kept while they stay as they are, and no longer."""
 
 import gc
+import itertools
+import threading
+import time
 import weakref
 
 import pytest
@@ -162,11 +165,35 @@ def test_plans_and_what_they_keep_go_with_their_users(x):
     gone = weakref.ref(made)
     gc.disable()
     try:
-        plan._plans.clear()
+        plan.forget()
         del made
         assert gone() is None
     finally:
         gc.enable()
+
+
+def test_plans_are_forgotten_while_others_are_made(restless):
+    """What runs when a plan goes gives way to threads that put in others."""
+    end, failed = threading.Event(), []
+
+    def work():
+        try:
+            for i in itertools.count():
+                if end.is_set():
+                    return
+                plan.plan_for(("a test", i % 50), lambda lib: plan.Plan(lib, []).done(), 0)
+        except BaseException as e:
+            failed.append(e)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    [t.start() for t in threads]
+    for _ in range(300):
+        plan.forget()
+        time.sleep(0.0005)
+    end.set()
+    [t.join() for t in threads]
+    plan.forget()
+    assert failed == []
 
 
 def test_plans_are_bounded(monkeypatch):

@@ -151,7 +151,7 @@ def test_without_memory_others_compute(monkeypatch, caplog, where):
 
     want = compute()
     monkeypatch.setattr(calls, "_told", set())
-    plan._plans.clear()
+    plan.forget()
     with monkeypatch.context() as patch:
         if where == "make":
             patch.setattr(plan.Plan, "add", fails)

@@ -29,7 +29,8 @@ F = mx.sym
 def no_plans_are_left():
     """What a test lets plans do is not found by the next one."""
     yield
-    plan._plans.clear()
+    mx.nd.waitall()
+    plan.forget()
 
 
 class Net:
@@ -220,7 +221,7 @@ class TestResidual:
     """A block with a path around it."""
 
     def test_one_region_takes_it_all(self, arrays):
-        plan._plans.clear()
+        plan.forget()
         mx.executor.compile._cache.clear()
         check(residual(), arrays)
         (step,) = regions(residual(), arrays)
@@ -241,7 +242,7 @@ class TestResidual:
         made = []
         folded = layers._folded
         monkeypatch.setattr(layers, "_folded", lambda *a, **k: [made.append(1), folded(*a, **k)])
-        plan._plans.clear()
+        plan.forget()
         executor = bound(residual(), arrays)
         for _ in range(4):
             executor.forward(is_train=False)[0].wait_to_read()
@@ -256,7 +257,7 @@ class TestResidual:
 
     def test_only_what_calls_read_is_kept(self, arrays):
         """Weights that are folded and then put in another layout take the place of weights once."""
-        plan._plans.clear()
+        plan.forget()
         made = plan_of(*regions(residual(), arrays))
         sizes = [a.size * 4 for name, a in arrays.items() if name.endswith("weight")]
         kept = [t.desc.size for part in made.parts for t in part.tensors]
@@ -378,7 +379,7 @@ class TestResidual:
             raise Refused("a test")
 
         monkeypatch.setitem(layers._MAKERS, "Pooling", none)
-        plan._plans.clear()
+        plan.forget()
         check(residual(), arrays)
         (step,) = regions(residual(), arrays)
         assert "Pooling" not in step.op.doc
@@ -391,10 +392,10 @@ class TestResidual:
         monkeypatch.setattr(layers, "_attributes", plain)
         monkeypatch.setitem(layers._MAKERS, "Pooling", binary)
         mx.executor.compile._cache.clear()
-        plan._plans.clear()
+        plan.forget()
         check(residual(), arrays)
         assert len(regions(residual(), arrays)) == 1
-        plan._plans.clear()
+        plan.forget()
 
     def test_it_can_be_switched_off(self, arrays, monkeypatch):
         monkeypatch.setenv("MXCORE_DISABLE_PASSES", PASS)
@@ -462,7 +463,7 @@ class TestRooms:
             reached.append((found[0] == found[1]).all())
 
         monkeypatch.setattr(layers, "_folded", interrupted)
-        plan._plans.clear()
+        plan.forget()
         executor = bound(residual(), arrays)
         for _ in range(3):
             check_close([executor.forward(is_train=False)[0].asnumpy()], want)

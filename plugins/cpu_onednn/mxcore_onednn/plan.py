@@ -813,6 +813,16 @@ def plan_for(
     return found if isinstance(found, Plan) else None
 
 
+def forget() -> None:
+    """Every plan goes that nobody uses; who asks again gets a new one."""
+    with _lock:
+        # What goes with a plan is Python code, in the middle of which another thread may put one in: only then, when
+        # the dictionary is whole.
+        gone = list(_plans.values())
+        _plans.clear()
+    del gone
+
+
 def _known(key: Any) -> Plan | Refused | None:
     with _lock:
         if key not in _plans:
