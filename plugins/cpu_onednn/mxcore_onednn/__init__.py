@@ -27,7 +27,15 @@ def mxcore_graph_passes() -> list[GraphPass]:
 
         return gather(graph)
 
-    return [] if found() is None else [GraphPass("onednn_layers", 0, gather, late=True)]
+    def channels_last(graph: Any) -> Any:
+        from .channels_last import channels_last
+
+        return channels_last(graph)
+
+    if found() is None:
+        return []
+    passes = {"onednn_layers": gather, "onednn_channels_last": channels_last}
+    return [GraphPass(name, 0, passed, late=True) for name, passed in passes.items()]
 
 
 @hookimpl

@@ -27,6 +27,8 @@ class Geometry(NamedTuple):
     stride, pad, dilate : tuple of int
         One for each axis of size; a dilation of 1 leaves no gaps.
     groups : int
+    last : bool
+        Arrays have the channels of a place side by side: they are (n, *size, c) and (n, *positions, f).
     """
 
     src: tuple[int, ...]
@@ -36,6 +38,7 @@ class Geometry(NamedTuple):
     pad: tuple[int, ...]
     dilate: tuple[int, ...]
     groups: int
+    last: bool = False
 
     @classmethod
     def of(cls, p: Params, data: Sequence[int], weight: Sequence[int], groups: int) -> Geometry:
@@ -57,6 +60,10 @@ class Geometry(NamedTuple):
             return self.weight
         return (self.groups, self.weight[0] // self.groups, *self.weight[1:])
 
+    def image(self, lib: Library, shape: Sequence[int]) -> Desc:
+        """Of an array of images, of which the library has the channels second."""
+        return Desc.channels_last(lib, shape) if self.last else Desc.dense(lib, shape)
+
     def steps(self) -> tuple[Any, ...]:
         pad = dims(self.pad)
         return dims(self.stride), dims([d - 1 for d in self.dilate]), pad, pad
@@ -77,7 +84,7 @@ class Maker:
         """Of data, weight and result; the data's may be given."""
         lib, g = self.lib, self.g
         poor = prod(g.weight[2:]) == 1 or g.groups > 1 and g.weight[1] == 1 or strided and max(g.stride) > 1
-        images = Desc.blocks if self.blocks and poor else Desc.any
+        images = Desc.channels_last if g.last else Desc.blocks if self.blocks and poor else Desc.any
         return [given or images(lib, g.src), Desc.any(lib, g.grouped), images(lib, g.dst)]
 
     def _shift(self, biased: bool) -> Desc | None:
@@ -126,15 +133,11 @@ class Maker:
 
 
 def _planned(
-    lib: Library,
-    g: Geometry,
-    shapes: Sequence[Sequence[int]],
-    add: Callable[[Plan, Maker], Any],
-    steady: Collection[int] = (),
+    lib: Library, g: Geometry, arrays: Sequence[Desc], add: Callable[[Plan, Maker], Any], steady: Collection[int] = ()
 ) -> Plan:
-    """A plan over dense arrays: with blocks of channels if there is code for them, else as the library likes it."""
+    """A plan over arrays: with blocks of channels if there is code for them, else as the library likes it."""
     for blocks in (True, False):
-        plan = Plan(lib, [Desc.dense(lib, shape) for shape in shapes], steady)
+        plan = Plan(lib, arrays, steady)
         try:
             add(plan, Maker(lib, g, blocks))
             return plan.done()
@@ -146,9 +149,10 @@ def _planned(
 
 def forward(lib: Library, g: Geometry, biased: bool) -> Plan:
     """Of data, weight, bias if there is one; the result is the last array."""
-    shapes = [g.src, g.grouped, *([g.dst[1:2]] if biased else []), g.dst]
-    args = {SRC: 0, WEIGHTS: 1, **({BIAS: 2} if biased else {}), DST: len(shapes) - 1}
-    return _planned(lib, g, shapes, lambda plan, made: plan.add(made.forward(biased), args), (1,))
+    arrays = [g.image(lib, g.src), Desc.dense(lib, g.grouped)]
+    arrays += [*([Desc.dense(lib, g.dst[1:2])] if biased else []), g.image(lib, g.dst)]
+    args = {SRC: 0, WEIGHTS: 1, **({BIAS: 2} if biased else {}), DST: len(arrays) - 1}
+    return _planned(lib, g, arrays, lambda plan, made: plan.add(made.forward(biased), args), (1,))
 
 
 def sums(lib: Library, g: Geometry, dtype: str, biased: bool = False) -> Plan:
@@ -175,12 +179,13 @@ def sums(lib: Library, g: Geometry, dtype: str, biased: bool = False) -> Plan:
 
 def backward(lib: Library, g: Geometry, wanted: tuple[bool, bool, bool]) -> Plan:
     """Of the gradient of the result, data, weight; then those of the wanted gradients, of data, weight and bias."""
-    shapes = [g.dst, g.src, g.grouped]
+    data, weight = g.image(lib, g.src), Desc.dense(lib, g.grouped)
+    arrays = [g.image(lib, g.dst), data, weight]
     places: list[int] = []
-    for shape, want in zip((g.src, g.grouped, g.dst[1:2]), wanted):
-        places.append(len(shapes))
+    for desc, want in zip((data, weight, Desc.dense(lib, g.dst[1:2])), wanted):
+        places.append(len(arrays))
         if want:
-            shapes.append(shape)
+            arrays.append(desc)
 
     def add(plan: Plan, made: Maker) -> None:
         if wanted[1]:
@@ -189,23 +194,25 @@ def backward(lib: Library, g: Geometry, wanted: tuple[bool, bool, bool]) -> Plan
         if wanted[0]:
             plan.add(made.of_data(), {DIFF_DST: 0, WEIGHTS: 2, DIFF_SRC: places[0]})
 
-    return _planned(lib, g, shapes, add)
+    return _planned(lib, g, arrays, add)
 
 
 def transposed(lib: Library, g: Geometry) -> Plan:
     """Of an array like the result of a convolution, and its weight, to one like its data."""
     args = {DIFF_DST: 0, WEIGHTS: 1, DIFF_SRC: 2}
-    return _planned(lib, g, [g.dst, g.grouped, g.src], lambda plan, made: plan.add(made.of_data(), args), (1,))
+    arrays = [g.image(lib, g.dst), Desc.dense(lib, g.grouped), g.image(lib, g.src)]
+    return _planned(lib, g, arrays, lambda plan, made: plan.add(made.of_data(), args), (1,))
 
 
 def transposed_backward(lib: Library, g: Geometry, wanted: tuple[bool, bool]) -> Plan:
     """Of the gradient of what :func:`transposed` gave, what it took, the weight; then the wanted gradients of those."""
-    shapes = [g.src, g.dst, g.grouped, *(s for s, want in zip((g.dst, g.grouped), wanted) if want)]
+    data, weight = g.image(lib, g.dst), Desc.dense(lib, g.grouped)
+    arrays = [g.image(lib, g.src), data, weight, *(d for d, want in zip((data, weight), wanted) if want)]
 
     def add(plan: Plan, made: Maker) -> None:
         if wanted[1]:
-            plan.add(made.of_weight(False), {SRC: 0, DIFF_DST: 1, DIFF_WEIGHTS: len(shapes) - 1})
+            plan.add(made.of_weight(False), {SRC: 0, DIFF_DST: 1, DIFF_WEIGHTS: len(arrays) - 1})
         if wanted[0]:
             plan.add(made.forward(), {SRC: 0, WEIGHTS: 2, DST: 3})
 
-    return _planned(lib, g, shapes, add)
+    return _planned(lib, g, arrays, add)

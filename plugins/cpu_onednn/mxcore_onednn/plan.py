@@ -35,11 +35,15 @@ Array = np.ndarray[Any, Any]
 _CODES = {"bfloat16": 2, "float32": 3, "int32": 4, "int8": 5, "uint8": 6}
 _ANY = 1  # dnnl_format_tag_any
 _BLOCKS = {3: 69, 4: 102, 5: 142}  # dnnl_nCw8c, dnnl_nChw8c, dnnl_nCdhw8c
-INFERENCE = 96  # dnnl_forward_inference
-SRC, DST, WEIGHTS, BIAS, SCRATCHPAD = 1, 17, 33, 41, 80
-DIFF_SRC, DIFF_DST, DIFF_WEIGHTS, DIFF_BIAS = 129, 145, 161, 169
+TRAINING, INFERENCE = 64, 96  # dnnl_forward_training and others
+SRC, DST, WEIGHTS, BIAS, WORKSPACE, SCRATCHPAD = 1, 17, 33, 41, 64, 80
+MEAN, VARIANCE, SCALE, SHIFT = 49, 50, 51, 52
+DIFF_SRC, DIFF_DST, DIFF_WEIGHTS, DIFF_BIAS, DIFF_SCALE, DIFF_SHIFT = 129, 145, 161, 169, 255, 256
 #: Which descriptor of a primitive an argument has.
-_QUERY = {SRC: 129, DIFF_SRC: 130, WEIGHTS: 131, DIFF_WEIGHTS: 132, DST: 133, DIFF_DST: 134, SCRATCHPAD: 136}
+_QUERY = {
+    **{SRC: 129, DIFF_SRC: 130, WEIGHTS: 131, DIFF_WEIGHTS: 132, DST: 133, DIFF_DST: 134},
+    **{WORKSPACE: 135, SCRATCHPAD: 136},
+}
 #: Of recurrent layers: first states and last ones, and the weights of the state; their descriptors go by argument.
 SRC_ITER, SRC_ITER_C, DST_ITER, DST_ITER_C, WEIGHTS_ITER = 2, 3, 18, 19, 34
 _BY_ARGUMENT = 255  # dnnl_query_exec_arg_md

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .convolution import Geometry
     from .recurrent import Layer
 
-__all__ = ["Facts", "multiplies", "pays", "pools", "recurs", "worth"]
+__all__ = ["Facts", "multiplies", "pays", "pools", "recurs", "travels", "worth"]
 
 #: BLAS is slow for fewer columns.
 _NARROW = 64
@@ -148,6 +148,19 @@ def pays(isa: int, piece: str, g: Geometry) -> bool:
     if isa & ISA_AVX512 == ISA_AVX512:
         rules = "avx512" if blas_core() in _NARROW_CORES else "avx512, as BLAS"
     return _RULES[rules][piece](Facts.of(g))
+
+
+def travels(isa: int, pieces: Sequence[str], g: Geometry) -> bool:
+    """Whether a convolution, or these gradients of it, shall have channels last, which needs no reorders.
+
+    Parameters
+    ----------
+    isa : int
+    pieces : sequence of str
+        As of :func:`pays`.
+    g : Geometry
+    """
+    return True
 
 
 def recurs(isa: int, layer: Layer) -> bool:

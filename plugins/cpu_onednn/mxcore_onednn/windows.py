@@ -1,4 +1,4 @@
-"""Pooling: maxima and averages of windows, forward."""
+"""Pooling: maxima and averages of windows, and with channels last their gradients."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from mxcore.layouts import axes, channels_first
 from mxcore.plugin import Call, Params, Spec
 
 from .calls import PRIORITY, kernels, otherwise, run, takes
-from .library import Library, library
-from .plan import DST, INFERENCE, SRC, Desc, Plan, dims, plan_for
+from .library import Library, Refused, library
+from .plan import DIFF_DST, DIFF_SRC, DST, INFERENCE, SRC, TRAINING, WORKSPACE, Desc, Plan, Tensor, dims, plan_for
 from .rules import pools
 
-__all__ = ["Windows", "forward"]
+__all__ = ["Windows", "backward", "forward"]
 
 #: dnnl_pooling_max and others, by what an average is divided by.
 _MAX, _AVERAGE, _AVERAGE_INSIDE = 0x1FF, 0x2FF, 0x3FF
@@ -30,6 +30,8 @@ class Windows(NamedTuple):
         In the library's numbers.
     src, dst, window, stride, pad, end : tuple of int
         `pad` and `end` are what is put before and behind each axis of size.
+    last : bool
+        Arrays have the channels of a place side by side.
     """
 
     kind: int
@@ -39,6 +41,7 @@ class Windows(NamedTuple):
     stride: tuple[int, ...]
     pad: tuple[int, ...]
     end: tuple[int, ...]
+    last: bool = False
 
     @classmethod
     def of(cls, p: Params, src: tuple[int, ...], dst: tuple[int, ...]) -> Windows | None:
@@ -59,47 +62,100 @@ class Windows(NamedTuple):
             return None
         return cls(_MAX if p.pool_type == "max" else average, src, dst, window, stride, pad, end)
 
-    def desc(self, lib: Library, src: Desc, dst: Desc) -> int:
-        """The descriptor of the primitive, from images of one layout to such of another."""
+    def image(self, lib: Library, shape: Sequence[int]) -> Desc:
+        """Of an array of images, of which the library has the channels second."""
+        return Desc.channels_last(lib, shape) if self.last else Desc.dense(lib, shape)
+
+    @property
+    def _steps(self) -> tuple[Any, ...]:
         none = dims([0] * len(self.pad))
+        return dims(self.stride), dims(self.window), none, dims(self.pad), dims(self.end)
+
+    def desc(self, lib: Library, src: Desc, dst: Desc, use: int = INFERENCE) -> int:
+        """The descriptor of the primitive, from images of one layout to such of another."""
         return lib.new(
             "pooling_forward_primitive_desc_create",
-            *(lib.engine, INFERENCE, self.kind, src.handle, dst.handle),
-            *(dims(self.stride), dims(self.window), none, dims(self.pad), dims(self.end), lib.attr),
+            *(lib.engine, use, self.kind, src.handle, dst.handle, *self._steps, lib.attr),
+        )
+
+    def gradient(self, lib: Library, src: Desc, dst: Desc, hint: int) -> int:
+        """The descriptor of the gradient of what another one, for training, describes."""
+        return lib.new(
+            "pooling_backward_primitive_desc_create",
+            *(lib.engine, self.kind, src.handle, dst.handle, *self._steps, hint, lib.attr),
         )
 
 
 def forward(lib: Library, w: Windows) -> Plan:
-    """Of images (n, c, *size), to the like."""
-    src, dst = Desc.dense(lib, w.src), Desc.dense(lib, w.dst)
+    """Of images, to the like."""
+    src, dst = w.image(lib, w.src), w.image(lib, w.dst)
     plan = Plan(lib, [src, dst])
     plan.add(w.desc(lib, src, dst), {SRC: 0, DST: 1})
     return plan.done()
 
 
+def backward(lib: Library, w: Windows) -> Plan:
+    """Of the gradient of the result, and of the images where their largest values have to be found, to theirs."""
+    src, dst = w.image(lib, w.src), w.image(lib, w.dst)
+    largest = w.kind == _MAX
+    plan = Plan(lib, [dst, *([src] if largest else []), src])
+    hint = w.desc(lib, src, dst, TRAINING)
+    try:
+        desc = w.gradient(lib, src, dst, hint)
+    except Refused:
+        lib.primitive_desc_destroy(hint)
+        raise
+    places: dict[int, int | Tensor | None] = {DIFF_DST: 0, DIFF_SRC: 2 if largest else 1}
+    if largest:
+        places[WORKSPACE] = plan.add(hint, {SRC: 1, DST: None, WORKSPACE: None})[WORKSPACE]
+    else:
+        lib.primitive_desc_destroy(hint)
+    plan.add(desc, places)
+    return plan.done()
+
+
 @lru_cache(512)
-def _windows(p: Params, src: tuple[int, ...]) -> Windows | None:
+def _windows(p: Params, data: tuple[int, ...]) -> Windows | None:
+    last = not channels_first(p)
+    src = (data[0], data[-1], *data[1:-1]) if last else data
     n = len(src) - 2
     if p.global_pool:
-        return Windows.of(p, src, (*src[:2], *[1] * n))
-    if p.pooling_convention != "valid":
+        size = [1] * n
+    elif p.pooling_convention == "valid":
+        window, stride, pad = (axes(v, n, d) for v, d in ((p.kernel, 1), (p.stride, 1), (p.pad, 0)))
+        size = [(m + 2 * b - w) // s + 1 for m, w, s, b in zip(src[2:], window, stride, pad)]
+    else:
         return None
-    window, stride, pad = (axes(v, n, d) for v, d in ((p.kernel, 1), (p.stride, 1), (p.pad, 0)))
-    size = [(m + 2 * b - w) // s + 1 for m, w, s, b in zip(src[2:], window, stride, pad)]
-    return Windows.of(p, src, (*src[:2], *size))
+    found = Windows.of(p, src, (*src[:2], *size))
+    return None if found is None else found._replace(last=last)
+
+
+def _work(w: Windows) -> float:
+    return prod(w.dst) * prod(w.window)
 
 
 def _plan(w: Windows) -> Plan | None:
-    return plan_for(("pooling", w), lambda lib: forward(lib, w), prod(w.dst) * prod(w.window))
+    return plan_for(("pooling", w), lambda lib: forward(lib, w), _work(w))
+
+
+def _backward_plan(w: Windows) -> Plan | None:
+    return plan_for(("gradient of pooling", w), lambda lib: backward(lib, w), _work(w))
+
+
+def _taken(p: Params, specs: Sequence[Spec]) -> Windows | None:
+    """The windows, where the library is the faster one at them."""
+    data = specs[-1]
+    if not (takes(specs) and 4 <= data.ndim <= 5):
+        return None
+    lib, w = library(), _windows(p, data.shape)
+    if lib is None or w is None or min(w.dst) < 1:
+        return None
+    return w if w.last or pools(lib.isa, p.pool_type, w.window, w.stride) else None
 
 
 def _pools(p: Params, data: Spec) -> bool:
-    if not (channels_first(p) and takes([data]) and 4 <= data.ndim <= 5):
-        return False
-    lib, w = library(), _windows(p, data.shape)
-    if lib is None or w is None or min(w.dst) < 1 or not pools(lib.isa, p.pool_type, w.window, w.stride):
-        return False
-    return _plan(w) is not None
+    w = _taken(p, [data])
+    return w is not None and _plan(w) is not None
 
 
 @kernels.kernel("Pooling", when=_pools, priority=PRIORITY, out=True)
@@ -107,3 +163,16 @@ def _pool(k: Call, p: Params, outs: Sequence[Any], data: Any) -> None:
     w = _windows(p, data.shape)
     plan = None if w is None else _plan(w)
     run("Pooling", plan, [data], outs[:1], otherwise("Pooling", k, p, outs, data))
+
+
+def _differentiates(p: Params, dy: Spec, data: Spec, out: Spec) -> bool:
+    w = _taken(p, [dy, data])
+    return w is not None and w.last and _backward_plan(w) is not None
+
+
+@kernels.kernel("_backward_Pooling", when=_differentiates, priority=PRIORITY, out=True)
+def _backward_pool(k: Call, p: Params, outs: Sequence[Any], dy: Any, data: Any, out: Any) -> None:
+    w = _windows(p, data.shape)
+    plan = None if w is None else _backward_plan(w)
+    ins = [dy, data] if w is not None and w.kind == _MAX else [dy]
+    run("_backward_Pooling", plan, ins, outs, otherwise("_backward_Pooling", k, p, outs, dy, data, out))

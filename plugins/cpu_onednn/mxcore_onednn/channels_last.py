@@ -1,0 +1,259 @@
+"""The graph pass that lets images travel with their channels last: programs that train compute convolutions so.
+
+The library computes convolutions and their gradients over arrays with the channels of a place side by side as well as
+in its own layouts: nothing is reordered before and behind each of them. Such arrays are ordinary ones. What is computed
+element by element takes them as they are, other layers by a parameter, and where an operator knows no layout, or a user
+looks, they are transposed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mxcore.plugin import Graph, Node, Params, find_op, known
+
+from .calls import MOST
+from .convolution import Geometry
+from .last import backward, forward
+from .library import library
+from .rules import travels
+
+__all__ = ["channels_last"]
+
+Entry = tuple[Node, int]
+Shape = tuple[int, ...]
+_DEVICES = ("cpu", "cpu_pinned", "cpu_shared")
+_FLOAT = np.dtype("float32")
+_LAYOUTS = {3: "NWC", 4: "NHWC", 5: "NDHWC"}
+
+
+def channels_last(graph: Graph) -> Graph:
+    """The graph of a program with convolutions over arrays whose channels are last.
+
+    Parameters
+    ----------
+    graph : Graph
+        Of a late pass. One that infers, in several places, or with nodes that write to what others read as images stays
+        as it is; so does one in which more is transposed than the library has to reorder without.
+    """
+    info = graph.info
+    if (
+        not info["is_train"]
+        or info["ctx"].device_type not in _DEVICES
+        or info.get("contexts")
+        or any(n.forward is not None for n in graph.nodes)
+        or library() is None
+    ):
+        return graph
+    if not any(n.op is not None and n.op.name in _CONVOLUTIONS for n in graph.nodes):
+        return graph
+    new = _Turned(graph)
+    return new.graph if new.turned < new.spared else graph
+
+
+# -- which layers ----------------------------------------------------------------------------------------------------
+class _Layer(NamedTuple):
+    """How a node computes with channels last.
+
+    Attributes
+    ----------
+    make : callable
+        ``inputs -> (node, its outputs)``, of which one that nobody reads may be None.
+    ins, outs : collection of int
+        Which inputs and outputs are images.
+    spared : int
+        Elements that are not reordered.
+    """
+
+    make: Callable[[Sequence[Entry]], tuple[Node, Sequence[Entry | None]]]
+    ins: Sequence[int]
+    outs: Sequence[int] = (0,)
+    spared: int = 0
+
+
+def _same(n: Node, **changed: Any) -> Callable[[Sequence[Entry]], tuple[Node, Sequence[Entry | None]]]:
+    """The same operator, with some parameters changed."""
+
+    def make(inputs: Sequence[Entry]) -> tuple[Node, Sequence[Entry | None]]:
+        p = n.params
+        if changed:
+            p = n.op.parse({**{name: getattr(p, name) for name in p._given}, **changed})
+        node = Node(n.op, p, inputs, n.name, n.attrs)
+        return node, [(node, i) for i in range(node.n_out)]
+
+    return make
+
+
+def _first(p: Params) -> bool:
+    return p.layout is None or p.layout[1] == "C"
+
+
+def _norm(ins: Sequence[int]) -> Callable[..., _Layer | None]:
+    def layer(n: Node, shapes: Sequence[Shape], out: Shape) -> _Layer | None:
+        rank = len(out)
+        return _Layer(_same(n, axis=rank - 1), ins) if n.params.axis in (1, 1 - rank) else None
+
+    return layer
+
+
+def _pool(n: Node, shapes: Sequence[Shape], out: Shape) -> _Layer | None:
+    return _Layer(_same(n, layout=_LAYOUTS[len(out)]), range(len(shapes))) if _first(n.params) else None
+
+
+def _concat(n: Node, shapes: Sequence[Shape], out: Shape) -> _Layer | None:
+    rank = len(out)
+    return _Layer(_same(n, dim=rank - 1), range(len(shapes))) if n.params.dim in (1, 1 - rank) else None
+
+
+def _slice(n: Node, shapes: Sequence[Shape], out: Shape) -> _Layer | None:
+    rank = len(out)
+    return _Layer(_same(n, axis=rank - 1), (0,)) if n.params.axis in (1, 1 - rank) else None
+
+
+_LAYERS: dict[str, Callable[[Node, Sequence[Shape], Shape], _Layer | None]] = {
+    "BatchNorm": _norm((0,)),
+    "_backward_BatchNorm": _norm((0, 1)),
+    "Pooling": _pool,
+    "_backward_Pooling": _pool,
+    "Concat": _concat,
+    "slice_axis": _slice,
+}
+
+
+def _elementwise(n: Node, shapes: Sequence[Shape], out: Shape) -> _Layer | None:
+    """Of what is computed for each element from those of its place; an input may be repeated along some axes."""
+    op, p = n.op, n.params
+    if op.body is None or op.stateful or p._sig.random or p._sig.mutates or p._sig.aux or p._sig.n_out != 1:
+        return None
+    if op.facet("expr", p) is None or "reduces" in op.facets or not shapes:
+        return None
+    if any(shape != out for shape in shapes) and (
+        "aligned" in op.facets
+        or "numbers" in op.facets
+        or any(len(shape) != len(out) or any(d not in (1, t) for d, t in zip(shape, out)) for shape in shapes)
+    ):
+        return None
+    return _Layer(_same(n), range(len(shapes)))
+
+
+def _convolution(graph: Graph, n: Node, read: set[Entry]) -> _Layer | None:
+    p = n.params
+    if not _first(p):
+        return None
+    shapes = [graph.shapes[e] for e in n.inputs]
+    differentiates = n.op.name != "Convolution"
+    data, weight = shapes[1:3] if differentiates else shapes[:2]
+    g = Geometry.of(p, data, weight, p.num_group)._replace(last=True)
+    if max(prod(g.src), prod(g.dst)) > MOST:
+        return None
+    if not differentiates:
+        if not travels(library().isa, ("forward",), g):  # type: ignore[union-attr]
+            return None
+        op = forward(g, len(shapes) > 2, p)
+        outs: Sequence[int | None] = (0,)
+        spared, ins = prod(g.src) + prod(g.dst), [0]
+    else:
+        wanted = [(n, i) in read for i in range(n.n_out)] + [False] * (3 - n.n_out)
+        if wanted[2] and not wanted[1]:
+            return None
+        pieces = [piece for piece, want in zip(("data", "weight"), wanted) if want]
+        if not pieces or not travels(library().isa, pieces, g):  # type: ignore[union-attr]
+            return None
+        op = backward(g, (wanted[0], wanted[1], wanted[2]), p)
+        places = iter(range(3))
+        outs = [next(places) if want else None for want in wanted[: n.n_out]]
+        spared, ins = prod(g.dst) + prod(g.src) * len(pieces), [0, 1]
+    if op is None:
+        return None
+
+    def make(inputs: Sequence[Entry]) -> tuple[Node, Sequence[Entry | None]]:
+        node = Node(op, op.parse({}), inputs, n.name, n.attrs)
+        return node, [None if i is None else (node, i) for i in outs]
+
+    return _Layer(make, ins, (0,), spared)
+
+
+_CONVOLUTIONS = ("Convolution", "_backward_Convolution")
+
+
+# -- the walk --------------------------------------------------------------------------------------------------------
+class _Turned:
+    """A graph as it becomes.
+
+    Attributes
+    ----------
+    turned : int
+        Elements that are transposed in it.
+    spared : int
+        Elements that the library need not reorder.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.old, self.turned, self.spared = graph, 0, 0
+        #: Entries of the old graph -> those of the new one, with the channels where they were, and last.
+        self.plain: dict[Entry, Entry] = {}
+        self.last: dict[Entry, Entry] = {}
+        self.read = {e for n in graph.nodes for e in n.inputs}.union(graph.heads)
+        for n in graph.nodes:
+            layer = None if n.op is None else self._layer(n)
+            if layer is None:
+                inputs = [self._plain(e) for e in n.inputs]
+                same = n.op is None or tuple(inputs) == n.inputs
+                node = n if same else Node(n.op, n.params, inputs, n.name, n.attrs)
+                self.plain.update(((n, i), (node, i)) for i in range(n.n_out))
+                continue
+            _, outs = layer.make([self._last(e) if i in layer.ins else self._plain(e) for i, e in enumerate(n.inputs)])
+            for i, e in enumerate(outs):
+                if e is not None:
+                    (self.last if i in layer.outs else self.plain)[n, i] = e
+            self.spared += layer.spared
+        self.graph = Graph([self._plain(e) for e in graph.heads])
+
+    def _layer(self, n: Node) -> _Layer | None:
+        """How a node computes with channels last, if it can and shall: some image comes so, or it is a convolution."""
+        graph = self.old
+        convolves = n.op.name in _CONVOLUTIONS
+        entries = [*n.inputs, (n, 0)]
+        if not convolves and not any(e in self.last for e in n.inputs):
+            return None
+        if any(
+            not known(graph.shapes.get(e))
+            or graph.dtypes.get(e) != _FLOAT
+            or graph.stypes.get(e, "default") != "default"
+            for e in entries
+        ):
+            return None
+        shapes = [graph.shapes[e] for e in n.inputs]
+        out = graph.shapes[n, 0]
+        if len(out) not in _LAYOUTS or not all(map(prod, shapes)) or not prod(out):
+            return None
+        if convolves:
+            return _convolution(graph, n, self.read)
+        return _LAYERS.get(n.op.name, _elementwise)(n, shapes, out)
+
+    def _plain(self, e: Entry) -> Entry:
+        if e not in self.plain:
+            rank = len(self.old.shapes[e])
+            self.plain[e] = self._moved(e, self.last[e], (0, rank - 1, *range(1, rank - 1)), self.old.shapes[e])
+        return self.plain[e]
+
+    def _last(self, e: Entry) -> Entry:
+        if e not in self.last:
+            n, c, *size = self.old.shapes[e]
+            self.last[e] = self._moved(e, self.plain[e], (0, *range(2, len(size) + 2), 1), (n, *size, c))
+        return self.last[e]
+
+    def _moved(self, e: Entry, source: Entry, axes: Shape, shape: Shape) -> Entry:
+        """An array with its axes in another order; of one channel, or one place, its elements stay where they are."""
+        _, c, *size = self.old.shapes[e]
+        if c == 1 or prod(size) == 1:
+            name, given = "Reshape", {"shape": shape}
+        else:
+            name, given = "transpose", {"axes": axes}
+            self.turned += prod(shape)
+        op = find_op(name)
+        return Node(op, op.parse(given), [source], f"{e[0].name}_channels"), 0
