@@ -1,8 +1,9 @@
 """Batch, layer, group and instance normalization, and to unit length.
 
 Batch normalization sees its data as (outer, channels, inner). Sums over a channel are taken by chunks of the
-outer axis, each in the data's type over one line and in float64 beyond it, and twice: the second pass is
-around the mean of the first, so that a large mean costs no digits.
+outer axis, each in the data's type over a line, or some rows, and in float64 beyond. Squares are summed around the
+mean of the same few elements, which are still in the processor's caches, and parts joined by Chan's formula: a
+large mean costs no digits, and memory is read once.
 """
 
 from __future__ import annotations
@@ -41,42 +42,127 @@ def _line_sums(a: Array, b: Array, mean: Scalar, square: bool) -> tuple[Scalar, 
     return one, two
 
 
+@helper(fastmath=REORDER, inline=False)
+def _line_sum(a: Array) -> Scalar:
+    total = a.dtype.type(0)
+    for i in range(a.size):
+        total += a[i]
+    return total
+
+
+@helper(inline=False)
+def _row_sums(x: Array, channels: int, rows: int, total: Array) -> None:
+    """total = the sum of rows of channels."""
+    total[:] = 0
+    for r in range(0, rows - 3, 4):
+        a, b = x[r * channels : (r + 1) * channels], x[(r + 1) * channels : (r + 2) * channels]
+        c, d = x[(r + 2) * channels : (r + 3) * channels], x[(r + 3) * channels : (r + 4) * channels]
+        for i in range(channels):
+            total[i] += (a[i] + b[i]) + (c[i] + d[i])
+    for r in range(rows // 4 * 4, rows):
+        a = x[r * channels : (r + 1) * channels]
+        for i in range(channels):
+            total[i] += a[i]
+
+
+@helper(inline=False)
+def _row_products(a: Array, b: Array, mean: Array, square: bool, rows: int, one: Array, two: Array) -> None:
+    """The sums of :func:`_line_sums` over rows of channels."""
+    n = mean.size
+    one[:], two[:] = 0, 0
+    for r in range(0, rows - 1, 2):
+        x, y = a[r * n : (r + 1) * n], a[(r + 1) * n : (r + 2) * n]
+        u, v = b[r * n : (r + 1) * n], b[(r + 1) * n : (r + 2) * n]
+        if square:
+            for i in range(n):
+                d, e = u[i] - mean[i], v[i] - mean[i]
+                one[i] += d + e
+                two[i] += d * d + e * e
+        else:
+            for i in range(n):
+                one[i] += x[i] + y[i]
+                two[i] += x[i] * (u[i] - mean[i]) + y[i] * (v[i] - mean[i])
+    if rows % 2:
+        x, u = a[(rows - 1) * n : rows * n], b[(rows - 1) * n : rows * n]
+        for i in range(n):
+            d = u[i] - mean[i]
+            p = d if square else x[i]
+            one[i] += p
+            two[i] += p * d
+
+
+#: So many elements are read a second time from the processor's caches.
+_NEAR = 1 << 14
+
+
+@kernel(threshold=1 << 15)
+def _moments(first: int, last: int, chunks: int, outer: int, channels: int, inner: int, x: Array, out: Array) -> None:
+    """The mean of each channel, and the sum of the squares around it, of each chunk of outer rows."""
+    for chunk in range(first, last):
+        mean = out[chunk * 2 * channels : (chunk * 2 + 1) * channels]
+        square = out[(chunk * 2 + 1) * channels : (chunk * 2 + 2) * channels]
+        mean[:], square[:] = 0.0, 0.0
+        begin, end = chunk * outer // chunks, (chunk + 1) * outer // chunks
+        if inner == 1:
+            about, one, two = np.empty(channels, x.dtype), np.empty(channels, x.dtype), np.empty(channels, x.dtype)
+            each = max(16, _NEAR // channels)
+            for low in range(begin, end, each):
+                rows = min(each, end - low)
+                part = x[low * channels : (low + rows) * channels]
+                _row_sums(part, channels, rows, about)
+                for i in range(channels):
+                    about[i] /= rows
+                _row_products(part, part, about, True, rows, one, two)
+                before, total = float(low - begin), float(low - begin + rows)
+                for i in range(channels):
+                    rest = np.float64(one[i]) / rows
+                    d = np.float64(about[i]) + rest - mean[i]
+                    mean[i] += d * (rows / total)
+                    square[i] += np.float64(two[i]) - rest * rest * rows + d * d * (before * rows / total)
+        else:
+            for o in range(begin, end):
+                for c in range(channels):
+                    start = (o * channels + c) * inner
+                    for low in range(0, inner, _NEAR):
+                        n = min(_NEAR, inner - low)
+                        part = x[start + low : start + low + n]
+                        center = part.dtype.type(_line_sum(part) / n)
+                        line_one, line_two = _line_sums(part, part, center, True)
+                        before, rest = float((o - begin) * inner + low), np.float64(line_one) / n
+                        d = np.float64(center) + rest - mean[c]
+                        mean[c] += d * (n / (before + n))
+                        square[c] += np.float64(line_two) - rest * rest * n + d * d * (before * n / (before + n))
+
+
 @kernel(threshold=1 << 15)
 def _sums(
-    first: int,
-    last: int,
-    chunks: int,
-    outer: int,
-    channels: int,
-    inner: int,
-    square: bool,
-    a: Array,
-    b: Array,
-    mean: Array,
-    out: Array,
+    first: int, last: int, chunks: int, outer: int, channels: int, inner: int, a: Array, b: Array, mean: Array, out: Array
 ) -> None:
+    """The sums of a, and of a * (b - mean), over each channel, of each chunk of outer rows."""
     for chunk in range(first, last):
-        sums = out[chunk * 2 * channels : (chunk + 1) * 2 * channels]
-        sums[:] = 0.0
-        for o in range(chunk * outer // chunks, (chunk + 1) * outer // chunks):
-            low, high = o * channels * inner, (o + 1) * channels * inner
-            if inner == 1:
-                x, y, one, two = a[low:high], b[low:high], sums[:channels], sums[channels:]
+        one, two = (
+            out[chunk * 2 * channels : (chunk * 2 + 1) * channels],
+            out[(chunk * 2 + 1) * channels : (chunk * 2 + 2) * channels],
+        )
+        one[:], two[:] = 0.0, 0.0
+        begin, end = chunk * outer // chunks, (chunk + 1) * outer // chunks
+        if inner == 1:
+            some, more = np.empty(channels, b.dtype), np.empty(channels, b.dtype)
+            each = max(16, _NEAR // channels)
+            for low in range(begin, end, each):
+                rows = min(each, end - low)
+                x, y = a[low * channels : (low + rows) * channels], b[low * channels : (low + rows) * channels]
+                _row_products(x, y, mean, False, rows, some, more)
                 for i in range(channels):
-                    d = y[i] - mean[i]
-                    p = d if square else x[i]
-                    one[i] += p
-                    two[i] += p * d
-            else:
+                    one[i] += some[i]
+                    two[i] += more[i]
+        else:
+            for o in range(begin, end):
                 for c in range(channels):
-                    one, two = _line_sums(
-                        a[low + c * inner : low + (c + 1) * inner],
-                        b[low + c * inner : low + (c + 1) * inner],
-                        mean[c],
-                        square,
-                    )
-                    sums[c] += one
-                    sums[channels + c] += two
+                    low, high = (o * channels + c) * inner, (o * channels + c + 1) * inner
+                    line_one, line_two = _line_sums(a[low:high], b[low:high], mean[c], False)
+                    one[c] += line_one
+                    two[c] += line_two
 
 
 @kernel(threshold=1 << 15)
@@ -129,19 +215,55 @@ def _apply(
                     z[i] = (y[i] - p) * r + s
 
 
-def _channel_sums(a: Array, b: Array, mean: Array, square: bool, layout: tuple[int, ...]) -> Array:
-    """Return (2, channels) float64: the two sums of :func:`_line_sums` over each channel."""
-    outer, channels, inner = layout
-    workers = _sums.workers(b.size)
-    chunks = max(1, min(outer, workers))
-    out = np.empty((chunks, 2, channels))
-    _sums.run(workers, chunks, chunks, outer, channels, inner, square, a, b, mean, out.reshape(-1))
-    sums: Array = out.sum(axis=0)
-    return sums
+#: Rows of fewer channels are taken several at a time, as one of more channels.
+_WIDE = 512
 
 
-def _per_channel(a: Array, dtype: np.dtype[Any]) -> Array:
-    return np.ascontiguousarray(a, dtype=dtype)
+class _Layout:
+    """Data as (outer, channels, inner).
+
+    Attributes
+    ----------
+    outer, channels, inner : int
+    times : int
+        So many neighbouring rows are one: `channels` counts each channel so often.
+    """
+
+    def __init__(self, shape: tuple[int, ...], axis: int) -> None:
+        self.outer, self.channels, self.inner = spread(shape, axis)
+        self.count = max(1, self.outer * self.inner)
+        self.times = 1
+        if self.inner == 1:
+            while self.channels * 2 <= _WIDE and self.outer % 2 == 0 and self.outer:
+                self.outer, self.channels, self.times = self.outer // 2, self.channels * 2, self.times * 2
+
+    def each(self, a: Array, dtype: np.dtype[Any]) -> Array:
+        """A number for each channel, as kernels take them."""
+        a = np.ascontiguousarray(a, dtype=dtype)
+        return a if self.times == 1 else np.tile(a, self.times)
+
+    def run(self, kernel: Any, size: int, *arrays: Array) -> Array:
+        """Two numbers for each channel, of each of several parts of the data that are of one size, or nearly."""
+        workers = kernel.workers(size)
+        chunks = max(1, min(self.outer, workers))
+        out = np.empty((chunks, 2, self.channels))
+        kernel.run(workers, chunks, chunks, self.outer, self.channels, self.inner, *arrays, out.reshape(-1))
+        return out.reshape(chunks, 2, self.times, -1)
+
+    def sums(self, a: Array, b: Array, mean: Array) -> tuple[Array, Array]:
+        """The sums of a, and of a * (b - mean), over each channel, in float64."""
+        one, two = self.run(_sums, b.size, a, b, mean).sum((0, 2))
+        return one, two
+
+    def moments(self, x: Array) -> tuple[Array, Array]:
+        """The mean and the biased variance of each channel, in float64."""
+        found = self.run(_moments, x.size, x)
+        chunks = len(found)
+        rows = np.array([(i + 1) * self.outer // chunks - i * self.outer // chunks for i in range(chunks)], np.float64)
+        share = rows * self.inner / self.count
+        mean = np.einsum("i,ijk->k", share, found[:, 0])
+        square = found[:, 1].sum((0, 1)) / self.count
+        return mean, square + np.einsum("i,ijk->k", share, np.square(found[:, 0] - mean))
 
 
 def batch_norm(
@@ -177,14 +299,7 @@ def batch_norm(
     >>> out.ravel(), mean, var
     (array([-1.,  1.]), array([2.]), array([1.]))
     """
-    layout = outer, channels, inner = spread(data.shape, axis)
-    x, count = flat(data), max(1, outer * inner)
-    about = np.zeros(channels, x.dtype)
-    first = _channel_sums(x, x, about, True, layout)[0] / count
-    about = first.astype(x.dtype)
-    one, two = _channel_sums(x, x, about, True, layout) / count
-    mean[...] = about + one
-    var[...] = two - one * one
+    mean[...], var[...] = _Layout(data.shape, axis).moments(flat(data))
     batch_norm_inference(data, gamma, beta, mean, var, out, eps=eps, axis=axis, fix_gamma=fix_gamma)
 
 
@@ -201,23 +316,13 @@ def batch_norm_inference(
     fix_gamma: bool = False,
 ) -> None:
     """Normalize with given statistics."""
-    outer, channels, inner = spread(data.shape, axis)
+    f, t = _Layout(data.shape, axis), data.dtype
     scale = 1.0 / np.sqrt(var.astype(np.float64) + eps)
     if not fix_gamma:
         scale *= gamma
-    t = data.dtype
     with writable(out) as (y,):
-        _apply.run(
-            _apply.workers(data.size),
-            outer,
-            channels,
-            inner,
-            flat(data),
-            _per_channel(mean, t),
-            _per_channel(scale, t),
-            _per_channel(beta, t),
-            y.reshape(-1),
-        )
+        columns = [f.each(a, t) for a in (mean, scale, beta)]
+        _apply.run(_apply.workers(data.size), f.outer, f.channels, f.inner, flat(data), *columns, y.reshape(-1))
 
 
 def batch_norm_backward(
@@ -248,11 +353,11 @@ def batch_norm_backward(
     -----
     Behaviour matched: MXNet 1.9.1 BatchNorm.
     """
-    layout = outer, channels, inner = spread(data.shape, axis)
-    g, x, t = flat(dy), flat(data), data.dtype
-    center = _per_channel(mean, t)
+    f, t = _Layout(data.shape, axis), data.dtype
+    g, x = flat(dy), flat(data)
     inverse = 1.0 / np.sqrt(var.astype(np.float64) + eps)
-    one, two = _channel_sums(g, x, center, False, layout)
+    center = f.each(mean, t)
+    one, two = f.sums(g, x, center)
     if d_gamma is not None:
         d_gamma[...] = 0 if fix_gamma else two * inverse
     if d_beta is not None:
@@ -260,27 +365,15 @@ def batch_norm_backward(
     if d_data is None:
         return
     scale = inverse if fix_gamma else inverse * gamma
-    zero = np.zeros(channels, t)
-    count = max(1, outer * inner)
     with writable(d_data) as (dx,):
         if use_global_stats:
-            _apply.run(
-                _apply.workers(data.size), outer, channels, inner, g, zero, _per_channel(scale, t), zero, dx.reshape(-1)
-            )
+            zero = np.zeros(f.channels, t)
+            columns = [zero, f.each(scale, t), zero]
+            _apply.run(_apply.workers(data.size), f.outer, f.channels, f.inner, g, *columns, dx.reshape(-1))
         else:
-            _combine.run(
-                _combine.workers(data.size),
-                outer,
-                channels,
-                inner,
-                g,
-                x,
-                center,
-                _per_channel(scale, t),
-                _per_channel(-scale * inverse * inverse * two / count, t),
-                _per_channel(-scale * one / count, t),
-                dx.reshape(-1),
-            )
+            moved = -scale / f.count
+            columns = [center, *(f.each(a, t) for a in (scale, moved * inverse * inverse * two, moved * one))]
+            _combine.run(_combine.workers(data.size), f.outer, f.channels, f.inner, g, x, *columns, dx.reshape(-1))
 
 
 @helper(fastmath=REORDER, inline=False)
