@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mxcore.plugin import Device, hookimpl
+from mxcore.plugin import Device, Graph, GraphPass, hookimpl
 
 from .loading import compiles
 
@@ -22,6 +22,16 @@ def mxcore_kernels() -> dict[str, str]:
     if not compiles():
         return {}
     return dict.fromkeys(("cpu", "cpu_pinned", "cpu_shared"), "mxcore_cpu.bindings:cpu")
+
+
+@hookimpl
+def mxcore_graph_passes() -> list[GraphPass]:
+    def norm_relu(graph: Graph) -> Graph:
+        from .norm_relu import norm_relu
+
+        return norm_relu(graph)
+
+    return [GraphPass("norm_relu", -1, norm_relu, late=True)] if compiles() else []
 
 
 @hookimpl

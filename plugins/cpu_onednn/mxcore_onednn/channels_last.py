@@ -117,6 +117,8 @@ def _slice(n: Node, shapes: Sequence[Shape], out: Shape) -> _Layer | None:
 _LAYERS: dict[str, Callable[[Node, Sequence[Shape], Shape], _Layer | None]] = {
     "BatchNorm": _norm((0,)),
     "_backward_BatchNorm": _norm((0, 1)),
+    "_contrib_BatchNormWithReLU": _norm((0,)),
+    "_backward_contrib_BatchNormWithReLU": _norm((0, 1)),
     "Pooling": _pool,
     "_backward_Pooling": _pool,
     "Concat": _concat,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .convolution import Geometry
     from .recurrent import Layer
 
-__all__ = ["Facts", "multiplies", "pays", "pools", "recurs", "travels", "worth"]
+__all__ = ["Facts", "multiplied", "multiplies", "pays", "pools", "recurs", "travels", "worth"]
 
 #: BLAS is slow for fewer columns.
 _NARROW = 64
@@ -148,6 +148,11 @@ def pays(isa: int, piece: str, g: Geometry) -> bool:
     if isa & ISA_AVX512 == ISA_AVX512:
         rules = "avx512" if blas_core() in _NARROW_CORES else "avx512, as BLAS"
     return _RULES[rules][piece](Facts.of(g))
+
+
+def multiplied(isa: int) -> bool:
+    """Whether BLAS is no slower than the library at products of matrices, as convolutions of one place are."""
+    return isa & ISA_AVX512 != ISA_AVX512 or blas_core() not in _NARROW_CORES
 
 
 def travels(isa: int, pieces: Sequence[str], g: Geometry) -> bool:

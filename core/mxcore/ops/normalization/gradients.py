@@ -125,26 +125,89 @@ backward_batch_norm.dtype(backward_dtypes)
 backward_batch_norm.cost(lambda p, ins, outs: 6 * size_of(ins[1]))
 
 
+@op(
+    "_backward_contrib_BatchNormWithReLU",
+    inputs="dy data gamma beta mean var moving_mean moving_var",
+    outputs="data gamma beta",
+    aux="moving_mean moving_var",
+    mutates="moving_mean moving_var",
+    **BATCH_NORM_PARAMS,
+)
+@silent
+def backward_batch_norm_relu(
+    k: Call,
+    p: Params,
+    dy: Array,
+    data: Array,
+    gamma: Array,
+    beta: Array,
+    mean: Array,
+    var: Array,
+    moving_mean: Array,
+    moving_var: Array,
+) -> Any:
+    """Gradients of `BatchNormWithReLU` with respect to data, gamma and beta; moves the moving statistics.
+
+    What was positive is found anew: the result of the forward pass need not be kept.
+
+    Parameters
+    ----------
+    dy : array
+        The incoming gradient.
+    data, gamma, beta : array
+        The inputs.
+    mean, var : array
+        What the forward pass used: mean and reciprocal standard deviation.
+    moving_mean, moving_var : array
+        Updated in training.
+    eps, momentum, fix_gamma, use_global_stats, output_mean_var, axis, cudnn_off, min_calib_range, max_calib_range
+        As in `BatchNorm`.
+    """
+    x = by_channel(p, data)
+    d = x - channel_column(mean)
+    d *= channel_column(var if p.fix_gamma else var * gamma)
+    d += channel_column(beta)
+    positive = (d.astype(data.dtype) > 0).reshape(data.shape)
+    masked = k.xp.where(positive, dy, dy.dtype.type(0))
+    return backward_batch_norm.body(k, p, masked, data, gamma, mean, var, moving_mean, moving_var)  # type: ignore[misc]
+
+
+@backward_batch_norm_relu.shape
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    data = merge_shape(merge_shape(ins[0], ins[1]), outs[0])
+    channels = -1 if data is None else data[axis_of(p.axis, len(data))]
+    return [data, data, *[(channels,)] * 6], [data, (channels,), (channels,)]
+
+
+@backward_batch_norm_relu.dtype
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    found, made = backward_dtypes(p, [*ins[:3], *ins[4:]], outs)
+    return [*found[:3], found[2], *found[3:]], made
+
+
+backward_batch_norm_relu.cost(lambda p, ins, outs: 8 * size_of(ins[1]))
+
+
 @batch_norm_relu.grad
 def _(
     F: Operators,
     p: Params,
     dy: Operand,
-    y: Operand,
     data: Operand,
     gamma: Operand,
+    beta: Operand,
     out_mean: Operand,
     out_var: Operand,
     moving_mean: Operand,
     moving_var: Operand,
     needs: Sequence[bool],
 ) -> Any:
-    d = F._backward_Activation(dy, y, act_type="relu")
     return (
-        *F._backward_BatchNorm(
-            d,
+        *F._backward_contrib_BatchNormWithReLU(
+            dy,
             data,
             gamma,
+            beta,
             out_mean,
             out_var,
             moving_mean,

@@ -197,6 +197,36 @@ SAMPLES = {
             mxnet="internal",
         )
     ],
+    "_backward_contrib_BatchNormWithReLU": [
+        Sample(
+            (4, 3, 2),
+            (4, 3, 2),
+            (3,),
+            (3,),
+            [0.1, -0.2, 0.3],
+            [1.0, 2.0, 0.5],
+            [0.0, 0.0, 1.0],
+            [1.0, 1.0, 1.0],
+            params={"fix_gamma": False},
+            train=True,
+            grad=False,
+            mxnet="internal",
+        ),
+        Sample(
+            (3, 4, 2),
+            (3, 4, 2),
+            (2,),
+            (2,),
+            [0.1, -0.2],
+            [1.0, 2.0],
+            [0.0, 1.0],
+            [1.0, 1.0],
+            params={"axis": 2},
+            train=True,
+            grad=False,
+            mxnet="internal",
+        ),
+    ],
     "_contrib_BatchNormWithReLU": [
         Sample(
             (4, 3, 2, 2),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,20 @@ from ..typing import Array, Outs
 from .common import FLOATS, cpu, large
 
 
-@cpu.kernel("BatchNorm", dtypes=FLOATS, out=True)
 def _batch_norm(
-    k: Call, p: Params, outs: Outs, data: Array, gamma: Array, beta: Array, moving_mean: Array, moving_var: Array
+    k: Call,
+    p: Params,
+    outs: Outs,
+    data: Array,
+    gamma: Array,
+    beta: Array,
+    moving_mean: Array,
+    moving_var: Array,
+    relu: bool = False,
 ) -> None:
     out = outs[0] if outs[0] is not None else np.empty_like(data)
     mean, inv = (np.empty_like(s) if o is None else o for o, s in zip(outs[1:3], (moving_mean, moving_var)))
-    how = dict(eps=p.eps, axis=p.axis, fix_gamma=p.fix_gamma)
+    how = dict(eps=p.eps, axis=p.axis, fix_gamma=p.fix_gamma, relu=relu)
     if k.is_train and not p.use_global_stats:
         normalization.batch_norm(data, gamma, beta, out, mean, inv, **how)
     else:
@@ -29,6 +37,10 @@ def _batch_norm(
     np.add(inv, p.eps, out=inv)
     np.sqrt(inv, out=inv)
     np.divide(1, inv, out=inv)
+
+
+cpu.kernel("BatchNorm", dtypes=FLOATS, out=True)(_batch_norm)
+cpu.kernel("_contrib_BatchNormWithReLU", dtypes=FLOATS, out=True)(partial(_batch_norm, relu=True))
 
 
 def _one_context(p: Params, *specs: Spec) -> bool:
@@ -51,14 +63,11 @@ for _op in ("BatchNorm_v1", "_contrib_SyncBatchNorm"):
     cpu.kernel(_op, dtypes=FLOATS, when=_one_context, out=True)(_plain_batch_norm)
 
 
-@cpu.kernel("_contrib_BatchNormWithReLU", dtypes=FLOATS, out=True)
-def _batch_norm_relu(k: Call, p: Params, outs: Outs, data: Array, *rest: Any) -> None:
-    out = outs[0] if outs[0] is not None else np.empty_like(data)
-    _batch_norm(k, p, [out, *outs[1:]], data, *rest)
-    np.maximum(out, 0, out=out)
+def _batch_statistics(p: Params, *specs: Spec) -> bool:
+    return not p.use_global_stats
 
 
-@cpu.kernel("_backward_BatchNorm", dtypes=FLOATS, when=lambda p, *specs: not p.use_global_stats, out=True)
+@cpu.kernel("_backward_BatchNorm", dtypes=FLOATS, when=_batch_statistics, out=True)
 def _backward_batch_norm(
     k: Call,
     p: Params,
@@ -70,6 +79,7 @@ def _backward_batch_norm(
     inv: Array,
     moving_mean: Array,
     moving_var: Array,
+    relu: Array | None = None,
 ) -> None:
     if not k.is_train:
         mean, var = moving_mean, moving_var
@@ -86,10 +96,18 @@ def _backward_batch_norm(
         axis=p.axis,
         fix_gamma=p.fix_gamma,
         use_global_stats=not k.is_train,
+        relu=relu,
     )
     if k.is_train:
         for moving, new in ((outs[3], mean), (outs[4], var)):  # at once: other threads may be predicting by them
             moving[...] = moving * moving.dtype.type(p.momentum) + new * moving.dtype.type(1 - p.momentum)
+
+
+@cpu.kernel("_backward_contrib_BatchNormWithReLU", dtypes=FLOATS, when=_batch_statistics, out=True)
+def _backward_batch_norm_relu(
+    k: Call, p: Params, outs: Outs, dy: Array, data: Array, gamma: Array, beta: Array, *rest: Array
+) -> None:
+    _backward_batch_norm(k, p, outs, dy, data, gamma, *rest, relu=beta)
 
 
 @cpu.kernel("LayerNorm", dtypes=FLOATS, when=large, out=True)

@@ -43,6 +43,21 @@ def _line_sums(a: Array, b: Array, mean: Scalar, square: bool) -> tuple[Scalar, 
 
 
 @helper(fastmath=REORDER, inline=False)
+def _positive_sums(
+    a: Array, b: Array, mean: Scalar, scale: Scalar, shift: Scalar
+) -> tuple[Scalar, Scalar]:
+    """Return the sums over one line of a and a * (b - mean), of what is normalized to a positive number."""
+    zero = b.dtype.type(0)
+    one, two = zero, zero
+    for i in range(b.size):
+        d = b[i] - mean
+        p = a[i] if d * scale + shift > zero else zero
+        one += p
+        two += p * d
+    return one, two
+
+
+@helper(fastmath=REORDER, inline=False)
 def _line_sum(a: Array) -> Scalar:
     total = a.dtype.type(0)
     for i in range(a.size):
@@ -87,6 +102,22 @@ def _row_products(a: Array, b: Array, mean: Array, square: bool, rows: int, one:
         for i in range(n):
             d = u[i] - mean[i]
             p = d if square else x[i]
+            one[i] += p
+            two[i] += p * d
+
+
+@helper(inline=False)
+def _positive_products(
+    a: Array, b: Array, mean: Array, scale: Array, shift: Array, rows: int, one: Array, two: Array
+) -> None:
+    """The sums of :func:`_positive_sums` over rows of channels."""
+    n, zero = mean.size, b.dtype.type(0)
+    one[:], two[:] = 0, 0
+    for r in range(rows):
+        x, u = a[r * n : (r + 1) * n], b[r * n : (r + 1) * n]
+        for i in range(n):
+            d = u[i] - mean[i]
+            p = x[i] if d * scale[i] + shift[i] > zero else zero
             one[i] += p
             two[i] += p * d
 
@@ -136,14 +167,27 @@ def _moments(first: int, last: int, chunks: int, outer: int, channels: int, inne
 
 @kernel(threshold=1 << 15)
 def _sums(
-    first: int, last: int, chunks: int, outer: int, channels: int, inner: int, a: Array, b: Array, mean: Array, out: Array
+    first: int,
+    last: int,
+    chunks: int,
+    outer: int,
+    channels: int,
+    inner: int,
+    positive: bool,
+    a: Array,
+    b: Array,
+    mean: Array,
+    scale: Array,
+    shift: Array,
+    out: Array,
 ) -> None:
-    """The sums of a, and of a * (b - mean), over each channel, of each chunk of outer rows."""
+    """The sums of a, and of a * (b - mean), over each channel, of each chunk of outer rows.
+
+    With `positive` a is 0 where b is not normalized to a positive number.
+    """
     for chunk in range(first, last):
-        one, two = (
-            out[chunk * 2 * channels : (chunk * 2 + 1) * channels],
-            out[(chunk * 2 + 1) * channels : (chunk * 2 + 2) * channels],
-        )
+        one = out[chunk * 2 * channels : (chunk * 2 + 1) * channels]
+        two = out[(chunk * 2 + 1) * channels : (chunk * 2 + 2) * channels]
         one[:], two[:] = 0.0, 0.0
         begin, end = chunk * outer // chunks, (chunk + 1) * outer // chunks
         if inner == 1:
@@ -152,7 +196,10 @@ def _sums(
             for low in range(begin, end, each):
                 rows = min(each, end - low)
                 x, y = a[low * channels : (low + rows) * channels], b[low * channels : (low + rows) * channels]
-                _row_products(x, y, mean, False, rows, some, more)
+                if positive:
+                    _positive_products(x, y, mean, scale, shift, rows, some, more)
+                else:
+                    _row_products(x, y, mean, False, rows, some, more)
                 for i in range(channels):
                     one[i] += some[i]
                     two[i] += more[i]
@@ -160,7 +207,11 @@ def _sums(
             for o in range(begin, end):
                 for c in range(channels):
                     low, high = (o * channels + c) * inner, (o * channels + c + 1) * inner
-                    line_one, line_two = _line_sums(a[low:high], b[low:high], mean[c], False)
+                    x, y = a[low:high], b[low:high]
+                    if positive:
+                        line_one, line_two = _positive_sums(x, y, mean[c], scale[c], shift[c])
+                    else:
+                        line_one, line_two = _line_sums(x, y, mean[c], False)
                     one[c] += line_one
                     two[c] += line_two
 
@@ -171,48 +222,81 @@ def _combine(
     last: int,
     channels: int,
     inner: int,
+    positive: bool,
     a: Array,
     b: Array,
     mean: Array,
-    scale_a: Array,
-    scale_b: Array,
+    scale: Array,
     shift: Array,
+    scale_b: Array,
+    shift_b: Array,
     out: Array,
 ) -> None:
-    """out = a * scale_a + (b - mean) * scale_b + shift, all but a and b per channel; items are outer rows."""
+    """out = a * scale + (b - mean) * scale_b + shift_b, all but a and b per channel; items are outer rows.
+
+    With `positive` a is taken as in :func:`_sums`.
+    """
+    zero = b.dtype.type(0)
     for o in range(first, last):
         low, high = o * channels * inner, (o + 1) * channels * inner
         if inner == 1:
             x, y, z = a[low:high], b[low:high], out[low:high]
-            for i in range(channels):
-                z[i] = x[i] * scale_a[i] + ((y[i] - mean[i]) * scale_b[i] + shift[i])
+            if positive:
+                for i in range(channels):
+                    d = y[i] - mean[i]
+                    g = x[i] if d * scale[i] + shift[i] > zero else zero
+                    z[i] = g * scale[i] + (d * scale_b[i] + shift_b[i])
+            else:
+                for i in range(channels):
+                    z[i] = x[i] * scale[i] + ((y[i] - mean[i]) * scale_b[i] + shift_b[i])
         else:
             for c in range(channels):
                 low, high = (o * channels + c) * inner, (o * channels + c + 1) * inner
                 x, y, z = a[low:high], b[low:high], out[low:high]
-                p, q, r, s = mean[c], scale_a[c], scale_b[c], shift[c]
-                for i in range(inner):
-                    z[i] = x[i] * q + ((y[i] - p) * r + s)
+                m, p, q, r, s = mean[c], scale[c], shift[c], scale_b[c], shift_b[c]
+                if positive:
+                    for i in range(inner):
+                        d = y[i] - m
+                        g = x[i] if d * p + q > zero else zero
+                        z[i] = g * p + (d * r + s)
+                else:
+                    for i in range(inner):
+                        z[i] = x[i] * p + ((y[i] - m) * r + s)
 
 
 @kernel(threshold=1 << 15)
 def _apply(
-    first: int, last: int, channels: int, inner: int, x: Array, mean: Array, scale: Array, shift: Array, out: Array
+    first: int,
+    last: int,
+    channels: int,
+    inner: int,
+    least: Scalar,
+    x: Array,
+    mean: Array,
+    scale: Array,
+    shift: Array,
+    out: Array,
 ) -> None:
-    """out = (x - mean) * scale + shift, all but x per channel; items are outer rows."""
+    """out = (x - mean) * scale + shift, or the `least` number if that is less, all but x per channel.
+
+    Items are outer rows.
+    """
+    bottom = x.dtype.type(least)
     for o in range(first, last):
         low, high = o * channels * inner, (o + 1) * channels * inner
         if inner == 1:
             y, z = x[low:high], out[low:high]
             for i in range(channels):
-                z[i] = (y[i] - mean[i]) * scale[i] + shift[i]
+                v = (y[i] - mean[i]) * scale[i] + shift[i]
+                z[i] = bottom if v < bottom else v  # what is no number stays so
         else:
             for c in range(channels):
                 low, high = (o * channels + c) * inner, (o * channels + c + 1) * inner
                 y, z = x[low:high], out[low:high]
                 p, r, s = mean[c], scale[c], shift[c]
                 for i in range(inner):
-                    z[i] = (y[i] - p) * r + s
+                    v = (y[i] - p) * r + s
+                    z[i] = bottom if v < bottom else v
 
 
 #: Rows of fewer channels are taken several at a time, as one of more channels.
@@ -242,17 +326,17 @@ class _Layout:
         a = np.ascontiguousarray(a, dtype=dtype)
         return a if self.times == 1 else np.tile(a, self.times)
 
-    def run(self, kernel: Any, size: int, *arrays: Array) -> Array:
+    def run(self, kernel: Any, size: int, *args: Any) -> Array:
         """Two numbers for each channel, of each of several parts of the data that are of one size, or nearly."""
         workers = kernel.workers(size)
         chunks = max(1, min(self.outer, workers))
         out = np.empty((chunks, 2, self.channels))
-        kernel.run(workers, chunks, chunks, self.outer, self.channels, self.inner, *arrays, out.reshape(-1))
+        kernel.run(workers, chunks, chunks, self.outer, self.channels, self.inner, *args, out.reshape(-1))
         return out.reshape(chunks, 2, self.times, -1)
 
-    def sums(self, a: Array, b: Array, mean: Array) -> tuple[Array, Array]:
-        """The sums of a, and of a * (b - mean), over each channel, in float64."""
-        one, two = self.run(_sums, b.size, a, b, mean).sum((0, 2))
+    def sums(self, positive: bool, a: Array, b: Array, *columns: Array) -> tuple[Array, Array]:
+        """The sums of :func:`_sums` over each channel, in float64."""
+        one, two = self.run(_sums, b.size, positive, a, b, *columns).sum((0, 2))
         return one, two
 
     def moments(self, x: Array) -> tuple[Array, Array]:
@@ -277,6 +361,7 @@ def batch_norm(
     eps: float,
     axis: int = 1,
     fix_gamma: bool = False,
+    relu: bool = False,
 ) -> None:
     """Normalize with the statistics of the batch and write them.
 
@@ -291,6 +376,8 @@ def batch_norm(
         Added to the variance.
     axis : int
         The axis of channels.
+    relu : bool
+        Write 0 in the place of negative numbers.
 
     Examples
     --------
@@ -300,7 +387,7 @@ def batch_norm(
     (array([-1.,  1.]), array([2.]), array([1.]))
     """
     mean[...], var[...] = _Layout(data.shape, axis).moments(flat(data))
-    batch_norm_inference(data, gamma, beta, mean, var, out, eps=eps, axis=axis, fix_gamma=fix_gamma)
+    batch_norm_inference(data, gamma, beta, mean, var, out, eps=eps, axis=axis, fix_gamma=fix_gamma, relu=relu)
 
 
 def batch_norm_inference(
@@ -314,6 +401,7 @@ def batch_norm_inference(
     eps: float,
     axis: int = 1,
     fix_gamma: bool = False,
+    relu: bool = False,
 ) -> None:
     """Normalize with given statistics."""
     f, t = _Layout(data.shape, axis), data.dtype
@@ -322,7 +410,8 @@ def batch_norm_inference(
         scale *= gamma
     with writable(out) as (y,):
         columns = [f.each(a, t) for a in (mean, scale, beta)]
-        _apply.run(_apply.workers(data.size), f.outer, f.channels, f.inner, flat(data), *columns, y.reshape(-1))
+        least = 0.0 if relu else -np.inf
+        _apply.run(_apply.workers(data.size), f.outer, f.channels, f.inner, least, flat(data), *columns, y.reshape(-1))
 
 
 def batch_norm_backward(
@@ -339,6 +428,7 @@ def batch_norm_backward(
     axis: int = 1,
     fix_gamma: bool = False,
     use_global_stats: bool = False,
+    relu: Array | None = None,
 ) -> None:
     """Write those gradients of a batch normalization that are not None.
 
@@ -348,6 +438,8 @@ def batch_norm_backward(
         The statistics the output was made with: those of the batch, or with `use_global_stats` constants.
     fix_gamma : bool
         The scale was 1, and its gradient is 0.
+    relu : ndarray, (c,), optional
+        The shift, if negative numbers became 0.
 
     Notes
     -----
@@ -356,24 +448,27 @@ def batch_norm_backward(
     f, t = _Layout(data.shape, axis), data.dtype
     g, x = flat(dy), flat(data)
     inverse = 1.0 / np.sqrt(var.astype(np.float64) + eps)
-    center = f.each(mean, t)
-    one, two = f.sums(g, x, center)
+    scale = inverse if fix_gamma else inverse * gamma
+    zero, positive = np.zeros(len(scale), t), relu is not None
+    columns = [f.each(a, t) for a in (mean, scale, zero if relu is None else relu)]
+    one, two = f.sums(positive, g, x, *columns)
     if d_gamma is not None:
         d_gamma[...] = 0 if fix_gamma else two * inverse
     if d_beta is not None:
         d_beta[...] = one
     if d_data is None:
         return
-    scale = inverse if fix_gamma else inverse * gamma
     with writable(d_data) as (dx,):
-        if use_global_stats:
-            zero = np.zeros(f.channels, t)
-            columns = [zero, f.each(scale, t), zero]
-            _apply.run(_apply.workers(data.size), f.outer, f.channels, f.inner, g, *columns, dx.reshape(-1))
-        else:
-            moved = -scale / f.count
-            columns = [center, *(f.each(a, t) for a in (scale, moved * inverse * inverse * two, moved * one))]
-            _combine.run(_combine.workers(data.size), f.outer, f.channels, f.inner, g, x, *columns, dx.reshape(-1))
+        if use_global_stats and not positive:
+            none = f.each(zero, t)
+            rows = f.outer, f.channels, f.inner
+            _apply.run(_apply.workers(data.size), *rows, -np.inf, g, none, columns[1], none, dx.reshape(-1))
+            return
+        moved = -scale / f.count
+        rest = (zero, zero) if use_global_stats else (moved * inverse * inverse * two, moved * one)
+        columns += [f.each(a, t) for a in rest]
+        workers = _combine.workers(data.size)
+        _combine.run(workers, f.outer, f.channels, f.inner, positive, g, x, *columns, dx.reshape(-1))
 
 
 @helper(fastmath=REORDER, inline=False)
