@@ -69,7 +69,7 @@ def norm_relu(graph: Graph) -> Graph:
 
 
 def _is(n: Node, op: str) -> bool:
-    return n.op.name == op and n.params.act_type == "relu"
+    return bool(n.op.name == op and n.params.act_type == "relu")
 
 
 def _node(name: str, like: Node, inputs: list[Entry]) -> Node:

@@ -20,7 +20,6 @@ from .calls import MOST
 from .convolution import Geometry
 from .last import backward, forward
 from .library import library
-from .rules import travels
 
 __all__ = ["channels_last"]
 
@@ -144,6 +143,7 @@ def _elementwise(n: Node, shapes: Sequence[Shape], out: Shape) -> _Layer | None:
 
 def _convolution(graph: Graph, n: Node, read: set[Entry]) -> _Layer | None:
     p = n.params
+    outs: list[int | None]
     if not _first(p):
         return None
     shapes = [graph.shapes[e] for e in n.inputs]
@@ -153,22 +153,14 @@ def _convolution(graph: Graph, n: Node, read: set[Entry]) -> _Layer | None:
     if max(prod(g.src), prod(g.dst)) > MOST:
         return None
     if not differentiates:
-        if not travels(library().isa, ("forward",), g):  # type: ignore[union-attr]
-            return None
-        op = forward(g, len(shapes) > 2, p)
-        outs: Sequence[int | None] = (0,)
+        op, outs = forward(g, len(shapes) > 2, p), [0]
         spared, ins = prod(g.src) + prod(g.dst), [0]
     else:
         wanted = [(n, i) in read for i in range(n.n_out)] + [False] * (3 - n.n_out)
-        if wanted[2] and not wanted[1]:
-            return None
-        pieces = [piece for piece, want in zip(("data", "weight"), wanted) if want]
-        if not pieces or not travels(library().isa, pieces, g):  # type: ignore[union-attr]
-            return None
         op = backward(g, (wanted[0], wanted[1], wanted[2]), p)
         places = iter(range(3))
         outs = [next(places) if want else None for want in wanted[: n.n_out]]
-        spared, ins = prod(g.dst) + prod(g.src) * len(pieces), [0, 1]
+        spared, ins = prod(g.dst) + prod(g.src) * sum(wanted[:2]), [0, 1]
     if op is None:
         return None
 

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from mxcore.plugin import Call, Op, Params, compute, find_op
+from mxcore.plugin import Call, Op, Params, compute, compute_without, find_op
 
 from . import convolution as conv
-from .calls import run, shaped
+from .calls import keeping, kept, run, shaped
 from .convolution import Geometry
 from .library import library
 from .plan import Plan, plan_for
-from .rules import multiplied
+from .rules import multiplied, travels
 
 __all__ = ["BACKWARD", "FORWARD", "backward", "forward"]
 
@@ -30,7 +30,7 @@ Shape = tuple[int, ...]
 
 
 def forward(g: Geometry, biased: bool, p: Params) -> Op | None:
-    """The operator of data (n, *size, c), a weight, and a bias if there is one; None if the library does not compute it.
+    """The operator of data (n, *size, c), a weight, and a bias if there is one; None if it is left to others.
 
     Parameters
     ----------
@@ -39,6 +39,9 @@ def forward(g: Geometry, biased: bool, p: Params) -> Op | None:
     p : Params
         Of `Convolution`.
     """
+    lib = library()
+    if lib is None or not travels(lib.isa, "forward", g):
+        return None
 
     def plan() -> Plan | None:
         return plan_for(("convolution", g, biased), lambda lib: conv.forward(lib, g, biased), g.work)
@@ -46,16 +49,37 @@ def forward(g: Geometry, biased: bool, p: Params) -> Op | None:
     def body(k: Call, _: Params, *ins: Any) -> Any:
         return _last(compute("Convolution", k, p, *_first(ins, 1))[0])
 
+    def bind(k: Call, _: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None]:
+        if multiplied(lib.isa, "forward", g):
+            return partial(_product, g, ins, outs)
+
+        def other() -> None:
+            k.device.copy(body(k, p, *ins), outs[0])
+
+        def call() -> None:
+            made = plan()
+            run(FORWARD, made, ins, outs, other, kept(k, made))
+
+        return call
+
+    if plan() is None:
+        return None
     ins = [g.src, g.weight, *([g.dst[1:2]] if biased else [])]
-    product = partial(_product, g) if _multiplies(g) else None
-    return _operator(FORWARD, "Convolution", p, body, product or plan, "data weight bias", ins, [g.dst], 1)
+    return _operator(FORWARD, "Convolution", p, keeping(body), bind, "data weight bias", ins, [g.dst], 1)
 
 
 def backward(g: Geometry, wanted: tuple[bool, bool, bool], p: Params) -> Op | None:
     """The operator of the gradient of the result, data and weight; its outputs are the wanted gradients alone."""
+    lib = library()
+    if lib is None or wanted[2] and not wanted[1]:
+        return None
+    data, weight = (want and travels(lib.isa, piece, g) for piece, want in zip(("data", "weight"), wanted))
+    ours = data, weight, weight and wanted[2]
+    if not any(ours):
+        return None
 
     def plan() -> Plan | None:
-        return plan_for(("gradient of convolution", g, wanted), lambda lib: conv.backward(lib, g, wanted), g.work)
+        return plan_for(("gradient of convolution", g, ours), lambda lib: conv.backward(lib, g, ours), g.work)
 
     def body(k: Call, _: Params, *ins: Any) -> Any:
         found = compute("_backward_Convolution", k, p, *_first(ins, 2))
@@ -63,11 +87,36 @@ def backward(g: Geometry, wanted: tuple[bool, bool, bool], p: Params) -> Op | No
         found = [a for a, want in zip(found, wanted) if want]
         return tuple(found) if len(found) > 1 else found[0]
 
+    def others(k: Call, which: Sequence[bool], ins: Sequence[Any], places: Sequence[Any]) -> None:
+        """These gradients by the best kernel for channels first."""
+        image = None if places[0] is None or not which[0] else np.empty(g.src, places[0].dtype)
+        outs = [image, *(o if want else None for o, want in zip(places[1:], which[1:]))]
+        compute_without("cpu_onednn", "_backward_Convolution", k, p, outs[: 2 if p.no_bias else 3], *_first(ins, 2))
+        if image is not None:
+            k.device.copy(_last(image), places[0])
+
+    def bind(k: Call, _: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None]:
+        rest = tuple(want and not mine for want, mine in zip(wanted, ours))
+        products = any(multiplied(lib.isa, piece, g) for piece, mine in zip(("data", "weight"), ours) if mine)
+
+        def call() -> None:
+            left = iter(outs)  # looked up at every call: others may take their places
+            places = [next(left) if want else None for want in wanted]
+            if products:
+                _products(g, ins, places)
+            else:
+                mine = [o for o, our in zip(places, ours) if our]
+                run(BACKWARD, plan(), ins, mine, lambda: others(k, ours, ins, places))
+            if any(rest):
+                others(k, rest, ins, places)
+
+        return call
+
+    if plan() is None:
+        return None
     ins = [g.dst, g.src, g.weight]
     outs = [shape for shape, want in zip((g.src, g.weight, g.dst[1:2]), wanted) if want]
-    product = partial(_products, g, wanted) if _multiplies(g) else None
-    names = "dy data weight"
-    return _operator(BACKWARD, "_backward_Convolution", p, body, product or plan, names, ins, outs, wanted[0])
+    return _operator(BACKWARD, "_backward_Convolution", p, body, bind, "dy data weight", ins, outs, wanted[0])
 
 
 def _first(arrays: Sequence[Any], images: int) -> list[Any]:
@@ -79,14 +128,14 @@ def _last(a: Any) -> Any:
 
 
 # -- products ----------------------------------------------------------------------------------------------------------
-def _multiplies(g: Geometry) -> bool:
-    lib = library()
-    return lib is not None and prod(g.weight[2:]) == 1 and g.groups == 1 and not any(g.pad) and multiplied(lib.isa)
+def _read(g: Geometry) -> tuple[slice, ...]:
+    """The places of images that are read."""
+    return slice(None), *(slice(None, None, s) for s in g.stride)
 
 
 def _rows(g: Geometry, data: Any) -> Any:
     """The places of the data that are read, one in each row."""
-    return data[(slice(None), *(slice(None, None, s) for s in g.stride))].reshape(-1, g.src[1])
+    return data[_read(g)].reshape(-1, g.src[1])
 
 
 def _product(g: Geometry, ins: Sequence[Any], outs: Sequence[Any]) -> None:
@@ -97,16 +146,17 @@ def _product(g: Geometry, ins: Sequence[Any], outs: Sequence[Any]) -> None:
             rows += bias[0]
 
 
-def _products(g: Geometry, wanted: tuple[bool, bool, bool], ins: Sequence[Any], outs: Sequence[Any]) -> None:
+def _products(g: Geometry, ins: Sequence[Any], places: Sequence[Any]) -> None:
+    """The gradients that have a place."""
     dy, data, weight = ins
-    given, places = dy.reshape(-1, g.dst[1]), iter(outs)
-    if wanted[0]:
-        _spread(g, given, weight.reshape(g.weight[:2]), next(places))
-    if wanted[1]:
-        with shaped(next(places), g.weight[:2]) as place:
+    given = dy.reshape(-1, g.dst[1])
+    if places[0] is not None:
+        _spread(g, given, weight.reshape(g.weight[:2]), places[0])
+    if places[1] is not None:
+        with shaped(places[1], g.weight[:2]) as place:
             np.matmul(given.T, _rows(g, data), out=place)
-    if wanted[2]:
-        np.sum(given, 0, out=next(places))
+    if places[2] is not None:
+        np.sum(given, 0, out=places[2])
 
 
 def _spread(g: Geometry, given: Any, weight: Any, out: Any) -> None:
@@ -117,7 +167,7 @@ def _spread(g: Geometry, given: Any, weight: Any, out: Any) -> None:
         return
     out[...] = 0
     found = np.matmul(given, weight).reshape(g.dst[0], *g.dst[2:], -1)
-    out[(slice(None), *(slice(None, None, s) for s in g.stride))] = found
+    out[_read(g)] = found
 
 
 # -- operators ---------------------------------------------------------------------------------------------------------
@@ -126,26 +176,20 @@ def _operator(
     like: str,
     p: Params,
     body: Callable[..., Any],
-    way: Callable[..., Any],
+    bind: Callable[..., Callable[[], None]],
     names: str,
     ins: Sequence[Shape],
     outs: Sequence[Shape],
     images: int,
-) -> Op | None:
-    """An operator that computes what another one does; so many of its results are images.
-
-    In programs it does so `way`: a function that gives a plan, or one of inputs and outputs.
-    """
-    planned = not isinstance(way, partial)
-    if planned and way() is None:
-        return None
+) -> Op:
+    """An operator that computes what another one does; so many of its results are images."""
     op = Op(
         name,
         body,
         inputs=" ".join(names.split()[: len(ins)]),
         outputs=" ".join(f"o{i}" for i in range(len(outs))),
         grad=None,
-        doc=f"`{like}` over arrays with channels last, by {'oneDNN' if planned else 'BLAS'}.",
+        doc=f"`{like}` over arrays with channels last, by oneDNN.",
     )
     shapes = [_turned(shape) if i < images else shape for i, shape in enumerate(outs)]
     op.shape(lambda p, ins: shapes)
@@ -153,15 +197,6 @@ def _operator(
     work = flops + sum(map(prod, outs))
     op.cost(lambda p, ins, outs: work)
     op.attach(flops=lambda p, ins, outs: flops)
-
-    def bind(k: Call, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None]:
-        def other() -> None:
-            found = body(k, p, *ins)
-            for out, value in zip(outs, found if isinstance(found, tuple) else [found]):
-                k.device.copy(value, out)
-
-        return (lambda: run(name, way(), ins, outs, other)) if planned else partial(way, ins, outs)
-
     op.bind, op.owner = bind, "cpu_onednn"  # type: ignore[attr-defined]
     return op
 

@@ -40,10 +40,8 @@ SRC, DST, WEIGHTS, BIAS, WORKSPACE, SCRATCHPAD = 1, 17, 33, 41, 64, 80
 MEAN, VARIANCE, SCALE, SHIFT = 49, 50, 51, 52
 DIFF_SRC, DIFF_DST, DIFF_WEIGHTS, DIFF_BIAS, DIFF_SCALE, DIFF_SHIFT = 129, 145, 161, 169, 255, 256
 #: Which descriptor of a primitive an argument has.
-_QUERY = {
-    **{SRC: 129, DIFF_SRC: 130, WEIGHTS: 131, DIFF_WEIGHTS: 132, DST: 133, DIFF_DST: 134},
-    **{WORKSPACE: 135, SCRATCHPAD: 136},
-}
+_QUERIED = SRC, DIFF_SRC, WEIGHTS, DIFF_WEIGHTS, DST, DIFF_DST, WORKSPACE, SCRATCHPAD
+_QUERY = {arg: 129 + i for i, arg in enumerate(_QUERIED)}
 #: Of recurrent layers: first states and last ones, and the weights of the state; their descriptors go by argument.
 SRC_ITER, SRC_ITER_C, DST_ITER, DST_ITER_C, WEIGHTS_ITER = 2, 3, 18, 19, 34
 _BY_ARGUMENT = 255  # dnnl_query_exec_arg_md

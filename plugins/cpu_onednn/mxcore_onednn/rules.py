@@ -32,6 +32,8 @@ _SMALL = 1 << 17
 _NARROW_CORES = {"Haswell", "Zen", "Excavator", "Steamroller", "Piledriver", "Bulldozer", "Sandybridge", "Nehalem"}
 #: Images of so many elements stay in the caches between a reorder and a product.
 _NEAR = 1 << 22
+#: Of so few rows a product takes no longer than reorders of its weights.
+_FEW_ROWS = 512
 
 
 class Facts(NamedTuple):
@@ -150,22 +152,31 @@ def pays(isa: int, piece: str, g: Geometry) -> bool:
     return _RULES[rules][piece](Facts.of(g))
 
 
-def multiplied(isa: int) -> bool:
-    """Whether BLAS is no slower than the library at products of matrices, as convolutions of one place are."""
-    return isa & ISA_AVX512 != ISA_AVX512 or blas_core() not in _NARROW_CORES
+def multiplied(isa: int, piece: str, g: Geometry) -> bool:
+    """Whether BLAS shall compute a convolution of one place, channels last, which is a product of matrices.
+
+    For few rows the library takes longer to reorder the weights; with AVX2 it has poor code for gradients of steps.
+    """
+    narrow = blas_core() in _NARROW_CORES
+    if prod(g.weight[2:]) > 1 or g.groups > 1 or any(g.pad) or isa & ISA_AVX512 == ISA_AVX512 and narrow:
+        return False
+    return Facts.of(g).rows < _FEW_ROWS or piece != "forward" and max(g.stride) > 1
 
 
-def travels(isa: int, pieces: Sequence[str], g: Geometry) -> bool:
-    """Whether a convolution, or these gradients of it, shall have channels last, which needs no reorders.
+def travels(isa: int, piece: str, g: Geometry) -> bool:
+    """Whether the library has good code for a part of a convolution with channels last, without reorders.
 
     Parameters
     ----------
-    isa : int
-    pieces : sequence of str
+    isa, piece, g
         As of :func:`pays`.
-    g : Geometry
     """
-    return True
+    f = Facts.of(g)
+    if f.deep:
+        return piece != "weight" or f.taps <= 9
+    if piece == "forward" and isa & ISA_AVX512 == ISA_AVX512:
+        return f.full
+    return f.groups == 1 or min(f.channels, f.filters) >= _FEW
 
 
 def recurs(isa: int, layer: Layer) -> bool:

@@ -43,9 +43,7 @@ def _line_sums(a: Array, b: Array, mean: Scalar, square: bool) -> tuple[Scalar, 
 
 
 @helper(fastmath=REORDER, inline=False)
-def _positive_sums(
-    a: Array, b: Array, mean: Scalar, scale: Scalar, shift: Scalar
-) -> tuple[Scalar, Scalar]:
+def _positive_sums(a: Array, b: Array, mean: Scalar, scale: Scalar, shift: Scalar) -> tuple[Scalar, Scalar]:
     """Return the sums over one line of a and a * (b - mean), of what is normalized to a positive number."""
     zero = b.dtype.type(0)
     one, two = zero, zero
