@@ -20,7 +20,17 @@ def batch(x, gamma, beta, axis, mean=None, var=None):
 
 @pytest.fixture(params=[1, 3])
 def workers(request, monkeypatch):
-    for name in ("_sums", "_combine", "_apply", "_layer", "_layer_gradient", "_group", "_group_gradient", "_unit"):
+    for name in (
+        "_moments",
+        "_sums",
+        "_combine",
+        "_apply",
+        "_layer",
+        "_layer_gradient",
+        "_group",
+        "_group_gradient",
+        "_unit",
+    ):
         monkeypatch.setattr(getattr(norm, name), "workers", lambda work: request.param)
 
 
@@ -59,6 +69,47 @@ def test_batch_norm(shape, axis, workers):
     v = rng.standard_normal(shape)
     moved = batch(x + v, gamma, beta, axis, mean + 1, var + 2)
     np.testing.assert_allclose((dx * v).sum(), (dy * (moved - out)).sum())
+
+
+@pytest.mark.parametrize("shape, axis", [((6, 4, 5), 1), ((32, 4), 1), ((3, 6, 4, 3), -1), ((33, 700), 1), ((0, 3), 1)])
+@pytest.mark.parametrize("constants", [False, True])
+def test_batch_norm_with_relu(shape, axis, workers, constants):
+    """As two layers."""
+    x, dy = rng.standard_normal(shape), rng.standard_normal(shape)
+    c = shape[axis]
+    gamma, beta = rng.standard_normal(c), rng.standard_normal(c)
+    out, mean, var = np.empty_like(x), np.empty(c), np.empty(c)
+    norm.batch_norm(x, gamma, beta, out, mean, var, eps=EPS, axis=axis)
+    both, again = np.empty_like(x), np.empty((2, c))
+    norm.batch_norm(x, gamma, beta, both, *again, eps=EPS, axis=axis, relu=True)
+    np.testing.assert_array_equal(both, np.maximum(out, 0))
+    np.testing.assert_array_equal(again, [mean, var])
+    kw = dict(eps=EPS, axis=axis, use_global_stats=constants)
+    want, found = ([np.full_like(a, np.nan) for a in (x, gamma, beta)] for _ in range(2))
+    norm.batch_norm_backward(dy * (out > 0), x, gamma, mean, var, *want, **kw)
+    norm.batch_norm_backward(dy, x, gamma, mean, var, *found, relu=beta, **kw)
+    for a, b in zip(found, want):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
+
+
+def test_what_is_no_number_stays_so():
+    x = np.array([[np.nan, 1.0], [2.0, -np.inf], [-3.0, 5.0]], np.float32)
+    one, zero, out = np.ones(2, np.float32), np.zeros(2, np.float32), np.empty_like(x)
+    norm.batch_norm_inference(x, one, zero, zero, one, out, eps=0.0, relu=True)
+    np.testing.assert_array_equal(out, [[np.nan, 1], [2, 0], [0, 5]])
+
+
+@pytest.mark.parametrize("shape, axis", [((2, 3, 40000), 1), ((16, 60, 60, 3), 3), ((4, 7, 5, 513), 3), ((999, 2), 1)])
+def test_statistics_of_a_large_mean(shape, axis, workers):
+    """In parts, each around its own mean; between the parts it moves."""
+    x = (rng.standard_normal(shape) + 3000).astype(np.float32)
+    x[len(x) // 2 :] += 50
+    c, axes = shape[axis], tuple(a for a in range(len(shape)) if a != axis)
+    one, out, mean, var = np.ones(c, np.float32), np.empty_like(x), np.empty(c), np.empty(c)
+    norm.batch_norm(x, one, one, out, mean, var, eps=EPS, axis=axis)
+    exact = x.astype(np.float64)
+    np.testing.assert_allclose(mean, exact.mean(axes), rtol=1e-7)
+    np.testing.assert_allclose(var, exact.var(axes), rtol=1e-5)
 
 
 def test_a_large_mean_costs_no_digits():

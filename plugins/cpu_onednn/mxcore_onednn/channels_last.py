@@ -37,7 +37,7 @@ def channels_last(graph: Graph) -> Graph:
     ----------
     graph : Graph
         Of a late pass. One that infers, in several places, or with nodes that write to what others read as images stays
-        as it is; so does one in which more is transposed than the library has to reorder without.
+        as it is; so does one in which about as much is transposed as the library has to reorder without.
     """
     info = graph.info
     if (
@@ -51,7 +51,7 @@ def channels_last(graph: Graph) -> Graph:
     if not any(n.op is not None and n.op.name in _CONVOLUTIONS for n in graph.nodes):
         return graph
     new = _Turned(graph)
-    return new.graph if new.turned < new.spared else graph
+    return new.graph if 2 * new.turned < new.spared else graph
 
 
 # -- which layers ----------------------------------------------------------------------------------------------------
@@ -113,6 +113,29 @@ def _slice(n: Node, shapes: Sequence[Shape], out: Shape) -> _Layer | None:
     return _Layer(_same(n, axis=rank - 1), (0,)) if n.params.axis in (1, 1 - rank) else None
 
 
+def _slope(images: int) -> Callable[..., _Layer | None]:
+    """Of what has a number for each channel, the second axis: each place is a row of its own."""
+
+    def layer(n: Node, shapes: Sequence[Shape], out: Shape) -> _Layer | None:
+        if n.op.name == "LeakyReLU" and n.params.act_type != "prelu":
+            return _elementwise(n, shapes, out)
+        channels, last = out[1], (out[0], *out[2:], out[1])
+
+        def make(inputs: Sequence[Entry]) -> tuple[Node, Sequence[Entry | None]]:
+            rows = [_reshaped(n, e, (-1, channels)) if i < images else e for i, e in enumerate(inputs)]
+            node = Node(n.op, n.params, rows, n.name, n.attrs)
+            return node, [_reshaped(n, (node, 0), last), *((node, i) for i in range(1, n.n_out))]
+
+        return _Layer(make, range(images))
+
+    return layer
+
+
+def _reshaped(n: Node, e: Entry, shape: Shape) -> Entry:
+    op = find_op("Reshape")
+    return Node(op, op.parse({"shape": shape}), [e], f"{n.name}_rows"), 0
+
+
 _LAYERS: dict[str, Callable[[Node, Sequence[Shape], Shape], _Layer | None]] = {
     "BatchNorm": _norm((0,)),
     "_backward_BatchNorm": _norm((0, 1)),
@@ -122,6 +145,8 @@ _LAYERS: dict[str, Callable[[Node, Sequence[Shape], Shape], _Layer | None]] = {
     "_backward_Pooling": _pool,
     "Concat": _concat,
     "slice_axis": _slice,
+    "LeakyReLU": _slope(1),
+    "_backward_prelu": _slope(2),
 }
 
 
@@ -245,9 +270,7 @@ class _Turned:
         """An array with its axes in another order; of one channel, or one place, its elements stay where they are."""
         _, c, *size = self.old.shapes[e]
         if c == 1 or prod(size) == 1:
-            name, given = "Reshape", {"shape": shape}
-        else:
-            name, given = "transpose", {"axes": axes}
-            self.turned += prod(shape)
-        op = find_op(name)
-        return Node(op, op.parse(given), [source], f"{e[0].name}_channels"), 0
+            return _reshaped(e[0], source, shape)
+        self.turned += prod(shape)
+        op = find_op("transpose")
+        return Node(op, op.parse({"axes": axes}), [source], f"{e[0].name}_channels"), 0

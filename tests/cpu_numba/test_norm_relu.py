@@ -1,0 +1,117 @@
+"""A normalization takes the positive part behind it along, in programs that train: the same numbers."""
+
+import numpy as np
+import pytest
+
+import mxcore as mx
+from mxcore.executor import passes_off
+
+PASS = "norm_relu"
+F = mx.sym
+JOINED = "_contrib_BatchNormWithReLU"
+
+
+def trained(symbol, arrays, req="write", steps=2):
+    """Outputs, gradients and auxiliary states; and the operators of the program."""
+    args = {n: arrays[n].copy() for n in symbol.list_arguments()}
+    aux = {n: arrays[n].copy() for n in symbol.list_auxiliary_states()}
+    reqs = req if isinstance(req, dict) else dict.fromkeys(args, req)
+    grads = {n: mx.nd.ones(a.shape) for n, a in args.items() if reqs[n] != "null"}
+    executor = symbol.bind(mx.cpu(), args, grads, reqs, aux)
+    for _ in range(steps):
+        outs = executor.forward(is_train=True)
+        rng = np.random.default_rng(7)
+        executor.backward([mx.nd.array(rng.standard_normal(o.shape)) for o in outs])
+    program = executor._instance(True, True)[0].program
+    names = [step.op.name for step in program.steps if step.head < 0]
+    return [a.asnumpy() for a in (*outs, *grads.values(), *aux.values())], names
+
+
+def arrays_of(symbol, **given):
+    args, _, aux = symbol.infer_shape(**given)
+    rng, found = np.random.default_rng(1), {}
+    for name, shape in [*zip(symbol.list_arguments(), args), *zip(symbol.list_auxiliary_states(), aux)]:
+        a = rng.standard_normal(shape)
+        found[name] = mx.nd.array(np.abs(a) + 0.3 if name.endswith("var") else a)
+    return found
+
+
+def check(symbol, shape=(4, 3, 5, 2), **kw):
+    arrays = arrays_of(symbol, data=shape)
+    with passes_off(PASS):
+        want, plain = trained(symbol, arrays, **kw)
+    found, names = trained(symbol, arrays, **kw)
+    for a, b in zip(found, want):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
+    assert JOINED not in plain
+    return names
+
+
+def norm(x, name, **kw):
+    return F.BatchNorm(x, name=name, **{"fix_gamma": False, **kw})
+
+
+@pytest.mark.parametrize("kw", [{}, {"axis": 3}, {"fix_gamma": True}, {"use_global_stats": True}, {"eps": 0.1}])
+@pytest.mark.parametrize("req", ["write", "add"])
+def test_the_same_numbers(kw, req):
+    data = F.Variable("data")
+    x = F.Activation(norm(data, "a", **kw), act_type="relu") * data
+    names = check(F.Activation(norm(x, "b", **kw), act_type="relu"), req=req)
+    assert names.count(JOINED) == names.count("_backward_contrib_BatchNormWithReLU") == 2
+    assert "BatchNorm" not in names and "_backward_BatchNorm" not in names
+
+
+def test_other_ranks():
+    assert JOINED in check(F.Activation(norm(F.Variable("data"), "a"), act_type="relu"), (8, 3))
+
+
+@pytest.mark.parametrize("which", ["data", "a_gamma"])
+def test_gradients_that_nobody_wants(which):
+    symbol = F.Activation(norm(F.Variable("data"), "a"), act_type="relu")
+    check(symbol, req={**dict.fromkeys(symbol.list_arguments(), "null"), which: "write"})
+
+
+def read_twice(x):
+    y = norm(x, "a")
+    return F.Activation(y, act_type="relu") + y
+
+
+def shown(x):
+    y = norm(x, "a")
+    return F.Group([F.Activation(y, act_type="relu"), y])
+
+
+def another_function(x):
+    return F.Activation(norm(x, "a"), act_type="tanh")
+
+
+def with_statistics(x):
+    y = norm(x, "a", output_mean_var=True)
+    return F.Group([F.Activation(y[0], act_type="relu"), y[1]])
+
+
+@pytest.mark.parametrize("net", [read_twice, shown, another_function, with_statistics])
+def test_what_stays(net):
+    assert JOINED not in check(net(F.Variable("data")))
+
+
+def test_the_positive_part_may_be_read_by_many():
+    y = F.Activation(norm(F.Variable("data"), "a"), act_type="relu")
+    assert check(F.Group([y, F.tanh(y) + y * y])).count(JOINED) == 1
+
+
+def test_a_gradient_of_both_of_several_readers():
+    """What comes back is added up before it reaches the activation."""
+    y = F.Activation(norm(F.Variable("data"), "a"), act_type="relu")
+    z = F.Activation(norm(y, "b"), act_type="relu")
+    names = check(F.elemwise_add(y, z))
+    assert names.count("_backward_contrib_BatchNormWithReLU") == 2
+
+
+def test_predicting_programs_stay():
+    symbol = F.Activation(norm(F.Variable("data"), "a"), act_type="relu")
+    arrays = arrays_of(symbol, data=(2, 3, 4))
+    aux = {n: arrays[n] for n in symbol.list_auxiliary_states()}
+    executor = symbol.bind(mx.cpu(), {n: arrays[n] for n in symbol.list_arguments()}, None, "null", aux)
+    executor.forward(is_train=False)
+    assert JOINED not in [s.op.name for s in executor._instance(False, False)[0].program.steps if s.head < 0]

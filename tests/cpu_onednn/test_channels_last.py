@@ -1,0 +1,283 @@
+"""Programs that train, with images whose channels are last: the same numbers, and few transposes."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import mxcore as mx
+from mxcore.executor import CachedOp, passes_off
+from mxcore_onednn import calls, last, plan
+from mxcore_onednn.library import NoMemory
+from tests.cpu_onednn.support import check_close
+from tests.cpu_onednn.test_regions import Net, arrays_of
+
+PASS = "onednn_channels_last"
+F = mx.sym
+
+
+@pytest.fixture(autouse=True)
+def no_plans_are_left():
+    yield
+    mx.nd.waitall()
+    plan.forget()
+
+
+class Smooth(Net):
+    """Networks whose gradients do not jump where numbers differ in their last bits."""
+
+    def act(self):
+        i = self.pick()
+        kind = self.draw(st.sampled_from(["sigmoid", "tanh", "softsign", "softrelu", "elu"]))
+        if kind == "elu":
+            y = F.LeakyReLU(self.values[i], act_type=kind, slope=1.0)
+        else:
+            y = F.Activation(self.values[i], act_type=kind)
+        self.put(y, self.shapes[i])
+
+    def pool(self):
+        large = [i for i, s in enumerate(self.shapes) if min(s[2:]) >= 2]
+        if not large:
+            return
+        i, draw = self.draw(st.sampled_from(large)), self.draw
+        n = len(self.shapes[i]) - 2
+        y = F.Pooling(
+            self.values[i],
+            kernel=(2,) * n,
+            stride=draw(st.sampled_from([(1,) * n, (2,) * n, (2, 1, 1)[:n]])),
+            pad=draw(st.sampled_from([(0,) * n, (0,) * n, (1,) * n, (0, 1, 1)[:n]])),
+            pool_type=draw(st.sampled_from(["avg", "sum"])),
+            pooling_convention=draw(st.sampled_from(["valid", "full"])),
+            count_include_pad=draw(st.booleans()),
+        )
+        _, (shape,), _ = y.infer_shape(data=self.shapes[0])
+        self.put(y, shape)
+
+    def cut(self):
+        i = self.pick()
+        n, c, *size = self.shapes[i]
+        end = self.draw(st.integers(1, c))
+        self.put(F.slice_axis(self.values[i], axis=1, begin=0, end=end), (n, end, *size))
+
+    def other(self):
+        """What knows no layout: a matrix of numbers for each image."""
+        i = self.pick()
+        n, c, *size = self.shapes[i]
+        y = F.reshape(F.softmax(F.reshape(self.values[i], shape=(n, -1))), shape=(n, c, *size))
+        self.put(y, self.shapes[i])
+
+    KINDS = (*[Net.convolution] * 4, Net.norm, Net.norm, act, act, pool, Net.whole, Net.together, Net.join, cut, other)
+
+
+@st.composite
+def networks(draw):
+    shape = draw(st.sampled_from([(2, 3, 9, 8), (1, 16, 6, 7), (2, 4, 11), (1, 2, 5, 4, 6), (3, 8, 7, 1)]))
+    net = Smooth(draw, shape)
+    net.convolution()
+    for _ in range(draw(st.integers(1, 12))):
+        draw(st.sampled_from(Smooth.KINDS))(net)
+    heads = draw(st.lists(st.sampled_from(net.values[1:]), min_size=0, max_size=2)) + [net.values[-1]]
+    return mx.sym.Group(heads), shape
+
+
+def trained(symbol, arrays, req="write", steps=1, seed=3):
+    """Outputs, gradients and auxiliary states, and the executor."""
+    args = {n: arrays[n].copy() for n in symbol.list_arguments()}
+    aux = {n: arrays[n].copy() for n in symbol.list_auxiliary_states()}
+    reqs = req if isinstance(req, dict) else dict.fromkeys(args, req)
+    grads = {n: mx.nd.ones(a.shape) for n, a in args.items() if reqs[n] != "null"}
+    executor = symbol.bind(mx.cpu(), args, grads, reqs, aux)
+    for _ in range(steps):
+        outs = executor.forward(is_train=True)
+        rng = np.random.default_rng(seed)
+        executor.backward([mx.nd.array(rng.standard_normal(o.shape)) for o in outs])
+    values = [*outs, *grads.values(), *aux.values()]
+    return [a.asnumpy() for a in values], executor
+
+
+def steps(executor):
+    """The names of the operators of the program that trains."""
+    program = executor._instance(True, True)[0].program
+    return [step.op.name for step in program.steps if step.head < 0]
+
+
+def check(symbol, arrays, **kw):
+    with passes_off(PASS):
+        want, plain = trained(symbol, arrays, **kw)
+    found, executor = trained(symbol, arrays, **kw)
+    check_close(found, want)
+    assert not {last.FORWARD, last.BACKWARD} & {*steps(plain)}
+    return steps(executor)
+
+
+@pytest.mark.usefixtures("provider")
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(networks(), st.sampled_from(["write", "add"]))
+def test_networks(net, req):
+    symbol, shape = net
+    check(symbol, arrays_of(symbol, data=shape), req=req, steps=2)
+
+
+def block(x, filters, name, kernel=3, stride=1, act="tanh"):
+    pad = kernel // 2
+    args = dict(kernel=(kernel, kernel), pad=(pad, pad), stride=(stride, stride), num_filter=filters, no_bias=True)
+    y = F.BatchNorm(F.Convolution(x, name=f"{name}_conv", **args), fix_gamma=False, name=f"{name}_norm")
+    return F.Activation(y, act_type=act) if act else y
+
+
+def residual(act="tanh"):
+    x = block(F.Variable("data"), 16, "a", act=act)
+    y = block(block(x, 32, "b", 1, 2, act=act), 32, "c", act=None)
+    x = F.Activation(F.elemwise_add(y, block(x, 32, "d", 1, 2, act=None)), act_type=act)
+    x = F.Pooling(x, kernel=(1, 1), global_pool=True, pool_type="avg")
+    return F.FullyConnected(F.Flatten(x), num_hidden=5, name="e")
+
+
+def whole_numbers(symbol, shape):
+    """Arrays of small whole numbers, over which sums are exact: every comparison comes out the same."""
+    rng = np.random.default_rng(5)
+    args, _, _ = symbol.infer_shape(data=shape)
+    return {n: mx.nd.array(rng.integers(-2, 3, s)) for n, s in zip(symbol.list_arguments(), args)}
+
+
+@pytest.mark.usefixtures("provider")
+class TestPrograms:
+    def test_a_residual_network_is_transposed_at_its_input_alone(self):
+        symbol = residual()
+        names = check(symbol, arrays_of(symbol, data=(4, 8, 9, 9)), steps=3)
+        assert names.count(last.FORWARD) == names.count(last.BACKWARD) == 4
+        assert names.count("transpose") == 2  # and the gradient of the input
+        names = check(
+            symbol,
+            arrays_of(symbol, data=(4, 8, 9, 9)),
+            req={**dict.fromkeys(symbol.list_arguments(), "write"), "data": "null"},
+        )
+        assert names.count("transpose") == 1
+
+    @pytest.mark.parametrize("kind", ["max", "avg"])
+    def test_exact_sums_are_the_same(self, kind):
+        """Maxima that are equal, positive parts of zero: whoever computes decides alike."""
+        x = F.Convolution(F.Variable("data"), kernel=(3, 3), num_filter=8, name="a")
+        x = F.Pooling(F.relu(x), kernel=(3, 3), stride=(2, 2), pad=(1, 1), pool_type=kind)
+        x = F.Convolution(x, kernel=(1, 1), num_filter=16, stride=(2, 2), name="b")
+        x = F.LeakyReLU(x, act_type="leaky", slope=0.25)
+        symbol = F.Convolution(x, kernel=(3, 3), pad=(1, 1), num_filter=8, name="c")
+        arrays = whole_numbers(symbol, (2, 4, 11, 11))
+
+        def exact():
+            args = {n: a.copy() for n, a in arrays.items()}
+            grads = {n: mx.nd.zeros(a.shape) for n, a in args.items()}
+            executor = symbol.bind(mx.cpu(), args, grads)
+            out = executor.forward(is_train=True)[0]
+            executor.backward(mx.nd.array(np.arange(out.size).reshape(out.shape) % 3))
+            return [out.asnumpy(), *(g.asnumpy() for g in grads.values())], steps(executor)
+
+        with passes_off(PASS):
+            want, _ = exact()
+        found, names = exact()
+        assert names.count(last.BACKWARD) == 3
+        for a, b in zip(found, want):
+            if kind == "max":
+                np.testing.assert_array_equal(a, b)
+            else:
+                np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-4)
+
+    def test_weights_that_stay(self, monkeypatch):
+        """They are kept in the library's layout in training, too, until somebody writes to them."""
+        symbol = block(block(F.Variable("data"), 32, "a"), 32, "b")
+        arrays = arrays_of(symbol, data=(8, 32, 12, 12))
+        reqs = {**dict.fromkeys(symbol.list_arguments(), "null"), "b_norm_gamma": "write"}
+        check(symbol, arrays, req=reqs, steps=4)
+        args = {n: arrays[n].copy() for n in symbol.list_arguments()}
+        aux = {n: arrays[n].copy() for n in symbol.list_auxiliary_states()}
+        executor = symbol.bind(mx.cpu(), args, {"b_norm_gamma": mx.nd.zeros(32)}, reqs, aux)
+        for _ in range(3):
+            out = executor.forward(is_train=True)[0]
+        args["a_conv_weight"] *= -3
+        args["b_conv_weight"] += 1
+        out = executor.forward(is_train=True)[0].asnumpy()
+        with passes_off(PASS):
+            check_close([out], [symbol.bind(mx.cpu(), args, None, "null", aux).forward(is_train=True)[0].asnumpy()])
+
+    def test_where_the_library_fails_others_compute(self, monkeypatch):
+        symbol = residual()
+        arrays = arrays_of(symbol, data=(2, 8, 9, 9))
+        with passes_off(PASS):
+            want, _ = trained(symbol, arrays)
+        _, executor = trained(symbol, arrays)
+        monkeypatch.setattr(plan.Plan, "run", lambda *a, **k: (_ for _ in ()).throw(NoMemory("a test")))
+        monkeypatch.setattr(
+            calls, "_told", {last.FORWARD, last.BACKWARD, "Pooling", "_backward_Pooling", "Convolution"}
+        )
+        found, _ = trained(symbol, arrays)
+        check_close(found, want)
+
+    def test_learned_slopes(self):
+        """As of networks that recognize faces."""
+        x = block(F.Variable("data"), 16, "a", act=None)
+        x = F.LeakyReLU(x, F.Variable("s_gamma"), act_type="prelu", name="s")
+        symbol = F.LeakyReLU(block(x, 24, "b", act=None), F.Variable("t_gamma", shape=(1,)), act_type="prelu", name="t")
+        arrays = arrays_of(symbol, data=(2, 8, 9, 9))
+        arrays["s_gamma"] = mx.nd.array(np.linspace(0.9, 1.1, 16))
+        arrays["t_gamma"] = mx.nd.array([0.95])
+        names = check(symbol, arrays, req="add", steps=2)
+        assert names.count("transpose") == 4 and "_backward_prelu" in names
+
+    def test_a_part_without_good_code(self):
+        """The gradient of a weight of 5x5 for each channel is computed with channels first, the others are not."""
+        x = block(F.Variable("data"), 32, "a")
+        x = F.Convolution(x, kernel=(5, 5), pad=(2, 2), num_filter=32, num_group=32, name="b")
+        names = check(block(x, 16, "c"), arrays_of(block(x, 16, "c"), data=(2, 8, 10, 10)), req="add", steps=2)
+        assert names.count(last.FORWARD) == names.count(last.BACKWARD) == 3
+
+    def test_a_few_channels_of_a_group_stay_as_they_are(self):
+        x = block(block(F.Variable("data"), 32, "a"), 32, "b")
+        x = F.Convolution(x, kernel=(3, 3), pad=(1, 1), num_filter=32, num_group=8, name="c")
+        symbol = block(block(x, 16, "d"), 16, "e")
+        names = check(symbol, arrays_of(symbol, data=(2, 8, 10, 10)))
+        assert names.count("Convolution") == names.count("_backward_Convolution") == 1
+
+    def test_what_transposes_more_than_it_spares_stays(self):
+        x = F.Variable("data")
+        for i in range(3):
+            x = F.Convolution(F.LRN(x, nsize=3), kernel=(1, 1), num_filter=8, name=f"c{i}")
+        names = check(F.LRN(x, nsize=3), arrays_of(x, data=(2, 8, 6, 6)))
+        assert last.FORWARD not in names
+
+    def test_it_can_be_switched_off(self, monkeypatch):
+        monkeypatch.setenv("MXCORE_DISABLE_PASSES", PASS)
+        symbol = residual()
+        assert last.FORWARD not in steps(trained(symbol, arrays_of(symbol, data=(2, 8, 9, 9)))[1])
+
+    def test_other_dtypes_stay(self):
+        symbol = F.Convolution(F.Variable("data"), kernel=(3, 3), num_filter=8, name="a")
+        shapes = zip(symbol.list_arguments(), symbol.infer_shape(data=(2, 8, 6, 6))[0])
+        args = {n: mx.nd.ones(s, dtype="float64") for n, s in shapes}
+        executor = symbol.bind(mx.cpu(), args, {n: a.zeros_like() for n, a in args.items()})
+        executor.forward(is_train=True)
+        executor.backward(mx.nd.ones((2, 8, 4, 4), dtype="float64"))
+        assert last.FORWARD not in steps(executor)
+
+
+@pytest.mark.usefixtures("provider")
+def test_gradients_are_the_takers():
+    """Of hybridised blocks, again and again, in several threads."""
+    op = CachedOp(residual())
+    names = residual().list_inputs()
+    arrays = arrays_of(residual(), data=(2, 8, 9, 9))
+    args = [arrays[n].copy() for n in names]
+    for a in args:
+        a.attach_grad()
+
+    def gradients():
+        with mx.autograd.record():
+            loss = op(*args).sum()
+        return mx.autograd.grad(loss, [args[0], args[1]])
+
+    first = gradients()
+    kept = [g.asnumpy() for g in first]
+    args[0] *= 2
+    second = gradients()
+    for g, k in zip(first, kept):
+        np.testing.assert_array_equal(g.asnumpy(), k)
+    assert not np.allclose(second[0].asnumpy(), kept[0])
