@@ -225,15 +225,22 @@ def _(
     F: Operators,
     p: Params,
     dy: Operand,
-    y: Operand,
     data: Operand,
     gamma: Operand,
+    beta: Operand,
+    out_mean: Operand,
+    out_var: Operand,
     moving_mean: Operand,
     moving_var: Operand,
 ) -> Any:
-    return batch_norm.higher_rule(  # type: ignore[misc]
-        F, p, F._backward_Activation(dy, y, act_type="relu"), data, gamma, moving_mean, moving_var
-    )
+    # Where the result was positive: constants, whatever is differentiated.
+    f, column = _Channels(p, data.shape), {"shape": (1, -1, 1)}
+    scale = F.BlockGrad(out_var if p.fix_gamma else out_var * gamma)
+    shift = F.BlockGrad(beta) - F.BlockGrad(out_mean) * scale
+    y = F.broadcast_mul(F.Reshape(F.BlockGrad(data), shape=f.view), F.Reshape(scale, **column))
+    y = F.Reshape(F.broadcast_add(y, F.Reshape(shift, **column)), shape=data.shape)
+    d = F._backward_Activation(dy, F.relu(F.Cast(y, dtype=data.dtype)), act_type="relu")
+    return batch_norm.higher_rule(F, p, d, data, gamma, moving_mean, moving_var)  # type: ignore[misc]
 
 
 def _unit_grad(F: Operators, p: Params, dy: Any, data: Any) -> Any:

@@ -82,7 +82,11 @@ def _with_relu(k: Call, p: Params, outs: Outs, *ins: Array) -> None:
     _batch_norm(k, p, outs, *ins, positive=True)
 
 
-@binds("_backward_BatchNorm", when=lambda p, *specs: not p.use_global_stats and _counted(p, *specs))
+def _by_batch(p: Params, *specs: Spec) -> bool:
+    return not p.use_global_stats and _counted(p, *specs)
+
+
+@binds("_backward_BatchNorm", when=_by_batch)
 def _backward_batch_norm(
     k: Call,
     p: Params,
@@ -94,20 +98,28 @@ def _backward_batch_norm(
     inv: Array,
     moving_mean: Array,
     moving_var: Array,
+    relu: Array | None = None,
 ) -> None:
     c = _Channels(k, data.shape, p.axis, data.dtype)
     if not k.is_train:
         mean, inv = c.room(gamma), c.room(gamma)
         c.kernel("moving_moments").each(c.channels, moving_mean, moving_var, mean, inv, c.channels, p.eps)
     sums, products = c.room(gamma, c.parts), c.room(gamma, c.parts)
-    c.shared("channel_products", dy, data, mean, inv, sums, products, c.n, c.channels, c.inner, c.share)
+    seen = dy, data, None if p.fix_gamma else gamma, relu, mean, inv
+    c.shared("channel_products", *seen, sums, products, c.n, c.channels, c.inner, c.share)
     given = sums, products, outs[1], outs[2]
     c.kernel("finish_products").each(c.channels, *given, c.channels, c.parts, p.fix_gamma)
     if outs[0] is not None:
-        scale, share = None if p.fix_gamma else gamma, 1 / c.n if k.is_train else 0.0
-        c.planes("data_gradient", dy, data, scale, mean, inv, sums, products, outs[0], share)
+        c.planes("data_gradient", *seen, sums, products, outs[0], 1 / c.n if k.is_train else 0.0)
     if k.is_train:
         c.kernel("follow").each(c.channels, outs[3], outs[4], mean, inv, c.channels, p.momentum, p.eps)
+
+
+@binds("_backward_contrib_BatchNormWithReLU", when=_by_batch)
+def _backward_with_relu(
+    k: Call, p: Params, outs: Outs, dy: Array, data: Array, gamma: Array, beta: Array, *rest: Array
+) -> None:
+    _backward_batch_norm(k, p, outs, dy, data, gamma, *rest, relu=beta)
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
