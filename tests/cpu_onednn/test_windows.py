@@ -5,6 +5,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import mxcore as mx
+from mxcore._core.call import op_context
+from mxcore.plugin import find_op
 from mxcore_onednn import rules
 from mxcore_onednn.library import ISA_AVX2, ISA_AVX512, library
 from tests.cpu_onednn.support import check_close, numbers, run, taken
@@ -62,7 +65,6 @@ def test_nan_loses_and_nothing_gives_the_lowest_number():
         {"pooling_convention": "full"},
         {"pooling_convention": "same"},
         {"pad": (3, 3)},
-        {"layout": "NHWC"},
     ],
 )
 def test_what_is_left_to_others(more):
@@ -78,3 +80,28 @@ def test_the_rules():
     ):
         assert not rules.pools(ISA_AVX2, kind, window, stride)
         assert rules.pools(ISA_AVX512, kind, window, stride) is wins
+
+
+def turned(a):
+    return np.ascontiguousarray(np.moveaxis(a, 1, -1))
+
+
+@pytest.mark.usefixtures("provider")
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(case=windows(), seed=st.integers(0, 99), kind=st.sampled_from(["numbers", "whole", "infinite"]))
+def test_channels_last_with_gradients(case, seed, kind):
+    """Of equal numbers the first one counts; where nothing is above the lowest number, the first place does."""
+    params, shape, out = case
+    params = {**params, "layout": "NHWC" if len(shape) == 4 else "NDHWC"}
+    x, dy = numbers(seed, shape, out)
+    if kind == "whole":
+        x = np.round(x)
+    elif kind == "infinite" and params["pool_type"] == "max":
+        x = np.where(x < 0.5, -np.inf, x).astype(np.float32)
+    x, dy = turned(x), turned(dy)
+    y, dx = np.full(dy.shape, np.nan, np.float32), np.full(x.shape, np.nan, np.float32)
+    want = run("Pooling", params, [x], [y])[0]
+    check_close([y], [np.maximum(want, np.finfo(np.float32).min)])  # float64 has a lower one
+    op, k = find_op("_backward_Pooling"), op_context(mx.cpu(), False)
+    run("_backward_Pooling", params, [dy, x, y], [dx])
+    check_close([dx], [op.body(k, op.parse(params), dy, x, y)])

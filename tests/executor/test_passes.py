@@ -177,8 +177,9 @@ def test_mirroring_makes_the_memory_of_a_deep_net_sublinear():
 
 def test_planned_memory_is_told():
     net, shapes = lenet()
-    ex = net.simple_bind(mx.cpu(), **shapes)
-    text = ex.debug_str()
+    with passes_off("onednn_channels_last"):
+        ex = net.simple_bind(mx.cpu(), **shapes)
+        text = ex.debug_str()
     assert "Convolution conv0(data, conv0_weight, conv0_bias)" in text and "-- backward" in text
     assert f"Planned {ex._instance(True, True)[0].program.nbytes} bytes" in text
     assert re.fullmatch(r"Total \d+ MB allocated", text.split("\n")[-3])  # where scripts that plan memory read it
