@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import mxcore as mx
 from mxcore.executor import CachedOp, passes_off
-from mxcore_onednn import calls, last, plan
+from mxcore_onednn import calls, channels_last, last, plan
 from mxcore_onednn.library import NoMemory
 from tests.cpu_onednn.support import check_close
 from tests.cpu_onednn.test_regions import Net, arrays_of
@@ -101,11 +101,18 @@ def steps(executor):
     return [step.op.name for step in program.steps if step.head < 0]
 
 
+def close(found, want):
+    """Where gradients cancel, such as those of a bias before a normalization, the rounding of others is left."""
+    size = 1 + max(np.abs(b).max(initial=0) for b in want)
+    for a, b in zip(found, want):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=2e-5 * size)
+
+
 def check(symbol, arrays, **kw):
     with passes_off(PASS):
         want, plain = trained(symbol, arrays, **kw)
     found, executor = trained(symbol, arrays, **kw)
-    check_close(found, want)
+    close(found, want)
     assert not {last.FORWARD, last.BACKWARD} & {*steps(plain)}
     return steps(executor)
 
@@ -113,7 +120,9 @@ def check(symbol, arrays, **kw):
 @pytest.mark.usefixtures("provider")
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(networks(), st.sampled_from(["write", "add"]))
-def test_networks(net, req):
+def test_networks(monkeypatch, net, req):
+    """Also those in which it does not pay."""
+    monkeypatch.setattr(channels_last, "_DEAR", 0)
     symbol, shape = net
     check(symbol, arrays_of(symbol, data=shape), req=req, steps=2)
 

@@ -27,6 +27,8 @@ Entry = tuple[Node, int]
 Shape = tuple[int, ...]
 _DEVICES = ("cpu", "cpu_pinned", "cpu_shared")
 _FLOAT = np.dtype("float32")
+#: To transpose an element takes as long as the library takes to reorder so many, of which some come for nothing.
+_DEAR = 2
 _LAYOUTS = {3: "NWC", 4: "NHWC", 5: "NDHWC"}
 
 
@@ -51,7 +53,7 @@ def channels_last(graph: Graph) -> Graph:
     if not any(n.op is not None and n.op.name in _CONVOLUTIONS for n in graph.nodes):
         return graph
     new = _Turned(graph)
-    return new.graph if 2 * new.turned < new.spared else graph
+    return new.graph if _DEAR * new.turned < new.spared else graph
 
 
 # -- which layers ----------------------------------------------------------------------------------------------------
