@@ -62,7 +62,7 @@ def test_nan_loses_and_nothing_gives_the_lowest_number():
     [
         {"pool_type": "sum"},
         {"pool_type": "lp", "p_value": 2},
-        {"pooling_convention": "full"},
+        {"pooling_convention": "full", "pool_type": "avg", "kernel": (3, 3), "stride": (2, 2)},
         {"pooling_convention": "same"},
         {"pad": (3, 3)},
     ],

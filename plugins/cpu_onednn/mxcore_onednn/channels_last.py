@@ -20,6 +20,7 @@ from .calls import MOST
 from .convolution import Geometry
 from .last import backward, forward
 from .library import library
+from .windows import pools_last
 
 __all__ = ["channels_last"]
 
@@ -102,17 +103,23 @@ def _norm(ins: Sequence[int]) -> Callable[..., _Layer | None]:
 
 
 def _pool(n: Node, shapes: Sequence[Shape], out: Shape) -> _Layer | None:
-    return _Layer(_same(n, layout=_LAYOUTS[len(out)]), range(len(shapes))) if _first(n.params) else None
+    data = shapes[0] if len(shapes) == 1 else shapes[1]
+    layout = _LAYOUTS[len(data)]
+    make = _same(n, layout=layout)
+    p = n.op.parse({**n.params._given, "layout": layout})
+    return _Layer(make, range(len(shapes))) if _first(n.params) and pools_last(p, data, len(shapes) > 1) else None
 
 
-def _concat(n: Node, shapes: Sequence[Shape], out: Shape) -> _Layer | None:
-    rank = len(out)
-    return _Layer(_same(n, dim=rank - 1), range(len(shapes))) if n.params.dim in (1, 1 - rank) else None
+def _along(name: str) -> Callable[..., _Layer | None]:
+    """Of what joins or parts images along an axis, by the name of the parameter."""
 
+    def layer(n: Node, shapes: Sequence[Shape], out: Shape) -> _Layer | None:
+        rank = len(shapes[0])
+        if getattr(n.params, name) not in (1, 1 - rank) or getattr(n.params, "squeeze_axis", False):
+            return None
+        return _Layer(_same(n, **{name: rank - 1}), range(len(shapes)), range(n.n_out))
 
-def _slice(n: Node, shapes: Sequence[Shape], out: Shape) -> _Layer | None:
-    rank = len(out)
-    return _Layer(_same(n, axis=rank - 1), (0,)) if n.params.axis in (1, 1 - rank) else None
+    return layer
 
 
 def _slope(images: int) -> Callable[..., _Layer | None]:
@@ -145,8 +152,10 @@ _LAYERS: dict[str, Callable[[Node, Sequence[Shape], Shape], _Layer | None]] = {
     "_backward_contrib_BatchNormWithReLU": _norm((0, 1)),
     "Pooling": _pool,
     "_backward_Pooling": _pool,
-    "Concat": _concat,
-    "slice_axis": _slice,
+    "Concat": _along("dim"),
+    "_split_like": _along("dim"),
+    "SliceChannel": _along("axis"),
+    "slice_axis": _along("axis"),
     "LeakyReLU": _slope(1),
     "_backward_prelu": _slope(2),
 }

@@ -74,17 +74,20 @@ class Maker:
 
     With AVX2 the library likes channels last, for which it has poor code where windows are of one place or of one
     channel, and for data gradients where windows skip places: there images come in `blocks` of channels, if they may.
+    Gradients of weights of larger windows have better code for layouts of its own, also where arrays have channels last.
     """
 
     def __init__(self, lib: Library, g: Geometry, blocks: bool) -> None:
         self.lib, self.g = lib, g
-        self.blocks = blocks and lib.isa & ISA_AVX512 != ISA_AVX512 and not (g.src[1] % 8 or g.dst[1] % 8)
+        self.narrow = lib.isa & ISA_AVX512 != ISA_AVX512
+        self.blocks = blocks and self.narrow and not (g.src[1] % 8 or g.dst[1] % 8)
 
-    def _descs(self, strided: bool, given: Desc | None = None) -> list[Desc]:
+    def _descs(self, strided: bool, given: Desc | None = None, last: bool | None = None) -> list[Desc]:
         """Of data, weight and result; the data's may be given."""
         lib, g = self.lib, self.g
         poor = prod(g.weight[2:]) == 1 or g.groups > 1 and g.weight[1] == 1 or strided and max(g.stride) > 1
-        images = Desc.channels_last if g.last else Desc.blocks if self.blocks and poor else Desc.any
+        last = g.last if last is None else last
+        images = Desc.channels_last if last else Desc.blocks if self.blocks and poor else Desc.any
         return [given or images(lib, g.src), Desc.any(lib, g.grouped), images(lib, g.dst)]
 
     def _shift(self, biased: bool) -> Desc | None:
@@ -121,7 +124,7 @@ class Maker:
         lib, g = self.lib, self.g
         hint = self.forward()
         try:
-            src, weight, dst = self._descs(False)
+            src, weight, dst = self._descs(False, last=g.last and not (self.narrow and prod(g.weight[2:]) > 1))
             shift = self._shift(biased)
             return lib.new(
                 "convolution_backward_weights_primitive_desc_create",

@@ -121,13 +121,26 @@ def _windows(p: Params, data: tuple[int, ...]) -> Windows | None:
     n = len(src) - 2
     if p.global_pool:
         size = [1] * n
-    elif p.pooling_convention == "valid":
+    elif p.pooling_convention in ("valid", "full"):
         window, stride, pad = (axes(v, n, d) for v, d in ((p.kernel, 1), (p.stride, 1), (p.pad, 0)))
-        size = [(m + 2 * b - w) // s + 1 for m, w, s, b in zip(src[2:], window, stride, pad)]
+        more = [s - 1 if p.pooling_convention == "full" else 0 for s in stride]
+        size = [(m + 2 * b - w + e) // s + 1 for m, w, s, b, e in zip(src[2:], window, stride, pad, more)]
     else:
         return None
     found = Windows.of(p, src, (*src[:2], *size))
     return None if found is None else found._replace(last=last)
+
+
+def pools_last(p: Params, data: tuple[int, ...], gradient: bool) -> bool:
+    """Whether the library pools images (n, c, *size), or computes the gradient, if their channels are last.
+
+    Parameters
+    ----------
+    p : Params
+        With the layout that arrays will have.
+    """
+    w = _windows(p, (data[0], *data[2:], data[1])) if 4 <= len(data) <= 5 else None
+    return w is not None and min(w.dst) > 0 and (_backward_plan if gradient else _plan)(w) is not None
 
 
 def _work(w: Windows) -> float:
