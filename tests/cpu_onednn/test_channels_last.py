@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 import mxcore as mx
 from mxcore.executor import CachedOp, passes_off
-from mxcore_onednn import calls, channels_last, last, plan
-from mxcore_onednn.library import NoMemory
+from mxcore_onednn import calls, channels_last, last, plan, rules
+from mxcore_onednn.convolution import Geometry
+from mxcore_onednn.library import ISA_AVX2, ISA_AVX512, NoMemory
 from tests.cpu_onednn.support import check_close
 from tests.cpu_onednn.test_regions import Net, arrays_of
 
@@ -290,3 +291,70 @@ def test_gradients_are_the_takers():
     for g, k in zip(first, kept):
         np.testing.assert_array_equal(g.asnumpy(), k)
     assert not np.allclose(second[0].asnumpy(), kept[0])
+
+
+def geometry(channels, filters, kernel, *, groups=1, size=14, batch=16, stride=1, pad=None):
+    pad = kernel // 2 if pad is None else pad
+    out = (size + 2 * pad - kernel) // stride + 1
+    pair = lambda n: (n, n)  # noqa: E731
+    return Geometry(
+        (batch, channels, size, size),
+        (filters, channels // groups, kernel, kernel),
+        (batch, filters, out, out),
+        *(pair(stride), pair(pad), pair(1)),
+        groups,
+        True,
+    )
+
+
+PIECES = "forward", "data", "weight"
+
+
+@pytest.mark.parametrize(
+    "isa, core, g, travel, multiply",
+    [
+        (ISA_AVX512, "Haswell", geometry(64, 64, 3), "fdw", ""),
+        (ISA_AVX512, "Haswell", geometry(512, 512, 1, size=4), "fdw", ""),
+        (ISA_AVX512, "SkylakeX", geometry(512, 512, 1, size=4), "fdw", "fdw"),
+        (ISA_AVX2, "Haswell", geometry(512, 512, 1, size=4), "fdw", "fdw"),
+        (ISA_AVX2, "Haswell", geometry(64, 256, 1, size=28), "fdw", ""),
+        (ISA_AVX2, "Haswell", geometry(256, 512, 1, size=28, stride=2), "fdw", "dw"),
+        (ISA_AVX2, "Haswell", geometry(256, 512, 1, size=28, pad=1), "fdw", ""),
+        (ISA_AVX512, "Haswell", geometry(32, 32, 3, groups=32), "fdw", ""),
+        (ISA_AVX512, "Haswell", geometry(32, 32, 5, groups=32), "fd", ""),
+        (ISA_AVX512, "Haswell", geometry(256, 256, 3, groups=32), "dw", ""),
+        (ISA_AVX2, "Haswell", geometry(256, 256, 3, groups=32), "fdw", ""),
+        (ISA_AVX2, "Haswell", geometry(128, 128, 3, groups=32), "", ""),
+        (ISA_AVX512, "Haswell", geometry(128, 128, 3, groups=32), "", ""),
+        (ISA_AVX512, "Haswell", geometry(512, 512, 3, groups=32), "fdw", ""),
+    ],
+)
+def test_the_rules(monkeypatch, isa, core, g, travel, multiply):
+    monkeypatch.setattr(rules, "blas_core", lambda: core)
+    assert "".join(piece[0] for piece in PIECES if rules.travels(isa, piece, g)) == travel
+    assert "".join(piece[0] for piece in PIECES if rules.multiplied(isa, piece, g)) == multiply
+
+
+@pytest.mark.usefixtures("provider")
+def test_products_of_matrices(monkeypatch):
+    """By BLAS, with steps, a bias, and gradients that nobody wants."""
+    x = F.Variable("data")
+    for i, stride in enumerate(((1, 1), (2, 1), (2, 2))):
+        x = F.tanh(F.Convolution(x, kernel=(1, 1), stride=stride, num_filter=16, name=f"c{i}"))
+    arrays = arrays_of(x, data=(2, 8, 9, 8))
+    called = []
+    for name in ("_product", "_products"):
+        monkeypatch.setattr(last, name, watched(getattr(last, name), called))
+    monkeypatch.setattr(last, "multiplied", lambda isa, piece, g: True)
+    names = check(x, arrays, req="add", steps=2)
+    assert names.count(last.FORWARD) == 3 and len(called) == 2 * (3 + 3)
+    some = {**dict.fromkeys(x.list_arguments(), "null"), "c0_weight": "write", "c2_bias": "write"}
+    check(x, arrays, req=some)
+
+
+def watched(function, called):
+    def call(*args):
+        called.append(function)
+        function(*args)
+
+    return call

@@ -74,13 +74,12 @@ class Maker:
 
     With AVX2 the library likes channels last, for which it has poor code where windows are of one place or of one
     channel, and for data gradients where windows skip places: there images come in `blocks` of channels, if they may.
-    Gradients of weights of larger windows have better code for layouts of its own, also where arrays have channels last.
+    Gradients of weights of larger windows have better code for these, too, also where arrays have channels last.
     """
 
     def __init__(self, lib: Library, g: Geometry, blocks: bool) -> None:
         self.lib, self.g = lib, g
-        self.narrow = lib.isa & ISA_AVX512 != ISA_AVX512
-        self.blocks = blocks and self.narrow and not (g.src[1] % 8 or g.dst[1] % 8)
+        self.blocks = blocks and lib.isa & ISA_AVX512 != ISA_AVX512 and not (g.src[1] % 8 or g.dst[1] % 8)
 
     def _descs(self, strided: bool, given: Desc | None = None, last: bool | None = None) -> list[Desc]:
         """Of data, weight and result; the data's may be given."""
@@ -124,7 +123,7 @@ class Maker:
         lib, g = self.lib, self.g
         hint = self.forward()
         try:
-            src, weight, dst = self._descs(False, last=g.last and not (self.narrow and prod(g.weight[2:]) > 1))
+            src, weight, dst = self._descs(False, last=g.last and not (self.blocks and prod(g.weight[2:]) > 1))
             shift = self._shift(biased)
             return lib.new(
                 "convolution_backward_weights_primitive_desc_create",
