@@ -469,6 +469,10 @@ class _Settled(NamedTuple):
     held: list[tuple[_Part, _Copy]]
 
 
+#: Of calls that keep nothing.
+_NOTHING = _Settled({}, frozenset(), [])
+
+
 class _Shelf:
     """Where the last copy of what is made of arrays stands, for all plans that make the same of them."""
 
@@ -597,17 +601,17 @@ class _Bound:
         #: The arrays that are read or written where all that can be kept is.
         self.live = [i for i in range(len(plan.arrays)) if i not in plan.unread]
         self.base = 0
-        #: What was kept at the last call, if that was all.
+        #: What was kept at the last call, if that was all that can be.
         self.settled: _Settled | None = None
 
     def run(self, plan: Plan, arrays: Sequence[Array], kept: Kept | None, room: Room) -> None:
         """Do it: where nothing but some arrays has moved since the last call, in a few steps of Python's."""
-        base, settled = room.at(plan.scratch), None if kept is None else kept.settled
+        base, settled = room.at(plan.scratch), _NOTHING if kept is None else kept.settled
         if settled is None or settled is not self.settled or base != self.base:
             self._anew(plan, arrays, kept, base)
             return
         places = self.places
-        for i in self.live:
+        for i in range(len(arrays)) if kept is None else self.live:
             place = self._address(plan, arrays, i)
             if place != places[i]:
                 self.lib.memory_set_data_handle(self.memories[i], place)
@@ -649,7 +653,7 @@ class _Bound:
         self._execute(plan, arrays, done)
         for i, copy in fresh:
             kept.end(i, copy)  # type: ignore[union-attr]
-        self.base, self.settled = base, None
+        self.base, self.settled = base, _NOTHING if kept is None else None
         if kept is not None and len(held) == len(plan.parts):
             self.settled = kept.settle(held)
 
