@@ -1,13 +1,18 @@
 """What the tests of the plugin share."""
 
 import numpy as np
+import pytest
 
 import mxcore as mx
 from mxcore._core.call import op_context
 from mxcore.plugin import Spec, find_op
 from mxcore_onednn import bindings, plan
+from mxcore_onednn.library import ISA_BFLOAT16, library
 
 KERNELS = {e.op: e for e in bindings.kernels.entries}
+BFLOAT16 = pytest.mark.skipif(
+    library().isa & ISA_BFLOAT16 != ISA_BFLOAT16, reason="this processor has no products of bfloat16"
+)
 
 
 def numbers(seed, *shapes):
@@ -53,3 +58,28 @@ def check_close(outs, want):
         if a is not None:
             size = np.abs(b).max(initial=0, where=np.isfinite(b))
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=2e-5 * (1 + size))
+
+
+def bfloat16():
+    return pytest.importorskip("ml_dtypes").bfloat16
+
+
+def check_halves(found, want):
+    """To two roundings: of the library's sum and of the body's."""
+    for a, b in zip(found, want):
+        if a is not None:
+            assert a.dtype == bfloat16()
+            a, b = a.astype(np.float32), np.asarray(b, np.float32)
+            np.testing.assert_allclose(a, b, rtol=2**-7, atol=2**-9 * (1 + np.abs(b).max(initial=0)))
+
+
+def wide(ins):
+    return [a.astype(np.float32) for a in ins]
+
+
+def computed(name, params, ins, outs):
+    """Through the kernel, which has to take it; and what the body gives of the same numbers in float64."""
+    op, k = find_op(name), op_context(mx.cpu(), False)
+    assert taken(name, params, ins)
+    KERNELS[name].fn(k, op.parse(params), outs, *ins)
+    return reference(name, params, *wide(ins))

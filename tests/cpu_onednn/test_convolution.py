@@ -14,7 +14,17 @@ from mxcore.plugin import Spec, find_op
 from mxcore_cpu import threads
 from mxcore_onednn import calls, plan
 from mxcore_onednn.library import Refused, library
-from tests.cpu_onednn.support import KERNELS, check_close, numbers, run
+from tests.cpu_onednn.support import (
+    BFLOAT16,
+    KERNELS,
+    bfloat16,
+    check_close,
+    check_halves,
+    computed,
+    numbers,
+    run,
+    taken,
+)
 
 
 @st.composite
@@ -64,6 +74,45 @@ def test_as_the_reference(case, seed, wanted):
     shapes = [data, weight] if params["no_bias"] else [data, weight, result[1:2]]
     outs = [np.full(s, np.nan, np.float32) if want else None for s, want in zip(shapes, wanted)]
     check_close(outs, run(f"_backward_{name}", params, [dy, x, w], outs))
+
+
+@BFLOAT16
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(case=convolutions(), seed=st.integers(0, 99), wanted=st.tuples(*[st.booleans()] * 3))
+@pytest.mark.usefixtures("always")
+def test_bfloat16(case, seed, wanted):
+    name, params, data, weight, result = case
+    t = bfloat16()
+    x, w, b, dy = (a.astype(t) for a in numbers(seed, data, weight, result[1:2], result))
+    ins = [x, w] if params["no_bias"] else [x, w, b]
+    if taken(name, params, ins):  # the library has no code for some of them
+        y = np.full(result, np.nan, t)
+        check_halves([y], computed(name, params, ins, [y]))
+    outs = [np.full(a.shape, np.nan, t) if want else None for a, want in zip(ins, wanted)]
+    check_halves(outs, computed(f"_backward_{name}", params, [dy, x, w], outs))
+
+
+@BFLOAT16
+@pytest.mark.usefixtures("provider")
+def test_layers_in_bfloat16():
+    """Eager and compiled, beside float32."""
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Conv2D(16, 3, in_channels=8), mx.gluon.nn.Conv2DTranspose(8, 2, strides=2, in_channels=16))
+    net.initialize(mx.init.Normal(0.2))
+    x = mx.nd.array(numbers(6, (4, 8, 9, 9))[0])
+
+    def step(dtype):
+        net.cast(dtype)
+        with mx.autograd.record():
+            y = net(x.astype(dtype))
+        y.backward()
+        found = [y, *(p.grad() for p in net.collect_params().values())]
+        return [a.astype("float32").asnumpy() for a in found]
+
+    for hybrid in (False, True):
+        net.hybridize(hybrid)
+        for a, b in zip(step("bfloat16"), step("float32")):
+            np.testing.assert_allclose(a, b, rtol=0.05, atol=0.02 * np.abs(b).max())
 
 
 @pytest.mark.usefixtures("always")

@@ -5,16 +5,22 @@ import pytest
 
 import mxcore as mx
 from mxcore import autograd
-from mxcore._core.call import op_context
 from mxcore.executor import CachedOp
-from mxcore.plugin import find_op
 from mxcore_onednn import calls, plan, products, rules
-from mxcore_onednn.library import ISA_AVX2, ISA_AVX512, ISA_BFLOAT16, Refused, library
-from tests.cpu_onednn.support import KERNELS, check_close, numbers, reference, run, taken, watch_kept
-
-BFLOAT16 = pytest.mark.skipif(
-    library().isa & ISA_BFLOAT16 != ISA_BFLOAT16, reason="this processor has no products of bfloat16"
+from mxcore_onednn.library import ISA_AVX2, ISA_AVX512, ISA_BFLOAT16, Refused
+from tests.cpu_onednn.support import (
+    BFLOAT16,
+    bfloat16,
+    check_close,
+    check_halves,
+    computed,
+    numbers,
+    reference,
+    run,
+    taken,
+    watch_kept,
 )
+
 TURNS = [(False, False), (True, False), (False, True), (True, True)]
 
 
@@ -89,31 +95,6 @@ def plan_reorders():
 
 
 # -- bfloat16 -------------------------------------------------------------------------------------------------------
-def bfloat16():
-    return pytest.importorskip("ml_dtypes").bfloat16
-
-
-def check_halves(found, want):
-    """To two roundings: of the library's sum and of the body's."""
-    for a, b in zip(found, want):
-        if a is not None:
-            assert a.dtype == bfloat16()
-            a, b = a.astype(np.float32), np.asarray(b, np.float32)
-            np.testing.assert_allclose(a, b, rtol=2**-7, atol=2**-9 * (1 + np.abs(b).max(initial=0)))
-
-
-def wide(ins):
-    return [a.astype(np.float32) for a in ins]
-
-
-def computed(name, params, ins, outs):
-    """Through the kernel, which has to take it; and what the body gives of the same numbers in float64."""
-    op, k = find_op(name), op_context(mx.cpu(), False)
-    assert taken(name, params, ins)
-    KERNELS[name].fn(k, op.parse(params), outs, *ins)
-    return reference(name, params, *wide(ins))
-
-
 @BFLOAT16
 @pytest.mark.parametrize("biased", [False, True])
 def test_bfloat16(monkeypatch, biased):

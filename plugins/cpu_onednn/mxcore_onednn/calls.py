@@ -14,7 +14,7 @@ from mxcore.plugin import Call, KernelSet, Params, Spec, compute_without
 from .library import Refused
 from .plan import Kept, LargeRoom, Plan
 
-__all__ = ["MOST", "PRIORITY", "keeping", "kept", "kernels", "otherwise", "run", "shaped", "takes"]
+__all__ = ["MOST", "PRIORITY", "alike", "keeping", "kept", "kernels", "otherwise", "run", "shaped", "takes"]
 
 kernels = KernelSet("cpu")
 #: Above that of kernels that are compiled here.
@@ -28,6 +28,12 @@ _told: set[str] = set()
 def takes(specs: Sequence[Spec], dtypes: str = "float32") -> bool:
     """Whether arrays are such as the library gets here: dense, of one of the dtypes, neither empty nor huge."""
     return all(s.stype == "default" and s.dtype.name in dtypes.split() and 0 < s.size <= MOST for s in specs)
+
+
+def alike(*specs: Spec) -> str:
+    """The dtype of arrays that the library takes, all of one dtype; empty if it does not."""
+    dtype = specs[0].dtype.name
+    return dtype if dtype in ("float32", "bfloat16") and takes(specs, dtype) else ""
 
 
 def _dense(a: Any) -> bool:

@@ -29,6 +29,8 @@ class Geometry(NamedTuple):
     groups : int
     last : bool
         Arrays have the channels of a place side by side: they are (n, *size, c) and (n, *positions, f).
+    dtype : str
+        Of all arrays: 'float32' or 'bfloat16'.
     """
 
     src: tuple[int, ...]
@@ -39,14 +41,16 @@ class Geometry(NamedTuple):
     dilate: tuple[int, ...]
     groups: int
     last: bool = False
+    dtype: str = "float32"
 
     @classmethod
-    def of(cls, p: Params, data: Sequence[int], weight: Sequence[int], groups: int) -> Geometry:
+    def of(cls, p: Params, data: Sequence[int], weight: Sequence[int], groups: int, dtype: str = "float32") -> Geometry:
         """Of an operator with the parameters `stride`, `pad` and `dilate`."""
         stride, pad, dilate = (tuple(axes(v, len(data) - 2, d)) for v, d in ((p.stride, 1), (p.pad, 0), (p.dilate, 1)))
         steps = zip(data[2:], weight[2:], stride, pad, dilate)
         size = [(m + 2 * b - d * (w - 1) - 1) // s + 1 for m, w, s, b, d in steps]
-        return cls(tuple(data), tuple(weight), (data[0], weight[0], *size), stride, pad, dilate, groups)
+        dst = data[0], weight[0], *size
+        return cls(tuple(data), tuple(weight), dst, stride, pad, dilate, groups, dtype=dtype)
 
     @property
     def work(self) -> int:
@@ -62,7 +66,11 @@ class Geometry(NamedTuple):
 
     def image(self, lib: Library, shape: Sequence[int]) -> Desc:
         """Of an array of images, of which the library has the channels second."""
-        return Desc.channels_last(lib, shape) if self.last else Desc.dense(lib, shape)
+        return Desc.channels_last(lib, shape) if self.last else self.dense(lib, shape)
+
+    def dense(self, lib: Library, shape: Sequence[int]) -> Desc:
+        """Of another array."""
+        return Desc.dense(lib, shape, self.dtype)
 
     def steps(self) -> tuple[Any, ...]:
         pad = dims(self.pad)
@@ -79,18 +87,22 @@ class Maker:
 
     def __init__(self, lib: Library, g: Geometry, blocks: bool) -> None:
         self.lib, self.g = lib, g
-        self.blocks = blocks and lib.isa & ISA_AVX512 != ISA_AVX512 and not (g.src[1] % 8 or g.dst[1] % 8)
+        narrow = lib.isa & ISA_AVX512 != ISA_AVX512 and g.dtype == "float32"
+        self.blocks = blocks and narrow and not (g.src[1] % 8 or g.dst[1] % 8)
 
     def _descs(self, strided: bool, given: Desc | None = None, last: bool | None = None) -> list[Desc]:
         """Of data, weight and result; the data's may be given."""
         lib, g = self.lib, self.g
         poor = prod(g.weight[2:]) == 1 or g.groups > 1 and g.weight[1] == 1 or strided and max(g.stride) > 1
         last = g.last if last is None else last
-        images = Desc.channels_last if last else Desc.blocks if self.blocks and poor else Desc.any
-        return [given or images(lib, g.src), Desc.any(lib, g.grouped), images(lib, g.dst)]
+        images = Desc.channels_last if last else Desc.blocks if self.blocks and poor else self._any
+        return [given or images(lib, g.src), self._any(lib, g.grouped), images(lib, g.dst)]
+
+    def _any(self, lib: Library, shape: Sequence[int]) -> Desc:
+        return Desc.any(lib, shape, self.g.dtype)
 
     def _shift(self, biased: bool) -> Desc | None:
-        return Desc.dense(self.lib, self.g.dst[1:2]) if biased else None
+        return self.g.dense(self.lib, self.g.dst[1:2]) if biased else None
 
     def forward(
         self, biased: bool = False, strided: bool = False, attr: int | None = None, given: Desc | None = None
@@ -151,8 +163,8 @@ def _planned(
 
 def forward(lib: Library, g: Geometry, biased: bool) -> Plan:
     """Of data, weight, bias if there is one; the result is the last array."""
-    arrays = [g.image(lib, g.src), Desc.dense(lib, g.grouped)]
-    arrays += [*([Desc.dense(lib, g.dst[1:2])] if biased else []), g.image(lib, g.dst)]
+    arrays = [g.image(lib, g.src), g.dense(lib, g.grouped)]
+    arrays += [*([g.dense(lib, g.dst[1:2])] if biased else []), g.image(lib, g.dst)]
     args = {SRC: 0, WEIGHTS: 1, **({BIAS: 2} if biased else {}), DST: len(arrays) - 1}
     return _planned(lib, g, arrays, lambda plan, made: plan.add(made.forward(biased), args), (1,))
 
@@ -181,10 +193,10 @@ def sums(lib: Library, g: Geometry, dtype: str, biased: bool = False) -> Plan:
 
 def backward(lib: Library, g: Geometry, wanted: tuple[bool, bool, bool]) -> Plan:
     """Of the gradient of the result, data, weight; then those of the wanted gradients, of data, weight and bias."""
-    data, weight = g.image(lib, g.src), Desc.dense(lib, g.grouped)
+    data, weight = g.image(lib, g.src), g.dense(lib, g.grouped)
     arrays = [g.image(lib, g.dst), data, weight]
     places: list[int] = []
-    for desc, want in zip((data, weight, Desc.dense(lib, g.dst[1:2])), wanted):
+    for desc, want in zip((data, weight, g.dense(lib, g.dst[1:2])), wanted):
         places.append(len(arrays))
         if want:
             arrays.append(desc)
@@ -202,13 +214,13 @@ def backward(lib: Library, g: Geometry, wanted: tuple[bool, bool, bool]) -> Plan
 def transposed(lib: Library, g: Geometry) -> Plan:
     """Of an array like the result of a convolution, and its weight, to one like its data."""
     args = {DIFF_DST: 0, WEIGHTS: 1, DIFF_SRC: 2}
-    arrays = [g.image(lib, g.dst), Desc.dense(lib, g.grouped), g.image(lib, g.src)]
+    arrays = [g.image(lib, g.dst), g.dense(lib, g.grouped), g.image(lib, g.src)]
     return _planned(lib, g, arrays, lambda plan, made: plan.add(made.of_data(), args), (1,))
 
 
 def transposed_backward(lib: Library, g: Geometry, wanted: tuple[bool, bool]) -> Plan:
     """Of the gradient of what :func:`transposed` gave, what it took, the weight; then the wanted gradients of those."""
-    data, weight = g.image(lib, g.dst), Desc.dense(lib, g.grouped)
+    data, weight = g.image(lib, g.dst), g.dense(lib, g.grouped)
     arrays = [g.image(lib, g.src), data, weight, *(d for d, want in zip((data, weight), wanted) if want)]
 
     def add(plan: Plan, made: Maker) -> None:

@@ -11,7 +11,7 @@ from mxcore.layouts import axes, channels_first
 from mxcore.plugin import Call, Params, Spec
 
 from . import convolution as conv
-from .calls import MOST, PRIORITY, keeping, kept, kernels, otherwise, run, takes
+from .calls import MOST, PRIORITY, alike, keeping, kept, kernels, otherwise, run
 from .convolution import Geometry
 from .library import library
 from .plan import Plan, plan_for
@@ -45,7 +45,7 @@ def _in_parts(
 
     if any(ours):
         run(name, plan(), ins, [o for o, mine in zip(places, ours) if mine], others(True))
-    if not all(ours):
+    if any(o is not None and not mine for o, mine in zip(places, ours)):
         others(False)()
 
 
@@ -56,8 +56,8 @@ def _places(outs: Sequence[Any]) -> list[Any]:
 
 # -- convolutions ---------------------------------------------------------------------------------------------------
 @lru_cache(512)
-def _geometry(p: Params, data: Shape, weight: Shape) -> Geometry:
-    return Geometry.of(p, data, weight, p.num_group)
+def _geometry(p: Params, data: Shape, weight: Shape, dtype: str) -> Geometry:
+    return Geometry.of(p, data, weight, p.num_group, dtype)
 
 
 def _forward_plan(g: Geometry, biased: bool) -> Plan | None:
@@ -69,14 +69,15 @@ def _backward_plan(g: Geometry, wanted: tuple[bool, bool, bool]) -> Plan | None:
 
 
 def _convolves(p: Params, data: Spec, weight: Spec, *bias: Spec) -> bool:
-    if not (channels_first(p) and takes((data, weight, *bias))):
+    dtype = alike(data, weight, *bias)
+    if not (channels_first(p) and dtype):
         return False
-    g = _geometry(p, data.shape, weight.shape)
+    g = _geometry(p, data.shape, weight.shape, dtype)
     return _pays("forward", g) and _forward_plan(g, bool(bias)) is not None
 
 
 def _convolution(name: str, k: Call, p: Params, outs: Sequence[Any], data: Any, weight: Any, bias: Any = None) -> None:
-    g = _geometry(p, data.shape, weight.shape)
+    g = _geometry(p, data.shape, weight.shape, data.dtype.name)
     plan = _forward_plan(g, bias is not None)
     ins = [data, weight] if bias is None else [data, weight, bias]
     run(name, plan, ins, outs[:1], otherwise(name, k, p, outs, *ins), kept(k, plan))
@@ -87,15 +88,16 @@ for _name in ("Convolution", "Convolution_v1"):
 
 
 def _differentiates(p: Params, dy: Spec, data: Spec, weight: Spec) -> bool:
-    if not (channels_first(p) and takes((dy, data, weight))):
+    dtype = alike(dy, data, weight)
+    if not (channels_first(p) and dtype):
         return False
-    g = _geometry(p, data.shape, weight.shape)
+    g = _geometry(p, data.shape, weight.shape, dtype)
     return _pays("data", g) or _pays("weight", g)
 
 
 @kernels.kernel("_backward_Convolution", when=_differentiates, priority=PRIORITY, out=True)
 def _backward_convolution(k: Call, p: Params, outs: Sequence[Any], dy: Any, data: Any, weight: Any) -> None:
-    g = _geometry(p, data.shape, weight.shape)
+    g = _geometry(p, data.shape, weight.shape, data.dtype.name)
     a, b, c = (o is not None and _pays(piece, g) for o, piece in zip(_places(outs), ("data", "weight", "weight")))
     ours = a, b, b and c  # the library sums the bias's beside the weight's alone
     _in_parts("_backward_Convolution", k, p, outs, [dy, data, weight], ours, lambda: _backward_plan(g, ours))
@@ -103,7 +105,7 @@ def _backward_convolution(k: Call, p: Params, outs: Sequence[Any], dy: Any, data
 
 # -- transposed ones ------------------------------------------------------------------------------------------------
 @lru_cache(512)
-def _around(p: Params, data: Shape, weight: Shape) -> Geometry:
+def _around(p: Params, data: Shape, weight: Shape, dtype: str) -> Geometry:
     """The convolution of which this is the gradient."""
     n = len(data) - 2
     stride, pad, dilate, adj = (axes(v, n, d) for v, d in ((p.stride, 1), (p.pad, 0), (p.dilate, 1), (p.adj, 0)))
@@ -112,7 +114,7 @@ def _around(p: Params, data: Shape, weight: Shape) -> Geometry:
         for m, w, s, b, d, a in zip(data[2:], weight[2:], stride, pad, dilate, adj)
     ]
     src = data[0], weight[1] * p.num_group, *size
-    return Geometry(src, weight, data, tuple(stride), tuple(pad), tuple(dilate), p.num_group)
+    return Geometry(src, weight, data, tuple(stride), tuple(pad), tuple(dilate), p.num_group, dtype=dtype)
 
 
 def _transposed_plan(g: Geometry) -> Plan | None:
@@ -126,16 +128,17 @@ def _transposed_backward_plan(g: Geometry, wanted: tuple[bool, bool]) -> Plan | 
 
 # The target shape decides the padding.
 def _transposes(p: Params, data: Spec, weight: Spec, *bias: Spec) -> bool:
-    if p.target_shape or not (channels_first(p) and takes((data, weight, *bias))):
+    dtype = alike(data, weight, *bias)
+    if p.target_shape or not (channels_first(p) and dtype):
         return False
-    g = _around(p, data.shape, weight.shape)
+    g = _around(p, data.shape, weight.shape, dtype)
     return _pays("data", g) and _transposed_plan(g) is not None
 
 
 @kernels.kernel("Deconvolution", when=_transposes, priority=PRIORITY, out=True)
 @keeping
 def _deconvolution(k: Call, p: Params, outs: Sequence[Any], data: Any, weight: Any, bias: Any = None) -> None:
-    g = _around(p, data.shape, weight.shape)
+    g = _around(p, data.shape, weight.shape, data.dtype.name)
     plan, shift = _transposed_plan(g), bias
     instead = otherwise("Deconvolution", k, p, outs, data, weight, *([] if bias is None else [bias]))
 
@@ -150,15 +153,16 @@ def _deconvolution(k: Call, p: Params, outs: Sequence[Any], data: Any, weight: A
 
 
 def _differentiates_transposed(p: Params, dy: Spec, data: Spec, weight: Spec) -> bool:
-    if p.target_shape or not (channels_first(p) and takes((dy, data, weight))):
+    dtype = alike(dy, data, weight)
+    if p.target_shape or not (channels_first(p) and dtype):
         return False
-    g = _around(p, data.shape, weight.shape)
+    g = _around(p, data.shape, weight.shape, dtype)
     return _pays("forward", g) or _pays("weight", g)
 
 
 @kernels.kernel("_backward_Deconvolution", when=_differentiates_transposed, priority=PRIORITY, out=True)
 def _backward_deconvolution(k: Call, p: Params, outs: Sequence[Any], dy: Any, data: Any, weight: Any) -> None:
-    g = _around(p, data.shape, weight.shape)
+    g = _around(p, data.shape, weight.shape, data.dtype.name)
     a, b = (o is not None and _pays(piece, g) for o, piece in zip(_places(outs), ("forward", "weight")))
     ins = [dy, data, weight]
     _in_parts("_backward_Deconvolution", k, p, outs, ins, (a, b, False), lambda: _transposed_backward_plan(g, (a, b)))

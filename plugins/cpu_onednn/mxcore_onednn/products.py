@@ -8,7 +8,7 @@ from typing import Any
 
 from mxcore.plugin import Call, Params, Spec
 
-from .calls import PRIORITY, keeping, kept, kernels, otherwise, run, shaped, takes
+from .calls import PRIORITY, alike, keeping, kept, kernels, otherwise, run, shaped, takes
 from .library import Library, library
 from .plan import BIAS, DST, SRC, WEIGHTS, Desc, Plan, plan_for
 from .rules import multiplies, worth
@@ -58,12 +58,6 @@ def _plan(
     return plan_for(("products", *key), lambda lib: product(lib, *key), prod(lhs) * _result(lhs, rhs, turned)[-1])
 
 
-def _alike(*specs: Spec) -> str:
-    """The dtype of arrays that the library takes, all of one dtype; empty if it does not."""
-    dtype = specs[0].dtype.name
-    return dtype if dtype in ("float32", "bfloat16") and takes(specs, dtype) else ""
-
-
 def _pays(dtype: str, lhs: Shape, rhs: Shape, turned: tuple[bool, bool]) -> bool:
     lib, (rows, columns) = library(), _result(lhs, rhs, turned)
     inner = lhs[-2 if turned[0] else -1]
@@ -87,7 +81,7 @@ def _batch_dot(k: Call, p: Params, outs: Sequence[Any], lhs: Any, rhs: Any) -> N
 
 # -- one ------------------------------------------------------------------------------------------------------------
 def _multiplies(p: Params, lhs: Spec, rhs: Spec) -> bool:
-    dtype, turned = _alike(lhs, rhs), (p.transpose_a, p.transpose_b)
+    dtype, turned = alike(lhs, rhs), (p.transpose_a, p.transpose_b)
     if not dtype or not lhs.ndim == rhs.ndim == 2:
         return False
     return _pays(dtype, lhs.shape, rhs.shape, turned) and _plan(lhs.shape, rhs.shape, turned, dtype) is not None
@@ -108,7 +102,7 @@ def _rows(data: Any, weight: Any) -> Shape:
 
 
 def _connects(p: Params, data: Spec, weight: Spec, *bias: Spec) -> bool:
-    dtype = _alike(data, weight, *bias)
+    dtype = alike(data, weight, *bias)
     if not dtype:
         return False
     rows = _rows(data, weight)
@@ -143,7 +137,7 @@ def _into(out: Any, shape: Shape, name: str, plan: Plan | None, ins: Sequence[An
 
 
 def _differentiates(p: Params, dy: Spec, data: Spec, weight: Spec) -> bool:
-    dtype = _alike(dy, data, weight)
+    dtype = alike(dy, data, weight)
     if not dtype:
         return False
     rows = _rows(data, weight)

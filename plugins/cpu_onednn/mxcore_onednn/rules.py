@@ -146,6 +146,8 @@ def pays(isa: int, piece: str, g: Geometry) -> bool:
     g : Geometry
         A transposed convolution asks for those of the one whose gradient it is.
     """
+    if g.dtype == "bfloat16":  # of which others make float32 first
+        return isa & ISA_BFLOAT16 == ISA_BFLOAT16
     rules = "avx2"
     if isa & ISA_AVX512 == ISA_AVX512:
         rules = "avx512" if blas_core() in _NARROW_CORES else "avx512, as BLAS"
