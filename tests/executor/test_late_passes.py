@@ -230,7 +230,7 @@ def test_bind_must_make_a_call(passes, bind):
 
 
 def _opaque(shape):
-    """A pass that puts an operator in the place of additions, which says the shape of what it gives, and of no input."""
+    """A pass that puts an operator in the place of additions, which says of what shape it is, and of no input."""
     op = Op("_opaque", lambda k, p, a, b: a + b, inputs="a b", grad=None)
     op.shape(lambda p, ins: [shape])
     return lambda g: rewrite(
