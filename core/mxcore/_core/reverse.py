@@ -166,7 +166,9 @@ class _Goal:
                     else:
                         stack.append(m)
         for n in sorted(seen.values(), key=lambda n: n.serial):
-            if any(map(self.needs, n.inputs or _constant(n))) and not (n.plan.rule is None is n.op.backward_rule):
+            # Another thread that frees it takes the plan away.
+            passes = (plan := n.plan) is None or plan.rule is not None or plan.op.backward_rule is not None
+            if passes and any(map(self.needs, n.inputs or _constant(n))):
                 self.need.add(id(n))
 
     def needs(self, e: Any) -> bool:
