@@ -118,7 +118,7 @@ def record(
     node.params = p
     node.inputs = entries
     node.plan = plan = plan or op.grad_plan or plan_of(op)
-    node.live = op.backward_rule is not None or live and plan.rule is not None
+    node.live = live and plan.rule is not None or op.backward_rule is not None
     node.saved = _NOTHING if plan.keep is None else plan.keep(inputs, outputs, p)
     node.serial = next(serials)
     node.call = call
