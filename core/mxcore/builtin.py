@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from . import facets, wellformed  # noqa: F401  operators are declared with them
 from ._core import tables
 from ._core.op import Op
@@ -24,6 +26,15 @@ _DOC = (
     "Parameters\n----------\ndata : array\n    Only its shape and dtype are used."
 )
 
+
+def _sum_dtype(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    """All alike; but rules need not agree on the gradients of integers and truth values, of which floats are kept."""
+    if None not in ins and ins[0] != ins[1] and any(t.kind in "iub" for t in ins):
+        return ins, [np.result_type(*([t for t in ins if t.kind not in "iub"] or ins))]
+    one = next((t for t in (*ins, *outs) if t is not None), None)
+    return [one, one], [one]
+
+
 grad_add = Op(
     "_grad_add",
     lambda k, p, lhs, rhs: k.xp.add(lhs, rhs),
@@ -34,6 +45,7 @@ grad_add = Op(
     alias="lhs->output",
     doc="The sum of two gradients of one variable.\n\nParameters\n----------\nlhs, rhs : array\n    Of one shape.",
 )
+grad_add.dtype(_sum_dtype)
 ones_like = Op(
     "ones_like", _filled(1), inputs="data~", role="unit gradient", expr="1", grad=None, doc=_DOC.format("ones")
 )

@@ -14,12 +14,15 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import inspect
 import io
 import os
 import stat
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from types import FrameType
 from typing import Any, TypeVar
 
 from ._io_files import checked, explained, local_path
@@ -41,9 +44,26 @@ _TRIES = 100
 Found = TypeVar("Found")
 
 
+class _Block:
+    """A block of `together`: the files it is for, and what was committed of them and waits for its end."""
+
+    def __init__(self, paths: tuple[str | os.PathLike[str], ...], frame: FrameType) -> None:
+        self.names = set(map(_called, paths))
+        self.frame = frame
+        self.held: list[Draft] = []
+
+    def is_for(self, paths: Iterable[str | os.PathLike[str]]) -> bool:
+        """Whether one of these is its own, and written by its own code.
+
+        A signal handler, a finalizer or a callback of the garbage collector may run in between, and what it saves must
+        not wait: it may end the process.
+        """
+        return not self.names.isdisjoint(map(_called, paths)) and not _in_handler(self.frame)
+
+
 class _Thread(threading.local):
-    #: What was committed in a block of `together`, and waits for its end; None outside of one.
-    held: list[Draft] | None = None
+    #: The innermost block of `together`.
+    block: _Block | None = None
 
 
 _thread = _Thread()
@@ -155,8 +175,9 @@ def commit(*drafts: Draft) -> None:
         for draft in todo:
             draft.discard()
         return
-    if _thread.held is not None:
-        _thread.held += todo
+    block = _thread.block
+    if block is not None and block.is_for(draft.name for draft in todo):
+        block.held += todo
         return
     waiting: list[Draft] = []
     try:
@@ -184,11 +205,16 @@ def commit(*drafts: Draft) -> None:
 
 
 @contextlib.contextmanager
-def together() -> Iterator[None]:
+def together(*paths: str | os.PathLike[str]) -> Iterator[None]:
     """Let files that this thread writes in the ``with`` block take their places when it ends well: all of them or none.
 
     They must lie in one folder, and belong to the one that is complete first, such as the arrays of a checkpoint: for
-    `settle` and `read_pair` that one is the owner. A block inside another is part of that.
+    `settle` and `read_pair` that one is the owner. A block inside another that has one of its files is part of that.
+
+    Parameters
+    ----------
+    *paths : str or os.PathLike
+        The files. Others, and those that a signal handler writes meanwhile, take their places at once.
 
     Raises
     ------
@@ -198,25 +224,51 @@ def together() -> Iterator[None]:
     Examples
     --------
     >>> import mxcore as mx
-    >>> with together():
+    >>> with together("memory://doc/f.params", "memory://doc/f.states"):
     ...     mx.nd.save("memory://doc/f.params", {"w": mx.nd.ones(2)})
     ...     with atomic_writer("memory://doc/f.states") as f:
     ...         _ = f.write(b"abc")
     """
-    if _thread.held is not None:
+    outer = _thread.block
+    if outer is not None and outer.is_for(paths):
+        outer.names.update(map(_called, paths))
         yield
         return
-    held = _thread.held = []
+    block = _thread.block = _Block(paths, sys._getframe(2))  # behind contextlib's
     try:
         yield
-        _thread.held = None
-        commit(*held)
+        _thread.block = outer
+        commit(*block.held)
     except BaseException:
-        for draft in held:
+        for draft in block.held:
             draft.discard()
         raise
     finally:
-        _thread.held = None
+        _thread.block = outer
+
+
+def _called(path: str | os.PathLike[str]) -> str:
+    """What a file is called by everybody: its URL, or its absolute path."""
+    name = checked(path)
+    if is_url(name):
+        return name
+    with contextlib.suppress(OSError):  # the folder of this process was removed
+        return os.path.abspath(local_path(name))
+    return name
+
+
+def _in_handler(since: FrameType) -> bool:
+    """Whether a signal handler was called above a frame: who gets the very frame that it interrupts is one."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame is not since:
+        code, below = frame.f_code, frame.f_back
+        more = bool(code.co_flags & inspect.CO_VARARGS)
+        for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + more]:
+            value = frame.f_locals.get(name)
+            if isinstance(value, FrameType) and value is below or type(value) is tuple and below in value:
+                return True
+        frame = below
+    return False
 
 
 def settle(path: str | os.PathLike[str], owner: str | os.PathLike[str]) -> str:

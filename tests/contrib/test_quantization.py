@@ -430,3 +430,20 @@ def test_what_cannot_be_calibrated_says_so():
         with pytest.raises(MXNetError, match=word) as e:
             api.quantize_net_v2(net, ctx=mx.cpu(), **kwargs)
         assert isinstance(e.value, kind)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("first", ["convolution", "dense", "nested"])
+def test_labels_beside_a_first_layer_without_bias(first, bias):
+    nn = mx.gluon.nn
+    layer = nn.Dense(4, use_bias=bias) if first == "dense" else nn.Conv2D(4, 1, use_bias=bias)
+    if first == "nested":
+        inner, layer = layer, nn.HybridSequential()
+        layer.add(inner)
+    net = nn.HybridSequential()
+    net.add(layer, nn.Dense(3))
+    net.initialize()
+    x = nd.random.uniform(shape=(2, 8, 4, 4))
+    net(x)
+    made = api.quantize_net_v2(net, calib_data=[[x, nd.zeros(2)]], calib_mode="naive")
+    assert made(x).shape == (2, 3)

@@ -645,3 +645,42 @@ def test_numbers_are_those_of_a_plain_sum(provider):
 
     normed = (product - column(mean)) / np.sqrt(column(var) + 0.25) * column(gamma) + column(beta)
     check_close([found], [np.maximum(normed + data, 0)])
+
+
+def _convolved(x, **args):
+    return F.Convolution(x, kernel=(3, 3), pad=(1, 1), num_filter=4, name="conv", **args)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda d: F.relu(_convolved(d) + F.zeros((0, 4, 8, 8))),
+        lambda d: F.relu(_convolved(F.ones((0, 4, 8, 8)))) + d,
+        lambda d: F.exp(F.relu(_convolved(F.ones((0, 4, 8, 8))))) * d,
+        lambda d: F.relu(_convolved(d, weight=F.ones((4, 0, 3, 3)), no_bias=True)),
+        lambda d: F.LeakyReLU(_convolved(d), gamma=F.ones((0,)), act_type="prelu"),
+    ],
+)
+def test_shapes_that_only_a_consumer_decides(build):
+    y = build(F.Variable("data"))
+    arrays = dict(zip(y.list_arguments(), numbers(0, *y.infer_shape(data=(2, 4, 8, 8))[0])))
+
+    def forward():
+        bound = y.simple_bind(mx.cpu(), data=(2, 4, 8, 8), grad_req="null")
+        for name, value in arrays.items():
+            bound.arg_dict[name][:] = value
+        return [v.asnumpy() for v in bound.forward(is_train=False)]
+
+    with passes_off(PASS):
+        want = forward()
+    check_close(forward(), want)
+
+
+@pytest.mark.parametrize("cell", ["ConvRNNCell", "ConvLSTMCell", "ConvGRUCell"])
+def test_states_of_convolutional_cells(cell):
+    outputs, _ = getattr(mx.rnn, cell)(input_shape=(1, 3, 8, 8), num_hidden=4).unroll(2, inputs=F.Variable("data"))
+    module = mx.mod.Module(F.Group(list(outputs)), label_names=None)
+    module.bind([("data", (2, 2, 3, 8, 8))], for_training=False)
+    module.init_params()
+    module.forward(mx.io.DataBatch([mx.nd.ones((2, 2, 3, 8, 8))]))
+    assert [y.shape for y in module.get_outputs()] == [(2, 4, 8, 8)] * 2

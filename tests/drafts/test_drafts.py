@@ -1,7 +1,9 @@
 """`mxcore.drafts`: what a draft keeps, whom it waits for, what it leaves."""
 
+import contextlib
 import errno
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from mxcore import drafts
+from mxcore._io_files import write_atomic
 from mxcore.base import MXNetError
 from mxcore.drafts import Draft, atomic_writer, atomic_writers, commit, read_pair, settle
 
@@ -551,17 +554,76 @@ def test_files_of_several_writers_take_their_places_together(tmp_path):
                 file.write(text)
 
     write(b"old")
-    with drafts.together():
-        with drafts.together():  # as where one writer is made of others
+    with drafts.together(*names):
+        with drafts.together(*names[1:]):  # as where one writer is made of others
             write(b"new")
         assert [n.read_bytes() for n in names] == [b"old"] * 3
     assert [n.read_bytes() for n in names] == [b"new"] * 3
-    with pytest.raises(KeyError), drafts.together():
+    with pytest.raises(KeyError), drafts.together(names[0], *names[1:]):
         write(b"newer")
         raise KeyError
     assert [n.read_bytes() for n in names] == [b"new"] * 3 and len(list(tmp_path.iterdir())) == 3
     write(b"alone")
     assert [n.read_bytes() for n in names] == [b"alone"] * 3
+
+
+@posix
+@pytest.mark.parametrize("same", [False, True], ids=["another file", "a file of the block"])
+@pytest.mark.parametrize("ends", [False, True], ids=["it goes on", "it exits"])
+@pytest.mark.parametrize("moment", ["before", "open", "between", "after"])
+@pytest.mark.parametrize("method", [False, True])
+def test_what_a_signal_handler_saves_does_not_wait(moment, ends, same, method, tmp_path, monkeypatch):
+    names, other = [tmp_path / n for n in "ab"], tmp_path / "c"
+    place = names[0] if same else other
+
+    class Saving:
+        def handle(self, *args):
+            with drafts.together(place):
+                write_atomic(place, b"emergency")
+            assert place.read_bytes() == b"emergency"
+            if ends:
+                raise SystemExit
+
+    def handler(number, frame):
+        Saving().handle()
+
+    def at(now):
+        if now == moment:
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+    monkeypatch.chdir(tmp_path)
+    old = signal.signal(signal.SIGUSR1, Saving().handle if method else handler)
+    try:
+        with contextlib.suppress(SystemExit), drafts.together(*(name.name for name in names)):
+            at("before")
+            with drafts.atomic_writer(names[0]) as file:
+                file.write(b"block")
+                at("open")
+            at("between")
+            write_atomic(names[1], b"block")
+            at("after")
+    finally:
+        signal.signal(signal.SIGUSR1, old)
+    if not same:
+        assert other.read_bytes() == b"emergency"
+    if ends:
+        assert not names[1].exists() and names[0].exists() is same
+    else:
+        assert [n.read_bytes() for n in names] == [b"block"] * 2
+    assert left(tmp_path) == []
+
+
+def test_what_a_finalizer_saves_does_not_wait(tmp_path):
+    class Saving:
+        def __del__(self):
+            write_atomic(tmp_path / "c", b"last")
+
+    with pytest.raises(KeyError), drafts.together(tmp_path / "a"):
+        write_atomic(tmp_path / "a", b"block")
+        Saving()
+        assert (tmp_path / "c").read_bytes() == b"last" and not (tmp_path / "a").exists()
+        raise KeyError
+    assert (tmp_path / "c").exists() and not (tmp_path / "a").exists()
 
 
 @pytest.mark.parametrize("nth", [1, 2, 3, 4, 5])
@@ -570,7 +632,7 @@ def test_of_files_that_are_written_together_none_is_of_another_time(nth, tmp_pat
     owner, *others = names = [tmp_path / n for n in "abc"]
 
     def write(text):
-        with drafts.together():
+        with drafts.together(*names):
             for name in names:
                 with drafts.atomic_writer(name) as file:
                     file.write(text)

@@ -7,6 +7,7 @@ import mxcore as mx
 from mxcore._core.graph import Node, variable
 from mxcore._core.manager import manager
 from mxcore.base import MXNetError
+from mxcore.executor import CachedOp
 from mxcore.plugin import Graph, GraphF, GraphPass, Value, rewrite
 
 
@@ -529,3 +530,21 @@ def test_head_gradients_of_another_dtype_are_cast(dtype, other):
     for y in (mx.sym.softmax(v), mx.sym.tanh(v * 2) + v, mx.sym.where(mx.sym.cast(v > 2, "int32"), mx.sym.tanh(v), v)):
         g = mx.nd.array([[1.0, 2], [3, 4]], dtype=dtype)
         assert _gradient(y, x, g.astype(other)) == _gradient(y, x, g)
+
+
+@pytest.mark.parametrize("way", ["executor", "hybridised"])
+def test_a_head_gradient_whose_reader_a_pass_removes(way):
+    """Of what copysign takes the sign the gradient is zero: its rule only looks at the shape of what comes in."""
+    a, b = mx.nd.array([1, 2]), mx.nd.array([-1, 3])
+    b.attach_grad()
+    b.grad[:] = 7
+    y = mx.sym.np.copysign(*[mx.sym.Variable(n).as_np_ndarray() for n in "ab"]).as_nd_ndarray()
+    if way == "executor":
+        bound = y.bind(mx.cpu(), {"a": a, "b": b}, {"b": b.grad})
+        bound.forward(is_train=True)
+        bound.backward(mx.nd.ones(2))
+    else:
+        with mx.autograd.record():
+            y = CachedOp(y)(a, b)
+        y.backward()
+    assert b.grad.asnumpy().tolist() == [0, 0]

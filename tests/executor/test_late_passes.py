@@ -227,3 +227,39 @@ def test_bind_must_make_a_call(passes, bind):
     )
     with pytest.raises(TypeError, match=r"operator _odd \[node 'here'.*its `bind`, .*, made no call but (5|None)"):
         S.tanh(S.Variable("a"), name="here").bind(mx.cpu(), {"a": mx.nd.array(A)}).forward()[0].asnumpy()
+
+
+def _opaque(shape):
+    """A pass that puts an operator in the place of additions, which says of what shape it is, and of no input."""
+    op = Op("_opaque", lambda k, p, a, b: a + b, inputs="a b", grad=None)
+    op.shape(lambda p, ins: [shape])
+    return lambda g: rewrite(
+        g, lambda n, ins, fact: Node(op, op.parse({}), ins, n.name) if n.op.name == "elemwise_add" else None
+    )
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_what_consumers_decided_stays_known(passes, train):
+    passes(GraphPass("odd", 0, _opaque((2, 2)), late=True), twice())
+    y = S.tanh(S.Variable("a") + S.zeros((0, 2))) * S.ones((0, 2))
+    executor = y.simple_bind(mx.cpu(), a=(2, 2))
+    executor.arg_dict["a"][:] = A
+    np.testing.assert_array_equal(executor.forward(is_train=train)[0].asnumpy(), A * 2)
+
+
+def test_a_pass_that_wants_another_shape_of_what_it_left(passes):
+    op = Op("_halves", lambda k, p, a, b: a, inputs="a b", grad=None)
+    op.shape(lambda p, ins, outs: ([ins[0], (1, 2)], [ins[0]]))
+    passes(
+        GraphPass(
+            "odd",
+            0,
+            lambda g: rewrite(
+                g, lambda n, ins, fact: Node(op, op.parse({}), ins, n.name) if n.op.name == "elemwise_add" else None
+            ),
+            late=True,
+        )
+    )
+    y = S.elemwise_add(S.Variable("a"), S.zeros((0, 2)), name="here")
+    with pytest.raises(ValueError, match=r"node 'here'.*\(2, 2\) .*\(1, 2\).*graph pass 'odd' of passing made this"):
+        y.simple_bind(mx.cpu(), a=(2, 2)).forward(is_train=False)

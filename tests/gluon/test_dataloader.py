@@ -269,6 +269,55 @@ def test_samples_that_do_not_fit_together(kw, pair):
     assert isinstance(e.value, mx.base.MXNetError)
 
 
+@pytest.mark.parametrize("kw", WORKERS)
+@pytest.mark.parametrize(
+    "sample, words",
+    [
+        ("ab", "of str; give"),
+        ((1.0, "ab"), r"of str \(element 1 of each\); give the DataLoader a batchify_fn"),
+        ((1.0, (2, np.array("ab"))), r"of <U2 \(element 1 of element 1 of each\)"),
+        ((1j, 2), r"of complex \(element 0 of each\)"),
+        ((1, {"a": 3}), r"of dict \(element 1 of each\)"),
+        ((0, (mx.nd.ones(1), 1)), None),
+    ],
+)
+def test_samples_that_no_array_holds(kw, sample, words):
+    batches = DataLoader(SimpleDataset([sample] * 2), 2, **kw)
+    if words is None:
+        assert [x.shape for x in next(iter(batches))[1]] == [(2, 1), (2,)]
+        return
+    with pytest.raises(ValueError, match="cannot make a batch of samples " + words):
+        list(batches)
+
+
+class Bad:
+    """The sample that fails is the first to be ready."""
+
+    def __init__(self, kind):
+        self.kind = kind
+
+    def __len__(self):
+        return 24
+
+    def __getitem__(self, i):
+        if i == 13:
+            raise self.kind("bad sample")
+        time.sleep(0.02)
+        return np.float32(i)
+
+
+@pytest.mark.parametrize("kw", WORKERS)
+@pytest.mark.parametrize("kind", [ValueError, StopIteration])
+def test_good_batches_before_a_bad_one_come_first(kw, kind):
+    # The failing batch is the short one, so that it overtakes those before it.
+    batches = iter(DataLoader(Bad(kind), batch_sampler=[[0, 1, 2], [3, 4, 5], [6, 7, 8], [13], [14]], **kw))
+    assert [next(batches)[0].asscalar() for _ in range(3)] == [0, 3, 6]
+    with pytest.raises(RuntimeError if kind is StopIteration else ValueError) as e:
+        next(batches)
+    assert "bad sample" in str(e.value if kind is ValueError else e.value.__cause__)
+    assert next(batches, None) is None
+
+
 @pytest.mark.parametrize("kw", PARALLEL)
 def test_a_broken_sampler(kw):
     def indices():

@@ -475,3 +475,20 @@ def test_optimize_for_notes_the_graph(watched):
     for a, b in zip(net(x), plain(x)):
         onp.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-6)
     assert len(watched) == net.calls == 1
+
+
+@pytest.mark.parametrize("write", [lambda x: x.__setitem__(0, 1), lambda x: x.__iadd__(1)])
+def test_writes_in_place_name_the_hybridization(write):
+    class Writing(gluon.HybridBlock):
+        def forward(self, x):
+            write(x)
+            return x
+
+    block, x = Writing(), np.zeros(3)
+    block(x)
+    block.hybridize()
+    with pytest.raises(
+        RuntimeError, match=r"inplace .* noted as a graph, as those of a block after hybridize\(\)"
+    ) as e:
+        block(x)
+    assert "record" not in str(e.value)

@@ -122,6 +122,12 @@ NOTATIONS = [
     ("ij, jk -> i k", (2, 3), (3, 4)),
     ("ij,jk", (2, 0), (0, 3)),
     ("i,i->i", (1,), (4,)),
+    ("i,i", (4,), (1,)),
+    ("ij,kj->ik", (2, 4), (2, 1)),
+    ("ij,jk->ik", (2, 1), (4, 3)),
+    ("ij,ij,ij->i", (2, 1), (1, 4), (2, 1)),
+    ("ij,jk,kl->il", (2, 1), (3, 4), (1, 5)),
+    ("iij,j->i", (2, 2, 1), (3,)),
     (",", (), ()),
     ("...->...", ()),
     ("a,ab,abc->abc", (2,), (2, 3), (2, 3, 4)),
@@ -161,7 +167,8 @@ def test_any_einsum(data):
     texts = data.draw(st.lists(st.text("abcd", max_size=3), min_size=1, max_size=4))
     letters = sorted({c for t in texts for c in t})
     result = data.draw(st.permutations(letters).map(lambda x: x[: len(x) // 2]))
-    shapes = [tuple(lengths[c] for c in t) for t in texts]
+    repeated = [data.draw(st.sets(st.sampled_from("abcd"), max_size=1)) for _ in texts]
+    shapes = [tuple(1 if c in one else lengths[c] for c in t) for t, one in zip(texts, repeated)]
     notation = ",".join(texts) + "->" + "".join(result)
     xs = [onp.asarray(rs.uniform(-1, 1, s)) for s in shapes]
     got = np.call(

@@ -166,7 +166,9 @@ class _Goal:
                     else:
                         stack.append(m)
         for n in sorted(seen.values(), key=lambda n: n.serial):
-            if any(map(self.needs, n.inputs or _constant(n))):
+            # Another thread that frees it takes the plan away.
+            passes = (plan := n.plan) is None or plan.rule is not None or plan.op.backward_rule is not None
+            if passes and any(map(self.needs, n.inputs or _constant(n))):
                 self.need.add(id(n))
 
     def needs(self, e: Any) -> bool:
@@ -231,7 +233,7 @@ def _run(
             elif n not in arrived:
                 arrived[n] = [g] if n.specs is None else [g if j == i else None for j in range(len(n.specs))]
                 heappush(queue, n)
-            else:
+            elif n.live if goal is None else goal.needs(e):  # else nobody reads what arrives
                 found = arrived[n]
                 found[i] = g if found[i] is None else F.roles["sum of gradients"](found[i], g)
         if not queue:
@@ -250,7 +252,7 @@ def _run(
                     if v >= 0 and x._st.version != v:
                         _rewritten(node)
                         break
-            if create_graph or not plan.short:
+            if create_graph or not plan.short or not node.live:
                 grads = _step(node, F, dys, goal, create_graph)
             else:
                 grads = plan.call(plan.rule, F, node.params, None, dys, ins, outs, None)
@@ -303,6 +305,8 @@ def _made(
 def _step(n: TapeNode, F: Any, dys: list[Any], goal: _Goal | None, create_graph: bool) -> Sequence[Any]:
     """The gradients of one node's inputs, in the general case."""
     op, p = n.op, n.params
+    if goal is None and not n.live:
+        return [None] * len(n.inputs)
     keep, own, versions = n.saved
     if create_graph:
         # Saved values with their places on the tape, so that gradients of gradients flow through them.

@@ -38,7 +38,7 @@ class Leaf:
     """A variable that gradients end in: its gradient array and how to write it ('write', 'add', 'null')."""
 
     __slots__ = ("grad", "req", "flows", "fresh", "lock", "large")
-    op = plan = None
+    op, plan, live = None, None, True
 
     def __init__(self, grad: Array | None, req: str) -> None:
         self.grad, self.req, self.flows, self.lock = grad, req, req != "null", _locks[next(serials) % len(_locks)]
@@ -52,10 +52,11 @@ class TapeNode:
     """One recorded operator call: parents (`inputs`) and what its rule asked to keep (`saved`).
 
     Of a stateful operator it holds context and state (`call`). A backward writes nothing to it but that it is `freed`:
-    others may go through the same graph.
+    others may go through the same graph. It is `live` unless every variable below gets zeros through it, as through a
+    comparison.
     """
 
-    __slots__ = ("params", "inputs", "plan", "saved", "specs", "serial", "call", "freed")
+    __slots__ = ("params", "inputs", "plan", "saved", "specs", "serial", "call", "freed", "live")
     flows = True
 
     params: Params
@@ -66,6 +67,7 @@ class TapeNode:
     serial: int
     call: Any
     freed: int
+    live: bool
 
     @property
     def op(self) -> Op:
@@ -105,22 +107,18 @@ def record(
     if state.record is not True:
         state.record(op, p, inputs, outputs, call)
         return
-    if len(inputs) == 1:
-        e = inputs[0]._entry
-        if e is None or not e[0].flows:
-            return
-        entries = [e]
-    else:
-        entries = [*map(_entry, inputs)]
-        for e in entries:
-            if e is not None and e[0].flows:
-                break
-        else:
-            return
+    entries = [inputs[0]._entry] if len(inputs) == 1 else [*map(_entry, inputs)]
+    live = None
+    for e in entries:
+        if not live and e is not None and e[0].flows:
+            live = e[0].live
+    if live is None:
+        return
     node = TapeNode()
     node.params = p
     node.inputs = entries
     node.plan = plan = plan or op.grad_plan or plan_of(op)
+    node.live = live and plan.rule is not None or op.backward_rule is not None
     node.saved = _NOTHING if plan.keep is None else plan.keep(inputs, outputs, p)
     node.serial = next(serials)
     node.call = call

@@ -62,8 +62,13 @@ def guard_write(x: Array, what: str) -> None:
     if state.record and (state.record is not True or x._entry is not None and x._entry[0].flows):
         raise error(
             RuntimeError,
-            f"{what}: inplace operations (+=, -=, x[:]=, out=) are not supported on an array of the graph "
-            "while recording; use a new array, or leave autograd.record()",
+            f"{what}: inplace operations (+=, -=, x[:]=, out=) are not supported "
+            + (
+                "on an array of the graph while recording; use a new array, or leave autograd.record()"
+                if state.record is True
+                else "where calls are noted as a graph, as those of a block after hybridize(); use a new array, or do "
+                "not hybridize the block"
+            ),
         )
 
 

@@ -172,6 +172,8 @@ class CachedOp:
             needs = tuple([e is not None and e[0].flows for e in entries])
             if True not in needs:
                 needs = None
+            elif False in [e is None or e[0].live for e in entries]:
+                needs = _without_masks(needs, args)
         datas = [x._data for x in args]
         ctx = args[0]._st.ctx if args else _current()
         found = self._last
@@ -205,6 +207,12 @@ class CachedOp:
         With `monitor_all` the inputs are shown too. While a hook is set the graph runs node by node.
         """
         self._hook = None if callback is None else (callback, monitor_all)
+
+
+def _without_masks(needs: tuple[bool, ...], args: Sequence[Any]) -> tuple[bool, ...]:
+    """Which inputs need gradients, without truth values that were compared of variables: through them come zeros."""
+    found = tuple([n and (x._entry[0].live or x._data.dtype.kind != "b") for n, x in zip(needs, args)])
+    return found if True in found else needs
 
 
 def _report(

@@ -122,7 +122,7 @@ def _compile(
     every = list(heads)
     order: list[int] = []
     added: set[int] = set()
-    head_grads: list[str | None] = []
+    head_grads: list[str] = []
     found: list[int | None] = []
     shapes, dtypes, stypes = variables
     if wrt is not None:
@@ -137,8 +137,7 @@ def _compile(
                 added.add(len(every))
             found.append(len(every))
             every.append(g)
-        read = {n.name for n in topo(every)}
-        head_grads = [v.name if v.name in read else None for v in ins]
+        head_grads = [v.name for v in ins]
         order = sorted(range(n_first, len(every)), key=lambda i: every[i][0].serial)
     graph = Graph(every)
     try:
@@ -162,7 +161,8 @@ def _compile(
     if "fuse" in passes:
         graph = fuse(graph, ctx.device, ctx.device.fused_from)
     program = Program(graph, ctx, is_train, n_first, frozenset(added), share="plan" in passes and not monitored)
-    return Compiled(program, head_grads, found)
+    # Passes may have removed who read one.
+    return Compiled(program, [n if n in program.variables else None for n in head_grads], found)
 
 
 def _fitting(heads: Sequence[Entry], name: str, shape: Any, found: Any) -> None:

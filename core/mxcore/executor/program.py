@@ -34,16 +34,23 @@ Entry = tuple[Node, int]
 
 
 def infer_all(
-    heads: Sequence[Entry], shapes: dict[str, Any], dtypes: dict[str, Any], stypes: dict[str, str]
+    heads: Sequence[Entry],
+    shapes: dict[str, Any],
+    dtypes: dict[str, Any],
+    stypes: dict[str, str],
+    known: tuple[dict[Entry, Any], dict[Entry, Any]] = ({}, {}),
 ) -> tuple[dict[Entry, Any], dict[Entry, Any], dict[Entry, str]]:
-    """Shapes, dtypes and storage types of all entries, from those of variables by name."""
+    """Shapes, dtypes and storage types of all entries, from those of variables by name.
+
+    Shapes and dtypes of entries that are `known` already must agree with what follows from the others.
+    """
     nodes = topo(heads)
 
-    def given(values: dict[str, Any]) -> dict[Entry, Any]:
-        return {(n, 0): values[n.name] for n in nodes if n.op is None and values.get(n.name) is not None}
+    def given(values: dict[str, Any], known: dict[Entry, Any]) -> dict[Entry, Any]:
+        return known | {(n, 0): values[n.name] for n in nodes if n.op is None and values.get(n.name) is not None}
 
-    s = infer.infer_graph(nodes, given(shapes), "shape")
-    t = infer.infer_graph(nodes, given(dtypes), "dtype")
+    s = infer.infer_graph(nodes, given(shapes, known[0]), "shape")
+    t = infer.infer_graph(nodes, given(dtypes, known[1]), "dtype")
     st: dict[Entry, str] = {}
     for n in nodes:
         if n.op is None:

@@ -151,12 +151,14 @@ class BucketingModule(BaseModule):
         if not self._buckets:
             raise error(AssertionError, "save_checkpoint: no bucket was bound yet; call bind() before")
         keys = list(self._buckets)
-        with together():
-            self.save_params(checkpoint_file(prefix, epoch))
-            for key in keys:
-                self._buckets[key].symbol.save(appended(prefix, f"-{key}-symbol.json"), remove_amp_cast=remove_amp_cast)
+        params, numbers = checkpoint_file(prefix, epoch), appended(prefix, ".buckets")
+        graphs = {key: appended(prefix, f"-{key}-symbol.json") for key in keys}
+        with together(params, *graphs.values(), numbers):
+            self.save_params(params)
+            for key, graph in graphs.items():
+                self._buckets[key].symbol.save(graph, remove_amp_cast=remove_amp_cast)
             if all(isinstance(k, (int, np.integer)) for k in keys):  # MXNet's file has room for integers only
-                ndarray.save(appended(prefix, ".buckets"), ndarray.array(np.array(keys, np.int32), dtype="int32"))
+                ndarray.save(numbers, ndarray.array(np.array(keys, np.int32), dtype="int32"))
 
     @staticmethod
     def load(

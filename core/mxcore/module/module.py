@@ -174,7 +174,7 @@ class Module(BaseModule):
             Leave out the casts of automatic mixed precision.
         """
         state_name = checkpoint_file(prefix, epoch, "states")
-        with together():
+        with together(checkpoint_file(prefix, epoch), state_name):
             param_name = write_checkpoint(prefix, epoch, self._symbol, self._named_params(), remove_amp_cast)
             if save_optimizer_states:
                 self.save_optimizer_states(state_name)

@@ -146,7 +146,7 @@ def operator(region: Region, build: Callable[[Library, Region], Plan], plan: Pla
         doc=f"{', '.join(layer.op for layer in region.layers)}: {len(region.layers)} layers at once, by oneDNN.",
     )
     shapes = [region.shapes[v] for v in region.outs]
-    op.shape(lambda p, ins: shapes)
+    op.shape(lambda p, ins, outs: ([*region.inputs], shapes))
     flops = sum(_flops(region, i) for i in range(len(region.layers)))
     work = flops + sum(prod(region.shapes[region.number(i)]) for i in range(len(region.layers)))
     op.cost(lambda p, ins, outs: work)

@@ -63,7 +63,8 @@ def save(run: Run) -> None:
     run : Run
     """
     note = {**_about(run), "epoch": run.epoch, "history": run.history, "images": run.data.train.state_dict()}
-    with together():  # a run before this one may have left a checkpoint of the same name
+    # A run before this one may have left a checkpoint of the same name.
+    with together(*(path(run, kind) for kind in KINDS)):
         run.learner.save(child(run.args.output, run.args.network), run.epoch)
         write_atomic(path(run, ".json"), json.dumps(note, indent=1).encode())
     for kind in reversed(KINDS):

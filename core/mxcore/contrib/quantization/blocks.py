@@ -103,8 +103,15 @@ def _taken(network: Any, given: int) -> int:
     found = inspect.signature(network.hybrid_forward if hybrid else network.forward).parameters.values()
     if any(p.kind is p.VAR_POSITIONAL for p in found):
         return given
-    places = [p for p in found if p.kind is not p.KEYWORD_ONLY and p.name not in network._reg_params]
+    # A parameter is left out where a layer does without, as convolutions without bias: it has None in its place.
+    own = {*network._reg_params, *(p.name for p in found if p.default is None and _lacks(network, p.name))}
+    places = [p for p in found if p.kind is not p.KEYWORD_ONLY and p.name not in own]
     return min(given, sum(p.kind is not p.VAR_KEYWORD for p in places) - hybrid)  # less F
+
+
+def _lacks(network: Any, name: str) -> bool:
+    """Whether a block has None for something."""
+    return getattr(network, name, network) is None
 
 
 def _graph(network: Any, shapes: list[tuple[int, ...]]) -> tuple[list[Any], Symbol]:

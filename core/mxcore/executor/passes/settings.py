@@ -129,8 +129,8 @@ def run_passes(heads: Any, shapes: Mapping[str, Any] | None = None, dtypes: Mapp
 def run_late_passes(graph: Graph, names: Iterable[str], **info: Any) -> Graph:
     """The graph of a program after the late passes of these names, which find `info` beside what is there.
 
-    What is known of entries is inferred anew behind each of them, and `info` stays as it is but for the contexts of
-    nodes: no pass is counted on for either.
+    What is known of entries is inferred anew behind each of them, from variables and from the nodes that it left as
+    they were; `info` stays as it is but for the contexts of nodes: no pass is counted on for either.
 
     Raises
     ------
@@ -155,10 +155,13 @@ def _completed(before: Graph, nodes: set[Node], found: Graph, where: str) -> Gra
     graph.shapes, graph.dtypes, graph.stypes = before.shapes, before.dtypes, before.stypes
     if not nodes.issuperset(found.nodes):
         variables = [n for n in found.variables() if (n, 0) in before.shapes]
-        facts = before.shapes, before.dtypes, before.stypes
-        graph.shapes, graph.dtypes, graph.stypes = infer_all(
-            found.heads, *({n.name: f[n, 0] for n in variables if (n, 0) in f} for f in facts)
+        shapes, dtypes, stypes = (
+            {n.name: f[n, 0] for n in variables if (n, 0) in f} for f in (before.shapes, before.dtypes, before.stypes)
         )
+        # A consumer may have decided what a node is, as of zeros of unknown shape; who took its place need not tell.
+        kept = [(n, i) for n in nodes.intersection(found.nodes) if n.op is not None for i in range(n.n_out)]
+        known = [{e: f[e] for e in kept if f.get(e) is not None} for f in (before.shapes, before.dtypes)]
+        graph.shapes, graph.dtypes, graph.stypes = infer_all(found.heads, shapes, dtypes, stypes, (known[0], known[1]))
     for old, new in zip(before.heads, graph.heads):
         a, b = before.stypes.get(old, "default"), graph.stypes.get(new, "default")
         if a != b:

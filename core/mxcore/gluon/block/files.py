@@ -114,9 +114,10 @@ def save(block: Block, prefix: str) -> None:
     structure = {f"{type(block).__name__.lower()}{next(numbers)}": _describe(block, numbers)}
     with explained(block):
         text = json.dumps(structure, ensure_ascii=False)
-    with together():
-        save_parameters(block, appended(prefix, "-model.params"), False)
-        write_atomic(appended(prefix, "-model.json"), encode(text, "the structure of the block"))
+    params, graph = (appended(prefix, ending) for ending in ("-model.params", "-model.json"))
+    with together(params, graph):
+        save_parameters(block, params, False)
+        write_atomic(graph, encode(text, "the structure of the block"))
 
 
 _FIELDS = {"orig_name", "hybridized", "children", "in_format", "out_format", "inputs", "symbol"}

@@ -2,40 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 from ... import ndarray as nd
+from ..._core.params import as_dtype
 from ...base import error
 from ..utils import of_mode
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["default_batchify_fn", "default_mp_batchify_fn", "numpy_batchify"]
 
 
-def _misfit(kinds: Iterable[Any]) -> Exception:
+def _misfit(kinds: Iterable[Any], at: tuple[int, ...]) -> Exception:
+    """The error for samples of kinds that do not fit, or that no array holds; `at` says which parts of tuples they are.
+
+    That is the number of the element, that of its element, and so on.
+    """
+    where = f" (element {' of element '.join(map(str, reversed(at)))} of each)" if at else ""
     return error(
         ValueError,
-        f"cannot make a batch of samples of {', '.join(sorted(map(str, kinds)))}; give the DataLoader a "
+        f"cannot make a batch of samples of {', '.join(sorted(map(str, kinds)))}{where}; give the DataLoader a "
         "batchify_fn that knows them, or transform them to numbers or arrays of one shape and dtype",
     )
 
 
-def _check_ndarrays(samples: Sequence[Any]) -> None:
+def _check_ndarrays(samples: Sequence[Any], at: tuple[int, ...]) -> None:
     """Where one is an NDArray, `nd.stack` needs all to be, of one shape and dtype."""
     kinds = {
         ("NDArray", s.shape, np.dtype(s.dtype).name) if isinstance(s, nd.NDArray) else type(s).__name__ for s in samples
     }
     if len(kinds) > 1:
-        raise _misfit(kinds)
+        raise _misfit(kinds, at)
 
 
-def _stack(samples: Sequence[Any]) -> np.ndarray[Any, Any]:
-    """One NumPy array of many samples."""
+def _stack(samples: Sequence[Any], at: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """One NumPy array of many samples, of a dtype that arrays can have."""
     try:
         data = np.stack(samples) if isinstance(samples[0], np.ndarray) else np.asarray(samples)
     except (ValueError, DeprecationWarning):
@@ -44,8 +47,19 @@ def _stack(samples: Sequence[Any]) -> np.ndarray[Any, Any]:
         shapes: set[Any] = {np.shape(s) for s in samples if isinstance(s, np.ndarray)} or {
             type(s).__name__ for s in samples
         }
-        raise _misfit(shapes)
+        raise _misfit(shapes, at)
+    try:
+        as_dtype(data.dtype)
+    except TypeError:
+        raise _misfit({s.dtype if isinstance(s, np.ndarray) else type(s).__name__ for s in samples}, at) from None
     return data
+
+
+def _by_element(data: Sequence[Any], made: Callable[[Sequence[Any], tuple[int, ...]], Any], at: Any = ()) -> Any:
+    """What is `made` of samples; of tuples every element by itself."""
+    if isinstance(data[0], tuple):
+        return [_by_element(column, made, (*at, i)) for i, column in enumerate(zip(*data))]
+    return made(data, at)
 
 
 def default_batchify_fn(data: Sequence[Any]) -> Any:
@@ -70,12 +84,14 @@ def default_batchify_fn(data: Sequence[Any]) -> Any:
     >>> [x.shape for x in default_batchify_fn([(1, [1, 2]), (2, [3, 4])])]
     [(2,), (2, 2)]
     """
+    return _by_element(data, _in_ndarray)
+
+
+def _in_ndarray(data: Sequence[Any], at: tuple[int, ...]) -> Any:
     if isinstance(data[0], nd.NDArray):
-        _check_ndarrays(data)
+        _check_ndarrays(data, at)
         return nd.stack(*data)
-    if isinstance(data[0], tuple):
-        return [default_batchify_fn(column) for column in zip(*data)]
-    batch = _stack(data)
+    batch = _stack(data, at)
     return of_mode(nd.array(batch, dtype=batch.dtype))
 
 
@@ -99,9 +115,11 @@ class ToNDArray:
 
 def numpy_batchify(data: Sequence[Any]) -> Any:
     """What `default_batchify_fn` makes, in NumPy: workers hand that over, and the loader makes NDArrays."""
-    if isinstance(data[0], tuple):
-        return [numpy_batchify(column) for column in zip(*data)]
+    return _by_element(data, _in_numpy)
+
+
+def _in_numpy(data: Sequence[Any], at: tuple[int, ...]) -> Any:
     if isinstance(data[0], nd.NDArray):
-        _check_ndarrays(data)
+        _check_ndarrays(data, at)
         data = [d.asnumpy() for d in data]
-    return ToNDArray(_stack(data))
+    return ToNDArray(_stack(data, at))

@@ -229,7 +229,8 @@ class _Batches:
         self._timeout = timeout
         self._seed = _entropy()
         self._asked = self._given = 0
-        self._done: dict[int, Any] = {}
+        #: Job -> (whether it failed, batch or exception): one that fails does so in its turn.
+        self._done: dict[int, tuple[bool, Any]] = {}
         self._pool: Any = pool  # None from the end on; the last, for `__del__` goes by it after an interrupt
         try:
             for _ in range(prefetch):
@@ -268,8 +269,11 @@ class _Batches:
                 deadline = time.monotonic() + self._timeout
                 while self._given not in self._done:
                     # Batches that come out of order do not put the deadline off.
-                    job, batch = self._pool.collect(deadline - time.monotonic(), self._timeout)
-                    self._done[job] = batch
+                    job, *outcome = self._pool.collect(deadline - time.monotonic(), self._timeout)
+                    self._done[job] = outcome
+                failed, batch = self._done.pop(self._given)
+                if failed:
+                    raise batch
                 self._ask()
             except Exception as e:
                 self._end()
@@ -281,7 +285,6 @@ class _Batches:
             except BaseException:
                 self._end()
                 raise
-            batch = self._done.pop(self._given)
             self._given += 1
             return batch if self._pinned is None else self._pinned(batch)
 

@@ -53,6 +53,12 @@ def _lengths(labels: Labels, shapes: Shapes) -> dict[int, int]:
     return found
 
 
+def _labels_besides(which: int, labels: Labels, lengths: dict[int, int], shapes: Shapes) -> set[int]:
+    """The labels of all operands but one, without those of axes that are repeated: they say nothing."""
+    others = [(at, shape) for k, (at, shape) in enumerate(zip(labels.operands, shapes)) if k != which]
+    return {x for at, shape in others for x, n in zip(at, shape) if n == lengths[x]}
+
+
 class _Operand(NamedTuple):
     """How an operand is made ready: pairs of axes of which the diagonal is taken, axes that are summed over."""
 
@@ -89,7 +95,6 @@ def _readied(at: Sequence[int], lengths: dict[int, int], shape: Sequence[int], n
         sizes.append(sizes[i])
         for k in (j, i):
             del left[k], sizes[k]
-    # An axis of length 1 that is repeated says nothing.
     gone = tuple(k for k, x in enumerate(left) if x not in needed or sizes[k] == 1 != lengths[x])
     return _Operand(tuple(diagonals), gone), tuple(x for k, x in enumerate(left) if k not in gone)
 
@@ -99,7 +104,7 @@ def _plan(labels: Labels, shapes: Shapes, optimize: Any) -> _Plan:
     lengths = _lengths(labels, shapes)
     operands, values, pairs = [], [], []
     for k, (at, shape) in enumerate(zip(labels.operands, shapes)):
-        needed = {*labels.result}.union(*(x for m, x in enumerate(labels.operands) if m != k))
+        needed = {*labels.result} | _labels_besides(k, labels, lengths, shapes)
         how, left = _readied(at, lengths, shape, needed)
         operands.append(how)
         values.append(left)
@@ -194,12 +199,13 @@ def _counted(x: Any) -> Any:
 def _gradient(xp: Any, labels: Labels, which: int, dy: Any, arrays: Sequence[Any]) -> Any:
     """The gradient of one operand of a contraction; `arrays` are all of them, of that one only the shape is read."""
     shape = tuple(arrays[which].shape)
-    lengths = _lengths(labels, tuple([tuple(x.shape) for x in arrays]))
+    shapes = tuple([tuple(x.shape) for x in arrays])
+    lengths = _lengths(labels, shapes)
     others = [k for k in range(len(arrays)) if k != which]
     own = labels.operands[which]
     distinct = [*dict.fromkeys(own)]
     full = [shape[own.index(x)] for x in distinct]
-    known = {*labels.result}.union(*(labels.operands[k] for k in others))
+    known = {*labels.result} | _labels_besides(which, labels, lengths, shapes)
     want = tuple([x for x, n in zip(distinct, full) if x in known and n == lengths[x]])
     back = Labels((labels.result, *(labels.operands[k] for k in others)), want)
     g = contract(xp, back, _like_one([dy, *(arrays[k] for k in others)]), 1)

@@ -564,9 +564,10 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
             estimator.logger.info("[Epoch %d] CheckpointHandler: %s %s", self.current_epoch, name, tail)
 
     def _save_params_and_trainer(self, estimator: Estimator, file_prefix: str) -> None:
-        with together():
-            estimator.net.save_parameters(self._path(f"{file_prefix}.params"))
-            estimator.trainer.save_states(self._path(f"{file_prefix}.states"))
+        params, states = (self._path(file_prefix + ending) for ending in (".params", ".states"))
+        with together(params, states):
+            estimator.net.save_parameters(params)
+            estimator.trainer.save_states(states)
 
     def _keep_newest(self, name: str) -> None:
         if name in self.saved_checkpoints:

@@ -223,8 +223,10 @@ class ProcessPool:
             except OSError as e:
                 raise self._lost(worker, "give a job to", e) from e
 
-    def collect(self, left: float, timeout: float) -> tuple[int, Any]:
-        """Wait for a finished job: (job, batch).
+    def collect(self, left: float, timeout: float) -> tuple[int, bool, Any]:
+        """Wait for a finished job: (job, whether it failed, batch or exception).
+
+        The exception is what the dataset raised, with the worker's traceback as its cause.
 
         Parameters
         ----------
@@ -239,8 +241,6 @@ class ProcessPool:
             If nothing is finished in time.
         MXNetError (RuntimeError)
             If a worker died.
-        Exception
-            Whatever the dataset raised, with the worker's traceback as its cause.
         """
         by_handle = {w.conn: w for w in self._workers}
         by_handle.update((w.process.sentinel, w) for w in self._workers)
@@ -260,10 +260,8 @@ class ProcessPool:
         except (EOFError, OSError) as e:
             raise self._lost(worker, "take a batch from", e) from e
         worker.jobs.pop(job)
-        if failed:
-            raise _exception(value) from WorkerTraceback(value.text)
         self._dispatch()
-        return job, value
+        return job, failed, _exception(value) if failed else value
 
     # -- what can go wrong -----------------------------------------------------------------------------------
 
@@ -333,9 +331,11 @@ def _pickled(work: tuple[Any, ...], method: str) -> bytes:
 
 
 def _exception(failure: Failure) -> Any:
+    found: Any = None
     if failure.pickled is not None:
-        try:
-            return pickle.loads(failure.pickled)
-        except Exception:
-            pass
-    return error(RuntimeError, f"{failure.name} in a DataLoader worker, see above")
+        with contextlib.suppress(Exception):
+            found = pickle.loads(failure.pickled)
+    if not isinstance(found, BaseException):
+        found = error(RuntimeError, f"{failure.name} in a DataLoader worker, see above")
+    found.__cause__ = WorkerTraceback(failure.text)
+    return found

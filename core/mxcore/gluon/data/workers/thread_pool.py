@@ -70,8 +70,8 @@ class ThreadPool:
         self._open.add(job)
         self._jobs.put((job, indices))
 
-    def collect(self, left: float, timeout: float) -> tuple[int, Any]:
-        """Wait for a finished job: (job, batch); errors as for `ProcessPool.collect`."""
+    def collect(self, left: float, timeout: float) -> tuple[int, bool, Any]:
+        """Wait for a finished job: (job, whether it failed, batch or exception), as `ProcessPool.collect` does."""
         try:
             job, failed, value = self._results.get(timeout=max(0.0, left))
         except queue.Empty:
@@ -85,9 +85,7 @@ class ThreadPool:
             self.interrupt()  # whoever collects next is to see it, too
             raise error(RuntimeError, "DataLoader: the iterator was closed")
         self._open.discard(job)
-        if failed:
-            raise value
-        return job, value
+        return job, failed, value
 
     def interrupt(self) -> None:
         """Let `collect` fail, also in a thread that waits in it. Any thread may call this."""
