@@ -156,7 +156,7 @@ class _Goal:
         stack = [e[0] for e in heads]
         while stack:
             n = stack.pop()
-            if n.__class__ is not TapeNode:
+            if n.plan is None:
                 _constant(n)  # another thread has freed it by now
             elif id(n) not in seen:
                 seen[id(n)] = n

@@ -56,8 +56,8 @@ class TapeNode:
     comparison.
     """
 
-    __slots__ = ("params", "inputs", "plan", "saved", "specs", "serial", "call", "freed", "live")
-    flows = True
+    __slots__ = ("params", "inputs", "plan", "saved", "specs", "serial", "call", "freed")
+    flows = live = True
 
     params: Params
     inputs: Any
@@ -67,7 +67,6 @@ class TapeNode:
     serial: int
     call: Any
     freed: int
-    live: bool
 
     @property
     def op(self) -> Op:
@@ -76,6 +75,10 @@ class TapeNode:
 
     def __lt__(self, other: TapeNode) -> bool:
         return self.serial > other.serial  # a heap gives the latest first
+
+
+#: A node that is not `live`.
+_Still: type[TapeNode] = type("_Still", (TapeNode,), {"__slots__": (), "live": False})
 
 
 class Freed(TapeNode):
@@ -110,15 +113,15 @@ def record(
     entries = [inputs[0]._entry] if len(inputs) == 1 else [*map(_entry, inputs)]
     live = None
     for e in entries:
-        if not live and e is not None and e[0].flows:
-            live = e[0].live
+        if e is not None and e[0].flows and (live := e[0].live):
+            break
     if live is None:
         return
-    node = TapeNode()
+    plan = plan or op.grad_plan or plan_of(op)
+    node = (TapeNode if live and plan.rule is not None or op.backward_rule is not None else _Still)()
     node.params = p
     node.inputs = entries
-    node.plan = plan = plan or op.grad_plan or plan_of(op)
-    node.live = live and plan.rule is not None or op.backward_rule is not None
+    node.plan = plan
     node.saved = _NOTHING if plan.keep is None else plan.keep(inputs, outputs, p)
     node.serial = next(serials)
     node.call = call
