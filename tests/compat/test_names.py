@@ -243,6 +243,17 @@ def test_modules_that_mxnet_has_not_are_refused(mxnet, line):
         exec(line, {})
 
 
+def test_functions_that_mxnet_takes_from_numpy_are_those_of_the_face(mxnet):
+    """They take arguments that NumPy itself has no more."""
+    x, pairs = mxnet.np.array([-1.0, 2, 5]), mxnet.np.array([[1.0, 2, 4], [3, 5, 1]])
+    assert mxnet.np.corrcoef(pairs, bias=True, ddof=1).shape == (2, 2)
+    for name, rows in (("histogram2d", (x, x)), ("histogramdd", (pairs,))):
+        new, old = (getattr(mxnet.np, name)(*rows, bins=2, **kw)[0].asnumpy() for kw in ({"density": 1}, {"normed": 1}))
+        assert (new == old).all() and 0 < new.sum() < 1
+    assert mxnet.np.nanpercentile(x, 40, interpolation="lower") == mxnet.np.nanquantile(x, 0.4, method="lower") == -1
+    assert importlib.import_module("mxnet.numpy.fallback").nanquantile(x, 0.4, interpolation="higher") == 2
+
+
 def test_names_that_nobody_has_are_refused(mxnet):
     with pytest.raises(
         AttributeError, match=r"module 'mxnet.gluon.nn' \(answered by mxcore\) has no attribute 'Dence'"

@@ -293,6 +293,15 @@ class ndarray(NDArray):
             )
         return self
 
+    def as_in_ctx(self, ctx: Context) -> ndarray:
+        """The array itself if it lives on `ctx`, else a copy there."""
+        return self.as_in_context(ctx)  # type: ignore[return-value]
+
+    def clip(self, min: Any = None, max: Any = None, out: Any = None) -> ndarray:
+        """The values limited to an interval, as ``np.clip`` does it."""
+        found: ndarray = _functions().clip(self, min, max, out)
+        return found
+
     # -- shape -------------------------------------------------------------------------------------------------
     def reshape(self, *shape: Any, **kwargs: Any) -> ndarray:
         """The elements in another shape, copied.
