@@ -243,6 +243,12 @@ def test_modules_that_mxnet_has_not_are_refused(mxnet, line):
         exec(line, {})
 
 
+def test_what_later_versions_brought_is_not_there(mxnet):
+    """Programs look for it, to do without."""
+    with pytest.raises(ImportError, match="batchify"):
+        exec("from mxnet.gluon.data import batchify")
+
+
 def test_functions_that_mxnet_takes_from_numpy_are_those_of_the_face(mxnet):
     """They take arguments that NumPy itself has no more."""
     x, pairs = mxnet.np.array([-1.0, 2, 5]), mxnet.np.array([[1.0, 2, 4], [3, 5, 1]])
@@ -443,7 +449,7 @@ def test_batches_from_a_pool(processes):
     )
     fn = helpers._worker_fn if processes else helpers._thread_worker_fn
     batchify = (
-        mx.gluon.data.batchify.default_mp_batchify_fn if processes else mx.gluon.data.dataloader.default_batchify_fn
+        mx.gluon.data.batching.default_mp_batchify_fn if processes else mx.gluon.data.dataloader.default_batchify_fn
     )
     with pool:
         batches = helpers._MultiWorkerIter(
