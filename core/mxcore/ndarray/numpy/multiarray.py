@@ -240,7 +240,7 @@ class ndarray(NDArray):
         """
         in_order("copy", order, "K", "A")
         found: ndarray = _functions().copy(self)
-        return found
+        return found.as_in_ctx(self._st.ctx)
 
     def copyto(self, other: Any) -> NDArray:
         """Copy the values to another array, which they are broadcast to, or to a new one on a context; returns it.
@@ -269,7 +269,7 @@ class ndarray(NDArray):
         """
         if stream is not None:
             raise error(NotImplementedError, f"to_device: stream={stream!r} is not supported; leave it out")
-        return self.as_in_ctx(Context(device))  # type: ignore[return-value]
+        return self.as_in_ctx(Context(device))
 
     def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
         """Make the array a variable with a zero gradient array; it leaves the graph that computed it.
