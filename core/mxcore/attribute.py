@@ -37,14 +37,15 @@ class AttrScope(metaclass=PerThreadCurrent):
     _state_key = "attr"
 
     def __init__(self, **kwargs: str) -> None:
-        _check(kwargs, "AttrScope: attributes")
+        for k, v in kwargs.items():
+            if not isinstance(v, str):
+                raise error(ValueError, f"AttrScope: attributes are strings, {k}={v!r} is a {type(v).__name__}")
         self._attr = kwargs
         self._old: list[AttrScope] = []
         self._full: list[dict[str, str]] = []
 
-    def get(self, attr: Mapping[str, str] | None) -> dict[str, str]:
-        """The attributes of this scope with `attr` on top."""
-        _check(attr or {}, "attributes of symbols")
+    def get(self, attr: Mapping[str, Any] | None) -> dict[str, Any]:
+        """The attributes of this scope with `attr` on top, whose values are taken as they are."""
         return {**self._attr, **(attr or {})}
 
     def __enter__(self) -> AttrScope:
@@ -58,12 +59,6 @@ class AttrScope(metaclass=PerThreadCurrent):
     def __exit__(self, *exc: object) -> None:
         self._attr = self._full.pop()
         AttrScope.current = self._old.pop()
-
-
-def _check(attrs: Mapping[str, Any], what: str) -> None:
-    for k, v in attrs.items():
-        if not isinstance(v, str):
-            raise error(ValueError, f"{what} are strings, {k}={v!r} is a {type(v).__name__}")
 
 
 def current() -> AttrScope:

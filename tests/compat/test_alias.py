@@ -55,6 +55,16 @@ def test_every_form_of_import_gives_the_same_objects(mxnet):
     assert error_class is MXNetError
 
 
+def test_parts_of_packages_that_mxnet_imports_are_there():
+    code = (
+        "import mxcore.compat as c, sys; c.install_as_mxnet(); import mxnet, multiprocessing, urllib\n"
+        "assert 'multiprocessing.pool' not in sys.modules  # which would take its time\n"
+        "assert multiprocessing.pool.ThreadPool and multiprocessing.connection and urllib.request.urlopen\n"
+        "assert not hasattr(multiprocessing, 'dummies')"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=True).returncode == 0
+
+
 def test_short_names_are_modules_too(mxnet):
     assert importlib.import_module("mxnet.nd") is mxnet.ndarray
 

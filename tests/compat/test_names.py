@@ -243,6 +243,23 @@ def test_modules_that_mxnet_has_not_are_refused(mxnet, line):
         exec(line, {})
 
 
+def test_what_later_versions_brought_is_not_there(mxnet):
+    """Programs look for it, to do without."""
+    with pytest.raises(ImportError, match="batchify"):
+        exec("from mxnet.gluon.data import batchify")
+
+
+def test_functions_that_mxnet_takes_from_numpy_are_those_of_the_face(mxnet):
+    """They take arguments that NumPy itself has no more."""
+    x, pairs = mxnet.np.array([-1.0, 2, 5]), mxnet.np.array([[1.0, 2, 4], [3, 5, 1]])
+    assert mxnet.np.corrcoef(pairs, bias=True, ddof=1).shape == (2, 2)
+    for name, rows in (("histogram2d", (x, x)), ("histogramdd", (pairs,))):
+        new, old = (getattr(mxnet.np, name)(*rows, bins=2, **kw)[0].asnumpy() for kw in ({"density": 1}, {"normed": 1}))
+        assert (new == old).all() and 0 < new.sum() < 1
+    assert mxnet.np.nanpercentile(x, 40, interpolation="lower") == mxnet.np.nanquantile(x, 0.4, method="lower") == -1
+    assert importlib.import_module("mxnet.numpy.fallback").nanquantile(x, 0.4, interpolation="higher") == 2
+
+
 def test_names_that_nobody_has_are_refused(mxnet):
     with pytest.raises(
         AttributeError, match=r"module 'mxnet.gluon.nn' \(answered by mxcore\) has no attribute 'Dence'"
@@ -432,7 +449,7 @@ def test_batches_from_a_pool(processes):
     )
     fn = helpers._worker_fn if processes else helpers._thread_worker_fn
     batchify = (
-        mx.gluon.data.batchify.default_mp_batchify_fn if processes else mx.gluon.data.dataloader.default_batchify_fn
+        mx.gluon.data.batching.default_mp_batchify_fn if processes else mx.gluon.data.dataloader.default_batchify_fn
     )
     with pool:
         batches = helpers._MultiWorkerIter(
@@ -440,6 +457,56 @@ def test_batches_from_a_pool(processes):
         )
         assert len(batches) == 3
         assert [mx.nd.array(b).asnumpy().tolist() for b in batches] == [[0, 1, 4, 9], [16, 25, 36, 49], [64, 81]]
+
+
+class Shifted(helpers._MultiWorkerIter):
+    """An iterator as toolkits derive it: it sends work itself, of its own kind, by what the base class keeps."""
+
+    def __init__(self, shifts, pool, dataset, batchify_fn, batch_sampler, prefetch=0):
+        super().__init__(pool, batchify_fn, batch_sampler, worker_fn=self.work, prefetch=0)
+        self.shifts, self.data = shifts, dataset
+        for _ in range(prefetch):
+            self._push_next()
+
+    @staticmethod
+    def work(samples, shift, batchify_fn, dataset):
+        return batchify_fn([dataset[i] + shift for i in samples])
+
+    def _push_next(self):
+        samples = next(self._iter, None)
+        if samples is not None:
+            shift = self.shifts[self._sent_idx % len(self.shifts)]
+            work = (samples, shift, self._batchify_fn, self.data)
+            self._data_buffer[self._sent_idx] = self._worker_pool.apply_async(self._worker_fn, work)
+            self._sent_idx += 1
+
+
+@pytest.mark.parametrize("prefetch", [0, 2, 9])
+def test_toolkits_derive_from_the_iterator_over_a_pool(prefetch):
+    from multiprocessing.pool import ThreadPool
+
+    sampler = mx.gluon.data.BatchSampler(mx.gluon.data.SequentialSampler(10), 4)
+    with ThreadPool(2) as pool:
+        batches = Shifted([0, 100], pool, Squares(), mx.gluon.data.dataloader.default_batchify_fn, sampler, prefetch)
+        assert len(batches._data_buffer) == batches._sent_idx == min(prefetch, 3) and batches._rcvd_idx == 0
+        found = [batches.next().asnumpy().tolist(), *(b.asnumpy().tolist() for b in batches)]
+    assert found == [[0, 1, 4, 9], [116, 125, 136, 149], [64, 81]]
+    assert batches._rcvd_idx == batches._sent_idx == len(batches) == 3 and not batches._data_buffer
+
+
+def test_a_batch_that_fails_ends_the_pool():
+    from multiprocessing.pool import ThreadPool
+
+    def fails(samples, batchify_fn, dataset):
+        raise KeyError("no such sample")
+
+    pool = ThreadPool(1)
+    batches = helpers._MultiWorkerIter(pool, None, mx.gluon.data.BatchSampler([0, 1], 1, "keep"), worker_fn=fails)
+    assert batches._sent_idx == 0  # nothing is sent ahead unless told
+    with pytest.raises(KeyError, match="no such sample"):
+        next(batches)
+    with pytest.raises(ValueError, match="Pool not running"):
+        next(batches)
 
 
 def test_toolkits_derive_from_convolutions():

@@ -201,6 +201,18 @@ def test_own_lists():
         casting.stop()
 
 
+def test_the_state_is_told_by_the_names_of_mxnet():
+    assert (amp._amp_initialized, amp._amp_loss_scale_initialized, amp._loss_scaler) == (False, False, None)
+    amp.init()
+    try:
+        trainer = mx.gluon.Trainer(network().collect_params(), "sgd")
+        assert amp._amp_initialized is True and amp._amp_loss_scale_initialized is False
+        amp.init_trainer(trainer)
+        assert amp._amp_loss_scale_initialized is True and amp._loss_scaler is trainer._amp_loss_scaler
+    finally:
+        casting.stop()
+
+
 def test_init_once(caplog):
     with caplog.at_level(logging.INFO):
         amp.init()

@@ -1,6 +1,7 @@
 """Parameters: from Python values and MXNet's strings, and back."""
 
 import ast
+import weakref
 
 import numpy as np
 import pytest
@@ -118,6 +119,34 @@ def test_one_name_for_each_dtype():
     for other in ("q", "longlong", ">i8", np.dtype("q")):
         assert as_dtype(other) is np.dtype("int64")
     assert mx.nd.zeros(2, dtype=">f4").asnumpy().dtype.isnative
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda dtype: mx.nd.arange(3).astype(dtype),
+        lambda dtype: mx.nd.cast(mx.nd.arange(3), dtype=dtype),
+        lambda dtype: mx.nd.zeros((2,), dtype=dtype),
+        lambda dtype: mx.nd.ones((2,), dtype=dtype),
+        lambda dtype: mx.nd.full((2,), 3, dtype=dtype),
+        lambda dtype: mx.nd.empty((2,), dtype=dtype),
+        lambda dtype: mx.nd.array([1, 2], dtype=dtype),
+        lambda dtype: mx.nd.arange(3, dtype=dtype),
+        lambda dtype: mx.np.ones(2).astype(dtype),
+    ],
+)
+def test_an_array_stands_for_its_dtype(make):
+    for dtype in ("float16", "int32"):  # twice, for what is kept of the first must not answer for the second
+        assert np.dtype(make(mx.nd.ones(2, dtype=dtype)).dtype) == dtype
+        assert np.dtype(make(mx.np.ones(2, dtype=dtype)).dtype) == dtype
+
+
+def test_an_array_given_as_dtype_is_not_kept():
+    x = mx.nd.ones(2, dtype="float16")
+    seen = weakref.ref(x)
+    mx.nd.zeros((2,), dtype=x)
+    del x
+    assert seen() is None
 
 
 def test_dynamic_scalars_share_one_key():

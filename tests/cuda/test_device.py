@@ -1,5 +1,6 @@
 """Device 'gpu': copies, streams, memory, and the ways to be absent."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -87,6 +88,19 @@ def test_pinned_contexts_hold_what_is_copied(gpus):
     a = mx.nd.arange(10, ctx=gpus[0])
     b = a.copyto(mx.cpu_pinned())
     assert b.context.device_type == "cpu_pinned" and b.asnumpy().tolist() == [*range(10)]
+
+
+def test_memory_of_the_host_meets_and_that_of_gpus_does_not(gpus):
+    host, pinned = mx.Context("cpu", 0), mx.Context("cpu_pinned", 0)
+    x = {ctx: mx.nd.ones((2,), ctx=ctx) for ctx in (mx.gpu(0), mx.gpu(1), host, pinned)}
+    assert (x[host] + x[pinned]).context is (x[pinned] + x[host]).context is (x[pinned] * 2).context is host
+    assert mx.nd.relu(x[host], out=x[pinned]) is x[pinned] and x[pinned].copy().context is pinned
+    for a, b in itertools.permutations(x, 2):
+        if "gpu" in a.device_type + b.device_type:
+            with pytest.raises(ValueError, match="inputs live on different devices"):
+                x[a] + x[b]
+            with pytest.raises(ValueError, match="out is on"):
+                mx.nd.relu(x[a], out=x[b])
 
 
 def test_memory_is_counted_and_given_back(gpus):

@@ -123,3 +123,12 @@ def test_sync_batch_norm_over_two_gpus_by_a_thread_for_each(gpus, in_threads):
     for place, want in enumerate((y, x.grad)):
         got = np.concatenate([found[i][place] for i in range(2)])
         np.testing.assert_allclose(got, want.asnumpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_metric_that_mixes_host_and_gpu_is_told_how_not_to(gpus):
+    net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3), name="softmax")
+    batches = mx.io.NDArrayIter(mx.nd.ones((4, 5), ctx=mx.cpu()), mx.nd.zeros((4,), ctx=mx.cpu()), batch_size=4)
+    sums = mx.metric.CustomMetric(lambda label, pred: 0.0)
+    sums.update = lambda labels, preds: labels[0] + preds[0][:, 0]
+    with pytest.raises(ValueError, match=r"different devices .* update\(\) call label.as_in_context\(pred.context\)"):
+        mx.mod.Module(net, context=gpus[0]).fit(batches, eval_metric=sums, num_epoch=1)

@@ -98,13 +98,27 @@ def test_fit_says_what_is_wrong_with_its_arguments(data_iter):
     two = mx.mod.Module(mx.sym.Group([net, mx.sym.BlockGrad(net.get_internals()["fc1_output"], name="more")]))
     with pytest.raises(ValueError, match="metric 'accuracy' cannot compare labels.*more_output"):
         two.fit(data_iter, num_epoch=1)
-    sums = mx.metric.CustomMetric(lambda label, pred: 0.0)
-    sums.update = lambda labels, preds: labels[0] + preds[0][:, 0]
-    with pytest.raises(ValueError, match=r"different devices .* update\(\) call label.as_in_context\(pred.context\)"):
-        mx.mod.Module(net, context=[mx.cpu(0), mx.cpu(1)]).fit(data_iter, eval_metric=sums, num_epoch=1)
     unlabelled = mx.io.NDArrayIter(np.ones((4, 5)), batch_size=4)
     with pytest.warns(MXNetWarning, match="softmax_label"), pytest.raises(ValueError, match="labels {}"):
         mx.mod.Module(mlp()).fit(unlabelled, num_epoch=1)
+
+
+def test_metrics_compare_labels_with_outputs_on_other_contexts_of_the_cpu():
+    sums, seen = mx.metric.CustomMetric(lambda label, pred: 0.0), []
+    sums.update = lambda labels, preds: seen.append((labels[0] + preds[0][:, 0]).shape)
+    contexts = [mx.Context("cpu", 0), mx.Context("cpu", 1)]
+    arrays = mx.nd.ones((12, 5), ctx=contexts[0]), mx.nd.zeros((12,), ctx=contexts[0])
+    with contexts[0]:
+        batches = mx.io.NDArrayIter(*arrays, batch_size=4)
+    mx.mod.Module(mlp(), context=contexts).fit(batches, eval_metric=sums, num_epoch=1)
+    assert seen == [(2,)] * 6
+
+    def fails(labels, preds):
+        raise ValueError("not these")
+
+    sums.update = fails
+    with pytest.raises(ValueError, match="not these.*label_names$"):  # contexts are no reason
+        mx.mod.Module(mlp(), context=contexts).fit(batches, eval_metric=sums, num_epoch=1)
 
 
 @pytest.mark.parametrize(

@@ -185,6 +185,24 @@ def test_methods_of_functions(name, args):
         check(g, w, "float32")
 
 
+def test_clip_names_its_limits_as_numpys_method_does():
+    x = np.array([-1.0, 2, 5])
+    assert x.clip(min=0).tolist() == [0, 2, 5] and x.clip(max=3).tolist() == [-1, 2, 3]
+    assert x.clip(0, 3).tolist() == x.clip(min=0, max=3, out=x).tolist() == x.tolist() == [0, 2, 3]
+    with pytest.raises(TypeError, match="a_min"):
+        x.clip(a_min=0, a_max=3)
+    s = mx.sym.var("x").as_np_ndarray()
+    assert s.clip(min=0).list_arguments() == s.clip(0, 1).list_arguments() == ["x"]
+    with pytest.raises(TypeError, match="a_min"):
+        s.clip(a_min=0, a_max=3)
+
+
+def test_places_have_mxnets_argument_names():
+    x = np.array([1.0])
+    assert x.as_in_ctx(ctx=mx.cpu(0)) is x.as_in_context(context=mx.cpu(0)) is x
+    assert x.as_in_ctx(ctx=mx.cpu(1)).ctx == mx.cpu(1)
+
+
 def test_methods_of_mxnet():
     x = np.array(_A)
     check(x.broadcast_like(np.zeros((2, 2, 3))), onp.broadcast_to(_A, (2, 2, 3)), "float32")

@@ -111,6 +111,28 @@ def test_a_recursive_list_holds_all_nodes(fc):
     }
 
 
+def test_operators_keep_the_text_of_attributes_and_variables_take_texts_only():
+    init = mx.init.One()
+    conv = S.Convolution(S.var("d"), num_filter=2, kernel=(1, 1), attr={"__init__": init, "__n__": (1, 2)}, name="c")
+    for node in ("c", "c_weight", "c_bias"):
+        assert conv.attr_dict()[node]["__init__"] == str(init) and conv.attr_dict()[node]["__n__"] == "(1, 2)"
+    assert S.load_json(conv.tojson()).attr_dict() == conv.attr_dict()
+    assert S.relu(S.var("d"), attr={"lr_mult": 3}).attr("lr_mult") == "3"
+    with pytest.raises(ValueError, match="attributes of symbols are strings, __init__="):
+        S.var("d", attr={"__init__": init})
+
+
+def test_the_text_of_an_initializer_is_none_that_a_module_can_read():
+    conv = S.Convolution(S.var("d"), num_filter=2, kernel=(1, 1), attr={"__init__": mx.init.One()})
+    module = mx.mod.Module(conv, data_names=["d"], label_names=None)
+    module.bind([("d", (1, 2, 3, 3))])
+    with pytest.raises(mx.MXNetError, match="initializer"):
+        module.init_params()
+    block = mx.gluon.SymbolBlock(conv, S.var("d"))  # which takes what it is told to initialize with
+    block.initialize(mx.init.Constant(3))
+    assert (block(mx.nd.ones((1, 2, 3, 3))).asnumpy() == 9).all()
+
+
 @pytest.mark.parametrize(
     "call, text",
     [
@@ -127,6 +149,7 @@ def test_a_recursive_list_holds_all_nodes(fc):
             r"for an input write weight=Variable\(..., lr_mult=...\)",
         ),
         (lambda f: f._set_attr(foo="1"), "FullyConnected takes no attribute 'foo'"),
+        (lambda f: S.relu(f, attr={3: "x"}), "names of attributes are strings, 3 is a int"),
         (lambda f: f._set_attr(num_hidden=4), "attributes of symbols are strings, num_hidden=4"),
         (lambda f: f._set_attr(no_bias="True"), "takes 2 inputs, it has 3"),
         (lambda f: S.Group([f, S.Variable("v")])._set_attr(x="1"), "a group of several nodes"),

@@ -19,7 +19,7 @@ from .errors import REFERENCE, describe, error
 from .kernels import Spec
 from .op import Op
 from .params import Params
-from .transfer import guard_write, overlaps
+from .transfer import guard_write, overlaps, together
 
 __all__ = [
     "BoundCall",
@@ -180,6 +180,8 @@ class BoundCall:
         four.
     value : callable
         ``(k, p, *inputs) -> array``: the output, launched and allocated as the device wants it.
+    place : str
+        The type of device where what inputs give is.
     shape, dtype, array
         Of the output, and the class whose arrays tell by their `base` whether somebody shares their memory.
     """
@@ -202,6 +204,7 @@ class BoundCall:
         "shape",
         "dtype",
         "array",
+        "place",
     )
 
     #: So many are kept of one operator.
@@ -222,7 +225,7 @@ class BoundCall:
         fn: Callable[..., Any] | None = None,
     ) -> None:
         sig = p._sig
-        self.op, self.specs, self.lean = op, specs, False
+        self.op, self.specs, self.lean, self.place = op, specs, False, device.computes_as or device.type
         self.n_out, self.n_all, self.visible = sig.n_out, sig.n_all, sig.visible
         self.densify = op.storage_rule is None and any(s.stype != "default" for s in ins)
         if self.densify:
@@ -242,7 +245,7 @@ class BoundCall:
         for o, spec in zip(outs, self.specs):
             if not isinstance(o, Array):
                 raise error(TypeError, f"operator {name}: out must be an array, got {type(o).__name__}")
-            if o._st.ctx is not ctx:
+            if o._st.ctx is not ctx and not together(ctx, o._st.ctx):
                 raise error(ValueError, f"operator {name}: out is on {o._st.ctx}, the operator runs on {ctx}")
             if spec.shape is not None and tuple(o._data.shape) != spec.shape:
                 raise error(
@@ -427,7 +430,7 @@ def eager_call(op: Op, p: Params, device: Any, ins: Sequence[Spec]) -> BoundCall
     if engine.it.naive:
         call.fn = ended(call.fn, Context(device.type, 0))
     call.fn = observed(call.fn, op.name, Context(device.type, 0), ins, specs)
-    call.lean = not (call.sync or sig.random) and call.n_all == call.n_out == 1
+    call.lean = not (call.sync or sig.random) and call.n_all == call.n_out == 1 and call.place == device.type
     if call.lean:
         call.shape, call.dtype, call.array = specs[0].shape, specs[0].dtype, device.array_type
         call.value = _value(call, device)

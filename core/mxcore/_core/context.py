@@ -134,8 +134,7 @@ class Context(metaclass=_Outermost):
     @property
     def device_typeid(self) -> int:
         """MXNet's number of the device type (1 cpu, 2 gpu, 3 cpu_pinned, 5 cpu_shared; plugins choose theirs)."""
-        known = TYPE_IDS.get(self.device_type)
-        return known if known is not None else self.device.type_id
+        return TYPE_IDS.get(self.device_type) or self.device.type_id
 
     def empty_cache(self) -> None:
         """Give memory that the device holds in reserve back to the system."""

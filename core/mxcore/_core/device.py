@@ -59,6 +59,10 @@ class Device:
         :class:`mxcore.plugin.ArrayAPINamespace` makes one of any library of the Python array API standard.
     host : bool
         Its arrays are NumPy's, whose own exceptions users get.
+    computes_as : str
+        The type of device on which operators on its arrays compute, and have their results, if any index of it reads
+        and writes arrays of all types that say the same: arrays of several of their contexts meet in operators. Empty
+        (the default): operators compute where their arrays are, which must be one context.
     dtypes : collection of numpy.dtype or None
         The dtypes that it has, if not all (None); may be a lazy property. Operators on others are errors, the
         conformance kit leaves them out, and random numbers without uint64 are made of the host's words.
@@ -83,6 +87,7 @@ class Device:
     type: str = ""
     type_id: int = 0
     host: bool = False
+    computes_as: str = ""
     async_: bool = False
     pins: bool = False
     transfers: bool = False

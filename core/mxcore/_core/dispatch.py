@@ -19,7 +19,7 @@ from .params import Params
 from .rng import next_key
 from .state import state
 from .stream import begin, commit, heavy
-from .transfer import apart, check_writable, store
+from .transfer import apart, check_writable, store, together
 
 __all__ = ["bound_for", "call", "invoke", "route"]
 
@@ -68,20 +68,18 @@ def invoke(
                 y = inputs[1]
                 st, e = y._st, y._data
                 if st.ctx is not ctx:
-                    raise _mixed_contexts(op, p, inputs)
+                    ctx = _common(op, p, inputs)
                 if st.write is not None:
                     pending = True
                 key = (p._key, ctx.device_type, d.shape, d.dtype, d.__class__, e.shape, e.dtype, e.__class__)
             else:
-                key, pending = _key(op, p, inputs, ctx)
+                key, pending, ctx = _key(op, p, inputs, ctx)
         except AttributeError:
             raise _no_array(op, p, inputs) from None
         if cls is None:
             cls = x.dense
     else:
-        pending, d = False, None
-        if ctx is None:
-            ctx = current_context()
+        pending, d, ctx = False, None, ctx or current_context()
         key = (p._key, ctx.device_type)
         cls = cls or faces["default"]
     bound = op.bound.get(key)
@@ -129,17 +127,16 @@ def invoke(
     return _invoke(bound, inputs, p, out, wanted, share, cls, ctx, pending)
 
 
-def _key(op: Op, p: Params, inputs: Sequence[Any], ctx: Context) -> tuple[Any, bool]:
-    """Under what a call is kept, and whether one of its inputs is pending; of one or two `invoke` has it inline."""
-    parts, pending = [p._key, ctx.device_type], False
+def _key(op: Op, p: Params, inputs: Sequence[Any], ctx: Context) -> tuple[Any, bool, Context]:
+    """Under what a call is kept, whether it must wait, where it runs; of one or two inputs `invoke` has it inline."""
+    parts, pending, where = list[Any](), False, ctx
     for x in inputs:
         st, d = x._st, x._data
         if st.ctx is not ctx:
-            raise _mixed_contexts(op, p, inputs)
-        if st.write is not None:
-            pending = True
+            where = _common(op, p, inputs)
+        pending = pending or st.write is not None
         parts += (d.shape, d.dtype, d.__class__)
-    return tuple(parts), pending
+    return (p._key, where.device_type, *parts), pending, where
 
 
 def bound_for(op: Op, p: Params, inputs: Sequence[Any]) -> BoundCall | None:
@@ -176,6 +173,8 @@ def _invoke(
 ) -> Any:
     """The general way: random numbers, several outputs, given ones, states, updated inputs, inputs that are pending."""
     op, sig, mode = bound.op, p._sig, state.__dict__
+    if inputs and ctx.device_type != bound.place:
+        ctx = Context(bound.place, ctx.device_id)
     train = mode["train"]
     k = ctx.op_contexts.get(train) or op_context(ctx, train)
     if sig.random or wanted is not None:
@@ -319,9 +318,13 @@ def _push(
     return results
 
 
-def _mixed_contexts(op: Op, p: Params, inputs: Sequence[Any]) -> MXNetError:
+def _common(op: Op, p: Params, inputs: Sequence[Any]) -> Context:
+    """Where an operator on arrays of several contexts runs, if they meet at all: where the first would compute."""
+    first = inputs[0]._st.ctx
+    if all(together(first, x._st.ctx) for x in inputs):
+        return Context(first.device.computes_as, first.device_id)
     where = ", ".join(f"{n} on {x._st.ctx}" for n, x in zip(op.signature(p).inputs, inputs))
-    return error(
+    raise error(
         ValueError,
         f"operator {op.name}: inputs live on different devices ({where}); copy one with as_in_context() first",
     )
@@ -369,8 +372,7 @@ def call(
     inputs, p = bind(op, args, kwargs, _is_array)
     ctx = None
     if not inputs:
-        given = getattr(p, "ctx", None)
-        if given:
+        if given := getattr(p, "ctx", None):
             ctx = context_named(f"operator {op.name}", given)
         elif out is not None:
             ctx = (out[0] if isinstance(out, (list, tuple)) else out)._st.ctx

@@ -19,7 +19,7 @@ __all__ = ["REQUIRED", "Int", "Number", "Param", "Params", "Parser", "as_dtype",
 REQUIRED: Any = type("Required", (), {"__repr__": lambda s: "required", "__bool__": lambda s: False})()
 
 #: Names that a NumPy of today no longer resolves by itself, or resolves to something else than MXNet did.
-_DTYPES: dict[Any, np.dtype[Any]] = {
+_DTYPES: dict[Any, np.dtype[Any]] = {None: np.dtype("float32")} | {
     n: np.dtype(n)
     for n in (
         "float16",
@@ -36,14 +36,13 @@ _DTYPES: dict[Any, np.dtype[Any]] = {
         "int16",
     )
 }
-_NAMES = sorted(_DTYPES)
+_NAMES = sorted(filter(None, _DTYPES))
 #: Names of dtypes of other libraries -> what gives them when they are first asked for; outer modules enter theirs.
 more_dtypes: dict[str, Callable[[], Any]] = {}
-_DTYPES[None] = np.dtype("float32")
 
 
 def as_dtype(value: Any) -> np.dtype[Any]:
-    """The NumPy dtype for a name, a NumPy type or a dtype; ``None`` is float32."""
+    """The NumPy dtype for a name, a NumPy type, a dtype or an array, which stands for its own; ``None`` is float32."""
     try:
         found = _DTYPES.get(value)
     except TypeError:
@@ -51,9 +50,10 @@ def as_dtype(value: Any) -> np.dtype[Any]:
     if found is None:
         if value.__class__ is str and value in more_dtypes:
             value = more_dtypes[value]()
+        elif hasattr(value, "asscalar"):
+            value = value.dtype
         try:
-            found = np.dtype(value)
-            found = _DTYPES.get(found.name, found)  # 'q' and '>i8' are int64
+            found = _DTYPES.get((read := np.dtype(value)).name, read)  # 'q' and '>i8' are int64
         except (TypeError, ValueError, SyntaxError):
             raise error(
                 TypeError, f"unknown dtype {value!r}; use one of {', '.join((*_NAMES, *more_dtypes))}"

@@ -19,7 +19,7 @@ from .gradplan import GradPlan, higher_of
 from .op import Op
 from .state import state
 from .tape import Freed, Leaf, TapeNode, record, serials
-from .transfer import assign, meets
+from .transfer import assign, meets, together
 
 __all__ = ["backward"]
 
@@ -375,7 +375,13 @@ def _write(leaf: Leaf, g: Any, own: bool = False) -> None:
     if not isinstance(g, Array):
         raise error(TypeError, f"gradient {g!r} for a variable of shape {tuple(grad.shape)} is no array; {_WHOSE}")
     a, b, x, y = g._st, grad._st, g._data, grad._data
-    if a.ctx is not b.ctx or x.shape != y.shape or x.dtype is not y.dtype and x.dtype != y.dtype:
+    if (
+        a.ctx is not b.ctx
+        and not together(a.ctx, b.ctx)
+        or x.shape != y.shape
+        or x.dtype is not y.dtype
+        and x.dtype != y.dtype
+    ):
         raise error(
             ValueError,
             f"gradient of shape {tuple(x.shape)}, {x.dtype}, {a.ctx} for a variable of shape {tuple(y.shape)}, "

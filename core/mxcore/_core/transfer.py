@@ -13,7 +13,18 @@ from .errors import MXNetError, error
 from .state import state
 from .stream import ordered
 
-__all__ = ["apart", "assign", "check_writable", "guard_write", "meets", "overlaps", "read_only", "store", "wrap"]
+__all__ = [
+    "apart",
+    "assign",
+    "check_writable",
+    "guard_write",
+    "meets",
+    "overlaps",
+    "read_only",
+    "store",
+    "together",
+    "wrap",
+]
 
 
 def check_writable(x: Array, what: str) -> None:
@@ -72,6 +83,11 @@ def guard_write(x: Array, what: str) -> None:
         )
 
 
+def together(a: Context, b: Context) -> bool:
+    """Whether arrays of two contexts meet in operators as they are: of one, or of several whose memory is one."""
+    return a is b or bool(a.device.computes_as) and a.device.computes_as == b.device.computes_as
+
+
 def store(device: Any, v: Any, out: Array) -> None:
     stype = getattr(v, "stype", "default")
     if stype not in ("default", out.stype):
@@ -84,9 +100,7 @@ def store(device: Any, v: Any, out: Array) -> None:
 
 def assign(dst: Array, src: Array) -> None:
     """Write an array into another of its context and shape, in the order of the engine; sparse ones are replaced."""
-    sd, ss = dst._st, src._st
-    device = sd.ctx.device
-    value = src._data
+    sd, ss, value = dst._st, src._st, src._data
     if value is dst._data:
         return
     if isinstance(value, Sparse):
@@ -94,11 +108,16 @@ def assign(dst: Array, src: Array) -> None:
         value = src._data.copy()  # who gets a value owns it
     check_writable(dst, "writing to an array")
     ordered(
-        sd.ctx, store, (device, value, dst), (ss,), (sd,), "copy", now=dst.stype != "default" or src.stype != "default"
+        sd.ctx,
+        store,
+        (sd.ctx.device, value, dst),
+        (ss,),
+        (sd,),
+        "copy",
+        now=dst.stype != "default" or src.stype != "default",
     )
 
 
 def wrap(data: Any, ctx: Context, cls: type[Array] | None = None) -> Array:
     """A new array around a device value."""
-    stype = getattr(data, "stype", "default")
-    return (cls or faces[stype])(data, Storage(ctx))
+    return (cls or faces[getattr(data, "stype", "default")])(data, Storage(ctx))

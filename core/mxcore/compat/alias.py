@@ -99,8 +99,28 @@ def _forget() -> None:
     _kept.clear()
 
 
+#: Packages of the standard library -> parts that MXNet imports, which programs find there and do not import themselves.
+_PARTS = {
+    "multiprocessing": ("connection", "pool", "queues", "resource_sharer", "util"),
+    "urllib": ("error", "parse", "request", "response"),
+}
+
+
+def _show_parts(package: ModuleType, parts: tuple[str, ...]) -> None:
+    """Let a package import parts of it when they are asked for as attributes."""
+
+    def part(name: str) -> ModuleType:
+        if name in parts:
+            return importlib.import_module(f"{package.__name__}.{name}")
+        raise AttributeError(f"module {package.__name__!r} has no attribute {name!r}")
+
+    vars(package).setdefault("__getattr__", part)
+
+
 def top() -> ModuleType:
     """Make the module ``mxnet``."""
+    for package, parts in _PARTS.items():
+        _show_parts(importlib.import_module(package), parts)
     module = _MXNet("mxnet", importlib.import_module("mxcore").__doc__)
     ModuleType.__setattr__(module, "__version__", VERSION)
     module.__path__ = []  # a package, whose parts only the finder below knows

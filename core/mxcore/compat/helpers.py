@@ -215,7 +215,11 @@ def _as_in_context(data: Any, ctx: Any) -> Any:
 
 
 class _MultiWorkerIter:
-    """Batches in order, from a pool that makes `prefetch` of them ahead."""
+    """Batches in order, from a pool that makes `prefetch` of them ahead.
+
+    Loaders of toolkits derive from it: they send work in a `_push_next` of their own, and read and write what it keeps,
+    which is therefore called as in MXNet.
+    """
 
     def __init__(
         self,
@@ -230,35 +234,53 @@ class _MultiWorkerIter:
         data_loader: Any = None,
         timeout: float = 120,
     ) -> None:
-        self._pool, self._call = worker_pool, (worker_fn, batchify_fn, dataset)
-        self._samples, self._length = iter(batch_sampler), len(batch_sampler)  # type: ignore[arg-type]
-        self._pinned = cpu_pinned(pin_device_id) if pin_memory else None
+        self._worker_pool, self._worker_fn, self._batchify_fn, self._dataset = (
+            worker_pool,
+            worker_fn,
+            batchify_fn,
+            dataset,
+        )
+        self._batch_sampler, self._iter = batch_sampler, iter(batch_sampler)
+        self._pin_memory, self._pin_device_id = pin_memory, pin_device_id
         self._data_loader, self._timeout = data_loader, timeout  # the loader owns the pool: it must live as long
-        self._waiting: list[Any] = []
-        for _ in range(max(1, prefetch)):
+        #: Number of a batch -> what gives it, once; how many were sent, and how many of them handed out.
+        self._data_buffer: dict[int, Any] = {}
+        self._sent_idx = self._rcvd_idx = 0
+        for _ in range(prefetch):
             self._push_next()
 
     def _push_next(self) -> None:
-        samples = next(self._samples, None)
+        """Send the samples of another batch to the workers, if there is one left."""
+        samples = next(self._iter, None)
         if samples is not None:
-            worker_fn, batchify_fn, dataset = self._call
-            self._waiting.append(self._pool.apply_async(worker_fn, (samples, batchify_fn, dataset)))
+            call = (samples, self._batchify_fn, self._dataset)
+            self._data_buffer[self._sent_idx] = self._worker_pool.apply_async(self._worker_fn, call)
+            self._sent_idx += 1
 
     def __len__(self) -> int:
-        return self._length
+        return len(self._batch_sampler)  # type: ignore[arg-type]
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
         self._push_next()
-        if not self._waiting:
+        if self._rcvd_idx == self._sent_idx:
             raise StopIteration
-        batch = self._waiting.pop(0).get(self._timeout)
+        try:
+            batch = self._data_buffer.pop(self._rcvd_idx).get(self._timeout)
+        except multiprocessing.TimeoutError:
+            raise
+        except Exception:
+            self._worker_pool.terminate()
+            raise
+        self._rcvd_idx += 1
         batch = pickle.loads(batch) if isinstance(batch, bytes) else batch
-        return batch if self._pinned is None else _as_in_context(batch, self._pinned)
+        return _as_in_context(batch, cpu_pinned(self._pin_device_id)) if self._pin_memory else batch
 
-    next = __next__
+    def next(self) -> Any:
+        """The next batch."""
+        return self.__next__()
 
 
 # -- mxnet.model, mxnet.module, mxnet.executor_manager ----------------------------------------------------------------

@@ -257,6 +257,14 @@ def _module(name: str) -> ModuleType:
     return module
 
 
+def _of_face(module: str, name: str) -> Any:
+    """What MXNet takes from NumPy as it stands: `mx.np` has its own, which takes arguments that NumPy lacks today."""
+    owner = homes(module)[0]
+    if owner.__name__.startswith("mxcore.numpy") and hasattr(owner, name):
+        return getattr(owner, name)
+    return _taken(module, name)
+
+
 def _source(module: str, name: str) -> tuple[str, str]:
     known = facts(module)
     return known.sources.get(name, (module, name)) if known else (module, name)
@@ -270,11 +278,13 @@ def find(module: str, name: str) -> Any:
     AttributeError
         If mxcore has nothing for it.
     """
+    known = facts(module)
     try:
+        if known and known.sources.get(name, ("",))[0].partition(".")[0] == "numpy" and homes(module):
+            return _of_face(module, name)
         return _taken(module, name)
     except (AttributeError, ImportError) as e:
         why = f": {e}" if str(e) else ""
-    known = facts(module)
     has = ", which MXNet 1.9.1 has there" if known and name in known.sources else ""
     for owner in homes(module)[: 2 if has else 1]:
         try:

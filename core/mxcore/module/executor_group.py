@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .._core.transfer import together
 from ..base import error
 from ..context import Context
 from ..executor import Executor
@@ -585,7 +586,8 @@ class DataParallelExecutorGroup:
                 kind = next(
                     k for k in (KeyError, IndexError, ValueError, TypeError, AssertionError) if isinstance(problem, k)
                 )
-                apart = len({getattr(a, "context", None) for a in (*mine, *e.outputs)}) > 1
+                where = [a.context for a in (*mine, *e.outputs) if hasattr(a, "context")]
+                apart = not all(together(where[0], c) for c in where)
                 raise error(
                     kind,
                     f"metric {getattr(eval_metric, 'name', eval_metric)!r} cannot compare labels {_shapes(named)} with "

@@ -221,7 +221,8 @@ class NDArray(Array):
     # -- copies ------------------------------------------------------------------------------------------------
     def copy(self) -> NDArray:
         """A new array with the same values on the same context."""
-        return run(_op("_copy"), self)
+        found: NDArray = run(_op("_copy"), self)
+        return found.as_in_context(self._st.ctx)
 
     def __copy__(self) -> NDArray:
         return self.copy()

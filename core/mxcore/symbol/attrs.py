@@ -25,8 +25,10 @@ def is_wrapped(key: str) -> bool:
 
 
 def kept(attrs: Mapping[str, Any]) -> dict[str, str]:
-    """Attributes under the names that nodes keep them by; raises an error for values that are no strings."""
+    """Attributes under the names that nodes keep them by; raises an error for names and values that are no strings."""
     for k, v in attrs.items():
+        if not isinstance(k, str):
+            raise error(TypeError, f"names of attributes are strings, {k!r} is a {type(k).__name__}")
         if not isinstance(v, str):
             raise error(ValueError, f"attributes of symbols are strings, {k}={v!r} is a {type(v).__name__}")
     return {f"__{k}__" if k in HIDDEN else k: v for k, v in attrs.items()}

@@ -53,6 +53,7 @@ def entries(op_name: str, args: Sequence[Any], kwargs: dict[str, Any], op: Op | 
     attrs = attribute.current().get(attr)
     for k in [k for k in attrs if k in op.params]:
         kwargs[k] = attrs.pop(k)
+    attrs = {k: str(v) for k, v in attrs.items()}  # as MXNet does for operators, though not for variables
     named = {k: str(kwargs.pop(k)) for k in list(kwargs) if is_wrapped(k) or k in HIDDEN and k not in op.params}
     attrs = {**kept_by_op(op, attrs), **kept_by_op(op, {k: v for k, v in named.items() if k not in (attr or ())})}
     if op.variadic and len(args) == 1 and isinstance(args[0], (list, tuple)):

@@ -32,6 +32,7 @@ class CPU(Device):
     type = "cpu"
     type_id = 1
     host = True
+    computes_as = "cpu"
     xp = namespace
     #: A fused call saves about a microsecond for each of its parts, and compiling a new chain takes some hundredths of
     #: a second: over small arrays that never comes back.

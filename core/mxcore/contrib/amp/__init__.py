@@ -10,7 +10,7 @@ from typing import Any
 
 from ..._core.params import as_dtype
 from . import lists, loss_scaler
-from .casting import init
+from .casting import STATE, init
 from .convert import convert_bucketing_module, convert_hybrid_block, convert_model, convert_symbol
 from .loss_scaler import LossScaler
 from .rules import lists_of, target_of
@@ -84,4 +84,6 @@ list_fp16_ops = list_lp16_ops
 def __getattr__(name: str) -> Any:
     if name == "bfloat16":  # what MXNet's module calls the dtype; it needs ml_dtypes
         return as_dtype("bfloat16")
+    if name in STATE:
+        return STATE[name]()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from ..._core import dispatch, tables
@@ -17,7 +18,7 @@ from ...symbol.symbol import Symbol
 from .loss_scaler import LossScaler
 from .rules import FLOAT32, WIDEST, Rules, is_narrowing, target_of
 
-__all__ = ["init", "is_on", "scaler", "stop"]
+__all__ = ["STATE", "init", "is_on", "scaler", "stop"]
 
 
 class _Casting:
@@ -192,3 +193,11 @@ def scaler() -> LossScaler:
         return LossScaler()
     _on.scaler_taken = True
     return _on.scaler
+
+
+#: What MXNet's module keeps in its globals, which attention cells of toolkits read.
+STATE: dict[str, Callable[[], Any]] = {
+    "_amp_initialized": is_on,
+    "_amp_loss_scale_initialized": lambda: _on is not None and _on.scaler_taken,
+    "_loss_scaler": lambda: None if _on is None else _on.scaler,
+}

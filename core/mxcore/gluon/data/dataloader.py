@@ -20,7 +20,7 @@ from ..._locks import ObjectLock, locked
 from ...base import MXNetError, error
 from ...context import cpu_pinned
 from ...util import is_np_array, is_np_default_dtype, is_np_shape
-from .batchify import default_batchify_fn, default_mp_batchify_fn, numpy_batchify
+from .batching import default_batchify_fn, default_mp_batchify_fn, numpy_batchify
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
 from .workers.process_pool import ProcessPool
 from .workers.thread_pool import ThreadPool

@@ -11,6 +11,7 @@ import numpy as np
 
 from ... import autograd, initializer
 from ... import ndarray as nd
+from ..._core.transfer import together
 from ...base import MXNetError, error, plain
 from ...context import Context, cpu, current_context
 from ..utils import is_np_array, is_np_shape, of_face, of_mode, shape_is_known
@@ -45,6 +46,13 @@ def context_list(ctx: Context | Sequence[Context] | None) -> list[Context]:
     if ctx is None:
         return [current_context()]
     return [ctx] if isinstance(ctx, Context) else list(ctx)
+
+
+def _same_device(ctx: Context, other: Any) -> bool:
+    """Whether two contexts are memory of one device, with the same index, as `cpu` and `cpu_pinned` are."""
+    return (
+        isinstance(other, Context) and ctx.device_id == other.device_id and bool(other._device) and together(ctx, other)
+    )
 
 
 def dtype_name(dtype: Any) -> str:
@@ -377,6 +385,9 @@ class Parameter:
                 ctx = current_context()
             for array in arrays:
                 if array.context == ctx:
+                    return array
+            for array in arrays:  # other memory of the same device, as that of batches from a loader
+                if _same_device(array.context, ctx):
                     return array
             raise error(
                 RuntimeError,

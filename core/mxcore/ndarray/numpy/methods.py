@@ -14,7 +14,7 @@ __all__ = ["METHODS", "OPERATOR_METHODS", "axes_of", "method", "shape_of", "show
 METHODS: dict[str, str] = {
     n: n
     for n in """
-    abs all any arccos arccosh arcsin arcsinh arctan arctanh argmax argmin argpartition argsort cbrt ceil choose clip
+    abs all any arccos arccosh arcsin arcsinh arctan arctanh argmax argmin argpartition argsort cbrt ceil choose
     cos cosh cumprod cumsum degrees diag diagonal dot exp expand_dims expm1 fix flip floor log log10 log1p log2
     max mean min nanprod nansum nonzero ones_like pad prod ptp radians ravel reciprocal repeat rint
     searchsorted sign sin sinh sort split sqrt square std sum swapaxes take tan tanh tile trace trunc var zeros_like

@@ -240,7 +240,7 @@ class ndarray(NDArray):
         """
         in_order("copy", order, "K", "A")
         found: ndarray = _functions().copy(self)
-        return found
+        return found.as_in_ctx(self._st.ctx)
 
     def copyto(self, other: Any) -> NDArray:
         """Copy the values to another array, which they are broadcast to, or to a new one on a context; returns it.
@@ -269,7 +269,7 @@ class ndarray(NDArray):
         """
         if stream is not None:
             raise error(NotImplementedError, f"to_device: stream={stream!r} is not supported; leave it out")
-        return self.as_in_ctx(Context(device))  # type: ignore[return-value]
+        return self.as_in_ctx(Context(device))
 
     def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
         """Make the array a variable with a zero gradient array; it leaves the graph that computed it.
@@ -292,6 +292,15 @@ class ndarray(NDArray):
                 ValueError, f"arrays of mx.np are dense; x.as_nd_ndarray().tostype({stype!r}) gives a sparse one"
             )
         return self
+
+    def as_in_ctx(self, ctx: Context) -> ndarray:
+        """The array itself if it lives on `ctx`, else a copy there."""
+        return self.as_in_context(ctx)  # type: ignore[return-value]
+
+    def clip(self, min: Any = None, max: Any = None, out: Any = None) -> ndarray:
+        """The values limited to an interval, as ``np.clip`` does it."""
+        found: ndarray = _functions().clip(self, min, max, out)
+        return found
 
     # -- shape -------------------------------------------------------------------------------------------------
     def reshape(self, *shape: Any, **kwargs: Any) -> ndarray:

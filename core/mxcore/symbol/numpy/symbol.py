@@ -71,6 +71,11 @@ class _Symbol(Symbol):
         found: _Symbol = _functions().transpose(self, axes_of(axes, kwargs))
         return found
 
+    def clip(self, min: Any = None, max: Any = None, out: Any = None) -> _Symbol:
+        """The values limited to an interval; see ``ndarray.clip``."""
+        found: _Symbol = _functions().clip(self, min, max, out)
+        return found
+
     def flatten(self, order: str = "C") -> _Symbol:  # type: ignore[override]
         """The elements in one dimension."""
         return self.reshape(-1, order=order)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from .... import ndarray as nd
 from ....context import cpu
 from ....util import is_np_array
-from ..batchify import ToNDArray
+from ..batching import ToNDArray
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

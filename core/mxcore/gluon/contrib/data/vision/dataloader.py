@@ -15,7 +15,7 @@ from .....base import error
 from .....image.source import listed, objects, read_list
 from ....block import Block, HybridBlock
 from ....data import DataLoader, Dataset, Sampler
-from ....data.batchify import default_batchify_fn
+from ....data.batching import default_batchify_fn
 from ....data.vision import ImageRecordDataset
 from ....data.vision import transforms as image_transforms
 from ....data.vision.images import read
