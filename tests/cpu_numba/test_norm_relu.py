@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import mxcore as mx
+from mxcore._core.call import op_context
 from mxcore.executor import passes_off
+from mxcore.plugin import compute, find_op
 
 PASS = "norm_relu"
 F = mx.sym
@@ -115,3 +117,63 @@ def test_predicting_programs_stay():
     executor = symbol.bind(mx.cpu(), {n: arrays[n] for n in symbol.list_arguments()}, None, "null", aux)
     executor.forward(is_train=False)
     assert JOINED not in [s.op.name for s in executor._instance(False, False)[0].program.steps if s.head < 0]
+
+
+@pytest.mark.parametrize("forward, backward", [(True, False), (False, True), (False, False)])
+def test_other_modes_of_forward_and_backward(forward, backward):
+    """What was positive is told by the statistics that the forward pass used."""
+    symbol = F.Activation(norm(F.Variable("data"), "a"), act_type="relu") * 2
+    arrays = arrays_of(symbol, data=(4, 3, 5, 2))
+
+    def run():
+        args = {n: arrays[n].copy() for n in symbol.list_arguments()}
+        aux = {n: arrays[n].copy() for n in symbol.list_auxiliary_states()}
+        grads = {n: mx.nd.zeros(a.shape) for n, a in args.items()}
+        executor = symbol.bind(mx.cpu(), args, grads, "write", aux)
+        executor.forward(is_train=forward)
+        executor.backward(mx.nd.array(np.random.default_rng(3).standard_normal((4, 3, 5, 2))), is_train=backward)
+        return [g.asnumpy() for g in grads.values()]
+
+    with passes_off(PASS):
+        want = run()
+    for a, b in zip(run(), want):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("train", [True, False])
+@pytest.mark.parametrize("params", [{}, {"axis": 2}, {"fix_gamma": False}])
+def test_the_kernel_is_the_body(train, params):
+    """Also with statistics that are not those of the data."""
+    rng = np.random.default_rng(0)
+    dy, x = rng.standard_normal((2, 4, 3, 3)).astype(np.float32)
+    rows = [rng.standard_normal(3).astype(np.float32) for _ in range(3)]
+    scales = [np.abs(rng.standard_normal(3)).astype(np.float32) + 0.3 for _ in range(3)]
+    ins = [dy, x, scales[0], rows[0], rows[1], scales[1], rows[2], scales[2]]
+    name = "_backward_contrib_BatchNormWithReLU"
+    op, k = find_op(name), op_context(mx.cpu(), train)
+    p = op.parse(params)
+    found, want = compute(name, k, p, *[a.copy() for a in ins]), op.body(k, p, *[a.copy() for a in ins])
+    for a, b in zip(found[:3], want):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_what_is_no_number_stays_so(frozen):
+    symbol = F.Activation(norm(F.Variable("data"), "a", use_global_stats=frozen), act_type="relu")
+    arrays = arrays_of(symbol, data=(4, 3, 2))
+    arrays["data"][1, 2, 0] = np.nan
+    with passes_off(PASS):
+        want, _ = trained(symbol, arrays)
+    found, _ = trained(symbol, arrays)
+    for a, b in zip(found, want):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
+
+
+def test_groups_stay_where_they_are():
+    with mx.AttrScope(ctx_group="g"):
+        symbol = F.Activation(norm(F.Variable("data"), "a"), act_type="relu")
+    executor = symbol.simple_bind(mx.cpu(0), group2ctx={"g": mx.cpu(1)}, data=(2, 3, 4))
+    executor.backward(executor.forward(is_train=True)[0])
+    steps = executor._instance(True, True)[0].program.steps
+    where = {s.op.name: s.ctx for s in steps if s.head < 0 and "BatchNorm" in s.op.name}
+    assert where == dict.fromkeys((JOINED, "_backward_contrib_BatchNormWithReLU"), mx.cpu(1))

@@ -15,6 +15,16 @@ BFLOAT16 = pytest.mark.skipif(
 )
 
 
+def forget():
+    """Every plan goes that nobody uses; who asks again gets a new one."""
+    with plan._lock:
+        # What goes with a plan is Python code, in the middle of which another thread may put one in: only then, when
+        # the dictionary is whole.
+        gone = list(plan._plans.values())
+        plan._plans.clear()
+    del gone
+
+
 def numbers(seed, *shapes):
     rng = np.random.default_rng(seed)
     return [rng.standard_normal(s).astype(np.float32) for s in shapes]

@@ -10,7 +10,7 @@ from mxcore.executor import CachedOp, passes_off
 from mxcore_onednn import calls, channels_last, last, plan, rules
 from mxcore_onednn.convolution import Geometry
 from mxcore_onednn.library import ISA_AVX2, ISA_AVX512, NoMemory
-from tests.cpu_onednn.support import check_close
+from tests.cpu_onednn.support import check_close, forget
 from tests.cpu_onednn.test_regions import Net, arrays_of
 
 PASS = "onednn_channels_last"
@@ -21,7 +21,7 @@ F = mx.sym
 def no_plans_are_left():
     yield
     mx.nd.waitall()
-    plan.forget()
+    forget()
 
 
 class Smooth(Net):
@@ -123,7 +123,7 @@ def check(symbol, arrays, **kw):
 @given(networks(), st.sampled_from(["write", "add"]))
 def test_networks(monkeypatch, net, req):
     """Also those in which it does not pay."""
-    monkeypatch.setattr(channels_last, "_DEAR", 0)
+    monkeypatch.setattr(channels_last, "_worth", lambda turned, spared: True)
     symbol, shape = net
     check(symbol, arrays_of(symbol, data=shape), req=req, steps=2)
 
@@ -150,7 +150,12 @@ def whole_numbers(symbol, shape):
     return {n: mx.nd.array(rng.integers(-2, 3, s)) for n, s in zip(symbol.list_arguments(), args)}
 
 
-@pytest.mark.usefixtures("provider")
+@pytest.fixture
+def always_worth(monkeypatch):
+    monkeypatch.setattr(channels_last, "_worth", lambda turned, spared: True)
+
+
+@pytest.mark.usefixtures("provider", "always_worth")
 class TestPrograms:
     def test_a_residual_network_is_transposed_at_its_input_alone(self):
         symbol = residual()
@@ -247,13 +252,6 @@ class TestPrograms:
         names = check(symbol, arrays_of(symbol, data=(2, 8, 10, 10)))
         assert names.count("Convolution") == names.count("_backward_Convolution") == 1
 
-    def test_what_transposes_more_than_it_spares_stays(self):
-        x = F.Variable("data")
-        for i in range(3):
-            x = F.Convolution(F.LRN(x, nsize=3), kernel=(1, 1), num_filter=8, name=f"c{i}")
-        names = check(F.LRN(x, nsize=3), arrays_of(x, data=(2, 8, 6, 6)))
-        assert last.FORWARD not in names
-
     def test_it_can_be_switched_off(self, monkeypatch):
         monkeypatch.setenv("MXCORE_DISABLE_PASSES", PASS)
         symbol = residual()
@@ -267,6 +265,58 @@ class TestPrograms:
         executor.forward(is_train=True)
         executor.backward(mx.nd.ones((2, 8, 4, 4), dtype="float64"))
         assert last.FORWARD not in steps(executor)
+
+
+@pytest.mark.usefixtures("provider")
+class TestWorth:
+    def test_a_residual_network(self):
+        symbol = residual()
+        assert last.FORWARD in check(symbol, arrays_of(symbol, data=(8, 32, 28, 28)))
+
+    def test_what_transposes_more_than_it_spares_stays(self):
+        x = F.Variable("data")
+        for i in range(3):
+            x = F.Convolution(F.LRN(x, nsize=3), kernel=(1, 1), num_filter=8, name=f"c{i}")
+        names = check(F.LRN(x, nsize=3), arrays_of(x, data=(2, 8, 6, 6)))
+        assert last.FORWARD not in names
+
+    def test_windows_over_words(self):
+        """Others compute the gradient of data of one channel, who want it transposed: too much beside the rest."""
+        words = F.expand_dims(F.Embedding(F.Variable("data"), input_dim=50, output_dim=20), axis=1)
+        parts = []
+        for n in (3, 4, 5):
+            y = F.relu(F.Convolution(words, kernel=(n, 20), num_filter=16, name=f"conv{n}"))
+            parts.append(F.Pooling(y, kernel=(1, 1), global_pool=True, pool_type="max"))
+        symbol = F.concat(*parts, dim=1)
+        arrays = arrays_of(symbol, data=(8, 30))
+        arrays["data"] = mx.nd.array(np.random.default_rng(0).integers(0, 50, (8, 30)))
+        reqs = {**dict.fromkeys(symbol.list_arguments(), "write"), "data": "null"}
+        assert last.BACKWARD not in check(symbol, arrays, req=reqs)
+
+
+@pytest.mark.usefixtures("provider", "always_worth")
+def test_images_that_a_node_writes_to():
+    """Of two copies one would be old."""
+
+    def layers(x, names):
+        for name in names:
+            x = F.Convolution(x, kernel=(3, 3), pad=(1, 1), num_filter=8, name=name)
+        return F.tanh(x)
+
+    x, g, mom = (F.Variable(name, shape=(2, 8, 9, 9)) for name in ("x", "g", "mom"))
+    moved = F.sgd_mom_update(x, g, mom, lr=0.1, momentum=0.5)
+    symbol = F.Group([layers(mom, "abc"), moved, layers(mom, "def")])
+    arrays = arrays_of(symbol)
+
+    def run():
+        aux = {n: arrays[n].copy() for n in symbol.list_auxiliary_states()}
+        args = {n: arrays[n].copy() for n in symbol.list_arguments()}
+        executor = symbol.bind(mx.cpu(), args, None, "null", aux)
+        return [y.asnumpy() for y in executor.forward(is_train=True)]
+
+    with passes_off(PASS):
+        want = run()
+    close(run(), want)
 
 
 @pytest.mark.usefixtures("provider")
@@ -322,9 +372,14 @@ PIECES = "forward", "data", "weight"
         (ISA_AVX2, "Haswell", geometry(256, 512, 1, size=28, pad=1), "fdw", ""),
         (ISA_AVX512, "Haswell", geometry(32, 32, 3, groups=32), "fdw", ""),
         (ISA_AVX512, "Haswell", geometry(32, 32, 5, groups=32), "fd", ""),
-        (ISA_AVX512, "Haswell", geometry(256, 256, 3, groups=32), "dw", ""),
+        (ISA_AVX512, "Haswell", geometry(256, 256, 3, groups=32), "", ""),
         (ISA_AVX2, "Haswell", geometry(256, 256, 3, groups=32), "fdw", ""),
         (ISA_AVX2, "Haswell", geometry(128, 128, 3, groups=32), "", ""),
+        (ISA_AVX2, "Haswell", geometry(1, 100, 3), "fw", ""),
+        (ISA_AVX512, "Haswell", geometry(3, 16, 3), "fw", ""),
+        (ISA_AVX512, "Haswell", geometry(8, 16, 3), "fdw", ""),
+        (ISA_AVX2, "Haswell", geometry(32, 64, 3, groups=32), "fd", ""),
+        (ISA_AVX512, "Haswell", geometry(32, 64, 3, groups=32), "fdw", ""),
         (ISA_AVX512, "Haswell", geometry(128, 128, 3, groups=32), "", ""),
         (ISA_AVX512, "Haswell", geometry(512, 512, 3, groups=32), "fdw", ""),
     ],

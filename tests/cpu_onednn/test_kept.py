@@ -11,7 +11,7 @@ import pytest
 import mxcore as mx
 from mxcore.executor import CachedOp, passes_off
 from mxcore_onednn import plan
-from tests.cpu_onednn.support import check_close, numbers, reference, watch_kept
+from tests.cpu_onednn.support import check_close, forget, numbers, reference, watch_kept
 
 PARAMS = {"kernel": (3, 3), "num_filter": 16}
 CONVOLUTION = mx.sym.Convolution(mx.sym.Variable("x"), mx.sym.Variable("w"), no_bias=True, **PARAMS)
@@ -165,7 +165,7 @@ def test_plans_and_what_they_keep_go_with_their_users(x):
     gone = weakref.ref(made)
     gc.disable()
     try:
-        plan.forget()
+        forget()
         del made
         assert gone() is None
     finally:
@@ -188,11 +188,11 @@ def test_plans_are_forgotten_while_others_are_made(restless):
     threads = [threading.Thread(target=work) for _ in range(2)]
     [t.start() for t in threads]
     for _ in range(300):
-        plan.forget()
+        forget()
         time.sleep(0.0005)
     end.set()
     [t.join() for t in threads]
-    plan.forget()
+    forget()
     assert failed == []
 
 

@@ -19,7 +19,7 @@ from mxcore.testing.conformance import check_op
 from mxcore_cpu import threads
 from mxcore_onednn import calls, library, plan
 from mxcore_onednn.library import NoMemory
-from tests.cpu_onednn.support import KERNELS, check_close, numbers
+from tests.cpu_onednn.support import KERNELS, check_close, forget, numbers
 
 SERVED = """
     Convolution Convolution_v1 Deconvolution FullyConnected LRN Pooling RNN batch_dot dot
@@ -151,7 +151,7 @@ def test_without_memory_others_compute(monkeypatch, caplog, where):
 
     want = compute()
     monkeypatch.setattr(calls, "_told", set())
-    plan.forget()
+    forget()
     with monkeypatch.context() as patch:
         if where == "make":
             patch.setattr(plan.Plan, "add", fails)

@@ -19,7 +19,7 @@ from mxcore.executor import CachedOp, passes_off
 from mxcore_onednn import calls, convolution, layers, plan, region
 from mxcore_onednn.convolution import Geometry
 from mxcore_onednn.library import Refused
-from tests.cpu_onednn.support import check_close, numbers
+from tests.cpu_onednn.support import check_close, forget, numbers
 
 PASS = "onednn_layers"
 F = mx.sym
@@ -30,7 +30,7 @@ def no_plans_are_left():
     """What a test lets plans do is not found by the next one."""
     yield
     mx.nd.waitall()
-    plan.forget()
+    forget()
 
 
 class Net:
@@ -221,7 +221,7 @@ class TestResidual:
     """A block with a path around it."""
 
     def test_one_region_takes_it_all(self, arrays):
-        plan.forget()
+        forget()
         mx.executor.compile._cache.clear()
         check(residual(), arrays)
         (step,) = regions(residual(), arrays)
@@ -242,7 +242,7 @@ class TestResidual:
         made = []
         folded = layers._folded
         monkeypatch.setattr(layers, "_folded", lambda *a, **k: [made.append(1), folded(*a, **k)])
-        plan.forget()
+        forget()
         executor = bound(residual(), arrays)
         for _ in range(4):
             executor.forward(is_train=False)[0].wait_to_read()
@@ -257,7 +257,7 @@ class TestResidual:
 
     def test_only_what_calls_read_is_kept(self, arrays):
         """Weights that are folded and then put in another layout take the place of weights once."""
-        plan.forget()
+        forget()
         made = plan_of(*regions(residual(), arrays))
         sizes = [a.size * 4 for name, a in arrays.items() if name.endswith("weight")]
         kept = [t.desc.size for part in made.parts for t in part.tensors]
@@ -379,7 +379,7 @@ class TestResidual:
             raise Refused("a test")
 
         monkeypatch.setitem(layers._MAKERS, "Pooling", none)
-        plan.forget()
+        forget()
         check(residual(), arrays)
         (step,) = regions(residual(), arrays)
         assert "Pooling" not in step.op.doc
@@ -392,10 +392,10 @@ class TestResidual:
         monkeypatch.setattr(layers, "_attributes", plain)
         monkeypatch.setitem(layers._MAKERS, "Pooling", binary)
         mx.executor.compile._cache.clear()
-        plan.forget()
+        forget()
         check(residual(), arrays)
         assert len(regions(residual(), arrays)) == 1
-        plan.forget()
+        forget()
 
     def test_it_can_be_switched_off(self, arrays, monkeypatch):
         monkeypatch.setenv("MXCORE_DISABLE_PASSES", PASS)
@@ -463,7 +463,7 @@ class TestRooms:
             reached.append((found[0] == found[1]).all())
 
         monkeypatch.setattr(layers, "_folded", interrupted)
-        plan.forget()
+        forget()
         executor = bound(residual(), arrays)
         for _ in range(3):
             check_close([executor.forward(is_train=False)[0].asnumpy()], want)

@@ -24,11 +24,11 @@ def norm_relu(graph: Graph) -> Graph:
         Of a late pass.
     """
     info = graph.info
-    if not info["is_train"] or info["ctx"].device_type not in _DEVICES:
+    if not info["is_train"]:
         return graph
     reads = Counter(e for n in graph.nodes for e in n.inputs)
     reads.update(graph.heads)
-    contexts = info.get("contexts", {})
+    contexts, ours = info.get("contexts", {}), info["ctx"]
     joined: dict[int, Node] = {}  # an activation, or a normalization's gradient -> what it reads and takes in
     norms: dict[Entry, Node] = {}  # the result of an activation that has taken in a normalization -> that
     by_statistics: dict[Entry, Node] = {}
@@ -36,7 +36,10 @@ def norm_relu(graph: Graph) -> Graph:
         if n.op is None or not n.inputs:
             continue
         before, i = n.inputs[0]
-        if before.op is None or i or reads[before, 0] > 1 or contexts.get(id(n)) is not contexts.get(id(before)):
+        ctx = contexts.get(id(n), ours)
+        if before.op is None or i or reads[before, 0] > 1 or contexts.get(id(before), ours) is not ctx:
+            continue
+        if ctx.device_type not in _DEVICES:
             continue
         if _is(n, "Activation") and before.op.name == "BatchNorm" and not before.params.output_mean_var:
             joined[id(n)] = before
@@ -54,8 +57,8 @@ def norm_relu(graph: Graph) -> Graph:
     def visit(n: Node, inputs: list[Entry], fact: Any) -> Any:
         if id(n) in taken:
             if n.op.name == "BatchNorm":
-                node = made[id(n)] = _node("_contrib_BatchNormWithReLU", n, inputs)
-                return [(node, i) for i in range(3)]
+                made[id(n)] = _node("_contrib_BatchNormWithReLU", n, inputs)
+                return made[id(n)]
             return [inputs[0]]
         before = joined.get(id(n))
         if before is None:

@@ -20,6 +20,7 @@ from .calls import MOST
 from .convolution import Geometry
 from .last import backward, forward
 from .library import library
+from .rules import pays, travels
 from .windows import pools_last
 
 __all__ = ["channels_last"]
@@ -29,7 +30,7 @@ Shape = tuple[int, ...]
 _DEVICES = ("cpu", "cpu_pinned", "cpu_shared")
 _FLOAT = np.dtype("float32")
 #: To transpose an element takes as long as the library takes to reorder so many, of which some come for nothing.
-_DEAR = 2
+_DEAR = 3
 _LAYOUTS = {3: "NWC", 4: "NHWC", 5: "NDHWC"}
 
 
@@ -39,22 +40,33 @@ def channels_last(graph: Graph) -> Graph:
     Parameters
     ----------
     graph : Graph
-        Of a late pass. One that infers, in several places, or with nodes that write to what others read as images stays
-        as it is; so does one in which about as much is transposed as the library has to reorder without.
+        Of a late pass. One that infers, in several places, with states, or with nodes that write to images stays as it
+        is; so does one in which too much is transposed beside what the library has to reorder without.
     """
     info = graph.info
     if (
         not info["is_train"]
         or info["ctx"].device_type not in _DEVICES
-        or info.get("contexts")
-        or any(n.forward is not None for n in graph.nodes)
+        or any(ctx is not info["ctx"] for ctx in info.get("contexts", {}).values())
+        or any(n.forward is not None or _writes(graph, n) for n in graph.nodes)
         or library() is None
     ):
         return graph
     if not any(n.op is not None and n.op.name in _CONVOLUTIONS for n in graph.nodes):
         return graph
     new = _Turned(graph)
-    return new.graph if _DEAR * new.turned < new.spared else graph
+    return new.graph if _worth(new.turned, new.spared) else graph
+
+
+def _worth(turned: int, spared: int) -> bool:
+    """Whether it pays to transpose so many elements where so many are not reordered."""
+    return _DEAR * turned < spared
+
+
+def _writes(graph: Graph, n: Node) -> bool:
+    """Whether a node writes to an image, of which there may be two."""
+    written = [] if n.op is None else [n.inputs[i] for i in n.params._sig.mutates]
+    return any(len(graph.shapes.get(e) or ()) in _LAYOUTS for e in written)
 
 
 # -- which layers ----------------------------------------------------------------------------------------------------
@@ -156,6 +168,7 @@ _LAYERS: dict[str, Callable[[Node, Sequence[Shape], Shape], _Layer | None]] = {
     "_split_like": _along("dim"),
     "SliceChannel": _along("axis"),
     "slice_axis": _along("axis"),
+    "_slice_axis_spread": _along("axis"),
     "LeakyReLU": _slope(1),
     "_backward_prelu": _slope(2),
 }
@@ -189,14 +202,14 @@ def _convolution(graph: Graph, n: Node, read: set[Entry]) -> _Layer | None:
     if max(prod(g.src), prod(g.dst)) > MOST:
         return None
     if not differentiates:
-        op, outs = forward(g, len(shapes) > 2, p), [0]
-        spared, ins = prod(g.src) + prod(g.dst), [0]
+        op, outs, ins = forward(g, len(shapes) > 2, p), [0], [0]
+        spared = _spared(g, ["forward"])
     else:
         wanted = [(n, i) in read for i in range(n.n_out)] + [False] * (3 - n.n_out)
         op = backward(g, (wanted[0], wanted[1], wanted[2]), p)
         places = iter(range(3))
-        outs = [next(places) if want else None for want in wanted[: n.n_out]]
-        spared, ins = prod(g.dst) + prod(g.src) * sum(wanted[:2]), [0, 1]
+        outs, ins = [next(places) if want else None for want in wanted[: n.n_out]], [0, 1]
+        spared = _spared(g, [piece for piece, want in zip(("data", "weight"), wanted) if want])
     if op is None:
         return None
 
@@ -205,6 +218,13 @@ def _convolution(graph: Graph, n: Node, read: set[Entry]) -> _Layer | None:
         return node, [None if i is None else (node, i) for i in outs]
 
     return _Layer(make, ins, (0,), spared)
+
+
+def _spared(g: Geometry, pieces: Sequence[str]) -> int:
+    """Elements of images that the library would reorder, less those that are transposed for who has better code."""
+    isa, images = library().isa, prod(g.src) + prod(g.dst)  # type: ignore[union-attr]
+    found = sum(images for piece in pieces if travels(isa, piece, g) and pays(isa, piece, g._replace(last=False)))
+    return found - _DEAR * sum(images for piece in pieces if not travels(isa, piece, g))
 
 
 _CONVOLUTIONS = ("Convolution", "_backward_Convolution")

@@ -58,7 +58,7 @@ def forward(g: Geometry, biased: bool, p: Params) -> Op | None:
 
         def call() -> None:
             made = plan()
-            run(FORWARD, made, ins, outs, other, kept(k, made))
+            run("Convolution", made, ins, outs, other, kept(k, made))
 
         return call
 
@@ -106,7 +106,7 @@ def backward(g: Geometry, wanted: tuple[bool, bool, bool], p: Params) -> Op | No
                 _products(g, ins, places)
             else:
                 mine = [o for o, our in zip(places, ours) if our]
-                run(BACKWARD, plan(), ins, mine, lambda: others(k, ours, ins, places))
+                run("_backward_Convolution", plan(), ins, mine, lambda: others(k, ours, ins, places))
             if any(rest):
                 others(k, rest, ins, places)
 

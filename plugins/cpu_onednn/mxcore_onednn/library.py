@@ -88,12 +88,6 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
         *(_OUT, _PTR, c_int, _PTR, _PTR),
         *(_DIMS, _DIMS, _DIMS, _DIMS, _DIMS, _PTR, _PTR),
     ),
-    "dnnl_batch_normalization_forward_primitive_desc_create": (
-        *(_OUT, _PTR, c_int, _PTR, _PTR, c_float, c_uint, _PTR),
-    ),
-    "dnnl_batch_normalization_backward_primitive_desc_create": (
-        *(_OUT, _PTR, c_int, _PTR, _PTR, _PTR, c_float, c_uint, _PTR, _PTR),
-    ),
     "dnnl_matmul_primitive_desc_create": (_OUT, _PTR, _PTR, _PTR, _PTR, _PTR, _PTR),
     "dnnl_lstm_forward_primitive_desc_create": (
         *(_OUT, _PTR, c_int, c_int, _PTR, _PTR, _PTR, _PTR, _PTR, _PTR, _PTR, _PTR),

@@ -37,8 +37,7 @@ _ANY = 1  # dnnl_format_tag_any
 _BLOCKS = {3: 69, 4: 102, 5: 142}  # dnnl_nCw8c, dnnl_nChw8c, dnnl_nCdhw8c
 TRAINING, INFERENCE = 64, 96  # dnnl_forward_training and others
 SRC, DST, WEIGHTS, BIAS, WORKSPACE, SCRATCHPAD = 1, 17, 33, 41, 64, 80
-MEAN, VARIANCE, SCALE, SHIFT = 49, 50, 51, 52
-DIFF_SRC, DIFF_DST, DIFF_WEIGHTS, DIFF_BIAS, DIFF_SCALE, DIFF_SHIFT = 129, 145, 161, 169, 255, 256
+DIFF_SRC, DIFF_DST, DIFF_WEIGHTS, DIFF_BIAS = 129, 145, 161, 169
 #: Which descriptor of a primitive an argument has.
 _QUERIED = SRC, DIFF_SRC, WEIGHTS, DIFF_WEIGHTS, DST, DIFF_DST, WORKSPACE, SCRATCHPAD
 _QUERY = {arg: 129 + i for i, arg in enumerate(_QUERIED)}
@@ -817,16 +816,6 @@ def plan_for(
     if isinstance(found, Refused) and refused is not None:
         refused.append(found)
     return found if isinstance(found, Plan) else None
-
-
-def forget() -> None:
-    """Every plan goes that nobody uses; who asks again gets a new one."""
-    with _lock:
-        # What goes with a plan is Python code, in the middle of which another thread may put one in: only then, when
-        # the dictionary is whole.
-        gone = list(_plans.values())
-        _plans.clear()
-    del gone
 
 
 def _known(key: Any) -> Plan | Refused | None:

@@ -173,12 +173,13 @@ def travels(isa: int, piece: str, g: Geometry) -> bool:
     isa, piece, g
         As of :func:`pays`.
     """
-    f = Facts.of(g)
+    f, wide = Facts.of(g), isa & ISA_AVX512 == ISA_AVX512
     if f.deep:
-        return piece != "weight" or f.taps <= 9
-    if piece == "forward" and isa & ISA_AVX512 == ISA_AVX512:
-        return f.full
-    return f.groups == 1 or min(f.channels, f.filters) >= _FEW
+        plain = f.filters == 1 and len(g.src) == 4
+        return piece != "weight" or f.taps <= 9 and (wide or plain)
+    if wide and not f.full or f.groups > 1 and min(f.channels, f.filters) < _FEW:
+        return False
+    return piece != "data" or f.channels >= _FEW
 
 
 def recurs(isa: int, layer: Layer) -> bool:

@@ -167,8 +167,8 @@ def backward_batch_norm_relu(
     d = x - channel_column(mean)
     d *= channel_column(var if p.fix_gamma else var * gamma)
     d += channel_column(beta)
-    positive = (d.astype(data.dtype) > 0).reshape(data.shape)
-    masked = k.xp.where(positive, dy, dy.dtype.type(0))
+    y = d.astype(data.dtype).reshape(data.shape)
+    masked = k.xp.where(y > 0, dy, k.xp.where(y <= 0, dy.dtype.type(0), y))  # what is no number stays so
     return backward_batch_norm.body(k, p, masked, data, gamma, mean, var, moving_mean, moving_var)  # type: ignore[misc]
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from mxcore.layouts import spread
 
 from ..jit import REORDER, helper, kernel
+from ..math import where
 from ..typing import Array, Scalar
 from ._arrays import flat, writable
 
@@ -42,6 +43,12 @@ def _line_sums(a: Array, b: Array, mean: Scalar, square: bool) -> tuple[Scalar, 
     return one, two
 
 
+@helper
+def _positive(gradient: Scalar, v: Scalar, zero: Scalar) -> Scalar:
+    """The gradient where a value is positive, 0 where it is not, and what is no number where it is none."""
+    return where(v > zero, gradient, where(v <= zero, zero, v))
+
+
 @helper(fastmath=REORDER, inline=False)
 def _positive_sums(a: Array, b: Array, mean: Scalar, scale: Scalar, shift: Scalar) -> tuple[Scalar, Scalar]:
     """Return the sums over one line of a and a * (b - mean), of what is normalized to a positive number."""
@@ -49,7 +56,7 @@ def _positive_sums(a: Array, b: Array, mean: Scalar, scale: Scalar, shift: Scala
     one, two = zero, zero
     for i in range(b.size):
         d = b[i] - mean
-        p = a[i] if d * scale + shift > zero else zero
+        p = _positive(a[i], d * scale + shift, zero)
         one += p
         two += p * d
     return one, two
@@ -115,7 +122,7 @@ def _positive_products(
         x, u = a[r * n : (r + 1) * n], b[r * n : (r + 1) * n]
         for i in range(n):
             d = u[i] - mean[i]
-            p = x[i] if d * scale[i] + shift[i] > zero else zero
+            p = _positive(x[i], d * scale[i] + shift[i], zero)
             one[i] += p
             two[i] += p * d
 
@@ -242,7 +249,7 @@ def _combine(
             if positive:
                 for i in range(channels):
                     d = y[i] - mean[i]
-                    g = x[i] if d * scale[i] + shift[i] > zero else zero
+                    g = _positive(x[i], d * scale[i] + shift[i], zero)
                     z[i] = g * scale[i] + (d * scale_b[i] + shift_b[i])
             else:
                 for i in range(channels):
@@ -255,7 +262,7 @@ def _combine(
                 if positive:
                     for i in range(inner):
                         d = y[i] - m
-                        g = x[i] if d * p + q > zero else zero
+                        g = _positive(x[i], d * p + q, zero)
                         z[i] = g * p + (d * r + s)
                 else:
                     for i in range(inner):
@@ -297,8 +304,8 @@ def _apply(
                     z[i] = bottom if v < bottom else v
 
 
-#: Rows of fewer channels are taken several at a time, as one of more channels.
-_WIDE = 512
+#: Rows of fewer channels are taken several at a time, as one of more channels, where there are so many elements.
+_WIDE, _MANY = 512, 1 << 13
 
 
 class _Layout:
@@ -315,7 +322,7 @@ class _Layout:
         self.outer, self.channels, self.inner = spread(shape, axis)
         self.count = max(1, self.outer * self.inner)
         self.times = 1
-        if self.inner == 1:
+        if self.inner == 1 and self.outer * self.channels >= _MANY:
             while self.channels * 2 <= _WIDE and self.outer % 2 == 0 and self.outer:
                 self.outer, self.channels, self.times = self.outer // 2, self.channels * 2, self.times * 2
 
@@ -341,6 +348,9 @@ class _Layout:
         """The mean and the biased variance of each channel, in float64."""
         found = self.run(_moments, x.size, x)
         chunks = len(found)
+        if chunks == self.times == 1:
+            mean, square = found[0, :, 0]
+            return mean, square / self.count
         rows = np.array([(i + 1) * self.outer // chunks - i * self.outer // chunks for i in range(chunks)], np.float64)
         share = rows * self.inner / self.count
         mean = np.einsum("i,ijk->k", share, found[:, 0])

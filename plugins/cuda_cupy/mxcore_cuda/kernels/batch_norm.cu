@@ -69,8 +69,9 @@ EACH(normalize)
 
 // The gradient of an element; with a `beta`, 0 where the positive part behind the normalization was 0.
 DEVICE A gradient_of(T dy, T x, const A* gamma, const A* beta, A mean, A inv, int c) {
-    if (beta && !(A(T((A(x) - mean) * (gamma ? inv * gamma[c] : inv) + beta[c])) > 0)) return A(0);
-    return A(dy);
+    if (!beta) return A(dy);
+    A v = A(T((A(x) - mean) * (gamma ? inv * gamma[c] : inv) + beta[c]));
+    return v > 0 ? A(dy) : v <= 0 ? A(0) : v;
 }
 
 // Sums of the gradient, and of its products with the normalized data, of each share of a channel.
