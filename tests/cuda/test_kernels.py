@@ -353,6 +353,24 @@ def test_gradients_of_rows_do_not_depend_on_the_order_of_threads(gpus):
     assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2])
 
 
+@pytest.mark.parametrize("mode", [True, False])
+def test_what_was_positive_is_told_by_the_forward_pass(gpus, mode):
+    """Also where gradients are those of the moving statistics."""
+    rs = np.random.RandomState(0)
+    values = [rs.uniform(-1, 1, s).astype("float32") for s in [(4, 3, 5), 3, 3, 3]] + [np.float32([0.5, 2, 1])]
+    found = []
+    for ctx in (mx.gpu(0), mx.cpu(0)):
+        x, gamma, beta, *moving = (mx.nd.array(v, ctx=ctx) for v in values)
+        for a in (x, gamma, beta):
+            a.attach_grad()
+        with mx.autograd.record():
+            y = mx.nd.contrib.BatchNormWithReLU(x, gamma, beta, *moving, fix_gamma=False)
+        y.backward(mx.nd.array(values[0][::-1].copy(), ctx=ctx), train_mode=mode)
+        found.append([a.grad.asnumpy() for a in (x, gamma, beta)])
+    for a, b in zip(*found):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
 def test_no_kernel_is_left_out(gpus):
     with kernels_reached() as reached:
         for case in CASES:

@@ -126,17 +126,17 @@ def _backward_with_relu(
     beta: Array,
     mean: Array,
     inv: Array,
-    *moving: Array,
+    moving_mean: Array,
+    moving_var: Array,
 ) -> None:
-    if k.is_train:
-        _backward_batch_norm(k, p, outs, dy, data, gamma, mean, inv, *moving, relu=beta)
-        return
-    # What was positive is told by the statistics that were used, the gradient by the moving ones.
-    column = [-1 if i == p.axis % data.ndim else 1 for i in range(data.ndim)]
-    scale = inv if p.fix_gamma else inv * gamma
-    y = ((data - mean.reshape(column)) * scale.reshape(column) + beta.reshape(column)).astype(data.dtype)
-    masked = k.xp.where(y > 0, dy, k.xp.where(y <= 0, k.xp.zeros_like(y), y)).astype(dy.dtype)
-    _backward_batch_norm(k, p, outs, masked, data, gamma, mean, inv, *moving)
+    relu: Array | None = beta
+    if not k.is_train:
+        # What was positive is told by the statistics that were used, the gradient by the moving ones.
+        column = [-1 if i == p.axis % data.ndim else 1 for i in range(data.ndim)]
+        scale = inv if p.fix_gamma else inv * gamma
+        y = ((data - mean.reshape(column)) * scale.reshape(column) + beta.reshape(column)).astype(data.dtype)
+        dy, relu = k.xp.where(y > 0, dy, k.xp.where(y <= 0, k.xp.zeros_like(y), y)).astype(dy.dtype), None
+    _backward_batch_norm(k, p, outs, dy, data, gamma, mean, inv, moving_mean, moving_var, relu)
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
