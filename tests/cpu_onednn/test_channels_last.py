@@ -269,9 +269,9 @@ class TestPrograms:
 
 @pytest.mark.usefixtures("provider")
 class TestWorth:
-    def test_a_residual_network(self):
-        symbol = residual()
-        assert last.FORWARD in check(symbol, arrays_of(symbol, data=(8, 32, 28, 28)))
+    def test_layers_of_many_channels(self):
+        symbol = block(block(block(F.Variable("data"), 32, "a"), 32, "b"), 32, "c")
+        assert last.FORWARD in check(symbol, arrays_of(symbol, data=(4, 32, 14, 14)))
 
     def test_what_transposes_more_than_it_spares_stays(self):
         x = F.Variable("data")
@@ -390,7 +390,7 @@ def test_the_rules(monkeypatch, isa, core, g, travel, multiply):
     assert "".join(piece[0] for piece in PIECES if rules.multiplied(isa, piece, g)) == multiply
 
 
-@pytest.mark.usefixtures("provider")
+@pytest.mark.usefixtures("provider", "always_worth")
 def test_products_of_matrices(monkeypatch):
     """By BLAS, with steps, a bias, and gradients that nobody wants."""
     x = F.Variable("data")

@@ -2,7 +2,8 @@
 
 The operator of a node that a plugin's pass made may have an attribute `bind`: ``(k, p, ins, outs) -> call``, a call
 without arguments that fills the arrays in the list `outs` from those in `ins`, which it looks up whenever it runs; and
-attributes `owner`, the plugin, and `nbytes`, the memory that it has for itself.
+attributes `owner`, the plugin, and `nbytes`, the memory that it has for itself. A kernel may have the like, by the name
+`binds`, which may give None: then it is called as ever.
 """
 
 from __future__ import annotations
@@ -28,12 +29,14 @@ def bind(
 
     One that is bound `again` may look its arrays up in these lists whenever it runs: see `looks_up`.
     """
-    own = getattr(bound.op, "bind", None)
-    if own is not None:
-        made = own(k, p, ins, outs) if callable(own) else own
-        if not callable(made):
-            raise TypeError(f"its `bind`, (k, p, ins, outs) -> call, made no call but {made!r}")
-        return _Own(made)
+    own, binds = getattr(bound.op, "bind", None), getattr(bound.fn, "binds", None)
+    if own is not None or binds is not None:
+        maker = binds if own is None else own
+        made = maker(k, p, ins, outs) if callable(maker) else maker
+        if callable(made):
+            return _Own(made)
+        if own is not None or made is not None:
+            raise TypeError(f"its `bind{'s' * (own is None)}`, (k, p, ins, outs) -> call, made no call but {made!r}")
     chain = getattr(bound.op, "fused", None)
     if chain is not None:
         compiled = k.device.compile_fused(chain)

@@ -14,7 +14,20 @@ from mxcore.plugin import Call, KernelSet, Params, Spec, compute_without
 from .library import Refused
 from .plan import Kept, LargeRoom, Plan
 
-__all__ = ["MOST", "PRIORITY", "alike", "keeping", "kept", "kernels", "otherwise", "run", "shaped", "takes"]
+__all__ = [
+    "MOST",
+    "PRIORITY",
+    "alike",
+    "binding",
+    "is_dense",
+    "keeping",
+    "kept",
+    "kernels",
+    "otherwise",
+    "run",
+    "shaped",
+    "takes",
+]
 
 kernels = KernelSet("cpu")
 #: Above that of kernels that are compiled here.
@@ -36,7 +49,8 @@ def alike(*specs: Spec) -> str:
     return dtype if dtype in ("float32", "bfloat16") and takes(specs, dtype) else ""
 
 
-def _dense(a: Any) -> bool:
+def is_dense(a: Any) -> bool:
+    """Whether the library can take an array as it is."""
     return bool(a.flags.c_contiguous and a.flags.aligned)
 
 
@@ -67,9 +81,9 @@ def run(
     try:
         if plan is None:
             raise Refused("it has no code for some shapes, or had no memory for its plan")
-        places = [o if _dense(o) else np.empty(o.shape, o.dtype) for o in outs]
+        places = [o if is_dense(o) else np.empty(o.shape, o.dtype) for o in outs]
         unread = plan.unread if kept is not None and kept.settled is not None else ()
-        given = [a if i in unread or _dense(a) else np.array(a, order="C") for i, a in enumerate(ins)]
+        given = [a if i in unread or is_dense(a) else np.array(a, order="C") for i, a in enumerate(ins)]
         plan.run(*given, *places, kept=kept, room=room)
         for o, place in zip(outs, places):
             if o is not place:
@@ -113,6 +127,16 @@ def kept(k: Call, plan: Plan | None) -> Kept | None:
         found = values["kept"] = Kept(plan)
     found.stamps, found.memories = stamps, {a: k.keep.memory(a) for a in stamps}
     return found
+
+
+def binding(bind: Callable[..., Callable[[], None] | None]) -> Callable[[Any], Any]:
+    """A kernel of which steps of programs are bound by a function, where that gives a call."""
+
+    def mark(kernel: Any) -> Any:
+        kernel.binds = bind
+        return kernel
+
+    return mark
 
 
 def keeping(kernel: Callable[..., None]) -> Callable[..., None]:

@@ -20,6 +20,7 @@ from .convolution import Geometry
 from .library import library
 from .plan import Plan, plan_for
 from .rules import multiplied, travels
+from .standing import Standing
 
 __all__ = ["BACKWARD", "FORWARD", "backward", "forward"]
 
@@ -56,9 +57,12 @@ def forward(g: Geometry, biased: bool, p: Params) -> Op | None:
         def other() -> None:
             k.device.copy(body(k, p, *ins), outs[0])
 
+        standing = Standing(plan, g.work) if k.keep is None else None
+
         def call() -> None:
-            made = plan()
-            run("Convolution", made, ins, outs, other, kept(k, made))
+            if standing is None or not standing.run((*ins, outs[0])):
+                made = plan()
+                run("Convolution", made, ins, outs, other, kept(k, made))
 
         return call
 
@@ -99,13 +103,15 @@ def backward(g: Geometry, wanted: tuple[bool, bool, bool], p: Params) -> Op | No
         rest = tuple(want and not mine for want, mine in zip(wanted, ours))
         products = any(multiplied(lib.isa, piece, g) for piece, mine in zip(("data", "weight"), ours) if mine)
 
+        standing = Standing(plan, g.work)
+
         def call() -> None:
             left = iter(outs)  # looked up at every call: others may take their places
             places = [next(left) if want else None for want in wanted]
+            mine = [o for o, our in zip(places, ours) if our]
             if products:
                 _products(g, ins, places)
-            else:
-                mine = [o for o, our in zip(places, ours) if our]
+            elif not standing.run((*ins, *mine)):
                 run("_backward_Convolution", plan(), ins, mine, lambda: others(k, ours, ins, places))
             if any(rest):
                 others(k, rest, ins, places)

@@ -402,6 +402,30 @@ class Plan:
             bound.run(self, arrays, kept, place)
         self._idle.append(bound)
 
+    def bound(self) -> _Bound:
+        """Memory objects for whoever runs it often."""
+        return _Bound(self)
+
+    def run_bound(self, bound: _Bound) -> bool:
+        """Do it with arrays that have their places already; False if the thread's memory is in use."""
+        if _shared.busy:
+            return False
+        lib, n = self.lib, self.workers
+        before = lib.openmp.omp_get_max_threads()
+        _shared.busy = True
+        try:
+            if self.scratch:
+                bound.move(len(self.arrays), _shared.at(self.scratch))
+            if before != n:
+                lib.openmp.omp_set_num_threads(n)
+            for primitive, stream, count, args, _ in bound.calls:
+                lib.primitive_execute(primitive, stream, count, args)
+        finally:
+            if before != n:
+                lib.openmp.omp_set_num_threads(before)
+            _shared.busy = False
+        return True
+
     def __del__(self) -> None:
         for primitive in self._owned:
             self.lib.primitive_destroy(primitive)
@@ -655,6 +679,18 @@ class _Bound:
         self.base, self.settled = base, _NOTHING if kept is None else None
         if kept is not None and len(held) == len(plan.parts):
             self.settled = kept.settle(held)
+
+    def place(self, i: int, address: int) -> None:
+        """Let a tensor lie somewhere."""
+        self.lib.memory_set_data_handle(self.memories[i], address)
+        self.places[i] = address
+
+    def move(self, first: int, base: int) -> None:
+        """Let what lies between, of tensors from the `first` on, lie in memory that begins here."""
+        if base != self.base:
+            for i, offset in enumerate(self.between, first):
+                self.place(i, base + offset)
+            self.base = base
 
     def _execute(self, plan: Plan, arrays: Sequence[Array], done: Collection[int]) -> None:
         execute, places = self.lib.primitive_execute, self.places

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from mxcore.plugin import Call, Params, Spec
 
-from .calls import PRIORITY, alike, keeping, kept, kernels, otherwise, run, shaped, takes
+from .calls import PRIORITY, alike, binding, keeping, kept, kernels, otherwise, run, shaped, takes
 from .library import Library, library
 from .plan import BIAS, DST, SRC, WEIGHTS, Desc, Plan, plan_for
 from .rules import multiplies, worth
+from .standing import Standing
 
 __all__ = ["product"]
 
@@ -111,7 +114,23 @@ def _connects(p: Params, data: Spec, weight: Spec, *bias: Spec) -> bool:
     return _plan(rows, weight.shape, _FORWARD, dtype, bool(bias)) is not None
 
 
+def _connecting(k: Call, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None] | None:
+    """A step of a program whose weights do not stay as they are."""
+    if k.keep is not None:
+        return None
+    data, weight, *bias = ins
+    rows, shape, how = _rows(data, weight), weight.shape, (data.dtype.name, bool(bias))
+    plan = Standing(lambda: _plan(rows, shape, _FORWARD, *how), prod(rows) * shape[0])
+
+    def call() -> None:
+        if not plan.run((*ins, outs[0])):
+            _fully_connected(k, p, [*outs], *ins)
+
+    return call
+
+
 @kernels.kernel("FullyConnected", when=_connects, priority=PRIORITY, out=True)
+@binding(_connecting)
 @keeping
 def _fully_connected(k: Call, p: Params, outs: Sequence[Any], *ins: Any) -> None:
     data, weight, *bias = ins
@@ -145,7 +164,37 @@ def _differentiates(p: Params, dy: Spec, data: Spec, weight: Spec) -> bool:
     return _pays(dtype, out, weight.shape, _TO_DATA) and _pays(dtype, out, rows, _TO_WEIGHT)
 
 
+#: Of more rows the gradient of a bias is summed up more carefully.
+_FEW = 4096
+
+
+def _differentiating(k: Call, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None]:
+    dy, data, weight = ins
+    dtype, rows, shape = data.dtype.name, _rows(data, weight), weight.shape
+    out = rows[0], shape[0]
+    work = prod(rows) * shape[0]
+    to_data = Standing(lambda: _plan(out, shape, _TO_DATA, dtype), work)
+    to_weight = Standing(lambda: _plan(out, rows, _TO_WEIGHT, dtype), work)
+    summed = dtype == "float32" and rows[0] <= _FEW
+
+    def call() -> None:
+        dy, data, weight = ins
+        left: list[Any] = [*outs]
+        if left[0] is not None and to_data.run((dy, weight, left[0])):
+            left[0] = None
+        if left[1] is not None and to_weight.run((dy, data, left[1])):
+            left[1] = None
+        if summed and len(left) > 2 and left[2] is not None:
+            np.add.reduce(dy.reshape(out), axis=0, out=left[2])
+            left[2] = None
+        if any(o is not None for o in left):
+            _backward(k, p, left, *ins)
+
+    return call
+
+
 @kernels.kernel("_backward_FullyConnected", when=_differentiates, priority=PRIORITY, out=True)
+@binding(_differentiating)
 def _backward(k: Call, p: Params, outs: Sequence[Any], dy: Any, data: Any, weight: Any) -> None:
     name, dtype, rows = "_backward_FullyConnected", data.dtype.name, _rows(data, weight)
     out = rows[0], weight.shape[0]
