@@ -1,0 +1,66 @@
+"""Kernels that bind their steps of programs themselves."""
+
+import numpy as np
+import pytest
+
+import mxcore as mx
+from mxcore.plugin import KernelSet
+
+A = np.float32([[0, -2], [3, -4]])
+
+
+@pytest.fixture
+def kernel(plug):
+    """Let a kernel of arctan, which gives one more than that, have an attribute `binds`; see eager calls of it."""
+
+    def register(binds):
+        seen, kernels = [], KernelSet("cpu")
+
+        def arctan(k, p, outs, data):
+            seen.append(data.shape)
+            np.add(np.arctan(data), 1, out=outs[0])
+
+        arctan.binds = binds
+        kernels.kernel("arctan", priority=90, out=True)(arctan)
+        plug(mxcore_kernels={"cpu": kernels})
+        return seen
+
+    return register
+
+
+def bound(a):
+    return (mx.sym.arctan(mx.sym.Variable("a"), name="here") * 1).bind(mx.cpu(), {"a": a})
+
+
+def test_a_step_is_the_call_that_it_makes(kernel):
+    made = []
+
+    def binds(k, p, ins, outs):
+        made.append(ins[0].shape)
+        return lambda: np.add(np.arctan(ins[0]), 2, out=outs[0])
+
+    seen = kernel(binds)
+    a = mx.nd.array(A)
+    executor = bound(a)
+    for _ in range(3):
+        np.testing.assert_allclose(executor.forward()[0].asnumpy(), np.arctan(A) + 2, rtol=1e-6)
+    a[:] = A * 2
+    np.testing.assert_allclose(executor.forward()[0].asnumpy(), np.arctan(A * 2) + 2, rtol=1e-6)
+    np.testing.assert_allclose(executor.forward(a=mx.nd.array(A * 3))[0].asnumpy(), np.arctan(A * 3) + 2, rtol=1e-6)
+    assert made == [(2, 2)] and not seen
+    np.testing.assert_allclose(mx.nd.arctan(a).asnumpy(), np.arctan(A * 3) + 1, rtol=1e-6)  # eager
+    assert seen == [(2, 2)]
+
+
+def test_it_need_not(kernel):
+    seen = kernel(lambda k, p, ins, outs: None)
+    np.testing.assert_allclose(bound(mx.nd.array(A)).forward()[0].asnumpy(), np.arctan(A) + 1, rtol=1e-6)
+    assert seen == [(2, 2)]
+
+
+def test_what_is_no_call(kernel):
+    kernel(lambda k, p, ins, outs: 5)
+    with pytest.raises(
+        TypeError, match=r"operator arctan \[node 'here'.*throwaway.*its `binds`, .* made no call but 5"
+    ):
+        bound(mx.nd.array(A)).forward()[0].asnumpy()
