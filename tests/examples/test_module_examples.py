@@ -83,5 +83,6 @@ def test_custom_loss_trains_as_the_built_in_one(example):
 def test_lenet_over_eight_bits_is_as_good(example, options):
     printed = example("quantize_lenet", *options)
     floats, whole = (numbers(printed, start) for start in ("float32", options[3] if "--dtype" in options else "int8"))
-    assert floats[0] > 0.93 and abs(whole[0] - floats[0]) <= 0.005  # accuracy
+    # Accuracy: of 384 pictures three may get another answer; two do for some seeds, none for most.
+    assert floats[0] > 0.93 and abs(whole[0] - floats[0]) <= 0.008
     assert whole[2] < 0.26 * floats[2]  # bytes
