@@ -14,15 +14,17 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import inspect
 import io
 import os
+import signal
 import stat
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, TypeVar
 
 from ._io_files import checked, explained, local_path
@@ -51,19 +53,71 @@ class _Block:
         self.names = set(map(_called, paths))
         self.frame = frame
         self.held: list[Draft] = []
+        self.handlers = _handlers()
 
     def is_for(self, paths: Iterable[str | os.PathLike[str]]) -> bool:
         """Whether one of these is its own, and written by its own code.
 
-        A signal handler, a finalizer or a callback of the garbage collector may run in between, and what it saves must
-        not wait: it may end the process.
+        A signal handler may run in between, and what it saves must not wait: it may end the process. An interrupt
+        between two instructions may have ended the block unseen, with the function that it is in.
         """
-        return not self.names.isdisjoint(map(_called, paths)) and not _in_handler(self.frame)
+        return not self.names.isdisjoint(map(_called, paths)) and self._writes()
+
+    def lives(self) -> bool:
+        """Whether the function that it is in runs still."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame is not self.frame:
+            frame = frame.f_back
+        return frame is not None
+
+    def _writes(self) -> bool:
+        """Whether the code that runs now is the block's."""
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None and frame is not self.frame:
+            if frame.f_code in self.handlers or _gets(frame, frame.f_back):
+                return False
+            frame = frame.f_back
+        return frame is not None
+
+
+def _handlers() -> set[CodeType]:
+    """The code of all functions that handle signals; they run in the main thread alone."""
+    if threading.current_thread() is not threading.main_thread():
+        return set()
+    found: set[CodeType] = set()
+    for number in signal.valid_signals():
+        handler: Any = signal.getsignal(number)
+        while isinstance(handler, functools.partial):
+            handler = handler.func
+        if callable(handler) and not inspect.isroutine(handler):
+            handler = type(handler).__call__
+        code = getattr(inspect.unwrap(handler) if callable(handler) else None, "__code__", None)
+        found.update(c for c in (code, getattr(handler, "__code__", None)) if c is not None)
+    return found
+
+
+def _gets(frame: FrameType, below: FrameType | None) -> bool:
+    """Whether a function has the frame of its caller as an argument: signal handlers are given that."""
+    code = frame.f_code
+    more = bool(code.co_flags & inspect.CO_VARARGS)
+    for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + more]:
+        value = frame.f_locals.get(name)
+        if value is below or type(value) is tuple and any(v is below for v in value):
+            return below is not None
+    return False
 
 
 class _Thread(threading.local):
-    #: The innermost block of `together`.
-    block: _Block | None = None
+    def __init__(self) -> None:
+        #: The innermost block of `together`.
+        self.block: _Block | None = None
+        #: What is taking its place now; a signal handler may come in between.
+        self.commits: list[_Commit] = []
+
+    def held_by(self, paths: Iterable[str | os.PathLike[str]]) -> _Block | None:
+        """The block that files wait for, if any."""
+        block = self.block
+        return block if block is not None and block.is_for(paths) else None
 
 
 _thread = _Thread()
@@ -175,26 +229,35 @@ def commit(*drafts: Draft) -> None:
         for draft in todo:
             draft.discard()
         return
-    block = _thread.block
-    if block is not None and block.is_for(draft.name for draft in todo):
+    block = _thread.held_by([draft.name for draft in todo])
+    if block is not None:
         block.held += todo
         return
     waiting: list[Draft] = []
+    now = _Commit(todo)
+    before = [c for c in _thread.commits if c.names & now.names]
+    _thread.commits.append(now)
     try:
         for draft in todo:
             with draft._explained():
                 if draft.failed:
                     raise _again(draft._place.problem)
                 draft._place.seal()
+        for c in before:  # this is a signal handler in the middle of them: what is older comes first
+            c.hurry()
+        now.placing = True
+        if now.overtaken:
+            for draft in todo:
+                draft.discard()
+            return
         with todo[0]._place.alone() if len(todo) > 1 else contextlib.nullcontext():
             for draft in todo[1:]:
-                with draft._explained():
+                with _unless_done(draft):
                     if draft._place.wait_for(todo[0]._place):
                         waiting.append(draft)
-            for draft in todo:
-                with draft._explained():
-                    draft._place.put()
-                draft.done = True
+            now.put()
+        for c in before:
+            c.overtaken = True
     except BaseException:
         if waiting and todo[0]._place.placed():  # also if a signal came right behind the first renaming
             for draft in waiting:
@@ -202,10 +265,53 @@ def commit(*drafts: Draft) -> None:
         for draft in todo:
             draft.discard()
         raise
+    finally:
+        _thread.commits.remove(now)
+
+
+class _Commit:
+    """Drafts that take their places; a signal handler that commits newer files of these names may come in between.
+
+    Attributes
+    ----------
+    placing : bool
+        Whether they are complete, and some may be in their places.
+    overtaken : bool
+        Whether newer ones are, so that these have no reason any more.
+    """
+
+    def __init__(self, drafts: list[Draft]) -> None:
+        self.drafts, self.names = drafts, {_called(draft.name) for draft in drafts}
+        self.placing = self.overtaken = False
+
+    def put(self) -> None:
+        """Let each be in its place that is not there yet."""
+        for draft in self.drafts:
+            with _unless_done(draft):
+                if not draft.done:
+                    draft._place.put()
+            draft.done = True
+
+    def hurry(self) -> None:
+        """Do what is left of it, if its first one may be in its place: else they would be of two times."""
+        if self.placing:
+            # Where it cannot be done, whoever is in the middle of it goes on.
+            with contextlib.suppress(Exception):
+                self.put()
 
 
 @contextlib.contextmanager
-def together(*paths: str | os.PathLike[str]) -> Iterator[None]:
+def _unless_done(draft: Draft) -> Iterator[None]:
+    """Explain errors, which do not matter where somebody in between has done it."""
+    try:
+        with draft._explained():
+            yield
+    except Exception:
+        if not draft.done:
+            raise
+
+
+class together:
     """Let files that this thread writes in the ``with`` block take their places when it ends well: all of them or none.
 
     They must lie in one folder, and belong to the one that is complete first, such as the arrays of a checkpoint: for
@@ -229,22 +335,31 @@ def together(*paths: str | os.PathLike[str]) -> Iterator[None]:
     ...     with atomic_writer("memory://doc/f.states") as f:
     ...         _ = f.write(b"abc")
     """
-    outer = _thread.block
-    if outer is not None and outer.is_for(paths):
-        outer.names.update(map(_called, paths))
-        yield
-        return
-    block = _thread.block = _Block(paths, sys._getframe(2))  # behind contextlib's
-    try:
-        yield
-        _thread.block = outer
-        commit(*block.held)
-    except BaseException:
+
+    def __init__(self, *paths: str | os.PathLike[str]) -> None:
+        self._paths = paths
+        self._block: _Block | None = None
+        self._outer: _Block | None = None
+
+    def __enter__(self) -> None:
+        outer = _thread.held_by(self._paths)
+        if outer is not None:
+            outer.names.update(map(_called, self._paths))
+            return
+        before = _thread.block
+        # One that an interrupt has ended unseen is forgotten.
+        self._outer = before if before is not None and before.lives() else None
+        self._block = _thread.block = _Block(self._paths, sys._getframe(1))
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        block = self._block
+        if block is None:
+            return
+        _thread.block = self._outer
+        if kind is None:
+            commit(*block.held)
         for draft in block.held:
-            draft.discard()
-        raise
-    finally:
-        _thread.block = outer
+            draft.discard()  # nothing, where it is done
 
 
 def _called(path: str | os.PathLike[str]) -> str:
@@ -255,20 +370,6 @@ def _called(path: str | os.PathLike[str]) -> str:
     with contextlib.suppress(OSError):  # the folder of this process was removed
         return os.path.abspath(local_path(name))
     return name
-
-
-def _in_handler(since: FrameType) -> bool:
-    """Whether a signal handler was called above a frame: who gets the very frame that it interrupts is one."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame is not since:
-        code, below = frame.f_code, frame.f_back
-        more = bool(code.co_flags & inspect.CO_VARARGS)
-        for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + more]:
-            value = frame.f_locals.get(name)
-            if isinstance(value, FrameType) and value is below or type(value) is tuple and below in value:
-                return True
-        frame = below
-    return False
 
 
 def settle(path: str | os.PathLike[str], owner: str | os.PathLike[str]) -> str:
@@ -481,6 +582,8 @@ class _Beside(_InPlace):
 
     def __init__(self, target: str, old: os.stat_result | None) -> None:
         self.target, self.kept = target, False
+        #: What it is called while it waits, from when it may be.
+        self.waiting: str | None = None
         _sweep(target)
         # Nobody opens it before it has the old mode.
         descriptor, self.path = _create(target, 0o666 if old is None else 0o600)
@@ -504,9 +607,9 @@ class _Beside(_InPlace):
     def wait_for(self, other: Any) -> bool:
         if not isinstance(other, _Beside):
             return False
-        waiting = _waiting(self.target, os.fstat(other.file.fileno()))
-        os.replace(self.path, waiting)
-        self.path = waiting
+        self.waiting = _waiting(self.target, os.fstat(other.file.fileno()))
+        os.replace(self.path, self.waiting)
+        self.path = self.waiting
         return True
 
     def placed(self) -> bool:
@@ -517,7 +620,12 @@ class _Beside(_InPlace):
         if fcntl is None:
             self.file.close()  # an open file cannot be renamed
         try:
-            os.replace(self.path, self.target)
+            try:
+                os.replace(self.path, self.target)
+            except FileNotFoundError:
+                if self.waiting is None:
+                    raise
+                os.replace(self.waiting, self.target)  # its new name was not noted yet
         except FileNotFoundError:
             # Where a machine sees no locks of others, as on some network disks, a reader there may have settled it
             # already.
@@ -528,8 +636,9 @@ class _Beside(_InPlace):
 
     def drop(self, mine: bool) -> None:
         if mine and not self.kept and fcntl is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(self.path)
+            for path in {self.path, self.waiting or self.path}:
+                with contextlib.suppress(OSError):
+                    os.unlink(path)
         super().drop(mine)
         if mine and not self.kept and fcntl is None:
             with contextlib.suppress(OSError):

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import functools
 import os
 import signal
 import stat
@@ -10,8 +11,10 @@ import sys
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import mxcore as mx
 from mxcore import drafts
 from mxcore._io_files import write_atomic
 from mxcore.base import MXNetError
@@ -657,3 +660,139 @@ def test_of_files_that_are_written_together_none_is_of_another_time(nth, tmp_pat
         with open(drafts.settle(other, owner), "rb") as file:
             assert file.read() == expected
     assert sorted(tmp_path.iterdir()) == names
+
+
+class Handling:
+    """Signal handlers that do not keep the frame that they get."""
+
+    def __init__(self, save):
+        self.save = save
+
+    def __call__(self, number, frame):
+        frame = None  # noqa: F841
+        self.save()
+
+    def drop(self, number, frame):
+        del number, frame
+        self.save()
+
+    def follow(self, number, frame):
+        while frame is not None:
+            frame = frame.f_back
+        self.save()
+
+    @property
+    def partial(self):
+        return functools.partial(Handling.drop, self)
+
+    @property
+    def wrapped(self):
+        @functools.wraps(self.drop)
+        def handler(*args):
+            del args
+            self.save()
+
+        return handler
+
+
+@posix
+@pytest.mark.parametrize("way", ["__call__", "drop", "follow", "partial", "wrapped"])
+def test_a_signal_handler_need_not_keep_its_frame(way, tmp_path):
+    handling = Handling(lambda: write_atomic(tmp_path / "a", b"emergency"))
+    old = signal.signal(signal.SIGUSR1, handling if way == "__call__" else getattr(handling, way))
+    try:
+        with pytest.raises(KeyError), drafts.together(tmp_path / "a"):
+            write_atomic(tmp_path / "a", b"block")
+            os.kill(os.getpid(), signal.SIGUSR1)
+            raise KeyError
+    finally:
+        signal.signal(signal.SIGUSR1, old)
+    assert (tmp_path / "a").read_bytes() == b"emergency"
+
+
+def test_arrays_among_the_arguments_of_who_writes(tmp_path):
+    """They are compared with nothing."""
+
+    def save(*arrays):
+        mx.nd.save(str(tmp_path / "a"), [mx.nd.array(a) for a in arrays])
+
+    with drafts.together(tmp_path / "a"):
+        mx.nd.save(str(tmp_path / "a"), (mx.nd.ones((2,)), mx.nd.ones(3)))
+        save(np.ones(2), np.ones(3))
+        save(mx.nd.ones(2), mx.np.ones(3))
+        assert not (tmp_path / "a").exists()
+    assert (tmp_path / "a").exists()
+
+
+def test_a_block_that_an_interrupt_ended_unseen(tmp_path, monkeypatch):
+    """Between two instructions, as one is entered: what is saved next does not wait for it."""
+
+    def interrupted():
+        block = drafts.together(tmp_path / "a", tmp_path / "b")
+        block.__enter__()
+        write_atomic(tmp_path / "a", b"lost")
+        raise KeyboardInterrupt
+
+    for save in (lambda: write_atomic(tmp_path / "a", b"next"), lambda: together_once(tmp_path / "a", b"next")):
+        with pytest.raises(KeyboardInterrupt):
+            interrupted()
+        save()
+        assert (tmp_path / "a").read_bytes() == b"next"
+        (tmp_path / "a").unlink()
+
+
+def together_once(path, data):
+    with drafts.together(path):
+        write_atomic(path, data)
+
+
+@posix
+@pytest.mark.parametrize("moment", [1, 2, 3, 4, 5, 6])
+def test_what_a_handler_saves_in_the_middle_of_a_commit_is_the_newer(moment, tmp_path, monkeypatch):
+    names, replace, count = [tmp_path / n for n in "ab"], os.replace, []
+
+    def save(data):
+        with drafts.together(*names):
+            for name in names:
+                write_atomic(name, data)
+
+    def replacing(*args):
+        count.append(args)
+        if len(count) == moment:
+            os.kill(os.getpid(), signal.SIGUSR1)
+        replace(*args)
+        if len(count) == moment - 3:
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+    monkeypatch.setattr(os, "replace", replacing)
+    old = signal.signal(signal.SIGUSR1, lambda *args: (count.extend("12345678"), save(b"newer")))
+    try:
+        save(b"older")
+    finally:
+        signal.signal(signal.SIGUSR1, old)
+    assert [name.read_bytes() for name in names] == [b"newer"] * 2
+    assert left(tmp_path) == []
+
+
+@posix
+def test_what_a_handler_saves_before_anything_has_its_place_is_the_newer(tmp_path, monkeypatch):
+    sync, names = os.fsync, [tmp_path / n for n in "ab"]
+
+    def save(data):
+        with drafts.together(*names):
+            for name in names:
+                write_atomic(name, data)
+
+    def syncing(*args):
+        monkeypatch.setattr(os, "fsync", sync)
+        os.kill(os.getpid(), signal.SIGUSR1)
+        sync(*args)
+
+    monkeypatch.setattr(os, "fsync", syncing)
+    old = signal.signal(signal.SIGUSR1, lambda *args: save(b"newer"))
+    try:
+        save(b"older")
+    finally:
+        signal.signal(signal.SIGUSR1, old)
+    assert [name.read_bytes() for name in names] == [b"newer"] * 2
+    assert left(tmp_path) == []
