@@ -145,10 +145,10 @@ def test_other_modes_of_forward_and_backward(forward, backward):
 def test_the_kernel_is_the_body(train, params):
     """Also with statistics that are not those of the data."""
     rng = np.random.default_rng(0)
-    dy, x = rng.standard_normal((2, 4, 3, 3)).astype(np.float32)
-    rows = [rng.standard_normal(3).astype(np.float32) for _ in range(3)]
+    dy, y, x = rng.standard_normal((3, 4, 3, 3)).astype(np.float32)
+    rows = [rng.standard_normal(3).astype(np.float32) for _ in range(2)]
     scales = [np.abs(rng.standard_normal(3)).astype(np.float32) + 0.3 for _ in range(3)]
-    ins = [dy, x, scales[0], rows[0], rows[1], scales[1], rows[2], scales[2]]
+    ins = [dy, np.maximum(y, 0), x, scales[0], rows[0], scales[1], rows[1], scales[2]]
     name = "_backward_contrib_BatchNormWithReLU"
     op, k = find_op(name), op_context(mx.cpu(), train)
     p = op.parse(params)
@@ -166,6 +166,28 @@ def test_what_is_no_number_stays_so(frozen):
         want, _ = trained(symbol, arrays)
     found, _ = trained(symbol, arrays)
     for a, b in zip(found, want):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
+
+
+def test_factors_that_are_written_before_backward():
+    """As of two networks that train by turns: what was positive is told by what came out."""
+    symbol = F.Activation(norm(F.Variable("data"), "a"), act_type="relu")
+    arrays = arrays_of(symbol, data=(4, 3, 5))
+
+    def run():
+        args = {n: arrays[n].copy() for n in symbol.list_arguments()}
+        aux = {n: arrays[n].copy() for n in symbol.list_auxiliary_states()}
+        grads = {n: mx.nd.zeros(a.shape) for n, a in args.items()}
+        executor = symbol.bind(mx.cpu(), args, grads, "write", aux)
+        executor.forward(is_train=True)
+        args["a_beta"][:] = -10
+        args["a_gamma"][:] = 3
+        executor.backward(mx.nd.array(np.random.default_rng(3).standard_normal((4, 3, 5))))
+        return [g.asnumpy() for g in grads.values()]
+
+    with passes_off(PASS):
+        want = run()
+    for a, b in zip(run(), want):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
 
 

@@ -87,7 +87,7 @@ def test_batch_norm_with_relu(shape, axis, workers, constants):
     kw = dict(eps=EPS, axis=axis, use_global_stats=constants)
     want, found = ([np.full_like(a, np.nan) for a in (x, gamma, beta)] for _ in range(2))
     norm.batch_norm_backward(dy * (out > 0), x, gamma, mean, var, *want, **kw)
-    norm.batch_norm_backward(dy, x, gamma, mean, var, *found, relu=beta, **kw)
+    norm.batch_norm_backward(dy, x, gamma, mean, var, *found, relu=both, **kw)
     for a, b in zip(found, want):
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
 

@@ -66,7 +66,7 @@ def norm_relu(graph: Graph) -> Graph:
         if n.op.name == "Activation":
             return [(made[id(before)], 0)]
         norm = made[id(norms[before.inputs[1]])]
-        return _node("_backward_contrib_BatchNormWithReLU", n, [*inputs[:3], norm.inputs[2], *inputs[3:]])
+        return _node("_backward_contrib_BatchNormWithReLU", n, [inputs[0], (norm, 0), *inputs[1:]])
 
     return rewrite(graph, visit)
 

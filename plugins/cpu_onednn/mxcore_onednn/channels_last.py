@@ -161,7 +161,7 @@ _LAYERS: dict[str, Callable[[Node, Sequence[Shape], Shape], _Layer | None]] = {
     "BatchNorm": _norm((0,)),
     "_backward_BatchNorm": _norm((0, 1)),
     "_contrib_BatchNormWithReLU": _norm((0,)),
-    "_backward_contrib_BatchNormWithReLU": _norm((0, 1)),
+    "_backward_contrib_BatchNormWithReLU": _norm((0, 1, 2)),
     "Pooling": _pool,
     "_backward_Pooling": _pool,
     "Concat": _along("dim"),
@@ -248,6 +248,9 @@ class _Turned:
         self.plain: dict[Entry, Entry] = {}
         self.last: dict[Entry, Entry] = {}
         self.read = {e for n in graph.nodes for e in n.inputs}.union(graph.heads)
+        #: What the outputs need; the rest is of gradients, which see what is written to variables meanwhile.
+        self.outputs = {id(n) for n in Graph(graph.heads[: graph.info["n_first"]]).nodes}
+        self.fresh: dict[Entry, Entry] = {}
         for n in graph.nodes:
             layer = None if n.op is None else self._layer(n)
             if layer is None:
@@ -256,7 +259,9 @@ class _Turned:
                 node = n if same else Node(n.op, n.params, inputs, n.name, n.attrs)
                 self.plain.update(((n, i), (node, i)) for i in range(n.n_out))
                 continue
-            _, outs = layer.make([self._last(e) if i in layer.ins else self._plain(e) for i, e in enumerate(n.inputs)])
+            later = id(n) not in self.outputs
+            inputs = [self._last(e, later) if i in layer.ins else self._plain(e) for i, e in enumerate(n.inputs)]
+            _, outs = layer.make(inputs)
             for i, e in enumerate(outs):
                 if e is not None:
                     (self.last if i in layer.outs else self.plain)[n, i] = e
@@ -291,11 +296,12 @@ class _Turned:
             self.plain[e] = self._moved(e, self.last[e], (0, rank - 1, *range(1, rank - 1)), self.old.shapes[e])
         return self.plain[e]
 
-    def _last(self, e: Entry) -> Entry:
-        if e not in self.last:
+    def _last(self, e: Entry, later: bool) -> Entry:
+        found = self.fresh if later and e[0].op is None else self.last
+        if e not in found:
             n, c, *size = self.old.shapes[e]
-            self.last[e] = self._moved(e, self.plain[e], (0, *range(2, len(size) + 2), 1), (n, *size, c))
-        return self.last[e]
+            found[e] = self._moved(e, self.plain[e], (0, *range(2, len(size) + 2), 1), (n, *size, c))
+        return found[e]
 
     def _moved(self, e: Entry, source: Entry, axes: Shape, shape: Shape) -> Entry:
         """An array with its axes in another order; of one channel, or one place, its elements stay where they are."""

@@ -127,7 +127,7 @@ backward_batch_norm.cost(lambda p, ins, outs: 6 * size_of(ins[1]))
 
 @op(
     "_backward_contrib_BatchNormWithReLU",
-    inputs="dy data gamma beta mean var moving_mean moving_var",
+    inputs="dy out data gamma mean var moving_mean moving_var",
     outputs="data gamma beta",
     aux="moving_mean moving_var",
     mutates="moving_mean moving_var",
@@ -138,9 +138,9 @@ def backward_batch_norm_relu(
     k: Call,
     p: Params,
     dy: Array,
+    out: Array,
     data: Array,
     gamma: Array,
-    beta: Array,
     mean: Array,
     var: Array,
     moving_mean: Array,
@@ -148,13 +148,13 @@ def backward_batch_norm_relu(
 ) -> Any:
     """Gradients of `BatchNormWithReLU` with respect to data, gamma and beta; moves the moving statistics.
 
-    What was positive is found anew: the result of the forward pass need not be kept.
-
     Parameters
     ----------
     dy : array
         The incoming gradient.
-    data, gamma, beta : array
+    out : array
+        What the forward pass gave: it tells what was positive.
+    data, gamma : array
         The inputs.
     mean, var : array
         What the forward pass used: mean and reciprocal standard deviation.
@@ -163,29 +163,24 @@ def backward_batch_norm_relu(
     eps, momentum, fix_gamma, use_global_stats, output_mean_var, axis, cudnn_off, min_calib_range, max_calib_range
         As in `BatchNorm`.
     """
-    x = by_channel(p, data)
-    d = x - channel_column(mean)
-    d *= channel_column(var if p.fix_gamma else var * gamma)
-    d += channel_column(beta)
-    y = d.astype(data.dtype).reshape(data.shape)
-    masked = k.xp.where(y > 0, dy, k.xp.where(y <= 0, dy.dtype.type(0), y))  # what is no number stays so
+    masked = k.xp.where(out > 0, dy, k.xp.where(out <= 0, dy.dtype.type(0), out))  # what is no number stays so
     return backward_batch_norm.body(k, p, masked, data, gamma, mean, var, moving_mean, moving_var)  # type: ignore[misc]
 
 
 @backward_batch_norm_relu.shape
 def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
-    data = merge_shape(merge_shape(ins[0], ins[1]), outs[0])
+    data = merge_shape(merge_shape(merge_shape(ins[0], ins[1]), ins[2]), outs[0])
     channels = -1 if data is None else data[axis_of(p.axis, len(data))]
-    return [data, data, *[(channels,)] * 6], [data, (channels,), (channels,)]
+    return [*[data] * 3, *[(channels,)] * 5], [data, (channels,), (channels,)]
 
 
 @backward_batch_norm_relu.dtype
 def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
-    found, made = backward_dtypes(p, [*ins[:3], *ins[4:]], outs)
-    return [*found[:3], found[2], *found[3:]], made
+    found, made = backward_dtypes(p, [ins[0] or ins[1], *ins[2:]], outs)
+    return [found[0], *found], made
 
 
-backward_batch_norm_relu.cost(lambda p, ins, outs: 8 * size_of(ins[1]))
+backward_batch_norm_relu.cost(lambda p, ins, outs: 7 * size_of(ins[1]))
 
 
 @batch_norm_relu.grad
@@ -193,9 +188,9 @@ def _(
     F: Operators,
     p: Params,
     dy: Operand,
+    y: Operand,
     data: Operand,
     gamma: Operand,
-    beta: Operand,
     out_mean: Operand,
     out_var: Operand,
     moving_mean: Operand,
@@ -205,9 +200,9 @@ def _(
     return (
         *F._backward_contrib_BatchNormWithReLU(
             dy,
+            y,
             data,
             gamma,
-            beta,
             out_mean,
             out_var,
             moving_mean,
@@ -225,22 +220,15 @@ def _(
     F: Operators,
     p: Params,
     dy: Operand,
+    y: Operand,
     data: Operand,
     gamma: Operand,
-    beta: Operand,
-    out_mean: Operand,
-    out_var: Operand,
     moving_mean: Operand,
     moving_var: Operand,
 ) -> Any:
-    # Where the result was positive: constants, whatever is differentiated.
-    f, column = _Channels(p, data.shape), {"shape": (1, -1, 1)}
-    scale = F.BlockGrad(out_var if p.fix_gamma else out_var * gamma)
-    shift = F.BlockGrad(beta) - F.BlockGrad(out_mean) * scale
-    y = F.broadcast_mul(F.Reshape(F.BlockGrad(data), shape=f.view), F.Reshape(scale, **column))
-    y = F.Reshape(F.broadcast_add(y, F.Reshape(shift, **column)), shape=data.shape)
-    d = F._backward_Activation(dy, F.relu(F.Cast(y, dtype=data.dtype)), act_type="relu")
-    return batch_norm.higher_rule(F, p, d, data, gamma, moving_mean, moving_var)  # type: ignore[misc]
+    return batch_norm.higher_rule(  # type: ignore[misc]
+        F, p, F._backward_Activation(dy, y, act_type="relu"), data, gamma, moving_mean, moving_var
+    )
 
 
 def _unit_grad(F: Operators, p: Params, dy: Any, data: Any) -> Any:

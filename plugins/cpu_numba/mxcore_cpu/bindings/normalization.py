@@ -67,14 +67,6 @@ def _batch_statistics(p: Params, *specs: Spec) -> bool:
     return not p.use_global_stats
 
 
-def _masked(p: Params, dy: Array, data: Array, gamma: Array, beta: Array, mean: Array, inv: Array) -> Array:
-    """The gradient of the positive part behind a normalization."""
-    column = [-1 if i == p.axis % data.ndim else 1 for i in range(data.ndim)]
-    scale = inv if p.fix_gamma else inv * gamma
-    y = (data - mean.reshape(column)) * scale.reshape(column) + beta.reshape(column)
-    return np.where(y > 0, dy, np.where(y <= 0, y.dtype.type(0), y)).astype(dy.dtype, copy=False)
-
-
 @cpu.kernel("_backward_BatchNorm", dtypes=FLOATS, when=_batch_statistics, out=True)
 def _backward_batch_norm(
     k: Call,
@@ -90,8 +82,6 @@ def _backward_batch_norm(
     relu: Array | None = None,
 ) -> None:
     if not k.is_train:
-        if relu is not None:  # what was positive is told by the statistics that were used
-            dy, relu = _masked(p, dy, data, gamma, relu, mean, inv), None
         mean, var = moving_mean, moving_var
     else:
         var = 1 / (inv * inv) - inv.dtype.type(p.eps)
@@ -114,10 +104,8 @@ def _backward_batch_norm(
 
 
 @cpu.kernel("_backward_contrib_BatchNormWithReLU", dtypes=FLOATS, when=_batch_statistics, out=True)
-def _backward_batch_norm_relu(
-    k: Call, p: Params, outs: Outs, dy: Array, data: Array, gamma: Array, beta: Array, *rest: Array
-) -> None:
-    _backward_batch_norm(k, p, outs, dy, data, gamma, *rest, relu=beta)
+def _backward_batch_norm_relu(k: Call, p: Params, outs: Outs, dy: Array, out: Array, *rest: Array) -> None:
+    _backward_batch_norm(k, p, outs, dy, *rest, relu=out)
 
 
 @cpu.kernel("LayerNorm", dtypes=FLOATS, when=large, out=True)

@@ -50,15 +50,14 @@ def _positive(gradient: Scalar, v: Scalar, zero: Scalar) -> Scalar:
 
 
 @helper(fastmath=REORDER, inline=False)
-def _positive_sums(a: Array, b: Array, mean: Scalar, scale: Scalar, shift: Scalar) -> tuple[Scalar, Scalar]:
-    """Return the sums over one line of a and a * (b - mean), of what is normalized to a positive number."""
+def _positive_sums(a: Array, b: Array, y: Array, mean: Scalar) -> tuple[Scalar, Scalar]:
+    """Return the sums over one line of a and a * (b - mean), where y is positive."""
     zero = b.dtype.type(0)
     one, two = zero, zero
     for i in range(b.size):
-        d = b[i] - mean
-        p = _positive(a[i], d * scale + shift, zero)
+        p = _positive(a[i], y[i], zero)
         one += p
-        two += p * d
+        two += p * (b[i] - mean)
     return one, two
 
 
@@ -112,19 +111,16 @@ def _row_products(a: Array, b: Array, mean: Array, square: bool, rows: int, one:
 
 
 @helper(inline=False)
-def _positive_products(
-    a: Array, b: Array, mean: Array, scale: Array, shift: Array, rows: int, one: Array, two: Array
-) -> None:
+def _positive_products(a: Array, b: Array, y: Array, mean: Array, rows: int, one: Array, two: Array) -> None:
     """The sums of :func:`_positive_sums` over rows of channels."""
     n, zero = mean.size, b.dtype.type(0)
     one[:], two[:] = 0, 0
     for r in range(rows):
-        x, u = a[r * n : (r + 1) * n], b[r * n : (r + 1) * n]
+        x, u, v = a[r * n : (r + 1) * n], b[r * n : (r + 1) * n], y[r * n : (r + 1) * n]
         for i in range(n):
-            d = u[i] - mean[i]
-            p = _positive(x[i], d * scale[i] + shift[i], zero)
+            p = _positive(x[i], v[i], zero)
             one[i] += p
-            two[i] += p * d
+            two[i] += p * (u[i] - mean[i])
 
 
 #: So many elements are read a second time from the processor's caches.
@@ -181,14 +177,13 @@ def _sums(
     positive: bool,
     a: Array,
     b: Array,
+    y: Array,
     mean: Array,
-    scale: Array,
-    shift: Array,
     out: Array,
 ) -> None:
     """The sums of a, and of a * (b - mean), over each channel, of each chunk of outer rows.
 
-    With `positive` a is 0 where b is not normalized to a positive number.
+    With `positive` a is 0 where y is not a positive number.
     """
     for chunk in range(first, last):
         one = out[chunk * 2 * channels : (chunk * 2 + 1) * channels]
@@ -198,13 +193,13 @@ def _sums(
         if inner == 1:
             some, more = np.empty(channels, b.dtype), np.empty(channels, b.dtype)
             each = max(16, _NEAR // channels)
-            for low in range(begin, end, each):
-                rows = min(each, end - low)
-                x, y = a[low * channels : (low + rows) * channels], b[low * channels : (low + rows) * channels]
+            for at in range(begin, end, each):
+                rows = min(each, end - at)
+                low, high = at * channels, (at + rows) * channels
                 if positive:
-                    _positive_products(x, y, mean, scale, shift, rows, some, more)
+                    _positive_products(a[low:high], b[low:high], y[low:high], mean, rows, some, more)
                 else:
-                    _row_products(x, y, mean, False, rows, some, more)
+                    _row_products(a[low:high], b[low:high], mean, False, rows, some, more)
                 for i in range(channels):
                     one[i] += some[i]
                     two[i] += more[i]
@@ -212,11 +207,10 @@ def _sums(
             for o in range(begin, end):
                 for c in range(channels):
                     low, high = (o * channels + c) * inner, (o * channels + c + 1) * inner
-                    x, y = a[low:high], b[low:high]
                     if positive:
-                        line_one, line_two = _positive_sums(x, y, mean[c], scale[c], shift[c])
+                        line_one, line_two = _positive_sums(a[low:high], b[low:high], y[low:high], mean[c])
                     else:
-                        line_one, line_two = _line_sums(x, y, mean[c], False)
+                        line_one, line_two = _line_sums(a[low:high], b[low:high], mean[c], False)
                     one[c] += line_one
                     two[c] += line_two
 
@@ -230,14 +224,14 @@ def _combine(
     positive: bool,
     a: Array,
     b: Array,
+    y: Array,
     mean: Array,
-    scale: Array,
-    shift: Array,
+    scale_a: Array,
     scale_b: Array,
-    shift_b: Array,
+    shift: Array,
     out: Array,
 ) -> None:
-    """out = a * scale + (b - mean) * scale_b + shift_b, all but a and b per channel; items are outer rows.
+    """out = a * scale_a + (b - mean) * scale_b + shift, all but a and b per channel; items are outer rows.
 
     With `positive` a is taken as in :func:`_sums`.
     """
@@ -245,28 +239,26 @@ def _combine(
     for o in range(first, last):
         low, high = o * channels * inner, (o + 1) * channels * inner
         if inner == 1:
-            x, y, z = a[low:high], b[low:high], out[low:high]
+            x, u, v, z = a[low:high], b[low:high], y[low:high], out[low:high]
             if positive:
                 for i in range(channels):
-                    d = y[i] - mean[i]
-                    g = _positive(x[i], d * scale[i] + shift[i], zero)
-                    z[i] = g * scale[i] + (d * scale_b[i] + shift_b[i])
+                    g = _positive(x[i], v[i], zero)
+                    z[i] = g * scale_a[i] + ((u[i] - mean[i]) * scale_b[i] + shift[i])
             else:
                 for i in range(channels):
-                    z[i] = x[i] * scale[i] + ((y[i] - mean[i]) * scale_b[i] + shift_b[i])
+                    z[i] = x[i] * scale_a[i] + ((u[i] - mean[i]) * scale_b[i] + shift[i])
         else:
             for c in range(channels):
                 low, high = (o * channels + c) * inner, (o * channels + c + 1) * inner
-                x, y, z = a[low:high], b[low:high], out[low:high]
-                m, p, q, r, s = mean[c], scale[c], shift[c], scale_b[c], shift_b[c]
+                x, u, v, z = a[low:high], b[low:high], y[low:high], out[low:high]
+                p, q, r, s = mean[c], scale_a[c], scale_b[c], shift[c]
                 if positive:
                     for i in range(inner):
-                        d = y[i] - m
-                        g = _positive(x[i], d * p + q, zero)
-                        z[i] = g * p + (d * r + s)
+                        g = _positive(x[i], v[i], zero)
+                        z[i] = g * q + ((u[i] - p) * r + s)
                 else:
                     for i in range(inner):
-                        z[i] = x[i] * p + ((y[i] - m) * r + s)
+                        z[i] = x[i] * q + ((u[i] - p) * r + s)
 
 
 @kernel(threshold=1 << 15)
@@ -339,9 +331,9 @@ class _Layout:
         kernel.run(workers, chunks, chunks, self.outer, self.channels, self.inner, *args, out.reshape(-1))
         return out.reshape(chunks, 2, self.times, -1)
 
-    def sums(self, positive: bool, a: Array, b: Array, *columns: Array) -> tuple[Array, Array]:
+    def sums(self, positive: bool, a: Array, b: Array, y: Array, mean: Array) -> tuple[Array, Array]:
         """The sums of :func:`_sums` over each channel, in float64."""
-        one, two = self.run(_sums, b.size, positive, a, b, *columns).sum((0, 2))
+        one, two = self.run(_sums, b.size, positive, a, b, y, mean).sum((0, 2))
         return one, two
 
     def moments(self, x: Array) -> tuple[Array, Array]:
@@ -446,8 +438,8 @@ def batch_norm_backward(
         The statistics the output was made with: those of the batch, or with `use_global_stats` constants.
     fix_gamma : bool
         The scale was 1, and its gradient is 0.
-    relu : ndarray, (c,), optional
-        The shift, if negative numbers became 0.
+    relu : ndarray, optional
+        What came out, if negative numbers became 0.
 
     Notes
     -----
@@ -456,27 +448,28 @@ def batch_norm_backward(
     f, t = _Layout(data.shape, axis), data.dtype
     g, x = flat(dy), flat(data)
     inverse = 1.0 / np.sqrt(var.astype(np.float64) + eps)
-    scale = inverse if fix_gamma else inverse * gamma
-    zero, positive = np.zeros(len(scale), t), relu is not None
-    columns = [f.each(a, t) for a in (mean, scale, zero if relu is None else relu)]
-    one, two = f.sums(positive, g, x, *columns)
+    positive, y = relu is not None, g if relu is None else flat(relu)
+    center = f.each(mean, t)
+    one, two = f.sums(positive, g, x, y, center)
     if d_gamma is not None:
         d_gamma[...] = 0 if fix_gamma else two * inverse
     if d_beta is not None:
         d_beta[...] = one
     if d_data is None:
         return
+    scale = inverse if fix_gamma else inverse * gamma
+    zero = np.zeros(len(scale), t)
     with writable(d_data) as (dx,):
         if use_global_stats and not positive:
             none = f.each(zero, t)
             rows = f.outer, f.channels, f.inner
-            _apply.run(_apply.workers(data.size), *rows, -np.inf, g, none, columns[1], none, dx.reshape(-1))
+            _apply.run(_apply.workers(data.size), *rows, -np.inf, g, none, f.each(scale, t), none, dx.reshape(-1))
             return
         moved = -scale / f.count
         rest = (zero, zero) if use_global_stats else (moved * inverse * inverse * two, moved * one)
-        columns += [f.each(a, t) for a in rest]
+        columns = [center, *(f.each(a, t) for a in (scale, *rest))]
         workers = _combine.workers(data.size)
-        _combine.run(workers, f.outer, f.channels, f.inner, positive, g, x, *columns, dx.reshape(-1))
+        _combine.run(workers, f.outer, f.channels, f.inner, positive, g, x, y, *columns, dx.reshape(-1))
 
 
 @helper(fastmath=REORDER, inline=False)

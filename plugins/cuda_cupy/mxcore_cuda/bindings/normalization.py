@@ -105,38 +105,19 @@ def _backward_batch_norm(
         mean, inv = c.room(gamma), c.room(gamma)
         c.kernel("moving_moments").each(c.channels, moving_mean, moving_var, mean, inv, c.channels, p.eps)
     sums, products = c.room(gamma, c.parts), c.room(gamma, c.parts)
-    seen = dy, data, None if p.fix_gamma else gamma, relu, mean, inv
-    c.shared("channel_products", *seen, sums, products, c.n, c.channels, c.inner, c.share)
+    c.shared("channel_products", dy, relu, data, mean, inv, sums, products, c.n, c.channels, c.inner, c.share)
     given = sums, products, outs[1], outs[2]
     c.kernel("finish_products").each(c.channels, *given, c.channels, c.parts, p.fix_gamma)
     if outs[0] is not None:
-        c.planes("data_gradient", *seen, sums, products, outs[0], 1 / c.n if k.is_train else 0.0)
+        scale, share = None if p.fix_gamma else gamma, 1 / c.n if k.is_train else 0.0
+        c.planes("data_gradient", dy, relu, data, scale, mean, inv, sums, products, outs[0], share)
     if k.is_train:
         c.kernel("follow").each(c.channels, outs[3], outs[4], mean, inv, c.channels, p.momentum, p.eps)
 
 
 @binds("_backward_contrib_BatchNormWithReLU", when=_by_batch)
-def _backward_with_relu(
-    k: Call,
-    p: Params,
-    outs: Outs,
-    dy: Array,
-    data: Array,
-    gamma: Array,
-    beta: Array,
-    mean: Array,
-    inv: Array,
-    moving_mean: Array,
-    moving_var: Array,
-) -> None:
-    relu: Array | None = beta
-    if not k.is_train:
-        # What was positive is told by the statistics that were used, the gradient by the moving ones.
-        column = [-1 if i == p.axis % data.ndim else 1 for i in range(data.ndim)]
-        scale = inv if p.fix_gamma else inv * gamma
-        y = ((data - mean.reshape(column)) * scale.reshape(column) + beta.reshape(column)).astype(data.dtype)
-        dy, relu = k.xp.where(y > 0, dy, k.xp.where(y <= 0, k.xp.zeros_like(y), y)).astype(dy.dtype), None
-    _backward_batch_norm(k, p, outs, dy, data, gamma, mean, inv, moving_mean, moving_var, relu)
+def _backward_with_relu(k: Call, p: Params, outs: Outs, dy: Array, out: Array, *rest: Array) -> None:
+    _backward_batch_norm(k, p, outs, dy, *rest, relu=out)
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------

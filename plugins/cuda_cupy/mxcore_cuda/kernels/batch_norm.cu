@@ -67,21 +67,21 @@ KERNEL(256) normalize(const T* x, const A* gamma, const A* beta, const A* mean, 
 }
 EACH(normalize)
 
-// The gradient of an element; with a `beta`, 0 where the positive part behind the normalization was 0.
-DEVICE A gradient_of(T dy, T x, const A* gamma, const A* beta, A mean, A inv, int c) {
-    if (!beta) return A(dy);
-    A v = A(T((A(x) - mean) * (gamma ? inv * gamma[c] : inv) + beta[c]));
-    return v > 0 ? A(dy) : v <= 0 ? A(0) : v;
+// The gradient of an element; with the result `y` of a positive part behind the normalization, 0 where that was 0.
+DEVICE A gradient_of(const T* dy, const T* y, i64 i) {
+    if (!y) return A(dy[i]);
+    A v = A(y[i]);
+    return v > 0 ? A(dy[i]) : v <= 0 ? A(0) : v;
 }
 
 // Sums of the gradient, and of its products with the normalized data, of each share of a channel.
-KERNEL(256) channel_products(const T* dy, const T* x, const A* gamma, const A* beta, const A* mean, const A* inv,
-                             A* sums, A* products, int n, int channels, int inner, int share) {
+KERNEL(256) channel_products(const T* dy, const T* y, const T* x, const A* mean, const A* inv, A* sums, A* products,
+                             int n, int channels, int inner, int share) {
     int first = blockIdx.y * share, end = first + share < n ? first + share : n;
     A total = 0, product = 0;
     for (int i = first + threadIdx.x; i < end; i += blockDim.x) {
         i64 at = place_of(i, blockIdx.x, channels, inner);
-        A g = gradient_of(dy[at], x[at], gamma, beta, mean[blockIdx.x], inv[blockIdx.x], blockIdx.x);
+        A g = gradient_of(dy, y, at);
         total += g;
         product += g * (A(x[at]) - mean[blockIdx.x]);
     }
@@ -111,13 +111,13 @@ KERNEL(256) finish_products(A* sums, A* products, A* d_gamma, A* d_beta, int cha
 EACH(finish_products)
 
 // `share` is 1 / n, or 0 where the statistics did not come from the data.
-KERNEL(256) data_gradient(const T* dy, const T* x, const A* gamma, const A* beta, const A* mean, const A* inv,
+KERNEL(256) data_gradient(const T* dy, const T* y, const T* x, const A* gamma, const A* mean, const A* inv,
                           const A* sums, const A* products, T* dx, int outer, int channels, int inner, A share) {
     FOR_EACH_PLACE(plane, place, outer, channels * inner) {
         i64 i = plane * (i64)(channels * inner) + place;
         int c = place / inner;
         A xhat = (A(x[i]) - mean[c]) * inv[c];
-        A g = gradient_of(dy[i], x[i], gamma, beta, mean[c], inv[c], c) - share * (sums[c] + xhat * products[c]);
+        A g = gradient_of(dy, y, i) - share * (sums[c] + xhat * products[c]);
         dx[i] = T(g * (gamma ? inv[c] * gamma[c] : inv[c]));
     }
 }
