@@ -10,6 +10,7 @@ from ..._core.infer import merge_dtype
 from ..._core.op import op
 from ..._core.params import Params
 from ...typing import Array, Call, Operators
+from ..common.bodies import sum_over
 from ..common.rules import spread_from
 from .functions import QUADRATIC_PARAMS
 
@@ -50,7 +51,7 @@ def sum_like(k: Call, p: Params, data: Array, like: Array) -> Array:
     else:
         axes = (*range(lead), *(i + lead for i, d in enumerate(shape) if d == 1 and data.shape[i + lead] != 1))
     with np.errstate(all="ignore"):  # array methods warn in NumPy's name, where nobody silences them
-        return data.sum(axes).reshape(shape)
+        return sum_over(data, axes).reshape(shape)
 
 
 @sum_like.shape

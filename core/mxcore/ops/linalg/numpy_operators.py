@@ -12,7 +12,7 @@ from ..._core.params import Params
 from ...parameters import Bool, Enum, Float, Int, Shape
 from ...twins import twin
 from ...typing import Array, Call, Operators
-from ..common.bodies import silent
+from ..common.bodies import silent, sum_over
 from ..common.rules import axes_of, size_of
 from .factorizations import det, factorization_cost, for_each_matrix, potrf, product, slogdet, syevd
 from .triangles import square
@@ -370,7 +370,7 @@ def solve_back(k: Call, p: Params, db: Array, y: Array, like: Array) -> Array:
     g = -k.xp.matmul(db, k.xp.swapaxes(y, -1, -2))
     lead = g.ndim - len(shape)
     axes = (*range(lead), *(i + lead for i, d in enumerate(shape[:-2]) if d == 1 != g.shape[i + lead]))
-    return g.sum(axes).reshape(shape) if axes else g
+    return sum_over(g, axes).reshape(shape) if axes else g
 
 
 solve_back.shape(lambda p, ins: [ins[2]])

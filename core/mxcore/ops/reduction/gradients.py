@@ -9,10 +9,11 @@ from ..._core.params import Params
 from ...parameters import Bool, Int, Shape
 from ...stypes import RowSparse
 from ...typing import Array, Call, Operators
+from ..common.bodies import sum_dtype
 from ..common.gradients import given
 from ..common.rules import axes_of, fits, reduced, size_of
 from ..sparse.operators import dense_of
-from .operators import SQUARE_SUM_PARAMS, repeated, sum_dtype
+from .operators import SQUARE_SUM_PARAMS, repeated
 
 __all__: list[str] = []
 

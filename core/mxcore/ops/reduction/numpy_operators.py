@@ -12,13 +12,13 @@ from ..._core.params import Params
 from ...parameters import Bool, DType, Float, Int, Shape
 from ...twins import twin
 from ...typing import Call, Operators
-from ..common.bodies import silent
+from ..common.bodies import is_half, silent
 from ..common.rules import axes_of, axis_of
 from .operators import REDUCTIONS, extreme_grad, prod_grad, repeated, some
 
 __all__ = ["ARGS", "OPERATORS", "TRUTH", "kept_shape", "numpy_axes", "widened"]
 
-_BOOL, _INT64, _F32, _HALF = (np.dtype(t) for t in ("bool", "int64", "float32", "float16"))
+_BOOL, _INT64, _F32 = (np.dtype(t) for t in ("bool", "int64", "float32"))
 _OF = {op.name: op for op in REDUCTIONS}
 
 
@@ -36,7 +36,7 @@ def kept_shape(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) ->
 
 def widened(t: Any) -> Any:
     """The dtype to compute in for results of a dtype: float32 for half precision."""
-    return _F32 if t == _HALF else t
+    return _F32 if is_half(t) else t
 
 
 def _shape(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -83,8 +83,9 @@ def _reduced_axes(p: Params, data: Any, out: Any) -> tuple[int, ...]:
 
 
 def _mean(xp: Any, x: Any, axes: Any, t: Any) -> Any:
-    # Whole numbers are exact in float64; half precision NumPy itself adds up in float32; of nothing it would warn.
+    # Whole numbers are exact in float64; of nothing NumPy would warn.
     wide = np.float64 if t.kind in "iub" or x.dtype.kind in "iub" else None if t == x.dtype else t
+    wide = np.float32 if is_half(np.dtype(wide or t)) else wide
     return xp.mean(x, axes, dtype=wide) if x.size else x.sum(axes, wide) / 0.0
 
 

@@ -13,20 +13,14 @@ from ..._core.op import Op, op
 from ..._core.params import Params
 from ...parameters import Bool, DType, Int, Shape
 from ...typing import Array, Call, Operators
-from ..common.bodies import silent
+from ..common.bodies import is_half, silent, sum_dtype, wide
 from ..common.rules import axes_of, axis_of, reduced, size_of
 
-__all__ = ["ARGS", "REDUCTIONS", "SQUARE_SUM_PARAMS", "extreme_grad", "prod_grad", "repeated", "some", "sum_dtype"]
+__all__ = ["ARGS", "REDUCTIONS", "SQUARE_SUM_PARAMS", "extreme_grad", "prod_grad", "repeated", "some"]
 
 
 _AXES = {"axis": Shape(None), "keepdims": Bool(False)}
 SQUARE_SUM_PARAMS = {**_AXES, "exclude": Bool(False)}
-_HALF = np.dtype("float16")
-
-
-def sum_dtype(data: Any) -> Any:
-    """The dtype to add up in: float32 for half precision, else the function's own choice."""
-    return np.float32 if data.dtype == _HALF else None
 
 
 def _over(data: Any, axes: tuple[int, ...], keepdims: bool, fn: Callable[..., Any]) -> Any:
@@ -126,7 +120,7 @@ _TABLE: dict[str, tuple[Any, Any, str]] = {
         "Sum over axes.",
     ),
     "mean _sparse_mean": (
-        lambda xp, x, a: xp.mean(x, a) if x.size else x.sum(a) / 0.0,
+        lambda xp, x, a: xp.mean(x, a, dtype=sum_dtype(x)) if x.size else x.sum(a) / 0.0,
         lambda F, p, dy, like_data: repeated(F, p, dy, like_data, mean=True),
         "Mean over axes.",
     ),
@@ -250,7 +244,7 @@ def norm(k: Call, p: Params, data: Array) -> Array:
             return xp.sum(xp.abs(x), axes, dtype=sum_dtype(x))
         if x.dtype in _FAINT:
             return _euclid(k, x, axes)
-        x = x.astype(np.float32 if x.dtype == _HALF else np.float64)  # where no square is out of range
+        x = x.astype(np.float32 if is_half(x.dtype) else np.float64)  # where no square is out of range
         return xp.sqrt(xp.sum(x * x, axes))
 
     return _over(data, axes_of(p.axis, data.ndim), p.keepdims, fn)
@@ -316,11 +310,10 @@ def moments(k: Call, p: Params, data: Array) -> Any:
         Keep reduced axes with length 1.
     """
     shape, axes = data.shape, axes_of(p.axes, data.ndim)
-    x = data.astype(np.float32) if data.dtype == _HALF else data
+    x = wide(data)
     mean = x.mean(axes)
-    wide = mean.reshape(reduced(shape, axes, True))
     target = reduced(shape, axes, p.keepdims)
-    x = x - wide
+    x = x - mean.reshape(reduced(shape, axes, True))
     return mean.reshape(target), (x * x).mean(axes).reshape(target)
 
 

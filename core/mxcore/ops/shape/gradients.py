@@ -8,7 +8,7 @@ from ..._core.op import op
 from ..._core.params import Params
 from ...parameters import Bool, Int, Shape
 from ...typing import Array, Call, Operators
-from ..common.bodies import silent
+from ..common.bodies import silent, sum_over
 from ..common.rules import axis_of, undoing
 from .rearrange import DIAG_PARAMS, diagonal_axes, diagonal_shape
 from .repeat import PAD_PARAMS, REPEAT_PARAMS, margins, padded_shape, repeated_shape, tiled_shape, tiling
@@ -67,7 +67,7 @@ def repeat_sum(k: Call, p: Params, data: Array, like: Array) -> Array:
     """
     shape = tuple(like.shape)
     at = len(shape) if p.axis is None else axis_of(p.axis, len(shape)) + 1
-    return data.reshape(shape[:at] + (p.repeats,) + shape[at:]).sum(at)
+    return sum_over(data.reshape(shape[:at] + (p.repeats,) + shape[at:]), at)
 
 
 repeat_sum.shape(undoing(repeated_shape))
@@ -88,7 +88,7 @@ def tile_sum(k: Call, p: Params, data: Array, like: Array) -> Array:
     """
     shape = tuple(like.shape)
     pairs = [x for pair in zip(*tiling(p.reps, shape)) for x in pair]
-    return data.reshape(pairs).sum(tuple(range(0, len(pairs), 2))).reshape(shape)
+    return sum_over(data.reshape(pairs), tuple(range(0, len(pairs), 2))).reshape(shape)
 
 
 tile_sum.shape(undoing(tiled_shape))

@@ -12,10 +12,10 @@ from ..._core.op import Op
 from ..._core.params import Params
 from ...stypes import CSR, RowSparse
 from ...typing import Call
-from ..common.bodies import silent
+from ..common.bodies import silent, sum_dtype
 from ..common.rules import axes_of, axis_of, reduced
 from ..indexing.take import embedding, row_places, sparse_embedding, take, where, within
-from ..reduction.operators import REDUCTIONS, norm, square_sum, sum_dtype
+from ..reduction.operators import REDUCTIONS, norm, square_sum
 from .operators import dense_of, rows_at, rows_of
 
 __all__: list[str] = []

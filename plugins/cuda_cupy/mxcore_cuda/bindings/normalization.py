@@ -116,8 +116,20 @@ def _backward_batch_norm(
 
 
 @binds("_backward_contrib_BatchNormWithReLU", when=_by_batch)
-def _backward_with_relu(k: Call, p: Params, outs: Outs, dy: Array, out: Array, *rest: Array) -> None:
-    _backward_batch_norm(k, p, outs, dy, *rest, relu=out)
+def _backward_with_relu(
+    k: Call,
+    p: Params,
+    outs: Outs,
+    dy: Array,
+    out: Array,
+    data: Array,
+    gamma: Array,
+    mean: Array,
+    inv: Array,
+    moving_mean: Array,
+    moving_var: Array,
+) -> None:
+    _backward_batch_norm(k, p, outs, dy, data, gamma, mean, inv, moving_mean, moving_var, out)
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
