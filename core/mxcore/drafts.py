@@ -50,10 +50,15 @@ class _Block:
     """A block of `together`: the files it is for, and what was committed of them and waits for its end."""
 
     def __init__(self, paths: tuple[str | os.PathLike[str], ...], frame: FrameType) -> None:
+        self.held: list[Draft] = []
         self.names = set(map(_called, paths))
         self.frame = frame
-        self.held: list[Draft] = []
         self.handlers = _handlers()
+
+    def __del__(self) -> None:
+        """Leave nothing of one that an interrupt ended unseen."""
+        for draft in self.held:
+            draft.discard()
 
     def is_for(self, paths: Iterable[str | os.PathLike[str]]) -> bool:
         """Whether one of these is its own, and written by its own code.

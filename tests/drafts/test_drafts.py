@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import functools
+import gc
 import os
 import signal
 import stat
@@ -739,6 +740,9 @@ def test_a_block_that_an_interrupt_ended_unseen(tmp_path, monkeypatch):
         save()
         assert (tmp_path / "a").read_bytes() == b"next"
         (tmp_path / "a").unlink()
+    together_once(tmp_path / "a", b"last")
+    gc.collect()
+    assert left(tmp_path) == []
 
 
 def together_once(path, data):
