@@ -24,6 +24,7 @@ __all__ = [
     "Shape",
     "Str",
     "dtype_name",
+    "given_params",
     "strings",
 ]
 
@@ -184,10 +185,27 @@ class Rest(Param):
         super().__init__((), **kw)
 
 
+def given_params(p: Params) -> dict[str, Any]:
+    """The parameters that somebody has given, as they were understood, by name: what a graph pass hands on.
+
+    Parameters
+    ----------
+    p : Params
+        ``op.parse(given_params(p))`` is their equal.
+
+    Examples
+    --------
+    >>> from mxcore.plugin import find_op
+    >>> given_params(find_op("Pooling").parse({"kernel": "(2, 2)", "pool_type": "avg"}))
+    {'kernel': (2, 2), 'pool_type': 'avg'}
+    """
+    return {name: getattr(p, name) for name in p._given}
+
+
 def strings(op: Op, p: Params) -> dict[str, str]:
     """The given parameters as MXNet's JSON holds them: as they were written, ``'[3, 3]'`` or ``'2'`` for a float."""
-    given, rest = {**p._given, **p._scalars}, op.parser.rest
-    found = {n: _string(op.params[n], v, getattr(p, n)) for n, v in given.items() if n in op.params and n != rest}
+    written, rest = {**p._given, **p._scalars}, op.parser.rest
+    found = {n: _string(op.params[n], v, getattr(p, n)) for n, v in written.items() if n in op.params and n != rest}
     return {**found, **dict(getattr(p, rest))} if rest else found
 
 

@@ -30,7 +30,7 @@ from .context import Context, pinning
 from .declarations import declarations
 from .elementwise import binary, broadcast, broadcast_shapes, scalar, unary
 from .fusion import Expr, Fused, print_with
-from .parameters import Any_, Bool, DType, Enum, Float, Floats, GraphParam, Int, Rest, Shape, Str
+from .parameters import Any_, Bool, DType, Enum, Float, Floats, GraphParam, Int, Rest, Shape, Str, given_params
 from .philox import Rng
 from .rewriting import rewrite
 from .stypes import CSR, HeldRows, RowSparse, merge_rows
@@ -96,6 +96,7 @@ __all__ = [
     "explain",
     "find_op",
     "fork_safe_lock",
+    "given_params",
     "hookimpl",
     "known",
     "memory_layout",

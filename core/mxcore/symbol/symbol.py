@@ -17,7 +17,7 @@ from ..base import NotImplementedForSymbol
 from ..ndarray import NDArray
 from ..ndarray.methods import OP_METHODS
 from ..ops.common.python_operators import COMPARISONS, OPERATORS
-from ..parameters import dtype_name
+from ..parameters import dtype_name, given_params
 from .attrs import set_attrs, shown
 from .base import Entry, SymbolBase, output_name
 from .compose import copied, entries, replacements
@@ -604,12 +604,7 @@ class _Atomic(Symbol):
     def __call__(self, *args: Symbol, **kwargs: Any) -> Symbol:
         """The operator over symbols."""
         n = self._node
-        return compose(
-            n.op.name,
-            args,
-            {**{k: getattr(n.params, k) for k in n.params._given}, "attr": dict(n.attrs), **kwargs},
-            n.op,
-        )
+        return compose(n.op.name, args, {**given_params(n.params), "attr": dict(n.attrs), **kwargs}, n.op)
 
 
 def compose(op_name: str, args: Sequence[Any], kwargs: dict[str, Any], op: Op | None = None) -> Symbol:

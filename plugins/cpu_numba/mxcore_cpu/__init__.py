@@ -7,6 +7,8 @@ from mxcore.plugin import Device, Graph, GraphPass, hookimpl
 from .loading import compiles
 
 API_VERSION = 1
+#: The devices of the host's memory, for which the kernels and passes are.
+DEVICES = ("cpu", "cpu_pinned", "cpu_shared")
 
 
 @hookimpl
@@ -21,7 +23,7 @@ def mxcore_kernels() -> dict[str, str]:
     # Without Numba the reference bodies compute, and `mxcore info` says so.
     if not compiles():
         return {}
-    return dict.fromkeys(("cpu", "cpu_pinned", "cpu_shared"), "mxcore_cpu.bindings:cpu")
+    return dict.fromkeys(DEVICES, "mxcore_cpu.bindings:cpu")
 
 
 @hookimpl

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from mxcore.plugin import Graph, Node, find_op, rewrite
+from mxcore.plugin import Graph, Node, find_op, given_params, rewrite
+
+from . import DEVICES
 
 __all__ = ["norm_relu"]
 
 Entry = tuple[Node, int]
-_DEVICES = ("cpu", "cpu_pinned", "cpu_shared")
 
 
 def norm_relu(graph: Graph) -> Graph:
@@ -39,7 +40,7 @@ def norm_relu(graph: Graph) -> Graph:
         ctx = contexts.get(id(n), ours)
         if before.op is None or i or reads[before, 0] > 1 or contexts.get(id(before), ours) is not ctx:
             continue
-        if ctx.device_type not in _DEVICES:
+        if ctx.device_type not in DEVICES:
             continue
         if _is(n, "Activation") and before.op.name == "BatchNorm" and not before.params.output_mean_var:
             joined[id(n)] = before
@@ -76,6 +77,5 @@ def _is(n: Node, op: str) -> bool:
 
 
 def _node(name: str, like: Node, inputs: list[Entry]) -> Node:
-    op, p = find_op(name), like.params
-    given: dict[str, Any] = {key: getattr(p, key) for key in p._given}
-    return Node(op, op.parse(given), inputs, like.name, like.attrs)
+    op = find_op(name)
+    return Node(op, op.parse(given_params(like.params)), inputs, like.name, like.attrs)
