@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 from ..._core.infer import merge_shape
@@ -114,13 +115,18 @@ def backward_batch_norm(
     )
 
 
-@backward_batch_norm.shape
-def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
-    data = merge_shape(merge_shape(ins[0], ins[1]), outs[0])
-    channels = -1 if data is None else data[axis_of(p.axis, len(data))]
-    return [data, data, *[(channels,)] * 5], [data, (channels,), (channels,)]
+def _backward_shapes(images: int) -> Callable[..., tuple[list[Any], list[Any]]]:
+    """Of gradients of a normalization, whose first inputs, so many, are like the data."""
+
+    def infer(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+        data = reduce(merge_shape, [*ins[:images], outs[0]])
+        channels = -1 if data is None else data[axis_of(p.axis, len(data))]
+        return [*[data] * images, *[(channels,)] * 5], [data, (channels,), (channels,)]
+
+    return infer
 
 
+backward_batch_norm.shape(_backward_shapes(2))
 backward_batch_norm.dtype(backward_dtypes)
 backward_batch_norm.cost(lambda p, ins, outs: 6 * size_of(ins[1]))
 
@@ -167,11 +173,7 @@ def backward_batch_norm_relu(
     return backward_batch_norm.body(k, p, masked, data, gamma, mean, var, moving_mean, moving_var)  # type: ignore[misc]
 
 
-@backward_batch_norm_relu.shape
-def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
-    data = merge_shape(merge_shape(merge_shape(ins[0], ins[1]), ins[2]), outs[0])
-    channels = -1 if data is None else data[axis_of(p.axis, len(data))]
-    return [*[data] * 3, *[(channels,)] * 5], [data, (channels,), (channels,)]
+backward_batch_norm_relu.shape(_backward_shapes(3))
 
 
 @backward_batch_norm_relu.dtype

@@ -84,8 +84,7 @@ def _reduced_axes(p: Params, data: Any, out: Any) -> tuple[int, ...]:
 
 def _mean(xp: Any, x: Any, axes: Any, t: Any) -> Any:
     # Whole numbers are exact in float64; of nothing NumPy would warn.
-    wide = np.float64 if t.kind in "iub" or x.dtype.kind in "iub" else None if t == x.dtype else t
-    wide = np.float32 if is_half(np.dtype(wide or t)) else wide
+    wide = np.float64 if t.kind in "iub" or x.dtype.kind in "iub" else widened(t)
     return xp.mean(x, axes, dtype=wide) if x.size else x.sum(axes, wide) / 0.0
 
 
