@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from importlib import import_module
 
-from mxcore.plugin import GraphPass, hookimpl
+from mxcore.plugin import Graph, GraphPass, hookimpl
 
 API_VERSION = 1
+#: The devices of the host's memory, for which the kernels and passes are.
+DEVICES = ("cpu", "cpu_pinned", "cpu_shared")
 
 
 @hookimpl
@@ -15,27 +18,23 @@ def mxcore_kernels() -> dict[str, str]:
 
     if found() is None:
         return {}
-    return dict.fromkeys(("cpu", "cpu_pinned", "cpu_shared"), "mxcore_onednn.bindings:kernels")
+    return dict.fromkeys(DEVICES, "mxcore_onednn.bindings:kernels")
 
 
 @hookimpl
 def mxcore_graph_passes() -> list[GraphPass]:
     from .library import found
 
-    def gather(graph: Any) -> Any:
-        from .gather import gather
-
-        return gather(graph)
-
-    def channels_last(graph: Any) -> Any:
-        from .channels_last import channels_last
-
-        return channels_last(graph)
-
     if found() is None:
         return []
-    passes = {"onednn_layers": gather, "onednn_channels_last": channels_last}
-    return [GraphPass(name, 0, passed, late=True) for name, passed in passes.items()]
+    modules = {"onednn_layers": "gather", "onednn_channels_last": "channels_last"}
+    return [GraphPass(name, 0, partial(_passed, module), late=True) for name, module in modules.items()]
+
+
+def _passed(module: str, graph: Graph) -> Graph:
+    """By the function of a module of the same name, which is imported for the first graph."""
+    passed: Graph = getattr(import_module(f".{module}", __name__), module)(graph)
+    return passed
 
 
 @hookimpl

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from mxcore.plugin import Call, KernelSet, Params, Spec, compute_without
+from mxcore.plugin import Call, Graph, KernelSet, Node, Op, Params, Spec, compute_without, known
 
 from .library import Refused
 from .plan import Kept, LargeRoom, Plan
@@ -19,6 +19,8 @@ __all__ = [
     "PRIORITY",
     "alike",
     "binding",
+    "floats",
+    "graph_operator",
     "is_dense",
     "keeping",
     "kept",
@@ -29,6 +31,7 @@ __all__ = [
     "takes",
 ]
 
+Shape = tuple[int, ...]
 kernels = KernelSet("cpu")
 #: Above that of kernels that are compiled here.
 PRIORITY = 10
@@ -41,6 +44,14 @@ _told: set[str] = set()
 def takes(specs: Sequence[Spec], dtypes: str = "float32") -> bool:
     """Whether arrays are such as the library gets here: dense, of one of the dtypes, neither empty nor huge."""
     return all(s.stype == "default" and s.dtype.name in dtypes.split() and 0 < s.size <= MOST for s in specs)
+
+
+def floats(graph: Graph, entries: Iterable[tuple[Node, int]]) -> bool:
+    """Whether entries of a graph are dense arrays of float32, of known shapes."""
+    return all(
+        known(graph.shapes.get(e)) and graph.dtypes.get(e) == np.float32 and graph.stypes.get(e, "default") == "default"
+        for e in entries
+    )
 
 
 def alike(*specs: Spec) -> str:
@@ -127,6 +138,40 @@ def kept(k: Call, plan: Plan | None) -> Kept | None:
         found = values["kept"] = Kept(plan)
     found.stamps, found.memories = stamps, {a: k.keep.memory(a) for a in stamps}
     return found
+
+
+def graph_operator(
+    name: str,
+    body: Callable[..., Any],
+    bind: Callable[..., Callable[[], None]],
+    inputs: Sequence[str],
+    shapes: tuple[Sequence[Shape], Sequence[Shape]],
+    flops: float,
+    doc: str,
+) -> Op:
+    """An operator that a graph pass makes for one place of a program.
+
+    Parameters
+    ----------
+    name : str
+        No call by it is possible: what the operator computes is in no parameter.
+    body : callable
+    bind : callable
+        ``(call, parameters, inputs, outputs) -> a call of a step``.
+    inputs : sequence of str
+    shapes : pair of sequences
+        Of the inputs, and of the outputs.
+    flops : float
+        Operations of its products.
+    doc : str
+    """
+    ins, outs = shapes
+    names = " ".join(f"o{i}" for i in range(len(outs)))
+    op = Op(name, body, inputs=" ".join(inputs), outputs=names, grad=None, doc=doc)
+    op.shape(lambda p, _ins, _outs: ([*ins], [*outs]))
+    op.attach(flops=lambda p, ins, outs: flops)
+    op.bind, op.owner = bind, "cpu_onednn"  # type: ignore[attr-defined]
+    return op
 
 
 def binding(bind: Callable[..., Callable[[], None] | None]) -> Callable[[Any], Any]:

@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-import numpy as np
+from mxcore.layouts import channels_first
+from mxcore.plugin import Graph, Node, Params, find_op, given_params
 
-from mxcore.plugin import Graph, Node, Params, find_op, known
-
-from .calls import MOST
+from . import DEVICES
+from .calls import MOST, floats
 from .convolution import Geometry
 from .last import backward, forward
 from .library import library
@@ -27,8 +27,6 @@ __all__ = ["channels_last"]
 
 Entry = tuple[Node, int]
 Shape = tuple[int, ...]
-_DEVICES = ("cpu", "cpu_pinned", "cpu_shared")
-_FLOAT = np.dtype("float32")
 #: To transpose an element takes as long as the library takes to reorder so many, of which some come for nothing.
 _DEAR = 3
 _LAYOUTS = {3: "NWC", 4: "NHWC", 5: "NDHWC"}
@@ -46,7 +44,7 @@ def channels_last(graph: Graph) -> Graph:
     info = graph.info
     if (
         not info["is_train"]
-        or info["ctx"].device_type not in _DEVICES
+        or info["ctx"].device_type not in DEVICES
         or any(ctx is not info["ctx"] for ctx in info.get("contexts", {}).values())
         or any(n.forward is not None or _writes(graph, n) for n in graph.nodes)
         or library() is None
@@ -89,37 +87,36 @@ class _Layer(NamedTuple):
     spared: int = 0
 
 
-def _same(n: Node, **changed: Any) -> Callable[[Sequence[Entry]], tuple[Node, Sequence[Entry | None]]]:
-    """The same operator, with some parameters changed."""
+def _changed(n: Node, **values: Any) -> Params:
+    """The parameters of a node, some of which get other values."""
+    p: Params = n.op.parse({**given_params(n.params), **values})
+    return p
+
+
+def _same(n: Node, p: Params) -> Callable[[Sequence[Entry]], tuple[Node, Sequence[Entry | None]]]:
+    """The same operator, with these parameters."""
 
     def make(inputs: Sequence[Entry]) -> tuple[Node, Sequence[Entry | None]]:
-        p = n.params
-        if changed:
-            p = n.op.parse({**{name: getattr(p, name) for name in p._given}, **changed})
         node = Node(n.op, p, inputs, n.name, n.attrs)
         return node, [(node, i) for i in range(node.n_out)]
 
     return make
 
 
-def _first(p: Params) -> bool:
-    return p.layout is None or p.layout[1] == "C"
-
-
 def _norm(ins: Sequence[int]) -> Callable[..., _Layer | None]:
     def layer(n: Node, shapes: Sequence[Shape], out: Shape) -> _Layer | None:
         rank = len(out)
-        return _Layer(_same(n, axis=rank - 1), ins) if n.params.axis in (1, 1 - rank) else None
+        return _Layer(_same(n, _changed(n, axis=rank - 1)), ins) if n.params.axis in (1, 1 - rank) else None
 
     return layer
 
 
 def _pool(n: Node, shapes: Sequence[Shape], out: Shape) -> _Layer | None:
     data = shapes[0] if len(shapes) == 1 else shapes[1]
-    layout = _LAYOUTS[len(data)]
-    make = _same(n, layout=layout)
-    p = n.op.parse({**n.params._given, "layout": layout})
-    return _Layer(make, range(len(shapes))) if _first(n.params) and pools_last(p, data, len(shapes) > 1) else None
+    p = _changed(n, layout=_LAYOUTS[len(data)])
+    if not (channels_first(n.params) and pools_last(p, data, len(shapes) > 1)):
+        return None
+    return _Layer(_same(n, p), range(len(shapes)))
 
 
 def _along(name: str) -> Callable[..., _Layer | None]:
@@ -129,7 +126,7 @@ def _along(name: str) -> Callable[..., _Layer | None]:
         rank = len(shapes[0])
         if getattr(n.params, name) not in (1, 1 - rank) or getattr(n.params, "squeeze_axis", False):
             return None
-        return _Layer(_same(n, **{name: rank - 1}), range(len(shapes)), range(n.n_out))
+        return _Layer(_same(n, _changed(n, **{name: rank - 1})), range(len(shapes)), range(n.n_out))
 
     return layer
 
@@ -187,13 +184,13 @@ def _elementwise(n: Node, shapes: Sequence[Shape], out: Shape) -> _Layer | None:
         or any(len(shape) != len(out) or any(d not in (1, t) for d, t in zip(shape, out)) for shape in shapes)
     ):
         return None
-    return _Layer(_same(n), range(len(shapes)))
+    return _Layer(_same(n, p), range(len(shapes)))
 
 
 def _convolution(graph: Graph, n: Node, read: set[Entry]) -> _Layer | None:
     p = n.params
     outs: list[int | None]
-    if not _first(p):
+    if not channels_first(p):
         return None
     shapes = [graph.shapes[e] for e in n.inputs]
     differentiates = n.op.name != "Convolution"
@@ -272,15 +269,9 @@ class _Turned:
         """How a node computes with channels last, if it can and shall: some image comes so, or it is a convolution."""
         graph = self.old
         convolves = n.op.name in _CONVOLUTIONS
-        entries = [*n.inputs, (n, 0)]
         if not convolves and not any(e in self.last for e in n.inputs):
             return None
-        if any(
-            not known(graph.shapes.get(e))
-            or graph.dtypes.get(e) != _FLOAT
-            or graph.stypes.get(e, "default") != "default"
-            for e in entries
-        ):
+        if not floats(graph, [*n.inputs, (n, 0)]):
             return None
         shapes = [graph.shapes[e] for e in n.inputs]
         out = graph.shapes[n, 0]

@@ -10,9 +10,33 @@ from mxcore.layouts import axes
 from mxcore.plugin import Params
 
 from .library import ISA_AVX512, Library, Refused
-from .plan import BIAS, DIFF_BIAS, DIFF_DST, DIFF_SRC, DIFF_WEIGHTS, DST, INFERENCE, SRC, WEIGHTS, Desc, Plan, dims
+from .plan import (
+    BIAS,
+    DIFF_BIAS,
+    DIFF_DST,
+    DIFF_SRC,
+    DIFF_WEIGHTS,
+    DST,
+    INFERENCE,
+    SRC,
+    WEIGHTS,
+    Desc,
+    Plan,
+    dims,
+    plan_for,
+)
 
-__all__ = ["Geometry", "Maker", "backward", "forward", "sums", "transposed", "transposed_backward"]
+__all__ = [
+    "Geometry",
+    "Maker",
+    "backward",
+    "backward_plan",
+    "forward",
+    "forward_plan",
+    "sums",
+    "transposed",
+    "transposed_backward",
+]
 
 _DIRECT = 1
 
@@ -65,8 +89,8 @@ class Geometry(NamedTuple):
         return (self.groups, self.weight[0] // self.groups, *self.weight[1:])
 
     def image(self, lib: Library, shape: Sequence[int]) -> Desc:
-        """Of an array of images, of which the library has the channels second."""
-        return Desc.channels_last(lib, shape) if self.last else self.dense(lib, shape)
+        """Of an array of images."""
+        return Desc.image(lib, shape, self.last, self.dtype)
 
     def dense(self, lib: Library, shape: Sequence[int]) -> Desc:
         """Of another array."""
@@ -209,6 +233,16 @@ def backward(lib: Library, g: Geometry, wanted: tuple[bool, bool, bool]) -> Plan
             plan.add(made.of_data(), {DIFF_DST: 0, WEIGHTS: 2, DIFF_SRC: places[0]})
 
     return _planned(lib, g, arrays, add)
+
+
+def forward_plan(g: Geometry, biased: bool) -> Plan | None:
+    """The one of :func:`forward`, for the threads that there are; None if the library refuses it."""
+    return plan_for(("convolution", g, biased), lambda lib: forward(lib, g, biased), g.work)
+
+
+def backward_plan(g: Geometry, wanted: tuple[bool, bool, bool]) -> Plan | None:
+    """The one of :func:`backward`, for the threads that there are; None if the library refuses it."""
+    return plan_for(("gradient of convolution", g, wanted), lambda lib: backward(lib, g, wanted), g.work)
 
 
 def transposed(lib: Library, g: Geometry) -> Plan:

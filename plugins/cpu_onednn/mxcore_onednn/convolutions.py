@@ -12,7 +12,7 @@ from mxcore.plugin import Call, Params, Spec
 
 from . import convolution as conv
 from .calls import MOST, PRIORITY, alike, keeping, kept, kernels, otherwise, run
-from .convolution import Geometry
+from .convolution import Geometry, backward_plan, forward_plan
 from .library import library
 from .plan import Plan, plan_for
 from .rules import pays
@@ -60,25 +60,17 @@ def _geometry(p: Params, data: Shape, weight: Shape, dtype: str) -> Geometry:
     return Geometry.of(p, data, weight, p.num_group, dtype)
 
 
-def _forward_plan(g: Geometry, biased: bool) -> Plan | None:
-    return plan_for(("convolution", g, biased), lambda lib: conv.forward(lib, g, biased), g.work)
-
-
-def _backward_plan(g: Geometry, wanted: tuple[bool, bool, bool]) -> Plan | None:
-    return plan_for(("gradient of convolution", g, wanted), lambda lib: conv.backward(lib, g, wanted), g.work)
-
-
 def _convolves(p: Params, data: Spec, weight: Spec, *bias: Spec) -> bool:
     dtype = alike(data, weight, *bias)
     if not (channels_first(p) and dtype):
         return False
     g = _geometry(p, data.shape, weight.shape, dtype)
-    return _pays("forward", g) and _forward_plan(g, bool(bias)) is not None
+    return _pays("forward", g) and forward_plan(g, bool(bias)) is not None
 
 
 def _convolution(name: str, k: Call, p: Params, outs: Sequence[Any], data: Any, weight: Any, bias: Any = None) -> None:
     g = _geometry(p, data.shape, weight.shape, data.dtype.name)
-    plan = _forward_plan(g, bias is not None)
+    plan = forward_plan(g, bias is not None)
     ins = [data, weight] if bias is None else [data, weight, bias]
     run(name, plan, ins, outs[:1], otherwise(name, k, p, outs, *ins), kept(k, plan))
 
@@ -100,7 +92,7 @@ def _backward_convolution(k: Call, p: Params, outs: Sequence[Any], dy: Any, data
     g = _geometry(p, data.shape, weight.shape, data.dtype.name)
     a, b, c = (o is not None and _pays(piece, g) for o, piece in zip(_places(outs), ("data", "weight", "weight")))
     ours = a, b, b and c  # the library sums the bias's beside the weight's alone
-    _in_parts("_backward_Convolution", k, p, outs, [dy, data, weight], ours, lambda: _backward_plan(g, ours))
+    _in_parts("_backward_Convolution", k, p, outs, [dy, data, weight], ours, lambda: backward_plan(g, ours))
 
 
 # -- transposed ones ------------------------------------------------------------------------------------------------

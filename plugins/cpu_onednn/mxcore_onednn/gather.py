@@ -12,11 +12,10 @@ from collections.abc import Collection, Iterable, Sequence
 from math import prod
 from typing import Any
 
-import numpy as np
+from mxcore.plugin import Graph, Node, Op
 
-from mxcore.plugin import Graph, Node, Op, known
-
-from .calls import MOST
+from . import DEVICES
+from .calls import MOST, floats
 from .layers import ANCHORS, READS, build, takes
 from .library import Refused, library
 from .region import Failed, Layer, Region, operator
@@ -24,8 +23,6 @@ from .region import Failed, Layer, Region, operator
 __all__ = ["gather"]
 
 Entry = tuple[Node, int]
-_DEVICES = ("cpu", "cpu_pinned", "cpu_shared")
-_FLOAT = np.dtype("float32")
 
 
 def gather(graph: Graph) -> Graph:
@@ -42,7 +39,7 @@ def gather(graph: Graph) -> Graph:
     if (
         info["is_train"]
         or info["n_first"] < len(graph.heads)
-        or info["ctx"].device_type not in _DEVICES
+        or info["ctx"].device_type not in DEVICES
         or info.get("contexts")
         or any(n.forward is not None for n in order)
         or any(n.op is not None and n.params._sig.mutates for n in order)
@@ -78,11 +75,9 @@ def gather(graph: Graph) -> Graph:
 def _fits(graph: Graph, n: Node) -> bool:
     """Whether a node may be in a region: by what it computes, on what, and by who reads its outputs."""
     entries = [*n.inputs, (n, 0)]
-    if n.params._sig.random or not all(known(graph.shapes.get(e)) for e in entries):
+    if n.params._sig.random or not floats(graph, entries):
         return False
     shapes = [graph.shapes[e] for e in entries]
-    if any(graph.dtypes.get(e) != _FLOAT or graph.stypes.get(e, "default") != "default" for e in entries):
-        return False
     if any(prod(shape) > MOST for shape in shapes):
         return False
     return takes(n.op.name, n.params, shapes[:-1], shapes[-1])

@@ -14,17 +14,15 @@ import numpy as np
 
 from mxcore.plugin import Call, Op, Params, compute, compute_without, find_op
 
-from . import convolution as conv
-from .calls import keeping, kept, run, shaped
-from .convolution import Geometry
+from .calls import graph_operator, keeping, kept, run, shaped
+from .convolution import Geometry, backward_plan, forward_plan
 from .library import library
-from .plan import Plan, plan_for
 from .rules import multiplied, travels
 from .standing import Standing
 
 __all__ = ["BACKWARD", "FORWARD", "backward", "forward"]
 
-#: The names of the operators. No call of them by name is possible: what they compute is in no parameter.
+#: The names of the operators.
 FORWARD, BACKWARD = "_onednn_convolution", "_backward_onednn_convolution"
 
 Shape = tuple[int, ...]
@@ -44,8 +42,7 @@ def forward(g: Geometry, biased: bool, p: Params) -> Op | None:
     if lib is None or not travels(lib.isa, "forward", g):
         return None
 
-    def plan() -> Plan | None:
-        return plan_for(("convolution", g, biased), lambda lib: conv.forward(lib, g, biased), g.work)
+    plan = partial(forward_plan, g, biased)
 
     def body(k: Call, _: Params, *ins: Any) -> Any:
         return _last(compute("Convolution", k, p, *_first(ins, 1))[0])
@@ -69,7 +66,7 @@ def forward(g: Geometry, biased: bool, p: Params) -> Op | None:
     if plan() is None:
         return None
     ins = [g.src, g.weight, *([g.dst[1:2]] if biased else [])]
-    return _operator(FORWARD, "Convolution", p, keeping(body), bind, "data weight bias", ins, [g.dst], 1)
+    return _operator(FORWARD, "Convolution", p, keeping(body), bind, "data weight bias", ins, [g.dst], (1, 1))
 
 
 def backward(g: Geometry, wanted: tuple[bool, bool, bool], p: Params) -> Op | None:
@@ -82,8 +79,7 @@ def backward(g: Geometry, wanted: tuple[bool, bool, bool], p: Params) -> Op | No
     if not any(ours):
         return None
 
-    def plan() -> Plan | None:
-        return plan_for(("gradient of convolution", g, ours), lambda lib: conv.backward(lib, g, ours), g.work)
+    plan = partial(backward_plan, g, ours)
 
     def body(k: Call, _: Params, *ins: Any) -> Any:
         found = compute("_backward_Convolution", k, p, *_first(ins, 2))
@@ -102,7 +98,6 @@ def backward(g: Geometry, wanted: tuple[bool, bool, bool], p: Params) -> Op | No
     def bind(k: Call, _: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None]:
         rest = tuple(want and not mine for want, mine in zip(wanted, ours))
         products = any(multiplied(lib.isa, piece, g) for piece, mine in zip(("data", "weight"), ours) if mine)
-
         standing = Standing(plan, g.work)
 
         def call() -> None:
@@ -122,7 +117,7 @@ def backward(g: Geometry, wanted: tuple[bool, bool, bool], p: Params) -> Op | No
         return None
     ins = [g.dst, g.src, g.weight]
     outs = [shape for shape, want in zip((g.src, g.weight, g.dst[1:2]), wanted) if want]
-    return _operator(BACKWARD, "_backward_Convolution", p, body, bind, "dy data weight", ins, outs, wanted[0])
+    return _operator(BACKWARD, "_backward_Convolution", p, body, bind, "dy data weight", ins, outs, (2, int(wanted[0])))
 
 
 def _first(arrays: Sequence[Any], images: int) -> list[Any]:
@@ -183,27 +178,18 @@ def _operator(
     p: Params,
     body: Callable[..., Any],
     bind: Callable[..., Callable[[], None]],
-    names: str,
+    inputs: str,
     ins: Sequence[Shape],
     outs: Sequence[Shape],
-    images: int,
+    images: tuple[int, int],
 ) -> Op:
-    """An operator that computes what another one does; so many of its results are images."""
-    op = Op(
-        name,
-        body,
-        inputs=" ".join(names.split()[: len(ins)]),
-        outputs=" ".join(f"o{i}" for i in range(len(outs))),
-        grad=None,
-        doc=f"`{like}` over arrays with channels last, by oneDNN.",
-    )
-    shapes = [_turned(shape) if i < images else shape for i, shape in enumerate(outs)]
-    op.shape(lambda p, ins: shapes)
+    """An operator that computes what another one does; so many of its inputs and of its results are images."""
+    taken, given = ([_turned(s) if i < n else s for i, s in enumerate(side)] for side, n in zip((ins, outs), images))
     flops = float(find_op(like).facet("flops", p, ins, outs, default=0))
+    doc = f"`{like}` over arrays with channels last, by oneDNN."
+    op = graph_operator(name, body, bind, inputs.split()[: len(ins)], (taken, given), flops, doc)
     work = flops + sum(map(prod, outs))
     op.cost(lambda p, ins, outs: work)
-    op.attach(flops=lambda p, ins, outs: flops)
-    op.bind, op.owner = bind, "cpu_onednn"  # type: ignore[attr-defined]
     return op
 
 

@@ -108,6 +108,11 @@ class Desc:
         )
 
     @classmethod
+    def image(cls, lib: Library, shape: Sequence[int], last: bool, dtype: str = "float32") -> Desc:
+        """Of an array of images (n, c, *size), of which the library has the channels second, wherever they lie."""
+        return cls.channels_last(lib, shape) if last else cls.dense(lib, shape, dtype)
+
+    @classmethod
     def channels_last(cls, lib: Library, shape: Sequence[int]) -> Desc:
         """Of images (n, c, *size), the channels of a place side by side."""
         n, c, *size = shape
@@ -668,11 +673,9 @@ class _Bound:
         for part, copy in held:
             for t, place in zip(part.tensors, copy.places):
                 places[t.index] = place
-        if places != self.places:
-            for i, (place, before) in enumerate(zip(places, self.places)):
-                if place != before:
-                    self.lib.memory_set_data_handle(self.memories[i], place)
-            self.places = places
+        for i, place in enumerate(places):
+            if place != self.places[i]:
+                self.place(i, place)
         self._execute(plan, arrays, done)
         for i, copy in fresh:
             kept.end(i, copy)  # type: ignore[union-attr]

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 from mxcore.plugin import Call, Op, Params, compute, find_op
 
-from .calls import kept, run
+from .calls import graph_operator, kept, run
 from .library import Library, Refused
 from .plan import MUCH, LargeRoom, Plan, plan_for
 
 __all__ = ["Failed", "Layer", "Region", "operator"]
 
-#: The operator that a region is. No call of it by name is possible: its layers are in no parameter.
+#: The operator that a region is.
 NAME = "_onednn_layers"
 
 Shape = tuple[int, ...]
@@ -137,20 +137,6 @@ def operator(region: Region, build: Callable[[Library, Region], Plan], plan: Pla
         return tuple(found) if len(found) > 1 else found[0]
 
     body.keeps = True  # type: ignore[attr-defined]
-    op = Op(
-        NAME,
-        body,
-        inputs=" ".join(f"a{i}" for i in range(len(region.inputs))),
-        outputs=" ".join(f"o{i}" for i in range(len(region.outs))),
-        grad=None,
-        doc=f"{', '.join(layer.op for layer in region.layers)}: {len(region.layers)} layers at once, by oneDNN.",
-    )
-    shapes = [region.shapes[v] for v in region.outs]
-    op.shape(lambda p, ins, outs: ([*region.inputs], shapes))
-    flops = sum(_flops(region, i) for i in range(len(region.layers)))
-    work = flops + sum(prod(region.shapes[region.number(i)]) for i in range(len(region.layers)))
-    op.cost(lambda p, ins, outs: work)
-    op.attach(flops=lambda p, ins, outs: flops)
 
     def bind(k: Call, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None]:
         room = LargeRoom()
@@ -165,7 +151,18 @@ def operator(region: Region, build: Callable[[Library, Region], Plan], plan: Pla
 
         return call
 
-    op.bind, op.owner = bind, "cpu_onednn"  # type: ignore[attr-defined]
+    flops = sum(_flops(region, i) for i in range(len(region.layers)))
+    work = flops + sum(prod(region.shapes[region.number(i)]) for i in range(len(region.layers)))
+    op = graph_operator(
+        NAME,
+        body,
+        bind,
+        [f"a{i}" for i in range(len(region.inputs))],
+        (region.inputs, [region.shapes[v] for v in region.outs]),
+        flops,
+        f"{', '.join(layer.op for layer in region.layers)}: {len(region.layers)} layers at once, by oneDNN.",
+    )
+    op.cost(lambda p, ins, outs: work)
     op.nbytes = plan.scratch if plan.scratch >= MUCH else 0  # type: ignore[attr-defined]
     return op
 

@@ -15,7 +15,7 @@ from .library import Library, Refused, library
 from .plan import DIFF_DST, DIFF_SRC, DST, INFERENCE, SRC, TRAINING, WORKSPACE, Desc, Plan, Tensor, dims, plan_for
 from .rules import pools
 
-__all__ = ["Windows", "backward", "forward"]
+__all__ = ["Windows", "backward", "forward", "pools_last"]
 
 #: dnnl_pooling_max and others, by what an average is divided by.
 _MAX, _AVERAGE, _AVERAGE_INSIDE = 0x1FF, 0x2FF, 0x3FF
@@ -62,10 +62,6 @@ class Windows(NamedTuple):
             return None
         return cls(_MAX if p.pool_type == "max" else average, src, dst, window, stride, pad, end)
 
-    def image(self, lib: Library, shape: Sequence[int]) -> Desc:
-        """Of an array of images, of which the library has the channels second."""
-        return Desc.channels_last(lib, shape) if self.last else Desc.dense(lib, shape)
-
     @property
     def _steps(self) -> tuple[Any, ...]:
         none = dims([0] * len(self.pad))
@@ -88,7 +84,7 @@ class Windows(NamedTuple):
 
 def forward(lib: Library, w: Windows) -> Plan:
     """Of images, to the like."""
-    src, dst = w.image(lib, w.src), w.image(lib, w.dst)
+    src, dst = (Desc.image(lib, shape, w.last) for shape in (w.src, w.dst))
     plan = Plan(lib, [src, dst])
     plan.add(w.desc(lib, src, dst), {SRC: 0, DST: 1})
     return plan.done()
@@ -96,7 +92,7 @@ def forward(lib: Library, w: Windows) -> Plan:
 
 def backward(lib: Library, w: Windows) -> Plan:
     """Of the gradient of the result, and of the images where their largest values have to be found, to theirs."""
-    src, dst = w.image(lib, w.src), w.image(lib, w.dst)
+    src, dst = (Desc.image(lib, shape, w.last) for shape in (w.src, w.dst))
     largest = w.kind == _MAX
     plan = Plan(lib, [dst, *([src] if largest else []), src])
     hint = w.desc(lib, src, dst, TRAINING)
