@@ -2,6 +2,7 @@
 
 import pytest
 
+import mxcore
 import mxcore_onednn
 from mxcore._core.manager import manager
 from mxcore_onednn import convolutions, library, products, recurrent, windows
@@ -20,6 +21,16 @@ def provider():
     yield
     if not known:
         manager.unregister("cpu_onednn")
+
+
+@pytest.fixture
+def no_plans_are_left():
+    """What a test lets plans do is not found by the next one."""
+    from tests.cpu_onednn.support import forget
+
+    yield
+    mxcore.nd.waitall()
+    forget()
 
 
 @pytest.fixture

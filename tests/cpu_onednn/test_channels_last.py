@@ -10,18 +10,13 @@ from mxcore.executor import CachedOp, passes_off
 from mxcore_onednn import calls, channels_last, last, plan, rules
 from mxcore_onednn.convolution import Geometry
 from mxcore_onednn.library import ISA_AVX2, ISA_AVX512, NoMemory
-from tests.cpu_onednn.support import check_close, forget
-from tests.cpu_onednn.test_regions import Net, arrays_of
+from tests.cpu_onednn.support import check_close
+from tests.cpu_onednn.test_regions import Net
+from tests.executor.training import arrays_of, steps, trained
 
+pytestmark = pytest.mark.usefixtures("no_plans_are_left")
 PASS = "onednn_channels_last"
 F = mx.sym
-
-
-@pytest.fixture(autouse=True)
-def no_plans_are_left():
-    yield
-    mx.nd.waitall()
-    forget()
 
 
 class Smooth(Net):
@@ -79,27 +74,6 @@ def networks(draw):
         draw(st.sampled_from(Smooth.KINDS))(net)
     heads = draw(st.lists(st.sampled_from(net.values[1:]), min_size=0, max_size=2)) + [net.values[-1]]
     return mx.sym.Group(heads), shape
-
-
-def trained(symbol, arrays, req="write", steps=1, seed=3):
-    """Outputs, gradients and auxiliary states, and the executor."""
-    args = {n: arrays[n].copy() for n in symbol.list_arguments()}
-    aux = {n: arrays[n].copy() for n in symbol.list_auxiliary_states()}
-    reqs = req if isinstance(req, dict) else dict.fromkeys(args, req)
-    grads = {n: mx.nd.ones(a.shape) for n, a in args.items() if reqs[n] != "null"}
-    executor = symbol.bind(mx.cpu(), args, grads, reqs, aux)
-    for _ in range(steps):
-        outs = executor.forward(is_train=True)
-        rng = np.random.default_rng(seed)
-        executor.backward([mx.nd.array(rng.standard_normal(o.shape)) for o in outs])
-    values = [*outs, *grads.values(), *aux.values()]
-    return [a.asnumpy() for a in values], executor
-
-
-def steps(executor):
-    """The names of the operators of the program that trains."""
-    program = executor._instance(True, True)[0].program
-    return [step.op.name for step in program.steps if step.head < 0]
 
 
 def close(found, want):

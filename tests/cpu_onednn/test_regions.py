@@ -20,17 +20,11 @@ from mxcore_onednn import calls, convolution, layers, plan, region
 from mxcore_onednn.convolution import Geometry
 from mxcore_onednn.library import Refused
 from tests.cpu_onednn.support import check_close, forget, numbers
+from tests.executor.training import arrays_of
 
+pytestmark = pytest.mark.usefixtures("no_plans_are_left")
 PASS = "onednn_layers"
 F = mx.sym
-
-
-@pytest.fixture(autouse=True)
-def no_plans_are_left():
-    """What a test lets plans do is not found by the next one."""
-    yield
-    mx.nd.waitall()
-    forget()
 
 
 class Net:
@@ -149,17 +143,6 @@ def nets(draw):
         draw(st.sampled_from(Net.KINDS))(net)
     heads = draw(st.lists(st.sampled_from(net.values[1:]), min_size=1, max_size=3)) + [net.values[-1]]
     return mx.sym.Group(heads), shape
-
-
-def arrays_of(symbol, seed=0, **given):
-    """Arguments and auxiliary states by name."""
-    args, _, aux = symbol.infer_shape(**given)
-    rng = np.random.default_rng(seed)
-    found = {}
-    for name, shape in [*zip(symbol.list_arguments(), args), *zip(symbol.list_auxiliary_states(), aux)]:
-        a = rng.standard_normal(shape) * (0.5 if len(shape) > 1 else 1)
-        found[name] = mx.nd.array(np.abs(a) + 0.3 if name.endswith("var") else a)
-    return found
 
 
 def bound(symbol, arrays):
