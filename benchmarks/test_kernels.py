@@ -40,7 +40,7 @@ def tanh_case():
 
 
 def batch_norm_case():
-    from mxcore_cpu.kernels.normalization import batch_norm
+    from mxcore_cpu.kernels.batch_norm import batch_norm
 
     x, gamma, beta = normal(32, 64, 28, 28), normal(64), normal(64)
     out, mean, var = np.empty_like(x), np.empty_like(gamma), np.empty_like(gamma)

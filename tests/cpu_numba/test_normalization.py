@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import mxcore_cpu.kernels.batch_norm as kernels
 from mxcore_cpu.kernels import normalization as norm
 
 rng = np.random.default_rng(0)
@@ -20,18 +21,12 @@ def batch(x, gamma, beta, axis, mean=None, var=None):
 
 @pytest.fixture(params=[1, 3])
 def workers(request, monkeypatch):
-    for name in (
-        "_moments",
-        "_sums",
-        "_combine",
-        "_apply",
-        "_layer",
-        "_layer_gradient",
-        "_group",
-        "_group_gradient",
-        "_unit",
+    for module, names in (
+        (kernels, ("_moments", "_sums", "_combine", "_apply")),
+        (norm, ("_layer", "_layer_gradient", "_group", "_group_gradient", "_unit")),
     ):
-        monkeypatch.setattr(getattr(norm, name), "workers", lambda work: request.param)
+        for name in names:
+            monkeypatch.setattr(getattr(module, name), "workers", lambda work: request.param)
 
 
 def slope(f, x, v):
@@ -49,12 +44,12 @@ def test_batch_norm(shape, axis, workers):
     axes = tuple(a for a in range(x.ndim) if a != axis % x.ndim)
     for fixed in (False, True):
         g = np.ones(c) if fixed else gamma
-        norm.batch_norm(x, gamma, beta, out, mean, var, eps=EPS, axis=axis, fix_gamma=fixed)
+        kernels.batch_norm(x, gamma, beta, out, mean, var, eps=EPS, axis=axis, fix_gamma=fixed)
         np.testing.assert_allclose(out, batch(x, g, beta, axis), atol=1e-12)
         np.testing.assert_allclose(mean, x.mean(axes))
         np.testing.assert_allclose(var, x.var(axes))
         dx, dgamma, dbeta = (np.full_like(a, np.nan) for a in (x, gamma, beta))
-        norm.batch_norm_backward(dy, x, gamma, mean, var, dx, dgamma, dbeta, eps=EPS, axis=axis, fix_gamma=fixed)
+        kernels.batch_norm_backward(dy, x, gamma, mean, var, dx, dgamma, dbeta, eps=EPS, axis=axis, fix_gamma=fixed)
         v, w = rng.standard_normal(shape), rng.standard_normal(c)
         expected = slope(lambda a, g=g: (dy * batch(a, g, beta, axis)).sum(), x, v)
         np.testing.assert_allclose((dx * v).sum(), expected, rtol=1e-5, atol=1e-7)
@@ -63,9 +58,11 @@ def test_batch_norm(shape, axis, workers):
         expected = 0 if fixed else slope(lambda a: (dy * batch(x, a, beta, axis)).sum(), gamma, w)
         np.testing.assert_allclose((dgamma * w).sum(), expected, rtol=1e-6, atol=1e-7)
 
-    norm.batch_norm_inference(x, gamma, beta, mean + 1, var + 2, out, eps=EPS, axis=axis)
+    kernels.batch_norm_inference(x, gamma, beta, mean + 1, var + 2, out, eps=EPS, axis=axis)
     np.testing.assert_allclose(out, batch(x, gamma, beta, axis, mean + 1, var + 2), atol=1e-12)
-    norm.batch_norm_backward(dy, x, gamma, mean + 1, var + 2, dx, None, None, eps=EPS, axis=axis, use_global_stats=True)
+    kernels.batch_norm_backward(
+        dy, x, gamma, mean + 1, var + 2, dx, None, None, eps=EPS, axis=axis, use_global_stats=True
+    )
     v = rng.standard_normal(shape)
     moved = batch(x + v, gamma, beta, axis, mean + 1, var + 2)
     np.testing.assert_allclose((dx * v).sum(), (dy * (moved - out)).sum())
@@ -79,15 +76,15 @@ def test_batch_norm_with_relu(shape, axis, workers, constants):
     c = shape[axis]
     gamma, beta = rng.standard_normal(c), rng.standard_normal(c)
     out, mean, var = np.empty_like(x), np.empty(c), np.empty(c)
-    norm.batch_norm(x, gamma, beta, out, mean, var, eps=EPS, axis=axis)
+    kernels.batch_norm(x, gamma, beta, out, mean, var, eps=EPS, axis=axis)
     both, again = np.empty_like(x), np.empty((2, c))
-    norm.batch_norm(x, gamma, beta, both, *again, eps=EPS, axis=axis, relu=True)
+    kernels.batch_norm(x, gamma, beta, both, *again, eps=EPS, axis=axis, relu=True)
     np.testing.assert_array_equal(both, np.maximum(out, 0))
     np.testing.assert_array_equal(again, [mean, var])
     kw = dict(eps=EPS, axis=axis, use_global_stats=constants)
     want, found = ([np.full_like(a, np.nan) for a in (x, gamma, beta)] for _ in range(2))
-    norm.batch_norm_backward(dy * (out > 0), x, gamma, mean, var, *want, **kw)
-    norm.batch_norm_backward(dy, x, gamma, mean, var, *found, relu=both, **kw)
+    kernels.batch_norm_backward(dy * (out > 0), x, gamma, mean, var, *want, **kw)
+    kernels.batch_norm_backward(dy, x, gamma, mean, var, *found, relu=both, **kw)
     for a, b in zip(found, want):
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
 
@@ -95,7 +92,7 @@ def test_batch_norm_with_relu(shape, axis, workers, constants):
 def test_what_is_no_number_stays_so():
     x = np.array([[np.nan, 1.0], [2.0, -np.inf], [-3.0, 5.0]], np.float32)
     one, zero, out = np.ones(2, np.float32), np.zeros(2, np.float32), np.empty_like(x)
-    norm.batch_norm_inference(x, one, zero, zero, one, out, eps=0.0, relu=True)
+    kernels.batch_norm_inference(x, one, zero, zero, one, out, eps=0.0, relu=True)
     np.testing.assert_array_equal(out, [[np.nan, 1], [2, 0], [0, 5]])
 
 
@@ -106,7 +103,7 @@ def test_statistics_of_a_large_mean(shape, axis, workers):
     x[len(x) // 2 :] += 50
     c, axes = shape[axis], tuple(a for a in range(len(shape)) if a != axis)
     one, out, mean, var = np.ones(c, np.float32), np.empty_like(x), np.empty(c), np.empty(c)
-    norm.batch_norm(x, one, one, out, mean, var, eps=EPS, axis=axis)
+    kernels.batch_norm(x, one, one, out, mean, var, eps=EPS, axis=axis)
     exact = x.astype(np.float64)
     np.testing.assert_allclose(mean, exact.mean(axes), rtol=1e-7)
     np.testing.assert_allclose(var, exact.var(axes), rtol=1e-5)
@@ -115,7 +112,7 @@ def test_statistics_of_a_large_mean(shape, axis, workers):
 def test_a_large_mean_costs_no_digits():
     x = (rng.standard_normal((64, 3, 50)) + 1000).astype("f4")
     out, mean, var = np.empty_like(x), np.empty(3, "f4"), np.empty(3, "f4")
-    norm.batch_norm(x, np.ones(3, "f4"), np.zeros(3, "f4"), out, mean, var, eps=0.0)
+    kernels.batch_norm(x, np.ones(3, "f4"), np.zeros(3, "f4"), out, mean, var, eps=0.0)
     exact = x.astype("f8")
     np.testing.assert_allclose(var, exact.var((0, 2)), rtol=1e-5)
     np.testing.assert_allclose(mean, exact.mean((0, 2)), rtol=1e-6)

@@ -9,7 +9,7 @@ import numpy as np
 
 from mxcore.plugin import Call, Params, Spec
 
-from ..kernels import normalization, response
+from ..kernels import batch_norm, normalization, response
 from ..typing import Array, Outs
 from .common import FLOATS, cpu, large
 
@@ -29,10 +29,10 @@ def _batch_norm(
     mean, inv = (np.empty_like(s) if o is None else o for o, s in zip(outs[1:3], (moving_mean, moving_var)))
     how = dict(eps=p.eps, axis=p.axis, fix_gamma=p.fix_gamma, relu=relu)
     if k.is_train and not p.use_global_stats:
-        normalization.batch_norm(data, gamma, beta, out, mean, inv, **how)
+        batch_norm.batch_norm(data, gamma, beta, out, mean, inv, **how)
     else:
         mean[...], inv[...] = moving_mean, moving_var
-        normalization.batch_norm_inference(data, gamma, beta, mean, inv, out, **how)
+        batch_norm.batch_norm_inference(data, gamma, beta, mean, inv, out, **how)
     # The operator's third output is the reciprocal standard deviation.
     np.add(inv, p.eps, out=inv)
     np.sqrt(inv, out=inv)
@@ -53,10 +53,10 @@ def _plain_batch_norm(
     out = outs[0] if outs[0] is not None else np.empty_like(data)
     mean, var = (np.empty_like(s) if o is None else o for o, s in zip(outs[1:3], (moving_mean, moving_var)))
     if k.is_train and not p.use_global_stats:
-        normalization.batch_norm(data, gamma, beta, out, mean, var, eps=p.eps, axis=1, fix_gamma=p.fix_gamma)
+        batch_norm.batch_norm(data, gamma, beta, out, mean, var, eps=p.eps, axis=1, fix_gamma=p.fix_gamma)
     else:
         mean[...], var[...] = moving_mean, moving_var
-        normalization.batch_norm_inference(data, gamma, beta, mean, var, out, eps=p.eps, axis=1, fix_gamma=p.fix_gamma)
+        batch_norm.batch_norm_inference(data, gamma, beta, mean, var, out, eps=p.eps, axis=1, fix_gamma=p.fix_gamma)
 
 
 for _op in ("BatchNorm_v1", "_contrib_SyncBatchNorm"):
@@ -85,7 +85,7 @@ def _backward_batch_norm(
         mean, var = moving_mean, moving_var
     else:
         var = 1 / (inv * inv) - inv.dtype.type(p.eps)
-    normalization.batch_norm_backward(
+    batch_norm.batch_norm_backward(
         dy,
         data,
         gamma,
