@@ -1,5 +1,6 @@
 """Device 'gpu': copies, streams, memory, and the ways to be absent."""
 
+import gc
 import itertools
 import os
 import subprocess
@@ -104,6 +105,7 @@ def test_memory_of_the_host_meets_and_that_of_gpus_does_not(gpus):
 
 
 def test_memory_is_counted_and_given_back(gpus):
+    gc.collect()
     gpus[0].device.synchronize(0)  # what was dropped before is given back
     free, total = mx.context.gpu_memory_info(0)
     a = mx.nd.zeros((1 << 20,), ctx=gpus[0])

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable, Sequence
-from operator import is_
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from .. import ndarray as nd
 from .._core import tables
 from .._core.array import Sparse
-from .._core.call import op_context
-from .._core.dispatch import bound_for, invoke
-from .._core.errors import raise_in_op
+from .._core.dispatch import invoke
 from .._core.op import Op
 from .._core.params import Params
 from .._core.state import state as mode
-from .._core.stream import begin, commit
 from ..ndarray import NDArray
 from ._bound import update
 from ._steps import state_and_master
 from .base import Optimizer
 
-__all__ = ["FusedOptimizer", "Seen", "move"]
+__all__ = ["FusedOptimizer", "Group", "Step", "move"]
 
 #: Weights of one call at most: as many outputs of an operator may be its inputs.
 MOST = 256
@@ -84,25 +80,47 @@ class Step(NamedTuple):
         )
 
 
+#: What users override to make another step; they may do so at any time.
+_METHODS = {
+    *("update", "update_multi_precision", "_update_count", "_get_lr", "_get_lrs", "_get_wd", "_get_wds"),
+    *("_begin", "_common", "_fused_step"),
+}
+_methods = attrgetter(*sorted(_METHODS))
+
+
 class FusedOptimizer(Optimizer):
     """An optimizer that makes its step by one operator.
 
-    Subclasses define `_fused_step`. What moves many weights at once calls it in the place of `update` and
-    `update_multi_precision`, unless these were overridden since.
+    Subclasses define `_operator` and `_numbers`. What moves many weights at once asks these in the place of `update`
+    and `update_multi_precision`, unless a method that they stand for was overridden since.
     """
 
     #: Whether states with a master copy are (state, master), not (master, state), and there are operators for both.
     _master_last = False
-    _moves: tuple[Any, ...] = ()
+    _told: tuple[Any, ...] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "_fused_step" in vars(cls):
-            cls._moves = cls.update, cls.update_multi_precision
+        if "_operator" in vars(cls):
+            cls._told = _methods(cls)
+
+    def _operator(self, state: Any) -> tuple[str, Sequence[NDArray]]:
+        """The operator that moves a weight with this state, and the states that it takes."""
+        raise NotImplementedError(type(self).__name__)
+
+    def _numbers(self, name: str, t: int) -> dict[str, Any]:
+        """The parameters of an operator that all weights have in common at their update number `t`."""
+        raise NotImplementedError(type(self).__name__)
+
+    def _rate(self, lr: float, t: int) -> float:
+        """The learning rate that the operator gets at update number `t`."""
+        return lr
 
     def _fused_step(self, index: Any, state: Any) -> tuple[str, Sequence[NDArray], dict[str, Any]]:
         """Count an update of a parameter; return the operator of the step, its states and its numbers."""
-        raise NotImplementedError(type(self).__name__)
+        lr, wd, t = self._begin(index)
+        name, states = self._operator(state)
+        return name, states, {"lr": self._rate(lr, t), "wd": wd, **self._numbers(name, t)}
 
     def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, master: bool) -> Step:
         if not master:
@@ -114,11 +132,8 @@ class FusedOptimizer(Optimizer):
 
     @property
     def _is_told(self) -> bool:
-        """Whether its steps are what `_fused_step` says: nobody has put another `update` in its place."""
-        cls = type(self)
-        return (cls.update, cls.update_multi_precision) == cls._moves and not (
-            vars(self).keys() & {"update", "update_multi_precision"}
-        )
+        """Whether its steps are what it tells: nobody has put another method in the place of those behind them."""
+        return _methods(type(self)) == self._told and _METHODS.isdisjoint(vars(self))
 
     def create_state_multi_precision(self, index: Any, weight: NDArray) -> Any:
         if self._master_last:
@@ -141,86 +156,27 @@ _EACH = ("lr", "wd", "lazy_update")
 
 
 class Group(NamedTuple):
-    """Steps that one operator makes together.
+    """Steps that one operator made together.
 
     Attributes
     ----------
+    name : str
+        The operator of each.
     op : Op
     places : list of int
         Of the steps among all.
     params : Params
-        Of the last time.
-    common : dict of str to number
-        What the steps have in common.
     """
 
+    name: str
     op: Op
     places: list[int]
     params: Params
-    common: dict[str, Any]
-
-    def fits(self, step: Step) -> bool:
-        """Whether a step has these numbers and no others, but for its own, which need no parsing."""
-        numbers = step.numbers
-        return (
-            numbers.keys() - _EACH == self.common.keys()
-            and self.common.items() <= numbers.items()
-            and numbers["lr"].__class__ is float is numbers["wd"].__class__
-        )
 
 
-class Seen:
-    """What was found of the arrays that moved together last: it holds as long as they are the same ones.
-
-    Attributes
-    ----------
-    names : list of str
-        The operators of all steps.
-    datas : list of weak reference
-        To the devices' arrays, which live no longer for it.
-    groups : list of Group
-        Of all steps, if they can be made again as they were; else of some.
-    """
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self.datas: list[Any] = []
-        self.groups: list[Group] = []
-        self._weights: list[Any] = []
-        self._states: Sequence[Any] = []
-
-    def may_write(self, weights: Sequence[NDArray], states: Sequence[Any]) -> bool:
-        """Whether these are the weights and states of which :meth:`checked` was told.
-
-        Memory of a device stays as writable as it was; states that are lists may hold other arrays now.
-        """
-        return (
-            len(weights) == len(self._weights)
-            and all(ref() is w._data for ref, w in zip(self._weights, weights))
-            and all(map(is_, states, self._states))
-            and list not in map(type, states)
-        )
-
-    def checked(self, weights: Sequence[NDArray], states: Sequence[Any]) -> None:
-        """These may be written to."""
-        self._weights, self._states = _refs([w._data for w in weights]), states
-
-    def same(self, steps: Sequence[Step], datas: list[Any]) -> bool:
-        """Whether the steps are of the operators and the arrays of the last time."""
-        return (
-            len(datas) == len(self.datas)
-            and all(ref() is data for ref, data in zip(self.datas, datas))
-            and [step.name for step in steps] == self.names
-            and sum(len(group.places) for group in self.groups) == len(steps)
-        )
-
-
-def _refs(datas: Sequence[Any]) -> list[Any]:
-    """Weak references to arrays; none if some are sparse, whose parts may be exchanged."""
-    return [] if any(isinstance(d, Sparse) for d in datas) else list(map(weakref.ref, datas))
-
-
-def move(optimizer: FusedOptimizer, items: Iterable[tuple[Any, NDArray, NDArray, Any]], seen: Seen) -> None:
+def move(
+    optimizer: FusedOptimizer, items: Iterable[tuple[Any, NDArray, NDArray, Any]]
+) -> tuple[list[Step], list[Group]]:
     """Move weights, as few launches as the device's kernels allow.
 
     Parameters
@@ -228,25 +184,27 @@ def move(optimizer: FusedOptimizer, items: Iterable[tuple[Any, NDArray, NDArray,
     optimizer : FusedOptimizer
     items : iterable of (index, weight, gradient, state)
         What `update_multi_precision` takes.
-    seen : Seen
-        Of the last call: if its arrays were these, they are not looked at again.
+
+    Returns
+    -------
+    steps : list of Step
+    groups : list of Group
+        Of those that were made together.
     """
     steps: list[Step] = []
+    groups: list[Group] = []
     try:
         for index, weight, grad, state in items:
             steps.append(optimizer._step(index, weight, grad, state, optimizer._has_master(weight)))
     finally:  # where one has no step, those before it move nevertheless
-        _run(steps, seen)
+        _run(steps, groups)
+    return steps, groups
 
 
-def _run(steps: Sequence[Step], seen: Seen) -> None:
+def _run(steps: Sequence[Step], made: list[Group]) -> None:
     if not steps:
         return
     ctx = steps[0].weight._st.ctx
-    datas = [a._data for step in steps for a in step.arrays]
-    if not mode.record and seen.same(steps, datas) and _again(steps, seen):
-        return
-    seen.names, seen.datas, seen.groups = [step.name for step in steps], _refs(datas), []
     if mode.record or not _disjoint(ctx.device, steps):
         for step in steps:
             step.run()
@@ -262,58 +220,23 @@ def _run(steps: Sequence[Step], seen: Seen) -> None:
             common = [item for item in step.numbers.items() if item[0] not in _EACH]
             groups.setdefault((name, step.weight._data.dtype, *common), []).append(i)
         else:
-            _run_groups(steps, groups, seen)
+            made += _run_groups(steps, groups)
             step.run()
-    _run_groups(steps, groups, seen)
+    made += _run_groups(steps, groups)
 
 
-def _run_groups(steps: Sequence[Step], groups: dict[Any, list[int]], seen: Seen) -> None:
+def _run_groups(steps: Sequence[Step], groups: dict[Any, list[int]]) -> list[Group]:
+    made = []
     for (name, _, *common), places in groups.items():
         for at in range(0, len(places), MOST):
             part = places[at : at + MOST]
             op, some = tables.ops.get(name), [steps[i] for i in part]
-            p = op.parse({"num_weights": len(part), **_rates(some), **dict(common)})
-            _call(op, some, p)
-            if {"lrs", "wds"} <= op.parser.dynamic:
-                seen.groups.append(Group(op, part, p, dict(common)))
+            rates = {f"{n}s": tuple([step.numbers[n] for step in some]) for n in ("lr", "wd")}
+            p = op.parse({"num_weights": len(part), **rates, **dict(common)})
+            invoke(op, [a for step in some for a in step.arrays], p, out=[step.weight for step in some])
+            made.append(Group(some[0].name, op, part, p))
     groups.clear()
-
-
-def _rates(steps: Sequence[Step]) -> dict[str, tuple[float, ...]]:
-    return {f"{n}s": tuple([step.numbers[n] for step in steps]) for n in ("lr", "wd")}
-
-
-def _again(steps: Sequence[Step], seen: Seen) -> bool:
-    """Move by what was found the last time; False, with nothing moved, if the numbers in common have changed."""
-    if not all(group.fits(steps[i]) for group in seen.groups for i in group.places):
-        return False
-    for op, places, p, _ in seen.groups:
-        some = [steps[i] for i in places]
-        rates = _rates(some)
-        _call(op, some, p.with_dynamic({**rates, "_scalars": {**p._scalars, **rates}}))
-    return True
-
-
-def _call(op: Op, steps: Sequence[Step], p: Params) -> None:
-    """Call an operator for many weights, whose arrays are alike, apart and writable."""
-    arrays = [a for step in steps for a in step.arrays]
-    bound = bound_for(op, p, arrays)
-    if bound is None or not bound.out:
-        invoke(op, arrays, p, out=[step.weight for step in steps])
-        return
-    # Everything that a call looks for in hundreds of arrays has been looked for here.
-    ctx, mutates = arrays[0]._st.ctx, p._sig.mutates
-    reads, writes = [step.grad._st for step in steps], [step.weight._st for step in steps]
-    writes += [arrays[i]._st for i in mutates]
-    ins = [a._data for a in arrays]
-    outs = [step.weight._data for step in steps] + [ins[i] for i in mutates]
-    begin(reads, writes, now=True)
-    ctx.activate()
-    try:
-        bound.bind(op_context(ctx, mode.train), p, ins, outs)()
-    except Exception as e:
-        raise_in_op(e, op.name, p, ins, owner=bound.owner)
-    commit(writes)
+    return made
 
 
 def _together(device: Any, name: str, mixed: bool) -> str | None:

@@ -66,8 +66,12 @@ class Adam(FusedOptimizer):
         stype = weight.stype if self.lazy_update else "default"
         return zeros_like(weight, stype), zeros_like(weight, stype)
 
-    def _fused_step(self, index: Any, state: Any) -> Any:
-        lr, wd, t = self._begin(index)
-        lr *= math.sqrt(1.0 - self.beta2**t) / (1.0 - self.beta1**t)
-        numbers = {"lr": lr, "wd": wd, "beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon}
-        return "adam_update", state, {**numbers, "lazy_update": self.lazy_update, **self._common()}
+    def _operator(self, state: Any) -> Any:
+        return "adam_update", state
+
+    def _rate(self, lr: float, t: int) -> float:
+        return lr * (math.sqrt(1.0 - self.beta2**t) / (1.0 - self.beta1**t))
+
+    def _numbers(self, name: str, t: int) -> dict[str, Any]:
+        numbers = {"beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon}
+        return {**numbers, "lazy_update": self.lazy_update, **self._common()}

@@ -49,8 +49,10 @@ class FTML(FusedOptimizer):
     def create_state(self, index: Any, weight: NDArray) -> Any:
         return tuple(zeros_like(weight) for _ in range(3))
 
-    def _fused_step(self, index: Any, state: Any) -> Any:
-        lr, wd, t = self._begin(index)
+    def _operator(self, state: Any) -> Any:
+        return "ftml_update", state
+
+    def _numbers(self, name: str, t: int) -> dict[str, Any]:
         clip = {"clip_grad": self.clip_gradient} if self.clip_gradient else {}
-        numbers = {"t": t, "lr": lr, "wd": wd, "rescale_grad": self.rescale_grad, **clip}
-        return "ftml_update", state, {**numbers, "beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon}
+        numbers = {"t": t, "rescale_grad": self.rescale_grad, **clip}
+        return {**numbers, "beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon}

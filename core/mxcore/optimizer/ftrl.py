@@ -50,6 +50,8 @@ class Ftrl(FusedOptimizer):
     def create_state(self, index: Any, weight: NDArray) -> Any:
         return zeros_like(weight, weight.stype), zeros_like(weight, weight.stype)
 
-    def _fused_step(self, index: Any, state: Any) -> Any:
-        lr, wd, _ = self._begin(index)
-        return "ftrl_update", state, {"lr": lr, "wd": wd, "lamda1": self.lamda1, "beta": self.beta, **self._common()}
+    def _operator(self, state: Any) -> Any:
+        return "ftrl_update", state
+
+    def _numbers(self, name: str, t: int) -> dict[str, Any]:
+        return {"lamda1": self.lamda1, "beta": self.beta, **self._common()}

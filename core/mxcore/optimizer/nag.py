@@ -49,9 +49,8 @@ class NAG(FusedOptimizer):
     def create_state(self, index: Any, weight: NDArray) -> Any:
         return zeros_like(weight) if self.momentum != 0.0 else None
 
-    def _fused_step(self, index: Any, state: Any) -> Any:
-        lr, wd, _ = self._begin(index)
-        numbers = {"lr": lr, "wd": wd, **self._common()}
-        if self.momentum > 0:
-            numbers["momentum"] = self.momentum
-        return ("sgd_update", (), numbers) if state is None else ("nag_mom_update", (state,), numbers)
+    def _operator(self, state: Any) -> Any:
+        return ("sgd_update", ()) if state is None else ("nag_mom_update", (state,))
+
+    def _numbers(self, name: str, t: int) -> dict[str, Any]:
+        return {**self._common(), **({"momentum": self.momentum} if self.momentum > 0 else {})}

@@ -76,11 +76,11 @@ class RMSProp(FusedOptimizer):
     def create_state(self, index: Any, weight: NDArray) -> Any:
         return tuple(zeros_like(weight, weight.stype) for _ in range(3 if self.centered else 1))
 
-    def _fused_step(self, index: Any, state: Any) -> Any:
-        lr, wd, _ = self._begin(index)
-        numbers = {"lr": lr, "wd": wd, "gamma1": self.gamma1, "epsilon": self.epsilon, **self._common()}
+    def _operator(self, state: Any) -> Any:
+        return ("rmspropalex_update" if self.centered else "rmsprop_update"), state
+
+    def _numbers(self, name: str, t: int) -> dict[str, Any]:
+        numbers = {"gamma1": self.gamma1, "epsilon": self.epsilon, **self._common()}
         if self.clip_weights:
             numbers["clip_weights"] = self.clip_weights
-        if not self.centered:
-            return "rmsprop_update", state, numbers
-        return "rmspropalex_update", state, {**numbers, "gamma2": self.gamma2}
+        return {**numbers, "gamma2": self.gamma2} if name == "rmspropalex_update" else numbers

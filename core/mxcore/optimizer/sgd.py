@@ -57,14 +57,11 @@ class SGD(FusedOptimizer):
             return None
         return zeros_like(weight, weight.stype if self.lazy_update else "default")
 
-    def _fused_step(self, index: Any, state: Any) -> Any:
-        lr, wd, _ = self._begin(index)
-        numbers = {"lr": lr, "wd": wd, "lazy_update": self.lazy_update, **self._rates()}
-        return ("sgd_update", (), numbers) if state is None else ("sgd_mom_update", (state,), numbers)
+    def _operator(self, state: Any) -> Any:
+        return ("sgd_update", ()) if state is None else ("sgd_mom_update", (state,))
 
-    def _rates(self) -> dict[str, Any]:
-        """What all weights have in common."""
-        common = self._common()
+    def _numbers(self, name: str, t: int) -> dict[str, Any]:
+        common = {"lazy_update": self.lazy_update, **self._common()}
         if self.momentum > 0:
             common["momentum"] = self.momentum
         return common
@@ -81,7 +78,8 @@ class SGD(FusedOptimizer):
             index, weight, grad, state = [index], [weight], [grad], [state]
         self._update_count(index)
         lrs, wds = self._get_lrs(index), self._get_wds(index)
-        common = self._rates()
+        common = self._numbers("sgd_mom_update", 0)
+        lazy = common.pop("lazy_update")
         # One call for many weights saves launches; where kernels run in the caller, lists of small ones cost more than
         # calls.
         if (
@@ -92,4 +90,4 @@ class SGD(FusedOptimizer):
             move_all(weight, grad, state, self.momentum > 0, master, lrs=lrs, wds=wds, **common)
             return
         for w, g, s, lr, wd in zip(weight, grad, state, lrs, wds):
-            move_one(w, g, s, master, lr=lr, wd=wd, lazy_update=self.lazy_update, **common)
+            move_one(w, g, s, master, lr=lr, wd=wd, lazy_update=lazy, **common)

@@ -50,9 +50,9 @@ class Signum(FusedOptimizer):
     def create_state(self, index: Any, weight: NDArray) -> Any:
         return zeros_like(weight, weight.stype) if self.momentum != 0.0 else None
 
-    def _fused_step(self, index: Any, state: Any) -> Any:
-        lr, wd, _ = self._begin(index)
-        numbers = {"lr": lr, "wd": wd, **self._common()}
-        if state is None:
-            return "signsgd_update", (), numbers
-        return "signum_update", (state,), {**numbers, "momentum": self.momentum, "wd_lh": self.wd_lh}
+    def _operator(self, state: Any) -> Any:
+        return ("signsgd_update", ()) if state is None else ("signum_update", (state,))
+
+    def _numbers(self, name: str, t: int) -> dict[str, Any]:
+        more = {"momentum": self.momentum, "wd_lh": self.wd_lh} if name == "signum_update" else {}
+        return {**self._common(), **more}

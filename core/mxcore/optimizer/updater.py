@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from os import PathLike
 from typing import Any
 
@@ -12,10 +13,14 @@ from .._io_files import checked, naming, read_whole
 from ..context import Context
 from ..drafts import settle
 from ..ndarray import NDArray
-from ._fused import FusedOptimizer, Seen, move
+from ._fused import FusedOptimizer, Group, Step, move
+from ._standing import Standing
 from ._states import check_readable, dumps, is_pickle, loads
 from ._whole import check_state
 from .base import Optimizer
+
+#: So many lists of weights that move together are remembered, and so often once more that was not met again.
+_MOST, _TRIES = 64, 3
 
 
 class Updater:
@@ -48,7 +53,8 @@ class Updater:
         self.states: dict[Any, Any] = {}
         self.states_synced: dict[Any, bool] = {}
         self.aggregate_updates = optimizer.aggregate_num > 0
-        self._seen = Seen()
+        #: First index and number of those that move together -> how they do.
+        self._standing: dict[Any, Standing] = {}
 
     def __call__(self, index: Any, grad: Any, weight: Any) -> None:
         """Move one weight, or a list of them, in place.
@@ -65,6 +71,13 @@ class Updater:
         if not isinstance(index, (list, tuple)):
             index, grad, weight = [index], [grad], [weight]
         optimizer, states = self.optimizer, self.states
+        several, given = len(index) > 1, weight
+        if several:
+            found = self._standing.get((index[0], len(index)))
+            if found is not None and isinstance(optimizer, FusedOptimizer):
+                optimizer._set_current_context(found.ctx.device_id if self.replicas else 0)
+                if found.step(optimizer, states, index, weight, grad):
+                    return
         if not getattr(optimizer, "allow_np_array", False):
             grad = [_classic(g) for g in grad]
             weight = [_classic(w) for w in weight]
@@ -78,22 +91,11 @@ class Updater:
                 state = self.sync_state_context(states[i], w.context)
                 check_state(optimizer, i, w, state)
                 states[i], self.states_synced[i] = state, True
-        together = (
-            optimizer
-            if isinstance(optimizer, FusedOptimizer)
-            and optimizer._is_told
-            and len(weight) > 1
-            and weight[0].context.device.async_
-            else None
-        )
-        if together is None:
-            self._check(index, weight)  # before any of them moves
-        else:
+        self._check(index, weight)  # before any of them moves
+        if several and isinstance(optimizer, FusedOptimizer) and optimizer._is_told:
             held = [states[i] for i in index]
-            if not self._seen.may_write(weight, held):
-                self._check(index, weight)
-                self._seen.checked(weight, held)
-            move(together, zip(index, weight, grad, held), self._seen)
+            steps, groups = move(optimizer, zip(index, weight, grad, held))
+            self._stand(optimizer, index, given, held, steps, groups)
             return
         if not self.aggregate_updates:
             for i, w, g in zip(index, weight, grad):
@@ -106,6 +108,27 @@ class Updater:
             for start in range(0, len(group), optimizer.aggregate_num):
                 i, w, g = zip(*group[start : start + optimizer.aggregate_num])
                 optimizer.update_multi_precision(list(i), list(w), list(g), [states[k] for k in i])
+
+    def _stand(
+        self,
+        optimizer: FusedOptimizer,
+        index: Sequence[Any],
+        weight: Sequence[NDArray],
+        held: Sequence[Any],
+        steps: Sequence[Step],
+        groups: Sequence[Group],
+    ) -> None:
+        """Keep what weights did together for their next step, unless what was kept before has never been of use."""
+        key = index[0], len(index)
+        last = self._standing.get(key)
+        tries = 0 if last is None or last.used else last.tries + 1
+        if tries > _TRIES:
+            return
+        with suppress(LookupError):
+            found = self._standing[key] = Standing(optimizer, index, weight, held, steps, groups)
+            found.tries = tries
+        while len(self._standing) > _MOST:
+            self._standing.pop(next(iter(self._standing)), None)
 
     def _check(self, index: Sequence[Any], weight: Sequence[NDArray]) -> None:
         for i, w in zip(index, weight):

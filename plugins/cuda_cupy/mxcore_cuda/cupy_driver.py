@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -74,7 +75,7 @@ class CupyDriver(Driver):
     def empty(self, shape: tuple[int, ...], dtype: Any, index: int) -> Any:
         self.activate(index)
         try:
-            return cupy.empty(shape, dtype)
+            return cupy.ndarray(shape, dtype)  # as cupy.empty makes it, without a frame of Python's
         except cupy.cuda.memory.OutOfMemoryError as e:
             raise MemoryError(str(e)) from None
 
@@ -110,6 +111,16 @@ class CupyDriver(Driver):
 
     def move(self, a: Any, dst: Any, stream: Any) -> None:
         runtime.memcpyAsync(dst.data.ptr, a.data.ptr, a.nbytes, _ANY, stream.ptr)
+
+    def fill(self, a: Any, value: int) -> None:
+        name, word, width = _words(value, a.dtype)
+        if not a.nbytes:
+            return
+        status = getattr(_driver(), name)(
+            ctypes.c_void_p(a.data.ptr), word, _size(a.nbytes // width), ctypes.c_void_p(self._stream_now(a).ptr)
+        )
+        if status:
+            raise error(RuntimeError, f"{name}: CUresult {status}")
 
     # -- streams and events --------------------------------------------------------------------------------------------
     def stream(self, index: int, which: str = "compute") -> Any:
@@ -208,6 +219,11 @@ class CupyDriver(Driver):
                 found = self._modules[code.digest, index] = module, names
         return found
 
+    def _stream_now(self, a: Any) -> Any:
+        """The stream that works on an array's device: the one that this thread captures, if it does."""
+        capture = self._captures and getattr(self._here, "capture", None)
+        return capture[0] if capture else self.stream(a.device.id)
+
     def launch(
         self, function: Any, grid: Sequence[int], block: Sequence[int], shared: int, stream: Any, arguments: Arguments
     ) -> None:
@@ -244,23 +260,31 @@ class Graph:
             child = ctypes.c_void_p(body.graph)
             _cudart("cudaGraphAddChildGraphNode", ctypes.byref(done), graph, nodes, _size(len(before)), child)
         self._gives = [_add_copy(graph, a, done) for a in gives]
+        #: The caller's address of each copy, those that it takes first; none of them yet.
+        self._at = [0] * (len(self._takes) + len(self._gives))
         handle = int(graph.value or 0)
         self._exec = runtime.graphInstantiate(handle)
         weakref.finalize(self, _destroy, self._exec, handle)
 
     def launch(self, sources: Sequence[Any], targets: Sequence[Any]) -> None:
         """Launch it on the compute stream."""
-        for (node, place, n), a in zip(self._takes, sources, strict=True):
-            self._point(node, place, a.data.ptr, n)
-        for (node, place, n), a in zip(self._gives, targets, strict=True):
-            self._point(node, a.data.ptr, place, n)
+        for i, a in enumerate((*sources, *targets)):
+            at = a.data.ptr
+            if at != self._at[i]:  # the pool gives what is made and dropped in turn the same places
+                self._point(i, at)
         runtime.graphLaunch(self._exec, self._stream.ptr)
 
-    def _point(self, node: ctypes.c_void_p, to: int, source: int, n: int) -> None:
-        if n:
-            to_, source_ = ctypes.c_void_p(to), ctypes.c_void_p(source)
-            exec_ = ctypes.c_void_p(self._exec)
-            _cudart("cudaGraphExecMemcpyNodeSetParams1D", exec_, node, to_, source_, _size(n), _WITHIN)
+    def _point(self, i: int, at: int) -> None:
+        """Let a copy go from, or to, another address."""
+        n = len(self._takes)
+        node, place, size = self._takes[i] if i < n else self._gives[i - n]
+        if size:
+            to, source = (place, at) if i < n else (at, place)
+            _cudart(
+                "cudaGraphExecMemcpyNodeSetParams1D",
+                ctypes.c_void_p(self._exec), node, ctypes.c_void_p(to), ctypes.c_void_p(source), _size(size), _WITHIN,
+            )  # fmt: skip
+        self._at[i] = at
 
 
 _size = ctypes.c_size_t
@@ -293,6 +317,21 @@ def _cudart(name: str, *arguments: Any) -> None:
 @cache
 def _runtime() -> ctypes.CDLL:
     return library("cudart", "CUDA's runtime, which launches graphs")
+
+
+@cache
+def _driver() -> ctypes.CDLL:
+    return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+
+
+@cache
+def _words(value: int, dtype: Any) -> tuple[str, Any, int]:
+    """What fills memory with a number: the driver's function, the word that it repeats, and its bytes."""
+    word = np.array(value, dtype).tobytes()
+    if not any(word):
+        return "cuMemsetD8Async", ctypes.c_ubyte(0), 1
+    kind = {1: ("D8", ctypes.c_ubyte), 2: ("D16", ctypes.c_ushort), 4: ("D32", ctypes.c_uint)}[len(word)]
+    return f"cuMemset{kind[0]}Async", kind[1](int.from_bytes(word, sys.byteorder)), len(word)
 
 
 def _is_pinned(a: Host) -> bool:

@@ -127,6 +127,10 @@ class Driver(ABC):
     def move(self, a: Any, dst: Any, stream: Any) -> None:
         """Between arrays of this or of two devices."""
 
+    @abstractmethod
+    def fill(self, a: Any, value: int) -> None:
+        """Fill an array of its own memory, of at most 4 bytes an element, with a number, on the compute stream."""
+
     # -- streams and events
     @abstractmethod
     def stream(self, index: int, which: str = "compute") -> Any:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable, Sequence
 from functools import wraps
+from itertools import zip_longest
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -76,6 +78,28 @@ def _loose(a: Any) -> bool:
     return flags is not None and not flags.c_contiguous
 
 
+def _stands(
+    kernel: Callable[..., None], call: Callable[[], None], k: Call, p: Params, ins: list[Array], outs: Outs
+) -> Callable[[], None]:
+    """A step's call, where its arrays are dense: only those are looked at that were not there the last time."""
+    last: list[Any] = []
+
+    def run() -> None:
+        now = [*ins, *outs]
+        if any(_loose(a) for a, old in zip_longest(now, last) if old is None or old() is not a):
+            kernel(k, p, [*outs], *ins)
+            return
+        if len(last) != len(now):
+            last[:] = map(weakref.ref, now)
+        else:
+            for i, a in enumerate(now):
+                if last[i]() is not a:
+                    last[i] = weakref.ref(a)
+        call()
+
+    return run
+
+
 def helpers(op: str) -> Any:
     """What an operator's body shares with its kernels."""
     return find_op(op).facet("helpers")
@@ -87,9 +111,18 @@ def inputs_by_name(op: str, p: Params, ins: Sequence[_T]) -> dict[str, _T]:
 
 
 def binds(
-    op: str, *, dtypes: str | None = FLOATS, when: Callable[..., bool] | None = None, short: Any = None
+    op: str,
+    *,
+    dtypes: str | None = FLOATS,
+    when: Callable[..., bool] | None = None,
+    short: Any = None,
+    standing: Callable[..., Callable[[], None]] | None = None,
 ) -> Callable[[_F], _F]:
-    """Declare a function ``(k, p, outs, *inputs)`` to be the kernel of an operator; it gets dense arrays only."""
+    """Declare a function ``(k, p, outs, *inputs)`` to be the kernel of an operator; it gets dense arrays only.
+
+    `standing`, ``(k, p, ins, outs) -> call``, makes the call of a step that comes again, for dense arrays of these
+    shapes; arrays in both lists, and numbers of `p`, may be others each time.
+    """
 
     def declare(fn: _F) -> _F:
         @gpu.kernel(op, dtypes=dtypes, when=when, out=True, short=short)
@@ -104,6 +137,8 @@ def binds(
                 if place is not o:
                     o[...] = place
 
+        if standing is not None:
+            kernel.binds = lambda k, p, ins, outs: _stands(kernel, standing(k, p, ins, outs), k, p, ins, outs)  # type: ignore[attr-defined]
         return fn
 
     return declare

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import repeat
+from operator import is_
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mxcore.plugin import Call, Params, Spec
 
-from ..tables import Row, Table, tables
+from ..tables import Columns, Row, Table, tables
 from .common import Array, Outs, binds, kernel_for, wide
 
 Rates = tuple[float, ...]
@@ -116,8 +118,38 @@ def _bind_one(name: str, rule: Rule, mixed: bool) -> None:
         _move(k, p, rule, outs, ins, [(p.lr, p.wd)], mixed)
 
 
+def _standing(rule: Rule, mixed: bool) -> Callable[..., Callable[[], None]]:
+    def bind(k: Call, p: Params, ins: list[Array], outs: Outs) -> Callable[[], None]:
+        n = p.num_weights
+        per, kept = len(ins) // n, (len(outs) - n) // n
+        run = kernel_for(k, "optimizer", rule.kernel, ins[1].dtype)
+        more = [None] * (2 * rule.preloads)
+        numbers = len(rule.rates(p, 1.0, 0.0))
+        columns = Columns([a.size for a in ins[::per]], numbers, 2 + 1 + kept - mixed + len(more))
+
+        def call() -> None:
+            _one_each(n, lrs=p.lrs, wds=p.wds)
+            weights, moving = outs[:n], [outs[n + j :: kept] for j in range(kept)]
+            if not mixed:
+                if not all(map(is_, weights, ins[::per])):
+                    _move(k, p, rule, outs, ins, [*zip(p.lrs, p.wds)], mixed)
+                    return
+                arrays = [weights, ins[1::per], None, *moving, *more]
+            else:
+                *states, masters = moving
+                arrays = [masters, ins[1::per], weights, *states, *more]
+            rates = [p.lrs, p.wds] if rule.rates is _plain else [*zip(*map(rule.rates, repeat(p), p.lrs, p.wds))]
+            values = _given(p, rule.common)
+            for table in columns.tables(rates, arrays):
+                run.many(table, mixed, *values)
+
+        return call
+
+    return bind
+
+
 def _bind_many(name: str, rule: Rule, mixed: bool) -> None:
-    @binds(name, when=_movable(mixed))
+    @binds(name, when=_movable(mixed), standing=_standing(rule, mixed))
     def kernel(k: Call, p: Params, outs: Outs, *ins: Array) -> None:
         _one_each(p.num_weights, lrs=p.lrs, wds=p.wds)
         _move(k, p, rule, outs, ins, [*zip(p.lrs, p.wds)], mixed)

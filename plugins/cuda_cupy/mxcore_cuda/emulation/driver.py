@@ -111,6 +111,10 @@ class EmulatedDriver(Driver):
         source, place = a.values, dst.values
         stream.launch(lambda: np.copyto(place, source))
 
+    def fill(self, a: EmulatedArray, value: int) -> None:
+        place = a.values
+        self.stream(a.index).launch(lambda: place.fill(value))
+
     # -- streams and events --------------------------------------------------------------------------------------------
     def stream(self, index: int, which: str = "compute") -> Stream:
         # Of the compute stream each thread captures its own launches.

@@ -1,0 +1,255 @@
+"""Weights that moved together, bound to their kernels: what moves them again looks for little beside their numbers."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from operator import is_
+from typing import Any
+
+from .._core import call as calls
+from .._core.array import Sparse
+from .._core.call import op_context
+from .._core.dispatch import bound_for
+from .._core.errors import raise_in_op
+from .._core.op import Op
+from .._core.params import Params
+from .._core.state import state as mode
+from .._core.stream import begin, commit, heavy
+from .._locks import fork_safe_lock, lock_of
+from ..ndarray import NDArray
+from ._fused import FusedOptimizer, Group, Step
+
+__all__ = ["Standing"]
+
+
+class _Call:
+    """A call of an operator for some of the weights.
+
+    Attributes
+    ----------
+    name : str
+        The operator of each.
+    op : Op
+    places : list of int
+        Of the weights among all.
+    params : Params
+        Its own, whose numbers are exchanged.
+    ins : list of array
+        Gradients among them are exchanged.
+    width : int
+        Arrays of one weight.
+    run : callable
+    owner : str
+    """
+
+    __slots__ = ("name", "op", "places", "params", "ins", "width", "run", "owner", "work")
+
+    def __init__(self, group: Group, steps: Sequence[Step]) -> None:
+        from ..executor.direct import bind  # light imports: whoever trains has it
+
+        self.name: str
+        self.op: Op
+        self.places: list[int]
+        self.params: Params
+        self.name, self.op, self.places, self.params = group
+        some = [steps[i] for i in group.places]
+        arrays = [a for step in some for a in step.arrays]
+        bound = bound_for(group.op, group.params, arrays)
+        if bound is None or not bound.out:
+            raise LookupError
+        self.owner, self.work, self.width = bound.owner, bound.work, len(some[0].arrays)
+        self.ins = [a._data for a in arrays]
+        outs = [step.weight._data for step in some] + [self.ins[i] for i in group.params._sig.mutates]
+        k = op_context(arrays[0]._st.ctx, False)
+        run: Callable[[], Any] | None = bind(bound, k, group.params, self.ins, outs)
+        self.run = bound.bind(k, group.params, self.ins, outs) if run is None else run
+
+    def grads(self, values: Sequence[Any]) -> None:
+        """Exchange the gradients."""
+        self.ins[1 :: self.width] = values
+
+
+class Standing:
+    """Weights that moved together, with all that is the same whenever they do; one thread at a time uses it.
+
+    It holds as long as indices, states, weights and optimizer are the same ones; gradients may be other arrays of their
+    kind at each step, as a backward hands over its own.
+
+    Parameters
+    ----------
+    optimizer : FusedOptimizer
+    index : sequence
+    weights : sequence of NDArray
+    held : list
+        The state of each.
+    steps, groups : list
+        What :func:`~mxcore.optimizer._fused.move` made of them.
+
+    Attributes
+    ----------
+    used : bool
+        Whether it has ever served.
+    tries : int
+        How many before it did not.
+
+    Raises
+    ------
+    LookupError
+        If the step cannot be made again like this.
+    """
+
+    used, tries = False, 0
+
+    def __init__(
+        self,
+        optimizer: FusedOptimizer,
+        index: Sequence[Any],
+        weights: Sequence[NDArray],
+        held: Sequence[Any],
+        steps: Sequence[Step],
+        groups: Sequence[Group],
+    ) -> None:
+        datas = [a._data for step in steps for a in step.arrays]
+        if (
+            mode.record
+            or sum(len(group.places) for group in groups) < len(steps)
+            or any(not {"lrs", "wds"} <= group.op.parser.dynamic for group in groups)
+            or any(isinstance(d, Sparse) for d in datas)
+            or list in map(type, held)  # it may hold other arrays later
+        ):
+            raise LookupError
+        self.observers = calls.observers
+        self.ctx = steps[0].weight._st.ctx
+        self.index, self.held = list(index), list(held)
+        #: Operator -> what all weights have in common.
+        self.numbers: dict[str, dict[str, Any]] = {}
+        for step in steps:
+            numbers = {n: v for n, v in step.numbers.items() if n not in ("lr", "wd")}
+            if self.numbers.setdefault(step.name, numbers) != numbers:
+                raise LookupError
+        self.calls = [_Call(group, steps) for group in groups]
+        #: The arrays of the states, and the master copies.
+        self.kept = [a for step in steps for a in step.arrays[2:]]
+        self.kinds = [(d.__class__, d.shape, d.dtype) for d in (step.grad._data for step in steps)]
+        self._lock, self._queued = fork_safe_lock(), self.ctx.device.async_
+        self.work = sum(call.work for call in self.calls)
+        #: Of the weights whose memory threads must not move at once: a queue has an order of its own.
+        self._order = [] if self._queued else sorted(range(len(weights)), key=lambda i: id(weights[i]._st))
+        # The calls hold these arrays, so that no other can have their ids; whoever drops a weight gets the memory back.
+        self._ids = [id(a._data) for a in (*weights, *self.kept)]
+        self._written = {*self._ids}
+        gone = self.calls.clear
+        self._refs = [weakref.ref(w, lambda ref: gone()) for w in weights]
+        self._grads = [weakref.ref(step.grad._data) for step in steps]
+        for call in self.calls:
+            call.grads([None] * len(call.places))
+
+    def step(
+        self,
+        optimizer: FusedOptimizer,
+        states: dict[Any, Any],
+        index: Sequence[Any],
+        weights: Sequence[NDArray],
+        grads: Sequence[NDArray],
+    ) -> bool:
+        """Move the weights if all is as it was; False, with nothing done, otherwise."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        locks = [self._lock]
+        try:
+            for i in self._order:  # in one order: two threads must not wait for each other
+                lock = lock_of(weights[i]._st)
+                lock.acquire()
+                locks.append(lock)
+            return self._step(optimizer, states, index, weights, grads)
+        finally:
+            for lock in locks:
+                lock.release()
+
+    def _step(
+        self,
+        optimizer: FusedOptimizer,
+        states: dict[Any, Any],
+        index: Sequence[Any],
+        weights: Sequence[NDArray],
+        grads: Sequence[NDArray],
+    ) -> bool:
+        if (
+            not self.calls
+            or mode.record
+            or self.index != index
+            or self.observers is not calls.observers
+            or not all(map(is_, map(states.get, index), self.held))
+            or [id(a._data) for a in (*weights, *self.kept)] != self._ids
+            or not optimizer._is_told
+        ):
+            return False
+        if not self._queued and (
+            not all(map(self.ctx.device.writable, [a._data for a in (*weights, *self.kept)]))
+            or begin([g._st for g in grads], [a._st for a in (*weights, *self.kept)])
+            or heavy(self.work)
+        ):
+            return False
+        news = [g._data for g in grads]
+        for i, (new, ref) in enumerate(zip(news, self._grads, strict=True)):
+            if new is not ref():
+                if not self._fits(i, new, grads[i]):
+                    return False
+                self._grads[i] = weakref.ref(new)
+        counts, first = optimizer._index_update_count, optimizer.begin_num_update
+        before = {counts.get(i, first) for i in index}
+        if len(before) > 1:
+            return False  # a schedule may give each another rate
+        optimizer._update_count(index)
+        t = before.pop() + 1
+        rates = optimizer._get_lrs(index)
+        each = {lr: optimizer._rate(lr, t) for lr in {*rates}}
+        self._set([each[lr] for lr in rates], optimizer._get_wds(index))
+        for name, old in self.numbers.items():
+            numbers = optimizer._numbers(name, t)
+            if numbers != old:
+                self._renumber(name, numbers)
+        self._run(weights, grads, news)
+        self.used = True
+        return True
+
+    def _fits(self, i: int, new: Any, grad: NDArray) -> bool:
+        """Whether another gradient is an array of the kind of the last, over memory of its own."""
+        return (
+            (new.__class__, new.shape, new.dtype) == self.kinds[i]
+            and grad._st.ctx is self.ctx
+            and self.ctx.device.owns(new)
+            and id(new) not in self._written
+        )
+
+    def _set(self, lrs: Sequence[Any], wds: Sequence[Any]) -> None:
+        for call in self.calls:
+            values = call.params.__dict__
+            for name, all_ in (("lrs", lrs), ("wds", wds)):
+                some = tuple([all_[i] for i in call.places])
+                values[name] = some if {*map(type, some)} == {float} else call.op.params[name].parse(some)
+
+    def _renumber(self, name: str, numbers: dict[str, Any]) -> None:
+        """Take other numbers that weights have in common: the last batch is smaller, a scale of losses moves."""
+        self.numbers[name] = numbers
+        common = {n: v for n, v in numbers.items() if n != "lazy_update"}
+        for call in self.calls:
+            if call.name == name:
+                p = call.params
+                fresh = call.op.parse({"num_weights": len(call.places), "lrs": p.lrs, "wds": p.wds, **common})
+                p.__dict__.update(fresh.__dict__)
+
+    def _run(self, weights: Sequence[NDArray], grads: Sequence[NDArray], news: Sequence[Any]) -> None:
+        writes = [a._st for a in (*weights, *self.kept)]
+        begin([g._st for g in grads], writes, now=True)
+        self.ctx.activate()
+        for call in self.calls:
+            call.grads([news[i] for i in call.places])
+            try:
+                call.run()
+            except Exception as e:
+                raise_in_op(e, call.op.name, call.params, call.ins, owner=call.owner)
+            finally:
+                call.grads([None] * len(call.places))  # they are of one step
+        commit(writes)

@@ -1,0 +1,340 @@
+"""Weights that move together again and again: the way that is bound once gives what each by itself gives."""
+
+import gc
+import itertools
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import mxcore as mx
+from mxcore.optimizer._standing import Standing
+
+RULES = [
+    ("sgd", {}),
+    ("sgd", {"momentum": 0.9}),
+    ("nag", {"momentum": 0.9}),
+    ("adam", {}),
+    ("rmsprop", {"centered": True}),
+    ("ftml", {}),
+    ("ftrl", {}),
+    ("signum", {}),
+]
+SHAPES = [(3, 4), (7,), (1, 2, 5), (70, 500)]
+
+
+def pairs(seed, dtype="float32", shapes=SHAPES):
+    """Weights, and gradients of three steps."""
+    rng = np.random.RandomState(seed)
+    return (
+        [rng.randn(*s).astype(dtype) for s in shapes],
+        [[rng.randn(*s).astype(dtype) for s in shapes] for _ in range(3)],
+    )
+
+
+def alone(rule, settings, weights, steps, before=lambda rule, i: None, mults=None):
+    """What each weight by itself becomes: one call for one weight never binds several."""
+    rule = mx.optimizer.create(rule, **settings)
+    if mults:
+        rule.set_lr_mult(mults)
+    update = mx.optimizer.get_updater(rule)
+    weights = [mx.nd.array(w, dtype=w.dtype) for w in weights]
+    for i, grads in enumerate(steps):
+        before(rule, i)
+        for j, (w, g) in enumerate(zip(weights, grads)):
+            update(j, mx.nd.array(g, dtype=g.dtype), w)
+    return [w.asnumpy() for w in weights], [[s.asnumpy() for s in flat(update.states[j])] for j in range(len(weights))]
+
+
+def flat(state):
+    """The arrays of a state."""
+    if state is None:
+        return []
+    return [a for s in state for a in flat(s)] if isinstance(state, (tuple, list)) else [state]
+
+
+def together(rule, settings, weights, steps, before=lambda rule, i: None, mults=None, reuse=False):
+    """The same in calls for all; tells how often the way that was bound served."""
+    rule = mx.optimizer.create(rule, **settings)
+    if mults:
+        rule.set_lr_mult(mults)
+    update = mx.optimizer.get_updater(rule)
+    weights = [mx.nd.array(w, dtype=w.dtype) for w in weights]
+    held = [mx.nd.zeros(w.shape, dtype=w.dtype) for w in weights]
+    for i, grads in enumerate(steps):
+        before(rule, i)
+        new = [mx.nd.array(g, dtype=g.dtype) for g in grads]
+        if reuse:
+            for a, b in zip(held, new):
+                b.copyto(a)
+            new = held
+        update([*range(len(weights))], new, weights)
+    found = [w.asnumpy() for w in weights], [[s.asnumpy() for s in flat(update.states[j])] for j in range(len(weights))]
+    return found, update
+
+
+def equal(a, b):
+    for x, y in zip(itertools.chain(a[0], *a[1]), itertools.chain(b[0], *b[1]), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """How often it served, and how often not."""
+    found = []
+    real = Standing.step
+
+    def step(self, *args):
+        found.append(real(self, *args))
+        return found[-1]
+
+    monkeypatch.setattr(Standing, "step", step)
+    return found
+
+
+@pytest.mark.parametrize("reuse", [False, True])
+@pytest.mark.parametrize(
+    ("rule", "settings"), [*RULES, ("sgd", {"momentum": 0.9, "wd": 0.1, "clip_gradient": 0.5, "rescale_grad": 0.25})]
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_all_at_once_is_one_by_one(rule, settings, dtype, reuse):
+    weights, steps = pairs(0, dtype)
+    equal(together(rule, settings, weights, steps, reuse=reuse)[0], alone(rule, settings, weights, steps))
+
+
+@pytest.mark.parametrize("rule", ["sgd", "nag"])
+def test_weights_with_master_copies(rule, served):
+    weights, steps = pairs(1, "float16")
+    settings = {"momentum": 0.9, "multi_precision": True}
+    equal(together(rule, settings, weights, steps)[0], alone(rule, settings, weights, steps))
+    assert served == [True, True]
+
+
+def test_it_serves_from_the_second_step_on(served):
+    weights, steps = pairs(2)
+    together("sgd", {"momentum": 0.9}, weights, steps)
+    assert served == [True, True]
+
+
+@pytest.mark.parametrize("rule", ["sgd", "adam", "ftml"])
+def test_numbers_that_change(rule, served):
+    """Rates, decay, scales, by weight too, and rates that are no floats."""
+
+    def before(rule, i):
+        rule.lr = [0.3, np.float32(0.1), 1][i]
+        rule.wd = 0.01 * i
+        rule.rescale_grad = 1 / (i + 1)
+
+    weights, steps = pairs(3)
+    mults = {0: 0.5, 2: 2.0}
+    equal(together(rule, {}, weights, steps, before, mults)[0], alone(rule, {}, weights, steps, before, mults))
+    if rule != "ftml":  # it has no kernel for many on the CPU
+        assert served == [True, True]
+
+
+def test_a_schedule_goes_by_updates(served):
+    weights, steps = pairs(4)
+    settings = lambda: {"lr_scheduler": mx.lr_scheduler.FactorScheduler(1, 0.5, base_lr=0.3), "learning_rate": 0.3}  # noqa: E731
+    equal(together("sgd", settings(), weights, steps)[0], alone("sgd", settings(), weights, steps))
+    assert True in served
+
+
+def test_counts_that_differ_go_one_by_one(served):
+    """A weight that has moved more often has a correction of its own."""
+    weights, steps = pairs(5)
+    update = mx.optimizer.get_updater(mx.optimizer.create("adam"))
+    other = mx.optimizer.get_updater(mx.optimizer.create("adam"))
+    a, b = ([mx.nd.array(w) for w in weights] for _ in range(2))
+    for i, grads in enumerate(steps * 2):
+        new = [mx.nd.array(g) for g in grads]
+        if i == 3:
+            update(1, new[1], a[1])
+            other(1, new[1], b[1])
+        update([*range(len(a))], new, a)
+        for j, g in enumerate(new):
+            other(j, g, b[j])
+    for x, y in zip(a, b):
+        np.testing.assert_array_equal(x.asnumpy(), y.asnumpy())
+    assert served == [True, True, False, False, False]
+
+
+def changed(what):
+    """Two updaters over the same steps, one of all at once, one by one; `what` happens to both before the third."""
+    weights, steps = pairs(6)
+    ways = []
+    for several in (True, False):
+        update = mx.optimizer.get_updater(mx.optimizer.create("sgd", momentum=0.9))
+        arrays = [mx.nd.array(w) for w in weights]
+        for i, grads in enumerate(steps * 2):
+            new = [mx.nd.array(g) for g in grads]
+            if i == 3:
+                what(update, arrays, new)
+            if several:
+                update([*range(len(arrays))], new, arrays)
+            else:
+                for j, g in enumerate(new):
+                    update(j, g, arrays[j])
+        ways.append([w.asnumpy() for w in arrays])
+    for x, y in zip(*ways):
+        np.testing.assert_array_equal(x, y)
+
+
+def other_states(update, arrays, new):
+    update.set_states(update.get_states())
+
+
+def other_state(update, arrays, new):
+    update.states[1] = mx.nd.ones(arrays[1].shape)
+
+
+def other_weight(update, arrays, new):
+    arrays[0] = mx.nd.ones(arrays[0].shape)
+
+
+def written_weight(update, arrays, new):
+    arrays[0][:] = 3
+
+
+def pending_weight(update, arrays, new):
+    for _ in range(20):
+        arrays[3] += 1
+
+
+def view_as_gradient(update, arrays, new):
+    new[0] = mx.nd.ones((5, 3, 4))[2]
+
+
+def transposed_gradient(update, arrays, new):
+    new[0] = mx.nd.arange(12).reshape((4, 3)).T
+
+
+def weight_as_gradient(update, arrays, new):
+    new[0] = arrays[0]
+
+
+def sparse_gradient(update, arrays, new):
+    new[0] = mx.nd.ones(arrays[0].shape).tostype("row_sparse")
+
+
+def other_optimizer(update, arrays, new):
+    update.optimizer = mx.optimizer.create("sgd", momentum=0.9, learning_rate=0.5)
+
+
+def other_method(update, arrays, new):
+    update.optimizer._get_lr = lambda index: 0.25
+    update.optimizer._get_lrs = lambda indices: [0.25 for _ in indices]
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        *(other_states, other_state, other_weight, written_weight, pending_weight, view_as_gradient),
+        *(transposed_gradient, weight_as_gradient, sparse_gradient, other_optimizer, other_method),
+    ],
+)
+def test_what_changes_between_steps(what):
+    changed(what)
+
+
+def test_a_gradient_of_another_shape_is_refused(served):
+    update = mx.optimizer.get_updater(mx.optimizer.create("sgd", momentum=0.9))
+    weights = [mx.nd.ones((3,)), mx.nd.ones((4,))]
+    for _ in range(3):
+        update([0, 1], [mx.nd.ones((3,)), mx.nd.ones((4,))], weights)
+    with pytest.raises(mx.MXNetError, match="sgd_mom_update"):
+        update([0, 1], [mx.nd.ones((3,)), mx.nd.ones((5,))], weights)
+    assert served == [True, True, False]
+
+
+def test_weights_that_became_read_only_are_refused():
+    update = mx.optimizer.get_updater(mx.optimizer.create("sgd", momentum=0.9))
+    memory = np.ones(4, "float32")
+    weights = [mx.nd.ones((3,)), mx.nd.from_numpy(memory, zero_copy=True)]
+    grads = [mx.nd.ones((3,)), mx.nd.ones((4,))]
+    memory.flags.writeable = True
+    for _ in range(3):
+        update([0, 1], grads, weights)
+    before = [w.asnumpy() for w in weights]
+    weights[1]._data.flags.writeable = False
+    with pytest.raises(mx.MXNetError, match="parameter 1"):
+        update([0, 1], grads, weights)
+    for w, old in zip(weights, before):
+        np.testing.assert_array_equal(w.asnumpy(), old)
+
+
+def test_dropped_weights_give_their_memory_back():
+    update = mx.optimizer.get_updater(mx.optimizer.create("sgd"))
+    weights = [mx.nd.ones((30,)), mx.nd.ones((40,))]
+    for _ in range(3):
+        update([0, 1], [mx.nd.ones((30,)), mx.nd.ones((40,))], weights)
+    watched = [weakref.ref(w._data) for w in weights]
+    del weights
+    gc.collect()
+    assert [ref() for ref in watched] == [None, None]
+
+
+def test_gradients_of_a_step_are_not_kept():
+    update = mx.optimizer.get_updater(mx.optimizer.create("adam"))
+    weights = [mx.nd.ones((30,)), mx.nd.ones((40,))]
+    for _ in range(3):
+        grads = [mx.nd.ones((30,)), mx.nd.ones((40,))]
+        update([0, 1], grads, weights)
+    watched = [weakref.ref(g._data) for g in grads]
+    del grads
+    assert [ref() for ref in watched] == [None, None]
+
+
+def test_threads_that_move_the_same_weights():
+    """Each step of each thread counts once, whichever way it takes."""
+    update = mx.optimizer.get_updater(mx.optimizer.create("sgd", learning_rate=1.0))
+    weights = [mx.nd.zeros((1000,)), mx.nd.zeros((40, 1000))]
+
+    def work():
+        for _ in range(50):
+            update([0, 1], [-mx.nd.ones((1000,)), -mx.nd.ones((40, 1000))], weights)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for w in weights:
+        assert w.asnumpy().min() == w.asnumpy().max() == 200
+
+
+def test_two_updaters_of_the_same_weights_in_threads():
+    weights = [mx.nd.zeros((1000,)), mx.nd.zeros((40, 1000))]
+
+    def work(order):
+        update = mx.optimizer.get_updater(mx.optimizer.create("sgd", learning_rate=1.0))
+        mine = [weights[i] for i in order]
+        for _ in range(50):
+            update([*order], [-mx.nd.ones(w.shape) for w in mine], mine)
+
+    threads = [threading.Thread(target=work, args=(order,)) for order in ((0, 1), (1, 0))]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for w in weights:
+        assert w.asnumpy().min() == w.asnumpy().max() == 100
+
+
+def test_while_a_profiler_watches_each_step_is_told():
+    update = mx.optimizer.get_updater(mx.optimizer.create("sgd", momentum=0.9))
+    weights, grads = ([mx.nd.ones((3,)), mx.nd.ones((4,))] for _ in range(2))
+    for _ in range(3):
+        update([0, 1], grads, weights)
+    mx.profiler.set_config(profile_all=True, aggregate_stats=True, filename="unused.json")
+    mx.profiler.start()
+    update([0, 1], grads, weights)
+    mx.profiler.stop()
+    assert "sgd_mom_update" in mx.profiler.dumps(reset=True)
+
+
+def test_lists_that_never_come_again_are_not_kept_for_ever():
+    update = mx.optimizer.get_updater(mx.optimizer.create("sgd"))
+    for n in range(2, 200):
+        update([*range(n)], [mx.nd.ones((1,))] * n, [mx.nd.ones((1,)) for _ in range(n)])
+    assert len(update._standing) <= 64
