@@ -116,6 +116,25 @@ def test_the_cpu_moves_alike(gpus, name, dtype):
         np.testing.assert_allclose(a, b, rtol=2e-3 if dtype == "float16" else 2e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+@pytest.mark.parametrize("name", FUSED)
+def test_four_at_once_is_one_by_one(gpus, name, dtype):
+    """Gradients that begin in the middle of a word of memory let a kernel read each element by itself."""
+    found = []
+    for shift in (0, 1):
+        update = updater(name, FUSED[name], multi_precision=dtype == "float16")
+        weights = arrays(gpus[0], dtype, 0)
+        for step in range(2):
+            grads = []
+            for g in arrays(gpus[0], dtype, step + 1):
+                room = mx.nd.zeros((g.size + 8,), ctx=gpus[0], dtype=dtype)
+                room[shift : shift + g.size] = g.reshape(-1)
+                grads.append(room[shift : shift + g.size].reshape(g.shape))
+            update([*range(len(weights))], grads, weights)
+        found.append([a.asnumpy() for i, w in enumerate(weights) for a in (w, *flat(update.states[i]))])
+    assert_same(*found)
+
+
 @pytest.mark.parametrize("name", FUSED)
 def test_states_travel_in_the_middle(gpus, name):
     once = trained(gpus[0], "float16", name, FUSED[name], True)

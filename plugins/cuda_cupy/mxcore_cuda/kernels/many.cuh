@@ -37,6 +37,39 @@ template <class S, int states> struct Element {
     }
 };
 
+// Four elements side by side, read and written at once where they may be.
+template <class S> struct alignas(4 * sizeof(S) < 16 ? 4 * sizeof(S) : 16) Four { S v[4]; };
+
+// Four elements of a weight, of which all states are read and written.
+template <class S, int states> struct Fours {
+    Four<S> moving, state[states ? states : 1];
+    Four<T> grad, low;
+
+    void read(const u64* at, i64 i) {
+        moving = *(const Four<S>*)((S*)at[0] + i), grad = *(const Four<T>*)((T*)at[1] + i);
+#pragma unroll
+        for (int k = 0; k < states; k++) state[k] = *(const Four<S>*)((S*)at[3 + k] + i);
+    }
+    void write(const u64* at, i64 i) const {
+        *(Four<S>*)((S*)at[0] + i) = moving;
+        if (at[2]) *(Four<T>*)((T*)at[2] + i) = low;
+#pragma unroll
+        for (int k = 0; k < states; k++) *(Four<S>*)((S*)at[3 + k] + i) = state[k];
+    }
+};
+
+// One of four, as Element.
+template <class S, int states> struct OfFour {
+    Fours<S, states>& of;
+    int u;
+
+    A weight() const { return A(of.moving.v[u]); }
+    A gradient() const { return A(of.grad.v[u]); }
+    A state(int k) const { return A(of.state[k].v[u]); }
+    void keep(int k, A v) const { of.state[k].v[u] = S(v); }
+    void move(A v) const { of.moving.v[u] = S(v), of.low.v[u] = T(v); }
+};
+
 // What a block takes: a part of a weight, in whose row are `numbers` numbers.
 template <int numbers> struct Part {
     const u64* word;
@@ -64,10 +97,10 @@ template <int numbers> struct Part {
         const float* at = (const float*)word[2 + numbers + 3 + array];
         return at ? A(*at) : number(k);
     }
-    template <class S, int states, class F> void each_of(F f) const {
+    template <class S, int states, class F> void each_of(F f, i64 from) const {
         const int AT_ONCE = 4;  // elements whose reads are on their way together
         const u64* at = word + 2 + numbers;
-        for (i64 first = begin + threadIdx.x; first < end; first += AT_ONCE * blockDim.x) {
+        for (i64 first = from + threadIdx.x; first < end; first += AT_ONCE * blockDim.x) {
             Element<S, states> e[AT_ONCE];
 #pragma unroll
             for (int u = 0; u < AT_ONCE; u++) {
@@ -83,8 +116,30 @@ template <int numbers> struct Part {
     // Calls a function for each element of a thread, which has so many states that are read.
     template <int states, class F> void each(int mixed, F f) const {
 #if defined(MX_float16) || defined(MX_bfloat16)
-        if (mixed) return each_of<float, states>(f);
+        if (mixed) return each_of<float, states>(f, begin);
 #endif
-        each_of<T, states>(f);
+        each_of<T, states>(f, begin);
+    }
+    template <class S, int states, class F> void all_of(F f) const {
+        const u64* at = word + 2 + numbers;
+        u64 places = 0;
+#pragma unroll
+        for (int k = 0; k < 3 + states; k++) places |= at[k];
+        i64 rest = places & 15 ? begin : begin + (end - begin) / 4 * 4;
+        for (i64 i = begin + 4 * threadIdx.x; i < rest; i += 4 * blockDim.x) {
+            Fours<S, states> x;
+            x.read(at, i);
+#pragma unroll
+            for (int u = 0; u < 4; u++) f(OfFour<S, states>{x, u});
+            x.write(at, i);
+        }
+        each_of<S, states>(f, rest);
+    }
+    // The same for a function that moves each element and keeps all its states, and nothing else.
+    template <int states, class F> void all(int mixed, F f) const {
+#if defined(MX_float16) || defined(MX_bfloat16)
+        if (mixed) return all_of<float, states>(f);
+#endif
+        all_of<T, states>(f);
     }
 };

@@ -13,7 +13,7 @@ DEVICE A sign(A x) { return x > 0 ? A(1) : x < 0 ? A(-1) : A(0); }
 KERNEL(256) sgd(WEIGHTS, A rescale, A clip) {
     Part<2> part(table);
     A lr = part.number_at(0, 0), wd = part.number_at(1, 1);
-    part.each<0>(mixed, [=](auto e) {
+    part.all<0>(mixed, [=](auto e) {
         A w = e.weight();
         e.move(w - lr * (bounded(e.gradient() * rescale, clip) + wd * w));
     });
@@ -24,7 +24,7 @@ EACH(sgd)
 KERNEL(256) sgd_mom(WEIGHTS, A momentum, A rescale, A clip) {
     Part<2> part(table);
     A lr = part.number_at(1, 0), wd = part.number_at(2, 1);
-    part.each<1>(mixed, [=](auto e) {
+    part.all<1>(mixed, [=](auto e) {
         A w = e.weight(), m = momentum * e.state(0) - lr * (bounded(e.gradient() * rescale, clip) + wd * w);
         e.keep(0, m);
         e.move(w + m);
@@ -36,7 +36,7 @@ EACH(sgd_mom)
 KERNEL(256) nag_mom(WEIGHTS, A momentum, A rescale, A clip) {
     Part<2> part(table);
     A lr = part.number(0), wd = part.number(1);
-    part.each<1>(mixed, [=](auto e) {
+    part.all<1>(mixed, [=](auto e) {
         A w = e.weight(), g = bounded(e.gradient() * rescale, clip), old = momentum * e.state(0), step = lr * (g + wd * w);
         w = w + momentum * (old - step) - step;
         e.keep(0, old - lr * (g + wd * w));  // MXNet decays its momentum by the weight it has just updated
@@ -49,7 +49,7 @@ EACH(nag_mom)
 KERNEL(256) signsgd(WEIGHTS) {
     Part<2> part(table);
     A share = part.number(0), lr = part.number(1);
-    part.each<0>(mixed, [=](auto e) { e.move(share * e.weight() - lr * sign(e.gradient())); });
+    part.all<0>(mixed, [=](auto e) { e.move(share * e.weight() - lr * sign(e.gradient())); });
 }
 EACH(signsgd)
 
@@ -57,7 +57,7 @@ EACH(signsgd)
 KERNEL(256) signum(WEIGHTS, A momentum, A rescale, A clip) {
     Part<3> part(table);
     A share = part.number(0), lr = part.number(1), wd = part.number(2);
-    part.each<1>(mixed, [=](auto e) {
+    part.all<1>(mixed, [=](auto e) {
         A w = e.weight(), g = bounded(e.gradient() * rescale, clip) + wd * w;
         A m = momentum * e.state(0) - (1 - momentum) * g;
         e.keep(0, m);
@@ -81,7 +81,7 @@ template <class E> DEVICE Moments follow(const E& e, A g, A beta1, A beta2) {
 KERNEL(256) adam(WEIGHTS, A beta1, A beta2, A epsilon, A rescale, A clip) {
     Part<2> part(table);
     A lr = part.number(0), wd = part.number(1);
-    part.each<2>(mixed, [=](auto e) {
+    part.all<2>(mixed, [=](auto e) {
         A w = e.weight();
         Moments m = follow(e, bounded(e.gradient() * rescale + wd * w, clip), beta1, beta2);
         e.move(w - lr * m.mean / (sqrt(m.var) + epsilon));
@@ -107,7 +107,7 @@ EACH(adamw)
 KERNEL(256) rmsprop(WEIGHTS, A gamma1, A epsilon, A rescale, A clip, A clip_weights) {
     Part<2> part(table);
     A lr = part.number(0), wd = part.number(1);
-    part.each<1>(mixed, [=](auto e) {
+    part.all<1>(mixed, [=](auto e) {
         A w = e.weight(), g = bounded(e.gradient() * rescale + wd * w, clip);
         A n = (1 - gamma1) * (g * g) + gamma1 * e.state(0);
         e.keep(0, n);
@@ -120,7 +120,7 @@ EACH(rmsprop)
 KERNEL(256) rmspropalex(WEIGHTS, A gamma1, A gamma2, A epsilon, A rescale, A clip, A clip_weights) {
     Part<2> part(table);
     A lr = part.number(0), wd = part.number(1);
-    part.each<3>(mixed, [=](auto e) {
+    part.all<3>(mixed, [=](auto e) {
         A w = e.weight(), g = bounded(e.gradient() * rescale + wd * w, clip);
         A n = (1 - gamma1) * (g * g) + gamma1 * e.state(0), mean = (1 - gamma1) * g + gamma1 * e.state(1);
         A delta = gamma2 * e.state(2) - lr * g / sqrt(n - mean * mean + epsilon);
@@ -136,7 +136,7 @@ EACH(rmspropalex)
 KERNEL(256) ftrl(WEIGHTS, A lamda1, A beta, A rescale, A clip) {
     Part<2> part(table);
     A lr = part.number(0), wd = part.number(1);
-    part.each<2>(mixed, [=](auto e) {
+    part.all<2>(mixed, [=](auto e) {
         A w = e.weight(), g = bounded(e.gradient() * rescale, clip), n = e.state(1), grown = n + g * g;
         A z = e.state(0) + g - (sqrt(grown) - sqrt(n)) * w / lr;
         e.keep(0, z);
@@ -150,7 +150,7 @@ EACH(ftrl)
 KERNEL(256) ftml(WEIGHTS, A beta1, A beta2, A epsilon, A rescale, A clip) {
     Part<3> part(table);
     A pace = part.number(0), spread = part.number(1), wd = part.number(2);
-    part.each<3>(mixed, [=](auto e) {
+    part.all<3>(mixed, [=](auto e) {
         A w = e.weight(), g = bounded(e.gradient() * rescale + wd * w, clip);
         A v = beta2 * e.state(1) + (1 - beta2) * (g * g), d = pace * (sqrt(v / spread) + epsilon);
         A z = beta1 * e.state(2) + (1 - beta1) * g - (d - beta1 * e.state(0)) * w;
@@ -166,7 +166,7 @@ EACH(ftml)
 KERNEL(256) adagrad(WEIGHTS, A epsilon, A rescale, A clip) {
     Part<2> part(table);
     A lr = part.number(0), wd = part.number(1);
-    part.each<1>(mixed, [=](auto e) {
+    part.all<1>(mixed, [=](auto e) {
         A w = e.weight(), g = bounded(e.gradient() * rescale, clip), history = e.state(0) + g * g;
         e.keep(0, history);
         e.move(w - lr * (g / sqrt(history + epsilon) + wd * w));
