@@ -12,7 +12,7 @@ from .._io_files import checked, naming, read_whole
 from ..context import Context
 from ..drafts import settle
 from ..ndarray import NDArray
-from ._fused import FusedOptimizer, Seen, move
+from ._fused import MOST, FusedOptimizer, Seen, move
 from ._states import check_readable, dumps, is_pickle, loads
 from ._whole import check_state
 from .base import Optimizer
@@ -81,7 +81,7 @@ class Updater:
         together = (
             optimizer
             if isinstance(optimizer, FusedOptimizer)
-            and optimizer._is_told
+            and self._is_fused
             and len(weight) > 1
             and weight[0].context.device.async_
             else None
@@ -106,6 +106,47 @@ class Updater:
             for start in range(0, len(group), optimizer.aggregate_num):
                 i, w, g = zip(*group[start : start + optimizer.aggregate_num])
                 optimizer.update_multi_precision(list(i), list(w), list(g), [states[k] for k in i])
+
+    def together(self, ctx: Context | None = None) -> int:
+        """How many weights one call moves at most, to the results of a call for each in their order.
+
+        Parameters
+        ----------
+        ctx : Context, optional
+            Where they are; not told, on any device.
+
+        Returns
+        -------
+        int
+        """
+        if ctx is not None and ctx.device.async_ and self._is_fused:
+            return MOST
+        # A schedule goes by the updates so far, which are those of the weights before.
+        return 1 if self.optimizer.lr_scheduler is not None else max(1, self.optimizer.aggregate_num)
+
+    def in_any_order(self, index: Sequence[Any]) -> bool:
+        """Whether weights move to the same values in whatever order.
+
+        It is known of optimizers whose step is one operator. A schedule goes by the most updates of a weight so far,
+        which is the same for all if their numbers are.
+
+        Parameters
+        ----------
+        index : sequence of int or str
+            Which parameters, each once.
+
+        Returns
+        -------
+        bool
+        """
+        if not self._is_fused:
+            return False
+        optimizer = self.optimizer
+        return optimizer.lr_scheduler is None or not self.replicas and optimizer._are_even(index)
+
+    @property
+    def _is_fused(self) -> bool:
+        return isinstance(self.optimizer, FusedOptimizer) and self.optimizer._is_told
 
     def _check(self, index: Sequence[Any], weight: Sequence[NDArray]) -> None:
         for i, w in zip(index, weight):
