@@ -70,6 +70,16 @@ def test_keys_that_come_together_take_few_launches(gpus, launches, optimizer, ke
     assert {name: rest.count(name) for name in rest} == kernels
 
 
+def test_nobody_waits(gpus, monkeypatch):
+    kv, keys = opened(gpus, optimizer=mx.optimizer.Adam()), [*range(KEYS)]
+    grads, outs = made(gpus, seed=1), made(gpus, seed=2)
+    kv.pushpull(keys, grads, out=outs)
+    with monkeypatch.context() as patch:
+        patch.setattr(Stream, "run", lambda self, until=None: pytest.fail("somebody waits"))
+        kv.pushpull(keys, grads, out=outs)
+    assert np.isfinite(outs[7][1].asnumpy()).all()
+
+
 def deep(contexts, layers):
     net = gluon.nn.HybridSequential()
     for _ in range(layers):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial, wraps
+from functools import cached_property, partial, wraps
 from types import FunctionType
 from typing import Any
 
@@ -100,7 +100,8 @@ class Device:
     captures: Any = False
     add_each: Any = None
     copy_each: Any = None
-    array_type: Any = np.ndarray
+    #: No plain attribute, for `help` would show all that the class has.
+    array_type: Any = cached_property(lambda self: np.ndarray)
     fused_from: int = 0
     xp: Any = None
     dtypes: Any = None

@@ -5,12 +5,13 @@ Each does what is done for one key after the other, bit for bit. What a device d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from .._core.call import ended, observed
+from .._core.engine import engine
 from .._core.stream import begin, commit, ordered
 from .._core.transfer import wrap
 from ..context import Context
@@ -20,7 +21,7 @@ from ..optimizer import Updater
 from .keys import Key
 from .values import add, write
 
-__all__ = ["add_each", "launch", "move_each", "serves", "shares", "write_each"]
+__all__ = ["add_each", "launch", "move_each", "serves", "shares", "take_each", "write_each"]
 
 #: A key, what was pushed, and its value, which an updater moves.
 Move: TypeAlias = tuple[Key, NDArray, NDArray]
@@ -96,8 +97,9 @@ def launch(
     written = [a._st for a in writes]
     begin([a._st for a in reads], written, now=True)
     fn()
-    for ctx in contexts:
-        ended(lambda: None, ctx)()  # waits where every operator does
+    if engine.it.naive:
+        for ctx in contexts:
+            ctx.device.synchronize(ctx.device_id)
     commit(written)
 
 
@@ -147,7 +149,7 @@ def add_each(groups: Sequence[Sequence[NDArray]], contexts: Sequence[Context]) -
     for ctx, numbers in by_home.items():
         for i in numbers:
             sums[i] = _empty_like(near[i][0], ctx)
-        run = observed(ended(ctx.device.add_each, ctx), "add_n", ctx, None, None)
+        run = observed(_ending(ctx.device.add_each, ctx), "add_n", ctx, None, None)
         parts, outs = [near[i] for i in numbers], [sums[i] for i in numbers]
         ordered(
             ctx,
@@ -169,6 +171,11 @@ def _alike(arrays: Sequence[NDArray], ctx: Context) -> bool:
     )
 
 
+def _ending(fn: Callable[..., Any], ctx: Context) -> Callable[..., Any]:
+    """A function that ends before the next begins where all operators do."""
+    return ended(fn, ctx) if engine.it.naive else fn
+
+
 def _empty_like(a: NDArray, ctx: Context) -> NDArray:
     return wrap(ctx.device.empty(a.shape, a.dtype, ctx.device_id), ctx, a.dense)  # type: ignore[return-value]
 
@@ -176,7 +183,7 @@ def _empty_like(a: NDArray, ctx: Context) -> NDArray:
 def _copy_each(arrays: Sequence[NDArray], source: Context, outs: Sequence[NDArray], ctx: Context) -> None:
     ordered(
         ctx,
-        ended(across_each, ctx),
+        _ending(across_each, ctx),
         (ctx.device, [a._data for a in arrays], source.device_id, [a._data for a in outs], ctx.device_id),
         [a._st for a in arrays],
         [a._st for a in outs],
@@ -251,6 +258,43 @@ def move_each(updater: Callable[..., Any], moves: Sequence[Move]) -> None:
     else:
         for move in moves:
             updater(*move)
+
+
+def take_each(
+    stored: MutableMapping[Key, NDArray],
+    updater: Callable[..., Any] | None,
+    items: Sequence[tuple[Key, Sequence[NDArray]]],
+    totals: Sequence[NDArray],
+) -> None:
+    """Let sums replace the values of keys, or an updater move these.
+
+    Parameters
+    ----------
+    stored : dict of key to NDArray
+        The values; they go to where their sums are.
+    updater : callable or None
+    items : sequence of (key, sequence of NDArray)
+        What was pushed. An array of it that is a sum by itself is copied where it would be kept.
+    totals : sequence of NDArray
+        The sums.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> pushed, values = mx.nd.ones(2), {"a": mx.nd.zeros(2)}
+    >>> take_each(values, None, [("a", [pushed])], [pushed])
+    >>> values["a"].asnumpy(), values["a"] is pushed
+    (array([1., 1.], dtype=float32), False)
+    """
+    if updater is None:
+        for (key, arrays), total in zip(items, totals):
+            stored[key] = total.copy() if total is arrays[0] else total
+        return
+    moves = []
+    for (key, _), total in zip(items, totals):
+        value = stored[key] = stored[key].as_in_context(total.context)
+        moves.append((key, total, value))
+    move_each(updater, moves)
 
 
 def _move(updater: Callable[..., Any], moves: Sequence[Move]) -> None:

@@ -14,7 +14,7 @@ from mxcore.kvstore.checks import check_arrays, check_fresh, check_row_sparse, l
 from mxcore.kvstore.compression import Compression, compressor
 from mxcore.kvstore.keys import Groups, Key
 from mxcore.kvstore.kvstore import RowGroups
-from mxcore.kvstore.together import add_each, move_each, serves, shares, write_each
+from mxcore.kvstore.together import add_each, serves, shares, take_each, write_each
 from mxcore.kvstore.values import add, held, pick_rows, write
 from mxcore.ndarray import NDArray
 from mxcore.optimizer import Updater
@@ -82,7 +82,9 @@ class LocalKVStore(KVStore):
             self._check("push", key, arrays)
         if self._batched and self._compress is None:
             for some in shares(groups.items()):
-                self._push_together(some)
+                homes = [self._home(key, arrays) for key, arrays in some]
+                totals = add_each([arrays for _, arrays in some], homes)
+                take_each(self._stored, self._updater, some, totals)
             return
         moves: list[tuple[Key, NDArray, NDArray]] = []
         most = self._together()
@@ -99,20 +101,6 @@ class LocalKVStore(KVStore):
             moves.append((key, total, stored))
         if moves:
             self._move(moves)
-
-    def _push_together(self, items: Sequence[tuple[Key, Sequence[NDArray]]]) -> None:
-        """Add up keys that are at home on devices which do so together."""
-        homes = [self._home(key, arrays) for key, arrays in items]
-        totals = add_each([arrays for _, arrays in items], homes)
-        if self._updater is None:
-            for (key, arrays), total in zip(items, totals):
-                self._stored[key] = total.copy() if total is arrays[0] else total
-            return
-        moves = []
-        for (key, _), home, total in zip(items, homes, totals):
-            stored = self._stored[key] = self._stored[key].as_in_context(home)
-            moves.append((key, total, stored))
-        move_each(self._updater, moves)
 
     @_one_at_a_time
     def _pull(self, groups: Groups, priority: int, ignore_sparse: bool) -> None:
