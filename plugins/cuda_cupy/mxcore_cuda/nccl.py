@@ -33,11 +33,7 @@ _TYPES = {
 _SUM = 0
 _INSTALL = "pip install 'mxcore-cuda[nccl13]' (or [nccl12])"
 #: Status -> what to do.
-_ADVICE = {
-    1: "an earlier kernel may have failed",
-    2: "NCCL_DEBUG=WARN in the environment tells more",
-    3: "NCCL_DEBUG=WARN in the environment tells more",
-}
+_ADVICE = {1: "an earlier kernel may have failed"}
 #: A group of calls is one thread's: communicators take one at a time, in one order on all GPUs.
 _lock = threading.Lock()
 
