@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from numpy import ndarray
@@ -14,17 +15,26 @@ from ._core.engine import engine
 from ._core.state import state
 from ._core.stream import begin, ordered
 
-__all__ = ["across", "moved", "to_context"]
+__all__ = ["across", "across_each", "moved", "to_context"]
 
 
 def across(device: Any, a: Any, source: int, dst: Any, index: int) -> None:
     """Copy from one index of a device to another: queues of their own wait for each other, the caller for neither."""
+    _between(device, source, index, device.copy, a, dst)
+
+
+def across_each(device: Any, arrays: Sequence[Any], source: int, outs: Sequence[Any], index: int) -> None:
+    """Copy some arrays, of a device that has `copy_each`, as `across` copies one; queues wait for each other once."""
+    _between(device, source, index, device.copy_each, arrays, outs)
+
+
+def _between(device: Any, source: int, index: int, copy: Callable[[Any, Any], None], given: Any, places: Any) -> None:
     crosses = device.async_ and source != index
     if crosses:
         device.wait(index, device.record(source))
     if device.async_:
         device.activate(index)
-    device.copy(a, dst)
+    copy(given, places)
     if crosses:  # its memory may be written, or given to others, from then on
         device.wait(source, device.record(index))
 

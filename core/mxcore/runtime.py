@@ -90,6 +90,7 @@ def _installed(module: str) -> bool:
 #: Features that depend on what is installed. What is neither here nor in the tables above is never there.
 _PRESENT: dict[str, Callable[[], bool]] = {
     "CUDA": lambda: tables.devices.find("gpu") is not None,
+    "NCCL": lambda: "nccl" in kinds.names("kvstore"),
     "OPENMP": lambda: _installed("numba"),
     "OPENCV": lambda: _installed("cv2"),
     "DIST_KVSTORE": lambda: any(n.startswith("dist") for n in kinds.names("kvstore")),

@@ -6,7 +6,7 @@ import pytest
 
 import mxcore as mx
 from mxcore._core.manager import manager
-from mxcore_cuda import drivers, probe
+from mxcore_cuda import drivers, nccl, probe
 
 
 def pytest_addoption(parser):
@@ -17,13 +17,14 @@ def pytest_addoption(parser):
 
 def forget():
     """Let the plugin look anew for what there is."""
-    for fn in (probe.absence, probe._counted, drivers.driver):
+    nccl.close()
+    for fn in (probe.absence, probe._counted, drivers.driver, nccl.library):
         fn.cache_clear()
 
 
 @pytest.fixture(scope="module")
-def emulated():
-    """The plugin with two emulated devices; other tests know none."""
+def emulated(request):
+    """The plugin with two emulated devices, or as many as a module's `GPUS` says; other tests know none."""
     from mxcore_cuda.emulation import compiler
 
     if compiler.available() is None:
@@ -31,7 +32,7 @@ def emulated():
     import mxcore_cuda
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MXCORE_CUDA_EMULATE", "2")
+        patch.setenv("MXCORE_CUDA_EMULATE", str(getattr(request.module, "GPUS", 2)))
         forget()
         manager.load()
         installed = "cuda" in manager.origin
@@ -48,7 +49,7 @@ def emulated():
 
 @pytest.fixture
 def gpus(emulated):
-    """The contexts of both devices; device 0 is the active one."""
-    contexts = mx.gpu(0), mx.gpu(1)
+    """The contexts of all devices; device 0 is the active one."""
+    contexts = tuple(mx.gpu(i) for i in range(mx.context.num_gpus()))
     contexts[0].device.activate(0)
     return contexts

@@ -32,8 +32,9 @@ def test_a_missing_library_is_named_with_what_brings_it(monkeypatch, name, what)
         libraries.library(name, what)
 
 
-def test_cudnn_is_of_a_package_or_the_system_or_not_there(monkeypatch):
-    opened = []
+@pytest.mark.parametrize("name, file", [("cudnn", "libcudnn.so.9"), ("nccl", "libnccl.so.2")])
+def test_what_need_not_be_there_is_of_a_package_or_the_system(monkeypatch, name, file):
+    opened, find = [], getattr(libraries, name)
 
     def load(name):
         opened.append(name)
@@ -45,20 +46,20 @@ def test_cudnn_is_of_a_package_or_the_system_or_not_there(monkeypatch):
     pathfinder = ModuleType("cuda.pathfinder")
     monkeypatch.setitem(sys.modules, "cuda.pathfinder", pathfinder)
     monkeypatch.setattr(libraries.sys, "platform", "linux")
-    missing = {"libcudnn.so.9"}
-    assert libraries.cudnn() is None  # a pathfinder without the function
+    missing = {file}
+    assert find() is None  # a pathfinder without the function
     pathfinder.load_nvidia_dynamic_lib = lambda name: SimpleNamespace(abs_path=f"/packages/{name}.so")
-    assert libraries.cudnn() == "/packages/cudnn.so"
+    assert find() == f"/packages/{name}.so"
     for problem in (RuntimeError, ValueError, OSError):  # none there, or it does not know of it
 
         def refuse(name, problem=problem):
             raise problem(name)
 
         pathfinder.load_nvidia_dynamic_lib = refuse
-        missing = {"libcudnn.so.9"}
-        assert libraries.cudnn() is None
+        missing = {file}
+        assert find() is None
         missing = set()
-        assert libraries.cudnn() == "libcudnn.so.9"
+        assert find() == file
 
 
 @pytest.mark.parametrize("damage", ["corrupt", "empty"])

@@ -9,7 +9,7 @@ from mxcore_cuda.sources import Code, files, signatures, source
 
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 #: Sources whose kernels move or draw whole numbers, too.
-WHOLE = [(name, dtype) for name in ("indexing", "random") for dtype in ("int8", "uint8", "int32", "int64")]
+WHOLE = [(name, dtype) for name in ("indexing", "random", "sums") for dtype in ("int8", "uint8", "int32", "int64")]
 needs_nvrtc = pytest.mark.skipif(not nvrtc.available(), reason="NVRTC (nvidia-cuda-nvrtc) is not installed")
 
 

@@ -61,7 +61,7 @@ ONE, WIDE = mx.nd.ones((2, 3)), mx.nd.ones((4, 5), ctx=mx.cpu(1))
         (lambda kv: kv.set_gradient_compression({"type": "2bit", "bits": 2}), ValueError, "'bits'"),
         (lambda kv: kv.set_gradient_compression("2bit"), TypeError, "dict"),
         (lambda kv: mx.kv.create("locl"), KeyError, "'locl', did you mean 'local'"),
-        (lambda kv: mx.kv.create("nccl"), KeyError, "'nccl'.*known types: .*local.*; 'nccl' would come with a plugin"),
+        (lambda kv: mx.kv.create("nccl"), KeyError, "'nccl'.*known types: .*local.*; 'nccl' comes with mxcore-cuda"),
         (lambda kv: mx.kv.create(3), TypeError, "name of a type"),
         (lambda kv: mx.kv.KVStoreBase.register(int), TypeError, "KVStoreBase"),
     ],

@@ -15,8 +15,8 @@ __all__ = ["Device"]
 
 #: Methods whose failures users meet.
 _METHODS = frozenset(
-    "count to_host from_host copy empty full activate synchronize memory empty_cache rng shares writable owns record "
-    "wait finish wait_for send fetch compile_source".split()
+    "count to_host from_host copy copy_each add_each empty full activate synchronize memory empty_cache rng shares "
+    "writable owns record wait finish wait_for send fetch compile_source".split()
 )
 
 
@@ -76,6 +76,12 @@ class Device:
         `send` and `fetch` copy beside what the queue computes, and return events.
     captures : bool
         `capture` records launches, to be launched again at once; may be a lazy property.
+    add_each, copy_each : callable or None
+        What a device may have that adds up, or copies, many arrays by few launches; None where it has not.
+        ``add_each(groups, outs)`` writes the sum of each group of arrays to its array of `outs`. All live on the active
+        device; those of a group and its sum have one shape and dtype. They are added up from the first to the last,
+        each sum rounded to the dtype. ``copy_each(arrays, outs)`` does for each array what `copy` does; `arrays` are of
+        one index, and so are `outs`. Nothing that is written lies in memory that is read.
     fused_from : int
         Elements from which operators are fused: from where what a chain saves at each call pays for compiling it; any
         number unless the device says more.
@@ -92,6 +98,10 @@ class Device:
     pins: bool = False
     transfers: bool = False
     captures: Any = False
+    add_each: Any = None
+    copy_each: Any = None
+    #: No plain attribute, for `help` would show all that the class has.
+    array_type: Any = cached_property(lambda self: np.ndarray)
     fused_from: int = 0
     xp: Any = None
     dtypes: Any = None
@@ -105,11 +115,6 @@ class Device:
         for name in _METHODS & vars(cls).keys():
             if isinstance(vars(cls)[name], FunctionType):
                 setattr(cls, name, _naming(name, vars(cls)[name]))
-
-    @cached_property
-    def array_type(self) -> Any:
-        """The class of its arrays: NumPy's unless told."""
-        return np.ndarray
 
     def count(self) -> int:
         """How many devices of this type there are; 0 if none can be used (never raises)."""

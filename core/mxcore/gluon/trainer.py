@@ -355,17 +355,22 @@ class Trainer:
         kv = self._kvstore
         if kv is None:
             return
+        from ..kvstore.steps import Exchange
+
+        exchange = Exchange(kv, self._contexts)
         for i, p in enumerate(self._params):
             if p.grad_req == "null":
                 continue
             grads = p.list_grad()
             if p.grad_stype == "default" or not hasattr(kv, "push"):  # stores without servers add up whatever comes
-                kv.pushpull(i, grads, out=p.list_data() if self._update_on_kvstore else grads, priority=-i)
+                exchange.pushpull(i, grads, out=p.list_data() if self._update_on_kvstore else grads, priority=-i)
                 continue
+            exchange.end()
             kv.push(i, grads, priority=-i)
             if p.stype == "default":
                 out = p.list_data() if self._update_on_kvstore else grads
                 kv.pull(i, out, priority=-i, ignore_sparse=self._distributed)
+        exchange.end()
 
     def _update(self, ignore_stale_grad: bool = False) -> None:
         if self._amp_loss_scaler is not None and self._amp_loss_scaler.has_overflow(self._params):

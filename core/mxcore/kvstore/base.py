@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,6 +10,7 @@ from ..base import error
 from .keys import check_index, check_number, group, singles
 
 if TYPE_CHECKING:
+    from ..context import Context
     from ..optimizer import Optimizer
 
 __all__ = ["KVStoreBase", "TestStore"]
@@ -81,6 +82,19 @@ class KVStoreBase:
             As for `broadcast`.
         """
         raise _absent(self, "pushpull")
+
+    def batches(self, contexts: Sequence[Context]) -> bool:
+        """Whether `pushpull` of lists of keys takes less than one call for each, with arrays on all of some contexts.
+
+        Parameters
+        ----------
+        contexts : sequence of Context
+
+        Returns
+        -------
+        bool
+        """
+        return False
 
     def set_optimizer(self, optimizer: Optimizer) -> None:
         """Let the store move its values with an optimizer.

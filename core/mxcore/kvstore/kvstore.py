@@ -44,8 +44,8 @@ class KVStore(KVStoreBase):
     """Values by key, shared by devices or machines. Made by `create`.
 
     This class reads what users give and keeps the updater. A type of store derives from it and defines what
-    happens to keys: `_init`, `_push`, `_pull` and, where it has row-sparse values, `_pull_rows`. They are called
-    outside of recording, with keys checked and grouped.
+    happens to keys: `_init`, `_push`, `_pull`, where it has row-sparse values `_pull_rows`, and `_pushpull` where both
+    are less work at once. They are called outside of recording, with keys checked and grouped.
 
     Parameters
     ----------
@@ -86,6 +86,11 @@ class KVStore(KVStoreBase):
     def _pull(self, groups: Groups, priority: int, ignore_sparse: bool) -> None:
         """Write the value of each key to all arrays of ``groups[key]``."""
         raise error(NotImplementedError, f"KVStore {self.type!r} does not define pull")
+
+    def _pushpull(self, groups: Groups, outs: Groups, priority: int) -> None:
+        """Do both, for a type that does them faster at once."""
+        self._push(groups, priority)
+        self._pull(outs, priority, True)
 
     def _pull_rows(self, groups: RowGroups, priority: int) -> None:
         """Write rows: ``groups[key]`` is a list of (row_sparse array, row numbers)."""
@@ -181,8 +186,7 @@ class KVStore(KVStoreBase):
         groups = group(key, value)
         outs = writable("pushpull", key, value if out is None else out)
         with pause(), _at(priority) as priority:
-            self._push(groups, priority)
-            self._pull(outs, priority, True)
+            self._pushpull(groups, outs, priority)
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
         outs = writable("broadcast", key, _given("out", out))
@@ -360,12 +364,12 @@ def writable(verb: str, key: Any, out: Any) -> Groups:
 
 def of_one_process(name: str) -> bool:
     """Whether stores of a type add up within one process, so that a single context needs none."""
-    return name.lower().startswith(("local", "device"))
+    return name.lower().startswith(("local", "device", "nccl"))
 
 
 #: Types of MXNet that no plugin of mxcore's distribution brings -> who would.
 _PROVIDERS = {
-    "nccl": "; 'nccl' would come with a plugin for CUDA devices",
+    "nccl": "; 'nccl' comes with mxcore-cuda (pip install 'mxcore-cuda[nccl13]' or [nccl12]), 'device' does the same",
     "horovod": "; 'horovod' would come with a plugin over Horovod, 'allreduce' does the same",
     "byteps": "; 'byteps' would come with a plugin over BytePS, 'dist_sync' does the same",
     "p3": "; 'p3' is 'dist_sync' with priorities, which 'dist_sync' has here",

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..base import error
+from ..context import Context
 from ..kvstore import KVStoreBase
 from ..kvstore import create as make_store
 from ..kvstore.kvstore import of_one_process
+from ..kvstore.steps import Exchange
 
 __all__ = ["create_kvstore", "initialize_kvstore", "names_of_indices", "update_params", "update_params_on_kvstore"]
 
@@ -70,6 +72,10 @@ def initialize_kvstore(
             kvstore.broadcast(name, value, out=arrays)
 
 
+def _contexts(param_arrays: Sequence[Sequence[Any]]) -> list[Context]:
+    return [a.context for a in param_arrays[0]] if param_arrays else []
+
+
 def _dense(arrays: Sequence[Any]) -> bool:
     return bool(arrays[0].stype == "default")
 
@@ -81,15 +87,18 @@ def update_params_on_kvstore(
     param_names: Sequence[str],
 ) -> None:
     """Push gradients to the store, which updates, and pull parameters; earlier ones have priority."""
+    exchange = Exchange(kvstore, _contexts(param_arrays))
     for i, (name, args, grads) in enumerate(zip(param_names, param_arrays, grad_arrays)):
         if grads[0] is None:
             continue
         if _dense(args) and _dense(grads):
-            kvstore.pushpull(name, grads, out=args, priority=-i)
+            exchange.pushpull(name, grads, out=args, priority=-i)
             continue
+        exchange.end()
         kvstore.push(name, grads, priority=-i)
         if _dense(args):  # rows of sparse parameters are pulled by prepare()
             kvstore.pull(name, args, priority=-i)
+    exchange.end()
 
 
 def update_params(
@@ -117,20 +126,24 @@ def update_params(
         The optimizer's number of each parameter, i above, where they are not numbered in this order.
     """
     updates: list[list[tuple[int, Any, Any]]] = [[] for _ in range(num_device)]
+    exchange = None if kvstore is None else Exchange(kvstore, _contexts(param_arrays))
     for i, (args, grads) in enumerate(zip(param_arrays, grad_arrays)):
         if grads[0] is None:
             continue
-        if kvstore is not None:
+        if exchange is not None:
             assert param_names is not None
             name = param_names[i]
             if _dense(grads) or not hasattr(kvstore, "push"):  # stores without servers add up whatever comes
-                kvstore.pushpull(name, grads, priority=-i)
+                exchange.pushpull(name, grads, priority=-i)
             else:
+                exchange.end()
                 kvstore.push(name, grads, priority=-i)
                 kvstore.pull(name, grads, priority=-i, ignore_sparse=False)
         number = i if numbers is None else numbers[i]
         for k, (weight, grad) in enumerate(zip(args, grads)):
             updates[k].append((number * num_device + k, grad, weight))
+    if exchange is not None:
+        exchange.end()
     for rows in updates:
         if rows:
             indices, grads_, weights = zip(*rows)

@@ -353,6 +353,10 @@ class Optimizer:
             counts[i] = counts.get(i, self.begin_num_update) + 1
             self.num_update = max(counts[i], self.num_update)
 
+    def _are_even(self, indices: Sequence[Any]) -> bool:
+        """Whether some parameters were updated equally often."""
+        return len({self._index_update_count.get(i, self.begin_num_update) for i in indices}) <= 1
+
     def _get_lrs(self, indices: Sequence[Any]) -> list[float]:
         return self._scaled(self.learning_rate, indices, "lr_mult")
 

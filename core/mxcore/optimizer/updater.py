@@ -13,7 +13,7 @@ from .._io_files import checked, naming, read_whole
 from ..context import Context
 from ..drafts import settle
 from ..ndarray import NDArray
-from ._fused import FusedOptimizer, Group, Step, move
+from ._fused import MOST, FusedOptimizer, Group, Step, move
 from ._standing import Standing
 from ._states import check_readable, dumps, is_pickle, loads
 from ._whole import check_state
@@ -129,6 +129,47 @@ class Updater:
             found.tries = tries
         while len(self._standing) > _MOST:
             self._standing.pop(next(iter(self._standing)), None)
+
+    def together(self, ctx: Context | None = None) -> int:
+        """How many weights one call moves at most, to the results of a call for each in their order.
+
+        Parameters
+        ----------
+        ctx : Context, optional
+            Where they are; not told, on any device.
+
+        Returns
+        -------
+        int
+        """
+        if ctx is not None and self._is_fused:
+            return MOST
+        # A schedule goes by the updates so far, which are those of the weights before.
+        return 1 if self.optimizer.lr_scheduler is not None else max(1, self.optimizer.aggregate_num)
+
+    def in_any_order(self, index: Sequence[Any]) -> bool:
+        """Whether weights move to the same values in whatever order.
+
+        It is known of optimizers whose step is one operator. A schedule goes by the most updates of a weight so far,
+        which is the same for all if their numbers are.
+
+        Parameters
+        ----------
+        index : sequence of int or str
+            Which parameters, each once.
+
+        Returns
+        -------
+        bool
+        """
+        if not self._is_fused:
+            return False
+        optimizer = self.optimizer
+        return optimizer.lr_scheduler is None or not self.replicas and optimizer._are_even(index)
+
+    @property
+    def _is_fused(self) -> bool:
+        return isinstance(self.optimizer, FusedOptimizer) and self.optimizer._is_told
 
     def _check(self, index: Sequence[Any], weight: Sequence[NDArray]) -> None:
         for i, w in zip(index, weight):

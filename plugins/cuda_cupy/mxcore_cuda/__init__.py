@@ -20,6 +20,11 @@ def mxcore_kernels() -> dict[str, str]:
 
 
 @hookimpl
+def mxcore_kvstores() -> dict[str, str]:
+    return {"nccl": "mxcore_cuda.store:NCCLKVStore"}
+
+
+@hookimpl
 def mxcore_configure() -> None:
     from .nvtx import start
 
@@ -35,7 +40,7 @@ def mxcore_unconfigure() -> None:
 
 @hookimpl
 def mxcore_report() -> list[str]:
-    from . import dnn
+    from . import dnn, nccl
     from .probe import count, describe
 
-    return [f"gpu: {describe()}", *([f"gpu: {dnn.describe()}"] if count() else [])]
+    return [f"gpu: {line}" for line in (describe(), *((dnn.describe(), nccl.describe()) if count() else ()))]

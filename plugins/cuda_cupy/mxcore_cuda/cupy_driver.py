@@ -20,7 +20,7 @@ from mxcore.plugin import error, explain
 
 from . import nvrtc
 from .driver import Body, Driver
-from .libraries import cudnn, library
+from .libraries import cudnn, library, nccl
 from .user_sources import UserCode
 
 if TYPE_CHECKING:
@@ -191,10 +191,16 @@ class CupyDriver(Driver):
     def cudnn(self) -> ctypes.CDLL | None:
         return cudnn()
 
+    def nccl(self) -> ctypes.CDLL | None:
+        return nccl()
+
     def pointer_of(self, stream: Any) -> ctypes.c_void_p:
         return ctypes.c_void_p(stream.ptr)
 
     def enqueue(self, stream: Any, call: Callable[[], None]) -> None:
+        call()
+
+    def enqueue_together(self, streams: Sequence[Any], call: Callable[[], None]) -> None:
         call()
 
     # -- kernels -------------------------------------------------------------------------------------------------------

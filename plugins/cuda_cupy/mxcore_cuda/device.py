@@ -22,6 +22,7 @@ from .fused import DTYPES, Compiled, compile_chain
 from .graphs import Captured, capture
 from .ordered import Namespace
 from .rng import Philox
+from .sums import sum_each, summed
 
 __all__ = ["GPU"]
 
@@ -153,6 +154,36 @@ class GPU(Device):
         self._keep(stream, a)
         if near is not dst:
             dst[...] = near
+
+    def copy_each(self, arrays: Sequence[Any], outs: Sequence[Any]) -> None:
+        pairs = [(a, out) for a, out in zip(arrays, outs) if a is not out]
+        alike = [pair for pair in pairs if summed(pair[1], pair[:1])]
+        if len(alike) > 1:
+            here, there = map(self._driver.index_of, alike[0])
+            if here == there:
+                sum_each(there, ((out, (a,)) for a, out in alike))
+            else:
+                stream = self._driver.stream(there)
+                for a, out in alike:
+                    if a.size:
+                        self._driver.move(a, out, stream)
+                self._keep(stream, [a for a, _ in alike])
+            pairs = [pair for pair in pairs if not summed(pair[1], pair[:1])]
+        for a, out in pairs:
+            self.copy(a, out)
+
+    def add_each(self, groups: Sequence[Sequence[Any]], outs: Sequence[Any]) -> None:
+        alike: list[tuple[Any, Sequence[Any]]] = []
+        others: list[tuple[Any, Sequence[Any]]] = []
+        for parts, out in zip(groups, outs):
+            (alike if summed(out, parts) else others).append((out, parts))
+        if alike:
+            sum_each(self._driver.index_of(alike[0][0]), alike)
+        for out, (first, second, *rest) in others:
+            total = first + second
+            for a in rest:
+                total += a
+            out[...] = total
 
     def _keep(self, stream: Any, *what: Any) -> None:
         """Hold what a stream reads until it has done so: its memory would be used again by the stream that made it."""

@@ -191,12 +191,20 @@ class Driver(ABC):
         """The library of cuDNN, for `ctypes`; None where there is none."""
 
     @abstractmethod
+    def nccl(self) -> Any:
+        """The library of NCCL, for `ctypes`; None where there is none."""
+
+    @abstractmethod
     def pointer_of(self, stream: Any) -> Any:
         """A stream as libraries take it."""
 
     @abstractmethod
     def enqueue(self, stream: Any, call: Callable[[], None]) -> None:
         """Make a library's call, which launches on a stream."""
+
+    @abstractmethod
+    def enqueue_together(self, streams: Sequence[Any], call: Callable[[], None]) -> None:
+        """Make a library's calls, which launch on several streams what waits for each other."""
 
     # -- kernels
     @abstractmethod

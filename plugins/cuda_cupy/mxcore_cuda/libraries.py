@@ -7,7 +7,7 @@ import sys
 
 from mxcore.plugin import error
 
-__all__ = ["cudnn", "library"]
+__all__ = ["cudnn", "library", "nccl"]
 
 
 def library(name: str, what: str) -> ctypes.CDLL:
@@ -39,14 +39,22 @@ def library(name: str, what: str) -> ctypes.CDLL:
 
 def cudnn() -> ctypes.CDLL | None:
     """The ninth version of cuDNN, of NVIDIA's package or the system; None where there is none."""
-    name = "cudnn64_9.dll" if sys.platform == "win32" else "libcudnn.so.9"
+    return _optional("cudnn", "cudnn64_9.dll" if sys.platform == "win32" else "libcudnn.so.9")
+
+
+def nccl() -> ctypes.CDLL | None:
+    """The second version of NCCL, of NVIDIA's package or the system; None where there is none."""
+    return _optional("nccl", "libnccl.so.2")
+
+
+def _optional(name: str, file: str) -> ctypes.CDLL | None:
     try:
         from cuda.pathfinder import load_nvidia_dynamic_lib
 
-        name = load_nvidia_dynamic_lib("cudnn").abs_path or name
+        file = load_nvidia_dynamic_lib(name).abs_path or file
     except (ImportError, RuntimeError, OSError, ValueError):
         pass  # it does not find it, or does not know it
     try:
-        return ctypes.CDLL(name)
+        return ctypes.CDLL(file)
     except OSError:
         return None

@@ -14,6 +14,7 @@ from mxcore.kvstore.checks import check_arrays, check_fresh, check_row_sparse, l
 from mxcore.kvstore.compression import Compression, compressor
 from mxcore.kvstore.keys import Groups, Key
 from mxcore.kvstore.kvstore import RowGroups
+from mxcore.kvstore.together import add_each, serves, shares, take_each, write_each
 from mxcore.kvstore.values import add, held, pick_rows, write
 from mxcore.ndarray import NDArray
 from mxcore.optimizer import Updater
@@ -55,6 +56,8 @@ class LocalKVStore(KVStore):
         self._stored: dict[Key, NDArray] = {}
         self._compress: Compression | None = None
         self._lock = fork_safe_lock()
+        #: Whether some key is at home on a device that adds up several together.
+        self._batched = False
 
     def _home(self, key: Key, arrays: Sequence[NDArray]) -> Context:
         """The context where a key is added up and updated."""
@@ -77,6 +80,12 @@ class LocalKVStore(KVStore):
     def _push(self, groups: Groups, priority: int) -> None:
         for key, arrays in groups.items():
             self._check("push", key, arrays)
+        if self._batched and self._compress is None:
+            for some in shares(groups.items()):
+                homes = [self._home(key, arrays) for key, arrays in some]
+                totals = add_each([arrays for _, arrays in some], homes)
+                take_each(self._stored, self._updater, some, totals)
+            return
         moves: list[tuple[Key, NDArray, NDArray]] = []
         most = self._together()
         for key, arrays in groups.items():
@@ -97,10 +106,17 @@ class LocalKVStore(KVStore):
     def _pull(self, groups: Groups, priority: int, ignore_sparse: bool) -> None:
         for key, outs in groups.items():
             self._check("pull", key, outs)
+        together: list[tuple[NDArray, NDArray]] = []
         for key, outs in groups.items():
             for out in outs:
-                if not leaves_sparse(key, out, ignore_sparse):
+                if leaves_sparse(key, out, ignore_sparse):
+                    continue
+                if self._batched:
+                    together.append((self._stored[key], out))
+                else:
                     write(self._stored[key], out)
+        if together:
+            write_each(together)
 
     @_one_at_a_time
     def _pull_rows(self, groups: RowGroups, priority: int) -> None:
@@ -116,14 +132,8 @@ class LocalKVStore(KVStore):
                     raise error(IndexError, f"kvstore: row_sparse_pull of key {key!r}: {e}") from e
 
     def _together(self) -> int:
-        """How many values one call of the updater moves: one, unless it is an optimizer's that takes several.
-
-        A schedule goes by the updates so far, which are those of the values before.
-        """
-        updater = self._updater
-        if not isinstance(updater, Updater) or updater.optimizer.lr_scheduler is not None:
-            return 1
-        return max(1, updater.optimizer.aggregate_num)
+        """How many values one call of the updater moves: one, unless it is an optimizer's that takes several."""
+        return self._updater.together() if isinstance(self._updater, Updater) else 1
 
     def _move(self, moves: Sequence[tuple[Key, NDArray, NDArray]]) -> None:
         """Let the updater move stored values by what was pushed."""
@@ -172,11 +182,15 @@ class DeviceKVStore(LocalKVStore):
         self._load: dict[Context, int] = {}  # elements of the keys at home in a context
 
     def _home(self, key: Key, arrays: Sequence[NDArray]) -> Context:
-        if key not in self._stored:  # a first value comes from one device only; who pushes shows later
-            return arrays[0].context
         home = self._homes.get(key)
         if home is None:
             home = min((a.context for a in arrays), key=lambda c: self._load.get(c, 0))
+            self._batched = self._batched or serves(home)
+            if key not in self._stored:  # a first value comes from one device only; who pushes shows later
+                return home
             self._homes[key] = home
             self._load[home] = self._load.get(home, 0) + arrays[0].size
         return home
+
+    def batches(self, contexts: Sequence[Context]) -> bool:
+        return len(contexts) > 1 and all(map(serves, contexts))

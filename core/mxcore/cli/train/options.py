@@ -114,7 +114,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--kvstore",
         default="local",
         metavar="TYPE",
-        help="who adds up gradients and updates: local, device; dist_sync … under `mxcore launch` (local)",
+        help="who adds up gradients and updates: local, device, nccl; dist_sync … under `mxcore launch` (local)",
     )
     add("--seed", type=number(int, 0), default=0, metavar="N", help="decides all chance (0)")
     add("--output", default="mxcore-train", metavar="DIR", help="folder or URL for what comes out (mxcore-train)")

@@ -24,7 +24,7 @@ from .compiler import Function
 from .devices import here
 from .memory import OutOfMemoryError, find, used
 from .namespace import Namespace
-from .streams import EmulatedError, Event, Stream
+from .streams import EmulatedError, Event, Meeting, Stream
 from .user_sources import translated, user_function
 
 if TYPE_CHECKING:
@@ -179,11 +179,19 @@ class EmulatedDriver(Driver):
             return None
         return compiler.load(Code("cudnn.cpp", Path(__file__).with_name("cudnn.cpp").read_text()))
 
+    def nccl(self) -> ctypes.CDLL | None:
+        found = compiler.load(Code("nccl.cpp", Path(__file__).with_name("nccl.cpp").read_text()))
+        found.mx_knows(_DEVICE_OF, self._count)
+        return found
+
     def pointer_of(self, stream: Stream) -> ctypes.c_void_p:
         return ctypes.c_void_p(id(stream))
 
     def enqueue(self, stream: Stream, call: Callable[[], None]) -> None:
         stream.launch(call)
+
+    def enqueue_together(self, streams: Sequence[Stream], call: Callable[[], None]) -> None:
+        Meeting(streams, call).launch()
 
     # -- kernels -------------------------------------------------------------------------------------------------------
     def function(self, code: Code, name: str, index: int) -> Function:
@@ -202,6 +210,15 @@ class EmulatedDriver(Driver):
         arguments: Arguments,
     ) -> None:
         stream.launch(Launch(function, devices.active(), grid, block, shared, arguments))
+
+
+def _device_of(address: int | None) -> int:
+    found = find(address or 0)
+    return -1 if found is None else found
+
+
+#: The device on which an address is, for libraries.
+_DEVICE_OF = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(_device_of)
 
 
 class EmulatedGraph:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-__all__ = ["EmulatedError", "Event", "Stream", "lock"]
+__all__ = ["EmulatedError", "Event", "Meeting", "Stream", "lock"]
 
 #: Held while work is launched and run.
 lock = threading.RLock()
@@ -116,3 +116,28 @@ class Event:
         with lock:
             if not self.reached:
                 self.stream.run(self)
+
+
+class Meeting:
+    """Work that several streams do together: whichever gets there waits for the others to get there, too."""
+
+    __slots__ = ("streams", "call", "places")
+
+    def __init__(self, streams: Sequence[Stream], call: Work) -> None:
+        for stream in streams:
+            stream.refuse_capture("what several devices do together")
+        self.streams, self.call, self.places = streams, call, list[Event]()
+
+    def launch(self) -> None:
+        """Add it to what each stream has to do."""
+        with lock:
+            self.places = [Event(stream) for stream in self.streams]
+            for stream in self.streams:
+                stream.launch(self._meet)
+
+    def _meet(self) -> None:
+        places, self.places = self.places, []
+        if places:  # the first to get there
+            for place in places:
+                place.reach()
+            self.call()
