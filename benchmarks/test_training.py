@@ -27,3 +27,26 @@ def test_step(beside, ctx, network, hybridize, at_most, steps):
             at_most=at_most,
         )
         assert float(step().mean().asscalar()) < first
+
+
+@pytest.mark.parametrize("rule, at_most", [("sgd", 0.8), ("adam", 0.8)])
+def test_weights_that_move_together(compare, ctx, rule, at_most):
+    """A step of the six weights of a small network in one call, beside a call for each."""
+    shapes = [(128, 784), (128,), (64, 128), (64,), (10, 64), (10,)]
+    settings = {"momentum": 0.9} if rule == "sgd" else {}
+    weights, grads = ([mx.nd.ones(shape, ctx=ctx) for shape in shapes] for _ in range(2))
+    together, alone = (mx.optimizer.get_updater(mx.optimizer.create(rule, **settings)) for _ in range(2))
+    index = list(range(len(shapes)))
+
+    def one_by_one():
+        for i, g, w in zip(index, grads, weights):
+            alone(i, g, w)
+
+    compare(
+        f"{rule}: 6 weights at once",
+        lambda: together(index, grads, weights),
+        one_by_one,
+        50,
+        at_most=at_most,
+        against="one by one",
+    )

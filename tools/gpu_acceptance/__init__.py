@@ -49,6 +49,7 @@ STAGES = [
     Stage("correct random", 30, "numbers and masks are the CPU's, bit by bit"),
     Stage("correct graphs", 40, "programs that are replayed give what launching gives"),
     Stage("correct memory", 40, "a step without memory fails, and the next one works"),
+    Stage("correct stores", 30, "keys that are pushed together, by stores device and nccl"),
     Stage("correct training", 60, "loss curves are the CPU's"),
     Stage("speed memory", 40, "copies, fused chains and updates against the device's bandwidth"),
     Stage("speed matrices", 40, "products against PyTorch's"),

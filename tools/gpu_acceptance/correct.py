@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from . import Report, Skipped
 from .plugin import cudnn as cudnn_
 from .plugin import gpu
 
-__all__ = ["cudnn", "graphs", "kit", "library", "memory", "random", "sanitizer", "training", "ways"]
+__all__ = ["cudnn", "graphs", "kit", "library", "memory", "random", "sanitizer", "stores", "training", "ways"]
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # for the cases of tests/cuda
 
@@ -157,6 +158,38 @@ def training(report: Report) -> None:
             far = max(abs(a / b - 1) for a, b in zip(there, here, strict=True))
             name = f"{make.__name__}{', hybridised' * hybridise}"
             report.check(name, far < 1e-4, f"relative difference of losses {far:.2g}, wanted 1e-4")
+
+
+def stores(report: Report) -> None:
+    """Keys that are pushed together: sums of each kind, and what comes back, by 'device' and, where NCCL is, by it."""
+    from mxcore_cuda import nccl
+
+    gpu()
+    gpus = [mx.gpu(i) for i in range(mx.num_gpus())]
+    report.tell("NCCL", figure=nccl.describe())
+    rs = np.random.RandomState(0)
+    sizes = [int(rs.randint(1, 9000)) for _ in range(20 if report.emulate else 60)]
+    keys = list(range(len(sizes)))
+    for name in ("device", "nccl") if nccl.library() is not None else ("device",):
+        # A GPU has one part in NCCL's sums; in those of 'device' there may be more.
+        homes = gpus if name == "nccl" else [gpus[i % len(gpus)] for i in range(3)]
+        for dtype in ("float32", "float64", "float16", "int8", "uint8", "int32", "int64"):
+            store = mx.kv.create(name)
+            store.init(keys, [mx.nd.zeros((n,), ctx=gpus[0], dtype=dtype) for n in sizes])
+            values = [[rs.uniform(0, 30, n).astype(dtype) for _ in homes] for n in sizes]
+            parts = [[mx.nd.array(v, ctx=c, dtype=dtype) for v, c in zip(some, homes)] for some in values]
+            outs = [[mx.nd.zeros((n,), ctx=c, dtype=dtype) for c in homes] for n in sizes]
+            store.pushpull(keys, parts, out=outs)
+            sums = [reduce(np.add, some) for some in values]
+            # The order of NCCL's sums is its own where there are three and more.
+            holds = all(
+                (out.asnumpy() == total).all()
+                if len(homes) < 3 or name == "device"
+                else np.allclose(out.asnumpy(), total)
+                for some, total in zip(outs, sums)
+                for out in some
+            )
+            report.check(f"{len(keys)} keys over {len(homes)} parts, {name}, {dtype}", holds)
 
 
 def graphs(report: Report) -> None:
