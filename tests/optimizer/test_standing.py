@@ -129,8 +129,7 @@ def test_numbers_that_change(rule, served):
     weights, steps = pairs(3)
     mults = {0: 0.5, 2: 2.0}
     equal(together(rule, {}, weights, steps, before, mults)[0], alone(rule, {}, weights, steps, before, mults))
-    if rule != "ftml":  # it has no kernel for many on the CPU
-        assert served == [True, True]
+    assert served == [True, True]
 
 
 def test_a_schedule_goes_by_updates(served):

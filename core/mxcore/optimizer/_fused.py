@@ -18,7 +18,7 @@ from ._bound import update
 from ._steps import state_and_master
 from .base import Optimizer
 
-__all__ = ["FusedOptimizer", "Group", "Step", "move"]
+__all__ = ["FusedOptimizer", "Group", "Step", "disjoint", "move"]
 
 #: Weights of one call at most: as many outputs of an operator may be its inputs.
 MOST = 256
@@ -56,10 +56,15 @@ class Step(NamedTuple):
             return self.weight, self.grad, *self.states
         return self.weight, self.grad, *self.states, self.master
 
+    @property
+    def operator(self) -> str:
+        """The operator that makes it by itself; '' if none does at once."""
+        return self.name if self.master is None else self.mixed
+
     def run(self) -> None:
         """Do it by itself."""
-        if self.master is None or self.mixed:
-            update(self.mixed or self.name, self.arrays, self.numbers)
+        if self.operator or self.master is None:
+            update(self.operator, self.arrays, self.numbers)
         else:
             update(self.name, (self.master, self.grad.astype("float32"), *self.states), self.numbers)
             nd.cast(self.master, dtype=self.weight.dtype, out=self.weight)
@@ -205,7 +210,8 @@ def _run(steps: Sequence[Step], made: list[Group]) -> None:
     if not steps:
         return
     ctx = steps[0].weight._st.ctx
-    if mode.record or not _disjoint(ctx.device, steps):
+    # Where kernels run in the caller, those of one weight cost little, and are compiled in a fraction of the time.
+    if not ctx.device.async_ or mode.record or not disjoint(ctx.device, steps):
         for step in steps:
             step.run()
         return
@@ -246,7 +252,7 @@ def _together(device: Any, name: str, mixed: bool) -> str | None:
     return op.name if op and tables.kernels.of(device.type, op) else None
 
 
-def _disjoint(device: Any, steps: Sequence[Step]) -> bool:
+def disjoint(device: Any, steps: Sequence[Step]) -> bool:
     """Whether no two arrays of some steps have memory of a device in common."""
     arrays = [a for step in steps for a in step.arrays if a._st.ctx.device is device]
     datas = [d for a in arrays if not isinstance(d := a._data, Sparse)]

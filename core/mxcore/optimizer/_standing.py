@@ -8,17 +8,18 @@ from operator import is_
 from typing import Any
 
 from .._core import call as calls
+from .._core import tables
 from .._core.array import Sparse
-from .._core.call import op_context
-from .._core.dispatch import bound_for
+from .._core.call import eager_call, op_context
 from .._core.errors import raise_in_op
+from .._core.kernels import Spec
 from .._core.op import Op
 from .._core.params import Params
 from .._core.state import state as mode
 from .._core.stream import begin, commit, heavy
 from .._locks import fork_safe_lock, lock_of
 from ..ndarray import NDArray
-from ._fused import FusedOptimizer, Group, Step
+from ._fused import FusedOptimizer, Group, Step, disjoint
 
 __all__ = ["Standing"]
 
@@ -39,11 +40,13 @@ class _Call:
         Gradients among them are exchanged.
     width : int
         Arrays of one weight.
+    many : bool
+        Whether the operator takes lists of rates, as one for many does.
     run : callable
     owner : str
     """
 
-    __slots__ = ("name", "op", "places", "params", "ins", "width", "run", "owner", "work")
+    __slots__ = ("name", "op", "places", "params", "ins", "width", "many", "run", "owner", "work")
 
     def __init__(self, group: Group, steps: Sequence[Step]) -> None:
         from ..executor.direct import bind  # light imports: whoever trains has it
@@ -53,21 +56,55 @@ class _Call:
         self.places: list[int]
         self.params: Params
         self.name, self.op, self.places, self.params = group
+        self.many = "lrs" in self.op.parser.dynamic
+        if not {"lrs", "wds"} <= self.op.parser.dynamic and not {"lr", "wd"} <= self.op.parser.dynamic:
+            raise LookupError
         some = [steps[i] for i in group.places]
-        arrays = [a for step in some for a in step.arrays]
-        bound = bound_for(group.op, group.params, arrays)
-        if bound is None or not bound.out:
+        ins = self.ins = [a._data for step in some for a in step.arrays]
+        weights, ctx, p = [step.weight._data for step in some], some[0].weight._st.ctx, self.params
+        bound = eager_call(self.op, p, ctx.device, [Spec(a.shape, a.dtype) for a in ins])
+        if (
+            not bound.out
+            or bound.sync
+            or [(s.shape, s.dtype) for s in bound.specs] != [(w.shape, w.dtype) for w in weights]
+        ):
             raise LookupError
         self.owner, self.work, self.width = bound.owner, bound.work, len(some[0].arrays)
-        self.ins = [a._data for a in arrays]
-        outs = [step.weight._data for step in some] + [self.ins[i] for i in group.params._sig.mutates]
-        k = op_context(arrays[0]._st.ctx, False)
-        run: Callable[[], Any] | None = bind(bound, k, group.params, self.ins, outs)
-        self.run = bound.bind(k, group.params, self.ins, outs) if run is None else run
+        outs = weights + [ins[i] for i in p._sig.mutates]
+        k = op_context(ctx, False)
+        run: Callable[[], Any] | None = bind(bound, k, p, ins, outs)
+        self.run = bound.bind(k, p, ins, outs) if run is None else run
 
     def grads(self, values: Sequence[Any]) -> None:
         """Exchange the gradients."""
         self.ins[1 :: self.width] = values
+
+    def rates(self, **all_: Sequence[Any]) -> None:
+        """Exchange rates, by the names that they have for one weight; given are those of all."""
+        values = self.params.__dict__
+        for name, each in all_.items():
+            value: Any = each[self.places[0]]
+            if self.many:
+                name, value = name + "s", tuple([each[i] for i in self.places])
+            plain = value.__class__ is float or self.many and {*map(type, value)} == {float}
+            values[name] = value if plain else self.op.params[name].parse(value)
+
+    def renumber(self, numbers: dict[str, Any]) -> None:
+        """Take other numbers that weights have in common."""
+        p, rates = self.params, ("lrs", "wds") if self.many else ("lr", "wd")
+        more = {n: getattr(p, n) for n in rates}
+        if self.many:
+            more["num_weights"] = len(self.places)
+            numbers = {n: v for n, v in numbers.items() if n != "lazy_update"}
+        p.__dict__.update(self.op.parse({**numbers, **more}).__dict__)
+
+
+def _alone(i: int, step: Step) -> Group:
+    """A step that one operator makes for one weight."""
+    if not step.operator:
+        raise LookupError
+    op = tables.ops.get(step.operator)
+    return Group(step.name, op, [i], op.parse(dict(step.numbers)))
 
 
 class Standing:
@@ -110,17 +147,15 @@ class Standing:
         steps: Sequence[Step],
         groups: Sequence[Group],
     ) -> None:
-        datas = [a._data for step in steps for a in step.arrays]
+        self.observers = calls.observers
+        ctx = self.ctx = steps[0].weight._st.ctx
         if (
             mode.record
-            or sum(len(group.places) for group in groups) < len(steps)
-            or any(not {"lrs", "wds"} <= group.op.parser.dynamic for group in groups)
-            or any(isinstance(d, Sparse) for d in datas)
+            or any(isinstance(a._data, Sparse) or a._st.ctx is not ctx for step in steps for a in step.arrays)
             or list in map(type, held)  # it may hold other arrays later
+            or not disjoint(ctx.device, steps)
         ):
             raise LookupError
-        self.observers = calls.observers
-        self.ctx = steps[0].weight._st.ctx
         self.index, self.held = list(index), list(held)
         #: Operator -> what all weights have in common.
         self.numbers: dict[str, dict[str, Any]] = {}
@@ -128,7 +163,9 @@ class Standing:
             numbers = {n: v for n, v in step.numbers.items() if n not in ("lr", "wd")}
             if self.numbers.setdefault(step.name, numbers) != numbers:
                 raise LookupError
-        self.calls = [_Call(group, steps) for group in groups]
+        together = {i for group in groups for i in group.places}
+        alone = [_alone(i, step) for i, step in enumerate(steps) if i not in together]
+        self.calls = [_Call(group, steps) for group in (*groups, *alone)]
         #: The arrays of the states, and the master copies.
         self.kept = [a for step in steps for a in step.arrays[2:]]
         self.kinds = [(d.__class__, d.shape, d.dtype) for d in (step.grad._data for step in steps)]
@@ -205,11 +242,16 @@ class Standing:
         t = before.pop() + 1
         rates = optimizer._get_lrs(index)
         each = {lr: optimizer._rate(lr, t) for lr in {*rates}}
-        self._set([each[lr] for lr in rates], optimizer._get_wds(index))
+        lrs, wds = [each[lr] for lr in rates], optimizer._get_wds(index)
+        for call in self.calls:
+            call.rates(lr=lrs, wd=wds)
         for name, old in self.numbers.items():
             numbers = optimizer._numbers(name, t)
-            if numbers != old:
-                self._renumber(name, numbers)
+            if numbers != old:  # the last batch is smaller, a scale of losses moves
+                self.numbers[name] = numbers
+                for call in self.calls:
+                    if call.name == name:
+                        call.renumber(numbers)
         self._run(weights, grads, news)
         self.used = True
         return True
@@ -222,23 +264,6 @@ class Standing:
             and self.ctx.device.owns(new)
             and id(new) not in self._written
         )
-
-    def _set(self, lrs: Sequence[Any], wds: Sequence[Any]) -> None:
-        for call in self.calls:
-            values = call.params.__dict__
-            for name, all_ in (("lrs", lrs), ("wds", wds)):
-                some = tuple([all_[i] for i in call.places])
-                values[name] = some if {*map(type, some)} == {float} else call.op.params[name].parse(some)
-
-    def _renumber(self, name: str, numbers: dict[str, Any]) -> None:
-        """Take other numbers that weights have in common: the last batch is smaller, a scale of losses moves."""
-        self.numbers[name] = numbers
-        common = {n: v for n, v in numbers.items() if n != "lazy_update"}
-        for call in self.calls:
-            if call.name == name:
-                p = call.params
-                fresh = call.op.parse({"num_weights": len(call.places), "lrs": p.lrs, "wds": p.wds, **common})
-                p.__dict__.update(fresh.__dict__)
 
     def _run(self, weights: Sequence[NDArray], grads: Sequence[NDArray], news: Sequence[Any]) -> None:
         writes = [a._st for a in (*weights, *self.kept)]

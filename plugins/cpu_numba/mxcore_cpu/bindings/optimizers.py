@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-import weakref
 from collections.abc import Callable, Sequence
-from functools import partial
-from operator import is_
 from typing import Any
 
 import numpy as np
@@ -147,57 +144,37 @@ def _still(groups: list[list[Array]]) -> None:
             np.copyto(weight, last, casting="same_kind")
 
 
-def _numbers(p: Params, rule: str, nesterov: bool) -> dict[str, Any]:
-    """What all weights of a call have in common."""
-    more = {"nesterov": nesterov} if rule == "sgd_mom" else {}
-    return {n: getattr(p, n) for n in many.RULES[rule].numbers.split() if n not in more} | more
-
-
-def _stands(
-    rule: str, nesterov: bool, kernel: Callable[..., None], k: Call, p: Params, ins: list[Array], outs: Outs
-) -> Callable[[], None] | None:
-    """The call of weights that move again and again, whose gradients alone are other arrays; None if they lie apart."""
-    n = p.num_weights
-    per = len(ins) // n
-    fixed = [*(a for i, a in enumerate(ins) if i % per != 1), *outs]
-    if not all(a.flags.c_contiguous for a in fixed) or not all(map(is_, outs[:n], ins[::per])):
-        return None
-    job = many.Job(_groups(outs[:n], ins, n))
-    job.held.clear()  # who exchanges arrays has them
-    last = [weakref.ref(a) for a in ins]
-
-    def call() -> None:
-        for i, old in enumerate(last):
-            a = ins[i]
-            if old() is not a:
-                if i % per != 1 or not a.flags.c_contiguous:
-                    kernel(k, p, [*outs], *ins)
-                    return
-                job.exchange(i // per, a)
-                last[i] = weakref.ref(a)
-        _one_each(n, lrs=p.lrs, wds=p.wds)
-        many.move_again(job, rule, {"lr": p.lrs, "wd": p.wds}, _numbers(p, rule, nesterov))
-
-    return call
-
-
-def _move_many(name: str, rule: str, mixed: bool, last: int = 0, nesterov: bool = False) -> None:
+def _move_many(name: str, rule: str, mixed: bool, last: int) -> None:
     def kernel(k: Call, p: Params, outs: Outs, *data: Array) -> None:
         n = p.num_weights
         arrays = data[: len(data) - last]
         lrs: Any = data[-2] if last == 2 else p.lrs
         wds: Any = data[-1] if last == 2 else p.wds
         _one_each(n, lrs=lrs, wds=wds)
-        many.move(rule, _groups(outs[:n], arrays, n), {"lr": lrs, "wd": wds}, **_numbers(p, rule, nesterov))
+        more = {"momentum": p.momentum, "nesterov": False} if rule == "sgd_mom" else {}
+        many.move(
+            rule,
+            _groups(outs[:n], arrays, n),
+            {"lr": lrs, "wd": wds},
+            rescale_grad=p.rescale_grad,
+            clip_gradient=p.clip_gradient,
+            **more,
+        )
 
-    if not last:
-        kernel.binds = partial(_stands, rule, nesterov, kernel)  # type: ignore[attr-defined]
     cpu.kernel(name, when=_movable(mixed, last), out=True)(kernel)
 
 
-def _move_one(name: str, rule: str, nesterov: bool = False) -> None:
+def _move_one(name: str, rule: str, **more: Any) -> None:
     def kernel(k: Call, p: Params, outs: Outs, *data: Array) -> None:
-        many.move(rule, _groups(outs[:1], data, 1), {"lr": [p.lr], "wd": [p.wd]}, **_numbers(p, rule, nesterov))
+        numbers = {"momentum": p.momentum, **more} if rule == "sgd_mom" else {}
+        many.move(
+            rule,
+            _groups(outs[:1], data, 1),
+            {"lr": [p.lr], "wd": [p.wd]},
+            rescale_grad=p.rescale_grad,
+            clip_gradient=p.clip_gradient,
+            **numbers,
+        )
 
     cpu.kernel(name, when=_movable(True), out=True)(kernel)
 
@@ -232,15 +209,13 @@ def _move_lamb(name: str, mixed: bool) -> None:
 
 for _mixed in ("", "mp_"):
     for _rule in ("sgd", "sgd_mom"):
-        _move_many(f"multi_{_mixed}{_rule}_update", _rule, bool(_mixed))
+        _move_many(f"multi_{_mixed}{_rule}_update", _rule, bool(_mixed), 0)
         _move_many(f"preloaded_multi_{_mixed}{_rule}_update", _rule, bool(_mixed), 2)
     _move_adamw(f"_{_mixed}adamw_update", bool(_mixed), several=False)
     _move_adamw(f"_multi_{_mixed}adamw_update", bool(_mixed), several=True)
     _move_lamb(f"_multi_{_mixed}lamb_update", bool(_mixed))
-    _move_many(f"_multi_{_mixed}nag_mom_update", "sgd_mom", bool(_mixed), nesterov=True)
-    _move_many(f"_multi_{_mixed}adam_update", "adam", bool(_mixed))
 _move_one("mp_sgd_update", "sgd")
-_move_one("mp_sgd_mom_update", "sgd_mom")
+_move_one("mp_sgd_mom_update", "sgd_mom", nesterov=False)
 _move_one("mp_nag_mom_update", "sgd_mom", nesterov=True)
 
 

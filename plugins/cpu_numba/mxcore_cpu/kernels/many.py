@@ -19,7 +19,7 @@ from ..typing import Array, Scalar
 from . import optimizer
 from ._arrays import flat, writable
 
-__all__ = ["RULES", "Job", "halves", "lamb", "move", "move_again", "sums_of_squares", "total"]
+__all__ = ["RULES", "halves", "lamb", "move", "sums_of_squares", "total"]
 
 _BLOCK = 1 << 13  # elements: the gradient of a block stays in the cache between being widened and used
 
@@ -94,12 +94,9 @@ def _find(item: int, t: int, starts: Array) -> int:
     return t
 
 
-_sgd, _sgd_mom, _nag_mom, _adam, _adamw, _direction = (
+_sgd, _sgd_mom, _nag_mom, _adamw, _direction = (
     helper(k.function, inline=False)
-    for k in (
-        *(optimizer.sgd, optimizer.sgd_mom, optimizer.nag_mom),
-        *(optimizer.adam, optimizer.adamw, optimizer.lamb_phase1),
-    )
+    for k in (optimizer.sgd, optimizer.sgd_mom, optimizer.nag_mom, optimizer.adamw, optimizer.lamb_phase1)
 )
 
 # A row of `table`: number of elements, addresses of gradient, master (or weight), states, weight. A row of `rates`:
@@ -161,47 +158,6 @@ def _momentum_all(
             _sgd_mom(0, n, w, g, m, rates[t, 0], momentum, rates[t, 1], rescale, clip)
         if mixed:
             _convert(w, _at(table[t, 4], at, n, low))
-
-
-@kernel(threshold=1)
-def _adam_all(
-    first: int,
-    last: int,
-    starts: Array,
-    table: Array,
-    rates: Array,
-    mixed: bool,
-    low: Array,
-    real: Array,
-    beta1: Scalar,
-    beta2: Scalar,
-    epsilon: Scalar,
-    rescale: Scalar,
-    clip: Scalar,
-) -> None:
-    held, t = np.empty(_BLOCK, real.dtype), 0
-    for item in range(first, last):
-        t = _find(item, t, starts)
-        at = (item - starts[t]) * _BLOCK
-        n = min(_BLOCK, table[t, 0] - at)
-        w, g = _at(table[t, 2], at, n, real), _gradient(table[t, 1], at, n, mixed, low, held)
-        _adam(
-            0,
-            n,
-            w,
-            g,
-            _at(table[t, 3], at, n, real),
-            _at(table[t, 4], at, n, real),
-            rates[t, 0],
-            beta1,
-            beta2,
-            epsilon,
-            rates[t, 1],
-            rescale,
-            clip,
-        )
-        if mixed:
-            _convert(w, _at(table[t, 5], at, n, low))
 
 
 @kernel(threshold=1)
@@ -342,19 +298,12 @@ class Rule(NamedTuple):
 RULES = {
     "sgd": Rule(_sgd_all, "lr wd", "rescale_grad clip_gradient"),
     "sgd_mom": Rule(_momentum_all, "lr wd", "nesterov momentum rescale_grad clip_gradient"),
-    "adam": Rule(_adam_all, "lr wd", "beta1 beta2 epsilon rescale_grad clip_gradient"),
     "adamw": Rule(_adamw_all, "lr wd eta", "beta1 beta2 epsilon rescale_grad clip_gradient"),
 }
 
 
-class Job:
-    """The arrays of some weights as kernels want them; copies of scattered ones are written back at the end.
-
-    Parameters
-    ----------
-    groups : sequence of sequences of ndarray
-        As for :func:`move`.
-    """
+class _Job:
+    """The arrays of some weights as kernels want them; copies of scattered ones are written back at the end."""
 
     def __init__(self, groups: Sequence[Sequence[Array]]) -> None:
         self.mixed = groups[0][0].dtype == np.float16
@@ -385,20 +334,14 @@ class Job:
         return copy
 
     def run(self, kernel: Kernel, rates: Array, *numbers: object) -> None:
-        """Run a kernel over all blocks, which threads share."""
         blocks, work = int(self.starts[-1]), int(self.table[:, 0].sum())
         kernel.run(
             min(blocks, _LEAST.workers(work)), blocks, self.starts, self.table, rates, self.mixed, self.low, *numbers
         )
 
     def finish(self) -> None:
-        """Write copies back."""
         for a, copy in self.back:
             a[...] = copy
-
-    def exchange(self, i: int, grad: Array) -> None:
-        """Take another gradient of the i-th weight, a dense one, which whoever calls keeps."""
-        self.table[i, 1] = grad.__array_interface__["data"][0]
 
 
 _LEAST = optimizer.sgd  # knows how much work is worth a second thread
@@ -431,13 +374,9 @@ def move(rule: str, groups: Sequence[Sequence[Array]], rates: Mapping[str, Seque
     >>> a, b
     (array([0.5]), array([1., 2.]))
     """
-    move_again(Job(groups), rule, rates, numbers)
-
-
-def move_again(job: Job, rule: str, rates: Mapping[str, Sequence[float]], numbers: Mapping[str, float]) -> None:
-    """Move the weights of a job once more; arguments as for :func:`move`."""
     kernel, names, common = RULES[rule]
-    table = np.array([rates[n][: len(job.table)] for n in names.split()], np.float64).T.copy()
+    job = _Job(groups)
+    table = np.array([rates[n][: len(groups)] for n in names.split()], np.float64).T.copy()
     job.run(kernel, table, np.empty(0, job.real), *[float(numbers[n]) for n in common.split()])
     job.finish()
 
@@ -470,7 +409,7 @@ def lamb(
     -----
     Behaviour matched: MXNet 1.9.1 ``_multi_lamb_update`` and ``_multi_mp_lamb_update``.
     """
-    job, n = Job(groups), len(groups)
+    job, n = _Job(groups), len(groups)
     rates = np.array([lrs[:n], wds[:n], steps[:n]], np.float64).T.copy()
     blocks = int(job.starts[-1])
     if not blocks:

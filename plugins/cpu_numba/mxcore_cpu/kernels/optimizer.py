@@ -16,7 +16,7 @@ from ..math import like, where
 from ..typing import Array, Scalar
 from ._arrays import flat, writable
 
-__all__ = ["UPDATES", "adam", "adamw", "lamb_phase1", "move", "nag_mom", "sgd", "sgd_mom", "update"]
+__all__ = ["UPDATES", "adamw", "lamb_phase1", "move", "nag_mom", "sgd", "sgd_mom", "update"]
 
 
 @helper
@@ -90,7 +90,7 @@ def nag_mom(
 
 
 @kernel(threshold=1 << 15)
-def adam(
+def _adam(
     first: int,
     last: int,
     w: Array,
@@ -105,7 +105,6 @@ def adam(
     rescale: Scalar,
     clip: Scalar,
 ) -> None:
-    """Adam over the elements from `first` to `last`."""
     w, g, mean, var = w[first:last], g[first:last], mean[first:last], var[first:last]
     real = w.dtype.type
     lr, beta1, beta2, epsilon = real(lr), real(beta1), real(beta2), real(epsilon)
@@ -364,7 +363,7 @@ UPDATES = {
     "sgd_mom_update": Update(sgd_mom, "weight grad mom", {"lr": None, "momentum": 0.0, **_USUAL}),
     "nag_mom_update": Update(nag_mom, "weight grad mom", {"lr": None, "momentum": 0.0, **_USUAL}),
     "adam_update": Update(
-        adam, "weight grad mean var", {"lr": None, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, **_USUAL}
+        _adam, "weight grad mean var", {"lr": None, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, **_USUAL}
     ),
     "_adamw_update": Update(
         adamw,
