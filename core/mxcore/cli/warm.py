@@ -100,11 +100,15 @@ def _file(path: str, shapes: dict[str | None, tuple[int, ...]], train: bool, ctx
 
 
 def _everyday(ctx: Context) -> None:
-    """A small network of each usual kind of layer, one of Module's, and the usual optimizers."""
-    from .. import initializer, module, symbol
-    from .. import io as mx_io
+    """Small networks of each usual kind of layer, one of Module's, the usual optimizers, losses and orderings."""
+    _images(ctx)
+    _module(ctx)
+    _sentences(ctx)
+    _arrays(ctx)
+
+
+def _images(ctx: Context) -> None:
     from ..gluon import nn
-    from ..ndarray import ones, zeros
 
     net = nn.HybridSequential()
     net.add(nn.Conv2D(8, 3, padding=1), nn.BatchNorm(), nn.Activation("relu"), nn.MaxPool2D())
@@ -116,10 +120,17 @@ def _everyday(ctx: Context) -> None:
         ("sgd", {"momentum": 0.9, "wd": 1e-4}),
         ("sgd", {}),
         ("adam", {}),
+        ("rmsprop", {}),
     )
     for hybrid in (False, True):
         net.hybridize(hybrid)
         _run(net, (64, 3, 32, 32), True, ctx, *optimizers)
+
+
+def _module(ctx: Context) -> None:
+    from .. import initializer, module, symbol
+    from .. import io as mx_io
+    from ..ndarray import ones, zeros
 
     body = symbol.Variable("data")
     for filters in (20, 50):
@@ -136,3 +147,37 @@ def _everyday(ctx: Context) -> None:
         initializer=initializer.Xavier(),
         optimizer_params={"learning_rate": 0.1, "momentum": 0.9},
     )
+
+
+def _sentences(ctx: Context) -> None:
+    from .. import autograd, gluon
+    from ..gluon import nn, rnn
+    from ..ndarray import zeros
+
+    words = zeros((5, 4), ctx=ctx)
+    loss = gluon.loss.SoftmaxCrossEntropyLoss()
+    for layer in (rnn.LSTM(8, 2), rnn.GRU(8)):
+        net = nn.HybridSequential()
+        net.add(nn.Embedding(10, 8), layer, nn.Dense(10, flatten=False))
+        net.initialize(ctx=ctx)
+        net.hybridize()
+        with autograd.record():
+            found = loss(net(words), words)
+        found.backward()
+        gluon.utils.clip_global_norm([p.grad(ctx) for p in net.collect_params().values()], 1.0)
+
+
+def _arrays(ctx: Context) -> None:
+    from .. import autograd, gluon
+    from .. import ndarray as nd
+
+    x = nd.random.normal(shape=(20, 40), ctx=ctx)
+    x.attach_grad()
+    losses = gluon.loss
+    for loss in (losses.L1Loss(), losses.L2Loss(), losses.HuberLoss(), losses.SigmoidBCELoss()):
+        with autograd.record():
+            found = loss(x, x > 0)
+        found.backward()
+    results = x.sort(), x.argsort(), x.topk(k=2, ret_typ="both")[0], x.argmax(axis=1), x.softmax(), x.norm()
+    for found in (*results, nd.take(x, x[0].abs() * 0)):
+        found.wait_to_read()

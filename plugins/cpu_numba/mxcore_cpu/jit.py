@@ -35,9 +35,9 @@ import numpy as np
 
 from . import background, blas, cache, native, threads
 from .loading import available, numba, reason
-from .native import driver
+from .native import driver, shipped
 from .native.arguments import normal, signature, usable
-from .native.kernels import compile_kernel
+from .native.kernels import kernel_module
 
 __all__ = [
     "COMPILE_ONLY",
@@ -362,18 +362,23 @@ class Kernel:
 
     def _object(self, words: tuple[str, ...]) -> int | None:
         f, stamp = self.function, cache.source_stamp(self.function, sorted(self.fastmath))
+        what = [f.__module__, f.__qualname__, *words]
+        brought = shipped.find(["kernel", *what], stamp)
 
         def make(name: str) -> Any:
+            if brought is not None:
+                return native.optimise(shipped.parsed_body(brought, name), name)
             background.require()
             numba()
             body = helper(f, fastmath=self.fastmath, inline=False)
-            return compile_kernel(body.made, words, name)
+            module = kernel_module(body.made, words, name)
+            return None if module is None else native.optimise(module, name)
 
-        parts = [f.__module__, f.__qualname__, cache.versions(), *words]
+        parts = [*what, cache.versions()]
         if stamp is None:
             found = native.unkept(parts, "mxcore_kernel", make)
         else:
-            found = native.kept([*parts, stamp], "mxcore_kernel", make, quick=False)
+            found = native.kept([*parts, stamp], "mxcore_kernel", make, quick=brought is not None)
         return None if found is None else native.load(found)
 
     def _compile(self) -> Any:

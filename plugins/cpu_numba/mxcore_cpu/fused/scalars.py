@@ -10,6 +10,7 @@ import threading
 from typing import Any
 
 from .. import background, cache, jit
+from ..native import shipped
 from ..native.kept import name_of
 from .expressions import ir_type
 
@@ -27,7 +28,8 @@ def bitcode(fn: str, types: tuple[str, ...]) -> bytes:
     name = name_of("mxcore_scalar", [fn, *types, stamp or ""])
     if stamp is None:
         return _compile(fn, types)
-    return cache.CODE.made(name + ".code", lambda: _compile(fn, types))
+    brought = shipped.find(["scalar", fn, *types], stamp)
+    return brought or cache.CODE.made(name + ".code", lambda: _compile(fn, types))
 
 
 def _stamp(function: Any, fn: str) -> str | None:

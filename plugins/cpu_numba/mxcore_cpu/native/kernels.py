@@ -12,10 +12,10 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .code import Object, binding, optimise
+from .code import binding
 from .memory import complete
 
-__all__ = ["compile_kernel"]
+__all__ = ["kernel_module"]
 
 #: Where things lie in Python's and NumPy's objects, in bytes (of the interfaces that do not change).
 _TYPE, _SCALAR = 8, 16
@@ -75,8 +75,8 @@ def _without_machine_code(codegen: Any) -> Iterator[None]:
         del codegen._library_class
 
 
-def compile_kernel(make: Callable[[], Any], words: Sequence[str], name: str) -> Object | None:
-    """Compile the body of a kernel for a signature.
+def kernel_module(make: Callable[[], Any], words: Sequence[str], name: str) -> Any:
+    """The body of a kernel for a signature, with its entry, in LLVM's language.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def compile_kernel(make: Callable[[], Any], words: Sequence[str], name: str) -> 
 
     Returns
     -------
-    Object
+    llvmlite.binding.ModuleRef
         None where the code depends on places in this process.
     """
     from numba import types
@@ -112,7 +112,7 @@ def compile_kernel(make: Callable[[], Any], words: Sequence[str], name: str) -> 
         found = llvm.parse_assembly(cgutils.normalize_ir_text(str(module)))
         found.link_in(result.library._get_module_for_linking(), preserve=True)
         complete(found, llvm)
-    return optimise(found, name)
+    return found
 
 
 class _Entry:
