@@ -314,6 +314,7 @@ class _Signature:
             memory = self.free.pop()  # not after a look at it: another thread may take the last
         except IndexError:
             memory = _Memory(self)
+        memory.signature = self
         instance, program = memory.instance, self.program
         memory.reads = [x._st for x in args]
         memory.moved = [args[i] for i in self.mutated]
@@ -327,7 +328,7 @@ class _Signature:
         if self.needs is None:
             if program.sync:
                 instance.forget()
-            memory.again = None
+            memory.again = memory.signature = None
             self.free.append(memory)
         else:
             tape.record(owner._op, owner._params, args, outs, (self.k, _Pending(memory)))
@@ -340,7 +341,8 @@ class _Memory:
     __slots__ = ("signature", "instance", "st", "again", "before", "reads", "moved", "stamps", "used", "lock")
 
     def __init__(self, signature: _Signature) -> None:
-        self.signature = signature
+        #: While it is in use: idle memory goes at once with a signature that is dropped, and waits for no collector.
+        self.signature: _Signature | None = None
         self.instance = instantiate(signature.program)
         self.st = Storage(signature.ctx)
         #: Values and keys of the first part, which is repeated where a second backward needs what the first used up.
@@ -435,12 +437,14 @@ class _Pending:
         self.memory = memory
 
     def __del__(self) -> None:
-        signature = self.memory.signature
+        memory = self.memory
+        signature = memory.signature
+        assert signature is not None  # of a recorded call
         if signature.program.sync:
-            self.memory.instance.forget()
-        self.memory.again, self.memory.reads, self.memory.used = None, [], False
-        self.memory.before = {}
-        signature.free.append(self.memory)
+            memory.instance.forget()
+        memory.again, memory.reads, memory.used, memory.signature = None, [], False, None
+        memory.before = {}
+        signature.free.append(memory)
 
 
 def _backward(k: Any, p: Any, pending: _Pending, dys: Sequence[Any], inputs: Sequence[Any], outputs: Any) -> list[Any]:
