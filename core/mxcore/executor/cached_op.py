@@ -328,7 +328,8 @@ class _Signature:
         if self.needs is None:
             if program.sync:
                 instance.forget()
-            memory.again = memory.signature = None
+            memory.again = None
+            del memory.signature
             self.free.append(memory)
         else:
             tape.record(owner._op, owner._params, args, outs, (self.k, _Pending(memory)))
@@ -341,8 +342,8 @@ class _Memory:
     __slots__ = ("signature", "instance", "st", "again", "before", "reads", "moved", "stamps", "used", "lock")
 
     def __init__(self, signature: _Signature) -> None:
-        #: While it is in use: idle memory goes at once with a signature that is dropped, and waits for no collector.
-        self.signature: _Signature | None = None
+        #: Only while it is in use: idle memory goes at once with a signature that is dropped, waits for no collector.
+        self.signature = signature
         self.instance = instantiate(signature.program)
         self.st = Storage(signature.ctx)
         #: Values and keys of the first part, which is repeated where a second backward needs what the first used up.
@@ -439,11 +440,11 @@ class _Pending:
     def __del__(self) -> None:
         memory = self.memory
         signature = memory.signature
-        assert signature is not None  # of a recorded call
         if signature.program.sync:
             memory.instance.forget()
-        memory.again, memory.reads, memory.used, memory.signature = None, [], False, None
+        memory.again, memory.reads, memory.used = None, [], False
         memory.before = {}
+        del memory.signature
         signature.free.append(memory)
 
 
