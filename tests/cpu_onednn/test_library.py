@@ -74,3 +74,15 @@ def test_another_version_is_refused(monkeypatch):
 def test_refusals_say_what_was_asked_for():
     with pytest.raises(library.Refused, match="oneDNN: memory_desc_create_with_tag: invalid arguments"):
         library.library().new("memory_desc_create_with_tag", 99, None, 3, 1)
+
+
+@pytest.mark.parametrize("said, kept", [(None, library._KEPT), ("7", 7)])
+def test_the_library_keeps_few_primitives_unless_told(said, kept):
+    env = {k: v for k, v in os.environ.items() if not k.endswith("_PRIMITIVE_CACHE_CAPACITY")}
+    env |= {} if said is None else {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": said}
+    program = (
+        "from ctypes import byref, c_int; from mxcore_onednn.library import library; n = c_int(); "
+        "library().openmp.dnnl_get_primitive_cache_capacity(byref(n)); print(n.value)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == str(kept), done.stderr

@@ -8,7 +8,7 @@ import pytest
 import mxcore as mx
 from mxcore import autograd, gluon
 from mxcore._core.transfer import wrap
-from mxcore.executor import replayed
+from mxcore.executor import instance, replayed
 from mxcore_cuda.launching import Kernel
 
 from .test_training import lenet, lstm, mlp
@@ -520,3 +520,32 @@ def test_graphs_can_be_turned_off(gpus, monkeypatch):
     assert not GPU().captures
     monkeypatch.delenv("MXNET_ENABLE_CUDA_GRAPHS")
     assert GPU().captures
+
+
+def test_shapes_that_take_turns_are_replayed_in_the_same_memory(gpus, counted, monkeypatch):
+    """Recordings hold addresses; another shape's program runs in between, and the caller's arrays go."""
+
+    monkeypatch.setattr(instance, "_SMALL", 0)
+
+    def steps(on):
+        with replaying(gpus[0].device, on):
+            mx.random.seed(3)
+            net, _ = mlp()
+            net.initialize(mx.init.Xavier(), ctx=gpus[0], force_reinit=True)
+            net.hybridize()
+            found = []
+            for i in range(24):
+                x = mx.nd.array(np.random.RandomState(i).randn(2 + i % 3, 20), ctx=gpus[0])
+                x.attach_grad()
+                with autograd.record():
+                    y = net(x)
+                y.backward()
+                found += [y.asnumpy(), x.grad.asnumpy()]
+            return found, net._cached_op.op
+
+    counted.since()
+    replayed_ones, op = steps(True)
+    assert counted.since()[1] > 24
+    launched, _ = steps(False)
+    assert all(np.array_equal(a, b) for a, b in zip(replayed_ones, launched))
+    assert op.nbytes <= max(s.program.nbytes for s in op._signatures.values())

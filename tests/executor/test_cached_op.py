@@ -129,9 +129,9 @@ def test_two_calls_wait_for_one_backward():
 
     agree(twice(f, arrays()), twice(lambda v: interpret(net._heads, v), arrays()))
     signature = op._last
-    assert len(signature.free) == 2  # each had memory of its own, and gave it back
+    assert len(signature.idle) == 2  # each had memory of its own, and gave it back
     call(f, arrays())
-    assert len(signature.free) == 2
+    assert len(signature.idle) == 2
 
 
 def test_memory_comes_back_when_outputs_are_dropped():
@@ -141,7 +141,7 @@ def test_memory_comes_back_when_outputs_are_dropped():
         for _ in range(5):
             with autograd.record():
                 f(arrays())
-        assert len(op._last.free) == 1
+        assert len(op._last.idle) == 1
     finally:
         gc.enable()
 

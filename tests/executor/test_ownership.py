@@ -122,7 +122,7 @@ def test_memory_that_another_thread_takes_first():
 
     net, x = dense(True), leaf(5, 4, seed=0)
     first = net(x).asnumpy()
-    net._cached_op.op._last.free = Taken()
+    net._cached_op.op._last.idle = Taken()
     assert (net(x).asnumpy() == first).all()
 
 

@@ -6,6 +6,8 @@ import weakref
 import numpy as np
 
 import mxcore as mx
+from mxcore.executor import cached_op, rooms
+from mxcore.executor.replayed import instantiate
 from mxcore.gluon import nn
 from mxcore.plugin import Fused
 from mxcore_cpu import fused
@@ -42,3 +44,30 @@ def test_the_graph_of_a_loop_goes_with_its_symbol():
     del out, states
     gc.collect()
     assert graph() is None
+
+
+def test_memory_goes_with_a_signature_that_is_dropped(monkeypatch):
+    """By reference counts: no collector of cycles knows how much hangs on a few objects."""
+    net = nn.HybridSequential()
+    net.add(nn.Dense(4, activation="relu", in_units=3), nn.Dense(2, in_units=4))
+    net.initialize()
+    net.hybridize()
+    made = []
+
+    def counted(*args):
+        found = instantiate(*args)
+        made.append(weakref.ref(found))
+        return found
+
+    monkeypatch.setattr(rooms, "instantiate", counted)
+    gc.collect()
+    gc.disable()
+    try:
+        for n in range(cached_op._LIMIT + 10, 0, -1):  # the first need most, and make place for nobody
+            net(mx.nd.ones((n, 3)))
+            with mx.autograd.record():
+                y = net(mx.nd.ones((n, 3)))
+            y.backward()
+        assert 0 < sum(ref() is not None for ref in made) <= cached_op._LIMIT
+    finally:
+        gc.enable()

@@ -29,7 +29,7 @@ from .launch import launch
 from .passes.settings import Settings, check_passed, run_passes
 from .passes.simplify import merge_equal
 from .recent import Recent
-from .replayed import instantiate
+from .rooms import Room, Rooms
 from .watch import hook_labels, input_labels
 
 __all__ = ["CachedOp"]
@@ -90,6 +90,7 @@ class CachedOp:
         self._aux = frozenset(symbol.list_auxiliary_states())
         self._last: _Signature | None = None
         self._signatures = Recent(_LIMIT)
+        self._rooms: dict[Context, Rooms] = {}
         #: What is called for every output inside, and whether for inputs too.
         self._hook: tuple[Callable[[str, str, Any], None], bool] | None = None
         outputs = [f"output{i}" for i in range(len(symbol._heads))]
@@ -123,6 +124,12 @@ class CachedOp:
         """Compile anew at the next call: passes or kernels have come or gone."""
         self._passed = self._last = None
         self._signatures.clear()
+        self._rooms.clear()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of planned memory that no call holds now."""
+        return sum(rooms.nbytes for rooms in [*self._rooms.values()])
 
     def __call__(self, *args: Any, out: Any = None, default_ctx: Context | None = None) -> Any:
         """Compute the outputs from arrays in the order of ``symbol.list_inputs()``; recorded on the tape as one step.
@@ -178,7 +185,7 @@ class CachedOp:
         ctx = args[0]._st.ctx if args else _current()
         found = self._last
         if found is None or not found.fits(ctx, mode["train"], needs, args, datas):
-            found = self._last = self._signature(ctx, mode["train"], needs, args, datas)
+            found = self._signature(ctx, mode["train"], needs, args, datas)
         return found.call(self, args, datas)
 
     def _signature(
@@ -194,6 +201,10 @@ class CachedOp:
                 )
         key = (ctx, train, needs, tuple([(d.shape, d.dtype, x.stype) for d, x in zip(datas, args)]))
         found: _Signature = self._signatures.find(key, lambda: _Signature(self, ctx, train, needs, args, datas))
+        last, self._last = self._last, found
+        if last is not None and last is not found:
+            last.datas = [old if old is new else _GONE for old, new in zip(last.datas, datas)]
+        found.datas = [*datas]
         return found
 
     @property
@@ -249,8 +260,17 @@ def _current() -> Context:
     return current_context()
 
 
+class _Gone:
+    """Stands for an input of a call that another one, with other inputs, has followed: is like no array."""
+
+    shape = dtype = None
+
+
+_GONE = _Gone()
+
+
 class _Signature:
-    """A compiled graph for inputs of certain shapes, and the memory of its idle instances."""
+    """A compiled graph for inputs of certain shapes, and its instances by the rooms in which they run."""
 
     def __init__(
         self,
@@ -285,7 +305,10 @@ class _Signature:
         #: For each part the heads that are asked for, with shape and dtype of what can be made before it runs.
         self.heads = self._made(range(program.n_first)), self._made(compiled.grads)
         self.head_grads = [(program.variables[n], i) for i, n in enumerate(compiled.head_grads) if n is not None]
-        self.free: list[_Memory] = []
+        self.memories: dict[Room, _Memory] = {}
+        self.rooms = owner._rooms.setdefault(ctx, Rooms(ctx))
+        self.rooms.tidy()
+        self.idle = self.rooms.idle
         self.k = op_context(ctx, train)
 
     def _made(self, heads: Iterable[int | None]) -> list[tuple[int | None, tuple[Any, Any] | None]]:
@@ -311,9 +334,13 @@ class _Signature:
     def call(self, owner: CachedOp, args: Sequence[Any], datas: Sequence[Any]) -> list[Any]:
         """Run the first part on new output arrays."""
         try:
-            memory = self.free.pop()  # not after a look at it: another thread may take the last
+            room = self.idle.pop()  # not after a look at it: another thread may take the last
         except IndexError:
-            memory = _Memory(self)
+            room = None
+        memory = self.memories.get(room)  # type: ignore[arg-type]
+        if memory is None:
+            memory = self._settle(room)
+        memory.signature = self
         instance, program = memory.instance, self.program
         memory.reads = [x._st for x in args]
         memory.moved = [args[i] for i in self.mutated]
@@ -323,32 +350,53 @@ class _Signature:
                 args[i].wait_to_read()
             memory.before = {i: datas[i].copy() for i in self.written}
         memory.stamps = stamps([(slot, args[i]) for slot, i in self.kept])
-        outs = memory.run(0, *memory.again)
+        try:
+            outs = memory.run(0, *memory.again)
+        except BaseException:
+            self.memories.pop(memory.room, None)  # nobody knows its state
+            raise
         if self.needs is None:
             if program.sync:
                 instance.forget()
-            memory.again = None
-            self.free.append(memory)
+            memory.again, memory.reads = None, ()
+            del memory.signature
+            self.idle.append(memory.room)
         else:
             tape.record(owner._op, owner._params, args, outs, (self.k, _Pending(memory)))
         return outs
 
+    def _settle(self, room: Room | None) -> _Memory:
+        """Memory for a call that finds none in the room that was used last."""
+        rooms = self.rooms
+        if room is not None:
+            rooms.idle.append(room)
+        room = rooms.take(self.memories, self.program.sizes)
+        found = self.memories.get(room)
+        if found is None:
+            try:
+                found = self.memories[room] = _Memory(self, room)
+            except BaseException:
+                rooms.idle.append(room)
+                raise
+        return found
+
 
 class _Memory:
-    """An instance; the engine orders its uses by `st`."""
+    """An instance in a room, by whose `st` the engine orders its uses."""
 
-    __slots__ = ("signature", "instance", "st", "again", "before", "reads", "moved", "stamps", "used", "lock")
+    __slots__ = ("signature", "room", "st", "instance", "again", "before", "reads", "moved", "stamps", "used", "lock")
 
-    def __init__(self, signature: _Signature) -> None:
+    def __init__(self, signature: _Signature, room: Room) -> None:
+        #: Only while it is in use: idle memory goes at once with a signature that is dropped, waits for no collector.
         self.signature = signature
-        self.instance = instantiate(signature.program)
-        self.st = Storage(signature.ctx)
+        self.room, self.st = room, room.st
+        self.instance = room.instance(signature)
         #: Values and keys of the first part, which is repeated where a second backward needs what the first used up.
         self.again: tuple[Any, Any] | None = None
         #: Input -> what it held before the first part wrote to it.
         self.before: dict[int, Any] = {}
         #: The inputs, which the second part reads too.
-        self.reads: list[Any] = []
+        self.reads: Sequence[Any] = ()
         #: Those inputs that it may write to.
         self.moved: list[Any] = []
         #: Of the inputs that kernels keep something of.
@@ -392,7 +440,15 @@ class _Memory:
                 check_writable(x, f"{what} '{s.names[i]}'")
                 writes.append(x._st)
 
+        last = self.room.last
+        if last is instance:
+            last = None
+        else:
+            self.room.last = instance
+
         def work(where: str) -> None:
+            if last is not None:
+                last.let_go({id(v) for _, v in values})
             instance.note(noted)
             instance.bind(part, values, targets, train)
             instance.run(part, keys, where)
@@ -435,12 +491,13 @@ class _Pending:
         self.memory = memory
 
     def __del__(self) -> None:
-        signature = self.memory.signature
+        memory = self.memory
+        signature = memory.signature
         if signature.program.sync:
-            self.memory.instance.forget()
-        self.memory.again, self.memory.reads, self.memory.used = None, [], False
-        self.memory.before = {}
-        signature.free.append(self.memory)
+            memory.instance.forget()
+        memory.again, memory.reads, memory.used, memory.before = None, (), False, {}
+        del memory.signature
+        signature.idle.append(memory.room)
 
 
 def _backward(k: Any, p: Any, pending: _Pending, dys: Sequence[Any], inputs: Sequence[Any], outputs: Any) -> list[Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter, length_hint
 from typing import Any, NoReturn
@@ -27,6 +28,9 @@ __all__ = ["Instance"]
 
 Call = Callable[[], Any]
 
+#: A program that is given fewer bytes may hold on to them.
+_SMALL = 1 << 18
+
 
 @np.errstate(all="ignore")  # inf and NaN are results; as a decorator it costs half of what a with-block does
 def _run(todo: Iterable[Call]) -> None:
@@ -37,6 +41,10 @@ def _run(todo: Iterable[Call]) -> None:
 def _draw_and_run(k: OpContext, call: Call) -> None:
     k.key, k._rng = rng.next_key(k.ctx), None
     call()
+
+
+def _gone() -> None:
+    """Stands for the call of a step that will be bound anew before it runs."""
 
 
 def _copied(copy: Callable[[Any, Any], None], values: list[Any], targets: list[Any]) -> None:
@@ -283,13 +291,14 @@ class Instance:
     def _build(self, t: int, step: Step) -> Call | None:
         """The call of one step; None if binding did all that there is to do."""
         env = self.env
+        me = weakref.proxy(self)  # its memory goes with the last who runs it
         if step.head >= 0:
             return self._hand_over(t, step)
         op, bound, k, p = step.op, step.bound, self._ks[t], step.p
         if op.stateful:
             p = self.own.setdefault(step.node, p.with_dynamic({}))
         if step.back is not None:
-            return lambda: self._state_backward(step, k)
+            return lambda: me._state_backward(step, k)
         ins = [env[s] for s in step.ins]
         crossing: Callable[..., Call] | None = getattr(op, "crossing", None)
         if crossing is not None and not self.program.specs[step.outs[0]].fixed:
@@ -301,7 +310,7 @@ class Instance:
             or not all(s.fixed for s in bound.specs)
             or any(getattr(v, "stype", "default") != "default" for v in ins)
         ):
-            return lambda: self._loose_call(step, k, p)
+            return lambda: me._loose_call(step, k, p)
         if step.view:
             (v,) = listed(bound.fn(k, p, *ins), 1)
             if (v is ins[0] or k.device.shares(v, ins[0])) and getattr(getattr(v, "flags", None), "c_contiguous", True):
@@ -332,6 +341,36 @@ class Instance:
         lists = [value], [target]
         self._listed(t, lists)
         return partial(_copied, device.copy, *lists)
+
+    def let_go(self, kept: Collection[int] = ()) -> None:
+        """Drop the caller's arrays, but those `kept`, by their ids: another instance runs next, with others.
+
+        Gradients and outputs of the last run may be more than all planned memory.
+        """
+        program, env = self.program, self.env
+        if program.given < _SMALL:
+            return
+        ctx = program.ctx
+        nothing = ctx.device.empty((0,), "float32", ctx.device_id)  # of the class of what takes its place
+        stale: list[int] = []
+        for slot in range(len(program.variables)):
+            if env[slot] is not None and id(env[slot]) not in kept:
+                stale += self._exchange(slot, nothing)
+        for head, target in enumerate(self.targets):
+            if target is not None:
+                stale += self._send(head, nothing)
+        seen: set[int] = set()
+        while stale:
+            t = stale.pop()
+            if t in seen:
+                continue
+            seen.add(t)
+            step, part = program.steps[t], int(t >= program.split)
+            self._dirty[part].add(t)
+            if step.view:
+                stale += self._exchange(step.outs[0], nothing)
+            if self._calls[t] is not None and t in self._place:
+                self._calls[t] = self._parts[part][self._place[t]] = _gone
 
     # -- running -----------------------------------------------------------------------------------------------
     def note(self, stamps: Mapping[int, Any]) -> None:

@@ -205,6 +205,12 @@ class Program:
             sum(s.bound.work for s in part if s.head < 0)
             for part in (self.steps[: self.split], self.steps[self.split :])
         )
+        #: Bytes of the caller's arrays: variables and heads.
+        self.given = sum(
+            self.specs[s].size * self.specs[s].dtype.itemsize
+            for s in (*range(len(self.variables)), *self.head_slots)
+            if self.specs[s].fixed
+        )
         self.written = self._written()
         self.keeping = self._keeping()
         self.sizes: dict[tuple[Context, np.dtype[Any]], int] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from .._core import call as calls
@@ -146,6 +146,14 @@ class Replayed(Instance):
     def _change_mode(self) -> None:
         self._recordings[1], self._runs[1] = None, 0
         super()._change_mode()
+
+    def let_go(self, kept: Collection[int] = ()) -> None:
+        """As an instance does; what a recording is made of, and stand-ins, stay."""
+        given = self._given
+        for key in [key for key in given if key in self._moving and id(given[key]) not in kept]:
+            del given[key]
+        if not self._stood_in:
+            super().let_go(kept)
 
     # -- recording -----------------------------------------------------------------------------------------------------
     def _record(self, part: int) -> _Recording | None:

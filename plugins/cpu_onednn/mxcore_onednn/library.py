@@ -40,6 +40,10 @@ ISA_AVX512, ISA_VNNI = 0x27, (0x67, 0x0F)
 #: Those of products of bfloat16, beside AVX-512.
 ISA_BFLOAT16 = 0xE7
 
+#: So many primitives the library keeps by itself. Plans keep theirs: its own 1024 would stay after those of shapes that
+#: do not come again, some 60 kB each, strewn over memory from which arrays come.
+_KEPT = 64
+
 _DIMS = POINTER(c_int64)
 _OUT = POINTER(c_void_p)
 _PTR = c_void_p
@@ -49,6 +53,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "dnnl_stream_create": (_OUT, _PTR, c_int),
     "dnnl_stream_destroy": (_PTR,),
     "dnnl_get_effective_cpu_isa": (),
+    "dnnl_set_primitive_cache_capacity": (c_int,),
     "dnnl_version": (),
     "dnnl_primitive_attr_create": (_OUT,),
     "dnnl_primitive_attr_set_scratchpad_mode": (_PTR, c_int),
@@ -227,6 +232,8 @@ class Library:
         self.engine = self.new("engine_create", 1, 0)
         self.attr = self.new("primitive_attr_create")
         self.primitive_attr_set_scratchpad_mode(self.attr, 1)
+        if not any(f"{prefix}_PRIMITIVE_CACHE_CAPACITY" in os.environ for prefix in ("ONEDNN", "DNNL")):
+            self.set_primitive_cache_capacity(_KEPT)
 
     def __getattr__(self, name: str) -> Any:  # those of the table
         raise AttributeError(name)
