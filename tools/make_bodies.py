@@ -21,11 +21,11 @@ os.environ["MXCORE_CACHE_DIR"] = tempfile.mkdtemp()  # nothing is compiled yet
 os.environ["MXCORE_BODIES"] = "0"
 os.environ["MXCORE_COMPILE"] = "wait"
 
-from mxcore.cli import warm  # noqa: E402
-from mxcore_cpu import jit  # noqa: E402
-from mxcore_cpu.fused import scalars  # noqa: E402
-from mxcore_cpu.native import kernels, shipped  # noqa: E402
-from mxcore_cpu.native.code import binding, machine  # noqa: E402
+from mxcore.cli import warm
+from mxcore_cpu import jit
+from mxcore_cpu.fused import scalars
+from mxcore_cpu.native import kernels, shipped
+from mxcore_cpu.native.code import binding, machine
 
 
 class Recorder:
