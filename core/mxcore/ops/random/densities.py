@@ -14,7 +14,7 @@ from ..._core.params import Params
 from ...parameters import Bool
 from ...typing import Array, Call, Operand, Operators
 from ..common import special_functions
-from ..common.bodies import silent
+from ..common.bodies import silent, wide
 
 __all__ = ["DENSITIES", "aligned_shape", "pdf_dirichlet"]
 
@@ -118,7 +118,8 @@ def _density(name: str, parameters: Any, log: Any, rule: Any) -> Any:
 
     @silent
     def body(k: Call, p: Params, sample: Array, *values: Array) -> Any:
-        found = log(k.xp, sample, *[v.reshape(tuple(v.shape) + (1,) * (sample.ndim - v.ndim)) for v in values])
+        values = tuple(wide(v).reshape(tuple(v.shape) + (1,) * (sample.ndim - v.ndim)) for v in values)
+        found = log(k.xp, wide(sample), *values)
         return found if p.is_log else k.xp.exp(found)
 
     o = Op(
@@ -179,9 +180,9 @@ def pdf_dirichlet(k: Call, p: Params, sample: Array, alpha: Array) -> Array:
         Give the logarithm.
     """
     xp = k.xp
-    a = alpha.reshape(aligned_shape(alpha.shape, sample.shape))
+    a, x = wide(alpha).reshape(aligned_shape(alpha.shape, sample.shape)), wide(sample)
     total = special_functions.gammaln(xp, a.sum(-1)) - special_functions.gammaln(xp, a).sum(-1)
-    found = ((a - 1) * xp.log(sample)).sum(-1) + total
+    found = ((a - 1) * xp.log(x)).sum(-1) + total
     return found if p.is_log else xp.exp(found)
 
 

@@ -10,7 +10,7 @@ from ..._core.op import op
 from ..._core.params import Params
 from ...typing import Array, Call, Operand, Operators
 from ..common import rules
-from ..common.bodies import silent, wide
+from ..common.bodies import silent, sum_over, wide
 from ..common.rules import fits
 from .densities import aligned_shape, pdf_dirichlet
 from .hawkes import HAWKES_INPUTS, hawkesll, intensity, walk
@@ -136,9 +136,9 @@ def backward_sample_multinomial(k: Call, p: Params, dy: Array, data: Array, samp
         The drawn indices.
     """
     xp = k.xp
-    rows = data.reshape(-1, data.shape[-1])
+    rows = wide(data).reshape(-1, data.shape[-1])
     index = sample.astype(np.int64).reshape(rows.shape[0], -1)
-    found = xp.zeros(rows.shape, data.dtype)
+    found = xp.zeros(rows.shape, rows.dtype)
     at = xp.arange(rows.shape[0])[:, None] + xp.zeros_like(index)
     xp.add.at(found, (at, index), dy.reshape(index.shape) / xp.take_along_axis(rows, index, 1))
     return found.reshape(data.shape)
@@ -188,7 +188,7 @@ def trailing_sum(k: Call, p: Params, data: Array, like: Array) -> Array:
     like : array
         Only its shape is used.
     """
-    return data.sum(tuple(range(like.ndim, data.ndim)))
+    return sum_over(data, tuple(range(like.ndim, data.ndim)))
 
 
 @trailing_sum.shape
@@ -233,7 +233,7 @@ def middle_sum(k: Call, p: Params, data: Array, like: Array) -> Array:
     like : array
         Only its shape is used.
     """
-    return data.sum(tuple(range(like.ndim - 1, data.ndim - 1)))
+    return sum_over(data, tuple(range(like.ndim - 1, data.ndim - 1)))
 
 
 def _around(ins: list[Any], short: Any, long: Any) -> Any:
