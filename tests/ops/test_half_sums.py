@@ -188,7 +188,7 @@ def _run(fn, arrays, dtype, half):
     return [number(a.tostype("default")).astype("float64") for a in (y, *[xs[i].grad for i in floats])]
 
 
-def _compare(fn, arrays, dtype, count=None):
+def compare(fn, arrays, dtype, count=None):
     """Compare results, so many if told, and gradients with those of the same numbers in float32."""
     found, wanted = (_run(fn, arrays, t, dtype) for t in (dtype, "float32"))
     for a, b in list(zip(found, wanted))[:count]:
@@ -202,7 +202,7 @@ def test_calls_lose_nothing_but_one_rounding(name, dtype):
     fn, *arrays = CALLS[name]
     if ONLY.get(name, dtype) != dtype:
         return
-    _compare(fn, arrays, dtype, 1 if name in FORWARD_ONLY else None)
+    compare(fn, arrays, dtype, 1 if name in FORWARD_ONLY else None)
 
 
 #: name -> function over F: rules of gradients are told dtypes in eager calls only.
@@ -233,4 +233,4 @@ def test_graphs_lose_nothing_either(name, dtype):
     fn, *arrays = BLOCKS[name]
     block = _Block(fn)
     block.hybridize()
-    _compare(block, arrays, dtype)
+    compare(block, arrays, dtype)
