@@ -32,6 +32,7 @@ SUMS = {
     "norm 1": (lambda x: mx.nd.norm(x, ord=1, axis=0), N),
     "norm 2": (lambda x: mx.nd.norm(x, ord=2, axis=0), N**0.5),
     "moments": (lambda x: mx.nd.moments(x, axes=(0,))[0], 1),
+    "add_n of rows": (lambda x: mx.nd.add_n(*[x[:2].tostype("row_sparse")] * 600).tostype("default"), 600),
     "np.sum": (lambda x: mx.np.sum(x.as_np_ndarray(), axis=0), N),
     "np.mean": (lambda x: mx.np.mean(x.as_np_ndarray(), axis=0), 1),
     "np.var": (lambda x: mx.np.var(x.as_np_ndarray(), axis=0), 0),
