@@ -290,7 +290,7 @@ def _half_rows(xp: Any, shape: tuple[int, ...], index: Any, values: Any) -> Any:
     """The same of half precision, added up in float32: only the rows that are named, and part by part."""
     dtype, n = values.dtype, index.shape[0]
     rows, count = None, shape[0]
-    if xp is np and n < count:  # of a large table few rows are read
+    if isinstance(values, np.ndarray) and n < count:  # of a large table few rows are read
         rows, index = np.unique(index, return_inverse=True)
         count = rows.shape[0]
     sums = xp.zeros((count, *shape[1:]), np.float32)
@@ -309,7 +309,7 @@ def _half_rows(xp: Any, shape: tuple[int, ...], index: Any, values: Any) -> Any:
 def _add_at(xp: Any, out: Any, index: Any, values: Any) -> None:
     """Add ``values[i]`` to row ``index[i]`` of `out`, in place."""
     width = prod(out.shape[1:])
-    if xp is np:  # which adds at flat places several times faster than it adds rows
+    if isinstance(out, np.ndarray):  # NumPy adds at flat places several times faster than it adds rows
         flat = index if width == 1 else (index[:, None] * width + xp.arange(width)).reshape(-1)
         xp.add.at(out.reshape(-1), flat, values.reshape(-1))
     else:

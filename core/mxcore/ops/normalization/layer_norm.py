@@ -176,7 +176,7 @@ _BACKWARD_DOC = """Gradients of `{0}` with respect to data, gamma and beta.
     data, gamma : array
         The inputs.
     mean, std : array
-        What the forward pass found.
+        What the forward pass found; of half precision they are rounded, and computed again.
     {1}
         As in `{0}`.
     """
