@@ -2,7 +2,7 @@
 
 import pytest
 
-from ..ops.test_half_sums import CALLS, compare
+from ..ops.test_half_sums import CALLS, units
 
 
 @pytest.mark.parametrize(
@@ -12,4 +12,4 @@ from ..ops.test_half_sums import CALLS, compare
 def test_calls_lose_nothing_but_one_rounding(gpus, name):
     fn, *arrays = CALLS[name]
     with gpus[0]:
-        compare(fn, arrays, "float16")
+        assert units(fn, arrays, "float16") < 2

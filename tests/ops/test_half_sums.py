@@ -189,12 +189,15 @@ def _run(fn, arrays, dtype, half):
     return [number(a.tostype("default")).astype("float64") for a in (y, *[xs[i].grad for i in floats])]
 
 
-def compare(fn, arrays, dtype, count=None):
-    """Compare results, so many if told, and gradients with those of the same numbers in float32."""
+def units(fn, arrays, dtype, count=None):
+    """How far results, so many if told, and gradients are from those of the same numbers in float32, in last places."""
     found, wanted = (_run(fn, arrays, t, dtype) for t in (dtype, "float32"))
-    for a, b in list(zip(found, wanted))[:count]:
-        scale = np.abs(b) + 0.05 * np.abs(b).max() + 2.0**-14  # below which float16 has fewer digits
-        np.testing.assert_array_less(np.abs(a - b) / scale, 2 * UNIT[dtype])
+    off = [
+        # Below 2**-14 float16 has fewer digits.
+        (np.abs(a - b) / (np.abs(b) + 0.05 * np.abs(b).max() + 2.0**-14)).max() / UNIT[dtype]
+        for a, b in zip(found, wanted)
+    ]
+    return max(off[:count])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -203,7 +206,7 @@ def test_calls_lose_nothing_but_one_rounding(name, dtype):
     fn, *arrays = CALLS[name]
     if ONLY.get(name, dtype) != dtype:
         return
-    compare(fn, arrays, dtype, 1 if name in FORWARD_ONLY else None)
+    assert units(fn, arrays, dtype, 1 if name in FORWARD_ONLY else None) < 2
 
 
 #: name -> function over F: rules of gradients are told dtypes in eager calls only.
@@ -234,4 +237,4 @@ def test_graphs_lose_nothing_either(name, dtype):
     fn, *arrays = BLOCKS[name]
     block = _Block(fn)
     block.hybridize()
-    compare(block, arrays, dtype)
+    assert units(block, arrays, dtype) < 2
