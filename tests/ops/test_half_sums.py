@@ -170,10 +170,15 @@ CALLS = {
     "add_n": (lambda x: mx.nd.add_n(*[x] * 600), _values(3)),
     "MakeLoss": (lambda x: mx.nd.MakeLoss(x, normalization="valid"), _values(70000)),
     "random_pdf_normal": (lambda x, m, s: mx.nd.random_pdf_normal(x, m, s), _values(2, N), _values(2), _values(2)),
+    "random_pdf_dirichlet": (
+        lambda x, a: mx.nd.random_pdf_dirichlet(x, a, is_log=True),
+        _values(N, 3) / 3,
+        3 * _values(3),
+    ),
 }
 #: Which dtype those have that do not have both; whose gradients are added up one by one, or made of rounded steps.
-ONLY = {"random_pdf_normal": "float16"}
-FORWARD_ONLY = {"add_n", "np.average", "random_pdf_normal"}
+ONLY = {"random_pdf_normal": "float16", "random_pdf_dirichlet": "float16"}
+FORWARD_ONLY = {"add_n", "np.average"}
 
 
 def _run(fn, arrays, dtype, half):
@@ -197,7 +202,7 @@ def units(fn, arrays, dtype, count=None):
         (np.abs(a - b) / (np.abs(b) + 0.05 * np.abs(b).max() + 2.0**-14)).max() / UNIT[dtype]
         for a, b in zip(found, wanted)
     ]
-    return max(off[:count])
+    return np.max(off[:count])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -15,6 +15,7 @@ from ...parameters import Bool
 from ...typing import Array, Call, Operand, Operators
 from ..common import special_functions
 from ..common.bodies import silent, wide
+from ..common.gradients import narrow, widen
 
 __all__ = ["DENSITIES", "aligned_shape", "pdf_dirichlet"]
 
@@ -23,9 +24,14 @@ def _chain(
     F: Operators, p: Params, dy: Operand, y: Operand, sample: Operand, parameters: Operand, slopes: Operand
 ) -> Any:
     """Gradients from the slopes of the log density: (of the sample, or None for zero; of each parameter)."""
-    g = dy if p.is_log else dy * y
-    first, *others = slopes(sample, *[F._trailing_like(v, sample) for v in parameters])
-    return (None if first is None else g * first, *[F._trailing_sum(g * s, v) for s, v in zip(others, parameters)])
+    x, g = widen(F, sample), widen(F, dy)
+    g = g if p.is_log else g * widen(F, y)
+    few = [widen(F, v) for v in parameters]
+    first, *others = slopes(x, *[F._trailing_like(v, x) for v in few])
+    return (
+        None if first is None else narrow(F, g * first, sample),
+        *[narrow(F, F._trailing_sum(g * s, w), v) for s, w, v in zip(others, few, parameters)],
+    )
 
 
 def _binomial(xp: Any, x: Any, k: Any, p: Any) -> Any:

@@ -11,6 +11,7 @@ from ..._core.params import Params
 from ...typing import Array, Call, Operand, Operators
 from ..common import rules
 from ..common.bodies import silent, sum_over, wide
+from ..common.gradients import narrow, widen
 from ..common.rules import fits
 from .densities import aligned_shape, pdf_dirichlet
 from .hawkes import HAWKES_INPUTS, hawkesll, intensity, walk
@@ -199,14 +200,13 @@ def _(p: Params, ins: list[Any]) -> list[Any]:
 
 
 def _dirichlet_slopes(F: Operators, p: Params, dy: Operand, y: Operand, sample: Operand, alpha: Operand) -> Any:
-    g = F.expand_dims(dy if p.is_log else dy * y, axis=-1)
-    ones = F.ones_like(sample)
-    wide = F._middle_like(alpha, sample)
-    total = F._digamma(F.broadcast_mul(F.sum(wide, axis=-1, keepdims=True), ones))
-    return (
-        F.broadcast_mul(g, (wide - 1) / sample),
-        F._middle_sum(F.broadcast_mul(g, F.log(sample) + total - F._digamma(wide)), alpha),
-    )
+    x, g = widen(F, sample), widen(F, dy)
+    g = F.expand_dims(g if p.is_log else g * widen(F, y), axis=-1)
+    few = widen(F, alpha)
+    a = F._middle_like(few, x)
+    total = F._digamma(F.broadcast_mul(F.sum(a, axis=-1, keepdims=True), F.ones_like(x)))
+    by_alpha = F._middle_sum(F.broadcast_mul(g, F.log(x) + total - F._digamma(a)), few)
+    return narrow(F, F.broadcast_mul(g, (a - 1) / x), sample), narrow(F, by_alpha, alpha)
 
 
 @op("_middle_like", inputs="data like~", grad=lambda F, dy, like_data: (F._middle_sum(dy, like_data), None))
