@@ -56,6 +56,11 @@ WIDE_RANGE = {
     "np.nan_to_num": (_ndarrays(mx.np.nan_to_num), [1, 0, 3e30, 4e30]),
     "np.nan_to_num of infinity": (_ndarrays(lambda x: mx.np.nan_to_num(x[2:] * -1e30)), [-3.3895e38] * 2),
     "norm": (lambda x: mx.nd.norm(x[2:]), [5e30]),
+    "sort": (mx.nd.sort, [1, 3e30, 4e30, np.nan]),
+    "argsort": (lambda x: mx.nd.argsort(x, is_ascend=False), [1, 3, 2, 0]),
+    "topk": (lambda x: mx.nd.topk(x, k=2), [1, 3]),
+    "topk of few": (lambda x: mx.nd.topk(mx.nd.tile(x, reps=(10,)), k=2), [1, 5]),
+    "round_ste": (lambda x: mx.nd.contrib.round_ste(x[:1] * 2.5), [3]),
     "np.percentile": (_ndarrays(lambda x: mx.np.percentile(x, 50, keepdims=True)), [np.nan]),
 }
 
