@@ -9,6 +9,7 @@ import numpy as np
 
 from ._core.array import Array, Sparse, faces
 from ._core.errors import error
+from .halves import is_half
 
 __all__ = ["CSR", "HeldRows", "RowSparse", "add_rows", "merge_rows", "shown"]
 
@@ -274,13 +275,45 @@ def _sound(xp: Any, x: Any) -> Any:
 
 def add_rows(xp: Any, shape: tuple[int, ...], index: Any, values: Any) -> Any:
     """Zeros of `shape` with ``values[i]`` added to row ``index[i]``; `index` is 1-D and in range."""
-    width, out = prod(shape[1:]), xp.zeros(shape, values.dtype)
-    if xp is np:  # which adds at flat places several times faster than it adds rows
+    if is_half(values.dtype):
+        return _half_rows(xp, shape, index, values)
+    out = xp.zeros(shape, values.dtype)
+    _add_at(xp, out, index, values)
+    return out
+
+
+#: How many elements of half precision are made float32 at once.
+_BLOCK = 1 << 20
+
+
+def _half_rows(xp: Any, shape: tuple[int, ...], index: Any, values: Any) -> Any:
+    """The same of half precision, added up in float32: only the rows that are named, and part by part."""
+    dtype, n = values.dtype, index.shape[0]
+    rows, count = None, shape[0]
+    if isinstance(values, np.ndarray) and n < count:  # of a large table few rows are read
+        rows, index = np.unique(index, return_inverse=True)
+        count = rows.shape[0]
+    sums = xp.zeros((count, *shape[1:]), np.float32)
+    values = values.reshape(n, *shape[1:])
+    step = max(_BLOCK // max(prod(shape[1:]), 1), 1)
+    for first in range(0, n, step):
+        part = slice(first, first + step)
+        _add_at(xp, sums, index[part], values[part].astype(np.float32))
+    if rows is None:
+        return sums.astype(dtype)
+    out = xp.zeros(shape, dtype)
+    out[rows] = sums.astype(dtype)
+    return out
+
+
+def _add_at(xp: Any, out: Any, index: Any, values: Any) -> None:
+    """Add ``values[i]`` to row ``index[i]`` of `out`, in place."""
+    width = prod(out.shape[1:])
+    if isinstance(out, np.ndarray):  # NumPy adds at flat places several times faster than it adds rows
         flat = index if width == 1 else (index[:, None] * width + xp.arange(width)).reshape(-1)
         xp.add.at(out.reshape(-1), flat, values.reshape(-1))
     else:
-        xp.add.at(out, index, values.reshape(index.shape[0], *shape[1:]))
-    return out
+        xp.add.at(out, index, values.reshape(index.shape[0], *out.shape[1:]))
 
 
 def merge_rows(xp: Any, shape: tuple[int, ...], indices: Any, values: Any) -> RowSparse:

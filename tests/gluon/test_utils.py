@@ -182,3 +182,10 @@ def test_half_a_file_is_none(answer, told, tmp_path, monkeypatch):
         thread.join()
     assert isinstance(e.value, OSError)
     assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [("f", b"old")]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_norms_of_half_precision_are_computed_in_float32(dtype):
+    arrays = [mx.nd.full((5000,), 300.0).astype(dtype), mx.nd.full((4,), 1e-5).astype(dtype)]
+    assert utils.clip_global_norm(arrays, 1.0) == pytest.approx(300 * 5000**0.5, rel=1e-3)
+    np.testing.assert_allclose(arrays[0].astype("float32").asnumpy(), 5000**-0.5, rtol=2**-7)

@@ -206,3 +206,24 @@ def test_different_numbers_are_refused(kind):
 def test_errors_name_the_trouble(call, word):
     with pytest.raises(MXNetError, match=word):
         call()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["mae", "mse", "rmse", "ce", "nll_loss", "perplexity", "loss"])
+def test_half_precision_is_added_up_in_float32(name, dtype):
+    n, rs = 5000, np.random.RandomState(0)
+    few = name in ("ce", "nll_loss", "perplexity")
+    label = nd(rs.randint(0, 2, n) if few else rs.rand(n))
+    pred = nd(rs.dirichlet([1, 1], n) if few else 30 * rs.rand(n)).astype(dtype)
+    found = []
+    for p in (pred, pred.astype("float32")):
+        metric = mx.metric.create(name, **({"ignore_label": None} if name == "perplexity" else {}))
+        metric.update([label], [p])
+        found.append(metric.get()[1])
+    assert found[0] == found[1]
+
+
+def test_custom_metrics_get_what_was_predicted():
+    seen = []
+    mx.metric.np(lambda label, pred: seen.append(pred.dtype) or 0.0).update([nd([1])], [nd([1]).astype("float16")])
+    assert seen == [np.float16]

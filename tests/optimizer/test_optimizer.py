@@ -356,3 +356,9 @@ def test_updaters_of_one_weight_in_threads(in_threads):
 
     in_threads(move, [(1, 1), (2, 100), (1, 1)])
     assert w.asnumpy().tolist() == [-sum(done)] * 64 and sum(done) == 40400
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_lbsgd_scales_layers_by_norms_in_float32(dtype):
+    weight, grad = (mx.nd.full((5000,), x).astype(dtype) for x in (30.0, 10.0))
+    assert opt.LBSGD._layer_scale(weight, grad, 0.0) == pytest.approx(3.0, rel=1e-5)

@@ -18,12 +18,15 @@ from collections.abc import Callable, Sequence
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .. import ndarray as nd
 from .._core.state import state
 from .._core.transfer import check_writable
 from .._io_files import checked, local_path, make_folder, reading
 from ..base import error
 from ..drafts import atomic_writer
+from ..halves import is_half
 
 if TYPE_CHECKING:
     from ..context import Context
@@ -256,7 +259,7 @@ def clip_global_norm(arrays: Sequence[NDArray], max_norm: float, check_isfinite:
         check_writable(a, f"clip_global_norm: array {i}")  # before any is scaled
     arrays = [a.as_nd_ndarray() for a in arrays]  # whose memory is scaled
     home = arrays[0].context
-    squares = [nd.sum(nd.square(a)).reshape((1,)).astype("float32").as_in_context(home) for a in arrays]
+    squares = [nd.sum(nd.square(_wide(a))).reshape((1,)).astype("float32").as_in_context(home) for a in arrays]
     total = nd.sqrt(nd.add_n(*squares) if len(squares) > 1 else squares[0])
     norm: float | NDArray = total
     if check_isfinite:
@@ -271,6 +274,11 @@ def clip_global_norm(arrays: Sequence[NDArray], max_norm: float, check_isfinite:
     for a in arrays:
         a *= scale.astype(a.dtype).as_in_context(a.context)
     return norm
+
+
+def _wide(a: NDArray) -> NDArray:
+    """Half precision as float32: squares of float16 are soon out of its range."""
+    return a.astype("float32") if is_half(np.dtype(a.dtype)) else a
 
 
 def check_sha1(filename: str, sha1_hash: str) -> bool:

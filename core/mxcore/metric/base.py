@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..base import asserted, error
+from ..halves import wide
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -53,10 +54,17 @@ def check_label_shapes(labels: Any, preds: Any, wrap: bool = False, shape: bool 
     return labels, preds
 
 
-def host(array: Any, dtype: Any = None) -> Array:
-    """Return an NDArray (or anything like an array) as a NumPy array of `dtype`."""
+def as_it_is(array: Any) -> Array:
+    """Return an NDArray (or anything like an array) as a NumPy array."""
     found: Array = array.asnumpy() if hasattr(array, "asnumpy") else np.asarray(array)
-    return found if dtype is None else found.astype(dtype, copy=False)
+    return found
+
+
+def host(array: Any, dtype: Any = None) -> Array:
+    """Return an array as a NumPy array of `dtype`; unless told of its own, or of float32 for half precision."""
+    found = as_it_is(array)
+    wider: Array = wide(found) if dtype is None else found.astype(dtype, copy=False)
+    return wider
 
 
 class EvalMetric:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..base import error
-from .base import Array, EvalMetric, check_label_shapes, host
+from .base import Array, EvalMetric, as_it_is, check_label_shapes
 
 
 class CustomMetric(EvalMetric):
@@ -56,7 +56,7 @@ class CustomMetric(EvalMetric):
         if not self._allow_extra_outputs:
             labels, preds = check_label_shapes(labels, preds, True)
         for pred, label in zip(preds, labels):
-            found = self._feval(host(label), host(pred))
+            found = self._feval(as_it_is(label), as_it_is(pred))
             self._tally(*(found if isinstance(found, tuple) else (found, 1)))
 
     def get_config(self) -> dict[str, Any]:

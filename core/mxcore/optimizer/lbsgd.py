@@ -6,7 +6,10 @@ import logging
 import math
 from typing import Any
 
+import numpy as np
+
 from ..base import error
+from ..halves import wide
 from ..ndarray import NDArray
 from ._steps import move_one
 from .base import Optimizer, zeros_like
@@ -126,5 +129,5 @@ class LBSGD(Optimizer):
 
     @staticmethod
     def _layer_scale(weight: NDArray, grad: NDArray, wd: float) -> float:
-        weight2, grad2 = (float((a * a).asnumpy().sum()) for a in (weight, grad))
+        weight2, grad2 = (float(np.square(wide(a.asnumpy())).sum()) for a in (weight, grad))
         return min(max(math.sqrt(weight2 / (grad2 + wd * weight2 + 1e-18)), 0.01), 100)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...fusion import Expr, print_with
+from ...halves import is_half, sum_dtype, sum_over, wide
 from . import special_functions
 
 __all__ = ["formula", "is_half", "silent", "sum_dtype", "sum_over", "wide"]
@@ -50,23 +51,3 @@ def formula(text: str) -> Callable[..., Any]:
         f"lambda xp, {', '.join(sorted(expr.names))}: {source}", {"_functions": _Functions(), "__name__": __name__}
     )
     return found
-
-
-def is_half(t: Any) -> bool:
-    """Whether a dtype is of half precision: float16 or bfloat16, in which sums stop at 2048 or at 256."""
-    return bool(t.itemsize == 2 and t.kind in "fV")
-
-
-def wide(a: Any) -> Any:
-    """Half precision, bfloat16 too, as float32: sums are kept in it, and only there BLAS is fast."""
-    return a.astype(np.float32) if is_half(a.dtype) else a
-
-
-def sum_dtype(data: Any) -> Any:
-    """The dtype to add up in: float32 for half precision, else the function's own choice."""
-    return np.float32 if is_half(data.dtype) else None
-
-
-def sum_over(data: Any, axes: Any) -> Any:
-    """The sum over axes, in the data's dtype; half precision is added up in float32."""
-    return data.sum(axes, dtype=sum_dtype(data)).astype(data.dtype, copy=False)

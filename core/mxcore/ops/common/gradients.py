@@ -10,8 +10,18 @@ import numpy as np
 from ..._core.op import Op
 from ..._core.params import Params
 from ...typing import Call, Operand, Operators
+from .bodies import is_half
 
-__all__ = ["given", "linear_grad", "linear_grad_grad", "reshaped", "spread", "standardized_gradients"]
+__all__ = [
+    "given",
+    "linear_grad",
+    "linear_grad_grad",
+    "narrow",
+    "reshaped",
+    "spread",
+    "standardized_gradients",
+    "widen",
+]
 
 
 def given(p: Params, names: Any) -> dict[str, Any]:
@@ -134,4 +144,20 @@ def standardized_gradients(F: Operators, dy: Any, data: Any, gamma: Any, f: Any,
 
 def reshaped(F: Operators, x: Any, shape: Any) -> Any:
     """The values in another shape, half precision as float32."""
-    return F.Reshape(F.Cast(x, dtype="float32") if x.dtype == np.float16 else x, shape=shape)
+    return F.Reshape(widen(F, x), shape=shape)
+
+
+def _known_wide(x: Any) -> bool:
+    """Whether a value is known to be of no half precision; of values of graphs nothing is known."""
+    dtype = getattr(x, "dtype", None)
+    return dtype is not None and not is_half(np.dtype(dtype))
+
+
+def widen(F: Operators, x: Any) -> Any:
+    """Half precision as float32, in a rule whose steps would otherwise be rounded one by one."""
+    return x if _known_wide(x) else F.amp_cast(x, dtype="float32")
+
+
+def narrow(F: Operators, x: Any, like: Any) -> Any:
+    """What a rule computed from :func:`widen` values, in the dtype of `like`."""
+    return x if _known_wide(like) else F._cast_like(x, like)

@@ -17,6 +17,7 @@ from ..._core.params import Params
 from ...elementwise import binary, broadcast, scalar
 from ...parameters import Int
 from ...typing import Array, Call, Operand, Operators
+from ..common.bodies import wide
 
 __all__ = ["ARITHMETIC", "MATH", "add_n", "elementwise_rule"]
 
@@ -266,7 +267,7 @@ def add_n(k: Call, p: Params, *args: Array) -> Array:
     """
     if len(args) == 1:
         return args[0].copy()
-    total = args[0] + args[1]
+    total = (wide(args[0]) if len(args) > 2 else args[0]) + args[1]
     for x in args[2:]:
         total += x
     return total

@@ -15,7 +15,7 @@ __all__ = ["ESTIMATORS"]
 
 def _rounded(xp: Any, x: Any) -> Any:
     """Halves away from zero, in as few passes as can be."""
-    if x.dtype.kind != "f":
+    if x.dtype.kind in "iub":
         return x.copy()
     y = xp.sign(x)
     y *= x.dtype.type(0.5)

@@ -10,11 +10,14 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from ..._core.op import Op, op
 from ..._core.params import Params
 from ...parameters import Bool, Float, Int
 from ...twins import twin
 from ...typing import Array, Call
+from ..common.bodies import wide
 from .casts import clip
 from .functions import FUNCTIONS
 from .numpy_rules import BOOL, FLOAT32, FLOAT64, INT64, cast_first, common_dtype, rule_of_one, truth, truth_as, whole
@@ -155,7 +158,12 @@ def nan_to_num(k: Call, p: Params, data: Array) -> Array:
     """
     if data.dtype.kind in "iub":
         return data.copy()
-    return k.xp.nan_to_num(data, nan=p.nan, posinf=p.posinf, neginf=p.neginf)
+    posinf, neginf = p.posinf, p.neginf
+    if data.dtype.kind == "V":  # bfloat16, of which NumPy knows neither NaN nor limits
+        most = float(np.uint16(0x7F7F).view(data.dtype))
+        posinf, neginf = most if posinf is None else posinf, -most if neginf is None else neginf
+        data = wide(data)
+    return k.xp.nan_to_num(data, nan=p.nan, posinf=posinf, neginf=neginf)
 
 
 np_clip = twin("_npi_clip", clip, body=cast_first(clip.body, truth_as(INT64)))

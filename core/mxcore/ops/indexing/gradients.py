@@ -53,10 +53,9 @@ def advanced_index_spread(k: Call, p: Params, data: Array, like: Array, *indices
         As in `_advanced_index`.
     """
     xp, shape = k.xp, tuple(like.shape)
-    out = xp.zeros(size_of(shape), data.dtype)
     # Adding at flat places is several times faster than through an index of many dimensions.
-    xp.add.at(out, xp.arange(size_of(shape)).reshape(shape)[decoded(p.index, indices)].reshape(-1), data.reshape(-1))
-    return out.reshape(shape)
+    places = xp.arange(size_of(shape)).reshape(shape)[decoded(p.index, indices)].reshape(-1)
+    return add_rows(xp, (size_of(shape),), places, data.reshape(-1)).reshape(shape)
 
 
 advanced_index_spread.shape(gradient_of(lambda p, ins: advanced_shape(p.index, ins[0], ins[1:])))

@@ -11,6 +11,7 @@ from ..._core.params import Params
 from ...elementwise import broadcast_shapes, wrapped
 from ...parameters import Float, Int
 from ...typing import Array, Call
+from ..common.bodies import sum_over
 from ..common.rules import first_dtype
 from ..elementwise.numpy_operators import common_dtype
 
@@ -240,7 +241,7 @@ def backward_assign(k: Call, p: Params, dy: Array, mask: Array, value: Array) ->
     part, shape = dy[_places(k, p, mask)], tuple(value.shape)
     lead = part.ndim - len(shape)
     axes = tuple(i for i in range(part.ndim) if i < lead or shape[i - lead] == 1 != part.shape[i])
-    return (part.sum(axes, keepdims=True) if axes else part).reshape(shape)
+    return (sum_over(part, axes, keepdims=True) if axes else part).reshape(shape)
 
 
 @backward_assign.shape

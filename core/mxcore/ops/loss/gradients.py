@@ -10,7 +10,7 @@ from ..._core.op import op
 from ..._core.params import Params
 from ...typing import Array, Call
 from ..activation.softmax import soft
-from ..common.bodies import silent, wide
+from ..common.bodies import silent, sum_dtype, wide
 from ..common.rules import fits, gradient_of, size_of
 from .ctc import CTC_INPUTS, CTC_PARAMS, BlankedLabels, ctc_cost, ctc_loss
 from .operators import (
@@ -161,8 +161,8 @@ def backward_make_loss(k: Call, p: Params, data: Array) -> Array:
     """
     xp = k.xp
     if p.normalization == "valid":
-        count = xp.maximum((data > p.valid_thresh).sum(), 1).astype(data.dtype)
-        return xp.zeros_like(data) + p.grad_scale / count
+        count = xp.maximum((data > p.valid_thresh).sum(), 1).astype(sum_dtype(data) or data.dtype)
+        return xp.zeros_like(data) + (p.grad_scale / count).astype(data.dtype)
     return xp.full_like(
         data, data.dtype.type(p.grad_scale / (max(size_of(data.shape[:-1]), 1) if p.normalization == "batch" else 1))
     )

@@ -12,7 +12,7 @@ from ..._core.params import Params
 from ..._core.state import state
 from ...typing import Array, Call, Operand, Operators
 from ..common.bodies import silent, wide
-from ..common.gradients import given, reshaped, standardized_gradients
+from ..common.gradients import given, narrow, reshaped, standardized_gradients, widen
 from ..common.rules import axis_of, size_of
 from .batch_norm import BATCH_NORM_PARAMS, backward_dtypes, batch_norm, batch_norm_relu, by_channel, channel_column
 from .local_response import L2_MODES, LRN_PARAMS, l2_normalization, lrn, lrn_base, neighbour_sums
@@ -233,14 +233,13 @@ def _(
     )
 
 
-def _unit_grad(F: Operators, p: Params, dy: Any, data: Any) -> Any:
+@l2_normalization.grad
+def _(F: Operators, p: Params, dy: Operand, data: Operand) -> Any:
     along = {**L2_MODES[p.mode], "keepdims": True}
-    inv = F.rsqrt(F.sum(F.square(data), **along) + p.eps)
-    y = F.broadcast_mul(data, inv)
-    return F.broadcast_mul(dy - F.broadcast_mul(y, F.sum(dy * y, **along)), inv)
-
-
-l2_normalization.grad(_unit_grad)
+    x, g = widen(F, data), widen(F, dy)
+    inv = F.rsqrt(F.sum(F.square(x), **along) + p.eps)
+    y = F.broadcast_mul(x, inv)
+    return narrow(F, F.broadcast_mul(g - F.broadcast_mul(y, F.sum(g * y, **along)), inv), data)
 
 
 @lrn.higher
@@ -281,5 +280,4 @@ def backward_lrn(k: Call, p: Params, dy_: Array, data: Array) -> Array:
     return dy * power - (2 * p.alpha * p.beta / p.nsize) * x * neighbour_sums(k.xp, dy * x * power / base, p.nsize)
 
 
-for _op in (backward_lrn,):
-    _op.cost(lambda p, ins, outs: (p.nsize + 10) * size_of(ins[0]))
+backward_lrn.cost(lambda p, ins, outs: (p.nsize + 10) * size_of(ins[0]))

@@ -10,7 +10,7 @@ from ..._core.op import op
 from ..._core.params import Params
 from ...parameters import Bool, Float, Int
 from ...typing import Array, Call, Operand, Operators
-from ..common.bodies import silent, wide
+from ..common.bodies import is_half, silent, wide
 from ..common.gradients import given, standardized_gradients
 from ..common.rules import axis_of, fits, floating, size_of
 from .batch_norm import with_statistics
@@ -89,8 +89,12 @@ def _backward(form: Any) -> Any:
         wanted = k.wanted or (True,) * 3
         f = form(p, data.shape)
         ones = tuple(1 if i in f.axes else n for i, n in enumerate(f.view))
-        dy, std = wide(dy_).reshape(f.view), wide(std).reshape(ones)
-        z = (wide(data).reshape(f.view) - wide(mean).reshape(ones)) / std
+        dy, x = wide(dy_).reshape(f.view), wide(data).reshape(f.view)
+        if is_half(mean.dtype):  # what was handed out is rounded: a mean may be as far off as the values differ
+            z, _, std = _standard(k.xp, x, f.axes, p.eps)
+        else:
+            std = std.reshape(ones)
+            z = (x - mean.reshape(ones)) / std
         return (
             _through(dy * f.vector(gamma), z, std, f.axes).reshape(data.shape) if wanted[0] else None,
             (dy * z).sum(f.others) if wanted[1] else None,
@@ -172,7 +176,7 @@ _BACKWARD_DOC = """Gradients of `{0}` with respect to data, gamma and beta.
     data, gamma : array
         The inputs.
     mean, std : array
-        What the forward pass found.
+        What the forward pass found; of half precision they are rounded, and computed again.
     {1}
         As in `{0}`.
     """

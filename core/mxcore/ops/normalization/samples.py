@@ -101,10 +101,16 @@ _INSTANCE = [
 ]
 
 
-def _backward_uses(first: Sample, stats: tuple[int, ...]) -> list[Sample]:
-    """A use of the backward for one of an operator; `stats` is the shape of its mean."""
-    data, gamma, _ = first.inputs
-    return [Sample(data, data, gamma, stats, np.ones(stats), params=first.params, grad=False, mxnet="internal")]
+def _backward_uses(first: Sample, stats: tuple[int, ...], eps: float) -> list[Sample]:
+    """A use of the backward for one of an operator; `stats` is the shape of its mean.
+
+    The statistics are those of the data: of half precision, whose are rounded, they are computed again.
+    """
+    shape, gamma, _ = first.inputs
+    data = np.random.RandomState(0).uniform(-2, 2, shape)
+    rows = data.reshape(int(np.prod(stats)), -1)
+    mean, std = rows.mean(1).reshape(stats), np.sqrt(rows.var(1) + eps).reshape(stats)
+    return [Sample(shape, data, gamma, mean, std, params=first.params, grad=False, mxnet="internal")]
 
 
 SAMPLES = {
@@ -307,7 +313,7 @@ SAMPLES = {
     "LayerNorm": _LAYER,
     "GroupNorm": _GROUP,
     "InstanceNorm": _INSTANCE,
-    "_backward_LayerNorm": _backward_uses(_LAYER[0], (3, 1)),
-    "_backward_GroupNorm": _backward_uses(_GROUP[0], (2, 2)),
-    "_backward_InstanceNorm": _backward_uses(_INSTANCE[0], (2, 3)),
+    "_backward_LayerNorm": _backward_uses(_LAYER[0], (3, 1), 1e-5),
+    "_backward_GroupNorm": _backward_uses(_GROUP[0], (2, 2), 1e-5),
+    "_backward_InstanceNorm": _backward_uses(_INSTANCE[0], (2, 3), 1e-3),
 }

@@ -10,6 +10,7 @@ from ..._core.op import op
 from ..._core.params import Params
 from ...parameters import Bool, Enum, Int
 from ...typing import Array, Call
+from ..common.bodies import wide
 from ..common.dtypes import Among
 from ..common.rules import axis_of, size_of
 
@@ -22,7 +23,7 @@ _PLACES = Among("float32", names="uint8 int32 int64 float16 float32 float64")
 
 def _best(xp: Any, rows: Any, k: int, ascend: bool) -> Any:
     """Places of the first k of each row in order; of equal values the earlier one comes first."""
-    n = rows.shape[1]
+    rows, n = _comparable(rows), rows.shape[1]
     if 4 * k < n and n > 32:
         found = _few(xp, rows, k, ascend)
         if found is not None:
@@ -30,7 +31,13 @@ def _best(xp: Any, rows: Any, k: int, ascend: bool) -> Any:
     return _sorted(xp, rows, ascend)[:, :k]
 
 
+def _comparable(rows: Any) -> Any:
+    """The rows as NumPy can put them in order: of bfloat16 it knows no NaN, which is the largest."""
+    return wide(rows) if rows.dtype.kind == "V" else rows
+
+
 def _sorted(xp: Any, rows: Any, ascend: bool) -> Any:
+    rows = _comparable(rows)
     if ascend:
         return xp.argsort(rows, 1, kind="stable")
     # A stable descending order is the reverse of a stable ascending one of the reversed row.

@@ -14,7 +14,8 @@ from ..._core.params import Params
 from ...parameters import Bool
 from ...typing import Array, Call, Operand, Operators
 from ..common import special_functions
-from ..common.bodies import silent
+from ..common.bodies import silent, wide
+from ..common.gradients import narrow, widen
 
 __all__ = ["DENSITIES", "aligned_shape", "pdf_dirichlet"]
 
@@ -23,9 +24,14 @@ def _chain(
     F: Operators, p: Params, dy: Operand, y: Operand, sample: Operand, parameters: Operand, slopes: Operand
 ) -> Any:
     """Gradients from the slopes of the log density: (of the sample, or None for zero; of each parameter)."""
-    g = dy if p.is_log else dy * y
-    first, *others = slopes(sample, *[F._trailing_like(v, sample) for v in parameters])
-    return (None if first is None else g * first, *[F._trailing_sum(g * s, v) for s, v in zip(others, parameters)])
+    x, g = widen(F, sample), widen(F, dy)
+    g = g if p.is_log else g * widen(F, y)
+    few = [widen(F, v) for v in parameters]
+    first, *others = slopes(x, *[F._trailing_like(v, x) for v in few])
+    return (
+        None if first is None else narrow(F, g * first, sample),
+        *[narrow(F, F._trailing_sum(g * s, w), v) for s, w, v in zip(others, few, parameters)],
+    )
 
 
 def _binomial(xp: Any, x: Any, k: Any, p: Any) -> Any:
@@ -118,7 +124,8 @@ def _density(name: str, parameters: Any, log: Any, rule: Any) -> Any:
 
     @silent
     def body(k: Call, p: Params, sample: Array, *values: Array) -> Any:
-        found = log(k.xp, sample, *[v.reshape(tuple(v.shape) + (1,) * (sample.ndim - v.ndim)) for v in values])
+        values = tuple(wide(v).reshape(tuple(v.shape) + (1,) * (sample.ndim - v.ndim)) for v in values)
+        found = log(k.xp, wide(sample), *values)
         return found if p.is_log else k.xp.exp(found)
 
     o = Op(
@@ -179,9 +186,9 @@ def pdf_dirichlet(k: Call, p: Params, sample: Array, alpha: Array) -> Array:
         Give the logarithm.
     """
     xp = k.xp
-    a = alpha.reshape(aligned_shape(alpha.shape, sample.shape))
+    a, x = wide(alpha).reshape(aligned_shape(alpha.shape, sample.shape)), wide(sample)
     total = special_functions.gammaln(xp, a.sum(-1)) - special_functions.gammaln(xp, a).sum(-1)
-    found = ((a - 1) * xp.log(sample)).sum(-1) + total
+    found = ((a - 1) * xp.log(x)).sum(-1) + total
     return found if p.is_log else xp.exp(found)
 
 

@@ -10,7 +10,8 @@ from ..._core.op import op
 from ..._core.params import Params
 from ...typing import Array, Call, Operand, Operators
 from ..common import rules
-from ..common.bodies import silent, wide
+from ..common.bodies import silent, sum_over, wide
+from ..common.gradients import narrow, widen
 from ..common.rules import fits
 from .densities import aligned_shape, pdf_dirichlet
 from .hawkes import HAWKES_INPUTS, hawkesll, intensity, walk
@@ -136,9 +137,9 @@ def backward_sample_multinomial(k: Call, p: Params, dy: Array, data: Array, samp
         The drawn indices.
     """
     xp = k.xp
-    rows = data.reshape(-1, data.shape[-1])
+    rows = wide(data).reshape(-1, data.shape[-1])
     index = sample.astype(np.int64).reshape(rows.shape[0], -1)
-    found = xp.zeros(rows.shape, data.dtype)
+    found = xp.zeros(rows.shape, rows.dtype)
     at = xp.arange(rows.shape[0])[:, None] + xp.zeros_like(index)
     xp.add.at(found, (at, index), dy.reshape(index.shape) / xp.take_along_axis(rows, index, 1))
     return found.reshape(data.shape)
@@ -188,7 +189,7 @@ def trailing_sum(k: Call, p: Params, data: Array, like: Array) -> Array:
     like : array
         Only its shape is used.
     """
-    return data.sum(tuple(range(like.ndim, data.ndim)))
+    return sum_over(data, tuple(range(like.ndim, data.ndim)))
 
 
 @trailing_sum.shape
@@ -199,14 +200,13 @@ def _(p: Params, ins: list[Any]) -> list[Any]:
 
 
 def _dirichlet_slopes(F: Operators, p: Params, dy: Operand, y: Operand, sample: Operand, alpha: Operand) -> Any:
-    g = F.expand_dims(dy if p.is_log else dy * y, axis=-1)
-    ones = F.ones_like(sample)
-    wide = F._middle_like(alpha, sample)
-    total = F._digamma(F.broadcast_mul(F.sum(wide, axis=-1, keepdims=True), ones))
-    return (
-        F.broadcast_mul(g, (wide - 1) / sample),
-        F._middle_sum(F.broadcast_mul(g, F.log(sample) + total - F._digamma(wide)), alpha),
-    )
+    x, g = widen(F, sample), widen(F, dy)
+    g = F.expand_dims(g if p.is_log else g * widen(F, y), axis=-1)
+    few = widen(F, alpha)
+    a = F._middle_like(few, x)
+    total = F._digamma(F.broadcast_mul(F.sum(a, axis=-1, keepdims=True), F.ones_like(x)))
+    by_alpha = F._middle_sum(F.broadcast_mul(g, F.log(x) + total - F._digamma(a)), few)
+    return narrow(F, F.broadcast_mul(g, (a - 1) / x), sample), narrow(F, by_alpha, alpha)
 
 
 @op("_middle_like", inputs="data like~", grad=lambda F, dy, like_data: (F._middle_sum(dy, like_data), None))
@@ -233,7 +233,7 @@ def middle_sum(k: Call, p: Params, data: Array, like: Array) -> Array:
     like : array
         Only its shape is used.
     """
-    return data.sum(tuple(range(like.ndim - 1, data.ndim - 1)))
+    return sum_over(data, tuple(range(like.ndim - 1, data.ndim - 1)))
 
 
 def _around(ins: list[Any], short: Any, long: Any) -> Any:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ..._core.op import op
 from ..._core.params import Params
 from ...parameters import Bool, Float, Int
 from ...typing import Array, Call, Operators
-from ..common.bodies import silent
+from ..common.bodies import silent, wide
 from ..common.gradients import given
 from ..common.rules import axis_of, cut_along, size_of
 from ..elementwise.numpy_operators import common_dtype
@@ -67,10 +65,10 @@ def backward_diff(k: Call, p: Params, dy_: Array, like: Array) -> Array:
         return xp.zeros(tuple(like.shape), dy_.dtype)
     if not p.n:
         return dy_
-    wide = list(dy_.shape)
-    wide[axis] += 2 * p.n
-    padded = xp.zeros(tuple(wide), dy_.dtype)
-    padded[cut_along(dy_.ndim, axis, slice(p.n, wide[axis] - p.n))] = dy_
+    shape = list(dy_.shape)
+    shape[axis] += 2 * p.n
+    padded = xp.zeros(tuple(shape), dy_.dtype)
+    padded[cut_along(dy_.ndim, axis, slice(p.n, shape[axis] - p.n))] = dy_
     found = xp.diff(padded, p.n, axis)
     return -found if p.n % 2 else found
 
@@ -220,7 +218,7 @@ def polyval(k: Call, p: Params, p_: Array, x: Array) -> Array:
         Where, of any shape.
     """
     t = common_dtype(p_.dtype, x.dtype)
-    return _horner(k, p_.astype(t), x.astype(t)).reshape(x.shape)
+    return _horner(k, wide(p_.astype(t)), wide(x.astype(t))).reshape(x.shape)
 
 
 @polyval.shape
@@ -281,8 +279,8 @@ def polyval_sums(k: Call, p: Params, dy_: Array, x: Array, like: Array) -> Array
         Coefficients: only their shape is used.
     """
     xp, n = k.xp, like.shape[0]
-    wide = np.float32 if dy_.dtype == np.float16 else dy_.dtype
-    g, x, out = dy_.reshape(-1).astype(wide), x.reshape(-1).astype(wide), xp.zeros((n,), wide)
+    g = wide(dy_).reshape(-1)
+    x, out = x.reshape(-1).astype(g.dtype), xp.zeros((n,), g.dtype)
     for i in range(n - 1, -1, -1):
         out[i : i + 1] = g.sum(0, keepdims=True)
         g = g * x

@@ -12,7 +12,7 @@ from ..._core.params import Params
 from ...parameters import Bool, DType, Float, Int, Shape
 from ...twins import twin
 from ...typing import Call, Operators
-from ..common.bodies import is_half, silent
+from ..common.bodies import is_half, silent, wide
 from ..common.rules import axes_of, axis_of
 from .operators import REDUCTIONS, extreme_grad, prod_grad, repeated, some
 
@@ -164,7 +164,7 @@ _TABLE: dict[str, tuple[Any, ...]] = {
     ),
     "nansum": (
         "_npi_nansum",
-        lambda xp, x, axes, t: xp.nansum(x, axes, dtype=t),
+        lambda xp, x, axes, t: xp.nansum(wide(x), axes, dtype=t),
         "add",
         _nansum_grad,
         _SUM,

@@ -11,7 +11,8 @@ from ..._core.op import Op, op
 from ..._core.params import Params
 from ...parameters import Bool, DType, Enum, Float, Int, Shape
 from ...typing import Array, Call, Operators
-from ..common.bodies import silent
+from ..common.bodies import silent, wide
+from ..common.gradients import narrow, widen
 from ..common.rules import axis_of, size_of, within_limits
 from ..elementwise.numpy_operators import common_dtype
 from .numpy_operators import kept_shape, numpy_axes, widened
@@ -35,13 +36,14 @@ def _asked_or_floating(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list
 def _variance_grad(F: Operators, p: Params, dy: Any, a: Any) -> Any:
     if p.axis == ():  # of each number alone
         return F.zeros_like(a)
-    own = F._spread(F.mean(a, axis=p.axis), a, axis=p.axis)
-    return 2 * F._spread(F._cast_like(dy, a), a, axis=p.axis, mean=True, ddof=p.ddof) * (a - own)
+    x = widen(F, a)
+    own = F._spread(F.mean(x, axis=p.axis), x, axis=p.axis)
+    return narrow(F, 2 * F._spread(F._cast_like(dy, x), x, axis=p.axis, mean=True, ddof=p.ddof) * (x - own), a)
 
 
 def _deviation_grad(F: Operators, p: Params, dy: Any, a: Any, y: Any) -> Any:
     # Where all are equal there is no slope to either side: zero, not NaN.
-    return _variance_grad(F, p, dy / (2 * (y + (y == 0))), a)
+    return _variance_grad(F, p, widen(F, dy) / (2 * widen(F, y + (y == 0))), a)
 
 
 def _spread_of(name: str, what: str, grad: Any, root: bool) -> Op:
@@ -172,11 +174,12 @@ def _average_grad(F: Operators, p: Params, dys: Any, a: Any, like_a: Any, weight
     dy, d_total = dys[0], dys[1] if len(dys) > 1 else None
     if weights is None:
         return (F._cast_like(F._spread(dy, like_a, **along, mean=True), like_a),)
+    dy = widen(F, dy)
     w = F._weights_like(F._cast_like(weights, dy), like_a, **along)
     slope = F._spread(dy / F.reshape_like(F.sum(w, **along), dy), like_a, **along)
-    by_weight = slope * (F._cast_like(a, dy) - F._spread(out_output0, like_a, **along))
+    by_weight = slope * (F._cast_like(a, dy) - F._spread(widen(F, out_output0), like_a, **along))
     if d_total is not None:
-        by_weight = by_weight + F._spread(d_total, like_a, **along)
+        by_weight = by_weight + F._spread(widen(F, d_total), like_a, **along)
     return F._cast_like(slope * w, like_a), F._cast_like(F._weights_sum(by_weight, weights, **along), weights)
 
 
@@ -262,10 +265,13 @@ _QUANTILE_DOC = """
 
 
 def _rows(k: Call, p: Params, a: Any) -> tuple[Any, tuple[int, ...]]:
-    """The data with the axes that are reduced as the last one, and the shape of a result without that of `q`."""
+    """The data with the axes that are reduced as the last one, and the shape of a result without that of `q`.
+
+    Half precision as float32: NaNs of bfloat16 NumPy does not sort to the end.
+    """
     axes = numpy_axes(p.axis, a.ndim)
     kept = tuple(i for i in range(a.ndim) if i not in axes)
-    rows = k.xp.transpose(a, (*kept, *axes)).reshape(
+    rows = wide(k.xp.transpose(a, (*kept, *axes))).reshape(
         size_of(a.shape[i] for i in kept), size_of(a.shape[i] for i in axes)
     )
     return rows, kept_shape(a.shape, axes, p.keepdims)
@@ -469,7 +475,7 @@ def bincount(k: Call, p: Params, data: Array, weights: Array = None) -> Array:
     if weights is None:
         return xp.bincount(places, minlength=p.minlength)
     n = max(int(places.max().item()) + 1 if data.size else 0, p.minlength)
-    if weights.dtype.kind == "f":
+    if weights.dtype.kind not in "iub":
         out = xp.zeros((n,), _F64)
         xp.add.at(out, places, weights.astype(_F64))
         return out

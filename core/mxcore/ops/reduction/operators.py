@@ -13,7 +13,7 @@ from ..._core.op import Op, op
 from ..._core.params import Params
 from ...parameters import Bool, DType, Int, Shape
 from ...typing import Array, Call, Operators
-from ..common.bodies import is_half, silent, sum_dtype, wide
+from ..common.bodies import silent, sum_dtype, wide
 from ..common.rules import axes_of, axis_of, reduced, size_of
 
 __all__ = ["ARGS", "REDUCTIONS", "SQUARE_SUM_PARAMS", "extreme_grad", "prod_grad", "repeated", "some"]
@@ -130,12 +130,12 @@ _TABLE: dict[str, tuple[Any, Any, str]] = {
         "Product over axes.",
     ),
     "nansum": (
-        lambda xp, x, a: xp.nansum(x, a, dtype=sum_dtype(x)),
+        lambda xp, x, a: xp.nansum(wide(x), a),  # NumPy knows no NaN of bfloat16
         lambda F, p, dy, data: repeated(F, p, dy, data) * (data == data),
         "Sum over axes, NaNs counted as 0.",
     ),
     "nanprod": (
-        lambda xp, x, a: xp.nanprod(x, a, dtype=sum_dtype(x)),
+        lambda xp, x, a: xp.nanprod(wide(x), a),
         lambda F, p, dy, data: prod_grad(F, p, dy, data, data != data),
         "Product over axes, NaNs counted as 1.",
     ),
@@ -183,6 +183,7 @@ def _norm_rule(F: Operators, p: Params, dy: Any, data: Any, y: Any) -> Any:
     return F._spread(dy if p.out_dtype is None else F._cast_like(dy, data), data, axis=p.axis) * F.sign(data)
 
 
+_HALF = np.dtype("float16")  # no square of which is out of the range of float32
 #: dtype -> the norm below which what squares lose at the lower end of its range could show.
 _FAINT = {np.dtype(t): float(np.finfo(t).tiny) ** 0.5 * 2.0**13 for t in ("float32", "float64")}
 
@@ -242,9 +243,9 @@ def norm(k: Call, p: Params, data: Array) -> Array:
     def fn(x: Any, axes: Any) -> Any:
         if p.ord == 1:
             return xp.sum(xp.abs(x), axes, dtype=sum_dtype(x))
-        if x.dtype in _FAINT:
+        x = wide(x) if x.dtype.kind not in "iub" else x.astype(np.float64)
+        if data.dtype.kind not in "iub" and data.dtype != _HALF:
             return _euclid(k, x, axes)
-        x = x.astype(np.float32 if is_half(x.dtype) else np.float64)  # where no square is out of range
         return xp.sqrt(xp.sum(x * x, axes))
 
     return _over(data, axes_of(p.axis, data.ndim), p.keepdims, fn)

@@ -8,7 +8,7 @@ from ..._core.op import op
 from ..._core.params import Params
 from ...parameters import Bool, Int, Shape
 from ...typing import Array, Call, Operators
-from ..common.bodies import silent, sum_over
+from ..common.bodies import silent, sum_over, wide
 from ..common.rules import axis_of, undoing
 from .rearrange import DIAG_PARAMS, diagonal_axes, diagonal_shape
 from .repeat import PAD_PARAMS, REPEAT_PARAMS, margins, padded_shape, repeated_shape, tiled_shape, tiling
@@ -113,6 +113,7 @@ def backward_pad(k: Call, p: Params, dy: Array, like: Array) -> Array:
     mode, pad_width, constant_value
         As in `Pad`.
     """
+    dy = wide(dy)
     for axis, ((b, a), n) in enumerate(zip(margins(p, tuple(like.shape)), like.shape)):
         if not b and not a:
             continue

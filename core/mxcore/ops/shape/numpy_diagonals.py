@@ -10,6 +10,7 @@ from ..._core.op import op
 from ..._core.params import Params
 from ...parameters import Int
 from ...typing import Array, Call
+from ..common.bodies import sum_over
 from ..common.rules import axis_of, size_of, undoing
 
 __all__: list[str] = []
@@ -125,7 +126,7 @@ def trace(k: Call, p: Params, data: Array) -> Array:
     axis1, axis2 : int
         The axes of the rows and columns.
     """
-    return _diagonal(k, data, p.offset, *_axes(p, data.ndim)).sum(-1)
+    return sum_over(_diagonal(k, data, p.offset, *_axes(p, data.ndim)), -1)
 
 
 trace.shape(lambda p, ins: [_others(p, ins[0])])

@@ -12,7 +12,7 @@ from ..._core.params import Param, Params, literal
 from ...parameters import Enum, Float, Int, Str
 from ...twins import twin
 from ...typing import Array, Call, Operators
-from ..common.bodies import silent
+from ..common.bodies import silent, wide
 from ..common.rules import axis_of, cut_along, first_dtype, size_of
 from ..elementwise.numpy_operators import common_dtype
 from . import join
@@ -277,7 +277,7 @@ def pad_as(k: Call, p: Params, data: Array, by: Array) -> Array:
     pad_width, mode, constant_value, reflect_type
         As in `_npi_pad`.
     """
-    width = _margins(p, tuple(data.shape))
+    width, data = _margins(p, tuple(data.shape)), wide(data)
     for axis in range(data.ndim):
         x = k.xp.pad(by, (*width[:axis], *((0, 0),) * (data.ndim - axis)), mode=p.mode)
         margin = (data * _chosen(x, p.mode, axis, data.dtype)).sum(axis, keepdims=True)
@@ -304,7 +304,7 @@ def backward_pad(k: Call, p: Params, dy: Array, data: Array) -> Array:
     pad_width, mode, constant_value, reflect_type
         As in `_npi_pad`.
     """
-    width = _margins(p, tuple(data.shape))
+    width, dy = _margins(p, tuple(data.shape)), wide(dy)
     for axis in reversed(range(data.ndim)):  # margins of later axes are filled from those of earlier ones
         b, a = width[axis]
         if not b and not a:

@@ -17,6 +17,7 @@ from ..._core.params import Params
 from ...elementwise import with_number
 from ...stypes import CSR, RowSparse
 from ...typing import Call
+from ..common.bodies import sum_dtype
 from ..elementwise.arithmetic import ARITHMETIC, add_n
 from ..elementwise.casts import block_grad, clip, copy, identity_like, make_loss
 from ..elementwise.functions import FUNCTIONS, quadratic
@@ -156,10 +157,11 @@ def _sum_of_rows(k: Call, p: Params, *args: Any) -> Any:
     """The sum of row-sparse values, each of which holds a row once."""
     xp, first = k.xp, args[0]
     rows = xp.unique(xp.concatenate([a.indices for a in args]))
-    total = xp.zeros((rows.shape[0], *first.shape[1:]), first.dtype)
+    summed = sum_dtype(first) if len(args) > 2 else None
+    total = xp.zeros((rows.shape[0], *first.shape[1:]), summed or first.dtype)
     for a in args:
         total[xp.searchsorted(rows, a.indices)] += a.values
-    return RowSparse(first.shape, rows, total)
+    return RowSparse(first.shape, rows, total.astype(first.dtype, copy=False))
 
 
 def _stacked(k: Call, p: Params, *data: Any) -> Any:

@@ -11,7 +11,7 @@ from ..._core.op import op
 from ..._core.params import Params
 from ...typing import Array, Call, Operand, Operators
 from ..common.bodies import silent, wide
-from ..common.gradients import given
+from ..common.gradients import given, narrow, widen
 from ..common.rules import fits, size_of
 from ..convolution.windows import windows
 from .correlation import CORRELATION_PARAMS, PatchLayout, correlation, padded_wide
@@ -109,11 +109,20 @@ def _(p: Params, ins: list[Any]) -> list[Any]:
     return [data, grid]
 
 
+@backward_bilinear_sampler.dtype
+def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    t = ins[1] or ins[0] or outs[0]  # places may be more precise than images
+    grid = ins[2] or outs[1] or t
+    return [t, t, grid], [t, grid]
+
+
 @spatial_transformer.grad
 def _(F: Operators, p: Params, dy: Operand, data: Operand, loc: Operand, needs: Sequence[bool]) -> Any:
     how = {"transform_type": "affine", "target_shape": p.target_shape}
-    d_data, d_grid = F._backward_BilinearSampler(dy, data, F.GridGenerator(loc, **how), wanted=tuple(needs))
-    return d_data, F._backward_GridGenerator(d_grid, **how) if needs[1] else None
+    # A grid in half precision would be rounded: in large images to the next places.
+    grid = F.GridGenerator(widen(F, loc), **how)
+    d_data, d_grid = F._backward_BilinearSampler(dy, data, grid, wanted=tuple(needs))
+    return d_data, narrow(F, F._backward_GridGenerator(d_grid, **how), loc) if needs[1] else None
 
 
 backward_bilinear_sampler.cost(lambda p, ins, outs: 40 * size_of(ins[0]))

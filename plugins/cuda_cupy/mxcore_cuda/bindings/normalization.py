@@ -142,9 +142,21 @@ def _normalize_rows(
 
 
 def _rows_backward(
-    k: Call, outs: Outs, dy: Array, data: Array, gamma: Array, mean: Array, std: Array, rows: int, by_row: bool
+    k: Call,
+    p: Params,
+    outs: Outs,
+    dy: Array,
+    data: Array,
+    gamma: Array,
+    mean: Array,
+    std: Array,
+    rows: int,
+    by_row: bool,
 ) -> None:
     n, index = data.size // rows, k.ctx.device_id
+    if data.dtype.itemsize == 2:  # a rounded mean may be as far off as the values of a row differ
+        mean, std = (k.device.empty((rows,), wide(data.dtype), index) for _ in range(2))
+        kernel_for(k, "layer_norm", "statistics_of_rows", data.dtype).rows(rows, n, data, mean, std, rows, n, p.eps)
     places = gamma.size
     parts = rows // places if by_row else max(1, min(rows // 64, _BLOCKS * 32 // max(n, 1)))
     share = -(-rows // parts)
@@ -178,7 +190,7 @@ def _layer_norm(k: Call, p: Params, outs: Outs, data: Array, gamma: Array, beta:
 def _backward_layer_norm(
     k: Call, p: Params, outs: Outs, dy: Array, data: Array, gamma: Array, mean: Array, std: Array
 ) -> None:
-    _rows_backward(k, outs, dy, data, gamma, mean, std, data.size // data.shape[-1], False)
+    _rows_backward(k, p, outs, dy, data, gamma, mean, std, data.size // data.shape[-1], False)
 
 
 @binds("GroupNorm", when=_filled)
@@ -192,4 +204,4 @@ def _by_row(k: Call, p: Params, outs: Outs, data: Array, gamma: Array, beta: Arr
 def _backward_by_row(
     k: Call, p: Params, outs: Outs, dy: Array, data: Array, gamma: Array, mean: Array, std: Array
 ) -> None:
-    _rows_backward(k, outs, dy, data, gamma, mean, std, data.shape[0] * gamma.size, True)
+    _rows_backward(k, p, outs, dy, data, gamma, mean, std, data.shape[0] * gamma.size, True)

@@ -2,16 +2,35 @@
 // is one for each row of a sample (`by_row`, of which there are `groups`).
 #include "reduce.cuh"
 
+// The mean of a row, and its standard deviation.
+DEVICE void row_statistics(const T* x, i64 n, A eps, A* mean, A* std) {
+    A total = 0, square = 0;
+    for (i64 i = threadIdx.x; i < n; i += blockDim.x) total += A(x[i]);
+    *mean = reduce_row(total, Sum()) / A(n);
+    for (i64 i = threadIdx.x; i < n; i += blockDim.x) square += (A(x[i]) - *mean) * (A(x[i]) - *mean);
+    *std = sqrt(reduce_row(square, Sum()) / A(n) + eps);
+}
+
+// Those of all rows as they are: what the forward pass gives is rounded to the type of the data.
+KERNEL(256) statistics_of_rows(const T* x, A* means, A* stds, i64 rows, i64 n, A eps) {
+    i64 row = this_row();
+    if (row >= rows) return;
+    A mean, std;
+    row_statistics(x + row * n, n, eps, &mean, &std);
+    if (threadIdx.x == 0) {
+        means[row] = mean;
+        stds[row] = std;
+    }
+}
+BLOCKS(statistics_of_rows)
+
 KERNEL(256) normalize_rows(const T* x, const T* gamma, const T* beta, T* y, T* means, T* stds, i64 rows, i64 n,
                            int by_row, i64 groups, A eps) {
     i64 row = this_row();
     if (row >= rows) return;
     x += row * n;
-    A total = 0, square = 0;
-    for (i64 i = threadIdx.x; i < n; i += blockDim.x) total += A(x[i]);
-    A mean = reduce_row(total, Sum()) / A(n);
-    for (i64 i = threadIdx.x; i < n; i += blockDim.x) square += (A(x[i]) - mean) * (A(x[i]) - mean);
-    A std = sqrt(reduce_row(square, Sum()) / A(n) + eps);
+    A mean, std;
+    row_statistics(x, n, eps, &mean, &std);
     if (y)
         for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
             i64 g = by_row ? row % groups : i;
@@ -25,13 +44,13 @@ KERNEL(256) normalize_rows(const T* x, const T* gamma, const T* beta, T* y, T* m
 BLOCKS(normalize_rows)
 
 // The gradient of the data and, of each row, the sums of the gradient and of its products with the normalized data.
-KERNEL(256) rows_backward(const T* dy, const T* x, const T* gamma, const T* means, const T* stds, T* dx, A* sums,
+KERNEL(256) rows_backward(const T* dy, const T* x, const T* gamma, const A* means, const A* stds, T* dx, A* sums,
                           A* products, i64 rows, i64 n, int by_row, i64 groups) {
     i64 row = this_row();
     if (row >= rows) return;
     dy += row * n;
     x += row * n;
-    A mean = A(means[row]), std = A(stds[row]), total = 0, product = 0;
+    A mean = means[row], std = stds[row], total = 0, product = 0;
     for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
         A g = by_row ? A(dy[i]) : A(dy[i]) * A(gamma[i]);
         total += g;
@@ -53,7 +72,7 @@ KERNEL(256) rows_backward(const T* dy, const T* x, const T* gamma, const T* mean
 BLOCKS(rows_backward)
 
 // Sums over the rows of each place: blocks of 32 places, 8 rows at a time, rows shared by the blocks along y.
-KERNEL(256) places_backward(const T* dy, const T* x, const T* means, const T* stds, A* sums, A* products, i64 rows,
+KERNEL(256) places_backward(const T* dy, const T* x, const A* means, const A* stds, A* sums, A* products, i64 rows,
                             i64 n, i64 share) {
     SHARED(A, total, [8][33]);
     SHARED(A, product, [8][33]);
@@ -64,7 +83,7 @@ KERNEL(256) places_backward(const T* dy, const T* x, const T* means, const T* st
         for (i64 row = first + threadIdx.y; row < end; row += 8) {
             A g = A(dy[row * n + i]);
             a += g;
-            b += g * ((A(x[row * n + i]) - A(means[row])) / A(stds[row]));
+            b += g * ((A(x[row * n + i]) - means[row]) / stds[row]);
         }
     total[threadIdx.y][threadIdx.x] = a;
     product[threadIdx.y][threadIdx.x] = b;
