@@ -12,7 +12,7 @@ from typing import Any
 from .context import Context
 from .state import state
 
-__all__ = ["get_state", "next_key", "seed", "set_state"]
+__all__ = ["next_key", "seed"]
 
 #: Held by whoever draws or seeds; a forked child gets a new one.
 lock = threading.Lock()
@@ -44,15 +44,3 @@ def next_key(ctx: Context) -> tuple[int, int, int]:
     if state.drawn is not None:
         state.drawn.append(key)
     return key
-
-
-def get_state() -> dict[str, Any]:
-    """Seeds and counters, for exact resume."""
-    with lock:
-        return {k: dict(v) if isinstance(v, dict) else v for k, v in _state.items()}
-
-
-def set_state(saved: dict[str, Any]) -> None:
-    """Go back to what :func:`get_state` returned."""
-    with lock:
-        _state.update({k: dict(v) if isinstance(v, dict) else v for k, v in saved.items()})

@@ -280,7 +280,7 @@ class Program:
     # -- memory ------------------------------------------------------------------------------------------------
     def _written(self) -> tuple[set[int], set[int]]:
         first, second = (
-            {step.ins[i] for step in steps if step.head < 0 for i in step.p._sig.mutates}
+            {step.ins[i] for step in steps if step.head < 0 for i in step.p._sig.written}
             for steps in (self.steps[: self.split], self.steps[self.split :])
         )
         return first, second
