@@ -61,13 +61,13 @@ def backward(
     Raises
     ------
     MXNetError
-        If a head or a variable is not on the tape, or an operator on the way has no gradient.
+        If a head or a variable is not on the tape, no head depends on a variable, or an operator on the way has no
+        gradient.
     """
     entries = [h._entry for h in heads]
     for e in entries:
         if e is None or not e[0].flows:
-            if e is not None:
-                _constant(e[0])
+            _constant(e and e[0])
             raise error(
                 RuntimeError,
                 f"cannot differentiate head {entries.index(e)}: it is not in a computational graph; compute "
@@ -136,6 +136,12 @@ class _Goal:
     """The variables that gradients are asked for, the nodes on the way to them, and what has arrived."""
 
     def __init__(self, heads: Sequence[Any], variables: Sequence[Array]) -> None:
+        self.variables = variables
+        self.wanted = {(id(v._entry[0]), v._entry[1]) for v in variables if v._entry is not None}
+        self.found: dict[tuple[int, int], Any] = {}
+        #: Ids of the nodes below the heads on a path to the wanted entries, and of all that were met.
+        self.need, self._met = set[int](), set[int]()
+        self.reach(heads)
         for i, v in enumerate(variables):
             if v._entry is None or v._entry[0].__class__ is Leaf and not v._entry[0].flows:
                 raise error(
@@ -144,27 +150,23 @@ class _Goal:
                     "keeps gradients from it; call attach_grad() on it before autograd.record()",
                 )
             _constant(v._entry[0])
-        self.variables = variables
-        self.wanted = {(id(v._entry[0]), v._entry[1]) for v in variables}
-        self.found: dict[tuple[int, int], Any] = {}
-        #: Ids of the nodes below the heads on a path to the wanted entries, and of all that were met.
-        self.need, self._seen = set[int](), set[int]()
-        self.reach(heads)
+            if id(v._entry[0]) not in self._met:
+                raise error(RuntimeError, f"cannot differentiate with respect to variable {i}: no head depends on it")
 
     def reach(self, entries: Sequence[Any]) -> None:
         """Find out which nodes below are needed, of those that were not met so far."""
         found, stack = list[TapeNode](), [e[0] for e in entries if e is not None]
         while stack:
             n = stack.pop()
-            if n.plan is None:
-                _constant(n)  # another thread has freed it by now
-            elif id(n) not in self._seen:
-                self._seen.add(id(n))
+            _constant(n)  # another thread may have freed it by now
+            if id(n) in self._met:
+                continue
+            self._met.add(id(n))
+            if n.plan is not None:
                 found.append(n)
                 for m in [e[0] for e in n.parents or _constant(n) if e is not None]:
-                    if m.__class__ is Freed:
-                        _constant(m, n.serial)
-                    else:
+                    _constant(m, n.serial)
+                    if m.__class__ is not Freed:
                         stack.append(m)
         for n in sorted(found, key=lambda n: n.serial):
             # Another thread that frees it takes the plan away.

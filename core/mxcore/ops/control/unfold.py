@@ -16,7 +16,7 @@ from ..._core.params import Params
 from ..._core.state import state
 from ..._locks import fork_safe_lock
 
-__all__ = ["unfolding"]
+__all__ = ["recorded", "unfolding"]
 
 #: Held by who takes a call apart: threads that go through one graph do so once.
 _lock = fork_safe_lock()
@@ -44,7 +44,7 @@ def unfolding(
                         outs = on_arrays(node.params, inputs, k.ctx)
                     finally:
                         state.train, state.keys = mode
-                nodes = _recorded(outs, since)
+                nodes = recorded(outs, since)
                 _forget_writes({id(x._st) for x, _ in before}, nodes)
                 _put_before(node, nodes)
                 node.call = [y._entry for y in outs]  # at once: others may be going through the graph
@@ -68,15 +68,15 @@ def _holding(values: Sequence[tuple[Any, Any]]) -> Iterator[None]:
             x._st.version = version
 
 
-def _recorded(outputs: Sequence[Any], since: int) -> list[Any]:
-    """The nodes that outputs depend on, of those that were recorded after a serial, in order."""
+def recorded(outputs: Sequence[Any], since: int = -1) -> list[Any]:
+    """The nodes that outputs depend on, those that were recorded after a serial, in order."""
     found: dict[int, Any] = {}
     stack = [y._entry for y in outputs]
     while stack:
         e = stack.pop()
         if e is not None and e[0].plan is not None and e[0].serial > since and id(e[0]) not in found:
             found[id(e[0])] = e[0]
-            stack += e[0].inputs
+            stack += e[0].parents
     return sorted(found.values(), key=lambda n: n.serial)
 
 
