@@ -14,7 +14,7 @@ __all__ = ["check_arrays"]
 def check_arrays(what: str, given: Sequence[Any], optional: bool = False) -> None:
     """Refuse what is no array; `what` it is to be, for the error. None stands for the default if it is `optional`."""
     for i, x in enumerate(given):
-        if not isinstance(x, Array) and not (optional and x is None):
+        if not (isinstance(x, Array) or optional and x is None):
             raise error(
                 TypeError,
                 f"{what} {i} must be an array (mx.nd.array makes one){' or None' if optional else ''}, "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from types import CodeType
-from typing import Any
+from typing import Any, cast
 
 from .checks import checked
 from .errors import error, in_a_line, said, suggest
@@ -221,12 +221,11 @@ class Op:
         self.input_names = tuple(s.name for s in self.input_slots)
         checked("operator", self)
         self.parser = Parser(name, specs, self._finish, [s.name for s in self.input_slots])
-        none: Any = None
         # Of an operator that holds graphs, `replay_rule` is ``(node, inputs) -> entries`` of its outputs after another
         # run, operator by operator, which the tape node has for its `call` from now on; `states_rule` gives, by
         # parameters, {input that is a state of an operator inside: whether it is written to beside backward}.
-        self.shape_rule = self.dtype_rule = self.storage_rule = self.sparse_body = self.cost_rule = none
-        self.backward_rule = self.higher_rule = self.replay_rule = self.states_rule = none
+        self.shape_rule = self.dtype_rule = self.storage_rule = self.sparse_body = self.cost_rule = cast(Any, None)
+        self.backward_rule = self.higher_rule = self.replay_rule = self.states_rule = cast(Any, None)
         self.gives = False  # a backward rule that keeps none of the arrays it returns
         #: Of a stateful operator: whether its backward ignores the gradients of its outputs.
         self.loss_rule: Callable[[Params], bool] = lambda p: False

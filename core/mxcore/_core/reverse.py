@@ -139,23 +139,29 @@ class _Goal:
         self.variables = variables
         self.wanted = {(id(v._entry[0]), v._entry[1]) for v in variables if v._entry is not None}
         self.found: dict[tuple[int, int], Any] = {}
-        #: Ids of the nodes below the heads on a path to the wanted entries, and of all that were met.
-        self.need, self._met = set[int](), set[int]()
+        #: Ids of the nodes below the heads on a path to the wanted entries; of all that were met there.
+        self.need: set[int] = set()
+        self._met = self.need.copy()
         self.reach(heads)
         for i, v in enumerate(variables):
-            if v._entry is None or v._entry[0].__class__ is Leaf and not v._entry[0].flows:
+            node = v._entry and v._entry[0]
+            _constant(node)
+            if node is None or not node.flows or id(node) not in self._met:
                 raise error(
                     RuntimeError,
-                    f"cannot differentiate with respect to variable {i}: it is not in the graph, or grad_req='null' "
-                    "keeps gradients from it; call attach_grad() on it before autograd.record()",
+                    f"cannot differentiate with respect to variable {i}: "
+                    + (
+                        "no head depends on it"
+                        if node is not None and node.flows
+                        else "it is not in the graph, or grad_req='null' keeps gradients from it; call attach_grad() "
+                        "on it before autograd.record()"
+                    ),
                 )
-            _constant(v._entry[0])
-            if id(v._entry[0]) not in self._met:
-                raise error(RuntimeError, f"cannot differentiate with respect to variable {i}: no head depends on it")
 
     def reach(self, entries: Sequence[Any]) -> None:
         """Find out which nodes below are needed, of those that were not met so far."""
-        found, stack = list[TapeNode](), [e[0] for e in entries if e is not None]
+        stack = [e[0] for e in entries if e is not None]
+        found = stack[:0]
         while stack:
             n = stack.pop()
             _constant(n)  # another thread may have freed it by now
