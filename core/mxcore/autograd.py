@@ -12,6 +12,7 @@ from ._core.errors import error
 from ._core.op import Op
 from ._core.params import Params
 from ._core.state import state
+from ._heads import check_arrays
 from ._noting import check_not_noted
 from ._reexports import reexports
 
@@ -163,11 +164,13 @@ def _heads(heads: Any, head_grads: Any) -> tuple[list[Any], list[Any] | None]:
         raise error(
             ValueError, "there are no heads to begin with: give the array, or the arrays, whose gradients are wanted"
         )
+    check_arrays("head", heads)
     if head_grads is None:
         return heads, None
     head_grads = _listed(head_grads)
     if len(heads) != len(head_grads):
         raise error(ValueError, f"{len(heads)} heads but {len(head_grads)} head gradients")
+    check_arrays("head gradient", head_grads, optional=True)
     return heads, head_grads
 
 
@@ -201,7 +204,9 @@ def grad(
     Parameters
     ----------
     heads, variables : NDArray or list of NDArray
+        A head must depend on each variable.
     head_grads : NDArray, list of NDArray or None
+        Incoming gradients; None, also as an item, means ones.
     retain_graph : bool, optional
         Keep the graph; as `create_graph` unless told.
     create_graph : bool
@@ -226,13 +231,17 @@ def grad(
     18.0
     """
     heads, head_grads = _heads(heads, head_grads)
+    variables = _listed(variables)
+    if not variables:
+        raise error(ValueError, "there are no variables: give the array, or the arrays, whose gradients are wanted")
+    check_arrays("variable", variables)
     found = reverse.backward(
         heads,
         head_grads,
         retain_graph=create_graph if retain_graph is None else retain_graph,
         train_mode=train_mode,
         create_graph=create_graph,
-        variables=_listed(variables),
+        variables=variables,
     )
     assert found is not None
     return found

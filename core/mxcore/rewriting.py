@@ -126,18 +126,23 @@ def run_pass(name: str, graph: Graph, bound: bool = False) -> Graph:
     Raises
     ------
     MXNetError
-        If the pass raises, or returns something else than a sound graph, or changes what is known of an output; names
-        the pass and its plugin.
+        If the pass raises, or returns something else than a sound graph, or changes what is known of an output, or a
+        node that it was given; names the pass and its plugin.
     """
     table = tables.by_kind["graph_pass"]
     where = pass_named(name)
-    heads, given = [*graph.heads], {*graph.nodes}
+    heads, given, kept = [*graph.heads], {*graph.nodes}, _Kept(graph)
     shapes, dtypes = ({n.name: v for (n, _), v in f.items() if n.op is None} for f in (graph.shapes, graph.dtypes))
     try:
-        found = table.items[name].fn(graph)
-        flaw = _flaw(found)
+        try:
+            found = table.items[name].fn(graph)
+        finally:
+            changed = kept.put_back()
+        flaw = changed or _flaw(found)
     except Exception as e:
         raise error(type(e) if isinstance(e, MXNetError) else RuntimeError, f"{where} failed: {in_a_line(e)}") from e
+    if changed:
+        raise error(ValueError, f"{where} {changed}")
     if not isinstance(found, Graph) or not (len(found.heads) == len(heads) if bound else found.heads):
         wanted = f"{len(heads)} heads" if bound else "heads"
         raise error(TypeError, f"{where} must return a Graph with {wanted}, got {found!r}")
@@ -152,6 +157,64 @@ def run_pass(name: str, graph: Graph, bound: bool = False) -> Graph:
         if n not in given:
             n.made_by = where
     return found
+
+
+class _Kept:
+    """What a graph's nodes hold, also those of graphs in their parameters: they are the user's symbol's, too."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graphs: dict[int, tuple[Graph, list[Entry]]] = {}
+        self.nodes: dict[Node, tuple[Any, ...]] = {}
+        stack = [graph]
+        while stack:
+            g = stack.pop()
+            if id(g) not in self.graphs:
+                self.graphs[id(g)] = g, [*g.heads]
+                for n in g.nodes:
+                    params = self._params(n.params)
+                    self.nodes[n] = n.op, n.params, params, n.inputs, n.name, n.attrs, dict(n.attrs), n.forward
+                    stack += [v for v in params.values() if isinstance(v, Graph)]
+        del self.graphs[id(graph)]  # whose list of heads is the pass's
+
+    @staticmethod
+    def _params(p: Any) -> dict[str, Any]:
+        return {} if p is None else {k: v for k, v in vars(p).items() if k[0] != "_"}
+
+    def put_back(self) -> str:
+        """Give everything back what it held; tells what was changed first, an empty string if nothing was."""
+        found = ""
+        for n, (op, p, params, inputs, name, attrs, held, forward) in self.nodes.items():
+            now = self._params(p)
+            what = [
+                word
+                for word, same in (
+                    ("operator", n.op is op),
+                    ("parameters", n.params is p and [*map(id, now.values())] == [*map(id, params.values())]),
+                    ("inputs", n.inputs is inputs),
+                    ("name", n.name == name),
+                    ("attributes", n.attrs is attrs and attrs == held),
+                    ("forward node", n.forward is forward),
+                )
+                if not same
+            ]
+            if not what:
+                continue
+            n.op, n.params, n.inputs, n.name, n.attrs, n.forward = op, p, inputs, name, attrs, forward
+            if p is not None:
+                for k in now.keys() - params.keys():
+                    delattr(p, k)
+                vars(p).update(params)
+            attrs.clear()
+            attrs.update(held)
+            found = found or (
+                f"changed the {' and the '.join(what)} of node '{name}' in place, which is the user's symbol's, too; "
+                "it must make another node, as rewrite() does"
+            )
+        for g, heads in self.graphs.values():
+            if g.heads != heads:
+                g.heads[:] = heads
+                found = found or "changed the heads of a graph among the parameters of a node in place"
+        return found
 
 
 def changed_output(

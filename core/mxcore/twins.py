@@ -14,7 +14,7 @@ __all__ = ["twin"]
 #: Rules that are attached to an operator after its declaration.
 _RULES = """
 shape_rule dtype_rule storage_rule sparse_body cost_rule backward_rule replay_rule higher_rule loss_rule gives
-input_attrs
+states_rule input_attrs
 """.split()
 
 

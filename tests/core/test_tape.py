@@ -567,8 +567,8 @@ def test_graphs_name_the_input_of_a_gradient_that_does_not_fit(plug):
     a, b = mx.sym.Variable("a"), mx.sym.Variable("b")
     with pytest.raises(
         MXNetError,
-        match=r"the gradient of variable 'b' has shape \(1,\), the variable \(2, 3\): the gradient rule of operator "
-        r"test_tape_small \(input rhs\) is wrong",
+        match=r"gradient of operator test_tape_small of node .*: the gradient of its input 'rhs' has shape \(1,\): its "
+        "gradient rule is wrong",
     ):
         mx.sym.test_tape_small(a, b).simple_bind(mx.cpu(), a=(2, 3), b=(2, 3)).forward(is_train=True)
     with pytest.raises(MXNetError, match="test_tape_number .*its rule returned 3.0 for input rhs"):

@@ -32,6 +32,13 @@ def test_killed_at_every_step(name, tmp_path):
     assert found["kills"] >= 10 and found["left"] > 0, found  # else nothing was tried
 
 
+@pytest.mark.parametrize("api", ["gluon", "module"])
+def test_training_goes_on_from_the_newest_checkpoint(api, tmp_path):
+    """Killed at every step of the first, second and third one; pruned ones leave nothing."""
+    found = run("resume", api, tmp_path)
+    assert found["kills"] > found["placed"] >= 10, found
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", writers.WRITERS)
 def test_killed_at_random(name, tmp_path):

@@ -345,38 +345,115 @@ def at_random(name, folder, seed, times):
     return left
 
 
-def at_every_step(name, folder):
-    """Kill a child before and after each call to the system that a write is made of."""
+def dying(step, work):
+    """Work, and kill this process before or after one of the calls to the system that it is made of."""
     import fcntl
 
-    write, _ = WRITERS[name]
     calls = [(os, "open"), (os, "fsync"), (os, "replace"), (os, "unlink"), (fcntl, "flock")]
+    count = 0
 
-    def dying(step):
-        count = 0
+    def counted(call):
+        def stepped(*args, **kwargs):
+            nonlocal count
+            for part in (lambda: None, lambda: call(*args, **kwargs)):
+                out = part()
+                if count == step:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                count += 1
+            return out
 
-        def counted(call):
-            def stepped(*args, **kwargs):
-                nonlocal count
-                for part in (lambda: None, lambda: call(*args, **kwargs)):
-                    out = part()
-                    if count == step:
-                        os.kill(os.getpid(), signal.SIGKILL)
-                    count += 1
-                return out
+        return stepped
 
-            return stepped
+    for module, call in calls:
+        setattr(module, call, counted(getattr(module, call)))
+    work()
 
-        for module, call in calls:
-            setattr(module, call, counted(getattr(module, call)))
-        write(folder, 8)
 
+def at_every_step(name, folder):
+    """Kill a child before and after each call to the system that a write is made of."""
+    write, _ = WRITERS[name]
     finished(in_child(lambda: write(folder, 7)))
     left = kills = 0
-    while finished(in_child(lambda step=kills: dying(step))) == -signal.SIGKILL:
+    while finished(in_child(lambda step=kills: dying(step, lambda: write(folder, 8)))) == -signal.SIGKILL:
         left += check(name, folder, 7, (8,))
         kills += 1
     return {"kills": kills, "left": left}
+
+
+def _epochs(folder, api):
+    """A run of ``mxcore train`` whose arrays, states and losses are the number of the epoch."""
+    import mxcore as mx
+    from mxcore.drafts import atomic_writer
+
+    run = _run(folder)
+
+    def save(prefix, epoch):
+        arrays = {"w": mx.nd.ones((2,)) * epoch}
+        if api == "module":
+            mx.model.save_checkpoint(str(prefix), epoch, mx.sym.Variable(f"w{epoch}"), arrays, {})
+        else:
+            mx.nd.save(f"{prefix}-{epoch:04d}.params", arrays)
+        with atomic_writer(f"{prefix}-{epoch:04d}.states") as file:
+            file.write(b"%d" % epoch)
+
+    def load(prefix, epoch):
+        (value,) = {v for a in mx.nd.load(f"{prefix}-{epoch:04d}.params").values() for v in a.asnumpy().tolist()}
+        states = pathlib.Path(f"{prefix}-{epoch:04d}.states").read_bytes()
+        assert (value, states) == (epoch, b"%d" % epoch)
+
+    run.epoch, run.history = 0, []
+    run.args.api = api
+    run.learner = types.SimpleNamespace(save=save, load=load)
+    run.workers = types.SimpleNamespace(first=True, rank=0, of_the_first=lambda data: data)
+    run.data.train.load_state_dict = lambda state: None
+    return run
+
+
+def save_next(folder, api):
+    """Resume, and train one epoch more."""
+    from mxcore.cli.train import checkpoint
+
+    run = _epochs(folder, api)
+    checkpoint.load(run)
+    assert [entry["epoch"] for entry in run.history] == [*range(1, run.epoch + 1)]
+    run.epoch += 1
+    run.history.append({"epoch": run.epoch, "loss": float(run.epoch)})
+    checkpoint.save(run)
+
+
+def check_resumed(folder, api, before):
+    """What must hold after the checkpoint behind `before` others was killed: nothing whole is missed, or left."""
+    from mxcore.cli.train import checkpoint
+
+    placed = os.path.exists(f"{folder}/a-{before + 1:04d}.params")
+    run = _epochs(folder, api)
+    found = checkpoint.load(run)
+    assert run.epoch == before + placed and found == (run.epoch > 0), (run.epoch, before, os.listdir(folder))
+    kinds = [] if run.epoch == 0 else [f"a-{run.epoch:04d}{kind}" for kind in checkpoint.KINDS]
+    visible = {n for n in os.listdir(folder) if n[0] != "."} - {"a-symbol.json"}
+    assert visible == {*kinds}, visible
+    assert finished(in_child(lambda: save_next(folder, api))) == 0
+    names = {f"a-{run.epoch + 1:04d}{kind}" for kind in checkpoint.KINDS}
+    assert {*os.listdir(folder)} == names | ({"a-symbol.json"} if api == "module" else set()), os.listdir(folder)
+    return placed
+
+
+def at_every_checkpoint(api, folder):
+    """Kill a child at each step of its first, second and third checkpoint."""
+    kills = placed = 0
+    for before in range(3):
+        step = 0
+        while True:
+            for name in os.listdir(folder):
+                os.unlink(f"{folder}/{name}")
+            for _ in range(before):
+                assert finished(in_child(lambda: save_next(folder, api))) == 0
+            if finished(in_child(lambda step=step: dying(step, lambda: save_next(folder, api)))) == 0:
+                break
+            placed += check_resumed(folder, api, before)
+            step += 1
+        kills += step
+    return {"kills": kills, "placed": placed}
 
 
 if __name__ == "__main__":
@@ -388,6 +465,13 @@ if __name__ == "__main__":
 
         tqdm.set_lock(threading.RLock())
     with tempfile.TemporaryDirectory() as elsewhere:  # what is imported and made once need not be in every child
-        WRITERS[which][0](elsewhere, 7)
-        WRITERS[which][1](elsewhere)
-    print(json.dumps(at_every_step(which, where) if what == "steps" else at_random(which, where, *map(int, rest))))
+        if what == "resume":
+            save_next(elsewhere, which)
+        else:
+            WRITERS[which][0](elsewhere, 7)
+            WRITERS[which][1](elsewhere)
+    if what == "resume":
+        found = at_every_checkpoint(which, where)
+    else:
+        found = at_every_step(which, where) if what == "steps" else at_random(which, where, *map(int, rest))
+    print(json.dumps(found))

@@ -83,6 +83,29 @@ def test_resuming_counts_the_checkpoints_that_are_there(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("kill", [0, 1, 2])
+def test_what_a_killed_run_did_not_come_to_remove_goes_later(tmp_path, monkeypatch, kill):
+    removed = []
+
+    def killed(path):
+        if len(removed) == kill:
+            raise KeyboardInterrupt
+        removed.append(path)
+        os.unlink(path)
+
+    monkeypatch.setattr(os, "remove", killed)
+    made, _ = learner(mx)
+    with pytest.raises(KeyboardInterrupt):
+        made.fit(loader(mx), epochs=6, event_handlers=est.CheckpointHandler(tmp_path, "net", max_checkpoints=1))
+    monkeypatch.undo()
+    made, _ = learner(mx)
+    keep = est.CheckpointHandler(tmp_path, "net", max_checkpoints=1, resume_from_checkpoint=True)
+    made.fit(loader(mx), epochs=6, event_handlers=keep)
+    (name,) = keep.saved_checkpoints
+    assert name.startswith("net-epoch5")
+    assert {*os.listdir(tmp_path)} == {"net-symbol.json", f"{name}.params", f"{name}.states"}
+
+
 def test_resuming_what_cannot_go_on(tmp_path):
     made, _ = learner(mx)
     made.fit(loader(mx), epochs=2, event_handlers=est.CheckpointHandler(tmp_path))

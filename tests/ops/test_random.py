@@ -114,7 +114,10 @@ def test_the_draw_of_one_element_does_not_depend_on_the_others():
         (lambda: nd.random.gamma(-1, 1, shape=2), "alpha must be above 0"),
         (lambda: nd.random.poisson(-1, shape=2), "lam must be 0 or more"),
         (lambda: nd.random.randint(5, 5, shape=2), "high must be above low"),
-        (lambda: nd.random_uniform(shape=2, dtype="int32"), "dtype must be float16, float32 or float64, got int32"),
+        (
+            lambda: nd.random_uniform(shape=2, dtype="int32"),
+            "dtype must be float16, bfloat16, float32 or float64, got int32",
+        ),
         (lambda: nd.random_uniform(), "the shape is unknown"),
         (lambda: nd.random.multinomial(nd.empty((2, 0))), r"data must hold a probability at least, got shape \(2, 0\)"),
         (

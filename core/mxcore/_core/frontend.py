@@ -21,8 +21,7 @@ class Eager:
         if name.startswith("__"):
             raise AttributeError(name)  # what inspection asks for
         op: Op = tables.ops.get(name)
-        share, plain = op.view, op.plain
-        invoke, call = dispatch.invoke, dispatch.call
+        share, plain, invoke, call = op.view, op.plain, dispatch.invoke, dispatch.call
 
         def fn(*args: Any, **kwargs: Any) -> Any:
             if not kwargs and plain is not None:

@@ -111,12 +111,12 @@ class GradPlan:
     def _keep(self, inputs: Sequence[Any], outputs: Sequence[Any], p: Params) -> Any:
         keep: list[Any] = []
         versions: Any = []
-        aux = p._sig.aux
+        states = p._sig.states
         for i, (x, slot) in enumerate(zip(inputs, p._sig.slots)):
             held = slot in self.keeps_inputs
             keep.append(ruled(x) if held else Like(x) if slot in self.likes else None)
             # Auxiliary states may be written in between, as by the backward of another call.
-            versions.append(x._st.version if held and i not in aux else -1)
+            versions.append(x._st.version if held and i not in states else -1)
         # Twins without a place on the tape: a node must not hold its own output.
         own = {j: ruled(outputs[j].twin()) for j in map(p._sig.out_at.get, self.keeps_outputs) if j is not None}
         return keep, own or None, versions if self.keeps_inputs else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from types import CodeType
-from typing import Any
+from typing import Any, cast
 
 from .checks import checked
 from .errors import error, in_a_line, said, suggest
@@ -72,6 +72,9 @@ class Signature:
         Inputs that are states: hidden from ``list_arguments``, written by the operator.
     mutates : tuple of int
         Inputs that the operator returns new values for, after its outputs.
+    states, written : frozenset of int
+        Inputs that are states, its own or of operators in graphs that it holds; those, and others, that it writes to
+        beside backward.
     visible : int
         How many outputs a user sees.
     out_at : dict
@@ -87,6 +90,8 @@ class Signature:
         "like",
         "aux",
         "mutates",
+        "states",
+        "written",
         "visible",
         "n_out",
         "n_all",
@@ -122,6 +127,9 @@ class Signature:
         mutates = op.mutates(p) if callable(op.mutates) else op.mutates
         self.aux = tuple(self.index[n] for n in aux if n in self.index)
         self.mutates = tuple(self.index[n] for n in mutates if n in self.index)
+        inner = op.states_rule(p) if op.states_rule else {}
+        self.states = frozenset((*self.aux, *inner))
+        self.written = frozenset((*self.mutates, *[i for i, written in inner.items() if written]))
         found = (
             list(enumerate(op.outputs(p)))
             if callable(op.outputs)
@@ -213,21 +221,17 @@ class Op:
         self.input_names = tuple(s.name for s in self.input_slots)
         checked("operator", self)
         self.parser = Parser(name, specs, self._finish, [s.name for s in self.input_slots])
-        self.shape_rule: Callable[..., Any] | None = None
-        self.dtype_rule: Callable[..., Any] | None = None
-        self.storage_rule: Callable[..., Any] | None = None
-        self.sparse_body: Callable[..., Any] | None = None
-        self.cost_rule: Callable[..., Any] | None = None
-        self.backward_rule: Callable[..., Sequence[Any]] | None = None
-        #: Of a stateful operator: ``(k, p, dys, ins, state) -> gradients`` that can be differentiated again.
-        self.replay_rule: Callable[..., Sequence[Any]] | None = None
+        # Of an operator that holds graphs, `replay_rule` is ``(node, inputs) -> entries`` of its outputs after another
+        # run, operator by operator, which the tape node has for its `call` from now on; `states_rule` gives, by
+        # parameters, {input that is a state of an operator inside: whether it is written to beside backward}.
+        self.shape_rule = self.dtype_rule = self.storage_rule = self.sparse_body = self.cost_rule = cast(Any, None)
+        self.backward_rule = self.higher_rule = self.replay_rule = self.states_rule = cast(Any, None)
         self.gives = False  # a backward rule that keeps none of the arrays it returns
         #: Of a stateful operator: whether its backward ignores the gradients of its outputs.
         self.loss_rule: Callable[[Params], bool] = lambda p: False
         self.grad_rule: Any = checked("gradient rule", self, grad)
         self.doc = doc if doc is not None else (body.__doc__ if body is not None else None) or ""
         self.grad_plan: GradPlan | None = None  # compiled by the tape on first use
-        self.higher_rule: Callable[..., Any] | None = None
         self.bound: dict[Any, Any] = {}  # memoised by dispatch
         #: Parameters of a call without any, and how many inputs it takes; None where parameters are required.
         self.plain: Params | None = None

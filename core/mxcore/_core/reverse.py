@@ -5,7 +5,6 @@ Gradients are operators: a rule runs on arrays here, and on graph values in :mod
 
 from __future__ import annotations
 
-import operator
 import warnings
 from collections.abc import Sequence
 from heapq import heappop, heappush
@@ -22,8 +21,6 @@ from .tape import Freed, Leaf, TapeNode, record, serials
 from .transfer import assign, meets, together
 
 __all__ = ["backward"]
-
-_entry = operator.attrgetter("_entry")
 
 
 def _constant(n: Any, used: int = 0) -> Any:
@@ -64,13 +61,13 @@ def backward(
     Raises
     ------
     MXNetError
-        If a head or a variable is not on the tape, or an operator on the way has no gradient.
+        If a head or a variable is not on the tape, no head depends on a variable, or an operator on the way has no
+        gradient.
     """
-    entries = [*map(_entry, heads)]
+    entries = [h._entry for h in heads]
     for e in entries:
         if e is None or not e[0].flows:
-            if e is not None:
-                _constant(e[0])
+            _constant(e and e[0])
             raise error(
                 RuntimeError,
                 f"cannot differentiate head {entries.index(e)}: it is not in a computational graph; compute "
@@ -139,36 +136,48 @@ class _Goal:
     """The variables that gradients are asked for, the nodes on the way to them, and what has arrived."""
 
     def __init__(self, heads: Sequence[Any], variables: Sequence[Array]) -> None:
+        self.variables = variables
+        self.wanted = {(id(v._entry[0]), v._entry[1]) for v in variables if v._entry is not None}
+        self.found: dict[tuple[int, int], Any] = {}
+        #: Ids of the nodes below the heads on a path to the wanted entries; of all that were met there.
+        self.need: set[int] = set()
+        self._met = self.need.copy()
+        self.reach(heads)
         for i, v in enumerate(variables):
-            if v._entry is None or v._entry[0].__class__ is Leaf and not v._entry[0].flows:
+            node = v._entry and v._entry[0]
+            _constant(node)
+            if node is None or not node.flows or id(node) not in self._met:
                 raise error(
                     RuntimeError,
-                    f"cannot differentiate with respect to variable {i}: it is not in the graph, or grad_req='null' "
-                    "keeps gradients from it; call attach_grad() on it before autograd.record()",
+                    f"cannot differentiate with respect to variable {i}: "
+                    + (
+                        "no head depends on it"
+                        if node is not None and node.flows
+                        else "it is not in the graph, or grad_req='null' keeps gradients from it; call attach_grad() "
+                        "on it before autograd.record()"
+                    ),
                 )
-            _constant(v._entry[0])
-        self.variables = variables
-        self.wanted = {(id(v._entry[0]), v._entry[1]) for v in variables}
-        self.found: dict[tuple[int, int], Any] = {}
-        #: Ids of the nodes below the heads on a path to the wanted entries.
-        self.need: set[int] = set()
-        seen: dict[int, TapeNode] = {}
-        stack = [e[0] for e in heads]
+
+    def reach(self, entries: Sequence[Any]) -> None:
+        """Find out which nodes below are needed, of those that were not met so far."""
+        stack = [e[0] for e in entries if e is not None]
+        found = stack[:0]
         while stack:
             n = stack.pop()
-            if n.plan is None:
-                _constant(n)  # another thread has freed it by now
-            elif id(n) not in seen:
-                seen[id(n)] = n
-                for m in [e[0] for e in n.inputs or _constant(n) if e is not None]:
-                    if m.__class__ is Freed:
-                        _constant(m, n.serial)
-                    else:
+            _constant(n)  # another thread may have freed it by now
+            if id(n) in self._met:
+                continue
+            self._met.add(id(n))
+            if n.plan is not None:
+                found.append(n)
+                for m in [e[0] for e in n.parents or _constant(n) if e is not None]:
+                    _constant(m, n.serial)
+                    if m.__class__ is not Freed:
                         stack.append(m)
-        for n in sorted(seen.values(), key=lambda n: n.serial):
+        for n in sorted(found, key=lambda n: n.serial):
             # Another thread that frees it takes the plan away.
             passes = (plan := n.plan) is None or plan.rule is not None or plan.op.backward_rule is not None
-            if passes and any(map(self.needs, n.inputs or _constant(n))):
+            if passes and any(map(self.needs, n.parents or _constant(n))):
                 self.need.add(id(n))
 
     def needs(self, e: Any) -> bool:
@@ -253,7 +262,7 @@ def _run(
                         _rewritten(node)
                         break
             if create_graph or not plan.short or not node.live:
-                grads = _step(node, F, dys, goal, create_graph)
+                entries, grads = _step(node, F, dys, goal, create_graph)
             else:
                 grads = plan.call(plan.rule, F, node.params, None, dys, ins, outs, None)
                 if grads.__class__ is not tuple or len(grads) != plan.n_in:
@@ -302,30 +311,37 @@ def _made(
     return [h is g for h in grads].count(True) == 1 and not any(g is x for x in (*dys, *ins, *(outs or {}).values()))
 
 
-def _step(n: TapeNode, F: Any, dys: list[Any], goal: _Goal | None, create_graph: bool) -> Sequence[Any]:
-    """The gradients of one node's inputs, in the general case."""
-    op, p = n.op, n.params
+def _step(
+    n: TapeNode, F: Any, dys: list[Any], goal: _Goal | None, create_graph: bool
+) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Where gradients go from one node, and which, in the general case."""
+    op, p, call, entries = n.op, n.params, n.call, n.inputs
     if goal is None and not n.live:
-        return [None] * len(n.inputs)
+        return entries, [None] * len(entries)
     keep, own, versions = n.saved
     if create_graph:
         # Saved values with their places on the tape, so that gradients of gradients flow through them.
-        keep = [x if x is None or x.__class__ is Like else _placed(x, e) for x, e in zip(keep, n.inputs)]
+        keep = [x if x is None or x.__class__ is Like else _placed(x, e) for x, e in zip(keep, entries)]
         own = None if own is None else {j: _placed(y, (n, j)) for j, y in own.items()}
-    needs = tuple([e is not None and e[0].flows if goal is None else goal.needs(e) for e in n.inputs])
+        if op.replay_rule is not None:
+            call = op.replay_rule(n, keep)
+    if call.__class__ is list:
+        entries = [None if g is None else e for e, g in zip(call, dys)]
+        if goal is not None:
+            goal.reach(entries)
+        return entries, dys
+    needs = tuple([e is not None and e[0].flows if goal is None else goal.needs(e) for e in entries])
     if op.backward_rule is None:
         plan = higher_of(n.plan) if create_graph else n.plan
-        return plan.gradients(p, F, needs, dys, keep, own, n.specs, n.call and n.call[1])
-    k, saved = n.call
-    if create_graph and op.replay_rule is not None:
-        return op.replay_rule(k, p, dys, keep, saved)
+        return entries, plan.gradients(p, F, needs, dys, keep, own, n.specs, call and call[1])
+    k, saved = call
     dys = [F.roles["zero gradient"](n.specs[i]) if g is None else g for i, g in enumerate(dys)]
     found = op.backward_rule(OpContext(k.ctx, k.is_train, needs), p, saved, dys, keep, own)
     if create_graph:  # a gradient of this gradient must be an error, not a zero
         no_rule = Op(f"_backward_{op.name}", None, inputs="x*")
         ins, outs = [*dys, *[x for x in keep if x is not None]], [g for g in found if g is not None]
         record(no_rule, no_rule.parse({"num_args": len(ins)}), ins, outs)
-    return found
+    return entries, found
 
 
 def _rewritten(n: TapeNode) -> None:
@@ -357,7 +373,7 @@ def _write_zeros(dropped: Sequence[Any], leaves: dict[Leaf, Any]) -> None:
             continue
         seen.add(id(n))
         if n.op is not None:
-            stack += [e[0] for e in n.inputs or () if e is not None and e[0].flows]
+            stack += [e[0] for e in n.parents or () if e is not None and e[0].flows]
         elif n not in leaves and n.req == "write" and n.grad is not None:
             _write(n, eager.roles["zero gradient"](n.grad))
 

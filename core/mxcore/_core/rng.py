@@ -12,12 +12,12 @@ from typing import Any
 from .context import Context
 from .state import state
 
-__all__ = ["get_state", "next_key", "seed", "set_state"]
+__all__ = ["lock", "next_key", "seed", "standing"]
 
 #: Held by whoever draws or seeds; a forked child gets a new one.
 lock = threading.Lock()
 #: Seed of all contexts; seeds of single ones; how many keys each has drawn.
-_state: dict[str, Any] = {"seed": 0, "seeds": {}, "counters": {}}
+standing: dict[str, Any] = {"seed": 0, "seeds": {}, "counters": {}}
 
 
 def seed(value: int, ctx: Context | None = None) -> None:
@@ -25,9 +25,9 @@ def seed(value: int, ctx: Context | None = None) -> None:
     value = int(value) & (2**64 - 1)
     with lock:
         if ctx is None:
-            _state.update(seed=value, seeds={}, counters={})
+            standing.update(seed=value, seeds={}, counters={})
         else:
-            _state["seeds"][ctx], _state["counters"][ctx] = value, -1
+            standing["seeds"][ctx], standing["counters"][ctx] = value, -1
 
 
 def next_key(ctx: Context) -> tuple[int, int, int]:
@@ -36,23 +36,11 @@ def next_key(ctx: Context) -> tuple[int, int, int]:
         key = state.keys.pop(0)
     else:
         with lock:
-            counters = _state["counters"]
+            counters = standing["counters"]
             n = counters[ctx] = counters.get(ctx, -1) + 1
-            own = _state["seeds"].get(ctx)
+            own = standing["seeds"].get(ctx)
             # A seed given to one context alone must give the same numbers on every context, as in MXNet.
-            key = (_state["seed"], ctx.device_id, n) if own is None else (own, 0, n)
+            key = (standing["seed"], ctx.device_id, n) if own is None else (own, 0, n)
     if state.drawn is not None:
         state.drawn.append(key)
     return key
-
-
-def get_state() -> dict[str, Any]:
-    """Seeds and counters, for exact resume."""
-    with lock:
-        return {k: dict(v) if isinstance(v, dict) else v for k, v in _state.items()}
-
-
-def set_state(saved: dict[str, Any]) -> None:
-    """Go back to what :func:`get_state` returned."""
-    with lock:
-        _state.update({k: dict(v) if isinstance(v, dict) else v for k, v in saved.items()})

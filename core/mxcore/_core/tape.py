@@ -55,9 +55,11 @@ class Leaf:
 class TapeNode:
     """One recorded operator call: parents (`inputs`) and what its rule asked to keep (`saved`).
 
-    Of a stateful operator it holds context and state (`call`). A backward writes nothing to it but that it is `freed`:
-    others may go through the same graph. It is `live` unless every variable below gets zeros through it, as through a
-    comparison.
+    Of a stateful operator it holds context and state, a tuple (`call`). One that holds a graph may run again, operator
+    by operator, for gradients of gradients: then `call` is a list of where its outputs stand on the tape since.
+
+    Beside that a backward writes nothing to it but that it is `freed`: others may go through the same graph. It is
+    `live` unless every variable below gets zeros through it, as through a comparison.
     """
 
     __slots__ = ("params", "inputs", "plan", "saved", "specs", "serial", "call", "freed")
@@ -68,7 +70,7 @@ class TapeNode:
     plan: GradPlan
     saved: Any
     specs: Any
-    serial: int
+    serial: Any
     call: Any
     freed: int
 
@@ -77,7 +79,12 @@ class TapeNode:
         """The operator."""
         return self.plan.op
 
-    def __lt__(self, other: TapeNode) -> bool:
+    @property
+    def parents(self) -> Any:
+        """Where gradients go on from here: entries; None if a backward has used it up."""
+        return call if (call := self.call).__class__ is list else self.inputs
+
+    def __lt__(self, other: TapeNode) -> Any:
         return self.serial > other.serial  # a heap gives the latest first
 
 

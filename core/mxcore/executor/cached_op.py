@@ -13,6 +13,7 @@ from .._core.array import Storage, faces, fresh
 from .._core.call import op_context
 from .._core.context import Context
 from .._core.errors import error
+from .._core.graph import Graph
 from .._core.op import Op
 from .._core.params import Parser
 from .._core.state import state
@@ -20,7 +21,8 @@ from .._core.transfer import check_writable
 from .._locks import fork_safe_lock
 from ..ndarray import NDArray, op
 from ..ops.control.interpret import interpret
-from ..ops.control.replay import replay
+from ..ops.control.states import inner_states
+from ..ops.control.unfold import unfolding
 from ..parameters import Bool, Int
 from .arguments import as_lowered
 from .compile import compile_graph
@@ -87,7 +89,8 @@ class CachedOp:
         _FLAGS(dict(self.flags))
         self._passed: Any = None
         self._names = symbol.list_inputs()
-        self._aux = frozenset(symbol.list_auxiliary_states())
+        #: States of its operators, also inside of loops, where they are not listed.
+        self._aux = frozenset((*symbol.list_auxiliary_states(), *inner_states(Graph(symbol._heads))))
         self._last: _Signature | None = None
         self._signatures = Recent(_LIMIT)
         self._rooms: dict[Context, Rooms] = {}
@@ -104,7 +107,7 @@ class CachedOp:
         )
         core.backward_rule, core.gives = _backward, True
         # Gradients that can be differentiated again: the graph runs node by node, recorded.
-        core.replay_rule = replay(
+        core.replay_rule = unfolding(
             lambda p, inputs, ctx: interpret(self._heads, dict(zip(self._names, inputs)), ctx),
             lambda pending: pending.memory.again[1],
             lambda pending: pending.memory.before,

@@ -9,14 +9,14 @@ from .._core import tables
 from .._core.context import Context
 from .._core.errors import MXNetError, error
 from .._core.graph import Graph, Node, topo
-from .._core.infer import known, show
+from .._core.infer import known, merge_dtype, merge_shape, show
 from .passes.fuse import fuse
 from .passes.joint import VariableSpecs, joint
 from .passes.mirror import mirror
 from .passes.place import context_of, group_of, place
 from .passes.settings import Settings, run_late_passes
 from .passes.simplify import params_key, place_key, simplify
-from .program import Program, infer_all
+from .program import Program, infer_all, undecided
 from .recent import Recent
 
 __all__ = ["Compiled", "VariableSpecs", "compile_graph"]
@@ -144,8 +144,11 @@ def _compile(
         graph.shapes, graph.dtypes, graph.stypes = infer_all(every, shapes, dtypes, stypes)
     except MXNetError as e:
         raise e if wrt is None else _with_operator(e, heads, variables, wrt) from e
-    for name, i in zip(wrt or (), found):
-        _fitting(heads, name, shapes.get(name), None if i is None else graph.shapes.get(every[i]))
+    if missing := undecided(every, graph.dtypes):
+        raise missing
+    if wrt is not None:
+        made = {n: every[i] for n, i in zip(wrt, found) if i is not None}
+        _fitting(heads, variables, wrt, {n: (graph.shapes.get(e), graph.dtypes.get(e)) for n, e in made.items()})
     graph.info.update(n_first=n_first, order=order)
     if "simplify" in passes:
         graph = simplify(graph, settings.merge)
@@ -165,20 +168,31 @@ def _compile(
     return Compiled(program, [n if n in program.variables else None for n in head_grads], found)
 
 
-def _fitting(heads: Sequence[Entry], name: str, shape: Any, found: Any) -> None:
-    """Refuse a gradient that has not the shape of its variable: written there it would be repeated."""
-    if found is not None and known(found) and shape is not None and known(shape) and tuple(found) != tuple(shape):
+def _fitting(heads: Sequence[Entry], variables: VariableSpecs, wrt: Sequence[str], found: Mapping[str, Any]) -> None:
+    """Refuse gradients that are not like their variables: written there they would be repeated, or cut off.
+
+    `found` are their shapes and dtypes, by name.
+    """
+    for name, (shape, dtype) in found.items():
+        size, kind = variables[0].get(name), variables[1].get(name)
+        if known(shape) and known(size) and tuple(shape) != tuple(size):
+            has, wanted = f"shape {tuple(shape)}", str(tuple(size))
+        elif dtype is not None and kind is not None and dtype != kind and kind.kind == "f":
+            has, wanted = f"dtype {show(dtype)}", show(kind)
+        else:
+            continue
         readers = [
             f"operator {n.op.name} (input {n.params._sig.inputs[i]})"
             for n in topo(heads)
             for i, (v, _) in enumerate(n.inputs)
             if v.op is None and v.name == name
         ]
-        raise error(
+        e = error(
             ValueError,
-            f"the gradient of variable '{name}' has shape {tuple(found)}, the variable {tuple(shape)}: "
+            f"the gradient of variable '{name}' has {has}, the variable {wanted}: "
             f"the gradient rule of {' or '.join(dict.fromkeys(readers))} is wrong",
         )
+        raise _with_operator(e, heads, variables, wrt)
 
 
 def _rows(variables: VariableSpecs) -> list[tuple[str, Any, Any, Any]]:
@@ -202,19 +216,40 @@ def _structure(heads: Sequence[Entry]) -> tuple[Any, ...]:
 
 
 def _with_operator(e: MXNetError, heads: Sequence[Entry], variables: VariableSpecs, wrt: Sequence[str]) -> MXNetError:
-    """An error of a gradient's nodes, which names the user's operator whose gradient it is, and its inputs."""
+    """An error of a gradient's nodes, which names the user's operator whose gradient it is, and its inputs.
+
+    That is the last one whose gradients cannot be, or are not like its inputs: what comes to those before it is wrong.
+    """
     shapes, dtypes, _ = infer_all(heads, *variables)
-    steps: list[tuple[Node, list[Entry]]] = []
-    found = joint(heads, variables, wrt, shapes, dtypes, steps)
-    for node, entries in steps:  # the last operator first: what its gradient lacks, those before it lack as well
+    steps: list[tuple[Node, list[tuple[int, Entry]]]] = []
+    given = joint(heads, variables, wrt, shapes, dtypes, steps).variables
+    for node, gradients in steps:
+        names = node.op.signature(node.params).inputs
         try:
-            infer_all(entries, *found.variables)
+            found = infer_all([g for _, g in gradients], *given)
         except MXNetError as problem:
-            names = node.op.signature(node.params).inputs
+            kind, flaw = type(problem), str(problem)
+        else:
+            kind, flaw = type(e), _unlike(node, gradients, (shapes, dtypes), found[:2])
+        if flaw:
             inputs = ", ".join(
                 f"{name} {show(dtypes.get(i))} {show(shapes.get(i))}" for name, i in zip(names, node.inputs)
             )
             hint = "; bools are no numbers to differentiate, cast them first" if "bool" in inputs else ""
-            text = f"gradient of operator {node.op.name} of node '{node.name}' with {inputs}: {problem}{hint}"
-            return error(type(problem), text)
+            text = f"gradient of operator {node.op.name} of node '{node.name}' with {inputs}: {flaw}{hint}"
+            return error(kind, text)
     return e
+
+
+def _unlike(node: Node, gradients: Sequence[tuple[int, Entry]], facts: Any, found: Any) -> str:
+    """Which gradient of a node is not like its input, by the shapes and dtypes of both; an empty string if all are."""
+    for what, merge, before, after in zip(("shape", "dtype"), (merge_shape, merge_dtype), facts, found):
+        for i, g in gradients:
+            try:
+                merge(before.get(node.inputs[i]), after.get(g))
+            except (ValueError, TypeError):
+                return (
+                    f"the gradient of its input '{node.params._sig.inputs[i]}' has {what} {show(after[g])}: its "
+                    f"gradient rule is wrong, or the {what} rule of an operator is"
+                )
+    return ""

@@ -29,7 +29,7 @@ from .launch import launch
 from .passes.place import context_of, crossing, group_of, states_at
 from .passes.settings import Settings, check_passed, run_passes
 from .passes.simplify import merge_equal
-from .program import Program, infer_all
+from .program import Program, infer_all, undecided
 from .replayed import instantiate
 
 __all__ = ["Executor"]
@@ -184,11 +184,8 @@ class Executor:
         made: list[Any] = []
         for e in self._heads:
             ctx = self._head_context(e)
-            if dtypes.get(e) is None and e[0].op is not None:
-                raise error(
-                    TypeError,
-                    f"operator {e[0].op.name} of node '{e[0].name}': the dtype of its output cannot be inferred",
-                )
+            if dtypes.get(e) is None and (missing := undecided([e], dtypes)):
+                raise missing
             if e[0].op is not None:
                 check_dtypes(e[0].op, ctx.device, [Spec(shapes.get(e), dtypes[e])])
             if infer.known(shapes.get(e)) and stypes[e] == "default":

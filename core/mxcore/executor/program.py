@@ -12,7 +12,7 @@ A slot holds one value: a variable, or an output of a node. Where it lives is de
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy as np
 from .._core import infer
 from .._core.call import BoundCall, OpContext, op_context
 from .._core.context import Context
+from .._core.errors import MXNetError, error
 from .._core.graph import Graph, Node, topo
 from .._core.kernels import Spec
 from ..composing import mode_of
@@ -28,7 +29,7 @@ from .keep import keeps
 from .memory import Interval, layout
 from .passes.mirror import MIRRORED
 
-__all__ = ["Program", "Step", "infer_all"]
+__all__ = ["Program", "Step", "infer_all", "undecided"]
 
 Entry = tuple[Node, int]
 
@@ -59,6 +60,19 @@ def infer_all(
             for i, kind in enumerate(infer.op_stypes(n.op, n.params, [st[e] for e in n.inputs])):
                 st[n, i] = kind
     return s, t, st
+
+
+def undecided(heads: Sequence[Entry], dtypes: Mapping[Entry, Any]) -> MXNetError | None:
+    """The error for the first operator below heads whose dtype rule leaves open what it gives; None if all is known."""
+    for n in topo(heads):
+        if n.op is not None and any(dtypes.get((n, i)) is None for i in range(n.n_out)):
+            seen = ", ".join(f"{name} {infer.show(dtypes.get(e))}" for name, e in zip(n.params._sig.inputs, n.inputs))
+            return error(
+                TypeError,
+                f"operator {n.op.name} of node '{n.name}': the dtype of its output cannot be inferred from "
+                f"{seen or 'no inputs'}",
+            )
+    return None
 
 
 class Step:
@@ -286,7 +300,7 @@ class Program:
     # -- memory ------------------------------------------------------------------------------------------------
     def _written(self) -> tuple[set[int], set[int]]:
         first, second = (
-            {step.ins[i] for step in steps if step.head < 0 for i in step.p._sig.mutates}
+            {step.ins[i] for step in steps if step.head < 0 for i in step.p._sig.written}
             for steps in (self.steps[: self.split], self.steps[self.split :])
         )
         return first, second

@@ -15,6 +15,7 @@ from .._core.errors import error, warn
 from .._core.op import Op
 from .._core.state import state
 from .._core.stream import commit
+from .._heads import check_arrays
 from .._noting import check_not_noted, check_readable, noted
 from .._op_functions import take_last
 from ..crossing import to_context
@@ -427,6 +428,7 @@ class NDArray(Array):
     def backward(self, out_grad: NDArray | None = None, retain_graph: bool = False, train_mode: bool = True) -> None:
         """Compute the gradients of this array; see ``mx.autograd.backward``."""
         check_not_noted("backward is called")
+        check_arrays("head gradient", (out_grad,), optional=True)
         reverse.backward(
             [self], None if out_grad is None else [out_grad], retain_graph=retain_graph, train_mode=train_mode
         )

@@ -22,7 +22,7 @@ def state_and_master(optimizer: Optimizer, index: Any, weight: NDArray) -> Any:
     if optimizer._has_master(weight):
         master = weight.astype("float32")
         return optimizer.create_state(index, master), master
-    optimizer._warn_of_float16(weight)
+    optimizer._warn_of_half(weight)
     return optimizer.create_state(index, weight)
 
 

@@ -17,6 +17,7 @@ from .. import registry as _registry
 from ..base import asserted, error, plain
 from ..lr_scheduler import LRScheduler
 from ..ndarray import NDArray
+from ..ops.common.bodies import is_half
 
 Class = TypeVar("Class", bound=type)
 
@@ -67,7 +68,7 @@ class Optimizer:
     begin_num_update : int
         Number of updates made before.
     multi_precision : bool
-        Keep a float32 master copy of each float16 weight.
+        Keep a float32 master copy of each weight of half precision, float16 or bfloat16.
     param_dict : dict of int to Parameter, optional
         Gluon's parameters, whose ``lr_mult`` and ``wd_mult`` take precedence.
 
@@ -242,7 +243,7 @@ class Optimizer:
         if self._has_master(weight):
             master = weight.astype("float32")
             return master, self.create_state(index, master)
-        self._warn_of_float16(weight)
+        self._warn_of_half(weight)
         return self.create_state(index, weight)
 
     def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
@@ -261,12 +262,12 @@ class Optimizer:
         nd.cast(master, dtype=weight.dtype, out=weight)
 
     def _has_master(self, weight: NDArray) -> bool:
-        return self.multi_precision and weight.dtype == np.float16
+        return self.multi_precision and is_half(np.dtype(weight.dtype))
 
-    def _warn_of_float16(self, weight: NDArray) -> None:
-        if weight.dtype == np.float16 and not self.multi_precision:
+    def _warn_of_half(self, weight: NDArray) -> None:
+        if is_half(np.dtype(weight.dtype)) and not self.multi_precision:
             warnings.warn(
-                f"{type(self).__name__} sums float16 numbers: inaccurate, or slow to converge; "
+                f"{type(self).__name__} sums {np.dtype(weight.dtype).name} numbers: inaccurate, or slow to converge; "
                 "multi_precision=True keeps a float32 copy",
                 stacklevel=3,
             )

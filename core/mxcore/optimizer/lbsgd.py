@@ -30,7 +30,7 @@ class LBSGD(Optimizer):
     momentum : float
         Share of the last step in the next.
     multi_precision : bool
-        Keep a float32 master copy of each float16 weight.
+        Keep a float32 master copy of each weight of half precision, float16 or bfloat16.
     warmup_strategy : {'linear', 'power2', 'sqrt', 'lars'}
         How the learning rate grows.
     warmup_epochs : int

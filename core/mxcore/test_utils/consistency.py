@@ -10,9 +10,9 @@ import numpy as np
 
 from .. import autograd
 from .. import ndarray as nd
-from .._core import rng
 from ..base import error
 from ..symbol import Symbol
+from ..testing.keys import get_state, set_state
 from .comparing import assert_almost_equal
 from .tolerances import get_tols, host
 
@@ -55,7 +55,7 @@ class _Run:
 
     def results(self, keys: Any, heads: Sequence[Any] | None = None, train: bool = False) -> dict[str, Any]:
         """Outputs and, in training, gradients by name, on the host."""
-        rng.set_state(keys)
+        set_state(keys)
         e = self.executor
         e.forward(is_train=train)
         found = {n: y.copy() for n, y in zip(self.names, e.outputs)}
@@ -148,7 +148,7 @@ def check_consistency(
     for run in runs:
         run.fill(args, aux)
 
-    keys, truth = rng.get_state(), ground_truth
+    keys, truth = get_state(), ground_truth
     stages = [("predicting", False)]
     if any(g is not None for g in best.executor.grad_arrays):
         stages.append(("training", True))
@@ -255,7 +255,7 @@ def check_gluon_hybridize_consistency(
     """
     saved: dict[str, Any] = {}
     plain: dict[str, Any] = {}
-    keys = rng.get_state()
+    keys = get_state()
     for hybridize in (False, True):
         net = _build(net_builder)
         net.initialize()
@@ -292,7 +292,7 @@ def _build(net_builder: Callable[..., Any]) -> Any:
 
 
 def _outcome(net: Any, inputs: Sequence[Any], params: Mapping[str, Any], test_grad: bool, keys: Any) -> dict[str, Any]:
-    rng.set_state(keys)
+    set_state(keys)
     if not test_grad:
         return {"output": net(*inputs).asnumpy()}
     for x in inputs:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from .. import ndarray as nd
-from .._core import rng
 from .._core.graph import topo
 from ..base import MXNetError, error
+from ..testing.keys import get_state, set_state
 from . import _binding as binding
 from .comparing import assert_almost_equal
 from .tolerances import default_numeric_eps, get_tols, host
@@ -81,7 +81,7 @@ def _differences(
 ) -> dict[str, Any]:
     """Difference quotients in float64 by argument; `change` is the difference of two lists of outputs, a number."""
     arg_dict, aux_dict = executor.arg_dict, executor.aux_dict
-    keys = rng.get_state() if random else None
+    keys = get_state() if random else None
     for n, v in args.items():
         arg_dict[n][:] = _like(host(v), arg_dict[n])
 
@@ -89,7 +89,7 @@ def _differences(
         for n, v in (aux or {}).items():
             aux_dict[n][:] = v
         if keys is not None:  # what is drawn at random is the same at both points
-            rng.set_state(keys)
+            set_state(keys)
         executor.forward(is_train=train)
         return [np.array(y.asnumpy(), np.float64) for y in executor.outputs if np.dtype(y.dtype).kind != "b"]
 
@@ -210,7 +210,7 @@ def check_numeric_gradient(
     points = {n: host(a).copy() for n, a in args.items()}
     aux_points = {n: host(a).copy() for n, a in aux.items()}
     random = any(node.op is not None and node.op.random for node in topo(sym._heads))
-    keys = rng.get_state()
+    keys = get_state()
 
     executor = sym.bind(ctx, args, args_grad=grads, grad_req={**dict.fromkeys(args, "null"), **reqs}, aux_states=aux)
     executor.forward(is_train=True)
@@ -219,7 +219,7 @@ def check_numeric_gradient(
     weights = [host(h).astype(np.float64) for h in heads]
     executor.backward(heads)
 
-    rng.set_state(keys)
+    set_state(keys)
     # Float64 draws other random numbers than float32 from the same key.
     wide = None if random or dtype == np.float64 else _in_float64(sym, args, aux, ctx)
     exact = wide is not None or dtype == np.float64

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from .. import autograd
-from .._core import rng
 from .._core.context import Context, current_context
 from ..base import error
 from ..ndarray import NDArray, array
+from .keys import get_state, set_state
 
 __all__ = ["check_grads", "grad_of"]
 
@@ -126,11 +126,11 @@ class _Probe:
         self.fn, self.wanted, self.ctx, self.train, self.rs = fn, wanted, ctx, train, rs
         self.weights: list[Any] = []
         self.directions: list[Any] = []
-        self.keys = rng.get_state()
+        self.keys = get_state()
 
     def _run(self, point: Sequence[Any]) -> tuple[list[NDArray], list[NDArray]]:
         """Record a call: variables and float outputs."""
-        rng.set_state(self.keys)
+        set_state(self.keys)
         xs = [array(a, ctx=self.ctx, dtype=a.dtype) for a in point]
         for x, w in zip(xs, self.wanted):
             if w:

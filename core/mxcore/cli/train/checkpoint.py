@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -67,6 +68,11 @@ def save(run: Run) -> None:
     with together(*(path(run, kind) for kind in KINDS)):
         run.learner.save(child(run.args.output, run.args.network), run.epoch)
         write_atomic(path(run, ".json"), json.dumps(note, indent=1).encode())
+    _prune(run)
+
+
+def _prune(run: Run) -> None:
+    """Remove the checkpoint before the present one, the note first: what is left without one is none."""
     for kind in reversed(KINDS):
         remove(path(run, kind, run.epoch - 1))
 
@@ -77,8 +83,10 @@ def last(run: Run) -> str | None:
         names = set(names_in(run.args.output))
     except FileNotFoundError:
         return None
-    found = re.compile(re.escape(run.args.network) + r"-\d+\.json")
-    notes = [child(run.args.output, n) for n in names if found.fullmatch(n)]
+    # The owner of the others is complete first: a writer that was killed may have left the note waiting for its name.
+    found = re.compile(rf"({re.escape(run.args.network)}-\d+){re.escape(KINDS[0])}")
+    owners = [m for m in map(found.fullmatch, names) if m is not None]
+    notes = [child(run.args.output, m[1] + KINDS[-1]) for m in owners]
     whole = [n for n in notes if all(_is_there(n, kind, names) for kind in KINDS)]
     return max(whole, key=lambda n: (modified(n), n), default=None)
 
@@ -113,6 +121,14 @@ def load(run: Run, alone: bool = False) -> bool:
         (also ValueError) if it is of another network.
     """
     newest = last(run) if alone or run.workers.first else None
+    found = _load(run, newest, alone)
+    if newest is not None and run.workers.first:
+        with contextlib.suppress(OSError):  # it may be removed when it is written next
+            _prune(run)  # which `save` did not come to, if it was killed
+    return found
+
+
+def _load(run: Run, newest: str | None, alone: bool) -> bool:
     if not alone:
         packed = run.workers.of_the_first(_pack(newest) if newest else b"")
         if packed and newest is None:

@@ -39,7 +39,7 @@ def joint(
     wrt: Sequence[str],
     shapes: Mapping[Entry, Any],
     dtypes: Mapping[Entry, Any],
-    steps: list[tuple[Node, list[Entry]]] | None = None,
+    steps: list[tuple[Node, list[tuple[int, Entry]]]] | None = None,
 ) -> Joint:
     """Gradients of `heads` with respect to variables.
 

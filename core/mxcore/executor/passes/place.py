@@ -61,7 +61,7 @@ def states_at(heads: Sequence[tuple[Node, int]], default: Context, groups: Mappi
     """
     found: dict[str, tuple[Context, Node]] = {}
     for n in topo(heads):
-        for i in () if n.op is None else {*n.params._sig.aux, *n.params._sig.mutates}:
+        for i in () if n.op is None else n.params._sig.states | n.params._sig.written:
             v, here = n.inputs[i][0], group_context(n, default, groups)
             if v.op is None and found.setdefault(v.name, (here, n))[0] is not here:
                 there, other = found[v.name]

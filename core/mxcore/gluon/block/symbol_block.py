@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ... import ndarray as nd
+from ..._core.params import as_dtype
 from ...base import MXNetError, error
 from ...drafts import read_pair
+from ...ops.common.bodies import is_half
 from ..parameter import ParameterDict
 from ..utils import is_np_array
 from . import hybrid_block
@@ -179,9 +179,9 @@ class SymbolBlock(HybridBlock):
         return regroup(iter(whole), out_format)
 
     def cast(self, dtype: Any) -> None:
-        """Cast all parameters to another dtype; those of batch normalisation stay float32 beside float16."""
+        """Cast all parameters to another dtype; those of batch normalisation stay float32 beside half precision."""
         self._clear_cached_op()
-        kept = _normalising(self._made_of[1]) if np.dtype(dtype) == np.float16 else ()
+        kept = _normalising(self._made_of[1]) if is_half(as_dtype(dtype)) else ()
         for p in self.params.values():
             p.cast("float32" if p.name in kept else dtype)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from ..._core.params import as_dtype
+from ...ops.common.bodies import is_half
 from ..block import HybridBlock
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class BatchNorm(_Norm):
     Notes
     -----
     Behaviour matched: MXNet 1.9.1 ``gluon.nn.BatchNorm``; its moving averages move in the backward pass. The
-    parameters stay float32 when the block is cast to float16.
+    parameters stay float32 when the block is cast to float16 or bfloat16.
 
     Examples
     --------
@@ -139,7 +139,7 @@ class BatchNorm(_Norm):
         return f"{type(self).__name__}({content}, in_channels={self.gamma.shape[0] or None})"
 
     def cast(self, dtype: Any) -> None:
-        super().cast("float32" if np.dtype(dtype) == np.float16 else dtype)
+        super().cast("float32" if is_half(as_dtype(dtype)) else dtype)
 
     def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any) -> Any:
         return F.BatchNorm(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)

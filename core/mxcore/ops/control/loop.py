@@ -212,10 +212,13 @@ class Run:
     ----------
     keys : list
         The random keys of forward, in the order in which they were drawn.
+    before : dict of int to device array
+        What those inputs of the operator held, at first, that forward has written to.
     """
 
     def __init__(self, loop: Loop, k: Any, inputs: Sequence[Any], rows: int) -> None:
         self.keys: list[Any] = []
+        self.before: dict[int, Any] = {}
         self.loop, self.k, self.inputs, self.rows, self.n = loop, k, list(inputs), rows, 0
         self._shapes: list[tuple[int, ...]] = []
         self._prepare(loop.wrt.get(k.is_train))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..._core import infer
@@ -13,7 +14,9 @@ from ...parameters import GraphParam, Int, Shape
 from ...typing import Array, Call
 from .inference import inner_facts, merged
 from .loop import Loop, Predicate, Run, check_places, explained, gradients, output_names, owned
-from .replay import cond_on_arrays, foreach_on_arrays, repeatable, replay, while_on_arrays
+from .replay import cond_on_arrays, foreach_on_arrays, repeatable, while_on_arrays
+from .states import held, states
+from .unfold import unfolding
 
 __all__ = ["cond", "foreach", "while_loop"]
 
@@ -56,6 +59,7 @@ def foreach(k: Call, p: Params, *data: Array) -> Any:
         inputs[i] = x
     loop = owned(k, p, lambda: Loop(p.fn, p.num_out_data, p.in_data_locs, p.in_state_locs, "foreach"))
     run = Run(loop, k, inputs, lengths.pop() if lengths else 0)
+    run.before = held(k, p, data)
     with repeatable(run.keys):
         outs, states = run.forward(lambda _: True)
     if len(outs) < p.num_out_data:
@@ -68,6 +72,10 @@ def _foreach_places(p: Params) -> list[int]:
     return [*p.in_data_locs, *p.in_state_locs, *p.remain_locs]
 
 
+def _inverse(places: Sequence[int]) -> list[int]:
+    return [places.index(i) for i in range(len(places))]
+
+
 def _foreach_outputs(p: Params) -> list[str]:
     check_places(p, "fn", "in_data_locs", "in_state_locs", "remain_locs")
     return output_names(p, "fn", p.num_out_data + len(p.in_state_locs))
@@ -78,7 +86,8 @@ def _(k: Call, p: Params, run: Run, dys: list[Any], ins: list[Any], outs: list[A
     return gradients(run, dys, _foreach_places(p), k.wanted, ins)
 
 
-foreach.replay_rule = replay(foreach_on_arrays, lambda run: run.keys)
+foreach.replay_rule = unfolding(foreach_on_arrays, lambda run: run.keys, lambda run: run.before)
+foreach.states_rule = states(fn=lambda p: _inverse(_foreach_places(p)))
 
 
 def _foreach_facts(p: Params, ins: list[Any], what: str) -> tuple[list[Any], list[Any]]:
@@ -145,6 +154,7 @@ def while_loop(k: Call, p: Params, *data: Array) -> Any:
         k, p, lambda: (Loop(graph, p.num_out_data, (), carried, "while_loop"), Predicate(p.cond, "while_loop: cond"))
     )
     run = Run(loop, k, [data[j] for j in p.func_input_locs], p.max_iterations)
+    run.before = held(k, p, data)
     at = {p.func_input_locs[i]: i for i in carried}
     with repeatable(run.keys):
         outs, last = run.forward(lambda now: ask(k, [now[at[j]] if j in at else data[j] for j in p.cond_input_locs]))
@@ -182,7 +192,8 @@ def _(k: Call, p: Params, run: Run, dys: list[Any], ins: list[Any], outs: list[A
     return gradients(run, dys, _while_places(p), k.wanted, ins)
 
 
-while_loop.replay_rule = replay(while_on_arrays, lambda run: run.keys)
+while_loop.replay_rule = unfolding(while_on_arrays, lambda run: run.keys, lambda run: run.before)
+while_loop.states_rule = states(func=lambda p: p.func_input_locs, cond=lambda p: p.cond_input_locs)
 
 
 def _while_facts(p: Params, ins: list[Any], what: str) -> tuple[list[Any], list[Any]]:
@@ -250,13 +261,14 @@ def cond(k: Call, p: Params, *data: Array) -> Any:
         k, p, lambda: (Predicate(p.cond, "cond: pred"), _branch(p.then_branch), _branch(p.else_branch))
     )
     keys: list[Any] = []
+    before = held(k, p, data)
     with repeatable(keys):
         answer = ask(k, [data[j] for j in p.cond_input_locs])
         run = Run(
             then if answer else otherwise, k, [data[j] for j in (p.then_input_locs if answer else p.else_input_locs)], 1
         )
         outs, _ = run.forward(lambda _: True)
-    run.keys = keys
+    run.keys, run.before = keys, before
     return [y.reshape(y.shape[1:]) for y in outs], (run, answer)
 
 
@@ -275,7 +287,10 @@ def _(k: Call, p: Params, saved: Any, dys: list[Any], ins: list[Any], outs: list
     return gradients(run, whole, [at.get(j, -1) for j in range(p.num_args)], k.wanted, ins)
 
 
-cond.replay_rule = replay(cond_on_arrays, lambda saved: saved[0].keys)
+cond.replay_rule = unfolding(cond_on_arrays, lambda saved: saved[0].keys, lambda saved: saved[0].before)
+cond.states_rule = states(
+    cond=lambda p: p.cond_input_locs, then_branch=lambda p: p.then_input_locs, else_branch=lambda p: p.else_input_locs
+)
 
 
 def _cond_facts(p: Params, ins: list[Any], what: str) -> tuple[list[Any], list[Any]]:

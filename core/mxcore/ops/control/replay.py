@@ -1,19 +1,18 @@
-"""Control flow operator by operator on recorded arrays: gradients that can be differentiated again."""
+"""Control flow operator by operator on recorded arrays, for gradients of gradients; runs that are repeated."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..._core import reverse, tables, tape, transfer
+from ..._core import tables
 from ..._core.params import Params
 from ..._core.state import state
-from ...typing import Call
 from .interpret import interpret
 from .steps import input_names
 
-__all__ = ["cond_on_arrays", "foreach_on_arrays", "repeatable", "replay", "while_on_arrays"]
+__all__ = ["cond_on_arrays", "foreach_on_arrays", "repeatable", "while_on_arrays"]
 
 
 @contextmanager
@@ -29,51 +28,6 @@ def repeatable(keys: list[Any]) -> Iterator[None]:
         if before[1] is not None:  # whoever runs this may be repeated, too
             before[1].extend(state.drawn)
         state.keys, state.drawn = before
-
-
-def replay(
-    on_arrays: Callable[[Any, Sequence[Any], Any], list[Any]],
-    keys: Callable[[Any], Sequence[Any]],
-    held: Callable[[Any], Mapping[int, Any]] = lambda saved: {},
-) -> Callable[..., list[Any]]:
-    """A rule for gradients of gradients: runs the operator again by ``on_arrays(p, inputs, ctx)``.
-
-    Of what the first run saved, `keys` gives its random keys, and `held` what those inputs held that it has written to.
-    """
-
-    def rule(k: Call, p: Params, dys: Sequence[Any], inputs: Sequence[Any], saved: Any) -> list[Any]:
-        first = held(saved)
-        inputs = [_apart(x, first.get(i)) for i, x in enumerate(inputs)]
-        wanted = [x for x in inputs if x._entry is not None]
-        train, before, state.train, state.keys = state.train, state.keys, k.is_train, [*keys(saved)]
-        try:
-            # A gradient that never arrived is zero.
-            pairs = [(y, g) for y, g in zip(on_arrays(p, inputs, k.ctx), dys) if g is not None and y._entry is not None]
-            found = (
-                reverse.backward(
-                    [y for y, _ in pairs], [g for _, g in pairs], create_graph=True, train_mode=train, variables=wanted
-                )
-                if pairs
-                else None
-            )
-        finally:
-            state.train, state.keys = train, before
-        grads = iter(found or ())
-        return [next(grads, None) if x._entry is not None else None for x in inputs]
-
-    return rule
-
-
-def _apart(x: Any, held: Any = None) -> Any:
-    """The same array at a place of its own on the tape: one input may depend on another, whose gradient ends here.
-
-    It has a copy of `held`, if that is given, for its value.
-    """
-    twin = x.twin() if held is None else transfer.wrap(held.copy(), x._st.ctx, x.__class__)
-    if x._entry is not None and x._entry[0].flows:
-        op = tables.ops.get("_copy")
-        tape.record(op, op.parse({}), (x,), (twin,))
-    return twin
 
 
 def _part(x: Any, t: int) -> Any:

@@ -14,6 +14,7 @@ from ..._core.array import Storage, faces
 from ..._core.graph import Graph
 from ..._core.state import state
 from .interpret import interpret
+from .unfold import recorded
 
 __all__ = ["EagerSteps", "hooks", "input_names", "steps_for"]
 
@@ -122,7 +123,10 @@ class EagerSteps:
         """Gradients of the inputs `wanted` of the `t`-th run, given those of its heads; None is zero."""
         leaves, heads = self._runs[t]
         pairs = [(y, g) for y, g in zip(heads, dys) if g is not None and y._entry is not None and y._entry[0].flows]
-        if not pairs or not wanted:
+        reached = {id(e[0]) for n in recorded([y for y, _ in pairs]) for e in n.parents if e is not None}
+        reached.update(id(y._entry[0]) for y, _ in pairs)
+        asked = [i for i in wanted if id(leaves[i]._entry[0]) in reached]
+        if not asked:
             return [None] * len(wanted)
         face = faces["default"]
         found = (
@@ -131,12 +135,13 @@ class EagerSteps:
                 [face(g, Storage(self.ctx)) for _, g in pairs],
                 retain_graph=True,
                 train_mode=self.is_train,
-                variables=[leaves[i] for i in wanted],
+                variables=[leaves[i] for i in asked],
             )
             or ()
         )
         _finish(found, leaves)
-        return [g._data for g in found]
+        grads = {i: g._data for i, g in zip(asked, found)}
+        return [grads.get(i) for i in wanted]
 
     def finish(self) -> dict[int, Any]:
         """Gradients that `backward` left for the end: none."""

@@ -18,6 +18,7 @@ from ..._core.params import Params
 from ...parameters import Bool, Float, Int
 from ...stypes import CSR, RowSparse
 from ...typing import Array, Call
+from ..common.bodies import is_half
 from ..sparse.operators import dense_of, to_csr
 
 __all__ = [
@@ -262,8 +263,8 @@ def _master(rule: Any) -> Any:
 
 def weight_dtype(t: Any) -> Any:
     """The dtype of a weight, checked."""
-    if t is not None and t.kind != "f":
-        raise TypeError(f"weights must be float16, float32 or float64, got {t.name}")
+    if t is not None and t.kind != "f" and not is_half(t):
+        raise TypeError(f"weights must be float16, bfloat16, float32 or float64, got {t.name}")
     return t
 
 

@@ -14,7 +14,7 @@ from ..._core.op import Op, op
 from ..._core.params import Params
 from ...parameters import Bool, DType, Float, Int, Shape, Str
 from ...typing import Array, Call
-from ..common.bodies import silent
+from ..common.bodies import is_half, silent
 from ..common.dtypes import Among
 from . import variates
 from .distributions import FLOAT32, FLOAT64, INT32, LAWS, wide_dtype
@@ -28,8 +28,8 @@ def _parameters(law: Any, spec: Any = Float) -> Any:
 
 def _float_dtype(p: Params, name: str) -> Any:
     t = p.dtype or FLOAT32
-    if t.kind != "f":
-        raise TypeError(f"dtype must be float16, float32 or float64, got {t.name}")
+    if t.kind != "f" and not is_half(t):
+        raise TypeError(f"dtype must be float16, bfloat16, float32 or float64, got {t.name}")
     return t
 
 

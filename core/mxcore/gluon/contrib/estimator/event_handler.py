@@ -575,7 +575,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
         self.saved_checkpoints.append(name)
         while len(self.saved_checkpoints) > max(self.max_checkpoints, 0):
             oldest = self.saved_checkpoints.pop(0)
-            for ending in (".params", ".states"):
+            for ending in (".states", ".params"):  # by which a resumed run finds what a killed one did not come to
                 try:
                     os.remove(self._path(oldest + ending))
                 except FileNotFoundError:

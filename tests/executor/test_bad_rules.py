@@ -1,0 +1,109 @@
+"""Shape and dtype rules of plugins that are wrong: the error names the operator whose rule it is, whatever is fused."""
+
+import types
+
+import numpy as np
+import pytest
+
+import mxcore as mx
+from mxcore import autograd, nd, sym
+from mxcore._core.manager import manager
+from mxcore.executor import CachedOp
+from mxcore.plugin import API_VERSION, hookimpl, op
+
+
+def broken(name, **rules):
+    @op(f"toy_bad_{name}", inputs="data", grad=lambda F, dy: dy * 1)
+    def body(k, p, data):
+        return data + 0
+
+    for what, rule in rules.items():
+        getattr(body, what)(rule)
+    return body
+
+
+def failing(p, ins, outs):
+    raise KeyError("boom")
+
+
+INT8 = np.dtype(np.int8)
+#: Name -> rules, and whether an eager call shows that they are wrong.
+RULES = {
+    "raises": {"shape": failing},
+    "dtype_raises": {"dtype": failing},
+    "text": {"shape": lambda p, ins, outs: (["a"], ["b"])},
+    "other_output": {"shape": lambda p, ins, outs: (ins, [(7, 7)])},
+    "other_rank": {"shape": lambda p, ins, outs: (ins, [(7,)])},
+    "part": {"shape": lambda p, ins, outs: (ins, [(-1, 4)])},
+    "forward_only": {"shape": lambda p, ins: [(7,)]},
+    "other_input": {"shape": lambda p, ins, outs: ([(7, 7)], [(7, 7)])},
+    "other_dtype": {"dtype": lambda p, ins, outs: (ins, [INT8])},
+    "open_dtype": {"dtype": lambda p, ins, outs: (ins, [None])},
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def operators():
+    manager.load()
+    found = [broken(name, **rules) for name, rules in RULES.items()]
+    manager.register(types.SimpleNamespace(API_VERSION=API_VERSION, mxcore_ops=hookimpl(lambda: found)), "toy_bad")
+    yield
+    manager.unregister("toy_bad")
+
+
+@pytest.fixture(autouse=True)
+def fuse_all(monkeypatch):
+    monkeypatch.setattr(type(mx.cpu().device), "fused_from", 0)
+
+
+def chained(F, x, name):
+    y = F.tanh(x) * F.exp(x) + 1
+    y = getattr(F, f"toy_bad_{name}")(y)
+    return F.sigmoid(y) * F.exp(y) - 2
+
+
+def negated(F, x, name):
+    """Operators around it whose gradients take whatever comes."""
+    return F.negative(getattr(F, f"toy_bad_{name}")(F.negative(x)))
+
+
+def executor(net, train):
+    bound = net.simple_bind(mx.cpu(), x=(4, 5), grad_req="write" if train else "null", type_dict={"x": "float32"})
+    bound.forward(is_train=train)
+    if train:
+        bound.backward(nd.ones(bound.outputs[0].shape))
+    bound.outputs[0].wait_to_read()
+
+
+def cached(net, train):
+    x = nd.ones((4, 5))
+    x.attach_grad()
+    with autograd.record() if train else autograd.pause():
+        y = CachedOp(net)(x)
+    if train:
+        y.backward()
+    y.wait_to_read()
+
+
+#: What is right in predict mode, as only gradients show it, or what the consumers decide.
+FINE = {("part", False), ("other_dtype", False)}
+
+
+@pytest.mark.parametrize("train", [True, False])
+@pytest.mark.parametrize("way", [executor, cached], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("net", [chained, negated], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("name", RULES)
+def test_the_error_names_whose_rule_it_is(name, net, way, train):
+    if (name, train) in FINE or (name, net) == ("part", negated) or (name, way, train) == ("open_dtype", cached, True):
+        return
+    with pytest.raises((ValueError, TypeError), match=rf"operator toy_bad_{name}\b"):
+        way(net(sym, sym.Variable("x"), name), train)
+
+
+def test_a_gradient_of_another_shape_is_described():
+    with pytest.raises(
+        ValueError,
+        match=r"gradient of operator toy_bad_forward_only of node 'toy.*' with data float32 "
+        r"\(4, 5\): the gradient of its input 'data' has shape \(7,\): its gradient rule is wrong, or",
+    ):
+        cached(chained(sym, sym.Variable("x"), "forward_only"), True)
