@@ -81,7 +81,7 @@ def backward_selfatt_qk(k: Call, p: Params, dy_: Array, data: Array) -> Array:
 
 @backward_selfatt_qk.shape
 def _(p: Params, ins: list[Any]) -> list[Any]:
-    fits("dy", ins, selfatt_qk.shape_rule(p, ins[1:]))  # type: ignore[misc]
+    fits("dy", ins, selfatt_qk.shape_rule(p, ins[1:]))
     return [ins[1]]
 
 

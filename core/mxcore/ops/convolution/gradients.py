@@ -81,7 +81,7 @@ def backward_convolution(k: Call, p: Params, dy_: Array, data: Array, weight: Ar
 def _gradient_shapes(forward: Op) -> Any:
     def rule(p: Params, ins: list[Any]) -> list[Any]:
         dy, data, weight = ins
-        wanted, outs = forward.shape_rule(p, [data, weight], [None])  # type: ignore[misc]
+        wanted, outs = forward.shape_rule(p, [data, weight], [None])
         fits("data weight dy", (data, weight, dy), (*wanted[:2], outs[0]))
         return [data, weight, (p.num_filter,)][: 2 if p.no_bias else 3]
 

@@ -105,7 +105,8 @@ def _gradient_samples(samples: list[Any], out: Any) -> list[Sample]:
 
 def _conv_out(ins: list[Any], q: dict[str, Any]) -> tuple[int, ...]:
     p = convolution.parse(dict(q))
-    return convolution.shape_rule(p, list(ins), [None])[1][0]  # type: ignore[misc, no-any-return]
+    found: tuple[int, ...] = convolution.shape_rule(p, list(ins), [None])[1][0]
+    return found
 
 
 _DECONV_SAMPLES: list[tuple[list[Any], dict[str, Any]]] = [
@@ -173,7 +174,8 @@ _DECONV_SAMPLES: list[tuple[list[Any], dict[str, Any]]] = [
 
 def _deconv_out(ins: list[Any], q: dict[str, Any]) -> tuple[int, ...]:
     p = deconvolution.parse(dict(q))
-    return deconvolution.shape_rule(p, list(ins), [None])[1][0]  # type: ignore[misc, no-any-return]
+    found: tuple[int, ...] = deconvolution.shape_rule(p, list(ins), [None])[1][0]
+    return found
 
 
 _P = {"kernel": (2, 3), "stride": (2, 1), "pad": (1, 1)}

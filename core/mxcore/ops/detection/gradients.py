@@ -121,7 +121,7 @@ def _backward(forward: Op, name: str, params: Any, planes: Any, taps: Any) -> Op
     @made.shape
     def _(p: Params, ins: list[Any]) -> list[Any]:
         dy, data, rois = ins
-        [(data, rois), (out,)] = forward.shape_rule(p, [data, rois], [None])  # type: ignore[misc]
+        [(data, rois), (out,)] = forward.shape_rule(p, [data, rois], [None])
         fits("dy", (dy,), (out,))
         return [data]
 
@@ -194,7 +194,7 @@ def backward_deformable_psroi_pooling(
 @backward_deformable_psroi_pooling.shape
 def _(p: Params, ins: list[Any]) -> list[Any]:
     dy, *rest = ins
-    found, (out,) = deformable_psroi_pooling.shape_rule(p, rest, [None])  # type: ignore[misc]
+    found, (out,) = deformable_psroi_pooling.shape_rule(p, rest, [None])
     fits("dy", (dy,), (out,))
     return [found[0], *found[2:]]
 

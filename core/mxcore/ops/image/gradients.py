@@ -28,7 +28,7 @@ def backward_to_tensor(k: Call, p: Params, dy_: Array, like: Array) -> Array:
     return k.xp.moveaxis(dy_, -3, -1) * np.float32(1 / 255)
 
 
-backward_to_tensor.shape(gradient_of(lambda p, ins: to_tensor.shape_rule(p, ins)[0]))  # type: ignore[misc]
+backward_to_tensor.shape(gradient_of(lambda p, ins: to_tensor.shape_rule(p, ins)[0]))
 backward_to_tensor.dtype(lambda p, ins, outs: (ins, [ins[1] or outs[0]]))
 
 
@@ -55,7 +55,7 @@ def backward_crop(k: Call, p: Params, dy_: Array, like: Array) -> Array:
     return out
 
 
-backward_crop.shape(gradient_of(lambda p, ins: crop.shape_rule(p, ins)[0]))  # type: ignore[misc]
+backward_crop.shape(gradient_of(lambda p, ins: crop.shape_rule(p, ins)[0]))
 
 
 @op(
@@ -83,4 +83,4 @@ def backward_resize(k: Call, p: Params, dy_: Array, like: Array) -> Array:
     return resampling.apply(xp, y.T, w.T, x)
 
 
-backward_resize.shape(gradient_of(lambda p, ins: resize.shape_rule(p, ins)[0]))  # type: ignore[misc]
+backward_resize.shape(gradient_of(lambda p, ins: resize.shape_rule(p, ins)[0]))

@@ -160,8 +160,8 @@ def sparse_embedding(k: Call, p: Params, data: Array, weight: Array) -> Array:
     return embedding.body(k, p, data, weight)  # type: ignore[misc]
 
 
-sparse_embedding.shape(embedding.shape_rule)  # type: ignore[arg-type]
-sparse_embedding.dtype(embedding.dtype_rule)  # type: ignore[arg-type]
+sparse_embedding.shape(embedding.shape_rule)
+sparse_embedding.dtype(embedding.dtype_rule)
 
 
 @op(

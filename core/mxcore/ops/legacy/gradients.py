@@ -44,7 +44,7 @@ def backward_pooling_v1(k: Call, p: Params, dy_: Array, data: Array, out: Array)
 
 
 def _pooled_back(p: Params, ins: list[Any]) -> Any:
-    size = pooling_v1.shape_rule(p, ins[1:2], [None])[1][0]  # type: ignore[misc]
+    size = pooling_v1.shape_rule(p, ins[1:2], [None])[1][0]
     fits("dy data out", ins, [size, ins[1], size])
     return [ins[1]]
 

@@ -89,11 +89,12 @@ def convolution_v1(k: Call, p: Params, data: Array, weight: Array, bias: Array =
 def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     if len(p.kernel) not in (2, 3):
         raise ValueError(f"kernel {p.kernel} must have 2 or 3 numbers; Convolution also takes 1")
-    return convolution.shape_rule(p, ins, outs)  # type: ignore[misc, no-any-return]
+    found: tuple[list[Any], list[Any]] = convolution.shape_rule(p, ins, outs)
+    return found
 
 
 convolution_v1.dtype(floating())
-convolution_v1.cost(convolution.cost_rule)  # type: ignore[arg-type]
+convolution_v1.cost(convolution.cost_rule)
 convolution_v1.attach(flops=True)
 
 # -- pooling ----------------------------------------------------------------------------------------------------------

@@ -539,7 +539,7 @@ def _chain(name: str, labelling: Labelling, params: dict[str, Param], doc: str) 
         dy, *data = ins
         if p.which >= len(data):
             raise ValueError(f"which is {p.which}, there are {len(data)} operands")
-        want = forward.shape_rule(p, data)[0]  # type: ignore[misc]
+        want = forward.shape_rule(p, data)[0]
         if tuple(dy) != want:
             raise ValueError(f"dy {dy} must have the shape of the product, {want}")
         return [data[p.which]]

@@ -187,7 +187,7 @@ def backward_softmax_cross_entropy(k: Call, p: Params, dy_: Array, data: Array, 
     return g * wide(dy_)
 
 
-backward_softmax_cross_entropy.shape(gradient_of(lambda p, ins: softmax_cross_entropy.shape_rule(p, ins, [None])[1][0]))  # type: ignore[misc]
+backward_softmax_cross_entropy.shape(gradient_of(lambda p, ins: softmax_cross_entropy.shape_rule(p, ins, [None])[1][0]))
 
 
 @op("_backward_ctc_loss", inputs="dy " + CTC_INPUTS, **CTC_PARAMS)
@@ -220,7 +220,7 @@ def backward_ctc_loss(k: Call, p: Params, dy_: Array, *arrays: Array) -> Array:
     return xp.where(running[:, :, None], g, 0.0)
 
 
-backward_ctc_loss.shape(gradient_of(lambda p, ins: ctc_loss.shape_rule(p, ins, [None])[1][0]))  # type: ignore[misc]
+backward_ctc_loss.shape(gradient_of(lambda p, ins: ctc_loss.shape_rule(p, ins, [None])[1][0]))
 
 
 @backward_ctc_loss.dtype

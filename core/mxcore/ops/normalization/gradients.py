@@ -228,7 +228,7 @@ def _(
     moving_mean: Operand,
     moving_var: Operand,
 ) -> Any:
-    return batch_norm.higher_rule(  # type: ignore[misc]
+    return batch_norm.higher_rule(
         F, p, F._backward_Activation(dy, y, act_type="relu"), data, gamma, moving_mean, moving_var
     )
 

@@ -111,7 +111,7 @@ def backward_hawkesll(
 
 @backward_hawkesll.shape
 def _(p: Params, ins: list[Any]) -> list[Any]:
-    fits("d_loglike d_out_state", ins, hawkesll.shape_rule(p, ins[2:]))  # type: ignore[misc]
+    fits("d_loglike d_out_state", ins, hawkesll.shape_rule(p, ins[2:]))
     return [ins[2], ins[3], ins[4], ins[5], ins[6], ins[9]]
 
 

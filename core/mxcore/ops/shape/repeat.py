@@ -95,7 +95,7 @@ def _(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]
     return ins, [_broadcast_like(p, *ins) if known(ins[0]) and known(ins[1]) else None]
 
 
-broadcast_like.dtype(reshape_like.dtype_rule)  # type: ignore[arg-type]
+broadcast_like.dtype(reshape_like.dtype_rule)
 
 REPEAT_PARAMS = {"repeats": Int(ge=0), "axis": Int(None)}
 

@@ -65,7 +65,7 @@ def _if_zero_stays(op: Op, stays: Callable[[Any], bool]) -> Any:
     def body(k: Call, p: Params, data: Any) -> Any:
         if stays(with_number(p, data.parts[-1])[1]):
             return on_values(k, p, data)
-        dtype = op.dtype_rule(p, [data.dtype], [None])[1][0]  # type: ignore[misc]
+        dtype = op.dtype_rule(p, [data.dtype], [None])[1][0]
         return op.body(k, p, dense_of(k.xp, data)).astype(dtype)  # type: ignore[misc]
 
     return body

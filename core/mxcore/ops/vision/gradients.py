@@ -104,7 +104,7 @@ def backward_bilinear_sampler(k: Call, p: Params, dy_: Array, data: Array, grid:
 @backward_bilinear_sampler.shape
 def _(p: Params, ins: list[Any]) -> list[Any]:
     dy, data, grid = ins
-    wanted, outs = bilinear_sampler.shape_rule(p, [data, grid], [None])  # type: ignore[misc]
+    wanted, outs = bilinear_sampler.shape_rule(p, [data, grid], [None])
     fits("data grid dy", (data, grid, dy), (*wanted, outs[0]))
     return [data, grid]
 
@@ -216,7 +216,7 @@ def backward_correlation(k: Call, p: Params, dy_: Array, data1: Array, data2: Ar
 
 @backward_correlation.shape
 def _(p: Params, ins: list[Any]) -> list[Any]:
-    fits("dy", ins, correlation.shape_rule(p, ins[1:], [None])[1])  # type: ignore[misc]
+    fits("dy", ins, correlation.shape_rule(p, ins[1:], [None])[1])
     return [ins[1], ins[2]]
 
 

@@ -33,7 +33,7 @@ def _embed_rows(k: Call, p: Params, outs: Outs, data: Array, weight: RowSparse) 
     whole = weight.whole
     if whole is None:
         body = find_op("Embedding").sparse_body
-        outs[0][...] = body(k, p, data, weight)  # type: ignore[misc]
+        outs[0][...] = body(k, p, data, weight)
     else:
         _embed(k, p, outs, data, whole)
 
