@@ -18,13 +18,12 @@ from .geometry import Geometry
 
 __all__ = ["Seen", "data_gradient", "forward", "takes", "weight_gradient"]
 
-_THREADS = 256
 #: Bytes that one step of a tile takes of a row: channels are filled up to a multiple of them with zeros.
 _ROW = 64
 #: Channels and filters of a group from which on it is worth that filling up.
 _LEAST = 16
-#: Windows of a tile, or numbers of filters.
-_BROAD = 128
+#: Rows of a tile of outputs -> windows that it has; and how many numbers of filters one of their gradient has.
+_WINDOWS, _NUMBERS = {64: 256, 128: 128}, 128
 #: Blocks that the gradient of filters is divided into, by windows: a GPU runs so many at once. And the fewest windows of
 #: one. Both are the same everywhere, for sums depend on them.
 _BLOCKS, _SHARE = 264, 512
@@ -40,15 +39,15 @@ def takes(g: Geometry, dtype: Any, index: int) -> bool:
         and not g.whole
         and min(g.channels, g.filters) // g.groups >= _LEAST
         and g.groups * math.prod(g.stride) < 1 << 16
-        and max(g.images * max(g.plane, math.prod(g.image)), _most(g)) < (1 << 31) - (1 << 16)
+        and _most(g) < 1 << 31
         and driver().capability(index) >= _CAPABLE
     )
 
 
 def _most(g: Geometry) -> int:
-    """Elements of an image with its channels filled up, or of a filter: they are counted in 32 bits."""
-    channels = (max(g.channels, g.filters) // g.groups) + _ROW
-    return channels * max(g.plane, math.prod(g.image), math.prod(g.kernel))
+    """Elements of the largest array with its channels filled up: they are counted in 32 bits."""
+    rows = g.images * math.prod(g.image), g.images * g.plane, max(g.channels, g.filters) * math.prod(g.kernel)
+    return (max(rows) + _ROW) * (max(g.channels, g.filters) + g.groups * _ROW)
 
 
 def _last(k: Call, x: Array, images: int, channels: int) -> Array:
@@ -91,9 +90,9 @@ def _gather(k: Call, g: Geometry, filters: Array, seen: Array, bias: Array | Non
     phases, size = (g.stride, g.image) if back else ((1,), g.out)
     places = g.images * math.prod(-(-n // s) for n, s in zip(size, g.stride if back else (1,) * len(size)))
     run, tall = _of(k, "gather", m, out.dtype)
-    grid = -(-m // tall) * -(-places // _BROAD), g.groups * math.prod(phases), 1
+    grid = -(-m // tall) * -(-places // _WINDOWS[tall]), g.groups * math.prod(phases), 1
     values = filters, seen, bias, out, g.images, g.groups, m, seen.shape[2], back, *_windows(g)
-    run.launch(grid, (_THREADS, 1, 1), values)
+    run.launch(grid, (run.threads, 1, 1), values)
 
 
 def _of(k: Call, name: str, m: int, dtype: Any) -> tuple[Kernel, int]:
@@ -119,12 +118,12 @@ def weight_gradient(k: Call, g: Geometry, dy: Array, x: Array, d_weight: Array) 
     seen = _last(k, x, g.images * g.groups, channels)
     depth_m, depth, total = dy.shape[2], seen.shape[2], g.images * g.plane
     run, tall = _of(k, "weigh", m, x.dtype)
-    tiles = -(-m // tall) * -(-places * depth // _BROAD)
+    tiles = -(-m // tall) * -(-places * depth // _NUMBERS)
     parts = max(1, min(_BLOCKS // (tiles * g.groups), total // _SHARE))
     share = -(-total // parts)
     parts = -(-total // share)
     found = k.device.empty((parts, g.filters, places, depth), wide(x.dtype), k.ctx.device_id)
     values = dy, seen, found, g.images, g.groups, m, depth_m, depth, share, *_windows(g)
-    run.launch((tiles, g.groups, parts), (_THREADS, 1, 1), values)
+    run.launch((tiles, g.groups, parts), (run.threads, 1, 1), values)
     add = kernel_for(k, "implicit", "add_parts", x.dtype)
     add.each(d_weight.size, found, d_weight, parts, g.filters, channels, places, depth)

@@ -7,8 +7,8 @@ constexpr int THREADS = 256;
 constexpr int ROW = 64;                    // bytes of a row that one step multiplies
 constexpr int STEP = ROW / sizeof(T);      // numbers
 constexpr int WIDE = 16 / sizeof(T);       // numbers of a chunk
-constexpr int SIDE = 16;                   // threads along each side of a tile without tensor cores
 constexpr bool TENSOR = sizeof(T) == 2;
+constexpr int TOGETHER = sizeof(T) < 8 ? 2 : 1;  // blocks of a multiprocessor, as its registers allow
 
 // h, w: of the image; o...: of windows; k..., s..., p..., d...: kernel, stride, padding and dilation along each axis.
 #define WINDOWS int h, int w, int oh, int ow, int kh, int kw, int sh, int sw, int ph, int pw, int dh, int dw
@@ -26,7 +26,8 @@ struct __align__(2 * sizeof(T)) Pair {
     T a, b;
 };
 
-// A tile of sums, M by N, in the registers of a block; each warp has WM by WN of them.
+// A tile of sums, M by N, in the registers of a block; each warp has WM by WN of them. They begin with what each row of
+// `along` has.
 template <int M, int N, bool = TENSOR> struct Sums;
 
 // Steps that are in shared memory at a time: as many as there may be.
@@ -37,12 +38,15 @@ template <int M, int N> struct Sums<M, N, true> {
     float sums[TALL][BROAD][4];
     int lane, m, n;
 
-    __device__ Sums() : lane(threadIdx.x % 32) {
+    template <class F> __device__ Sums(F first) : lane(threadIdx.x % 32) {
         int warp = threadIdx.x / 32;
         m = warp / ACROSS * WM, n = warp % ACROSS * WN;
-        for (int i = 0; i < TALL; i++)
-            for (int j = 0; j < BROAD; j++)
-                for (int l = 0; l < 4; l++) sums[i][j][l] = 0;
+#pragma unroll
+        for (int i = 0; i < TALL * 2; i++) {
+            float v = first(m + i * 8 + lane / 4);
+#pragma unroll
+            for (int j = 0; j < BROAD * 2; j++) sums[i / 2][j / 2][i % 2 * 2 + j % 2] = v;
+        }
     }
 
     __device__ void add(u32 (&a)[TALL][4], u32 (&b)[BROAD / 2][4]) {
@@ -96,14 +100,21 @@ template <int M, int N> struct Sums<M, N, true> {
     }
 };
 
+// Without tensor cores: a warp's threads are 4 by 8, so that it reads few different chunks at a time.
 template <int M, int N> struct Sums<M, N, false> {
-    static constexpr int TALL = M / SIDE, BROAD = N / SIDE;
+    static constexpr int ACROSS = N / 64, WM = M / (THREADS / 32 / ACROSS), TALL = WM / 4, BROAD = 64 / 8;
     A sums[TALL][BROAD];
-    int m, n;
+    int m, n, y, x;  // where its warp begins, and where a thread lies in that
 
-    __device__ Sums() : m(threadIdx.x / SIDE), n(threadIdx.x % SIDE) {
-        for (int i = 0; i < TALL; i++)
-            for (int j = 0; j < BROAD; j++) sums[i][j] = 0;
+    template <class F> __device__ Sums(F first) : y(threadIdx.x % 32 / 8), x(threadIdx.x % 8) {
+        int warp = threadIdx.x / 32;
+        m = warp / ACROSS * WM, n = warp % ACROSS * 64;
+#pragma unroll
+        for (int i = 0; i < TALL; i++) {
+            A v = first(m + i * 4 + y);
+#pragma unroll
+            for (int j = 0; j < BROAD; j++) sums[i][j] = v;
+        }
     }
 
     __device__ void along(const Chunk* left, const Chunk* right) {
@@ -111,10 +122,10 @@ template <int M, int N> struct Sums<M, N, false> {
         for (int k = 0; k < STEP / WIDE; k++) {
             Numbers a[TALL];
 #pragma unroll
-            for (int i = 0; i < TALL; i++) a[i] = *(const Numbers*)(left + ::along(m + i * SIDE, k));
+            for (int i = 0; i < TALL; i++) a[i] = *(const Numbers*)(left + ::along(m + i * 4 + y, k));
 #pragma unroll
             for (int j = 0; j < BROAD; j++) {
-                Numbers b = *(const Numbers*)(right + ::along(n + j * SIDE, k));
+                Numbers b = *(const Numbers*)(right + ::along(n + j * 8 + x, k));
 #pragma unroll
                 for (int l = 0; l < WIDE; l++)
 #pragma unroll
@@ -129,10 +140,10 @@ template <int M, int N> struct Sums<M, N, false> {
             Numbers a[TALL / WIDE], b[BROAD / WIDE];
 #pragma unroll
             for (int i = 0; i < TALL / WIDE; i++)
-                a[i] = *(const Numbers*)(left + ::across(M / WIDE, k, i * SIDE + m));
+                a[i] = *(const Numbers*)(left + ::across(M / WIDE, k, m / WIDE + i * 4 + y));
 #pragma unroll
             for (int j = 0; j < BROAD / WIDE; j++)
-                b[j] = *(const Numbers*)(right + ::across(N / WIDE, k, j * SIDE + n));
+                b[j] = *(const Numbers*)(right + ::across(N / WIDE, k, n / WIDE + j * 8 + x));
 #pragma unroll
             for (int i = 0; i < TALL; i++)
 #pragma unroll
@@ -145,7 +156,7 @@ template <int M, int N> struct Sums<M, N, false> {
 #pragma unroll
         for (int j = 0; j < BROAD; j++)
 #pragma unroll
-            for (int i = 0; i < TALL; i++) f(m + i * SIDE, n + j * SIDE, sums[i][j]);
+            for (int i = 0; i < TALL; i++) f(m + i * 4 + y, n + j * 8 + x, sums[i][j]);
     }
 
     // Of what `across` has.
@@ -154,7 +165,7 @@ template <int M, int N> struct Sums<M, N, false> {
         for (int i = 0; i < TALL; i++)
 #pragma unroll
             for (int j = 0; j < BROAD; j += 2)
-                f((i / WIDE * SIDE + m) * WIDE + i % WIDE, (j / WIDE * SIDE + n) * WIDE + j % WIDE, sums[i][j],
+                f(m + (i / WIDE * 4 + y) * WIDE + i % WIDE, n + (j / WIDE * 8 + x) * WIDE + j % WIDE, sums[i][j],
                   sums[i][j + 1]);
     }
 };
@@ -204,14 +215,11 @@ DEVICE void gather(const T* __restrict__ filters, const T* __restrict__ input, c
 
     SHARED(Chunk, memory, [stages][(M + N) * 4]);
     int row = threadIdx.x / 4, chunk = threadIdx.x % 4;
-    const T *left[TALL], *images_of[BROAD], *right[BROAD];
-    bool left_there[TALL], right_there[BROAD];
-    int ys[BROAD], xs[BROAD];
+    int left[TALL], right[BROAD], image[BROAD], ys[BROAD], xs[BROAD];  // places, below 0 of what there is not
 #pragma unroll
     for (int i = 0; i < TALL; i++) {
         int f = m0 + row + i * ROWS;
-        left_there[i] = f < m;
-        left[i] = filters + (i64)(group * m + (f < m ? f : 0)) * (kh * kw) * depth + chunk * WIDE;
+        left[i] = f < m ? (group * m + f) * (kh * kw) * depth + chunk * WIDE : -1;
     }
 #pragma unroll
     for (int j = 0; j < BROAD; j++) {
@@ -219,7 +227,7 @@ DEVICE void gather(const T* __restrict__ filters, const T* __restrict__ input, c
         Output o(q < total ? q : 0, vertical, horizontal);
         ys[j] = q < total ? o.y * vertical.reach : -(1 << 30);
         xs[j] = o.x * horizontal.reach;
-        images_of[j] = input + ((i64)o.image * groups + group) * in_height * in_width * depth + chunk * WIDE;
+        image[j] = (o.image * groups + group) * in_height * in_width * depth + chunk * WIDE;
     }
 
     // What is loaded next: an element of the filter, and a part of its channels.
@@ -239,20 +247,21 @@ DEVICE void gather(const T* __restrict__ filters, const T* __restrict__ input, c
 #pragma unroll
             for (int j = 0; j < BROAD; j++) {
                 int y = ys[j] + dy, x = xs[j] + dx;
-                right_there[j] = (u32)y < (u32)in_height && (u32)x < (u32)in_width;
-                right[j] = images_of[j] + (right_there[j] ? (y * in_width + x) * depth : 0);
+                bool there = (u32)y < (u32)in_height && (u32)x < (u32)in_width;
+                right[j] = there ? image[j] + (y * in_width + x) * depth : -1;
             }
         }
         Chunk* tile = memory[stage];
 #pragma unroll
-        for (int i = 0; i < TALL; i++) copy_async(tile + along(row + i * ROWS, chunk), left[i] + place + c, left_there[i]);
+        for (int i = 0; i < TALL; i++)
+            copy_async(tile + along(row + i * ROWS, chunk), filters + (left[i] < 0 ? 0 : left[i] + place + c), left[i] >= 0);
 #pragma unroll
         for (int j = 0; j < BROAD; j++)
-            copy_async(tile + M * 4 + along(row + j * ROWS, chunk), right[j] + c, right_there[j]);
+            copy_async(tile + M * 4 + along(row + j * ROWS, chunk), input + (right[j] < 0 ? 0 : right[j] + c), right[j] >= 0);
         c += STEP;
     };
 
-    Sums<M, N> sums;
+    Sums<M, N> sums([&](int i) { return bias && m0 + i < m ? A(bias[group * m + m0 + i]) : A(0); });
     int steps = vertical.takes_of(kh) * horizontal.takes_of(kw) * (depth / STEP);
 #pragma unroll
     for (int s = 0; s < stages - 1; s++) {
@@ -275,14 +284,13 @@ DEVICE void gather(const T* __restrict__ filters, const T* __restrict__ input, c
         int at = (vertical.first + o.y * vertical.step) * width + horizontal.first + o.x * horizontal.step;
         return out + (((i64)o.image * groups + group) * m + m0) * plane + at;
     };
-    const T* biases = bias ? bias + group * m + m0 : nullptr;
     int left_over = m - m0 < M ? m - m0 : M;
     if constexpr (!TENSOR) {
         int q = -1;
         T* column = nullptr;
         sums.singles([&](int i, int j, A v) {
             if (q != q0 + j) q = q0 + j, column = place_of(q < total ? q : 0);
-            if (i < left_over && q < total) column[(i64)i * plane] = T(biases ? v + A(biases[i]) : v);
+            if (i < left_over && q < total) column[(i64)i * plane] = T(v);
         });
     } else {
         // Through shared memory, so that neighbours are written together.
@@ -290,10 +298,7 @@ DEVICE void gather(const T* __restrict__ filters, const T* __restrict__ input, c
         static_assert(M * PITCH * sizeof(T) <= sizeof(memory), "a tile of results is too large");
         T* tile = (T*)memory;
         __syncthreads();
-        sums.pairs([&](int i, int j, A v, A next) {
-            A b = biases && i < left_over ? A(biases[i]) : A(0);
-            *(Pair*)(tile + i * PITCH + j) = {T(v + b), T(next + b)};
-        });
+        sums.pairs([&](int i, int j, A v, A next) { *(Pair*)(tile + i * PITCH + j) = {T(v), T(next)}; });
         __syncthreads();
         auto write = [&](auto of) {
             typedef decltype(of) V;
@@ -311,13 +316,13 @@ DEVICE void gather(const T* __restrict__ filters, const T* __restrict__ input, c
     }
 }
 
-KERNEL(256) gather_64(const T* filters, const T* input, const T* bias, T* out, int images, int groups, int m, int depth,
+KERNEL(256, TOGETHER) gather_64(const T* filters, const T* input, const T* bias, T* out, int images, int groups, int m, int depth,
                       int back, WINDOWS) {
-    gather<64, 128>(filters, input, bias, out, images, groups, m, depth, back, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw);
+    gather<64, 256>(filters, input, bias, out, images, groups, m, depth, back, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw);
 }
 BLOCKS(gather_64)
 
-KERNEL(256) gather_128(const T* filters, const T* input, const T* bias, T* out, int images, int groups, int m, int depth,
+KERNEL(256, TOGETHER) gather_128(const T* filters, const T* input, const T* bias, T* out, int images, int groups, int m, int depth,
                        int back, WINDOWS) {
     gather<128, 128>(filters, input, bias, out, images, groups, m, depth, back, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw);
 }
@@ -339,8 +344,7 @@ DEVICE void weigh(const T* __restrict__ dy, const T* __restrict__ x, A* __restri
     bool left_there = chunk < M / WIDE && m0 + chunk * WIDE < depth_m, right_there = n0 + chunk * WIDE < columns;
     int c = n0 + chunk * WIDE, place = right_there ? c / depth : 0;
     int y0 = place / kw * dh - ph, x0 = place % kw * dw - pw;
-    const T* left = dy + (left_there ? m0 + chunk * WIDE : 0);
-    const T* right = x + (right_there ? c % depth : 0);
+    int left = m0 + chunk * WIDE, right = c % depth;
 
     // The window of each of this thread's rows, and how far a step goes.
     int n_of[PASSES], y_of[PASSES], x_of[PASSES], window = start + row;
@@ -355,14 +359,15 @@ DEVICE void weigh(const T* __restrict__ dy, const T* __restrict__ x, A* __restri
 #pragma unroll
         for (int i = 0; i < PASSES; i++) {
             bool there = window + i * ROWS < end;
-            i64 image = (i64)n_of[i] * groups + group;
+            int image = n_of[i] * groups + group;
             if (chunk < M / WIDE)
                 copy_async(tile + across(M / WIDE, row + i * ROWS, chunk),
-                           there ? left + (image * (oh * ow) + y_of[i] * ow + x_of[i]) * depth_m : dy, there && left_there);
+                           dy + (there && left_there ? left + (image * (oh * ow) + y_of[i] * ow + x_of[i]) * depth_m : 0),
+                           there && left_there);
             int yy = y_of[i] * sh + y0, xx = x_of[i] * sw + x0;
             there = there && right_there && (u32)yy < (u32)h && (u32)xx < (u32)w;
             copy_async(tile + STEP * M / WIDE + across(CHUNKS, row + i * ROWS, chunk),
-                       there ? right + (image * (h * w) + yy * w + xx) * depth : x, there);
+                       x + (there ? right + (image * (h * w) + yy * w + xx) * depth : 0), there);
             x_of[i] += step_x, y_of[i] += step_y, n_of[i] += step_n;
             if (x_of[i] >= ow) x_of[i] -= ow, y_of[i]++;
             if (y_of[i] >= oh) y_of[i] -= oh, n_of[i]++;
@@ -370,7 +375,7 @@ DEVICE void weigh(const T* __restrict__ dy, const T* __restrict__ x, A* __restri
         window += STEP;
     };
 
-    Sums<M, N> sums;
+    Sums<M, N> sums([](int) { return A(0); });
     int steps = (end - start + STEP - 1) / STEP;
 #pragma unroll
     for (int s = 0; s < stages - 1; s++) {
@@ -395,13 +400,13 @@ DEVICE void weigh(const T* __restrict__ dy, const T* __restrict__ x, A* __restri
     });
 }
 
-KERNEL(256) weigh_64(const T* dy, const T* x, A* parts, int images, int groups, int m, int depth_m, int depth, int share,
+KERNEL(256, TOGETHER) weigh_64(const T* dy, const T* x, A* parts, int images, int groups, int m, int depth_m, int depth, int share,
                      WINDOWS) {
     weigh<64, 128>(dy, x, parts, images, groups, m, depth_m, depth, share, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw);
 }
 BLOCKS(weigh_64)
 
-KERNEL(256) weigh_128(const T* dy, const T* x, A* parts, int images, int groups, int m, int depth_m, int depth, int share,
+KERNEL(256, TOGETHER) weigh_128(const T* dy, const T* x, A* parts, int images, int groups, int m, int depth_m, int depth, int share,
                       WINDOWS) {
     weigh<128, 128>(dy, x, parts, images, groups, m, depth_m, depth, share, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw);
 }
