@@ -138,6 +138,7 @@ class FusedOptimizer(Optimizer):
 
 #: Numbers that weights have each for itself.
 _EACH = ("lr", "wd", "lazy_update")
+_NO_RATES = dict.fromkeys(_EACH)
 
 
 class Group(NamedTuple):
@@ -151,7 +152,7 @@ class Group(NamedTuple):
     params : Params
         Of the last time.
     common : dict of str to number
-        What the steps have in common.
+        What the steps have in common, `_NO_RATES` in the place of their own.
     """
 
     op: Op
@@ -163,8 +164,7 @@ class Group(NamedTuple):
         """Whether a step has these numbers and no others, but for its own, which need no parsing."""
         numbers = step.numbers
         return (
-            numbers.keys() - _EACH == self.common.keys()
-            and self.common.items() <= numbers.items()
+            {**numbers, **_NO_RATES} == self.common
             and numbers["lr"].__class__ is float is numbers["wd"].__class__
         )
 
@@ -209,7 +209,7 @@ class Seen:
         """Whether the steps are of the operators and the arrays of the last time."""
         return (
             len(datas) == len(self.datas)
-            and all(ref() is data for ref, data in zip(self.datas, datas))
+            and all(map(is_, [ref() for ref in self.datas], datas))
             and [step.name for step in steps] == self.names
             and sum(len(group.places) for group in self.groups) == len(steps)
         )
@@ -275,7 +275,7 @@ def _run_groups(steps: Sequence[Step], groups: dict[Any, list[int]], seen: Seen)
             p = op.parse({"num_weights": len(part), **_rates(some), **dict(common)})
             _call(op, some, p)
             if {"lrs", "wds"} <= op.parser.dynamic:
-                seen.groups.append(Group(op, part, p, dict(common)))
+                seen.groups.append(Group(op, part, p, {**dict(common), **_NO_RATES}))
     groups.clear()
 
 

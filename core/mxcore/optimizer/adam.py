@@ -69,5 +69,7 @@ class Adam(FusedOptimizer):
     def _fused_step(self, index: Any, state: Any) -> Any:
         lr, wd, t = self._begin(index)
         lr *= math.sqrt(1.0 - self.beta2**t) / (1.0 - self.beta1**t)
-        numbers = {"lr": lr, "wd": wd, "beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon}
-        return "adam_update", state, {**numbers, "lazy_update": self.lazy_update, **self._common()}
+        numbers = self._common()
+        numbers.update(lr=lr, wd=wd, beta1=self.beta1, beta2=self.beta2, epsilon=self.epsilon)
+        numbers["lazy_update"] = self.lazy_update
+        return "adam_update", state, numbers

@@ -350,34 +350,34 @@ class Optimizer:
         """Count one update of a parameter, or of each in a list."""
         counts = self._index_update_count
         for i in index if isinstance(index, (list, tuple)) else (index,):
-            counts[i] = counts.get(i, self.begin_num_update) + 1
-            self.num_update = max(counts[i], self.num_update)
+            counts[i] = n = counts.get(i, self.begin_num_update) + 1
+            if n > self.num_update:
+                self.num_update = n
 
     def _get_lrs(self, indices: Sequence[Any]) -> list[float]:
         return self._scaled(self.learning_rate, indices, "lr_mult")
 
     def _get_lr(self, index: Any) -> float:
-        return self._get_lrs([index])[0]
+        return self.learning_rate * self._multiplier(index, "lr_mult")
 
     def _get_wds(self, indices: Sequence[Any]) -> list[float]:
         return self._scaled(self.wd, indices, "wd_mult")
 
     def _get_wd(self, index: Any) -> float:
-        return self._get_wds([index])[0]
+        return self.wd * self._multiplier(index, "wd_mult")
 
     def _scaled(self, value: float, indices: Sequence[Any], kind: str) -> list[float]:
         """Return `value` times the multiplier of each index: Gluon's, then by index, then by name."""
-        table = getattr(self, kind)
-        out = []
-        for index in indices:
-            if index in self.param_dict:
-                mult = getattr(self.param_dict[index], kind)
-            elif index in table:
-                mult = table[index]
-            else:
-                mult = table.get(self.idx2name[index], 1.0) if index in self.idx2name else 1.0
-            out.append(value * mult)
-        return out
+        return [value * self._multiplier(index, kind) for index in indices]
+
+    def _multiplier(self, index: Any, kind: str) -> float:
+        if index in self.param_dict:
+            found: float = getattr(self.param_dict[index], kind)
+            return found
+        table: dict[Any, float] = getattr(self, kind)
+        if index in table:
+            return table[index]
+        return table.get(self.idx2name[index], 1.0) if table and index in self.idx2name else 1.0
 
     # -- for the rules
 
