@@ -161,7 +161,7 @@ def _own_forward(k: Call, g: Geometry, x: Array, weight: Array, bias: Array | No
         run = kernel_for(k, "convolution", "depthwise", y.dtype)
         run.planes(planes, g.plane, x, weight, bias, y, planes, g.filters, filters, *g.windows)
         return
-    if implicit.takes(g, y.dtype, index):
+    if implicit.takes(g, y.dtype, index, "forward"):
         implicit.forward(k, g, x, weight, bias, y)
         return
     columns = _Columns(k, g, y.dtype)
@@ -200,7 +200,7 @@ def _own_data_gradient(
         planes = g.images * g.channels
         run.planes(planes, math.prod(g.image), dy, weight, dx, planes, g.filters, filters, *g.windows)
         return
-    if implicit.takes(g, dx.dtype, index):
+    if implicit.takes(g, dx.dtype, index, "data"):
         implicit.data_gradient(k, g, (seen or implicit.Seen(k, g))(dy), weight, dx)
         return
     columns = _Columns(k, g, dx.dtype)
@@ -233,7 +233,7 @@ def _own_weight_gradient(
         run = kernel_for(k, "convolution", "depthwise_weight", x.dtype)
         run.blocks(d_weight.size, dy, x, d_weight, g.images, g.filters, filters, *g.windows)
         return
-    if implicit.takes(g, x.dtype, index):
+    if implicit.takes(g, x.dtype, index, "weight"):
         implicit.weight_gradient(k, g, (seen or implicit.Seen(k, g))(dy), x, d_weight)
         return
     # Each image's share by itself, or that of a few beside each other, then all of them summed up in one order.

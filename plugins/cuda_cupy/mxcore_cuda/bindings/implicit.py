@@ -7,32 +7,79 @@ that is needed.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 from mxcore.plugin import Call
 
 from ..drivers import driver
-from ..launching import Kernel
 from .common import Array, kernel_for, wide
 from .geometry import Geometry
 
-__all__ = ["Seen", "data_gradient", "forward", "takes", "weight_gradient"]
+__all__ = ["Seen", "Tiles", "data_gradient", "forward", "takes", "weight_gradient"]
 
 #: Bytes that one step of a tile takes of a row: channels are filled up to a multiple of them with zeros.
 _ROW = 64
 #: Channels and filters of a group from which on it is worth that filling up.
 _LEAST = 16
-#: Rows of a tile of outputs -> windows that it has; and how many numbers of filters one of their gradient has.
-_WINDOWS, _NUMBERS = {64: 256, 128: 128}, 128
-#: Blocks that the gradient of filters is divided into, by windows: a GPU runs so many at once. And the fewest windows of
-#: one. Both are the same everywhere, for sums depend on them.
+#: Bytes of a number -> threads of a block.
+_THREADS = {2: 256, 4: 128}
+#: Bytes of a number -> rows of a tile of outputs (filters, or channels backward) -> windows that it has.
+_WINDOWS = {2: {128: 128, 64: 256}, 4: {128: 128, 64: 128}}
+#: Numbers of filters that a tile of their gradient has.
+_NUMBERS = 128
+#: Multiprocessors that tiles are spread over: those of an H100. Only speed depends on it.
+_PROCESSORS = 132
+#: Blocks that the gradient of filters is divided into, by windows, and the fewest windows of one. Both are the same
+#: everywhere, for sums depend on them.
 _BLOCKS, _SHARE = 264, 512
+#: In float32: the share of a tile's rows that are filled, the most rows, and the tiles for each multiprocessor, with
+#: which tiles are faster than columns, whose product cuBLAS does faster.
+_FULL, _ROWS, _EACH = 0.7, 256, 2
 #: The oldest GPUs that have the instructions.
 _CAPABLE = 80
 
 
-def takes(g: Geometry, dtype: Any, index: int) -> bool:
-    """Whether a convolution is computed here: the one rule for which that pays."""
+class Tiles(NamedTuple):
+    """Products of filters and what windows see, for all windows, or backward for all elements of the images.
+
+    Attributes
+    ----------
+    rows : int
+        Of a group's products.
+    windows : int
+        Of one phase: backward, elements that different filters reach are apart.
+    parts : int
+        Phases of all groups.
+    """
+
+    rows: int
+    windows: int
+    parts: int
+
+    @classmethod
+    def of(cls, g: Geometry, back: bool) -> Tiles:
+        """Those of a convolution."""
+        if not back:
+            return cls(g.filters // g.groups, g.images * g.plane, g.groups)
+        apart = math.prod(-(-n // s) for n, s in zip(g.image, g.stride))
+        return cls(g.channels // g.groups, g.images * apart, g.groups * math.prod(g.stride))
+
+    def count(self, tall: int, size: int) -> int:
+        """Tiles of a part, of a height, for numbers of so many bytes."""
+        return -(-self.rows // tall) * -(-self.windows // _WINDOWS[size][tall])
+
+    def tall(self, size: int) -> int:
+        """The height with which a multiprocessor is done soonest; low tiles take a little longer."""
+        rounds = {t: -(-self.count(t, size) * self.parts // _PROCESSORS) for t in _WINDOWS[size]}
+        return min(rounds, key=lambda t: rounds[t] * (t + 20) * _WINDOWS[size][t])
+
+    def pay(self) -> bool:
+        """Whether they do in float32."""
+        return self.rows <= _ROWS and self.count(self.tall(4), 4) * self.parts >= _EACH * _PROCESSORS
+
+
+def takes(g: Geometry, dtype: Any, index: int, piece: str) -> bool:
+    """Whether a piece of a convolution (forward, data, weight) is computed here: the one rule for which that pays."""
     return (
         str(dtype) in ("float16", "float32")
         and len(g.image) <= 2
@@ -41,7 +88,14 @@ def takes(g: Geometry, dtype: Any, index: int) -> bool:
         and g.groups * math.prod(g.stride) < 1 << 16
         and _most(g) < 1 << 31
         and driver().capability(index) >= _CAPABLE
+        and (str(dtype) == "float16" or g.groups > 1 or _pays(g, piece))
     )
+
+
+def _pays(g: Geometry, piece: str) -> bool:
+    tiles = Tiles.of(g, piece == "data")
+    full = tiles.rows / (-(-tiles.rows // 64) * 64)
+    return full >= _FULL and (math.prod(g.kernel) > 1 if piece == "weight" else tiles.pay())
 
 
 def _most(g: Geometry) -> int:
@@ -74,30 +128,17 @@ class Seen:
         return self.made
 
 
-def _tall(m: int) -> int:
-    """How many rows tiles have: few where many would be empty."""
-    return min((128, 64), key=lambda t: -(-m // t) * t)
-
-
 def _windows(g: Geometry) -> tuple[int, ...]:
     """Those of two axes, as the kernels take them."""
     return tuple(n for i, n in enumerate(g.windows) if i % 3)
 
 
 def _gather(k: Call, g: Geometry, filters: Array, seen: Array, bias: Array | None, out: Array, back: bool) -> None:
-    """Launch over the tiles of all outputs; those a stride apart, which the same filters reach, by themselves."""
-    m = (g.channels if back else g.filters) // g.groups
-    phases, size = (g.stride, g.image) if back else ((1,), g.out)
-    places = g.images * math.prod(-(-n // s) for n, s in zip(size, g.stride if back else (1,) * len(size)))
-    run, tall = _of(k, "gather", m, out.dtype)
-    grid = -(-m // tall) * -(-places // _WINDOWS[tall]), g.groups * math.prod(phases), 1
-    values = filters, seen, bias, out, g.images, g.groups, m, seen.shape[2], back, *_windows(g)
-    run.launch(grid, (run.threads, 1, 1), values)
-
-
-def _of(k: Call, name: str, m: int, dtype: Any) -> tuple[Kernel, int]:
-    tall = _tall(m)
-    return kernel_for(k, "implicit", f"{name}_{tall}", dtype), tall
+    tiles, size = Tiles.of(g, back), out.dtype.itemsize
+    tall = tiles.tall(size)
+    run = kernel_for(k, "implicit", f"gather_{tall}", out.dtype)
+    values = filters, seen, bias, out, g.images, g.groups, tiles.rows, seen.shape[2], back, *_windows(g)
+    run.launch((tiles.count(tall, size), tiles.parts, 1), (_THREADS[size], 1, 1), values)
 
 
 def forward(k: Call, g: Geometry, x: Array, weight: Array, bias: Array | None, y: Array) -> None:
@@ -113,17 +154,18 @@ def data_gradient(k: Call, g: Geometry, dy: Array, weight: Array, dx: Array) -> 
 
 
 def weight_gradient(k: Call, g: Geometry, dy: Array, x: Array, d_weight: Array) -> None:
-    """Write the gradient of filters, whose sums over shares of all windows are added up in their order; `dy` likewise."""
+    """Write the gradient of filters: sums over shares of all windows, added up in their order; `dy` likewise."""
     m, channels, places = g.filters // g.groups, g.channels // g.groups, math.prod(g.kernel)
     seen = _last(k, x, g.images * g.groups, channels)
     depth_m, depth, total = dy.shape[2], seen.shape[2], g.images * g.plane
-    run, tall = _of(k, "weigh", m, x.dtype)
+    tall = min((128, 64), key=lambda t: -(-m // t) * t)
+    run = kernel_for(k, "implicit", f"weigh_{tall}", x.dtype)
     tiles = -(-m // tall) * -(-places * depth // _NUMBERS)
     parts = max(1, min(_BLOCKS // (tiles * g.groups), total // _SHARE))
     share = -(-total // parts)
     parts = -(-total // share)
     found = k.device.empty((parts, g.filters, places, depth), wide(x.dtype), k.ctx.device_id)
     values = dy, seen, found, g.images, g.groups, m, depth_m, depth, share, *_windows(g)
-    run.launch((tiles, g.groups, parts), (run.threads, 1, 1), values)
+    run.launch((tiles, g.groups, parts), (_THREADS[x.dtype.itemsize], 1, 1), values)
     add = kernel_for(k, "implicit", "add_parts", x.dtype)
     add.each(d_weight.size, found, d_weight, parts, g.filters, channels, places, depth)

@@ -3,12 +3,12 @@
 // are), image by image and group by group. Two bytes go through tensor cores, others through fused multiply-adds.
 #include "tensor.cuh"
 
-constexpr int THREADS = 256;
+constexpr int THREADS = sizeof(T) == 4 ? 128 : 256;
 constexpr int ROW = 64;                    // bytes of a row that one step multiplies
 constexpr int STEP = ROW / sizeof(T);      // numbers
 constexpr int WIDE = 16 / sizeof(T);       // numbers of a chunk
 constexpr bool TENSOR = sizeof(T) == 2;
-constexpr int TOGETHER = sizeof(T) < 8 ? 2 : 1;  // blocks of a multiprocessor, as its registers allow
+constexpr int TOGETHER = TENSOR ? 2 : 1;   // blocks of a multiprocessor, as its registers allow; of fewer threads two
 
 // h, w: of the image; o...: of windows; k..., s..., p..., d...: kernel, stride, padding and dilation along each axis.
 #define WINDOWS int h, int w, int oh, int ow, int kh, int kw, int sh, int sw, int ph, int pw, int dh, int dw
@@ -100,15 +100,17 @@ template <int M, int N> struct Sums<M, N, true> {
     }
 };
 
-// Without tensor cores: a warp's threads are 4 by 8, so that it reads few different chunks at a time.
+// Without tensor cores: a warp's threads are 4 by 8, and neighbours have a row or a column in common, so that it reads few
+// different chunks at a time.
 template <int M, int N> struct Sums<M, N, false> {
-    static constexpr int ACROSS = N / 64, WM = M / (THREADS / 32 / ACROSS), TALL = WM / 4, BROAD = 64 / 8;
+    static constexpr int WN = THREADS == 128 ? 128 : 64, ACROSS = N / WN, WM = M / (THREADS / 32 / ACROSS), TALL = WM / 4, BROAD = WN / 8;
     A sums[TALL][BROAD];
     int m, n, y, x;  // where its warp begins, and where a thread lies in that
 
-    template <class F> __device__ Sums(F first) : y(threadIdx.x % 32 / 8), x(threadIdx.x % 8) {
-        int warp = threadIdx.x / 32;
-        m = warp / ACROSS * WM, n = warp % ACROSS * 64;
+    template <class F> __device__ Sums(F first) {
+        int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+        m = warp / ACROSS * WM, n = warp % ACROSS * WN;
+        y = (lane & 1) + lane / 8 % 2 * 2, x = lane / 2 % 4 + lane / 16 * 4;
 #pragma unroll
         for (int i = 0; i < TALL; i++) {
             A v = first(m + i * 4 + y);
@@ -118,7 +120,7 @@ template <int M, int N> struct Sums<M, N, false> {
     }
 
     __device__ void along(const Chunk* left, const Chunk* right) {
-#pragma unroll 1  // or registers would not do
+#pragma unroll sizeof(T) == 4 ? 2 : 1  // more would need too many registers
         for (int k = 0; k < STEP / WIDE; k++) {
             Numbers a[TALL];
 #pragma unroll
@@ -318,7 +320,7 @@ DEVICE void gather(const T* __restrict__ filters, const T* __restrict__ input, c
 
 KERNEL(256, TOGETHER) gather_64(const T* filters, const T* input, const T* bias, T* out, int images, int groups, int m, int depth,
                       int back, WINDOWS) {
-    gather<64, 256>(filters, input, bias, out, images, groups, m, depth, back, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw);
+    gather<64, TENSOR ? 256 : 128>(filters, input, bias, out, images, groups, m, depth, back, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw);
 }
 BLOCKS(gather_64)
 
