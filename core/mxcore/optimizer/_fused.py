@@ -163,10 +163,7 @@ class Group(NamedTuple):
     def fits(self, step: Step) -> bool:
         """Whether a step has these numbers and no others, but for its own, which need no parsing."""
         numbers = step.numbers
-        return (
-            {**numbers, **_NO_RATES} == self.common
-            and numbers["lr"].__class__ is float is numbers["wd"].__class__
-        )
+        return {**numbers, **_NO_RATES} == self.common and numbers["lr"].__class__ is float is numbers["wd"].__class__
 
 
 class Seen:

@@ -1,7 +1,7 @@
 """Convolution and its transpose, of one to three dimensions.
 
-By cuDNN where it is there and supports it, else by columns and products of matrices; filters of single channels
-directly.
+By cuDNN where it is there and supports it, else by tiles that are gathered where they are multiplied, or by columns
+and products of matrices; filters of single channels directly.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def _own_forward(k: Call, g: Geometry, x: Array, weight: Array, bias: Array | No
 
 
 def _data_gradient(
-    k: Call, p: Params, g: Geometry, dy: Array, weight: Array, dx: Array, seen: implicit.Seen | None = None
+    k: Call, p: Params, g: Geometry, dy: Array, weight: Array, dx: Array, last: implicit.Last | None = None
 ) -> None:
     """Also the transposed convolution."""
     if not dx.size:
@@ -188,11 +188,11 @@ def _data_gradient(
         return
     ours = partial(_own_data_gradient, k, g, dy, weight, dx)
     if not _by_cudnn(k, p, dnn.DATA, g, weight, dy, dx, ours):
-        ours(seen)
+        ours(last)
 
 
 def _own_data_gradient(
-    k: Call, g: Geometry, dy: Array, weight: Array, dx: Array, seen: implicit.Seen | None = None
+    k: Call, g: Geometry, dy: Array, weight: Array, dx: Array, last: implicit.Last | None = None
 ) -> None:
     index, filters = k.ctx.device_id, g.filters // g.groups
     if g.direct:
@@ -201,7 +201,7 @@ def _own_data_gradient(
         run.planes(planes, math.prod(g.image), dy, weight, dx, planes, g.filters, filters, *g.windows)
         return
     if implicit.takes(g, dx.dtype, index, "data"):
-        implicit.data_gradient(k, g, (seen or implicit.Seen(k, g))(dy), weight, dx)
+        implicit.data_gradient(k, g, (last or implicit.Last(k, g))(dy), weight, dx)
         return
     columns = _Columns(k, g, dx.dtype)
     for first, n, group in columns.parts():
@@ -213,7 +213,7 @@ def _own_data_gradient(
 
 
 def _weight_gradient(
-    k: Call, p: Params, g: Geometry, dy: Array, x: Array, d_weight: Array, seen: implicit.Seen | None = None
+    k: Call, p: Params, g: Geometry, dy: Array, x: Array, d_weight: Array, last: implicit.Last | None = None
 ) -> None:
     if not d_weight.size:
         return
@@ -222,11 +222,11 @@ def _weight_gradient(
         return
     ours = partial(_own_weight_gradient, k, g, dy, x, d_weight)
     if not _by_cudnn(k, p, dnn.FILTER, g, x, dy, d_weight, ours):
-        ours(seen)
+        ours(last)
 
 
 def _own_weight_gradient(
-    k: Call, g: Geometry, dy: Array, x: Array, d_weight: Array, seen: implicit.Seen | None = None
+    k: Call, g: Geometry, dy: Array, x: Array, d_weight: Array, last: implicit.Last | None = None
 ) -> None:
     index, filters = k.ctx.device_id, g.filters // g.groups
     if g.direct:
@@ -234,7 +234,7 @@ def _own_weight_gradient(
         run.blocks(d_weight.size, dy, x, d_weight, g.images, g.filters, filters, *g.windows)
         return
     if implicit.takes(g, x.dtype, index, "weight"):
-        implicit.weight_gradient(k, g, (seen or implicit.Seen(k, g))(dy), x, d_weight)
+        implicit.weight_gradient(k, g, (last or implicit.Last(k, g))(dy), x, d_weight)
         return
     # Each image's share by itself, or that of a few beside each other, then all of them summed up in one order.
     share, size = filters * g.depth, x.dtype.itemsize
@@ -279,11 +279,11 @@ def _convolution(k: Call, p: Params, outs: Outs, data: Array, weight: Array, bia
 @binds("_backward_Convolution", when=_fits)
 def _backward_convolution(k: Call, p: Params, outs: Outs, dy: Array, data: Array, weight: Array) -> None:
     g = geometry(p, data, dy, weight.shape[0])
-    seen = implicit.Seen(k, g)
+    last = implicit.Last(k, g)
     if outs[0] is not None:
-        _data_gradient(k, p, g, dy, weight, outs[0], seen)
+        _data_gradient(k, p, g, dy, weight, outs[0], last)
     if outs[1] is not None:
-        _weight_gradient(k, p, g, dy, data, outs[1], seen)
+        _weight_gradient(k, p, g, dy, data, outs[1], last)
     if not p.no_bias and outs[2] is not None:
         _bias_gradient(k, dy, outs[2])
 

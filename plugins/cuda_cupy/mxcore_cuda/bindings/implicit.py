@@ -7,6 +7,7 @@ that is needed.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from mxcore.plugin import Call
@@ -15,7 +16,7 @@ from ..drivers import driver
 from .common import Array, kernel_for, wide
 from .geometry import Geometry
 
-__all__ = ["Seen", "Tiles", "data_gradient", "forward", "takes", "weight_gradient"]
+__all__ = ["Last", "Tiles", "data_gradient", "forward", "takes", "weight_gradient"]
 
 #: Bytes that one step of a tile takes of a row: channels are filled up to a multiple of them with zeros.
 _ROW = 64
@@ -37,6 +38,8 @@ _BLOCKS, _SHARE = 264, 512
 _FULL, _ROWS, _EACH = 0.7, 256, 2
 #: The oldest GPUs that have the instructions.
 _CAPABLE = 80
+#: Convolutions of which is remembered what was worked out.
+_MOST = 1024
 
 
 class Tiles(NamedTuple):
@@ -64,20 +67,21 @@ class Tiles(NamedTuple):
         apart = math.prod(-(-n // s) for n, s in zip(g.image, g.stride))
         return cls(g.channels // g.groups, g.images * apart, g.groups * math.prod(g.stride))
 
-    def count(self, tall: int, size: int) -> int:
+    def number(self, tall: int, size: int) -> int:
         """Tiles of a part, of a height, for numbers of so many bytes."""
         return -(-self.rows // tall) * -(-self.windows // _WINDOWS[size][tall])
 
     def tall(self, size: int) -> int:
         """The height with which a multiprocessor is done soonest; low tiles take a little longer."""
-        rounds = {t: -(-self.count(t, size) * self.parts // _PROCESSORS) for t in _WINDOWS[size]}
+        rounds = {t: -(-self.number(t, size) * self.parts // _PROCESSORS) for t in _WINDOWS[size]}
         return min(rounds, key=lambda t: rounds[t] * (t + 20) * _WINDOWS[size][t])
 
     def pay(self) -> bool:
         """Whether they do in float32."""
-        return self.rows <= _ROWS and self.count(self.tall(4), 4) * self.parts >= _EACH * _PROCESSORS
+        return self.rows <= _ROWS and self.number(self.tall(4), 4) * self.parts >= _EACH * _PROCESSORS
 
 
+@lru_cache(_MOST)
 def takes(g: Geometry, dtype: Any, index: int, piece: str) -> bool:
     """Whether a piece of a convolution (forward, data, weight) is computed here: the one rule for which that pays."""
     return (
@@ -86,7 +90,7 @@ def takes(g: Geometry, dtype: Any, index: int, piece: str) -> bool:
         and not g.whole
         and min(g.channels, g.filters) // g.groups >= _LEAST
         and g.groups * math.prod(g.stride) < 1 << 16
-        and _most(g) < 1 << 31
+        and _largest(g) < 1 << 31
         and driver().capability(index) >= _CAPABLE
         and (str(dtype) == "float16" or g.groups > 1 or _pays(g, piece))
     )
@@ -98,7 +102,7 @@ def _pays(g: Geometry, piece: str) -> bool:
     return full >= _FULL and (math.prod(g.kernel) > 1 if piece == "weight" else tiles.pay())
 
 
-def _most(g: Geometry) -> int:
+def _largest(g: Geometry) -> int:
     """Elements of the largest array with its channels filled up: they are counted in 32 bits."""
     rows = g.images * math.prod(g.image), g.images * g.plane, max(g.channels, g.filters) * math.prod(g.kernel)
     return (max(rows) + _ROW) * (max(g.channels, g.filters) + g.groups * _ROW)
@@ -115,7 +119,7 @@ def _last(k: Call, x: Array, images: int, channels: int) -> Array:
     return out
 
 
-class Seen:
+class Last:
     """The gradient of outputs with its channels last: both gradients of a call want it, and the first one makes it."""
 
     def __init__(self, k: Call, g: Geometry) -> None:
@@ -128,17 +132,48 @@ class Seen:
         return self.made
 
 
+class Launch(NamedTuple):
+    """How a kernel is launched for a convolution: what the host works out once."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    threads: int
+    rows: int
+    windows: tuple[int, ...]
+    parts: int = 1
+    share: int = 0
+
+    def run(self, k: Call, dtype: Any, *values: Any) -> None:
+        """Do it; the sizes of windows come last."""
+        kernel_for(k, "implicit", self.kernel, dtype).launch(self.grid, (self.threads, 1, 1), (*values, *self.windows))
+
+
 def _windows(g: Geometry) -> tuple[int, ...]:
     """Those of two axes, as the kernels take them."""
     return tuple(n for i, n in enumerate(g.windows) if i % 3)
 
 
-def _gather(k: Call, g: Geometry, filters: Array, seen: Array, bias: Array | None, out: Array, back: bool) -> None:
-    tiles, size = Tiles.of(g, back), out.dtype.itemsize
+@lru_cache(_MOST)
+def _gathering(g: Geometry, size: int, back: bool) -> Launch:
+    tiles = Tiles.of(g, back)
     tall = tiles.tall(size)
-    run = kernel_for(k, "implicit", f"gather_{tall}", out.dtype)
-    values = filters, seen, bias, out, g.images, g.groups, tiles.rows, seen.shape[2], back, *_windows(g)
-    run.launch((tiles.count(tall, size), tiles.parts, 1), (_THREADS[size], 1, 1), values)
+    grid = tiles.number(tall, size), tiles.parts, 1
+    return Launch(f"gather_{tall}", grid, _THREADS[size], tiles.rows, _windows(g))
+
+
+@lru_cache(_MOST)
+def _weighing(g: Geometry, size: int, depth: int) -> Launch:
+    m, total = g.filters // g.groups, g.images * g.plane
+    tall = min((128, 64), key=lambda t: -(-m // t) * t)
+    tiles = -(-m // tall) * -(-math.prod(g.kernel) * depth // _NUMBERS)
+    share = -(-total // max(1, min(_BLOCKS // (tiles * g.groups), total // _SHARE)))
+    parts = -(-total // share)
+    return Launch(f"weigh_{tall}", (tiles, g.groups, parts), _THREADS[size], m, _windows(g), parts, share)
+
+
+def _gather(k: Call, g: Geometry, filters: Array, seen: Array, bias: Array | None, out: Array, back: bool) -> None:
+    launch = _gathering(g, out.dtype.itemsize, back)
+    launch.run(k, out.dtype, filters, seen, bias, out, g.images, g.groups, launch.rows, seen.shape[2], back)
 
 
 def forward(k: Call, g: Geometry, x: Array, weight: Array, bias: Array | None, y: Array) -> None:
@@ -155,17 +190,12 @@ def data_gradient(k: Call, g: Geometry, dy: Array, weight: Array, dx: Array) -> 
 
 def weight_gradient(k: Call, g: Geometry, dy: Array, x: Array, d_weight: Array) -> None:
     """Write the gradient of filters: sums over shares of all windows, added up in their order; `dy` likewise."""
-    m, channels, places = g.filters // g.groups, g.channels // g.groups, math.prod(g.kernel)
+    channels, places = g.channels // g.groups, math.prod(g.kernel)
     seen = _last(k, x, g.images * g.groups, channels)
-    depth_m, depth, total = dy.shape[2], seen.shape[2], g.images * g.plane
-    tall = min((128, 64), key=lambda t: -(-m // t) * t)
-    run = kernel_for(k, "implicit", f"weigh_{tall}", x.dtype)
-    tiles = -(-m // tall) * -(-places * depth // _NUMBERS)
-    parts = max(1, min(_BLOCKS // (tiles * g.groups), total // _SHARE))
-    share = -(-total // parts)
-    parts = -(-total // share)
-    found = k.device.empty((parts, g.filters, places, depth), wide(x.dtype), k.ctx.device_id)
-    values = dy, seen, found, g.images, g.groups, m, depth_m, depth, share, *_windows(g)
-    run.launch((tiles, g.groups, parts), (_THREADS[x.dtype.itemsize], 1, 1), values)
+    depth = seen.shape[2]
+    launch = _weighing(g, x.dtype.itemsize, depth)
+    found = k.device.empty((launch.parts, g.filters, places, depth), wide(x.dtype), k.ctx.device_id)
+    values = dy, seen, found, g.images, g.groups, launch.rows, dy.shape[2], depth, launch.share
+    launch.run(k, x.dtype, *values)
     add = kernel_for(k, "implicit", "add_parts", x.dtype)
-    add.each(d_weight.size, found, d_weight, parts, g.filters, channels, places, depth)
+    add.each(d_weight.size, found, d_weight, launch.parts, g.filters, channels, places, depth)

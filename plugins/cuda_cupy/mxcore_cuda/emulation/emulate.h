@@ -196,8 +196,10 @@ template <int N> static void copy_wait() {
 
 // Bring something, and get what `read` finds by `of(lane)`: what the others have brought.
 template <class V, class R> static void together(V& brought, R read) {
-    if (block_now->count - (fiber->linear & ~31) < 32) fault("an operation of whole warps in a warp of fewer threads");
+    int there = block_now->count - (fiber->linear & ~31);
     exchange(0xffffffffu, (uint64_t)&brought, [&] {
+        for (int i = 0; i < 32; i++)
+            if (i >= there || warp()[i].state == DONE) fault("an operation of whole warps, of which a thread is missing");
         read([](int lane) -> V& { return *(V*)warp()[lane].given; });
         return 0;
     });

@@ -20,12 +20,7 @@ struct __align__(16) Chunk {
 DEVICE u32 shared_address(const void* p) { return (u32)__cvta_generic_to_shared(p); }
 
 DEVICE void copy_async(void* to, const void* from, bool there) {
-    #ifdef MX_CA
-#define MX_LEVEL "ca"
-#else
-#define MX_LEVEL "cg"
-#endif
-    asm volatile("cp.async." MX_LEVEL ".shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
                  "r"(there ? 16 : 0)
                  : "memory");
 }
