@@ -26,12 +26,12 @@ struct __align__(2 * sizeof(T)) Pair {
     T a, b;
 };
 
-// A tile of sums, M by N, in the registers of a block; each warp has WM by WN of them. They begin with what each row of
-// `along` has.
-template <int M, int N, bool = TENSOR> struct Sums;
-
-// Steps that are in shared memory at a time: as many as there may be.
+// Steps of a tile that are in shared memory at a time: as many as there may be.
 constexpr int stages_of(int m, int n) { return (48 << 10) / ((m + n) * ROW); }
+
+// A tile of sums, M by N, in the registers of a block, WM by WN of them in those of a warp. Each row begins with what
+// `first` says. `along` adds the products of rows of a step's numbers, `across` those of a step's rows of numbers.
+template <int M, int N, bool = TENSOR> struct Sums;
 
 template <int M, int N> struct Sums<M, N, true> {
     static constexpr int ACROSS = 4, WM = M / (THREADS / 32 / ACROSS), WN = N / ACROSS, TALL = WM / 16, BROAD = WN / 8;
@@ -56,7 +56,6 @@ template <int M, int N> struct Sums<M, N, true> {
             for (int j = 0; j < BROAD; j++) multiply_add<T>(sums[i][j], a[i], &b[j / 2][j % 2 * 2]);
     }
 
-    // Rows and columns of a step's numbers.
     __device__ void along(const Chunk* left, const Chunk* right) {
 #pragma unroll
         for (int k = 0; k < STEP / 16; k++) {
@@ -71,7 +70,6 @@ template <int M, int N> struct Sums<M, N, true> {
         }
     }
 
-    // A step's rows, of M and of N numbers.
     __device__ void across(const Chunk* left, const Chunk* right) {
 #pragma unroll
         for (int k = 0; k < STEP / 16; k++) {
@@ -103,7 +101,8 @@ template <int M, int N> struct Sums<M, N, true> {
 // Without tensor cores: a warp's threads are 4 by 8, and neighbours have a row or a column in common, so that it reads few
 // different chunks at a time.
 template <int M, int N> struct Sums<M, N, false> {
-    static constexpr int WN = THREADS == 128 ? 128 : 64, ACROSS = N / WN, WM = M / (THREADS / 32 / ACROSS), TALL = WM / 4, BROAD = WN / 8;
+    static constexpr int WN = THREADS == 128 ? 128 : 64, ACROSS = N / WN, WM = M / (THREADS / 32 / ACROSS);
+    static constexpr int TALL = WM / 4, BROAD = WN / 8;
     A sums[TALL][BROAD];
     int m, n, y, x;  // where its warp begins, and where a thread lies in that
 
@@ -256,10 +255,12 @@ DEVICE void gather(const T* __restrict__ filters, const T* __restrict__ input, c
         Chunk* tile = memory[stage];
 #pragma unroll
         for (int i = 0; i < TALL; i++)
-            copy_async(tile + along(row + i * ROWS, chunk), filters + (left[i] < 0 ? 0 : left[i] + place + c), left[i] >= 0);
+            copy_async(tile + along(row + i * ROWS, chunk), filters + (left[i] < 0 ? 0 : left[i] + place + c),
+                       left[i] >= 0);
 #pragma unroll
         for (int j = 0; j < BROAD; j++)
-            copy_async(tile + M * 4 + along(row + j * ROWS, chunk), input + (right[j] < 0 ? 0 : right[j] + c), right[j] >= 0);
+            copy_async(tile + M * 4 + along(row + j * ROWS, chunk), input + (right[j] < 0 ? 0 : right[j] + c),
+                       right[j] >= 0);
         c += STEP;
     };
 
@@ -311,22 +312,25 @@ DEVICE void gather(const T* __restrict__ filters, const T* __restrict__ input, c
             for (int i = threadIdx.x / WIDTH; i < left_over; i += THREADS / WIDTH)
                 *(V*)(column + (i64)i * plane) = *(const V*)(tile + i * PITCH + j);
         };
-        bool dense = vertical.step * horizontal.step == 1;
-        if (dense && plane % WIDE == 0) write(Chunk());
-        else if (dense && plane % 4 == 0) write(u64());
+        // What lies side by side here does so there, but for strides and the ends of images; it may begin anywhere.
+        u64 fits = vertical.step * horizontal.step == 1 ? (u64)out | (u64)plane * sizeof(T) : 1;
+        if (fits % sizeof(Chunk) == 0) write(Chunk());
+        else if (fits % sizeof(u64) == 0) write(u64());
         else write(T());
     }
 }
 
-KERNEL(256, TOGETHER) gather_64(const T* filters, const T* input, const T* bias, T* out, int images, int groups, int m, int depth,
-                      int back, WINDOWS) {
-    gather<64, TENSOR ? 256 : 128>(filters, input, bias, out, images, groups, m, depth, back, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw);
+KERNEL(256, TOGETHER) gather_64(const T* filters, const T* input, const T* bias, T* out, int images, int groups, int m,
+                                int depth, int back, WINDOWS) {
+    gather<64, TENSOR ? 256 : 128>(filters, input, bias, out, images, groups, m, depth, back, h, w, oh, ow, kh, kw, sh,
+                                   sw, ph, pw, dh, dw);
 }
 BLOCKS(gather_64)
 
-KERNEL(256, TOGETHER) gather_128(const T* filters, const T* input, const T* bias, T* out, int images, int groups, int m, int depth,
-                       int back, WINDOWS) {
-    gather<128, 128>(filters, input, bias, out, images, groups, m, depth, back, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw);
+KERNEL(256, TOGETHER) gather_128(const T* filters, const T* input, const T* bias, T* out, int images, int groups, int m,
+                                 int depth, int back, WINDOWS) {
+    gather<128, 128>(filters, input, bias, out, images, groups, m, depth, back, h, w, oh, ow, kh, kw, sh, sw, ph, pw,
+                     dh, dw);
 }
 BLOCKS(gather_128)
 
@@ -402,14 +406,14 @@ DEVICE void weigh(const T* __restrict__ dy, const T* __restrict__ x, A* __restri
     });
 }
 
-KERNEL(256, TOGETHER) weigh_64(const T* dy, const T* x, A* parts, int images, int groups, int m, int depth_m, int depth, int share,
-                     WINDOWS) {
+KERNEL(256, TOGETHER) weigh_64(const T* dy, const T* x, A* parts, int images, int groups, int m, int depth_m, int depth,
+                               int share, WINDOWS) {
     weigh<64, 128>(dy, x, parts, images, groups, m, depth_m, depth, share, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw);
 }
 BLOCKS(weigh_64)
 
-KERNEL(256, TOGETHER) weigh_128(const T* dy, const T* x, A* parts, int images, int groups, int m, int depth_m, int depth, int share,
-                      WINDOWS) {
+KERNEL(256, TOGETHER) weigh_128(const T* dy, const T* x, A* parts, int images, int groups, int m, int depth_m, int depth,
+                                int share, WINDOWS) {
     weigh<128, 128>(dy, x, parts, images, groups, m, depth_m, depth, share, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw);
 }
 BLOCKS(weigh_128)
