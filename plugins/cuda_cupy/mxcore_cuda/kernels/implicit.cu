@@ -13,8 +13,8 @@ constexpr int TOGETHER = TENSOR ? 2 : 1;   // blocks of a multiprocessor, as its
 // h, w: of the image; o...: of windows; k..., s..., p..., d...: kernel, stride, padding and dilation along each axis.
 #define WINDOWS int h, int w, int oh, int ow, int kh, int kw, int sh, int sw, int ph, int pw, int dh, int dw
 
-// Where a chunk lies, so that the eight rows that are read at once lie in different banks: rows of four chunks, of which
-// a step multiplies all, and rows of many, each of one place.
+// Where a chunk lies, so that the eight rows that are read at once lie in different banks: rows of four chunks, which a
+// step multiplies, and rows of many.
 DEVICE int along(int row, int chunk) { return row * 4 + (chunk ^ (row >> 1 & 3)); }
 DEVICE int across(int chunks, int row, int chunk) { return row * chunks + (chunk ^ (row & 7)); }
 
@@ -98,8 +98,8 @@ template <int M, int N> struct Sums<M, N, true> {
     }
 };
 
-// Without tensor cores: a warp's threads are 4 by 8, and neighbours have a row or a column in common, so that it reads few
-// different chunks at a time.
+// Without tensor cores: a warp's threads are 4 by 8, and neighbours have a row or a column in common, so that it reads
+// few different chunks at a time.
 template <int M, int N> struct Sums<M, N, false> {
     static constexpr int WN = THREADS == 128 ? 128 : 64, ACROSS = N / WN, WM = M / (THREADS / 32 / ACROSS);
     static constexpr int TALL = WM / 4, BROAD = WN / 8;
@@ -119,7 +119,7 @@ template <int M, int N> struct Sums<M, N, false> {
     }
 
     __device__ void along(const Chunk* left, const Chunk* right) {
-#pragma unroll sizeof(T) == 4 ? 2 : 1  // more would need too many registers
+#pragma unroll 1  // more would need too many registers
         for (int k = 0; k < STEP / WIDE; k++) {
             Numbers a[TALL];
 #pragma unroll
@@ -174,22 +174,19 @@ template <int M, int N> struct Sums<M, N, false> {
 // -- forward, and the gradient of images -------------------------------------------------------------------------------
 // One axis of a block's outputs: the first, how far they are apart, how many there are, and how far apart are the places
 // of the input that they belong to. Backward, outputs that the same elements of the filter reach are done together: those
-// a stride apart.
+// a stride apart. Of these elements: the first, how far they are apart, how many there are; where the first output meets
+// the input through the first, and how much further through the next.
 struct Axis {
-    int first, step, count, reach, stride, pad, dilate;
-    bool back;
-    __device__ Axis(bool back, int phase, int size, int stride, int pad, int dilate)
-        : first(back ? phase : 0), step(back ? stride : 1), count((size - first + step - 1) / step),
-          reach(back ? 1 : stride), stride(stride), pad(pad), dilate(dilate), back(back) {
-        if (count < 0) count = 0;
-    }
-    // Whether an element of the filter takes part, and where the first output meets the input through it.
-    __device__ bool takes(int k) const { return !back || (first + pad - k * dilate) % stride == 0; }
-    __device__ int meets(int k) const { return back ? (first + pad - k * dilate) / stride : k * dilate - pad; }
-    __device__ int takes_of(int kernel) const {
-        int n = 0;
-        for (int k = 0; k < kernel; k++) n += takes(k);
-        return n;
+    int first, step, count, reach, from, apart, taken, meets, moves;
+    __device__ Axis(bool back, int phase, int size, int kernel, int stride, int pad, int dilate)
+        : first(back ? phase : 0), step(back ? stride : 1), reach(back ? 1 : stride), from(0), apart(1) {
+        count = size > first ? (size - first + step - 1) / step : 0;
+        auto takes = [&](int k) { return !back || (first + pad - k * dilate) % stride == 0; };
+        while (from < kernel && !takes(from)) from++;
+        while (from + apart < kernel && !takes(from + apart)) apart++;
+        taken = (kernel - from + apart - 1) / apart;
+        meets = back ? (first + pad - from * dilate) / stride : -pad;
+        moves = back ? -apart * dilate / stride : dilate;
     }
 };
 
@@ -209,7 +206,7 @@ DEVICE void gather(const T* __restrict__ filters, const T* __restrict__ input, c
     constexpr int stages = stages_of(M, N), TALL = M * 4 / THREADS, BROAD = N * 4 / THREADS, ROWS = THREADS / 4;
     int group = blockIdx.y % groups, phase = blockIdx.y / groups;
     int height = back ? h : oh, width = back ? w : ow, in_height = back ? oh : h, in_width = back ? ow : w;
-    Axis vertical(back, phase / sw, height, sh, ph, dh), horizontal(back, phase % sw, width, sw, pw, dw);
+    Axis vertical(back, phase / sw, height, kh, sh, ph, dh), horizontal(back, phase % sw, width, kw, sw, pw, dw);
     int total = images * vertical.count * horizontal.count;
     int tiles = (m + M - 1) / M, m0 = blockIdx.x % tiles * M, q0 = blockIdx.x / tiles * N;
     if (q0 >= total) return;
@@ -232,19 +229,14 @@ DEVICE void gather(const T* __restrict__ filters, const T* __restrict__ input, c
     }
 
     // What is loaded next: an element of the filter, and a part of its channels.
-    int ky = -1, kx = kw, c = depth, place = 0;
+    int row_of = -1, column_of = horizontal.taken - 1, c = depth, place = 0;
     auto load = [&](int stage) {
         if (c == depth) {
-            do {
-                if (kx < kw - 1) kx++;
-                else {
-                    kx = 0;
-                    do ky++; while (!vertical.takes(ky));
-                }
-            } while (!horizontal.takes(kx));
             c = 0;
+            if (++column_of == horizontal.taken) column_of = 0, row_of++;
+            int ky = vertical.from + row_of * vertical.apart, kx = horizontal.from + column_of * horizontal.apart;
             place = (ky * kw + kx) * depth;
-            int dy = vertical.meets(ky), dx = horizontal.meets(kx);
+            int dy = vertical.meets + row_of * vertical.moves, dx = horizontal.meets + column_of * horizontal.moves;
 #pragma unroll
             for (int j = 0; j < BROAD; j++) {
                 int y = ys[j] + dy, x = xs[j] + dx;
@@ -265,7 +257,7 @@ DEVICE void gather(const T* __restrict__ filters, const T* __restrict__ input, c
     };
 
     Sums<M, N> sums([&](int i) { return bias && m0 + i < m ? A(bias[group * m + m0 + i]) : A(0); });
-    int steps = vertical.takes_of(kh) * horizontal.takes_of(kw) * (depth / STEP);
+    int steps = vertical.taken * horizontal.taken * (depth / STEP);
 #pragma unroll
     for (int s = 0; s < stages - 1; s++) {
         if (s < steps) load(s);
@@ -365,10 +357,9 @@ DEVICE void weigh(const T* __restrict__ dy, const T* __restrict__ x, A* __restri
 #pragma unroll
         for (int i = 0; i < PASSES; i++) {
             bool there = window + i * ROWS < end;
-            int image = n_of[i] * groups + group;
+            int image = n_of[i] * groups + group, at = (image * (oh * ow) + y_of[i] * ow + x_of[i]) * depth_m + left;
             if (chunk < M / WIDE)
-                copy_async(tile + across(M / WIDE, row + i * ROWS, chunk),
-                           dy + (there && left_there ? left + (image * (oh * ow) + y_of[i] * ow + x_of[i]) * depth_m : 0),
+                copy_async(tile + across(M / WIDE, row + i * ROWS, chunk), dy + (there && left_there ? at : 0),
                            there && left_there);
             int yy = y_of[i] * sh + y0, xx = x_of[i] * sw + x0;
             there = there && right_there && (u32)yy < (u32)h && (u32)xx < (u32)w;
