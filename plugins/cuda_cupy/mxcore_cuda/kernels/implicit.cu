@@ -171,11 +171,11 @@ template <int M, int N> struct Sums<M, N, false> {
     }
 };
 
-// -- forward, and the gradient of images -------------------------------------------------------------------------------
-// One axis of a block's outputs: the first, how far they are apart, how many there are, and how far apart are the places
-// of the input that they belong to. Backward, outputs that the same elements of the filter reach are done together: those
-// a stride apart. Of these elements: the first, how far they are apart, how many there are; where the first output meets
-// the input through the first, and how much further through the next.
+// -- forward, and the gradient of images ------------------------------------------------------------------------------
+// One axis of a block's outputs: the first, how far they are apart, how many there are, and how far apart are the
+// places of the input that they belong to. Backward, outputs that the same elements of the filter reach are done
+// together: those a stride apart. Of these elements: the first, how far they are apart, how many there are; where the
+// first output meets the input through the first, and how much further through the next.
 struct Axis {
     int first, step, count, reach, from, apart, taken, meets, moves;
     __device__ Axis(bool back, int phase, int size, int kernel, int stride, int pad, int dilate)
@@ -234,8 +234,8 @@ DEVICE void gather(const T* __restrict__ filters, const T* __restrict__ input, c
         if (c == depth) {
             c = 0;
             if (++column_of == horizontal.taken) column_of = 0, row_of++;
-            int ky = vertical.from + row_of * vertical.apart, kx = horizontal.from + column_of * horizontal.apart;
-            place = (ky * kw + kx) * depth;
+            place = ((vertical.from + row_of * vertical.apart) * kw + horizontal.from + column_of * horizontal.apart) *
+                    depth;
             int dy = vertical.meets + row_of * vertical.moves, dx = horizontal.meets + column_of * horizontal.moves;
 #pragma unroll
             for (int j = 0; j < BROAD; j++) {
@@ -326,12 +326,12 @@ KERNEL(256, TOGETHER) gather_128(const T* filters, const T* input, const T* bias
 }
 BLOCKS(gather_128)
 
-// -- the gradient of filters -------------------------------------------------------------------------------------------
+// -- the gradient of filters ------------------------------------------------------------------------------------------
 // Sums over the windows of all images: a block adds up `share` of them for a tile of filters by (place, channel), and
 // what blocks have found is added up afterwards, in their order.
 template <int M, int N>
-DEVICE void weigh(const T* __restrict__ dy, const T* __restrict__ x, A* __restrict__ parts, int images, int groups, int m,
-                  int depth_m, int depth, int share, WINDOWS) {
+DEVICE void weigh(const T* __restrict__ dy, const T* __restrict__ x, A* __restrict__ parts, int images, int groups,
+                  int m, int depth_m, int depth, int share, WINDOWS) {
     constexpr int stages = stages_of(M, N), CHUNKS = N / WIDE, ROWS = THREADS / CHUNKS, PASSES = STEP / ROWS;
     int group = blockIdx.y, columns = kh * kw * depth;
     int tiles = (m + M - 1) / M, m0 = blockIdx.x % tiles * M, n0 = blockIdx.x / tiles * N;
@@ -397,15 +397,17 @@ DEVICE void weigh(const T* __restrict__ dy, const T* __restrict__ x, A* __restri
     });
 }
 
-KERNEL(256, TOGETHER) weigh_64(const T* dy, const T* x, A* parts, int images, int groups, int m, int depth_m, int depth,
-                               int share, WINDOWS) {
-    weigh<64, 128>(dy, x, parts, images, groups, m, depth_m, depth, share, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw);
+KERNEL(256, TOGETHER) weigh_64(const T* dy, const T* x, A* parts, int images, int groups, int m, int depth_m,
+                               int depth, int share, WINDOWS) {
+    weigh<64, 128>(dy, x, parts, images, groups, m, depth_m, depth, share, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh,
+                   dw);
 }
 BLOCKS(weigh_64)
 
-KERNEL(256, TOGETHER) weigh_128(const T* dy, const T* x, A* parts, int images, int groups, int m, int depth_m, int depth,
-                                int share, WINDOWS) {
-    weigh<128, 128>(dy, x, parts, images, groups, m, depth_m, depth, share, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw);
+KERNEL(256, TOGETHER) weigh_128(const T* dy, const T* x, A* parts, int images, int groups, int m, int depth_m,
+                                int depth, int share, WINDOWS) {
+    weigh<128, 128>(dy, x, parts, images, groups, m, depth_m, depth, share, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh,
+                    dw);
 }
 BLOCKS(weigh_128)
 
@@ -423,7 +425,7 @@ KERNEL(256) add_parts(const A* parts, T* d_weight, int n, int filters, int chann
 }
 EACH(add_parts)
 
-// -- channels last -----------------------------------------------------------------------------------------------------
+// -- channels last ----------------------------------------------------------------------------------------------------
 // Images of (channels, places) to (places, depth), zeros behind the channels; a block moves 64 by 64.
 KERNEL(256) to_last(const T* __restrict__ x, T* __restrict__ y, int channels, int places, int depth) {
     SHARED(T, tile, [64][65]);

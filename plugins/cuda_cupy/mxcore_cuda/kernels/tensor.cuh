@@ -1,5 +1,5 @@
 // What tiles of matrix products are made of: copies into shared memory that go on beside the arithmetic, and the words of
-// tensor cores, which a whole warp says together. `emulate.h` has the same for the host.
+// tensor cores, which a whole warp says together. `emulation/tensor.h` has the same for the host.
 //
 //   copy_async(to, from, there);   16 bytes of global memory, or zeros where there are none
 //   copy_commit();                 ends a group of copies
@@ -53,5 +53,5 @@ template <class H> DEVICE void multiply_add(float (&d)[4], const u32 (&a)[4], co
 }
 #undef MX_HALVES
 #else
-using namespace emulate::tensor;
+#include "tensor.h"
 #endif
