@@ -67,10 +67,10 @@ def tiled(gpus, monkeypatch):
     monkeypatch.setattr(
         launching.Kernel, "launch", lambda self, *args: (heights.add(self.signature.name), launch(self, *args))[1]
     )
-    for cached in (implicit.takes, implicit._gathering, implicit._weighing):
+    for cached in (implicit._taken, implicit._gathering, implicit._weighing):
         cached.cache_clear()
     yield heights
-    for cached in (implicit.takes, implicit._gathering, implicit._weighing):
+    for cached in (implicit._taken, implicit._gathering, implicit._weighing):
         cached.cache_clear()
 
 
@@ -163,11 +163,18 @@ def test_which_convolutions_are_taken(gpus, g, half, single):
 
 def test_older_gpus_have_columns(gpus, monkeypatch):
     monkeypatch.setattr(type(gpus[0].device.driver), "capability", lambda self, index: 75)
-    implicit.takes.cache_clear()
+    implicit._taken.cache_clear()
     try:
         assert not implicit.takes(geometry(32, 64, 56, 64), np.dtype("float16"), 0, "forward")
     finally:
-        implicit.takes.cache_clear()
+        implicit._taken.cache_clear()
+
+
+def test_where_float32_may_be_rounded_cublas_multiplies_it(gpus, monkeypatch):
+    monkeypatch.setenv("MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION", "1")
+    g = geometry(32, 64, 56, 64)
+    assert not implicit.takes(g, np.dtype("float32"), 0, "forward")
+    assert implicit.takes(g, np.dtype("float16"), 0, "forward")
 
 
 @pytest.mark.slow

@@ -10,8 +10,11 @@ import math
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from mxcore.plugin import Call
 
+from ..blas import allows_tf32
 from ..drivers import driver
 from .common import Array, kernel_for, wide
 from .geometry import Geometry
@@ -81,22 +84,30 @@ class Tiles(NamedTuple):
         return self.rows <= _ROWS and self.number(self.tall(4), 4) * self.parts >= _EACH * _PROCESSORS
 
 
-@lru_cache(_MOST)
 def takes(g: Geometry, dtype: Any, index: int, piece: str) -> bool:
-    """Whether a piece of a convolution (forward, data, weight) is computed here: the one rule for which that pays."""
+    """Whether a piece of a convolution (forward, data, weight) is computed here: the one rule for which that pays.
+
+    Float16 always; float32, which tensor cores do not multiply exactly, where cuBLAS does not make up for the columns.
+    """
+    return _taken(g, dtype, index, piece) and not (dtype == np.float32 and allows_tf32())
+
+
+@lru_cache(_MOST)
+def _taken(g: Geometry, dtype: Any, index: int, piece: str) -> bool:
     return (
-        str(dtype) in ("float16", "float32")
+        dtype in (np.float16, np.float32)
         and len(g.image) <= 2
         and not g.whole
         and min(g.channels, g.filters) // g.groups >= _LEAST
         and g.groups * math.prod(g.stride) < 1 << 16
         and _largest(g) < 1 << 31
         and driver().capability(index) >= _CAPABLE
-        and (str(dtype) == "float16" or g.groups > 1 or _pays(g, piece))
+        and (dtype == np.float16 or g.groups > 1 or _pays(g, piece))
     )
 
 
 def _pays(g: Geometry, piece: str) -> bool:
+    """Whether float32 does."""
     tiles = Tiles.of(g, piece == "data")
     full = tiles.rows / (-(-tiles.rows // 64) * 64)
     return full >= _FULL and (math.prod(g.kernel) > 1 if piece == "weight" else tiles.pay())
