@@ -61,22 +61,33 @@ def test_a_missing_barrier_shows_in_some_order(gpus, which):
     assert not all(right)
 
 
-def test_threads_that_wait_at_different_barriers_end_the_process_with_a_word():
-    program = """
+@pytest.mark.parametrize(
+    "body, threads, said",
+    [
+        ("if (threadIdx.x % 2) __syncthreads(); else __syncwarp();", 64, "wait at different barriers"),
+        ("SHARED(Chunk, m, [2]); copy_async((char*)m + 8, m, true);", 32, "not a multiple of 16"),
+        ("SHARED(Chunk, m, [1]); for (int i = 0; i < 99; i++) copy_async(m, m, false);", 1, "nobody waits for"),
+        ("SHARED(Chunk, m, [64]); u32 r[4]; load_matrices(r, m + threadIdx.x);", 48, "whole warps"),
+        ("float d[4]; u32 a[4]; if (threadIdx.x) multiply_add<mx_half>(d, a, a);", 32, "whole warps"),
+    ],
+)
+def test_what_threads_must_not_do_ends_the_process_with_a_word(body, threads, said):
+    program = f"""
 import os
 os.environ["MXCORE_CUDA_EMULATE"] = "1"
 from mxcore_cuda.emulation import compiler
 from mxcore_cuda.sources import Code
 import ctypes
-text = '''#include "mx.cuh"
-KERNEL(64) f(int n) { if (threadIdx.x % 2) __syncthreads(); else __syncwarp(); }
+text = '''#include "tensor.cuh"
+KERNEL(64) f(int n) {{ {body} }}
 BLOCKS(f)'''
-f = compiler.Function(Code("mine.cu", text), "f")
+f = compiler.Function(Code("mine.cu", text, "float16"), "f")
 n = ctypes.c_int(1)
-f.call((ctypes.c_uint * 3)(1, 1, 1), (ctypes.c_uint * 3)(64, 1, 1), 0, (ctypes.c_void_p * 1)(ctypes.addressof(n)))
+three = ctypes.c_uint * 3
+f.call(three(1, 1, 1), three({threads}, 1, 1), 0, (ctypes.c_void_p * 1)(ctypes.addressof(n)))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
-    assert done.returncode and "block (0, 0, 0)" in done.stderr
+    assert done.returncode and "block (0, 0, 0)" in done.stderr and said in done.stderr
 
 
 def test_memory_that_was_given_back_is_not_written_to(gpus):

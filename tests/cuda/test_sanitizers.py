@@ -29,6 +29,14 @@ for dtype in ("float32", "float16", "float64"):
         drawn(draw, mx.gpu(0), dtype)
 print("all")
 """
+ANYWHERE = """
+x, w = (mx.nd.ones(s, ctx=mx.gpu(0), dtype="float16") for s in ((2, 16, 4, 8), (16, 16, 3, 3)))
+for at in range(9):
+    y = mx.nd.zeros(at + x.size, ctx=mx.gpu(0), dtype="float16")[at:].reshape(x.shape)
+    mx.nd.Convolution(x, w, kernel=(3, 3), num_filter=16, pad=(1, 1), no_bias=True, out=y)
+    assert y[1, 2, 1, 1].asscalar() == 144
+print("all")
+"""
 BROKEN = """
 from mxcore_cuda.launching import Kernel
 from mxcore_cuda.sources import Code
@@ -61,6 +69,12 @@ def run(program):
 def test_no_kernel_leaves_its_arrays():
     done = run(ALL)
     assert done.stdout.strip().endswith("all"), done.stderr[-3000:]
+
+
+@pytest.mark.slow
+def test_outputs_may_begin_anywhere():
+    done = run(ANYWHERE)
+    assert done.stdout.strip() == "all", done.stderr[-3000:]
 
 
 @pytest.mark.slow

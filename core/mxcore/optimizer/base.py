@@ -351,8 +351,9 @@ class Optimizer:
         """Count one update of a parameter, or of each in a list."""
         counts = self._index_update_count
         for i in index if isinstance(index, (list, tuple)) else (index,):
-            counts[i] = counts.get(i, self.begin_num_update) + 1
-            self.num_update = max(counts[i], self.num_update)
+            counts[i] = n = counts.get(i, self.begin_num_update) + 1
+            if n > self.num_update:
+                self.num_update = n
 
     def _are_even(self, indices: Sequence[Any]) -> bool:
         """Whether some parameters were updated equally often."""

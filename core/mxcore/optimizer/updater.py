@@ -79,8 +79,8 @@ class Updater:
                 if found.step(optimizer, states, index, weight, grad):
                     return
         if not getattr(optimizer, "allow_np_array", False):
-            grad = [_classic(g) for g in grad]
-            weight = [_classic(w) for w in weight]
+            grad = [g if g.__class__ is NDArray else _classic(g) for g in grad]
+            weight = [w if w.__class__ is NDArray else _classic(w) for w in weight]
         if weight:
             optimizer._set_current_context(weight[0].context.device_id if self.replicas else 0)
         for i, w in zip(index, weight):

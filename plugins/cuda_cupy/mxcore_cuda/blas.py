@@ -18,7 +18,7 @@ from mxcore.plugin import error
 
 from .drivers import driver
 
-__all__ = ["Matrix", "WORKSPACE", "multiply"]
+__all__ = ["Matrix", "WORKSPACE", "allows_tf32", "multiply"]
 
 #: Bytes of a handle's own workspace, without which every captured graph would bring one.
 WORKSPACE = 32 << 20
@@ -92,11 +92,15 @@ def _handles(index: int) -> dict[bool, _Handle]:
     return {False: _Handle(index, "compute"), True: _Handle(index, "capture")}
 
 
+def allows_tf32() -> bool:
+    """Whether products of float32 may be rounded, as MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION says now."""
+    return os.environ.get("MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION", "0") not in ("", "0")
+
+
 def _compute(dtype: str) -> int:
     if dtype == "float64":
         return _F64
-    allowed = os.environ.get("MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION", "0") not in ("", "0")
-    return _TF32 if allowed and dtype == "float32" else _F32
+    return _TF32 if dtype == "float32" and allows_tf32() else _F32
 
 
 def multiply(

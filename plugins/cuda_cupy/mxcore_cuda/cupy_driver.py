@@ -62,6 +62,9 @@ class CupyDriver(Driver):
     def name(self, index: int) -> str:
         return str(runtime.getDeviceProperties(index)["name"].decode())
 
+    def capability(self, index: int) -> int:
+        return int(cupy.cuda.Device(index).compute_capability)  # kept by CuPy
+
     def activate(self, index: int) -> None:
         if getattr(self._here, "index", None) != index:
             cupy.cuda.Device(index).use()

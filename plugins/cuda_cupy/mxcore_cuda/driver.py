@@ -72,6 +72,10 @@ class Driver(ABC):
         """What kind of device one is."""
 
     @abstractmethod
+    def capability(self, index: int) -> int:
+        """Which instructions a device has: 90 for those of an H100."""
+
+    @abstractmethod
     def activate(self, index: int) -> None:
         """Make a device the one that the calling thread works on."""
 

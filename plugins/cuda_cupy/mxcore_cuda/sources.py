@@ -33,7 +33,7 @@ _FORMATS = {
     "Table": f"{TABLE_BYTES}s",
 }
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
-_KERNEL = re.compile(r"KERNEL\((\d+)\)\s*(\w+)\s*\(([^)]*)\)")
+_KERNEL = re.compile(r"KERNEL\((\d+)(?:,[^)]*)?\)\s*(\w+)\s*\(([^)]*)\)")
 _MACRO = re.compile(r"^[ \t]*#define[ \t]+(\w+)[ \t]+(.*)$", re.M)
 _WAYS = re.compile(r"\b(EACH|BLOCKS)\((\w+)\)")
 

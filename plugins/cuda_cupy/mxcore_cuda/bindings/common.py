@@ -100,6 +100,18 @@ def _stands(
     return run
 
 
+def _dense(*some: Any) -> bool:
+    """Whether no array is loose; there may be hundreds."""
+    try:
+        for arrays in some:
+            for a in arrays:
+                if not a.flags.c_contiguous:
+                    return False
+    except AttributeError:  # one of those without memory
+        return not any(_loose(a) for arrays in some for a in arrays)
+    return True
+
+
 def helpers(op: str) -> Any:
     """What an operator's body shares with its kernels."""
     return find_op(op).facet("helpers")
@@ -128,7 +140,7 @@ def binds(
         @gpu.kernel(op, dtypes=dtypes, when=when, out=True, short=short)
         @wraps(fn)  # `mxcore info --kernels` tells where it stands
         def kernel(k: Call, p: Params, outs: Outs, *ins: Array) -> None:
-            if not any(map(_loose, (*ins, *outs))):
+            if _dense(ins, outs):
                 fn(k, p, outs, *ins)
                 return
             places = [k.xp.ascontiguousarray(o) if _loose(o) else o for o in outs]

@@ -1,7 +1,7 @@
 """Convolution and its transpose, of one to three dimensions.
 
-By cuDNN where it is there and supports it, else by columns and products of matrices; filters of single channels
-directly.
+By cuDNN where it is there and supports it, else by tiles that are gathered where they are multiplied, or by columns
+and products of matrices; filters of single channels directly.
 """
 
 from __future__ import annotations
@@ -9,16 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from mxcore.layouts import axes, channels_first
+from mxcore.layouts import channels_first
 from mxcore.plugin import Call, Params, Spec
 
 from .. import dnn
 from ..blas import Matrix, multiply
-from .common import Array, Outs, binds, countable, kernel_for, three
+from . import implicit
+from .common import Array, Outs, binds, countable, kernel_for
+from .geometry import Geometry, geometry
 
 #: Bytes of columns at a time: of as many images as fit, one at least.
 _COLUMNS = 1 << 28
@@ -28,61 +30,6 @@ _FEW = 512
 _SUMS = 2048
 
 
-class _Geometry(NamedTuple):
-    """Sizes of a convolution; the arguments that its kernels share are `windows`."""
-
-    images: int
-    channels: int
-    filters: int
-    groups: int
-    image: tuple[int, ...]
-    out: tuple[int, ...]
-    kernel: tuple[int, ...]
-    stride: tuple[int, ...]
-    pad: tuple[int, ...]
-    dilate: tuple[int, ...]
-
-    @property
-    def windows(self) -> tuple[int, ...]:
-        return (
-            *three(self.image), *three(self.out), *three(self.kernel), *three(self.stride),
-            *three(self.pad, 0), *three(self.dilate),
-        )  # fmt: skip
-
-    @property
-    def plane(self) -> int:
-        """Windows of an image."""
-        return math.prod(self.out)
-
-    @property
-    def depth(self) -> int:
-        """Numbers that a window of one group holds."""
-        return self.channels // self.groups * math.prod(self.kernel)
-
-    @property
-    def direct(self) -> bool:
-        """Whether each channel has filters of its own."""
-        return self.groups == self.channels > 1
-
-    @property
-    def whole(self) -> bool:
-        """Whether the image is its own columns."""
-        return {*self.kernel, *self.stride} == {1} and not any(self.pad)
-
-    def together(self, size: int) -> int:
-        """How many images are done at a time."""
-        return max(1, min(self.images, _COLUMNS // max(1, self.depth * self.plane * size)))
-
-
-def _geometry(p: Params, x: Array, y: Array, filters: int) -> _Geometry:
-    """Of a convolution from `x` to `y`."""
-    n = x.ndim - 2
-    return _Geometry(
-        x.shape[0], x.shape[1], filters, p.num_group, x.shape[2:], y.shape[2:], tuple(p.kernel),
-        axes(p.stride, n, 1), axes(p.pad, n, 0), axes(p.dilate, n, 1),
-    )  # fmt: skip
-
-
 class _Columns:
     """What windows see, of some images at a time and a group.
 
@@ -90,9 +37,10 @@ class _Columns:
     themselves.
     """
 
-    def __init__(self, k: Call, g: _Geometry, dtype: Any, most: int = 1 << 30) -> None:
+    def __init__(self, k: Call, g: Geometry, dtype: Any, most: int = 1 << 30) -> None:
         self.k, self.g, self.dtype = k, g, dtype
-        self.together = min(most, g.together(np.dtype(dtype).itemsize))
+        size = max(1, g.depth * g.plane * np.dtype(dtype).itemsize)  # of an image's columns
+        self.together = min(most, max(1, min(g.images, _COLUMNS // size)))
         self.beside = self.together > 1 and g.plane < _FEW
         shape = (self.together, g.depth, g.plane)
         own = self.beside or not g.whole
@@ -173,7 +121,7 @@ class _Columns:
 
 
 def _by_cudnn(
-    k: Call, p: Params, kind: dnn.Kind, g: _Geometry, a: Array, b: Array, out: Array, ours: Callable[[], None]
+    k: Call, p: Params, kind: dnn.Kind, g: Geometry, a: Array, b: Array, out: Array, ours: Callable[[], None]
 ) -> bool:
     """Have it computed by cuDNN; False if it is not, or if `ours` is faster."""
     if p.cudnn_off or g.direct or not (a.size and b.size):
@@ -197,7 +145,7 @@ def _by_cudnn(
     )
 
 
-def _forward(k: Call, p: Params, g: _Geometry, x: Array, weight: Array, bias: Array | None, y: Array) -> None:
+def _forward(k: Call, p: Params, g: Geometry, x: Array, weight: Array, bias: Array | None, y: Array) -> None:
     if not y.size:
         return
     if not _by_cudnn(k, p, dnn.FORWARD, g, x, weight, y, partial(_own_forward, k, g, x, weight, None, y)):
@@ -206,12 +154,15 @@ def _forward(k: Call, p: Params, g: _Geometry, x: Array, weight: Array, bias: Ar
         _bias(k, "add_channels", bias, y)
 
 
-def _own_forward(k: Call, g: _Geometry, x: Array, weight: Array, bias: Array | None, y: Array) -> None:
+def _own_forward(k: Call, g: Geometry, x: Array, weight: Array, bias: Array | None, y: Array) -> None:
     index, filters = k.ctx.device_id, g.filters // g.groups
     if g.direct:
         planes = g.images * g.filters
         run = kernel_for(k, "convolution", "depthwise", y.dtype)
         run.planes(planes, g.plane, x, weight, bias, y, planes, g.filters, filters, *g.windows)
+        return
+    if implicit.takes(g, y.dtype, index, "forward"):
+        implicit.forward(k, g, x, weight, bias, y)
         return
     columns = _Columns(k, g, y.dtype)
     if bias is not None and not columns.beside:
@@ -226,7 +177,9 @@ def _own_forward(k: Call, g: _Geometry, x: Array, weight: Array, bias: Array | N
             columns.write(out, bias, y, first, n, group)
 
 
-def _data_gradient(k: Call, p: Params, g: _Geometry, dy: Array, weight: Array, dx: Array) -> None:
+def _data_gradient(
+    k: Call, p: Params, g: Geometry, dy: Array, weight: Array, dx: Array, last: implicit.Last | None = None
+) -> None:
     """Also the transposed convolution."""
     if not dx.size:
         return
@@ -235,15 +188,20 @@ def _data_gradient(k: Call, p: Params, g: _Geometry, dy: Array, weight: Array, d
         return
     ours = partial(_own_data_gradient, k, g, dy, weight, dx)
     if not _by_cudnn(k, p, dnn.DATA, g, weight, dy, dx, ours):
-        ours()
+        ours(last)
 
 
-def _own_data_gradient(k: Call, g: _Geometry, dy: Array, weight: Array, dx: Array) -> None:
+def _own_data_gradient(
+    k: Call, g: Geometry, dy: Array, weight: Array, dx: Array, last: implicit.Last | None = None
+) -> None:
     index, filters = k.ctx.device_id, g.filters // g.groups
     if g.direct:
         run = kernel_for(k, "convolution", "depthwise_data", dx.dtype)
         planes = g.images * g.channels
         run.planes(planes, math.prod(g.image), dy, weight, dx, planes, g.filters, filters, *g.windows)
+        return
+    if implicit.takes(g, dx.dtype, index, "data"):
+        implicit.data_gradient(k, g, (last or implicit.Last(k, g))(dy), weight, dx)
         return
     columns = _Columns(k, g, dx.dtype)
     for first, n, group in columns.parts():
@@ -254,7 +212,9 @@ def _own_data_gradient(k: Call, g: _Geometry, dy: Array, weight: Array, dx: Arra
         columns.add_up(dx, first, n, group)
 
 
-def _weight_gradient(k: Call, p: Params, g: _Geometry, dy: Array, x: Array, d_weight: Array) -> None:
+def _weight_gradient(
+    k: Call, p: Params, g: Geometry, dy: Array, x: Array, d_weight: Array, last: implicit.Last | None = None
+) -> None:
     if not d_weight.size:
         return
     if not dy.size:
@@ -262,14 +222,19 @@ def _weight_gradient(k: Call, p: Params, g: _Geometry, dy: Array, x: Array, d_we
         return
     ours = partial(_own_weight_gradient, k, g, dy, x, d_weight)
     if not _by_cudnn(k, p, dnn.FILTER, g, x, dy, d_weight, ours):
-        ours()
+        ours(last)
 
 
-def _own_weight_gradient(k: Call, g: _Geometry, dy: Array, x: Array, d_weight: Array) -> None:
+def _own_weight_gradient(
+    k: Call, g: Geometry, dy: Array, x: Array, d_weight: Array, last: implicit.Last | None = None
+) -> None:
     index, filters = k.ctx.device_id, g.filters // g.groups
     if g.direct:
         run = kernel_for(k, "convolution", "depthwise_weight", x.dtype)
         run.blocks(d_weight.size, dy, x, d_weight, g.images, g.filters, filters, *g.windows)
+        return
+    if implicit.takes(g, x.dtype, index, "weight"):
+        implicit.weight_gradient(k, g, (last or implicit.Last(k, g))(dy), x, d_weight)
         return
     # Each image's share by itself, or that of a few beside each other, then all of them summed up in one order.
     share, size = filters * g.depth, x.dtype.itemsize
@@ -308,16 +273,17 @@ def _fits(p: Params, data: Spec, *rest: Spec) -> bool:
 @binds("Convolution_v1", when=_fits)
 @binds("Convolution", when=_fits)
 def _convolution(k: Call, p: Params, outs: Outs, data: Array, weight: Array, bias: Array | None = None) -> None:
-    _forward(k, p, _geometry(p, data, outs[0], weight.shape[0]), data, weight, bias, outs[0])
+    _forward(k, p, geometry(p, data, outs[0], weight.shape[0]), data, weight, bias, outs[0])
 
 
 @binds("_backward_Convolution", when=_fits)
 def _backward_convolution(k: Call, p: Params, outs: Outs, dy: Array, data: Array, weight: Array) -> None:
-    g = _geometry(p, data, dy, weight.shape[0])
+    g = geometry(p, data, dy, weight.shape[0])
+    last = implicit.Last(k, g)
     if outs[0] is not None:
-        _data_gradient(k, p, g, dy, weight, outs[0])
+        _data_gradient(k, p, g, dy, weight, outs[0], last)
     if outs[1] is not None:
-        _weight_gradient(k, p, g, dy, data, outs[1])
+        _weight_gradient(k, p, g, dy, data, outs[1], last)
     if not p.no_bias and outs[2] is not None:
         _bias_gradient(k, dy, outs[2])
 
@@ -330,14 +296,14 @@ def _transposed(p: Params, data: Spec, *rest: Spec) -> bool:
 @binds("Deconvolution", when=_transposed)
 def _deconvolution(k: Call, p: Params, outs: Outs, data: Array, weight: Array, bias: Array | None = None) -> None:
     out = outs[0]
-    _data_gradient(k, p, _geometry(p, out, data, weight.shape[0]), data, weight, out)
+    _data_gradient(k, p, geometry(p, out, data, weight.shape[0]), data, weight, out)
     if bias is not None:
         _bias(k, "add_channels", bias, out)
 
 
 @binds("_backward_Deconvolution", when=_transposed)
 def _backward_deconvolution(k: Call, p: Params, outs: Outs, dy: Array, data: Array, weight: Array) -> None:
-    g = _geometry(p, dy, data, weight.shape[0])
+    g = geometry(p, dy, data, weight.shape[0])
     if outs[0] is not None:
         _forward(k, p, g, dy, weight, None, outs[0])
     if outs[1] is not None:

@@ -25,7 +25,7 @@ FORWARD, BACKWARD, SHUFFLED = range(3)
 
 #: Further options of the compiler, for tests with sanitizers; what they make is not kept.
 OPTIONS: list[str] = []
-CODE = CodeCache("emulated", lambda: [_HERE / "emulate.h", _HERE / "user.h", _HERE / "compiler.py"])
+CODE = CodeCache("emulated", lambda: [*sorted(_HERE.glob("*.h")), _HERE / "compiler.py"])
 _loaded: dict[str, ctypes.CDLL] = {}
 _order = FORWARD
 

@@ -60,6 +60,9 @@ class EmulatedDriver(Driver):
     def name(self, index: int) -> str:
         return "emulated"
 
+    def capability(self, index: int) -> int:
+        return 90
+
     def activate(self, index: int) -> None:
         if index != here.index:
             if not 0 <= index < self._count:

@@ -20,6 +20,14 @@ namespace emulate {
 
 enum State { READY, AT_BLOCK, AT_WARP, DONE };
 
+// A copy into shared memory that nobody has waited for yet, and its group.
+struct Copy {
+    void* to;
+    const void* from;  // none for zeros
+    int group;
+};
+constexpr int COPIES = 64;
+
 struct Fiber {
 #ifdef __x86_64__
     void* sp;
@@ -31,6 +39,8 @@ struct Fiber {
     uint64_t given;  // what it brings to that
     dim3 thread;
     int lane, linear;
+    Copy copy[COPIES];
+    int copies, group;
 };
 
 constexpr size_t STACK = 64 << 10;
@@ -97,6 +107,7 @@ static void start(Fiber& f, char* stack) {
     makecontext(&f.context, body, 0);
 #endif
     f.state = READY;
+    f.copies = f.group = 0;
 }
 
 [[noreturn]] static void fault(const char* what) {
@@ -296,7 +307,7 @@ extern "C" void mx_order(int order) { emulate::order = order; }
     extern "C" void mx_run_##name(const unsigned* grid, const unsigned* block, unsigned dynamic, void** a) {   \
         emulate::run([](void** p) { emulate::spread(&name, p); }, waits, grid, block, dynamic, a);             \
     }
-#define KERNEL(threads) extern "C" void
+#define KERNEL(...) extern "C" void
 #define EACH(name) MX_ENTRY(name, false)
 #define BLOCKS(name) MX_ENTRY(name, true)
 #define DEVICE static inline
@@ -315,6 +326,7 @@ extern "C" void mx_order(int order) { emulate::order = order; }
 #define __grid_constant__
 #define __global__
 #define __device__
+#define __align__(n) alignas(n)
 #define __syncthreads emulate::sync
 #define __syncwarp(...) emulate::ballot(0xffffffffu, 0)
 #define __threadfence()

@@ -24,7 +24,6 @@ template <class... P> constexpr int count(void (*)(P...)) { return sizeof...(P);
 #define __forceinline__ inline
 #define __noinline__
 #define __launch_bounds__(...)
-#define __align__(n) alignas(n)
 #define __ldg(p) (*(p))
 #define __threadfence_block()
 

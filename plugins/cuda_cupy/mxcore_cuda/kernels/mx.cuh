@@ -2,6 +2,7 @@
 // that runs the threads of a block one after the other.
 //
 //   KERNEL(256) name(const T* x, T* y, i64 n) { ... }    a kernel of blocks of at most 256 threads
+//   KERNEL(256, 2) name(...) { ... }                     of which a multiprocessor can run two blocks at least
 //   EACH(name)                                           behind it: its threads never wait for each other
 //   BLOCKS(name)                                         or: they do (barriers, warp operations)
 //   SHARED(A, tile, [16][17]);                           memory of a block
@@ -14,7 +15,8 @@
 #ifdef MX_EMULATE
 #include "emulate.h"
 #else
-#define KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads, 1)
+#define KERNEL(...) MX_KERNEL(__VA_ARGS__, 1, 0)
+#define MX_KERNEL(threads, blocks, ...) extern "C" __global__ void __launch_bounds__(threads, blocks)
 #define EACH(name)
 #define BLOCKS(name)
 #define DEVICE static __device__ __forceinline__
