@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from operator import is_
+from operator import attrgetter, is_
 from typing import Any
 
 from .._core import call as calls
 from .._core import tables
-from .._core.array import Sparse
+from .._core.array import Sparse, Storage
 from .._core.call import eager_call, op_context
 from .._core.errors import raise_in_op
 from .._core.kernels import Spec
@@ -22,6 +22,8 @@ from ..ndarray import NDArray
 from ._fused import FusedOptimizer, Group, Step, disjoint
 
 __all__ = ["Standing"]
+
+_DATA, _STORAGE = attrgetter("_data"), attrgetter("_st")
 
 
 class _Call:
@@ -42,11 +44,13 @@ class _Call:
         Arrays of one weight.
     many : bool
         Whether the operator takes lists of rates, as one for many does.
+    whole : bool
+        Whether it moves all weights, in their order.
     run : callable
     owner : str
     """
 
-    __slots__ = ("name", "op", "places", "params", "ins", "width", "many", "run", "owner", "work")
+    __slots__ = ("name", "op", "places", "params", "ins", "width", "many", "whole", "run", "owner", "work")
 
     def __init__(self, group: Group, steps: Sequence[Step]) -> None:
         from ..executor.direct import bind  # light imports: whoever trains has it
@@ -59,6 +63,7 @@ class _Call:
         self.many = "lrs" in self.op.parser.dynamic
         if not {"lrs", "wds"} <= self.op.parser.dynamic and not {"lr", "wd"} <= self.op.parser.dynamic:
             raise LookupError
+        self.whole = self.places == [*range(len(steps))]
         some = [steps[i] for i in group.places]
         ins = self.ins = [a._data for step in some for a in step.arrays]
         weights, ctx, p = [step.weight._data for step in some], some[0].weight._st.ctx, self.params
@@ -75,6 +80,10 @@ class _Call:
         run: Callable[[], Any] | None = bind(bound, k, p, ins, outs)
         self.run = bound.bind(k, p, ins, outs) if run is None else run
 
+    def some(self, values: Sequence[Any]) -> Sequence[Any]:
+        """Those of its weights among the values of all."""
+        return values if self.whole else [values[i] for i in self.places]
+
     def grads(self, values: Sequence[Any]) -> None:
         """Exchange the gradients."""
         self.ins[1 :: self.width] = values
@@ -85,7 +94,7 @@ class _Call:
         for name, each in all_.items():
             value: Any = each[self.places[0]]
             if self.many:
-                name, value = name + "s", tuple([each[i] for i in self.places])
+                name, value = name + "s", tuple(self.some(each))
             plain = value.__class__ is float or self.many and {*map(type, value)} == {float}
             values[name] = value if plain else self.op.params[name].parse(value)
 
@@ -191,7 +200,7 @@ class Standing:
         grads: Sequence[NDArray],
     ) -> bool:
         """Move the weights if all is as it was; False, with nothing done, otherwise."""
-        if not self._lock.acquire(blocking=False):
+        if not len(index) == len(weights) == len(grads) == len(self.index) or not self._lock.acquire(blocking=False):
             return False
         locks = [self._lock]
         try:
@@ -212,24 +221,26 @@ class Standing:
         weights: Sequence[NDArray],
         grads: Sequence[NDArray],
     ) -> bool:
+        # There may be hundreds of arrays: what looks at each runs in the interpreter's own loops.
+        moving = [*weights, *self.kept]
+        datas, writes = [*map(_DATA, moving)], [*map(_STORAGE, moving)]
         if (
             not self.calls
             or mode.record
             or self.index != index
             or self.observers is not calls.observers
             or not all(map(is_, map(states.get, index), self.held))
-            or [id(a._data) for a in (*weights, *self.kept)] != self._ids
+            or [*map(id, datas)] != self._ids
             or not optimizer._is_told
         ):
             return False
+        reads = [*map(_STORAGE, grads)]
         if not self._queued and (
-            not all(map(self.ctx.device.writable, [a._data for a in (*weights, *self.kept)]))
-            or begin([g._st for g in grads], [a._st for a in (*weights, *self.kept)])
-            or heavy(self.work)
+            not all(map(self.ctx.device.writable, datas)) or begin(reads, writes) or heavy(self.work)
         ):
             return False
-        news = [g._data for g in grads]
-        for i, (new, ref) in enumerate(zip(news, self._grads, strict=True)):
+        news = [*map(_DATA, grads)]
+        for i, (new, ref) in enumerate(zip(news, self._grads)):
             if new is not ref():
                 if not self._fits(i, new, grads[i]):
                     return False
@@ -252,7 +263,7 @@ class Standing:
                 for call in self.calls:
                     if call.name == name:
                         call.renumber(numbers)
-        self._run(weights, grads, news)
+        self._run(reads, writes, news)
         self.used = True
         return True
 
@@ -265,12 +276,11 @@ class Standing:
             and id(new) not in self._written
         )
 
-    def _run(self, weights: Sequence[NDArray], grads: Sequence[NDArray], news: Sequence[Any]) -> None:
-        writes = [a._st for a in (*weights, *self.kept)]
-        begin([g._st for g in grads], writes, now=True)
+    def _run(self, reads: Sequence[Storage], writes: Sequence[Storage], news: Sequence[Any]) -> None:
+        begin(reads, writes, now=True)
         self.ctx.activate()
         for call in self.calls:
-            call.grads([news[i] for i in call.places])
+            call.grads(call.some(news))
             try:
                 call.run()
             except Exception as e:

@@ -374,6 +374,8 @@ class Optimizer:
     def _scaled(self, value: float, indices: Sequence[Any], kind: str) -> list[float]:
         """Return `value` times the multiplier of each index: Gluon's, then by index, then by name."""
         table = getattr(self, kind)
+        if not table and not self.param_dict:
+            return [value * 1.0] * len(indices)
         out = []
         for index in indices:
             if index in self.param_dict:

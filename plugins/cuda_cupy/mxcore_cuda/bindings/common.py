@@ -6,7 +6,7 @@ import math
 import weakref
 from collections.abc import Callable, Sequence
 from functools import wraps
-from itertools import zip_longest
+from itertools import repeat
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -86,18 +86,21 @@ def _stands(
 
     def run() -> None:
         now = [*ins, *outs]
-        if any(_loose(a) for a, old in zip_longest(now, last) if old is None or old() is not a):
+        if len(last) != len(now):
+            last[:] = repeat(_nothing, len(now))
+        others = [i for i, (a, ref) in enumerate(zip(now, last)) if ref() is not a]
+        if not _dense([now[i] for i in others]):
             kernel(k, p, [*outs], *ins)
             return
-        if len(last) != len(now):
-            last[:] = map(weakref.ref, now)
-        else:
-            for i, a in enumerate(now):
-                if last[i]() is not a:
-                    last[i] = weakref.ref(a)
+        for i in others:
+            last[i] = weakref.ref(now[i])
         call()
 
     return run
+
+
+def _nothing() -> None:
+    """A reference to no array."""
 
 
 def _dense(*some: Any) -> bool:
