@@ -31,7 +31,7 @@ def close():
 
 def run(folder, source, mode="background", **more):
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "MXCORE_CACHE_DIR": str(folder)}
-    env |= {"MXCORE_COMPILE": mode, **more}
+    env |= {"MXCORE_COMPILE": mode, "MXCORE_BODIES": "0", **more}
     done = subprocess.run(
         [sys.executable, "-c", START + textwrap.dedent(source)], env=env, capture_output=True, text=True, timeout=300
     )

@@ -280,7 +280,7 @@ def test_code_is_cached_and_a_bad_cache_is_harmless(tmp_path):
     print(COUNTS["loaded"], COUNTS["compiled"], "numba" in sys.modules)
     """
     )
-    environment = {"MXCORE_CACHE_DIR": str(tmp_path / "cache")}
+    environment = {"MXCORE_CACHE_DIR": str(tmp_path / "cache"), "MXCORE_BODIES": "0"}
     assert python(script, **environment) == "0 2 True"  # a kernel and the driver of threads
     assert python(script, **environment) == "2 0 False"
     files = [p for p in (tmp_path / "cache").rglob("*") if p.is_file()]

@@ -17,6 +17,7 @@ from .._core.stream import ordered
 from .._core.transfer import assign, wrap
 from ..base import error
 from ..context import Context
+from ..halves import is_half
 from ..ndarray import NDArray
 from ..stypes import HeldRows, RowSparse
 
@@ -47,6 +48,9 @@ def add(arrays: Sequence[NDArray], ctx: Context) -> NDArray:
     first = arrays[0]
     if len(arrays) == 1:
         return first.as_in_context(ctx)
+    if len(arrays) > 2 and first.stype == "default" and is_half(first._data.dtype):
+        # Servers and GPUs add what comes to what there is: each sum is rounded, as in MXNet.
+        return functools.reduce(lambda a, b: add([a, b], ctx), arrays)
     if ctx.device.host and all(
         a.stype == "default" and a.shape == first.shape and a.dtype == first.dtype and _within_reach(a, ctx)
         for a in arrays
