@@ -250,9 +250,10 @@ class _Plan:
 
 
 def _seconds(device: Device, handle: Handle, run: Callable[[], None]) -> float:
-    """How long something takes that launches on a handle's stream: the GPU, or the host where that is slower.
+    """How long something takes that launches on a handle's stream, the GPU's time and the host's together.
 
-    The GPU is kept at work meanwhile, so that its time has nothing of the host's. Infinitely, as above.
+    The host launches nothing else meanwhile. The GPU is kept at work, so that its time has nothing of the host's.
+    Infinitely, as above.
     """
     d, events, host = driver(), [], float("inf")
     try:
@@ -268,7 +269,7 @@ def _seconds(device: Device, handle: Handle, run: Callable[[], None]) -> float:
         d.finish(events[-1][1])
     except (Refused, MemoryError):
         return float("inf")
-    return max(host, min(d.elapsed(*both) for both in events))
+    return host + min(d.elapsed(*both) for both in events)
 
 
 class _Perf(ctypes.Structure):
