@@ -135,7 +135,7 @@ def test_the_callers_arrays_go_when_another_shape_comes(monkeypatch):
                 del x, y, head
             block(image(SIZES[5]))
             mx.nd.waitall()
-            assert [ref() for ref in gone] == [None] * len(gone)
+            assert all(ref() is None for ref in gone)
     finally:
         gc.enable()
 
