@@ -47,6 +47,11 @@ def _gone() -> None:
     """Stands for the call of a step that will be bound anew before it runs."""
 
 
+def _is_whole(a: Any) -> bool:
+    """Whether an array is NumPy's, and its elements lie one behind the other."""
+    return a.__class__ is np.ndarray and a.flags.c_contiguous
+
+
 def _copied(copy: Callable[[Any, Any], None], values: list[Any], targets: list[Any]) -> None:
     copy(values[0], targets[0])
 
@@ -96,6 +101,8 @@ class Instance:
         self._random: tuple[list[Any], list[Any]] = ([], [])
         self._ks: list[Any] = []
         self._stamps: dict[int, Any] = {}
+        #: View steps that gave all elements of a dense array in their order: they do so for every other.
+        self._reshaped: set[int] = set()
         for t, step in enumerate(program.steps):
             k = step.k
             if step.random:
@@ -312,9 +319,15 @@ class Instance:
         ):
             return lambda: me._loose_call(step, k, p)
         if step.view:
+            whole = _is_whole(ins[0])
+            if whole and t in self._reshaped:
+                env[step.outs[0]] = ins[0].reshape(bound.specs[0].shape)
+                return None
             (v,) = listed(bound.fn(k, p, *ins), 1)
             if (v is ins[0] or k.device.shares(v, ins[0])) and getattr(getattr(v, "flags", None), "c_contiguous", True):
                 env[step.outs[0]] = v
+                if whole and _is_whole(v) and v.size == ins[0].size and v.dtype == ins[0].dtype:
+                    self._reshaped.add(t)
                 return None
             env[step.outs[0]] = k.xp.asarray(v).copy()  # rows that do not lie together: copied at every run
         outs = [env[s] for s in step.outs]
