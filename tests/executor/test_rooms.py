@@ -1,5 +1,6 @@
 """A block that is called with many shapes holds memory for one of them, not for all."""
 
+import contextlib
 import gc
 import os
 import random
@@ -14,6 +15,7 @@ import pytest
 import mxcore as mx
 from mxcore import autograd
 from mxcore.executor import CachedOp, cached_op, instance, rooms
+from mxcore.gluon import nn
 
 
 def network():
@@ -281,3 +283,44 @@ def test_no_growth_over_many_sizes_of_images():
     """Sixty sizes take little more than the largest one."""
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
     assert int(done.stdout) < 400, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("error", [ValueError("a planted failure"), KeyboardInterrupt()], ids=["error", "interrupt"])
+@pytest.mark.parametrize("at", range(1, 8))
+def test_a_backward_that_could_not_be_bound_works_the_next_time(monkeypatch, at, error):
+    """Wherever binding stopped, the next call, of the same graph or another, gives what it would have given."""
+
+    def grads(net, x, fails):
+        x.attach_grad()
+        with autograd.record():
+            y = (net(x) ** 2).sum()
+        real, count = instance.Instance._build, 0
+
+        def build(self, t, step):
+            nonlocal count
+            count += 1
+            if count == at:
+                raise error
+            return real(self, t, step)
+
+        if fails:
+            with monkeypatch.context() as patch:
+                patch.setattr(instance.Instance, "_build", build)
+                with contextlib.suppress(ValueError, KeyboardInterrupt):
+                    y.backward(retain_graph=True)
+        y.backward()
+        return [x.grad.asnumpy(), *[p.grad().asnumpy() for p in net.collect_params().values()]]
+
+    def net():
+        mx.random.seed(3)
+        found = nn.HybridSequential()
+        found.add(nn.Dense(6, activation="tanh", in_units=4), nn.LayerNorm(in_channels=6), nn.Dense(3, in_units=6))
+        found.initialize(mx.init.Uniform(1))
+        found.hybridize()
+        return found
+
+    whole, broken = net(), net()
+    x = mx.nd.array(np.random.RandomState(0).randn(2, 4))
+    for fails in (True, False):
+        for a, b in zip(grads(broken, x.copy(), fails), grads(whole, x.copy(), False), strict=True):
+            np.testing.assert_array_equal(a, b)

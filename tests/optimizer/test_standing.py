@@ -1,7 +1,9 @@
 """Weights that move together again and again: the way that is bound once gives what each by itself gives."""
 
+import copy
 import gc
 import itertools
+import pickle
 import threading
 import weakref
 
@@ -9,7 +11,9 @@ import numpy as np
 import pytest
 
 import mxcore as mx
+from mxcore._core.manager import manager
 from mxcore.optimizer._standing import Standing
+from mxcore.plugin import KernelSet, hookimpl
 
 RULES = [
     ("sgd", {}),
@@ -338,3 +342,116 @@ def test_lists_that_never_come_again_are_not_kept_for_ever():
     for n in range(2, 200):
         update([*range(n)], [mx.nd.ones((1,))] * n, [mx.nd.ones((1,)) for _ in range(n)])
     assert len(update._standing) <= 64
+
+
+def test_another_optimizer_moves_by_its_own_rule():
+    """Also over states that both have, or none of them."""
+    for first, second, settings in (
+        ("sgd", mx.optimizer.Signum(momentum=0.0, learning_rate=0.1), {"learning_rate": 0.5}),
+        ("sgd", mx.optimizer.NAG(momentum=0.9, learning_rate=0.5), {"momentum": 0.9, "learning_rate": 0.5}),
+    ):
+        found = []
+        for several in (True, False):
+            update = mx.optimizer.get_updater(mx.optimizer.create(first, **settings))
+            weights, grads = ([mx.nd.ones((3,)), mx.nd.ones((4,))] for _ in range(2))
+            for step in range(4):
+                if step == 2:
+                    update.optimizer = second
+                    second._index_update_count.clear()
+                for part in [[0, 1]] if several else [[0], [1]]:
+                    update(part, [grads[i] for i in part], [weights[i] for i in part])
+            found.append([w.asnumpy() for w in weights])
+        equal((found[0], []), (found[1], []))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("rescale_grad", "1/8"), ("rescale_grad", None), ("clip_gradient", "abc"), ("epsilon", None)]
+)
+def test_a_number_that_is_refused_is_refused_every_time(name, value):
+    rule = "adam" if name == "epsilon" else "sgd"
+    update = mx.optimizer.get_updater(mx.optimizer.create(rule))
+    weights, grads = ([mx.nd.ones((3,)), mx.nd.ones((4,))] for _ in range(2))
+    for _ in range(2):
+        update([0, 1], grads, weights)
+    before, good = weights[0].asnumpy(), getattr(update.optimizer, name)
+    setattr(update.optimizer, name, value)
+    for _ in range(3):
+        with pytest.raises(TypeError, match=name):
+            update([0, 1], grads, weights)
+        np.testing.assert_array_equal(weights[0].asnumpy(), before)
+    setattr(update.optimizer, name, good)
+    update([0, 1], grads, weights)
+    assert (weights[0].asnumpy() < before).all()
+
+
+def test_states_that_were_dropped_are_made_anew():
+    found = []
+    for several in (True, False):
+        update = mx.optimizer.get_updater(mx.optimizer.create("sgd"))
+        weights, grads = ([mx.nd.ones((3,)), mx.nd.ones((4,))] for _ in range(2))
+        for step in range(5):
+            if step == 2:
+                update.optimizer.momentum = 0.9
+                update.states.clear()
+            for part in [[0, 1]] if several else [[0], [1]]:
+                update(part, [grads[i] for i in part], [weights[i] for i in part])
+        found.append(([w.asnumpy() for w in weights], [[update.states[i].asnumpy()] for i in range(2)]))
+    equal(*found)
+
+
+@pytest.mark.parametrize("how", [copy.deepcopy, lambda u: pickle.loads(pickle.dumps(u))], ids=["copied", "pickled"])
+@pytest.mark.parametrize("settings", [{}, {"momentum": 0.9}])
+def test_copies_have_nothing_bound(how, settings):
+    update = mx.optimizer.get_updater(mx.optimizer.create("sgd", **settings))
+    weights, grads = ([mx.nd.ones((3,)), mx.nd.ones((4,))] for _ in range(2))
+    for _ in range(3):
+        update([0, 1], grads, weights)
+    other, again = how(update), [w.copy() for w in weights]
+    other([0, 1], grads, again)
+    update([0, 1], grads, weights)
+    for a, b in zip(again, weights):
+        np.testing.assert_array_equal(a.asnumpy(), b.asnumpy())
+
+
+def test_kernels_that_come_and_go_are_taken():
+    class Plugin:
+        API_VERSION = 1
+
+    kernels = KernelSet("cpu")
+
+    @kernels.kernel("sgd_update", dtypes="f4", out=True, priority=1000)
+    def far(k, p, outs, weight, grad):
+        outs[0][...] = weight - 100
+
+    Plugin.mxcore_kernels = staticmethod(hookimpl(lambda: {"cpu": kernels}))
+    update = mx.optimizer.get_updater(mx.optimizer.create("sgd", learning_rate=1.0))
+    weights, grads = ([mx.nd.zeros((3,)), mx.nd.zeros((4,))] for _ in range(2))
+
+    def steps():
+        before = weights[0].asnumpy()[0]
+        for _ in range(3):
+            update([0, 1], grads, weights)
+        return weights[0].asnumpy()[0] - before
+
+    assert steps() == 0
+    manager.register(Plugin, "far_away")
+    try:
+        assert steps() == -300
+    finally:
+        manager.unregister("far_away")
+    assert steps() == 0
+
+
+def test_an_interrupt_holds_no_lock(monkeypatch):
+    update = mx.optimizer.get_updater(mx.optimizer.create("sgd"))
+    weights, grads = ([mx.nd.ones((3,)), mx.nd.ones((4,))] for _ in range(2))
+    for _ in range(2):
+        update([0, 1], grads, weights)
+    monkeypatch.setattr(mx.optimizer.SGD, "_rate", lambda self, lr, t: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        update([0, 1], grads, weights)
+    monkeypatch.undo()
+    thread = threading.Thread(target=update, args=([0, 1], grads, weights), daemon=True)
+    thread.start()
+    thread.join(20)
+    assert not thread.is_alive()

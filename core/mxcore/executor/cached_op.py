@@ -472,17 +472,22 @@ class _Memory:
         s = self.signature
         given = [(slot, as_lowered(dys[i])) for slot, i in s.head_grads]
         with self.lock:
-            states: list[tuple[int, Any]] = []
-            if self.used and self.again is not None:
-                values, keys = self.again
-                # Not to the first outputs, which are the caller's, nor to the states, which the first run has moved.
-                first = [(slot, self.before[i].copy()) for slot, i in s.slots if i in self.before]
-                self.run(0, [*values, *first], keys)
-                states = [(slot, v) for (slot, i), (_, v) in zip(s.slots, values) if i in self.before]
-            self.used = True
-            return self.run(
-                1, [*states, *((slot, g._data) for slot, g in given)], self.instance.keys(1), [g._st for _, g in given]
-            )
+            try:
+                states: list[tuple[int, Any]] = []
+                if self.used and self.again is not None:
+                    values, keys = self.again
+                    # Not to the first outputs, which are the caller's, nor to the states, which the first has moved.
+                    first = [(slot, self.before[i].copy()) for slot, i in s.slots if i in self.before]
+                    self.run(0, [*values, *first], keys)
+                    states = [(slot, v) for (slot, i), (_, v) in zip(s.slots, values) if i in self.before]
+                self.used = True
+                grads = [*states, *((slot, g._data) for slot, g in given)]
+                return self.run(1, grads, self.instance.keys(1), [g._st for _, g in given])
+            except BaseException:
+                # An interrupt may have come at any time: another instance runs both parts, should they be asked for.
+                s.memories.pop(self.room, None)
+                self.used, self.instance = True, self.room.instance(s)
+                raise
 
 
 class _Pending:

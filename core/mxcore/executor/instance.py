@@ -185,38 +185,38 @@ class Instance:
             return
         queue = sorted(dirty[part])
         moved = False
-        while queue:
-            t = heapq.heappop(queue)
-            step, old = program.steps[t], self._calls[t]
-            self._listed(t, None)
-            slot = step.outs[0] if step.view else -1
-            before = env[slot]
-            step.ctx.activate()
-            try:
-                new = self._build(t, step)
-            except Exception as e:
-                if step.op is None:
-                    raise
-                raise_in_op(
-                    e, step.op.name, step.p, [env[s] for s in step.ins], f"node '{step.node.name}'", step.bound.owner
-                )
-            if new is not None and step.random and self._draws(t):
-                new = partial(_draw_and_run, self._ks[t], new)
-            self._calls[t] = new
-            if step.view and (view := env[slot]) is not before:
-                env[slot] = before
-                for u in self._exchange(slot, view):
-                    if u > t and u not in dirty[u >= split]:
-                        dirty[u >= split].add(u)
-                        if (u >= split) == part:
-                            heapq.heappush(queue, u)
-            if (old is None) != (new is None):
-                moved = True
-            elif new is not None:
-                self._parts[part][self._place[t]] = ended(new, step.ctx) if engine.it.naive else new
-        dirty[part].clear()
-        if moved:
-            self._collect(part)
+        try:
+            while queue:
+                t = heapq.heappop(queue)
+                step, old = program.steps[t], self._calls[t]
+                self._listed(t, None)
+                slot = step.outs[0] if step.view else -1
+                before = env[slot]
+                step.ctx.activate()
+                try:
+                    new = self._build(t, step)
+                except Exception as e:
+                    if step.op is None:
+                        raise
+                    values_ = [env[s] for s in step.ins]
+                    raise_in_op(e, step.op.name, step.p, values_, f"node '{step.node.name}'", step.bound.owner)
+                if new is not None and step.random and self._draws(t):
+                    new = partial(_draw_and_run, self._ks[t], new)
+                moved |= (old is None) != (new is None)
+                self._calls[t] = new
+                if step.view and (view := env[slot]) is not before:
+                    env[slot] = before
+                    for u in self._exchange(slot, view):
+                        if u > t and u not in dirty[u >= split]:
+                            dirty[u >= split].add(u)
+                            if (u >= split) == part:
+                                heapq.heappush(queue, u)
+                if old is not None and new is not None:
+                    self._parts[part][self._place[t]] = ended(new, step.ctx) if engine.it.naive else new
+            dirty[part].clear()
+        finally:
+            if moved:  # also where a step could not be bound: the others keep their places
+                self._collect(part)
 
     def _send(self, head: int, v: Any) -> Sequence[int]:
         """Let a head be written to another array; returns the steps that must be bound again."""

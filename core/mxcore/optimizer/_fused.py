@@ -131,9 +131,13 @@ class FusedOptimizer(Optimizer):
         if not master:
             name, states, numbers = self._fused_step(index, state)
             return Step(name, weight, grad, states, numbers)
-        state, copy = state if self._master_last else state[::-1]
-        name, states, numbers = self._fused_step(index, state)
+        copy = state[self._master_last]
+        name, states, numbers = self._fused_step(index, self._inner(state, master))
         return Step(name, weight, grad, states, numbers, copy, f"mp_{name}" if self._master_last else "")
+
+    def _inner(self, state: Any, master: bool) -> Any:
+        """The state beside a master copy."""
+        return state[not self._master_last] if master else state
 
     @property
     def _is_told(self) -> bool:

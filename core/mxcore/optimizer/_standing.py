@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from itertools import repeat
 from operator import attrgetter, is_
 from typing import Any
 
@@ -24,6 +26,17 @@ from ._fused import FusedOptimizer, Group, Step, disjoint
 __all__ = ["Standing"]
 
 _DATA, _STORAGE = attrgetter("_data"), attrgetter("_st")
+_MISSING = object()
+_open = nullcontext()
+#: How often kernels or passes have come or gone.
+_changes = [0]
+
+
+def _count() -> None:
+    _changes[0] += 1
+
+
+tables.on_change.append(_count)
 
 
 class _Call:
@@ -156,7 +169,8 @@ class Standing:
         steps: Sequence[Step],
         groups: Sequence[Group],
     ) -> None:
-        self.observers = calls.observers
+        self.observers, self.made = calls.observers, _changes[0]
+        self.optimizer = weakref.ref(optimizer)
         ctx = self.ctx = steps[0].weight._st.ctx
         if (
             mode.record
@@ -165,7 +179,10 @@ class Standing:
             or not disjoint(ctx.device, steps)
         ):
             raise LookupError
+        inner = [optimizer._inner(state, step.master is not None) for step, state in zip(steps, held)]
         self.index, self.held = list(index), list(held)
+        #: Each operator with a state of which the optimizer says so.
+        self.operators = [*{step.name: (step.name, state) for step, state in zip(steps, inner)}.values()]
         #: Operator -> what all weights have in common.
         self.numbers: dict[str, dict[str, Any]] = {}
         for step in steps:
@@ -180,8 +197,6 @@ class Standing:
         self.kinds = [(d.__class__, d.shape, d.dtype) for d in (step.grad._data for step in steps)]
         self._lock, self._queued = fork_safe_lock(), self.ctx.device.async_
         self.work = sum(call.work for call in self.calls)
-        #: Of the weights whose memory threads must not move at once: a queue has an order of its own.
-        self._order = [] if self._queued else sorted(range(len(weights)), key=lambda i: id(weights[i]._st))
         # The calls hold these arrays, so that no other can have their ids; whoever drops a weight gets the memory back.
         self._ids = [id(a._data) for a in (*weights, *self.kept)]
         self._written = {*self._ids}
@@ -200,18 +215,10 @@ class Standing:
         grads: Sequence[NDArray],
     ) -> bool:
         """Move the weights if all is as it was; False, with nothing done, otherwise."""
-        if not len(index) == len(weights) == len(grads) == len(self.index) or not self._lock.acquire(blocking=False):
+        if not len(index) == len(weights) == len(grads) == len(self.index):
             return False
-        locks = [self._lock]
-        try:
-            for i in self._order:  # in one order: two threads must not wait for each other
-                lock = lock_of(weights[i]._st)
-                lock.acquire()
-                locks.append(lock)
+        with self._lock:
             return self._step(optimizer, states, index, weights, grads)
-        finally:
-            for lock in locks:
-                lock.release()
 
     def _step(
         self,
@@ -228,10 +235,13 @@ class Standing:
             not self.calls
             or mode.record
             or self.index != index
+            or self.made != _changes[0]
             or self.observers is not calls.observers
-            or not all(map(is_, map(states.get, index), self.held))
+            or self.optimizer() is not optimizer
+            or not all(map(is_, map(states.get, index, repeat(_MISSING)), self.held))
             or [*map(id, datas)] != self._ids
             or not optimizer._is_told
+            or any(optimizer._operator(state)[0] != name for name, state in self.operators)
         ):
             return False
         reads = [*map(_STORAGE, grads)]
@@ -259,10 +269,10 @@ class Standing:
         for name, old in self.numbers.items():
             numbers = optimizer._numbers(name, t)
             if numbers != old:  # the last batch is smaller, a scale of losses moves
-                self.numbers[name] = numbers
                 for call in self.calls:
                     if call.name == name:
                         call.renumber(numbers)
+                self.numbers[name] = numbers  # now that none was refused
         self._run(reads, writes, news)
         self.used = True
         return True
@@ -280,11 +290,13 @@ class Standing:
         begin(reads, writes, now=True)
         self.ctx.activate()
         for call in self.calls:
-            call.grads(call.some(news))
-            try:
-                call.run()
-            except Exception as e:
-                raise_in_op(e, call.op.name, call.params, call.ins, owner=call.owner)
-            finally:
-                call.grads([None] * len(call.places))  # they are of one step
+            # What is one weight's alone is not written to by two threads at once; a queue has an order of its own.
+            with _open if call.many or self._queued else lock_of(writes[call.places[0]]):
+                try:
+                    call.grads(call.some(news))
+                    call.run()
+                except Exception as e:
+                    raise_in_op(e, call.op.name, call.params, call.ins, owner=call.owner)
+                finally:
+                    call.grads([None] * len(call.places))  # they are of one step
         commit(writes)

@@ -56,6 +56,9 @@ class Updater:
         #: First index and number of those that move together -> how they do.
         self._standing: dict[Any, Standing] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_standing": {}}  # what is bound is bound to this one's arrays
+
     def __call__(self, index: Any, grad: Any, weight: Any) -> None:
         """Move one weight, or a list of them, in place.
 
@@ -97,7 +100,7 @@ class Updater:
             steps, groups = move(optimizer, zip(index, weight, grad, held))
             self._stand(optimizer, index, given, held, steps, groups)
             return
-        if not self.aggregate_updates:
+        if not (self.aggregate_updates and optimizer.aggregate_num > 0):
             for i, w, g in zip(index, weight, grad):
                 optimizer.update_multi_precision(i, w, g, states[i])
             return

@@ -64,14 +64,17 @@ class Standing:
             self.busy = False
 
     def _renew(self, n: int, arrays: int) -> None:
-        self.plan, self.workers = self.make(), n
-        if self.plan is not None:
-            self.bound, self.seen = self.plan.bound(), [_nothing] * arrays
+        plan = self.make()
+        if plan is not None:
+            self.bound, self.seen = plan.bound(), [_nothing] * arrays
+        self.plan = plan
+        self.workers = n  # last: an interrupt before it lets the next run begin anew
 
     def _take(self, plan: Plan, i: int, a: Any) -> bool:
         """Let a memory object be that of another array."""
         if not is_dense(a) or a.nbytes != plan.arrays[i].desc.size:
             return False
+        self.seen[i] = _nothing  # an interrupt may come at any time
         self.bound.place(i, int(a.__array_interface__["data"][0]))
         self.seen[i] = weakref.ref(a)
         return True

@@ -66,23 +66,24 @@ def _brought() -> tuple[dict[str, int], list[bytes]]:
 
 
 def packed(head: dict[str, Any], bodies: Sequence[bytes]) -> bytes:
-    """The file: a line that tells `head` and sizes, and all bodies, compressed together."""
+    """The file: a digest of the rest, a line that tells `head` and sizes, and all bodies, compressed together."""
     import lzma
 
     line = json.dumps({**head, "sizes": [len(b) for b in bodies]}, sort_keys=True).encode()
-    return line + b"\n" + lzma.compress(b"".join(bodies), preset=9)
+    rest = line + b"\n" + lzma.compress(b"".join(bodies), preset=9)
+    return hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest
 
 
 def unpacked(content: bytes) -> tuple[dict[str, Any], list[bytes]]:
-    """What :func:`packed` was given."""
+    """What :func:`packed` was given; ValueError for anything else."""
     import lzma  # some Pythons come without it
 
-    line, _, rest = content.partition(b"\n")
+    digest, _, rest = content.partition(b"\n")
+    if hashlib.sha256(rest).hexdigest().encode() != digest:
+        raise ValueError("the file of bodies is damaged")
+    line, _, rest = rest.partition(b"\n")
     head = json.loads(line)
-    try:
-        whole = lzma.decompress(rest)
-    except lzma.LZMAError as e:
-        raise ValueError(str(e)) from None
+    whole = lzma.decompress(rest)
     bodies, at = [], 0
     for size in head["sizes"]:
         bodies.append(whole[at : at + size])
