@@ -3,7 +3,8 @@
 Python locks each module by itself. Two threads that begin with different modules of one package can meet half-way: each
 has what the other wants, Python sees it, and gives one of them a module that is not complete, and so an ImportError.
 So whoever asks from outside of any import goes alone. Who is importing already does not wait here, for it may have what
-the one that imports wants.
+the one that imports wants. Packages that mxcore needs now and then (OpenCV, ml_dtypes, fsspec) are asked for here, too:
+a child that is forked in the midst of an import would wait for ever for who imports.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ from typing import Any
 
 __all__ = ["alone", "load"]
 
-#: Held by who imports; whoever forks may take it, so that no child finds a module half imported.
+#: Held by who imports, and by who forks, so that no child finds a module half imported.
 alone = threading.RLock()
+#: Seconds that a fork waits for an import to end: one that waits for the thread that forks never does.
+_PATIENCE = 30
+_forking = threading.local()
 
 
 def load(module: str) -> Any:
@@ -49,5 +53,18 @@ def _importing() -> bool:
     return False
 
 
+def _before_fork() -> None:
+    _forking.held = alone.acquire(timeout=_PATIENCE)
+
+
+def _after_fork() -> None:
+    if _forking.held:
+        alone.release()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=alone._at_fork_reinit)  # type: ignore[attr-defined]  # nobody is there any more
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork,
+        after_in_child=alone._at_fork_reinit,  # type: ignore[attr-defined]  # nobody is there any more
+    )

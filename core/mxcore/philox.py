@@ -8,14 +8,21 @@ Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ._core.device import Device
+from ._importing import load
 
 __all__ = ["Rng"]
+
+
+@functools.cache
+def _philox() -> Any:
+    return load("numpy.random").Philox  # NumPy imports it when it is asked for
 
 
 class Rng:
@@ -45,7 +52,7 @@ class Rng:
     def host_bits(self, n: int) -> Any:
         """The same words in the host's memory, in an array that nobody else holds."""
         if self._host is None:
-            self._host = np.random.Philox(
+            self._host = _philox()(
                 key=np.array(self.key[:2], np.uint64), counter=np.array([0, 0, self.key[2], 0], np.uint64)
             )
         return self._host.random_raw(n)

@@ -24,6 +24,7 @@ from ._core.kernels import KernelSet, Spec
 from ._core.manager import API_VERSION
 from ._core.op import Op, op
 from ._core.params import Param, Params
+from ._importing import load as load_module
 from ._locks import fork_safe_lock
 from .composing import GraphF, Value
 from .context import Context, pinning
@@ -99,6 +100,7 @@ __all__ = [
     "given_params",
     "hookimpl",
     "known",
+    "load_module",
     "memory_layout",
     "merge_dtype",
     "merge_rows",

@@ -12,6 +12,7 @@ import os
 import re
 from typing import Any, TypeAlias
 
+from . import _importing
 from .base import error
 
 __all__ = ["appended", "archived", "child", "ending", "is_url", "links", "parent", "store", "text_of", "with_ending"]
@@ -85,7 +86,7 @@ def is_url(path: PathLike) -> bool:
 @functools.cache
 def _protocols() -> frozenset[str]:
     try:
-        import fsspec
+        fsspec = _importing.load("fsspec")
     except ImportError:
         return frozenset()
     return frozenset(fsspec.available_protocols())
@@ -256,7 +257,7 @@ def store(url: str, writing: bool = False, fresh: bool = False) -> tuple[Any, st
     if not last or (slashes and last in _ARCHIVES):
         raise error(ValueError, f"cannot open {url!r}: it names no archive; write '{kinds[-1]}://FILE::ARCHIVE'")
     try:
-        import fsspec
+        fsspec = _importing.load("fsspec")
     except ImportError:
         raise error(ImportError, f"{url!r} needs the package fsspec: pip install fsspec") from None
     options = {"skip_instance_cache": True} if fresh else {}

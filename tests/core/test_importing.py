@@ -6,8 +6,11 @@ one of them a module that is not complete.
 
 import importlib
 import os
+import signal
+import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -77,7 +80,8 @@ def test_who_is_importing_does_not_wait(modules):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
-def test_nobody_imports_in_a_forked_child():
+def test_nobody_imports_in_a_forked_child(monkeypatch):
+    monkeypatch.setattr(_importing, "_PATIENCE", 0.1)
     with _importing.alone:
         pid = []
 
@@ -89,3 +93,62 @@ def test_nobody_imports_in_a_forked_child():
 
         assert in_threads((fork,)) == []
     assert os.waitpid(pid[0], 0)[1] == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="os.fork is POSIX's")
+def test_a_fork_waits_for_an_import(modules):
+    """A child that is forked in the midst of it would wait for ever for the thread that imports."""
+    modules(late_slow="seen.append(0)\ntime.sleep(0.5)\nvalue = 7\n")
+    thread = threading.Thread(target=_importing.load, args=("late_slow",))
+    thread.start()
+    while not modules.seen:
+        time.sleep(0.001)
+    pid = os.fork()
+    if not pid:
+        try:
+            os._exit(importlib.import_module("late_slow").value)
+        finally:
+            os._exit(1)
+    end, status = time.monotonic() + 20, None
+    while status is None and time.monotonic() < end:
+        done, code = os.waitpid(pid, os.WNOHANG)
+        status = os.waitstatus_to_exitcode(code) if done else None
+        time.sleep(0.01)
+    thread.join(20)
+    if status is None:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    assert status == 7
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="os.fork is POSIX's")
+def test_an_import_may_fork_itself(modules):
+    modules(late_forking="import os\npid = os.fork()\nif not pid: os._exit(0)\nos.waitpid(pid, 0)\nseen.append(1)\n")
+    assert in_threads((_importing.load, "late_forking")) == [] and modules.seen == [1]
+
+
+@pytest.mark.parametrize("module", ["cv2", "ml_dtypes", "fsspec", "numpy.random"])
+def test_packages_that_are_needed_late_are_imported_alone(module):
+    """Each by who needs it, while nobody else imports or forks."""
+    uses = {
+        "cv2": "mx.image.imresize(mx.nd.ones((8, 8, 3), dtype='uint8'), 4, 4).asnumpy()",
+        "ml_dtypes": "mx.nd.ones(3).astype('bfloat16').asnumpy()",
+        "fsspec": "mx.nd.save('memory://x.params', mx.nd.ones(2))",
+        "numpy.random": "mx.nd.random.uniform(shape=(2,)).asnumpy()",
+    }
+    program = f"""
+import importlib.abc, sys
+import mxcore as mx
+from mxcore import _importing
+held = []
+class Watch(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == {module!r}:
+            held.append(_importing.alone._is_owned())
+sys.meta_path.insert(0, Watch())
+assert {module!r} not in sys.modules
+{uses[module]}
+print(held)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() in ("[True]", "[True, True]"), done.stdout + done.stderr  # cv2 looks for itself again

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _importing
 from ..base import error
 from ..ndarray import NDArray
 from .keys import Key
@@ -23,9 +24,7 @@ def narrow(kind: str) -> Any:
         raise ValueError(f"{kind!r} is no encoding")
     if kind == "fp16":
         return np.dtype(np.float16)
-    import ml_dtypes
-
-    return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(_importing.load("ml_dtypes").bfloat16)
 
 
 class Compression:

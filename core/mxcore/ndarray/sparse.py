@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _importing
 from .._core import tables, transfer
 from .._core.array import Storage, faces
 from .._core.context import Context
@@ -189,12 +190,11 @@ class CSRNDArray(BaseSparseNDArray):
 
     def asscipy(self) -> Any:
         """A ``scipy.sparse.csr_matrix`` (needs SciPy)."""
-        import scipy.sparse
-
+        sparse = _importing.load("scipy.sparse")
         # SciPy believes the places that it is given; these are looked at.
         ctx = self._ready()
         x = CSRNDArray(self._data.frozen(), Storage(ctx))
-        return scipy.sparse.csr_matrix((x.data.asnumpy(), x.indices.asnumpy(), x.indptr.asnumpy()), x.shape)
+        return sparse.csr_matrix((x.data.asnumpy(), x.indices.asnumpy(), x.indptr.asnumpy()), x.shape)
 
     def check_format(self, full_check: bool = True) -> None:
         """Check that the parts fit together: see `BaseSparseNDArray.check_format`."""

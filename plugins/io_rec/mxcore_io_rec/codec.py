@@ -10,6 +10,7 @@ import numpy as np
 
 from mxcore.base import error
 from mxcore.limits import check_picture
+from mxcore.plugin import load_module
 
 __all__ = ["decode", "encode", "opencv"]
 
@@ -49,7 +50,7 @@ def opencv() -> ModuleType:
     'cv2'
     """
     try:
-        import cv2
+        cv2: ModuleType = load_module("cv2")
     except ImportError as e:
         raise error(
             ImportError, f"images need OpenCV, which cannot be imported ({e}): pip install opencv-python-headless"

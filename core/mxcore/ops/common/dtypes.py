@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import _importing
 from ..._core.errors import error
 from ..._core.params import more_dtypes
 from ...parameters import DType
@@ -15,7 +16,7 @@ __all__ = ["Among"]
 
 def _bfloat16() -> Any:
     try:
-        import ml_dtypes
+        ml_dtypes = _importing.load("ml_dtypes")
     except ImportError:
         raise error(TypeError, "dtype bfloat16 needs the package ml_dtypes: pip install ml_dtypes") from None
     return ml_dtypes.bfloat16

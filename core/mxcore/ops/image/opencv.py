@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import _importing
 from ...base import error
 from ...limits import check_picture
 
@@ -22,7 +23,7 @@ __all__ = ["decode", "flip", "look_up", "means", "mix", "opencv", "resize"]
 def opencv() -> Any:
     """The module ``cv2``; an error that says how to install it if it cannot be imported."""
     try:
-        import cv2
+        cv2 = _importing.load("cv2")
     except ImportError as e:
         raise error(
             ImportError,

@@ -84,7 +84,7 @@ def run(conn: Connection, number: int, parent: int, folder: str, work: tuple[Any
     if "cv2" in sys.modules:
         # One image a worker at a time; its threads would take the others' cores. (1 hangs in a forked child,
         # 0 is well.)
-        sys.modules["cv2"].setNumThreads(0)
+        getattr(sys.modules["cv2"], "setNumThreads", int)(0)  # of a module half imported it is missing
     where = f"In DataLoader worker {number} (process {os.getpid()})"
     lost = None
     try:
