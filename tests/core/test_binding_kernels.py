@@ -64,3 +64,17 @@ def test_what_is_no_call(kernel):
         TypeError, match=r"operator arctan \[node 'here'.*throwaway.*its `binds`, .* made no call but 5"
     ):
         bound(mx.nd.array(A)).forward()[0].asnumpy()
+
+
+def test_an_output_that_is_replaced_is_an_error(kernel):
+    def binds(k, p, ins, outs):
+        def call():
+            outs[0] = np.arctan(ins[0])
+
+        return call
+
+    kernel(binds)
+    executor = bound(mx.nd.array(A))
+    for _ in range(2):
+        with pytest.raises(TypeError, match=r"operator arctan \[node 'here'.*replaced an array of `outs`"):
+            executor.forward()[0].asnumpy()

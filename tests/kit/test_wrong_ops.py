@@ -139,6 +139,22 @@ def test_a_kernel_behind_a_better_one_is_checked_too(kernel):
     assert failed(right) == {"kernels"}
 
 
+@pytest.mark.parametrize("keeps", [False, True])
+def test_a_bound_call_that_keeps_its_arrays(kernel, keeps):
+    right = declare(lambda k, p, data: data * 2)
+
+    def double(k, p, outs, data):
+        np.multiply(data, 2, out=outs[0])
+
+    def binds(k, p, ins, outs):
+        a, y = ins[0], outs[0]
+        return lambda: np.multiply(a if keeps else ins[0], 2, out=y if keeps else outs[0])
+
+    double.binds = binds
+    kernel(right, double, out=True)
+    assert failed(right, checks=["kernels"]) == ({"kernels"} if keeps else set())
+
+
 def test_kernel_that_writes_beside_its_output(kernel):
     right = declare(lambda k, p, data: data * 2)
 

@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from .._core.call import BoundCall
+from .._core.call import BoundCall, kept
 
 __all__ = ["bind", "looks_up", "takes_out"]
 
@@ -34,7 +34,7 @@ def bind(
         maker = binds if own is None else own
         made = maker(k, p, ins, outs) if callable(maker) else maker
         if callable(made):
-            return _Own(made)
+            return _Own(made, outs)
         if own is not None or made is not None:
             raise TypeError(f"its `bind{'s' * (own is None)}`, (k, p, ins, outs) -> call, made no call but {made!r}")
     chain = getattr(bound.op, "fused", None)
@@ -47,15 +47,29 @@ def bind(
 
 
 class _Own:
-    """What the operator of a plugin's pass made of a step."""
+    """What the operator of a plugin's pass, or a kernel, made of a step."""
 
-    __slots__ = ("call",)
+    __slots__ = ("call", "outs")
 
-    def __init__(self, call: Callable[[], Any]) -> None:
+    def __init__(self, call: Callable[[], Any], outs: Sequence[Any]) -> None:
         self.call = call
+        #: Looked at in the first run: what replaces one there does so in every run.
+        self.outs: list[Any] | None = outs if isinstance(outs, list) else None
 
     def __call__(self) -> None:
-        self.call()
+        if self.outs is None:
+            self.call()
+        else:
+            self._first(self.outs)
+
+    def _first(self, outs: list[Any]) -> None:
+        before = [*outs]
+        try:
+            self.call()
+            kept(outs, before, None)
+        finally:
+            outs[:] = before
+        self.outs = None
 
 
 class _LookedUp:

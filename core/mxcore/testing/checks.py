@@ -149,6 +149,31 @@ def kernels(case: Case) -> None:
             full = [y.todense(case.device.xp) if hasattr(y, "todense") else y for y in outs]
             _compare(case, [case.device.to_host(y) for y in full], case.reference(), f"{kernel}")
         _unchanged(case, datas, f"{kernel}")
+        if kernel.out and getattr(kernel.fn, "binds", None) is not None and None not in shapes:
+            _bound_twice(case, kernel, k, shapes, dtypes)
+
+
+def _bound_twice(case: Case, kernel: Any, k: OpContext, shapes: Sequence[Any], dtypes: Sequence[Any]) -> None:
+    """What a kernel makes of a step finds the arrays that stand in its lists whenever it runs."""
+
+    def fresh() -> tuple[list[Any], list[Any]]:
+        datas = [case.device.from_host(a, case.ctx.device_id) for a in case.host]
+        outs = [case.device.empty(s, t, case.ctx.device_id) for s, t in zip(shapes, dtypes)]
+        return datas, [*outs, *[datas[i] for i in case.sig.mutates]]
+
+    ins, outs = fresh()
+    call = kernel.fn.binds(k, case.p, ins, outs)
+    if call is None:
+        return
+    call()
+    first = [*outs]
+    told = [case.device.to_host(y).copy() for y in first]
+    ins[:], outs[:] = fresh()
+    call()
+    if not all(_same_bytes(case.device.to_host(y), before) for y, before in zip(first, told)):
+        raise AssertionError(f"{kernel}: the call that its `binds` made wrote to arrays that had been exchanged")
+    if case.sample.check is None and case.op.body is not None:
+        _compare(case, [case.device.to_host(y) for y in outs], case.reference(), f"{kernel}, bound, other arrays")
 
 
 def _unchanged(case: Case, datas: list[Any], who: str) -> None:
