@@ -152,7 +152,10 @@ def test_a_bound_call_that_keeps_its_arrays(kernel, keeps):
 
     double.binds = binds
     kernel(right, double, out=True)
-    assert failed(right, checks=["kernels"]) == ({"kernels"} if keeps else set())
+    if keeps:
+        assert "kernels" in failed(right)
+    else:
+        check_op(right, mx.cpu())
 
 
 def test_kernel_that_writes_beside_its_output(kernel):
