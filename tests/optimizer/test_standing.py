@@ -12,6 +12,7 @@ import pytest
 
 import mxcore as mx
 from mxcore._core.manager import manager
+from mxcore.optimizer import _standing as standing
 from mxcore.optimizer._standing import Standing
 from mxcore.plugin import KernelSet, hookimpl
 
@@ -455,3 +456,78 @@ def test_an_interrupt_holds_no_lock(monkeypatch):
     thread.start()
     thread.join(20)
     assert not thread.is_alive()
+
+
+def test_an_interrupt_among_numbers_leaves_none_behind(monkeypatch):
+    """Of several calls some have the numbers of the step that did not happen: the next step gives all their own."""
+    found = []
+    for interrupted in (True, False):
+        update = mx.optimizer.get_updater(mx.optimizer.create("sgd", learning_rate=1.0))
+        weights, grads = ([mx.nd.ones((n,)) for n in (3, 4, 5)] for _ in range(2))
+        for _ in range(2):
+            update([0, 1, 2], grads, weights)
+        if interrupted:
+            real, count = standing._Call.renumber, itertools.count()
+
+            def renumber(self, numbers, real=real, count=count):
+                real(self, numbers)
+                if next(count) == 1:
+                    raise KeyboardInterrupt
+
+            with monkeypatch.context() as patch:
+                patch.setattr(standing._Call, "renumber", renumber)
+                update.optimizer.rescale_grad = 2.0
+                with pytest.raises(KeyboardInterrupt):
+                    update([0, 1, 2], grads, weights)
+            update.optimizer.rescale_grad = 1.0
+        update([0, 1, 2], grads, weights)
+        found.append(([w.asnumpy() for w in weights], []))
+    equal(*found)
+
+
+@pytest.mark.parametrize("name", ["rescale_grad", "momentum"])
+def test_numbers_that_change_where_they_lie(name):
+    found = []
+    for several in (True, False):
+        number = np.array(0.5)
+        update = mx.optimizer.get_updater(mx.optimizer.create("sgd", **{"momentum": 0.9, name: number}))
+        weights, grads = ([mx.nd.ones((3,)), mx.nd.ones((4,))] for _ in range(2))
+        for step in range(4):
+            number[...] = 0.5 + 0.25 * (step > 1)
+            for part in [[0, 1]] if several else [[0], [1]]:
+                update(part, [grads[i] for i in part], [weights[i] for i in part])
+        found.append(([w.asnumpy() for w in weights], []))
+    equal(*found)
+
+
+def test_a_rate_that_is_an_array_of_one():
+    found = []
+    for several in (True, False):
+        update = mx.optimizer.get_updater(mx.optimizer.create("sgd", learning_rate=np.array([0.5])))
+        weights, grads = ([mx.nd.ones((3,)), mx.nd.ones((4,))] for _ in range(2))
+        for _ in range(3):
+            for part in [[0, 1]] if several else [[0], [1]]:
+                update(part, [grads[i] for i in part], [weights[i] for i in part])
+        found.append(([w.asnumpy() for w in weights], []))
+    equal(*found)
+
+
+def test_a_state_without_a_mark_is_used():
+    """An interrupt may come between the two."""
+    update = mx.optimizer.get_updater(mx.optimizer.create("sgd", momentum=0.9))
+    weight, grad = mx.nd.ones((3,)), mx.nd.ones((3,))
+    update(0, grad, weight)
+    del update.states_synced[0]
+    update(0, grad, weight)
+    np.testing.assert_allclose(weight.asnumpy(), 1 - 0.01 - 0.019, rtol=1e-6)
+
+
+def test_a_parameter_that_lags_behind_has_the_rate_of_its_group():
+    """MXNet counts the weights of a group before it asks for their rates."""
+    schedule = mx.lr_scheduler.FactorScheduler(step=1, factor=0.1, base_lr=1.0)
+    update = mx.optimizer.get_updater(mx.optimizer.create("sgd", lr_scheduler=schedule))
+    weights, grads = ([mx.nd.zeros((3,)), mx.nd.zeros((4,))], [mx.nd.ones((3,)), mx.nd.ones((4,))])
+    update(1, grads[1], weights[1])
+    update([0, 1], grads, weights)
+    np.testing.assert_allclose(weights[0].asnumpy(), -0.1, rtol=1e-6)
+    np.testing.assert_allclose(weights[1].asnumpy(), -1.1, rtol=1e-6)

@@ -27,6 +27,8 @@ __all__ = ["Standing"]
 
 _DATA, _STORAGE = attrgetter("_data"), attrgetter("_st")
 _MISSING = object()
+#: Of numbers that stay as they are.
+_PLAIN = {int, float, bool, str, type(None)}
 _open = nullcontext()
 #: How often kernels or passes have come or gone.
 _changes = [0]
@@ -261,18 +263,23 @@ class Standing:
             return False  # a schedule may give each another rate
         optimizer._update_count(index)
         t = before.pop() + 1
-        rates = optimizer._get_lrs(index)
-        each = {lr: optimizer._rate(lr, t) for lr in {*rates}}
-        lrs, wds = [each[lr] for lr in rates], optimizer._get_wds(index)
+        lrs, wds = optimizer._get_lrs(index), optimizer._get_wds(index)
+        if {*map(type, lrs)} == {float}:
+            each = {lr: optimizer._rate(lr, t) for lr in {*lrs}}
+            lrs = [each[lr] for lr in lrs]
+        else:
+            lrs = [optimizer._rate(lr, t) for lr in lrs]
         for call in self.calls:
             call.rates(lr=lrs, wd=wds)
         for name, old in self.numbers.items():
             numbers = optimizer._numbers(name, t)
-            if numbers != old:  # the last batch is smaller, a scale of losses moves
+            # The last batch is smaller, a scale of losses moves; what is in an array may have changed where it lies.
+            if not _PLAIN.issuperset(map(type, numbers.values())) or numbers != old:
+                self.numbers[name] = {}  # until all have them: a number may be refused, an interrupt may come
                 for call in self.calls:
                     if call.name == name:
                         call.renumber(numbers)
-                self.numbers[name] = numbers  # now that none was refused
+                self.numbers[name] = numbers
         self._run(reads, writes, news)
         self.used = True
         return True

@@ -90,12 +90,14 @@ class Updater:
             if i not in states:
                 states[i] = optimizer.create_state_multi_precision(i, w)
                 self.states_synced[i] = True
-            elif not self.states_synced[i]:
+            elif not self.states_synced.get(i, True):  # an interrupt may have come behind the state
                 state = self.sync_state_context(states[i], w.context)
                 check_state(optimizer, i, w, state)
                 states[i], self.states_synced[i] = state, True
         self._check(index, weight)  # before any of them moves
-        if several and isinstance(optimizer, FusedOptimizer) and optimizer._is_told:
+        # Of a group that has moved more and less often a schedule gives the rate of the most, as in MXNet.
+        uneven = self.aggregate_updates and optimizer.lr_scheduler is not None and not optimizer._are_even(index)
+        if several and isinstance(optimizer, FusedOptimizer) and optimizer._is_told and not uneven:
             held = [states[i] for i in index]
             steps, groups = move(optimizer, zip(index, weight, grad, held))
             self._stand(optimizer, index, given, held, steps, groups)
