@@ -226,13 +226,18 @@ def _run(steps: Sequence[Step], made: list[Group]) -> None:
         if one not in names:
             names[one] = _together(ctx.device, *one)
         name = names[one]
-        if name is not None and step.weight._st.ctx is ctx and step.is_alike():
+        if name is not None and step.weight._st.ctx is ctx and step.is_alike() and _plain(step.numbers):
             common = [item for item in step.numbers.items() if item[0] not in _EACH]
             groups.setdefault((name, step.weight._data.dtype, *common), []).append(i)
         else:
             made += _run_groups(steps, groups)
             step.run()
     made += _run_groups(steps, groups)
+
+
+def _plain(numbers: dict[str, Any]) -> bool:
+    """Whether all are numbers that groups can be told apart by; one may be an array of one."""
+    return all(v.__hash__ is not None for v in numbers.values())
 
 
 def _run_groups(steps: Sequence[Step], groups: dict[Any, list[int]]) -> list[Group]:
