@@ -115,7 +115,25 @@ def written(out: Any) -> Any:
 
 
 def locked(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Let an object, whose `_object_lock` is a `ObjectLock`, do one such thing at a time, whichever threads ask."""
+    """Let an object, whose `_object_lock` is a `ObjectLock`, do one such thing at a time, whichever threads ask.
+
+    Parameters
+    ----------
+    method : callable
+
+    Examples
+    --------
+    >>> class Counter:
+    ...     def __init__(self):
+    ...         self.n, self._object_lock = 0, fork_safe_lock()
+    ...
+    ...     @locked
+    ...     def count(self):
+    ...         self.n += 1
+    ...         return self.n
+    >>> Counter().count()
+    1
+    """
 
     @functools.wraps(method)
     def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:

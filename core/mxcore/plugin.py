@@ -25,7 +25,7 @@ from ._core.manager import API_VERSION
 from ._core.op import Op, op
 from ._core.params import Param, Params
 from ._importing import load as load_module
-from ._locks import fork_safe_lock
+from ._locks import fork_safe_lock, locked
 from .composing import GraphF, Value
 from .context import Context, pinning
 from .declarations import declarations
@@ -101,6 +101,7 @@ __all__ = [
     "hookimpl",
     "known",
     "load_module",
+    "locked",
     "memory_layout",
     "merge_dtype",
     "merge_rows",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import wraps
+from collections.abc import Iterable, Sequence
 from os import PathLike
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 from mxcore.context import Context
 from mxcore.kvstore import KVStore
@@ -14,27 +13,14 @@ from mxcore.kvstore.keys import Groups, Key
 from mxcore.kvstore.together import add_each, launch, shares, take_each, write_each
 from mxcore.kvstore.values import held
 from mxcore.ndarray import NDArray, empty
-from mxcore.plugin import error, fork_safe_lock
+from mxcore.plugin import error, fork_safe_lock, locked
 
 from . import nccl, probe
 from .nccl import Step
 
 __all__ = ["NCCLKVStore"]
 
-P = ParamSpec("P")
-R = TypeVar("R")
 Item = tuple[Key, Sequence[NDArray]]
-
-
-def _one_at_a_time(method: Callable[Concatenate[NCCLKVStore, P], R]) -> Callable[Concatenate[NCCLKVStore, P], R]:
-    """Let a store do one thing at a time, whichever threads ask."""
-
-    @wraps(method)
-    def wrapped(self: NCCLKVStore, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self._lock:
-            return method(self, *args, **kwargs)
-
-    return wrapped
 
 
 class NCCLKVStore(KVStore):
@@ -61,19 +47,19 @@ class NCCLKVStore(KVStore):
         self._stored: dict[Key, NDArray] = {}
         self._homes: dict[Key, Context] = {}
         self._load: dict[Context, int] = {}  # elements of the keys at home on a GPU
-        self._lock = fork_safe_lock()
+        self._object_lock = fork_safe_lock()
 
     def batches(self, contexts: Sequence[Context]) -> bool:
         return len(contexts) > 1
 
     # -- what the base calls -----------------------------------------------------------------------------------------
 
-    @_one_at_a_time
+    @locked
     def _init(self, values: list[tuple[Key, NDArray]]) -> None:
         check_fresh((key for key, _ in values), self._stored)
         self._replace(values)
 
-    @_one_at_a_time
+    @locked
     def _replace(self, values: Iterable[tuple[Key, NDArray]]) -> None:
         """Give keys values, also other ones than they have; a Module uses it where there is one."""
         values = list(values)
@@ -82,14 +68,14 @@ class NCCLKVStore(KVStore):
         for key, array in values:
             self._stored[key] = held(array, self._homes.get(key, array.context))
 
-    @_one_at_a_time
+    @locked
     def _push(self, groups: Groups, priority: int) -> None:
         self._check_push(groups)
         for some in shares(groups.items()):
             homes = [self._home(key, arrays) for key, arrays in some]
             take_each(self._stored, self._updater, some, self._sums(some, homes))
 
-    @_one_at_a_time
+    @locked
     def _pull(self, groups: Groups, priority: int, ignore_sparse: bool) -> None:
         for key, outs in groups.items():
             check_arrays("pull", key, self._stored.get(key), outs)
@@ -102,7 +88,7 @@ class NCCLKVStore(KVStore):
             ]
         )
 
-    @_one_at_a_time
+    @locked
     def _pushpull(self, groups: Groups, outs: Groups, priority: int) -> None:
         if self._updater is not None or not _apart(groups, outs):
             super()._pushpull(groups, outs, priority)
@@ -199,11 +185,11 @@ class NCCLKVStore(KVStore):
         work.run()
         write_each(copies)
 
-    @_one_at_a_time
+    @locked
     def save_optimizer_states(self, fname: str | PathLike[str], dump_optimizer: bool = False) -> None:
         super().save_optimizer_states(fname, dump_optimizer)
 
-    @_one_at_a_time
+    @locked
     def load_optimizer_states(self, fname: str | PathLike[str]) -> None:
         super().load_optimizer_states(fname)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 from mxcore.base import error
 from mxcore.context import Context, cpu
@@ -14,28 +13,13 @@ from mxcore.kvstore.checks import check_arrays, check_fresh, check_row_sparse, l
 from mxcore.kvstore.compression import Compression, compressor
 from mxcore.kvstore.keys import Groups, Key
 from mxcore.kvstore.kvstore import RowGroups
-from mxcore.kvstore.together import add_each, serves, shares, take_each, write_each
+from mxcore.kvstore.together import add_each, move_each, serves, shares, take_each, write_each
 from mxcore.kvstore.values import add, held, pick_rows, write
 from mxcore.ndarray import NDArray
 from mxcore.optimizer import Updater
-from mxcore.plugin import fork_safe_lock
+from mxcore.plugin import fork_safe_lock, locked
 
 __all__ = ["DeviceKVStore", "LocalKVStore"]
-
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def _one_at_a_time(method: Callable[Concatenate[LocalKVStore, P], R]) -> Callable[Concatenate[LocalKVStore, P], R]:
-    """Let a store do one thing at a time, whichever threads ask: an update reads a value, and writes it."""
-
-    @functools.wraps(method)
-    def wrapped(self: LocalKVStore, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self._lock:
-            return method(self, *args, **kwargs)
-
-    return wrapped
 
 
 class LocalKVStore(KVStore):
@@ -55,7 +39,7 @@ class LocalKVStore(KVStore):
         super().__init__(type)
         self._stored: dict[Key, NDArray] = {}
         self._compress: Compression | None = None
-        self._lock = fork_safe_lock()
+        self._object_lock = fork_safe_lock()
         #: Whether some key is at home on a device that adds up several together.
         self._batched = False
 
@@ -65,18 +49,18 @@ class LocalKVStore(KVStore):
 
     # -- what the base calls -----------------------------------------------------------------------------------------
 
-    @_one_at_a_time
+    @locked
     def _init(self, values: list[tuple[Key, NDArray]]) -> None:
         check_fresh((key for key, _ in values), self._stored)
         self._replace(values)
 
-    @_one_at_a_time
+    @locked
     def _replace(self, values: Iterable[tuple[Key, NDArray]]) -> None:
         """Give keys values, also other ones than they have; a Module uses it where there is one, unlike in MXNet."""
         for key, array in values:
             self._stored[key] = held(array, self._home(key, [array]))
 
-    @_one_at_a_time
+    @locked
     def _push(self, groups: Groups, priority: int) -> None:
         for key, arrays in groups.items():
             self._check("push", key, arrays)
@@ -87,22 +71,23 @@ class LocalKVStore(KVStore):
                 take_each(self._stored, self._updater, some, totals)
             return
         moves: list[tuple[Key, NDArray, NDArray]] = []
+        updater: Any = self._updater
         most = self._together()
         for key, arrays in groups.items():
             home = self._home(key, arrays)
             total = self._sum(key, arrays, home)
-            if self._updater is None:
+            if updater is None:
                 self._stored[key] = total.copy() if total is arrays[0] else total
                 continue
             stored = self._stored[key] = self._stored[key].as_in_context(home)
             if moves and (len(moves) == most or moves[-1][2].context is not home):
-                self._move(moves)
+                move_each(updater, moves)
                 moves = []
             moves.append((key, total, stored))
         if moves:
-            self._move(moves)
+            move_each(updater, moves)
 
-    @_one_at_a_time
+    @locked
     def _pull(self, groups: Groups, priority: int, ignore_sparse: bool) -> None:
         for key, outs in groups.items():
             self._check("pull", key, outs)
@@ -118,7 +103,7 @@ class LocalKVStore(KVStore):
         if together:
             write_each(together)
 
-    @_one_at_a_time
+    @locked
     def _pull_rows(self, groups: RowGroups, priority: int) -> None:
         for key, wanted in groups.items():
             outs = [out for out, _ in wanted]
@@ -135,14 +120,6 @@ class LocalKVStore(KVStore):
         """How many values one call of the updater moves: one, unless it is an optimizer's that takes several."""
         return self._updater.together() if isinstance(self._updater, Updater) else 1
 
-    def _move(self, moves: Sequence[tuple[Key, NDArray, NDArray]]) -> None:
-        """Let the updater move stored values by what was pushed."""
-        update: Any = self._updater
-        if len(moves) == 1:
-            update(*moves[0])
-        else:
-            update(*map(list, zip(*moves)))
-
     def _sum(self, key: Key, arrays: Sequence[NDArray], home: Context) -> NDArray:
         """The sum of what devices send; of a job's only worker, what it sends to servers elsewhere: their sum."""
         if self._compress is None:
@@ -156,11 +133,11 @@ class LocalKVStore(KVStore):
         if verb == "push" and self._compress is not None:
             self._compress.check(key, arrays)
 
-    @_one_at_a_time
+    @locked
     def save_optimizer_states(self, fname: str | PathLike[str], dump_optimizer: bool = False) -> None:
         super().save_optimizer_states(fname, dump_optimizer)
 
-    @_one_at_a_time
+    @locked
     def load_optimizer_states(self, fname: str | PathLike[str]) -> None:
         super().load_optimizer_states(fname)
 
