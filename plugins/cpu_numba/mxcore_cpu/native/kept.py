@@ -11,7 +11,7 @@ from .. import background
 from ..cache import CODE
 from .code import Object, identity
 
-__all__ = ["COUNTS", "kept", "name_of", "unkept"]
+__all__ = ["COUNTS", "digest_of", "kept", "name_of", "unkept"]
 
 #: How often this process has "loaded" and "compiled".
 COUNTS: collections.Counter[str] = collections.Counter()
@@ -20,10 +20,15 @@ _serial = itertools.count()
 
 def name_of(kind: str, parts: Iterable[str]) -> str:
     """A name for code that no other code has: what it depends on beside the sources of this plugin."""
-    digest = hashlib.sha256(identity().encode())
+    return f"{kind}_{digest_of(parts, identity())}"
+
+
+def digest_of(parts: Iterable[str], before: str = "") -> str:
+    """A digest of some texts, and of what comes before them."""
+    digest = hashlib.sha256(before.encode())
     for part in parts:
         digest.update(f"{len(part)}:{part}".encode())
-    return f"{kind}_{digest.hexdigest()[:32]}"
+    return digest.hexdigest()[:32]
 
 
 def kept(parts: Iterable[str], kind: str, make: Callable[[str], Object | None], quick: bool = True) -> Object | None:

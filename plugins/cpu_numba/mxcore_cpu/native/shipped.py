@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from .code import binding
+from .kept import digest_of
 
 __all__ = ["ENTRY", "FILE", "find", "key_of", "packed", "parsed_body", "unpacked"]
 
@@ -30,10 +31,7 @@ ENTRY = "mxcore_body"
 
 def key_of(parts: Sequence[str], stamp: str) -> str:
     """The key of a body: what it is of, for which arguments, and the stamp of its source."""
-    digest = hashlib.sha256()
-    for part in (*parts, stamp):
-        digest.update(f"{len(part)}:{part}".encode())
-    return digest.hexdigest()[:32]
+    return digest_of((*parts, stamp))
 
 
 def find(parts: Sequence[str], stamp: str | None) -> bytes | None:
