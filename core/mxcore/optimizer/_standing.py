@@ -19,7 +19,7 @@ from .._core.op import Op
 from .._core.params import Params
 from .._core.state import state as mode
 from .._core.stream import begin, commit, heavy
-from .._locks import fork_safe_lock, lock_of
+from .._locks import fork_safe_lock, lock_of, locked
 from ..ndarray import NDArray
 from ._fused import FusedOptimizer, Group, Step, disjoint
 
@@ -46,26 +46,23 @@ class _Call:
 
     Attributes
     ----------
-    name : str
-        The operator of each.
-    op : Op
-    places : list of int
-        Of the weights among all.
-    params : Params
-        Its own, whose numbers are exchanged.
+    name, op, places, params
+        As of the group; the parameters are its own, and their numbers are exchanged.
     ins : list of array
         Gradients among them are exchanged.
     width : int
         Arrays of one weight.
     many : bool
         Whether the operator takes lists of rates, as one for many does.
+    rates : tuple of str
+        What it calls them.
     whole : bool
         Whether it moves all weights, in their order.
     run : callable
     owner : str
     """
 
-    __slots__ = ("name", "op", "places", "params", "ins", "width", "many", "whole", "run", "owner", "work")
+    __slots__ = ("name", "op", "places", "params", "ins", "width", "many", "rates", "whole", "run", "owner", "work")
 
     def __init__(self, group: Group, steps: Sequence[Step]) -> None:
         from ..executor.direct import bind  # light imports: whoever trains has it
@@ -76,7 +73,8 @@ class _Call:
         self.params: Params
         self.name, self.op, self.places, self.params = group
         self.many = "lrs" in self.op.parser.dynamic
-        if not {"lrs", "wds"} <= self.op.parser.dynamic and not {"lr", "wd"} <= self.op.parser.dynamic:
+        self.rates = ("lrs", "wds") if self.many else ("lr", "wd")
+        if not {*self.rates} <= self.op.parser.dynamic:
             raise LookupError
         self.whole = self.places == [*range(len(steps))]
         some = [steps[i] for i in group.places]
@@ -103,24 +101,21 @@ class _Call:
         """Exchange the gradients."""
         self.ins[1 :: self.width] = values
 
-    def rates(self, **all_: Sequence[Any]) -> None:
-        """Exchange rates, by the names that they have for one weight; given are those of all."""
+    def move_at(self, *rates: Sequence[Any]) -> None:
+        """Exchange the rates and decays; given are those of all weights."""
         values = self.params.__dict__
-        for name, each in all_.items():
-            value: Any = each[self.places[0]]
-            if self.many:
-                name, value = name + "s", tuple(self.some(each))
+        for name, each in zip(self.rates, rates):
+            value: Any = tuple(self.some(each)) if self.many else each[self.places[0]]
             plain = value.__class__ is float or self.many and {*map(type, value)} == {float}
             values[name] = value if plain else self.op.params[name].parse(value)
 
     def renumber(self, numbers: dict[str, Any]) -> None:
         """Take other numbers that weights have in common."""
-        p, rates = self.params, ("lrs", "wds") if self.many else ("lr", "wd")
-        more = {n: getattr(p, n) for n in rates}
+        more = {n: getattr(self.params, n) for n in self.rates}
         if self.many:
             more["num_weights"] = len(self.places)
             numbers = {n: v for n, v in numbers.items() if n != "lazy_update"}
-        p.__dict__.update(self.op.parse({**numbers, **more}).__dict__)
+        self.params.__dict__.update(self.op.parse({**numbers, **more}).__dict__)
 
 
 def _alone(i: int, step: Step) -> Group:
@@ -183,8 +178,8 @@ class Standing:
             raise LookupError
         inner = [optimizer._inner(state, step.master is not None) for step, state in zip(steps, held)]
         self.index, self.held = list(index), list(held)
-        #: Each operator with a state of which the optimizer says so.
-        self.operators = [*{step.name: (step.name, state) for step, state in zip(steps, inner)}.values()]
+        #: Each operator, and a state of which the optimizer says so.
+        self.operators = {step.name: state for step, state in zip(steps, inner)}
         #: Operator -> what all weights have in common.
         self.numbers: dict[str, dict[str, Any]] = {}
         for step in steps:
@@ -197,7 +192,7 @@ class Standing:
         #: The arrays of the states, and the master copies.
         self.kept = [a for step in steps for a in step.arrays[2:]]
         self.kinds = [(d.__class__, d.shape, d.dtype) for d in (step.grad._data for step in steps)]
-        self._lock, self._queued = fork_safe_lock(), self.ctx.device.async_
+        self._object_lock, self._queued = fork_safe_lock(), ctx.device.async_
         self.work = sum(call.work for call in self.calls)
         # The calls hold these arrays, so that no other can have their ids; whoever drops a weight gets the memory back.
         self._ids = [id(a._data) for a in (*weights, *self.kept)]
@@ -208,6 +203,7 @@ class Standing:
         for call in self.calls:
             call.grads([None] * len(call.places))
 
+    @locked
     def step(
         self,
         optimizer: FusedOptimizer,
@@ -219,17 +215,6 @@ class Standing:
         """Move the weights if all is as it was; False, with nothing done, otherwise."""
         if not len(index) == len(weights) == len(grads) == len(self.index):
             return False
-        with self._lock:
-            return self._step(optimizer, states, index, weights, grads)
-
-    def _step(
-        self,
-        optimizer: FusedOptimizer,
-        states: dict[Any, Any],
-        index: Sequence[Any],
-        weights: Sequence[NDArray],
-        grads: Sequence[NDArray],
-    ) -> bool:
         # There may be hundreds of arrays: what looks at each runs in the interpreter's own loops.
         moving = [*weights, *self.kept]
         datas, writes = [*map(_DATA, moving)], [*map(_STORAGE, moving)]
@@ -243,7 +228,7 @@ class Standing:
             or not all(map(is_, map(states.get, index, repeat(_MISSING)), self.held))
             or [*map(id, datas)] != self._ids
             or not optimizer._is_told
-            or any(optimizer._operator(state)[0] != name for name, state in self.operators)
+            or any(optimizer._operator(state)[0] != name for name, state in self.operators.items())
         ):
             return False
         reads = [*map(_STORAGE, grads)]
@@ -270,7 +255,7 @@ class Standing:
         else:
             lrs = [optimizer._rate(lr, t) for lr in lrs]
         for call in self.calls:
-            call.rates(lr=lrs, wd=wds)
+            call.move_at(lrs, wds)
         for name, old in self.numbers.items():
             numbers = optimizer._numbers(name, t)
             # The last batch is smaller, a scale of losses moves; what is in an array may have changed where it lies.

@@ -75,9 +75,9 @@ class Updater:
             index, grad, weight = [index], [grad], [weight]
         optimizer, states = self.optimizer, self.states
         several, given = len(index) > 1, weight
-        if several:
+        if several and isinstance(optimizer, FusedOptimizer):
             found = self._standing.get((index[0], len(index)))
-            if found is not None and isinstance(optimizer, FusedOptimizer):
+            if found is not None:
                 optimizer._set_current_context(found.ctx.device_id if self.replicas else 0)
                 if found.step(optimizer, states, index, weight, grad):
                     return
