@@ -8,7 +8,7 @@ from typing import Any
 from ._core import frontend, reverse, tape
 from ._core.array import Array, ruled
 from ._core.call import op_context
-from ._core.errors import error
+from ._core.errors import MXNetError, error
 from ._core.op import Op
 from ._core.params import Params
 from ._core.state import state
@@ -323,15 +323,29 @@ def _arrays_of(found: Any, where: str) -> Any:
     return listed
 
 
+def _filled(g: Any, x: Any, where: str) -> Any:
+    """A gradient as it arrives where `x` is: repeated along what it lacks, in the dtype of `x`, as by ``dx[:] = g``."""
+    if g.stype != "default" or g._data.shape == x._data.shape and g._data.dtype == x._data.dtype:
+        return g
+    filled = frontend.eager.roles["zero gradient"](x)
+    try:
+        filled[:] = g
+    except MXNetError as e:
+        raise error(type(e), f"{where}: the gradient does not fit: {e}") from None
+    return filled
+
+
 def _function_op(name: str, n_in: int, n_out: int) -> Op:
     def run(k: Any, p: Params, fn: Function, dys: list[Any], ins: Any, outs: Any) -> list[Any]:
         # Copies: the same gradient may be on its way to other operators, and `backward` may write to what it gets.
-        cls = fn._cls
+        cls, where = fn._cls, f"{name}.backward"
         grads = _listed(fn.backward(*[frontend.eager._copy(g).of(cls) if g.stype == "default" else g for g in dys]))
-        _arrays_of([g for g in grads if g is not None], f"{name}.backward")
+        _arrays_of([g for g in grads if g is not None], where)
         if len(grads) != n_in:
-            raise error(ValueError, f"{name}.backward returned {len(grads)} gradients for {n_in} inputs")
-        return [g if g is None else ruled(g) for g in grads]
+            raise error(ValueError, f"{where} returned {len(grads)} gradients for {n_in} inputs")
+        return [
+            g if g is None else _filled(ruled(g), x, f"{where}, input {i}") for i, (g, x) in enumerate(zip(grads, ins))
+        ]
 
     op = Op(
         f"_Function_{name}",

@@ -11,8 +11,9 @@ from . import kinds
 from ._core import tables
 from ._core.errors import MXNetError, error, in_a_line, suggest, warn
 from ._core.graph import STOCK_PASSES, Graph, Node, topo
-from ._core.infer import infer_graph, known, show
+from ._core.infer import known, show
 from ._core.state import state
+from .inference import infer_graph
 
 __all__ = ["changed_output", "pass_named", "rewrite", "run_pass", "switched_off"]
 

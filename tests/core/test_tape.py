@@ -576,7 +576,7 @@ def test_graphs_name_the_input_of_a_gradient_that_does_not_fit(plug):
     x, y = var(np.ones((2, 3))), var(np.ones((2, 3)))
     with autograd.record():
         z = mx.nd.test_tape_small(x, y)
-    with pytest.raises(MXNetError, match="check_op says whose, and for which input"):
+    with pytest.raises(MXNetError, match="rule of operator test_tape_small: the gradient of input .rhs. has shape"):
         z.backward()
 
 
@@ -648,6 +648,49 @@ def test_function_is_used_once_and_checks_its_gradients():
         a, b = Wrong()(x, y)
     with pytest.raises(MXNetError, match="returned 1 gradients for 2 inputs"):
         a.backward()
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([5.0], [[5, 5, 5], [5, 5, 5]]),
+        ([[1.0], [2.0]], [[1, 1, 1], [2, 2, 2]]),
+        ([[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]], [[1, 2, 3], [4, 5, 6]]),
+        (np.array([[1, 2, 3], [4, 5, 6]], "float64"), [[1, 2, 3], [4, 5, 6]]),
+    ],
+)
+def test_gradients_of_functions_are_repeated_and_cast_as_if_written_by_assignment(given, expected):
+    class Gives(autograd.Function):
+        def forward(self, x):
+            return x * 2
+
+        def backward(self, dy):
+            return mx.nd.array(given, dtype=getattr(given, "dtype", "float32"))
+
+    x = var([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    with autograd.record():
+        y = Gives()(x)
+    y.backward()
+    assert x.grad.dtype == np.float32 and x.grad.asnumpy().tolist() == expected
+    with autograd.record():
+        y = Gives()(mx.nd.square(x))  # operators before it do not stretch it either
+    y.backward()
+    assert np.allclose(x.grad.asnumpy(), 2 * x.asnumpy() * expected)
+
+
+def test_gradients_of_functions_that_do_not_fit_are_errors():
+    class Gives(autograd.Function):
+        def forward(self, x, y):
+            return x * y
+
+        def backward(self, dz):
+            return dz, mx.nd.ones((4,))
+
+    x, y = var([1.0, 2.0, 3.0]), var([1.0, 2.0, 3.0])
+    with autograd.record():
+        z = Gives()(x, y)
+    with pytest.raises(ValueError, match=r"Gives\.backward, input 1: the gradient does not fit: .*\(4,\).*\(3,\)"):
+        z.backward()
 
 
 def test_get_symbol():

@@ -42,10 +42,46 @@ RULES = {
 }
 
 
+#: Gradient rules of one input that are wrong.
+GRADIENTS = {
+    "one_number": lambda F, dy: F.sum(dy),
+    "a_row": lambda F, dy: F.sum(dy, axis=0),
+    "other_kind": lambda F, dy: F.Cast(dy, dtype="float64"),
+    "two": lambda F, dy: (dy, dy),
+    "none_at_all": lambda F, dy: (),
+}
+BACKWARDS = {
+    "one_number": lambda dy: [nd.sum(dy)],
+    "other_kind": lambda dy: [dy.astype("float64")],
+    "two": lambda dy: [dy, dy],
+    "none_at_all": lambda dy: [],
+    "no_array": lambda dy: [dy.asnumpy()],
+}
+
+
+def with_gradient(name, rule):
+    @op(f"toy_bad_gradient_{name}", grad=rule)
+    def body(k, p, data):
+        return data * 3
+
+    return body
+
+
+def with_backward(name, rule):
+    @op(f"toy_bad_backward_{name}", stateful=True)
+    def body(k, p, data):
+        return (data * 3,), 7
+
+    body.backward(lambda k, p, state, dys, ins, outs: rule(dys[0]))
+    return body
+
+
 @pytest.fixture(scope="module", autouse=True)
 def operators():
     manager.load()
     found = [broken(name, **rules) for name, rules in RULES.items()]
+    found += [with_gradient(*named) for named in GRADIENTS.items()]
+    found += [with_backward(*named) for named in BACKWARDS.items()]
     manager.register(types.SimpleNamespace(API_VERSION=API_VERSION, mxcore_ops=hookimpl(lambda: found)), "toy_bad")
     yield
     manager.unregister("toy_bad")
@@ -107,3 +143,21 @@ def test_a_gradient_of_another_shape_is_described():
         r"\(4, 5\): the gradient of its input 'data' has shape \(7,\): its gradient rule is wrong, or",
     ):
         cached(chained(sym, sym.Variable("x"), "forward_only"), True)
+
+
+@pytest.mark.parametrize(
+    "name", [*(f"toy_bad_gradient_{n}" for n in GRADIENTS), *(f"toy_bad_backward_{n}" for n in BACKWARDS)]
+)
+@pytest.mark.parametrize("before", ["square", "negative", "softmax", "identity"])
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_gradients_unlike_their_inputs_are_errors_of_their_rules_whatever_comes_before(name, before, hybrid):
+    def net(F, x):
+        return getattr(F, name)(getattr(F, before)(x)) * 2
+
+    x = nd.array([[1.0, 2, 3], [4, 5, 6]])
+    x.attach_grad()
+    with pytest.raises((ValueError, TypeError, RuntimeError), match=rf"operator {name}\b.*gradient"):
+        with autograd.record():
+            y = CachedOp(net(sym, sym.Variable("x")))(x) if hybrid else net(nd, x)
+        y.backward()
+    assert x.grad.asnumpy().tolist() == [[0, 0, 0], [0, 0, 0]]

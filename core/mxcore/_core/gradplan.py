@@ -30,6 +30,8 @@ class GradPlan:
         None: nothing.
     short : bool
         `call` needs none of the preparations of `gradients`.
+    checked : bool
+        What comes of it is compared with the inputs: the library's own rules are, by the conformance kit.
     keeps_inputs, likes : frozenset of int
         Places in the declaration of inputs to keep, as arrays or by shape and dtype.
     keeps_outputs : tuple of int
@@ -47,6 +49,7 @@ class GradPlan:
         "likes",
         "reads_dys",
         "short",
+        "checked",
         "flat",
         "single",
         "n_in",
@@ -68,6 +71,8 @@ class GradPlan:
         self.n_in = len(op.input_slots)
         self.flat = not op.variadic and not any(s.condition for s in op.input_slots)
         self.single = self.flat and self.n_in == 1
+        written = op.backward_rule or rule
+        self.checked = bool(written) and not str(written.__module__).startswith("mxcore.")
         if op.backward_rule is not None:
             self.keeps_inputs, self.reads_dys = frozenset(range(self.n_in)), None
         elif rule:  # neither None nor missing
@@ -77,12 +82,15 @@ class GradPlan:
                 f"lambda rule, F, p, needs, dys, ins, outs, state: rule({', '.join(a for a, _, _ in args)})", _HELPERS
             )
             self.keeps_inputs = frozenset(i for _, kind, i in args if kind == "in")
-            self.likes = frozenset(i for _, kind, i in args if kind == "like") - self.keeps_inputs
+            like = range(self.n_in) if self.checked else [i for _, kind, i in args if kind == "like"]
+            self.likes = frozenset(like) - self.keeps_inputs
             self.keeps_outputs = tuple(sorted({i for _, kind, i in args if kind == "out"}))
             kinds = {kind for _, kind, _ in args}
             self.reads_dys = None if "dys" in kinds else tuple(sorted({i for _, kind, i in args if kind == "dy"}))
             self.short = (
-                self.flat and not callable(op.outputs) and len(op.outputs) == 1 and not kinds & {"needs", "state"}
+                self.flat
+                and not (self.checked or callable(op.outputs) or kinds & {"needs", "state"})
+                and len(op.outputs) == 1
             )
         if self.keeps_inputs or self.likes or self.keeps_outputs:
             fixed = self.flat and not op.aux and not (callable(op.outputs) or any(s.condition for s in op.outputs))

@@ -1,4 +1,4 @@
-"""Shape, dtype and storage inference: rules of single operators, and graphs to a fixpoint in both directions."""
+"""Shape, dtype and storage inference: rules of single operators, run and merged with what is known."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
     "op_dtypes",
     "op_stypes",
     "op_cost",
-    "infer_graph",
+    "contradiction",
 ]
 
 ShapeT = Any  # tuple of ints with -1 for unknown dimensions, or None
@@ -96,11 +96,11 @@ def _apply(
             [checked(_agreed(merge, *both)) for both in zip(outs, new_outs, p._sig.outputs)],
         )
     except (ValueError, TypeError, IndexError, ArithmeticError) as e:
-        raise _explain(op, p, ins, outs, e, node) from None
+        raise contradiction(op, p, ins, outs, e, node) from None
     except MXNetError:
         raise
     except Exception as e:  # no rule of mxcore's: its author wants the traceback
-        raise _explain(op, p, ins, outs, e, node) from e
+        raise contradiction(op, p, ins, outs, e, node) from e
 
 
 def _lists(rule: str, found: Any, pair: bool) -> list[list[Any]]:
@@ -132,7 +132,7 @@ def _agreed(merge: Callable[[Any, Any], Any], given: Any, wanted: Any, name: str
         raise type(e)(f"{name} is {show(given)} where {show(wanted)} is expected") from None
 
 
-def _explain(op: Op, p: Params, ins: Sequence[Any], outs: Sequence[Any], e: Exception, node: str) -> MXNetError:
+def contradiction(op: Op, p: Params, ins: Sequence[Any], outs: Sequence[Any], e: Exception, node: str) -> MXNetError:
     text, seen = said(e), ", ".join(f"{n} {show(v)}" for n, v in zip(p._sig.inputs, ins))
     for v in [v for v in ins if isinstance(v, tuple) and -1 in v]:
         text = text.replace(str(v), show(v))  # in the words of a rule
@@ -217,53 +217,3 @@ def op_cost(op: Op, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> float
             f"{describe(p._sig.inputs, ins)}{asked(p)}",
         ) from e
     return float(sum(s.size for s in (*ins, *outs) if s.shape is not None))
-
-
-def infer_graph(nodes: Sequence[Any], given: dict[Any, Any], what: str) -> dict[Any, Any]:
-    """Infer shapes or dtypes of all entries of a graph, to a fixpoint in both directions.
-
-    Parameters
-    ----------
-    nodes : sequence of Node
-        In topological order.
-    given : dict
-        Entry ``(node, index)`` -> shape or dtype where known.
-    what : {'shape', 'dtype'}
-
-    Returns
-    -------
-    dict
-        Entry -> shape or dtype; None or shapes with -1 where nothing could be inferred.
-    """
-    apply, merge, done = (
-        (op_shapes, merge_shape, known) if what == "shape" else (op_dtypes, merge_dtype, lambda t: t is not None)
-    )
-    value: dict[Any, Any] = dict(given)
-    work = [n for n in nodes if n.op is not None]
-    closed: set[Any] = set()
-    changed = True
-    while changed:
-        changed = False
-        for n in (*work, *reversed(work)):
-            if n in closed:
-                continue
-            outs_e = [(n, i) for i in range(n.op.signature(n.params).n_out)]
-            ins = [value.get(e) for e in n.inputs]
-            outs = [value.get(e) for e in outs_e]
-            try:
-                new_ins, new_outs = apply(n.op, n.params, ins, outs, n.name)
-            except MXNetError as x:
-                if n.made_by:
-                    raise error(type(x), f"{x}; {n.made_by} made this node") from x.__cause__
-                raise
-            for e, old, new in zip((*n.inputs, *outs_e), (*ins, *outs), (*new_ins, *new_outs)):
-                # `is None` first: NumPy holds float64 and None to be equal.
-                if new is not None and (old is None or new != old):
-                    try:
-                        value[e] = merge(value.get(e), new)
-                    except (ValueError, TypeError) as x:  # one entry fed to two inputs of the operator
-                        raise _explain(n.op, n.params, ins, outs, x, n.name) from None
-                    changed = True
-            if all(map(done, new_ins)) and all(map(done, new_outs)):
-                closed.add(n)
-    return value

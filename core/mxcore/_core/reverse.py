@@ -16,11 +16,12 @@ from .errors import MXNetError, MXNetWarning, error, in_rule, raise_in_op
 from .frontend import eager
 from .gradplan import GradPlan, higher_of
 from .op import Op
+from .params import Params
 from .state import state
 from .tape import Freed, Leaf, TapeNode, record, serials
 from .transfer import assign, meets, together
 
-__all__ = ["backward"]
+__all__ = ["backward", "fitting"]
 
 
 def _constant(n: Any, used: int = 0) -> Any:
@@ -333,15 +334,27 @@ def _step(
     needs = tuple([e is not None and e[0].flows if goal is None else goal.needs(e) for e in entries])
     if op.backward_rule is None:
         plan = higher_of(n.plan) if create_graph else n.plan
-        return entries, plan.gradients(p, F, needs, dys, keep, own, n.specs, call and call[1])
-    k, saved = call
-    dys = [F.roles["zero gradient"](n.specs[i]) if g is None else g for i, g in enumerate(dys)]
-    found = op.backward_rule(OpContext(k.ctx, k.is_train, needs), p, saved, dys, keep, own)
-    if create_graph:  # a gradient of this gradient must be an error, not a zero
+        found = plan.gradients(p, F, needs, dys, keep, own, n.specs, call and call[1])
+    else:
+        k, saved = call
+        dys = [F.roles["zero gradient"](n.specs[i]) if g is None else g for i, g in enumerate(dys)]
+        found = op.backward_rule(OpContext(k.ctx, k.is_train, needs), p, saved, dys, keep, own)
+    if n.plan.checked:
+        found = fitting(n.plan, p, found, keep, needs)
+    if create_graph and op.backward_rule is not None:  # a gradient of this gradient must be an error, not a zero
         no_rule = Op(f"_backward_{op.name}", None, inputs="x*")
         ins, outs = [*dys, *[x for x in keep if x is not None]], [g for g in found if g is not None]
         record(no_rule, no_rule.parse({"num_args": len(ins)}), ins, outs)
     return entries, found
+
+
+def fitting(plan: GradPlan, p: Params, found: Any, ins: Sequence[Any], needs: Sequence[bool]) -> Sequence[Any]:
+    """The gradients that a rule gave, one for each input, if those that somebody needs are like their inputs."""
+    grads: Sequence[Any] = plan.arranged(p, found)
+    for name, g, x, wanted in zip(p._sig.inputs, grads, ins, needs):
+        if wanted and g is not None and (flaw := _unlike(g, x)):
+            raise error(ValueError, f"gradient rule of operator {plan.op.name}: the gradient of input '{name}' {flaw}")
+    return grads
 
 
 def _rewritten(n: TapeNode) -> None:
@@ -382,27 +395,25 @@ def _write_zeros(dropped: Sequence[Any], leaves: dict[Leaf, Any]) -> None:
 _WHOSE = "some operator's rule is wrong (mxcore.testing.conformance.check_op says whose, and for which input)"
 
 
+def _unlike(g: Any, x: Any) -> str:
+    """How a gradient differs from what it is the gradient of; an empty string if it does not."""
+    if not isinstance(g, Array):
+        return f"is {g!r}, which is no array"
+    a, b, here, there = g._data, x._data, g._st.ctx, x._st.ctx
+    if a.shape == b.shape and (a.dtype is b.dtype or a.dtype == b.dtype) and (here is there or together(here, there)):
+        return ""
+    return f"has shape {tuple(a.shape)}, {a.dtype}, {here} instead of {tuple(b.shape)}, {b.dtype}, {there}"
+
+
 def _write(leaf: Leaf, g: Any, own: bool = False) -> None:
     """Write a gradient where its variable wants it; of a large one that is our `own` it takes the buffer."""
     grad = leaf.grad
     if grad is None:
         return
     leaf.fresh = True
-    if not isinstance(g, Array):
-        raise error(TypeError, f"gradient {g!r} for a variable of shape {tuple(grad.shape)} is no array; {_WHOSE}")
+    if flaw := _unlike(g, grad):
+        raise error(ValueError, f"the gradient of a variable {flaw}; {_WHOSE}")
     a, b, x, y = g._st, grad._st, g._data, grad._data
-    if (
-        a.ctx is not b.ctx
-        and not together(a.ctx, b.ctx)
-        or x.shape != y.shape
-        or x.dtype is not y.dtype
-        and x.dtype != y.dtype
-    ):
-        raise error(
-            ValueError,
-            f"gradient of shape {tuple(x.shape)}, {x.dtype}, {a.ctx} for a variable of shape {tuple(y.shape)}, "
-            f"{y.dtype}, {b.ctx}; {_WHOSE}",
-        )
     if leaf.req == "add":
         g = eager.roles["sum of gradients"](grad, g)
     elif a.write is None and b.write is None and not b.reads and g.stype == grad.stype == "default":

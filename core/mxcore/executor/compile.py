@@ -8,6 +8,7 @@ from typing import Any
 from .._core import tables
 from .._core.context import Context
 from .._core.errors import MXNetError, error
+from .._core.gradplan import plan_of
 from .._core.graph import Graph, Node, topo
 from .._core.infer import known, merge_dtype, merge_shape, show
 from .passes.fuse import fuse
@@ -125,8 +126,9 @@ def _compile(
     head_grads: list[str] = []
     found: list[int | None] = []
     shapes, dtypes, stypes = variables
+    steps: list[Any] = []
     if wrt is not None:
-        grads, ins, (shapes, dtypes, stypes) = joint(heads, variables, wrt, *infer_all(heads, *variables)[:2])
+        grads, ins, (shapes, dtypes, stypes) = joint(heads, variables, wrt, *infer_all(heads, *variables)[:2], steps)
         places = {**places, **{v.name: context_of(n, ctx, groups, places) for v, (n, _) in zip(ins, heads)}}
         found = []
         for name, g in zip(wrt, grads):
@@ -149,6 +151,12 @@ def _compile(
     if wrt is not None:
         made = {n: every[i] for n, i in zip(wrt, found) if i is not None}
         _fitting(heads, variables, wrt, {n: (graph.shapes.get(e), graph.dtypes.get(e)) for n, e in made.items()})
+        facts = graph.shapes, graph.dtypes
+        for node, given in steps:
+            # The library's own rules are checked by the conformance kit, and cheap to trust.
+            read = [(i, e) for i, e in given if e in graph.shapes] if plan_of(node.op).checked else ()
+            if flaw := _unlike(node, read, facts, facts):
+                raise _with_operator(error(ValueError, flaw), heads, variables, wrt)
     graph.info.update(n_first=n_first, order=order)
     if "simplify" in passes:
         graph = simplify(graph, settings.merge)

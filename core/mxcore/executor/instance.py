@@ -16,7 +16,9 @@ from .._core import rng, transfer
 from .._core.call import OpContext, ended, listed
 from .._core.engine import engine
 from .._core.errors import error, raise_in_op
+from .._core.gradplan import plan_of
 from .._core.graph import Node
+from .._core.reverse import fitting
 from ..crossing import moved
 from ..ops.control.replay import repeatable
 from . import direct
@@ -478,11 +480,11 @@ class Instance:
     def _state_backward(self, step: Step, k: Any) -> None:
         forward = step.node.forward
         assert forward is not None
-        n_out = forward.n_out
+        n_out, p = forward.n_out, self.own.get(forward, forward.params)
         wrap = [transfer.wrap(self.env[s], step.ctx) for s in step.ins]
-        grads = step.back.backward_rule(
-            k, self.own.get(forward, forward.params), self.env[step.state], wrap[:n_out], wrap[n_out:], {}
-        )
+        grads = step.back.backward_rule(k, p, self.env[step.state], wrap[:n_out], wrap[n_out:], {})
+        if (plan := plan_of(step.back)).checked:
+            grads = fitting(plan, p, grads, wrap[n_out:], [True] * len(wrap))
         self._store(step, [None if g is None else g._data for g in grads])
 
     def _store(self, step: Step, values: Sequence[Any]) -> None:

@@ -25,6 +25,7 @@ from .._core.graph import Graph, Node, topo
 from .._core.kernels import Spec
 from ..composing import mode_of
 from ..gradient import STATE_BACKWARD
+from ..inference import infer_graph
 from .keep import keeps
 from .memory import Interval, layout
 from .passes.mirror import MIRRORED
@@ -50,8 +51,8 @@ def infer_all(
     def given(values: dict[str, Any], known: dict[Entry, Any]) -> dict[Entry, Any]:
         return known | {(n, 0): values[n.name] for n in nodes if n.op is None and values.get(n.name) is not None}
 
-    s = infer.infer_graph(nodes, given(shapes, known[0]), "shape")
-    t = infer.infer_graph(nodes, given(dtypes, known[1]), "dtype")
+    s = infer_graph(nodes, given(shapes, known[0]), "shape")
+    t = infer_graph(nodes, given(dtypes, known[1]), "dtype")
     st: dict[Entry, str] = {}
     for n in nodes:
         if n.op is None:

@@ -14,6 +14,7 @@ from .._core.errors import MXNetError, error, suggest
 from .._core.graph import Node, topo
 from .._core.params import as_dtype, literal
 from .._core.state import state
+from ..inference import infer_graph
 from .base import Entry
 
 __all__ = [
@@ -133,7 +134,7 @@ def infer_heads(heads: Sequence[Entry], what: str, given: Mapping[str, Any]) -> 
             if value is not None:
                 known[n, 0] = value
     try:
-        return infer.infer_graph(nodes, known, what)
+        return infer_graph(nodes, known, what)
     except MXNetError as e:
         _explain(e, nodes, known, what, given)
 
@@ -216,5 +217,5 @@ def all_types(heads: Sequence[Entry], given: Mapping[str, Any]) -> Values:
     for n in nodes:
         if n.op is None and value.get((n, 0)) is None:
             value[n, 0] = np.dtype(np.float32)
-            value = infer.infer_graph(nodes, value, "dtype")
+            value = infer_graph(nodes, value, "dtype")
     return value

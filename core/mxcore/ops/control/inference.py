@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 from ..._core import infer, tables
 from ..._core.graph import Graph, topo
 from ..._core.state import state
+from ...inference import infer_graph
 
 __all__ = ["inner_facts", "merged"]
 
@@ -59,7 +60,7 @@ def _inferred(
     known = {(variables[i], 0): v for i, v in given.items()}
     found: dict[Any, Any] = {}
     for _ in range(2):
-        found = infer.infer_graph(topo(graph.heads), known, what)
+        found = infer_graph(topo(graph.heads), known, what)
         if not fixed:
             break
         for head, i in carried:
