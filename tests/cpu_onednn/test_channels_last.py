@@ -386,6 +386,24 @@ def test_the_rules(monkeypatch, isa, core, g, travel, multiply):
     assert "".join(piece[0] for piece in PIECES if rules.multiplied(isa, piece, g)) == multiply
 
 
+@pytest.mark.parametrize(
+    "isa, convolutions, last",
+    [
+        (ISA_AVX512, [geometry(64, 64, 3)], True),
+        (ISA_AVX2, [geometry(64, 64, 3)], False),
+        (ISA_AVX512, [geometry(64, 64, 3), geometry(256, 64, 1)], False),
+        (ISA_AVX512, [geometry(64, 64, 3, batch=1), geometry(256, 64, 1, batch=1)], True),
+        (ISA_AVX512, [geometry(64, 64, 3, batch=1), geometry(512, 512, 1, batch=1)], False),
+        (ISA_AVX512, [geometry(64, 64, 3, groups=4)], False),
+        (ISA_AVX512, [geometry(24, 64, 3)], False),
+        (ISA_AVX512, [geometry(64, 64, 1)], False),
+        (ISA_AVX512, [], False),
+    ],
+)
+def test_where_images_between_layers_have_their_channels_last(isa, convolutions, last):
+    assert rules.lies_last(isa, convolutions) is last
+
+
 @pytest.mark.usefixtures("provider", "always_worth")
 def test_products_of_matrices(monkeypatch):
     """By BLAS, with steps, a bias, and gradients that nobody wants."""

@@ -21,6 +21,7 @@ from .convolution import Geometry, Maker
 from .library import Library, NoMemory, Refused
 from .plan import BIAS, DST, INFERENCE, SRC, WEIGHTS, Desc, Plan, Tensor
 from .region import Failed, Layer, Region
+from .rules import lies_last
 from .windows import Windows
 
 __all__ = ["ANCHORS", "READS", "build", "takes"]
@@ -286,6 +287,11 @@ def _scaled(scale: Any, shift: Any, gamma: Any, beta: Any, mean: Any, var: Any, 
     shift[...] = (beta - mean * found).reshape(shift.shape)
 
 
+def _geometry(region: Region, convolution: Layer) -> Geometry:
+    data, weight, *_ = (region.shapes[v] for v in convolution.reads)
+    return Geometry.of(convolution.p, data, weight, convolution.p.num_group)
+
+
 class _Builder:
     """One plan on its way."""
 
@@ -302,6 +308,9 @@ class _Builder:
         arrays = [*shapes.values(), *(region.shapes[v] for v in region.outs)]
         self.plan = Plan(lib, [Desc.dense(lib, shape) for shape in arrays], steady)
         self.values: dict[int, Tensor] = dict(enumerate(self.plan.arrays[: len(region.inputs)]))
+        self.last = lies_last(
+            lib.isa, [_geometry(region, layer) for layer in region.layers if layer.op == "Convolution"]
+        )
 
     def build(self, apart: Collection[int]) -> Plan:
         region = self.region
@@ -365,7 +374,7 @@ class _Builder:
     def _convolution(self, layer: Layer, group: _Group) -> Tensor:
         region, lib, plan = self.region, self.lib, self.plan
         data, weight, *bias = layer.reads
-        g = Geometry.of(layer.p, region.shapes[data], region.shapes[weight], layer.p.num_group)
+        g = _geometry(region, layer)
         source = self.values[data]
         if group.norm is not None:
             norm = region.layers[group.norm]
@@ -397,12 +406,19 @@ class _Builder:
             return plan.add(desc, args)[DST]
 
     def _convolves(self, g: Geometry, biased: bool, attr: int, source: Tensor) -> int:
-        """The descriptor of a convolution: in the layout that its data have, if there is good code for that."""
+        """The descriptor of a convolution: in the layout that its data have, if there is good code for that.
+
+        Where layers have their channels last, it is that one.
+        """
         lib, plan = self.lib, self.plan
-        ways = [(True, None)] if source.array else [(False, source.desc), (True, None)]
-        for blocks, given in ways:
+        ways: list[tuple[Maker, Desc | None]] = []
+        if self.last and g.groups == 1:
+            ways.append((Maker(lib, g._replace(last=True), False), None))
+        if not source.array:
+            ways.append((Maker(lib, g, False), source.desc))
+        for maker, given in [*ways, (Maker(lib, g, True), None)]:
             try:
-                desc = Maker(lib, g, blocks).forward(biased, attr=attr, given=given)
+                desc = maker.forward(biased, attr=attr, given=given)
             except NoMemory:
                 raise
             except Refused:
