@@ -92,6 +92,15 @@ def _operator(op: Op) -> None:
         )
     if not callable(op.sampled) and (wrong := [s for s in op.sampled if not isinstance(s, Sample)]):
         raise error(TypeError, f"{where}: its samples must be Sample objects, such as Sample((2, 3)), got {wrong[0]!r}")
+    if not callable(op.sampled) and not op.variadic:
+        for named in (s.grad.split() for s in op.sampled if isinstance(s.grad, str)):
+            if lost := [n for n in named if n not in op.input_names or n in op.aux]:
+                what = (
+                    "an auxiliary state, which has no gradient" if lost[0] in op.input_names else "none of its inputs"
+                )
+                raise error(
+                    ValueError, f"{where}: a sample differentiates by grad={' '.join(named)!r}: {lost[0]!r} is {what}"
+                )
     if op.body is not None and (text := _misfit(op.body, op, 2)):
         raise error(TypeError, f"{where}: its body {text.format('(k, p')}")
 
