@@ -6,6 +6,7 @@ The core asks by :func:`mxcore._core.checks.checked`, which this module answers.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable
 from functools import partial
 from importlib import import_module
@@ -13,7 +14,10 @@ from keyword import iskeyword
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 from ._core.checks import CHECKS
+from ._core.device import Device
 from ._core.errors import error
 from ._core.gradplan import GradPlan
 from ._core.graph import GraphPass
@@ -201,6 +205,45 @@ def _kernels(owner: str, result: Any) -> None:
             )
 
 
+def _odd(device: Device, method: str, found: Any, wanted: str) -> Exception:
+    """The error of a device whose method returned something else than what is wanted."""
+    what = f"an array of {found.dtype} {tuple(found.shape)}" if hasattr(found, "dtype") else f"{found!r}"
+    return error(
+        TypeError,
+        f"device {device.type!r} of {type(device).__module__}: {method}() returned {what[:80]}; {wanted} is needed",
+    )
+
+
+def _count(device: Device, args: Any, found: Any) -> Any:
+    if not isinstance(found, (int, np.integer)) or isinstance(found, bool) or found < 0:
+        raise _odd(device, "count", found, "a number of devices, 0 or more,")
+    return found
+
+
+def _memory(device: Device, args: Any, found: Any) -> Any:
+    try:
+        free, total = map(operator.index, found)
+    except (TypeError, ValueError):
+        raise _odd(device, "memory", found, "two whole numbers, (free, total) bytes,") from None
+    return free, total
+
+
+def _copied(method: str, device: Device, args: Any, found: Any) -> Any:
+    """A copy is an array of its own, of the shape and dtype of what was copied."""
+    a = args[0]
+    if method == "to_host" and not isinstance(found, np.ndarray):
+        raise _odd(device, method, found, f"a NumPy array of {a.dtype} {tuple(a.shape)}")
+    if (
+        getattr(found, "shape", None) != a.shape
+        or (dtype := getattr(found, "dtype", None)) != a.dtype
+        and dtype != np.dtype(a.dtype).newbyteorder("=")
+    ):
+        raise _odd(device, method, found, f"an array of {a.dtype} {tuple(a.shape)}, as the one it was given,")
+    if found is a or isinstance(found, np.ndarray) and isinstance(a, np.ndarray) and np.may_share_memory(found, a):
+        raise _odd(device, method, found, "a copy, which shares no memory with the array that it was given,")
+    return found
+
+
 def _plugin(name: str, plugin: Any) -> None:
     for hook in dir(plugin):
         fn = getattr(plugin, hook) if hook.startswith("mxcore_") else None
@@ -216,6 +259,9 @@ _checks: dict[str, Callable[..., None]] = {
     "kernels": _kernels,
     "plugin": _plugin,
     "gradient rule": _gradient,
+    "count of a device": _count,
+    "memory of a device": _memory,
+    **{f"{method} of a device": partial(_copied, method) for method in ("to_host", "from_host")},
     **{what: partial(_rule, what) for what in _FORMS},
 }
 CHECKS.update(_checks)
