@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from importlib import import_module
+from inspect import isroutine
 from keyword import iskeyword
 from types import FunctionType
 from typing import Any
@@ -196,7 +197,22 @@ def _graph_pass(graph_pass: GraphPass) -> None:
         )
 
 
+def _list(result: Any) -> None:
+    if not isinstance(result, Iterable) or isinstance(result, (str, bytes, Mapping)):
+        raise TypeError("a list is needed")
+
+
+def _dict(kind: str, result: Any) -> None:
+    if not isinstance(result, Mapping):
+        raise TypeError('a dict is needed, name -> class or "module:attr"')
+    for name, value in result.items():
+        if kind != "cli" and callable(value) and not (isinstance(value, (type, partial)) or isroutine(value)):
+            raise TypeError(f"{name!r}: {value!r} is an object; its class is needed")
+
+
 def _kernels(owner: str, result: Any) -> None:
+    if not isinstance(result, Mapping):
+        raise TypeError('a dict is needed, device type -> KernelSet or "module:attr"')
     for device, kernels in result.items():
         if isinstance(kernels, KernelSet) and kernels.device not in result:
             raise error(
@@ -257,6 +273,8 @@ _checks: dict[str, Callable[..., None]] = {
     "kernel": _kernel,
     "graph pass": _graph_pass,
     "kernels": _kernels,
+    "list of a hook": _list,
+    "names of a hook": _dict,
     "plugin": _plugin,
     "gradient rule": _gradient,
     "count of a device": _count,
