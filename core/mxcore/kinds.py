@@ -52,13 +52,15 @@ def lookup(kind: str, name: str, base: type = object) -> Any:
 
 
 def _making(fn: Any, base: type, who: str) -> Any:
-    """A function that stands in the place of a class, whose results must be of the base."""
+    """A function that stands in the place of a class; what it makes may be of another base, but is something."""
 
     @functools.wraps(fn, updated=())
     def made(*args: Any, **kwargs: Any) -> Any:
         found = fn(*args, **kwargs)
-        if not isinstance(found, base):
-            raise error(TypeError, f"{who} is a function, which returned {found!r}, no {base.__name__}")
+        if found is None:
+            raise error(
+                TypeError, f"{who} is a function, which returned None; an object like a {base.__name__} is needed"
+            )
         return found
 
     return made

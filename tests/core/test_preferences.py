@@ -26,6 +26,8 @@ def scaled(factor, name="test_shared"):
 
 
 class One:
+    next = reset = None
+
     """A class to register."""
 
 
