@@ -26,9 +26,9 @@ def scaled(factor, name="test_shared"):
 
 
 class One:
-    next = reset = None
-
     """A class to register."""
+
+    next = reset = None
 
 
 class Two:
