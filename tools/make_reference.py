@@ -26,12 +26,14 @@ os.environ["MXCORE_DISABLE_PLUGINS"] = "cpu_onednn"  # which is not everywhere
 
 import numpy as np
 
+import mxcore as mx
 from mxcore import symbol
 from mxcore._core import infer, tables
 from mxcore._core.errors import MXNetError
 from mxcore._core.kernels import Spec
 from mxcore._core.op import MISSING, Op
 from mxcore.gradient import gradient
+from mxcore.testing.case import Case
 from mxcore.testing.catalogue import stock_operators
 from mxcore.testing.pack import Pack
 
@@ -112,6 +114,11 @@ def _smooth(op: Op) -> bool:
     return op.grad_rule is not MISSING or op.backward_rule is not None
 
 
+def _wants(op: Op, sample: Any) -> list[bool]:
+    """Which inputs of a use of `op` are differentiated."""
+    return Case(op, sample, sample.dtypes[-1], mx.cpu()).wants()
+
+
 def _derived(op: Op, sample: Any) -> set[Op]:
     """The operators that compute the gradient of a use of `op`."""
     arrays = sample.arrays(sample.dtypes[-1])
@@ -122,7 +129,7 @@ def _derived(op: Op, sample: Any) -> set[Op]:
     inputs = [symbol.Variable(f"x{i}") for i in range(len(arrays))]
     node = symbol.compose(op.name, inputs, {**params, "name": "y"}, op)._heads[0][0]
     heads = [(node, i) for i in range(p._sig.visible)]
-    wanted = [x._heads[0] for x, wants in zip(inputs, sample.wants_grad(arrays)) if wants]
+    wanted = [x._heads[0] for x, wants in zip(inputs, _wants(op, sample)) if wants]
     found: set[Op] = set()
     left = [
         e[0]
@@ -150,7 +157,7 @@ def slope(op: Op) -> str:
         return "second order" if op.replay_rule is not None else "yes"
     if op.higher_rule is not None:
         return "second order"
-    uses = [s for s in op.samples if any(s.wants_grad(s.arrays(s.dtypes[-1])))]
+    uses = [s for s in op.samples if any(_wants(op, s))]
     return "second order" if uses and all(_smooth(o) for s in uses for o in _derived(op, s)) else "yes"
 
 

@@ -5,6 +5,9 @@ has what the other wants, Python sees it, and gives one of them a module that is
 So whoever asks from outside of any import goes alone. Who is importing already does not wait here, for it may have what
 the one that imports wants. Packages that mxcore needs now and then (OpenCV, ml_dtypes, fsspec) are asked for here, too:
 a child that is forked in the midst of an import would wait for ever for who imports.
+
+Imports that nobody asks for here (a statement in a function of mxcore, of a library or of the user) are looked for in
+the locks that Python has for modules: a fork waits for them as well.
 """
 
 from __future__ import annotations
@@ -13,6 +16,8 @@ import importlib
 import os
 import sys
 import threading
+import time
+from importlib import _bootstrap
 from typing import Any
 
 __all__ = ["alone", "load"]
@@ -21,7 +26,11 @@ __all__ = ["alone", "load"]
 alone = threading.RLock()
 #: Seconds that a fork waits for an import to end: one that waits for the thread that forks never does.
 _PATIENCE = 30
+#: Likewise for imports that were not asked for here, which may be a whole program's: it is waited for once.
+_PATIENCE_ONCE = 3
 _forking = threading.local()
+#: Modules in whose import no fork trusts any more.
+_endless: set[str] = set()
 
 
 def load(module: str) -> Any:
@@ -53,8 +62,24 @@ def _importing() -> bool:
     return False
 
 
+def _elsewhere() -> set[str]:
+    """The modules that other threads are importing, whoever asked for them."""
+    me, found = threading.get_ident(), set()
+    for name, ref in list(getattr(_bootstrap, "_module_locks", {}).items()):
+        if getattr(ref(), "owner", None) not in (None, me):
+            found.add(name)
+    return found
+
+
 def _before_fork() -> None:
     _forking.held = alone.acquire(timeout=_PATIENCE)
+    end = time.monotonic() + _PATIENCE_ONCE
+    # Whoever has slept has the interpreter for a while, in which nobody begins another import before the fork.
+    time.sleep(1e-6)
+    while busy := _elsewhere() - _endless:
+        if time.monotonic() > end:
+            _endless.update(busy)
+        time.sleep(0.001)
 
 
 def _after_fork() -> None:

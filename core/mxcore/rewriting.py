@@ -152,7 +152,8 @@ def run_pass(name: str, graph: Graph, bound: bool = False) -> Graph:
         flaw = f"variable '{new[0]}' is none of the graph that it was given" if new else ""
     if flaw:
         raise error(ValueError, f"{where} returned a broken graph: {flaw}")
-    if flaw := changed_output(heads, found.heads, shapes, dtypes):
+    flaw = changed_output(heads, found.heads, shapes, dtypes) or (_reordered(heads, found.heads) if bound else "")
+    if flaw:
         raise error(ValueError, f"{where} {flaw}")
     for n in topo(found.heads):
         if n not in given:
@@ -216,6 +217,29 @@ class _Kept:
                 g.heads[:] = heads
                 found = found or "changed the heads of a graph among the parameters of a node in place"
         return found
+
+
+def _reordered(heads: Sequence[Entry], found: Sequence[Entry]) -> str:
+    """What took the place of what among the heads of a graph, if they are the old ones in another order.
+
+    They are the same entries, or nodes of the names that the old ones have alone. One that stands in several places
+    says nothing: it may have the values of both. Neither does one with a name of its own.
+    """
+    names = [n.name for n, _ in heads]
+    for old, new in ((heads, found), (names, [n.name for n, _ in found])):
+        at = {key: i for i, key in enumerate(old)}
+        if old is names and len(at) < len(names):
+            continue
+        for i in range(len(old)):
+            j, seen = i, {i}
+            while new[j] != old[j] and (j := at.get(new[j], -1)) not in seen and j >= 0:
+                seen.add(j)
+            if j == i and len(seen) > 1:
+                return (
+                    f"changed the order of the outputs: in the place of output {heads[i][1]} of node '{names[i]}' "
+                    f"stands output {found[i][1]} of node '{found[i][0].name}'"
+                )
+    return ""
 
 
 def changed_output(

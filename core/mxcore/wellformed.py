@@ -6,14 +6,19 @@ The core asks by :func:`mxcore._core.checks.checked`, which this module answers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+import operator
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from importlib import import_module
+from inspect import isroutine
 from keyword import iskeyword
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 from ._core.checks import CHECKS
+from ._core.device import Device
 from ._core.errors import error
 from ._core.gradplan import GradPlan
 from ._core.graph import GraphPass
@@ -92,6 +97,15 @@ def _operator(op: Op) -> None:
         )
     if not callable(op.sampled) and (wrong := [s for s in op.sampled if not isinstance(s, Sample)]):
         raise error(TypeError, f"{where}: its samples must be Sample objects, such as Sample((2, 3)), got {wrong[0]!r}")
+    if not callable(op.sampled) and not op.variadic:
+        for named in (s.grad.split() for s in op.sampled if isinstance(s.grad, str)):
+            if lost := [n for n in named if n not in op.input_names or n in op.aux]:
+                what = (
+                    "an auxiliary state, which has no gradient" if lost[0] in op.input_names else "none of its inputs"
+                )
+                raise error(
+                    ValueError, f"{where}: a sample differentiates by grad={' '.join(named)!r}: {lost[0]!r} is {what}"
+                )
     if op.body is not None and (text := _misfit(op.body, op, 2)):
         raise error(TypeError, f"{where}: its body {text.format('(k, p')}")
 
@@ -183,13 +197,67 @@ def _graph_pass(graph_pass: GraphPass) -> None:
         )
 
 
+def _list(result: Any) -> None:
+    if not isinstance(result, Iterable) or isinstance(result, (str, bytes, Mapping)):
+        raise TypeError("a list is needed")
+
+
+def _dict(kind: str, result: Any) -> None:
+    if not isinstance(result, Mapping):
+        raise TypeError('a dict is needed, name -> class or "module:attr"')
+    for name, value in result.items():
+        if kind != "cli" and callable(value) and not (isinstance(value, (type, partial)) or isroutine(value)):
+            raise TypeError(f"{name!r}: {value!r} is an object; its class is needed")
+
+
 def _kernels(owner: str, result: Any) -> None:
+    if not isinstance(result, Mapping):
+        raise TypeError('a dict is needed, device type -> KernelSet or "module:attr"')
     for device, kernels in result.items():
         if isinstance(kernels, KernelSet) and kernels.device not in result:
             raise error(
                 ValueError,
                 f"hook mxcore_kernels of {owner}: under {device!r} stands a KernelSet for {kernels.device!r}",
             )
+
+
+def _odd(device: Device, method: str, found: Any, wanted: str) -> Exception:
+    """The error of a device whose method returned something else than what is wanted."""
+    what = f"an array of {found.dtype} {tuple(found.shape)}" if hasattr(found, "dtype") else f"{found!r}"
+    return error(
+        TypeError,
+        f"device {device.type!r} of {type(device).__module__}: {method}() returned {what[:80]}; {wanted} is needed",
+    )
+
+
+def _count(device: Device, args: Any, found: Any) -> Any:
+    if not isinstance(found, (int, np.integer)) or isinstance(found, bool) or found < 0:
+        raise _odd(device, "count", found, "a number of devices, 0 or more,")
+    return found
+
+
+def _memory(device: Device, args: Any, found: Any) -> Any:
+    try:
+        free, total = map(operator.index, found)
+    except (TypeError, ValueError):
+        raise _odd(device, "memory", found, "two whole numbers, (free, total) bytes,") from None
+    return free, total
+
+
+def _copied(method: str, device: Device, args: Any, found: Any) -> Any:
+    """A copy is an array of its own, of the shape and dtype of what was copied."""
+    a = args[0]
+    if method == "to_host" and not isinstance(found, np.ndarray):
+        raise _odd(device, method, found, f"a NumPy array of {a.dtype} {tuple(a.shape)}")
+    if (
+        getattr(found, "shape", None) != a.shape
+        or (dtype := getattr(found, "dtype", None)) != a.dtype
+        and dtype != np.dtype(a.dtype).newbyteorder("=")
+    ):
+        raise _odd(device, method, found, f"an array of {a.dtype} {tuple(a.shape)}, as the one it was given,")
+    if found is a or isinstance(found, np.ndarray) and isinstance(a, np.ndarray) and np.may_share_memory(found, a):
+        raise _odd(device, method, found, "a copy, which shares no memory with the array that it was given,")
+    return found
 
 
 def _plugin(name: str, plugin: Any) -> None:
@@ -205,8 +273,13 @@ _checks: dict[str, Callable[..., None]] = {
     "kernel": _kernel,
     "graph pass": _graph_pass,
     "kernels": _kernels,
+    "list of a hook": _list,
+    "names of a hook": _dict,
     "plugin": _plugin,
     "gradient rule": _gradient,
+    "count of a device": _count,
+    "memory of a device": _memory,
+    **{f"{method} of a device": partial(_copied, method) for method in ("to_host", "from_host")},
     **{what: partial(_rule, what) for what in _FORMS},
 }
 CHECKS.update(_checks)

@@ -27,7 +27,14 @@ USE = {
         soft = mx.sym.soft_step(mx.sym.tanh(mx.sym.Variable("x")), width=2.0).bind(mx.cpu(), {"x": mx.nd.ones((4, 4))})
         assert abs(soft.forward()[0].asnumpy() - 0.2758).max() < 1e-4
         from mxcore.testing.conformance import check_op
-        check_op("swish_like")
+        for name in ("swish_like", "per_unit", "above", "centered", "bounded", "_backward_cube", "cube"):
+            check_op(name)
+        net = mx.sym.per_unit(mx.sym.Variable("x"), mx.sym.Variable("w"), units=4)
+        assert net.infer_shape(x=(2, 3)) == ([(2, 3), (4, 3)], [(2, 4)], [])
+        net = mx.sym.centered(mx.sym.Variable("x"), mx.sym.Variable("m"))
+        assert (net.list_arguments(), net.list_auxiliary_states()) == (["x"], ["m"])
+        assert mx.nd.above(mx.nd.array([[1.0, -1.0], [2.0, 3.0]])).asnumpy().tolist() == [2, 1]
+        assert mx.nd.bounded(mx.nd.array([3.0, 4.0])).asnumpy().tolist() == [0.75, 1.0]
         """,
     "mxcore_kernels": """
         assert mx.nd.relu(mx.nd.array([-1.0, 2.0])).asnumpy().tolist() == [0, 2]

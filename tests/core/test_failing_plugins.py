@@ -396,11 +396,100 @@ def test_what_a_device_raises_names_it(plug):
         "owns": lambda: mx.nd.relu(x, out=y),
     }.items():
         device.broken = name
-        with pytest.raises(mx.MXNetError, match=rf"device 'loose': {name}\(\) raised KeyError: 'a wire'") as e:
+        with pytest.raises(
+            mx.MXNetError, match=rf"device 'loose' of {Loose.__module__}: {name}\(\) raised KeyError: 'a wire'"
+        ) as e:
             work()
         assert "a wire" in str(e.value)
         device.broken = ""
         assert (x + 1).asnumpy().tolist() == [[2, 2], [2, 2]]
+
+
+class Odd(Device):
+    """A device that is sound but for what a test puts in the place of a method's result."""
+
+    type, type_id, odd = "odd", 70004, {}
+
+    @property
+    def xp(self):
+        return self.result("xp", np)
+
+    def result(self, name, found):
+        return self.odd[name](found) if name in self.odd else found
+
+    def count(self):
+        return self.result("count", 1)
+
+    def to_host(self, a):
+        return self.result("to_host", np.array(a) if "view" not in self.odd else a)
+
+    def from_host(self, a, index):
+        return self.result("from_host", np.array(a) if "view" not in self.odd else a)
+
+    def memory(self, index):
+        return self.result("memory", (1, 2))
+
+
+def to_odd():
+    return mx.nd.array([[1, 2, 3]], ctx=mx.Context("odd"))
+
+
+def from_odd():
+    return mx.nd.ones((1, 3), ctx=mx.Context("odd")).asnumpy()
+
+
+SAME = "an array of float32 (1, 3), as the one it was given, is needed"
+
+
+@pytest.mark.parametrize(
+    "name, value, use, text",
+    [
+        ("count", lambda a: -1, to_odd, "-1; a number of devices, 0 or more, is needed"),
+        ("count", lambda a: "x", to_odd, "'x'; a number of devices"),
+        ("count", lambda a: None, to_odd, "None; a number of devices"),
+        ("count", lambda a: True, to_odd, "True; a number of devices"),
+        ("to_host", lambda a: None, from_odd, "None; a NumPy array of float32 (1, 3) is needed"),
+        ("to_host", lambda a: a.tolist(), from_odd, "[[1.0, 1.0, 1.0]]; a NumPy array of float32 (1, 3) is needed"),
+        ("to_host", lambda a: a.ravel(), from_odd, f"an array of float32 (3,); {SAME}"),
+        ("to_host", lambda a: a.astype("f8"), from_odd, f"an array of float64 (1, 3); {SAME}"),
+        ("from_host", lambda a: None, to_odd, f"None; {SAME}"),
+        ("from_host", lambda a: a.tolist(), to_odd, f"[[1.0, 2.0, 3.0]]; {SAME}"),
+        ("from_host", lambda a: a.ravel(), to_odd, f"an array of float32 (3,); {SAME}"),
+        ("from_host", lambda a: a.astype("f8"), to_odd, f"an array of float64 (1, 3); {SAME}"),
+        ("memory", lambda a: 5, lambda: mx.Context("odd").device.memory(0), "5; two whole numbers, (free, total) byt"),
+    ],
+)
+def test_what_a_device_returns_is_looked_at(plug, name, value, use, text):
+    device = Odd()
+    plug(mxcore_devices=[device])
+    device.odd = {name: value}
+    with pytest.raises(mx.MXNetError) as e:
+        use()
+    assert f"device 'odd' of {__name__}: {name}() returned {text}" in str(e.value)
+
+
+@pytest.mark.parametrize("name, use", [("to_host", from_odd), ("from_host", to_odd)])
+def test_a_device_copies(plug, name, use):
+    device = Odd()
+    plug(mxcore_devices=[device])
+    assert use().size == 3
+    device.odd = {"view": True}
+    with pytest.raises(mx.MXNetError, match=rf"{name}\(\) returned an array .*; a copy, which shares no memory"):
+        use()
+
+
+def test_a_namespace_that_cannot_be_had_is_named(plug):
+    device = Odd()
+    plug(mxcore_devices=[device])
+    device.odd = {"xp": lambda found: 1 / 0}
+    with pytest.raises(mx.MXNetError, match=rf"device 'odd' of {__name__}: xp raised ZeroDivisionError"):
+        mx.nd.ones((2,), ctx=mx.Context("odd"))
+
+
+def test_a_device_without_its_methods_is_named(plug):
+    plug(mxcore_devices=[type("Bare", (Device,), {"type": "bare", "type_id": 70005})()])
+    with pytest.raises(mx.MXNetError, match=r"device 'bare' must define count\(\)"):
+        mx.nd.ones((2,), ctx=mx.Context("bare"))
 
 
 class Mute(Exception):

@@ -143,7 +143,9 @@ def test_what_a_library_lacks_is_told_at_once(plug, capsys):
 def test_a_device_that_cannot_be_asked_is_wrong(plug, capsys):
     plug(mxcore_devices=[Uncounted()])
     status, lines = check(capsys)
-    assert status == 1 and lines[0].startswith("wrong: throwaway: device 'uncounted' cannot be used: NotImplementedErr")
+    assert status == 1 and lines[0].startswith(
+        "wrong: throwaway: device 'uncounted' cannot be used: device 'uncounted' must def"
+    )
 
 
 def test_a_plugin_that_does_not_load_is_wrong(capsys, monkeypatch):

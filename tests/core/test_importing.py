@@ -96,10 +96,11 @@ def test_nobody_imports_in_a_forked_child(monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="os.fork is POSIX's")
-def test_a_fork_waits_for_an_import(modules):
+@pytest.mark.parametrize("by", [_importing.load, importlib.import_module])
+def test_a_fork_waits_for_an_import(modules, by):
     """A child that is forked in the midst of it would wait for ever for the thread that imports."""
     modules(late_slow="seen.append(0)\ntime.sleep(0.5)\nvalue = 7\n")
-    thread = threading.Thread(target=_importing.load, args=("late_slow",))
+    thread = threading.Thread(target=by, args=("late_slow",))
     thread.start()
     while not modules.seen:
         time.sleep(0.001)
@@ -119,6 +120,20 @@ def test_a_fork_waits_for_an_import(modules):
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
     assert status == 7
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="os.fork is POSIX's")
+def test_a_fork_waits_once_for_an_import_that_does_not_end(modules, monkeypatch):
+    """Such as that of a whole program, one of whose threads forks."""
+    monkeypatch.setattr(_importing, "_PATIENCE_ONCE", 0.05)
+    monkeypatch.setattr(_importing, "_endless", set())
+    modules(
+        late_program="import os, threading\ndef fork():\n    pid = os.fork()\n    if not pid: os._exit(0)\n"
+        "    seen.append(os.waitpid(pid, 0)[1])\n"
+        "for _ in range(2):\n    t = threading.Thread(target=fork)\n    t.start()\n    t.join()\n"
+    )
+    assert in_threads((importlib.import_module, "late_program")) == [] and modules.seen == [0, 0]
+    assert _importing._endless == {"late_program"}
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="os.fork is POSIX's")

@@ -28,6 +28,8 @@ def scaled(factor, name="test_shared"):
 class One:
     """A class to register."""
 
+    next = reset = None
+
 
 class Two:
     """Another one."""

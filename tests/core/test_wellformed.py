@@ -161,6 +161,22 @@ def test_errors_of_declarations_are_mxnets_too():
         (lambda: Sample((2, 3), dtypes=""), ValueError, "dtypes must be names like"),
         (lambda: Sample((2, 3), params=3), TypeError, "params must be a dict of parameters by name, got 3"),
         (lambda: Sample((2, 3), grad=(True, False)), ValueError, "a bool, or have one for each of 1 inputs"),
+        (lambda: Sample((2, 3), grad=3), TypeError, "grad must be a bool, names of inputs, or .*, got 3"),
+        (
+            lambda: declare(samples=[Sample((2, 3), grad="weight")]),
+            ValueError,
+            "a sample differentiates by grad='weight': 'weight' is none of its inputs",
+        ),
+        (
+            lambda: declare(
+                lambda k, p, data, mean: (data, mean),
+                inputs="data mean",
+                aux="mean",
+                samples=[Sample((2,), (2,), grad="data mean")],
+            ),
+            ValueError,
+            "grad='data mean': 'mean' is an auxiliary state, which has no gradient",
+        ),
         (lambda: Ints((2,), 5, 0), ValueError, "Ints: the interval from 5 to 0 is empty"),
         (lambda: declare(samples=[(2, 3)]), TypeError, r"its samples must be Sample objects, .* got \(2, 3\)"),
     ],

@@ -104,6 +104,46 @@ def test_a_bad_one_is_named(passes):
         S.tanh(S.Variable("a")).bind(mx.cpu(), {"a": mx.nd.array(A)}).forward()
 
 
+def ordered(g, order, remade):
+    """A graph with its heads in another order, the nodes the same or made anew."""
+    if remade:
+        g = rewrite(g, lambda n, ins, fact: Node(n.op, n.params, ins, n.name, n.attrs, n.forward))
+    found = Graph([g.heads[i] for i in order] + g.heads[len(order) :])
+    found.info = g.info
+    return found
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("remade", [False, True])
+@pytest.mark.parametrize("order", [(1, 0, 2), (2, 1, 0), (1, 2, 0)])
+def test_one_that_changes_the_order_of_outputs_is_named(passes, order, remade, late):
+    passes(GraphPass("turned", 0, lambda g: ordered(g, order, remade), late=late))
+    x = S.Variable("x")
+    group = S.Group([S.tanh(x, name="t"), S.sigmoid(x, name="s"), S.sin(x, name="u")])
+    with pytest.raises(
+        ValueError, match="graph pass 'turned' of passing changed the order of the outputs: in the place of output 0"
+    ):
+        group.bind(mx.cpu(), {"x": mx.nd.array(A)}, grad_req="null").forward()
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_one_that_takes_one_output_for_two_may_know_that_they_are_equal(passes, late):
+    passes(GraphPass("once", 0, lambda g: ordered(g, (0, 0), False), late=late))
+    x = S.Variable("x")
+    group = S.Group([S.tanh(x, name="t"), S.identity(S.tanh(x), name="s")])
+    with passes_off("simplify"):
+        found = group.bind(mx.cpu(), {"x": mx.nd.array(A)}, grad_req="null").forward()
+    np.testing.assert_array_equal(found[0].asnumpy(), found[1].asnumpy())
+
+
+def test_one_that_mixes_outputs_and_gradients_is_named(passes):
+    passes(GraphPass("turned", 0, lambda g: ordered(g, range(len(g.heads))[::-1], False), late=True))
+    bound = S.tanh(S.Variable("x"), name="t").simple_bind(mx.cpu(), x=(2, 2))
+    with pytest.raises(ValueError, match="graph pass 'turned' of passing changed the order of the outputs"):
+        bound.forward(is_train=True)
+        bound.backward(mx.nd.ones((2, 2)))
+
+
 def test_its_node_is_named_in_errors(passes):
     def bind(k, p, ins, outs):
         def call():

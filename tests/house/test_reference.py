@@ -10,6 +10,7 @@ import pytest
 
 import mxcore as mx
 from mxcore._core import tables
+from mxcore.testing.case import Case
 from mxcore.testing.catalogue import stock_operators
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,7 +75,7 @@ def differentiated_twice(op):
     done = None
     for sample in op.samples:
         arrays = sample.arrays(sample.dtypes[-1])
-        wanted = sample.wants_grad(arrays)
+        wanted = Case(op, sample, sample.dtypes[-1], mx.cpu()).wants()
         if not any(wanted) or 0 in [d for a in arrays for d in a.shape]:
             continue
         xs = [mx.nd.array(a, dtype=a.dtype) for a in arrays]

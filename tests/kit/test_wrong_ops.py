@@ -48,6 +48,45 @@ def test_a_right_operator_of_two_inputs_passes():
     check_op(right, mx.cpu())
 
 
+def centered(gradient, **kw):
+    """Data minus a moving mean, an auxiliary state, times a weight."""
+    found = declare(
+        lambda k, p, data, weight, mean: ((data - mean) * weight, mean * 0.5 + data.mean(axis=0) * 0.5),
+        inputs="data weight mean",
+        aux="mean",
+        mutates="mean",
+        grad=gradient,
+        samples=[Sample((4, 3), (3,), (3,), **kw)],
+    )
+    found.shape(lambda p, ins, outs: ([ins[0], *[ins[0][1:] if ins[0] else None] * 2], [ins[0]]))
+    return found
+
+
+def test_states_are_not_differentiated():
+    def right(F, dy, y, weight):
+        return F.broadcast_mul(dy, weight), F.sum(dy * F.broadcast_div(y, weight), axis=0), None
+
+    def of_data(F, dy, weight):
+        return F.broadcast_mul(dy, weight), None, None
+
+    check_op(centered(right), mx.cpu())
+    assert "gradient" in failed(centered(of_data))
+
+
+@pytest.mark.parametrize("grad", ["data", ("data",), (True, False, False)])
+def test_a_sample_names_what_is_differentiated(grad):
+    check_op(centered(lambda F, dy, weight: (F.broadcast_mul(dy, weight), None, None), grad=grad), mx.cpu())
+    assert "gradient" in failed(
+        centered(lambda F, dy, weight: (F.broadcast_mul(dy, weight), None, None), grad="weight")
+    )
+
+
+def test_a_sample_that_names_no_input_fails():
+    late = declare(lambda k, p, data: data * 2, samples=lambda: [Sample((2, 3), grad="weight")])
+    with pytest.raises(Failures, match="no input is named 'weight' as in its grad; there are data"):
+        check_op(late, mx.cpu())
+
+
 @pytest.mark.parametrize("rule", [lambda F, dy: dy * 3, lambda F, dy: dy * -2, lambda F, dy, data: dy * F.sign(data)])
 def test_wrong_gradient(rule):
     assert failed(declare(lambda k, p, data: data * 2, grad=rule)) == {"gradient"}

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .checks import CHECKS
 from .errors import MXNetError, error, explained, in_a_line
 
 __all__ = ["Device"]
@@ -21,12 +22,14 @@ _METHODS = frozenset(
 
 
 def _naming(name: str, method: Any) -> Any:
-    """A method of a device, whose exceptions become errors that name both."""
+    """A method of a device, whose exceptions become errors that name both, or the getter of an attribute."""
+    check = CHECKS.get(f"{name} of a device")  # of what it returns, where that would show elsewhere only
 
     @wraps(method)
     def call(self: Any, *args: Any, **kw: Any) -> Any:
         try:
-            return method(self, *args, **kw)
+            found = method(self, *args, **kw)
+            return found if check is None else check(self, args, found)
         except MXNetError:
             raise
         except Exception as e:
@@ -35,7 +38,8 @@ def _naming(name: str, method: Any) -> Any:
                 raise told from e
             raise error(
                 MemoryError if isinstance(e, MemoryError) else RuntimeError,
-                f"device {self.type!r}: {name}() raised {in_a_line(e)}",
+                f"device {self.type!r} of {type(self).__module__}: {name}{'()' * (name in _METHODS)} raised "
+                f"{in_a_line(e)}",
             ) from e
 
     return call
@@ -112,13 +116,18 @@ class Device:
         super().__init_subclass__(**kw)
         if cls.host:
             return
-        for name in _METHODS & vars(cls).keys():
-            if isinstance(vars(cls)[name], FunctionType):
-                setattr(cls, name, _naming(name, vars(cls)[name]))
+        for name in (_METHODS | {"xp", "dtypes"}) & vars(cls).keys():
+            found = vars(cls)[name]
+            if isinstance(found, FunctionType):
+                setattr(cls, name, _naming(name, found))
+            elif isinstance(found, cached_property):
+                found.func = _naming(name, found.func)
+            elif isinstance(found, property):
+                setattr(cls, name, property(_naming(name, found.fget)))
 
     def count(self) -> int:
         """How many devices of this type there are; 0 if none can be used (never raises)."""
-        raise NotImplementedError(f"device {self.type!r} must define count()")
+        raise error(NotImplementedError, f"device {self.type!r} must define count()")
 
     def absence(self) -> str:
         """Why there is none, in a few words, where `count` is 0."""
@@ -126,11 +135,11 @@ class Device:
 
     def to_host(self, a: Any) -> np.ndarray[Any, Any]:
         """Copy to a new NumPy array, after all queued work on it."""
-        raise NotImplementedError(f"device {self.type!r} must define to_host()")
+        raise error(NotImplementedError, f"device {self.type!r} must define to_host()")
 
     def from_host(self, a: np.ndarray[Any, Any], index: int) -> Any:
         """Copy a NumPy array to a new array on device `index`."""
-        raise NotImplementedError(f"device {self.type!r} must define from_host()")
+        raise error(NotImplementedError, f"device {self.type!r} must define from_host()")
 
     def copy(self, a: Any, dst: Any) -> None:
         """Write `a` (same type of device, any index) into the array `dst`, casting if dtypes differ.
@@ -164,7 +173,7 @@ class Device:
 
     def empty_pinned(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
         """A new uninitialised NumPy array in memory that the system does not move, for a device that `pins`."""
-        raise NotImplementedError(f"device {self.type!r} says that it pins, so it must define empty_pinned()")
+        raise error(NotImplementedError, f"device {self.type!r} says that it pins, so it must define empty_pinned()")
 
     # -- queues ------------------------------------------------------------------------------------------------
     def record(self, index: int) -> Any:
@@ -192,7 +201,7 @@ class Device:
 
     def elapsed(self, begin: Any, end: Any) -> float:
         """Seconds from one mark to another of the same device, both reached."""
-        raise NotImplementedError(f"device {self.type!r} gives marks, so it must define elapsed()")
+        raise error(NotImplementedError, f"device {self.type!r} gives marks, so it must define elapsed()")
 
     def send(self, a: np.ndarray[Any, Any], dst: Any) -> Any:
         """Begin to copy a NumPy array to one of this device, of its shape and dtype; returns the event of its end.
@@ -200,14 +209,14 @@ class Device:
         `dst` is new, from `empty`. Whether what was launched before still uses its memory, only the device knows, and
         waits for it if so. Nobody writes to `a` before the event.
         """
-        raise NotImplementedError(f"device {self.type!r} says transfers, so it must define send()")
+        raise error(NotImplementedError, f"device {self.type!r} says transfers, so it must define send()")
 
     def fetch(self, a: Any, dst: np.ndarray[Any, Any]) -> Any:
         """Begin to copy an array of this device to one of NumPy, of its shape and dtype; returns the event of its end.
 
         It begins when what was launched on the queue of `a` before is done; nobody writes to `a` before the event.
         """
-        raise NotImplementedError(f"device {self.type!r} says transfers, so it must define fetch()")
+        raise error(NotImplementedError, f"device {self.type!r} says transfers, so it must define fetch()")
 
     def memory(self, index: int) -> tuple[int, int]:
         """(free, total) bytes of device `index`."""
@@ -228,7 +237,7 @@ class Device:
         ``f(sources, targets)`` that in one launch copies `sources` into the arrays `takes`, does what was recorded, on
         the memory it was recorded with, and copies the arrays `gives` to `targets`; all of them dense and alike.
         """
-        raise NotImplementedError(f"device {self.type!r} says captures, so it must define capture()")
+        raise error(NotImplementedError, f"device {self.type!r} says captures, so it must define capture()")
 
     def compile_fused(self, chain: Any) -> Any:
         """Compile an elementwise chain (:class:`mxcore.plugin.Fused`); None if its parts are to run one by one.

@@ -212,7 +212,7 @@ class Manager:
         try:
             if hook in _ONE_BY_ONE:
                 kind_of, add = _ONE_BY_ONE[hook]
-                for item in result:
+                for item in checked("list of a hook", result):
                     if not isinstance(item, kind_of):
                         raise TypeError(f"{item!r} is no {kind_of.__name__} object")
                     add(item, owner)
@@ -221,7 +221,7 @@ class Manager:
                     tables.kernels.add(device, kernels, owner)
             else:
                 kind = hookspecs.NAMED_HOOKS[hook]
-                for key, value in result.items():
+                for key, value in checked("names of a hook", kind, result).items():
                     if not (
                         key and isinstance(key, str) and (isinstance(value, str) or callable(value) or kind == "cli")
                     ):

@@ -11,9 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from ..base import error, plain
+from .._core.errors import in_a_line
+from ..base import MXNetError, error, plain
 from ..ndarray import NDArray
 from ..registry import get_alias_func, get_create_func, get_register_func
+
+#: Errors that stay of their kind where an initializer raises them.
+_KINDS = (TypeError, ValueError, KeyError, IndexError, AttributeError, NotImplementedError, MemoryError)
 
 #: Ending of a parameter's name -> method that fills it. The first that fits counts.
 SUFFIXES = (
@@ -77,6 +81,17 @@ class InitDesc(str):
         desc.attrs = attrs or {}
         desc.global_init = global_init
         return desc
+
+
+def fill(initializer: Callable[[Any, Any], Any], desc: str, arr: NDArray) -> None:
+    """Let an initializer fill the array of a parameter; an error says which of both they are."""
+    try:
+        initializer(desc, arr)
+    except Exception as e:
+        kind = type(e) if isinstance(e, MXNetError) or type(e) in _KINDS else RuntimeError
+        own = getattr(desc, "attrs", {}).get("__init__") or initializer
+        who = repr(own) if isinstance(own, str) else f"{type(own).__name__} of {type(own).__module__}"
+        raise error(kind, f"parameter '{desc}' {tuple(arr.shape)}: initializer {who} failed: {in_a_line(e)}") from e
 
 
 class Initializer:

@@ -5,12 +5,25 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from .._locks import ObjectLock, locked
-from ..base import plain
+from ..base import error, plain
 from .data_batch import DataBatch
 
 __all__ = ["DataIter"]
 
 Iter = TypeVar("Iter", bound="DataIter")
+
+
+def batch_of(it: Any, whole: bool = False) -> Any:
+    """The next batch of an iterator, refused where there is none, or is none that is `whole`, a DataBatch."""
+    batch = it.next()
+    parts = ("data", "label", "pad", "index") if whole else ()
+    if batch is None or not all(hasattr(batch, part) for part in parts):
+        raise error(
+            TypeError,
+            f"next() of {type(it).__name__} of {type(it).__module__} must return a DataBatch, "
+            f"or raise StopIteration; it returned {batch!r}",
+        )
+    return batch
 
 
 class DataIter:
@@ -82,7 +95,7 @@ class DataIter:
         return DataBatch(self.getdata(), self.getlabel(), pad=self.getpad(), index=self.getindex())
 
     def __next__(self) -> Any:
-        return self.next()
+        return batch_of(self)
 
     def iter_next(self) -> Any:
         """Move to the next batch; return whether there is one."""

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from ..base import asserted, error
 from .data_batch import DataBatch
 from .data_desc import DataDesc
-from .data_iter import WholeBatches
+from .data_iter import WholeBatches, batch_of
 
 __all__ = ["PrefetchingIter"]
 
@@ -20,14 +20,14 @@ Renaming: TypeAlias = Sequence[Mapping[str, str]]
 
 def _next(it: Any) -> DataBatch | None:
     try:
-        batch: DataBatch = it.next()
+        batch: DataBatch = batch_of(it, True)
     except StopIteration:  # which a future cannot carry
         return None
-    if not all(hasattr(batch, part) for part in ("data", "label", "pad", "index")):
+    if not isinstance(batch.data, (list, tuple)):
         raise error(
             TypeError,
-            f"PrefetchingIter: next() of {type(it).__name__} must return a DataBatch, "
-            f"or raise StopIteration; it returned {batch!r}",
+            f"next() of {type(it).__name__} of {type(it).__module__} returned a batch whose data is {batch.data!r}; "
+            "a list of arrays is needed",
         )
     return batch
 

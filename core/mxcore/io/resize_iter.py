@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..base import error
-from .data_iter import WholeBatches
+from .data_iter import WholeBatches, batch_of
 
 __all__ = ["ResizeIter"]
 
@@ -59,11 +59,11 @@ class ResizeIter(WholeBatches):
         if self.cur == self.size:
             return False
         try:
-            self.current_batch = self.data_iter.next()
+            self.current_batch = batch_of(self.data_iter)
         except StopIteration:
             self.data_iter.reset()
             try:
-                self.current_batch = self.data_iter.next()
+                self.current_batch = batch_of(self.data_iter)
             except StopIteration:
                 raise error(ValueError, "ResizeIter: the inner iterator has no batch") from None
         self.cur += 1

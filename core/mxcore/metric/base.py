@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -208,7 +209,7 @@ class EvalMetric:
         -------
         list of (str, float)
         """
-        return _pairs(*self.get())
+        return _pairs(*named(self, "get"))
 
     def get_global_name_value(self) -> list[tuple[str, float]]:
         """Return what `get_global` does as a list of pairs.
@@ -217,7 +218,7 @@ class EvalMetric:
         -------
         list of (str, float)
         """
-        return _pairs(*self.get_global())
+        return _pairs(*named(self, "get_global"))
 
 
 class PairMetric(EvalMetric):
@@ -275,6 +276,19 @@ def _picked(arrays: Mapping[str, Any], names: list[str] | None, kind: str) -> li
     if missing:
         raise error(KeyError, f"the metric wants {kind} {missing[0]!r}, but there are only {list(arrays)}")
     return [arrays[name] for name in names]
+
+
+def named(metric: EvalMetric, method: str) -> tuple[Any, Any]:
+    """What `get` or `get_global` of a metric gives: a name and a value, or as many of one as of the other."""
+    found = getattr(metric, method)()
+    pair = isinstance(found, (tuple, list)) and len(found) == 2
+    if not pair or isinstance(found[0], list) and isinstance(found[1], list) and len(found[0]) != len(found[1]):
+        raise error(
+            TypeError,
+            f"metric {type(metric).__name__} of {type(metric).__module__}: {method}() returned {reprlib.repr(found)}; "
+            "(name, value) is needed, or two lists of one length",
+        )
+    return found[0], found[1]
 
 
 def _pairs(name: Any, value: Any) -> list[tuple[str, float]]:

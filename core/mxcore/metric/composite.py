@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..base import error
-from .base import EvalMetric
+from .base import EvalMetric, named
 
 
 class CompositeEvalMetric(EvalMetric):
@@ -99,10 +99,10 @@ class CompositeEvalMetric(EvalMetric):
             metric.reset_local()
 
     def get(self) -> tuple[Any, Any]:
-        return self._gathered(metric.get() for metric in self.metrics)
+        return self._gathered(named(metric, "get") for metric in self.metrics)
 
     def get_global(self) -> tuple[Any, Any]:
-        return self._gathered(metric.get_global() for metric in self.metrics)
+        return self._gathered(named(metric, "get_global") for metric in self.metrics)
 
     @staticmethod
     def _gathered(found: Iterable[tuple[Any, Any]]) -> tuple[list[str], list[float]]:

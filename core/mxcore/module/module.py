@@ -14,6 +14,7 @@ from .._locks import locked
 from ..base import error
 from ..drafts import together
 from ..initializer import InitDesc, Uniform
+from ..initializer.base import fill
 from ..io import DataDesc
 from ..model import checkpoint_file, load_checkpoint, write_checkpoint
 from ..ndarray import NDArray
@@ -286,7 +287,7 @@ class Module(BaseModule):
                 value = None if given is None else given.get(name)
                 if value is None:
                     if initializer is not None:
-                        initializer(InitDesc(name, attrs.get(name)), target)
+                        fill(initializer, InitDesc(name, attrs.get(name)), target)
                 elif value is not target:
                     target[:] = value
         self.params_initialized = True
@@ -567,8 +568,11 @@ class Module(BaseModule):
             )
         else:
             first = data_batch
-            data = [tuple(a.shape) for a in data_batch.data]
             given = getattr(data_batch, "label", None)
+            for what, arrays in (("data", data_batch.data), ("label", given)):
+                if lost := [a for a in arrays or () if not hasattr(a, "shape")]:
+                    raise error(TypeError, f"forward: the batch has {lost[0]!r} in its {what}; arrays are needed")
+            data = [tuple(a.shape) for a in data_batch.data]
             label = [tuple(a.shape) for a in given] if given else None
         if len(data) != len(self._data_shapes):
             raise error(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from .._core.dispatch import invoke
 from .._core.op import Op
 from .._core.params import Params
 from .._core.state import state as mode
+from ..base import error
 from ..ndarray import NDArray
 from ._bound import update
 from ._steps import state_and_master
@@ -146,8 +148,23 @@ class FusedOptimizer(Optimizer):
 
     def create_state_multi_precision(self, index: Any, weight: NDArray) -> Any:
         if self._master_last:
-            return state_and_master(self, index, weight)
-        return super().create_state_multi_precision(index, weight)
+            found = state_and_master(self, index, weight)
+        else:
+            found = super().create_state_multi_precision(index, weight)
+        if self._is_told:  # it is the operator that gets the state
+            state = self._inner(found, self._has_master(weight))
+            try:
+                _, states = self._operator(state)
+                sound = isinstance(states, (tuple, list)) and all(isinstance(s, NDArray) for s in states)
+            except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+                sound = False
+            if not sound:
+                raise error(
+                    TypeError,
+                    f"optimizer {type(self).__name__} of {type(self).__module__}: create_state() returned "
+                    f"{reprlib.repr(state)} for parameter {index!r}; what its step takes is needed, arrays",
+                )
+        return found
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         name, states, numbers = self._fused_step(index, state)

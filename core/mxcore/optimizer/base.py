@@ -24,10 +24,16 @@ Class = TypeVar("Class", bound=type)
 _KIND = "optimizer"
 
 
+def _is_rate(rate: Any) -> bool:
+    """Whether something is a number, or an array of one."""
+    return hasattr(rate, "__float__") and getattr(rate, "size", 1) == 1
+
+
 def checked_rate(rate: Any) -> Any:
     """A learning rate, refused if it is neither a number nor an array of one."""
-    number = hasattr(rate, "__float__") and getattr(rate, "size", 1) == 1
-    if not number or isinstance(rate, float) and math.isnan(rate):  # to look into an array, one would have to wait
+    if (
+        not _is_rate(rate) or isinstance(rate, float) and math.isnan(rate)
+    ):  # to look into an array, one would have to wait
         raise error(TypeError, f"a learning rate is a number, not {reprlib.repr(rate)}")
     return rate
 
@@ -278,6 +284,12 @@ class Optimizer:
     def learning_rate(self) -> float:
         """The learning rate now, before multipliers."""
         lr: float = self.lr if self.lr_scheduler is None else self.lr_scheduler(self.num_update)
+        if self.lr_scheduler is not None and lr.__class__ is not float and not _is_rate(lr):
+            raise error(
+                TypeError,
+                f"lr_scheduler {type(self.lr_scheduler).__name__} of {type(self.lr_scheduler).__module__} returned "
+                f"{reprlib.repr(lr)} for update {self.num_update}; a number is needed",
+            )
         return lr
 
     def set_learning_rate(self, lr: float) -> None:

@@ -202,6 +202,14 @@ class Case:
         rs = np.random.RandomState(11)
         return [self.array(rs.uniform(-1, 1, y.shape).astype(y.dtype)) for y in outs]
 
+    def wants(self) -> list[bool]:
+        """Which inputs take part in gradient checks: those of the sample but states, which no gradient reaches."""
+        states = {*self.sig.aux, *self.sig.mutates}
+        wants = self.sample.wants_grad(self.host, self.sig.inputs)
+        if isinstance(self.sample.grad, str) and (lost := [self.sig.inputs[i] for i in states if wants[i]]):
+            raise ValueError(f"{self.sample!r}: its grad names {lost[0]!r}, which is a state and has no gradient")
+        return [w and i not in states for i, w in enumerate(wants)]
+
     def has_gradient(self) -> bool:
         """Whether the operator has a gradient rule that is not zero."""
         return bool(self.op.grad_rule) or self.op.backward_rule is not None

@@ -117,7 +117,7 @@ def _call(op: Any, sample: Sample, pack: Pack) -> dict[str, Any]:
             v
             for v in (
                 [a.dtype.kind == "f" and not isinstance(s, Ints) for a, s in zip(first, sample.inputs)],
-                sample.wants_grad(first),
+                sample.wants_grad(first, p._sig.inputs),
             )
             if differentiable and any(v)
         ],

@@ -330,7 +330,7 @@ def wanted(case: Case) -> None:
 
 def _flow(case: Case) -> list[bool] | None:
     """Which inputs take part in gradient checks; None if there is nothing to check."""
-    wants = [w and i not in case.sig.like for i, w in enumerate(case.sample.wants_grad(case.host))]
+    wants = [w and i not in case.sig.like for i, w in enumerate(case.wants())]
     if not any(wants) or case.op.grad_rule is None or not case.has_gradient():
         return None
     return wants
@@ -341,7 +341,7 @@ def gradient_(case: Case) -> None:
     """The gradient is the derivative: along one random direction, in float64."""
     if case.dtype != case.sample.dtypes[-1] or case.op.random and not case.sample.train:
         return
-    wants = case.sample.wants_grad(case.host)
+    wants = case.wants()
     if not any(wants):
         return
     if case.op.grad_rule is None:
@@ -477,7 +477,7 @@ def _gradients_fit(case: Case, grads: Sequence[Any]) -> None:
     shapes, dtypes = case.declared()
     facts: dict[str, Any] = {n: (a.shape, a.dtype) for n, a in zip(case.sig.inputs, case.host)}
     facts |= {f"{kind}_{n}": fact for n, *fact in zip(case.sig.outputs, shapes, dtypes) for kind in ("out", "d")}
-    wants = case.sample.wants_grad(case.host)
+    wants = case.wants()
     heads = [g.entry for g, w in zip(grads, wants) if g is not None and w]
     found, kinds, _ = infer_all(
         heads, {n: s for n, (s, _) in facts.items() if s is not None}, {n: t for n, (_, t) in facts.items()}, {}

@@ -67,8 +67,9 @@ class Sample:
         Interval for inputs given as shapes.
     dtypes : str
         Blank-separated dtypes to run in.
-    grad : bool or tuple of bool
-        Whether gradients are derivatives, and so checked: for all float inputs but `Ints`, none, or a choice by input.
+    grad : bool or str or tuple of bool
+        Whether gradients are derivatives, and so checked: for all float inputs but `Ints` and states (those that the
+        operator writes), for none, for the inputs of these names, separated by blanks, or as it is told of each.
     train : bool
         Run in training mode.
     check : callable, optional
@@ -89,7 +90,7 @@ class Sample:
         params: dict[str, Any] | None = None,
         domain: tuple[float, float] = (-2.0, 2.0),
         dtypes: str = "float32 float64",
-        grad: bool | Sequence[int] = True,
+        grad: bool | str | Sequence[int] = True,
         train: bool = False,
         check: Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], None] | None = None,
         mxnet: bool | str = True,
@@ -100,7 +101,11 @@ class Sample:
             raise TypeError(f"Sample: params must be a dict of parameters by name, got {params!r}")
         if len(domain) != 2 or not domain[0] <= domain[1]:
             raise ValueError(f"Sample: domain must be (low, high), got {domain!r}")
-        if isinstance(grad, Sequence) and len(grad) != len(inputs):
+        if not isinstance(grad, (bool, str, Sequence)):
+            raise TypeError(f"Sample: grad must be a bool, names of inputs, or a bool for each of them, got {grad!r}")
+        if isinstance(grad, Sequence) and any(isinstance(g, str) for g in grad):
+            grad = grad if isinstance(grad, str) else " ".join(grad)  # type: ignore[arg-type]
+        elif isinstance(grad, Sequence) and len(grad) != len(inputs):
             raise ValueError(f"Sample: grad={grad!r} must be a bool, or have one for each of {len(inputs)} inputs")
         self.inputs, self.params, self.domain = inputs, dict(params or {}), domain
         self.dtypes = tuple(dtypes.split())
@@ -131,8 +136,15 @@ class Sample:
             out.append(np.ascontiguousarray(a).reshape(a.shape))  # which makes vectors of numbers
         return out
 
-    def wants_grad(self, arrays: Sequence[np.ndarray]) -> list[bool]:
-        """Which inputs take part in gradient checks."""
+    def wants_grad(self, arrays: Sequence[np.ndarray], names: Sequence[str] = ()) -> list[bool]:
+        """Which inputs, of these names, take part in gradient checks, as far as the sample says."""
+        if isinstance(self.grad, str):
+            wanted = self.grad.split()
+            if lost := [n for n in wanted if n not in names]:
+                raise ValueError(
+                    f"{self!r}: no input is named {lost[0]!r} as in its grad; there are {', '.join(names)}"
+                )
+            return [n in wanted for n in names]
         if isinstance(self.grad, bool):
             return [self.grad and a.dtype.kind == "f" and not isinstance(s, Ints) for a, s in zip(arrays, self.inputs)]
         return [bool(g) and a.dtype.kind not in "iub" for g, a in zip(self.grad, arrays)]

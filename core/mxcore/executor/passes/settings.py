@@ -23,6 +23,7 @@ from ..._core import tables
 from ..._core.context import Context
 from ..._core.errors import error, suggest
 from ..._core.graph import STOCK_PASSES, Graph, Node
+from ..._core.infer import known, show
 from ..._core.state import state
 from ...rewriting import changed_output, pass_named, run_pass, switched_off
 from ..program import infer_all
@@ -160,15 +161,22 @@ def _completed(before: Graph, nodes: set[Node], found: Graph, where: str) -> Gra
         )
         # A consumer may have decided what a node is, as of zeros of unknown shape; who took its place need not tell.
         kept = [(n, i) for n in nodes.intersection(found.nodes) if n.op is not None for i in range(n.n_out)]
-        known = [{e: f[e] for e in kept if f.get(e) is not None} for f in (before.shapes, before.dtypes)]
-        graph.shapes, graph.dtypes, graph.stypes = infer_all(found.heads, shapes, dtypes, stypes, (known[0], known[1]))
-    for old, new in zip(before.heads, graph.heads):
-        a, b = before.stypes.get(old, "default"), graph.stypes.get(new, "default")
-        if a != b:
-            raise error(
-                ValueError,
-                f"{where} changed the storage type of output {old[1]} of node '{old[0].name}' from {a} to {b}",
-            )
+        facts = [{e: f[e] for e in kept if f.get(e) is not None} for f in (before.shapes, before.dtypes)]
+        graph.shapes, graph.dtypes, graph.stypes = infer_all(found.heads, shapes, dtypes, stypes, (facts[0], facts[1]))
+    for what, was, now in (
+        ("shape", before.shapes, graph.shapes),
+        ("dtype", before.dtypes, graph.dtypes),
+        ("storage type", before.stypes, graph.stypes),
+    ):
+        usual = "default" if what == "storage type" else None
+        for old, new in zip(before.heads, graph.heads):
+            a, b = was.get(old, usual), now.get(new, usual)
+            if a != b and a is not None and b is not None and (what != "shape" or known(a) and known(b)):
+                raise error(
+                    ValueError,
+                    f"{where} changed the {what} of output {old[1]} of node '{old[0].name}' from {show(a)} "
+                    f"to {show(b)}",
+                )
     return graph
 
 

@@ -14,6 +14,7 @@ from ... import ndarray as nd
 from ..._core.transfer import together
 from ...base import MXNetError, error, plain
 from ...context import Context, cpu, current_context
+from ...initializer.base import fill
 from ..utils import is_np_array, is_np_shape, of_face, of_mode, shape_is_known
 from .errors import DeferredInitializationError
 
@@ -284,7 +285,7 @@ class Parameter:
                 # Dense even for a sparse parameter: initializers write slices.
                 data = of_mode(nd.zeros(self._shape, dtype=self._dtype, ctx=cpu()))
                 description = initializer.InitDesc(self.name, {"__init__": init})
-                initializer.create(default_init)(description, data)
+                fill(initializer.create(default_init), description, data)
                 if self._stype != "default":
                     data = data.as_nd_ndarray().tostype(self._stype)
             self._init_impl(data, ctx)
