@@ -199,7 +199,7 @@ def _fill(host: np.ndarray[Any, Any], stream: Any, fortran: bool, swapped: bool)
     for start in range(0, whole.size, _PIECE):
         size = min(_PIECE, whole.size - start)
         piece = whole[start : start + size] if numbers is None else np.empty(size, np.uint8)
-        left = memoryview(piece)
+        left = piece.data
         while left:
             n = stream.readinto(left)
             if not n:
