@@ -958,7 +958,11 @@ def test_who_waits_for_the_end_of_workers_may_hurry(ctrl_c):
     worker.process.kill = lambda: (stopped.append(worker.process.exitcode), kill())
     os.kill(worker.process.pid, signal.SIGSTOP)
     killer.start()
-    with pytest.raises(KeyboardInterrupt):
-        loader.close()
-    killer.join()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            loader.close()
+    finally:
+        killer.join()
+        if stopped == []:
+            kill()  # nobody else ends it
     assert stopped == [None] and workers() == []
