@@ -163,7 +163,7 @@ def _read_npz(name: str) -> dict[str, Any]:
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 #: Bytes that are unpacked at a time, a multiple of every itemsize.
-_PIECE = 1 << 20
+_PIECE = 1 << 18
 
 
 def _read_npy(stream: Any, member: zipfile.ZipInfo) -> Any:
