@@ -2,9 +2,12 @@
 
 import importlib
 import os
+import re
 import threading
 import time
+import types
 
+import numpy as np
 import pytest
 
 import mxcore as mx
@@ -71,9 +74,17 @@ def test_an_operator_that_something_else_hides_is_refused(plug, name, hides):
 def test_another_api_version_is_refused(plug):
     with pytest.raises(MXNetError, match="speaks plugin API 99; this mxcore speaks 1"):
         plug(api=99, mxcore_ops=[an_op()])
-    with pytest.raises(MXNetError, match="states no API_VERSION"):
-        plug(api=None, mxcore_ops=[an_op()])
+    with pytest.raises(MXNetError, match="states no API_VERSION; this mxcore speaks 1 .set API_VERSION = 1 in"):
+        manager.register(types.SimpleNamespace(), "throwaway")
     assert "test_throwaway" not in tables.ops.items
+
+
+@pytest.mark.parametrize("api", ["1", 1.0, True, None, np.int64(1), [1]], ids=repr)
+def test_a_version_that_is_no_int_is_refused_as_what_it_is(api):
+    told = re.escape(f"plugin 'throwaway' states API_VERSION = {api!r}, where an int is needed; this mxcore speaks 1 ")
+    with pytest.raises(MXNetError, match=told):
+        manager.register(types.SimpleNamespace(API_VERSION=api), "throwaway")
+    assert "throwaway" not in manager.origin
 
 
 def test_a_folder_that_hides_the_module_is_named(tmp_path, monkeypatch):
@@ -449,6 +460,19 @@ def test_the_switches_are_named_where_something_is_missing(site):
     assert (
         "plugin 'p_fin' of MXCORE_PLUGINS was not loaded: no plugin has this name, did you mean 'p_fine'" in typo.stderr
     )
+
+
+def test_a_name_that_leaves_nothing_out_is_told_once(site):
+    code = "import mxcore as mx\nfor _ in range(2): mx.nd.ones((1,))\nmx.sym.relu\nmx.nd.no_such_operator"
+    done = site(code, MXCORE_DISABLE_PLUGINS="p_fin, p_future mxcor p_broken p_twice", PYTHONWARNINGS="always")
+    told = [line for line in done.stderr.splitlines() if "MXNetWarning" in line]
+    assert [line.partition("MXNetWarning: ")[2] for line in told] == [
+        f"MXCORE_DISABLE_PLUGINS leaves nothing out by '{name}': no plugin has this name, did you mean '{near}'? "
+        "(`mxcore plugins` shows all)"
+        for name, near in {"mxcor": "mxcore", "p_fin": "p_fine"}.items()
+    ]
+    assert "p_fin'" not in done.stderr.partition("AttributeError")[2], "it is why nothing is missing"
+    assert "leaves nothing" not in site("import mxcore as mx; mx.nd.ones((1,))", PYTHONWARNINGS="always").stderr
 
 
 def test_the_command_tells_each_failure_once(site):

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
+from mxcore._interrupts import Uninterrupted
 from mxcore.gluon.data import ArrayDataset, BatchSampler, DataLoader, Dataset, SequentialSampler, SimpleDataset
 from mxcore.gluon.data.workers import transport
 
@@ -865,3 +866,103 @@ def test_interrupted_before_it_begins(monkeypatch, kw):
     assert said == []
     monkeypatch.undo()
     assert len(list(loader)) == 5
+
+
+class Pictures(Dataset):
+    """Batches that are too large for a message."""
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, i):
+        return np.full((4, 32, 32), i, "float32")
+
+
+def interrupted(n, files, work):
+    """Do something, with a Ctrl-C at the n-th line that runs in some files; gives how many lines ran."""
+    count = 0
+
+    def at_line(frame, event, arg):
+        nonlocal count
+        if event == "line":
+            count += 1
+            if count == n:
+                signal.raise_signal(signal.SIGINT)
+        return at_line
+
+    before = sys.gettrace()
+    sys.settrace(lambda frame, *_: at_line if frame.f_code.co_filename.endswith(files) else None)
+    try:
+        work()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(before)
+    return count
+
+
+@pytest.fixture
+def ctrl_c():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files cannot be counted")
+@pytest.mark.parametrize("first", range(1, 4))
+def test_ctrl_c_anywhere_leaves_no_files_or_processes_behind(ctrl_c, first):
+    files = ("process_pool.py", "transport.py", "_interrupts.py", "popen_fork.py", "connection.py", "process.py")
+
+    def work():
+        assert len(list(DataLoader(Pictures(), 4, num_workers=1))) == 2
+
+    lines = interrupted(0, files, work)
+    assert lines > 100
+    gc.collect()
+    before = open_files()
+    for n in range(first, lines, 29):
+        interrupted(n, files, work)
+        gc.collect()
+        assert (open_files(), workers()) == (before, []), n
+
+
+def test_ctrl_c_waits_for_the_end_of_a_region(ctrl_c):
+    done = []
+    with pytest.raises(KeyboardInterrupt), Uninterrupted() as outer:
+        with Uninterrupted() as inner:
+            signal.raise_signal(signal.SIGINT)
+            done.append((inner.came, outer.came))
+        done.append((inner.came, outer.came))
+    assert done == [(True, False), (True, True)]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with pytest.raises(KeyboardInterrupt) as told, Uninterrupted():
+        signal.raise_signal(signal.SIGINT)
+        raise OSError("meanwhile")
+    assert isinstance(told.value.__context__, OSError)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with Uninterrupted() as region:
+        signal.raise_signal(signal.SIGINT)
+    assert not region.came
+
+
+def test_who_waits_for_the_end_of_workers_may_hurry(ctrl_c):
+    """A worker that does not leave is killed once the user has pressed Ctrl-C, not seconds later."""
+    loader = iter(DataLoader(Pictures(), 1, num_workers=1))
+    next(loader)
+    pool = loader._pool
+    killer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    stopped = []
+    (worker,) = pool._workers
+    kill = worker.process.kill
+    worker.process.kill = lambda: (stopped.append(worker.process.exitcode), kill())
+    os.kill(worker.process.pid, signal.SIGSTOP)
+    killer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            loader.close()
+    finally:
+        killer.join()
+        if stopped == []:
+            kill()  # nobody else ends it
+    assert stopped == [None] and workers() == []

@@ -306,6 +306,26 @@ def test_counts_of_updates_of_one_context_become_those_of_all(tmp_path):
         np.testing.assert_array_equal(*[p.data(ctx).asnumpy() for ctx in CPUS])
 
 
+@pytest.mark.parametrize(
+    "contexts, wanted",
+    [((0, 1), {0: 5, 1: 2}), ((1,), {1: 2}), ((1, 0, 2), {1: 2, 0: 5, 2: 5}), ((2, 3), {2: 5, 3: 5})],
+)
+def test_each_context_goes_on_from_its_own_count(tmp_path, contexts, wanted):
+    """As in MXNet; of one that the file does not know nothing is known but what others did."""
+    f = str(tmp_path / "trainer.states")
+    net = dense(CPUS)
+    trainer = Trainer(net.collect_params(), "adam", kvstore=None, update_on_kvstore=False)
+    for step in range(5):
+        backward(net, CPUS if step < 2 else CPUS[:1])
+        trainer.update(4, ignore_stale_grad=True)
+    assert trainer.optimizer._all_index_update_counts == {0: {0: 5, 1: 5}, 1: {0: 2, 1: 2}}
+    trainer.save_states(f)
+    here = [mx.cpu(i) for i in contexts]
+    resumed = Trainer(dense(here).collect_params(), "adam", kvstore=None, update_on_kvstore=False)
+    resumed.load_states(f)
+    assert resumed.optimizer._all_index_update_counts == {i: {0: n, 1: n} for i, n in wanted.items()}
+
+
 @pytest.mark.parametrize("on_store", [True, False])
 def test_a_file_that_holds_no_states_is_named(tmp_path, on_store):
     f = tmp_path / "junk.states"

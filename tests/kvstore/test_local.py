@@ -9,6 +9,8 @@ import pytest
 
 import mxcore as mx
 
+from .kinds import LOCAL, LONE, opened
+
 TYPES = ("local", "local_update_cpu", "local_allreduce_cpu", "device", "local_allreduce_device")
 SHAPE = (2, 3)
 CONTEXTS = [mx.cpu(i) for i in range(3)]
@@ -295,3 +297,61 @@ def test_counts_of_several_devices_in_a_file_become_one(kv, tmp_path):
     kv.load_optimizer_states(str(tmp_path / "states"))
     assert kv._updater.optimizer._all_index_update_counts == {0: {"a": 3, "b": 2}}
     assert kv._updater.optimizer._index_update_count == {"a": 3, "b": 2}
+
+
+def recorded(kv):
+    """The calls of an updater that is set: key and first number of what was pushed."""
+    calls = []
+
+    def update(key, pushed, stored):
+        calls.append((key, float(pushed.asnumpy().flat[0])))
+        stored += pushed
+
+    kv.set_updater(update)
+    return calls
+
+
+@pytest.mark.parametrize("kind", [*LOCAL, *LONE])
+@pytest.mark.parametrize(
+    "keys, given, wanted",
+    [
+        ([3, -1, 20], [20, 3, -1], [(-1, 3.0), (3, 2.0), (20, 1.0)]),
+        ([3, 1, 2], [2, 3, 1, 3, 2], [(1, 3.0), (2, 6.0), (3, 6.0)]),
+        (["c", "a", "b"], ["b", "a", "c"], [("c", 3.0), ("a", 2.0), ("b", 1.0)]),
+        (["c", "a", "b"], ["b", "c", "a", "c", "b"], [("c", 6.0), ("a", 3.0), ("b", 6.0)]),
+    ],
+)
+def test_keys_have_an_order_of_their_own(kind, keys, given, wanted):
+    """Numbers by their values and names as they were initialised, as MXNet's stores update them."""
+    with opened(kind) as (kv,):
+        for key in keys[:1]:
+            kv.init(key, mx.nd.zeros(2))
+        kv.broadcast(keys[1:], [mx.nd.zeros(2)] * 2, out=[mx.nd.zeros(2), mx.nd.zeros(2)])
+        calls = recorded(kv)
+        pushed = [mx.nd.ones(2) * (i + 1) for i in range(len(given))]
+        kv.push(given, pushed)
+        assert calls == wanted
+        outs = [mx.nd.zeros(2) for _ in given]
+        kv.pushpull(given, pushed, out=outs)
+        assert calls == wanted * 2
+        assert [o.asnumpy()[0] for o in outs] == [2 * dict(wanted)[key] for key in given]
+        same = mx.nd.zeros(2)
+        kv.pull(given, out=[same] * len(given))
+        assert same.asnumpy()[0] == 2 * wanted[-1][1], "the last one of that order"
+
+
+def test_rows_are_written_in_the_order_of_keys():
+    kv = mx.kv.create("local")
+    kv.init([2, 1], [mx.nd.full((3, 1), k).tostype("row_sparse") for k in (2, 1)])
+    out = mx.nd.zeros((3, 1)).tostype("row_sparse")
+    kv.row_sparse_pull([2, 1], out=[out, out], row_ids=[mx.nd.array([0, 2])] * 2)
+    assert out.tostype("default").asnumpy().tolist() == [[2], [0], [2]]
+
+
+def test_an_unknown_name_among_others_changes_nothing():
+    kv = mx.kv.create("local")
+    kv.init(["b", "a"], [mx.nd.zeros(2)] * 2)
+    calls = recorded(kv)
+    with pytest.raises(KeyError, match="push of key 'c', which was not initialised"):
+        kv.push(["c", "a", "b"], [mx.nd.ones(2)] * 3)
+    assert calls == []

@@ -47,6 +47,19 @@ def test_numbers_are_numpys(name, x):
         onp.testing.assert_array_equal(g, w)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["nancumsum", "nancumprod", "nanprod"])
+def test_what_grows_in_half_precision_is_rounded_once(name, dtype):
+    factors = 1 + onp.random.RandomState(0).randn(600, 2) / (8 if dtype == "bfloat16" else 50)
+    x = np.array(factors if "prod" in name else onp.ones((5000, 2))).astype(dtype)
+    wanted = getattr(onp, name)(x.astype("float64").asnumpy(), axis=0)
+    found = getattr(np, name)(x, axis=0)
+    assert found.dtype == x.dtype
+    rounding = 2.0**-8 if dtype == "bfloat16" else 2.0**-11
+    onp.testing.assert_allclose(found.astype("float64").asnumpy(), wanted, rtol=1.01 * rounding, atol=2.0**-24)
+    assert str(getattr(np, name)(x, 0, "float64").dtype) == "float64"
+
+
 def test_every_name_of_the_list_is_there():
     for name in fallback.__all__:
         fn = getattr(np, name)

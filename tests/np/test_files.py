@@ -1,5 +1,6 @@
 """``npx.save`` and ``npx.load``."""
 
+import tracemalloc
 import zipfile
 
 import numpy as onp
@@ -116,6 +117,41 @@ def test_arrays_of_numpy_in_any_layout(tmp_path):
     for name, a in there.items():
         onp.testing.assert_array_equal(found[name].asnumpy(), a)
         assert found[name].dtype == onp.asarray(a).dtype.newbyteorder("=")
+
+
+@pytest.mark.parametrize("how", [{}, {"order": "F"}, {"dtype": ">f4"}])
+def test_unfolding_takes_no_memory_beside_the_arrays(tmp_path, how):
+    a = onp.asarray(onp.arange(2000000.0).reshape(1000, 2000), **{"dtype": "f4", **how})
+    onp.savez_compressed(tmp_path / "x.npz", a=a)
+    npx.load(str(tmp_path / "x.npz"))  # what is imported on the way
+    mx.cpu().empty_cache()  # and what that left in reserve
+    tracemalloc.start()
+    try:
+        found = npx.load(str(tmp_path / "x.npz"))["a"]
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < a.nbytes + (5 << 20)
+    assert found.shape == a.shape and (found.asnumpy() == a).all()
+
+
+@pytest.mark.parametrize("how", [{}, {"order": "F"}])
+def test_bytes_that_the_checksum_does_not_fit(tmp_path, how):
+    a = onp.asarray(onp.arange(1000000.0).reshape(1000, 1000), **{"dtype": "f4", **how})
+    onp.savez(tmp_path / "x.npz", a=a)
+    data = bytearray((tmp_path / "x.npz").read_bytes())
+    data[len(data) // 2] ^= 1
+    (tmp_path / "x.npz").write_bytes(data)
+    with pytest.raises(ValueError, match="CRC"):
+        npx.load(str(tmp_path / "x.npz"))
+
+
+def test_columns_first_of_three_axes(tmp_path):
+    a = onp.asfortranarray(onp.arange(60 * 70 * 80.0).reshape(60, 70, 80)).astype(">f8")
+    onp.savez(tmp_path / "x.npz", a=a, wide=a[:1, :, :1], bit=onp.asfortranarray(a > 7))
+    found = npx.load(str(tmp_path / "x.npz"))
+    for name, there in {"a": a, "wide": a[:1, :, :1], "bit": a > 7}.items():
+        assert (found[name].asnumpy() == there).all()
 
 
 @pytest.mark.parametrize(

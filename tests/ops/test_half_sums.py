@@ -112,6 +112,55 @@ def test_gradients_of_what_is_repeated(name, dtype, hybrid):
     np.testing.assert_allclose(number(found), N, rtol=2**-7)
 
 
+PRODUCTS = {
+    "prod": lambda F, x: F.prod(x, axis=0),
+    "nanprod": lambda F, x: F.nanprod(x, axis=0),
+    "np.prod": lambda F, x: F._np_prod(x, axis=0),
+}
+
+
+class Product(mx.gluon.HybridBlock):
+    """A product over the first axis."""
+
+    def __init__(self, name):
+        super().__init__()
+        self.of = PRODUCTS[name]
+
+    def hybrid_forward(self, F, x):
+        return self.of(F if hasattr(F, "_np_prod") else F._internal, x)
+
+
+@pytest.mark.both_ways
+@pytest.mark.parametrize("hybrid", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize(
+    "factors",
+    [
+        1 + np.random.RandomState(0).randn(1000, 3) / 50,  # rounded at each factor they would be 30 last places off
+        np.array([[300.0, 1e-4], [300, 1e-4]]),  # the product is out of the range of float16, the others are not
+        np.array([[300.0, 1e-3], [200, 0], [100, 1e-4]]) / 8,
+    ],
+    ids=["many", "far", "zero"],
+)
+def test_products_and_their_gradients(name, dtype, hybrid, factors):
+    x = mx.nd.array(factors).astype(dtype)
+    exact = x.astype("float64").asnumpy()
+    others = np.stack([np.delete(exact, i, 0).prod(0) for i in range(len(exact))])
+    net = Product(name)
+    if hybrid:
+        net.hybridize()
+    x.attach_grad()
+    with mx.autograd.record():
+        y = net(x)
+    y.backward()
+    assert str(np.dtype(y.dtype)) == str(np.dtype(x.grad.dtype)) == dtype
+    for found, wanted in ((y, exact.prod(0)), (x.grad, others)):
+        with np.errstate(over="ignore"):
+            wanted = number(mx.nd.array(wanted.astype("float32")).astype(dtype))
+        np.testing.assert_allclose(number(found), wanted, rtol=1.01 * UNIT[dtype], atol=2.0**-24)
+
+
 def _values(*shape, seed=0):
     """Numbers from 0.5 to 1."""
     return 0.5 + np.random.RandomState(seed).rand(*shape) / 2

@@ -78,7 +78,7 @@ class Manager:
             )
         try:
             if not plugins.loaded:
-                self._discover()
+                known = self._discover()
                 plugins.loaded = True
                 atexit.register(self._event, "mxcore_unconfigure")
                 self._event("mxcore_configure")
@@ -88,11 +88,17 @@ class Manager:
                         f"plugin '{name}' of {dist} was not loaded: {in_a_line(e)} "
                         "(`mxcore plugins` shows all; MXCORE_DISABLE_PLUGINS leaves it out)"
                     )
+                for name in sorted({*listed("MXCORE_DISABLE_PLUGINS")} - known):
+                    warn(
+                        f"MXCORE_DISABLE_PLUGINS leaves nothing out by '{name}': no plugin has this name"
+                        f"{suggest(name, known)} (`mxcore plugins` shows all)"
+                    )
         finally:
             self._loading = ""
             self._lock.release()
 
-    def _discover(self) -> None:
+    def _discover(self) -> set[str]:
+        """Load what is installed and wanted; gives the names of all plugins and distributions, loaded or not."""
         allowed, denied = listed("MXCORE_PLUGINS"), listed("MXCORE_DISABLE_PLUGINS")
         all_of, none_at_all = "MXCORE_PLUGINS" not in os.environ, "MXCORE_PLUGINS" in os.environ and not allowed
         installed = sorted(self._installed(), key=lambda f: (f[2] != "mxcore", f[0]))
@@ -107,9 +113,10 @@ class Manager:
                 self.left_out.add(name)
             else:
                 self._attempt(name, load, dist, version)
-        known = {w for name, _, dist, _ in found for w in (name, dist)}
+        known = {w for name, _, dist, _ in found for w in (name, dist)}.union(self.failed)
         for name in sorted({*allowed} - known):
             self.failed[name] = ("MXCORE_PLUGINS", error(KeyError, f"no plugin has this name{suggest(name, known)}"))
+        return known
 
     def _installed(self) -> list[tuple[str, Any, str, str]]:
         """(name, function that loads it, distribution, version) of every entry point of the group ``mxcore``."""
@@ -167,12 +174,13 @@ class Manager:
                     "installed module; start in another folder",
                 )
             spoken = getattr(plugin, "API_VERSION", None)
-            if spoken != API_VERSION:
-                says = "states no API_VERSION" if spoken is None else f"speaks plugin API {spoken}"
+            if type(spoken) is not int or spoken != API_VERSION:  # "1", 1.0 and True are no versions
+                stated = f"API_VERSION = {spoken!r}, where an int is needed" if hasattr(plugin, "API_VERSION") else None
+                says = f"speaks plugin API {spoken}" if type(spoken) is int else f"states {stated or 'no API_VERSION'}"
                 raise error(
                     RuntimeError,
                     f"plugin '{name}' {says}; this mxcore speaks {API_VERSION} "
-                    "(set API_VERSION in the plugin, or install a release that fits)",
+                    f"(set API_VERSION = {API_VERSION} in the plugin, or install a release that fits)",
                 )
             self.origin[name] = (dist or name, version)
             try:
@@ -196,16 +204,14 @@ class Manager:
         for hook in (n for n in vars(hookspecs) if n.startswith("mxcore_")):
             if hasattr(plugin, hook) and not hasattr(getattr(plugin, hook), "mxcore_impl"):
                 raise error(TypeError, f"{hook} of plugin '{name}' is not marked as a hook: @hookimpl is missing")
-        done: list[Any] = []
-        for caller in callers:
-            for impl in caller.get_hookimpls():
-                if impl.plugin is plugin and caller.name not in (
-                    "mxcore_configure",
-                    "mxcore_unconfigure",
-                    "mxcore_report",
-                ):
-                    done.append((caller.name, impl.function()))
-        for hook, result in done:
+        done = [
+            (caller.name, impl.function())
+            for caller in callers
+            if caller.name not in ("mxcore_configure", "mxcore_unconfigure", "mxcore_report")
+            for impl in caller.get_hookimpls()
+            if impl.plugin is plugin
+        ]
+        for hook, result in done:  # once all have answered
             self._enter(hook, result, name)
 
     def _enter(self, hook: str, result: Any, owner: str) -> None:

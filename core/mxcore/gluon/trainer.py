@@ -446,8 +446,8 @@ class Trainer:
                 updater.load(fname)
                 updater.optimizer = self._updaters[0].optimizer
             self._optimizer = self._updaters[0].optimizer
-            # Wherever the file's weights were: here each replica has made their steps.
-            self._optimizer._count_on(*(ctx.device_id for ctx in self._contexts))
+            # Each replica goes on from its own count, and one that the file does not know from the most.
+            self._optimizer._count_on(*(ctx.device_id for ctx in self._contexts), own=True)
         self._optimizer.param_dict = dict(enumerate(self._params))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from .. import kinds
 from .. import optimizer as opt
@@ -25,6 +25,7 @@ __all__ = ["KVStore", "RowGroups", "create", "maker", "writable"]
 
 #: What changes stored arrays in place: called with key, pushed and stored array.
 Updater: TypeAlias = Callable[[Key, NDArray, NDArray], Any]
+_T = TypeVar("_T")
 #: Row-sparse arrays by key, each with the numbers of the rows that it gets.
 RowGroups: TypeAlias = dict[Key, list[tuple[NDArray, NDArray]]]
 
@@ -45,7 +46,8 @@ class KVStore(KVStoreBase):
 
     This class reads what users give and keeps the updater. A type of store derives from it and defines what
     happens to keys: `_init`, `_push`, `_pull`, where it has row-sparse values `_pull_rows`, and `_pushpull` where both
-    are less work at once. They are called outside of recording, with keys checked and grouped.
+    are less work at once. They are called outside of recording, with keys checked, grouped and in order: ints by their
+    values, names as they were initialised, whatever the order in which they are given.
 
     Parameters
     ----------
@@ -72,6 +74,16 @@ class KVStore(KVStoreBase):
     def __init__(self, type: str) -> None:
         self._type = type
         self._updater: Updater | None = None
+        #: Key that is a str -> how many were initialised before.
+        self._named: dict[Key, int] = {}
+
+    def _in_order(self, groups: dict[Key, _T]) -> dict[Key, _T]:
+        """Groups by key in the order in which values are updated and written."""
+        if len(groups) < 2:
+            return groups
+        named, last = self._named, len(self._named)
+        by_name = isinstance(next(iter(groups)), str)
+        return {k: groups[k] for k in sorted(groups, key=(lambda k: named.get(k, last)) if by_name else None)}
 
     # -- what a type of store defines --------------------------------------------------------------------------------
 
@@ -126,6 +138,9 @@ class KVStore(KVStoreBase):
         values = singles("init", key, value)
         with pause():
             self._init(values)
+        for k, _ in values:
+            if isinstance(k, str):
+                self._named.setdefault(k, len(self._named))
 
     def push(self, key: Any, value: Any, priority: int = 0) -> None:
         """Add up the arrays given for each key; with an updater they move its value, else they replace it.
@@ -155,7 +170,7 @@ class KVStore(KVStoreBase):
         >>> out.asnumpy()
         array([4., 4.], dtype=float32)
         """
-        groups = group(key, value)
+        groups = self._in_order(group(key, value))
         with pause(), _at(priority) as priority:
             self._push(groups, priority)
 
@@ -178,13 +193,13 @@ class KVStore(KVStoreBase):
         MXNetError
             (also KeyError or ValueError) if a key has no value yet, or an array has another shape.
         """
-        groups = writable("pull", key, _given("out", out))
+        groups = self._in_order(writable("pull", key, _given("out", out)))
         with pause(), _at(priority) as priority:
             self._pull(groups, priority, ignore_sparse)
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
-        groups = group(key, value)
-        outs = writable("pushpull", key, value if out is None else out)
+        groups = self._in_order(group(key, value))
+        outs = self._in_order(writable("pushpull", key, value if out is None else out))
         with pause(), _at(priority) as priority:
             self._pushpull(groups, outs, priority)
 
@@ -192,7 +207,7 @@ class KVStore(KVStoreBase):
         outs = writable("broadcast", key, _given("out", out))
         with pause(), _at(priority) as priority:
             self.init(key, value)
-            self._pull(outs, priority, True)
+            self._pull(self._in_order(outs), priority, True)
 
     def row_sparse_pull(self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None) -> None:
         """Write some rows of row-sparse values to row-sparse arrays.
@@ -234,7 +249,7 @@ class KVStore(KVStoreBase):
                 )
             groups.setdefault(k, []).extend(zip(arrays, given))
         with pause(), _at(priority) as priority:
-            self._pull_rows(groups, priority)
+            self._pull_rows(self._in_order(groups), priority)
 
     # -- updating ----------------------------------------------------------------------------------------------------
 

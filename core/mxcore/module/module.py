@@ -212,8 +212,8 @@ class Module(BaseModule):
             self._kvstore.load_optimizer_states(fname)
         else:
             self._updater.load(fname)
-            # Wherever the file's weights were: here each replica has made their steps.
-            self._updater.optimizer._count_on(*(ctx.device_id for ctx in self._context))
+            # Each replica goes on from its own count, and one that the file does not know from the most.
+            self._updater.optimizer._count_on(*(ctx.device_id for ctx in self._context), own=True)
         # A file may hold the optimizer, too, which then is the one that updates.
         updater = getattr(self._kvstore, "_updater", None) if self._update_on_kvstore else self._updater
         self._optimizer = getattr(updater, "optimizer", self._optimizer)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable
+from functools import wraps
 from importlib import import_module
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from .._core.errors import error
 from .._core.state import state
+from ..halves import is_half, wide
 
 #: NumPy's names, as MXNet lists them.
 _NAMES = """
@@ -140,6 +142,19 @@ def _made(name: str, numpys: Callable[..., Any]) -> Callable[..., Any]:
     return fn
 
 
+def _widened(name: str) -> Callable[..., Any]:
+    """A function of NumPy that adds up or multiplies: of half precision in float32, as operators do."""
+    numpys = getattr(np, name)
+
+    @wraps(numpys)
+    def compute(a: Any, axis: Any = None, dtype: Any = None, *args: Any, **kwds: Any) -> Any:
+        a = np.asarray(a)
+        found = numpys(wide(a), axis, dtype, *args, **kwds)
+        return found.astype(a.dtype, copy=False) if dtype is None and is_half(a.dtype) else found
+
+    return compute
+
+
 def _financial(name: str) -> Callable[..., Any]:
     def compute(*args: Any, **kwds: Any) -> Any:
         try:
@@ -154,5 +169,6 @@ def _financial(name: str) -> Callable[..., Any]:
 
 
 globals().update({name: _made(name, getattr(np, name)) for name in _NAMES})
+globals().update({name: _made(name, _widened(name)) for name in ("nancumprod", "nancumsum", "nanprod")})
 globals().update({name: _made(name, fn) for name, fn in _MOVED.items()})
 globals().update({name: _made(name, _financial(name)) for name in _FINANCE})

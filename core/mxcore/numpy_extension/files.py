@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -12,11 +13,14 @@ from .. import _io_files
 from .._core.errors import MXNetError, error
 from .._core.params import as_dtype
 from .._json import encode
+from ..context import current_context
 from ..drafts import Draft, atomic_writer
 from ..limits import check_member, check_unpacked
-from ..ndarray import NDArray, array
+from ..ndarray import NDArray
 from ..ndarray import files as legacy
+from ..ndarray.files import from_record
 from ..ndarray.numpy import ndarray
+from ..ndarray.serialization import Record
 from ..util import np_shape
 
 __all__ = ["load", "save"]
@@ -158,6 +162,9 @@ def _read_npz(name: str) -> dict[str, Any]:
 #: Version of NumPy's format -> what reads the header; later ones are for names of fields.
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
+#: Bytes that are unpacked at a time, a multiple of every itemsize.
+_PIECE = 1 << 18
+
 
 def _read_npy(stream: Any, member: zipfile.ZipInfo) -> Any:
     """One array of an archive, in memory only once its header and the bytes that are there agree."""
@@ -172,17 +179,38 @@ def _read_npy(stream: Any, member: zipfile.ZipInfo) -> Any:
         told, there = prod(shape) * dtype.itemsize, member.file_size - stream.tell()
         if told != there:
             raise ValueError(f"its header tells of {told} bytes, {there} are there")
-        host = np.empty(shape[::-1] if fortran else shape, dtype)
-        left: Any = memoryview(host.reshape(-1).view(np.uint8).data) if told else b""
+        ctx = current_context()
+        empty = partial(ctx.device.empty, index=ctx.device_id) if ctx.device.host else np.empty
+        host = empty(shape, dtype.newbyteorder("="))
+        _fill(host, stream, fortran, swapped=not dtype.isnative)
+    except (MXNetError, SyntaxError, TypeError, ValueError, EOFError) as e:
+        raise ValueError(f"{where}: {e}") from e
+    found: Any = from_record(Record(host), ctx, there=ctx.device.host)
+    return found.as_np_ndarray()
+
+
+def _fill(host: np.ndarray[Any, Any], stream: Any, fortran: bool, swapped: bool) -> None:
+    """Read an array's bytes into its memory, piece by piece: a stream of `zipfile` makes a copy of what is asked for.
+
+    Behind the last piece it compares the checksum.
+    """
+    numbers = host.T.flat if fortran and host.ndim > 1 else None
+    whole = host.reshape(-1).view(np.uint8)
+    for start in range(0, whole.size, _PIECE):
+        size = min(_PIECE, whole.size - start)
+        piece = whole[start : start + size] if numbers is None else np.empty(size, np.uint8)
+        left = piece.data
         while left:
             n = stream.readinto(left)
             if not n:
-                raise ValueError(f"it ends {len(left)} bytes early")
+                raise ValueError(f"it ends {whole.size - start - size + len(left)} bytes early")
             left = left[n:]
-    except (MXNetError, SyntaxError, TypeError, ValueError, EOFError) as e:
-        raise ValueError(f"{where}: {e}") from e
-    host = host.T if fortran else host
-    return array(host, dtype=dtype.newbyteorder("=")).as_np_ndarray()
+        values = piece.view(host.dtype)
+        if swapped:
+            values.byteswap(inplace=True)
+        if numbers is not None:
+            at = start // host.itemsize
+            numbers[at : at + values.size] = values
 
 
 def _check_key(key: Any) -> None:

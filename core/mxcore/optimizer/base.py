@@ -350,13 +350,17 @@ class Optimizer:
         """Count updates for one device: each has its own replica of the parameters."""
         self._index_update_count = self._all_index_update_counts.setdefault(device_id, {})
 
-    def _count_on(self, *device_ids: int) -> None:
-        """Count all updates so far as those of each of these devices: the most that any has of a parameter."""
+    def _count_on(self, *device_ids: int, own: bool = False) -> None:
+        """Count updates on these devices: from the most that a weight has had on any, or on each from its own if told.
+
+        A device that has no count of a weight begins with the most in any case.
+        """
         most: dict[Any, int] = {}
-        for counts in self._all_index_update_counts.values():
-            for i, n in counts.items():
-                most[i] = max(n, most.get(i, n))
-        self._all_index_update_counts = {device_id: {**most} for device_id in device_ids}
+        was = self._all_index_update_counts
+        for counts in was.values():
+            for index, count in counts.items():
+                most[index] = max(count, most.get(index, count))
+        self._all_index_update_counts = {i: {**most, **(was.get(i, {}) if own else {})} for i in device_ids}
         self._index_update_count = self._all_index_update_counts[device_ids[0]]
 
     def _update_count(self, index: Any) -> None:

@@ -125,7 +125,7 @@ def _prod_grad(F: Operators, p: Params, dy: Any, a: Any) -> Any:
         dy = F._cast_like(dy, a)
     if p.initial is not None:
         dy = dy * p.initial
-    return dy if p.axis == () else prod_grad(F, p, dy, a, a != a)
+    return dy if p.axis == () else prod_grad(F, p, dy, a)
 
 
 def _extreme_grad(F: Operators, p: Params, dy: Any, a: Any, y: Any) -> Any:

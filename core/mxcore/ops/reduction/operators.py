@@ -14,6 +14,7 @@ from ..._core.params import Params
 from ...parameters import Bool, DType, Int, Shape
 from ...typing import Array, Call, Operators
 from ..common.bodies import silent, sum_dtype, wide
+from ..common.gradients import narrow, widen
 from ..common.rules import axes_of, axis_of, reduced, size_of
 
 __all__ = ["ARGS", "REDUCTIONS", "SQUARE_SUM_PARAMS", "extreme_grad", "prod_grad", "repeated", "some"]
@@ -60,22 +61,24 @@ def repeated(F: Operators, p: Params, g: Any, like: Any, mean: bool = False) -> 
     return F._spread(g, like, axis=p.axis, exclude=getattr(p, "exclude", False), mean=mean)
 
 
-def prod_grad(F: Operators, p: Params, dy: Any, data: Any, gone: Any) -> Any:
-    """dy times the product of the other factors; `gone` marks factors that do not count.
+def prod_grad(F: Operators, p: Params, dy: Any, data: Any) -> Any:
+    """dy times the product of the other factors, without those that are NaN.
 
-    The factors that are zero are taken out of the product, so nothing is divided by zero. They come back as `holes`:
-    zero in value, but with a gradient, so that the second gradient is right too.
+    Of half precision all is done in float32: the product of all factors may be out of the range of halves where that of
+    the others is not. The factors that are zero are taken out of the product, so nothing is divided by zero. They come
+    back as `holes`: zero in value, but with a gradient, so that the second gradient is right too.
     """
 
     def total(x: Any, fn: Any = F.sum) -> Any:
         return repeated(F, p, fn(x, axis=p.axis, exclude=getattr(p, "exclude", False)), data)
 
-    zero = data == 0
+    given, data, dy = data, widen(F, data), widen(F, dy)
+    zero, gone = data == 0, data != data
     holes = F.where(zero, data, F.zeros_like(data))
     safe = F.where(zero + gone, F.ones_like(data), data)
     count, others = total(zero), total(holes) - holes
     factor = (count == 0) + (count == 1) * (zero + others) + (count == 2) * zero * others
-    return repeated(F, p, dy, data) * (total(safe, F.prod) / safe) * factor * (1 - gone)
+    return narrow(F, repeated(F, p, dy, data) * (total(safe, F.prod) / safe) * factor * (1 - gone), given)
 
 
 def extreme_grad(F: Operators, p: Params, dy: Any, data: Any, y: Any) -> Any:
@@ -126,7 +129,7 @@ _TABLE: dict[str, tuple[Any, Any, str]] = {
     ),
     "prod": (
         lambda xp, x, a: xp.prod(x, a, dtype=sum_dtype(x)),
-        lambda F, p, dy, data: prod_grad(F, p, dy, data, data != data),
+        lambda F, p, dy, data: prod_grad(F, p, dy, data),
         "Product over axes.",
     ),
     "nansum": (
@@ -136,7 +139,7 @@ _TABLE: dict[str, tuple[Any, Any, str]] = {
     ),
     "nanprod": (
         lambda xp, x, a: xp.nanprod(wide(x), a),
-        lambda F, p, dy, data: prod_grad(F, p, dy, data, data != data),
+        lambda F, p, dy, data: prod_grad(F, p, dy, data),
         "Product over axes, NaNs counted as 1.",
     ),
     "max max_axis": (

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from .... import _importing
 from ...._core.state import at_fork
+from ...._interrupts import Uninterrupted
 from ...._locks import fork_safe_lock
 from ....base import error
 from ....util import is_np_array, is_np_default_dtype, is_np_shape
@@ -40,6 +41,9 @@ _MOST_JOBS = 8
 
 #: What fails for want of descriptors, memory or room here, not because a worker is gone.
 _SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC})
+
+#: Seconds after which who waits for a worker's end looks whether the user has pressed Ctrl-C.
+_GLANCE = 0.05
 
 _LIMITS = "Use fewer workers, or raise the limits of the process (ulimit -n, ulimit -u)."
 
@@ -107,30 +111,38 @@ class _Worker:
         if self.jobs:
             self.process.terminate()
 
-    def reap(self) -> None:
-        """Wait for the end, which comes one way or another."""
-        self.process.join(1.0)
+    def reap(self, region: Uninterrupted) -> None:
+        """Wait for the end, which comes one way or another, and soon if the user does not want to wait."""
+        self._wait(1.0, region)
         for stop in (self.process.terminate, self.process.kill):
             if self.process.exitcode is None:
                 stop()
-                self.process.join(2.0)
+                self._wait(2.0, region)
+        if self.process.exitcode is None:
+            self.process.join(1.0)  # it was killed
         with contextlib.suppress(ValueError):
             self.process.close()
+
+    def _wait(self, seconds: float, region: Uninterrupted) -> None:
+        end = time.monotonic() + seconds
+        while self.process.exitcode is None and not region.came and (left := end - time.monotonic()) > 0:
+            self.process.join(min(left, _GLANCE))
 
 
 def _close(workers: list[_Worker], bell: list[Connection], folder: str, owner: int) -> None:
     """End workers; only in the process that started them, not in a fork of it."""
     if os.getpid() != owner:
         return
-    for w in workers:
-        w.end()
-    for w in workers:
-        w.reap()
-    workers.clear()
-    for end in bell:
-        end.close()
-    if folder:
-        shutil.rmtree(folder, ignore_errors=True)
+    with Uninterrupted() as region:  # it is done once: nobody would come back for the rest
+        for w in workers:
+            w.end()
+        for w in workers:
+            w.reap(region)
+        workers.clear()
+        for end in bell:
+            end.close()
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 class ProcessPool:
@@ -174,7 +186,7 @@ class ProcessPool:
         # Runs at the latest when the interpreter ends.
         self._finish = weakref.finalize(self, _close, self._workers, self._bell, self._folder, self.owner)
         try:
-            with _starting:
+            with _starting, Uninterrupted():
                 self._bell += self._context.Pipe(duplex=False)
             for number in range(count):
                 self._start(_Worker(number), work)
@@ -188,7 +200,7 @@ class ProcessPool:
 
     def _start(self, worker: _Worker, work: tuple[Any, ...] | bytes) -> None:
         # A worker that is forked while another thread imports something would wait for that module for ever.
-        with _importing.alone, _starting, warnings.catch_warnings():
+        with _importing.alone, _starting, warnings.catch_warnings(), Uninterrupted():
             # Python warns of threads at a fork. The library's own are quiet then; the child touches no
             # others.
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -201,8 +213,8 @@ class ProcessPool:
             )
             _workers.add(worker)
             worker.process.start()
+            self._workers.append(worker)
             theirs.close()
-        self._workers.append(worker)
 
     # -- jobs ------------------------------------------------------------------------------------------------
 
@@ -312,7 +324,8 @@ class ProcessPool:
 
     def close(self) -> None:
         """End all workers. Doing it twice is harmless."""
-        self._finish()
+        with Uninterrupted():
+            self._finish()
 
     def idle(self) -> bool:
         """Whether there is nothing left to do."""

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .... import ndarray as nd
+from ...._interrupts import Uninterrupted
 from ....context import cpu
 from ....util import is_np_array
 from ..batching import ToNDArray
@@ -146,14 +147,15 @@ def send(conn: Connection, head: tuple[Any, ...], parts: Sequence[Any], folder: 
         conn.send_bytes(pickle.dumps((len(contents), "inline", None)))
         conn.send_bytes(b"".join(parts))
         return
-    fd, path = _spill(parts, folder)
-    try:
-        conn.send_bytes(pickle.dumps((len(contents), "fd" if path is None else "path", path)))
-        if path is None:
-            with socket.socket(fileno=os.dup(conn.fileno())) as channel:
-                socket.send_fds(channel, [b"f"], [fd])
-    finally:
-        os.close(fd)
+    with Uninterrupted():
+        fd, path = _spill(parts, folder)
+        try:
+            conn.send_bytes(pickle.dumps((len(contents), "fd" if path is None else "path", path)))
+            if path is None:
+                with socket.socket(fileno=os.dup(conn.fileno())) as channel:
+                    socket.send_fds(channel, [b"f"], [fd])
+        finally:
+            os.close(fd)
 
 
 def _take_descriptor(conn: Connection) -> int:
@@ -187,7 +189,9 @@ def receive(conn: Connection) -> tuple[tuple[Any, ...], Any]:
         content: bytearray | mmap.mmap = bytearray(conn.recv_bytes())
         step = 1
     elif place == "fd":
-        content = _map(_take_descriptor(conn))
+        conn.poll(None)  # which may be interrupted
+        with Uninterrupted():
+            content = _map(_take_descriptor(conn))
     else:
         with open(path, "rb") as f:
             content = bytearray(f.read())
