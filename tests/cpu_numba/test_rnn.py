@@ -7,7 +7,7 @@ import mxcore as mx
 from mxcore._core import tables
 from mxcore.plugin import Spec, find_op
 from mxcore.testing.case import Call, Host
-from mxcore_cpu.kernels import rnn_steps
+from mxcore_cpu.kernels import rnn, rnn_steps
 
 KERNELS = [
     rnn_steps.lstm,
@@ -19,6 +19,18 @@ KERNELS = [
 ]
 layout = find_op("RNN").facet("helpers").layout
 TOLERANCE = {"f4": 2e-5, "f8": 1e-12}
+
+
+@pytest.fixture(autouse=True, params=[True, False], ids=["packed", "blas"])
+def products(request, monkeypatch):
+    """With weights that are packed once, and with BLAS."""
+    if not request.param:
+        monkeypatch.setattr(rnn, "address_packed", lambda dtype: 0)
+        monkeypatch.setattr(rnn, "pays", lambda *args: False)
+    elif not rnn.address_packed(np.dtype("f4")):
+        pytest.skip("this processor has not enough for it")
+    else:
+        monkeypatch.setattr(rnn, "pays", lambda dtype, m, n, k: m * n * k > 0)
 
 
 def setting(mode="lstm", sizes=(6, 9, 5, 7), layers=2, dtype="f8", seed=0, **params):

@@ -15,6 +15,8 @@ from ..jit import Kernel
 from ..typing import Array
 from ._arrays import dense, flat
 from .gemm import address, matmul
+from .packed import address as address_packed
+from .packed import pack, packed_size, pays, product
 from .rnn_steps import gru, gru_backward, lstm, lstm_backward, simple, simple_backward
 
 __all__ = ["Network", "backward", "forward"]
@@ -75,6 +77,28 @@ class _Job:
         """A layer's rows in what has a row for each layer and direction."""
         return slice(layer * self.net.directions, (layer + 1) * self.net.directions)
 
+    def states_by(self, layer: int, transposed: bool) -> tuple[int, Array, Array]:
+        """What the states of a layer are multiplied by, for kernels: the product's address, the factors, their begins.
+
+        These are the weights, `transposed` in forward. Packed once they serve all steps; BLAS would pack them at each.
+        Where it has to, it takes two thirds of the time for a few rows with the weights of the state transposed.
+        """
+        directions, width, n = self.net.directions, self.net.width, self.gates * self.net.units
+        packed = address_packed(self.dtype)
+        parts = [self.weights(layer * directions + d, 1) for d in range(directions)]
+        if not packed and not transposed:
+            starts = [self.net.parts[layer * directions + d][1][0] for d in range(directions)]
+            return 0, self.vector, np.array(starts, np.int64)
+        shape = (width, n) if transposed else (n, width)
+        size = packed_size(*shape, self.dtype) if packed else width * n
+        back = self.empty(directions, size)
+        for w, place in zip(parts, back):
+            if packed:
+                pack(w.T if transposed else w, place)
+            else:
+                place.reshape(shape)[...] = w.T
+        return packed, back.reshape(-1), np.arange(directions, dtype=np.int64) * size
+
     def run(self, kernel: Kernel, *args: Any) -> None:
         """Run a kernel over all sequences."""
         n = self.batch * self.net.directions
@@ -99,6 +123,15 @@ class _Job:
         if self.dead is not None:
             out[self.dead] = 0
         return out
+
+
+def _multiply(a: Array, b: Array, out: Array, add: bool = False) -> None:
+    """Write, or add, a product of matrices, however those lie; rows of `out` may be longer than it needs."""
+    (m, k), n = a.shape, b.shape[1]
+    if pays(out.dtype, m, n, k):
+        product(a, b, out[:, :n], add)
+    else:
+        matmul(a, b, out, add=add, columns=None if n == out.shape[1] else n)
 
 
 def _view(vector: Array, place: Any) -> Array:
@@ -172,23 +205,14 @@ def forward(
         return spare[width, turn]
 
     x = dense(data)
-    # Products of a few rows take two thirds of the time with the weights of the state transposed.
-    back = job.empty(net.directions, net.width, job.gates * net.units)
     for layer in range(net.layers):
         rows, at = job.rows(layer), _places(tuple(net.parts[job.rows(layer)]))
         h = place(hidden, layer, net.width, layer % 2)
         g = place(gates, layer, 4 * units, 2) if job.gates > 1 else h
         for d in range(net.directions):
             i = layer * net.directions + d
-            matmul(
-                x.reshape(-1, x.shape[2]),
-                job.weights(i, 0),
-                g[d].reshape(-1, g.shape[3]),
-                transpose_b=True,
-                columns=job.gates * units,
-            )
-            back[d] = job.weights(i, 1).T
-        both = job.lengths, job.vector, at, back.reshape(-1), state[rows].reshape(-1)
+            _multiply(x.reshape(-1, x.shape[2]), job.weights(i, 0).T, g[d].reshape(-1, g.shape[3]))
+        both = job.lengths, job.vector, at, *job.states_by(layer, True), state[rows].reshape(-1)
         c = None
         if net.mode == "lstm":
             assert cell is not None
@@ -265,7 +289,7 @@ def backward(
         dh = dh_layer if d_state is None else d_state[rows]
         dh[...] = 0 if d_last is None else d_last[rows]
         h = hidden[rows]
-        common = job.vector, at
+        common = job.vector, at, *job.states_by(layer, False)
         grads = dy.reshape(-1), dy.shape[2], dh.reshape(-1)
         if net.mode == "lstm":
             assert cell is not None and gates is not None and cells is not None
@@ -323,14 +347,11 @@ def backward(
             if d_vector is not None and x is not None:
                 _weight_gradients(job, i, x, h[d], state[i], at_input, dz[d], d_vector, d)
                 if projected:
-                    matmul(
-                        to_state[d].reshape(-1, width),
-                        full[d].reshape(-1, units),
-                        _view(d_vector, net.parts[i][2]),
-                        transpose_a=True,
+                    _multiply(
+                        to_state[d].reshape(-1, width).T, full[d].reshape(-1, units), _view(d_vector, net.parts[i][2])
                     )
             if d_input is not None:
-                matmul(at_input, job.weights(i, 0), d_input.reshape(steps * batch, -1), add=d > 0)
+                _multiply(at_input, job.weights(i, 0), d_input.reshape(steps * batch, -1), add=d > 0)
         if layer:
             dy = below
             if drop is not None:
@@ -343,11 +364,11 @@ def _weight_gradients(
     """Of the matrices of input and state and of the biases, of one layer and direction."""
     input_, state, _, *biases = job.net.parts[i]
     d_x, d_h, b_x, b_h = (_view(d_vector, place) for place in (input_, state, *biases))
-    matmul(at_input, x, d_x, transpose_a=True)
+    _multiply(at_input.T, x, d_x)
     # A step's state before is the state after another step, but for the first one.
     later, before, start = (dz[:-1], h[1:], dz[-1]) if reverse else (dz[1:], h[:-1], dz[0])
-    matmul(later.reshape(-1, dz.shape[2]), before.reshape(-1, h.shape[2]), d_h, transpose_a=True)
-    matmul(start, first, d_h, transpose_a=True, add=True)
+    _multiply(later.reshape(-1, dz.shape[2]).T, before.reshape(-1, h.shape[2]), d_h)
+    _multiply(start.T, first, d_h, add=True)
     np.add.reduce(at_input, 0, out=b_x)
     if job.net.mode == "gru":
         np.add.reduce(dz.reshape(at_input.shape), 0, out=b_h)

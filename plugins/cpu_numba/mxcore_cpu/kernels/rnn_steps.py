@@ -7,7 +7,9 @@ The products of the inputs with the weights, over all time steps at once, are in
 before the forward kernels run; the backward kernels leave the gradients of the gates to products over all time steps.
 All arrays are flat: (direction, time, batch, units) those of every step, (direction, batch, units) states. `at` holds,
 per direction, where the weights of the state, of the projection, and the biases of inputs and state begin in `weights`.
-`lengths` tells how many steps each sequence has; after its end a sequence keeps its state.
+`lengths` tells how many steps each sequence has; after its end a sequence keeps its state. `back` has what states are
+multiplied by, of each direction from `back_at` on: a matrix, or, where `packed` is the address of their product, a
+packed one.
 
 Loops go over few arrays at a time, since LLVM gives up vectorising where it would have to compare many addresses.
 """
@@ -21,6 +23,7 @@ from ..math import sigmoid, tanh
 from ..typing import Array, Scalar
 from .columns import clear, copy
 from .gemm import multiply
+from .packed import multiply_packed
 
 __all__ = ["gru", "gru_backward", "lstm", "lstm_backward", "simple", "simple_backward"]
 
@@ -59,6 +62,17 @@ def _add(x: Array, x0: int, n: int, y: Array, y0: int) -> None:
     a, b = x[x0 : x0 + n], y[y0 : y0 + n]
     for i in range(n):
         b[i] += a[i]
+
+
+@helper(inline=False)
+def _of_states(
+    blas: int, packed: int, m: int, n: int, k: int, a: Array, ao: int, b: Array, bo: int, add: int, c: Array, co: int
+) -> None:
+    """c = a @ b, or c += a @ b with `add`: (m, k), (k, n); by the product with packed matrices at `packed`, if b is."""
+    if packed != 0:
+        multiply_packed(packed, m, n, k, a, ao, b, bo, add, c, co)
+    else:
+        multiply(blas, False, False, m, n, k, a, ao, k, b, bo, n, add, c, co, n)
 
 
 @helper(inline=False)
@@ -153,7 +167,9 @@ def lstm(
     lengths: Array,
     weights: Array,
     at: Array,
-    back: bool,
+    packed: int,
+    back: Array,
+    back_at: Array,
     first_h: Array,
     first_c: Array,
     gates: Array,
@@ -165,7 +181,7 @@ def lstm(
     high: Scalar,
     clip_nan: bool,
 ) -> None:
-    """Fill gates, cells and hidden; `back` are the transposed weights of the state, per direction."""
+    """Fill gates, cells and hidden; `back` are the transposed weights of the state."""
     full = np.empty((last - first) * n if projected else 0, hidden.dtype)
     for d in range(first // batch, (last + batch - 1) // batch):
         a, b = max(first - d * batch, 0), min(last - d * batch, batch)
@@ -173,23 +189,8 @@ def lstm(
         for j in range(steps):
             t = steps - 1 - j if d else j
             now = (d * steps + t) * batch
-            multiply(
-                blas,
-                False,
-                False,
-                b - a,
-                4 * n,
-                width,
-                h,
-                ho + a * width,
-                width,
-                back,
-                d * width * 4 * n,
-                4 * n,
-                True,
-                gates,
-                (now + a) * 4 * n,
-                4 * n,
+            _of_states(
+                blas, packed, b - a, 4 * n, width, h, ho + a * width, back, back_at[d], True, gates, (now + a) * 4 * n
             )
             for r in range(a, b):
                 g0, c0 = (now + r) * 4 * n, (now + r) * n
@@ -240,6 +241,9 @@ def lstm_backward(
     masked: int,
     weights: Array,
     at: Array,
+    packed: int,
+    back: Array,
+    back_at: Array,
     first_c: Array,
     gates: Array,
     cells: Array,
@@ -310,23 +314,19 @@ def lstm_backward(
                 )
                 if masked:
                     clear(dh, h0, width)
-            multiply(
+            _of_states(
                 blas,
-                False,
-                False,
+                packed,
                 b - a,
                 width,
                 4 * n,
                 dz,
                 (now + a) * 4 * n,
-                4 * n,
-                weights,
-                at[4 * d],
-                width,
+                back,
+                back_at[d],
                 masked,
                 dh,
                 (d * batch + a) * width,
-                width,
             )
 
 
@@ -372,12 +372,14 @@ def gru(
     lengths: Array,
     weights: Array,
     at: Array,
-    back: bool,
+    packed: int,
+    back: Array,
+    back_at: Array,
     first_h: Array,
     gates: Array,
     hidden: Array,
 ) -> None:
-    """Fill gates and hidden; `back` are the transposed weights of the state, per direction."""
+    """Fill gates and hidden; `back` are the transposed weights of the state."""
     state = np.empty((last - first) * 3 * n, hidden.dtype)
     for d in range(first // batch, (last + batch - 1) // batch):
         a, b = max(first - d * batch, 0), min(last - d * batch, batch)
@@ -385,24 +387,7 @@ def gru(
         for j in range(steps):
             t = steps - 1 - j if d else j
             now = (d * steps + t) * batch
-            multiply(
-                blas,
-                False,
-                False,
-                b - a,
-                3 * n,
-                n,
-                h,
-                ho + a * n,
-                n,
-                back,
-                d * n * 3 * n,
-                3 * n,
-                False,
-                state,
-                0,
-                3 * n,
-            )
+            _of_states(blas, packed, b - a, 3 * n, n, h, ho + a * n, back, back_at[d], False, state, 0)
             for r in range(a, b):
                 g0, s0, y0 = (now + r) * 4 * n, (r - a) * 3 * n, (now + r) * n
                 _add(state, s0, 2 * n, gates, g0)
@@ -465,6 +450,9 @@ def gru_backward(
     lengths: Array,
     weights: Array,
     at: Array,
+    packed: int,
+    back: Array,
+    back_at: Array,
     first_h: Array,
     gates: Array,
     hidden: Array,
@@ -491,23 +479,8 @@ def gru_backward(
                 else:
                     clear(dx, z0, 3 * n)
                     clear(dz, z0, 3 * n)
-            multiply(
-                blas,
-                False,
-                False,
-                b - a,
-                n,
-                3 * n,
-                dz,
-                (now + a) * 3 * n,
-                3 * n,
-                weights,
-                at[4 * d],
-                n,
-                True,
-                dh,
-                (d * batch + a) * n,
-                n,
+            _of_states(
+                blas, packed, b - a, n, 3 * n, dz, (now + a) * 3 * n, back, back_at[d], True, dh, (d * batch + a) * n
             )
 
 
@@ -524,21 +497,21 @@ def simple(
     lengths: Array,
     weights: Array,
     at: Array,
-    back: bool,
+    packed: int,
+    back: Array,
+    back_at: Array,
     first_h: Array,
     hidden: Array,
     relu: bool,
 ) -> None:
-    """Fill hidden; `back` are the transposed weights of the state, per direction."""
+    """Fill hidden; `back` are the transposed weights of the state."""
     for d in range(first // batch, (last + batch - 1) // batch):
         a, b = max(first - d * batch, 0), min(last - d * batch, batch)
         h, ho = first_h, d * batch * n
         for j in range(steps):
             t = steps - 1 - j if d else j
             now = (d * steps + t) * batch
-            multiply(
-                blas, False, False, b - a, n, n, h, ho + a * n, n, back, d * n * n, n, True, hidden, (now + a) * n, n
-            )
+            _of_states(blas, packed, b - a, n, n, h, ho + a * n, back, back_at[d], True, hidden, (now + a) * n)
             for r in range(a, b):
                 if t >= lengths[r]:
                     copy(h, ho + r * n, n, hidden, (now + r) * n)
@@ -573,6 +546,9 @@ def simple_backward(
     masked: int,
     weights: Array,
     at: Array,
+    packed: int,
+    back: Array,
+    back_at: Array,
     hidden: Array,
     dy: Array,
     dy_width: int,
@@ -595,21 +571,4 @@ def simple_backward(
                 _slope(hidden, z0, n, dh, h0, dz, z0, relu)
                 if masked:
                     clear(dh, h0, n)
-            multiply(
-                blas,
-                False,
-                False,
-                b - a,
-                n,
-                n,
-                dz,
-                (now + a) * n,
-                n,
-                weights,
-                at[4 * d],
-                n,
-                masked,
-                dh,
-                (d * batch + a) * n,
-                n,
-            )
+            _of_states(blas, packed, b - a, n, n, dz, (now + a) * n, back, back_at[d], masked, dh, (d * batch + a) * n)
