@@ -67,3 +67,25 @@ def test_sums_over_last_axes(shape, axes):
     out = np.empty(shape[: len(shape) - axes])
     reduction.sum_last(x, axes, out)
     np.testing.assert_allclose(out, x.sum(tuple(range(len(shape) - axes, len(shape)))), atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 128, 1000, 4097])
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float32", "float64"])
+def test_rows_that_are_named_are_merged_in_order(n, dtype):
+    rng = np.random.default_rng(n)
+    index = np.concatenate([rng.integers(-3, n + 3, 200), [0, n - 1, n - 1, 63, 64]]).astype(dtype)
+    d_out = rng.standard_normal((len(index), 3))
+    rows, sums = embedding.merged_rows(d_out, index, n)
+    near = np.clip(index.astype("i8"), 0, n - 1)
+    expected = np.zeros((n, 3))
+    np.add.at(expected, near, d_out)
+    assert rows.dtype == np.int64 and rows.tolist() == sorted(set(near.tolist()))
+    np.testing.assert_array_equal(sums, expected[rows])
+
+
+def test_long_tables_sort_the_indices(monkeypatch):
+    index, d_out = np.array([70, 3, 70, 99, 0]), np.arange(10.0).reshape(5, 2)
+    seen = embedding.merged_rows(d_out, index, 100)
+    monkeypatch.setattr(embedding, "_SPARSE", 0)
+    for a, b in zip(seen, embedding.merged_rows(d_out, index, 100)):
+        np.testing.assert_array_equal(a, b)

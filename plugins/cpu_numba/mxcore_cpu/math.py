@@ -71,6 +71,30 @@ def two_to(typingctx: Any, t: Any) -> Any:
     return t(t), codegen
 
 
+def _of_bits(name: str, *more: bool) -> Any:
+    """A function of the bits of an unsigned integer of 64 bits, as LLVM has it."""
+
+    def counted(typingctx: Any, x: Any) -> Any:
+        from numba import types
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            from llvmlite import ir
+
+            i64, flag = ir.IntType(64), ir.IntType(1)
+            f = builder.module.declare_intrinsic(
+                f"llvm.{name}", [i64], ir.FunctionType(i64, [i64, *[flag for _ in more]])
+            )
+            return builder.call(f, [args[0], *map(flag, more)])
+
+        return types.int64(types.uint64), codegen
+
+    return counted
+
+
+#: How many bits of an unsigned integer are set; how many that are not stand below the lowest one that is.
+bits_set, zeros_below = intrinsic(_of_bits("ctpop")), intrinsic(_of_bits("cttz", True))
+
+
 @intrinsic
 def _significand(typingctx: Any, x: Any) -> Any:
     """x / 2**e for a positive normal x, with e such that the result is in [sqrt(1/2), sqrt(2))."""

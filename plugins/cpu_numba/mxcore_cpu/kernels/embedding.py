@@ -6,6 +6,7 @@ import numpy as np
 
 from .. import memory
 from ..jit import helper, kernel
+from ..math import bits_set, zeros_below
 from ..typing import Array, Scalar
 from ._arrays import flat, writable
 from .columns import copy
@@ -78,26 +79,35 @@ def add_rows(d_out: Array, index: Array, d_table: Array) -> None:
 
 
 @kernel(threshold=1 << 60)
-def _number(first: int, last: int, n: int, index: Array, place: Array, rows: Array, count: Array) -> None:
+def _number(first: int, last: int, n: int, index: Array, marks: Array, before: Array, rows: Array) -> None:
+    """Mark the rows that are named, a bit each, and list them; `before` counts those before each word of marks."""
+    one = np.uint64(1)
+    marks[:] = np.uint64(0)
     for i in range(first, last):
-        place[nearest_row(index[i], n)] = 1
+        row = np.uint64(nearest_row(index[i], n))
+        marks[row >> np.uint64(6)] |= one << (row & np.uint64(63))
     found = 0
-    for row in range(n):
-        if place[row]:
-            rows[found] = row
-            place[row] = found
+    for word in range(marks.size):
+        before[word] = found
+        left = marks[word]
+        while left:
+            rows[found] = word * 64 + zeros_below(left)
+            left &= left - one
             found += 1
-    count[0] = found
+    before[marks.size] = found
 
 
 @kernel(threshold=1 << 16)
-def _look_up(first: int, last: int, n: int, index: Array, place: Array, out: Array) -> None:
+def _look_up(first: int, last: int, n: int, index: Array, marks: Array, before: Array, out: Array) -> None:
+    one = np.uint64(1)
     for i in range(first, last):
-        out[i] = place[nearest_row(index[i], n)]
+        row = np.uint64(nearest_row(index[i], n))
+        word = row >> np.uint64(6)
+        out[i] = before[word] + bits_set(marks[word] & ((one << (row & np.uint64(63))) - one))
 
 
 #: Tables of up to so many rows for each index are looked through; in longer ones the indices are sorted.
-_SPARSE = 64
+_SPARSE = 1024
 
 
 def merged_rows(d_out: Array, index: Array, n: int) -> tuple[Array, Array]:
@@ -111,11 +121,12 @@ def merged_rows(d_out: Array, index: Array, n: int) -> tuple[Array, Array]:
     """
     index = _index(index)
     if n <= _SPARSE * len(index):
-        table, rows = np.zeros(n, np.int32), memory.empty((min(n, len(index)),), np.dtype(np.int64))
-        count, place = np.zeros(1, np.int64), memory.empty((len(index),), np.dtype(np.int32))
-        _number(len(index), n, index, table, rows, count)
-        rows = rows[: count[0]].copy()
-        _look_up(len(index), n, index, table, place)
+        words, whole = -(-n // 64), np.dtype(np.int64)
+        marks, before = memory.empty((words,), np.dtype(np.uint64)), memory.empty((words + 1,), whole)
+        rows, place = memory.empty((min(n, len(index)),), whole), memory.empty((len(index),), np.dtype(np.int32))
+        _number(len(index), n, index, marks, before, rows)
+        rows = rows[: before[words]].copy()
+        _look_up(len(index), n, index, marks, before, place)
     else:
         near = np.clip(index if index.dtype.kind == "i" else np.nan_to_num(index), 0, n - 1)
         rows, place = np.unique(near.astype(np.int64), return_inverse=True)

@@ -1,8 +1,8 @@
 """What kernels take: how arguments are told apart, by Python and by compiled code.
 
 A signature is a row of words, one for each argument: ``int64``, ``float64``, ``float32``, ``bool``, ``int64*3`` (a
-tuple of three), and for arrays dtype and number of dimensions, ``float32[2]``: dense, aligned, writable, of the
-machine's byte order. For anything else a kernel is Numba's.
+tuple of three, or of floats: ``float64*3``), and for arrays dtype and number of dimensions, ``float32[2]``: dense,
+aligned, writable, of the machine's byte order. For anything else a kernel is Numba's.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def _word(a: Any) -> str | None:
         if a.flags.carray and a.dtype.isnative and a.dtype.name in _DTYPES and a.ndim:
             return f"{a.dtype.name}[{a.ndim}]"
         return None
-    if kind is tuple and a and all(type(x) is int for x in a):
-        return f"int64*{len(a)}"
+    if kind is tuple and len(of := {*map(type, a)}) == 1 and (word := _EXACT.get(of.pop())) in ("int64", "float64"):
+        return f"{word}*{len(a)}"
     return _EXACT.get(kind)
 
 

@@ -34,7 +34,8 @@ def numba_type(word: str) -> Any:
         dtype, _, ndim = word[:-1].partition("[")
         return types.Array(from_dtype(np.dtype(dtype)), int(ndim), "C", aligned=True)
     if "*" in word:
-        return types.UniTuple(types.int64, int(word.partition("*")[2]))
+        of, _, count = word.partition("*")
+        return types.UniTuple(getattr(types, of), int(count))
     return types.boolean if word == "bool" else getattr(types, word)
 
 
@@ -215,7 +216,8 @@ class _Entry:
             size = b.call(self.call_of("PyTuple_Size", self.i64, self.i8p), [o])
             self.check(b.icmp_signed("==", size, self.i64(kind.count)))
             get = self.call_of("PyTuple_GetItem", self.i8p, self.i8p, self.i64)
-            items = [self.integer(b.call(get, [o, self.i64(i)])) for i in range(kind.count)]
+            of = word.partition("*")[0]
+            items = [self.value(b.call(get, [o, self.i64(i)]), kind.dtype, of) for i in range(kind.count)]
             return self.context.make_tuple(b, kind, items)
         if word == "int64":
             return self.integer(o)
