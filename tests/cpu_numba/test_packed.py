@@ -46,10 +46,11 @@ def check(a, b, add=False, gap=3):
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     m=SIDES, n=SIDES, k=DEPTHS, dtype=st.sampled_from(["f4", "f8"]), orders=st.tuples(*[st.sampled_from("CF")] * 2),
-    add=st.booleans(), parts=st.integers(1, 5), seed=st.integers(0, 99),
+    add=st.booleans(), parts=st.integers(1, 5), seed=st.integers(0, 99), long=st.booleans(),
 )  # fmt: skip
-def test_every_shape(bits, monkeypatch, m, n, k, dtype, orders, add, parts, seed):
+def test_every_shape(bits, monkeypatch, m, n, k, dtype, orders, add, parts, seed, long):
     monkeypatch.setattr(packed, "_LARGE", 0)
+    monkeypatch.setattr(packed, "_LONG", 0 if long else 1 << 60)
     monkeypatch.setattr(threads, "count", lambda: parts)
     a, b = numbers((m, k), dtype, seed, orders[0]), numbers((k, n), dtype, seed + 1, orders[1])
     check(a, b, add)
@@ -74,7 +75,7 @@ def test_a_packed_matrix_is_as_long_as_is_said(bits):
 
 def test_parts_are_dealt_by_rows_and_by_columns(bits, monkeypatch):
     seen = []
-    original = ctypes.c_int64 * 12
+    original = ctypes.c_int64 * 13
 
     def frame(*words):
         seen.append(words[-1])

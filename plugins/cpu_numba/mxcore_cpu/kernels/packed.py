@@ -25,8 +25,10 @@ _NARROW = {"Haswell", "Zen", "Excavator", "Steamroller", "Piledriver", "Bulldoze
 _FEW, _SMALL = 16, 1 << 15
 #: Multiplications that are worth more than one thread.
 _LARGE = 1 << 21
+#: Numbers of a matrix that the caches would not keep packed: it is read where it lies, if it lies well.
+_LONG = 1 << 20
 #: What a part of a product is told.
-_FRAME = ctypes.c_int64 * 12
+_FRAME = ctypes.c_int64 * 13
 
 
 @functools.cache
@@ -74,10 +76,13 @@ def product(a: Array, b: Array, out: Array, add: bool = False) -> None:
     add : bool
     """
     (m, k), n, size = a.shape, b.shape[1], out.itemsize
-    packed = np.empty(packed_size(k, n, out.dtype), out.dtype)
-    pack(b, packed)
+    if k * n >= _LONG and b.strides[1] == size and not n % products.vector(size):
+        right, gap = b, b.strides[0] // size
+    else:
+        right, gap = np.empty(packed_size(k, n, out.dtype), out.dtype), 0
+        pack(b, right)
     row, column = a.strides
-    words = m, n, k, a.ctypes.data, row // size, column // size, packed.ctypes.data, add, out.ctypes.data
+    words = m, n, k, a.ctypes.data, row // size, column // size, right.ctypes.data, gap, add, out.ctypes.data
     call = (*words, out.strides[0] // size)
     if m * n * k >= _LARGE and (workers := threads.count()) > 1:
         by_columns = n > m
@@ -89,7 +94,7 @@ def product(a: Array, b: Array, out: Array, add: bool = False) -> None:
                 drive = _function(driver_address(), 4)
                 drive(products.part(size), ctypes.addressof(frame), parts, items)
                 return
-    _function(products.times(size), 10)(*call)
+    _function(products.times(size), 11)(*call)
 
 
 @intrinsic
@@ -108,8 +113,8 @@ def multiply_packed(
             return builder.ptrtoint(builder.gep(data, [args[position + 1]]), i64)
 
         address, m, n, k, add = (args[i] for i in (0, 1, 2, 3, 8))
-        f = builder.inttoptr(address, ir.FunctionType(ir.VoidType(), [i64] * 10).as_pointer())
-        builder.call(f, [m, n, k, place(4), k, i64(1), place(6), add, place(9), n])
+        f = builder.inttoptr(address, ir.FunctionType(ir.VoidType(), [i64] * 11).as_pointer())
+        builder.call(f, [m, n, k, place(4), k, i64(1), place(6), i64(0), add, place(9), n])
         return context.get_dummy_value()
 
     w = types.int64

@@ -22,6 +22,8 @@ __all__ = ["PANEL", "bits", "pack", "packed_size", "part", "rows_of_a_tile", "ti
 PANEL, _ROWS = 3, {512: 8, 256: 4}
 #: So many rows of a panel stay in the nearest caches while it is used, and so many rows of the other factor.
 _DEPTH, _HEIGHT = 1024, 128
+#: Rows of a panel that is not packed: they lie in as many pages.
+_UNPACKED = 256
 #: Rows that are packed together, where a matrix lies transposed.
 _LINES = 16
 
@@ -58,9 +60,10 @@ def packed_size(k: int, n: int, size: int) -> int:
 def times(size: int) -> int:
     """The address of a function that multiplies by a packed matrix, for floats of so many bytes.
 
-    ``void f(m, n, k, a, row, column, b, add, c, line)``, numbers of 64 bits: c = a @ b, or c += a @ b with `add`,
-    where a, b and c are addresses: of (m, k), whose numbers lie `row` and `column` apart, of the packed (k, n), and of
-    (m, n) with `line` numbers from row to row.
+    ``void f(m, n, k, a, row, column, b, gap, add, c, line)``, numbers of 64 bits: c = a @ b, or c += a @ b with `add`,
+    where a, b and c are addresses: of (m, k), whose numbers lie `row` and `column` apart, of (k, n), and of (m, n) with
+    `line` numbers from row to row. Either b is packed, and `gap` is 0, or its rows lie `gap` numbers apart and n fills
+    vectors.
     """
     return _made("times", size, bits())
 
@@ -76,7 +79,7 @@ def pack(size: int) -> int:
 def part(size: int) -> int:
     """The address of ``void f(first, last, frame)``, which does a part of a product; for the parallel driver.
 
-    The frame has the address of :func:`times`, its ten arguments, and whether items are panels of columns instead of
+    The frame has the address of :func:`times`, its arguments, and whether items are panels of columns instead of
     the rows of tiles.
     """
     return _made("part", size, bits())
@@ -177,20 +180,22 @@ class _Pack(_Writer):
 
 class _Times(_Writer):
     def write(
-        self, m: Any, n: Any, k: Any, a: Any, row: Any, column: Any, packed: Any, add: Any, c: Any, line: Any
+        self, m: Any, n: Any, k: Any, a: Any, row: Any, column: Any, right: Any, gap: Any, add: Any, c: Any, line: Any
     ) -> None:
         b, i64, panel = self.b, self.i64, PANEL * self.n
         tiles = {(r, v): self.tile(r, v) for r in sorted({self.rows, 4, 1}) for v in (*range(1, PANEL + 1), 0)}
-        with self.count(k, _DEPTH) as k0:
-            depth = self.least(i64(_DEPTH), b.sub(k, k0))
+        packed = b.icmp_signed("==", gap, i64(0))
+        deepest = b.select(packed, i64(_DEPTH), i64(_UNPACKED))
+        with self.count(k, deepest) as k0:
+            depth = self.least(deepest, b.sub(k, k0))
             more = b.or_(b.icmp_signed("!=", add, i64(0)), b.icmp_signed(">", k0, i64(0)))
             with self.count(m, _HEIGHT) as i0:
                 end = self.least(b.add(i0, i64(_HEIGHT)), m)
                 with self.count(n, panel) as j:
                     here = self.least(i64(panel), b.sub(n, j))
-                    step = self.rounded(here)
+                    step = b.select(packed, self.rounded(here), gap)
                     whole, rest = b.sdiv(here, i64(self.n)), b.srem(here, i64(self.n))
-                    start = self.at(packed, b.mul(j, k), b.mul(k0, step))
+                    start = self.at(right, b.select(packed, b.mul(j, k), j), b.mul(k0, step))
                     at = self.place()
                     b.store(i0, at)
                     for rows in sorted({self.rows, 4, 1}, reverse=True):
@@ -272,21 +277,21 @@ class _Times(_Writer):
 class _Part(_Writer):
     def write(self, first: Any, last: Any, frame: Any) -> None:
         b, i64, panel = self.b, self.i64, PANEL * self.n
-        words = [b.load(b.gep(b.inttoptr(frame, i64.as_pointer()), [i64(i)])) for i in range(12)]
-        address, m, n, k, a, row, column, packed, add, c, line, by_columns = words
-        call = b.inttoptr(address, self.ir.FunctionType(self.ir.VoidType(), [i64] * 10).as_pointer())
+        words = [b.load(b.gep(b.inttoptr(frame, i64.as_pointer()), [i64(i)])) for i in range(13)]
+        address, m, n, k, a, row, column, right, gap, add, c, line, by_columns = words
+        call = b.inttoptr(address, self.ir.FunctionType(self.ir.VoidType(), [i64] * 11).as_pointer())
         with b.if_else(b.icmp_signed("!=", by_columns, i64(0))) as (columns, rows):
             with columns:
                 begin = b.mul(first, i64(panel))
                 width = b.sub(self.least(b.mul(last, i64(panel)), n), begin)
-                there = self.at(packed, b.mul(begin, k))
-                b.call(call, [m, width, k, a, row, column, there, add, self.at(c, begin), line])
+                there = self.at(right, b.select(b.icmp_signed("==", gap, i64(0)), b.mul(begin, k), begin))
+                b.call(call, [m, width, k, a, row, column, there, gap, add, self.at(c, begin), line])
             with rows:
                 begin = b.mul(first, i64(self.rows))
                 height = b.sub(self.least(b.mul(last, i64(self.rows)), m), begin)
                 left, place = self.at(a, b.mul(begin, row)), self.at(c, b.mul(begin, line))
-                b.call(call, [height, n, k, left, row, column, packed, add, place, line])
+                b.call(call, [height, n, k, left, row, column, right, gap, add, place, line])
 
 
 #: Name -> what writes it, and how many arguments it has.
-_FUNCTIONS: dict[str, tuple[type[_Writer], int]] = {"times": (_Times, 10), "pack": (_Pack, 6), "part": (_Part, 3)}
+_FUNCTIONS: dict[str, tuple[type[_Writer], int]] = {"times": (_Times, 11), "pack": (_Pack, 6), "part": (_Part, 3)}
