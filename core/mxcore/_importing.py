@@ -13,22 +13,21 @@ the locks that Python has for modules: a fork waits for them as well.
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 import threading
 import time
 from importlib import _bootstrap
 from typing import Any
 
+from ._forks import at_fork, hold_at_fork
+
 __all__ = ["alone", "load"]
 
 #: Held by who imports, and by who forks, so that no child finds a module half imported.
 alone = threading.RLock()
-#: Seconds that a fork waits for an import to end: one that waits for the thread that forks never does.
-_PATIENCE = 30
-#: Likewise for imports that were not asked for here, which may be a whole program's: it is waited for once.
+#: Seconds that a fork waits for an import that was not asked for here, which may be a whole program's: it is waited
+#: for once.
 _PATIENCE_ONCE = 3
-_forking = threading.local()
 #: Modules in whose import no fork trusts any more.
 _endless: set[str] = set()
 
@@ -72,7 +71,6 @@ def _elsewhere() -> set[str]:
 
 
 def _before_fork() -> None:
-    _forking.held = alone.acquire(timeout=_PATIENCE)
     end = time.monotonic() + _PATIENCE_ONCE
     # Whoever has slept has the interpreter for a while, in which nobody begins another import before the fork.
     time.sleep(1e-6)
@@ -82,14 +80,5 @@ def _before_fork() -> None:
         time.sleep(0.001)
 
 
-def _after_fork() -> None:
-    if _forking.held:
-        alone.release()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork,
-        after_in_parent=_after_fork,
-        after_in_child=alone._at_fork_reinit,  # type: ignore[attr-defined]  # nobody is there any more
-    )
+at_fork(before=_before_fork)
+hold_at_fork(alone)

@@ -8,7 +8,23 @@ import threading
 from types import FrameType
 from typing import Any
 
+from ._forks import at_fork
+
 __all__ = ["Uninterrupted"]
+
+#: The main thread, and the handlers that its regions have put aside, the user's first.
+_aside: list[tuple[int, Any]] = []
+
+
+def _in_child() -> None:
+    """Give the user's handler to a child that another thread has forked: it is in no region, and would leave none."""
+    if _aside and threading.get_ident() != _aside[0][0]:
+        handler = _aside[0][1]
+        _aside.clear()
+        signal.signal(signal.SIGINT, handler)
+
+
+at_fork(after_in_child=_in_child)
 
 
 class Uninterrupted:
@@ -40,6 +56,7 @@ class Uninterrupted:
             # From the next call on nothing interrupts, so what it returns is no news.
             if callable(handler):
                 self._handler = handler
+                _aside.append((threading.get_ident(), handler))
                 signal.signal(signal.SIGINT, self._note)
         return self
 
@@ -49,6 +66,7 @@ class Uninterrupted:
     def __exit__(self, *exc: object) -> None:
         handler, self._handler = self._handler, None
         if handler is not None:
+            _aside.pop()
             signal.signal(signal.SIGINT, handler)
             if self.came:
                 handler(signal.SIGINT, sys._getframe(1))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ._core.array import Array, Storage
-from ._core.state import at_fork
+from ._forks import at_fork
 
 __all__ = ["PerThread", "ObjectLock", "fork_safe_lock", "locked", "lock_of", "written"]
 

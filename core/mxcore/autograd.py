@@ -8,7 +8,7 @@ from typing import Any
 from ._core import frontend, reverse, tape
 from ._core.array import Array, ruled
 from ._core.call import op_context
-from ._core.errors import MXNetError, error
+from ._core.errors import error
 from ._core.op import Op
 from ._core.params import Params
 from ._core.state import state
@@ -324,15 +324,23 @@ def _arrays_of(found: Any, where: str) -> Any:
 
 
 def _filled(g: Any, x: Any, where: str) -> Any:
-    """A gradient as it arrives where `x` is: repeated along what it lacks, in the dtype of `x`, as by ``dx[:] = g``."""
-    if g.stype != "default" or g._data.shape == x._data.shape and g._data.dtype == x._data.dtype:
+    """A gradient as it arrives where `x` is: repeated along what it lacks, in the dtype of `x`, as by ``dx[:] = g``.
+
+    By operators, so that gradients of gradients go through.
+    """
+    a, b = g._data, x._data
+    if g.stype != "default" or a.shape == b.shape and a.dtype == b.dtype:
         return g
-    filled = frontend.eager.roles["zero gradient"](x)
-    try:
-        filled[:] = g
-    except MXNetError as e:
-        raise error(type(e), f"{where}: the gradient does not fit: {e}") from None
-    return filled
+    F, more = frontend.eager, len(b.shape) - len(a.shape)
+    shape = (1,) * more + tuple(a.shape[max(-more, 0) :])
+    if set(a.shape[: max(-more, 0)]) > {1} or any(n not in (1, m) for n, m in zip(shape, b.shape)):
+        raise error(
+            ValueError, f"{where}: a gradient of shape {tuple(a.shape)} does not fit the input, {tuple(b.shape)}"
+        )
+    if x.size == 0:
+        return F.roles["zero gradient"](x)
+    g = g if a.dtype == b.dtype else F.roles["other dtype"](g, dtype=b.dtype)
+    return g if a.shape == b.shape else F.broadcast_to(F.reshape(g, shape=shape), shape=tuple(b.shape))
 
 
 def _function_op(name: str, n_in: int, n_out: int) -> Op:
@@ -344,7 +352,8 @@ def _function_op(name: str, n_in: int, n_out: int) -> Op:
         if len(grads) != n_in:
             raise error(ValueError, f"{where} returned {len(grads)} gradients for {n_in} inputs")
         return [
-            g if g is None else _filled(ruled(g), x, f"{where}, input {i}") for i, (g, x) in enumerate(zip(grads, ins))
+            _filled(ruled(g), x, f"{where}, input {i}") if wanted and g is not None else None
+            for i, (g, x, wanted) in enumerate(zip(grads, ins, k.wanted))
         ]
 
     op = Op(

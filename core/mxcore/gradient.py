@@ -49,7 +49,7 @@ def gradient(
         Incoming gradients; None means ones.
     wrt : sequence of entries
     steps : list, optional
-        Gets each node, last first, with the gradients that its rule gave, each behind the number of its input.
+        Gets each node, last first, with the wanted gradients that its rule gave, each behind the number of its input.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def gradient(
             except Exception as x:
                 raise_in_op(x, op.name, p, (), f"gradient of node '{n.name}'")
         if steps is not None:
-            steps.append((n, [(i, g.entry) for i, g in enumerate(result) if g is not None]))
+            steps.append((n, [(i, g.entry) for i, g in enumerate(result) if needs[i] and g is not None]))
         for e, g, wants in zip(n.inputs, result, needs):
             if wants and g is not None:
                 add(e, g)

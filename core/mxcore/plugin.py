@@ -17,6 +17,7 @@ from ._core.call import eager_call as _eager_call
 from ._core.call import op_context as _op_context
 from ._core.device import Device
 from ._core.errors import MXNetError, error, explain
+from ._forks import at_fork, hold_at_fork
 from ._core.graph import Graph, GraphPass, Node
 from ._core.hookspecs import hookimpl
 from ._core.infer import known, merge_dtype, merge_shape
@@ -87,6 +88,7 @@ __all__ = [
     "Str",
     "Value",
     "Values",
+    "at_fork",
     "binary",
     "broadcast",
     "broadcast_shapes",
@@ -101,6 +103,7 @@ __all__ = [
     "hookimpl",
     "known",
     "load_module",
+    "hold_at_fork",
     "locked",
     "memory_layout",
     "merge_dtype",

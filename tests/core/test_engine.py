@@ -314,7 +314,7 @@ class Late(ThreadedEnginePerDevice):
         super().__init__()
         self.work_limit, self.parallel, self.gate = -1.0, True, None
 
-    def drain(self):
+    def drain(self, patience=None):
         super().drain()
         if self.gate is not None:
             gate, self.gate = self.gate, None

@@ -79,22 +79,6 @@ def test_who_is_importing_does_not_wait(modules):
     assert in_threads((importlib.import_module, "late_outer"), (_importing.load, "late_fourth")) == []
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
-def test_nobody_imports_in_a_forked_child(monkeypatch):
-    monkeypatch.setattr(_importing, "_PATIENCE", 0.1)
-    with _importing.alone:
-        pid = []
-
-        def fork():
-            child = os.fork()
-            if child == 0:
-                os._exit(0 if _importing.alone.acquire(timeout=5) else 1)
-            pid.append(child)
-
-        assert in_threads((fork,)) == []
-    assert os.waitpid(pid[0], 0)[1] == 0
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="os.fork is POSIX's")
 @pytest.mark.parametrize("by", [_importing.load, importlib.import_module])
 def test_a_fork_waits_for_an_import(modules, by):

@@ -143,4 +143,5 @@ def test_code_is_made_without_numba(tmp_path):
         "a = np.ones((20, 20), 'f4'); out = np.empty((20, 20), 'f4'); packed.product(a, a, out)\n"
         "assert (out == 20).all() and 'numba' not in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "MXCORE_CACHE_DIR": str(tmp_path)})
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "MXCORE_CACHE_DIR": str(tmp_path)})
+    assert done.returncode == 0

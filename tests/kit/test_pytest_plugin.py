@@ -22,7 +22,7 @@ def test_theirs(pytestconfig):
 def test_nothing_is_loaded():
     found = {{m for m in sys.modules if m.partition(".")[0] in ("mxcore", "mxcore_cpu", "numpy", "numba")}}
     testing = {{"mxcore.testing", "mxcore.testing.options", "mxcore.testing.plugin"}}
-    assert found == {{"mxcore", "mxcore._importing", *testing}}
+    assert found == {{"mxcore", "mxcore._importing", "mxcore._forks", *testing}}
 """
 
 

@@ -12,6 +12,7 @@ import itertools
 import os
 import queue
 import threading
+import time
 import types
 import weakref
 from collections.abc import Callable, Iterable
@@ -22,7 +23,8 @@ from . import rng
 from .array import Storage
 from .context import Context
 from .errors import error
-from .state import at_fork, state
+from .._forks import at_fork
+from .state import state
 
 __all__ = ["Task", "Engine", "NaiveEngine", "ThreadedEnginePerDevice", "engine"]
 
@@ -281,10 +283,7 @@ class ThreadedEnginePerDevice(Engine):
         with self._lock:
             if key not in self._queues:
                 if not self._queues:
-                    # With the first worker: before a fork, this comes before what plugins do, who may stop what workers
-                    # need. The hook that was given last runs first.
-                    at_fork(before=self.drain, after_in_parent=self._gate.set)
-                    at_fork(before=self._gate.clear)
+                    at_fork(before=self._before_fork, after_in_parent=self._gate.set, first=True)
                 q = _Lane()
                 threading.Thread(target=self._work, args=(ctx, q, run), name=f"mxcore-{ctx}", daemon=True).start()
                 self._queues[key] = q  # where no thread can be started, the next push tries again
@@ -357,11 +356,16 @@ class ThreadedEnginePerDevice(Engine):
         for d in ready:
             self._queue(d.ctx).put(d)
 
-    def drain(self) -> None:
-        """Wait until all that was pushed before is done, whatever failed."""
+    def drain(self, patience: float | None = None) -> None:
+        """Wait until all that was pushed before is done, whatever failed, or for so many seconds."""
         if getattr(_worker, "ctx", None) is None:
+            end = None if patience is None else time.monotonic() + patience
             for task in [*self._open]:
-                task.done.wait()
+                task.done.wait(None if end is None else max(0, end - time.monotonic()))
+
+    def _before_fork(self) -> None:
+        self._gate.clear()
+        self.drain(30)  # what is left may wait for a lock of another library that who forks holds
 
     def wait_all(self) -> None:
         self.drain()

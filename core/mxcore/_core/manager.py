@@ -28,10 +28,10 @@ from . import hookspecs, tables
 from .checks import checked
 from .device import Device
 from .errors import MXNetError, caught, error, in_a_line, suggest, warn
+from .._forks import hold_at_fork
 from .graph import GraphPass
 from .op import Op
 from .plugins import listed, plugins
-from .state import at_fork
 
 __all__ = ["API_VERSION", "Manager", "manager", "DEFAULT_PLUGINS"]
 
@@ -277,17 +277,5 @@ class Manager:
 
 manager = Manager()
 
-_held: list[bool] = []
-
-
-def _after_fork() -> None:
-    if _held and _held.pop():  # there is nothing if this was imported in the midst of a fork
-        tables.lock.release()
-
-
 # A child has no thread that would end what another one had begun to load: let it end first.
-at_fork(
-    before=lambda: _held.append(tables.lock.acquire(timeout=30)),
-    after_in_parent=_after_fork,
-    after_in_child=_after_fork,
-)
+hold_at_fork(tables.lock)

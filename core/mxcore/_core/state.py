@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from typing import Any
 
-__all__ = ["ThreadState", "at_fork", "state"]
-
-#: Registers what is done around a fork, where there are forks.
-at_fork: Any = getattr(os, "register_at_fork", lambda **hooks: None)
+__all__ = ["ThreadState", "state"]
 
 
 class ThreadState(threading.local):

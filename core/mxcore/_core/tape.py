@@ -14,10 +14,11 @@ from typing import Any
 
 from .array import Array, Like
 from .errors import error
+from .._forks import at_fork
 from .gradplan import GradPlan, plan_of
 from .op import Op
 from .params import Params
-from .state import at_fork, state
+from .state import state
 from .transfer import check_writable
 
 __all__ = ["Freed", "Leaf", "TapeNode", "mark", "record", "serials"]

@@ -484,7 +484,9 @@ class Instance:
         wrap = [transfer.wrap(self.env[s], step.ctx) for s in step.ins]
         grads = step.back.backward_rule(k, p, self.env[step.state], wrap[:n_out], wrap[n_out:], {})
         if (plan := plan_of(step.back)).checked:
-            grads = fitting(plan, p, grads, wrap[n_out:], [True] * len(wrap))
+            program = self.program
+            read = [bool(program.users[s]) or s in program.head_slots for s in step.outs]
+            grads = [g if wanted else None for g, wanted in zip(fitting(plan, p, grads, wrap[n_out:], read), read)]
         self._store(step, [None if g is None else g._data for g in grads])
 
     def _store(self, step: Step, values: Sequence[Any]) -> None:

@@ -16,8 +16,11 @@ from ..base import MXNetError, error, plain
 from ..ndarray import NDArray
 from ..registry import get_alias_func, get_create_func, get_register_func
 
-#: Errors that stay of their kind where an initializer raises them.
-_KINDS = (TypeError, ValueError, KeyError, IndexError, AttributeError, NotImplementedError, MemoryError)
+#: Errors that are told with the parameter where an initializer raises them; they stay of their kind.
+_KINDS = (
+    *(TypeError, ValueError, KeyError, IndexError, AttributeError, NotImplementedError, MemoryError),
+    *(RuntimeError, AssertionError, ZeroDivisionError, OSError),
+)
 
 #: Ending of a parameter's name -> method that fills it. The first that fits counts.
 SUFFIXES = (
@@ -88,7 +91,9 @@ def fill(initializer: Callable[[Any, Any], Any], desc: str, arr: NDArray) -> Non
     try:
         initializer(desc, arr)
     except Exception as e:
-        kind = type(e) if isinstance(e, MXNetError) or type(e) in _KINDS else RuntimeError
+        kind = type(e)
+        if not isinstance(e, MXNetError) and kind not in _KINDS:
+            raise  # somebody may wait for just this
         own = getattr(desc, "attrs", {}).get("__init__") or initializer
         who = repr(own) if isinstance(own, str) else f"{type(own).__name__} of {type(own).__module__}"
         raise error(kind, f"parameter '{desc}' {tuple(arr.shape)}: initializer {who} failed: {in_a_line(e)}") from e

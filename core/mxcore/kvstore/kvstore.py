@@ -74,8 +74,12 @@ class KVStore(KVStoreBase):
     def __init__(self, type: str) -> None:
         self._type = type
         self._updater: Updater | None = None
-        #: Key that is a str -> how many were initialised before.
-        self._named: dict[Key, int] = {}
+
+    @property
+    def _named(self) -> dict[Key, int]:
+        """Key that is a str -> how many were initialised before."""
+        found: dict[Key, int] = self.__dict__.setdefault("_names", {})
+        return found
 
     def _in_order(self, groups: dict[Key, _T]) -> dict[Key, _T]:
         """Groups by key in the order in which values are updated and written."""

@@ -279,14 +279,13 @@ def _picked(arrays: Mapping[str, Any], names: list[str] | None, kind: str) -> li
 
 
 def named(metric: EvalMetric, method: str) -> tuple[Any, Any]:
-    """What `get` or `get_global` of a metric gives: a name and a value, or as many of one as of the other."""
+    """What `get` or `get_global` of a metric gives: a name and a value, or lists of them."""
     found = getattr(metric, method)()
-    pair = isinstance(found, (tuple, list)) and len(found) == 2
-    if not pair or isinstance(found[0], list) and isinstance(found[1], list) and len(found[0]) != len(found[1]):
+    if not isinstance(found, (tuple, list)) or len(found) != 2:
         raise error(
             TypeError,
             f"metric {type(metric).__name__} of {type(metric).__module__}: {method}() returned {reprlib.repr(found)}; "
-            "(name, value) is needed, or two lists of one length",
+            "(name, value) is needed, or two lists of them",
         )
     return found[0], found[1]
 

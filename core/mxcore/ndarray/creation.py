@@ -6,6 +6,7 @@ import numbers
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -317,11 +318,19 @@ def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True, array_cls:
             f"from_numpy: an array of {ndarray.dtype.str} is in another "
             "byte order than this machine's; pass zero_copy=False",
         )
-    with suppress(ValueError):  # which the memory itself may refuse
-        ndarray.flags.writeable = True  # it may have been shared before
+    ours = [a for a in (ndarray.base,) if isinstance(a, np.ndarray) and _shared.get(id(a)) is a]
+    for a in (*ours, ndarray):  # it may have been shared before, or what it is a part of
+        with suppress(ValueError):  # which the memory itself may refuse
+            a.flags.writeable = True
     view = ndarray.view(np.ndarray)  # whose subclasses have rules of their own
-    ndarray.flags.writeable = False
+    for a in (ndarray, *ours):
+        a.flags.writeable = False
+    _shared[id(ndarray)] = ndarray
     return array_cls(view, Storage(ctx))
+
+
+#: The arrays that are read-only since they share their memory.
+_shared: WeakValueDictionary[int, np.ndarray[Any, Any]] = WeakValueDictionary()
 
 
 def from_dlpack(dlpack: Any) -> NDArray:

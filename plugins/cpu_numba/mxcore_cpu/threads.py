@@ -18,6 +18,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from mxcore.plugin import at_fork, hold_at_fork
+
 from . import blas, loading
 from .locks import setup
 
@@ -43,8 +45,7 @@ _forking = contextlib.ExitStack()
 
 
 def _before_fork() -> None:
-    """Let other threads end what they make ready or compile: in a child nobody would, and it would wait for ever."""
-    _forking.enter_context(setup)
+    """Let other threads end what they compile: in a child nobody would, and it would wait for ever."""
     for module, lock in _COMPILERS.items():
         with contextlib.suppress(KeyError, AttributeError):  # not imported yet; a Numba with other insides
             _forking.enter_context(operator.attrgetter(lock)(sys.modules[module]))
@@ -57,9 +58,9 @@ def _in_child() -> None:
     maximum.cache_clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_forking.close, after_in_child=_forking.close)
-    os.register_at_fork(after_in_child=_in_child)
+at_fork(before=_before_fork, after_in_parent=_forking.close, after_in_child=_forking.close)
+at_fork(after_in_child=_in_child)
+hold_at_fork(setup)  # the last comes first: who compiles holds it
 
 
 def _cgroup_quota() -> float:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import itertools
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ from weakref import WeakSet, WeakValueDictionary
 
 import numpy as np
 
-from mxcore.plugin import memory_layout
+from mxcore.plugin import at_fork, hold_at_fork, memory_layout
 
 from .library import Library, NoMemory, Refused, library, threads
 
@@ -790,25 +789,15 @@ _lock, _making = threading.RLock(), threading.RLock()
 _alone = False  # in a forked child, where the library's threads are not
 
 
-def _before_fork() -> None:
-    _making.acquire()
-    _lock.acquire()
-
-
-def _after_fork() -> None:
-    _lock.release()
-    _making.release()
-
-
 def _in_child() -> None:
     global _alone
     _alone = True
-    _after_fork()
 
 
-if hasattr(os, "register_at_fork"):
-    # Nobody makes a plan while the process is forked: the library's own locks are free in the child.
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
+at_fork(after_in_child=_in_child)
+# Nobody makes a plan while the process is forked: the library's own locks are free in the child. The last comes first.
+hold_at_fork(_lock)
+hold_at_fork(_making)
 
 
 def workers(work: float = _LITTLE) -> int:

@@ -18,8 +18,7 @@ from collections.abc import Callable, Sequence
 from multiprocessing import connection
 from typing import TYPE_CHECKING, Any
 
-from .... import _importing
-from ...._core.state import at_fork
+from ...._forks import at_fork
 from ...._interrupts import Uninterrupted
 from ...._locks import fork_safe_lock
 from ....base import error
@@ -199,8 +198,7 @@ class ProcessPool:
             raise
 
     def _start(self, worker: _Worker, work: tuple[Any, ...] | bytes) -> None:
-        # A worker that is forked while another thread imports something would wait for that module for ever.
-        with _importing.alone, _starting, warnings.catch_warnings(), Uninterrupted():
+        with _starting, warnings.catch_warnings(), Uninterrupted():
             # Python warns of threads at a fork. The library's own are quiet then; the child touches no
             # others.
             warnings.simplefilter("ignore", DeprecationWarning)

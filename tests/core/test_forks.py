@@ -1,0 +1,182 @@
+"""What is done around forks: its order, locks that are held over them, interrupts and what is given meanwhile."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from mxcore import _forks
+from mxcore._forks import at_fork, hold_at_fork
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="os.fork is POSIX's")
+
+
+@pytest.fixture(autouse=True)
+def hooks(monkeypatch):
+    """Nothing but what the test gives."""
+    monkeypatch.setattr(_forks, "_first", [])
+    monkeypatch.setattr(_forks, "_others", [])
+
+
+def forked(check=lambda: True):
+    """Whether a check holds in a forked child."""
+    pid = os.fork()
+    if not pid:
+        try:
+            os._exit(0 if check() else 1)
+        finally:
+            os._exit(2)
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        done, code = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(code) == 0
+        time.sleep(0.005)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return False
+
+
+def elsewhere(*jobs):
+    """Run them in threads of their own."""
+    threads = [threading.Thread(target=job) for job in jobs]
+    for t in threads:
+        t.start()
+    return threads
+
+
+def test_the_last_goes_first_but_for_those_that_go_before_all():
+    seen = []
+    at_fork(lambda: seen.append("first"), lambda: seen.append("-first"), first=True)
+    for name in "ab":
+        at_fork(lambda name=name: seen.append(name), lambda name=name: seen.append("-" + name))
+    assert forked(lambda: seen == ["first", "b", "a"])
+    assert seen == ["first", "b", "a", "-a", "-b", "-first"]
+
+
+def test_the_child_does_what_is_for_it():
+    seen = []
+    at_fork(after_in_parent=lambda: seen.append("parent"), after_in_child=lambda: seen.append("child"))
+    assert forked(lambda: seen == ["child"]) and seen == ["parent"]
+
+
+def test_what_is_given_while_a_fork_waits_is_done_for_it_too():
+    seen = []
+
+    def late():
+        if "late" not in seen:
+            at_fork(lambda: seen.append("late"), lambda: seen.append("-late"))
+
+    at_fork(late)
+    assert forked() and seen == ["late", "-late"]
+
+
+def test_what_fails_is_told_and_the_rest_is_done(monkeypatch):
+    told, seen = [], []
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+    at_fork(lambda: seen.append(1))
+    at_fork(lambda: 1 / 0)
+    assert forked() and seen == [1] and told[0].exc_type is ZeroDivisionError
+
+
+def test_a_lock_is_held_over_a_fork_and_free_on_both_sides():
+    lock = threading.RLock()
+    hold_at_fork(lock)
+    held = []
+    at_fork(after_in_parent=lambda: held.append(lock._is_owned()))
+    _forks._others.reverse()  # asked before it is given back
+    assert forked(lambda: not lock._is_owned() and lock.acquire(timeout=1)) and held == [True] and not lock._is_owned()
+
+
+def test_who_forks_waits_for_the_holder():
+    lock, taken, left = threading.RLock(), threading.Event(), []
+    hold_at_fork(lock)
+
+    def work():
+        with lock:
+            taken.set()
+            time.sleep(0.3)
+            left.append(True)
+
+    (thread,) = elsewhere(work)
+    taken.wait(10)
+    assert forked(lambda: left == [True])
+    thread.join(10)
+
+
+def test_a_holder_that_waits_for_the_fork_is_not_waited_for_long_and_only_once():
+    lock, taken, done = threading.RLock(), threading.Event(), threading.Event()
+    hold_at_fork(lock, 0.2)
+
+    def work():
+        with lock:
+            taken.set()
+            done.wait(30)
+
+    (thread,) = elsewhere(work)
+    taken.wait(10)
+    assert forked(lambda: lock.acquire(timeout=5)) and not lock._is_owned()
+    assert forked(lambda: lock.acquire(timeout=5))
+    done.set()
+    thread.join(10)
+    assert lock.acquire(timeout=5)
+    lock.release()
+
+
+def test_who_holds_a_lock_and_forks_holds_it_afterwards_on_both_sides():
+    lock = threading.RLock()
+    hold_at_fork(lock)
+
+    def still():
+        if not lock._is_owned():
+            return False
+        lock.release()
+        return not lock._is_owned()
+
+    with lock:
+        assert forked(still) and lock._is_owned()
+    assert not lock._is_owned()
+
+
+def test_threads_that_fork_at_once_take_locks_in_one_order():
+    locks = [threading.RLock() for _ in range(3)]
+    for lock in locks:
+        hold_at_fork(lock)
+    good = []
+    threads = elsewhere(*[lambda: good.extend(forked() for _ in range(10))] * 3)
+    for t in threads:
+        t.join(60)
+    assert good == [True] * 30 and all(lock.acquire(timeout=5) for lock in locks)
+
+
+INTERRUPTED = """
+import os, signal, threading, time
+from mxcore._forks import at_fork, hold_at_fork
+lock, waited, taken = threading.RLock(), [], threading.Event()
+def work():
+    with lock:
+        taken.set()
+        time.sleep(0.6)
+        waited.append(True)
+hold_at_fork(lock)
+thread = threading.Thread(target=work)
+thread.start()
+taken.wait()
+threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    if os.fork() == 0:
+        os._exit(0 if waited and lock.acquire(timeout=1) else 1)
+    time.sleep(20)
+    print("unheard")
+except KeyboardInterrupt:
+    print("heard", os.waitstatus_to_exitcode(os.wait()[1]), lock._is_owned())
+"""
+
+
+def test_an_interrupt_is_heard_after_the_fork_which_waits_on():
+    out = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60)
+    assert out.stdout.split() == ["heard", "0", "False"], out.stderr
