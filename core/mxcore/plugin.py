@@ -17,7 +17,6 @@ from ._core.call import eager_call as _eager_call
 from ._core.call import op_context as _op_context
 from ._core.device import Device
 from ._core.errors import MXNetError, error, explain
-from ._forks import at_fork, hold_at_fork
 from ._core.graph import Graph, GraphPass, Node
 from ._core.hookspecs import hookimpl
 from ._core.infer import known, merge_dtype, merge_shape
@@ -25,6 +24,7 @@ from ._core.kernels import KernelSet, Spec
 from ._core.manager import API_VERSION
 from ._core.op import Op, op
 from ._core.params import Param, Params
+from ._forks import at_fork, hold_at_fork
 from ._importing import load as load_module
 from ._locks import fork_safe_lock, locked
 from .composing import GraphF, Value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -225,6 +226,9 @@ def _reordered(heads: Sequence[Entry], found: Sequence[Entry]) -> str:
     They are the same entries, or nodes of the names that the old ones have alone. One that stands in several places
     says nothing: it may have the values of both. Neither does one with a name of its own.
     """
+    if heads != found and Counter((id(n), i) for n, i in heads) == Counter((id(n), i) for n, i in found):
+        k = next(k for k, (a, b) in enumerate(zip(heads, found)) if a != b)
+        return _in_the_place(heads[k], found[k])
     names = [n.name for n, _ in heads]
     for old, new in ((heads, found), (names, [n.name for n, _ in found])):
         at = {key: i for i, key in enumerate(old)}
@@ -235,11 +239,15 @@ def _reordered(heads: Sequence[Entry], found: Sequence[Entry]) -> str:
             while new[j] != old[j] and (j := at.get(new[j], -1)) not in seen and j >= 0:
                 seen.add(j)
             if j == i and len(seen) > 1:
-                return (
-                    f"changed the order of the outputs: in the place of output {heads[i][1]} of node '{names[i]}' "
-                    f"stands output {found[i][1]} of node '{found[i][0].name}'"
-                )
+                return _in_the_place(heads[i], found[i])
     return ""
+
+
+def _in_the_place(old: Entry, new: Entry) -> str:
+    return (
+        f"changed the order of the outputs: in the place of output {old[1]} of node '{old[0].name}' "
+        f"stands output {new[1]} of node '{new[0].name}'"
+    )
 
 
 def changed_output(

@@ -38,7 +38,6 @@ _WORDS = {
     "dy": "the gradient of the first output",
     "dys": "the gradients of all outputs",
     "y": "the first output",
-    "state": "what a stateful forward left",
 }
 #: Keywords of every call, whose values no operator gets.
 _RESERVED = frozenset({"name", "out", "attr", "share", "wanted", "cls"})
@@ -206,6 +205,8 @@ def _dict(kind: str, result: Any) -> None:
     if not isinstance(result, Mapping):
         raise TypeError('a dict is needed, name -> class or "module:attr"')
     for name, value in result.items():
+        if value is None:
+            raise TypeError(f"{name!r}: None stands in the place of what it names")
         if kind != "cli" and callable(value) and not (isinstance(value, (type, partial)) or isroutine(value)):
             raise TypeError(f"{name!r}: {value!r} is an object; its class is needed")
 
@@ -244,6 +245,15 @@ def _memory(device: Device, args: Any, found: Any) -> Any:
     return free, total
 
 
+def _filled(device: Device, args: Any, found: Any) -> Any:
+    if len(args) < 3:
+        return found
+    shape, dtype = tuple(args[0]), np.dtype(args[2])
+    if getattr(found, "shape", None) != shape or np.dtype(getattr(found, "dtype", None)) != dtype:
+        raise _odd(device, "full", found, f"an array of {dtype} {shape}")
+    return found
+
+
 def _copied(method: str, device: Device, args: Any, found: Any) -> Any:
     """A copy is an array of its own, of the shape and dtype of what was copied."""
     a = args[0]
@@ -279,6 +289,7 @@ _checks: dict[str, Callable[..., None]] = {
     "gradient rule": _gradient,
     "count of a device": _count,
     "memory of a device": _memory,
+    "full of a device": _filled,
     **{f"{method} of a device": partial(_copied, method) for method in ("to_host", "from_host")},
     **{what: partial(_rule, what) for what in _FORMS},
 }

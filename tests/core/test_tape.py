@@ -508,7 +508,7 @@ def test_a_rule_that_writes_to_its_gradient_harms_no_other_backward(plug):
         (lambda F, dy, like_wide: dy, "'like_wide' is no input"),
         (lambda F, d_mean: d_mean, "'d_mean' is no input"),
         (lambda k, dy: dy, "'k' is no input"),
-        (lambda F, dy, state: dy, "write state_ for the input"),
+        (lambda F, dy, states: dy, "'states' is no input, output or rule word .*did you mean 'state'"),
         (len, "is no Python function"),
         (3, "3 is no Python function"),
     ],
@@ -522,7 +522,7 @@ def test_rules_with_unknown_words_are_refused_where_they_are_declared(rule, text
 
     with pytest.raises(MXNetError, match=f"gradient rule of operator test_tape_odd: .*{text}"):
         declare(grad=rule) if how == "grad=" else getattr(declare(), how)(rule)
-    assert declare(grad=lambda F, p, needs, dys, d_rest, d_0, out_output, y, like_data, weight, state_: None).grad_rule
+    assert declare(grad=lambda F, p, needs, dys, d_rest, d_0, out_output, y, like_data, weight, state: None).grad_rule
 
 
 def product(grad, name):

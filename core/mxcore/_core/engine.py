@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from typing import Any
 
+from .._forks import at_fork
 from . import rng
 from .array import Storage
 from .context import Context
 from .errors import error
-from .._forks import at_fork
 from .state import state
 
 __all__ = ["Task", "Engine", "NaiveEngine", "ThreadedEnginePerDevice", "engine"]

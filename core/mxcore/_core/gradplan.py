@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["RULE_WORDS", "GradPlan", "higher_of", "plan_of"]
 
 #: What a gradient rule may ask for beside inputs and outputs.
-RULE_WORDS = frozenset({"F", "k", "p", "needs", "dy", "dys", "y", "state"})
+RULE_WORDS = frozenset({"F", "k", "p", "needs", "dy", "dys", "y"})
 
 
 class GradPlan:
@@ -24,7 +24,7 @@ class GradPlan:
     Attributes
     ----------
     call : callable or None
-        ``(rule, F, p, needs, dys, ins, outs, state) -> gradients``; None: every gradient is zero, or there is no rule.
+        ``(rule, F, p, needs, dys, ins, outs) -> gradients``; None: every gradient is zero, or there is no rule.
     keep : callable or None
         ``(inputs, outputs, p) -> (inputs or None, {output: array} or None, versions or None)``: what the tape keeps;
         None: nothing.
@@ -79,7 +79,7 @@ class GradPlan:
             args = [self.source(op, self.flat, n) for n in rule.__code__.co_varnames[: rule.__code__.co_argcount]]
             # One expression instead of a loop over argument kinds at every call.
             self.call = eval(
-                f"lambda rule, F, p, needs, dys, ins, outs, state: rule({', '.join(a for a, _, _ in args)})", _HELPERS
+                f"lambda rule, F, p, needs, dys, ins, outs: rule({', '.join(a for a, _, _ in args)})", _HELPERS
             )
             self.keeps_inputs = frozenset(i for _, kind, i in args if kind == "in")
             like = range(self.n_in) if self.checked else [i for _, kind, i in args if kind == "like"]
@@ -88,9 +88,7 @@ class GradPlan:
             kinds = {kind for _, kind, _ in args}
             self.reads_dys = None if "dys" in kinds else tuple(sorted({i for _, kind, i in args if kind == "dy"}))
             self.short = (
-                self.flat
-                and not (self.checked or callable(op.outputs) or kinds & {"needs", "state"})
-                and len(op.outputs) == 1
+                self.flat and not (self.checked or callable(op.outputs) or "needs" in kinds) and len(op.outputs) == 1
             )
         if self.keeps_inputs or self.likes or self.keeps_outputs:
             fixed = self.flat and not op.aux and not (callable(op.outputs) or any(s.condition for s in op.outputs))
@@ -136,7 +134,7 @@ class GradPlan:
     @staticmethod
     def source(op: Op, flat: bool, name: str) -> tuple[str, str, int]:
         """(expression for an argument of the rule, kind, index)."""
-        if name in ("F", "p", "needs", "state"):
+        if name in ("F", "p", "needs"):
             return name, name, 0
         if name == "dy":
             return "dys[0]", "dy", 0
@@ -172,7 +170,7 @@ class GradPlan:
         )
 
     def gradients(
-        self, p: Params, F: Any, needs: Any, dys: list[Any], ins: Any, outs: Any, likes: Any, state: Any = None
+        self, p: Params, F: Any, needs: Any, dys: list[Any], ins: Any, outs: Any, likes: Any
     ) -> Sequence[Any]:
         """Run the rule; one gradient (or None) per input.
 
@@ -187,7 +185,7 @@ class GradPlan:
                 j: Any = i if self.reads_dys is None else p._sig.out_at.get(i)
                 if j is not None and dys[j] is None and likes[j] is not None:  # None: never computed
                     dys[j] = F.roles["zero gradient"](likes[j])
-        return self.arranged(p, self.call(self.rule, F, p, needs, dys, ins, outs, state))
+        return self.arranged(p, self.call(self.rule, F, p, needs, dys, ins, outs))
 
     def arranged(self, p: Params, result: Any) -> Sequence[Any]:
         """What a rule returned as one gradient (or None) per input."""

@@ -19,16 +19,17 @@ from __future__ import annotations
 
 import atexit
 import os
+from functools import partial
 from importlib import import_module, metadata
 from typing import Any
 
 import pluggy
 
+from .._forks import hold_at_fork
 from . import hookspecs, tables
 from .checks import checked
 from .device import Device
 from .errors import MXNetError, caught, error, in_a_line, suggest, warn
-from .._forks import hold_at_fork
 from .graph import GraphPass
 from .op import Op
 from .plugins import listed, plugins
@@ -122,7 +123,7 @@ class Manager:
         """(name, function that loads it, distribution, version) of every entry point of the group ``mxcore``."""
 
         def told(e: metadata.EntryPoint) -> tuple[str, Any, str, str]:
-            return e.name, e.load, e.dist and e.dist.name or e.value, e.dist.version if e.dist else "?"
+            return e.name, partial(_entry, e), e.dist and e.dist.name or e.value, e.dist.version if e.dist else "?"
 
         try:
             return [told(e) for e in metadata.entry_points(group="mxcore")]
@@ -273,6 +274,12 @@ class Manager:
             if os.environ.get("MXCORE_STRICT_PLUGINS") == "1":
                 raise reason
             warn(f"{hook} of plugin '{name}' failed: {in_a_line(reason)} (`mxcore plugins` shows all)")
+
+
+def _entry(point: metadata.EntryPoint) -> Any:
+    if not point.pattern.match(point.value):
+        raise error(ValueError, f"its entry point is {point.value!r}, where the name of a module is needed")
+    return point.load()
 
 
 manager = Manager()

@@ -265,7 +265,7 @@ def _run(
             if create_graph or not plan.short or not node.live:
                 entries, grads = _step(node, F, dys, goal, create_graph)
             else:
-                grads = plan.call(plan.rule, F, node.params, None, dys, ins, outs, None)
+                grads = plan.call(plan.rule, F, node.params, None, dys, ins, outs)
                 if grads.__class__ is not tuple or len(grads) != plan.n_in:
                     plain = plan.single and grads.__class__ is not list and grads.__class__ is not tuple
                     grads = (grads,) if plain else plan.arranged(node.params, grads)
@@ -334,7 +334,7 @@ def _step(
     needs = tuple([e is not None and e[0].flows if goal is None else goal.needs(e) for e in entries])
     if op.backward_rule is None:
         plan = higher_of(n.plan) if create_graph else n.plan
-        found = plan.gradients(p, F, needs, dys, keep, own, n.specs, call and call[1])
+        found = plan.gradients(p, F, needs, dys, keep, own, n.specs)
     else:
         k, saved = call
         dys = [F.roles["zero gradient"](n.specs[i]) if g is None else g for i, g in enumerate(dys)]

@@ -12,9 +12,9 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+from .._forks import at_fork
 from .array import Array, Like
 from .errors import error
-from .._forks import at_fork
 from .gradplan import GradPlan, plan_of
 from .op import Op
 from .params import Params

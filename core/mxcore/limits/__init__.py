@@ -206,8 +206,8 @@ def check_packing(method: int, member: str, name: str, remedy: str = "Pack it an
     if method not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise error(
             ValueError,
-            f"{name} is damaged: {member!r} is packed by method {method}, and only what is stored or deflated is "
-            f"unpacked. {remedy}",
+            f"{name}: {member!r} is packed by method {method}, and only what is stored or deflated is unpacked. "
+            f"{remedy}",
         )
 
 

@@ -318,7 +318,8 @@ def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True, array_cls:
             f"from_numpy: an array of {ndarray.dtype.str} is in another "
             "byte order than this machine's; pass zero_copy=False",
         )
-    ours = [a for a in (ndarray.base,) if isinstance(a, np.ndarray) and _shared.get(id(a)) is a]
+    whole: Any = ndarray.base
+    ours: list[Any] = [whole] if isinstance(whole, np.ndarray) and _shared.get(id(whole)) is whole else []
     for a in (*ours, ndarray):  # it may have been shared before, or what it is a part of
         with suppress(ValueError):  # which the memory itself may refuse
             a.flags.writeable = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from functools import partial
 from math import prod
@@ -15,7 +16,7 @@ from .._core.params import as_dtype
 from .._json import encode
 from ..context import current_context
 from ..drafts import Draft, atomic_writer
-from ..limits import check_member, check_unpacked
+from ..limits import check_packing, check_unpacked
 from ..ndarray import NDArray
 from ..ndarray import files as legacy
 from ..ndarray.files import from_record
@@ -136,14 +137,17 @@ def _of_np(x: NDArray) -> NDArray:
 
 def _read_npz(name: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    with _io_files.reading(name) as f:
+    with _io_files.reading(_io_files.regular(name)) as f:
         try:
+            size = f.seek(0, os.SEEK_END)
             with zipfile.ZipFile(f) as archive:
                 members = archive.infolist()
+                if sum(m.compress_size for m in members) > size:
+                    raise ValueError(f"its members share bytes: they tell of more than the file has, {size}")
                 packed = [m for m in members if m.compress_type != zipfile.ZIP_STORED]
                 check_unpacked(sum(m.file_size for m in packed), name)
                 for member in packed:  # others take no more memory than the file
-                    check_member(member, name)
+                    check_packing(member.compress_type, member.filename, name, "numpy.load reads it, or pack it anew.")
                 for member in members:
                     key = member.filename.removesuffix(".npy")
                     if key in found:
@@ -151,11 +155,11 @@ def _read_npz(name: str) -> dict[str, Any]:
                     with archive.open(member) as stream:
                         found[key] = _read_npy(stream, member)
         except MemoryError as e:
-            raise error(MemoryError, f"{name}: no memory for its arrays: {e}") from e
+            raise error(MemoryError, f"{name}: no memory for its arrays: {e or 'they tell of too much'}") from e
         except MXNetError:
             raise
         except Exception as e:
-            raise error(ValueError, f"{name}: it is no archive of NumPy's arrays: {e}") from e
+            raise error(ValueError, f"{name}: it is no archive of NumPy's arrays: {e or type(e).__name__}") from e
     return found
 
 
@@ -184,7 +188,7 @@ def _read_npy(stream: Any, member: zipfile.ZipInfo) -> Any:
         host = empty(shape, dtype.newbyteorder("="))
         _fill(host, stream, fortran, swapped=not dtype.isnative)
     except (MXNetError, SyntaxError, TypeError, ValueError, EOFError) as e:
-        raise ValueError(f"{where}: {e}") from e
+        raise ValueError(f"{where}: {e or 'it ends early'}") from e
     found: Any = from_record(Record(host), ctx, there=ctx.device.host)
     return found.as_np_ndarray()
 

@@ -70,6 +70,8 @@ def check(obj: Any, of: str = "the optimizer") -> None:
         )
     if have.get("lr", 0) is None and have.get("lr_scheduler") is None:
         raise error(ValueError, f"{of}, a {kind}, has neither 'lr' nor 'lr_scheduler'; the file is damaged")
+    if (lr := have.get("lr")) is not None and lr != lr:
+        raise error(ValueError, f"{of}, a {kind}, has the learning rate {lr}; the file is damaged")
     for name, sound in _TABLES.items():
         table = have.get(name, {})
         bad = [v for v in table.values() if not sound(v)] if isinstance(table, dict) else [table]

@@ -194,7 +194,8 @@ class Case:
         """The sample's parameters, to be consumed."""
         found = dict(self.sample.params)
         if self.op.variadic and not self.op.arg_names:
-            found.setdefault(self.op.count, len(self.host))
+            alone = sum(not s.variadic for s in self.op.input_slots)
+            found.setdefault(self.op.count, len(self.host) - alone)
         return found
 
     def head_grads(self, outs: Sequence[NDArray]) -> list[NDArray]:

@@ -30,14 +30,14 @@ def _grad(
     lda: Any,
     alpha: Any,
     beta: Any,
-    state_: Any,
+    state: Any,
     lags: Any,
     marks: Any,
     valid_length: Any,
     max_time: Any,
 ) -> Any:
     a, b, c, d, e, f = F._contrib_backward_hawkesll(
-        d_output, d_out_state, lda, alpha, beta, state_, lags, marks, valid_length, max_time
+        d_output, d_out_state, lda, alpha, beta, state, lags, marks, valid_length, max_time
     )
     return a, b, c, d, e, None, None, f
 
