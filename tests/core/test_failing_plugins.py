@@ -127,7 +127,7 @@ def test_they_leave_the_others_alone_and_say_why(crowd):
     expected = {
         **{name: text for name, (_, text) in BAD.items()},
         "nowhere": "ModuleNotFoundError: No module named 'no_such_module_here'",
-        "malformed": "AttributeError",
+        "malformed": "its entry point is 'a b c', where the name of a module is needed",
         "broken_file": "",
         "broken_text": "UnicodeDecodeError",
         "ops (usurper)": "a plugin named 'ops' is already registered by mxcore",
@@ -426,6 +426,9 @@ class Odd(Device):
     def from_host(self, a, index):
         return self.result("from_host", np.array(a) if "view" not in self.odd else a)
 
+    def full(self, shape, value, dtype, index):
+        return self.result("full", np.full(shape, value, dtype))
+
     def memory(self, index):
         return self.result("memory", (1, 2))
 
@@ -436,6 +439,14 @@ def to_odd():
 
 def from_odd():
     return mx.nd.ones((1, 3), ctx=mx.Context("odd")).asnumpy()
+
+
+def filled_odd():
+    x = mx.nd.ones((2,), ctx=mx.Context("odd"))
+    x.attach_grad()
+    with mx.autograd.record():
+        y = x * 2
+    y.backward()
 
 
 SAME = "an array of float32 (1, 3), as the one it was given, is needed"
@@ -456,6 +467,8 @@ SAME = "an array of float32 (1, 3), as the one it was given, is needed"
         ("from_host", lambda a: a.tolist(), to_odd, f"[[1.0, 2.0, 3.0]]; {SAME}"),
         ("from_host", lambda a: a.ravel(), to_odd, f"an array of float32 (3,); {SAME}"),
         ("from_host", lambda a: a.astype("f8"), to_odd, f"an array of float64 (1, 3); {SAME}"),
+        ("full", lambda a: None, filled_odd, "None; an array of float32 (2,) is needed"),
+        ("full", lambda a: a[:1], filled_odd, "an array of float32 (1,); an array of float32 (2,) is needed"),
         ("memory", lambda a: 5, lambda: mx.Context("odd").device.memory(0), "5; two whole numbers, (free, total) byt"),
     ],
 )

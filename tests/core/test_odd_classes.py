@@ -25,7 +25,7 @@ KINDS = {
         ([dict], "returned .*: a dict is needed, name -> class"),
         ("x", "returned 'x': a dict is needed"),
         ({3: dict}, "3: <class 'dict'> is not a name with a class"),
-        ({"test_odd": None}, "'test_odd': None is not a name with a class"),
+        ({"test_odd": None}, "'test_odd': None stands in the place of what it names"),
         ({"test_odd": (dict,)}, "is not a name with a class"),
         ("object", "'test_odd': .* (is an object; its class is needed|is not a name with a class)"),
     ],
@@ -95,7 +95,7 @@ def test_what_stands_for_a_number_is_one(value):
     assert weight.tolist() == [[0, 0]] and float(trainer.learning_rate) == 1
 
 
-@pytest.mark.parametrize("value", [None, 5, "ab", ("a",), ("a", 1, 2), (["a", "b"], [1])])
+@pytest.mark.parametrize("value", [None, 5, "ab", ("a",), ("a", 1, 2)])
 @pytest.mark.parametrize("method", ["get", "get_global"])
 def test_a_metric_gives_names_and_values(method, value):
     Odd = type("Odd", (mx.metric.EvalMetric,), {method: lambda self: value, "__module__": __name__})
@@ -169,7 +169,8 @@ def module_of(init):
         ("x", TypeError, "cannot write a str into an array of"),
         (None, TypeError, "cannot write a NoneType"),
         (KeyError("a wire"), KeyError, "KeyError: 'a wire'"),
-        (ZeroDivisionError("a wire"), RuntimeError, "ZeroDivisionError: a wire"),
+        (ZeroDivisionError("a wire"), ZeroDivisionError, "ZeroDivisionError: a wire"),
+        (AssertionError("a wire"), AssertionError, "AssertionError: a wire"),
     ],
 )
 def test_an_initializer_that_fails_is_named_with_the_parameter(use, write, kind, text):
@@ -210,3 +211,48 @@ def test_who_makes_a_step_of_its_own_has_any_state():
             weight[:] = 7
 
     assert trained(Own())[0].tolist() == [[7, 7]]
+
+
+def test_an_initializer_may_raise_what_only_its_author_knows():
+    class Mine(Exception):
+        pass
+
+    class Odd(mx.init.Initializer):
+        def _init_weight(self, name, arr):
+            raise Mine("a wire")
+
+    with pytest.raises(Mine, match="^a wire$"):
+        trained("sgd", Odd())
+
+
+def test_names_and_values_of_a_metric_are_paired_as_far_as_they_go():
+    Short = type("Short", (mx.metric.EvalMetric,), {"get": lambda self: (["a", "b"], [1])})
+    assert Short("short").get_name_value() == [("a", 1)]
+
+
+def test_a_store_may_begin_by_itself():
+    class Mine(mx.kvstore.KVStore):
+        def __init__(self):
+            self.values = {}
+
+        def _init(self, values):
+            self.values.update((k, a.copy()) for k, a in values)
+
+        def _push(self, groups, priority):
+            seen.extend(groups)
+
+        def _pull(self, groups, priority, ignore_sparse):
+            for key, arrays in groups.items():
+                for a in arrays:
+                    a[:] = self.values[key]
+
+    seen, kv, out = [], Mine(), [mx.nd.zeros(1), mx.nd.zeros(1)]
+    kv.init(["b", "a"], [mx.nd.ones(1), mx.nd.ones(1) * 2])
+    kv.push(["a", "b"], [mx.nd.ones(1)] * 2)
+    kv.pull(["a", "b"], out=out)
+    assert seen == ["b", "a"] and [float(x.asscalar()) for x in out] == [2, 1]
+
+
+def test_no_command_stands_for_none(plug):
+    with pytest.raises(mx.MXNetError, match="hook mxcore_cli of plugin 'throwaway' .*'test_odd': None stands in the"):
+        plug(mxcore_cli={"test_odd": None})

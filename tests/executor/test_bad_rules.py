@@ -161,3 +161,46 @@ def test_gradients_unlike_their_inputs_are_errors_of_their_rules_whatever_comes_
             y = CachedOp(net(sym, sym.Variable("x")))(x) if hybrid else net(nd, x)
         y.backward()
     assert x.grad.asnumpy().tolist() == [[0, 0, 0], [0, 0, 0]]
+
+
+@pytest.fixture
+def plugged():
+    """Operators for a test."""
+    with_names = []
+
+    def add(*found):
+        name = f"toy_bad_{len(with_names)}_more"
+        manager.register(types.SimpleNamespace(API_VERSION=API_VERSION, mxcore_ops=hookimpl(lambda: [*found])), name)
+        with_names.append(name)
+
+    yield add
+    for name in with_names:
+        manager.unregister(name)
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_a_gradient_that_nobody_wants_may_be_anything(plugged, hybrid):
+    @op("toy_bad_pair", inputs="data label", grad=lambda F, dy: (dy * 3, dy * 3))
+    def pair(k, p, data, label):
+        return data * 3
+
+    @op("toy_bad_stateful_pair", inputs="data label", stateful=True)
+    def stateful(k, p, data, label):
+        return (data * 3,), None
+
+    pair.shape(lambda p, ins, outs: (ins, [ins[0]]))
+    pair.dtype(lambda p, ins, outs: (ins, [ins[0]]))
+    stateful.shape(lambda p, ins, outs: (ins, [ins[0]]))
+    stateful.dtype(lambda p, ins, outs: (ins, [ins[0]]))
+    stateful.backward(lambda k, p, state, dys, ins, outs: [dys[0] * 3, nd.ones(1)])
+    plugged(pair, stateful)
+    for name in ("toy_bad_pair", "toy_bad_stateful_pair"):
+        x, label = nd.ones((2, 3)), nd.array([1, 2], dtype="int32")
+        x.attach_grad()
+        with autograd.record():
+            if hybrid:
+                y = CachedOp(getattr(sym, name)(sym.var("x"), sym.var("label")))(x, label)
+            else:
+                y = getattr(nd, name)(x, label)
+        y.backward()
+        assert x.grad.asnumpy().tolist() == [[3, 3, 3], [3, 3, 3]]

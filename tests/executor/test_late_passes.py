@@ -98,6 +98,15 @@ def test_it_is_no_backend(passes):
         S.tanh(S.Variable("a")).optimize_for("twice")
 
 
+@pytest.mark.parametrize("order", [(1, 0, 0), (0, 0, 1)])
+def test_the_order_is_looked_at_where_an_output_stands_twice(passes, order):
+    passes(GraphPass("turned", 0, lambda g: ordered(g, order, False), late=True))
+    x = S.Variable("x")
+    t, s = S.tanh(x, name="t"), S.sigmoid(x, name="s")
+    with pytest.raises(ValueError, match="graph pass 'turned' of passing changed the order of the outputs"):
+        S.Group([t, s, t]).bind(mx.cpu(), {"x": mx.nd.array(A)}).forward()
+
+
 def test_a_bad_one_is_named(passes):
     passes(GraphPass("bad", 0, lambda g: Graph([]), late=True))
     with pytest.raises(TypeError, match="graph pass 'bad' of passing must return a Graph with 1 heads"):

@@ -946,6 +946,62 @@ def test_ctrl_c_waits_for_the_end_of_a_region(ctrl_c):
     assert not region.came
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="os.fork is POSIX's")
+def test_a_child_that_another_thread_forks_in_a_region_is_deaf_to_nothing(ctrl_c):
+    found = []
+
+    def fork():
+        pid = os.fork()
+        if not pid:
+            os._exit(0 if signal.getsignal(signal.SIGINT) is signal.default_int_handler else 1)
+        found.append(os.waitpid(pid, 0)[1])
+
+    with Uninterrupted(), Uninterrupted():
+        thread = threading.Thread(target=fork)
+        thread.start()
+        thread.join(20)
+    assert found == [0] and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+#: Work on a second context that asks for a module when it first runs, and a round that begins meanwhile.
+PENDING = """
+import numpy as np
+import mxcore as mx
+y = mx.nd.dot(mx.nd.ones((1024, 1024), ctx=mx.cpu(1)), mx.nd.ones((1024, 1024), ctx=mx.cpu(1)))
+noise = mx.nd.random.normal(shape=y.shape, ctx=mx.cpu(1)) + y
+data = mx.gluon.data.ArrayDataset(np.zeros((64, 3), "f4"))
+print(len(list(mx.gluon.data.DataLoader(data, 16, num_workers=2))), noise.shape)
+"""
+
+
+def test_a_round_begins_while_another_context_has_work_that_imports():
+    done = subprocess.run([sys.executable, "-c", PENDING], capture_output=True, text=True, timeout=100)
+    assert done.stdout.split() == ["4", "(1024,", "1024)"], done.stderr
+
+
+def test_rounds_begin_while_another_thread_forks():
+    stop, worst = threading.Event(), []
+
+    def fork():
+        while not stop.is_set():
+            start = time.monotonic()
+            pid = os.fork()
+            if not pid:
+                os._exit(0)
+            worst.append(time.monotonic() - start)
+            os.waitpid(pid, 0)
+
+    thread = threading.Thread(target=fork)
+    thread.start()
+    try:
+        for _ in range(10):
+            assert len(list(DataLoader(SimpleDataset(list(range(8))), 4, num_workers=2))) == 2
+    finally:
+        stop.set()
+        thread.join(60)
+    assert worst and max(worst) < 20  # not until somebody's patience ends
+
+
 def test_who_waits_for_the_end_of_workers_may_hurry(ctrl_c):
     """A worker that does not leave is killed once the user has pressed Ctrl-C, not seconds later."""
     loader = iter(DataLoader(Pictures(), 1, num_workers=1))

@@ -114,7 +114,7 @@ def test_gradients_of_a_wrong_shape_are_clear_errors():
         y = wrong(x)
     with pytest.raises(
         mx.MXNetError,
-        match=r"^gradient rule of operator double: the gradient of input 'data' has shape \(3,\), float32, cpu\(0\) "
+        match=r"^gradient rule of operator odd: the gradient of input 'data' has shape \(3,\), float32, cpu\(0\) "
         r"instead of \(2, 3\), float32, cpu\(0\)$",
     ):
         y.backward()

@@ -427,3 +427,12 @@ def test_a_kernel_that_forgets_unread_outputs(kernel):
     kernel(right, both, out=True)
     with pytest.raises(Failures, match="wanted alone: .*`outs` holds None for an output that nobody reads"):
         check_op(right, mx.cpu())
+
+
+def test_inputs_before_those_of_any_number_are_counted_apart():
+    @op("toy_scaled_sum", inputs="scale args*", samples=[Sample((2, 3), (2, 3), (2, 3)), Sample((2,), (2,))])
+    def right(k, p, scale, *args):
+        return scale * sum(args)
+
+    right.grad(lambda F, p, dy, scale, args: (dy * F.add_n(*args), [dy * scale] * p.num_args))
+    check_op(right, mx.cpu())

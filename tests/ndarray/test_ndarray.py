@@ -393,3 +393,16 @@ def test_the_short_way_of_operators_is_looked_up_once(monkeypatch):
         assert (whole * 2).asnumpy().tolist() == [2, 2, 2] and (small - small).asnumpy().tolist() == [0.0] * 3
         assert (large + large).asnumpy().sum() == 2 * large.size
     assert sorted(found) == ["_mul_scalar", "elemwise_add", "elemwise_sub"]
+
+
+@pytest.mark.parametrize("part", [lambda b: b[0], lambda b: b.reshape(3, 2), lambda b: b[1:], lambda b: b])
+def test_parts_of_what_is_shared_can_be_shared_and_written(part):
+    whole = np.zeros((2, 3), "float32")
+    x = nd.from_numpy(whole)
+    y = nd.from_numpy(part(whole))
+    y += 1
+    x *= 2
+    expected = np.zeros((2, 3), "float32")
+    part(expected)[...] = 2
+    assert np.array_equal(x.asnumpy(), expected) and np.array_equal(y.asnumpy(), part(expected))
+    assert not whole.flags.writeable

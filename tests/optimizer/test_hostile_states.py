@@ -131,6 +131,7 @@ def test_powers_of_integers_take_no_time(name):
 
 ODD = {
     "an integer that no float holds": lambda: _with(mx.optimizer.SGD(), lr=1 << 1200),
+    "a rate that is no number": lambda: _with(mx.optimizer.SGD(), lr=float("nan")),
     "neither rate nor schedule": lambda: _with(mx.optimizer.SGD(), lr=None),
     "a long count": lambda: _with(mx.optimizer.SGD(), _index_update_count={0: 1 << 1200}),
     "a count below 0": lambda: _with(mx.optimizer.SGD(), _index_update_count={0: -5}),

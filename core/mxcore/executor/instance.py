@@ -485,7 +485,7 @@ class Instance:
         grads = step.back.backward_rule(k, p, self.env[step.state], wrap[:n_out], wrap[n_out:], {})
         if (plan := plan_of(step.back)).checked:
             program = self.program
-            read = [bool(program.users[s]) or s in program.head_slots for s in step.outs]
+            read = [len(program.users[s]) > 1 or s in program.head_slots for s in step.outs]  # by others than this
             grads = [g if wanted else None for g, wanted in zip(fitting(plan, p, grads, wrap[n_out:], read), read)]
         self._store(step, [None if g is None else g._data for g in grads])
 

@@ -155,11 +155,11 @@ def _read_npz(name: str) -> dict[str, Any]:
                     with archive.open(member) as stream:
                         found[key] = _read_npy(stream, member)
         except MemoryError as e:
-            raise error(MemoryError, f"{name}: no memory for its arrays: {e or 'they tell of too much'}") from e
+            raise error(MemoryError, f"{name}: no memory for its arrays: {str(e) or 'one tells of too much'}") from e
         except MXNetError:
             raise
         except Exception as e:
-            raise error(ValueError, f"{name}: it is no archive of NumPy's arrays: {e or type(e).__name__}") from e
+            raise error(ValueError, f"{name}: it is no archive of NumPy's arrays: {str(e) or type(e).__name__}") from e
     return found
 
 
@@ -188,7 +188,7 @@ def _read_npy(stream: Any, member: zipfile.ZipInfo) -> Any:
         host = empty(shape, dtype.newbyteorder("="))
         _fill(host, stream, fortran, swapped=not dtype.isnative)
     except (MXNetError, SyntaxError, TypeError, ValueError, EOFError) as e:
-        raise ValueError(f"{where}: {e or 'it ends early'}") from e
+        raise ValueError(f"{where}: {str(e) or 'it ends early'}") from e
     found: Any = from_record(Record(host), ctx, there=ctx.device.host)
     return found.as_np_ndarray()
 
