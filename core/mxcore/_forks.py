@@ -29,8 +29,12 @@ def at_fork(
 ) -> None:
     """Do something around each fork of the process, as ``os.register_at_fork``: before it, the last given goes first.
 
-    Those that are `first` go before all others: they let end what may need what others hold. What is given in the midst
-    of a fork is for the next one.
+    Parameters
+    ----------
+    before, after_in_parent, after_in_child : callable, optional
+        Without arguments. What is given while a fork waits is done for it, too.
+    first : bool
+        Go before all others: for what lets end what may need what others hold.
 
     Examples
     --------
@@ -40,10 +44,16 @@ def at_fork(
 
 
 def hold_at_fork(lock: Any, patience: float = 30) -> None:
-    """Let a lock (``threading.RLock``) be held by who forks, so that no child finds it held by who is not there.
+    """Let a lock be held by who forks, so that no child finds it held by who is not there.
 
-    Who forks waits for it so many seconds, for its holder may wait for him; and, where that was in vain, a second from
-    then on. In the child it is free, unless who forked held it before.
+    In the child it is free, unless who forked held it before.
+
+    Parameters
+    ----------
+    lock : threading.RLock
+    patience : float
+        Seconds that who forks waits for it, for its holder may wait for him; where that was in vain, one second from
+        then on.
 
     Examples
     --------

@@ -71,8 +71,7 @@ class GradPlan:
         self.n_in = len(op.input_slots)
         self.flat = not op.variadic and not any(s.condition for s in op.input_slots)
         self.single = self.flat and self.n_in == 1
-        written = op.backward_rule or rule
-        self.checked = bool(written) and not str(written.__module__).startswith("mxcore.")
+        self.checked = any(r and not str(r.__module__).startswith("mxcore.") for r in (op.backward_rule or rule,))
         if op.backward_rule is not None:
             self.keeps_inputs, self.reads_dys = frozenset(range(self.n_in)), None
         elif rule:  # neither None nor missing
