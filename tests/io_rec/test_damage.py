@@ -33,10 +33,12 @@ def touched(begin, end):
 def swallowed(data, hit):
     """Records that one with a damaged length takes in unnoticed: the wrong length ends where another record starts."""
     for i in set(hit):
-        length = int.from_bytes(data[STARTS[i] + 4 : STARTS[i] + 8], "little") & ((1 << 29) - 1)
-        end = STARTS[i] + 8 + length + -length % 4
-        if end in STARTS[i + 1 :]:
-            hit |= set(range(i, STARTS.index(end)))
+        # The third one has two parts, each with a length.
+        for head in (STARTS[i], STARTS[i] + 16) if i == 2 else STARTS[i : i + 1]:
+            length = int.from_bytes(data[head + 4 : head + 8], "little") & ((1 << 29) - 1)
+            end = head + 8 + length + -length % 4
+            if end in STARTS[i + 1 :]:
+                hit |= set(range(i, STARTS.index(end)))
     return hit
 
 
@@ -48,6 +50,7 @@ def read_all(path, policy):
 @settings(max_examples=400, deadline=None)
 @example(7, b" ")  # the first record turns into the beginning of a longer one
 @example(4, bytes([STARTS[2] + 16 - 8]))  # its length ends where the third one goes on
+@example(48, b"U")  # the second part of the third one takes in all that follows
 @given(st.integers(0, len(WHOLE) - 1), st.binary(min_size=1, max_size=12))
 def test_any_damage_is_survived(path, position, junk):
     """The records that the damage did not touch are found, in order, but for one before it at most."""

@@ -181,18 +181,18 @@ def check_member(member: zipfile.ZipInfo, name: str) -> None:
     >>> check_member(zipfile.ZipInfo("a.txt"), "a.zip")
     """
     check_unpacked(member.file_size, name)
-    check_packing(member.compress_type, member.filename, name, "Delete it to have it downloaded again.")
+    check_packing(member.compress_type, member.filename, name, "Delete it to have it downloaded again.", " is damaged")
 
 
-def check_packing(method: int, member: str, name: str, remedy: str = "Pack it anew.") -> None:
+def check_packing(method: int, member: str, name: str, remedy: str = "Pack it anew.", flaw: str = "") -> None:
     """Refuse a method of packing that does not let a file be unfolded in pieces.
 
     Parameters
     ----------
     method : int
         Its number in a zip archive.
-    member, name, remedy : str
-        Of the file and of the archive, and what to do, for messages.
+    member, name, remedy, flaw : str
+        Of the file and of the archive, what to do, and what the archive is then, for messages.
 
     Raises
     ------
@@ -206,7 +206,7 @@ def check_packing(method: int, member: str, name: str, remedy: str = "Pack it an
     if method not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise error(
             ValueError,
-            f"{name}: {member!r} is packed by method {method}, and only what is stored or deflated is unpacked. "
+            f"{name}{flaw}: {member!r} is packed by method {method}, and only what is stored or deflated is unpacked. "
             f"{remedy}",
         )
 
