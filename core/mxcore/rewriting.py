@@ -122,14 +122,13 @@ def run_pass(name: str, graph: Graph, bound: bool = False) -> Graph:
     name : str
     graph : Graph
     bound : bool
-        Its heads and variables are those of a user, who counts on them: the pass must keep as many heads, and make no
-        variables.
+        Its variables are those of a user, who gives them values: the pass must make none.
 
     Raises
     ------
     MXNetError
-        If the pass raises, or returns something else than a sound graph, or changes what is known of an output, or a
-        node that it was given; names the pass and its plugin.
+        If the pass raises, or returns something else than a sound graph of as many heads, or changes the order or what
+        is known of the outputs, or a node that it was given; names the pass and its plugin.
     """
     table = tables.by_kind["graph_pass"]
     where = pass_named(name)
@@ -145,15 +144,14 @@ def run_pass(name: str, graph: Graph, bound: bool = False) -> Graph:
         raise error(type(e) if isinstance(e, MXNetError) else RuntimeError, f"{where} failed: {in_a_line(e)}") from e
     if changed:
         raise error(ValueError, f"{where} {changed}")
-    if not isinstance(found, Graph) or not (len(found.heads) == len(heads) if bound else found.heads):
-        wanted = f"{len(heads)} heads" if bound else "heads"
-        raise error(TypeError, f"{where} must return a Graph with {wanted}, got {found!r}")
+    if not isinstance(found, Graph) or len(found.heads) != len(heads):
+        raise error(TypeError, f"{where} must return a Graph with {len(heads)} heads, got {found!r}")
     if bound and not flaw:
         new = [n.name for n in found.variables() if n not in given]
         flaw = f"variable '{new[0]}' is none of the graph that it was given" if new else ""
     if flaw:
         raise error(ValueError, f"{where} returned a broken graph: {flaw}")
-    flaw = changed_output(heads, found.heads, shapes, dtypes) or (_reordered(heads, found.heads) if bound else "")
+    flaw = changed_output(heads, found.heads, shapes, dtypes) or _reordered(heads, found.heads)
     if flaw:
         raise error(ValueError, f"{where} {flaw}")
     for n in topo(found.heads):

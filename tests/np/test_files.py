@@ -204,3 +204,18 @@ def test_names_that_archives_do_not_keep(tmp_path, key, text):
 def test_bfloat16_is_for_mxnets_format(tmp_path):
     with pytest.raises(ValueError, match="'w' is bfloat16"):
         npx.save(str(tmp_path / "x.npz"), {"w": np.ones(1).astype("bfloat16")})
+
+
+def test_an_archive_in_an_archive(tmp_path):
+    onp.savez(tmp_path / "a.npz", x=onp.arange(3.0))
+    with zipfile.ZipFile(tmp_path / "o.zip", "w", zipfile.ZIP_DEFLATED) as outer:
+        outer.write(tmp_path / "a.npz", "in/a.npz")
+    assert npx.load(f"zip://in/a.npz::{tmp_path}/o.zip")["x"].tolist() == [0, 1, 2]
+
+
+def test_folders_in_an_archive_are_no_arrays(tmp_path):
+    path = tmp_path / "a.npz"
+    onp.savez(path, x=onp.arange(3.0))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("d/", b"")
+    assert [*npx.load(str(path))] == ["x"]

@@ -55,14 +55,36 @@ def test_a_pass_sees_shapes_parameters_and_options(fc, passes):
     "fn, kind, text",
     [
         (lambda g: 1 / 0, RuntimeError, "graph pass 'bad' of passing failed: ZeroDivisionError"),
-        (lambda g: None, TypeError, "must return a Graph with heads, got None"),
-        (lambda g: Graph([]), TypeError, "must return a Graph with heads"),
+        (lambda g: None, TypeError, "must return a Graph with 1 heads, got None"),
+        (lambda g: Graph([]), TypeError, "must return a Graph with 1 heads"),
     ],
 )
 def test_a_bad_pass_is_named(a, passes, fn, kind, text):
     passes(GraphPass("bad", 100, fn))
     with pytest.raises(kind, match=text):
         a.optimize_for("bad")
+
+
+@pytest.mark.parametrize("heads", [lambda h: h[::-1], lambda h: h[:1], lambda h: [*h, h[0]]])
+def test_a_backend_leaves_the_outputs_where_they_are(passes, heads):
+    passes(GraphPass("turned", None, lambda g: Graph(heads(g.heads))))
+    x = mx.sym.Variable("x")
+    both = mx.sym.Group([mx.sym.tanh(x, name="t"), mx.sym.sigmoid(x, name="s")])
+    with pytest.raises(
+        MXNetError, match="graph pass 'turned' of passing (changed the order of|must return a Graph with 2)"
+    ):
+        both.optimize_for("turned")
+
+    class Both(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return F.tanh(x), F.sigmoid(x)
+
+    net = Both()
+    net.hybridize(backend="turned")
+    with pytest.raises(
+        MXNetError, match="graph pass 'turned' of passing (changed the order of|must return a Graph with 2)"
+    ):
+        net(mx.nd.ones((2,)))
 
 
 def test_an_unknown_backend_lists_those_there_are(a, passes):

@@ -165,7 +165,7 @@ class GradPlan:
             TypeError,
             f"gradient rule of operator {op.name}: '{name}' is no input, output or rule word "
             f"({', '.join(sorted(RULE_WORDS - {'k'}))}, d_<output>, out_<output>, like_<input>)"
-            f"{suggest(name, [*op.input_names, *RULE_WORDS])}",
+            f"{suggest(name, [*op.input_names, *(RULE_WORDS - {'k'})])}",
         )
 
     def gradients(

@@ -331,16 +331,15 @@ def _step(
         if goal is not None:
             goal.reach(entries)
         return entries, dys
-    needs = tuple([e is not None and e[0].flows if goal is None else goal.needs(e) for e in entries])
+    needs, plan = tuple([e is not None and e[0].flows if goal is None else goal.needs(e) for e in entries]), n.plan
     if op.backward_rule is None:
-        plan = higher_of(n.plan) if create_graph else n.plan
-        found = plan.gradients(p, F, needs, dys, keep, own, n.specs)
+        found = (higher_of(plan) if create_graph else plan).gradients(p, F, needs, dys, keep, own, n.specs)
     else:
         k, saved = call
         dys = [F.roles["zero gradient"](n.specs[i]) if g is None else g for i, g in enumerate(dys)]
         found = op.backward_rule(OpContext(k.ctx, k.is_train, needs), p, saved, dys, keep, own)
-    if n.plan.checked:
-        found = fitting(n.plan, p, found, keep, needs)
+    if plan.checked:
+        found = fitting(plan, p, found, keep, needs)
     if create_graph and op.backward_rule is not None:  # a gradient of this gradient must be an error, not a zero
         no_rule = Op(f"_backward_{op.name}", None, inputs="x*")
         ins, outs = [*dys, *[x for x in keep if x is not None]], [g for g in found if g is not None]

@@ -124,7 +124,8 @@ def load(file: str) -> Any:
     [array([0., 1., 2.])]
     """
     name = _io_files.checked(file, "npx.load: file")
-    if name.endswith(".npz"):
+    first = name.partition("::")[0]  # of a file in an archive it is the file's
+    if (first if first.partition("://")[2] else name).endswith(".npz"):
         return _read_npz(name)
     with np_shape():
         found = legacy.load(name)
@@ -148,7 +149,7 @@ def _read_npz(name: str) -> dict[str, Any]:
                 check_unpacked(sum(m.file_size for m in packed), name)
                 for member in packed:  # others take no more memory than the file
                     check_packing(member.compress_type, member.filename, name, "numpy.load reads it, or pack it anew.")
-                for member in members:
+                for member in [m for m in members if not m.is_dir()]:
                     key = member.filename.removesuffix(".npy")
                     if key in found:
                         raise ValueError(f"two arrays are called {key!r}, one would be lost")
