@@ -104,7 +104,9 @@ def rnn(mode, steps, batch, inputs, units, layers=1, lengths=None, **params):
 CASES = [
     *[("softmax", [shape], {}) for shape in [(1, 1), (3, 33), (5, 257), (2, 1000)]],
     ("softmax", [(2, 300, 5)], {"axis": 1, "temperature": 2.0}),
+    ("softmax", [(2, 8200)], {"temperature": 0.5}),
     ("log_softmax", [(3, 700)], {}),
+    ("log_softmax", [(2, 9001)], {}),
     ("softmin", [(9, 31)], {}),
     ("SoftmaxActivation", [(2, 300, 3)], {"mode": "channel"}),
     ("SoftmaxOutput", [(5, 300), Ints((5,), 0, 3)], {"normalization": "valid", "use_ignore": True, "ignore_label": 2}),
@@ -151,14 +153,20 @@ CASES = [
     batch(1, 1, 1),
     batch(4, 3, 700),
     batch(40, 2, 11, 23),
+    batch(3, 5, 16, 8),
+    batch(9, 2, 64, 48),
     batch(7, 5, 3, axis=-1, fix_gamma=True),
     batch(9000, 2),
     batch(4, 3, 70, op="_contrib_BatchNormWithReLU"),
+    batch(3, 2, 8, 40, op="_contrib_BatchNormWithReLU"),
     batch(7, 5, 3, axis=-1, fix_gamma=True, op="_contrib_BatchNormWithReLU"),
     rows("LayerNorm", (1, 1), 1),
     rows("LayerNorm", (5, 300), 300),
     rows("LayerNorm", (300, 33), 33),
+    rows("LayerNorm", (3, 8200), 8200),
+    rows("LayerNorm", (2, 5001), 5001),
     rows("InstanceNorm", (3, 4, 300), 4),
+    rows("InstanceNorm", (2, 3, 100, 90), 3),
     rows("GroupNorm", (3, 6, 70), 2, num_groups=2),
     *[(f"{mp}{op}", [shape], {"lr": 0.25, "wd": 0.125, **more})
       for op, more in STEPS for mp in ("", "mp_") if not mp or op in MIXED for shape in [(1,), (3, 1400)]],
@@ -224,6 +232,15 @@ CASES = [
     ],
     rnn("rnn_relu", 4, 90, 3, 5, 3, "int64", state_outputs=False),
     rnn("lstm", 3, 40, 2, 9, state_outputs=False),
+    *[case for length, other, b, heads, d in [(1, 1, 1, 1, 1), (5, 9, 2, 3, 7), (33, 4, 1, 2, 16)] for case in [
+        ("_contrib_interleaved_matmul_selfatt_qk", [(length, b, heads * 3 * d)], {"heads": heads}),
+        ("_contrib_interleaved_matmul_selfatt_valatt",
+         [(length, b, heads * 3 * d), (b * heads, length, length)], {"heads": heads}),
+        ("_contrib_interleaved_matmul_encdec_qk", [(length, b, heads * d), (other, b, heads * 2 * d)],
+         {"heads": heads}),
+        ("_contrib_interleaved_matmul_encdec_valatt",
+         [(other, b, heads * 2 * d), (b * heads, length, other)], {"heads": heads}),
+    ]],
     *[("dot", [Csr((rows, inner), -1, 1), (rows if ta else inner, *kept)], {"transpose_a": ta, **more})
       for rows, inner, kept, ta, more in [
           (1, 1, (1,), False, {}),
@@ -287,7 +304,7 @@ def computed(case, ctx, dtype):
             moved.append(a)
     mx.random.seed(3)
     with mx.autograd.record(train_mode=True):
-        y = getattr(mx.nd, op)(*arrays, **params)
+        y = getattr(mx.nd._internal if op.startswith("_contrib_inter") else mx.nd, op)(*arrays, **params)
     outputs = y if isinstance(y, list) else [y]
     if wanted:
         heads = [mx.nd.array(rs.uniform(-1, 1, o.shape).astype("float16"), ctx=ctx, dtype=o.dtype) for o in outputs]
@@ -371,6 +388,59 @@ def test_what_was_positive_is_told_by_the_forward_pass(gpus, mode):
         found.append([a.grad.asnumpy() for a in (x, gamma, beta)])
     for a, b in zip(*found):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("op, n", [("softmax", 32), ("softmax", 9000), ("LayerNorm", 48), ("LayerNorm", 9008)])
+def test_where_rows_begin_in_memory_makes_no_difference(gpus, op, n, dtype):
+    """An array that lies 16 bytes aligned is read several numbers at once, another one by one."""
+    rs, found = np.random.RandomState(0), []
+    values, head = (rs.uniform(-1, 1, (3, n)).astype(dtype) for _ in range(2))
+    for before in (0, 1, 16):
+        room = mx.nd.zeros((3 * n + before,), ctx=mx.gpu(0), dtype=dtype)
+        x = room[before:].reshape((3, n))
+        x[:] = mx.nd.array(values, ctx=mx.gpu(0), dtype=dtype)
+        more = [mx.nd.full((n,), v, ctx=mx.gpu(0), dtype=dtype) for v in (0.75, 0.5)] if op == "LayerNorm" else []
+        x.attach_grad()
+        with mx.autograd.record():
+            y = getattr(mx.nd, op)(x, *more)
+        y.backward(mx.nd.array(head, ctx=mx.gpu(0), dtype=dtype))
+        found.append((y.asnumpy(), x.grad.asnumpy()))
+    assert np.abs(found[0][0]).max() > 0 and np.abs(found[0][1]).max() > 0
+    for other in found[1:]:
+        for a, b in zip(found[0], other):
+            assert np.array_equal(a, b)
+
+
+@pytest.mark.parametrize("n", [7, 300, 9000])
+def test_softmax_of_what_is_masked(gpus, n):
+    """-infinity has no share; a row of nothing else, or with infinity or NaN, is NaN."""
+    values = np.full((5, n), -np.inf, "float32")
+    values[0, n // 2 :] = np.linspace(-1, 1, n - n // 2)
+    values[1, -1] = 3
+    values[3], values[4] = 1, 2
+    values[3, n // 2], values[4, 1] = np.inf, np.nan
+    y = mx.nd.softmax(mx.nd.array(values, ctx=mx.gpu(0))).asnumpy()
+    assert not y[0, : n // 2].any() and np.isclose(y[0].sum(), 1, rtol=1e-5) and y[0, -1] > y[0, n // 2] > 0
+    assert y[1, -1] == 1 and not y[1, :-1].any()
+    assert np.isnan(y[2:]).all()
+
+
+def test_batches_where_they_begin_in_memory_make_no_difference(gpus):
+    rs, found = np.random.RandomState(0), []
+    values, head = (rs.uniform(-1, 1, (3, 2, 8, 4)).astype("float16") for _ in range(2))
+    for before in (0, 1):
+        room = mx.nd.zeros((values.size + before,), ctx=mx.gpu(0), dtype="float16")
+        x = room[before:].reshape(values.shape)
+        x[:] = mx.nd.array(values, ctx=mx.gpu(0), dtype="float16")
+        x.attach_grad()
+        scale, shift, mean, var = (mx.nd.full((2,), v, ctx=mx.gpu(0)) for v in (0.75, 0.5, 0, 1))
+        with mx.autograd.record():
+            y = mx.nd.BatchNorm(x, scale, shift, mean, var, fix_gamma=False)
+        y.backward(mx.nd.array(head, ctx=mx.gpu(0), dtype="float16"))
+        found.append([a.asnumpy() for a in (y, x.grad, mean, var)])
+    for a, b in zip(*found):
+        assert np.array_equal(a, b) and np.abs(a).max() > 0
 
 
 def test_no_kernel_is_left_out(gpus):

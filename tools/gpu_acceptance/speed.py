@@ -15,7 +15,7 @@ from . import Report
 from .plugin import cudnn, gpu, torch
 from .timing import Times, bandwidth, in_turn
 
-__all__ = ["convolution", "freely", "launch", "matrices", "memory", "step"]
+__all__ = ["compared", "convolution", "freely", "launch", "matrices", "memory", "step"]
 
 
 #: Of a ResNet-50: channels, filters, length of an image's side, of the kernel's, stride.
@@ -64,7 +64,7 @@ def memory(report: Report) -> None:
         report.measured(what, rate / peak, "of the bandwidth", f">= {wanted}", rate / peak >= wanted, note)
 
 
-def _compared(
+def compared(
     report: Report, what: str, ours: Callable[[], Any], theirs: Callable[[], Any] | None, wanted: float
 ) -> None:
     """The speed of ours by that of PyTorch, which is at least `wanted`."""
@@ -93,7 +93,7 @@ def matrices(report: Report) -> None:
         if their is not None:
             x, y = (their.rand(n, n, device="cuda", dtype=getattr(their, dtype)) for _ in range(2))
             theirs = lambda x=x, y=y: x @ y  # noqa: E731
-        _compared(report, f"{n} x {n} {dtype}", lambda a=a, b=b: mx.nd.dot(a, b), theirs, 0.95)
+        compared(report, f"{n} x {n} {dtype}", lambda a=a, b=b: mx.nd.dot(a, b), theirs, 0.95)
 
 
 def convolution(report: Report) -> None:
@@ -176,7 +176,7 @@ def step(report: Report) -> None:
         found.backward()
         trainer.step(images)
 
-    _compared(report, "LeNet's step", ours, None if their is None else _their_step(their, images), 2)
+    compared(report, "LeNet's step", ours, None if their is None else _their_step(their, images), 2)
 
 
 def _their_step(their: Any, images: int) -> Callable[[], None]:

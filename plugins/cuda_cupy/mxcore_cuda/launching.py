@@ -21,6 +21,8 @@ __all__ = ["Arguments", "Kernel", "kernel"]
 MOST_BLOCKS = 4096
 #: Elements up to which a warp takes a row by itself.
 SHORT_ROW = 256
+#: What a thread keeps of the rows that it works on (`rows.cuh`).
+KEPT_BYTES = 128
 
 
 class Arguments:
@@ -197,6 +199,20 @@ class Kernel:
             self.launch((-(-n // together), 1, 1), (32, together, 1), values)
         else:
             self.launch((n, 1, 1), (self.threads, 1, 1), values)
+
+    def kept_rows(self, n: int, length: int, itemsize: int, *values: Any) -> None:
+        """Launch over `n` rows of numbers side by side, whose threads keep `itemsize` bytes for each of their numbers.
+
+        A warp takes a row by itself if it can keep it; other rows have blocks, as many threads as keep them.
+        """
+        if not n:
+            return
+        warps = min(-(-length * itemsize // (32 * KEPT_BYTES)), self.threads // 32)
+        if warps <= 1:
+            many = self.threads // 32
+            self.launch((-(-n // many), 1, 1), (32, many, 1), values)
+        else:
+            self.launch((n, 1, 1), (warps * 32, 1, 1), values)
 
     def columns(self, n: int, *values: Any) -> None:
         """Launch over `n` columns: blocks of 32, 8 rows at a time."""

@@ -6,6 +6,7 @@ Where none fits (another layout, a dtype that it is not made for) the operator's
 # ruff: noqa: F401 - importing them is what binds
 
 from . import (
+    attention,
     convolution,
     elementwise,
     indexing,

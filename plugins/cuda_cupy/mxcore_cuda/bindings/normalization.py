@@ -11,17 +11,29 @@ from .common import Array, Outs, binds, kernel_for, wide
 
 #: Elements of a channel that a block takes at least; blocks that all channels together are worth.
 _SHARE, _BLOCKS = 4096, 1024
+#: Elements, and parts of several, that a thread reads at once, as in the kernels.
+_CHUNK, _FEW = 16, 4
+
+
+def _divisor(n: int) -> tuple[int, int]:
+    """What a kernel divides by `n` with: a factor and a shift, for numbers below 2^31."""
+    shift = (n - 1).bit_length()
+    return (((1 << shift) - n) << 32) // n + 1, shift
 
 
 class _Channels:
     """Sizes of (outer, channels, inner), and how each channel's elements are shared by blocks."""
 
     def __init__(self, k: Call, shape: tuple[int, ...], axis: int, dtype: Any) -> None:
-        self.outer, self.channels, self.inner = spread(shape, axis)
-        self.k, self.dtype, self.n = k, dtype, self.outer * self.inner
+        self.outer, self.channels, inner = spread(shape, axis)
+        self.k, self.dtype, self.n, self.plane = k, dtype, self.outer * inner, self.channels * inner
         most = max(1, min(self.n // _SHARE, _BLOCKS // max(self.channels, 1)))
-        self.share = -(-self.n // most) if self.n else 1
-        self.parts = -(-self.n // self.share) if self.n else 0
+        self.share = -(-self.n // most // _CHUNK) * _CHUNK  # which no part of several elements crosses
+        self.parts = -(-self.n // self.share)
+        together = 16 // dtype.itemsize
+        by_parts = inner % together == 0
+        self.each = _FEW * (together if by_parts else 1)
+        self.sizes = self.channels, inner, *_divisor(inner), by_parts
 
     def kernel(self, name: str) -> Any:
         return kernel_for(self.k, "batch_norm", name, self.dtype)
@@ -31,13 +43,15 @@ class _Channels:
         return self.k.device.empty((n, self.channels), like.dtype, self.k.ctx.device_id)
 
     def planes(self, name: str, *given: Any) -> None:
-        """Launch a kernel over all elements, by planes."""
-        plane = self.channels * self.inner
-        self.kernel(name).planes(self.outer, plane, *given[:-1], self.outer, self.channels, self.inner, given[-1])
+        """Launch a kernel over all elements, by planes, of which a thread takes several at once."""
+        values = *given[:-1], self.outer, *self.sizes, given[-1]
+        self.kernel(name).planes(self.outer, -(-self.plane // self.each), *values)
 
     def shared(self, name: str, *values: Any) -> None:
         """Launch a kernel in which the blocks of a column share a channel."""
-        self.kernel(name).launch((self.channels, self.parts, 1), (256, 1, 1), values)
+        given = *values, self.n, self.share, *self.sizes
+        threads = 256 if self.share > 256 * _CHUNK else 128
+        self.kernel(name).launch((self.channels, self.parts, 1), (threads, 1, 1), given)
 
 
 def _batch_norm(
@@ -56,9 +70,9 @@ def _batch_norm(
     mean, inv = (c.room(gamma) if o is None else o for o in outs[1:3])
     if k.is_train and not p.use_global_stats and data.size:
         means, squares = c.room(gamma, c.parts), c.room(gamma, c.parts)
-        c.shared("channel_moments", data, means, squares, c.n, c.channels, c.inner, c.share)
+        c.shared("channel_moments", data, means, squares)
         sizes = c.n, c.channels, c.share, c.parts, p.eps
-        c.kernel("finish_moments").each(c.channels, means, squares, mean, inv, *sizes)
+        c.kernel("finish_moments").rows(c.channels, 1, means, squares, mean, inv, *sizes)
     else:
         c.kernel("moving_moments").each(c.channels, moving_mean, moving_var, mean, inv, c.channels, p.eps)
     if outs[0] is not None:
@@ -105,14 +119,13 @@ def _backward_batch_norm(
         mean, inv = c.room(gamma), c.room(gamma)
         c.kernel("moving_moments").each(c.channels, moving_mean, moving_var, mean, inv, c.channels, p.eps)
     sums, products = c.room(gamma, c.parts), c.room(gamma, c.parts)
-    c.shared("channel_products", dy, relu, data, mean, inv, sums, products, c.n, c.channels, c.inner, c.share)
-    given = sums, products, outs[1], outs[2]
-    c.kernel("finish_products").each(c.channels, *given, c.channels, c.parts, p.fix_gamma)
+    c.shared("channel_products", dy, relu, data, mean, inv, sums, products)
+    given = sums, products, outs[1], outs[2], c.channels, c.parts, p.fix_gamma
+    moved = (outs[3], outs[4]) if k.is_train else (None, None)
+    c.kernel("finish_products").rows(c.channels, 1, *given, *moved, mean, inv, p.momentum, p.eps)
     if outs[0] is not None:
         scale, share = None if p.fix_gamma else gamma, 1 / c.n if k.is_train else 0.0
         c.planes("data_gradient", dy, relu, data, scale, mean, inv, sums, products, outs[0], share)
-    if k.is_train:
-        c.kernel("follow").each(c.channels, outs[3], outs[4], mean, inv, c.channels, p.momentum, p.eps)
 
 
 @binds("_backward_contrib_BatchNormWithReLU", when=_by_batch)
@@ -138,7 +151,7 @@ def _normalize_rows(
 ) -> None:
     n = data.size // rows
     run = kernel_for(k, "layer_norm", "normalize_rows", data.dtype)
-    run.rows(rows, n, data, gamma, beta, *outs, rows, n, by_row, gamma.size, p.eps)
+    run.kept_rows(rows, n, wide(data.dtype).itemsize, data, gamma, beta, *outs, rows, n, by_row, gamma.size, p.eps)
 
 
 def _rows_backward(
@@ -154,23 +167,24 @@ def _rows_backward(
     by_row: bool,
 ) -> None:
     n, index = data.size // rows, k.ctx.device_id
-    if data.dtype.itemsize == 2:  # a rounded mean may be as far off as the values of a row differ
+    again = data.dtype.itemsize == 2  # a rounded mean may be as far off as the values of a row differ
+    if again:
         mean, std = (k.device.empty((rows,), wide(data.dtype), index) for _ in range(2))
-        kernel_for(k, "layer_norm", "statistics_of_rows", data.dtype).rows(rows, n, data, mean, std, rows, n, p.eps)
-    places = gamma.size
-    parts = rows // places if by_row else max(1, min(rows // 64, _BLOCKS * 32 // max(n, 1)))
+    places, columns = gamma.size, -(-n * data.dtype.itemsize // (32 * 16))
+    parts = rows // places if by_row else max(1, min(rows // 64, _BLOCKS // columns))
     share = -(-rows // parts)
     parts = parts if by_row else -(-rows // share)
     sums, products = (k.device.empty((parts, places), wide(data.dtype), index) for _ in range(2))
     kept = (sums, products) if by_row else (None, None)
     run = kernel_for(k, "layer_norm", "rows_backward", data.dtype)
-    run.rows(rows, n, dy, data, gamma, mean, std, outs[0], *kept, rows, n, by_row, places)
+    given = dy, data, gamma, mean, std, outs[0], *kept, rows, n, by_row, places, again, p.eps
+    run.kept_rows(rows, n, 2 * wide(data.dtype).itemsize, *given)
     if not by_row:
         found = kernel_for(k, "layer_norm", "places_backward", data.dtype)
         given = dy, data, mean, std, sums, products, rows, n, share
-        found.launch((-(-n // 32), parts, 1), (32, 8, 1), given)
+        found.launch((columns, parts, 1), (32, 8, 1), given)
     finish = kernel_for(k, "layer_norm", "finish_places", data.dtype)
-    finish.each(places, sums, products, outs[1], outs[2], places, parts)
+    finish.columns(places, sums, products, outs[1], outs[2], places, parts)
 
 
 def _filled(p: Params, data: Spec, *rest: Spec) -> bool:

@@ -47,7 +47,9 @@ class _Problem:
         self.logs = self.empty(*data.shape)
         rows = self.times * self.samples
         run = kernel_for(k, "softmax", "softmax", self.dtype)
-        run.rows(rows, self.classes, self.wide(data), self.logs, rows, self.classes, 1, 1.0, True)
+        run.kept_rows(
+            rows, self.classes, self.dtype.itemsize, self.wide(data), self.logs, rows, self.classes, 1, 1.0, True
+        )
         self.alpha = self.empty(self.samples, self.times, self.room)
 
     def empty(self, *shape: int) -> Array:

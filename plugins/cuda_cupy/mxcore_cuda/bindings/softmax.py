@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mxcore.layouts import spread
 from mxcore.plugin import Call, Params, Spec
 
-from .common import Array, Outs, binds, kernel_for
+from ..launching import Kernel
+from .common import Array, Outs, binds, kernel_for, wide
 
 
 def _plain(p: Params, *specs: Spec) -> bool:
@@ -17,7 +20,17 @@ def _forward(k: Call, data: Array, out: Array, axis: int, temperature: float, lo
         return
     outer, n, inner = spread(data.shape, axis)
     run = kernel_for(k, "softmax", "softmax", data.dtype)
-    run.rows(outer * inner, n, data, out, outer * inner, n, inner, temperature, logarithm)
+    _launch(run, wide(data.dtype).itemsize, outer * inner, n, inner, data, out, temperature, logarithm)
+
+
+def _launch(run: Kernel, itemsize: int, rows: int, n: int, inner: int, *values: Any) -> None:
+    """Launch over rows, whose threads keep `itemsize` bytes for each of their numbers, if these lie side by side."""
+    *arrays, temperature, logarithm = values
+    given = *arrays, rows, n, inner, temperature, logarithm
+    if inner == 1:
+        run.kept_rows(rows, n, itemsize, *given)
+    else:
+        run.rows(rows, n, *given)
 
 
 @binds("softmax", when=_plain)
@@ -47,8 +60,18 @@ def _bind_backward(op: str, logarithm: bool) -> None:
             return
         outer, n, inner = spread(out.shape, p.axis)
         run = kernel_for(k, "softmax", "softmax_backward", out.dtype)
-        given = dy, out, outs[0]
-        run.rows(outer * inner, n, *given, outer * inner, n, inner, p.temperature or 1.0, logarithm)
+        _launch(
+            run,
+            2 * wide(out.dtype).itemsize,
+            outer * inner,
+            n,
+            inner,
+            dy,
+            out,
+            outs[0],
+            p.temperature or 1.0,
+            logarithm,
+        )
 
 
 _bind_backward("_backward_softmax", False)

@@ -1,51 +1,107 @@
 // Batch normalization over (outer, channels, inner). Statistics are kept in A. Each channel's elements are shared by
 // several blocks, whose results are put together in one order. A plane is what lies in one of `outer`; 32 bits count the
-// elements of a channel and of a plane.
-#include "reduce.cuh"
-#include "windows.cuh"
+// elements of a channel and of a plane. Where WIDE divides `inner` (`by_parts`), threads have parts of so many elements.
+#include "rows.cuh"
 
-// Element n of a channel.
-DEVICE i64 place_of(u32 n, u32 channel, u32 channels, u32 inner) {
-    u32 o = n / inner;
-    return (o * (i64)channels + channel) * inner + (n - o * inner);
+#define CHUNK 16  // elements that a thread reads before it works on them
+
+// How elements lie: of `inner` also what divides by it.
+#define SIZES int channels, int inner, u32 magic, u32 shift, int by_parts
+
+// n / inner, for n below 2^31 (Granlund and Montgomery, 1994).
+DEVICE u32 quotient(u32 n, u32 magic, u32 shift) { return (u32)(((u64)n * magic >> 32) + n) >> shift; }
+
+// Call f(place of the first element, which of V * U it is, elements left) for the U parts of a thread from `at` on, in a
+// channel.
+template <int V, int U, class F>
+DEVICE void for_chunk(u32 at, u32 end, u32 channel, u32 channels, u32 inner, u32 magic, u32 shift, F f) {
+#pragma unroll
+    for (int j = 0; j < U; j++) {
+        u32 i = at + j * blockDim.x * V;
+        if (i < end) {
+            u32 o = quotient(i, magic, shift);
+            f((o * (i64)channels + channel) * inner + (i - o * inner), j * V);
+        }
+    }
 }
 
-// Mean, and sum of squared differences from it, of each share of a channel: in two passes, as exact as it gets.
-KERNEL(256) channel_moments(const T* x, A* means, A* squares, int n, int channels, int inner, int share) {
-    int first = blockIdx.y * share, end = first + share < n ? first + share : n;
-    A total = 0, square = 0;
-    for (int i = first + threadIdx.x; i < end; i += blockDim.x) total += A(x[place_of(i, blockIdx.x, channels, inner)]);
-    A mean = reduce_row(total, Sum()) / A(end - first);
-    for (int i = first + threadIdx.x; i < end; i += blockDim.x) {
-        A d = A(x[place_of(i, blockIdx.x, channels, inner)]) - mean;
-        square += d * d;
+// How many numbers, their mean, the sum of their squared differences from it.
+struct Moments {
+    A n, mean, square;
+};
+// Of both together (Chan, Golub and LeVeque, 1979).
+DEVICE Moments merged(Moments a, Moments b) {
+    A n = a.n + b.n;
+    if (n == 0) return a;
+    A d = b.mean - a.mean, part = b.n / n;
+    return {n, a.mean + d * part, a.square + b.square + d * d * a.n * part};
+}
+DEVICE Moments of_warp(Moments m) {
+    for (int d = 16; d; d /= 2)
+        m = merged(m, {__shfl_xor_sync(0xffffffffu, m.n, d), __shfl_xor_sync(0xffffffffu, m.mean, d),
+                       __shfl_xor_sync(0xffffffffu, m.square, d)});
+    return m;
+}
+
+template <int V> DEVICE Moments moments_of_share(const T* x, int first, int end, SIZES) {
+    Moments all = {0, 0, 0};
+    bool wide = aligned(x, inner);
+    for (int i = first + threadIdx.x * V; i < end; i += blockDim.x * CHUNK) {
+        A v[CHUNK], mean = 0, square = 0;
+        int n = 0;
+        for_chunk<V, CHUNK / V>(i, end, blockIdx.x, channels, inner, magic, shift, [&](i64 place, int at) {
+            read_part<V>(v + at, x + place, V, wide);
+            n = at + V;
+        });
+#pragma unroll
+        for (int u = 0; u < CHUNK; u++)
+            if (u < n) mean += v[u];
+        mean /= A(n);
+#pragma unroll
+        for (int u = 0; u < CHUNK; u++)
+            if (u < n) square += (v[u] - mean) * (v[u] - mean);
+        all = merged(all, {A(n), mean, square});
     }
-    square = reduce_row(square, Sum());
+    return all;
+}
+
+// Mean, and sum of squared differences from it, of each share of a channel, which is read once.
+KERNEL(256) channel_moments(const T* x, A* means, A* squares, int n, int share, SIZES) {
+    int first = blockIdx.y * share, end = first + share < n ? first + share : n;
+    Moments m = of_warp(by_parts ? moments_of_share<WIDE>(x, first, end, channels, inner, magic, shift, by_parts)
+                                 : moments_of_share<1>(x, first, end, channels, inner, magic, shift, by_parts));
+    SHARED(A, part, [3][8]);
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    if (lane == 0) {
+        part[0][warp] = m.n;
+        part[1][warp] = m.mean;
+        part[2][warp] = m.square;
+    }
+    __syncthreads();
     if (threadIdx.x == 0) {
-        means[blockIdx.y * channels + blockIdx.x] = mean;
-        squares[blockIdx.y * channels + blockIdx.x] = square;
+        for (int w = 1; w < blockDim.x / 32; w++) m = merged(m, {part[0][w], part[1][w], part[2][w]});
+        means[blockIdx.y * channels + blockIdx.x] = m.mean;
+        squares[blockIdx.y * channels + blockIdx.x] = m.square;
     }
 }
 BLOCKS(channel_moments)
 
+// Of all shares of a channel, by a warp.
 KERNEL(256) finish_moments(const A* means, const A* squares, A* mean, A* inv, int n, int channels, int share, int parts,
                            A eps) {
-    FOR_EACH(c, channels) {
-        A total = 0, square = 0;
-        for (int i = 0; i < parts; i++) {
-            int count = i < parts - 1 ? share : n - i * share;
-            total += means[i * (i64)channels + c] * (A(count) / A(n));
-        }
-        for (int i = 0; i < parts; i++) {
-            int count = i < parts - 1 ? share : n - i * share;
-            A d = means[i * (i64)channels + c] - total;
-            square += squares[i * (i64)channels + c] + d * d * A(count);
-        }
-        mean[c] = total;
-        inv[c] = 1 / sqrt(square / A(n) + eps);
+    i64 c = this_row();
+    if (c >= channels) return;
+    Moments m = {0, 0, 0};
+    for (int i = threadIdx.x; i < parts; i += 32) {
+        int count = i < parts - 1 ? share : n - i * share;
+        m = merged(m, {A(count), means[i * (i64)channels + c], squares[i * (i64)channels + c]});
     }
+    m = of_warp(m);
+    if (threadIdx.x) return;
+    mean[c] = m.mean;
+    inv[c] = 1 / sqrt(m.square / A(n) + eps);
 }
-EACH(finish_moments)
+BLOCKS(finish_moments)
 
 // The moving statistics as those that are used.
 KERNEL(256) moving_moments(const A* moving_mean, const A* moving_var, A* mean, A* inv, int channels, A eps) {
@@ -56,37 +112,92 @@ KERNEL(256) moving_moments(const A* moving_mean, const A* moving_var, A* mean, A
 }
 EACH(moving_moments)
 
-KERNEL(256) normalize(const T* x, const A* gamma, const A* beta, const A* mean, const A* inv, T* y, int outer,
-                      int channels, int inner, int positive) {
-    FOR_EACH_PLACE(plane, place, outer, channels * inner) {
-        i64 i = plane * (i64)(channels * inner) + place;
-        int c = place / inner;
-        A v = (A(x[i]) - mean[c]) * (gamma ? inv[c] * gamma[c] : inv[c]) + beta[c];
-        y[i] = T(positive && v < 0 ? A(0) : v);
-    }
+#define FEW 4  // parts that a thread reads at once where more is done with them
+
+// Call f(place of the first element, channel) for each part of V elements, by planes.
+template <int V, class F>
+DEVICE void for_planes(int outer, int channels, int inner, u32 magic, u32 shift, F f) {
+    int size = channels * inner;
+    for (int plane = blockIdx.y * blockDim.y + threadIdx.y; plane < outer; plane += gridDim.y * blockDim.y)
+        for (i64 first = (blockIdx.x * (i64)blockDim.x * FEW + threadIdx.x) * V; first < size;
+             first += (i64)gridDim.x * blockDim.x * FEW * V)
+#pragma unroll
+            for (int j = 0; j < FEW; j++) {
+                i64 place = first + j * (int)blockDim.x * V;
+                if (place < size) f(plane * (i64)size + place, quotient(place, magic, shift));
+            }
+}
+
+template <int V>
+DEVICE void normalize_all(const T* x, const A* gamma, const A* beta, const A* mean, const A* inv, T* y, int outer, SIZES,
+                          int positive) {
+    bool wide = aligned(x, inner) && aligned(y, inner);
+    for_planes<V>(outer, channels, inner, magic, shift, [&](i64 i, u32 c) {
+        A v[V], middle = mean[c], scale = gamma ? inv[c] * gamma[c] : inv[c], first = beta[c];
+        read_part<V>(v, x + i, V, wide);
+#pragma unroll
+        for (int u = 0; u < V; u++) {
+            v[u] = (v[u] - middle) * scale + first;
+            if (positive && v[u] < 0) v[u] = 0;
+        }
+        write_part<V>(y + i, v, V, wide);
+    });
+}
+
+KERNEL(256, 4) normalize(const T* x, const A* gamma, const A* beta, const A* mean, const A* inv, T* y, int outer, SIZES,
+                      int positive) {
+    if (by_parts)
+        normalize_all<WIDE>(x, gamma, beta, mean, inv, y, outer, channels, inner, magic, shift, by_parts, positive);
+    else
+        normalize_all<1>(x, gamma, beta, mean, inv, y, outer, channels, inner, magic, shift, by_parts, positive);
 }
 EACH(normalize)
 
-// The gradient of an element; with the result `y` of a positive part behind the normalization, 0 where that was 0.
-DEVICE A gradient_of(const T* dy, const T* y, i64 i) {
-    if (!y) return A(dy[i]);
-    A v = A(y[i]);
-    return v > 0 ? A(dy[i]) : v <= 0 ? A(0) : v;
+// Gradients of V elements; with the results `y` of a positive part behind the normalization, 0 where that was 0.
+template <int V> DEVICE void gradients_of(A* g, const T* dy, const T* y, i64 i, bool wide) {
+    read_part<V>(g, dy + i, V, wide);
+    if (!y) return;
+    A v[V];
+    read_part<V>(v, y + i, V, wide);
+#pragma unroll
+    for (int u = 0; u < V; u++) g[u] = v[u] > 0 ? g[u] : v[u] <= 0 ? A(0) : v[u];
+}
+
+template <int V>
+DEVICE void products_of_share(const T* dy, const T* y, const T* x, A middle, int first, int end, A* total, A* product,
+                              SIZES) {
+    bool wide = aligned(x, inner) && aligned(dy, inner) && (!y || aligned(y, inner));
+    A sum = 0, by = 0;
+    for (int i = first + threadIdx.x * V; i < end; i += blockDim.x * CHUNK) {
+        A g[CHUNK], v[CHUNK];
+        int n = 0;
+        for_chunk<V, CHUNK / V>(i, end, blockIdx.x, channels, inner, magic, shift, [&](i64 place, int at) {
+            gradients_of<V>(g + at, dy, y, place, wide);
+            read_part<V>(v + at, x + place, V, wide);
+            n = at + V;
+        });
+#pragma unroll
+        for (int u = 0; u < CHUNK; u++)
+            if (u < n) {
+                sum += g[u];
+                by += g[u] * (v[u] - middle);
+            }
+    }
+    *total = sum;
+    *product = by;
 }
 
 // Sums of the gradient, and of its products with the normalized data, of each share of a channel.
 KERNEL(256) channel_products(const T* dy, const T* y, const T* x, const A* mean, const A* inv, A* sums, A* products,
-                             int n, int channels, int inner, int share) {
+                             int n, int share, SIZES) {
     int first = blockIdx.y * share, end = first + share < n ? first + share : n;
-    A total = 0, product = 0;
-    for (int i = first + threadIdx.x; i < end; i += blockDim.x) {
-        i64 at = place_of(i, blockIdx.x, channels, inner);
-        A g = gradient_of(dy, y, at);
-        total += g;
-        product += g * (A(x[at]) - mean[blockIdx.x]);
-    }
-    total = reduce_row(total, Sum());
-    product = reduce_row(product, Sum()) * inv[blockIdx.x];
+    A total = 0, product = 0, middle = mean[blockIdx.x];
+    if (by_parts)
+        products_of_share<WIDE>(dy, y, x, middle, first, end, &total, &product, channels, inner, magic, shift, by_parts);
+    else
+        products_of_share<1>(dy, y, x, middle, first, end, &total, &product, channels, inner, magic, shift, by_parts);
+    reduce_both(&total, &product);
+    product *= inv[blockIdx.x];
     if (threadIdx.x == 0) {
         sums[blockIdx.y * channels + blockIdx.x] = total;
         products[blockIdx.y * channels + blockIdx.x] = product;
@@ -94,39 +205,52 @@ KERNEL(256) channel_products(const T* dy, const T* y, const T* x, const A* mean,
 }
 BLOCKS(channel_products)
 
-// All shares of a channel; the gradients of gamma, 0 where it is fixed, and of beta, where they are wanted.
-KERNEL(256) finish_products(A* sums, A* products, A* d_gamma, A* d_beta, int channels, int parts, int fixed) {
-    FOR_EACH(c, channels) {
-        A total = 0, product = 0;
-        for (int i = 0; i < parts; i++) {
-            total += sums[i * (i64)channels + c];
-            product += products[i * (i64)channels + c];
-        }
-        sums[c] = total;
-        products[c] = product;
-        if (d_gamma) d_gamma[c] = fixed ? A(0) : product;
-        if (d_beta) d_beta[c] = total;
+// All shares of a channel, by a warp; the gradients of gamma, 0 where it is fixed, and of beta, where they are wanted.
+// The moving statistics follow those of the data, where they are given.
+KERNEL(256) finish_products(A* sums, A* products, A* d_gamma, A* d_beta, int channels, int parts, int fixed,
+                            A* moving_mean, A* moving_var, const A* mean, const A* inv, A momentum, A eps) {
+    i64 c = this_row();
+    if (c >= channels) return;
+    A total = 0, product = 0;
+    for (int i = threadIdx.x; i < parts; i += 32) {
+        total += sums[i * (i64)channels + c];
+        product += products[i * (i64)channels + c];
     }
+    reduce_both(&total, &product);
+    if (threadIdx.x) return;
+    sums[c] = total;
+    products[c] = product;
+    if (d_gamma) d_gamma[c] = fixed ? A(0) : product;
+    if (d_beta) d_beta[c] = total;
+    if (!moving_mean) return;
+    moving_mean[c] = moving_mean[c] * momentum + mean[c] * (1 - momentum);
+    moving_var[c] = moving_var[c] * momentum + (1 / (inv[c] * inv[c]) - eps) * (1 - momentum);
 }
-EACH(finish_products)
+BLOCKS(finish_products)
+
+template <int V>
+DEVICE void all_gradients(const T* dy, const T* y, const T* x, const A* gamma, const A* mean, const A* inv, const A* sums,
+                          const A* products, T* dx, int outer, SIZES, A share) {
+    bool wide = aligned(x, inner) && aligned(dy, inner) && aligned(dx, inner) && (!y || aligned(y, inner));
+    for_planes<V>(outer, channels, inner, magic, shift, [&](i64 i, u32 c) {
+        A g[V], v[V], middle = mean[c], by = inv[c], scale = gamma ? by * gamma[c] : by;
+        A rest = share * sums[c], slope = share * products[c];
+        gradients_of<V>(g, dy, y, i, wide);
+        read_part<V>(v, x + i, V, wide);
+#pragma unroll
+        for (int u = 0; u < V; u++) g[u] = (g[u] - (rest + (v[u] - middle) * by * slope)) * scale;
+        write_part<V>(dx + i, g, V, wide);
+    });
+}
 
 // `share` is 1 / n, or 0 where the statistics did not come from the data.
-KERNEL(256) data_gradient(const T* dy, const T* y, const T* x, const A* gamma, const A* mean, const A* inv,
-                          const A* sums, const A* products, T* dx, int outer, int channels, int inner, A share) {
-    FOR_EACH_PLACE(plane, place, outer, channels * inner) {
-        i64 i = plane * (i64)(channels * inner) + place;
-        int c = place / inner;
-        A xhat = (A(x[i]) - mean[c]) * inv[c];
-        A g = gradient_of(dy, y, i) - share * (sums[c] + xhat * products[c]);
-        dx[i] = T(g * (gamma ? inv[c] * gamma[c] : inv[c]));
-    }
+KERNEL(256, 3) data_gradient(const T* dy, const T* y, const T* x, const A* gamma, const A* mean, const A* inv,
+                          const A* sums, const A* products, T* dx, int outer, SIZES, A share) {
+    if (by_parts)
+        all_gradients<WIDE>(dy, y, x, gamma, mean, inv, sums, products, dx, outer, channels, inner, magic, shift,
+                            by_parts, share);
+    else
+        all_gradients<1>(dy, y, x, gamma, mean, inv, sums, products, dx, outer, channels, inner, magic, shift, by_parts,
+                         share);
 }
 EACH(data_gradient)
-
-KERNEL(256) follow(A* moving_mean, A* moving_var, const A* mean, const A* inv, int channels, A momentum, A eps) {
-    FOR_EACH(c, channels) {
-        moving_mean[c] = moving_mean[c] * momentum + mean[c] * (1 - momentum);
-        moving_var[c] = moving_var[c] * momentum + (1 / (inv[c] * inv[c]) - eps) * (1 - momentum);
-    }
-}
-EACH(follow)

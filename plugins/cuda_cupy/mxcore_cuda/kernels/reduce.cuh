@@ -27,5 +27,27 @@ template <class F> DEVICE A reduce_row(A v, F f) {
     return v;
 }
 
+// Two sums at once; once in a kernel, whose threads do not wait before they write to `part`.
+DEVICE void reduce_both(A* a, A* b) {
+    for (int d = 16; d; d /= 2) {
+        *a += __shfl_xor_sync(0xffffffffu, *a, d);
+        *b += __shfl_xor_sync(0xffffffffu, *b, d);
+    }
+    if (blockDim.x == 32) return;
+    SHARED(A, part, [2][32]);
+    int lane = threadIdx.x % 32;
+    if (lane == 0) {
+        part[0][threadIdx.x / 32] = *a;
+        part[1][threadIdx.x / 32] = *b;
+    }
+    __syncthreads();
+    *a = lane < blockDim.x / 32 ? part[0][lane] : A(0);
+    *b = lane < blockDim.x / 32 ? part[1][lane] : A(0);
+    for (int d = 16; d; d /= 2) {
+        *a += __shfl_xor_sync(0xffffffffu, *a, d);
+        *b += __shfl_xor_sync(0xffffffffu, *b, d);
+    }
+}
+
 // The row of a thread, where blocks have one or, of 32 threads each, several.
 DEVICE i64 this_row() { return blockIdx.x * (i64)blockDim.y + threadIdx.y; }
