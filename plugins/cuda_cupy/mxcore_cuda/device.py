@@ -21,6 +21,7 @@ from .faults import no_room
 from .fused import DTYPES, Compiled, compile_chain
 from .graphs import Captured, capture
 from .ordered import Namespace
+from .repeated import repeated
 from .rng import Philox
 from .sums import sum_each, summed
 
@@ -108,6 +109,7 @@ class GPU(Device):
     def empty_cache(self, index: int) -> None:
         self._driver.synchronize(index)
         self._let_go()
+        repeated.clear()
         self._driver.empty_cache(index)
 
     def shares(self, a: Any, b: Any) -> bool:

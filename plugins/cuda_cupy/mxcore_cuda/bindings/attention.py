@@ -101,6 +101,6 @@ def _encdec_valatt(k: Call, p: Params, outs: Outs, keys_values: Array, weights: 
 @binds("_backward_interleaved_matmul_selfatt_qk")
 def _backward_selfatt_qk(k: Call, p: Params, outs: Outs, dy: Array, data: Array) -> None:
     d = _width(data, p.heads, (0, 3))
-    outs[0].reshape(data.shape[0], -1, 3, d)[:, :, 2] = 0
+    outs[0].reshape(data.shape[0], data.shape[1] * p.heads, 3, d)[:, :, 2] = 0
     _weighted_sum(k, p.heads, dy, data, outs[0], (1, 3), (0, 3), False, True)
     _weighted_sum(k, p.heads, dy, data, outs[0], (0, 3), (1, 3), True, True)

@@ -6,6 +6,7 @@ Both directions of a layer are computed at once: their matrices are stacks of tw
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from mxcore.plugin import Call, Params, Spec, find_op
 
 from ..blas import Matrix, multiply
+from ..repeated import repeated
 from .common import FLOATS, Array, Outs, binds, few, helpers, kernel_for, rng_of, wide
 
 _X, _H, _PROJECTION, _BIAS_X, _BIAS_H = range(5)  # the parts of a layer's and direction's weights
@@ -172,9 +174,13 @@ def _fits(op: str) -> Callable[..., bool]:
 def _rnn(k: Call, p: Params, outs: Outs, *ins: Array) -> None:
     signature = find_op("RNN").signature(p)
     given, made = dict(zip(signature.inputs, ins)), dict(zip(signature.outputs, outs))
-    net = _Network(k, p, given)
-    drop = _dropped(net, p, made.get("mask"))
-    below = None
+    drop = _dropped(k, p, given["data"], made.get("mask"))
+    what = "RNN", p._key, k.is_train
+    repeated(k, what, [*ins, *outs, drop], partial(_forward, k, p, given, made, drop))
+
+
+def _forward(k: Call, p: Params, given: dict[str, Array], made: dict[str, Array], drop: Array | None) -> None:
+    net, below = _Network(k, p, given), None
     for layer in range(net.layers):
         rows = net.rows(layer)
         hidden = net.kept(made["hidden"], layer, net.width)
@@ -195,17 +201,18 @@ def _rnn(k: Call, p: Params, outs: Outs, *ins: Array) -> None:
         net.join(below, None, made["output"])
 
 
-def _dropped(net: _Network, p: Params, mask: Array | None) -> Array | None:
+def _dropped(k: Call, p: Params, data: Array, mask: Array | None) -> Array | None:
     """What the inputs of the layers above the first one are multiplied by; None where it is one."""
-    if not p.p or net.layers == 1:
+    if not p.p or p.num_layers == 1:
         return None
-    if not net.k.is_train:
+    if not k.is_train:
         if mask is not None:
             mask[...] = 1
         return None
     if mask is None:
-        mask = net.room(net.layers - 1, net.steps, net.batch, net.directions * net.width)
-    rng_of(net.k).dropout(1 - p.p, mask)
+        width = (1 + p.bidirectional) * (p.projection_size or p.state_size)
+        mask = k.device.empty((p.num_layers - 1, *data.shape[:2], width), data.dtype, k.ctx.device_id)
+    rng_of(k).dropout(1 - p.p, mask)
     return mask
 
 
@@ -268,6 +275,11 @@ _BACKWARD: dict[str, Callable[..., tuple[Array, Array]]] = {"lstm": _backward_ls
 def _backward_rnn(k: Call, p: Params, outs: Outs, *ins: Array) -> None:
     signature = find_op("_backward_RNN").signature(p)
     given, made = dict(zip(signature.inputs, ins)), dict(zip(signature.outputs, outs))
+    what = "_backward_RNN", p._key, k.is_train
+    repeated(k, what, [*ins, *outs], partial(_backward, k, p, given, made))
+
+
+def _backward(k: Call, p: Params, given: dict[str, Array], made: dict[str, Array]) -> None:
     net, d_vector, dy = _Network(k, p, given), made["parameters"], given["dy"]
     whole, drop = net.steps * net.batch, given.get("mask")
     for layer in range(net.layers - 1, -1, -1):
