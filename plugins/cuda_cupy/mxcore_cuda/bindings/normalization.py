@@ -11,8 +11,8 @@ from .common import Array, Outs, binds, kernel_for, wide
 
 #: Elements of a channel that a block takes at least; blocks that all channels together are worth.
 _SHARE, _BLOCKS = 4096, 1024
-#: Elements, and parts of several, that a thread reads at once, as in the kernels.
-_CHUNK, _FEW = 16, 4
+#: Threads of a block; elements that one reads at once of a channel; planes that it has at least.
+_THREADS, _CHUNK, _EACH = 256, 16, 4
 
 
 def _divisor(n: int) -> tuple[int, int]:
@@ -22,18 +22,36 @@ def _divisor(n: int) -> tuple[int, int]:
 
 
 class _Channels:
-    """Sizes of (outer, channels, inner), and how each channel's elements are shared by blocks."""
+    """Sizes of (outer, channels, inner), and how each channel's elements are shared by blocks.
+
+    Attributes
+    ----------
+    n : int
+        Elements of a channel.
+    share, parts : int
+        How many of these a block has, and how many blocks share a channel.
+    """
 
     def __init__(self, k: Call, shape: tuple[int, ...], axis: int, dtype: Any) -> None:
-        self.outer, self.channels, inner = spread(shape, axis)
-        self.k, self.dtype, self.n, self.plane = k, dtype, self.outer * inner, self.channels * inner
-        most = max(1, min(self.n // _SHARE, _BLOCKS // max(self.channels, 1)))
-        self.share = -(-self.n // most // _CHUNK) * _CHUNK  # which no part of several elements crosses
+        self.outer, self.channels, self.inner = spread(shape, axis)
+        self.k, self.dtype, self.n, plane = k, dtype, self.outer * self.inner, self.channels * self.inner
+        #: Elements that are read at once.
+        self.together = 16 // dtype.itemsize
+        if plane % self.together:
+            self.together = 1
+        self.vectors = plane // self.together
+        self.by_columns = self.together > 1 and self.inner <= _THREADS
+        if self.by_columns:
+            # Whole channels, as many as there are threads for.
+            self.beside = min(self.inner * (_THREADS // self.inner), -(-self.vectors // self.inner) * self.inner)
+            columns, rows = -(-self.vectors // self.beside), _THREADS // self.beside
+            most = max(1, min(self.outer // (rows * _EACH), _BLOCKS // columns))
+            self.planes = -(-self.outer // most)
+            self.share = self.planes * self.inner
+        else:
+            most = max(1, min(self.n // _SHARE, _BLOCKS // max(self.channels, 1)))
+            self.share = -(-self.n // most // _CHUNK) * _CHUNK  # which no part of several elements crosses
         self.parts = -(-self.n // self.share)
-        together = 16 // dtype.itemsize
-        by_parts = inner % together == 0
-        self.each = _FEW * (together if by_parts else 1)
-        self.sizes = self.channels, inner, *_divisor(inner), by_parts
 
     def kernel(self, name: str) -> Any:
         return kernel_for(self.k, "batch_norm", name, self.dtype)
@@ -42,16 +60,24 @@ class _Channels:
         """A place for a statistic of each channel, `n` times."""
         return self.k.device.empty((n, self.channels), like.dtype, self.k.ctx.device_id)
 
-    def planes(self, name: str, *given: Any) -> None:
-        """Launch a kernel over all elements, by planes, of which a thread takes several at once."""
-        values = *given[:-1], self.outer, *self.sizes, given[-1]
-        self.kernel(name).planes(self.outer, -(-self.plane // self.each), *values)
+    def each(self, name: str, *given: Any) -> None:
+        """Launch a kernel over all elements, whose threads have the same places of some planes."""
+        columns = -(-self.vectors // _THREADS)
+        rows = max(1, min(-(-self.outer // _EACH), 2 * _BLOCKS // columns))
+        values = *given[:-1], self.outer, self.channels, self.inner, given[-1]
+        self.kernel(name).launch((columns, rows, 1), (_THREADS, 1, 1), values)
 
-    def shared(self, name: str, *values: Any) -> None:
-        """Launch a kernel in which the blocks of a column share a channel."""
-        given = *values, self.n, self.share, *self.sizes
-        threads = 256 if self.share > 256 * _CHUNK else 128
-        self.kernel(name).launch((self.channels, self.parts, 1), (threads, 1, 1), given)
+    def shared(self, what: str, *values: Any) -> None:
+        """Launch the kernel of a statistic, of which `parts` blocks share a channel."""
+        if self.by_columns:
+            sizes = self.outer, self.channels, self.inner, self.beside, self.planes
+            grid = -(-self.vectors // self.beside), self.parts, 1
+            self.kernel(f"column_{what}").launch(grid, (_THREADS, 1, 1), (*values, *sizes))
+            return
+        by_parts = self.together > 1 and self.inner % self.together == 0
+        given = *values, self.n, self.share, self.channels, self.inner, *_divisor(self.inner), by_parts
+        threads = _THREADS if self.share > _THREADS * _CHUNK else _THREADS // 2
+        self.kernel(f"channel_{what}").launch((self.channels, self.parts, 1), (threads, 1, 1), given)
 
 
 def _batch_norm(
@@ -70,14 +96,14 @@ def _batch_norm(
     mean, inv = (c.room(gamma) if o is None else o for o in outs[1:3])
     if k.is_train and not p.use_global_stats and data.size:
         means, squares = c.room(gamma, c.parts), c.room(gamma, c.parts)
-        c.shared("channel_moments", data, means, squares)
+        c.shared("moments", data, means, squares)
         sizes = c.n, c.channels, c.share, c.parts, p.eps
         c.kernel("finish_moments").rows(c.channels, 1, means, squares, mean, inv, *sizes)
     else:
         c.kernel("moving_moments").each(c.channels, moving_mean, moving_var, mean, inv, c.channels, p.eps)
     if outs[0] is not None:
         scale = None if p.fix_gamma else gamma
-        c.planes("normalize", data, scale, beta, mean, inv, outs[0], positive)
+        c.each("normalize", data, scale, beta, mean, inv, outs[0], positive)
 
 
 def _counted(p: Params, data: Spec, *rest: Spec) -> bool:
@@ -119,13 +145,13 @@ def _backward_batch_norm(
         mean, inv = c.room(gamma), c.room(gamma)
         c.kernel("moving_moments").each(c.channels, moving_mean, moving_var, mean, inv, c.channels, p.eps)
     sums, products = c.room(gamma, c.parts), c.room(gamma, c.parts)
-    c.shared("channel_products", dy, relu, data, mean, inv, sums, products)
+    c.shared("products", dy, relu, data, mean, inv, sums, products)
     given = sums, products, outs[1], outs[2], c.channels, c.parts, p.fix_gamma
     moved = (outs[3], outs[4]) if k.is_train else (None, None)
     c.kernel("finish_products").rows(c.channels, 1, *given, *moved, mean, inv, p.momentum, p.eps)
     if outs[0] is not None:
         scale, share = None if p.fix_gamma else gamma, 1 / c.n if k.is_train else 0.0
-        c.planes("data_gradient", dy, relu, data, scale, mean, inv, sums, products, outs[0], share)
+        c.each("data_gradient", dy, relu, data, scale, mean, inv, sums, products, outs[0], share)
 
 
 @binds("_backward_contrib_BatchNormWithReLU", when=_by_batch)

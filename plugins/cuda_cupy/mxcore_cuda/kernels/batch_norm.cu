@@ -1,6 +1,7 @@
 // Batch normalization over (outer, channels, inner). Statistics are kept in A. Each channel's elements are shared by
 // several blocks, whose results are put together in one order. A plane is what lies in one of `outer`; 32 bits count the
-// elements of a channel and of a plane. Where WIDE divides `inner` (`by_parts`), threads have parts of so many elements.
+// elements of a channel and of a plane. Where WIDE divides `inner` (`by_parts`), threads have parts of so many elements
+// of a channel.
 #include "rows.cuh"
 
 #define CHUNK 16  // elements that a thread reads before it works on them
@@ -112,44 +113,53 @@ KERNEL(256) moving_moments(const A* moving_mean, const A* moving_var, A* mean, A
 }
 EACH(moving_moments)
 
-#define FEW 4  // parts that a thread reads at once where more is done with them
+#define COLUMN int outer, int channels, int inner
 
-// Call f(place of the first element, channel) for each part of V elements, by planes.
-template <int V, class F>
-DEVICE void for_planes(int outer, int channels, int inner, u32 magic, u32 shift, F f) {
-    int size = channels * inner;
-    for (int plane = blockIdx.y * blockDim.y + threadIdx.y; plane < outer; plane += gridDim.y * blockDim.y)
-        for (i64 first = (blockIdx.x * (i64)blockDim.x * FEW + threadIdx.x) * V; first < size;
-             first += (i64)gridDim.x * blockDim.x * FEW * V)
+// A thread has V elements beside each other of a plane, and those in the same places of further planes: which channels
+// they are in is found once. Call f(first element) for each plane.
+template <int V, class F> DEVICE void for_column(i64 first, int outer, i64 plane, F f) {
+#pragma unroll 4
+    for (int o = blockIdx.y; o < outer; o += gridDim.y) f(o * plane + first);
+}
+
+// What `f` finds of the channels of V elements: they are one channel, or several.
+template <int V, class F> DEVICE void of_channels(i64 first, int inner, F f) {
+    bool same = inner % V == 0;
+    int c = first / inner;
 #pragma unroll
-            for (int j = 0; j < FEW; j++) {
-                i64 place = first + j * (int)blockDim.x * V;
-                if (place < size) f(plane * (i64)size + place, quotient(place, magic, shift));
-            }
+    for (int u = 0; u < V; u++) f(u, same ? c : int((first + u) / inner));
 }
 
 template <int V>
-DEVICE void normalize_all(const T* x, const A* gamma, const A* beta, const A* mean, const A* inv, T* y, int outer, SIZES,
-                          int positive) {
-    bool wide = aligned(x, inner) && aligned(y, inner);
-    for_planes<V>(outer, channels, inner, magic, shift, [&](i64 i, u32 c) {
-        A v[V], middle = mean[c], scale = gamma ? inv[c] * gamma[c] : inv[c], first = beta[c];
+DEVICE void normalize_column(const T* x, const A* gamma, const A* beta, const A* mean, const A* inv, T* y, COLUMN,
+                             int positive) {
+    i64 first = (blockIdx.x * (i64)blockDim.x + threadIdx.x) * V, plane = (i64)channels * inner;
+    if (first >= plane) return;
+    bool wide = aligned(x, plane) && aligned(y, plane);
+    A middle[V], scale[V], shift[V];
+    of_channels<V>(first, inner, [&](int u, int c) {
+        middle[u] = mean[c];
+        scale[u] = gamma ? inv[c] * gamma[c] : inv[c];
+        shift[u] = beta[c];
+    });
+    for_column<V>(first, outer, plane, [&](i64 i) {
+        A v[V];
         read_part<V>(v, x + i, V, wide);
 #pragma unroll
         for (int u = 0; u < V; u++) {
-            v[u] = (v[u] - middle) * scale + first;
+            v[u] = (v[u] - middle[u]) * scale[u] + shift[u];
             if (positive && v[u] < 0) v[u] = 0;
         }
         write_part<V>(y + i, v, V, wide);
     });
 }
 
-KERNEL(256, 4) normalize(const T* x, const A* gamma, const A* beta, const A* mean, const A* inv, T* y, int outer, SIZES,
+KERNEL(256) normalize(const T* x, const A* gamma, const A* beta, const A* mean, const A* inv, T* y, COLUMN,
                       int positive) {
-    if (by_parts)
-        normalize_all<WIDE>(x, gamma, beta, mean, inv, y, outer, channels, inner, magic, shift, by_parts, positive);
+    if ((i64)channels * inner % WIDE == 0)
+        normalize_column<WIDE>(x, gamma, beta, mean, inv, y, outer, channels, inner, positive);
     else
-        normalize_all<1>(x, gamma, beta, mean, inv, y, outer, channels, inner, magic, shift, by_parts, positive);
+        normalize_column<1>(x, gamma, beta, mean, inv, y, outer, channels, inner, positive);
 }
 EACH(normalize)
 
@@ -229,28 +239,155 @@ KERNEL(256) finish_products(A* sums, A* products, A* d_gamma, A* d_beta, int cha
 BLOCKS(finish_products)
 
 template <int V>
-DEVICE void all_gradients(const T* dy, const T* y, const T* x, const A* gamma, const A* mean, const A* inv, const A* sums,
-                          const A* products, T* dx, int outer, SIZES, A share) {
-    bool wide = aligned(x, inner) && aligned(dy, inner) && aligned(dx, inner) && (!y || aligned(y, inner));
-    for_planes<V>(outer, channels, inner, magic, shift, [&](i64 i, u32 c) {
-        A g[V], v[V], middle = mean[c], by = inv[c], scale = gamma ? by * gamma[c] : by;
-        A rest = share * sums[c], slope = share * products[c];
+DEVICE void gradient_column(const T* dy, const T* y, const T* x, const A* gamma, const A* mean, const A* inv,
+                            const A* sums, const A* products, T* dx, COLUMN, A share) {
+    i64 first = (blockIdx.x * (i64)blockDim.x + threadIdx.x) * V, plane = (i64)channels * inner;
+    if (first >= plane) return;
+    bool wide = aligned(x, plane) && aligned(dy, plane) && aligned(dx, plane) && (!y || aligned(y, plane));
+    A middle[V], scale[V], rest[V], slope[V];
+    of_channels<V>(first, inner, [&](int u, int c) {
+        middle[u] = mean[c];
+        scale[u] = gamma ? inv[c] * gamma[c] : inv[c];
+        rest[u] = share * sums[c];
+        slope[u] = share * products[c] * inv[c];
+    });
+    for_column<V>(first, outer, plane, [&](i64 i) {
+        A g[V], v[V];
         gradients_of<V>(g, dy, y, i, wide);
         read_part<V>(v, x + i, V, wide);
 #pragma unroll
-        for (int u = 0; u < V; u++) g[u] = (g[u] - (rest + (v[u] - middle) * by * slope)) * scale;
+        for (int u = 0; u < V; u++) g[u] = (g[u] - (rest[u] + (v[u] - middle[u]) * slope[u])) * scale[u];
         write_part<V>(dx + i, g, V, wide);
     });
 }
 
 // `share` is 1 / n, or 0 where the statistics did not come from the data.
-KERNEL(256, 3) data_gradient(const T* dy, const T* y, const T* x, const A* gamma, const A* mean, const A* inv,
-                          const A* sums, const A* products, T* dx, int outer, SIZES, A share) {
-    if (by_parts)
-        all_gradients<WIDE>(dy, y, x, gamma, mean, inv, sums, products, dx, outer, channels, inner, magic, shift,
-                            by_parts, share);
+KERNEL(256) data_gradient(const T* dy, const T* y, const T* x, const A* gamma, const A* mean, const A* inv,
+                          const A* sums, const A* products, T* dx, COLUMN, A share) {
+    if ((i64)channels * inner % WIDE == 0)
+        gradient_column<WIDE>(dy, y, x, gamma, mean, inv, sums, products, dx, outer, channels, inner, share);
     else
-        all_gradients<1>(dy, y, x, gamma, mean, inv, sums, products, dx, outer, channels, inner, magic, shift, by_parts,
-                         share);
+        gradient_column<1>(dy, y, x, gamma, mean, inv, sums, products, dx, outer, channels, inner, share);
 }
 EACH(data_gradient)
+
+// -- statistics of channels whose planes are small, or single elements: a block has `parts` parts of WIDE elements beside
+// each other, which are whole channels, of as many planes at once as it has threads for ------------------------------
+#define COLUMNS int outer, int channels, int inner, int parts, int share
+
+// Where a thread's elements are: of a block's, which part and which of the planes that it takes at once; how many these
+// are. `n` is how many planes this thread has.
+struct Column {
+    i64 first, plane;
+    int part, row, rows, begin, end, n;
+    bool active;
+};
+DEVICE Column column_of(COLUMNS) {
+    Column c;
+    c.plane = (i64)channels * inner;
+    c.rows = 256 / parts;
+    c.part = threadIdx.x % parts;
+    c.row = threadIdx.x / parts;
+    c.first = (blockIdx.x * (i64)parts + c.part) * WIDE;
+    c.active = c.row < c.rows && c.first < c.plane;
+    c.begin = blockIdx.y * share + c.row;
+    c.end = blockIdx.y * share + share < outer ? blockIdx.y * share + share : outer;
+    c.n = c.active && c.begin < c.end ? (c.end - c.begin + c.rows - 1) / c.rows : 0;
+    return c;
+}
+// Call f(channel, number of the first of its elements in a block, lane) by a warp for each channel of a block.
+template <class F> DEVICE void for_channels(const Column& at, COLUMNS, F f) {
+    int most = parts * WIDE / inner, begin = blockIdx.x * most;
+    for (int c = threadIdx.x / 32; c < most && begin + c < channels; c += 8) f(begin + c, c * inner, int(threadIdx.x % 32));
+}
+
+// As `channel_moments`, of shares of so many planes.
+KERNEL(256) column_moments(const T* x, A* means, A* squares, COLUMNS) {
+    SHARED(A, middle, [256 * WIDE]);
+    SHARED(A, square, [256 * WIDE]);
+    SHARED(int, count, [256]);
+    Column at = column_of(outer, channels, inner, parts, share);
+    bool wide = aligned(x, at.plane);
+    A mean[WIDE], m2[WIDE];
+#pragma unroll
+    for (int u = 0; u < WIDE; u++) mean[u] = m2[u] = 0;
+#pragma unroll 4
+    for (int j = 0; j < at.n; j++) {  // Welford, 1962
+        A v[WIDE], part = A(1) / A(j + 1);
+        read_part(v, x + (at.begin + j * at.rows) * at.plane + at.first, WIDE, wide);
+#pragma unroll
+        for (int u = 0; u < WIDE; u++) {
+            A d = v[u] - mean[u];
+            mean[u] += d * part;
+            m2[u] += d * (v[u] - mean[u]);
+        }
+    }
+    count[threadIdx.x] = at.n;
+#pragma unroll
+    for (int u = 0; u < WIDE; u++) {
+        middle[threadIdx.x * WIDE + u] = mean[u];
+        square[threadIdx.x * WIDE + u] = m2[u];
+    }
+    __syncthreads();
+    for_channels(at, outer, channels, inner, parts, share, [&](int c, int first, int lane) {
+        Moments m = {0, 0, 0};
+        for (int i = lane; i < inner * at.rows; i += 32) {
+            int row = i / inner, place = row * parts * WIDE + first + (i - row * inner);
+            m = merged(m, {A(count[place / WIDE]), middle[place], square[place]});
+        }
+        m = of_warp(m);
+        if (lane == 0) {
+            means[blockIdx.y * channels + c] = m.mean;
+            squares[blockIdx.y * channels + c] = m.square;
+        }
+    });
+}
+BLOCKS(column_moments)
+
+// As `channel_products`.
+KERNEL(256) column_products(const T* dy, const T* y, const T* x, const A* mean, const A* inv, A* sums, A* products,
+                            COLUMNS) {
+    SHARED(A, total, [256 * WIDE]);
+    SHARED(A, product, [256 * WIDE]);
+    Column at = column_of(outer, channels, inner, parts, share);
+    bool wide = aligned(x, at.plane) && aligned(dy, at.plane) && (!y || aligned(y, at.plane));
+    A sum[WIDE], by[WIDE], middle[WIDE];
+#pragma unroll
+    for (int u = 0; u < WIDE; u++) sum[u] = by[u] = middle[u] = 0;
+    if (at.active) of_channels<WIDE>(at.first, inner, [&](int u, int c) { middle[u] = mean[c]; });
+#pragma unroll 4
+    for (int j = 0; j < at.n; j++) {
+        A g[WIDE], v[WIDE];
+        i64 i = (at.begin + j * at.rows) * at.plane + at.first;
+        gradients_of<WIDE>(g, dy, y, i, wide);
+        read_part(v, x + i, WIDE, wide);
+#pragma unroll
+        for (int u = 0; u < WIDE; u++) {
+            sum[u] += g[u];
+            by[u] += g[u] * (v[u] - middle[u]);
+        }
+    }
+#pragma unroll
+    for (int u = 0; u < WIDE; u++) {
+        total[threadIdx.x * WIDE + u] = sum[u];
+        product[threadIdx.x * WIDE + u] = by[u];
+    }
+    __syncthreads();
+    for_channels(at, outer, channels, inner, parts, share, [&](int c, int first, int lane) {
+        A a = 0, b = 0;
+        for (int i = lane; i < inner * at.rows; i += 32) {
+            int row = i / inner, place = row * parts * WIDE + first + (i - row * inner);
+            a += total[place];
+            b += product[place];
+        }
+        for (int d = 16; d; d /= 2) {
+            a += __shfl_xor_sync(0xffffffffu, a, d);
+            b += __shfl_xor_sync(0xffffffffu, b, d);
+        }
+        if (lane == 0) {
+            sums[blockIdx.y * channels + c] = a;
+            products[blockIdx.y * channels + c] = b * inv[c];
+        }
+    });
+}
+BLOCKS(column_products)
