@@ -823,3 +823,54 @@ def test_errors_in_rules_name_the_operator(rule, text, plug):
         y = mx.nd.test_tape_named(x)
     with pytest.raises(MXNetError, match=text):
         y.backward()
+
+
+COPIES = {
+    "of the same kind": lambda: mx.nd.zeros(3),
+    "of another dtype": lambda: mx.nd.zeros(3, dtype="float64"),
+    "on another context": lambda: mx.nd.zeros(3, ctx=mx.cpu(1)),
+    "a part": lambda: mx.nd.zeros((2, 3))[1],
+}
+
+
+@pytest.mark.parametrize("target", COPIES)
+def test_gradients_flow_through_what_copyto_writes(target):
+    x, o = mx.nd.array([1, 2, 3]), COPIES[target]()
+    x.attach_grad()
+    with autograd.record():
+        (x * 2).copyto(o)
+        z = (o * o).sum()
+    z.backward()
+    assert x.grad.asnumpy().tolist() == [8, 16, 24] and o.asnumpy().tolist() == [2, 4, 6]
+
+
+@pytest.mark.parametrize("way", ["copyto", "x[:] = value"])
+@pytest.mark.parametrize("stype", ["row_sparse", "csr"])
+def test_gradients_flow_through_writes_to_sparse_arrays(stype, way):
+    x = mx.nd.array([[1, 0], [2, 3]])
+    x.attach_grad()
+    o = mx.nd.sparse.zeros(stype, (2, 2))
+    with autograd.record():
+        y = (x * 2).tostype(stype)
+        if way == "copyto":
+            y.copyto(o)
+        else:
+            o[:] = y
+        z = (o.tostype("default") ** 2).sum()
+    z.backward()
+    assert x.grad.asnumpy().tolist() == [[8, 0], [16, 24]]
+
+
+def test_copyto_does_not_write_over_what_a_graph_has():
+    x, w = mx.nd.array([1, 2, 3]), mx.nd.ones(3)
+    x.attach_grad()
+    w.attach_grad()
+    with autograd.record():
+        y = x * 3
+        for source, target in ((x, y), (x * 2, w), (mx.nd.zeros(3), y)):
+            with pytest.raises(mx.base.MXNetError, match="copyto: inplace operations"):
+                source.copyto(target)
+        (y * w).sum().backward()
+    assert x.grad.asnumpy().tolist() == [3, 3, 3] and w.grad.asnumpy().tolist() == [3, 6, 9]
+    mx.nd.zeros(3).copyto(y)  # when nothing is recorded
+    assert y.asnumpy().tolist() == [0, 0, 0]

@@ -234,6 +234,8 @@ class NDArray(Array):
     def copyto(self, other: Any) -> NDArray:
         """Copy the values to another array, cast to its dtype, or to a new array on a context; returns that array.
 
+        While recording, gradients flow through the copy.
+
         Parameters
         ----------
         other : NDArray or Context
@@ -247,7 +249,13 @@ class NDArray(Array):
             return False  # type: ignore[return-value]
         if other.shape != self.shape:
             raise error(ValueError, f"copyto: source has shape {self.shape}, target {other.shape}")
-        indexing.write(other, self)
+        if state.record and (self._entry is not None or other._entry is not None):
+            transfer.guard_write(other, "copyto")
+        if state.record and self._entry is not None:  # gradients flow through what is written
+            value = self.as_in_context(other._st.ctx).astype(other._data.dtype, copy=False)
+            run(_op("_copyto"), value if value.stype == other.stype else value.tostype(other.stype), out=other)
+        else:
+            indexing.write(other, self)
         return other
 
     def as_in_context(self, context: Context) -> NDArray:

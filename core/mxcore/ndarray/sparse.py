@@ -83,7 +83,10 @@ class BaseSparseNDArray(NDArray):
         if not indexing.is_all(key):
             raise error(IndexError, f"a {self.stype} array can only be written as a whole, x[:] = another array")
         transfer.guard_write(self, "x[:] = value")
-        indexing.write(self, value)
+        if state.record and isinstance(value, NDArray) and value._entry is not None and value.shape == self.shape:
+            value.copyto(self)  # gradients flow through it
+        else:
+            indexing.write(self, value)
 
     @property
     def _what(self) -> str:
