@@ -143,3 +143,72 @@ def test_layers(biased, monkeypatch):
             for _ in range(3):
                 check_close(step(op), step(plain))
                 arrays["x"][:] = arrays["x"] * 0.5
+
+
+WRITES = {
+    "nobody": lambda w: None,
+    "an assignment": lambda w: w.__setitem__(0, 3),
+    "an optimizer": lambda w: mx.nd.sgd_update(w, mx.nd.ones(w.shape), lr=0.5, out=w),
+    "another array": None,
+}
+
+
+def predictions(kept, monkeypatch, biased=True):
+    """What a layer predicts while its weights change, with another batch between."""
+    if not kept:
+        monkeypatch.delattr(products._fully_connected, "binds")
+    net = mx.gluon.nn.Dense(20, use_bias=biased, in_units=24)
+    net.initialize()
+    net.weight.set_data(mx.nd.array(numbers(1, (20, 24))[0]))
+    net.hybridize(static_alloc=True, static_shape=True)
+    xs, found = [mx.nd.array(a) for a in numbers(2, (5, 24), (9, 24))], []
+    for write in WRITES.values():
+        if write is None:
+            net.weight.set_data(mx.nd.array(numbers(3, (20, 24))[0]))
+        else:
+            write(net.weight.data())
+        for x in (xs[0], xs[0], xs[0], xs[1], xs[0]):
+            y = net(x).asnumpy()
+            check_close([y], [x.asnumpy().astype(float) @ net.weight.data().asnumpy().astype(float).T])
+            found.append(y)
+    return found
+
+
+@pytest.mark.skipif(library().isa & ISA_AVX512 != ISA_AVX512, reason="products are left to BLAS")
+@pytest.mark.parametrize("biased", [True, False])
+def test_layers_that_predict_keep_their_weights(biased, monkeypatch):
+    """In the library's layout, with the bits of the kernel that is called anew each time."""
+    monkeypatch.setattr(products, "multiplies", lambda *facts: True)
+    runs = []
+    inner = plan.Plan.run_kept
+    monkeypatch.setattr(plan.Plan, "run_kept", lambda *a: runs.append(a[-1] is not None) or inner(*a))
+    standing_ones = predictions(True, monkeypatch, biased)
+    assert runs.count(True) > len(standing_ones) // 2 and len(runs) == len(standing_ones)
+    for a, b in zip(standing_ones, predictions(False, monkeypatch, biased), strict=True):
+        assert np.array_equal(a, b)
+    assert len(runs) == len(standing_ones)
+
+
+@pytest.mark.skipif(library().isa & ISA_AVX512 != ISA_AVX512, reason="products are left to BLAS")
+def test_a_layer_that_predicts_in_the_middle_of_itself(monkeypatch):
+    """Where the thread's memory is in use the kernel itself computes."""
+    monkeypatch.setattr(products, "multiplies", lambda *facts: True)
+    net = mx.gluon.nn.Dense(20, in_units=24)
+    net.initialize(mx.init.Normal(1))
+    net.hybridize(static_alloc=True, static_shape=True)
+    x = mx.nd.array(numbers(2, (5, 24))[0])
+    expected = [net(x).asnumpy() for _ in range(4)][-1]
+    with monkeypatch.context() as patch:
+        patch.setattr(plan._shared, "busy", True)
+        held = np.array_equal(net(x).asnumpy(), expected)
+    assert held and np.array_equal(net(x).asnumpy(), expected)
+    calls, inner = [], plan.Plan.run_kept
+
+    def fail(*args):
+        calls.append(args)
+        raise Refused("a test")
+
+    monkeypatch.setattr(plan.Plan, "run_kept", fail)
+    assert np.array_equal(net(x).asnumpy(), expected) and calls
+    monkeypatch.setattr(plan.Plan, "run_kept", inner)
+    assert np.array_equal(net(x).asnumpy(), expected) and not plan._shared.busy

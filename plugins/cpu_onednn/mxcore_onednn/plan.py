@@ -414,21 +414,41 @@ class Plan:
         """Do it with arrays that have their places already; False if the thread's memory is in use."""
         if _shared.busy:
             return False
-        lib, n = self.lib, self.workers
-        before = lib.openmp.omp_get_max_threads()
-        _shared.busy = True
+        execute = self.lib.primitive_execute
+        before = self._begun()
         try:
             if self.scratch:
                 bound.move(len(self.arrays), _shared.at(self.scratch))
-            if before != n:
-                lib.openmp.omp_set_num_threads(n)
             for primitive, stream, count, args, _ in bound.calls:
-                lib.primitive_execute(primitive, stream, count, args)
+                execute(primitive, stream, count, args)
         finally:
-            if before != n:
-                lib.openmp.omp_set_num_threads(before)
-            _shared.busy = False
+            self._ended(before)
         return True
+
+    def run_kept(self, bound: _Bound, arrays: Sequence[Array], kept: Kept | None) -> bool:
+        """Do it, as `run`, with memory objects of the caller's; False if the thread's memory is in use."""
+        if _shared.busy or _alone and self.workers > 1:
+            return False
+        before = self._begun()
+        try:
+            bound.run(self, arrays, kept, _shared)
+        finally:
+            self._ended(before)
+        return True
+
+    def _begun(self) -> int:
+        """Take the thread's memory, and as many threads as this was made for; returns how many there were."""
+        openmp = self.lib.openmp
+        before: int = openmp.omp_get_max_threads()
+        _shared.busy = True
+        if before != self.workers:
+            openmp.omp_set_num_threads(self.workers)
+        return before
+
+    def _ended(self, before: int) -> None:
+        if before != self.workers:
+            self.lib.openmp.omp_set_num_threads(before)
+        _shared.busy = False
 
     def __del__(self) -> None:
         for primitive in self._owned:

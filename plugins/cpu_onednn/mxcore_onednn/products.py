@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -115,15 +116,17 @@ def _connects(p: Params, data: Spec, weight: Spec, *bias: Spec) -> bool:
 
 
 def _connecting(k: Call, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None] | None:
-    """A step of a program whose weights do not stay as they are."""
-    if k.keep is not None:
-        return None
+    """A step of a program, whose weights may stay as they are."""
     data, weight, *bias = ins
     rows, shape, how = _rows(data, weight), weight.shape, (data.dtype.name, bool(bias))
-    plan = Standing(lambda: _plan(rows, shape, _FORWARD, *how), prod(rows) * shape[0])
+    plain, liked = (
+        Standing(partial(_plan, rows, shape, _FORWARD, *how, kept), prod(rows) * shape[0]) for kept in (False, True)
+    )
 
     def call() -> None:
-        if not plan.run((*ins, outs[0])):
+        arrays = *ins, outs[0]
+        steady = k.keep is not None and k.keep.stamp(1) is not None  # as in `_fully_connected`, for the same bits
+        if not (liked.run_kept(k, arrays) if steady else plain.run(arrays)):
             _fully_connected(k, p, [*outs], *ins)
 
     return call

@@ -9,7 +9,9 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .calls import is_dense
+from mxcore.plugin import Call
+
+from .calls import is_dense, kept
 from .library import Refused
 from .plan import MUCH, Plan, workers
 
@@ -57,6 +59,23 @@ class Standing:
                 if self.seen[i]() is not a and not self._take(plan, i, a):
                     return False
             return plan.run_bound(self.bound)
+        except Refused:
+            self.workers = 0
+            return False
+        finally:
+            self.busy = False
+
+    def run_kept(self, k: Call, arrays: Sequence[Any]) -> bool:
+        """The same, where a program tells which arrays stay as they are: what is made of these is kept."""
+        n = workers(self.work)
+        if n != self.workers:
+            self._renew(n, len(arrays))
+        plan = self.plan
+        if plan is None or self.busy or plan.scratch >= MUCH or not all(map(is_dense, arrays)):
+            return False
+        self.busy = True
+        try:
+            return plan.run_kept(self.bound, arrays, kept(k, plan))
         except Refused:
             self.workers = 0
             return False
