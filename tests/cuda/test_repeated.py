@@ -144,6 +144,18 @@ def test_the_oldest_recordings_go(gpus, calls, monkeypatch):
         np.testing.assert_allclose(net.predict(), y, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("error", [MemoryError, RuntimeError])
+def test_where_there_is_no_room_for_a_recording(gpus, calls, monkeypatch, error):
+    def graph(*args):
+        raise error("a test")
+
+    monkeypatch.setattr(type(gpus[0].device.driver), "graph", graph)
+    net, expected = Net(gpus[0]), Net(mx.cpu()).predict()
+    for _ in range(10):
+        np.testing.assert_allclose(net.predict(), expected, rtol=1e-5, atol=1e-6)
+    assert not calls.graphs
+
+
 def test_nothing_is_recorded_where_graphs_are_off(gpus, counted, calls):
     with replaying(gpus[0].device, False):
         net = Net(gpus[0])

@@ -82,11 +82,14 @@ class Repeated:
             graph((), ())
 
     def _recorded(self, device: Any, index: int, call: Hashable, run: Callable[[], None]) -> Replay | None:
-        """A recording, which is kept; None if something refused to be recorded."""
-        captured, n = device.capture(index, [run])
-        if not n:
+        """A recording, which is kept; None if something refused to be recorded, or there is no room for it."""
+        try:
+            captured, n = device.capture(index, [run])
+            if not n:
+                return None
+            graph: Replay = captured.replay((), ())
+        except (MemoryError, RuntimeError):  # what is wrong for good, the call itself will tell
             return None
-        graph: Replay = captured.replay((), ())
         with self._lock:
             self.graphs[call] = graph
             while len(self.graphs) > _MOST:
