@@ -874,3 +874,31 @@ def test_copyto_does_not_write_over_what_a_graph_has():
     assert x.grad.asnumpy().tolist() == [3, 3, 3] and w.grad.asnumpy().tolist() == [3, 6, 9]
     mx.nd.zeros(3).copyto(y)  # when nothing is recorded
     assert y.asnumpy().tolist() == [0, 0, 0]
+
+
+MADE = {
+    "nd.array": lambda y: mx.nd.array(y),
+    "nd.array of another dtype": lambda y: mx.nd.array(y, dtype="float64").astype("float32"),
+    "nd.array on another context": lambda y: mx.nd.array(y, ctx=mx.cpu(1)).as_in_context(mx.cpu()),
+    "nd.array of a sparse one": lambda y: mx.nd.array(y.tostype("csr")),
+    "nd.array of one of np": lambda y: mx.nd.array(y.as_np_ndarray()),
+    "sparse.array": lambda y: mx.nd.sparse.array(y.tostype("row_sparse")),
+    "csr_matrix": lambda y: mx.nd.sparse.csr_matrix(y),
+    "csr_matrix of one": lambda y: mx.nd.sparse.csr_matrix(y.tostype("csr")),
+    "row_sparse_array": lambda y: mx.nd.sparse.row_sparse_array(y),
+    "row_sparse_array of one": lambda y: mx.nd.sparse.row_sparse_array(y.tostype("row_sparse")),
+}
+
+
+@pytest.mark.parametrize("way", MADE)
+def test_gradients_flow_through_arrays_made_of_arrays(way):
+    x = var([[1, 0], [2, 3]])
+    with autograd.record():
+        y = x * 2
+        made = MADE[way](y)
+        z = (made.tostype("default") ** 2).sum() + x.sum()
+    assert made is not y
+    z.backward()
+    assert x.grad.asnumpy().tolist() == [[9, 1], [17, 25]]
+    made[:] = mx.nd.zeros((2, 2)).tostype(made.stype)  # memory of its own
+    assert y.asnumpy().tolist() == [[2, 0], [4, 6]]

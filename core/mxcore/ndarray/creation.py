@@ -20,7 +20,7 @@ from .._core.state import state
 from ..parameters import DType, Shape
 from .checks import arrays as only_arrays
 from .checks import place
-from .ndarray import NDArray, invoke, run
+from .ndarray import NDArray, invoke, recorded_copy, run
 from .splitting import split_v2
 
 __all__ = [
@@ -53,6 +53,8 @@ def _put(host: np.ndarray[Any, Any], ctx: Context, cls: type[NDArray] = NDArray)
 def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
     """Make an array from anything NumPy understands; of a sparse array or a SciPy matrix a sparse one.
 
+    While recording, gradients flow through the copy of an array.
+
     Parameters
     ----------
     source_array : array_like, NDArray or scipy.sparse.csr_matrix
@@ -74,6 +76,9 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     if isinstance(source_array, Array):
         ctx = place("array", ctx)
         wanted = source_array._data.dtype if dtype is None else _dtype(dtype)
+        recorded = recorded_copy(source_array, ctx, wanted, "default")
+        if recorded is not None:
+            return recorded
         return _put(source_array.asnumpy().astype(wanted, copy=False), ctx)
     ctx, wanted = current_context() if ctx is None else place("array", ctx), _dtype(dtype)
     try:

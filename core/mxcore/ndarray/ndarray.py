@@ -472,6 +472,14 @@ def _op(name: str) -> Op:
     return tables.ops.items.get(name) or tables.ops.get(name)
 
 
+def recorded_copy(x: Any, ctx: Context, dtype: Any, stype: str) -> NDArray | None:
+    """A copy that gradients flow through, of an array of the graph while recording; None of anything else."""
+    if not (state.record and isinstance(x, NDArray) and x._entry is not None):
+        return None
+    plain = x.as_nd_ndarray().astype(dtype).as_in_context(ctx)
+    return plain if plain.stype == stype else plain.tostype(stype)
+
+
 def _copy_to(x: NDArray, ctx: Context) -> NDArray:
     if ctx is x._st.ctx:
         return x.copy()
