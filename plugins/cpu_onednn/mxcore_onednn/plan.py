@@ -393,18 +393,25 @@ class Plan:
         Refused
             If the library fails, has no memory, or was asked for arrays of other sizes.
         """
-        if _alone and self.workers > 1:
-            raise Refused("a forked child has one thread, this was made for more")
         if kept is not None and kept.plan is not self:  # the number of threads has changed meanwhile
             kept = None
         try:
             bound = self._idle.pop()
         except IndexError:
             bound = _Bound(self)
+        self._run(bound, arrays, kept, room)
+        self._idle.append(bound)
+
+    def run_kept(self, bound: _Bound, arrays: Sequence[Array], kept: Kept | None) -> None:
+        """Do it, as `run`, with memory objects of the caller's."""
+        self._run(bound, arrays, kept, None)
+
+    def _run(self, bound: _Bound, arrays: Sequence[Array], kept: Kept | None, room: LargeRoom | None) -> None:
+        if _alone and self.workers > 1:
+            raise Refused("a forked child has one thread, this was made for more")
         lender: Room = _shared if room is None or self.scratch < MUCH else room
         with Threads(self.lib, self.workers), lender.lent() as place:
             bound.run(self, arrays, kept, place)
-        self._idle.append(bound)
 
     def bound(self) -> _Bound:
         """Memory objects for whoever runs it often."""
@@ -414,41 +421,21 @@ class Plan:
         """Do it with arrays that have their places already; False if the thread's memory is in use."""
         if _shared.busy:
             return False
-        execute = self.lib.primitive_execute
-        before = self._begun()
+        lib, n = self.lib, self.workers
+        before = lib.openmp.omp_get_max_threads()
+        _shared.busy = True
         try:
             if self.scratch:
                 bound.move(len(self.arrays), _shared.at(self.scratch))
+            if before != n:
+                lib.openmp.omp_set_num_threads(n)
             for primitive, stream, count, args, _ in bound.calls:
-                execute(primitive, stream, count, args)
+                lib.primitive_execute(primitive, stream, count, args)
         finally:
-            self._ended(before)
+            if before != n:
+                lib.openmp.omp_set_num_threads(before)
+            _shared.busy = False
         return True
-
-    def run_kept(self, bound: _Bound, arrays: Sequence[Array], kept: Kept | None) -> bool:
-        """Do it, as `run`, with memory objects of the caller's; False if the thread's memory is in use."""
-        if _shared.busy or _alone and self.workers > 1:
-            return False
-        before = self._begun()
-        try:
-            bound.run(self, arrays, kept, _shared)
-        finally:
-            self._ended(before)
-        return True
-
-    def _begun(self) -> int:
-        """Take the thread's memory, and as many threads as this was made for; returns how many there were."""
-        openmp = self.lib.openmp
-        before: int = openmp.omp_get_max_threads()
-        _shared.busy = True
-        if before != self.workers:
-            openmp.omp_set_num_threads(self.workers)
-        return before
-
-    def _ended(self, before: int) -> None:
-        if before != self.workers:
-            self.lib.openmp.omp_set_num_threads(before)
-        _shared.busy = False
 
     def __del__(self) -> None:
         for primitive in self._owned:

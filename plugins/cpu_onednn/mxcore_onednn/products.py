@@ -115,7 +115,7 @@ def _connects(p: Params, data: Spec, weight: Spec, *bias: Spec) -> bool:
     return _plan(rows, weight.shape, _FORWARD, dtype, bool(bias)) is not None
 
 
-def _connecting(k: Call, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None] | None:
+def _connecting(k: Call, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None]:
     """A step of a program, whose weights may stay as they are."""
     data, weight, *bias = ins
     rows, shape, how = _rows(data, weight), weight.shape, (data.dtype.name, bool(bias))
@@ -126,7 +126,7 @@ def _connecting(k: Call, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> 
     def call() -> None:
         arrays = *ins, outs[0]
         steady = k.keep is not None and k.keep.stamp(1) is not None  # as in `_fully_connected`, for the same bits
-        if not (liked.run_kept(k, arrays) if steady else plain.run(arrays)):
+        if not (liked.run(arrays, k) if steady else plain.run(arrays)):
             _fully_connected(k, p, [*outs], *ins)
 
     return call

@@ -39,13 +39,15 @@ class Standing:
         self.make, self.work, self.workers, self.busy = make, work, 0, False
         self.plan: Plan | None = None
 
-    def run(self, arrays: Sequence[Any]) -> bool:
+    def run(self, arrays: Sequence[Any], k: Call | None = None) -> bool:
         """Whether it is done; else there is no plan, the library failed, or arrays are strided.
 
         Parameters
         ----------
         arrays : sequence of ndarray
             Those of the plan; of any shape, for it is their memory that counts.
+        k : Call, optional
+            Of a program that tells which arrays stay as they are: what the plan makes of these is kept.
         """
         n = workers(self.work)
         if n != self.workers:
@@ -55,27 +57,15 @@ class Standing:
             return False
         self.busy = True  # a signal handler may run the same step
         try:
+            if k is not None:
+                if not all(map(is_dense, arrays)):
+                    return False
+                plan.run_kept(self.bound, arrays, kept(k, plan))
+                return True
             for i, a in enumerate(arrays):
                 if self.seen[i]() is not a and not self._take(plan, i, a):
                     return False
             return plan.run_bound(self.bound)
-        except Refused:
-            self.workers = 0
-            return False
-        finally:
-            self.busy = False
-
-    def run_kept(self, k: Call, arrays: Sequence[Any]) -> bool:
-        """The same, where a program tells which arrays stay as they are: what is made of these is kept."""
-        n = workers(self.work)
-        if n != self.workers:
-            self._renew(n, len(arrays))
-        plan = self.plan
-        if plan is None or self.busy or plan.scratch >= MUCH or not all(map(is_dense, arrays)):
-            return False
-        self.busy = True
-        try:
-            return plan.run_kept(self.bound, arrays, kept(k, plan))
         except Refused:
             self.workers = 0
             return False
