@@ -9,7 +9,8 @@ import mxcore as mx
 from mxcore import autograd
 from mxcore.gluon import nn
 from mxcore_onednn import standing
-from mxcore_onednn.plan import Plan
+from mxcore_onednn.library import library
+from mxcore_onednn.plan import Plan, Threads
 
 
 def net():
@@ -69,3 +70,23 @@ def test_an_interrupt_leaves_a_plan_that_begins_anew(monkeypatch, what, late):
             interrupt = contextlib.nullcontext  # plans are bound by now
         for a, b in zip(gradients(broken, x, head, interrupt), gradients(whole, x, head), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+def test_an_interrupt_leaves_as_many_threads_as_there_were():
+    openmp = library().openmp
+    before, real = openmp.omp_get_max_threads(), openmp.omp_set_num_threads
+
+    class Interrupted:
+        omp_get_max_threads = openmp.omp_get_max_threads
+
+        def omp_set_num_threads(self, n):
+            real(n)
+            if n != before:
+                raise KeyboardInterrupt
+
+    class Library:
+        openmp = Interrupted()
+
+    with pytest.raises(KeyboardInterrupt), Threads(Library(), before + 1):
+        pass
+    assert openmp.omp_get_max_threads() == before

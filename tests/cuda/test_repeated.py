@@ -1,13 +1,17 @@
 """Recurrent layers whose calls come again are launched as one graph, and give what each launch by itself gives."""
 
 import threading
+from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
 
 import mxcore as mx
 from mxcore import autograd
+from mxcore_cuda import device
 from mxcore_cuda import repeated as module
+from mxcore_cuda.bindings import recurrent
+from mxcore_cuda.emulation import memory
 from mxcore_cuda.repeated import Repeated
 
 from .test_graphs import Counted, replaying
@@ -15,16 +19,40 @@ from .test_graphs import Counted, replaying
 STEPS, BATCH, INPUTS, UNITS = 4, 3, 5, 6
 
 
+class Watched(Repeated):
+    """With the number of recordings that were launched, by operator."""
+
+    def __init__(self):
+        super().__init__()
+        self.launched = Counter()
+
+    def __call__(self, k, what, arrays, run):
+        ran = []
+        super().__call__(k, what, arrays, lambda: ran.append(run()))
+        self.launched[what[0]] += not ran
+
+
 @pytest.fixture
 def calls(monkeypatch):
     """Nothing is remembered yet."""
-    from mxcore_cuda import device
-    from mxcore_cuda.bindings import recurrent
-
-    fresh = Repeated()
+    fresh = Watched()
     for place in (recurrent, device):
         monkeypatch.setattr(place, "repeated", fresh)
     return fresh
+
+
+@pytest.fixture
+def reusing(monkeypatch):
+    """Memory that was given back is that of the next array of its size, as in CuPy's pool."""
+    pool, give_back = defaultdict(list), memory._give_back
+
+    def given_back(start):
+        bytes_ = memory._blocks[start][0]
+        give_back(start)
+        pool[bytes_.size].append(bytes_)
+
+    monkeypatch.setattr(memory, "_give_back", given_back)
+    monkeypatch.setattr(memory, "_fresh", lambda size: pool[size].pop() if pool[size] else np.empty(size, np.uint8))
 
 
 @pytest.fixture
@@ -49,9 +77,11 @@ class Net:
         self.x[:] = self.drawn(self.x.shape)
         self.w[:] = self.drawn(self.w.shape)
 
+    def given(self):
+        return self.x, self.w, self.h, *self.more
+
     def __call__(self, **more):
-        given = [self.x, self.w, self.h, *self.more]
-        return mx.nd.RNN(*given, mode=self.mode, state_size=UNITS, num_layers=1, **more)
+        return mx.nd.RNN(*self.given(), mode=self.mode, state_size=UNITS, num_layers=1, **more)
 
     def predict(self):
         self(out=self.y)
@@ -95,7 +125,7 @@ def test_training_is_the_same_with_recordings_and_without(gpus, calls, mode):
     for on in (True, False):
         with replaying(gpus[0].device, on):
             net = Net(gpus[0], mode)
-            for a in (net.x, net.w, net.h, *net.more):
+            for a in net.given():
                 a.attach_grad()
             found = []
             for _ in range(8):
@@ -130,6 +160,83 @@ def test_calls_that_hardly_come_again_are_not_recorded_for_ever(gpus, calls, mon
         net.more = [net.drawn(net.h.shape)]  # kept until the next one is there
         net.predict()
     assert 0 < len(calls.graphs) <= module._AHEAD
+
+
+def test_calls_that_come_again_are_recorded_whatever_was_before(gpus, calls):
+    """Many that came twice, as those of another length of sequences do."""
+    nets = [Net(gpus[0], seed=i) for i in range(module._AHEAD + 5)]
+    for net in nets:
+        net.predict()
+        net.predict()
+    steady = Net(gpus[0], seed=99)
+    for _ in range(40):
+        steady.predict()
+    before = len(calls.graphs)
+    assert any(steady.x._data.ptr == place[0] for call in calls.graphs for place in call[-1] if place)
+    gpus[0].empty_cache()
+    for _ in range(10):
+        steady.predict()
+    assert before and calls.graphs
+
+
+@pytest.mark.parametrize("mode", ["lstm", "gru"])
+def test_backward_passes_are_launched_as_one_too(gpus, calls, reusing, mode):
+    """As on a GPU, whose pool gives the arrays of each step of a training loop the places of the step before."""
+    found, nets = [], [Net(ctx, mode) for ctx in (gpus[0], mx.cpu())]
+    for net in nets:
+        for a in net.given():
+            a.attach_grad()
+    for _ in range(30):
+        for net in nets:
+            net.change()
+            with autograd.record():
+                y = net()
+                loss = (y * y).sum()
+            loss.backward()
+            found.append([y.asnumpy(), *(a.grad.asnumpy() for a in net.given())])
+    assert calls.launched["RNN"] > 3 and calls.launched["_backward_RNN"] > 3
+    for ours, expected in zip(found[::2], found[1::2], strict=True):
+        for a, b in zip(ours, expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_an_interrupt_while_a_call_is_recorded(gpus, calls, monkeypatch):
+    net, expected = Net(gpus[0]), Net(mx.cpu()).predict()
+    driver, real, left = gpus[0].device.driver, recurrent._forward, [1]
+
+    def forward(*args):
+        if left and driver.capturing():
+            left.clear()
+            raise KeyboardInterrupt
+        real(*args)
+
+    monkeypatch.setattr(recurrent, "_forward", forward)
+    with pytest.raises(KeyboardInterrupt):
+        for _ in range(30):
+            net.predict()
+    assert not driver.capturing()
+    for _ in range(10):
+        np.testing.assert_allclose(net.predict(), expected, rtol=1e-5, atol=1e-6)
+    assert calls.graphs
+
+
+def test_a_call_in_the_middle_of_another(gpus, calls, monkeypatch):
+    """By a signal handler, say, wherever one looks for a recording."""
+    nets, expected = [Net(gpus[0], seed=i) for i in range(2)], [Net(mx.cpu(), seed=i).predict() for i in range(2)]
+    real, found, within = module._remember, [], []
+
+    def remember(*args):
+        if not within:
+            within.append(True)
+            found.append(nets[1].predict())
+            within.clear()
+        real(*args)
+
+    monkeypatch.setattr(module, "_remember", remember)
+    for _ in range(12):
+        np.testing.assert_allclose(nets[0].predict(), expected[0], rtol=1e-5, atol=1e-6)
+    assert len(found) >= 12 and all(np.allclose(y, expected[1], rtol=1e-5, atol=1e-6) for y in found)
+    assert calls.graphs
 
 
 def test_the_oldest_recordings_go(gpus, calls, monkeypatch):

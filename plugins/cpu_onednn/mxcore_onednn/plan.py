@@ -872,7 +872,11 @@ class Threads:
     def __enter__(self) -> None:
         self.before = self.lib.openmp.omp_get_max_threads()
         if self.before != self.n:
-            self.lib.openmp.omp_set_num_threads(self.n)
+            try:
+                self.lib.openmp.omp_set_num_threads(self.n)
+            except BaseException:  # an interrupt behind it
+                self.__exit__()
+                raise
 
     def __exit__(self, *exc: object) -> None:
         if self.before != self.n:

@@ -10,8 +10,8 @@ from .driver import Body, Driver
 
 __all__ = ["Captured", "Replay", "capture"]
 
-#: One capture at a time: a device has one stream for it.
-_lock = threading.Lock()
+#: One capture at a time: a device has one stream for it. A signal handler may want one before another has begun.
+_lock = threading.RLock()
 
 
 class Replay:
@@ -65,7 +65,7 @@ def capture(driver: Driver, index: int, calls: Sequence[Callable[[], Any]]) -> t
 
 
 def _captured(driver: Driver, index: int, calls: Sequence[Callable[[], Any]]) -> tuple[Body | None, int]:
-    reached = 0
+    body, reached = None, 0
     driver.begin_capture(index)
     try:
         for call in calls:
@@ -73,9 +73,10 @@ def _captured(driver: Driver, index: int, calls: Sequence[Callable[[], Any]]) ->
             reached += 1
     except Exception:  # whatever refuses; it runs by itself from now on, and may fail there
         pass
-    try:
-        return driver.end_capture(index), reached
-    except RuntimeError:
-        if reached == len(calls):
-            raise
-        return None, reached
+    finally:  # an interrupt, too, must not leave a thread that captures
+        try:
+            body = driver.end_capture(index)
+        except RuntimeError:
+            if reached == len(calls):
+                raise
+    return body, reached

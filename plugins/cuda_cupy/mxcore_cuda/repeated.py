@@ -6,7 +6,6 @@ steps are alike. A call is told by what it computes, and by where its arrays lie
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
@@ -21,12 +20,14 @@ __all__ = ["Repeated", "repeated"]
 
 #: Recordings that are kept, each with the memory that it needs meanwhile; calls that are remembered.
 _MOST, _SEEN = 32, 512
-#: Recordings that may be made ahead of their use; each launch of one pays for a part of another.
+#: Recordings that may be made ahead of their use; each call that has come again pays for a part of another.
 _AHEAD, _PART = 16, 0.25
 
 
 class Repeated:
     """The calls of a process, of which it remembers the latest.
+
+    There is no lock, for a signal handler may call in the middle of a call: each access of a dictionary is whole.
 
     Attributes
     ----------
@@ -36,8 +37,7 @@ class Repeated:
 
     def __init__(self) -> None:
         self.graphs: OrderedDict[Hashable, Replay] = OrderedDict()
-        self._seen: OrderedDict[Hashable, None] = OrderedDict()
-        self._lock = threading.Lock()
+        self._seen: OrderedDict[Hashable, bool] = OrderedDict()
         self._left: float = _AHEAD
 
     def __call__(self, k: Call, what: Hashable, arrays: Iterable[Any], run: Callable[[], None]) -> None:
@@ -59,48 +59,53 @@ class Repeated:
         address = d.address
         places = tuple([None if a is None else (address(a), a.shape, a.dtype.char) for a in arrays])
         call = index, what, allows_tf32(), places
-        with self._lock:
-            graph = self.graphs.get(call)
-            if graph is not None:
-                self.graphs.move_to_end(call)
-                self._left = min(self._left + _PART, _AHEAD)
-            else:
-                known = call in self._seen
-                self._seen[call] = None
-                self._seen.move_to_end(call)
-                if len(self._seen) > _SEEN:
-                    self._seen.popitem(last=False)
-                if not known or self._left < 1:
-                    known = False
-                else:
-                    self._left -= 1
-        if graph is None and known:
-            graph = self._recorded(device, index, call, run)
+        graph = self.graphs.pop(call, None)
+        if graph is not None:
+            self._earn()
+        elif self._pays(call):
+            graph = _recorded(device, index, run)
         if graph is None:
             run()
-        else:
-            graph((), ())
+            return
+        _remember(self.graphs, call, graph, _MOST)
+        graph((), ())
 
-    def _recorded(self, device: Any, index: int, call: Hashable, run: Callable[[], None]) -> Replay | None:
-        """A recording, which is kept; None if something refused to be recorded, or there is no room for it."""
-        try:
-            captured, n = device.capture(index, [run])
-            if not n:
-                return None
-            graph: Replay = captured.replay((), ())
-        except (MemoryError, RuntimeError):  # what is wrong for good, the call itself will tell
-            return None
-        with self._lock:
-            self.graphs[call] = graph
-            while len(self.graphs) > _MOST:
-                self.graphs.popitem(last=False)
-        return graph
+    def _pays(self, call: Hashable) -> bool:
+        """Whether to record a call: it has come before, and few recordings were for nothing."""
+        known = self._seen.pop(call, False)
+        _remember(self._seen, call, True, _SEEN)
+        if not known:
+            return False
+        if self._left < 1:
+            self._earn()
+            return False
+        self._left -= 1
+        return True
+
+    def _earn(self) -> None:
+        self._left = min(self._left + _PART, _AHEAD)
 
     def clear(self) -> None:
         """Give back the memory of all recordings."""
-        with self._lock:
-            self.graphs.clear()
-            self._seen.clear()
+        self.graphs.clear()
+        self._seen.clear()
+        self._left = _AHEAD
+
+
+def _remember(where: OrderedDict[Hashable, Any], call: Hashable, what: Any, most: int) -> None:
+    """Put something at the end, and let the oldest go."""
+    where[call] = what
+    while len(where) > most:
+        where.popitem(last=False)
+
+
+def _recorded(device: Any, index: int, run: Callable[[], None]) -> Replay | None:
+    """A recording; None if something refused to be recorded, or there is no room for it."""
+    try:
+        captured, n = device.capture(index, [run])
+        return captured.replay((), ()) if n else None
+    except (MemoryError, RuntimeError):  # what is wrong for good, the call itself will tell
+        return None
 
 
 #: Those of this process.

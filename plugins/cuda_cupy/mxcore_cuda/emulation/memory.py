@@ -54,7 +54,7 @@ class Block:
     __slots__ = ("memory", "first", "index", "start", "size", "stream", "__weakref__")
 
     def __init__(self, size: int, index: int, stream: Stream) -> None:
-        self.memory = np.empty(size + ALIGNMENT, np.uint8)
+        self.memory = _fresh(size + ALIGNMENT)
         poison(self.memory)
         address = self.memory.__array_interface__["data"][0]
         self.first = -address % ALIGNMENT
@@ -76,6 +76,11 @@ class Block:
         """Its memory as an array of NumPy's."""
         found: np.ndarray[Any, Any] = np.ndarray(shape, dtype, self.memory, self.first)
         return found
+
+
+def _fresh(size: int) -> np.ndarray[Any, Any]:
+    """Never what was given back while somebody may still look at it: that stays poisoned."""
+    return np.empty(size, np.uint8)
 
 
 def _give_back(start: int) -> None:
