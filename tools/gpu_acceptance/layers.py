@@ -75,14 +75,8 @@ def norms(report: Report) -> None:
 
 def _compare(report: Report, what: str, layer: Any, shape: tuple[int, ...], dtype: str, theirs: Any) -> None:
     """One line."""
-    ours = _ours(layer, shape, dtype, recorded=False)
-    compared(
-        report,
-        f"{what} {shape}, {dtype}",
-        ours,
-        None if theirs is None else _theirs(theirs, _given(shape, dtype)),
-        0.95,
-    )
+    run = None if theirs is None else _theirs(theirs, _given(shape, dtype))
+    compared(report, f"{what} {shape}, {dtype}", _ours(layer, shape, dtype, recorded=False), run, 0.95)
 
 
 def recurrent(report: Report) -> None:
@@ -120,8 +114,6 @@ def attention(report: Report) -> None:
         ours = _ours(Attention(), (length, batch, heads * width * 3), dtype)
         theirs = None
         if their is not None:
-            a = their.rand(
-                3, batch, heads, length, width, device="cuda", dtype=getattr(their, dtype), requires_grad=True
-            )
-            theirs = _theirs(lambda a: their.nn.functional.scaled_dot_product_attention(*a), a)
+            given = _given((3, batch, heads, length, width), dtype)
+            theirs = _theirs(lambda a: their.nn.functional.scaled_dot_product_attention(*a), given)
         compared(report, f"attention {length} x {batch}, {heads} heads, {dtype}", ours, theirs, 0.5)

@@ -252,8 +252,8 @@ class NDArray(Array):
         if state.record and (self._entry is not None or other._entry is not None):
             transfer.guard_write(other, "copyto")
         if state.record and self._entry is not None:  # gradients flow through what is written
-            value = self.as_in_context(other._st.ctx).astype(other._data.dtype, copy=False)
-            run(_op("_copyto"), value if value.stype == other.stype else value.tostype(other.stype), out=other)
+            value = _converted(self, other._st.ctx, other._data.dtype, other.stype, copy=False)
+            run(_op("_copyto"), value, out=other)
         else:
             indexing.write(other, self)
         return other
@@ -473,11 +473,19 @@ def _op(name: str) -> Op:
 
 
 def recorded_copy(x: Any, ctx: Context, dtype: Any, stype: str) -> NDArray | None:
-    """A copy that gradients flow through, of an array of the graph while recording; None of anything else."""
+    """A copy that gradients flow through, of an array of the graph while recording; None of anything else.
+
+    In its own dtype where `dtype` is None.
+    """
     if not (state.record and isinstance(x, NDArray) and x._entry is not None):
         return None
-    plain = x.as_nd_ndarray().astype(dtype).as_in_context(ctx)
-    return plain if plain.stype == stype else plain.tostype(stype)
+    return _converted(x.as_nd_ndarray(), ctx, x._data.dtype if dtype is None else dtype, stype, copy=True)
+
+
+def _converted(x: NDArray, ctx: Context, dtype: Any, stype: str, copy: bool) -> NDArray:
+    """The values in another dtype, place and storage type, by operators; `copy` as that of `astype`."""
+    there = x.astype(dtype, copy).as_in_context(ctx)
+    return there if there.stype == stype else there.tostype(stype)
 
 
 def _copy_to(x: NDArray, ctx: Context) -> NDArray:

@@ -282,11 +282,10 @@ def row_sparse_array(arg1: Any, shape: Any = None, ctx: Context | None = None, d
     """
     what = "row_sparse_array"
     ctx = checks.place(what, ctx)
-    if isinstance(arg1, NDArray):
-        recorded = recorded_copy(arg1, ctx, _plain_dtype(arg1, dtype), "row_sparse")
-        if recorded is not None:
-            _check_shape(what, shape, recorded.shape)
-            return recorded  # type: ignore[return-value]  # an array of this class
+    recorded = recorded_copy(arg1, ctx, None if dtype is None else as_dtype(dtype), "row_sparse")
+    if recorded is not None:
+        _check_shape(what, shape, recorded.shape)
+        return recorded  # type: ignore[return-value]  # an array of this class
     if isinstance(arg1, RowSparseNDArray):
         full = arg1.shape
         data, rows = _host(arg1.data, _plain_dtype(arg1, dtype)), _host(arg1.indices, np.int64)
@@ -344,11 +343,10 @@ def csr_matrix(arg1: Any, shape: Any = None, ctx: Context | None = None, dtype: 
     """
     what = "csr_matrix"
     ctx = checks.place(what, ctx)
-    if isinstance(arg1, NDArray):
-        recorded = recorded_copy(arg1, ctx, _plain_dtype(arg1, dtype), "csr")
-        if recorded is not None:
-            _check_shape(what, shape, recorded.shape)
-            return recorded  # type: ignore[return-value]  # an array of this class
+    recorded = recorded_copy(arg1, ctx, None if dtype is None else as_dtype(dtype), "csr")
+    if recorded is not None:
+        _check_shape(what, shape, recorded.shape)
+        return recorded  # type: ignore[return-value]  # an array of this class
     if isinstance(arg1, CSRNDArray) or hasattr(arg1, "tocsr"):
         full, (data, cols, ptr) = tuple(arg1.shape), _parts_of(arg1, dtype)
     elif isinstance(arg1, tuple) and len(arg1) == 3:

@@ -75,6 +75,7 @@ class Kernel:
         "function",
         "stream",
         "formats",
+        "kept",
         "threads",
         "_pointers",
         "_free",
@@ -90,6 +91,8 @@ class Kernel:
         self.stream = d.stream(index)
         self.threads = self.signature.threads
         self.formats = [p.format(code.double) for p in self.signature.parameters]
+        #: Numbers of rows that a thread keeps.
+        self.kept = KEPT_BYTES // (8 if code.double else 4)
         self._pointers = tuple(p.pointer for p in self.signature.parameters)
         #: Arguments not in use: threads take one and put it back.
         self._free: list[Arguments] = []
@@ -200,14 +203,14 @@ class Kernel:
         else:
             self.launch((n, 1, 1), (self.threads, 1, 1), values)
 
-    def kept_rows(self, n: int, length: int, itemsize: int, *values: Any) -> None:
-        """Launch over `n` rows of numbers side by side, whose threads keep `itemsize` bytes for each of their numbers.
+    def kept_rows(self, n: int, length: int, together: int, *values: Any) -> None:
+        """Launch over `n` rows of numbers side by side; threads keep what they read of them, of arrays `together`.
 
         A warp takes a row by itself if it can keep it; other rows have blocks, as many threads as keep them.
         """
         if not n:
             return
-        warps = min(-(-length * itemsize // (32 * KEPT_BYTES)), self.threads // 32)
+        warps = min(-(-length * together // (32 * self.kept)), self.threads // 32)
         if warps <= 1:
             many = self.threads // 32
             self.launch((-(-n // many), 1, 1), (32, many, 1), values)

@@ -177,7 +177,7 @@ def _normalize_rows(
 ) -> None:
     n = data.size // rows
     run = kernel_for(k, "layer_norm", "normalize_rows", data.dtype)
-    run.kept_rows(rows, n, wide(data.dtype).itemsize, data, gamma, beta, *outs, rows, n, by_row, gamma.size, p.eps)
+    run.kept_rows(rows, n, 1, data, gamma, beta, *outs, rows, n, by_row, gamma.size, p.eps)
 
 
 def _rows_backward(
@@ -204,7 +204,7 @@ def _rows_backward(
     kept = (sums, products) if by_row else (None, None)
     run = kernel_for(k, "layer_norm", "rows_backward", data.dtype)
     given = dy, data, gamma, mean, std, outs[0], *kept, rows, n, by_row, places, again, p.eps
-    run.kept_rows(rows, n, 2 * wide(data.dtype).itemsize, *given)
+    run.kept_rows(rows, n, 2, *given)
     if not by_row:
         found = kernel_for(k, "layer_norm", "places_backward", data.dtype)
         given = dy, data, mean, std, sums, products, rows, n, share

@@ -10,6 +10,7 @@ import numpy as np
 from mxcore.plugin import Call, Params, Spec
 
 from .common import FLOATS, Array, Outs, binds, helpers, inputs_by_name, kernel_for
+from .softmax import normalize
 
 _DTYPES = frozenset(map(np.dtype, FLOATS.split()))
 
@@ -45,11 +46,7 @@ class _Problem:
         self.room = 2 * width + 1
         self.labels = (*map(k.xp.ascontiguousarray, arrays), self.times, self.classes, width, blank)
         self.logs = self.empty(*data.shape)
-        rows = self.times * self.samples
-        run = kernel_for(k, "softmax", "softmax", self.dtype)
-        run.kept_rows(
-            rows, self.classes, self.dtype.itemsize, self.wide(data), self.logs, rows, self.classes, 1, 1.0, True
-        )
+        normalize(k, self.wide(data), self.logs, -1, logarithm=True)
         self.alpha = self.empty(self.samples, self.times, self.room)
 
     def empty(self, *shape: int) -> Array:

@@ -1,19 +1,19 @@
 // Batch normalization over (outer, channels, inner). Statistics are kept in A. Each channel's elements are shared by
-// several blocks, whose results are put together in one order. A plane is what lies in one of `outer`; 32 bits count the
-// elements of a channel and of a plane. Where WIDE divides `inner` (`by_parts`), threads have parts of so many elements
-// of a channel.
+// several blocks, whose results are put together in one order. A plane is what lies in one of `outer`; 32 bits count
+// the elements of a channel and of a plane. Where WIDE divides `inner` (`by_parts`), threads have parts of so many
+// elements of a channel.
 #include "rows.cuh"
 
 #define CHUNK 16  // elements that a thread reads before it works on them
 
 // How elements lie: of `inner` also what divides by it.
-#define SIZES int channels, int inner, u32 magic, u32 shift, int by_parts
+#define SIZES int channels, int inner, u32 magic, u32 shift
 
 // n / inner, for n below 2^31 (Granlund and Montgomery, 1994).
 DEVICE u32 quotient(u32 n, u32 magic, u32 shift) { return (u32)(((u64)n * magic >> 32) + n) >> shift; }
 
-// Call f(place of the first element, which of V * U it is, elements left) for the U parts of a thread from `at` on, in a
-// channel.
+// Call f(place of a part in the array, which of V * U elements it begins with) for those of U parts of a thread, from
+// the `at`-th element of a channel on, that lie before the `end`.
 template <int V, int U, class F>
 DEVICE void for_chunk(u32 at, u32 end, u32 channel, u32 channels, u32 inner, u32 magic, u32 shift, F f) {
 #pragma unroll
@@ -67,10 +67,10 @@ template <int V> DEVICE Moments moments_of_share(const T* x, int first, int end,
 }
 
 // Mean, and sum of squared differences from it, of each share of a channel, which is read once.
-KERNEL(256) channel_moments(const T* x, A* means, A* squares, int n, int share, SIZES) {
+KERNEL(256) channel_moments(const T* x, A* means, A* squares, int n, int share, SIZES, int by_parts) {
     int first = blockIdx.y * share, end = first + share < n ? first + share : n;
-    Moments m = of_warp(by_parts ? moments_of_share<WIDE>(x, first, end, channels, inner, magic, shift, by_parts)
-                                 : moments_of_share<1>(x, first, end, channels, inner, magic, shift, by_parts));
+    Moments m = of_warp(by_parts ? moments_of_share<WIDE>(x, first, end, channels, inner, magic, shift)
+                                 : moments_of_share<1>(x, first, end, channels, inner, magic, shift));
     SHARED(A, part, [3][8]);
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     if (lane == 0) {
@@ -199,13 +199,13 @@ DEVICE void products_of_share(const T* dy, const T* y, const T* x, A middle, int
 
 // Sums of the gradient, and of its products with the normalized data, of each share of a channel.
 KERNEL(256) channel_products(const T* dy, const T* y, const T* x, const A* mean, const A* inv, A* sums, A* products,
-                             int n, int share, SIZES) {
+                             int n, int share, SIZES, int by_parts) {
     int first = blockIdx.y * share, end = first + share < n ? first + share : n;
     A total = 0, product = 0, middle = mean[blockIdx.x];
     if (by_parts)
-        products_of_share<WIDE>(dy, y, x, middle, first, end, &total, &product, channels, inner, magic, shift, by_parts);
+        products_of_share<WIDE>(dy, y, x, middle, first, end, &total, &product, channels, inner, magic, shift);
     else
-        products_of_share<1>(dy, y, x, middle, first, end, &total, &product, channels, inner, magic, shift, by_parts);
+        products_of_share<1>(dy, y, x, middle, first, end, &total, &product, channels, inner, magic, shift);
     reduce_both(&total, &product);
     product *= inv[blockIdx.x];
     if (threadIdx.x == 0) {
@@ -271,34 +271,39 @@ KERNEL(256) data_gradient(const T* dy, const T* y, const T* x, const A* gamma, c
 }
 EACH(data_gradient)
 
-// -- statistics of channels whose planes are small, or single elements: a block has `parts` parts of WIDE elements beside
-// each other, which are whole channels, of as many planes at once as it has threads for ------------------------------
+// -- statistics of channels whose planes are small, or single elements: a block has `parts` parts of WIDE elements
+// beside each other, which are whole channels, of as many planes at once as it has threads for -----------------------
 #define COLUMNS int outer, int channels, int inner, int parts, int share
 
-// Where a thread's elements are: of a block's, which part and which of the planes that it takes at once; how many these
-// are. `n` is how many planes this thread has.
+// Where a thread's elements are: in which of the planes that a block takes at once, of which there are `rows`. `n` is
+// how many planes this thread has.
 struct Column {
+    int channels, inner, parts, rows, begin, n;
     i64 first, plane;
-    int part, row, rows, begin, end, n;
     bool active;
+
+    // Of a channel, the i-th element in what a block's threads have found, WIDE each, if its first one is there.
+    __device__ int place(int first_place, int i) const {
+        int row = i / inner;
+        return row * parts * WIDE + first_place + (i - row * inner);
+    }
 };
 DEVICE Column column_of(COLUMNS) {
-    Column c;
+    Column c = {channels, inner, parts, 256 / parts};
+    int row = threadIdx.x / parts, end = blockIdx.y * share + share;
+    if (end > outer) end = outer;
     c.plane = (i64)channels * inner;
-    c.rows = 256 / parts;
-    c.part = threadIdx.x % parts;
-    c.row = threadIdx.x / parts;
-    c.first = (blockIdx.x * (i64)parts + c.part) * WIDE;
-    c.active = c.row < c.rows && c.first < c.plane;
-    c.begin = blockIdx.y * share + c.row;
-    c.end = blockIdx.y * share + share < outer ? blockIdx.y * share + share : outer;
-    c.n = c.active && c.begin < c.end ? (c.end - c.begin + c.rows - 1) / c.rows : 0;
+    c.first = (blockIdx.x * (i64)parts + threadIdx.x % parts) * WIDE;
+    c.active = row < c.rows && c.first < c.plane;
+    c.begin = blockIdx.y * share + row;
+    c.n = c.active && c.begin < end ? (end - c.begin + c.rows - 1) / c.rows : 0;
     return c;
 }
-// Call f(channel, number of the first of its elements in a block, lane) by a warp for each channel of a block.
-template <class F> DEVICE void for_channels(const Column& at, COLUMNS, F f) {
-    int most = parts * WIDE / inner, begin = blockIdx.x * most;
-    for (int c = threadIdx.x / 32; c < most && begin + c < channels; c += 8) f(begin + c, c * inner, int(threadIdx.x % 32));
+// Call f(channel, place of its first element, lane) by a warp for each channel of a block.
+template <class F> DEVICE void for_channels(const Column& at, F f) {
+    int most = at.parts * WIDE / at.inner, begin = blockIdx.x * most;
+    for (int c = threadIdx.x / 32; c < most && begin + c < at.channels; c += 8)
+        f(begin + c, c * at.inner, int(threadIdx.x % 32));
 }
 
 // As `channel_moments`, of shares of so many planes.
@@ -329,10 +334,10 @@ KERNEL(256) column_moments(const T* x, A* means, A* squares, COLUMNS) {
         square[threadIdx.x * WIDE + u] = m2[u];
     }
     __syncthreads();
-    for_channels(at, outer, channels, inner, parts, share, [&](int c, int first, int lane) {
+    for_channels(at, [&](int c, int first, int lane) {
         Moments m = {0, 0, 0};
         for (int i = lane; i < inner * at.rows; i += 32) {
-            int row = i / inner, place = row * parts * WIDE + first + (i - row * inner);
+            int place = at.place(first, i);
             m = merged(m, {A(count[place / WIDE]), middle[place], square[place]});
         }
         m = of_warp(m);
@@ -373,17 +378,14 @@ KERNEL(256) column_products(const T* dy, const T* y, const T* x, const A* mean, 
         product[threadIdx.x * WIDE + u] = by[u];
     }
     __syncthreads();
-    for_channels(at, outer, channels, inner, parts, share, [&](int c, int first, int lane) {
+    for_channels(at, [&](int c, int first, int lane) {
         A a = 0, b = 0;
         for (int i = lane; i < inner * at.rows; i += 32) {
-            int row = i / inner, place = row * parts * WIDE + first + (i - row * inner);
+            int place = at.place(first, i);
             a += total[place];
             b += product[place];
         }
-        for (int d = 16; d; d /= 2) {
-            a += __shfl_xor_sync(0xffffffffu, a, d);
-            b += __shfl_xor_sync(0xffffffffu, b, d);
-        }
+        warp_both(&a, &b);
         if (lane == 0) {
             sums[blockIdx.y * channels + c] = a;
             products[blockIdx.y * channels + c] = b * inv[c];

@@ -12,8 +12,8 @@ template <int N> DEVICE void row_statistics(Row<N>& x, A eps, A* mean, A* std) {
 }
 
 template <int N>
-DEVICE void normalize_row(const T* x, const T* gamma, const T* beta, T* y, T* means, T* stds, i64 row, i64 n, int by_row,
-                          i64 groups, A eps) {
+DEVICE void normalize_row(const T* x, const T* gamma, const T* beta, T* y, T* means, T* stds, i64 row, i64 n,
+                          int by_row, i64 groups, A eps) {
     Row<N> given(x + row * n, n);
     A mean, std;
     row_statistics(given, eps, &mean, &std);
@@ -46,8 +46,8 @@ KERNEL(256) normalize_rows(const T* x, const T* gamma, const T* beta, T* y, T* m
 BLOCKS(normalize_rows)
 
 template <int N>
-DEVICE void row_backward(const T* dy, const T* x, const T* gamma, A* means, A* stds, T* dx, A* sums, A* products, i64 row,
-                         i64 n, int by_row, i64 groups, int again, A eps) {
+DEVICE void row_backward(const T* dy, const T* x, const T* gamma, A* means, A* stds, T* dx, A* sums, A* products,
+                         i64 row, i64 n, int by_row, i64 groups, int again, A eps) {
     Row<N> grads(dy + row * n, n), given(x + row * n, n);
     A mean, std, total = 0, product = 0;
     if (again) {

@@ -27,12 +27,17 @@ template <class F> DEVICE A reduce_row(A v, F f) {
     return v;
 }
 
-// Two sums at once; once in a kernel, whose threads do not wait before they write to `part`.
-DEVICE void reduce_both(A* a, A* b) {
+// Two sums at once over a warp.
+DEVICE void warp_both(A* a, A* b) {
     for (int d = 16; d; d /= 2) {
         *a += __shfl_xor_sync(0xffffffffu, *a, d);
         *b += __shfl_xor_sync(0xffffffffu, *b, d);
     }
+}
+
+// Over a row, as `reduce_row`; once in a kernel, whose threads do not wait before they write to `part`.
+DEVICE void reduce_both(A* a, A* b) {
+    warp_both(a, b);
     if (blockDim.x == 32) return;
     SHARED(A, part, [2][32]);
     int lane = threadIdx.x % 32;
@@ -43,10 +48,7 @@ DEVICE void reduce_both(A* a, A* b) {
     __syncthreads();
     *a = lane < blockDim.x / 32 ? part[0][lane] : A(0);
     *b = lane < blockDim.x / 32 ? part[1][lane] : A(0);
-    for (int d = 16; d; d /= 2) {
-        *a += __shfl_xor_sync(0xffffffffu, *a, d);
-        *b += __shfl_xor_sync(0xffffffffu, *b, d);
-    }
+    warp_both(a, b);
 }
 
 // The row of a thread, where blocks have one or, of 32 threads each, several.

@@ -1,6 +1,6 @@
-// Rows of numbers that lie side by side. A row's threads have parts of WIDE numbers, one after the other: these are read
-// and written at once where the memory is aligned, and kept where there are at most N numbers for each thread; longer rows
-// are read again. Which thread has which numbers depends on the length of a row only.
+// Rows of numbers that lie side by side. A row's threads have parts of WIDE numbers, one after the other: these are
+// read and written at once where the memory is aligned, and kept where there are at most N numbers for each thread;
+// longer rows are read again. Which thread has which numbers depends on the length of a row only.
 #pragma once
 #include "reduce.cuh"
 

@@ -75,13 +75,14 @@ KERNEL(256) softmax(const T* x, T* y, i64 rows, i64 n, i64 inner, A temperature,
     }
     i64 first = first_of(row, n, inner);
     A largest = Largest::none(), total = 0;
-    for (i64 i = threadIdx.x; i < n; i += blockDim.x) largest = Largest()(cooled(A(x[first + i * inner]), temperature), largest);
+    auto number = [&](i64 i) { return cooled(A(x[first + i * inner]), temperature); };
+    for (i64 i = threadIdx.x; i < n; i += blockDim.x) largest = Largest()(number(i), largest);
     largest = reduce_row(largest, Largest());
-    for (i64 i = threadIdx.x; i < n; i += blockDim.x) total += exp(cooled(A(x[first + i * inner]), temperature) - largest);
+    for (i64 i = threadIdx.x; i < n; i += blockDim.x) total += exp(number(i) - largest);
     total = reduce_row(total, Sum());
     A shift = logarithm ? log(total) : 0;
     for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
-        A z = cooled(A(x[first + i * inner]), temperature) - largest;
+        A z = number(i) - largest;
         y[first + i * inner] = T(logarithm ? z - shift : exp(z) / total);
     }
 }
