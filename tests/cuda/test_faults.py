@@ -101,14 +101,48 @@ def test_which_statuses_are_final(status, lost):
         faults.check()
 
 
+def made(cupy, monkeypatch, allocate=None):
+    """A driver over CuPy's functions; how CuPy allocates is as it was after the test."""
+    from mxcore_cuda.cupy_driver import CupyDriver
+
+    taken = []
+    monkeypatch.setattr(cupy.cuda, "get_allocator", lambda: allocate)
+    monkeypatch.setattr(cupy.cuda, "set_allocator", taken.append)
+    driver = CupyDriver()
+    assert taken == [driver._allocate]
+    return driver
+
+
+@pytest.mark.libraries
+@pytest.mark.parametrize("wanted", [1, 2])
+def test_cupy_allocates_again_when_room_was_made(monkeypatch, wanted):
+    cupy = pytest.importorskip("cupy")
+    happened = []
+
+    def allocate(size):
+        happened.append(size)
+        if happened.count(size) <= wanted:
+            raise cupy.cuda.memory.OutOfMemoryError(size, 0, 0)
+        return "memory"
+
+    driver = made(cupy, monkeypatch, allocate)
+    monkeypatch.setattr(driver, "active", lambda: 3)
+    driver.make_room = lambda index: happened.append(f"room on {index}")
+    if wanted == 1:
+        assert driver._allocate(100) == "memory"
+    else:
+        with pytest.raises(cupy.cuda.memory.OutOfMemoryError):
+            driver._allocate(100)
+    assert happened == [100, "room on 3", 100]
+
+
 @pytest.mark.libraries
 def test_what_cupy_raises_is_explained(monkeypatch):
     cupy = pytest.importorskip("cupy")
     from mxcore._core import errors
-    from mxcore_cuda.cupy_driver import CupyDriver
 
     monkeypatch.setattr(errors, "_EXPLANATIONS", {})
-    driver = CupyDriver()
+    driver = made(cupy, monkeypatch)
     assert errors.explained(cupy.cuda.runtime.CUDARuntimeError(35)).status == 35
     first = errors.explained(cupy.cuda.runtime.CUDARuntimeError(700))
     assert isinstance(first, MXNetError) and "cudaErrorIllegalAddress" in str(first) and "NaiveEngine" in str(first)

@@ -156,3 +156,29 @@ def test_a_bound_symbol_says_it(gpus, room):
         out.simple_bind(gpus[0], data=(512, 1024))
     room(64 * MB)
     assert out.simple_bind(gpus[0], data=(512, 1024)).forward()[0].shape == (512, 1024)
+
+
+def test_recordings_make_room_for_array_functions(gpus, monkeypatch):
+    """Memory that a body's array functions want is what recurrent layers' recordings hold."""
+    from mxcore_cuda.repeated import repeated
+
+    gpus[0].empty_cache()
+    steps, batch, units = 16, 64, 128
+    rs = np.random.RandomState(0)
+    shapes = (steps, batch, units), (3 * units * (2 * units + 2) * 2,), (2, batch, units)
+    x, w, h = (mx.nd.array(rs.uniform(-1, 1, s), ctx=gpus[0]) for s in shapes)
+    y = mx.nd.zeros(shapes[0], ctx=gpus[0])
+    for _ in range(6):
+        mx.nd.RNN(x, w, h, mode="gru", state_size=units, num_layers=2, out=y)
+        expected = y.asnumpy()
+    assert repeated.graphs
+    a = mx.nd.ones((8, 1024), ctx=gpus[0])
+    a.wait_to_read()
+    gc.collect()
+    mx.nd.waitall()
+    monkeypatch.setenv("MXCORE_CUDA_EMULATE_MEMORY", str(memory.used(0) + MB // 16))
+    assert mx.nd.tile(a, reps=(6, 1)).sum().asscalar() == 6 * 8 * 1024
+    assert not repeated.graphs
+    monkeypatch.delenv("MXCORE_CUDA_EMULATE_MEMORY")
+    mx.nd.RNN(x, w, h, mode="gru", state_size=units, num_layers=2, out=y)
+    np.testing.assert_array_equal(y.asnumpy(), expected)

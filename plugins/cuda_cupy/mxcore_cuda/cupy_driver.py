@@ -49,6 +49,8 @@ class CupyDriver(Driver):
         explain(runtime.CUDARuntimeError, self.meaning)
         explain(cuda.CUDADriverError, self.meaning)
         explain(cupy.cuda.memory.OutOfMemoryError, self.no_room)
+        self._allocate_plain = cupy.cuda.get_allocator()
+        cupy.cuda.set_allocator(self._allocate)
         self._streams: dict[tuple[int, str], Any] = {}
         #: Source and device -> what was loaded, and the names in it of kernels that have other ones.
         self._modules: dict[tuple[str, int], tuple[Any, dict[str, str]]] = {}
@@ -81,6 +83,14 @@ class CupyDriver(Driver):
             return cupy.ndarray(shape, dtype)  # as cupy.empty makes it, without a frame of Python's
         except cupy.cuda.memory.OutOfMemoryError as e:
             raise MemoryError(str(e)) from None
+
+    def _allocate(self, size: int) -> Any:
+        """Memory for CuPy, where no graph is recorded: then the recording's own pool has it."""
+        try:
+            return self._allocate_plain(size)
+        except cupy.cuda.memory.OutOfMemoryError:
+            self.make_room(self.active())
+        return self._allocate_plain(size)
 
     def pinned(self, shape: tuple[int, ...], dtype: Any) -> Host:
         import cupyx

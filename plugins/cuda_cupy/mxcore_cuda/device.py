@@ -50,6 +50,7 @@ class GPU(Device):
         if not probe.count():
             raise error(RuntimeError, f"no GPU: {probe.why()}")
         found = driver()
+        found.make_room = self.empty_cache
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=found.faults.forked)
         return found
@@ -81,10 +82,6 @@ class GPU(Device):
     # -- memory ------------------------------------------------------------------------------------------------------
     def empty(self, shape: tuple[int, ...], dtype: Any, index: int) -> Any:
         d = self._driver
-        try:
-            return d.empty(shape, dtype, index)
-        except MemoryError:
-            self.empty_cache(index)
         try:
             return d.empty(shape, dtype, index)
         except MemoryError:

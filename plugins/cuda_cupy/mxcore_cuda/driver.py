@@ -54,6 +54,9 @@ class Driver(ABC):
         for several.
     faults : Faults
         What has failed for good.
+    make_room : callable
+        ``(index)``: gives back what is held in reserve on a device. Whatever allocates, arrays of array functions
+        included, asks for it where the pool has no memory left, and tries again; not while a graph is recorded.
     """
 
     xp: Any
@@ -62,6 +65,7 @@ class Driver(ABC):
 
     def __init__(self) -> None:
         self.faults = Faults()
+        self.make_room: Callable[[int], None] = self.empty_cache
 
     @abstractmethod
     def count(self) -> int:
@@ -96,7 +100,7 @@ class Driver(ABC):
     # -- memory
     @abstractmethod
     def empty(self, shape: tuple[int, ...], dtype: Any, index: int) -> Any:
-        """A new array of an active device; MemoryError if there is no room."""
+        """A new array of an active device; MemoryError if there is no room, also after :attr:`make_room`."""
 
     @abstractmethod
     def pinned(self, shape: tuple[int, ...], dtype: Any) -> Host:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from .memory import Block, OutOfMemoryError, used
 from .streams import Event, Stream
 
-__all__ = ["Queues", "active", "give_back", "here", "keep_blocks", "new_block", "pool", "queues", "total"]
+__all__ = ["Queues", "active", "give_back", "here", "in_want", "keep_blocks", "new_block", "pool", "queues", "total"]
 
 
 class _Here(threading.local):
@@ -23,6 +24,8 @@ class _Here(threading.local):
 
 
 here = _Here()
+#: What an allocation asks for memory where there is none; the driver's.
+in_want: list[Callable[[int], None]] = []
 _queues: dict[int, Queues] = {}
 
 
@@ -61,9 +64,9 @@ def new_block(shape: tuple[int, ...], dtype: Any, index: int) -> Block:
     size = np.dtype(dtype).itemsize
     for n in shape:
         size *= n
-    if size > total() - used(index):  # as CuPy's pool, which tries again without its reserve
+    if size > total() - used(index):
         if pool() is None:
-            give_back(index)
+            in_want[0](index)
         if size > total() - used(index):
             raise OutOfMemoryError(
                 f"Out of memory allocating {size:,} bytes (allocated so far: {used(index):,} bytes)."
