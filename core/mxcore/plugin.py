@@ -6,7 +6,7 @@ line ``API_VERSION = 1``, announced by an entry point of the group ``mxcore``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +94,7 @@ __all__ = [
     "broadcast_shapes",
     "compute",
     "compute_without",
+    "kernel_without",
     "declarations",
     "error",
     "explain",
@@ -169,8 +170,7 @@ def compute_without(owner: str, op: str, k: Call, p: Params, outs: Sequence[Any]
     [0.0, 2.0]
     """
     found, specs = find_op(op), [Spec(a.shape, a.dtype) for a in ins]
-    others = (o for o in _tables.kernels.of(k.device.type, found) if o.owner != owner and not o.sparse)
-    kernel = next((o for o in others if o.fits(p, specs)), None)
+    kernel = _other_kernel(owner, found, k, p, specs)
     if kernel is not None and kernel.out:
         kernel.fn(k, p, [*outs], *ins)
         return
@@ -178,6 +178,42 @@ def compute_without(owner: str, op: str, k: Call, p: Params, outs: Sequence[Any]
     for out, value in zip(outs, values if isinstance(values, (list, tuple)) else [values]):
         if out is not None:
             k.device.copy(value, out)
+
+
+def kernel_without(owner: str, op: str, k: Call, p: Params, *specs: Spec) -> Callable[..., None] | None:
+    """The kernel that would compute an operator if a plugin had none: for a plugin that asks whether there is one.
+
+    Parameters
+    ----------
+    owner : str
+        The plugin, by the name of its entry point.
+    op : str
+        Name of the operator.
+    k, p
+        As a kernel gets them.
+    *specs : Spec
+        Shapes and dtypes of the inputs.
+
+    Returns
+    -------
+    callable or None
+        ``(k, p, outs, *ins)``; None where there is none that writes to given arrays: the reference body computes.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> from mxcore.testing.case import Call
+    >>> k, p = Call(mx.cpu().device, False), find_op("relu").parse({})
+    >>> kernel_without("cpu_numba", "relu", k, p, Spec((2,), "float32")) is None
+    True
+    """
+    kernel = _other_kernel(owner, find_op(op), k, p, specs)
+    return kernel.fn if kernel is not None and kernel.out else None
+
+
+def _other_kernel(owner: str, op: Op, k: Call, p: Params, specs: Sequence[Spec]) -> Any:
+    others = (o for o in _tables.kernels.of(k.device.type, op) if o.owner != owner and not o.sparse)
+    return next((o for o in others if o.fits(p, specs)), None)
 
 
 def compute(op: str, k: Call, p: Params, *ins: Any) -> list[Any]:

@@ -125,6 +125,13 @@ def _images(ctx: Context) -> None:
     for hybrid in (False, True):
         net.hybridize(hybrid)
         _run(net, (64, 3, 32, 32), True, ctx, *optimizers)
+    for shape in ((1, 16, 16, 32), (9, 64, 64, 32)):  # of few places, and of many
+        net = nn.HybridSequential()
+        net.add(nn.Conv2D(32, 3, padding=1, in_channels=32, layout="NHWC"), nn.GlobalAvgPool2D(layout="NHWC"))
+        net.add(nn.Flatten())
+        net.initialize(ctx=ctx)
+        net.hybridize()
+        _run(net, shape, True, ctx)
 
 
 def _module(ctx: Context) -> None:

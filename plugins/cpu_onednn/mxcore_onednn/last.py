@@ -1,6 +1,7 @@
 """Convolutions over arrays with channels last, as operators of their own: their weights are those of channels first.
 
-With windows of one place they are products of matrices as they lie, which BLAS computes where it is no slower.
+With windows of one place they are products of matrices as they lie, which BLAS computes where it is no slower. What
+another plugin's kernels for channels last compute faster is left to them.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from mxcore.plugin import Call, Op, Params, compute, compute_without, find_op
+from mxcore.plugin import Call, Op, Params, Spec, compute, compute_without, find_op, given_params, kernel_without
 
 from .calls import graph_operator, keeping, kept, run, shaped
 from .convolution import Geometry, backward_plan, forward_plan
 from .library import library
-from .rules import multiplied, travels
+from .rules import left, multiplied, travels
 from .standing import Standing
 
 __all__ = ["BACKWARD", "FORWARD", "backward", "forward"]
@@ -50,6 +51,9 @@ def forward(g: Geometry, biased: bool, p: Params) -> Op | None:
     def bind(k: Call, _: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None]:
         if multiplied(lib.isa, "forward", g):
             return partial(_product, g, ins, outs)
+        others = _others("Convolution", k, p, ins) if left(lib.isa, "forward", g) else None
+        if others is not None:
+            return lambda: others([outs[0]], *ins)
 
         def other() -> None:
             k.device.copy(body(k, p, *ins), outs[0])
@@ -79,8 +83,6 @@ def backward(g: Geometry, wanted: tuple[bool, bool, bool], p: Params) -> Op | No
     if not any(ours):
         return None
 
-    plan = partial(backward_plan, g, ours)
-
     def body(k: Call, _: Params, *ins: Any) -> Any:
         found = compute("_backward_Convolution", k, p, *_first(ins, 2))
         found = [_last(a) if i == 0 else a for i, a in enumerate(found)]
@@ -98,22 +100,29 @@ def backward(g: Geometry, wanted: tuple[bool, bool, bool], p: Params) -> Op | No
     def bind(k: Call, _: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None]:
         rest = tuple(want and not mine for want, mine in zip(wanted, ours))
         products = any(multiplied(lib.isa, piece, g) for piece, mine in zip(("data", "weight"), ours) if mine)
+        pieces = data and left(lib.isa, "data", g), weight and left(lib.isa, "weight", g)
+        better = _others("_backward_Convolution", k, p, ins) if any(pieces) else None
+        lent = (False, False, False) if better is None else (*pieces, pieces[1] and ours[2])
+        own = ours[0] and not lent[0], ours[1] and not lent[1], ours[2] and not lent[2]
+        plan = partial(backward_plan, g, own)
         standing = Standing(plan, g.work)
 
         def call() -> None:
-            left = iter(outs)  # looked up at every call: others may take their places
-            places = [next(left) if want else None for want in wanted]
-            mine = [o for o, our in zip(places, ours) if our]
+            given = iter(outs)  # looked up at every call: others may take their places
+            places = [next(given) if want else None for want in wanted]
+            if better is not None:
+                better([o if theirs else None for o, theirs in zip(places, lent)], *ins)
+            mine = [o for o, its in zip(places, own) if its]
             if products:
                 _products(g, ins, places)
-            elif not standing.run((*ins, *mine)):
-                run("_backward_Convolution", plan(), ins, mine, lambda: others(k, ours, ins, places))
+            elif mine and not standing.run((*ins, *mine)):
+                run("_backward_Convolution", plan(), ins, mine, lambda: others(k, own, ins, places))
             if any(rest):
                 others(k, rest, ins, places)
 
         return call
 
-    if plan() is None:
+    if backward_plan(g, ours) is None:
         return None
     ins = [g.dst, g.src, g.weight]
     outs = [shape for shape, want in zip((g.src, g.weight, g.dst[1:2]), wanted) if want]
@@ -126,6 +135,36 @@ def _first(arrays: Sequence[Any], images: int) -> list[Any]:
 
 def _last(a: Any) -> Any:
     return np.ascontiguousarray(np.moveaxis(a, 1, -1))
+
+
+def _others(name: str, k: Call, p: Params, ins: Sequence[Any]) -> Callable[..., None] | None:
+    """A kernel for channels last: ``(outs, *ins)``, of gradients those that are None are left out."""
+    *images, weight = ins[:2] if name == "Convolution" else ins
+    bias = ins[2:] if name == "Convolution" else ()
+    last = find_op("Convolution").parse({**given_params(p), "layout": "NHWC"})
+    f, c, *window = weight.shape
+    specs = [Spec(a.shape, a.dtype) for a in images], Spec((f, *window, c), weight.dtype)
+    found = kernel_without("cpu_onednn", name, k, last, *specs[0], specs[1], *(Spec(b.shape, b.dtype) for b in bias))
+    if found is None:
+        return None
+    if name == "Convolution":
+
+        def forward(outs: Sequence[Any], data: Any, weight: Any, *bias: Any) -> None:
+            found(k, last, outs, data, _filters_last(weight), *bias)
+
+        return forward
+
+    def backward(outs: Sequence[Any], dy: Any, data: Any, weight: Any) -> None:
+        d_data, d_weight, *rest = outs
+        d_weight = None if d_weight is None else _filters_last(d_weight)
+        found(k, last, [d_data, d_weight, *rest], dy, data, _filters_last(weight))
+
+    return backward
+
+
+def _filters_last(a: Any) -> Any:
+    """A weight as convolutions over channels last have it, in the memory where it lies."""
+    return np.moveaxis(a, 1, -1)
 
 
 # -- products ----------------------------------------------------------------------------------------------------------

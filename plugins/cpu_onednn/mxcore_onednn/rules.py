@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .convolution import Geometry
     from .recurrent import Layer
 
-__all__ = ["Facts", "lies_last", "multiplied", "multiplies", "pays", "pools", "recurs", "travels", "worth"]
+__all__ = ["Facts", "left", "lies_last", "multiplied", "multiplies", "pays", "pools", "recurs", "travels", "worth"]
 
 #: BLAS is slow for fewer columns.
 _NARROW = 64
@@ -34,6 +34,8 @@ _NARROW_CORES = {"Haswell", "Zen", "Excavator", "Steamroller", "Piledriver", "Bu
 _NEAR = 1 << 22
 #: Of so few rows a product takes no longer than reorders of its weights.
 _FEW_ROWS = 512
+#: Of fewer places transformed filters take longer than products of their tiles save.
+_PLACES = 160
 #: So much of the work decides over the layout of all images.
 _GOOD_PART, _MOST = 0.3, 0.75
 
@@ -165,6 +167,27 @@ def multiplied(isa: int, piece: str, g: Geometry) -> bool:
     if prod(g.weight[2:]) > 1 or g.groups > 1 or any(g.pad) or isa & ISA_AVX512 == ISA_AVX512 and narrow:
         return False
     return Facts.of(g).rows < _FEW_ROWS or piece != "forward" and max(g.stride) > 1
+
+
+def left(isa: int, piece: str, g: Geometry) -> bool:
+    """Whether another plugin's kernel for channels last is the faster one, if there is one.
+
+    Products of transformed tiles need 16 products where windows of 3 x 3 have 36. Filters are transformed at each call:
+    there shall be places enough. The gradient of weights of one place is a product of matrices, of which the library
+    makes less than others with AVX-512.
+
+    Parameters
+    ----------
+    isa, piece, g
+        As of :func:`pays`.
+    """
+    f = Facts.of(g)
+    plain = {*g.stride, *g.dilate, g.groups} == {1} and g.dtype == "float32" and len(g.src) == 4
+    if isa & ISA_AVX512 != ISA_AVX512 or not plain or f.rows < _PLACES or min(f.channels, f.filters) < 2 * _VECTOR:
+        return False
+    if g.weight[2:] == (1, 1):
+        return piece == "weight" and not any(g.pad) and blas_core() in _NARROW_CORES
+    return g.weight[2:] == (3, 3) and max(g.pad) <= 2
 
 
 def travels(isa: int, piece: str, g: Geometry) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import Any
 
@@ -9,7 +10,8 @@ from mxcore.layouts import axes, channels_first
 from mxcore.plugin import Call, Params, Spec
 
 from ..kernels import convolution as conv
-from ..kernels import gemm, pooling
+from ..kernels import gemm, packed, pooling, winograd
+from ..kernels._arrays import dense, writable
 from ..typing import Array, Outs
 from .common import FLOATS, cpu
 
@@ -31,6 +33,71 @@ def _convolution(k: Call, p: Params, outs: Outs, data: Array, weight: Array, bia
 def _backward_convolution(k: Call, p: Params, outs: Outs, dy: Array, data: Array, weight: Array) -> None:
     d_bias = None if p.no_bias else outs[2]
     conv.convolution_backward(dy, data, weight, outs[0], outs[1], d_bias, **_geometry(p, data))
+
+
+# -- images with their channels last, windows one place apart ----------------------------------------------------------
+def _plain(p: Params, data: Spec, weight: Spec) -> bool:
+    """Whether windows of one convolution are one place apart, and have no gaps."""
+    steps = {*axes(p.stride, 2, 1), *axes(p.dilate, 2, 1), p.num_group}
+    return p.layout == "NHWC" and steps == {1} and data.size > 0 and weight.size > 0
+
+
+def _multiplied(p: Params, data: Spec, weight: Spec, *bias: Spec) -> bool:
+    """Whether a convolution is a product of places and filters."""
+    return _plain(p, data, weight) and weight.shape[1:3] == (1, 1) and not any(axes(p.pad, 2, 0))
+
+
+def _tiled(p: Params, data: Spec, weight: Spec, *bias: Spec) -> bool:
+    """Whether a convolution is one of transformed tiles."""
+    return (
+        _plain(p, data, weight)
+        and weight.shape[1:3] == (3, 3)
+        and winograd.usable(data.shape[3], weight.shape[0])
+        and min(_tiling(p, data, weight).out) > 0
+    )
+
+
+def _tiling(p: Params, data: Array | Spec, weight: Array | Spec) -> winograd.Tiling:
+    return winograd.Tiling.of(data.shape, weight.shape[0], axes(p.pad, 2, 0))
+
+
+@cpu.kernel("Convolution", dtypes=FLOATS, when=_multiplied, out=True)
+def _convolution_product(k: Call, p: Params, outs: Outs, data: Array, weight: Array, bias: Array | None = None) -> None:
+    with writable(outs[0]) as (out,):
+        gemm.fully_connected(
+            dense(data).reshape(-1, data.shape[3]), weight[:, 0, 0], bias, out.reshape(-1, out.shape[3])
+        )
+
+
+@cpu.kernel("_backward_Convolution", dtypes=FLOATS, when=lambda p, dy, *rest: _multiplied(p, *rest), out=True)
+def _backward_convolution_product(k: Call, p: Params, outs: Outs, dy: Array, data: Array, weight: Array) -> None:
+    d_weight = None if outs[1] is None else outs[1][:, 0, 0]
+    d_bias = None if p.no_bias else outs[2]
+    given, read = dense(dy).reshape(-1, dy.shape[3]), dense(data).reshape(-1, data.shape[3])
+    if d_weight is not None and packed.pays(dy.dtype, dy.shape[3], data.shape[3], len(read)):
+        packed.product(given.T, read, d_weight)
+        d_weight = None
+    with contextlib.ExitStack() as stack:
+        d_data = None if outs[0] is None else stack.enter_context(writable(outs[0]))[0].reshape(read.shape)
+        gemm.fully_connected_backward(given, read, weight[:, 0, 0], d_data, d_weight, d_bias)
+
+
+@cpu.kernel("Convolution", dtypes="f4", when=_tiled, out=True)
+def _convolution_tiles(k: Call, p: Params, outs: Outs, data: Array, weight: Array, bias: Array | None = None) -> None:
+    filters = winograd.filters(weight.transpose(0, 3, 1, 2))
+    winograd.convolution(_tiling(p, data, weight), data, filters, bias, outs[0])
+
+
+@cpu.kernel("_backward_Convolution", dtypes="f4", when=lambda p, dy, *rest: _tiled(p, *rest), out=True)
+def _backward_convolution_tiles(k: Call, p: Params, outs: Outs, dy: Array, data: Array, weight: Array) -> None:
+    tiling = _tiling(p, data, weight)
+    if outs[0] is not None:
+        filters = winograd.filters(weight.transpose(0, 3, 1, 2), back=True)
+        winograd.convolution(tiling.back, dy, filters, None, outs[0])
+    if outs[1] is not None:
+        winograd.weight_gradient(tiling, data, dy, outs[1].transpose(0, 3, 1, 2))
+    if not p.no_bias and outs[2] is not None:
+        dy.reshape(-1, dy.shape[3]).sum(0, out=outs[2])
 
 
 # MXNet gives the target shape of a transposed convolution or lets it follow from pad and adj; only the latter maps

@@ -17,7 +17,7 @@ from ..jit import driver_address, intrinsic
 from ..native import driver, products
 from ..typing import Array
 
-__all__ = ["address", "multiply_packed", "pack", "packed_size", "pays", "product"]
+__all__ = ["address", "multiply_packed", "multiply_strided", "pack", "packed_size", "pays", "product"]
 
 #: OpenBLAS's products that have no AVX-512, also on processors that it does not know yet.
 _NARROW = {"Haswell", "Zen", "Excavator", "Steamroller", "Piledriver", "Bulldozer", "Sandybridge", "Nehalem"}
@@ -102,20 +102,62 @@ def multiply_packed(
     typingctx: Any, address: Any, m: Any, n: Any, k: Any, a: Any, ao: Any, b: Any, bo: Any, add: Any, c: Any, co: Any
 ) -> Any:
     """c = a @ b, or c += … with `add`, of flat arrays, each with an offset: a (m, k) and c (m, n) dense, b packed."""
-    from llvmlite import ir
     from numba import types
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        i64 = ir.IntType(64)
-
-        def place(position: int) -> Any:
-            data = context.make_array(signature.args[position])(context, builder, args[position]).data
-            return builder.ptrtoint(builder.gep(data, [args[position + 1]]), i64)
-
-        address, m, n, k, add = (args[i] for i in (0, 1, 2, 3, 8))
-        f = builder.inttoptr(address, ir.FunctionType(ir.VoidType(), [i64] * 11).as_pointer())
-        builder.call(f, [m, n, k, place(4), k, i64(1), place(6), i64(0), add, place(9), n])
-        return context.get_dummy_value()
+        address, m, n, k, a, ao, b, bo, add, c, co = args
+        one, zero = (context.get_constant(types.int64, i) for i in (1, 0))
+        given = (address, m, n, k, a, ao, k, one, b, bo, zero, add, c, co, n)
+        return _call(context, builder, [signature.args[i] for i in (4, 6, 9)], given)
 
     w = types.int64
     return types.void(w, w, w, w, a, w, b, w, w, c, w), codegen
+
+
+@intrinsic
+def multiply_strided(
+    typingctx: Any,
+    address: Any,
+    m: Any,
+    n: Any,
+    k: Any,
+    a: Any,
+    ao: Any,
+    row: Any,
+    column: Any,
+    b: Any,
+    bo: Any,
+    gap: Any,
+    add: Any,
+    c: Any,
+    co: Any,
+    line: Any,
+) -> Any:
+    """As :func:`multiply_packed`, of a matrix b whose rows lie `gap` numbers apart and fill vectors.
+
+    Rows and columns of a lie `row` and `column` numbers apart, rows of c `line`.
+    """
+    from numba import types
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _call(context, builder, [signature.args[i] for i in (4, 8, 12)], args)
+
+    w = types.int64
+    return types.void(w, w, w, w, a, w, w, w, b, w, w, w, c, w, w), codegen
+
+
+def _call(context: Any, builder: Any, kinds: Any, args: Any) -> Any:
+    """Call the product; `kinds` are the types of its arrays."""
+    from llvmlite import ir
+
+    i64 = ir.IntType(64)
+
+    def place(kind: Any, array: Any, offset: Any) -> Any:
+        data = context.make_array(kind)(context, builder, array).data
+        return builder.ptrtoint(builder.gep(data, [offset]), i64)
+
+    address, m, n, k, a, ao, row, column, b, bo, gap, add, c, co, line = args
+    places = [place(*given) for given in zip(kinds, (a, b, c), (ao, bo, co))]
+    f = builder.inttoptr(address, ir.FunctionType(ir.VoidType(), [i64] * 11).as_pointer())
+    builder.call(f, [m, n, k, places[0], row, column, places[1], gap, add, places[2], line])
+    return context.get_dummy_value()

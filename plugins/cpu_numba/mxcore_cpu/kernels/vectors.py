@@ -15,6 +15,7 @@ from ..jit import Lazy, intrinsic
 __all__ = [
     "SPARE",
     "STEP",
+    "Code",
     "add",
     "dot",
     "dot_block",
@@ -26,6 +27,7 @@ __all__ = [
     "weigh",
     "weigh_four",
     "window",
+    "written",
 ]
 
 #: Elements that an array must have behind a row that is laid into it or put from it.
@@ -36,8 +38,8 @@ STEP = 32
 _BITS = 512  # of the vector of a row; narrower machines use several of theirs
 
 
-class _Code:
-    """What writing LLVM code for some arguments of an intrinsic takes."""
+class Code:
+    """What writing LLVM code for some arguments of an intrinsic takes; see :func:`written`."""
 
     def __init__(self, context: Any, builder: Any, signature: Any, args: Any) -> None:
         from llvmlite import ir
@@ -52,6 +54,7 @@ class _Code:
         return self.context.make_array(self.signature.args[k])(self.context, self.builder, self.args[k]).data
 
     def whole(self, value: Any) -> Any:
+        """A whole number of 64 bits."""
         return self.ir.IntType(64)(value)
 
     def each(self, count: Any, step: Any) -> Any:
@@ -65,20 +68,25 @@ class _Code:
         return self.builder.bitcast(self.builder.gep(data, [i]), kind.as_pointer())
 
     def vector(self, lanes: Any, kind: Any = None) -> Any:
+        """The type of so many elements at once."""
         return self.ir.VectorType(kind or self.real, lanes)
 
     def load(self, data: Any, i: Any, kind: Any) -> Any:
+        """The vector from element i on."""
         return self.builder.load(self.at(data, i, kind), align=self.bytes)
 
     def store(self, value: Any, data: Any, i: Any) -> None:
+        """Write a vector from element i on."""
         self.builder.store(value, self.at(data, i, value.type), align=self.bytes)
 
     def splat(self, value: Any, lanes: Any) -> Any:
+        """A vector of one value."""
         i32, kind = self.ir.IntType(32), self.vector(lanes, value.type)
         one = self.builder.insert_element(self.ir.Constant(kind, self.ir.Undefined), value, i32(0))
         return self.builder.shuffle_vector(one, one, self.ir.Constant(self.vector(lanes, i32), [0] * lanes))
 
     def shuffle(self, a: Any, b: Any, places: Any) -> Any:
+        """The elements at these places of two vectors, one behind the other."""
         kind = self.vector(len(places), self.ir.IntType(32))
         return self.builder.shuffle_vector(a, b, self.ir.Constant(kind, list(places)))
 
@@ -125,6 +133,7 @@ class _Code:
         )
 
     def multiply_add(self, a: Any, b: Any, c: Any) -> Any:
+        """a * b + c."""
         return self._call(f"llvm.fmuladd.{self._spelled(a.type)}", a.type, a, b, c)
 
     def sums(self, count: Any, step: Any, firsts: Any, body: Any) -> Any:
@@ -155,15 +164,15 @@ class _Code:
         return self.builder.extract_element(vector, self.ir.IntType(32)(0))
 
 
-def _written(arity: int) -> Callable[[Callable[[_Code], None]], Lazy]:
+def written(arity: int) -> Callable[[Callable[[Code], None]], Lazy]:
     """Make an intrinsic without result of a function that writes its code: arrays and whole numbers."""
 
-    def make(write: Callable[[_Code], None]) -> Lazy:
+    def make(write: Callable[[Code], None]) -> Lazy:
         def build(args: Any) -> Any:
             from numba import types
 
             def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-                write(_Code(context, builder, signature, values))
+                write(Code(context, builder, signature, values))
                 return context.get_dummy_value()
 
             return types.void(*(types.int64 if isinstance(a, types.Integer) else a for a in args)), codegen
@@ -178,8 +187,8 @@ def _written(arity: int) -> Callable[[Callable[[_Code], None]], Lazy]:
     return make
 
 
-@_written(5)
-def lay(c: _Code) -> None:
+@written(5)
+def lay(c: Code) -> None:
     """lay(x, x0, n, y, y0): copy n elements from x[x0] on to y[y0]; up to SPARE - 1 elements behind them become 0."""
     x, y, b = c.data(0), c.data(3), c.builder
     with c.each(c.args[2], c.lanes) as (z, _):
@@ -187,8 +196,8 @@ def lay(c: _Code) -> None:
         c.store(row, y, b.add(c.args[4], z))
 
 
-@_written(6)
-def lay_halves(c: _Code) -> None:
+@written(6)
+def lay_halves(c: Code) -> None:
     """lay_halves(x, x0, n, y, y0, y1): as `lay`, every second element of x to y[y0], the others to y[y1]."""
     x, y, b = c.data(0), c.data(3), c.builder
     with c.each(c.args[2], 2 * c.lanes) as (z, _):
@@ -200,8 +209,8 @@ def lay_halves(c: _Code) -> None:
             c.store(c.shuffle(row, row, range(k, 2 * c.lanes, 2)), y, b.add(c.args[4 + k], half))
 
 
-@_written(5)
-def put(c: _Code) -> None:
+@written(5)
+def put(c: Code) -> None:
     """put(x, x0, n, y, y0): copy n elements from x[x0] on to y[y0]; reads up to SPARE - 1 behind them."""
     x, y, b = c.data(0), c.data(3), c.builder
     with c.each(c.args[2], c.lanes) as (z, _):
@@ -209,8 +218,8 @@ def put(c: _Code) -> None:
         c.store_some(row, y, b.add(c.args[4], z), c.below(b.sub(c.args[2], z), c.lanes))
 
 
-@_written(6)
-def put_halves(c: _Code) -> None:
+@written(6)
+def put_halves(c: Code) -> None:
     """put_halves(x, x0, x1, n, y, y0): as `put`, elements from x[x0] and x[x1] on in turns."""
     x, y, b = c.data(0), c.data(4), c.builder
     with c.each(c.args[3], 2 * c.lanes) as (z, _):
@@ -220,8 +229,8 @@ def put_halves(c: _Code) -> None:
         c.store_some(row, y, b.add(c.args[5], z), c.below(b.sub(c.args[3], z), 2 * c.lanes))
 
 
-@_written(7)
-def window(c: _Code) -> None:
+@written(7)
+def window(c: Code) -> None:
     """window(x, x0, n, low, high, y, y0): write n elements from y[y0] on: those of x in [low, high), 0 elsewhere.
 
     They stand from x[x0] on, and x is read only there.
@@ -233,8 +242,8 @@ def window(c: _Code) -> None:
         c.store_some(row, y, b.add(c.args[6], z), c.below(b.sub(c.args[2], z), lanes))
 
 
-@_written(5)
-def add(c: _Code) -> None:
+@written(5)
+def add(c: Code) -> None:
     """add(x, x0, n, y, y0): add n elements from x[x0] on to those from y[y0] on; nothing behind them is touched."""
     x, y, b = c.data(0), c.data(3), c.builder
     with c.each(c.args[2], c.lanes) as (z, _):
@@ -243,7 +252,7 @@ def add(c: _Code) -> None:
 
 
 def _weighs(filters: Any) -> Any:
-    def write(c: _Code) -> None:
+    def write(c: Code) -> None:
         x, at, v, y, b = c.data(0), c.data(1), c.data(2), c.data(5), c.builder
         kind, wide = c.vector(STEP), range(filters)
         with c.each(c.args[8], STEP) as (z, _):
@@ -266,14 +275,14 @@ def _weighs(filters: Any) -> Any:
     Add to y[y0:], n elements, the sum of v[v0 + t] * x[at[t]:] over `count` taps. So for {filters} filter(s): weights
     are one after the other, outputs `pitch` elements apart. n is a multiple of STEP.
     """
-    return _written(9)(write)
+    return written(9)(write)
 
 
 weigh, weigh_four = _weighs(1), _weighs(4)
 
 
 def _dots(taps: Any, filters: Any) -> Any:
-    def write(c: _Code) -> None:
+    def write(c: Code) -> None:
         x, at, y, counts, out, b = c.data(0), c.data(1), c.data(5), c.data(9), c.data(12), c.builder
         lanes, pairs = c.lanes, [(f, k) for f in range(filters) for k in range(taps)]
         kind, bytes_ = c.vector(lanes), c.vector(lanes, c.ir.IntType(8))
@@ -305,7 +314,7 @@ def _dots(taps: Any, filters: Any) -> Any:
     `x_step` and `y_step` elements apart. So for {taps} tap(s) from t on and {filters} filter(s): rows of y `pitch`,
     results `o_pitch` elements apart. Where the bytes `counts` are 0, x does not count, whatever it is.
     """
-    return _written(15)(write)
+    return written(15)(write)
 
 
 dot, dot_three, dot_block = _dots(1, 1), _dots(3, 1), _dots(3, 4)
