@@ -40,11 +40,17 @@ from .testing.sample import Distinct, Ints, Sample, Values
 from .typing import Array, Call, Operand, Operators
 
 if TYPE_CHECKING:
+    from ._workers import Job, Workers
     from .array_api import ArrayAPINamespace
     from .executor.memory import memory_layout
 
 #: What few plugins need -> its module.
-_LATE = {"ArrayAPINamespace": ".array_api", "memory_layout": ".executor.memory"}
+_LATE = {
+    "ArrayAPINamespace": ".array_api",
+    "Job": "._workers",
+    "Workers": "._workers",
+    "memory_layout": ".executor.memory",
+}
 
 __all__ = [
     "API_VERSION",
@@ -81,6 +87,7 @@ __all__ = [
     "Rest",
     "Rng",
     "HeldRows",
+    "Job",
     "RowSparse",
     "Sample",
     "Shape",
@@ -88,6 +95,7 @@ __all__ = [
     "Str",
     "Value",
     "Values",
+    "Workers",
     "at_fork",
     "binary",
     "broadcast",

@@ -274,7 +274,7 @@ def steps(build, way, hybrid):
     net = build()
     net.initialize()
     random = np.random.RandomState(3)
-    for _, p in sorted(net.collect_params().items()):
+    for _, p in net.collect_params().items():
         if p.name.endswith(("weight", "gamma")):
             p.set_data(nd.array(random.rand(*p.shape) * 0.6 + 0.2))
     net.hybridize(hybrid)

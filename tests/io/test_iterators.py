@@ -7,7 +7,6 @@ import signal
 import sys
 import threading
 import time
-from concurrent.futures import wait
 
 import hypothesis.strategies as st
 import numpy as np
@@ -200,7 +199,8 @@ def firsts(it):
 def test_a_fork_goes_on_with_what_was_fetched_ahead():
     it = mx.io.PrefetchingIter(mx.io.NDArrayIter(np.arange(8.0), batch_size=2))
     it.next()
-    wait(it._futures)
+    for job in it._coming:
+        assert job.error() is None
 
     def both_epochs():
         found = firsts(it)
@@ -228,6 +228,29 @@ def test_a_fork_in_the_midst_of_a_batch_says_so():
         assert f"process {os.getpid()} was forked while a thread made a batch" in in_a_fork(use)
     go.set()
     assert firsts(it) == [0, 2, 4, 6]
+    it.close()
+
+
+def test_an_interrupt_while_a_batch_is_asked_for_loses_none_of_the_next_epoch(monkeypatch):
+    it, left = mx.io.PrefetchingIter(mx.io.NDArrayIter(np.arange(8.0), batch_size=2)), []
+    put = it._workers.put
+
+    def interrupted(job):
+        put(job)
+        if left:
+            left.clear()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(it._workers, "put", interrupted)
+    for n in range(4):
+        for _ in range(n):
+            it.next()
+        left.append(1)
+        with pytest.raises(KeyboardInterrupt):
+            it.reset()
+        it.reset()
+        assert firsts(it) == [0, 2, 4, 6]
+        it.reset()
     it.close()
 
 

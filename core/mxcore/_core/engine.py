@@ -20,6 +20,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from .._forks import at_fork
+from .._workers import Latch
 from . import rng
 from .array import Storage
 from .context import Context
@@ -64,7 +65,7 @@ class Task:
         self.sources: list[Task] = []
         self.dependents: list[Task] = []
         self.error: BaseException | None = None
-        self.done = threading.Event()
+        self.done = Latch()
         self.waiting, self.seen = 0, False
 
     def finished(self) -> None:
@@ -196,9 +197,8 @@ class ThreadedEnginePerDevice(Engine):
         self._queues: dict[Any, _Lane] = {}
         self._open: weakref.WeakSet[Task] | set[Task] = set()
         self._failed: list[Task] = []
-        #: Closed while a fork waits: who pushes without end would let it wait for ever.
-        self._gate = threading.Event()
-        self._gate.set()
+        #: While a fork waits: who pushes without end would let it wait for ever.
+        self._forking = False
 
     def note(self, ctx: Context) -> None:
         self.contexts.add(ctx)
@@ -230,7 +230,8 @@ class ThreadedEnginePerDevice(Engine):
 
         An interrupt (Ctrl-C) may come anywhere. What others have begun to wait for is handed over nevertheless.
         """
-        self._gate.wait(1)  # not longer: what is waited for may need this task
+        if self._forking:
+            self._let_fork()
         try:
             self._enter(task)
             if task.waiting == 0 or task.event is not None:
@@ -239,6 +240,12 @@ class ThreadedEnginePerDevice(Engine):
             if task in self._open and (task.waiting == 0 or task.event is not None):
                 lane.put(task)
             raise
+
+    def _let_fork(self) -> None:
+        """Wait for a fork, but not for long: what it waits for may need a task of this thread."""
+        end = time.monotonic() + 1
+        while self._forking and time.monotonic() < end:
+            time.sleep(0.001)
 
     def _enter(self, task: Task) -> None:
         """Make a task known to what it reads and writes."""
@@ -283,7 +290,7 @@ class ThreadedEnginePerDevice(Engine):
         with self._lock:
             if key not in self._queues:
                 if not self._queues:
-                    at_fork(before=self._before_fork, after_in_parent=self._gate.set, first=True)
+                    at_fork(before=self._before_fork, after_in_parent=self._forked, first=True)
                 q = _Lane()
                 threading.Thread(target=self._work, args=(ctx, q, run), name=f"mxcore-{ctx}", daemon=True).start()
                 self._queues[key] = q  # where no thread can be started, the next push tries again
@@ -364,8 +371,11 @@ class ThreadedEnginePerDevice(Engine):
                 task.done.wait(None if end is None else max(0, end - time.monotonic()))
 
     def _before_fork(self) -> None:
-        self._gate.clear()
+        self._forking = True
         self.drain(30)  # what is left may wait for a lock of another library that who forks holds
+
+    def _forked(self) -> None:
+        self._forking = False
 
     def wait_all(self) -> None:
         self.drain()
@@ -400,7 +410,7 @@ def _in_child() -> None:
     for task in getattr(old, "_open", ()):
         task.error, task.done = (
             error(RuntimeError, f"{task.name}: another thread pushed it while this process was forked"),
-            threading.Event(),
+            Latch(),
         )
         task.done.set()
 

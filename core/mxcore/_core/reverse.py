@@ -417,12 +417,12 @@ def _write(leaf: Leaf, g: Any, own: bool = False) -> None:
         g = eager.roles["sum of gradients"](grad, g)
     elif a.write is None and b.write is None and not b.reads and g.stype == grad.stype == "default":
         device = b.ctx._device or b.ctx.device
+        b.version += 1  # first: an interrupt may come behind the write
         if own and leaf.large and not b.views and device.owns(x) and device.owns(y):
             grad._data = x
         else:
             if device.async_:
                 device.activate(b.ctx.device_id)
             device.copy(x, y)
-        b.version += 1
         return
     assign(grad, g if grad.stype in (g.stype, "default") else eager.roles["other storage type"](g, stype=grad.stype))

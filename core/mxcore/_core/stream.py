@@ -38,7 +38,11 @@ def heavy(work: float) -> bool:
 
 
 def commit(writes: Iterable[Storage]) -> None:
-    """Count a write to each storage: the tape compares the counts."""
+    """Count a write to each storage: the tape compares the counts, and so does what is kept of weights.
+
+    A write that fails, or behind which an interrupt comes, is counted as well: who writes calls this within the `try`
+    of the write, and again where that ends in any exception.
+    """
     for st in writes:
         st.version += 1
 
@@ -69,15 +73,20 @@ def ordered(
         How much it is: what is `heavy` goes to the worker at any rate, unless it must be done here.
     """
     queued = (ctx._device or ctx.device).async_
-    if begin(reads, writes, now or queued) or (work and not (now or queued) and heavy(work)):
+    waits = begin(reads, writes, now or queued) or (work and not (now or queued) and heavy(work))
+    try:
+        if waits:
 
-        def task() -> None:
+            def task() -> None:
+                fn(*args)
+
+            engine.it.push(ctx, task, reads, writes, name)
+        else:
+            if queued:
+                ctx.activate()
             fn(*args)
-
-        engine.it.push(ctx, task, reads, writes, name)
-    else:
-        if queued:
-            ctx.activate()
-        fn(*args)
-    for st in writes:
-        st.version += 1
+        for st in writes:
+            st.version += 1
+    except BaseException:
+        commit(writes)
+        raise

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeAlias
 
+from .._workers import Job, Workers
 from ..base import asserted, error
 from .data_batch import DataBatch
 from .data_desc import DataDesc
@@ -30,34 +31,6 @@ def _next(it: Any) -> DataBatch | None:
             "a list of arrays is needed",
         )
     return batch
-
-
-class _Fetch:
-    """The next batch of an iterator, which a thread makes.
-
-    How far it came also stands here because a fork cannot ask the thread's future: nobody may be there to give back
-    its lock.
-    """
-
-    begun = done = False
-    batch: DataBatch | None = None
-    error: BaseException | None = None
-
-    def __init__(self, it: Any) -> None:
-        self._it = it
-
-    def run(self) -> None:
-        self.begun = True
-        try:
-            self.batch = _next(self._it)
-        except BaseException as e:
-            self.error = e
-        self.done = True
-
-    def result(self) -> DataBatch | None:
-        if self.error is not None:
-            raise self.error
-        return self.batch
 
 
 class PrefetchingIter(WholeBatches):
@@ -104,15 +77,18 @@ class PrefetchingIter(WholeBatches):
         self._fetch()
 
     def _start(self) -> None:
-        self._pool = ThreadPoolExecutor(self.n_iter, thread_name_prefix="PrefetchingIter")
+        self._workers = Workers(self.n_iter, "PrefetchingIter")
         self._pid = os.getpid()
 
     def _fetch(self) -> None:
-        self._coming = [_Fetch(it) for it in self.iters]
+        # They are known before a thread has them: whoever was interrupted meanwhile waits for them nevertheless.
+        self._coming = [Job(partial(_next, it)) for it in self.iters]
         self._submit()
 
     def _submit(self) -> None:
-        self._futures = [self._pool.submit(fetch.run) for fetch in self._coming if not fetch.done]
+        for job in self._coming:
+            if not job.begun:
+                self._workers.put(job)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -122,16 +98,16 @@ class PrefetchingIter(WholeBatches):
         """Wait for the batches that are made ahead."""
         self._check_open()
         if self._pid != os.getpid():  # the threads stayed with the parent
-            if any(fetch.begun and not fetch.done for fetch in self._coming):
+            if any(job.begun and not job.done for job in self._coming):
                 raise error(
                     RuntimeError,
                     f"PrefetchingIter: process {self._pid} was forked while a thread made a batch; make an iterator in "
                     "the fork",
                 )
             self._start()
-            self._submit()
-        for future in self._futures:
-            future.result()
+        self._submit()
+        for job in self._coming:
+            job.error()
         self._check_open()  # another thread may have closed it meanwhile
 
     def close(self) -> None:
@@ -139,7 +115,7 @@ class PrefetchingIter(WholeBatches):
         self._closed = True
         if self._pid == os.getpid():
             with self._object_lock:  # whoever waits begins no other batch
-                self._pool.shutdown(wait=True, cancel_futures=True)
+                self._workers.close()
 
     def _described(self, which: str, maps: Renaming | None) -> list[DataDesc]:
         found: list[DataDesc] = []
@@ -174,7 +150,7 @@ class PrefetchingIter(WholeBatches):
 
     def iter_next(self) -> bool:
         self._wait()
-        found = [fetch.result() for fetch in self._coming]
+        found = [job.result() for job in self._coming]
         batches = [b for b in found if b is not None]
         if not batches:
             return False

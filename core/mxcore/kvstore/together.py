@@ -96,11 +96,15 @@ def launch(
     """
     written = [a._st for a in writes]
     begin([a._st for a in reads], written, now=True)
-    fn()
-    if engine.it.naive:
-        for ctx in contexts:
-            ctx.device.synchronize(ctx.device_id)
-    commit(written)
+    try:
+        fn()
+        if engine.it.naive:
+            for ctx in contexts:
+                ctx.device.synchronize(ctx.device_id)
+        commit(written)
+    except BaseException:
+        commit(written)
+        raise
 
 
 def add_each(groups: Sequence[Sequence[NDArray]], contexts: Sequence[Context]) -> list[NDArray]:

@@ -165,8 +165,12 @@ class Arrival:
     def expect(self) -> None:
         """Let the arrays wait for the values."""
         storages = tuple(out._st for outs in self._values for out in outs)
-        engine.it.push(_wire, self._begin, (), storages, "a pull from a kvstore")
-        commit(storages)
+        try:
+            engine.it.push(_wire, self._begin, (), storages, "a pull from a kvstore")
+            commit(storages)
+        except BaseException:
+            commit(storages)
+            raise
 
     def _begin(self) -> Future[None]:
         """Write what has come by now: nobody uses the arrays any more."""

@@ -252,9 +252,12 @@ def _set_item(x: Any, key: Any, value: Any) -> None:
             return put(x, x.__class__(v, Storage(st.ctx)), pattern, arrays)
         try:
             x._data[where] = v
+            commit((st,))
         except (ValueError, IndexError) as e:
             raise error(type(e), f"x[key] = value on an array of shape {shape}: {e}") from None
-        commit((st,))
+        except BaseException:
+            commit((st,))
+            raise
 
 
 def _as_index(a: Any) -> Any:

@@ -159,11 +159,14 @@ class _Bound:
         self.ins[1] = arrays[1]._data
         try:
             self.call()
+            commit(storages)
         except Exception as e:
             raise_in_op(e, self.name, self.params, self.ins, owner=self.owner)
+        except BaseException:
+            commit(storages)
+            raise
         finally:
             self.ins[1] = None
-        commit(storages)
         return True
 
 

@@ -7,10 +7,10 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Generic, TypeVar
 
 from mxcore.base import error
+from mxcore.plugin import Job, Workers
 
 __all__ = ["Loader", "processors"]
 
@@ -23,28 +23,28 @@ def processors() -> int:
         return os.cpu_count() or 1
 
 
-Job = TypeVar("Job")
+Item = TypeVar("Item")
 
 
-class Loader(Generic[Job]):
-    """Carry out jobs in threads and hand their results over in the order of the jobs.
+class Loader(Generic[Item]):
+    """Make items in threads and hand them over in their order.
 
     The consumer itself plans and submits; threads only work. So nothing waits for a consumer that went away.
 
     Parameters
     ----------
     plan : callable
-        Returns the next job, any object; raises StopIteration when there is none.
+        Returns the next item, any object; raises StopIteration when there is none.
     tasks : callable
-        Given a job, returns the callables that do it, which may run at the same time.
+        Given an item, returns the callables that make it, which may run at the same time.
     threads : int
         How many threads to use.
     ahead : int
-        How many jobs to begin before they are asked for.
+        How many items to begin before they are asked for.
 
     Examples
     --------
-    >>> loader = Loader(iter(["a", "b"]).__next__, lambda job: [lambda: print("work on", job)], 1, 0)
+    >>> loader = Loader(iter(["a", "b"]).__next__, lambda item: [lambda: print("work on", item)], 1, 0)
     >>> loader.next()
     work on a
     'a'
@@ -52,36 +52,36 @@ class Loader(Generic[Job]):
     """
 
     def __init__(
-        self, plan: Callable[[], Job], tasks: Callable[[Job], Iterable[Callable[[], Any]]], threads: int, ahead: int
+        self, plan: Callable[[], Item], tasks: Callable[[Item], Iterable[Callable[[], Any]]], threads: int, ahead: int
     ) -> None:
         self._plan, self._tasks, self._threads, self._ahead = plan, tasks, threads, ahead
-        self._coming: deque[tuple[Job, list[Future[Any]]]] = deque()
+        self._coming: deque[tuple[Item, list[Job]]] = deque()
         self._over = self._closed = False
-        self._pool: ThreadPoolExecutor | None = None
+        self._workers: Workers | None = None
         self._lock = threading.Lock()
-
-    def _workers(self) -> ThreadPoolExecutor:
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="mxcore-decode")
-            self._pid = os.getpid()
-            # Dropped mid-epoch: what has not begun is given up, and the threads end.
-            self._finalizer = weakref.finalize(self, self._pool.shutdown, wait=False, cancel_futures=True)
-        return self._pool
 
     def _begin(self) -> None:
         while not self._over and len(self._coming) <= self._ahead:
             try:
-                job = self._plan()
+                item = self._plan()
             except StopIteration:
                 self._over = True
                 return
-            self._coming.append((job, self._submit(job)))
+            self._coming.append((item, [Job(task) for task in self._tasks(item)]))
+            self._submit(self._coming[-1][1])
 
-    def _submit(self, job: Job) -> list[Future[Any]]:
-        return [self._workers().submit(task) for task in self._tasks(job)]
+    def _submit(self, jobs: Iterable[Job]) -> None:
+        """Give threads what none has begun."""
+        if self._workers is None:
+            self._workers, self._pid = Workers(self._threads, "mxcore-decode"), os.getpid()
+            # Dropped mid-epoch: what has not begun is given up, and the threads end.
+            self._finalizer = weakref.finalize(self, self._workers.close, wait=False)
+        for job in jobs:
+            if not job.begun:
+                self._workers.put(job)
 
-    def next(self) -> Job:
-        """Return the next job once its tasks are done.
+    def next(self) -> Item:
+        """Return the next item once it is made.
 
         Raises
         ------
@@ -94,14 +94,16 @@ class Loader(Generic[Job]):
         """
         with self._lock:
             self._check_open()
-            if self._pool is not None and self._pid != os.getpid():
+            if self._workers is not None and self._pid != os.getpid():
                 self._after_fork()
             self._begin()
             if not self._coming:
                 raise StopIteration
-            job, futures = self._coming.popleft()
-            failures = [f.exception() for f in futures]
-            del futures
+            item, jobs = self._coming[0]
+            self._submit(jobs)  # unless an interrupt came before
+            failures = [job.error() for job in jobs]
+            self._coming.popleft()
+            del jobs
             self._check_open()
             self._begin()
         try:
@@ -111,7 +113,7 @@ class Loader(Generic[Job]):
         finally:
             failure = None  # a traceback that holds its error would live on
             failures.clear()
-        return job
+        return item
 
     def _check_open(self) -> None:
         if self._closed:
@@ -120,28 +122,30 @@ class Loader(Generic[Job]):
     def _after_fork(self) -> None:
         """The threads stayed with the parent: begin again what they had in hand."""
         self._finalizer.detach()
-        self._pool = None
-        self._coming = deque((job, self._submit(job)) for job, _ in self._coming)
+        self._workers = None
+        self._coming = deque((item, [Job(task) for task in self._tasks(item)]) for item, _ in self._coming)
+        for _, jobs in self._coming:
+            self._submit(jobs)
 
     def restart(self) -> None:
-        """Give up the jobs under way; plan anew."""
+        """Give up the items under way; plan anew."""
         with self._lock:
             self._check_open()
             self._give_up()
             self._over = False
 
     def _give_up(self) -> None:
-        for _, futures in self._coming:
-            for future in futures:
-                future.cancel()
+        for _, jobs in self._coming:
+            for job in jobs:
+                job.cancel()
         self._coming.clear()
 
     def close(self) -> None:
-        """Give up the jobs under way, and end the threads. Doing it twice is harmless."""
+        """Give up the items under way, and end the threads. Doing it twice is harmless."""
         self._closed = True
         with self._lock:
             self._give_up()
-            if self._pool is not None and self._pid == os.getpid():
+            if self._workers is not None and self._pid == os.getpid():
                 self._finalizer.detach()
-                self._pool.shutdown(wait=True, cancel_futures=True)
-            self._pool = None
+                self._workers.close()
+            self._workers = None

@@ -322,6 +322,9 @@ def _write_at(x: Any, items: list[Any], value: Any) -> None:
     )
     try:
         target[where] = v
+        commit((st,))
     except (ValueError, IndexError) as e:
         raise error(type(e), f"{_NAME} on an array of shape {x.shape}: {e}") from None
-    commit((st,))
+    except BaseException:
+        commit((st,))
+        raise

@@ -1,0 +1,192 @@
+"""Threads that work for others, such that an interrupt (Ctrl-C) in those who wait for them locks nobody out.
+
+Python's own `Event`, `Condition`, `Semaphore` and all that is made of them, as queues and executors of the standard
+library are, take their locks in Python code: where an interrupt comes between two lines of it, the lock stays taken,
+and the thread that wants to tell that it is done waits for ever. Here the locks are C's, which are taken and given
+back as a whole, and whoever waits looks now and then by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Any
+
+__all__ = ["Job", "Latch", "Workers"]
+
+#: Seconds after which whoever waits looks by itself.
+_LOOK = 0.05
+
+
+class Latch:
+    """Something that has happened or not, for which threads wait; once it has, it has for good.
+
+    Examples
+    --------
+    >>> latch = Latch()
+    >>> latch.is_set(), latch.wait(0)
+    (False, False)
+    >>> latch.set()
+    >>> latch.is_set(), latch.wait()
+    (True, True)
+    """
+
+    __slots__ = ("_set", "_lock")
+
+    def __init__(self) -> None:
+        self._set, self._lock = False, threading.Lock()
+        self._lock.acquire()
+
+    def is_set(self) -> bool:
+        """Whether it has happened."""
+        return self._set
+
+    def set(self) -> None:
+        """It happens; doing it twice is harmless."""
+        self._set = True
+        self._free()
+
+    def _free(self) -> None:
+        with contextlib.suppress(RuntimeError):  # it is free
+            self._lock.release()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it has happened, or for so many seconds; tells whether it has."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while not self._set:
+            left = _LOOK if end is None else min(_LOOK, end - time.monotonic())
+            if left <= 0:
+                break
+            if self._lock.acquire(timeout=left):
+                self._free()  # for the next one who waits; an interrupt before it, and that one looks by itself
+        return self._set
+
+
+class Job:
+    """A call that a thread makes, once.
+
+    Parameters
+    ----------
+    fn : callable
+        Without arguments.
+
+    Attributes
+    ----------
+    begun : bool
+        Whether a thread has taken it, or it was cancelled.
+
+    Examples
+    --------
+    >>> job = Job(lambda: 6 * 7)
+    >>> with Workers(1, "example") as workers:
+    ...     workers.put(job)
+    ...     job.result()
+    42
+    """
+
+    __slots__ = ("begun", "_fn", "_claim", "_done", "_value", "_error")
+
+    def __init__(self, fn: Callable[[], Any]) -> None:
+        self.begun = False
+        self._fn: Callable[[], Any] | None = fn
+        self._claim, self._done = threading.Lock(), Latch()
+        self._value: Any = None
+        self._error: BaseException | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended, in whatever way."""
+        return self._done.is_set()
+
+    def run(self) -> None:
+        """Make the call, unless somebody has begun to."""
+        fn = self._fn
+        if fn is None or not self._claim.acquire(blocking=False):
+            return
+        self.begun = True
+        try:
+            self._value = fn()
+        except BaseException as e:
+            self._error = e
+        self._fn = fn = None
+        self._done.set()
+
+    def cancel(self) -> bool:
+        """See to it that the call is not made; False if a thread has begun it."""
+        if not self._claim.acquire(blocking=False):
+            return False
+        self.begun = True
+        self._error, self._fn = RuntimeError("it was cancelled"), None
+        self._done.set()
+        return True
+
+    def error(self) -> BaseException | None:
+        """What the call raised, once it has ended."""
+        self._done.wait()
+        return self._error
+
+    def result(self) -> Any:
+        """What the call returned, once it has ended; raises what it raised."""
+        failed = self.error()
+        if failed is not None:
+            try:
+                raise failed
+            finally:
+                failed = None  # a traceback that holds its error would live on
+        return self._value
+
+
+class Workers:
+    """Some threads that make calls in the order in which they came.
+
+    Parameters
+    ----------
+    n : int
+    name : str
+        Of the threads, with a number.
+    """
+
+    def __init__(self, n: int, name: str) -> None:
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._threads = [
+            threading.Thread(target=_work, args=(self._jobs,), name=f"{name}_{i}", daemon=True) for i in range(n)
+        ]
+        for t in self._threads:
+            t.start()
+
+    def put(self, job: Job) -> None:
+        """Let a thread make a call; of one that was put twice only the first time counts."""
+        self._jobs.put(job)
+
+    def close(self, wait: bool = True) -> None:
+        """Give up what no thread has begun, and end the threads; doing it twice is harmless."""
+        try:
+            while True:
+                job = self._jobs.get_nowait()
+                if job is not None:
+                    job.cancel()
+        except Empty:
+            pass
+        for _ in self._threads:
+            self._jobs.put(None)
+        if wait:
+            for t in self._threads:
+                t.join()
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close(wait=False)
+
+
+def _work(jobs: SimpleQueue[Job | None]) -> None:
+    while (job := jobs.get()) is not None:
+        job.run()
+        del job  # what it holds is let go before the next one comes

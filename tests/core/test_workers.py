@@ -1,0 +1,137 @@
+"""Threads that work for others: what is done once, what waits, and interrupts anywhere in those who wait."""
+
+import signal
+import sys
+import threading
+import time
+
+import pytest
+
+from mxcore import _workers
+from mxcore._workers import Job, Latch, Workers
+
+
+def test_a_latch_lets_all_go_once_it_is_set():
+    latch, gone = Latch(), []
+    threads = [threading.Thread(target=lambda: gone.append(latch.wait())) for _ in range(5)]
+    for t in threads:
+        t.start()
+    assert not latch.wait(0.02) and not gone
+    latch.set()
+    latch.set()
+    for t in threads:
+        t.join(10)
+    assert gone == [True] * 5 and latch.wait(0)
+
+
+def test_who_waits_looks_by_itself():
+    """Another one was interrupted with the lock in its hand."""
+    latch = Latch()
+    latch.set()
+    latch._lock.acquire()
+    assert latch.wait(10) and latch.wait()
+    other = Latch()
+    setter = threading.Timer(0.02, lambda: setattr(other, "_set", True))
+    setter.start()
+    assert other.wait(10)
+    setter.join()
+
+
+def test_a_job_is_done_once_however_often_it_is_put():
+    ran = []
+    job = Job(lambda: ran.append(1) or 7)
+    with Workers(3, "test") as workers:
+        for _ in range(50):
+            workers.put(job)
+        assert job.result() == 7 and job.result() == 7 and job.error() is None
+    assert ran == [1] and job.begun and job.done
+
+
+def test_what_a_job_raises():
+    job = Job(lambda: 1 / 0)
+    with Workers(1, "test") as workers:
+        workers.put(job)
+        assert isinstance(job.error(), ZeroDivisionError)
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):
+                job.result()
+
+
+def test_what_was_not_begun_is_given_up():
+    go, begun = threading.Event(), threading.Event()
+    first = Job(lambda: (begun.set(), go.wait()))
+    later = [Job(lambda: 3) for _ in range(4)]
+    workers = Workers(1, "test")
+    for job in (first, *later):
+        workers.put(job)
+    begun.wait()
+    assert later[0].cancel() and not first.cancel()
+    workers.close(wait=False)
+    go.set()
+    workers.close()
+    assert first.error() is None and not any(t.is_alive() for t in workers._threads)
+    for job in later:
+        assert isinstance(job.error(), RuntimeError) and job.begun
+
+
+def test_threads_end_with_who_had_them():
+    workers = Workers(2, "test")
+    threads = workers._threads
+    del workers
+    for t in threads:
+        t.join(10)
+        assert not t.is_alive()
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="alarms")
+def test_interrupts_of_who_waits_lock_nobody_out():
+    """By a trace that raises at each line of it in turn, and by signals."""
+    path, n = _workers.__file__, 0
+    with Workers(2, "test") as workers:
+        for place in range(200):
+            job, seen = Job(lambda: time.sleep(0.0005)), [place]
+
+            def trace(frame, event, arg, seen=seen):
+                if frame.f_code.co_filename == path:
+                    seen[0] -= 1
+                    if seen[0] == 0:
+                        raise KeyboardInterrupt
+                    return trace
+                return None
+
+            old = sys.gettrace()
+            try:
+                sys.settrace(trace)
+                workers.put(job)
+                job.result()
+            except KeyboardInterrupt:
+                n += 1
+            finally:
+                sys.settrace(old)
+            workers.put(job)
+            assert job._done.wait(10)
+        armed = []
+
+        def interrupt(*_):
+            if armed:
+                armed.clear()
+                raise KeyboardInterrupt
+
+        before = signal.signal(signal.SIGALRM, interrupt)
+        try:
+            for i in range(300):
+                job = Job(lambda: time.sleep(0.0003))
+                try:
+                    armed.append(1)
+                    signal.setitimer(signal.ITIMER_REAL, 1e-5 * (1 + i % 60))
+                    workers.put(job)
+                    job.result()
+                    armed.clear()
+                except KeyboardInterrupt:
+                    n += 1
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                workers.put(job)
+                assert job._done.wait(10)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+    assert n > 50
