@@ -34,7 +34,7 @@ def learner(mx, context=None, hybrid=True, **kwargs):
         net.add(mx.gluon.nn.Dense(8, activation="relu", in_units=4), mx.gluon.nn.Dense(2, in_units=8))
     net.initialize(ctx=context or mx.cpu())
     random = np.random.RandomState(1)
-    for _, p in net.collect_params().items():
+    for _, p in sorted(net.collect_params().items()):
         p.set_data(mx.nd.array(random.randn(*p.shape) / 2))
     net.hybridize(hybrid)
     trainer = mx.gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.01})
