@@ -190,21 +190,17 @@ def _invoke(
     if pending or targets:
         pending = begin([x._st for x in inputs], targets, now)
     later, saved = not now and not view and (pending or heavy(bound.work)), None
-    try:
-        if not later:
-            values, saved = _run(bound, k, p, inputs, outs, view, mixed)
-            # A view of what is still being computed will show it; what is no view here has read it too early.
-            later = pending and view and not device.shares(values[0], inputs[0]._data)
-        results = (
-            _push(bound, k, p, inputs, outs, cls, mixed)
-            if later
-            else _results(bound, k, p, inputs, outs, cls, view, values)
-        )
-        if targets:
-            commit(targets)
-    except BaseException:
-        commit(targets)
-        raise
+    commit(targets)
+    if not later:
+        values, saved = _run(bound, k, p, inputs, outs, view, mixed)
+        # A view of what is still being computed will show it; what is no view here has read it too early.
+        later = pending and view and not device.shares(values[0], inputs[0]._data)
+    results = (
+        _push(bound, k, p, inputs, outs, cls, mixed)
+        if later
+        else _results(bound, k, p, inputs, outs, cls, view, values)
+    )
+    commit(targets)
     if mode["record"]:
         tape.record(op, p, inputs, results, (k, saved) if op.stateful else None)
     if out is not None:

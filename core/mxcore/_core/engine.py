@@ -197,8 +197,9 @@ class ThreadedEnginePerDevice(Engine):
         self._queues: dict[Any, _Lane] = {}
         self._open: weakref.WeakSet[Task] | set[Task] = set()
         self._failed: list[Task] = []
-        #: While a fork waits: who pushes without end would let it wait for ever.
-        self._forking = False
+        #: A new one while a fork waits: who pushes without end would let it wait for ever.
+        self._gate = Latch()
+        self._gate.set()
 
     def note(self, ctx: Context) -> None:
         self.contexts.add(ctx)
@@ -230,8 +231,7 @@ class ThreadedEnginePerDevice(Engine):
 
         An interrupt (Ctrl-C) may come anywhere. What others have begun to wait for is handed over nevertheless.
         """
-        if self._forking:
-            self._let_fork()
+        self._gate.wait(1)  # not longer: what is waited for may need this task
         try:
             self._enter(task)
             if task.waiting == 0 or task.event is not None:
@@ -240,12 +240,6 @@ class ThreadedEnginePerDevice(Engine):
             if task in self._open and (task.waiting == 0 or task.event is not None):
                 lane.put(task)
             raise
-
-    def _let_fork(self) -> None:
-        """Wait for a fork, but not for long: what it waits for may need a task of this thread."""
-        end = time.monotonic() + 1
-        while self._forking and time.monotonic() < end:
-            time.sleep(0.001)
 
     def _enter(self, task: Task) -> None:
         """Make a task known to what it reads and writes."""
@@ -290,7 +284,7 @@ class ThreadedEnginePerDevice(Engine):
         with self._lock:
             if key not in self._queues:
                 if not self._queues:
-                    at_fork(before=self._before_fork, after_in_parent=self._forked, first=True)
+                    at_fork(before=self._before_fork, after_in_parent=lambda: self._gate.set(), first=True)
                 q = _Lane()
                 threading.Thread(target=self._work, args=(ctx, q, run), name=f"mxcore-{ctx}", daemon=True).start()
                 self._queues[key] = q  # where no thread can be started, the next push tries again
@@ -371,11 +365,8 @@ class ThreadedEnginePerDevice(Engine):
                 task.done.wait(None if end is None else max(0, end - time.monotonic()))
 
     def _before_fork(self) -> None:
-        self._forking = True
+        self._gate = Latch()
         self.drain(30)  # what is left may wait for a lock of another library that who forks holds
-
-    def _forked(self) -> None:
-        self._forking = False
 
     def wait_all(self) -> None:
         self.drain()

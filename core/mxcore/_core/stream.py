@@ -40,8 +40,7 @@ def heavy(work: float) -> bool:
 def commit(writes: Iterable[Storage]) -> None:
     """Count a write to each storage: the tape compares the counts, and so does what is kept of weights.
 
-    A write that fails, or behind which an interrupt comes, is counted as well: who writes calls this within the `try`
-    of the write, and again where that ends in any exception.
+    Who writes calls it before and after: an interrupt may come behind the write, and another thread between the two.
     """
     for st in writes:
         st.version += 1
@@ -73,20 +72,15 @@ def ordered(
         How much it is: what is `heavy` goes to the worker at any rate, unless it must be done here.
     """
     queued = (ctx._device or ctx.device).async_
-    waits = begin(reads, writes, now or queued) or (work and not (now or queued) and heavy(work))
-    try:
-        if waits:
+    commit(writes)
+    if begin(reads, writes, now or queued) or (work and not (now or queued) and heavy(work)):
 
-            def task() -> None:
-                fn(*args)
-
-            engine.it.push(ctx, task, reads, writes, name)
-        else:
-            if queued:
-                ctx.activate()
+        def task() -> None:
             fn(*args)
-        for st in writes:
-            st.version += 1
-    except BaseException:
-        commit(writes)
-        raise
+
+        engine.it.push(ctx, task, reads, writes, name)
+    else:
+        if queued:
+            ctx.activate()
+        fn(*args)
+    commit(writes)

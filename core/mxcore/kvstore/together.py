@@ -96,15 +96,12 @@ def launch(
     """
     written = [a._st for a in writes]
     begin([a._st for a in reads], written, now=True)
-    try:
-        fn()
-        if engine.it.naive:
-            for ctx in contexts:
-                ctx.device.synchronize(ctx.device_id)
-        commit(written)
-    except BaseException:
-        commit(written)
-        raise
+    commit(written)
+    fn()
+    if engine.it.naive:
+        for ctx in contexts:
+            ctx.device.synchronize(ctx.device_id)
+    commit(written)
 
 
 def add_each(groups: Sequence[Sequence[NDArray]], contexts: Sequence[Context]) -> list[NDArray]:

@@ -165,12 +165,9 @@ class Arrival:
     def expect(self) -> None:
         """Let the arrays wait for the values."""
         storages = tuple(out._st for outs in self._values for out in outs)
-        try:
-            engine.it.push(_wire, self._begin, (), storages, "a pull from a kvstore")
-            commit(storages)
-        except BaseException:
-            commit(storages)
-            raise
+        commit(storages)
+        engine.it.push(_wire, self._begin, (), storages, "a pull from a kvstore")
+        commit(storages)
 
     def _begin(self) -> Future[None]:
         """Write what has come by now: nobody uses the arrays any more."""

@@ -250,14 +250,12 @@ def _set_item(x: Any, key: Any, value: Any) -> None:
         st.ctx.activate()  # the value may have been elsewhere
         if st.ctx.device.async_ and not isinstance(value, numbers.Number):
             return put(x, x.__class__(v, Storage(st.ctx)), pattern, arrays)
+        commit((st,))
         try:
             x._data[where] = v
-            commit((st,))
         except (ValueError, IndexError) as e:
             raise error(type(e), f"x[key] = value on an array of shape {shape}: {e}") from None
-        except BaseException:
-            commit((st,))
-            raise
+        commit((st,))
 
 
 def _as_index(a: Any) -> Any:

@@ -157,16 +157,14 @@ class _Bound:
             v = numbers[n]
             values[n] = v if v.__class__ is float else parse(v)
         self.ins[1] = arrays[1]._data
+        commit(storages)
         try:
             self.call()
-            commit(storages)
         except Exception as e:
             raise_in_op(e, self.name, self.params, self.ins, owner=self.owner)
-        except BaseException:
-            commit(storages)
-            raise
         finally:
             self.ins[1] = None
+        commit(storages)
         return True
 
 

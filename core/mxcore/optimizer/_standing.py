@@ -281,18 +281,15 @@ class Standing:
     def _run(self, reads: Sequence[Storage], writes: Sequence[Storage], news: Sequence[Any]) -> None:
         begin(reads, writes, now=True)
         self.ctx.activate()
-        try:
-            for call in self.calls:
-                # What is one weight's alone is not written to by two threads at once; a queue has an order of its own.
-                with _open if call.many or self._queued else lock_of(writes[call.places[0]]):
-                    try:
-                        call.grads(call.some(news))
-                        call.run()
-                    except Exception as e:
-                        raise_in_op(e, call.op.name, call.params, call.ins, owner=call.owner)
-                    finally:
-                        call.grads([None] * len(call.places))  # they are of one step
-            commit(writes)
-        except BaseException:
-            commit(writes)
-            raise
+        commit(writes)
+        for call in self.calls:
+            # What is one weight's alone is not written to by two threads at once; a queue has an order of its own.
+            with _open if call.many or self._queued else lock_of(writes[call.places[0]]):
+                try:
+                    call.grads(call.some(news))
+                    call.run()
+                except Exception as e:
+                    raise_in_op(e, call.op.name, call.params, call.ins, owner=call.owner)
+                finally:
+                    call.grads([None] * len(call.places))  # they are of one step
+        commit(writes)

@@ -320,11 +320,9 @@ def _write_at(x: Any, items: list[Any], value: Any) -> None:
             for k in pattern
         ]
     )
+    commit((st,))
     try:
         target[where] = v
-        commit((st,))
     except (ValueError, IndexError) as e:
         raise error(type(e), f"{_NAME} on an array of shape {x.shape}: {e}") from None
-    except BaseException:
-        commit((st,))
-        raise
+    commit((st,))
