@@ -34,8 +34,8 @@ _NARROW_CORES = {"Haswell", "Zen", "Excavator", "Steamroller", "Piledriver", "Bu
 _NEAR = 1 << 22
 #: Of so few rows a product takes no longer than reorders of its weights.
 _FEW_ROWS = 512
-#: Of fewer places transformed filters take longer than products of their tiles save.
-_PLACES = 160
+#: Of fewer places transformed filters take longer than products of their tiles save: with AVX-512, and with AVX2.
+_PLACES, _MANY_PLACES = 160, 512
 #: So much of the work decides over the layout of all images.
 _GOOD_PART, _MOST = 0.3, 0.75
 
@@ -181,13 +181,16 @@ def left(isa: int, piece: str, g: Geometry) -> bool:
     isa, piece, g
         As of :func:`pays`.
     """
-    f = Facts.of(g)
+    f, wide = Facts.of(g), isa & ISA_AVX512 == ISA_AVX512
     plain = {*g.stride, *g.dilate, g.groups} == {1} and g.dtype == "float32" and len(g.src) == 4
-    if isa & ISA_AVX512 != ISA_AVX512 or not plain or f.rows < _PLACES or min(f.channels, f.filters) < 2 * _VECTOR:
+    channels = min(f.channels, f.filters)
+    if not plain or f.rows < _PLACES:
         return False
     if g.weight[2:] == (1, 1):
-        return piece == "weight" and not any(g.pad) and blas_core() in _NARROW_CORES
-    return g.weight[2:] == (3, 3) and max(g.pad) <= 2
+        narrow = blas_core() in _NARROW_CORES
+        return piece == "weight" and wide and narrow and channels >= 2 * _VECTOR and not any(g.pad)
+    enough = wide or piece == "weight" or f.rows >= _MANY_PLACES
+    return g.weight[2:] == (3, 3) and max(g.pad) <= 2 and enough and channels >= (2 if wide else 1) * _VECTOR
 
 
 def travels(isa: int, piece: str, g: Geometry) -> bool:
