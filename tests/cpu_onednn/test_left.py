@@ -71,7 +71,7 @@ def trained(biased, data_grad):
     net = Net(biased)
     net.initialize(mx.init.Xavier())
     net.hybridize(static_alloc=True, static_shape=True)
-    x, found = mx.nd.array(np.random.RandomState(0).randn(2, 32, 15, 14)), []
+    x, found = mx.nd.array(np.random.RandomState(0).randn(3, 32, 15, 14)), []
     if data_grad:
         x.attach_grad()
     for _ in range(3):
