@@ -64,6 +64,86 @@ def test_overlapping_writes():
     assert a.asnumpy().tolist() == [0, 0, 1, 2, 3, 4]
 
 
+MASK = np.array([[True, False], [False, True], [True, True]])
+ROW = np.array([True, False, True, False])
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize(
+    "shape, key",
+    [
+        ((3, 2, 4, 3), (MASK, -1)),
+        ((3, 2, 4, 3), (MASK, 3, 2)),
+        ((3, 2, 4, 3), (MASK, slice(None), -1)),
+        ((3, 2, 4, 3), (MASK, np.array([0, -1, 2, -3]), -1)),
+        ((3, 2, 4, 3), (MASK, None, ..., 1)),
+        ((3, 2, 4, 3), (MASK, slice(-3, None, 2))),
+        ((3, 2, 4, 3), (MASK.tolist(), -2)),
+        ((3, 2, 4, 3), MASK.tolist()),
+        ((5, 3, 2, 3), (-1, MASK, -1)),
+        ((5, 3, 2, 3), (slice(None), MASK, 2)),
+        ((1, 2, 2, 3), (np.array([[False, True]]), np.array([[0], [1]]), -1)),
+        ((2, 1, 4, 4), (np.array([[True], [True]]), 3, np.array([[0], [-2]]))),
+        ((4, 4, 3), (np.eye(4, dtype=bool), -1)),
+        ((4, 3), (ROW, -1)),
+        ((4, 3), (ROW, ..., [0, 2])),
+        ((3, 4), True),
+        ((3, 4), False),
+        ((3, 4), np.bool_(True)),
+        ((3, 4), np.array(False)),
+        ((3, 4), (np.array(True), 1)),
+        ((3, 4), (1, np.True_, ROW)),
+        ((3, 4), (slice(None), False, -1)),
+    ],
+)
+def test_masks_in_indices_are_numpys(shape, key, own):
+    """Read, written, and the gradient of each, by keys of NumPy's arrays and by keys of MXNet's."""
+    w = np.arange(1, np.prod(shape) + 1, dtype="f").reshape(shape)
+
+    def mine(k):
+        return nd.array(k, dtype=k.dtype) if own and isinstance(k, np.ndarray) and k.ndim else k
+
+    ours = tuple(map(mine, key)) if isinstance(key, tuple) else mine(key)
+    x = nd.array(w)
+    want = w[key]
+    got = x[ours]
+    assert got.shape == want.shape and (got.asnumpy() == want).all()
+    value = -np.arange(1, want.size + 1, dtype="f").reshape(want.shape)
+    for v in (-5, value, nd.array(value)):
+        x, changed = nd.array(w), w.copy()
+        changed[key] = value if isinstance(v, nd.NDArray) else v
+        x[ours] = v
+        assert (x.asnumpy() == changed).all()
+    if not want.size:
+        return
+    x = nd.array(w)
+    x.attach_grad()
+    with mx.autograd.record():
+        y = (x[ours] * nd.array(value)).sum()
+    y.backward()
+    d = np.zeros_like(w)
+    d[key] = value
+    assert (x.grad.asnumpy() == d).all()
+    v = nd.array(value)
+    v.attach_grad()
+    z = nd.array(w)
+    with mx.autograd.record():
+        z[ours] = v * 3
+        y = (z * nd.array(w)).sum()
+    y.backward()
+    changed[key] = value * 3
+    assert (z.asnumpy() == changed).all() and (v.grad.asnumpy() == 3 * want).all()
+
+
+def test_a_mask_of_another_shape_is_refused():
+    x = nd.zeros((3, 2, 4))
+    for key in (MASK.T, (slice(None), MASK), (0, [[True, False]])):
+        with pytest.raises(IndexError, match="a mask of shape"):
+            x[key]
+        with pytest.raises(IndexError, match="a mask of shape"):
+            x[key] = 1
+
+
 @pytest.mark.parametrize(
     "dtype", ["float16", "float32", "float64", "uint8", "int8", "int32", "int64", "bool", "bfloat16"]
 )

@@ -144,7 +144,15 @@ def test_an_element_has_a_shape_outside_of_numpys_meaning():
 
 @pytest.mark.usefixtures("numpy_mode")
 def test_recorded_writes_carry_gradients():
-    for key in (1, (slice(None), 1), [0, 2], onp.arange(12).reshape(3, 4) > 5, (Ellipsis, [0, 1])):
+    for key in (
+        1,
+        (slice(None), 1),
+        [0, 2],
+        onp.arange(12).reshape(3, 4) > 5,
+        (Ellipsis, [0, 1]),
+        (True, 1),
+        (0, True, [2, 3]),
+    ):
         n = onp.zeros((3, 4))[key].shape
         v = np.array(onp.random.RandomState(0).rand(*n[-1:]).astype("f"))
         v.attach_grad()

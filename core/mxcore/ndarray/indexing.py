@@ -7,6 +7,7 @@ advanced index (arrays, lists) always copies. Writing never replaces memory.
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,25 @@ from .._core.errors import error
 from .._core.state import state
 from .._core.stream import commit, ordered
 from .._locks import lock_of
-from .._noting import check_readable
+from .._noting import check_readable, noted
 from ..crossing import to_context
 from ..elementwise import wrapped
 
-__all__ = ["get_item", "is_all", "row_range", "set_item", "write", "slices"]
+__all__ = [
+    "check_mask",
+    "get_item",
+    "is_all",
+    "is_mask",
+    "pattern_of",
+    "put",
+    "put_recorded",
+    "row_range",
+    "set_item",
+    "slices",
+    "write",
+]
+
+_BASIC = frozenset({int, slice, type(None), type(Ellipsis)})
 
 
 def slices(begin: Any, end: Any, step: Any = None) -> tuple[slice, ...]:
@@ -39,20 +54,51 @@ def _is_int(k: Any) -> bool:
     return isinstance(k, numbers.Integral) and not isinstance(k, (bool, np.bool_))
 
 
+def _plain(k: Any) -> Any:
+    """One item of an index as an int, a slice, None, Ellipsis or an array of ints or truth values."""
+    if k.__class__ in _BASIC or _is_int(k) or isinstance(k, (slice, Array)):
+        return k
+    host = np.asarray(k)
+    if host.dtype.kind not in "biu":
+        if not host.ndim or (host.size and host.dtype.kind != "f"):
+            raise error(IndexError, f"an index must be ints, slices or arrays of ints, got {type(k).__name__}")
+        host = host.astype(np.int64)
+    return host
+
+
+def is_mask(k: Any) -> bool:
+    """Whether an item of an index is an array of truth values."""
+    if isinstance(k, Array):
+        k = k._data
+    elif not isinstance(k, np.ndarray):
+        return False
+    return bool(k.dtype.kind == "b")
+
+
+def check_mask(mask: Any, shape: tuple[int, ...], axis: int) -> None:
+    """Refuse a mask of another shape than that of the dimensions from `axis` on, which it selects from."""
+    part = shape[axis : axis + len(mask.shape)]
+    if tuple(mask.shape) != part:
+        raise error(
+            IndexError,
+            f"a mask of shape {tuple(mask.shape)} selects from dimensions of shape {part}, which must "
+            f"be equal (array of shape {shape})",
+        )
+
+
 def _normal(key: Any, shape: tuple[int, ...]) -> tuple[tuple[Any, ...], bool]:
-    """(one item per dimension of the array with None for new axes, whether the index is basic)."""
-    items = list(key) if isinstance(key, tuple) else [key]
+    """(an item for each dimension or mask, with None for new axes beside; whether the index is basic)."""
+    items = [*map(_plain, key)] if isinstance(key, tuple) else [_plain(key)]
     basic = True
     used = 0
     for k in items:
         if k is None or k is Ellipsis:
             continue
-        if not (_is_int(k) or isinstance(k, slice)):
-            basic = False
-            bools = getattr(k, "dtype", None) is not None and np.dtype(k.dtype).kind == "b"
-            used += len(k.shape) if bools else 1
-        else:
+        if _is_int(k) or isinstance(k, slice):
             used += 1
+        else:
+            basic = False
+            used += len(k.shape) if is_mask(k) else 1
     dots = [i for i, k in enumerate(items) if k is Ellipsis]
     if len(dots) > 1:
         raise error(IndexError, "an index can have one Ellipsis ('...') only")
@@ -60,10 +106,12 @@ def _normal(key: Any, shape: tuple[int, ...]) -> tuple[tuple[Any, ...], bool]:
     if fill < 0:
         raise error(IndexError, f"too many indices: {used} for an array of shape {shape}")
     at = dots[0] if dots else len(items)
-    items[at : at + bool(dots)] = [slice(None)] * fill
+    rest: list[Any] = [slice(None)] * fill
+    # One of no dimensions still stands between arrays.
+    items[at : at + bool(dots)] = rest or [Ellipsis] * (bool(dots) and not basic)
     axis = 0
     for i, k in enumerate(items):
-        if k is None:
+        if k is None or k is Ellipsis:
             continue
         if _is_int(k):
             k = int(k)
@@ -77,6 +125,10 @@ def _normal(key: Any, shape: tuple[int, ...]) -> tuple[tuple[Any, ...], bool]:
             if k.step is not None and int(k.step) == 0:
                 raise error(ValueError, "slice step cannot be zero")
             items[i] = slice(*[None if v is None else int(v) for v in (k.start, k.stop, k.step)])
+        elif is_mask(k):
+            check_mask(k, shape, axis)
+            axis += len(k.shape)
+            continue
         axis += 1
     return tuple(items), basic
 
@@ -154,47 +206,72 @@ def get_item(x: Any, key: Any) -> Any:
 
 
 def _advanced(x: Any, items: tuple[Any, ...]) -> Any:
-    pattern, arrays = _index_arrays(x, items)
+    x, pattern, arrays = pattern_of(x, items)
     return tables.ops.get("_advanced_index")(x, *arrays, index=pattern, num_args=len(arrays))
 
 
-def _index_arrays(x: Any, items: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[Any]]:
-    """A hashable pattern with None-new-axes, ints, slices and places of arrays; and the arrays, on the context of x."""
-    ctx = x._st.ctx
+def pattern_of(x: Any, items: Sequence[Any]) -> tuple[Any, tuple[Any, ...], list[Any]]:
+    """What operators of advanced indices take: the array, the pattern of the index, and its arrays beside `x`.
+
+    A truth value without dimensions is an index into a new axis of length 1: it is there or not.
+    """
     pattern: list[Any] = []
     arrays: list[Any] = []
+    axis, added = 0, list[int]()
     for k in items:
-        if k is None or isinstance(k, int):
+        if k is None or k is Ellipsis or k.__class__ is int:
             pattern.append(k)
-        elif isinstance(k, slice):
+        elif k.__class__ is slice:
             pattern.append(("s", k.start, k.stop, k.step))
         else:
-            if not isinstance(k, Array):
-                host = np.asarray(k)
-                if host.dtype.kind not in "biu":
-                    if not host.ndim or (host.size and host.dtype.kind != "f"):
-                        raise error(
-                            IndexError, f"an index must be ints, slices or arrays of ints, got {type(k).__name__}"
-                        )
-                    host = host.astype(np.int64)
-                k = x.dense(ctx.device.from_host(host, ctx.device_id), Storage(ctx))
-            elif k._st.ctx is not ctx:
-                k = k.as_in_context(ctx)  # type: ignore[attr-defined]
-            if k._data.dtype.kind == "b":
-                check_readable(k)
-                ctx.activate()
-                for part in ctx.device.xp.nonzero(_ready(k)):
-                    pattern.append(("a", len(arrays)))
-                    arrays.append(x.dense(part, Storage(ctx)))
+            mask = is_mask(k)
+            if mask and not k.shape:
+                added.append(axis + len(added))
+                places: Any = (np.zeros(int(bool(_host(k))), np.int64),)
+            elif mask:
+                places = _true(x, k)
+                axis += len(k.shape) - 1
             else:
+                places = (k,)
+            for a in places:
                 pattern.append(("a", len(arrays)))
-                arrays.append(k)
-    return tuple(pattern), arrays
+                arrays.append(_beside(x, a))
+            axis -= mask and not k.shape
+        axis += k is not None and k is not Ellipsis
+    for at in added:
+        x = tables.ops.get("expand_dims")(x, axis=at)
+    return x, tuple(pattern), arrays
 
 
-def _ready(k: Any) -> Any:
-    k._st.wait()
-    return k._data
+def _host(k: Any) -> Any:
+    return k.asnumpy() if isinstance(k, Array) else k
+
+
+def _true(x: Any, mask: Any) -> Any:
+    """Where a mask is true, one array for each of its dimensions, on the device of `x`."""
+    if not isinstance(mask, Array):
+        return np.nonzero(mask)
+    ctx = x._st.ctx
+    if mask._st.ctx is not ctx:
+        mask = mask.as_in_context(ctx)  # type: ignore[attr-defined]
+    if noted(mask):
+        rows = tables.ops.get("_npx_nonzero")(mask.as_np_ndarray())
+        return [rows[:, i] for i in range(len(mask.shape))]
+    mask._st.wait()
+    ctx.activate()
+    return [x.dense(part, Storage(ctx)) for part in ctx.device.xp.nonzero(mask._data)]
+
+
+def _beside(x: Any, a: Any) -> Any:
+    """An index array on the context of `x`, as an array of its face, and outside of any graph but one being noted."""
+    ctx = x._st.ctx
+    if not isinstance(a, Array):
+        return x.dense(ctx.device.from_host(np.ascontiguousarray(a).reshape(a.shape), ctx.device_id), Storage(ctx))
+    if a._st.ctx is not ctx:
+        a = a.as_in_context(ctx)  # type: ignore[attr-defined]
+    if a._entry is None and a.__class__ is x.dense:
+        return a
+    return a.of(x.dense) if noted(a) else x.dense(a._data, a._st)
 
 
 #: What errors of writes call them.
@@ -226,8 +303,9 @@ def _set_item(x: Any, key: Any, value: Any) -> None:
         write(x.__class__(x._data[items], st), value, False)
     else:
         transfer.check_writable(x, _NAME)
-        pattern, arrays = _index_arrays(x, items)
+        wider, pattern, arrays = pattern_of(x.twin(), items)
         for a in arrays:
+            check_readable(a)
             a._st.wait()
         st.wait_free()
         st.ctx.activate()
@@ -248,11 +326,12 @@ def _set_item(x: Any, key: Any, value: Any) -> None:
         else:
             v = st.ctx.device.from_host(np.asarray(value, dtype=x._data.dtype), st.ctx.device_id)
         st.ctx.activate()  # the value may have been elsewhere
+        target = x._data.reshape(wider.shape)  # a view: writing through it fills the array
         if st.ctx.device.async_ and not isinstance(value, numbers.Number):
-            return put(x, x.__class__(v, Storage(st.ctx)), pattern, arrays)
+            return put(x.__class__(target, st), x.__class__(v, Storage(st.ctx)), pattern, arrays)
         commit((st,))
         try:
-            x._data[where] = v
+            target[where] = v
         except (ValueError, IndexError) as e:
             raise error(type(e), f"x[key] = value on an array of shape {shape}: {e}") from None
         commit((st,))
@@ -292,7 +371,18 @@ def _recorded(x: Any, items: tuple[Any, ...], basic: bool, value: Any) -> None:
     if basic:
         tables.ops.get("_slice_set")(x, value, index=_code(items), out=x)
     else:
-        put(x, value, *_index_arrays(x, items))
+        put_recorded(x, value, items)
+
+
+def put_recorded(x: Any, value: Any, items: Any) -> None:
+    """A write of a value of the graph to the places of an index with arrays."""
+    wider, pattern, arrays = pattern_of(x, items)
+    if wider is x:
+        put(x, value, pattern, arrays)
+        return
+    written = tables.ops.get("_advanced_set")(wider, value, *arrays, index=pattern, num_args=len(arrays))
+    whole = tuple([("s", None, None, None)] * len(x.shape))
+    tables.ops.get("_slice_set")(x, tables.ops.get("reshape_like")(written, x), index=whole, out=x)
 
 
 def put(x: Any, value: Any, pattern: tuple[Any, ...], arrays: list[Any]) -> None:

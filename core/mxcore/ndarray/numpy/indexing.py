@@ -17,9 +17,9 @@ from ..._core.errors import MXNetError, error
 from ..._core.state import state
 from ..._core.stream import commit
 from ..._locks import lock_of
-from ..._noting import check_readable, noted
+from ..._noting import check_readable
 from ..._op_functions import mixed_faces
-from ..indexing import put, write
+from ..indexing import check_mask, is_mask, pattern_of, put, put_recorded, write
 
 __all__ = ["get_item", "set_item"]
 
@@ -66,10 +66,6 @@ def _no_index(k: Any) -> MXNetError:
     )
 
 
-def _is_mask(k: Any) -> bool:
-    return isinstance(k, (np.ndarray, Array)) and k.dtype == np.bool_  # type: ignore[union-attr]
-
-
 def _items(key: Any, shape: tuple[int, ...]) -> tuple[list[Any], bool]:
     """An index with an item for each dimension, None for new axes beside, and whether it is basic."""
     items = [*map(_plain, key)] if isinstance(key, tuple) else [_plain(key)]
@@ -85,7 +81,7 @@ def _items(key: Any, shape: tuple[int, ...]) -> tuple[list[Any], bool]:
             used += 1
         else:
             basic = False
-            used += len(k.shape) if _is_mask(k) else 1
+            used += len(k.shape) if is_mask(k) else 1
     if used > len(shape):
         raise error(IndexError, f"too many indices: {used} for an array of shape {shape}")
     fill: list[Any] = [_ALL] * (len(shape) - used)
@@ -113,14 +109,8 @@ def _check(items: list[Any], shape: tuple[int, ...]) -> None:
                 items[i] = k + shape[axis]
         elif k.__class__ is slice:
             items[i] = _slice(k)
-        elif _is_mask(k):
-            part = shape[axis : axis + len(k.shape)]
-            if tuple(k.shape) != part:
-                raise error(
-                    IndexError,
-                    f"a mask of shape {tuple(k.shape)} selects from dimensions of shape {part}, which must "
-                    f"be equal (array of shape {shape})",
-                )
+        elif is_mask(k):
+            check_mask(k, shape, axis)
             axis += len(k.shape)
             continue
         axis += 1
@@ -167,7 +157,7 @@ def get_item(x: Any, key: Any) -> Any:
     shape = x._data.shape
     items, basic = _items(key, shape)
     if not basic:
-        x, pattern, arrays = _pattern(x, items)
+        x, pattern, arrays = pattern_of(x, items)
         return tables.ops.get("_advanced_index")(x, *arrays, index=pattern, num_args=len(arrays))
     if shape and not state.np_shape and all(k.__class__ is int for k in items):
         items[-1] = slice(items[-1], items[-1] + 1)  # one element has shape (1,)
@@ -175,68 +165,6 @@ def get_item(x: Any, key: Any) -> Any:
     if run and not (state.record and x._entry is not None):
         return x.__class__(x._data[tuple(items) + (Ellipsis,)], x._st)
     return dispatch.call(tables.ops.get("_basic_index"), (x,), {"index": _code(items)}, share=run)
-
-
-def _pattern(x: Any, items: list[Any]) -> tuple[Any, tuple[Any, ...], list[Any]]:
-    """What operators of advanced indices take: the array, the pattern of the index, and its arrays beside `x`.
-
-    A truth value without dimensions is an index into a new axis of length 1: it is there or not.
-    """
-    pattern: list[Any] = []
-    arrays: list[Any] = []
-    axis, added = 0, list[int]()
-    for k in items:
-        if k is None or k is Ellipsis or k.__class__ is int:
-            pattern.append(k)
-        elif k.__class__ is slice:
-            pattern.append(("s", k.start, k.stop, k.step))
-        else:
-            mask = _is_mask(k)
-            if mask and not k.shape:
-                added.append(axis + len(added))
-                places: Any = (np.zeros(int(bool(_host(k))), np.int64),)
-            elif mask:
-                places = _true(x, k)
-                axis += len(k.shape) - 1
-            else:
-                places = (k,)
-            for a in places:
-                pattern.append(("a", len(arrays)))
-                arrays.append(_beside(x, a))
-            axis -= mask and not k.shape
-        axis += k is not None and k is not Ellipsis
-    for at in added:
-        x = tables.ops.get("expand_dims")(x, axis=at)
-    return x, tuple(pattern), arrays
-
-
-def _host(k: Any) -> Any:
-    return k.asnumpy() if isinstance(k, Array) else k
-
-
-def _true(x: Any, mask: Any) -> Any:
-    """Where a mask is true, one array for each of its dimensions, on the device of `x`."""
-    if not isinstance(mask, Array):
-        return np.nonzero(mask)
-    ctx = x._st.ctx
-    if mask._st.ctx is not ctx:
-        mask = mask.as_in_context(ctx)  # type: ignore[attr-defined]
-    if noted(mask):
-        rows = tables.ops.get("_npx_nonzero")(mask.as_np_ndarray())
-        return [rows[:, i] for i in range(len(mask.shape))]
-    mask._st.wait()
-    ctx.activate()
-    return [x.dense(part, Storage(ctx)) for part in ctx.device.xp.nonzero(mask._data)]
-
-
-def _beside(x: Any, a: Any) -> Any:
-    """An index array on the context of `x`, as an array of its face, and outside of any graph but one being noted."""
-    ctx = x._st.ctx
-    if not isinstance(a, Array):
-        return x.dense(ctx.device.from_host(np.ascontiguousarray(a).reshape(a.shape), ctx.device_id), Storage(ctx))
-    if a._st.ctx is not ctx:
-        a = a.as_in_context(ctx)  # type: ignore[attr-defined]
-    return a.of(x.dense) if noted(a) else x.dense(a._data, a._st)
 
 
 def set_item(x: Any, key: Any, value: Any) -> None:
@@ -282,18 +210,14 @@ def _recorded(x: Any, items: list[Any], basic: bool, value: Any) -> None:
     if basic:
         tables.ops.get("_slice_set")(x, value, index=_code(items), out=x)
         return
-    wider, pattern, arrays = _pattern(x, items)
-    if wider is x:
-        put(x, value, pattern, arrays)
-    elif all(len(_host(a)) for a in arrays):  # the whole array, if anything
-        tables.ops.get("_slice_set")(x, value, index=_code([_ALL] * len(x.shape)), out=x)
+    put_recorded(x, value, items)
 
 
 def _write_at(x: Any, items: list[Any], value: Any) -> None:
     """Write to the places of an index with arrays."""
     transfer.check_writable(x, _NAME)
     st, ctx = x._st, x._st.ctx
-    wider, pattern, arrays = _pattern(x.twin(), items)
+    wider, pattern, arrays = pattern_of(x.twin(), items)
     for a in arrays:
         check_readable(a)
         a._st.wait()
