@@ -492,3 +492,15 @@ def test_what_the_default_device_says_of_memory():
         and device.writable(Plain(x))
         and device.writable(Like(nd.ones((2,))))
     )
+
+
+def test_a_copy_within_one_memory_takes_what_was_there_before():
+    class Simple(PlainDevice):
+        copy = Device.copy
+
+        def shares(self, a, b):
+            return np.may_share_memory(a, b)
+
+    w = np.arange(10)
+    Simple().copy(w[:5], w[::2])
+    assert w.tolist() == [0, 1, 1, 3, 2, 5, 3, 7, 4, 9]

@@ -64,6 +64,52 @@ def test_overlapping_writes():
     assert a.asnumpy().tolist() == [0, 0, 1, 2, 3, 4]
 
 
+#: Where a view of 24 elements is written, and the view that is written there.
+OVERLAPPING = [
+    ((24,), slice(None, None, 2), slice(None, 12)),
+    ((24,), slice(None, None, 2), slice(12, None)),
+    ((24,), slice(None, None, 2), slice(5, 17)),
+    ((24,), slice(1, None, 3), slice(2, 10)),
+    ((24,), slice(None, None, -2), slice(3, 15)),
+    ((24,), slice(None, 12), slice(6, 18)),
+    ((24,), [0, 5, 7, 2, 11], slice(4, 9)),
+    ((24,), np.arange(24) % 3 == 1, slice(1, 9)),
+    ((4, 6), (slice(None), 2), (1, slice(1, 5))),
+    ((4, 6), (slice(None, None, -1), -1), (2, slice(2, None))),
+    ((4, 6), (slice(None), slice(1, None)), (slice(0, 1), slice(None, -1))),
+    ((12, 2), (slice(None), 0), (slice(0, 12), 1)),
+    ((2, 3, 4), (1, slice(None), 1), (1, 0, slice(0, 3))),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize("face", [nd, mx.np], ids=["nd", "np"])
+@pytest.mark.parametrize("shape, place, part", OVERLAPPING)
+def test_a_view_is_written_as_it_was_before(shape, place, part, face, dtype):
+    w = np.arange(24, dtype=dtype).reshape(shape)
+    x = face.array(w, dtype=dtype)
+    x[place] = x[part]
+    w[place] = w[part].copy()
+    assert (x.asnumpy() == w).all()
+
+
+@pytest.mark.parametrize("places, values", [((0, 2), (0, 1)), ((1, 1), (0, 2)), ((3, 3), (0, 2)), ((20, -2), (19, -1))])
+def test_views_of_numpys_memory_are_copied_as_they_were_before(places, values):
+    def view(a, first, step):
+        return np.lib.stride_tricks.as_strided(a[first:], (9,), (step * a.itemsize,))
+
+    w = np.arange(28, dtype="f")
+    want = view(w, *values).copy()
+    source, target = (nd.from_dlpack(view(w, *p)) for p in (values, places))
+    source.copyto(target)
+    nd.waitall()
+    assert (view(w, *places) == want).all()
+    w[:] = np.arange(28)
+    nd.identity(source, out=target)
+    nd.waitall()
+    assert (view(w, *places) == want).all()
+
+
 MASK = np.array([[True, False], [False, True], [True, True]])
 ROW = np.array([True, False, True, False])
 

@@ -145,8 +145,9 @@ class Device:
         """Write `a` (same type of device, any index) into the array `dst`, casting if dtypes differ.
 
         On the queue of the active device, which is that of `dst`; the queue of `a` is ordered around it by who calls.
+        The two may be views of one memory that overlap: `dst` gets what `a` was before.
         """
-        dst[...] = a
+        dst[...] = a.copy() if a is not dst and self.shares(a, dst) else a
 
     @partial(_naming, "empty")
     def empty(self, shape: tuple[int, ...], dtype: Any, index: int) -> Any:

@@ -193,7 +193,7 @@ class StrictDevice(Device):
         return StrictArray(np.array(a, order="C"))
 
     def copy(self, a: Any, dst: Any) -> None:
-        np.copyto(dst.value, a.value, casting="unsafe")
+        np.copyto(dst.value, a.value.copy() if self.shares(a, dst) else a.value, casting="unsafe")
 
     def shares(self, a: Any, b: Any) -> bool:
         return np.may_share_memory(a.value, b.value)

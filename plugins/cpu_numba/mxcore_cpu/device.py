@@ -88,6 +88,10 @@ class CPU(Device):
     owns = staticmethod(memory.is_own)
 
     def copy(self, a: Array, dst: Array) -> None:
+        # Of two vectors in one memory NumPy reads what it has just written, unless their elements are as far apart.
+        # That an array owns its memory is seen first: no other one of its length lies there in another way.
+        if dst.base is not None and dst.ndim == 1 and a.strides != dst.strides and np.may_share_memory(a, dst):
+            a = a.copy()
         dst[...] = a
 
     def rng(self, key: tuple[int, int, int], index: int) -> Rng:
