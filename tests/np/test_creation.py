@@ -151,6 +151,15 @@ def test_diagonals_and_triangles(dtype, k):
     check(np.trace(np.array(a), k, 2, 0), onp.trace(a, k, 2, 0), "int64" if dtype == "bool" else dtype)
 
 
+@pytest.mark.usefixtures("numpy_mode")
+def test_the_trace_of_truth_values_counts_them():
+    a = onp.ones((3, 4, 4), bool)
+    a[:, 2, 2] = a[1] = False
+    x = np.array(a)
+    check(np.trace(x[0]), onp.int64(3), "int64")
+    check(x.trace(1, 1, 2), onp.array([3, 0, 3]), "int64")
+
+
 @pytest.mark.parametrize("k", [2**31 - 1, -(2**31)])
 def test_diagonals_that_are_far_away_are_empty(k):
     x = np.ones((2, 3))

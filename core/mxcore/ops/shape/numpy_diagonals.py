@@ -126,7 +126,8 @@ def trace(k: Call, p: Params, data: Array) -> Array:
     axis1, axis2 : int
         The axes of the rows and columns.
     """
-    return sum_over(_diagonal(k, data, p.offset, *_axes(p, data.ndim)), -1)
+    found = _diagonal(k, data, p.offset, *_axes(p, data.ndim))
+    return sum_over(found.astype(_INT64) if found.dtype.kind == "b" else found, -1)
 
 
 trace.shape(lambda p, ins: [_others(p, ins[0])])
