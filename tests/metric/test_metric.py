@@ -115,6 +115,44 @@ def test_pcc_grows_with_the_classes():
     assert metric.get()[1] == pytest.approx((label * pred).sum() / spread**0.5)
 
 
+def test_empty_batches_do_not_move_the_correlation_of_everything():
+    metric = mx.metric.PearsonCorrelation(average="micro")
+    batch = nd([1.0, 2, 4]), nd([2.0, 3, 9])
+    metric.update([nd([])], [nd([])])
+    assert math.isnan(metric.get()[1])
+    for label, pred in (batch, (nd([]), nd([])), batch, (nd([]), nd([]))):
+        metric.update([label], [pred])
+        assert metric.get()[1] == pytest.approx(0.97986371)
+
+
+@pytest.mark.parametrize(
+    "ignored, dtype, labels, value",  # as MXNet 1.9.1 computes them
+    [
+        (0, "float32", [0.5, 1.5, 2], 2.75161),
+        (1, "float64", [0.5, 1.5, 2], 2.75161),
+        (-1, "float32", [0.99999, 1.2, -1.5], 3.02853),
+        (2, "float16", [-0.5, -1, 2.9], 5.0),
+        (0, "float32", [0, 1, 2], 2.04124),
+        (1.5, "float32", [0.5, 1.5, 2], 3.53553),
+        (1.5, "int32", [0, 1, 2], 3.53553),
+        (16777217, "uint8", [0, 1, 2], 3.53553),
+    ],
+)
+def test_the_label_that_does_not_count_is_compared_before_fractions_are_cut(ignored, dtype, labels, value):
+    metric = mx.metric.Perplexity(ignore_label=ignored)
+    pred = nd([[0.2, 0.3, 0.5], [0.1, 0.6, 0.3], [0.3, 0.3, 0.4]])
+    metric.update([mx.nd.array(labels, dtype=dtype)], [pred])
+    assert metric.get()[1] == pytest.approx(value, abs=1e-5)
+
+
+def test_perplexity_without_classes():
+    metric = mx.metric.Perplexity(ignore_label=None)
+    metric.update([nd([])], [nd([])])
+    assert math.isnan(metric.get()[1])
+    with pytest.raises(ValueError, match="do not fit"):
+        metric.update([nd([0, 0])], [nd(np.zeros((2, 0)))])
+
+
 def test_top_k_of_few_classes_is_all():
     metric = mx.metric.TopKAccuracy(top_k=2)
     metric.update([nd([1, 0])], [nd([[0.2, 0.8], [0.9, 0.1]])])

@@ -60,6 +60,8 @@ class PearsonCorrelation(AveragedMetric):
         mean, squares : float
         """
         count, mean, squares = aggregate
+        if not new_values.size:
+            return count, mean, squares
         n, new_mean = new_values.size, float(new_values.mean())
         total, shift = count + n, new_mean - mean
         squares += float(((new_values - new_mean) ** 2).sum()) + shift**2 * count * n / total
@@ -74,6 +76,8 @@ class PearsonCorrelation(AveragedMetric):
             The true and the predicted values.
         """
         count, n = self._label[0], label.size
+        if not n:
+            return
         label_mean, pred_mean = float(label.mean()), float(pred.mean())
         shift = (label_mean - self._label[1]) * (pred_mean - self._pred[1]) * count * n / (count + n)
         self._co_moment += float(((label - label_mean) * (pred - pred_mean)).sum()) + shift

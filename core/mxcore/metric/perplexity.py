@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..base import asserted, error
-from .base import EvalMetric, host
+from .base import EvalMetric, as_it_is, host
 
 
 class Perplexity(EvalMetric):
@@ -52,17 +52,20 @@ class Perplexity(EvalMetric):
             raise error(ValueError, f"{len(labels)} labels, but {len(preds)} predictions")
         loss, count = 0.0, 0
         for label, pred in zip(labels, preds):
-            label, pred = host(label, "int32").ravel(), host(pred)
+            given, pred = as_it_is(label).ravel(), host(pred)
+            label = given.astype("int32")
             if not -pred.ndim <= self.axis < pred.ndim:
                 raise error(ValueError, f"predictions with axes {pred.shape} have no axis {self.axis}")
             pred = np.moveaxis(pred, self.axis, -1)
-            if label.size * pred.shape[-1] != pred.size:
+            if label.size * pred.shape[-1] != pred.size or (label.size and not pred.size):
                 raise asserted(ValueError, f"{label.size} labels do not fit predictions with axes {pred.shape}")
             classes = pred.shape[-1]
             # Labels out of range take the nearest class, as the operator pick does.
-            chosen = pred.reshape(-1, classes)[np.arange(label.size), label.clip(0, classes - 1)]
+            chosen = pred.reshape(label.size, classes)[np.arange(label.size), label.clip(0, classes - 1)]
             if self.ignore_label is not None:
-                chosen = chosen[label != self.ignore_label]
+                given = label if given.dtype.kind == "b" else given
+                # The label that does not count is compared in the dtype of the labels, which may have fractions.
+                chosen = chosen[given != np.asarray(self.ignore_label).astype(given.dtype)]
             loss -= float(np.log(np.maximum(chosen, 1e-10)).sum(dtype="float64"))
             count += chosen.size
         self._tally(loss, count)
