@@ -51,6 +51,7 @@ EXPRESSIONS = """
     nd.sparse.add(x, d) | nd.sparse.subtract(x, x) | nd.sparse.multiply(x, d) | nd.sparse.divide(x, d + 7)
     nd.sparse.multiply(x, 3) | nd.sparse.divide(x, 2) | nd.sparse.add(x, 1) | nd.sparse.multiply(x, x)
     nd.sparse.multiply(x, d[0:1] + 7) | nd.sparse.divide(x, d[0:1] + 7) | nd.sparse.add(x, d[0:1])
+    nd.sparse.multiply(d, x) | nd.sparse.multiply(d[0:1], x) | nd.sparse.subtract(d, x) | nd.sparse.divide(d, x + 7)
     nd.where(x, d, d + 1) | nd.where(d, x, x) | nd.where(x, x, d) | nd.where(d, d, x)
     nd.transpose(x) | x.copy() | x.copyto(mx.cpu()) | x.copyto(nd.zeros((4, 4))) | d.copyto(nd.zeros((4, 4), stype=s))
     x.copyto(nd.zeros((4, 4), stype=s)) | x.copyto(nd.zeros((4, 4), stype=s, dtype="float64"))

@@ -195,6 +195,7 @@ KEPT = [
     "nd.sparse.subtract(a, b)",
     "nd.sparse.multiply(a, 2)",
     "nd.sparse.multiply(a, d)",
+    "nd.sparse.multiply(d, a)",
 ]
 ONE = {
     "csr": [

@@ -475,12 +475,17 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
 
 
 def _two(python: str, what: str) -> Any:
+    elementwise = OPERATORS[python][0]
+
     def function(lhs: Any, rhs: Any) -> Any:
         if not any(isinstance(x, NDArray) for x in (lhs, rhs)):
             raise error(
                 TypeError,
                 f"nd.sparse.{what}: one of the two must be an array, got {type(lhs).__name__} and {type(rhs).__name__}",
             )
+        beside = isinstance(lhs, NDArray) and isinstance(rhs, BaseSparseNDArray) and lhs.rules is rhs.rules
+        if beside and lhs.shape == rhs.shape:
+            return run(tables.ops.get(elementwise), lhs, rhs)  # a dense `lhs` would choose the one that broadcasts
         return getattr(operator, python)(lhs, rhs)
 
     function.__name__ = function.__qualname__ = what
