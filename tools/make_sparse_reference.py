@@ -26,10 +26,9 @@ dense. What is blank MXNet refuses; mxcore computes most of it. [differences.md]
 differ.
 
 Columns of a csr matrix rise in each row, each once. Places that come in another order are sorted, and values of one
-place are added up: by `csr_matrix`, by loading and unpickling at once, and where somebody writes to `x.indices` or
-`x.indptr` by whatever uses `x` next, on every device; the parts themselves stay as they were written, and
-`x.check_format()` tells what they are. `row_sparse_array` sorts rows, and refuses one that comes twice. Places outside
-the array are IndexErrors, whoever made them. Parts are the array's own: who writes to them changes no other array.
+place are added up: by `csr_matrix`, by loading and by unpickling. `row_sparse_array` sorts rows, and refuses one that
+comes twice. Places outside the array are IndexErrors, whoever made them. `x.data`, `x.indices` and `x.indptr` are
+copies, as in MXNet: what is written to them changes no array. Who means to write makes a new array of them.
 
 A csr matrix is also a graph, whose row u holds the ids of the edges from vertex u: `mx.nd.contrib.edge_id`,
 `dgl_adjacency`, `dgl_subgraph`, `dgl_graph_compact` and the samplers of neighbourhoods,

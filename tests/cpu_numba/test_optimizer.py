@@ -236,7 +236,7 @@ def test_a_held_weight_is_read_without_a_copy_and_written_through_its_parts():
     x = mx.nd.sparse.csr_matrix(mx.nd.array([[0, 2, 0]]))
     assert mx.nd.dot(x, w).asnumpy().tolist() == [[-1, 1, -1]]
     assert mx.nd.Embedding(mx.nd.array([1]), w, input_dim=3, output_dim=3).asnumpy().tolist() == [[-0.5, 0.5, -0.5]]
-    w.data[:] = 7
+    w._part("values")[:] = 7
     assert w.asnumpy().min() == 7 and w.indices.asnumpy().tolist() == [0, 1, 2]
     mx.nd.sparse.sgd_update(w, grad, lr=0.5, out=w)
     assert w.asnumpy()[:, 0].tolist() == [7, 6.5, 7]

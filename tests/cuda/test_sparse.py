@@ -76,7 +76,7 @@ def test_columns_that_there_are_not_are_refused(gpus, column):
     w.attach_grad(stype="row_sparse")
     with mx.autograd.record():
         y = mx.nd.dot(x, w)
-    x.indices[1] = column
+    x._part("indices")[1] = column
     for call in (
         lambda: mx.nd.dot(x, d),
         lambda: mx.nd.dot(x, low, transpose_a=True),
@@ -94,7 +94,7 @@ def test_columns_that_there_are_not_are_refused(gpus, column):
 
 def test_places_that_come_twice_are_added_up(gpus):
     x = mx.nd.array(X, ctx=gpus[0]).tostype("csr")
-    x.indices[1] = 0
+    x._part("indices")[1] = 0
     want = [[0, 0, 0], [3, 0, 0], [0, 0, 0], [3, 4, 0]]
     assert x.asnumpy().tolist() == want
     assert mx.nd.dot(x, mx.nd.array(np.eye(3), ctx=gpus[0])).asnumpy().tolist() == want

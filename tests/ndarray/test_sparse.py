@@ -77,7 +77,7 @@ def test_writing_keeps_dtype_and_storage_and_shares_nothing(stype, value):
     assert a.dtype == np.float64 and a.stype == stype
     assert np.array_equal(a.asnumpy(), np.zeros_like(X) if isinstance(value, int) else Y)
     if getattr(value, "stype", "") == stype:
-        value.data[:] = 9
+        value._part("values")[:] = 9
         assert np.array_equal(a.asnumpy(), Y)
         value[:] = Y
 
@@ -99,9 +99,36 @@ def test_copies(stype):
     for target in (nd.zeros((4, 3)), nd.sparse.zeros(stype, (4, 3))):
         assert np.array_equal(a.copyto(target).asnumpy(), X) and np.array_equal(nd.array(X).copyto(target).asnumpy(), X)
     twin = a.tostype(stype)
-    twin.data[:] = 7
+    twin._part("values")[:] = 7
     assert twin is not a and np.array_equal(a.asnumpy(), X)
     assert nd.array(a).stype == stype and nd.array(a, dtype="float64").dtype == np.float64
+
+
+@pytest.mark.parametrize("stype", KINDS)
+def test_parts_are_copies(stype):
+    """As in MXNet: what is written to them changes neither the array nor those that are handed out next."""
+    a = sparse(X, stype)
+    parts = ["data", "indices", "indptr"][: 3 if stype == "csr" else 2]
+    before = [getattr(a, part).asnumpy() for part in parts]
+    for part in parts:
+        got = getattr(a, part)
+        got[:] = 0
+        assert got.asnumpy().any() == 0 and got.stype == "default"
+    assert np.array_equal(a.asnumpy(), X)
+    assert all(np.array_equal(getattr(a, part).asnumpy(), b) for part, b in zip(parts, before))
+    if stype == "csr":
+        a[0:1].data[:] = 9
+        assert np.array_equal(a[0:1].asnumpy(), X[:1])
+    kept = a.data
+    a[:] = sparse(Y, stype)
+    assert np.array_equal(kept.asnumpy(), before[0])
+    x = sparse(X, stype)
+    x.attach_grad(stype=stype)
+    with mx.autograd.record():
+        y = nd.square(x)
+    y.backward()
+    x.grad.data[:] = 9
+    assert np.array_equal(x.grad.asnumpy(), 2 * X)
 
 
 def test_tostype_default_is_a_copy():
@@ -411,7 +438,7 @@ def test_what_is_still_being_written_to_its_parts_is_waited_for(way):
     nd.relu(nd.ones((3,), ctx=mx.cpu(1))).wait_to_read()  # two contexts: the engine goes on behind
     a = nd.ones((700, 700))
     w, x = sparse(np.ones((700, 700)), "row_sparse"), nd.sparse.zeros("row_sparse", (700, 700))
-    d = w.data
+    d = w._part("values")
     d[:] = nd.dot(a, a)
     if way == "x[:] = w":
         x[:] = w
@@ -427,11 +454,11 @@ def test_scipy_gets_and_gives_places_that_are_there():
     scipy = pytest.importorskip("scipy.sparse")
     for part, value in (("indices", 10**7), ("indices", -1), ("indptr", 10**7)):
         x = nd.sparse.csr_matrix(([1.0, 2], [0, 2], [0, 1, 2]), shape=(2, 3))
-        getattr(x, part)[1] = value
+        x._part(part)[1] = value
         with pytest.raises(mx.MXNetError, match="a csr array of shape"):
             x.asscipy()
     x = nd.sparse.csr_matrix(([1.0, 2], [0, 2], [0, 2, 2]), shape=(2, 3))
-    x.indices[:] = [2, 0]
+    x._part("indices")[:] = [2, 0]
     assert x.asscipy().toarray().tolist() == [[2, 0, 1], [0, 0, 0]]
     coo, csc = scipy.coo_matrix(([1.0], ([0], [1])), shape=(2, 3)), scipy.csc_matrix(np.eye(2))
     coo.col[0] = 10**7

@@ -247,7 +247,7 @@ def _saved(x):
 def test_columns_that_there_are_not_are_refused(column):
     """Whoever writes to the parts of a matrix gets an error where it is used, never memory that is not its own."""
     x, d = nd.array(np.eye(4)).tostype("csr"), nd.ones((4, 4))
-    x.indices[2] = column
+    x._part("indices")[2] = column
     for name, call in USES.items():
         with pytest.raises(IndexError) as e:
             call(x, d).asnumpy()
@@ -258,7 +258,7 @@ def test_columns_that_there_are_not_are_refused(column):
 @pytest.mark.parametrize("start", [[0, 1, 2, 3, 5], [0, 3, 2, 3, 4], [1, 1, 2, 3, 4], [0, -1, 2, 3, 4]])
 def test_starts_that_do_not_fit_are_refused(start):
     x, d = nd.array(np.eye(4)).tostype("csr"), nd.ones((4, 4))
-    x.indptr[:] = np.array(start)
+    x._part("indptr")[:] = np.array(start)
     for call in USES.values():
         with pytest.raises(IndexError):
             call(x, d).asnumpy()
@@ -268,7 +268,7 @@ def test_starts_that_do_not_fit_are_refused(start):
 def test_rows_that_there_are_not_are_refused(row):
     """Nor rows that come twice: here the first one does."""
     x, d = nd.array(np.eye(4)).tostype("row_sparse"), nd.ones((4, 4))
-    x.indices[2] = row
+    x._part("indices")[2] = row
     for name, call in USES.items():
         if "csr" not in name and name not in ("slice", "where"):
             with pytest.raises((IndexError, TypeError)):
@@ -280,7 +280,7 @@ def test_places_that_come_twice_are_added_up_whoever_made_them():
     want = np.array([[0, 3, 0, 0], [0, 0, 0, 0], [7, 0, 0, 12], [0, 0, 5, 0]], "float32")
     made = nd.sparse.csr_matrix(([1, 2, 3, 4, 12, 5], [1, 1, 0, 0, 3, 2], [0, 2, 2, 5, 6]), shape=(4, 4))
     written = nd.sparse.csr_matrix(([1, 2, 12, 3, 4, 5], [1, 2, 0, 1, 2, 2], [0, 2, 2, 5, 6]), shape=(4, 4))
-    written.indices[:] = np.array([1, 1, 3, 0, 0, 2])
+    written._part("indices")[:] = np.array([1, 1, 3, 0, 0, 2])
     assert written.indices.asnumpy().tolist() == [1, 1, 3, 0, 0, 2]
     d = nd.array(np.arange(16.0).reshape(4, 4))
     np.testing.assert_array_equal(written.asnumpy(), want)
@@ -298,11 +298,11 @@ def test_whoever_writes_to_places_changes_that_array_alone():
     x = nd.array(np.eye(3)).tostype("csr")
     others = [x.astype("float64"), nd.sparse.csr_matrix(x), -x, x.copy(), nd.zeros((3, 3)).tostype("csr")]
     others[-1][:] = x
-    x.indices[0] = 2
+    x._part("indices")[0] = 2
     assert x.asnumpy().tolist() == [[0, 0, 1], [0, 1, 0], [0, 0, 1]]
     for y in others:
         np.testing.assert_array_equal(abs(y.asnumpy()), np.eye(3))
-    x.data[:] = 5
+    x._part("values")[:] = 5
     assert x.asnumpy().max() == 5
 
 
@@ -344,7 +344,7 @@ def _of_places():
 )
 def test_results_of_arrays_whose_places_were_handed_out_are_their_own(made):
     x = _of_places()
-    places = x.indices
+    places = x._part("indices")
     y = made(x)
     wanted = y.asnumpy()
     ones = nd.ones((4, 1), dtype=y.dtype)
@@ -361,14 +361,14 @@ def test_gradients_are_nobody_elses(stype):
     """Neither that of another variable, nor the head gradient."""
     dense = nd.array([[1.0, 0, 2], [0, 0, 3]])
     head, v, w = (dense.tostype(stype) for _ in range(3))
-    places = head.indices
+    places = head._part("indices")
     for x in (v, w):
         x.attach_grad(stype=stype)
     with autograd.record():
         y = v + w
     y.backward(head)
     want = v.grad.asnumpy()
-    w.grad.data[:] = 9
+    w.grad._part("values")[:] = 9
     places[:] = 1
     np.testing.assert_array_equal(v.grad.asnumpy(), want)
     np.testing.assert_array_equal(head.data.asnumpy(), dense.tostype(stype).data.asnumpy())
@@ -417,7 +417,7 @@ def test_gradients_that_are_asked_for_are_the_callers(way):
         y = way(a, b)
     wrt = [a, b] if way is nd.elemwise_add else [a]
     found = autograd.grad([y], wrt, head_grads=[h])
-    found[0].data[:] = 99
+    found[0]._part("values")[:] = 99
     assert h.asnumpy().max() == 1 and all(g.asnumpy().max() == 1 for g in found[1:])
 
 
@@ -439,7 +439,7 @@ def test_outputs_of_programs_are_not_their_inputs(way):
     nd.sgd_update(w, g, out=w, lr=1)
     for y in outs:
         np.testing.assert_array_equal(y.asnumpy(), before)
-    outs[0].data[:] = 7
+    outs[0]._part("values")[:] = 7
     np.testing.assert_array_equal(outs[-1].asnumpy(), before if len(outs) > 1 else np.full((4, 3), 7))
     assert w.asnumpy()[0, 0] == before[0, 0] - 1
 
@@ -450,5 +450,5 @@ def test_writes_to_parts_count_as_writes():
     with autograd.record():
         y = v * v
     with pytest.warns(UserWarning, match="written|in place"):
-        v.data[:] = 0
+        v._part("values")[:] = 0
         y.backward()

@@ -62,12 +62,18 @@ class BaseSparseNDArray(NDArray):
         return ctx
 
     def _part(self, name: str) -> NDArray:
+        """A part over the array's own memory: who writes to it changes the array."""
         ctx = self._ready()  # whoever writes to the array replaces its parts
         if name != "values":
             self._data = shown(ctx.device.xp, self._data)
         elif self._data.raw is self._data:
             self._data = self._data.frozen()
         return NDArray(getattr(self._data.raw, name), self._st)
+
+    def _copied(self, name: str) -> NDArray:
+        """A copy of a part, as it is now."""
+        ctx = self._ready()
+        return NDArray(getattr(self._data.raw, name).copy(), Storage(ctx))
 
     def asnumpy(self) -> np.ndarray[Any, Any]:
         """The full array as a NumPy array."""
@@ -131,13 +137,13 @@ class BaseSparseNDArray(NDArray):
 
     @property
     def indices(self) -> NDArray:
-        """The stored indices (int64)."""
-        return self._part("indices")
+        """A copy of the stored indices (int64)."""
+        return self._copied("indices")
 
     @property
     def data(self) -> NDArray:
-        """The stored values."""
-        return self._part("values")
+        """A copy of the stored values."""
+        return self._copied("values")
 
     def __reduce__(self) -> tuple[Any, ...]:
         device = self._ready().device
@@ -219,8 +225,8 @@ class CSRNDArray(BaseSparseNDArray):
 
     @property
     def indptr(self) -> NDArray:
-        """Where each row begins in `data` and `indices`."""
-        return self._part("indptr")
+        """Where each row begins in `data` and `indices`, as a copy."""
+        return self._copied("indptr")
 
 
 def _unpickle(stype: str, shape: tuple[int, ...], parts: list[np.ndarray[Any, Any]], ctx: Context) -> Any:

@@ -90,7 +90,7 @@ def shuffle_csr_column_indices(csr: Any) -> None:
     """
     starts, columns = csr.indptr, csr.indices
     if hasattr(columns, "asnumpy"):
-        columns[:] = _shuffled(starts.asnumpy(), columns.asnumpy())
+        csr._part("indices")[:] = _shuffled(starts.asnumpy(), columns.asnumpy())
     else:
         columns[:] = _shuffled(starts, np.array(columns))
 

@@ -69,7 +69,7 @@ def _all_finite(grads: Iterable[Any]) -> bool:
     """Whether all numbers of all arrays are finite: one look at each context."""
     by_context: dict[Any, list[Any]] = {}
     for g in grads:
-        by_context.setdefault((g.context, g.dtype), []).append(g if g.stype == "default" else g.data)
+        by_context.setdefault((g.context, g.dtype), []).append(g if g.stype == "default" else g._part("values"))
     return all(
         nd.multi_all_finite(*[g for g in arrays if g.size], num_arrays=sum(g.size > 0 for g in arrays)).asscalar() != 0
         for arrays in by_context.values()
