@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ._core.errors import error
+from ._core.state import state
 from ._current import PerThreadCurrent
 from ._reexports import reexports
+from ._scopes import Scope
 
 __all__ = ["AttrScope", "current"]
 
 
-class AttrScope(metaclass=PerThreadCurrent):
+class AttrScope(Scope, metaclass=PerThreadCurrent):
     """Attributes for symbols: ``with mx.AttrScope(ctx_group='dev1'):``; inner blocks add to outer ones.
 
     ``AttrScope.current`` is the scope of this thread.
@@ -41,24 +43,22 @@ class AttrScope(metaclass=PerThreadCurrent):
             if not isinstance(v, str):
                 raise error(ValueError, f"AttrScope: attributes are strings, {k}={v!r} is a {type(v).__name__}")
         self._attr = kwargs
-        self._old: list[AttrScope] = []
-        self._full: list[dict[str, str]] = []
 
     def get(self, attr: Mapping[str, Any] | None) -> dict[str, Any]:
         """The attributes of this scope with `attr` on top, whose values are taken as they are."""
-        return {**self._attr, **(attr or {})}
+        return {**self._full(), **(attr or {})}
 
-    def __enter__(self) -> AttrScope:
-        outer = current()
-        self._old.append(outer)
-        self._full.append(self._attr)
-        self._attr = {**outer._attr, **self._attr}
-        AttrScope.current = self
-        return self
+    def _full(self) -> dict[str, str]:
+        """Its attributes with those of the blocks around it, where this thread is in it."""
+        known = state.extra.get("attr_full")  # (scope, attributes, the same of the block around)
+        while known is not None and known[0] is not self:
+            known = known[2]
+        return self._attr if known is None else known[1]
 
-    def __exit__(self, *exc: object) -> None:
-        self._attr = self._full.pop()
-        AttrScope.current = self._old.pop()
+    def _values(self) -> Iterable[tuple[dict[str, Any], str, Any]]:
+        extra = state.extra
+        full = {**current()._full(), **self._attr}
+        return (extra, self._state_key, self), (extra, "attr_full", (self, full, extra.get("attr_full")))
 
 
 def current() -> AttrScope:

@@ -15,6 +15,7 @@ from ._core.state import state
 from ._heads import check_arrays
 from ._noting import check_not_noted
 from ._reexports import reexports
+from ._scopes import Restoring, without
 
 __all__ = [
     "set_recording",
@@ -57,36 +58,60 @@ def set_training(train_mode: bool) -> bool:
     return old
 
 
-class _Scope:
+class RecordingScope(Restoring):
     """A with-block that sets recording and training mode; None leaves one as it is."""
 
-    __slots__ = ("_record", "_train", "_old")
+    __slots__ = ("_record", "_train")
 
     def __init__(self, record: bool | None, train: bool | None) -> None:
         self._record, self._train = record, train
-        self._old: Any = None  # (recording, training, the same of an outer block of this object)
 
+    def _inside(self, record: Any) -> Any:
+        """What records inside, where `record` does outside: the tape, or a graph in its place."""
+        noting = getattr(record, "within", None)
+        return self._record if noting is None else noting(self._record)
+
+    # A `Scope` that takes half of the time.
     def __enter__(self) -> None:
         mode = state.__dict__
-        self._old = mode["record"], mode["train"], self._old
-        if self._record is not None:
-            noting = getattr(mode["record"], "within", None)  # a graph, in the place of the tape
-            mode["record"] = self._record if noting is None else noting(self._record)
-        if self._train is not None:
-            mode["train"] = self._train
+        record, train, entered = mode["record"], mode["train"], mode["entered"]
+        try:
+            mode["entered"] = self, record, train, entered
+            if (inside := self._record) is not None:
+                mode["record"] = inside if record is False or record is True else self._inside(record)
+            if (inside := self._train) is not None:
+                mode["train"] = inside
+        except BaseException:
+            mode["record"], mode["train"], mode["entered"] = record, train, entered
+            raise
 
-    def __exit__(self, *exc: object) -> None:
+    def _leave(self) -> None:
         # What it did not change stays, as in MXNet: tasks of one thread that take turns do not leave a mode behind that
         # was another's.
         mode = state.__dict__
-        record, train, self._old = self._old
-        if self._record is not record and self._record is not None:
+        entry = mode["entered"]
+        if entry is None or entry[0] is not self:
+            entry, rest = without(entry, self)
+            if entry is None:
+                return
+            entry = *entry[:-1], rest
+        _, record, train, rest = entry
+        if (inside := self._record) is not record and inside is not None:
             mode["record"] = record
-        if self._train is not train and self._train is not None:
+        if (inside := self._train) is not train and inside is not None:
             mode["train"] = train
+        mode["entered"] = rest
 
 
-def record(train_mode: bool = True) -> _Scope:
+class _Recorded(RecordingScope):
+    """What every step enters: ``RecordingScope(True, True)``, made without a call of Python's."""
+
+    __slots__ = ()
+    _record = _train = True
+    __init__ = object.__init__
+
+
+def record(train_mode: bool = True) -> RecordingScope:
     """A with-block in which operators are recorded, by default in training mode.
 
     >>> import mxcore as mx
@@ -98,37 +123,36 @@ def record(train_mode: bool = True) -> _Scope:
     >>> x.grad.asnumpy().tolist()
     [2.0, 4.0]
     """
-    return _Scope(True, train_mode)
+    return _Recorded() if train_mode is True else RecordingScope(True, train_mode)
 
 
-def pause(train_mode: bool = False) -> _Scope:
+def pause(train_mode: bool = False) -> RecordingScope:
     """A with-block in which nothing is recorded, by default in predict mode."""
-    return _Scope(False, train_mode)
+    return RecordingScope(False, train_mode)
 
 
-class _Off(_Scope):
+class _Off(RecordingScope):
     """A with-block whose operators are neither recorded nor noted for a graph."""
 
     __slots__ = ()
 
-    def __enter__(self) -> None:
-        super().__enter__()
-        state.record = False
+    def _inside(self, record: Any) -> Any:
+        return False
 
 
-def off() -> _Scope:
+def off() -> RecordingScope:
     """A with-block that does what no graph is to hold: initialising parameters, say."""
     return _Off(False, False)
 
 
-def train_mode() -> _Scope:
+def train_mode() -> RecordingScope:
     """A with-block in training mode."""
-    return _Scope(None, True)
+    return RecordingScope(None, True)
 
 
-def predict_mode() -> _Scope:
+def predict_mode() -> RecordingScope:
     """A with-block in predict mode."""
-    return _Scope(None, False)
+    return RecordingScope(None, False)
 
 
 def _listed(x: Any) -> list[Any]:

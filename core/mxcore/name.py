@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
+from ._core.state import state
 from ._current import PerThreadCurrent
 from ._reexports import reexports
+from ._scopes import Scope
 
 __all__ = ["NameManager", "Prefix", "current"]
 
 
-class NameManager(metaclass=PerThreadCurrent):
+class NameManager(Scope, metaclass=PerThreadCurrent):
     """Gives ``hint0``, ``hint1`` … to unnamed symbols; used as a with-block, which starts to count anew.
 
     ``NameManager.current`` is the manager of this thread.
@@ -25,7 +30,6 @@ class NameManager(metaclass=PerThreadCurrent):
 
     def __init__(self) -> None:
         self._counter: dict[str, int] = {}
-        self._old: list[NameManager] = []
 
     def get(self, name: str | None, hint: str) -> str:
         """The name given by the user, else the next one for the hint."""
@@ -35,13 +39,8 @@ class NameManager(metaclass=PerThreadCurrent):
         self._counter[hint] = n + 1
         return f"{hint}{n}"
 
-    def __enter__(self) -> NameManager:
-        self._old.append(current())
-        NameManager.current = self
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        NameManager.current = self._old.pop()
+    def _values(self) -> Iterable[tuple[dict[str, Any], str, Any]]:
+        return ((state.extra, self._state_key, self),)
 
 
 class Prefix(NameManager):

@@ -5,9 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -15,6 +14,7 @@ from ._core.errors import error
 from ._core.state import state
 from ._io_files import make_folder
 from ._reexports import reexports
+from ._scopes import Scope
 from .context import Context, gpu_memory_info, num_gpus
 
 __all__ = [
@@ -135,14 +135,18 @@ def set_np_shape(active: bool) -> bool:
     >>> mx.util.set_np_shape(old)
     True
     """
+    _check_shape(active)
+    old, state.np_shape = state.np_shape, bool(active)
+    return old
+
+
+def _check_shape(active: bool) -> None:
     if not active and is_np_array():
         raise error(
             ValueError,
             "NumPy's meaning of shapes cannot be switched off while arrays are those of mx.np; npx.reset_np() switches "
             "both off",
         )
-    old, state.np_shape = state.np_shape, bool(active)
-    return old
 
 
 def _set_np_array(active: bool) -> bool:
@@ -192,35 +196,26 @@ def reset_np() -> None:
     set_np(shape=False, array=False)
 
 
-class _Scope:
+class _Scope(Scope):
     """A with-block in which a switch of the thread is on (or, with False, off)."""
 
     def __init__(self, active: bool = True) -> None:
-        self._active = active
-        self._old: list[bool] = []
-
-    #: What switches, and gives what there was; what puts that back.
-    _set: Callable[[bool], bool]
-    _restore: Callable[[bool], Any]
-
-    def __enter__(self) -> Any:
-        self._old.append(self._set(self._active))
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._restore(self._old.pop())
+        self._active = bool(active)
 
 
 class np_shape(_Scope):
     """A with-block with NumPy's meaning of shapes (or, with False, without)."""
 
-    _set, _restore = staticmethod(set_np_shape), staticmethod(partial(setattr, state, "np_shape"))
+    def _values(self) -> Iterable[tuple[dict[str, Any], str, Any]]:
+        _check_shape(self._active)
+        return ((state.__dict__, "np_shape", self._active),)
 
 
 class np_array(_Scope):
     """A with-block in which arrays are those of ``mx.np`` (or, with False, of ``mx.nd``)."""
 
-    _set = _restore = staticmethod(_set_np_array)
+    def _values(self) -> Iterable[tuple[dict[str, Any], str, Any]]:
+        return ((state.extra, "np_array", self._active),)
 
 
 #: Scope -> whether it is on.

@@ -141,11 +141,13 @@ class Context(metaclass=_Outermost):
         self.device.empty_cache(self.device_id)
 
     def __enter__(self) -> Context:
-        state.ctx.append(self)
-        return self
+        # Here nothing comes between entering and returning, and where Ctrl-C comes first when it is left, that is done
+        # all the same: a line for each, as each line may be interrupted.
+        state.ctx += [self]; return self  # fmt: skip  # noqa: E702
 
     def __exit__(self, *exc: object) -> None:
-        state.ctx.pop()
+        try: del state.ctx[-1]  # fmt: skip  # noqa: E701
+        except BaseException: del state.ctx[-1]; raise  # fmt: skip  # noqa: E701, E702
 
     def __repr__(self) -> str:
         return f"{self.device_type}({self.device_id})"

@@ -19,6 +19,8 @@ class ThreadState(threading.local):
         Operators run in training mode.
     in_backward : bool
         Gradients are being computed.
+    entered : tuple, optional
+        The with-blocks of scopes that the thread is in, as (scope, what it found ..., those around it).
     ctx : list of Context
         The stack of ``with ctx:`` blocks; empty means the default context.
     np_shape : bool
@@ -38,6 +40,7 @@ class ThreadState(threading.local):
     def __init__(self) -> None:
         self.record: Any = False
         self.train = self.in_backward = self.np_shape = False
+        self.entered: Any = None
         self.ctx: list[Any] = []
         self.priority = 0
         self.keys: list[tuple[int, int, int]] = []

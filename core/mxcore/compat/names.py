@@ -23,7 +23,7 @@ __all__ = ["Facts", "facts", "find", "homes", "is_package", "reexports", "listed
 ELSEWHERE: dict[str, dict[str, str]] = {
     "_ctypes.ndarray": {"executor": "CachedOp", "ndarray": "NDArrayBase=NDArray"},
     "_ctypes.symbol": {"symbol": "SymbolBase=Symbol"},
-    "autograd": {"autograd": "_RecordingStateScope=_Scope _parse_head=_heads"},
+    "autograd": {"autograd": "_RecordingStateScope=RecordingScope _parse_head=_heads"},
     "base": {
         "compat.c_helpers": "MXCallbackList c_array c_array_buf c_handle_array c_str c_str_array check_call "
         "ctypes2buffer ctypes2numpy_shared mx_float_p py_str",

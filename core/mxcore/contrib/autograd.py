@@ -35,7 +35,7 @@ def set_is_training(is_train: bool) -> bool:
     return autograd.set_training(is_train)
 
 
-class TrainingStateScope:
+class TrainingStateScope(autograd.RecordingScope):
     """A with-block in training mode that is recorded, or in neither; `train_section` and `test_section` make it.
 
     Parameters
@@ -44,16 +44,7 @@ class TrainingStateScope:
     """
 
     def __init__(self, enter_state: bool) -> None:
-        self._enter_state = enter_state
-        self._old: list[tuple[bool, bool]] = []
-
-    def __enter__(self) -> None:
-        self._old.append((autograd.set_recording(self._enter_state), autograd.set_training(self._enter_state)))
-
-    def __exit__(self, *exc: object) -> None:
-        recording, training = self._old.pop()
-        autograd.set_recording(recording)
-        autograd.set_training(training)
+        super().__init__(bool(enter_state), bool(enter_state))
 
 
 def train_section() -> TrainingStateScope:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from typing import Any
 
+from .._core.state import state
+from .._scopes import Scope
 from ..base import error, plain
 from .record import now, recorder
 from .trace import SCOPES
@@ -69,11 +72,15 @@ class _Span:
             recorder.mark(self._label, begun, now())
 
     def __enter__(self) -> Any:
+        begun = self._begun.__dict__
+        begun["around"] = begun.get("at"), begun.get("around")  # of a block of this object around this one
         self.start()
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.stop()
+        begun = self._begun.__dict__
+        begun["at"], begun["around"] = begun.get("around") or (None, None)
 
     def __str__(self) -> str:
         return self.name
@@ -238,7 +245,7 @@ class Marker:
         return self.name
 
 
-class scope(_Span):
+class scope(Scope):
     """A named part of a program, ``with mx.profiler.scope('encoder:'):``, shown around its calls and in a table.
 
     Parameters
@@ -254,20 +261,21 @@ class scope(_Span):
     ...     x = mx.nd.ones((2, 2))
     """
 
-    _open = threading.local()
-
     def __init__(self, name: str = "<unk>:", append_mode: bool = True) -> None:
         self._append = append_mode
-        super().__init__(name if name.endswith(":") else name + ":", "scope")
-        self._given = self.name
+        self.name = self._given = name if name.endswith(":") else name + ":"
 
-    def __enter__(self) -> Any:
-        around = scope._open.__dict__.setdefault("names", [])
-        self.name = (around[-1] if around and self._append else "") + self._given
-        around.append(self.name)
-        self._label = self.name, "scope"
-        return super().__enter__()
+    def _values(self) -> Iterable[tuple[dict[str, Any], str, Any]]:
+        around = state.extra.get("profiler_scope")  # (name, when it began)
+        self.name = (around[0] if around and self._append else "") + self._given
+        return ((state.extra, "profiler_scope", (self.name, now())),)
 
-    def __exit__(self, *exc: object) -> None:
-        super().__exit__(*exc)
-        scope._open.names.pop()
+    def _leave(self) -> None:
+        here = state.extra.get("profiler_scope")
+        if here is not None:
+            name, begun = here
+            recorder.mark((name, "scope"), begun, now())
+        super()._leave()
+
+    def __str__(self) -> str:
+        return self.name

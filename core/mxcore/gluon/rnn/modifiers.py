@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 from ... import ndarray as nd
 from ..._core.state import state
+from ..._scopes import Scope
 from ...base import asserted, error
 from ..block.seen import as_seen_by
 from .containers import BidirectionalCell, SequentialRNNCell
@@ -145,17 +146,14 @@ class ModifierCell(HybridRecurrentCell):
         raise NotImplementedError(f"{type(self).__name__} must define hybrid_forward(self, F, inputs, states)")
 
 
-class Unwrapped:
+class Unwrapped(Scope):
     """A cell that this thread may call inside, though a modifier uses it."""
 
     def __init__(self, cell: RecurrentCell) -> None:
         self.cell = cell
 
-    def __enter__(self) -> None:
-        state.extra.setdefault(FREE, []).append(self.cell)
-
-    def __exit__(self, *exc: object) -> None:
-        state.extra[FREE].pop()
+    def _values(self) -> Iterable[tuple[dict[str, Any], str, Any]]:
+        return ((state.extra, FREE, (*(state.extra.get(FREE) or ()), self.cell)),)
 
 
 class ZoneoutCell(ModifierCell):

@@ -190,7 +190,7 @@ class RecurrentCell(Block):
         return states
 
     def _check_free(self) -> None:
-        if self._modified and self not in thread.extra.get(FREE, ()):
+        if self._modified and self not in (thread.extra.get(FREE) or ()):
             raise asserted(
                 ValueError,
                 f"{type(self).__name__} '{self.name}' is used by a modifier cell (as ZoneoutCell): call that instead",
