@@ -114,7 +114,6 @@ def eager_function(name: str, op: Op) -> Callable[..., Any]:
         return call(op, args, kwargs)
 
     fn.__name__ = fn.__qualname__ = name
-    fn.__module__ = "mxcore.ndarray"
     fn.__doc__ = docstring(op)
     fn.__signature__ = signature(op, LAST)  # type: ignore[attr-defined]
     return fn
@@ -169,6 +168,7 @@ def namespace(
                 op = tables.ops.find(prefix + name)
                 if op is not None:
                     fn = where[name] = make(name, op)
+                    fn.__module__ = where["__name__"]  # where pickles find it
                     cached.add(name)
                     return fn
         try:

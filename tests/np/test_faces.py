@@ -1,10 +1,14 @@
 """Arrays of ``mx.nd`` and of ``mx.np``: one memory, two meanings, never mixed."""
 
+import copy
+import operator
+import pickle
+
 import numpy as onp
 import pytest
 
 import mxcore as mx
-from mxcore import autograd, np, npx
+from mxcore import autograd, gluon, np, npx
 
 
 def _pair(values):
@@ -225,3 +229,33 @@ def test_symbols_of_both_faces_do_not_meet():
     for compute in (lambda: x + y, lambda: y + x, lambda: x > y, lambda: y**x):
         with pytest.raises(TypeError, match=r"as_np_ndarray\(\)"):
             compute()
+
+
+FUNCTIONS = """
+np.tanh np.abs np.polyfit np.array np.reshape np.random.uniform np.linalg.norm npx.relu npx.reshape npx.random.bernoulli
+npx.image.to_tensor sym.np.tanh sym.np.reshape sym.np.random.uniform sym.np.linalg.norm sym.npx.reshape
+nd.relu nd.op.relu nd.contrib.box_iou nd.linalg.gemm2 nd.image.to_tensor nd.random.normal_like nd.sparse.dot
+nd._internal._plus_scalar sym.relu sym.contrib.box_iou sym.linalg.gemm2 sym.random.normal_like sym.image.to_tensor
+""".split()
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_are_pickled_by_their_places(name):
+    function = operator.attrgetter(name)(mx)
+    assert pickle.loads(pickle.dumps(function)) is function
+    assert copy.deepcopy(function) == function
+
+
+def test_blocks_and_datasets_that_hold_functions():
+    class Net(gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            self.act, self.sample = np.tanh, np.random.uniform
+
+        def forward(self, x):
+            return self.act(x) + self.sample(size=x.shape) * 0
+
+    x = np.array([0.5, 1])
+    assert copy.deepcopy(Net())(x).tolist() == Net()(x).tolist() == np.tanh(x).tolist()
+    data = gluon.data.SimpleDataset([x]).transform(np.tanh, lazy=True)
+    assert pickle.loads(pickle.dumps(data))[0].tolist() == np.tanh(x).tolist()

@@ -119,17 +119,32 @@ class Face:
         What operators take and give: the class of arrays, or of symbols.
     eager : bool
         Whether operators compute now, so that shapes and values are there.
+    place : str
+        What the only object of the class is called in its module, where pickles look for it.
     """
 
     value: type
     eager = False
+    place: str
+    _below = ""
 
     def __init__(self) -> None:
+        self._whole = self
         self._functions = Functions(self, SUBJECTS)
         #: Names of the functions of ``mx.np``.
         self.names = self._functions.names
         for name, modules in BELOW.items():
-            setattr(self, name, Functions(self, modules))
+            # Functions below are bound to the same by an object of its own, as bound functions are pickled by what they
+            # are bound to and their name, and the name alone may be that of another function.
+            part: Any = object.__new__(type(type(self).__name__, (type(self),), {"_below": name}))
+            part.__dict__ = self.__dict__
+            setattr(self, name, Functions(part, modules))
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return (getattr, (self._whole, self._below)) if self._below else self.place
+
+    def __deepcopy__(self, memo: Any) -> Face:
+        return self
 
     def call(self, op: str, *inputs: Any, out: Any = None, ctx: Any = None, **params: Any) -> Any:
         """What an operator gives for inputs, all of which must be values of this face.

@@ -18,7 +18,6 @@ def symbol_function(name: str, op: Op) -> Any:
         return compose(name, args, kwargs, op)
 
     fn.__name__ = fn.__qualname__ = name
-    fn.__module__ = "mxcore.symbol"
     fn.__doc__ = docstring(op)
     fn.__signature__ = signature(op, LAST_OF_SYMBOLS)  # type: ignore[attr-defined]
     return fn

@@ -27,6 +27,7 @@ class Arrays(Face):
 
     value = ndarray
     eager = True
+    place = "arrays"
 
     def from_host(self, host: np.ndarray[Any, Any], ctx: Any = None) -> ndarray:
         """An array of NumPy's on a device, copied."""

@@ -18,6 +18,7 @@ class Symbols(Face):
     """Operators that become nodes of a graph."""
 
     value = _Symbol
+    place = "symbols"
 
     def call(self, op: str, *inputs: Any, out: Any = None, ctx: Any = None, **params: Any) -> Any:
         for x in inputs:
