@@ -3,17 +3,42 @@
 from __future__ import annotations
 
 import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ._core import tables
-from ._core.errors import error, warn
+from ._core.errors import MXNetError, error, warn
 from ._core.plugins import plugins
 from ._core.tables import USER
 
-__all__ = ["lookup", "names", "register"]
+__all__ = ["lookup", "making", "names", "register"]
 
 #: What a class of a kind must have that needs no base: one of the names of each.
 _NEEDED = {"iterator": (("next", "__next__"), ("reset",))}
+#: Kind -> method -> how the library calls it: what it gives by position and by name.
+_CALLED: dict[str, dict[str, tuple[str, str]]] = {
+    "optimizer": {
+        "create_state": ("index weight", ""),
+        "create_state_multi_precision": ("index weight", ""),
+        "update": ("index weight grad state", ""),
+        "update_multi_precision": ("index weight grad state", ""),
+    },
+    "metric": {"update": ("labels preds", ""), "reset": ("", ""), "get": ("", "")},
+    "kvstore": {"broadcast": ("key value", "out priority"), "pushpull": ("key value", "out priority")},
+    "initializer": {"__call__": ("desc arr", "")},
+    "lr_scheduler": {"__call__": ("num_update", "")},
+}
+#: Kind -> how one of it is made.
+_MADE = {
+    "optimizer": "an optimizer is made with the arguments of create(), and param_dict by a Trainer: __init__(self, "
+    "..., **kwargs) hands what it does not know to super().__init__(**kwargs)",
+    "metric": "a metric is made with the arguments of create(), which may be none: __init__ gives super().__init__ a "
+    "name",
+    "kvstore": "a store is made with the name of its type: __init__(self, name)",
+}
+#: Who brings what is not a plugin's: wrong arguments are those of who calls.
+_NO_PLUGINS = ("stock", USER)
 
 
 def register(kind: str, name: str, value: Any) -> None:
@@ -45,10 +70,62 @@ def lookup(kind: str, name: str, base: type = object) -> Any:
             raise error(TypeError, f"{who} is {found!r}, no subclass of {base.__name__}")
         if lost := [names for names in _NEEDED.get(kind, ()) if not any(hasattr(found, n) for n in names)]:
             raise error(TypeError, f"{who} is {found!r}, which has no method {' or '.join(lost[0])}()")
+        if base is not object and table.owners[name] not in _NO_PLUGINS:
+            _check_methods(kind, found, who)
         return found
     if isinstance(found, base) and base is not object:
         raise error(TypeError, f"{who} is {found!r}, an object; its class is needed")
     return found if base is object else _making(found, base, who)
+
+
+def making(kind: str, name: str, base: type) -> Callable[..., Any]:
+    """What makes the object under `name`; where a plugin's class does not take its arguments, the error names it."""
+    found = lookup(kind, name, base)
+    owner = tables.by_kind[kind].owners[name]
+    if owner in _NO_PLUGINS:
+        return found  # type: ignore[no-any-return]
+
+    def made(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return found(*args, **kwargs)
+        except TypeError as e:
+            if isinstance(e, MXNetError) or _takes(found, args, kwargs):
+                raise
+            shown = ", ".join([*(repr(a)[:40] for a in args), *(f"{k}=..." for k in kwargs)])
+            expected = _MADE.get(kind, "it is made with the arguments of create()")
+            raise error(
+                TypeError,
+                f"{kind} '{name}' of plugin '{owner}' is {found!r}, which does not take ({shown}): {e}; {expected}",
+            ) from e
+
+    return made
+
+
+def _check_methods(kind: str, cls: type, who: str) -> None:
+    """Refuse a class with methods that cannot be called as the library calls them."""
+    for method, (by_position, by_name) in _CALLED.get(kind, {}).items():
+        fn = getattr(cls, method, None)
+        owned = not isinstance(inspect.getattr_static(cls, method, None), (staticmethod, classmethod))
+        args = by_position.split()
+        if callable(fn) and not _takes(fn, ["self"] * owned + args, dict.fromkeys(by_name.split())):
+            given = ", ".join([*args, *(f"{k}=..." for k in by_name.split())])
+            raise error(
+                TypeError,
+                f"{who} is {cls!r}, whose {method}{inspect.signature(fn)} cannot be called as {method}({given})",
+            )
+
+
+def _takes(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether a function or class takes these arguments, as far as it tells."""
+    try:
+        told = inspect.signature(fn)
+    except (TypeError, ValueError):
+        return True
+    try:
+        told.bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
 
 
 def _making(fn: Any, base: type, who: str) -> Any:

@@ -47,7 +47,7 @@ def _put(base_class: type, nickname: str, name: str, klass: type) -> None:
 def _find(base_class: type, nickname: str, name: str) -> Any:
     if _is_shared(base_class, nickname):
         try:
-            return _shared.lookup(nickname, name, base_class)
+            return _shared.making(nickname, name, base_class)
         except KeyError as e:
             raise asserted(KeyError, str(e)) from None
     table = _OWN.get(base_class, {})

@@ -44,6 +44,79 @@ def test_a_class_of_another_kind_is_refused_where_it_is_asked_for(plug, hook):
         KINDS[hook][0]()
 
 
+def _of(base, name, signature):
+    return type("Odd", (base,), {name: eval(f"lambda {signature}: None"), "__module__": __name__})
+
+
+@pytest.mark.parametrize(
+    "hook, base, name, signature, told",
+    [
+        ("mxcore_optimizers", mx.optimizer.Optimizer, "update", "self, index, weight", "index, weight, grad, state"),
+        ("mxcore_optimizers", mx.optimizer.Optimizer, "create_state", "self, index", "index, weight"),
+        ("mxcore_optimizers", mx.optimizer.SGD, "update_multi_precision", "self", "index, weight, grad, state"),
+        ("mxcore_metrics", mx.metric.EvalMetric, "update", "self, labels", "labels, preds"),
+        ("mxcore_metrics", mx.metric.EvalMetric, "get", "self, which", ""),
+        (
+            "mxcore_kvstores",
+            mx.kvstore.KVStoreBase,
+            "pushpull",
+            "self, key, value",
+            "key, value, out=..., priority=...",
+        ),
+        ("mxcore_kvstores", mx.kvstore.KVStoreBase, "broadcast", "self, key", "key, value, out=..., priority=..."),
+        ("mxcore_initializers", mx.init.Initializer, "__call__", "self, name", "desc, arr"),
+        ("mxcore_lr_schedulers", mx.lr_scheduler.LRScheduler, "__call__", "self", "num_update"),
+    ],
+)
+def test_methods_that_cannot_be_called_as_they_are_called_are_refused(plug, hook, base, name, signature, told):
+    plug(**{hook: {"test_odd": _of(base, name, signature)}})
+    with pytest.raises(mx.MXNetError) as e:
+        KINDS[hook][0]()
+    assert isinstance(e.value, TypeError) and str(e.value).endswith(
+        f"'test_odd' of plugin 'throwaway' is <class '{__name__}.Odd'>, whose {name}({signature}) cannot be called as "
+        f"{name}({told})"
+    )
+
+
+@pytest.mark.parametrize(
+    "hook, base, signature, text",
+    [
+        (
+            "mxcore_optimizers",
+            mx.optimizer.Optimizer,
+            "self, rate",
+            r"does not take \(\): .*'rate'; an optimizer is made",
+        ),
+        ("mxcore_metrics", mx.metric.EvalMetric, "self, name", r"does not take \(\): .*'name'; a metric is made with"),
+        ("mxcore_kvstores", mx.kvstore.KVStoreBase, "self", r"does not take \('test_odd'\): .*; a store is made with"),
+        ("mxcore_initializers", mx.init.Initializer, "self, x", r"does not take \(\): .*'x'; it is made with"),
+        ("mxcore_lr_schedulers", mx.lr_scheduler.LRScheduler, "self, x", r"does not take \(\): .*'x'; it is made with"),
+    ],
+)
+def test_constructors_that_do_not_take_what_they_get_are_named(plug, hook, base, signature, text):
+    plug(**{hook: {"test_odd": _of(base, "__init__", signature)}})
+    with pytest.raises(TypeError, match=f"'test_odd' of plugin 'throwaway' is <class '.*Odd'>, which {text}") as e:
+        KINDS[hook][0]()
+    assert isinstance(e.value, mx.MXNetError)
+
+
+def test_what_a_constructor_itself_raises_stays_its_own(plug):
+    def failing(**kwargs):
+        return len(3)
+
+    plug(mxcore_optimizers={"test_odd": failing})
+    with pytest.raises(TypeError, match="has no len") as e:
+        mx.optimizer.create("test_odd")
+    assert type(e.value) is TypeError
+
+
+@pytest.mark.parametrize("make", [lambda: mx.optimizer.create("sgd", rate=1), lambda: mx.metric.create("acc", wrong=1)])
+def test_wrong_arguments_of_stock_classes_are_the_callers(make):
+    with pytest.raises(TypeError, match=r"__init__\(\) got an unexpected keyword argument") as e:
+        make()
+    assert type(e.value) is TypeError
+
+
 @pytest.mark.parametrize("hook", sorted(KINDS.keys() - {"mxcore_iterators"}))
 def test_a_function_in_the_place_of_a_class_makes_objects(plug, hook):
     made = [None, KINDS[hook][1]()]

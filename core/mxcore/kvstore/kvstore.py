@@ -462,5 +462,4 @@ def maker(type: str) -> Callable[[str], KVStoreBase]:
             + _PROVIDERS.get(type, "")
             + tables.why(),
         )
-    made: Callable[[str], KVStoreBase] = kinds.lookup("kvstore", type, KVStoreBase)
-    return made
+    return kinds.making("kvstore", type, KVStoreBase)

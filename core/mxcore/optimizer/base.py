@@ -189,7 +189,7 @@ class Optimizer:
         """
         if isinstance(name, str) and not name.startswith(("[", "{")):
             try:
-                found = _shared.lookup(_KIND, name.lower(), Optimizer)
+                found = _shared.making(_KIND, name.lower(), Optimizer)
             except KeyError as e:
                 raise error(ValueError, str(e)) from None
             return found(**kwargs)
