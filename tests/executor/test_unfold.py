@@ -304,6 +304,98 @@ def test_as_a_block_that_is_not_hybridised(net, way):
         np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-4 * max(1, np.abs(a).max()))
 
 
+class Open(gluon.HybridBlock):
+    """Values whose shape a graph's consumer decides; eager code tells it."""
+
+    def __init__(self, make):
+        super().__init__()
+        self.make = make
+
+    def hybrid_forward(self, F, x):
+        return F.tanh(x * self.make(F, (0, SIZE) if F is mx.sym else x.shape) + x)
+
+
+class Unrolled(gluon.HybridBlock):
+    def __init__(self, cell, loop=False):
+        super().__init__()
+        self.cell, self.loop = cell, loop
+
+    def hybrid_forward(self, F, x):
+        if self.loop:  # the state begins within the loop's body
+            steps = F.contrib.foreach(lambda d, s: (self.step(F, d), s), x.reshape((2, 4, SIZE)), F.zeros((1,)))[0]
+            return steps.reshape((-1, SIZE))
+        return self.cell.unroll(2, x.reshape((2, 4, SIZE)), layout="TNC", merge_outputs=True)[0].reshape((-1, SIZE))
+
+    def step(self, F, d):
+        return self.cell(d, self.cell.begin_state(func=F.zeros, batch_size=0 if F is mx.sym else 4))[0]
+
+
+class Recurrent(gluon.HybridBlock):
+    def __init__(self):
+        super().__init__()
+        self.layer = gluon.rnn.GRU(SIZE, input_size=SIZE)
+
+    def hybrid_forward(self, F, x):
+        return self.layer(x.reshape((2, 4, SIZE))).reshape((-1, SIZE)) * 2
+
+
+#: What leaves the shape of a value to its consumers.
+OPEN = {
+    "zeros": lambda: Open(lambda F, shape: F.zeros(shape=shape)),
+    "ones": lambda: Open(lambda F, shape: F.ones(shape=shape)),
+    "full": lambda: Open(lambda F, shape: F.full(shape, 0.5)),
+    "begin states": lambda: Unrolled(gluon.rnn.LSTMCell(SIZE, input_size=SIZE)),
+    "begin states in a loop": lambda: Unrolled(gluon.rnn.GRUCell(SIZE, input_size=SIZE), loop=True),
+}
+
+
+@pytest.mark.parametrize("way", [penalty, third_order, of_parameters])
+@pytest.mark.parametrize("net", OPEN)
+def test_shapes_that_consumers_decide(net, way):
+    plain, hybrid = (steps(OPEN[net], way, hybrid) for hybrid in (False, True))
+    for a, b in zip(plain, hybrid):
+        np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-4 * max(1, np.abs(a).max()))
+
+
+def test_a_layer_whose_states_begin_by_themselves():
+    """Its first gradients; the fused operator has none of higher order."""
+    found = []
+    for hybrid in (False, True):
+        mx.random.seed(7)
+        net, x = Recurrent(), nd.array(np.random.RandomState(3).randn(8, SIZE))
+        net.initialize()
+        net.hybridize(hybrid)
+        x.attach_grad()
+        with autograd.record():
+            found.append(penalized(net, x)[1].asnumpy())
+    np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-6)
+
+
+def test_an_open_range_and_random_numbers_are_as_long_as_their_consumer():
+    class Ranged(gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            y = F._internal._arange(start=1, step=0.1, repeat=2, infer_range=True, stop=None)
+            return F.tanh(x * y + x) * F.random.uniform(0.9, 1, shape=(0,))
+
+    x, net = nd.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]), Ranged()
+    net.hybridize()
+    x.attach_grad()
+    with autograd.record():
+        y = net(x)
+        g = autograd.grad(y, x, create_graph=True)[0]
+    y.backward()
+    np.testing.assert_allclose(g.asnumpy(), x.grad.asnumpy(), rtol=1e-5)
+
+
+def test_hooks_see_values_whose_shape_their_consumer_decides():
+    net, x, seen = OPEN["zeros"](), nd.ones((2, SIZE)), []
+    net.hybridize()
+    net(x)
+    net.register_op_hook(lambda name, op, array: seen.append(array.shape))
+    net(x)
+    assert seen and set(seen) == {x.shape}
+
+
 @pytest.mark.parametrize("hybrid", [False, True])
 def test_statistics_move_once_in_a_step(hybrid):
     net = dense(nn.BatchNorm(in_channels=SIZE), nn.Activation("tanh"))

@@ -111,9 +111,15 @@ def _count(p: Params) -> Any:
     return max(int(np.ceil((stop - _first(p)) / p.step)), 0) * p.repeat
 
 
+def _up_to(p: Params, shape: tuple[int, ...]) -> dict[str, Any]:
+    """What gives as many values; the half keeps rounding away."""
+    return {"stop": _first(p) + (shape[0] / p.repeat - 0.5) * p.step, "infer_range": False}
+
+
 @op(
     "_arange",
     inputs="",
+    helpers={"decided": _up_to},
     start=Float(),
     stop=Float(None),
     step=Float(1.0),
