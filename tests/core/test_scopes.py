@@ -11,6 +11,7 @@ from mxcore._core.state import state
 from mxcore.gluon.rnn.modifiers import Unwrapped
 from mxcore.gluon.rnn.recurrent_cell import FREE
 
+BLOCKS = [gluon.nn.HybridSequential(prefix=prefix) for prefix in ("in_", "out_")]
 CELLS = [gluon.rnn.GRUCell(2), gluon.rnn.GRUCell(3)]
 
 
@@ -50,6 +51,11 @@ SCOPES = {
     "AttrScope": (lambda: mx.AttrScope(g="1"), lambda: mx.AttrScope(a="2"), _attributes),
     "Prefix": (lambda: mx.name.Prefix("in_"), lambda: mx.name.Prefix("out_"), _name),
     "profiler": (lambda: profiler.scope("in"), lambda: profiler.scope("out"), _kept("profiler_scope")),
+    "name_scope": (
+        lambda: BLOCKS[0].name_scope(),
+        lambda: BLOCKS[1].name_scope(),
+        lambda: (_name(), gluon.nn.Dense(2).prefix.rstrip("0123456789_")),
+    ),
     "modified cell": (lambda: Unwrapped(CELLS[0]), lambda: Unwrapped(CELLS[1]), _kept(FREE)),
 }
 

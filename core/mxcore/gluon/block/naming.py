@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from ..._core.state import state
+from ..._scopes import Scope
 from ...name import NameManager, Prefix, current
 from ..parameter import ParameterDict
 
@@ -15,19 +17,11 @@ if TYPE_CHECKING:
 __all__ = ["NameScope"]
 
 
-class _Active(threading.local):
-    """The scope that this thread is in; for each ``with`` around it whose it is, and scope and names before it."""
-
-    scope: NameScope | None = None
-
-    def __init__(self) -> None:
-        self.left: list[tuple[NameScope, NameScope | None, NameManager]] = []
+#: Where the thread keeps the scope that it is in.
+_KEY = "gluon.block.scope"
 
 
-_active = _Active()
-
-
-class NameScope:
+class NameScope(Scope):
     """The ``with block.name_scope():`` of one block; children made inside get its prefix and a number."""
 
     def __init__(self, block: Block) -> None:
@@ -47,8 +41,8 @@ class NameScope:
         hint : str
             The block's kind in lower case.
         """
-        while (scope := _active.scope) is not None and scope._block() is None:  # an interrupt has left it open
-            _active.scope = None
+        while (scope := state.extra.get(_KEY)) is not None and scope._block() is None:  # an interrupt has left it open
+            state.extra[_KEY] = None
             scope.__exit__()
         if scope is None:
             if prefix is None:
@@ -66,20 +60,13 @@ class NameScope:
             own = ParameterDict(params.prefix, params)
         return parent.prefix + prefix, own
 
-    def __enter__(self) -> NameScope:
-        block = self._block()
-        _active.left.append((self, _active.scope, current()))
+    def _values(self) -> Iterable[tuple[dict[str, Any], str, Any]]:
+        block, extra = self._block(), state.extra
+        scope, names = extra.get(_KEY), current()
         # A block with the empty prefix is transparent: its children are named as if they stood outside.
         if not block._empty_prefix:
-            _active.scope = self
-            NameManager.current = Prefix(block.prefix)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        owner = None
-        while owner is not self and _active.left:  # an interrupt may have left scopes inside this one
-            owner, _active.scope, NameManager.current = _active.left[-1]
-            _active.left.pop()
+            scope, names = self, Prefix(block.prefix)
+        return (extra, _KEY, scope), (extra, NameManager._state_key, names)
 
     def __getstate__(self) -> tuple[Any, dict[str, int]]:
         return self._block(), self._counter
