@@ -8,9 +8,11 @@ back as a whole, and whoever waits looks now and then by itself.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -24,6 +26,10 @@ _LOOK = 0.05
 class Latch:
     """Something that has happened or not, for which threads wait; once it has, it has for good.
 
+    Parameters
+    ----------
+    happened : bool
+
     Examples
     --------
     >>> latch = Latch()
@@ -36,9 +42,10 @@ class Latch:
 
     __slots__ = ("_set", "_lock")
 
-    def __init__(self) -> None:
-        self._set, self._lock = False, threading.Lock()
-        self._lock.acquire()
+    def __init__(self, happened: bool = False) -> None:
+        self._set, self._lock = happened, threading.Lock()
+        if not happened:
+            self._lock.acquire()
 
     def is_set(self) -> bool:
         """Whether it has happened."""
@@ -154,6 +161,7 @@ class Workers:
         self._threads = [
             threading.Thread(target=_work, args=(self._jobs,), name=f"{name}_{i}", daemon=True) for i in range(n)
         ]
+        _all.add(self)
         for t in self._threads:
             t.start()
 
@@ -184,6 +192,16 @@ class Workers:
 
     def __del__(self) -> None:
         self.close(wait=False)
+
+
+#: Whose threads a process ends before it ends itself: one in the midst of native code would end it otherwise.
+_all: weakref.WeakSet[Workers] = weakref.WeakSet()
+
+
+@atexit.register
+def _end() -> None:
+    for workers in [*_all]:
+        workers.close()
 
 
 def _work(jobs: SimpleQueue[Job | None]) -> None:

@@ -1,6 +1,7 @@
 """Threads that work for others: what is done once, what waits, and interrupts anywhere in those who wait."""
 
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -22,6 +23,24 @@ def test_a_latch_lets_all_go_once_it_is_set():
     for t in threads:
         t.join(10)
     assert gone == [True] * 5 and latch.wait(0)
+
+
+def test_a_process_ends_its_threads_before_itself():
+    """In the midst of native code a thread that is let go ends the process by a signal."""
+    program = """
+import time
+from mxcore._workers import Job, Workers
+workers = Workers(2, "test")
+jobs = [Job(lambda: (time.sleep(0.1), print("done"))) for _ in range(2)]
+for job in [*jobs, Job(lambda: print("too late"))]:
+    workers.put(job)
+while not all(job.begun for job in jobs):
+    time.sleep(0.001)
+print("end")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(done.stdout.split()) == ["done", "done", "end"]
 
 
 def test_who_waits_looks_by_itself():

@@ -198,8 +198,7 @@ class ThreadedEnginePerDevice(Engine):
         self._open: weakref.WeakSet[Task] | set[Task] = set()
         self._failed: list[Task] = []
         #: A new one while a fork waits: who pushes without end would let it wait for ever.
-        self._gate = Latch()
-        self._gate.set()
+        self._gate = Latch(True)
 
     def note(self, ctx: Context) -> None:
         self.contexts.add(ctx)
