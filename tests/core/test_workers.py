@@ -31,8 +31,8 @@ def test_a_process_ends_its_threads_before_itself():
 import time
 from mxcore._workers import Job, Workers
 workers = Workers(2, "test")
-jobs = [Job(lambda: (time.sleep(0.1), print("done"))) for _ in range(2)]
-for job in [*jobs, Job(lambda: print("too late"))]:
+jobs = [Job(lambda: (time.sleep(0.1), print("done\\n", end=""))) for _ in range(2)]
+for job in [*jobs, Job(lambda: print("too late\\n", end=""))]:
     workers.put(job)
 while not all(job.begun for job in jobs):
     time.sleep(0.001)
