@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import os
 import threading
 import time
 import weakref
@@ -154,9 +155,15 @@ class Workers:
     n : int
     name : str
         Of the threads, with a number.
+
+    Attributes
+    ----------
+    pid : int
+        The process that has the threads: one that was forked from it has none.
     """
 
     def __init__(self, n: int, name: str) -> None:
+        self.pid = os.getpid()
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._threads = [
             threading.Thread(target=_work, args=(self._jobs,), name=f"{name}_{i}", daemon=True) for i in range(n)
@@ -165,12 +172,16 @@ class Workers:
         for t in self._threads:
             t.start()
 
-    def put(self, job: Job) -> None:
-        """Let a thread make a call; of one that was put twice only the first time counts."""
-        self._jobs.put(job)
+    def put(self, *jobs: Job) -> None:
+        """Let threads make calls; of one that was put twice only the first time counts."""
+        for job in jobs:
+            if not job.begun:
+                self._jobs.put(job)
 
     def close(self, wait: bool = True) -> None:
-        """Give up what no thread has begun, and end the threads; doing it twice is harmless."""
+        """Give up what no thread has begun, and end the threads; harmless twice, and in a fork of their process."""
+        if self.pid != os.getpid():
+            return
         try:
             while True:
                 job = self._jobs.get_nowait()

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 
 import mxcore as mx
+from mxcore._workers import Job
 from mxcore.base import MXNetError
 from mxcore.io import BatchCursor, DataBatch, DataDesc, DataIter, MXDataIter
 
@@ -213,6 +214,21 @@ def test_a_fork_goes_on_with_what_was_fetched_ahead():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_fork_makes_what_no_thread_has_begun():
+    it, go = mx.io.PrefetchingIter(mx.io.NDArrayIter(np.arange(8.0), batch_size=2)), threading.Event()
+    busy = Job(go.wait)
+    it._workers.put(busy)
+    while not busy.begun:
+        time.sleep(0.001)
+    it.next()
+    assert not any(job.begun for job in it._coming)
+    assert in_a_fork(lambda: firsts(it)) == [2, 4, 6]
+    go.set()
+    assert firsts(it) == [2, 4, 6]
+    it.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_a_fork_in_the_midst_of_a_batch_says_so():
     asked, go = threading.Event(), threading.Event()
 
@@ -235,8 +251,8 @@ def test_an_interrupt_while_a_batch_is_asked_for_loses_none_of_the_next_epoch(mo
     it, left = mx.io.PrefetchingIter(mx.io.NDArrayIter(np.arange(8.0), batch_size=2)), []
     put = it._workers.put
 
-    def interrupted(job):
-        put(job)
+    def interrupted(*jobs):
+        put(*jobs)
         if left:
             left.clear()
             raise KeyboardInterrupt

@@ -1,5 +1,6 @@
 """Ctrl-C right behind a write: what is kept of an array must learn that it has changed."""
 
+import contextlib
 import sys
 from pathlib import Path
 
@@ -52,16 +53,15 @@ WRITES = {
 }
 
 
-@pytest.mark.parametrize("name", WRITES)
-def test_a_write_is_counted_wherever_the_interrupt_comes_behind_it(name):
-    w = nd.array(np.random.RandomState(0).rand(*SHAPE))
-    write, before, version, left = WRITES[name](w), w.asnumpy(), w._st.version, [1]
-    before, version = w.asnumpy(), w._st.version
+@contextlib.contextmanager
+def interrupted_once(written):
+    """An interrupt as soon as the library's next line is reached behind a write."""
+    left = [1]
 
     def trace(frame, event, arg):
         if not frame.f_code.co_filename.startswith(CORE):
             return None
-        if left and not np.array_equal(w._data, before):
+        if left and written():
             left.clear()
             raise KeyboardInterrupt
         return trace
@@ -70,9 +70,18 @@ def test_a_write_is_counted_wherever_the_interrupt_comes_behind_it(name):
     sys.settrace(trace)
     try:
         with pytest.raises(KeyboardInterrupt):
-            write()
+            yield
     finally:
         sys.settrace(old)
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_write_is_counted_wherever_the_interrupt_comes_behind_it(name):
+    w = nd.array(np.random.RandomState(0).rand(*SHAPE))
+    write = WRITES[name](w)
+    before, version = w.asnumpy(), w._st.version
+    with interrupted_once(lambda: not np.array_equal(w._data, before)):
+        write()
     assert not np.array_equal(w.asnumpy(), before) and w._st.version > version
 
 
@@ -83,21 +92,9 @@ def test_predictions_follow_weights_whose_write_was_interrupted():
     x, new = nd.array(np.random.RandomState(0).rand(2, 3, 9, 9)), nd.ones((8, 3, 3, 3))
     for _ in range(4):
         net(x).wait_to_read()
-    w, left = net.weight.data(), [1]
-
-    def trace(frame, event, arg):
-        if left and frame.f_code.co_filename.startswith(CORE) and (w._data == 1).all():
-            left.clear()
-            raise KeyboardInterrupt
-        return trace
-
-    old = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            net.weight.set_data(new)
-    finally:
-        sys.settrace(old)
+    w = net.weight.data()
+    with interrupted_once(lambda: (w._data == 1).all()):
+        net.weight.set_data(new)
     found = net(x).asnumpy()
     net.hybridize(False)
     np.testing.assert_allclose(found, net(x).asnumpy(), rtol=1e-4, atol=1e-5)

@@ -73,22 +73,16 @@ class PrefetchingIter(WholeBatches):
                 raise error(ValueError, f"PrefetchingIter: {name} has {len(maps)} entries for {self.n_iter} iterators")
         super().__init__(self.provide_data[0].shape[0])
         self._closed = False
-        self._start()
+        self._workers = self._threads()
         self._fetch()
 
-    def _start(self) -> None:
-        self._workers = Workers(self.n_iter, "PrefetchingIter")
-        self._pid = os.getpid()
+    def _threads(self) -> Workers:
+        return Workers(self.n_iter, "PrefetchingIter")
 
     def _fetch(self) -> None:
         # They are known before a thread has them: whoever was interrupted meanwhile waits for them nevertheless.
         self._coming = [Job(partial(_next, it)) for it in self.iters]
-        self._submit()
-
-    def _submit(self) -> None:
-        for job in self._coming:
-            if not job.begun:
-                self._workers.put(job)
+        self._workers.put(*self._coming)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -97,15 +91,15 @@ class PrefetchingIter(WholeBatches):
     def _wait(self) -> None:
         """Wait for the batches that are made ahead."""
         self._check_open()
-        if self._pid != os.getpid():  # the threads stayed with the parent
+        if self._workers.pid != os.getpid():  # the threads stayed with the parent
             if any(job.begun and not job.done for job in self._coming):
                 raise error(
                     RuntimeError,
-                    f"PrefetchingIter: process {self._pid} was forked while a thread made a batch; make an iterator in "
-                    "the fork",
+                    f"PrefetchingIter: process {self._workers.pid} was forked while a thread made a batch; make an "
+                    "iterator in the fork",
                 )
-            self._start()
-        self._submit()
+            self._workers = self._threads()
+        self._workers.put(*self._coming)
         for job in self._coming:
             job.error()
         self._check_open()  # another thread may have closed it meanwhile
@@ -113,7 +107,7 @@ class PrefetchingIter(WholeBatches):
     def close(self) -> None:
         """Wait for the threads and end them; who waits for a batch gets an error. Doing it twice is harmless."""
         self._closed = True
-        if self._pid == os.getpid():
+        if self._workers.pid == os.getpid():
             with self._object_lock:  # whoever waits begins no other batch
                 self._workers.close()
 

@@ -83,7 +83,7 @@ def held(array: NDArray, ctx: Context) -> NDArray:
     [[1.0], [1.0]]
     """
     copied = array.copy() if array.context is ctx else array.as_in_context(ctx)
-    if copied.stype == "row_sparse" and copied.indices.shape[0] == copied.shape[0]:
+    if copied.stype == "row_sparse" and copied._part("indices").shape[0] == copied.shape[0]:
         copied._data = HeldRows(ctx.device.xp, copied._data.values)
     return copied
 

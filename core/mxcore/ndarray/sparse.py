@@ -294,7 +294,7 @@ def row_sparse_array(arg1: Any, shape: Any = None, ctx: Context | None = None, d
         return recorded  # type: ignore[return-value]  # an array of this class
     if isinstance(arg1, RowSparseNDArray):
         full = arg1.shape
-        data, rows = _host(arg1.data, _plain_dtype(arg1, dtype)), _host(arg1.indices, np.int64)
+        data, rows = _host(arg1._part("values"), _plain_dtype(arg1, dtype)), _host(arg1._part("indices"), np.int64)
     elif isinstance(arg1, tuple) and len(arg1) == 2 and not all(isinstance(d, Integral) for d in arg1):
         dt = _plain_dtype(arg1[0], dtype)
         data, rows = _host(arg1[0], dt), _host(arg1[1], np.int64)
@@ -387,11 +387,12 @@ def csr_matrix(arg1: Any, shape: Any = None, ctx: Context | None = None, dtype: 
 def _parts_of(matrix: Any, dtype: Any) -> tuple[np.ndarray[Any, Any], ...]:
     """Values, columns and starts of a csr array or a SciPy matrix of any format."""
     if isinstance(matrix, CSRNDArray):
-        given = matrix
+        values, cols, ptr = (matrix._part(name) for name in ("values", "indices", "indptr"))
     else:
         _check_scipy(matrix)
         given = matrix.tocsr()
-    return _host(given.data, _plain_dtype(matrix, dtype)), _host(given.indices, np.int64), _host(given.indptr, np.int64)
+        values, cols, ptr = given.data, given.indices, given.indptr
+    return _host(values, _plain_dtype(matrix, dtype)), _host(cols, np.int64), _host(ptr, np.int64)
 
 
 def _check_scipy(matrix: Any) -> None:

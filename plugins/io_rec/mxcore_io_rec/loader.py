@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
@@ -71,14 +70,10 @@ class Loader(Generic[Item]):
             self._submit(self._coming[-1][1])
 
     def _submit(self, jobs: Iterable[Job]) -> None:
-        """Give threads what none has begun."""
+        """Give threads what none has begun; they end, and give up the rest, when this is dropped mid-epoch."""
         if self._workers is None:
-            self._workers, self._pid = Workers(self._threads, "mxcore-decode"), os.getpid()
-            # Dropped mid-epoch: what has not begun is given up, and the threads end.
-            self._finalizer = weakref.finalize(self, self._workers.close, wait=False)
-        for job in jobs:
-            if not job.begun:
-                self._workers.put(job)
+            self._workers = Workers(self._threads, "mxcore-decode")
+        self._workers.put(*jobs)
 
     def next(self) -> Item:
         """Return the next item once it is made.
@@ -94,7 +89,7 @@ class Loader(Generic[Item]):
         """
         with self._lock:
             self._check_open()
-            if self._workers is not None and self._pid != os.getpid():
+            if self._workers is not None and self._workers.pid != os.getpid():
                 self._after_fork()
             self._begin()
             if not self._coming:
@@ -121,7 +116,6 @@ class Loader(Generic[Item]):
 
     def _after_fork(self) -> None:
         """The threads stayed with the parent: begin again what they had in hand."""
-        self._finalizer.detach()
         self._workers = None
         self._coming = deque((item, [Job(task) for task in self._tasks(item)]) for item, _ in self._coming)
         for _, jobs in self._coming:
@@ -145,7 +139,6 @@ class Loader(Generic[Item]):
         self._closed = True
         with self._lock:
             self._give_up()
-            if self._workers is not None and self._pid == os.getpid():
-                self._finalizer.detach()
+            if self._workers is not None:
                 self._workers.close()
             self._workers = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from typing import Any
 
@@ -77,8 +76,8 @@ def _backward_convolution_product(k: Call, p: Params, outs: Outs, dy: Array, dat
     if d_weight is not None and packed.pays(dy.dtype, dy.shape[3], data.shape[3], len(read)):
         packed.product(given.T, read, d_weight)
         d_weight = None
-    with contextlib.ExitStack() as stack:
-        d_data = None if outs[0] is None else stack.enter_context(writable(outs[0]))[0].reshape(read.shape)
+    with writable(*(o for o in outs[:1] if o is not None)) as places:
+        d_data = places[0].reshape(read.shape) if places else None
         gemm.fully_connected_backward(given, read, weight[:, 0, 0], d_data, d_weight, d_bias)
 
 
