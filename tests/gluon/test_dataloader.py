@@ -1007,8 +1007,21 @@ def test_who_waits_for_the_end_of_workers_may_hurry(ctrl_c):
     loader = iter(DataLoader(Pictures(), 1, num_workers=1))
     next(loader)
     pool = loader._pool
-    killer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    stopped = []
+    main, stopped = threading.get_ident(), []
+
+    def press():
+        """Once the loader waits: a collection of garbage before it may take longer than any time that is told."""
+        frame, end = None, time.monotonic() + 30
+        while frame is None and time.monotonic() < end:
+            time.sleep(0.01)
+            frame = sys._current_frames()[main]
+            while frame is not None and not frame.f_code.co_filename.endswith("process_pool.py"):
+                frame = frame.f_back
+        del frame
+        time.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    killer = threading.Thread(target=press)
     (worker,) = pool._workers
     kill = worker.process.kill
     worker.process.kill = lambda: (stopped.append(worker.process.exitcode), kill())
