@@ -80,7 +80,7 @@ def test_a_write_is_counted_wherever_the_interrupt_comes_behind_it(name):
     w = nd.array(np.random.RandomState(0).rand(*SHAPE))
     write = WRITES[name](w)
     before, version = w.asnumpy(), w._st.version
-    with interrupted_once(lambda: not np.array_equal(w._data, before)):
+    with interrupted_once(lambda: not np.array_equal(w.asnumpy(), before)):
         write()
     assert not np.array_equal(w.asnumpy(), before) and w._st.version > version
 
@@ -93,7 +93,7 @@ def test_predictions_follow_weights_whose_write_was_interrupted():
     for _ in range(4):
         net(x).wait_to_read()
     w = net.weight.data()
-    with interrupted_once(lambda: (w._data == 1).all()):
+    with interrupted_once(lambda: (w.asnumpy() == 1).all()):
         net.weight.set_data(new)
     found = net(x).asnumpy()
     net.hybridize(False)
