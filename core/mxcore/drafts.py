@@ -667,7 +667,9 @@ class _Remote:
             self.file = self._fs.open(self._at, "wb")
 
     def seal(self) -> None:
-        """There is no step before the last one."""
+        """Upload what is moved afterwards; of an object the upload is the last step."""
+        if self._moved:
+            self.file.close()
 
     def alone(self) -> Any:
         return contextlib.nullcontext()

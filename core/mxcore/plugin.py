@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import builtin as _builtin  # noqa: F401  # its operators enter the registry
 from ._core import tables as _tables
@@ -84,6 +84,7 @@ __all__ = [
     "Operators",
     "Param",
     "Params",
+    "Prepared",
     "Rest",
     "Rng",
     "HeldRows",
@@ -178,7 +179,7 @@ def compute_without(owner: str, op: str, k: Call, p: Params, outs: Sequence[Any]
     [0.0, 2.0]
     """
     found, specs = find_op(op), [Spec(a.shape, a.dtype) for a in ins]
-    kernel = _other_kernel(owner, found, k, p, specs)
+    kernel = _other_kernel(owner, found, k.device.type, p, specs)
     if kernel is not None and kernel.out:
         kernel.fn(k, p, [*outs], *ins)
         return
@@ -188,7 +189,7 @@ def compute_without(owner: str, op: str, k: Call, p: Params, outs: Sequence[Any]
             k.device.copy(value, out)
 
 
-def kernel_without(owner: str, op: str, k: Call, p: Params, *specs: Spec) -> Callable[..., None] | None:
+def kernel_without(owner: str, op: str, device: str, p: Params, *specs: Spec) -> Callable[..., None] | None:
     """The kernel that would compute an operator if a plugin had none: for a plugin that asks whether there is one.
 
     Parameters
@@ -197,7 +198,9 @@ def kernel_without(owner: str, op: str, k: Call, p: Params, *specs: Spec) -> Cal
         The plugin, by the name of its entry point.
     op : str
         Name of the operator.
-    k, p
+    device : str
+        Device type.
+    p : Params
         As a kernel gets them.
     *specs : Spec
         Shapes and dtypes of the inputs.
@@ -205,23 +208,44 @@ def kernel_without(owner: str, op: str, k: Call, p: Params, *specs: Spec) -> Cal
     Returns
     -------
     callable or None
-        ``(k, p, outs, *ins)``; None where there is none that writes to given arrays: the reference body computes.
+        ``(k, p, outs, *ins)``; None where there is none that writes to given arrays: the reference body computes. Its
+        attribute `prepared`, if it has one, is a :class:`Prepared`.
 
     Examples
     --------
-    >>> import mxcore as mx
-    >>> from mxcore.testing.case import Call
-    >>> k, p = Call(mx.cpu().device, False), find_op("relu").parse({})
-    >>> kernel_without("cpu_numba", "relu", k, p, Spec((2,), "float32")) is None
+    >>> p = find_op("relu").parse({})
+    >>> kernel_without("cpu_numba", "relu", "cpu", p, Spec((2,), "float32")) is None
     True
     """
-    kernel = _other_kernel(owner, find_op(op), k, p, specs)
+    kernel = _other_kernel(owner, find_op(op), device, p, specs)
     return kernel.fn if kernel is not None and kernel.out else None
 
 
-def _other_kernel(owner: str, op: Op, k: Call, p: Params, specs: Sequence[Spec]) -> Any:
-    others = (o for o in _tables.kernels.of(k.device.type, op) if o.owner != owner and not o.sparse)
+def _other_kernel(owner: str, op: Op, device: str, p: Params, specs: Sequence[Spec]) -> Any:
+    others = (o for o in _tables.kernels.of(device, op) if o.owner != owner and not o.sparse)
     return next((o for o in others if o.fits(p, specs)), None)
+
+
+class Prepared(NamedTuple):
+    """A convolution's kernel in two parts: what it makes of the weight may be kept for as long as that is the same.
+
+    Whoever keeps weights, and knows what becomes of the results, asks a kernel for its attribute `prepared`.
+
+    Attributes
+    ----------
+    size : callable
+        ``(p, data, weight) -> int``, of two `Spec`: how many float32 numbers the weight becomes.
+    make : callable
+        ``(p, weight, out)``: writes these numbers.
+    run : callable
+        ``(p, data, made, bias, out, add, low, slope)``: convolves; `bias` may be None. Results are added to what is
+        there where `add` says so, sums below the number `low` become `low`, and negative ones are multiplied by the
+        `slope` of their channel, if that is not None.
+    """
+
+    size: Callable[[Params, Spec, Spec], int]
+    make: Callable[[Params, Any, Any], None]
+    run: Callable[..., None]
 
 
 def compute(op: str, k: Call, p: Params, *ins: Any) -> list[Any]:

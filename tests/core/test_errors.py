@@ -1,12 +1,14 @@
 """Errors: their types, and what they say about inputs that are not what was expected."""
 
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import mxcore as mx
 from mxcore import nd
+from mxcore._core.errors import describe
 from mxcore.base import MXNetError, error
 
 
@@ -90,3 +92,12 @@ def test_small_names_of_mxnet():
 def test_what_is_no_context(arguments):
     with pytest.raises(MXNetError, match="Context: device_(type|id) must be"):
         mx.Context(*arguments)
+
+
+def test_of_very_many_inputs_the_first_are_told():
+    specs = [SimpleNamespace(dtype="float32", shape=(i,)) for i in range(23)]
+    told = describe([f"a{i}" for i in range(23)], specs)
+    assert told.startswith("a0 float32 (0,), a1 float32 (1,), ") and told.endswith("a19 float32 (19,), and 3 others")
+    assert describe(["a"] * 20, specs[:20]).count("a float32") == 20 and "others" not in describe(
+        ["a"] * 20, specs[:20]
+    )

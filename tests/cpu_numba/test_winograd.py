@@ -9,7 +9,7 @@ import mxcore as mx
 from mxcore import autograd
 from mxcore_cpu import threads
 from mxcore_cpu.bindings import neural
-from mxcore_cpu.kernels import packed, winograd
+from mxcore_cpu.kernels import gemm, packed, winograd
 from mxcore_cpu.native import products
 
 pytestmark = pytest.mark.skipif(not packed.address(np.dtype("f4")), reason="no AVX2 and FMA, or no GNU OpenMP")
@@ -95,10 +95,59 @@ def test_many_channels(bits):
     check(x, w, (1, 1))
 
 
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    biased=st.booleans(),
+    add=st.booleans(),
+    low=st.sampled_from([-np.inf, -2.0, 0.0, 1.5]),
+    sloped=st.booleans(),
+    size=st.tuples(st.integers(1, 9), st.integers(1, 9)),
+    shared=st.booleans(),
+)
+def test_what_is_done_with_results(bits, monkeypatch, biased, add, low, sloped, size, shared):
+    monkeypatch.setattr(winograd, "_SHARED", 1 << 30 if shared else 0)
+    x, w, b, s, there = numbers(5, (2, *size, 16), (48, 16, 3, 3), (48,), (48,), (2, *size, 48))
+    plain, y = np.empty_like(there), (10 * there if add else np.full_like(there, np.nan))
+    t, u = winograd.Tiling.of(x.shape, 48, (1, 1)), winograd.filters(w)
+    winograd.convolution(t, x, u, None, plain)
+    winograd.convolution(t, x, u, b if biased else None, y, add, low, s if sloped else None)
+    expected = np.maximum(plain + b * biased + 10 * there * add, low)
+    if sloped:
+        expected = np.where(expected > 0, expected, expected * s)
+    assert close(y, expected)
+
+
+def test_activations_of_what_is_not_finite():
+    """NaN stays, minus infinity becomes the least number before a slope multiplies it."""
+    x, w = np.zeros((1, 2, 2, 16), "f4"), np.zeros((16, 16, 3, 3), "f4")
+    t, u = winograd.Tiling.of(x.shape, 16, (1, 1)), winograd.filters(w)
+    given = np.resize(np.float32([np.nan, -np.inf, np.inf, -2]), (1, 2, 2, 16))
+    for low, slope, expected in (
+        (-np.inf, 1, [np.nan, -np.inf, np.inf, -2]),
+        (0.0, 1, [np.nan, 0, np.inf, 0]),
+        (-1.0, 1, [np.nan, -1, np.inf, -1]),
+        (-np.inf, 0.25, [np.nan, -np.inf, np.inf, -0.5]),
+    ):
+        y = given.copy()
+        winograd.convolution(t, x, u, None, y, True, low, np.full(16, slope, "f4"))
+        assert np.array_equal(y, np.resize(np.float32(expected), y.shape), equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("rows", [0, 1, 4095, 4096, 4097, 100_000])
+def test_sums_of_many_rows_are_as_exact_as_of_few(rows, dtype):
+    a = np.random.default_rng(0).random((rows, 3)).astype(dtype)
+    out = np.full(3, np.nan, dtype)
+    gemm.sum_rows(a, out)
+    expected = a.sum(0, dtype=np.longdouble)
+    assert (np.abs(out - expected) <= 30 * np.finfo(dtype).eps * expected).all()
+
+
 def test_it_is_the_same_with_any_number_of_threads(monkeypatch):
-    x, w = numbers(0, (2, 21, 23, 32), (32, 32, 3, 3))
+    """Also where one thread works on blocks, and several on all tiles."""
+    x, w = numbers(0, (9, 21, 23, 32), (32, 32, 3, 3))
     t, found = winograd.Tiling.of(x.shape, 32, (1, 1)), []
-    [dy] = numbers(1, (2, *t.out, 32))
+    [dy] = numbers(1, (9, *t.out, 32))
     for parts in (1, 2, 5):
         monkeypatch.setattr(threads, "count", lambda parts=parts: parts)
         y, dw = np.empty(dy.shape, "f4"), np.empty(w.shape, "f4")

@@ -391,6 +391,34 @@ def test_in_stores():
     assert fs.cat_file("/drafts/a") == b""
 
 
+def test_in_stores_all_are_written_before_one_takes_its_place(monkeypatch):
+    from fsspec.implementations.memory import MemoryFile
+
+    names = ["memory://drafts/pair.rec", "memory://drafts/pair.idx"]
+    for name in names:
+        with atomic_writer(name) as file:
+            file.write(b"old")
+    close, closed = MemoryFile.close, []
+
+    def refused(self):
+        closed.append(self)
+        if len(closed) == 2:
+            raise TimeoutError("no answer")
+        close(self)
+
+    with pytest.raises(OSError, match="cannot write 'memory://drafts/pair.idx': no answer"):  # noqa: SIM117
+        with atomic_writers(*names) as drafts:
+            for draft in drafts:
+                draft.write(b"new")
+            monkeypatch.setattr(MemoryFile, "close", refused)
+    monkeypatch.undo()
+    import fsspec
+
+    fs = fsspec.filesystem("memory")
+    assert [fs.cat_file(name.split("//")[1]) for name in names] == [b"old", b"old"]
+    assert not [p for p in fs.ls("/drafts", detail=False) if ".mxcore-" in p]
+
+
 @pytest.mark.parametrize("url", ["memory://drafts/folder", "memory://drafts/folder/", "memory://drafts/new/"])
 def test_a_folder_of_a_store_is_not_written(url):
     import fsspec

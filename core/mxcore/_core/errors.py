@@ -86,8 +86,9 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
 
 def describe(names: Sequence[str], values: Sequence[Any]) -> str:
-    """``data float32 (2, 3), weight float32 (4, 3)`` for arrays or specs."""
-    facts = ((n, getattr(v, "dtype", ""), getattr(v, "shape", v)) for n, v in zip(names, values))
+    """``data float32 (2, 3), weight float32 (4, 3)`` for arrays or specs; a node of a graph may have hundreds."""
+    facts = [(n, getattr(v, "dtype", ""), getattr(v, "shape", v)) for n, v in zip(names, values[:20])]
+    facts += [("and", len(values) - 20, "others")] * (len(values) > 20)
     return ", ".join(f"{n} {t} {'unknown' if s is None else s}".replace("  ", " ") for n, t, s in facts) or "no inputs"
 
 
@@ -154,8 +155,7 @@ def explain(cls: type[BaseException], by: Callable[[Any], BaseException]) -> Non
 
 def explained(exc: BaseException) -> BaseException:
     """What users get in the place of an exception: itself, unless a device explains it."""
-    by = _EXPLANATIONS.get(type(exc))
-    return exc if by is None else by(exc)
+    return _EXPLANATIONS.get(type(exc), lambda e: e)(exc)
 
 
 def in_rule(exc: MXNetError, op: str) -> MXNetError:

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from mxcore.plugin import Call, Op, Params, Spec, compute, compute_without, find_op, given_params, kernel_without
+from mxcore.plugin import Call, Op, Params, compute, compute_without, find_op
 
 from .calls import graph_operator, keeping, kept, run, shaped
 from .convolution import Geometry, backward_plan, forward_plan
 from .library import library
+from .others import kernel_last
 from .rules import left, multiplied, travels
 from .standing import Standing
 
@@ -51,7 +52,7 @@ def forward(g: Geometry, biased: bool, p: Params) -> Op | None:
     def bind(k: Call, _: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None]:
         if multiplied(lib.isa, "forward", g):
             return partial(_product, g, ins, outs)
-        others = _others("Convolution", k, p, ins) if left(lib.isa, "forward", g) else None
+        others = kernel_last("Convolution", k, p, ins) if left(lib.isa, "forward", g) else None
         if others is not None:
             return lambda: others([outs[0]], *ins)
 
@@ -101,7 +102,7 @@ def backward(g: Geometry, wanted: tuple[bool, bool, bool], p: Params) -> Op | No
         rest = tuple(want and not mine for want, mine in zip(wanted, ours))
         products = any(multiplied(lib.isa, piece, g) for piece, mine in zip(("data", "weight"), ours) if mine)
         pieces = data and left(lib.isa, "data", g), weight and left(lib.isa, "weight", g)
-        better = _others("_backward_Convolution", k, p, ins) if any(pieces) else None
+        better = kernel_last("_backward_Convolution", k, p, ins) if any(pieces) else None
         lent = (False, False, False) if better is None else (*pieces, pieces[1] and ours[2])
         own = ours[0] and not lent[0], ours[1] and not lent[1], ours[2] and not lent[2]
         plan = partial(backward_plan, g, own)
@@ -135,36 +136,6 @@ def _first(arrays: Sequence[Any], images: int) -> list[Any]:
 
 def _last(a: Any) -> Any:
     return np.ascontiguousarray(np.moveaxis(a, 1, -1))
-
-
-def _others(name: str, k: Call, p: Params, ins: Sequence[Any]) -> Callable[..., None] | None:
-    """A kernel for channels last: ``(outs, *ins)``, of gradients those that are None are left out."""
-    *images, weight = ins[:2] if name == "Convolution" else ins
-    bias = ins[2:] if name == "Convolution" else ()
-    last = find_op("Convolution").parse({**given_params(p), "layout": "NHWC"})
-    f, c, *window = weight.shape
-    specs = [Spec(a.shape, a.dtype) for a in images], Spec((f, *window, c), weight.dtype)
-    found = kernel_without("cpu_onednn", name, k, last, *specs[0], specs[1], *(Spec(b.shape, b.dtype) for b in bias))
-    if found is None:
-        return None
-    if name == "Convolution":
-
-        def forward(outs: Sequence[Any], data: Any, weight: Any, *bias: Any) -> None:
-            found(k, last, outs, data, _filters_last(weight), *bias)
-
-        return forward
-
-    def backward(outs: Sequence[Any], dy: Any, data: Any, weight: Any) -> None:
-        d_data, d_weight, *rest = outs
-        d_weight = None if d_weight is None else _filters_last(d_weight)
-        found(k, last, [d_data, d_weight, *rest], dy, data, _filters_last(weight))
-
-    return backward
-
-
-def _filters_last(a: Any) -> Any:
-    """A weight as convolutions over channels last have it, in the memory where it lies."""
-    return np.moveaxis(a, 1, -1)
 
 
 # -- products ----------------------------------------------------------------------------------------------------------

@@ -19,15 +19,16 @@ from mxcore.plugin import Params
 
 from .convolution import Geometry, Maker
 from .library import Library, NoMemory, Refused
-from .plan import BIAS, DST, INFERENCE, SRC, WEIGHTS, Desc, Plan, Tensor
+from .others import PreparedLast, prepared_last
+from .plan import BIAS, DST, INFERENCE, MULTIPLE_SRC, SRC, WEIGHTS, Desc, Plan, Tensor
 from .region import Failed, Layer, Region
-from .rules import lies_last
+from .rules import left, lies_last, prepares
 from .windows import Windows
 
 __all__ = ["ANCHORS", "READS", "build", "takes"]
 
 Shape = tuple[int, ...]
-_SRC_1, _MANY, _POST_OP = 2, 1024, 32768
+_SRC_1, _POST_OP = 2, 32768
 _RELU, _TANH, _ELU, _LOGISTIC, _CLIP, _GELU = 0x20, 0x21, 0x22, 0x29, 0x2E, 0x31
 _ADD, _MUL = 0x1FFF0, 0x1FFF1
 _PER_CHANNEL = 1 << 1
@@ -274,6 +275,27 @@ def _folded(weight: Any, bias: Any, *arrays: Any, eps: float, plain: bool) -> No
         bias += before[0] * scale
 
 
+def _prepared(made: Any, weight: Any, *, kernel: PreparedLast) -> None:
+    """A weight as another plugin's kernel takes it, into the first array."""
+    kernel.make(weight, made)
+
+
+def _folded_and_prepared(made: Any, bias: Any, w: Any, *arrays: Any, kernel: PreparedLast, **options: Any) -> None:
+    weight = np.empty_like(w)
+    _folded(weight, bias, w, *arrays, **options)
+    kernel.make(weight, made)
+
+
+def _convolved(
+    *vectors: Any, g: Geometry, kernel: PreparedLast, biased: bool, add: bool, low: float, slope: Any
+) -> None:
+    """A convolution by another plugin's kernel: of images, prepared weights, and a bias and slopes if there are."""
+    data, made, *rest, out = vectors
+    bias = rest.pop(0) if biased else None
+    images, results = ((n, *size, c) for n, c, *size in (g.src, g.dst))
+    kernel.run(data.reshape(images), made, bias, out.reshape(results), add, low, rest[0] if rest else slope)
+
+
 def _copied(column: Any, values: Any) -> None:
     column[...] = values.reshape(column.shape)
 
@@ -308,9 +330,8 @@ class _Builder:
         arrays = [*shapes.values(), *(region.shapes[v] for v in region.outs)]
         self.plan = Plan(lib, [Desc.dense(lib, shape) for shape in arrays], steady)
         self.values: dict[int, Tensor] = dict(enumerate(self.plan.arrays[: len(region.inputs)]))
-        self.last = lies_last(
-            lib.isa, [_geometry(region, layer) for layer in region.layers if layer.op == "Convolution"]
-        )
+        convolutions = [_geometry(region, layer) for layer in region.layers if layer.op == "Convolution"]
+        self.prepares, self.last = (rule(lib.isa, convolutions) for rule in (prepares, lies_last))
 
     def build(self, apart: Collection[int]) -> Plan:
         region = self.region
@@ -375,6 +396,9 @@ class _Builder:
         region, lib, plan = self.region, self.lib, self.plan
         data, weight, *bias = layer.reads
         g = _geometry(region, layer)
+        kernel = prepared_last(g, layer.p) if self.prepares and left(lib.isa, "forward", g, kept=True) else None
+        if kernel is not None and (bends := self._bends(group)) is not None:
+            return self._prepared(layer, group, g, kernel, *bends)
         source = self.values[data]
         if group.norm is not None:
             norm = region.layers[group.norm]
@@ -404,6 +428,53 @@ class _Builder:
                     lib.primitive_desc_destroy(desc)
                     raise
             return plan.add(desc, args)[DST]
+
+    def _bends(self, group: _Group) -> tuple[float, float | Tensor | None] | None:
+        """The activation of a group as its least result and the slope of negative ones; None if it is another one."""
+        if group.act is None:
+            return -np.inf, None
+        layer = self.region.layers[group.act]
+        if _is_slope(layer):
+            return -np.inf, self._column(layer.reads[1], self.region.number(group.act))
+        found = function_of(layer.op, layer.p)
+        if found is None or found[0] != _RELU:
+            return None
+        return (-np.inf, found[1]) if found[1] else (0.0, None)
+
+    def _prepared(
+        self, layer: Layer, group: _Group, g: Geometry, kernel: PreparedLast, low: float, slope: float | Tensor | None
+    ) -> Tensor:
+        """A convolution by another plugin's kernel for channels last, which takes along all that the library would."""
+        plan, region = self.plan, self.region
+        data, weight, *bias = layer.reads
+        source, lies = self.values[data], Desc.channels_last(self.lib, g.src)
+        if source.desc != lies:
+            source = plan.reordered(source, lies)
+        if group.norm is not None:
+            norm = region.layers[group.norm]
+            fold = partial(_folded_and_prepared, kernel=kernel, eps=norm.p.eps, plain=norm.p.fix_gamma)
+            reads = plan.make(fold, [weight, *bias, *norm.reads[1:]], [(kernel.size,), g.dst[1:2]])
+        else:
+            reads = plan.make(partial(_prepared, kernel=kernel), [weight], [(kernel.size,)])
+            reads += [self.values[v] for v in bias]
+        images, other = Desc.channels_last(self.lib, g.dst), group.other
+        if other is None:
+            out = plan.between(images)
+        else:
+            value = self.values[other]
+            out = plan.over(images, value, not value.array and self.left[other] == 1)
+        run = partial(
+            _convolved,
+            g=g,
+            kernel=kernel,
+            biased=len(reads) > 1,
+            add=other is not None,
+            low=low,
+            slope=np.full(g.dst[1], slope, np.float32) if isinstance(slope, float) else None,
+        )
+        plan.call(run, [source, *reads, *([slope] if isinstance(slope, Tensor) else [])], out)
+        plan.codes.append("prepared")
+        return out
 
     def _convolves(self, g: Geometry, biased: bool, attr: int, source: Tensor) -> int:
         """The descriptor of a convolution: in the layout that its data have, if there is good code for that.
@@ -499,7 +570,7 @@ class _Builder:
         return self._add(
             "concat_primitive_desc_create",
             (made.handle, len(parts), 1, handles, lib.attr),
-            {**{_MANY + i: t for i, t in enumerate(parts)}, DST: None},
+            {**{MULTIPLE_SRC + i: t for i, t in enumerate(parts)}, DST: None},
         )
 
 

@@ -36,6 +36,7 @@ _ANY = 1  # dnnl_format_tag_any
 _BLOCKS = {3: 69, 4: 102, 5: 142}  # dnnl_nCw8c, dnnl_nChw8c, dnnl_nCdhw8c
 TRAINING, INFERENCE = 64, 96  # dnnl_forward_training and others
 SRC, DST, WEIGHTS, BIAS, WORKSPACE, SCRATCHPAD = 1, 17, 33, 41, 64, 80
+MULTIPLE_SRC = 1024
 DIFF_SRC, DIFF_DST, DIFF_WEIGHTS, DIFF_BIAS = 129, 145, 161, 169
 #: Which descriptor of a primitive an argument has.
 _QUERIED = SRC, DIFF_SRC, WEIGHTS, DIFF_WEIGHTS, DST, DIFF_DST, WORKSPACE, SCRATCHPAD
@@ -47,6 +48,8 @@ _IMPLEMENTATION = 8  # dnnl_query_impl_info_str
 _ALIGNED = 64
 #: What lies between begins at multiples of this many bytes times those that `memory_layout` aligns to.
 _UNIT = 4
+#: Places of a function's vectors that are known at once.
+_KNOWN = 8
 
 
 class _Arg(ctypes.Structure):
@@ -143,11 +146,11 @@ class Tensor:
 
 
 class _Step(NamedTuple):
-    """A primitive with its arguments, or a function that makes some tensors of the values of arrays."""
+    """A primitive with its arguments, or a function: ``function(where these lie, the values of arrays)``."""
 
     primitive: int
     args: list[tuple[int, Tensor]]
-    make: Callable[..., None] | None = None
+    function: Callable[..., None] | None = None
     arrays: tuple[int, ...] = ()
 
     @property
@@ -288,6 +291,11 @@ class Plan:
         self.steps.append(_Step(0, [(DST, t) for t in made], _into(make, shapes), tuple(arrays)))
         return made
 
+    def call(self, function: Callable[..., None], reads: Sequence[Tensor], out: Tensor) -> None:
+        """Let a function compute a float32 tensor of others: ``function(*their numbers, its numbers)``, in vectors."""
+        args = [*((MULTIPLE_SRC + i, t) for i, t in enumerate(reads)), (DST, out)]
+        self.steps.append(_Step(0, args, _over(function, [t.desc.size // 4 for _, t in args])))
+
     def _place(self, tensor: Tensor, wanted: Desc | None, writes: bool) -> Tensor:
         if wanted is None or wanted == tensor.desc:
             return tensor
@@ -316,6 +324,10 @@ class Plan:
         wanted = self._queried(desc, DST)
         if wanted is None:
             raise Refused("oneDNN: it does not tell the layout of a result")
+        return self.over(wanted, tensor, free)
+
+    def over(self, wanted: Desc, tensor: Tensor, free: bool) -> Tensor:
+        """A tensor in a layout, that may be written over."""
         if not free or tensor.desc != wanted:
             return self.reordered(tensor, wanted, anew=True)
         self._reordered.pop(tensor.index, None)  # it becomes another value
@@ -449,6 +461,24 @@ def _into(make: Callable[..., None], shapes: Sequence[Sequence[int]]) -> Callabl
     def call(places: Sequence[int], arrays: Sequence[Array]) -> None:
         outs = [np.ctypeslib.as_array(kind.from_address(at)) for (kind, _), at in zip(kinds, places)]
         make(*(out.reshape(shape) for out, (_, shape) in zip(outs, kinds)), *arrays)
+
+    return call
+
+
+def _over(function: Callable[..., None], sizes: Sequence[int]) -> Callable[..., None]:
+    """The function over addresses of memory in the place of vectors; these are the same again and again."""
+    kinds = [c_float * size for size in sizes]
+    known: dict[tuple[int, ...], list[Array]] = {}
+
+    def call(places: Sequence[int], arrays: Sequence[Array]) -> None:
+        key = tuple(places)
+        vectors = known.get(key)
+        if vectors is None:
+            if len(known) >= _KNOWN:
+                known.clear()
+            vectors = [np.ctypeslib.as_array(kind.from_address(at)) for kind, at in zip(kinds, places)]
+            known[key] = vectors
+        function(*vectors)
 
     return call
 
@@ -709,8 +739,8 @@ class _Bound:
             if primitive:
                 execute(primitive, stream, count, args)
             else:
-                made = plan.steps[i]
-                made.make([places[t.index] for t in made.made], [arrays[a] for a in made.arrays])  # type: ignore[misc]
+                step = plan.steps[i]
+                step.function([places[t.index] for _, t in step.args], [arrays[a] for a in step.arrays])  # type: ignore[misc]
 
     def __del__(self) -> None:
         for memory in self.memories:

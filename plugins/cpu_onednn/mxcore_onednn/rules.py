@@ -18,7 +18,19 @@ if TYPE_CHECKING:
     from .convolution import Geometry
     from .recurrent import Layer
 
-__all__ = ["Facts", "left", "lies_last", "multiplied", "multiplies", "pays", "pools", "recurs", "travels", "worth"]
+__all__ = [
+    "Facts",
+    "left",
+    "lies_last",
+    "multiplied",
+    "multiplies",
+    "pays",
+    "pools",
+    "prepares",
+    "recurs",
+    "travels",
+    "worth",
+]
 
 #: BLAS is slow for fewer columns.
 _NARROW = 64
@@ -36,8 +48,12 @@ _NEAR = 1 << 22
 _FEW_ROWS = 512
 #: Of fewer places transformed filters take longer than products of their tiles save: with AVX-512, and with AVX2.
 _PLACES, _MANY_PLACES = 160, 512
+#: … where they are kept, which are to be read: of fewer places that takes as long, smaller ones than calls.
+_KEPT_PLACES, _KEPT_WORK = 180, 1 << 24
 #: So much of the work decides over the layout of all images.
 _GOOD_PART, _MOST = 0.3, 0.75
+#: So many multiplications for each element of images take longer than these take in another layout.
+_LITTLE_MOVED = 110
 
 
 class Facts(NamedTuple):
@@ -169,27 +185,29 @@ def multiplied(isa: int, piece: str, g: Geometry) -> bool:
     return Facts.of(g).rows < _FEW_ROWS or piece != "forward" and max(g.stride) > 1
 
 
-def left(isa: int, piece: str, g: Geometry) -> bool:
+def left(isa: int, piece: str, g: Geometry, kept: bool = False) -> bool:
     """Whether another plugin's kernel for channels last is the faster one, if there is one.
 
-    Products of transformed tiles need 16 products where windows of 3 x 3 have 36. Filters are transformed at each call:
-    there shall be places enough. The gradient of weights of one place is a product of matrices, of which the library
-    makes less than others with AVX-512.
+    Products of transformed tiles need 16 products where windows of 3 x 3 have 36. Unless filters are kept they are
+    transformed at each call: there shall be places enough. The gradient of weights of one place is a product of
+    matrices, of which the library makes less than others with AVX-512.
 
     Parameters
     ----------
     isa, piece, g
         As of :func:`pays`.
+    kept : bool
+        What is made of the weights is.
     """
     f, wide = Facts.of(g), isa & ISA_AVX512 == ISA_AVX512
     plain = {*g.stride, *g.dilate, g.groups} == {1} and g.dtype == "float32" and len(g.src) == 4
     channels = min(f.channels, f.filters)
-    if not plain or f.rows < _PLACES:
+    if not plain or f.rows < (_KEPT_PLACES if kept else _PLACES) or kept and g.work < _KEPT_WORK:
         return False
     if g.weight[2:] == (1, 1):
         narrow = blas_core() in _NARROW_CORES
         return piece == "weight" and wide and narrow and channels >= 2 * _VECTOR and not any(g.pad)
-    enough = wide or piece == "weight" or f.rows >= _MANY_PLACES
+    enough = wide or kept or piece == "weight" or f.rows >= _MANY_PLACES
     return g.weight[2:] == (3, 3) and max(g.pad) <= 2 and enough and channels >= (2 if wide else 1) * _VECTOR
 
 
@@ -210,17 +228,29 @@ def travels(isa: int, piece: str, g: Geometry) -> bool:
     return piece != "data" or f.channels >= _FEW
 
 
+def prepares(isa: int, convolutions: Sequence[Geometry]) -> bool:
+    """Whether layers that predict shall leave convolutions to another plugin's kernels, whose weights are kept.
+
+    Images that other layers read have then their channels last, too, or are reordered.
+    """
+    every, moved = sum(g.work for g in convolutions), sum(prod(g.src) + prod(g.dst) for g in convolutions)
+    ours = sum(g.work for g in convolutions if left(isa, "forward", g, kept=True))
+    return ours > _GOOD_PART * every and every >= _LITTLE_MOVED * moved
+
+
 def lies_last(isa: int, convolutions: Sequence[Geometry]) -> bool:
     """Whether layers whose images may have any layout are best off with channels last.
 
-    The library itself likes blocks of channels. With AVX-512 it has better code for channels last where windows are
-    larger than a place and channels fill its vectors (0.75 to 0.95 of the time). For other layers it has none, and with
-    several images a little worse one: those shall be a good part of the work, or most of it.
+    Those are that leave much of it to others' prepared kernels. The library itself likes blocks of channels. With
+    AVX-512 it has better code for channels last where windows are larger than a place and channels fill its vectors
+    (0.75 to 0.95 of the time). For other layers it has none, and with several images a little worse one: those shall be
+    a good part of the work, or most of it.
     """
     good = [g for g in convolutions if g.groups == 1 and prod(g.weight[2:]) > 1 and not (g.src[1] | g.dst[1]) % _VECTOR]
     enough = _GOOD_PART if all(g.src[0] == 1 for g in convolutions) else _MOST
     every = sum(g.work for g in convolutions)
-    return isa & ISA_AVX512 == ISA_AVX512 and sum(g.work for g in good) > enough * every
+    best = prepares(isa, convolutions) or sum(g.work for g in good) > enough * every
+    return isa & ISA_AVX512 == ISA_AVX512 and best
 
 
 def recurs(isa: int, layer: Layer) -> bool:

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from mxcore.layouts import axes, channels_first
-from mxcore.plugin import Call, Params, Spec
+from mxcore.plugin import Call, Params, Prepared, Spec
 
 from ..kernels import convolution as conv
 from ..kernels import gemm, packed, pooling, winograd
@@ -52,12 +52,12 @@ def _tiled(p: Params, data: Spec, weight: Spec, *bias: Spec) -> bool:
         _plain(p, data, weight)
         and weight.shape[1:3] == (3, 3)
         and winograd.usable(data.shape[3], weight.shape[0])
-        and min(_tiling(p, data, weight).out) > 0
+        and min(_tiling(p, data, weight.shape[0]).out) > 0
     )
 
 
-def _tiling(p: Params, data: Array | Spec, weight: Array | Spec) -> winograd.Tiling:
-    return winograd.Tiling.of(data.shape, weight.shape[0], axes(p.pad, 2, 0))
+def _tiling(p: Params, data: Array | Spec, filters: int) -> winograd.Tiling:
+    return winograd.Tiling.of(data.shape, filters, axes(p.pad, 2, 0))
 
 
 @cpu.kernel("Convolution", dtypes=FLOATS, when=_multiplied, out=True)
@@ -84,19 +84,30 @@ def _backward_convolution_product(k: Call, p: Params, outs: Outs, dy: Array, dat
 @cpu.kernel("Convolution", dtypes="f4", when=_tiled, out=True)
 def _convolution_tiles(k: Call, p: Params, outs: Outs, data: Array, weight: Array, bias: Array | None = None) -> None:
     filters = winograd.filters(weight.transpose(0, 3, 1, 2))
-    winograd.convolution(_tiling(p, data, weight), data, filters, bias, outs[0])
+    winograd.convolution(_tiling(p, data, weight.shape[0]), data, filters, bias, outs[0])
+
+
+def _run_prepared(p: Params, data: Array, made: Array, bias: Array | None, out: Array, *then: Any) -> None:
+    winograd.convolution(_tiling(p, data, out.shape[3]), data, made, bias, out, *then)
+
+
+_convolution_tiles.prepared = Prepared(  # type: ignore[attr-defined]
+    size=lambda p, data, weight: winograd.filters_size(data.shape[3], weight.shape[0]),
+    make=lambda p, weight, out: winograd.filters_into(weight.transpose(0, 3, 1, 2), out),
+    run=_run_prepared,
+)
 
 
 @cpu.kernel("_backward_Convolution", dtypes="f4", when=lambda p, dy, *rest: _tiled(p, *rest), out=True)
 def _backward_convolution_tiles(k: Call, p: Params, outs: Outs, dy: Array, data: Array, weight: Array) -> None:
-    tiling = _tiling(p, data, weight)
+    tiling = _tiling(p, data, weight.shape[0])
     if outs[0] is not None:
         filters = winograd.filters(weight.transpose(0, 3, 1, 2), back=True)
         winograd.convolution(tiling.back, dy, filters, None, outs[0])
     if outs[1] is not None:
         winograd.weight_gradient(tiling, data, dy, outs[1].transpose(0, 3, 1, 2))
     if not p.no_bias and outs[2] is not None:
-        dy.reshape(-1, dy.shape[3]).sum(0, out=outs[2])
+        gemm.sum_rows(dy.reshape(-1, dy.shape[3]), outs[2])
 
 
 # MXNet gives the target shape of a transposed convolution or lets it follow from pad and adj; only the latter maps

@@ -17,7 +17,10 @@ from ..jit import REORDER, Lazy, helper, intrinsic, kernel, numba
 from ..typing import Array, Scalar
 from ._arrays import dense
 
-__all__ = ["address", "alone", "fully_connected", "fully_connected_backward", "matmul", "multiply"]
+__all__ = ["address", "alone", "fully_connected", "fully_connected_backward", "matmul", "multiply", "sum_rows"]
+
+#: Rows that are summed up one after the other.
+_SUMMED = 4096
 
 
 @functools.cache
@@ -391,4 +394,15 @@ def fully_connected_backward(
     if d_weight is not None:
         matmul(dy, data, d_weight, transpose_a=True)
     if d_bias is not None:
-        np.add.reduce(dy, axis=0, out=d_bias)
+        sum_rows(dy, d_bias)
+
+
+def sum_rows(rows: Array, out: Array) -> None:
+    """Write the sums over the rows of a matrix, by products with ones: of some rows each, for errors grow with them."""
+    n, width = rows.shape
+    whole = n - n % _SUMMED
+    with _blas.single:  # the same numbers with any number of threads
+        found = np.ones(n - whole, rows.dtype) @ rows[whole:]
+        if whole:
+            found += (np.ones(_SUMMED, rows.dtype) @ rows[:whole].reshape(-1, _SUMMED, width)).sum(0)
+    out[...] = found

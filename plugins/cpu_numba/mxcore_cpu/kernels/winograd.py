@@ -19,12 +19,13 @@ import numpy as np
 
 from .. import memory, threads
 from ..jit import Lazy, helper, kernel
+from ..native import products
 from ..typing import Array
 from ._arrays import dense, flat, writable
 from .packed import address, multiply_packed, multiply_strided, packed_size
 from .vectors import Code, written
 
-__all__ = ["Tiling", "convolution", "filters", "usable", "weight_gradient"]
+__all__ = ["Tiling", "convolution", "filters", "filters_into", "filters_size", "usable", "weight_gradient"]
 
 #: Places of a transformed tile.
 _PLACES = 16
@@ -144,13 +145,32 @@ def _filters_back(b: Any, u: Sequence[Any]) -> list[Any]:
 _GUARDS = "spare", "first_row", "end_row", "first_column", "end_column"
 
 
-def _transform(name: str, rule: _Rule, taken: int, given: int, edge: str, biased: bool = False) -> tuple[Lazy, Lazy]:
+#: What is done with results: see :func:`convolution`.
+_THEN = "bias", "add", "low", "slope"
+
+
+def _then(c: Code, first: int, kind: Any, z: Any) -> Callable[[Any, Any], Any]:
+    """What is done with the results of some channels, by the arguments from the `first` on: ``(value, place)``."""
+    b, (add, low) = c.builder, c.args[first + 1 : first + 3]
+    bias, slope = (c.load(c.data(i), z, kind) for i in (first, first + 3))
+    least, nothing = c.splat(low, c.lanes), c.ir.Constant(kind, None)
+
+    def apply(value: Any, place: Any) -> Any:
+        there = b.select(b.icmp_signed("!=", add, c.whole(0)), c.load(place, z, kind), nothing)
+        value = b.fadd(b.fadd(value, bias), there)
+        value = b.select(b.fcmp_unordered(">=", value, least), value, least)  # NaN stays
+        return b.select(b.fcmp_ordered(">", value, nothing), value, b.fmul(value, slope))
+
+    return apply
+
+
+def _transform(name: str, rule: _Rule, taken: int, given: int, edge: str, then: bool = False) -> tuple[Lazy, Lazy]:
     """Functions that transform `taken` x `taken` vectors to `given` x `given`, along both axes, for n channels.
 
     The second one is for tiles over the `edge` of an image, of what is ``'read'`` or ``'written'``: vectors outside of
-    some rows and columns lie in n numbers to spare instead.
+    some rows and columns lie in n numbers to spare instead. `then`: they are told what to do with results.
     """
-    n_args = 10 if biased else 9
+    n_args = 9 + len(_THEN) * then
 
     def places(c: Code, data: Any, args: Sequence[Any], side: int, guarded: bool) -> list[list[Any]]:
         """Where the vectors of each row begin."""
@@ -178,13 +198,13 @@ def _transform(name: str, rule: _Rule, taken: int, given: int, edge: str, biased
             with c.each(n, c.lanes) as (z, _):
                 read = [[c.load(sources[i][j], z, kind) for i in range(taken)] for j in range(taken)]
                 columns = [rule(b, column) for column in read]
-                bias = c.load(c.data(9), z, kind) if biased else None
+                finished = _then(c, 9, kind, z) if then else lambda value, place: value
                 for i in range(given):
                     for j, value in enumerate(rule(b, [column[i] for column in columns])):
-                        c.store(value if bias is None else b.fadd(value, bias), targets[i][j], z)
+                        c.store(finished(value, targets[i][j]), targets[i][j], z)
 
         write.__name__ = f"{name}_at_edge" if guarded else name
-        parameters = ["x, x0, line, step, n, y, y0, out_line, out_step", *["bias"] * biased, *_GUARDS * guarded]
+        parameters = ["x, x0, line, step, n, y, y0, out_line, out_step", *_THEN * then, *_GUARDS * guarded]
         write.__doc__ = f"""{write.__name__}({", ".join(parameters)}).
 
         Transforms {taken} x {taken} vectors from x[x0] on to {given} x {given}. Those of a row lie `step` numbers
@@ -196,7 +216,7 @@ def _transform(name: str, rule: _Rule, taken: int, given: int, edge: str, biased
 
 
 transform_data, transform_data_at_edge = _transform("transform_data", _data, 4, 4, "read")
-transform_results, transform_results_at_edge = _transform("transform_results", _results, 4, 2, "written", biased=True)
+transform_results, transform_results_at_edge = _transform("transform_results", _results, 4, 2, "written", then=True)
 transform_gradients, transform_gradients_at_edge = _transform("transform_gradients", _results_back, 2, 4, "read")
 transform_filters, _ = _transform("transform_filters", _filters, 3, 4, "read")
 transform_filters_back, _ = _transform("transform_filters_back", _filters_back, 4, 3, "read")
@@ -245,7 +265,17 @@ def _gradients(first: int, last: int, before: int, dy: Array, e: Array, gap: int
 
 @helper(inline=False)
 def _put(
-    first: int, last: int, before: int, m: Array, gap: int, bias: Array, y: Array, numbers: tuple[int, ...]
+    first: int,
+    last: int,
+    before: int,
+    m: Array,
+    gap: int,
+    y: Array,
+    bias: Array,
+    add: bool,
+    low: np.float32,
+    slope: Array,
+    numbers: tuple[int, ...],
 ) -> None:
     """The results of tiles, of products whose places lie `gap` numbers apart."""
     _, _, _, filters, _, _, height, width, rows, columns = numbers
@@ -254,10 +284,11 @@ def _put(
         image, i, j = _place(before + t, rows, columns)
         at, line = ((image * height + i) * width + j) * filters, width * filters
         if i + 2 <= height and j + 2 <= width:
-            transform_results(m, t * filters, 4 * gap, gap, filters, y, at, line, filters, bias)
+            transform_results(m, t * filters, 4 * gap, gap, filters, y, at, line, filters, bias, add, low, slope)
         else:
             ends = 0, height - i, 0, width - j
-            transform_results_at_edge(m, t * filters, 4 * gap, gap, filters, y, at, line, filters, bias, spare, *ends)
+            then = bias, add, low, slope
+            transform_results_at_edge(m, t * filters, 4 * gap, gap, filters, y, at, line, filters, *then, spare, *ends)
 
 
 # -- kernels -----------------------------------------------------------------------------------------------------------
@@ -267,8 +298,11 @@ def _by_blocks(
     last: int,
     x: Array,
     u: Array,
-    bias: Array,
     y: Array,
+    bias: Array,
+    add: bool,
+    low: np.float32,
+    slope: Array,
     numbers: tuple[int, ...],
     total: int,
     block: int,
@@ -278,17 +312,17 @@ def _by_blocks(
 ) -> None:
     """Items are blocks of tiles."""
     channels, filters = numbers[2], numbers[3]
-    room, size = np.empty(16 * (v_gap + m_gap + 1), x.dtype), u.size // 16
+    room, size = np.empty(_PLACES * (v_gap + m_gap) + LANES, x.dtype), u.size // _PLACES
     start = (-room.ctypes.data % 64) // room.itemsize
-    v = room[start : start + 16 * v_gap]
-    m = room[start + 16 * v_gap :]
+    v = room[start : start + _PLACES * v_gap]
+    m = room[start + _PLACES * v_gap :]
     for item in range(first, last):
         before = item * block
         n = min(block, total - before)
         _tiles(0, n, before, x, v, v_gap, numbers)
-        for p in range(16):
+        for p in range(_PLACES):
             multiply_packed(product, n, filters, channels, v, p * v_gap, u, p * size, 0, m, p * m_gap)
-        _put(0, n, before, m, m_gap, bias, y, numbers)
+        _put(0, n, before, m, m_gap, y, bias, add, low, slope, numbers)
 
 
 @kernel(threshold=2)
@@ -316,14 +350,25 @@ def _all_products(
     product: int,
 ) -> None:
     """Items are places."""
-    size = u.size // 16
+    size = u.size // _PLACES
     for p in range(first, last):
         multiply_packed(product, n, filters, channels, v, p * v_gap, u, p * size, 0, m, p * m_gap)
 
 
 @kernel(threshold=2)
-def _all_results(first: int, last: int, m: Array, gap: int, bias: Array, y: Array, numbers: tuple[int, ...]) -> None:
-    _put(first, last, 0, m, gap, bias, y, numbers)
+def _all_results(
+    first: int,
+    last: int,
+    m: Array,
+    gap: int,
+    y: Array,
+    bias: Array,
+    add: bool,
+    low: np.float32,
+    slope: Array,
+    numbers: tuple[int, ...],
+) -> None:
+    _put(first, last, 0, m, gap, y, bias, add, low, slope, numbers)
 
 
 @kernel(threshold=2)
@@ -368,41 +413,43 @@ def _pack_filters(
     first: int, last: int, w: Array, row: int, column: int, turned: bool, rows: int, columns: int, panel: int, u: Array
 ) -> None:
     """Transformed filters as packed matrices; items are vectors of columns, which may lie in two panels."""
-    taps, found, size = np.empty(9 * 16, w.dtype), np.empty(16 * 16, w.dtype), u.size // 16
-    whole = panel % 16 == 0
+    taps, found, size = np.empty(9 * LANES, w.dtype), np.empty(_PLACES * LANES, w.dtype), u.size // _PLACES
+    whole = panel % LANES == 0
     for item in range(first, last):
-        begin = item * 16
+        begin = item * LANES
         start = begin // panel * panel
         wide = min(panel, columns - start)
         for i in range(rows):
-            for j in range(16):
+            for j in range(LANES):
                 at = i * row + (begin + j) * column
                 for t in range(9):
-                    taps[16 * t + j] = w[at + (8 - t if turned else t)]
+                    taps[LANES * t + j] = w[at + (8 - t if turned else t)]
             if whole:
-                transform_filters(taps, 0, 48, 16, 16, u, start * rows + i * wide + begin - start, 4 * size, size)
+                transform_filters(
+                    taps, 0, 3 * LANES, LANES, LANES, u, start * rows + i * wide + begin - start, 4 * size, size
+                )
                 continue
-            transform_filters(taps, 0, 48, 16, 16, found, 0, 64, 16)
-            for half in range(0, 16, 8):
+            transform_filters(taps, 0, 3 * LANES, LANES, LANES, found, 0, 4 * LANES, LANES)
+            for half in range(0, LANES, LANES // 2):
                 start = (begin + half) // panel * panel
                 wide = min(panel, columns - start)
                 to = start * rows + i * wide + begin + half - start
-                for p in range(16):
-                    for j in range(8):
-                        u[p * size + to + j] = found[16 * p + half + j]
+                for p in range(_PLACES):
+                    for j in range(LANES // 2):
+                        u[p * size + to + j] = found[LANES * p + half + j]
 
 
 @kernel(threshold=2)
 def _all_filters(first: int, last: int, du: Array, gap: int, channels: int, dw: Array) -> None:
     """The gradient of filters (filters, channels, 3, 3); items are filters."""
-    taps = np.empty(9 * 16, dw.dtype)
+    taps = np.empty(9 * LANES, dw.dtype)
     for f in range(first, last):
-        for c in range(0, channels, 16):
-            transform_filters_back(du, f * channels + c, 4 * gap, gap, 16, taps, 0, 48, 16)
+        for c in range(0, channels, LANES):
+            transform_filters_back(du, f * channels + c, 4 * gap, gap, LANES, taps, 0, 3 * LANES, LANES)
             at = (f * channels + c) * 9
-            for j in range(16):
+            for j in range(LANES):
                 for t in range(9):
-                    dw[at + 9 * j + t] = taps[16 * t + j]
+                    dw[at + 9 * j + t] = taps[LANES * t + j]
 
 
 def _room(n: int) -> Array:
@@ -413,6 +460,11 @@ def _room(n: int) -> Array:
 
 
 # -- arrays ------------------------------------------------------------------------------------------------------------
+def filters_size(channels: int, filters: int) -> int:
+    """Numbers of transformed filters."""
+    return _PLACES * _gap(packed_size(channels, filters, np.dtype(np.float32)))
+
+
 def filters(weight: Array, back: bool = False) -> Array:
     """Transformed filters, as :func:`convolution` takes them.
 
@@ -427,18 +479,31 @@ def filters(weight: Array, back: bool = False) -> Array:
     ndarray
         Of one dimension.
     """
-    from ..native import products
-
-    weight = dense(weight)
     n, channels = weight.shape[:2]
-    rows, columns, row, column = (n, channels, 9 * channels, 9) if back else (channels, n, 9, 9 * channels)
-    u = _room(_PLACES * _gap(packed_size(rows, columns, weight.dtype)))
-    panel = products.PANEL * products.vector(weight.itemsize)
-    _pack_filters(columns // LANES, weight.reshape(-1), row, column, back, rows, columns, panel, u)
+    u = _room(filters_size(n, channels) if back else filters_size(channels, n))
+    filters_into(weight, u, back)
     return u
 
 
-def convolution(t: Tiling, x: Array, u: Array, bias: Array | None, out: Array) -> None:
+def filters_into(weight: Array, u: Array, back: bool = False) -> None:
+    """Write transformed filters to an array of :func:`filters_size` numbers."""
+    weight = dense(weight)
+    n, channels = weight.shape[:2]
+    rows, columns, row, column = (n, channels, 9 * channels, 9) if back else (channels, n, 9, 9 * channels)
+    panel = products.PANEL * products.vector(weight.itemsize)
+    _pack_filters(columns // LANES, weight.reshape(-1), row, column, back, rows, columns, panel, u)
+
+
+def convolution(
+    t: Tiling,
+    x: Array,
+    u: Array,
+    bias: Array | None,
+    out: Array,
+    add: bool = False,
+    low: float = -np.inf,
+    slope: Array | None = None,
+) -> None:
     """Convolve images; `u` are transformed filters.
 
     Parameters
@@ -449,9 +514,17 @@ def convolution(t: Tiling, x: Array, u: Array, bias: Array | None, out: Array) -
         From :func:`filters`.
     bias : ndarray, (filters,), optional
     out : ndarray, (n, *t.out, filters)
+    add : bool
+        To what is there.
+    low : float
+        Smaller sums become this.
+    slope : ndarray, (filters,), optional
+        By which negative sums are then multiplied.
     """
     x, product = flat(x), address(out.dtype)
     bias = np.zeros(t.filters, out.dtype) if bias is None else dense(bias)
+    slope = np.ones(t.filters, out.dtype) if slope is None else dense(slope)
+    then = bias, add, np.float32(low), slope
     bytes_, total = _PLACES * (t.channels + t.filters) * out.itemsize, t.total
     block = max(24, _NEAR // bytes_)
     if u.nbytes > _LARGE:
@@ -463,10 +536,10 @@ def convolution(t: Tiling, x: Array, u: Array, bias: Array | None, out: Array) -
             v, m = (_room(_PLACES * gap) for gap in (v_gap, m_gap))
             _all_tiles(total, 0, x, v, v_gap, t.numbers)
             _all_products(_PLACES, total, v, v_gap, u, m, m_gap, t.channels, t.filters, product)
-            _all_results(total, m, m_gap, bias, y, t.numbers)
+            _all_results(total, m, m_gap, y, *then, t.numbers)
         else:
             gaps = _gap(block * t.channels), _gap(block * t.filters)
-            _by_blocks(-(-total // block), x, u, bias, y, t.numbers, total, block, *gaps, product)
+            _by_blocks(-(-total // block), x, u, y, *then, t.numbers, total, block, *gaps, product)
 
 
 def weight_gradient(t: Tiling, x: Array, dy: Array, out: Array) -> None:
