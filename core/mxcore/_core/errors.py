@@ -106,8 +106,7 @@ def _user_frame() -> tuple[Any, int]:
 
 def user_line() -> str:
     """``file:line`` of the innermost frame outside mxcore, for errors that surface away from their cause."""
-    f, _ = _user_frame()
-    return "?" if f is None else f"{f.f_code.co_filename}:{f.f_lineno}"
+    return "?" if (f := _user_frame()[0]) is None else f"{f.f_code.co_filename}:{f.f_lineno}"
 
 
 def warn(text: str) -> None:
@@ -155,7 +154,8 @@ def explain(cls: type[BaseException], by: Callable[[Any], BaseException]) -> Non
 
 def explained(exc: BaseException) -> BaseException:
     """What users get in the place of an exception: itself, unless a device explains it."""
-    return _EXPLANATIONS.get(type(exc), lambda e: e)(exc)
+    by = _EXPLANATIONS.get(type(exc))
+    return exc if by is None else by(exc)
 
 
 def in_rule(exc: MXNetError, op: str) -> MXNetError:
