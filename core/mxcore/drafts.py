@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 
 from ._io_files import checked, explained, local_path
 from .base import error
-from .urls import is_url, links, store
+from .urls import facts, is_url, links, store, uncached
 
 try:
     import fcntl
@@ -655,7 +655,8 @@ class _Remote:
 
     def __init__(self, url: str) -> None:
         with explained(url, "write", foreign=True):  # an archive may be damaged
-            self._fs, self._path = store(url, writing=True)
+            found, self._path = store(url, writing=True)
+            self._fs, self._caches = uncached(found)
         self._moved = _OBJECT_STORES.isdisjoint(links(url))
         folder, slash, _ = self._path.rpartition("/")
         self._at = f"{folder}{slash}.mxcore-{_token()}.tmp" if self._moved else self._path
@@ -684,6 +685,8 @@ class _Remote:
                 self._fs.mv(self._at, self._path)
             except NotImplementedError:
                 raise OSError("the store cannot rename files, so it cannot replace one whole; use another") from None
+        for cache in self._caches:
+            _forget(cache, self._path)
 
     def drop(self, mine: bool) -> None:
         with contextlib.suppress(Exception):
@@ -693,6 +696,14 @@ class _Remote:
         if mine and self._moved:
             with contextlib.suppress(Exception):
                 self._fs.rm_file(self._at)
+
+
+def _forget(cache: Any, path: str) -> None:
+    """Let one of fsspec's caches drop its copy of an object."""
+    with contextlib.suppress(Exception):  # it has none
+        cache.pop_from_cache(path)
+    with contextlib.suppress(OSError):  # one that notes nothing
+        os.unlink(os.path.join(cache.storage[-1], cache.hash_name(path)))
 
 
 def _local(name: str) -> _InPlace:
@@ -749,13 +760,17 @@ def _waiting(target: str, owner: os.stat_result) -> str:
     return os.path.join(os.path.dirname(target), f"{_prefix(target)}{key}.tmp")
 
 
-def _version(path: str | os.PathLike[str]) -> tuple[int, ...] | None:
-    """What changes when a local file is replaced; None for what is not there or not local."""
+def _version(path: str | os.PathLike[str]) -> tuple[Any, ...] | None:
+    """What changes when a file is replaced, as far as a store tells; None for what is not there."""
     try:
-        found = None if is_url(path) else os.stat(local_path(path))
-    except (OSError, ValueError):
+        if is_url(path):
+            fs, name = store(os.fspath(path))
+            fs.invalidate_cache(name)
+            return facts(fs.info(name))
+        found = os.stat(local_path(path))
+    except Exception:  # a store may raise anything
         return None
-    return None if found is None else (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _trusted(waiting: str, owner: os.stat_result) -> bool:

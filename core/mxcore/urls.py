@@ -10,12 +10,26 @@ from __future__ import annotations
 import functools
 import os
 import re
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from . import _importing
 from .base import error
 
-__all__ = ["appended", "archived", "child", "ending", "is_url", "links", "parent", "store", "text_of", "with_ending"]
+__all__ = [
+    "appended",
+    "archived",
+    "child",
+    "ending",
+    "facts",
+    "is_url",
+    "links",
+    "parent",
+    "store",
+    "text_of",
+    "uncached",
+    "with_ending",
+]
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -26,6 +40,12 @@ _LINK = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)::")
 #: What holds files and is a file itself. fsspec writes one from its beginning, in its place: a writer that is killed
 #: leaves half of it, and a file in it is never replaced.
 _ARCHIVES = frozenset(("zip", "tar", "libarchive"))
+
+#: What stores tell of an object that changes when another takes its place.
+_FACTS = (
+    *("size", "ETag", "etag", "generation", "VersionId", "version_id", "checksum", "md5Hash", "content_md5", "ino"),
+    *("LastModified", "last_modified", "mtime", "modificationTime", "last_write_time", "updated", "created"),
+)
 
 #: Stores that nothing can be written to.
 _READ_ONLY = frozenset(("data", "http", "https", "git", "reference"))
@@ -268,6 +288,37 @@ def store(url: str, writing: bool = False, fresh: bool = False) -> tuple[Any, st
         raise error(ImportError, f"{url!r}: the store {kinds[0]!r} is not installed: {problem}") from problem
     except ValueError as problem:
         raise error(ValueError, f"cannot open {url!r}: {problem}") from problem
+    except OSError as problem:  # such as that of an archive that is not there
+        raise error(type(problem), f"cannot open {url!r}: {problem}") from problem
+
+
+def facts(info: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What of a store's information tells an object from the one that takes its place.
+
+    Examples
+    --------
+    >>> facts({"size": 3, "ETag": "a"}) == facts({"size": 3, "ETag": "b"})
+    False
+    """
+    return tuple(str(info[key]) if key in info else None for key in _FACTS)
+
+
+def uncached(found: Any) -> tuple[Any, list[Any]]:
+    """The store behind fsspec's caches of whole files, and these: who writes to it drops what they have.
+
+    Examples
+    --------
+    >>> behind, caches = uncached(store("simplecache::memory://doc/a.params")[0])
+    >>> behind.protocol, len(caches)
+    ('memory', 1)
+    """
+    from fsspec.implementations.cached import CachingFileSystem
+
+    caches: list[Any] = []
+    while isinstance(found, CachingFileSystem):
+        caches.append(found)
+        found = found.fs
+    return found, caches
 
 
 def _refuse_to_write(url: str, kinds: list[str]) -> None:

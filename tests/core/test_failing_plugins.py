@@ -615,6 +615,24 @@ def test_what_is_no_array_of_the_dtype_is_refused(plug, use, value, text):
     refused(use, text)
 
 
+def test_a_view_of_another_shape_is_named(plug):
+    """Also in graphs, which take views as they are."""
+    found = KernelSet("cpu")
+    found.kernel("Reshape", priority=1000)(lambda k, p, data: data)
+    plug(mxcore_kernels={"cpu": found})
+    x = mx.nd.ones((4, 4))
+    for use in (
+        lambda: mx.nd.Reshape(x, shape=(-1,)),
+        lambda: mx.sym.Reshape(mx.sym.Variable("v"), shape=(-1,)).bind(mx.cpu(), {"v": x}).forward()[0].asnumpy(),
+        lambda: (mx.sym.Reshape(mx.sym.Variable("v"), shape=(-1,)) * 2).bind(mx.cpu(), {"v": x}).forward()[0].asnumpy(),
+    ):
+        with pytest.raises(
+            ValueError, match=r"operator Reshape .*it returned shape \(4, 4\); \(16,\) is declared"
+        ) as e:
+            use()
+        assert isinstance(e.value, MXNetError)
+
+
 @WAYS
 def test_an_output_that_is_missing_is_named(plug, use):
     plug(mxcore_ops=[op("bad_op", outputs="left right")(lambda k, p, data: (data, None))])

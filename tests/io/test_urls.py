@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore import urls
+from mxcore import drafts, urls
 from mxcore._io_files import make_folder, names_in, open_read, open_write, write_atomic
 from mxcore.base import MXNetError
 from mxcore.gluon.data import RecordFileDataset
@@ -253,6 +253,42 @@ def test_caches(cache):
             record.write_idx(0, b"one")
         assert RecordFileDataset(f"{url}.rec")[0] == b"one"
     assert not [name for name in fsspec.filesystem("memory").find("/urls") if ".mxcore-" in name]
+
+
+@pytest.mark.parametrize("cache", ["simplecache", "filecache", "simplecache::filecache"])
+def test_what_is_written_through_a_cache_is_read_through_it(cache):
+    url = f"{cache}::memory://urls/again.params"
+    for number in (1, 2, 3):
+        mx.nd.save(url, {"a": mx.nd.full(2, number)})
+        for name in (url, "memory://urls/again.params"):
+            assert mx.nd.load(name)["a"].asnumpy().tolist() == [number] * 2
+
+
+def test_a_pair_that_is_replaced_while_it_is_read_is_read_again():
+    """As far as a store tells versions apart."""
+    owner, other = "memory://urls/owner", "memory://urls/other"
+
+    def write(content):
+        for name in (owner, other):
+            write_atomic(name, content)
+
+    write(b"old")
+    turns = []
+
+    def read(place):
+        first = open_read(owner).read()
+        if not turns:
+            write(b"newer")
+        turns.append(1)
+        return first, open_read(place).read()
+
+    assert drafts.read_pair(other, owner, read) == (b"newer", b"newer") and len(turns) == 2
+
+
+def test_an_archive_that_is_not_there_is_named():
+    with pytest.raises(FileNotFoundError, match="cannot open 'zip://a::nowhere.zip'") as caught:
+        urls.store("zip://a::nowhere.zip")
+    assert isinstance(caught.value, MXNetError)
 
 
 def test_a_failed_write_through_a_cache_leaves_the_old_file():

@@ -726,3 +726,11 @@ def test_sigmoid_of_truth_values_has_values_between():
     y = npx.sigmoid(np.array([True, False], dtype=bool))
     assert y.dtype == onp.float32
     onp.testing.assert_allclose(y.asnumpy(), 1 / (1 + onp.exp([-1.0, 0.0])), rtol=1e-6)
+
+
+@pytest.mark.both_ways
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_common_divisors_are_never_negative_where_there_is_such_a_number(dtype):
+    least = onp.iinfo(dtype).min
+    a, b = (onp.array(x, dtype) for x in ([-2, least, 12, least + 1], [least, -4, least, least]))
+    onp.testing.assert_array_equal(np.gcd(np.array(a, dtype=dtype), np.array(b, dtype=dtype)).asnumpy(), onp.gcd(a, b))

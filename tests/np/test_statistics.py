@@ -230,3 +230,23 @@ def test_graphs_give_the_same(name, args, params):
         want.backward(ones)
         onp.testing.assert_allclose(out.asnumpy(), want.asnumpy(), rtol=1e-6)
         onp.testing.assert_allclose(exe.grad_dict["x"].asnumpy(), a.grad.asnumpy(), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "values, q, expected",
+    [
+        ([1.5, onp.inf], 25, onp.inf),
+        ([1.5, onp.inf], 75, onp.inf),
+        ([-onp.inf, 1.5], 25, -onp.inf),
+        ([-onp.inf, 1.5], 75, -onp.inf),
+        ([1, 2, onp.inf, onp.inf], 25, 1.75),
+        ([1, 2, onp.inf, onp.inf], 50, onp.inf),
+        ([onp.inf, onp.inf], 50, onp.inf),
+        ([-onp.inf, onp.inf], 0, -onp.inf),
+        ([-onp.inf, onp.inf], 50, onp.nan),
+        ([-3e38, 3e38], 50, 0),
+    ],
+)
+def test_quantiles_of_what_is_not_finite(values, q, expected):
+    found = np.percentile(np.array(values), q).asnumpy()
+    onp.testing.assert_array_equal(found, onp.float32(expected))

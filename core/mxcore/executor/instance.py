@@ -13,7 +13,7 @@ import numpy as np
 
 from .._core import call as calls
 from .._core import rng, transfer
-from .._core.call import OpContext, ended, listed
+from .._core.call import OpContext, conform, ended, listed
 from .._core.engine import engine
 from .._core.errors import error, raise_in_op
 from .._core.gradplan import plan_of
@@ -325,7 +325,10 @@ class Instance:
             if whole and t in self._reshaped:
                 env[step.outs[0]] = ins[0].reshape(bound.specs[0].shape)
                 return None
-            (v,) = listed(bound.fn(k, p, *ins), 1)
+            try:
+                v = conform(k, listed(bound.fn(k, p, *ins), 1)[0], bound.specs[0], ins, share=True)
+            except Exception as e:
+                raise_in_op(e, op.name, p, ins, f"node '{step.node.name}'", bound.owner)
             if (v is ins[0] or k.device.shares(v, ins[0])) and getattr(getattr(v, "flags", None), "c_contiguous", True):
                 env[step.outs[0]] = v
                 if whole and _is_whole(v) and v.size == ins[0].size and v.dtype == ins[0].dtype:

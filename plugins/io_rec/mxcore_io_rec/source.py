@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from mxcore.base import MXNetError, error
 from mxcore.drafts import settle
-from mxcore.urls import archived, child, ending, is_url, store
+from mxcore.urls import archived, child, ending, facts, is_url, store
 
 __all__ = ["LocalFile", "RemoteFile", "ReplacedError", "list_files", "open_pair", "open_source", "read_all", "resolve"]
 
@@ -29,12 +29,6 @@ _MACHINE = platform.node()
 
 #: How many bytes at its end a file that grows is known by.
 _TAIL = 4096
-
-#: What stores tell of an object that changes when another takes its place.
-_FACTS = (
-    *("size", "ETag", "etag", "generation", "VersionId", "version_id", "checksum", "md5Hash", "content_md5", "ino"),
-    *("LastModified", "last_modified", "mtime", "modificationTime", "last_write_time", "updated", "created"),
-)
 
 #: In seconds: a store whose look takes longer is far, and asked no more often than so.
 _FAR, _SELDOM = 0.002, 1.0
@@ -259,7 +253,7 @@ class RemoteFile:
         if info.get("size") is None:
             raise error(OSError, f"cannot read {self.name!r}: this store does not tell its length")
         self._size: int = info["size"]
-        self.mark = _facts(info)
+        self.mark = facts(info)
         self._next_look, self._took = 0.0, float("inf")
         self._lock = threading.Lock()
 
@@ -316,7 +310,7 @@ class RemoteFile:
         """Whether the name still stands for this file, as far as the store tells."""
         try:
             self._fs.invalidate_cache(self._path)
-            return _facts(self._fs.info(self._path)) == self.mark
+            return facts(self._fs.info(self._path)) == self.mark
         except FileNotFoundError:
             return False
         except Exception as e:
@@ -324,11 +318,6 @@ class RemoteFile:
 
     def close(self) -> None:
         """Nothing is held open."""
-
-
-def _facts(info: dict[str, Any]) -> tuple[Any, ...]:
-    """What of a store's information tells an object from the one that takes its place."""
-    return tuple(str(info[key]) if key in info else None for key in _FACTS)
 
 
 Source: TypeAlias = LocalFile | RemoteFile

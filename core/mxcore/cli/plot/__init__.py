@@ -47,6 +47,8 @@ def main(args: argparse.Namespace) -> int:
     shapes = named_shapes(symbol, dict(args.shape)) or None
     form = ending(args.output)[1:].lower()
     title = args.title or PurePath(with_ending(args.output, "").partition("::")[0]).name
+    if title != title.encode(errors="replace").decode():
+        raise error(ValueError, f"{title!a} cannot be the title of a picture: it is no text; give another --title")
     keys = told_apart(symbol)
     nodes, edges = drawn_nodes(symbol, keys=keys), drawn_edges(symbol, shapes, hide_weights=not args.weights, keys=keys)
     known = {n for n, _, _ in nodes}

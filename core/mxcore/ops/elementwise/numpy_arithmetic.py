@@ -109,7 +109,7 @@ def _gcd(xp: Any, a: Any, b: Any) -> Any:
     for _ in range(math.ceil(1.45 * 8 * a.dtype.itemsize)):
         zero = b == 0
         a, b = xp.where(zero, a, b), xp.where(zero, b, xp.mod(a, xp.where(zero, xp.ones_like(b), b)))
-    return a
+    return xp.abs(a)  # the least of all numbers has no absolute value
 
 
 def _lcm(xp: Any, a: Any, b: Any) -> Any:

@@ -304,6 +304,7 @@ def _mixed(xp: Any, low: Any, high: Any, part: Any) -> Any:
     """What lies between two numbers, exact at both ends, which may be infinite."""
     d = high - low
     found = xp.where(part < 0.5, low + d * part, high - d * (1 - part))
+    found = xp.where(xp.isinf(d), low * (1 - part) + high * part, found)
     return xp.where((low == high) | (part == 0), low, xp.where(part == 1, high, found))
 
 
