@@ -11,7 +11,7 @@ from ._core.array import Array, Sparse, faces
 from ._core.errors import error
 from .halves import is_half
 
-__all__ = ["CSR", "HeldRows", "RowSparse", "add_rows", "merge_rows", "shown"]
+__all__ = ["CSR", "HeldRows", "RowSparse", "add_rows", "merge_rows"]
 
 
 class _Stored(Sparse):
@@ -23,11 +23,6 @@ class _Stored(Sparse):
         self.shape, self.parts = tuple(shape), parts
         #: Whether a kernel has looked at the places; nobody writes to those of a value.
         self.sound = False
-
-    @property
-    def raw(self) -> Any:
-        """The value itself; of one whose places have been handed out, as they are now."""
-        return self
 
     def __init_subclass__(cls) -> None:
         faces.setdefault(cls.stype, Array)
@@ -47,6 +42,10 @@ class _Stored(Sparse):
     def copy(self) -> Any:
         """The same value as it is now, in memory of its own."""
         return self.with_parts(*[part.copy() for part in self.parts])
+
+    def copied(self, name: str) -> Any:
+        """A copy of the part of that name."""
+        return getattr(self, name).copy()
 
     def astype(self, dtype: Any) -> Any:
         """The values in another dtype."""
@@ -95,44 +94,6 @@ class RowSparse(_Stored):
         return full
 
 
-class _Shown(Sparse):
-    """A value whose places have been handed out, so that anybody may write to them: its parts are looked at each time.
-
-    Parameters
-    ----------
-    xp : module
-        The array namespace.
-    raw : CSR or RowSparse
-        As it is written to, alone over the memory of its places.
-    """
-
-    __slots__ = ()
-    raw: Any
-    xp: Any
-    shape: Any
-
-    def __init__(self, xp: Any, raw: Any) -> None:
-        self.xp, self.raw, self.shape = xp, raw, raw.shape
-
-    @property
-    def parts(self) -> Any:
-        return self.frozen().parts
-
-    @property
-    def dtype(self) -> Any:
-        return self.raw.dtype
-
-    def frozen(self) -> Any:
-        *places, values = self.raw.parts
-        return _sound(self.xp, self.raw.with_parts(*[a.copy() for a in places], values))
-
-    def with_parts(self, *parts: Any) -> Any:
-        return type(self.raw)(self.shape, *parts)
-
-    def todense(self, xp: Any) -> Any:
-        return self.frozen().todense(xp)
-
-
 class HeldRows(RowSparse):
     """All rows of an array, in memory of the value's own: updates move some of them in place, and leave the others.
 
@@ -178,6 +139,9 @@ class HeldRows(RowSparse):
     def copy(self) -> RowSparse:
         return self.frozen()  # whose parts are new
 
+    def copied(self, name: str) -> Any:
+        return getattr(self, name)
+
     def with_parts(self, *parts: Any) -> RowSparse:
         return RowSparse(self.shape, *parts)
 
@@ -214,63 +178,6 @@ class CSR(_Stored):
         rows = xp.repeat(xp.arange(self.shape[0]), xp.diff(self.indptr))
         full[rows, self.indices] = self.values
         return full
-
-
-class _ShownRows(_Shown, RowSparse):  # type: ignore[override]  # parts are computed
-    __slots__ = ("xp", "raw")
-
-
-class _ShownCSR(_Shown, CSR):  # type: ignore[override]  # parts are computed
-    __slots__ = ("xp", "raw")
-
-
-def shown(xp: Any, x: Any) -> Any:
-    """A value whose `raw` parts may be handed out, the places being copies: who writes to them changes it alone.
-
-    Who reads its parts gets an error if they lie outside the array, or do not fit together; places of a matrix in any
-    order, and those that come twice, added up.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = shown(np, CSR((1, 3), np.array([0, 2]), np.array([0, 1]), np.array([3.0, 4.0])))
-    >>> x.raw.indices[0] = 1
-    >>> x.indices, x.values, x.todense(np)
-    (array([1]), array([7.]), array([[0., 7., 0.]]))
-    """
-    if isinstance(x, _Shown):
-        return x
-    x = x.frozen()
-    *places, values = x.parts
-    return (_ShownCSR if isinstance(x, CSR) else _ShownRows)(xp, x.with_parts(*[a.copy() for a in places], values))
-
-
-def _sound(xp: Any, x: Any) -> Any:
-    """A value with its places in order; raises IndexError where they lie outside, or do not fit together."""
-    cols, n = x.indices, x.indices.shape[0]
-    csr = isinstance(x, CSR)
-    if n and not bool(((cols.min() >= 0) & (cols.max() < x.shape[csr])).item()):
-        raise error(
-            IndexError,
-            f"a {x.stype} array of shape {x.shape}: its indices must lie in [0, {x.shape[csr]}), got "
-            f"{cols.min().item()} to {cols.max().item()}",
-        )
-    if not csr:
-        if n > 1 and not bool((cols[1:] > cols[:-1]).all().item()):
-            raise error(IndexError, f"a row_sparse array of shape {x.shape}: its indices must rise, each once")
-        return x
-    start = x.indptr
-    if not bool(((start[0] == 0) & (start[-1] == n) & (start[1:] >= start[:-1]).all()).item()):
-        raise error(IndexError, f"a csr array of shape {x.shape}: its indptr must rise from 0 to {n}")
-    falls = xp.flatnonzero(cols[1:] <= cols[:-1]) + 1  # where only a row may begin
-    if not falls.shape[0] or bool((start[xp.searchsorted(start, falls)] == falls).all().item()):
-        return x
-    width = max(x.shape[1], 1)
-    places = xp.repeat(xp.arange(x.shape[0]), xp.diff(start)) * width + cols
-    one = merge_rows(xp, (x.shape[0] * width,), places, x.values)
-    begin = xp.zeros(x.shape[0] + 1, start.dtype)
-    begin[1:] = xp.cumsum(xp.bincount(one.indices // width, minlength=x.shape[0]))
-    return CSR(x.shape, begin, (one.indices % width).astype(cols.dtype), one.values)
 
 
 def add_rows(xp: Any, shape: tuple[int, ...], index: Any, values: Any) -> Any:

@@ -83,8 +83,10 @@ def held(array: NDArray, ctx: Context) -> NDArray:
     [[1.0], [1.0]]
     """
     copied = array.copy() if array.context is ctx else array.as_in_context(ctx)
-    if copied.stype == "row_sparse" and copied._part("indices").shape[0] == copied.shape[0]:
-        copied._data = HeldRows(ctx.device.xp, copied._data.values)
+    if copied.stype == "row_sparse":
+        copied._st.wait()
+        if (memory := copied._data.whole) is not None:
+            copied._data = HeldRows(ctx.device.xp, memory)
     return copied
 
 

@@ -22,7 +22,7 @@ from ..base import plain
 from ..ops.common.python_operators import OPERATORS
 from ..ops.sparse.operators import to_csr, to_rows
 from ..parameters import Shape
-from ..stypes import CSR, RowSparse, shown
+from ..stypes import CSR, RowSparse
 from . import checks, indexing, operators
 from .ndarray import NDArray, recorded_copy, run
 from .serialization import in_order, sparse_problem, starts
@@ -49,10 +49,8 @@ class BaseSparseNDArray(NDArray):
 
     __slots__ = ()
 
-    @property
-    def _num_aux(self) -> int:
-        """How many arrays tell where the values stand."""
-        return len(self._data.raw.parts) - 1
+    #: How many arrays tell where the values stand.
+    _num_aux: int
 
     def _ready(self) -> Context:
         """The array's context, for array functions to run on, once its parts are there."""
@@ -62,18 +60,14 @@ class BaseSparseNDArray(NDArray):
         return ctx
 
     def _part(self, name: str) -> NDArray:
-        """A part over the array's own memory: who writes to it changes the array."""
-        ctx = self._ready()  # whoever writes to the array replaces its parts
-        if name != "values":
-            self._data = shown(ctx.device.xp, self._data)
-        elif self._data.raw is self._data:
-            self._data = self._data.frozen()
-        return NDArray(getattr(self._data.raw, name), self._st)
+        """A part to read, over the array's own memory: writes to the array replace it."""
+        ctx = self._ready()
+        return NDArray(getattr(self._data, name), Storage(ctx))
 
     def _copied(self, name: str) -> NDArray:
         """A copy of a part, as it is now."""
         ctx = self._ready()
-        return NDArray(getattr(self._data.raw, name).copy(), Storage(ctx))
+        return NDArray(self._data.copied(name), Storage(ctx))
 
     def asnumpy(self) -> np.ndarray[Any, Any]:
         """The full array as a NumPy array."""
@@ -159,11 +153,12 @@ class RowSparseNDArray(BaseSparseNDArray):
 
     __slots__ = ()
     stype = "row_sparse"
+    _num_aux = 1
     packed = staticmethod(to_rows)
 
     def check_format(self, full_check: bool = True) -> None:
         """Check that the parts fit together: see `BaseSparseNDArray.check_format`."""
-        rows, data = self.indices.asnumpy(), self.data
+        rows, data = self._part("indices").asnumpy(), self._part("values")
         if rows.ndim != 1 or data.shape != (len(rows), *self.shape[1:]):
             raise error(ValueError, f"check_format: {self._what} with indices {rows.shape} and data {data.shape}")
         if full_check and len(rows) and (rows[0] < 0 or rows[-1] >= self.shape[0] or (rows[1:] <= rows[:-1]).any()):
@@ -183,6 +178,7 @@ class CSRNDArray(BaseSparseNDArray):
 
     __slots__ = ()
     stype = "csr"
+    _num_aux = 2
     packed = staticmethod(to_csr)
 
     def __getitem__(self, key: Any) -> NDArray:
@@ -200,14 +196,12 @@ class CSRNDArray(BaseSparseNDArray):
     def asscipy(self) -> Any:
         """A ``scipy.sparse.csr_matrix`` (needs SciPy)."""
         sparse = _importing.load("scipy.sparse")
-        # SciPy believes the places that it is given; these are looked at.
-        ctx = self._ready()
-        x = CSRNDArray(self._data.frozen(), Storage(ctx))
-        return sparse.csr_matrix((x.data.asnumpy(), x.indices.asnumpy(), x.indptr.asnumpy()), x.shape)
+        parts = (self._part(name).asnumpy() for name in ("values", "indices", "indptr"))
+        return sparse.csr_matrix(tuple(parts), self.shape)
 
     def check_format(self, full_check: bool = True) -> None:
         """Check that the parts fit together: see `BaseSparseNDArray.check_format`."""
-        start, cols, data = self.indptr.asnumpy(), self.indices.asnumpy(), self.data
+        (start, cols), data = (self._part(name).asnumpy() for name in ("indptr", "indices")), self._part("values")
         if start.shape != (self.shape[0] + 1,) or start[0] != 0 or start[-1] != len(cols) or data.shape != cols.shape:
             raise error(
                 ValueError,

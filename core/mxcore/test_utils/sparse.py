@@ -74,23 +74,24 @@ def _powerlaw_pattern(shape: tuple[int, int], density: float) -> tuple[Any, Any]
 
 
 def shuffle_csr_column_indices(csr: Any) -> None:
-    """Shuffle the column indices within each row, in place: indices of a valid csr matrix need not rise.
+    """Shuffle the column indices within each row, in place, so that each value gets another column.
 
-    The values stay where they are, so that each gets another column.
+    Those of a SciPy matrix no longer rise then; an array keeps its places in order, and the values move.
 
     Parameters
     ----------
     csr : CSRNDArray or scipy.sparse.csr_matrix
 
     >>> import mxcore as mx
-    >>> x = mx.nd.sparse.csr_matrix(np.ones((1, 50)))
+    >>> x = mx.nd.sparse.csr_matrix(np.arange(1, 51).reshape(1, 50))
     >>> shuffle_csr_column_indices(x)
-    >>> x.indices.asnumpy().tolist() != list(range(50))
+    >>> sorted(x.data.asnumpy()) == list(range(1, 51)) != x.data.asnumpy().tolist()
     True
     """
     starts, columns = csr.indptr, csr.indices
     if hasattr(columns, "asnumpy"):
-        csr._part("indices")[:] = _shuffled(starts.asnumpy(), columns.asnumpy())
+        starts, columns = starts.asnumpy(), columns.asnumpy()
+        csr[:] = sparse.csr_matrix((csr.data, _shuffled(starts, columns), starts), csr.shape, csr.context, csr.dtype)
     else:
         columns[:] = _shuffled(starts, np.array(columns))
 
@@ -136,7 +137,7 @@ def rand_sparse_ndarray(
     modifier_func : callable, optional
         Applied to each stored value.
     shuffle_csr_indices : bool
-        The columns within each row of a csr matrix come in random order.
+        The values within each row of a csr matrix change their columns at random.
     ctx : Context, optional
 
     Returns
@@ -184,7 +185,7 @@ def rand_sparse_ndarray(
     else:
         data = _values((len(indices),), dtype, data_init, modifier_func)
     made = sparse.csr_matrix((data, indices, indptr), shape=shape, ctx=ctx, dtype=dtype)
-    if shuffle_csr_indices:  # `csr_matrix` would put them in order
+    if shuffle_csr_indices:
         shuffle_csr_column_indices(made)
     return made, (made.indptr, made.indices, made.data)
 

@@ -44,7 +44,6 @@ def checked(a: CSR) -> tuple[Array, Array, Array]:
     Traceback (most recent call last):
     IndexError: csr matrix (1, 2): indices must lie in [0, 2)
     """
-    a = a.frozen()
     start, cols, values = (flat(x) for x in a.parts)
     if start.dtype != np.int64 or cols.dtype != np.int64:
         start, cols = start.astype(np.int64), cols.astype(np.int64)
