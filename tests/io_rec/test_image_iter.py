@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 
 import mxcore as mx
+from mxcore import _workers
 from mxcore.base import MXNetError, MXNetWarning
 from mxcore_io_rec import codec
 from mxcore_io_rec.image_iter import ImageRecordIter
@@ -368,6 +369,44 @@ def test_closing_tells_who_waits_and_who_comes_later(photos, decoders):
     (problem,) = met
     assert isinstance(problem, MXNetError) and "closed" in str(problem)
     assert not decoders()
+
+
+def test_an_interrupt_while_a_loader_starts_anew_leaves_no_item_for_which_it_waits():
+    """At each line in turn: what comes next are whole items, of the old plan or of the new one."""
+    paths = _workers.__file__, sys.modules[Loader.__module__].__file__
+    for place in range(1, 300):
+        gate, left = threading.Event(), [place]
+        loader = Loader(iter(range(20)).__next__, lambda i: [gate.wait if i == 0 else int] * 2, 1, 3)
+        with loader._lock:
+            loader._begin()
+
+        def trace(frame, event, arg, left=left):
+            # A trace tells of a line where a with-block is left, too, where no signal comes: that of its lock is here.
+            if frame.f_code.co_filename not in paths or frame.f_code is Loader.restart.__code__:
+                return None
+            left[0] -= 1
+            if left[0] == 0:
+                raise KeyboardInterrupt
+            return trace
+
+        before = sys.gettrace()
+        try:
+            sys.settrace(trace)
+            loader.restart()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+        gate.set()
+        found = []
+        asks = threading.Thread(target=lambda: found.extend(loader.next() for _ in range(3)), daemon=True)
+        asks.start()
+        asks.join(20)
+        assert found in ([0, 1, 2], [4, 5, 6])
+        loader.close()
+        if left[0] > 0:
+            break
+    assert 10 < place < 299
 
 
 def test_an_iterator_dropped_mid_epoch_goes_away(photos, decoders):

@@ -126,13 +126,13 @@ class Loader(Generic[Item]):
         with self._lock:
             self._check_open()
             self._give_up()
-            self._over = False
 
     def _give_up(self) -> None:
-        for _, jobs in self._coming:
+        # Nobody waits for these once they are cancelled, wherever an interrupt comes.
+        coming, self._coming, self._over = self._coming, deque(), False
+        for _, jobs in coming:
             for job in jobs:
                 job.cancel()
-        self._coming.clear()
 
     def close(self) -> None:
         """Give up the items under way, and end the threads. Doing it twice is harmless."""
