@@ -14,14 +14,17 @@ import os
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any
 
 __all__ = ["Job", "Latch", "Workers"]
 
 #: Seconds after which whoever waits looks by itself.
 _LOOK = 0.05
+#: Seconds that a process which ends waits for its threads: some wait for what never comes.
+_PATIENCE = 30.0
 
 
 class Latch:
@@ -73,6 +76,9 @@ class Latch:
         return self._set
 
 
+_CANCELLED = object()
+
+
 class Job:
     """A call that a thread makes, once.
 
@@ -80,11 +86,6 @@ class Job:
     ----------
     fn : callable
         Without arguments.
-
-    Attributes
-    ----------
-    begun : bool
-        Whether a thread has taken it, or it was cancelled.
 
     Examples
     --------
@@ -95,46 +96,56 @@ class Job:
     42
     """
 
-    __slots__ = ("begun", "_fn", "_claim", "_done", "_value", "_error")
+    __slots__ = ("_fn", "_claims", "_done", "_value", "_error")
 
     def __init__(self, fn: Callable[[], Any]) -> None:
-        self.begun = False
         self._fn: Callable[[], Any] | None = fn
-        self._claim, self._done = threading.Lock(), Latch()
+        #: Who came first, told by a dict's method, which an interrupt does not cut in two.
+        self._claims: dict[str, object] = {}
+        self._done = Latch()
         self._value: Any = None
         self._error: BaseException | None = None
 
     @property
+    def begun(self) -> bool:
+        """Whether a thread has taken it, or it was cancelled."""
+        return bool(self._claims)
+
+    @property
+    def _cancelled(self) -> bool:
+        return self._claims.get("first") is _CANCELLED
+
+    @property
     def done(self) -> bool:
         """Whether it has ended, in whatever way."""
-        return self._done.is_set()
+        return self._done.is_set() or self._cancelled
 
     def run(self) -> None:
         """Make the call, unless somebody has begun to."""
-        fn = self._fn
-        if fn is None or not self._claim.acquire(blocking=False):
+        fn, mine = self._fn, object()
+        if fn is None or self._claims.setdefault("first", mine) is not mine:
             return
-        self.begun = True
         try:
             self._value = fn()
         except BaseException as e:
             self._error = e
         self._fn = fn = None
         self._done.set()
+        del self  # a job that holds an error, whose traceback holds this frame, would live on
 
     def cancel(self) -> bool:
         """See to it that the call is not made; False if a thread has begun it."""
-        if not self._claim.acquire(blocking=False):
+        if self._claims.setdefault("first", _CANCELLED) is not _CANCELLED:
             return False
-        self.begun = True
-        self._error, self._fn = RuntimeError("it was cancelled"), None
-        self._done.set()
+        self._fn = None
+        self._done.set()  # who waits need not look by himself
         return True
 
     def error(self) -> BaseException | None:
         """What the call raised, once it has ended."""
-        self._done.wait()
-        return self._error
+        while not self.done:
+            self._done.wait(_LOOK)
+        return RuntimeError("it was cancelled") if self._cancelled else self._error
 
     def result(self) -> Any:
         """What the call returned, once it has ended; raises what it raised."""
@@ -143,7 +154,7 @@ class Job:
             try:
                 raise failed
             finally:
-                failed = None  # a traceback that holds its error would live on
+                del failed, self  # a traceback that holds its error would live on
         return self._value
 
 
@@ -164,10 +175,11 @@ class Workers:
 
     def __init__(self, n: int, name: str) -> None:
         self.pid = os.getpid()
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
-        self._threads = [
-            threading.Thread(target=_work, args=(self._jobs,), name=f"{name}_{i}", daemon=True) for i in range(n)
-        ]
+        # For each job there is a turn, or more: who has one takes all jobs, and those behind a turn that never came.
+        self._jobs: deque[Job] = deque()
+        self._turns: SimpleQueue[bool] = SimpleQueue()
+        work = self._turns, self._jobs
+        self._threads = [threading.Thread(target=_work, args=work, name=f"{name}_{i}", daemon=True) for i in range(n)]
         _all.add(self)
         for t in self._threads:
             t.start()
@@ -176,24 +188,24 @@ class Workers:
         """Let threads make calls; of one that was put twice only the first time counts."""
         for job in jobs:
             if not job.begun:
-                self._jobs.put(job)
+                self._jobs.append(job)
+                self._turns.put(True)
 
     def close(self, wait: bool = True) -> None:
         """Give up what no thread has begun, and end the threads; harmless twice, and in a fork of their process."""
         if self.pid != os.getpid():
             return
-        try:
-            while True:
-                job = self._jobs.get_nowait()
-                if job is not None:
-                    job.cancel()
-        except Empty:
-            pass
+        for job in self._jobs.copy():
+            job.cancel()
         for _ in self._threads:
-            self._jobs.put(None)
+            self._turns.put(False)
         if wait:
-            for t in self._threads:
-                t.join()
+            self._join()
+
+    def _join(self, end: float | None = None) -> None:
+        """Wait until all threads have ended, or for so long a time."""
+        for t in self._threads:
+            t.join(None if end is None else max(end - time.monotonic(), 0))
 
     def __enter__(self) -> Workers:
         return self
@@ -211,11 +223,21 @@ _all: weakref.WeakSet[Workers] = weakref.WeakSet()
 
 @atexit.register
 def _end() -> None:
-    for workers in [*_all]:
-        workers.close()
+    ending = [*_all]
+    for workers in ending:
+        workers.close(wait=False)
+    end = time.monotonic() + _PATIENCE
+    for workers in ending:
+        if workers.pid == os.getpid():
+            workers._join(end)
 
 
-def _work(jobs: SimpleQueue[Job | None]) -> None:
-    while (job := jobs.get()) is not None:
-        job.run()
-        del job  # what it holds is let go before the next one comes
+def _work(turns: SimpleQueue[bool], jobs: deque[Job]) -> None:
+    while turns.get():
+        while jobs:
+            try:
+                job = jobs.popleft()
+            except IndexError:  # another thread took it
+                break
+            job.run()
+            del job  # what it holds is let go before the next one comes

@@ -1,10 +1,13 @@
 """Threads that work for others: what is done once, what waits, and interrupts anywhere in those who wait."""
 
+import contextlib
+import gc
 import signal
 import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import pytest
 
@@ -43,16 +46,26 @@ print("end")
     assert sorted(done.stdout.split()) == ["done", "done", "end"]
 
 
+def test_a_process_does_not_wait_for_ever_for_what_never_comes():
+    program = """
+import threading
+from mxcore import _workers
+_workers._PATIENCE = 0.2
+workers = _workers.Workers(3, "test")
+jobs = [_workers.Job(threading.Event().wait) for _ in range(2)]
+workers.put(*jobs)
+while not all(job.begun for job in jobs):
+    pass
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
 def test_who_waits_looks_by_itself():
     """Another one was interrupted with the lock in its hand."""
     latch = Latch()
-    latch.set()
-    latch._lock.acquire()
-    assert latch.wait(10) and latch.wait()
-    other = Latch()
-    setter = threading.Timer(0.02, lambda: setattr(other, "_set", True))
+    setter = threading.Timer(0.02, lambda: setattr(latch, "_set", True))
     setter.start()
-    assert other.wait(10)
+    assert latch.wait(10)
     setter.join()
 
 
@@ -74,6 +87,35 @@ def test_what_a_job_raises():
         for _ in range(2):
             with pytest.raises(ZeroDivisionError):
                 job.result()
+
+
+class Large:
+    pass
+
+
+def test_a_failed_job_lets_go_what_its_call_had():
+    """Without a collection of garbage: no frame on the way of the error holds the job."""
+    kept = []
+
+    def fail():
+        large = Large()
+        kept.append(weakref.ref(large))
+        raise ValueError
+
+    def asked(ask):
+        jobs = [Job(fail)]
+        with Workers(1, "test") as workers:
+            workers.put(*jobs)
+            with contextlib.suppress(ValueError):
+                ask(jobs.pop())  # this frame is in the traceback, too
+
+    gc.disable()
+    try:
+        for ask in (Job.error, Job.result):
+            asked(ask)
+            assert kept.pop()() is None
+    finally:
+        gc.enable()
 
 
 def test_what_was_not_begun_is_given_up():
@@ -102,31 +144,77 @@ def test_threads_end_with_who_had_them():
         assert not t.is_alive()
 
 
+@contextlib.contextmanager
+def interrupted_at(place, *paths):
+    """An interrupt at the n-th line of those modules; gives whether it came."""
+    left, came = [place], []
+
+    def trace(frame, event, arg):
+        if frame.f_code.co_filename not in paths:
+            return None
+        left[0] -= 1
+        if left[0] == 0:
+            came.append(True)
+            raise KeyboardInterrupt
+        return trace
+
+    old = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield came
+    except KeyboardInterrupt:
+        assert came
+    finally:
+        sys.settrace(old)
+
+
+def test_interrupts_of_who_cancels_leave_no_job_that_nobody_does():
+    """Whoever has taken a job has done it: it was cancelled, or is done by the thread that gets it."""
+    for place in range(1, 100):
+        job = Job(lambda: 7)
+        with interrupted_at(place, _workers.__file__) as came:
+            assert job.cancel()
+        if not came:
+            break
+        assert job.done == job.begun
+        with Workers(1, "test") as workers:
+            workers.put(job)
+            assert not job.begun and job.result() == 7 or isinstance(job.error(), RuntimeError) and job.cancel()
+    assert 4 < place < 99
+
+
+def test_interrupts_of_who_closes_lose_no_job():
+    for place in range(1, 200):
+        go, begun = threading.Event(), threading.Event()
+        first, *later = Job(lambda: (begun.set(), go.wait())), *(Job(lambda: 7) for _ in range(3))
+        workers = Workers(1, "test")
+        workers.put(first, *later)
+        begun.wait()
+        with interrupted_at(place, _workers.__file__) as came:
+            workers.close(wait=False)
+        go.set()
+        end = time.monotonic() + 10
+        while not all(job.done for job in (first, *later)):
+            assert time.monotonic() < end
+            time.sleep(0.001)
+        workers.close()
+        assert not any(t.is_alive() for t in workers._threads)
+        if not came:
+            break
+    assert 10 < place < 199
+
+
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="alarms")
 def test_interrupts_of_who_waits_lock_nobody_out():
     """By a trace that raises at each line of it in turn, and by signals."""
-    path, n = _workers.__file__, 0
+    n = 0
     with Workers(2, "test") as workers:
-        for place in range(200):
-            job, seen = Job(lambda: time.sleep(0.0005)), [place]
-
-            def trace(frame, event, arg, seen=seen):
-                if frame.f_code.co_filename == path:
-                    seen[0] -= 1
-                    if seen[0] == 0:
-                        raise KeyboardInterrupt
-                    return trace
-                return None
-
-            old = sys.gettrace()
-            try:
-                sys.settrace(trace)
+        for place in range(1, 200):
+            job = Job(lambda: time.sleep(0.0005))
+            with interrupted_at(place, _workers.__file__) as came:
                 workers.put(job)
                 job.result()
-            except KeyboardInterrupt:
-                n += 1
-            finally:
-                sys.settrace(old)
+            n += len(came)
             workers.put(job)
             assert job._done.wait(10)
         armed = []
