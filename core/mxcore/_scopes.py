@@ -47,7 +47,11 @@ class Restoring:
 
 
 class Scope(Restoring):
-    """A with-block in which keys of the thread's mappings have other values, `_values`."""
+    """A with-block in which keys of the thread's mappings have other values, `_values`.
+
+    What has its value already is left alone, at the end, too: so tasks of one thread that take turns leave no value
+    behind that was another's.
+    """
 
     __slots__ = ()
 
@@ -58,16 +62,19 @@ class Scope(Restoring):
     def __enter__(self: S) -> S:
         mode = state.__dict__
         entered = mode["entered"]
-        values = [*self._values()]
-        old = [(mapping, key, mapping.get(key)) for mapping, key, _ in values]
+        changes = [
+            (mapping, key, old, value)
+            for mapping, key, value in self._values()
+            if (old := mapping.get(key)) is not value
+        ]
         try:
-            mode["entered"] = self, old, entered
-            for mapping, key, value in values:
+            mode["entered"] = self, changes, entered
+            for mapping, key, _, value in changes:
                 mapping[key] = value
             return self
         except BaseException:
-            for mapping, key, value in old:
-                mapping[key] = value
+            for mapping, key, old, _ in changes:
+                mapping[key] = old
             mode["entered"] = entered
             raise
 
@@ -75,6 +82,6 @@ class Scope(Restoring):
         mode = state.__dict__
         entry, rest = without(mode["entered"], self)
         if entry is not None:
-            for mapping, key, value in entry[1]:
-                mapping[key] = value
+            for mapping, key, old, _ in entry[1]:
+                mapping[key] = old
             mode["entered"] = rest

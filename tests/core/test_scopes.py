@@ -178,3 +178,20 @@ def test_a_scope_left_by_another_thread_changes_nothing_there():
     autograd.set_recording(False)
     autograd.set_training(False)
     state.entered = None
+
+
+@pytest.mark.parametrize("name", ["record", "np_shape", "np_array"])
+def test_tasks_that_take_turns_leave_no_mode_behind(name):
+    """As in MXNet: who found what he would have switched on switches nothing off."""
+    make, _, seen = SCOPES[name]
+
+    def steps():
+        with make():
+            yield
+
+    before, tasks = seen(), [steps() for _ in range(3)]
+    for task in tasks:
+        next(task)
+    for task in tasks:
+        task.close()
+    assert seen() == before and state.entered is None

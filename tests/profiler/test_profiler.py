@@ -11,8 +11,11 @@ import numpy as np
 import pytest
 
 import mxcore as mx
+from mxcore import _scopes
 from mxcore._core import call
+from mxcore._core.state import state
 from mxcore.ndarray.operators import SHORT
+from mxcore.profiler import record
 from mxcore.profiler.config import Config, config
 from mxcore.profiler.record import recorder
 
@@ -206,6 +209,100 @@ def test_scopes(trace):
         and relu["ts"] + relu["dur"] <= inner["ts"] + inner["dur"] <= outer["ts"] + outer["dur"]
     )
     assert named(events, "b:") and not named(events, "a:b:")
+
+
+def test_a_scope_left_by_another_thread_is_no_part_of_what_that_one_does(trace):
+    def steps():
+        with profiler.scope("mine"):
+            yield
+
+    def other(steps):
+        with profiler.scope("other"):
+            steps.close()
+
+    def work():
+        went = steps()
+        next(went)
+        thread = threading.Thread(target=other, args=(went,))
+        thread.start()
+        thread.join()
+
+    events = trace(work)
+    assert len(named(events, "other:")) == 1 and not named(events, "mine:")
+    state.extra["profiler_scope"] = state.entered = None
+
+
+def test_tasks_that_take_turns_in_scopes_record_their_own(trace):
+    def steps(name):
+        with profiler.scope(name, append_mode=False):
+            yield
+
+    def work():
+        tasks = [steps(name) for name in "ab"]
+        for task in tasks:
+            next(task)
+        for task in tasks:
+            task.close()
+
+    events = trace(work)
+    assert [len(named(events, name)) for name in ("a:", "b:")] == [1, 1]
+    state.extra["profiler_scope"] = None
+
+
+def test_the_name_of_a_scope_is_that_of_the_thread_and_the_block():
+    shared, names = profiler.scope("b"), []
+
+    def within(around):
+        with profiler.scope(around), shared, meet:
+            names.append((shared.name, str(shared)))
+
+    class Meeting:
+        def __enter__(self):
+            barrier.wait(10)
+
+        def __exit__(self, *exc):
+            barrier.wait(10)
+
+    barrier, meet = threading.Barrier(2), Meeting()
+    threads = [threading.Thread(target=within, args=(name,)) for name in ("a", "c")]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert sorted(names) == [("a:b:", "a:b:"), ("c:b:", "c:b:")] and shared.name == "b:"
+
+
+def test_a_scope_whose_end_is_interrupted_is_recorded_once(trace):
+    def interrupted(place):
+        left = [place]
+
+        def trace_(frame, event, arg):
+            if frame.f_code.co_filename not in files:
+                return None
+            left[0] -= 1
+            if left[0] == 0:
+                raise KeyboardInterrupt
+            return trace_
+
+        scope, old = profiler.scope("once"), sys.gettrace()
+        scope.__enter__()
+        try:
+            sys.settrace(trace_)
+            scope.__exit__()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(old)
+        return left[0] <= 0
+
+    files, places = [profiler.objects.__file__, _scopes.__file__, record.__file__], []
+
+    def work():
+        while interrupted(len(places) + 2):
+            places.append(1)
+
+    found = len(named(trace(work), "once:"))
+    assert len(places) // 2 < found <= len(places) + 1 and state.entered is None
 
 
 def test_tables(trace):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .._core.state import state
-from .._scopes import Scope
+from .._scopes import Scope, without
 from ..base import error, plain
 from .record import now, recorder
 from .trace import SCOPES
@@ -263,19 +263,30 @@ class scope(Scope):
 
     def __init__(self, name: str = "<unk>:", append_mode: bool = True) -> None:
         self._append = append_mode
-        self.name = self._given = name if name.endswith(":") else name + ":"
+        self._given = name if name.endswith(":") else name + ":"
+
+    def _entered(self) -> Any:
+        """Its name, and when it began, in the innermost block of the running thread."""
+        entry, _ = without(state.entered, self)
+        return None if entry is None else entry[1][0][-1]
+
+    @property
+    def name(self) -> str:
+        """The name, in a block with those of the scopes around it."""
+        entered = self._entered()
+        return self._given if entered is None else entered[0]
 
     def _values(self) -> Iterable[tuple[dict[str, Any], str, Any]]:
         around = state.extra.get("profiler_scope")  # (name, when it began)
-        self.name = (around[0] if around and self._append else "") + self._given
-        return ((state.extra, "profiler_scope", (self.name, now())),)
+        name = (around[0] if around and self._append else "") + self._given
+        return ((state.extra, "profiler_scope", (name, now())),)
 
     def _leave(self) -> None:
-        here = state.extra.get("profiler_scope")
-        if here is not None:
-            name, begun = here
-            recorder.mark((name, "scope"), begun, now())
+        entered = self._entered()
         super()._leave()
+        if entered is not None:  # no interrupt before, of which this one is the second call
+            name, begun = entered
+            recorder.mark((name, "scope"), begun, now())
 
     def __str__(self) -> str:
         return self.name
