@@ -47,6 +47,7 @@ def launch(
     if waits:
         where = f", called at {user_line()}"
         engine.it.push(ctx, lambda: work(where), reads, writes, "program")
+        commit(writes)
         return
     ctx.activate()
     mode = state.__dict__
@@ -56,3 +57,4 @@ def launch(
         work("")
     finally:
         mode["record"], mode["train"] = was
+        commit(writes)
