@@ -24,7 +24,7 @@ __all__ = ["Job", "Latch", "Workers"]
 #: Seconds after which whoever waits looks by itself.
 _LOOK = 0.05
 #: Seconds that a process which ends waits for its threads: some wait for what never comes.
-_PATIENCE = 30.0
+_PATIENCE = 5.0
 
 
 class Latch:
@@ -96,9 +96,11 @@ class Job:
     42
     """
 
-    __slots__ = ("_fn", "_claims", "_done", "_value", "_error")
+    __slots__ = ("left", "_fn", "_claims", "_done", "_value", "_error")
 
     def __init__(self, fn: Callable[[], Any]) -> None:
+        #: Whether no thread will take it: who asks for the result makes the call.
+        self.left = False
         self._fn: Callable[[], Any] | None = fn
         #: Who came first, told by a dict's method, which an interrupt does not cut in two.
         self._claims: dict[str, object] = {}
@@ -143,6 +145,8 @@ class Job:
 
     def error(self) -> BaseException | None:
         """What the call raised, once it has ended."""
+        if self.left:
+            self.run()
         while not self.done:
             self._done.wait(_LOOK)
         return RuntimeError("it was cancelled") if self._cancelled else self._error
@@ -181,13 +185,19 @@ class Workers:
         work = self._turns, self._jobs
         self._threads = [threading.Thread(target=_work, args=work, name=f"{name}_{i}", daemon=True) for i in range(n)]
         _all.add(self)
+        self._ended = False
         for t in self._threads:
             t.start()
 
     def put(self, *jobs: Job) -> None:
-        """Let threads make calls; of one that was put twice only the first time counts."""
+        """Let threads make calls; of one that was put twice only the first time counts.
+
+        While the process ends there are none any more: who asks for a result then makes the call.
+        """
         for job in jobs:
-            if not job.begun:
+            if self._ended:
+                job.left = True
+            elif not job.begun:
                 self._jobs.append(job)
                 self._turns.put(True)
 
@@ -201,6 +211,15 @@ class Workers:
             self._turns.put(False)
         if wait:
             self._join()
+
+    def _leave(self) -> None:
+        """Let the threads end, and what they have not begun to who asks for it: exit handlers may."""
+        self._ended = True
+        while self._jobs:
+            with contextlib.suppress(IndexError):  # a thread has taken it
+                self._jobs.pop().left = True
+        for _ in self._threads:
+            self._turns.put(False)
 
     def _join(self, end: float | None = None) -> None:
         """Wait until all threads have ended, or for so long a time."""
@@ -223,13 +242,12 @@ _all: weakref.WeakSet[Workers] = weakref.WeakSet()
 
 @atexit.register
 def _end() -> None:
-    ending = [*_all]
+    ending = [workers for workers in _all if workers.pid == os.getpid()]
     for workers in ending:
-        workers.close(wait=False)
+        workers._leave()
     end = time.monotonic() + _PATIENCE
     for workers in ending:
-        if workers.pid == os.getpid():
-            workers._join(end)
+        workers._join(end)
 
 
 def _work(turns: SimpleQueue[bool], jobs: deque[Job]) -> None:

@@ -46,6 +46,27 @@ print("end")
     assert sorted(done.stdout.split()) == ["done", "done", "end"]
 
 
+def test_exit_handlers_get_what_no_thread_has_begun():
+    """Those that run behind ours, such as whoever registered one before the library was imported."""
+    program = """
+import atexit, threading
+def last():
+    late = Job(lambda: 3)
+    workers.put(late)
+    print(*(job.result() for job in [*jobs, late]), *(batch.data[0].asscalar() for batch in it))
+atexit.register(last)
+import mxcore as mx
+from mxcore._workers import Job, Workers
+workers, gate = Workers(1, "test"), threading.Event()
+jobs = [Job(lambda: gate.wait() and 1), Job(lambda: 2)]
+workers.put(*jobs)
+it = mx.io.PrefetchingIter(mx.io.NDArrayIter(mx.nd.arange(3), batch_size=1))
+threading.Timer(0.1, gate.set).start()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "1 2 3 0.0 1.0 2.0\n")
+
+
 def test_a_process_does_not_wait_for_ever_for_what_never_comes():
     program = """
 import threading
