@@ -78,7 +78,8 @@ workers.put(*jobs)
 while not all(job.begun for job in jobs):
     pass
 """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_who_waits_looks_by_itself():
