@@ -410,6 +410,18 @@ def test_a_device_that_does_not_tell_what_overlaps(monkeypatch):
     assert failed(right, checks=["overlap"]) == {"overlap"}
 
 
+def test_a_device_that_copies_over_what_it_has_yet_to_read(monkeypatch):
+    right = declare(lambda k, p, data: data * 2)
+
+    def copy(self, a, dst):
+        for i in range(len(dst)):
+            dst[i] = a[i]
+
+    monkeypatch.setattr(type(mx.cpu().device), "copy", copy)
+    with pytest.raises(Failures, match="Device.copy of 'cpu' gives other values where the two are views"):
+        check_op(right, mx.cpu(), checks=["overlap"])
+
+
 @pytest.mark.parametrize("shape", [(2, 3), (40, 40)])
 @pytest.mark.parametrize("expr", ["data * 3", "data / 2", "data * data"])
 def test_an_expression_that_is_not_the_body(expr, shape):

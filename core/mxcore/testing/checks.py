@@ -286,9 +286,32 @@ def out(case: Case) -> None:
                 _compare(case, [None] * j + [inputs[i].asnumpy()], want, f"with out={source}", 4)
 
 
+#: Of eight elements, which are copied over which.
+_OVER = [
+    (slice(0, 6), slice(2, 8)),
+    (slice(2, 8), slice(0, 6)),
+    (slice(0, 4), slice(0, 8, 2)),
+    (slice(4, 8), slice(0, 8, 2)),
+]
+
+
+def _copies_over_itself(case: Case, a: np.ndarray[Any, Any]) -> None:
+    device, before = case.device, np.resize(a.reshape(-1), 8)
+    case.ctx.activate()
+    for source, target in _OVER:
+        whole, want = device.from_host(before.copy(), case.ctx.device_id), before.copy()
+        want[target] = before[source]
+        device.copy(whole[source], whole[target])
+        if not np.array_equal(device.to_host(whole), want, equal_nan=a.dtype.kind in "fc"):
+            raise AssertionError(
+                f"Device.copy of {device.type!r} gives other values where the two are views of one array that "
+                "overlap: the target gets what the source was before"
+            )
+
+
 @check("overlap")
 def overlap(case: Case) -> None:
-    """``out=`` as another array over an input gets the same values; the device tells that they overlap."""
+    """``out=`` as another array over an input gets the same values; the device tells that they overlap, and copies."""
     want = [y.asnumpy() for y in case.run(case.arrays())]
     if len(want) != 1 or not want[0].size:
         return
@@ -302,6 +325,7 @@ def overlap(case: Case) -> None:
                 f"Device.shares of {case.device.type!r} does not tell "
                 "that two views of one array have memory in common; override it"
             )
+        _copies_over_itself(case, a)
         case.run(inputs, out=given)
         _compare(case, [given.asnumpy()], want, f"with out= in the memory of input {case.sig.inputs[i]}", 4)
 
