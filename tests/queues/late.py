@@ -318,8 +318,9 @@ class Late(Device):
         if dst.index != active():
             raise RuntimeError(f"copy to late({dst.index}) while late({active()}) is active")
         with lock, np.errstate(all="ignore"):
-            np.copyto(dst.now, a.now, casting="unsafe")
-            INDICES[dst.index].compute.launch(lambda: np.copyto(dst.late, a.late, casting="unsafe"))
+            # Of vectors of different strides in one memory NumPy's copy reads what it has just written.
+            np.copyto(dst.now, a.now.copy(), casting="unsafe")
+            INDICES[dst.index].compute.launch(lambda: np.copyto(dst.late, a.late.copy(), casting="unsafe"))
 
     def send(self, a, dst):
         queue, compute = INDICES[dst.index].incoming, INDICES[dst.index].compute
