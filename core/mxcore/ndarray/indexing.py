@@ -7,7 +7,7 @@ advanced index (arrays, lists) always copies. Writing never replaces memory.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,20 +23,27 @@ from ..crossing import to_context
 from ..elementwise import wrapped
 
 __all__ = [
-    "check_mask",
+    "code",
     "get_item",
     "is_all",
     "is_mask",
+    "items_of",
+    "one_run",
     "pattern_of",
     "put",
     "put_recorded",
     "row_range",
     "set_item",
+    "slice_of",
     "slices",
     "write",
+    "write_at",
 ]
 
-_BASIC = frozenset({int, slice, type(None), type(Ellipsis)})
+_BASIC = frozenset({int, type(None), type(Ellipsis)})
+_ALL: Any = slice(None)
+#: What errors of writes call them.
+_NAME = "x[key] = value"
 
 
 def slices(begin: Any, end: Any, step: Any = None) -> tuple[slice, ...]:
@@ -55,15 +62,26 @@ def _is_int(k: Any) -> bool:
 
 
 def _plain(k: Any) -> Any:
-    """One item of an index as an int, a slice, None, Ellipsis or an array of ints or truth values."""
-    if k.__class__ in _BASIC or _is_int(k) or isinstance(k, (slice, Array)):
+    """One item of an index as an int, a slice of ints, None, Ellipsis or an array of ints or truth values."""
+    if isinstance(k, slice):
+        return slice_of(*[None if v is None else int(v) for v in (k.start, k.stop, k.step)])
+    if k.__class__ in _BASIC or isinstance(k, Array):
         return k
+    if _is_int(k):
+        return int(k)
     host = np.asarray(k)
     if host.dtype.kind not in "biu":
         if not host.ndim or (host.size and host.dtype.kind != "f"):
             raise error(IndexError, f"an index must be ints, slices or arrays of ints, got {type(k).__name__}")
         host = host.astype(np.int64)
     return host
+
+
+def slice_of(start: int | None, stop: int | None, step: int | None) -> slice:
+    """A slice of an index, whose step is none of 0."""
+    if step == 0:
+        raise error(ValueError, "slice step cannot be zero")
+    return slice(start, stop, step)
 
 
 def is_mask(k: Any) -> bool:
@@ -75,74 +93,83 @@ def is_mask(k: Any) -> bool:
     return bool(k.dtype.kind == "b")
 
 
-def check_mask(mask: Any, shape: tuple[int, ...], axis: int) -> None:
-    """Refuse a mask of another shape than that of the dimensions from `axis` on, which it selects from."""
-    part = shape[axis : axis + len(mask.shape)]
-    if tuple(mask.shape) != part:
-        raise error(
-            IndexError,
-            f"a mask of shape {tuple(mask.shape)} selects from dimensions of shape {part}, which must "
-            f"be equal (array of shape {shape})",
-        )
+def items_of(key: Any, shape: tuple[int, ...], plain: Callable[[Any], Any]) -> tuple[list[Any], bool]:
+    """An index with an item for each dimension or mask, None for new axes beside, and whether it is basic.
 
+    Parameters
+    ----------
+    key : object
+    shape : tuple of int
+        Of the array.
+    plain : callable
+        Makes an item an int, a slice of ints, None, Ellipsis, or an array of ints or truth values.
 
-def _normal(key: Any, shape: tuple[int, ...]) -> tuple[tuple[Any, ...], bool]:
-    """(an item for each dimension or mask, with None for new axes beside; whether the index is basic)."""
-    items = [*map(_plain, key)] if isinstance(key, tuple) else [_plain(key)]
-    basic = True
-    used = 0
-    for k in items:
-        if k is None or k is Ellipsis:
+    Examples
+    --------
+    >>> items_of((..., -1), (2, 3), lambda k: k)
+    ([slice(None, None, None), 2], True)
+    """
+    items = [*map(plain, key)] if isinstance(key, tuple) else [plain(key)]
+    used, dots, basic = 0, -1, True
+    for i, k in enumerate(items):
+        if k is None:
             continue
-        if _is_int(k) or isinstance(k, slice):
+        if k is Ellipsis:
+            if dots >= 0:
+                raise error(IndexError, "an index can have one Ellipsis ('...') only")
+            dots = i
+        elif k.__class__ is int or k.__class__ is slice:
             used += 1
         else:
             basic = False
             used += len(k.shape) if is_mask(k) else 1
-    dots = [i for i, k in enumerate(items) if k is Ellipsis]
-    if len(dots) > 1:
-        raise error(IndexError, "an index can have one Ellipsis ('...') only")
-    fill = len(shape) - used
-    if fill < 0:
+    if used > len(shape):
         raise error(IndexError, f"too many indices: {used} for an array of shape {shape}")
-    at = dots[0] if dots else len(items)
-    rest: list[Any] = [slice(None)] * fill
-    # One of no dimensions still stands between arrays.
-    items[at : at + bool(dots)] = rest or [Ellipsis] * (bool(dots) and not basic)
+    fill: list[Any] = [_ALL] * (len(shape) - used)
+    if dots < 0:
+        items += fill
+    else:  # one of no dimensions still stands between arrays
+        items[dots : dots + 1] = fill or [Ellipsis] * (not basic)
+    _check(items, shape)
+    return items, basic
+
+
+def _check(items: list[Any], shape: tuple[int, ...]) -> None:
+    """Refuse ints out of range and masks of another shape, and count from the first place."""
     axis = 0
     for i, k in enumerate(items):
         if k is None or k is Ellipsis:
             continue
-        if _is_int(k):
-            k = int(k)
+        if k.__class__ is int:
             n = shape[axis]
             if not -n <= k < n:
                 raise error(
                     IndexError, f"index {k} is out of bounds for axis {axis} with size {n} (array of shape {shape})"
                 )
-            items[i] = k + n if k < 0 else k
-        elif isinstance(k, slice):
-            if k.step is not None and int(k.step) == 0:
-                raise error(ValueError, "slice step cannot be zero")
-            items[i] = slice(*[None if v is None else int(v) for v in (k.start, k.stop, k.step)])
-        elif is_mask(k):
-            check_mask(k, shape, axis)
-            axis += len(k.shape)
+            if k < 0:
+                items[i] = k + n
+        elif k.__class__ is not slice and is_mask(k):
+            part = shape[axis : axis + len(k.shape)]
+            if tuple(k.shape) != part:
+                raise error(
+                    IndexError,
+                    f"a mask of shape {tuple(k.shape)} selects from dimensions of shape {part}, which must "
+                    f"be equal (array of shape {shape})",
+                )
+            axis += len(part)
             continue
         axis += 1
-    return tuple(items), basic
 
 
-def _one_run(items: tuple[Any, ...], shape: tuple[int, ...]) -> bool:
+def one_run(items: Iterable[Any], shape: tuple[int, ...]) -> bool:
     """Whether a basic index selects one run of memory."""
-    broken = False
-    axis = 0
+    broken, axis = False, 0
     for k in items:
         if k is None:
             continue
         n = shape[axis]
         axis += 1
-        if isinstance(k, int):
+        if k.__class__ is int:
             count = 1
         else:
             r = range(n)[k]
@@ -151,14 +178,13 @@ def _one_run(items: tuple[Any, ...], shape: tuple[int, ...]) -> bool:
                 return False
         if broken and count != n:
             return False
-        if count > 1:
-            broken = True
+        broken = broken or count > 1
     return True
 
 
-def _code(items: tuple[Any, ...]) -> tuple[Any, ...]:
+def code(items: Iterable[Any]) -> tuple[Any, ...]:
     """A hashable form of a basic index, for operator parameters."""
-    return tuple(("s", k.start, k.stop, k.step) if isinstance(k, slice) else k for k in items)
+    return tuple([("s", k.start, k.stop, k.step) if k.__class__ is slice else k for k in items])
 
 
 def is_all(key: Any) -> bool:
@@ -182,9 +208,8 @@ def row_range(key: Any, n: int, what: str) -> range:
 def get_item(x: Any, key: Any) -> Any:
     """``x[key]``."""
     shape = x._data.shape
-    items: tuple[Any, ...]
     if key.__class__ is int and shape:
-        items, basic = (key,) + (slice(None),) * (len(shape) - 1), True
+        items, basic = [key] + [_ALL] * (len(shape) - 1), True
         if not -shape[0] <= key < shape[0]:
             raise error(
                 IndexError, f"index {key} is out of bounds for axis 0 with size {shape[0]} (array of shape {shape})"
@@ -193,19 +218,19 @@ def get_item(x: Any, key: Any) -> Any:
     else:
         if key == () if isinstance(key, tuple) else False:
             return x
-        items, basic = _normal(key, shape)
-        run = basic and _one_run(items, shape)
+        items, basic = items_of(key, shape, _plain)
+        run = basic and one_run(items, shape)
     if not basic:
         return _advanced(x, items)
-    scalar = bool(shape) and not state.np_shape and all(k is not None and isinstance(k, int) for k in items)
-    if scalar:  # legacy arrays have no scalars: one element has shape (1,)
-        items = (*items[:-1], slice(items[-1], items[-1] + 1 or None))
+    if shape and not state.np_shape and all(k.__class__ is int for k in items):
+        # Legacy arrays have no scalars: one element has shape (1,).
+        items[-1] = slice(items[-1], items[-1] + 1 or None)
     if run and not (state.record and x._entry is not None):
-        return x.__class__(x._data[items if len(items) != 1 else items[0]], x._st)
-    return dispatch.call(tables.ops.get("_basic_index"), (x,), {"index": _code(items)}, share=run)
+        return x.__class__(x._data[tuple(items) if len(items) != 1 else items[0]], x._st)
+    return dispatch.call(tables.ops.get("_basic_index"), (x,), {"index": code(items)}, share=run)
 
 
-def _advanced(x: Any, items: tuple[Any, ...]) -> Any:
+def _advanced(x: Any, items: list[Any]) -> Any:
     x, pattern, arrays = pattern_of(x, items)
     return tables.ops.get("_advanced_index")(x, *arrays, index=pattern, num_args=len(arrays))
 
@@ -219,25 +244,24 @@ def pattern_of(x: Any, items: Sequence[Any]) -> tuple[Any, tuple[Any, ...], list
     arrays: list[Any] = []
     axis, added = 0, list[int]()
     for k in items:
-        if k is None or k is Ellipsis or k.__class__ is int:
+        if k is None or k is Ellipsis:
             pattern.append(k)
-        elif k.__class__ is slice:
-            pattern.append(("s", k.start, k.stop, k.step))
+        elif k.__class__ is int or k.__class__ is slice:
+            pattern += code((k,))
+            axis += 1
         else:
             mask = is_mask(k)
-            if mask and not k.shape:
-                added.append(axis + len(added))
-                places: Any = (np.zeros(int(bool(_host(k))), np.int64),)
-            elif mask:
+            if not mask:
+                places: Any = (k,)
+            elif k.shape:
                 places = _true(x, k)
-                axis += len(k.shape) - 1
             else:
-                places = (k,)
+                added.append(axis + len(added))
+                places = (np.zeros(int(bool(_host(k))), np.int64),)
             for a in places:
                 pattern.append(("a", len(arrays)))
                 arrays.append(_beside(x, a))
-            axis -= mask and not k.shape
-        axis += k is not None and k is not Ellipsis
+            axis += len(k.shape) if mask else 1
     for at in added:
         x = tables.ops.get("expand_dims")(x, axis=at)
     return x, tuple(pattern), arrays
@@ -274,11 +298,6 @@ def _beside(x: Any, a: Any) -> Any:
     return a.of(x.dense) if noted(a) else x.dense(a._data, a._st)
 
 
-#: What errors of writes call them.
-_NAME = "x[key] = value"
-_ALL = slice(None)
-
-
 def set_item(x: Any, key: Any, value: Any) -> None:
     """``x[key] = value``, which waits for a thread that is about to write what it has read, as in ``x += 1``."""
     with lock_of(x._st):
@@ -288,7 +307,7 @@ def set_item(x: Any, key: Any, value: Any) -> None:
 def _set_item(x: Any, key: Any, value: Any) -> None:
     shape = x._data.shape
     everything = key is Ellipsis or key.__class__ is slice and key == _ALL
-    items, basic = ((_ALL,) * len(shape), True) if everything else _normal(key, shape)
+    items, basic = ([_ALL] * len(shape), True) if everything else items_of(key, shape, _plain)
     if state.record and ((x._entry is not None) or (isinstance(value, Array) and value._entry is not None)):
         transfer.guard_write(x, _NAME)
         if isinstance(value, Array) and value._entry is not None:
@@ -298,43 +317,48 @@ def _set_item(x: Any, key: Any, value: Any) -> None:
         write(x, value)
     elif basic:
         # An element is a view of length 1.
-        if items and isinstance(items[-1], int) and all(isinstance(k, int) for k in items):
-            items = (*items[:-1], slice(items[-1], items[-1] + 1))
-        write(x.__class__(x._data[items], st), value, False)
+        if items and all(k.__class__ is int for k in items):
+            items[-1] = slice(items[-1], items[-1] + 1)
+        write(x.__class__(x._data[tuple(items)], st), value, False)
     else:
-        transfer.check_writable(x, _NAME)
-        wider, pattern, arrays = pattern_of(x.twin(), items)
-        for a in arrays:
-            check_readable(a)
-            a._st.wait()
-        st.wait_free()
-        st.ctx.activate()
-        where = tuple(
-            slice(*k[1:])
-            if isinstance(k, tuple) and k[0] == "s"
-            else _as_index(arrays[k[1]]._data)
-            if isinstance(k, tuple)
-            else k
+        if not isinstance(value, (Array, numbers.Number)):
+            value = np.asarray(value, dtype=x._data.dtype)
+        write_at(x, items, value)
+
+
+def write_at(x: Any, items: Sequence[Any], value: Any) -> None:
+    """Write an array of any context, a NumPy array or a number of NumPy or Python to the places of an index."""
+    transfer.check_writable(x, _NAME)
+    st, ctx, dtype = x._st, x._st.ctx, x._data.dtype
+    wider, pattern, arrays = pattern_of(x.twin(), items)
+    for a in arrays:
+        check_readable(a)
+        a._st.wait()
+    if isinstance(value, Array):
+        value._st.wait()
+        v = (value if value._st.ctx is ctx else value.as_in_context(ctx))._data  # type: ignore[attr-defined]
+        v = v if v.dtype == dtype else v.astype(dtype)
+    elif isinstance(value, np.ndarray):
+        v = ctx.device.from_host(np.ascontiguousarray(value, dtype).reshape(value.shape), ctx.device_id)
+    else:
+        v = value
+    st.wait_free()
+    ctx.activate()  # the value may have been elsewhere
+    target = x._data.reshape(wider.shape)  # a view: writing through it fills the array
+    if ctx.device.async_ and v is not value:
+        return put(x.__class__(target, st), x.__class__(v, Storage(ctx)), pattern, arrays)
+    where = tuple(
+        [
+            k if k.__class__ is not tuple else slice(*k[1:]) if k[0] == "s" else _as_index(arrays[k[1]]._data)
             for k in pattern
-        )
-        if isinstance(value, Array):
-            value._st.wait()
-            v = value.as_in_context(st.ctx)._data  # type: ignore[attr-defined]
-            v = v.astype(x._data.dtype) if v.dtype != x._data.dtype else v
-        elif isinstance(value, numbers.Number):
-            v = value
-        else:
-            v = st.ctx.device.from_host(np.asarray(value, dtype=x._data.dtype), st.ctx.device_id)
-        st.ctx.activate()  # the value may have been elsewhere
-        target = x._data.reshape(wider.shape)  # a view: writing through it fills the array
-        if st.ctx.device.async_ and not isinstance(value, numbers.Number):
-            return put(x.__class__(target, st), x.__class__(v, Storage(st.ctx)), pattern, arrays)
-        commit((st,))
-        try:
-            target[where] = v
-        except (ValueError, IndexError) as e:
-            raise error(type(e), f"x[key] = value on an array of shape {shape}: {e}") from None
-        commit((st,))
+        ]
+    )
+    commit((st,))
+    try:
+        target[where] = v
+    except (ValueError, IndexError) as e:
+        raise error(type(e), f"{_NAME} on an array of shape {x.shape}: {e}") from None
+    commit((st,))
 
 
 def _as_index(a: Any) -> Any:
@@ -366,10 +390,10 @@ def _write_sparse(x: Any, value: Any) -> None:
     transfer.assign(x, value if value._data.dtype == dtype else value.astype(dtype))
 
 
-def _recorded(x: Any, items: tuple[Any, ...], basic: bool, value: Any) -> None:
+def _recorded(x: Any, items: list[Any], basic: bool, value: Any) -> None:
     """A write of a value of the graph: recorded, so that gradients flow through the written array."""
     if basic:
-        tables.ops.get("_slice_set")(x, value, index=_code(items), out=x)
+        tables.ops.get("_slice_set")(x, value, index=code(items), out=x)
     else:
         put_recorded(x, value, items)
 
