@@ -189,6 +189,13 @@ def test_headers_are_told_from_words(tmp_path):
     assert found.idx_to_token == ["<unk>", "a", "b"] and found.idx_to_vec.asnumpy().tolist() == [[0], [1], [2]]
 
 
+@pytest.mark.parametrize("head", ["", "1 2\n"])
+def test_a_mark_of_byte_order_is_no_part_of_a_word(head, tmp_path):
+    path = file(tmp_path, f"\ufeff{head}a 1 2\n")
+    embedding = text.embedding.CustomEmbedding(path)
+    assert embedding.idx_to_token[1:] == ["a"] and embedding.get_vecs_by_tokens("a").asnumpy().tolist() == [1, 2]
+
+
 def test_classes_of_users_read_files_too(tmp_path):
     class Mine(text.embedding._TokenEmbedding):
         def __init__(self, path, vocabulary=None):

@@ -233,3 +233,10 @@ def test_chances_and_amounts_are_numbers(make, name, value):
 def test_angles_are_two():
     with pytest.raises(TypeError, match="angle_limits must be .least, largest., got 2"):
         mx.gluon.data.vision.transforms.RandomRotation(2)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 3), (30, 1, 3), (1, 30, 3)])
+@pytest.mark.parametrize("crop", [mx.image.random_crop, mx.image.center_crop])
+def test_crops_of_pictures_one_place_wide(crop, shape):
+    found, _ = crop(mx.nd.full(shape, 7, dtype="uint8"), (10, 8))
+    assert found.shape == (8, 10, 3) and (found.asnumpy() == 7).all()

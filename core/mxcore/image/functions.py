@@ -224,7 +224,7 @@ def copyMakeBorder(src: Any = None, *args: Any, **kwargs: Any) -> NDArray:
 
 
 def scale_down(src_size: tuple[int, int], size: Any) -> tuple[int, int]:
-    """The largest size of the same proportions that fits into an image.
+    """The largest size of the same proportions that fits into an image; one place at least.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ def scale_down(src_size: tuple[int, int], size: Any) -> tuple[int, int]:
         w, h = w * most_h / h, most_h
     if w > most_w:
         w, h = most_w, h * most_w / w
-    return int(w), int(h)
+    return max(int(w), 1), max(int(h), 1)
 
 
 def resize_short(src: NDArray, size: Any, interp: int = 2) -> NDArray:

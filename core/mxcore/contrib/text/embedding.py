@@ -69,6 +69,8 @@ def _lines(raw: BinaryIO, path: str, encoding: str) -> Iterator[tuple[int, str]]
         with io.TextIOWrapper(raw, encoding=encoding, errors="surrogateescape") as file:
             while line := file.readline(_LONGEST + 1):
                 n += 1
+                if n == 1:
+                    line = line.removeprefix("\ufeff")  # which some editors put before all
                 if len(line) > _LONGEST:
                     raise error(
                         ValueError,
