@@ -134,7 +134,7 @@ def test_activations_of_what_is_not_finite():
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-@pytest.mark.parametrize("rows", [0, 1, 4095, 4096, 4097, 100_000])
+@pytest.mark.parametrize("rows", [0, 1, 256, 257, 4095, 4096, 4097, 100_000])
 def test_sums_of_many_rows_are_as_exact_as_of_few(rows, dtype):
     a = np.random.default_rng(0).random((rows, 3)).astype(dtype)
     out = np.full(3, np.nan, dtype)

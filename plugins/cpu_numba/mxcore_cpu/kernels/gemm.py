@@ -21,6 +21,8 @@ __all__ = ["address", "alone", "fully_connected", "fully_connected_backward", "m
 
 #: Rows that are summed up one after the other.
 _SUMMED = 4096
+#: So few are over before a product has begun.
+_FEW_ROWS = 256
 
 
 @functools.cache
@@ -400,6 +402,9 @@ def fully_connected_backward(
 def sum_rows(rows: Array, out: Array) -> None:
     """Write the sums over the rows of a matrix, by products with ones: of some rows each, for errors grow with them."""
     n, width = rows.shape
+    if n <= _FEW_ROWS:
+        np.add.reduce(rows, axis=0, out=out)
+        return
     whole = n - n % _SUMMED
     with _blas.single:  # the same numbers with any number of threads
         found = np.ones(n - whole, rows.dtype) @ rows[whole:]
