@@ -254,6 +254,17 @@ def _filled(device: Device, args: Any, found: Any) -> Any:
     return found
 
 
+def _emptied(device: Device, args: Any, found: Any) -> Any:
+    """Asked often: what is right is seen at once."""
+    shape, dtype = args[:2]
+    if getattr(found, "shape", None) == shape and getattr(found, "dtype", None) == dtype:
+        return found
+    shape, dtype = tuple(shape) if isinstance(shape, Iterable) else (shape,), np.dtype(dtype)
+    if getattr(found, "shape", None) != shape or np.dtype(getattr(found, "dtype", None)) != dtype:
+        raise _odd(device, "empty", found, f"an array of {dtype} {shape}")
+    return found
+
+
 def _copied(method: str, device: Device, args: Any, found: Any) -> Any:
     """A copy is an array of its own, of the shape and dtype of what was copied."""
     a = args[0]
@@ -290,6 +301,7 @@ _checks: dict[str, Callable[..., None]] = {
     "count of a device": _count,
     "memory of a device": _memory,
     "full of a device": _filled,
+    "empty of a device": _emptied,
     **{f"{method} of a device": partial(_copied, method) for method in ("to_host", "from_host")},
     **{what: partial(_rule, what) for what in _FORMS},
 }

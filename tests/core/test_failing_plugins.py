@@ -426,6 +426,9 @@ class Odd(Device):
     def from_host(self, a, index):
         return self.result("from_host", np.array(a) if "view" not in self.odd else a)
 
+    def empty(self, shape, dtype, index):
+        return self.result("empty", np.empty(shape, dtype))
+
     def full(self, shape, value, dtype, index):
         return self.result("full", np.full(shape, value, dtype))
 
@@ -449,6 +452,10 @@ def filled_odd():
     y.backward()
 
 
+def emptied_odd():
+    mx.nd.empty((2, 3), ctx=mx.Context("odd"))
+
+
 SAME = "an array of float32 (1, 3), as the one it was given, is needed"
 
 
@@ -469,6 +476,9 @@ SAME = "an array of float32 (1, 3), as the one it was given, is needed"
         ("from_host", lambda a: a.astype("f8"), to_odd, f"an array of float64 (1, 3); {SAME}"),
         ("full", lambda a: None, filled_odd, "None; an array of float32 (2,) is needed"),
         ("full", lambda a: a[:1], filled_odd, "an array of float32 (1,); an array of float32 (2,) is needed"),
+        ("empty", lambda a: None, emptied_odd, "None; an array of float32 (2, 3) is needed"),
+        ("empty", lambda a: a[:1], emptied_odd, "an array of float32 (1, 3); an array of float32 (2, 3) is needed"),
+        ("empty", lambda a: a.astype("f8"), emptied_odd, "an array of float64 (2, 3); an array of float32 (2, 3)"),
         ("memory", lambda a: 5, lambda: mx.Context("odd").device.memory(0), "5; two whole numbers, (free, total) byt"),
     ],
 )
