@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import os
 import pickle
@@ -133,7 +134,7 @@ class DataLoader:
         return len(self._batch_sampler)
 
     def __iter__(self) -> Iterator[Any]:
-        if self._num_workers == 0:
+        if self._num_workers == 0 or _Ending.process:
             return _InTurn(self._in_this_thread())
         batches, self._ready = self._ready, None
         return batches if batches is not None and batches.owner == os.getpid() else self._start()
@@ -189,6 +190,15 @@ class DataLoader:
             return batch
 
 
+class _Ending:
+    """Whether this process ends, and pools with it: exit handlers that ask for batches get them without."""
+
+    process = False
+
+
+atexit.register(setattr, _Ending, "process", True)
+
+
 class _InTurn:
     """A generator that threads may share: each batch goes to one of those that ask."""
 
@@ -229,6 +239,8 @@ class _Batches:
         self._timeout = timeout
         self._seed = _entropy()
         self._asked = self._given = 0
+        #: What makes a batch, and of what: job -> indices, until it is there.
+        self._work, self._plans = (loader._dataset, loader._batchify_fn), dict[int, list[Any]]()
         #: Job -> (whether it failed, batch or exception): one that fails does so in its turn.
         self._done: dict[int, tuple[bool, Any]] = {}
         self._pool: Any = pool  # None from the end on; the last, for `__del__` goes by it after an interrupt
@@ -239,6 +251,11 @@ class _Batches:
             self._end()
             raise
 
+    @property
+    def _worked(self) -> bool:
+        """Whether there is anybody who works."""
+        return self._pool.alive and not _Ending.process
+
     def _ask(self) -> None:
         """Give the workers another job, if there is one left."""
         indices = next(self._indices, None)
@@ -246,7 +263,9 @@ class _Batches:
             seed = np.random.SeedSequence((self._seed, self._asked)).generate_state(1)
             # Plain ints take a tenth of the room of NumPy's in a pickle.
             plain = [i.item() if isinstance(i, np.integer) else i for i in indices]
-            self._pool.submit(self._asked, int(seed[0]) >> 1, plain)
+            self._plans[self._asked] = plain
+            if self._worked:
+                self._pool.submit(self._asked, int(seed[0]) >> 1, plain)
             self._asked += 1
 
     def __iter__(self) -> Iterator[Any]:
@@ -269,9 +288,13 @@ class _Batches:
                 deadline = time.monotonic() + self._timeout
                 while self._given not in self._done:
                     # Batches that come out of order do not put the deadline off.
-                    job, *outcome = self._pool.collect(deadline - time.monotonic(), self._timeout)
-                    self._done[job] = outcome
+                    if self._worked or self._closed:
+                        job, failed, batch = self._pool.collect(deadline - time.monotonic(), self._timeout)
+                    else:
+                        job, failed, batch = self._make(self._given)
+                    self._done[job] = failed, batch
                 failed, batch = self._done.pop(self._given)
+                del self._plans[self._given]
                 if failed:
                     raise batch
                 self._ask()
@@ -288,10 +311,20 @@ class _Batches:
             self._given += 1
             return batch if self._pinned is None else self._pinned(batch)
 
+    def _make(self, job: int) -> tuple[int, bool, Any]:
+        """A batch as `collect` gives it, in this thread: the workers end with the process."""
+        dataset, batchify = self._work
+        try:
+            return job, False, batchify([dataset[i] for i in self._plans[job]])
+        except Exception as e:
+            return job, True, e
+
     def _finish(self) -> None:
         pool, self._pool = self._pool, None
         loader = self._loader()
-        if loader is None or self._closed:  # it may be interrupted yet, in a round that is not this one
+        if (
+            loader is None or self._closed or not pool.alive
+        ):  # it may be interrupted yet, in a round that is not this one
             pool.close()
         else:
             loader._give_back(pool)

@@ -325,6 +325,11 @@ class ProcessPool:
         with Uninterrupted():
             self._finish()
 
+    @property
+    def alive(self) -> bool:
+        """Whether it has workers: not once it was closed, or the process has begun to end."""
+        return self._finish.alive
+
     def idle(self) -> bool:
         """Whether there is nothing left to do."""
         return not self._queue and not any(w.jobs for w in self._workers)
