@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
 from .base import MXNetError, error
-from .urls import PathLike, archived, is_url, links, store, text_of
+from .urls import LOCAL, PathLike, archived, is_url, links, store, text_of
 
 __all__ = [
     "LARGEST_PICTURE",
@@ -78,8 +78,9 @@ def local_path(path: PathLike) -> str:
     text = text_of(path)
     if is_url(text):
         raise error(ValueError, f"{text!r} is a URL; a file or folder on this machine is needed here")
-    if text[:7].lower() == "file://":
-        text = text[7:]
+    scheme, slashes, rest = text.partition("://")
+    if slashes and scheme.lower() in LOCAL:
+        text = rest
         if re.match(r"/[A-Za-z]:[\\/]", text):
             text = text[1:]
     return os.path.expanduser(text) if text.startswith("~") else text

@@ -460,6 +460,8 @@ def read_pair(path: str | os.PathLike[str], owner: str | os.PathLike[str], read:
         else:
             if _version(owner) == before:
                 return found
+        for name in (owner, path):
+            _renew(name)
     raise error(OSError, f"{os.fspath(owner)!r} is replaced again and again; read it when its writer is done")
 
 
@@ -704,6 +706,14 @@ def _forget(cache: Any, path: str) -> None:
         cache.pop_from_cache(path)
     with contextlib.suppress(OSError):  # one that notes nothing
         os.unlink(os.path.join(cache.storage[-1], cache.hash_name(path)))
+
+
+def _renew(path: str | os.PathLike[str]) -> None:
+    """Let fsspec's caches drop what they have of a file."""
+    if is_url(path):
+        found, name = store(os.fspath(path))
+        for cache in uncached(found)[1]:
+            _forget(cache, name)
 
 
 def _local(name: str) -> _InPlace:

@@ -111,11 +111,11 @@ def _listed(names: str) -> frozenset[str]:
 
 def pass_named(name: str) -> str:
     """What errors call a plugin's graph pass."""
-    return f"graph pass '{name}' of {tables.by_kind['graph_pass'].owners[name]}"
+    return f"graph pass '{name}' of {tables.by_kind['graph_pass'].owners.get(name, 'a plugin that is gone')}"
 
 
 def run_pass(name: str, graph: Graph, bound: bool = False) -> Graph:
-    """What a plugin's graph pass makes of a graph.
+    """What a plugin's graph pass makes of a graph: the same, if the plugin has gone since somebody asked for it.
 
     Parameters
     ----------
@@ -130,13 +130,14 @@ def run_pass(name: str, graph: Graph, bound: bool = False) -> Graph:
         If the pass raises, or returns something else than a sound graph of as many heads, or changes the order or what
         is known of the outputs, or a node that it was given; names the pass and its plugin.
     """
-    table = tables.by_kind["graph_pass"]
-    where = pass_named(name)
+    todo, where = tables.by_kind["graph_pass"].items.get(name), pass_named(name)
+    if todo is None:
+        return graph
     heads, given, kept = [*graph.heads], {*graph.nodes}, _Kept(graph)
     shapes, dtypes = ({n.name: v for (n, _), v in f.items() if n.op is None} for f in (graph.shapes, graph.dtypes))
     try:
         try:
-            found = table.items[name].fn(graph)
+            found = todo.fn(graph)
         finally:
             changed = kept.put_back()
         flaw = changed or _flaw(found)

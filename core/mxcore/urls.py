@@ -47,6 +47,9 @@ _FACTS = (
     *("LastModified", "last_modified", "mtime", "modificationTime", "last_write_time", "updated", "created"),
 )
 
+#: What fsspec calls this machine's own files.
+LOCAL = frozenset(("file", "local"))
+
 #: Stores that nothing can be written to.
 _READ_ONLY = frozenset(("data", "http", "https", "git", "reference"))
 
@@ -82,7 +85,7 @@ def is_url(path: PathLike) -> bool:
     Parameters
     ----------
     path : str or os.PathLike
-        A local path or a URL; ``file://`` URLs count as local paths.
+        A local path or a URL; ``file://`` URLs, which fsspec calls ``local://``, too, count as local paths.
 
     Returns
     -------
@@ -98,7 +101,7 @@ def is_url(path: PathLike) -> bool:
     name = text_of(path)
     found = _SCHEME.match(name)
     if found is not None:
-        return found.group(1).lower() != "file"
+        return found.group(1).lower() not in LOCAL
     found = _LINK.match(name)
     return found is not None and ("://" in name or found.group(1) in _protocols())
 
@@ -124,7 +127,7 @@ def links(url: str) -> list[str]:
     """
     parts = url.split("::")
     kinds = [part.partition("://")[0].lower() for part in parts if "://" in part or part != parts[-1]]
-    return [kind for kind in kinds if kind != "file"]
+    return [kind for kind in kinds if kind not in LOCAL]
 
 
 def archived(url: str) -> bool:

@@ -69,12 +69,19 @@ def chain(request, files, tmp_path_factory):
         ("nosuch::s3://b/a", True),
         ("a::b", False),
         ("file:///a::b", False),
+        ("local:///a", False),
         ("C:\\a", False),
         ("memory://a", True),
     ],
 )
 def test_what_a_url_is(name, url):
     assert urls.is_url(name) is url
+
+
+def test_local_urls_are_paths(tmp_path):
+    for scheme in ("file", "local", "LOCAL"):
+        mx.nd.save(f"{scheme}://{tmp_path}/{scheme}.params", {"a": mx.nd.ones(2)})
+        assert list(mx.nd.load(f"{tmp_path}/{scheme}.params")) == ["a"]
 
 
 def test_names_made_of_others():
@@ -264,23 +271,26 @@ def test_what_is_written_through_a_cache_is_read_through_it(cache):
             assert mx.nd.load(name)["a"].asnumpy().tolist() == [number] * 2
 
 
-def test_a_pair_that_is_replaced_while_it_is_read_is_read_again():
-    """As far as a store tells versions apart."""
-    owner, other = "memory://urls/owner", "memory://urls/other"
+@pytest.mark.parametrize("cache", ["", "simplecache::", "filecache::"])
+def test_a_pair_that_is_replaced_while_it_is_read_is_read_again(cache):
+    """As far as a store tells versions apart; from a cache, too, which has the old ones."""
+    owner, other = (f"{cache}memory://urls/{name}" for name in ("owner", "other"))
 
     def write(content):
         for name in (owner, other):
-            write_atomic(name, content)
+            write_atomic(name.rpartition("::")[2], content)
 
     write(b"old")
     turns = []
 
     def read(place):
-        first = open_read(owner).read()
+        with open_read(owner) as file:
+            first = file.read()
         if not turns:
             write(b"newer")
         turns.append(1)
-        return first, open_read(place).read()
+        with open_read(place) as file:
+            return first, file.read()
 
     assert drafts.read_pair(other, owner, read) == (b"newer", b"newer") and len(turns) == 2
 

@@ -34,3 +34,19 @@ def test_the_address_is_read_once_it_is_written(monkeypatch, tmp_path):
     finally:
         started[0].kill()
         started[0].wait()
+
+
+def test_what_ray_says_is_told_where_it_does_not_start(monkeypatch, tmp_path):
+    """Also once its keeper has removed its folder."""
+
+    def keep(folder, command, **streams):
+        fails = "import shutil, sys; print('no room'); shutil.rmtree(sys.argv[1]); sys.exit(1)"
+        return subprocess.Popen([sys.executable, "-c", fails, folder], **streams)
+
+    monkeypatch.setattr(cluster, "keep", keep)
+    monkeypatch.setattr(cluster.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(cluster, "_LONGEST_FOLDER", 1 << 10)
+    for name in (*cluster._SETTINGS, "RAY_AUTH_TOKEN", *cluster._OTHERS):
+        monkeypatch.setenv(name, "")
+    with pytest.raises(RuntimeError, match="Ray does not start; it says\nno room"):
+        cluster.Cluster()._start()

@@ -8,6 +8,7 @@ import pytest
 import mxcore as mx
 from mxcore.base import MXNetError
 from mxcore.plugin import Graph, GraphF, GraphPass, Value, rewrite
+from mxcore.rewriting import pass_named, run_pass
 
 S = mx.sym
 
@@ -176,3 +177,10 @@ def test_a_pass_whose_graph_does_not_fit_shapes_that_come_later_is_named(a, pass
             ValueError, match="operator elemwise_add of node 'm': .*; graph pass 'other' of .* made this"
         ):
             bind()
+
+
+def test_a_pass_whose_plugin_goes_meanwhile_changes_nothing():
+    """Another thread has asked for it before."""
+    graph = Graph(S.tanh(S.var("a"))._heads)
+    assert run_pass("gone", graph) is graph
+    assert pass_named("gone") == "graph pass 'gone' of a plugin that is gone"

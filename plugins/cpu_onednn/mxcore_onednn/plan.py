@@ -743,9 +743,9 @@ class _Bound:
                 step.function([places[t.index] for _, t in step.args], [arrays[a] for a in step.arrays])  # type: ignore[misc]
 
     def __del__(self) -> None:
-        for memory in self.memories:
-            self.lib.memory_destroy(memory)
-        with contextlib.suppress(AttributeError):  # there was no memory for one
+        with contextlib.suppress(AttributeError):  # there was no memory for one, or an interrupt came
+            for memory in self.memories:
+                self.lib.memory_destroy(memory)
             self.lib.stream_destroy(self.stream)
 
 

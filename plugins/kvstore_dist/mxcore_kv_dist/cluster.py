@@ -182,15 +182,15 @@ class Cluster:
         said = os.path.join(folder, "start.log")
         ray = [sys.executable, "-m", "ray.scripts.scripts", *_START.split()]
         ray += [f"--num-cpus={self._actors}", f"--temp-dir={folder}"]
-        with open(said, "wb") as log:
+        with open(said, "w+b") as log:  # the keeper removes its name when Ray has ended
             self._keeper = keep(folder, ray, stdout=log, stderr=log)
-        importlib.import_module("ray")  # while it starts
-        end = time.monotonic() + _PATIENCE
-        while not (address := _written(told)):
-            if self._keeper.poll() is not None or time.monotonic() > end:
-                with open(said, errors="replace") as log:
-                    raise error(RuntimeError, f"Ray does not start; it says\n{log.read()}")
-            time.sleep(0.02)
+            importlib.import_module("ray")  # while it starts
+            end = time.monotonic() + _PATIENCE
+            while not (address := _written(told)):
+                if self._keeper.poll() is not None or time.monotonic() > end:
+                    log.seek(0)
+                    raise error(RuntimeError, f"Ray does not start; it says\n{log.read().decode(errors='replace')}")
+                time.sleep(0.02)
         return address
 
     def actor(
