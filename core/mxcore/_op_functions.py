@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import sys
 from collections.abc import Callable, Sequence
@@ -73,7 +72,6 @@ def docstring(op: Op) -> str:
     return "\n".join([doc, *(["", "Operator parameters", "-------------------", *lines] if lines else [])])
 
 
-@functools.cache
 def places(op: Op) -> int:
     """How many arguments of an operator's function come before its last; endless with any number of inputs."""
     return sys.maxsize if op.variadic else len({*op.input_names, *op.params})

@@ -171,6 +171,11 @@ class Workers:
     name : str
         Of the threads, with a number.
 
+    Raises
+    ------
+    MXNetError
+        (also RuntimeError) if the system has no room for so many.
+
     Attributes
     ----------
     pid : int
@@ -186,8 +191,14 @@ class Workers:
         self._threads = [threading.Thread(target=_work, args=work, name=f"{name}_{i}", daemon=True) for i in range(n)]
         _all.add(self)
         self._ended = False
-        for t in self._threads:
-            t.start()
+        try:
+            for t in self._threads:
+                t.start()
+        except RuntimeError as e:  # there is no room for another thread
+            from ._core.errors import error
+
+            self.close(wait=False)
+            raise error(RuntimeError, f"{name}: a thread, of {n}, cannot be started: {e}; use fewer") from e
 
     def put(self, *jobs: Job) -> None:
         """Let threads make calls; of one that was put twice only the first time counts.
@@ -223,7 +234,7 @@ class Workers:
 
     def _join(self, end: float | None = None) -> None:
         """Wait until all threads have ended, or for so long a time."""
-        for t in self._threads:
+        for t in filter(threading.Thread.is_alive, self._threads):
             t.join(None if end is None else max(end - time.monotonic(), 0))
 
     def __enter__(self) -> Workers:

@@ -1,11 +1,14 @@
 """Plugins that fail, in every way thought of: none takes another with it, nor the process, and each says why."""
 
+import gc
 import warnings
+import weakref
 
 import numpy as np
 import pytest
 
 import mxcore as mx
+from mxcore._core.manager import manager
 from mxcore.base import MXNetError
 from mxcore.plugin import Device, KernelSet, op
 
@@ -724,3 +727,44 @@ def test_a_short_way_that_fails_is_named(plug):
             call()
     with pytest.raises(KeyError, match=r"operator elemwise_add \[`short`, kernel of bad_short\] with .*: 'float64'"):
         y + y
+
+
+class Clock(Odd):
+    """A device with a clock that cannot tell times."""
+
+    type, type_id, async_ = "clock", 70005, True
+
+    def mark(self, index):
+        return [1.0]
+
+    def elapsed(self, begin, end):
+        return begin - end
+
+
+def test_a_profile_is_not_lost_for_a_device_that_cannot_tell_times(plug):
+    plug(mxcore_devices=[Clock()])
+    mx.profiler.set_config(profile_all=True, aggregate_stats=True)
+    mx.profiler.set_state("run")
+    try:
+        (mx.nd.ones(3) + 1).wait_to_read()
+        (mx.nd.ones(3, ctx=mx.Context("clock")) * 2).wait_to_read()
+    finally:
+        mx.profiler.set_state("stop")
+        mx.profiler.set_config(profile_all=False, aggregate_stats=False)
+    with pytest.warns(mx.base.MXNetWarning, match=r"events are left out .* 'clock' .*elapsed\(\) raised TypeError"):
+        told = mx.profiler.dumps(reset=True)
+    assert "_plus_scalar" in told
+
+
+def test_operators_of_plugins_that_are_gone_are_let_go(plug):
+    def used(number):
+        added = op("bad_op")(lambda k, p, data: data + number)
+        plug(f"gone{number}", mxcore_ops=[added])
+        mx.nd.bad_op(mx.nd.ones(2))
+        mx.sym.bad_op(mx.sym.Variable("x")).simple_bind(mx.cpu(), x=(2,)).forward()
+        manager.unregister(f"gone{number}")
+        return weakref.ref(added)
+
+    refs = [used(number) for number in range(5)]
+    gc.collect()
+    assert sum(ref() is not None for ref in refs) <= 1  # the last call may still hold its own

@@ -13,6 +13,7 @@ import pytest
 
 from mxcore import _workers
 from mxcore._workers import Job, Latch, Workers
+from mxcore.base import MXNetError
 
 
 def test_a_latch_lets_all_go_once_it_is_set():
@@ -264,3 +265,19 @@ def test_interrupts_of_who_waits_lock_nobody_out():
         finally:
             signal.signal(signal.SIGALRM, before)
     assert n > 50
+
+
+def test_threads_that_cannot_be_started_end_those_that_were(monkeypatch):
+    start, started = threading.Thread.start, []
+
+    def limited(thread):
+        if started:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    with pytest.raises(MXNetError, match="^test: a thread, of 3, cannot be started: can't start new thread; use"):
+        Workers(3, "test")
+    started[0].join(10)
+    assert not started[0].is_alive()

@@ -17,7 +17,7 @@ __all__ = ["Device"]
 #: Methods whose failures users meet.
 _METHODS = frozenset(
     "count to_host from_host copy copy_each add_each empty full activate synchronize memory empty_cache rng shares "
-    "writable owns record wait finish wait_for send fetch compile_source".split()
+    "writable owns record wait finish wait_for send fetch compile_source mark elapsed".split()
 )
 
 

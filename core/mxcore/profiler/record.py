@@ -9,6 +9,8 @@ from collections.abc import Callable
 from time import perf_counter_ns as now
 from typing import Any
 
+from .._core.errors import MXNetError, warn
+
 __all__ = ["Label", "LIMIT", "Recorder", "now", "recorder"]
 
 #: Events kept; of more the oldest go.
@@ -166,7 +168,17 @@ class Recorder:
                 continue
         for (_, index), (_, _, device) in self._clocks.items():
             device.synchronize(index)  # marks can be read once they are reached
-        return [(Label.by_number[e[0]], _time(e[1]), _time(e[2]), e[3], e[4] if len(e) > 4 else None) for e in events]
+        found, failed = [], None
+        for e in events:
+            try:
+                begin, end = _time(e[1]), _time(e[2])
+            except MXNetError as problem:  # of a device's plugin: the others' events are right
+                failed = problem
+                continue
+            found.append((Label.by_number[e[0]], begin, end, e[3], e[4] if len(e) > 4 else None))
+        if failed is not None:
+            warn(f"profiler: events are left out whose device cannot tell their times: {failed}")
+        return found
 
 
 def _time(t: Any) -> int:
