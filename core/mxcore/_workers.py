@@ -145,9 +145,9 @@ class Job:
 
     def error(self) -> BaseException | None:
         """What the call raised, once it has ended."""
-        if self.left:
-            self.run()
         while not self.done:
+            if self.left:
+                self.run()
             self._done.wait(_LOOK)
         return RuntimeError("it was cancelled") if self._cancelled else self._error
 
@@ -173,8 +173,8 @@ class Workers:
 
     Raises
     ------
-    MXNetError
-        (also RuntimeError) if the system has no room for so many.
+    RuntimeError
+        If the system has no room for so many.
 
     Attributes
     ----------
@@ -190,15 +190,13 @@ class Workers:
         work = self._turns, self._jobs
         self._threads = [threading.Thread(target=_work, args=work, name=f"{name}_{i}", daemon=True) for i in range(n)]
         _all.add(self)
-        self._ended = False
+        self._ended = _Ending.process
         try:
-            for t in self._threads:
+            for t in () if self._ended else self._threads:
                 t.start()
         except RuntimeError as e:  # there is no room for another thread
-            from ._core.errors import error
-
             self.close(wait=False)
-            raise error(RuntimeError, f"{name}: a thread, of {n}, cannot be started: {e}; use fewer") from e
+            raise RuntimeError(f"{name}: a thread, of {n}, cannot be started: {e}; use fewer") from e
 
     def put(self, *jobs: Job) -> None:
         """Let threads make calls; of one that was put twice only the first time counts.
@@ -206,11 +204,11 @@ class Workers:
         While the process ends there are none any more: who asks for a result then makes the call.
         """
         for job in jobs:
-            if self._ended:
-                job.left = True
-            elif not job.begun:
+            if not job.begun:
                 self._jobs.append(job)
                 self._turns.put(True)
+        if self._ended:  # looked at behind it: the end may have come in between
+            self._leave()
 
     def close(self, wait: bool = True) -> None:
         """Give up what no thread has begun, and end the threads; harmless twice, and in a fork of their process."""
@@ -247,12 +245,19 @@ class Workers:
         self.close(wait=False)
 
 
+class _Ending:
+    """Whether this process ends."""
+
+    process = False
+
+
 #: Whose threads a process ends before it ends itself: one in the midst of native code would end it otherwise.
 _all: weakref.WeakSet[Workers] = weakref.WeakSet()
 
 
 @atexit.register
 def _end() -> None:
+    _Ending.process = True
     ending = [workers for workers in _all if workers.pid == os.getpid()]
     for workers in ending:
         workers._leave()

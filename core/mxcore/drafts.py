@@ -449,6 +449,8 @@ def read_pair(path: str | os.PathLike[str], owner: str | os.PathLike[str], read:
     >>> read_pair(graph, params, lambda graph: (mx.sym.load(graph).name, list(mx.nd.load(params))))
     ('data', ['arg:w'])
     """
+    if _copied(owner) != _copied(path):  # each of them may be of another time
+        _renew(owner, path)
     for _ in range(_TRIES):
         before, place = _version(owner), settle(path, owner)
         try:
@@ -460,8 +462,7 @@ def read_pair(path: str | os.PathLike[str], owner: str | os.PathLike[str], read:
         else:
             if _version(owner) == before:
                 return found
-        for name in (owner, path):
-            _renew(name)
+        _renew(owner, path)
     raise error(OSError, f"{os.fspath(owner)!r} is replaced again and again; read it when its writer is done")
 
 
@@ -704,16 +705,33 @@ def _forget(cache: Any, path: str) -> None:
     """Let one of fsspec's caches drop its copy of an object."""
     with contextlib.suppress(Exception):  # it has none
         cache.pop_from_cache(path)
-    with contextlib.suppress(OSError):  # one that notes nothing
+    with contextlib.suppress(Exception):  # one that notes nothing
         os.unlink(os.path.join(cache.storage[-1], cache.hash_name(path)))
 
 
-def _renew(path: str | os.PathLike[str]) -> None:
-    """Let fsspec's caches drop what they have of a file."""
-    if is_url(path):
-        found, name = store(os.fspath(path))
-        for cache in uncached(found)[1]:
+def _caches(path: str | os.PathLike[str]) -> tuple[list[Any], str]:
+    """fsspec's caches in front of the store of a file, and its name there."""
+    if not is_url(path):
+        return [], ""
+    found, name = store(os.fspath(path))
+    return uncached(found)[1], name
+
+
+def _renew(*paths: str | os.PathLike[str]) -> None:
+    """Let caches drop what they have of files."""
+    for path in paths:
+        caches, name = _caches(path)
+        for cache in caches:
             _forget(cache, name)
+
+
+def _copied(path: str | os.PathLike[str]) -> bool:
+    """Whether a cache has a copy of a file."""
+    try:
+        caches, name = _caches(path)
+        return any(bool(cache._check_file(name)) for cache in caches)
+    except Exception:  # reading it will tell what is wrong
+        return False
 
 
 def _local(name: str) -> _InPlace:

@@ -248,21 +248,24 @@ def _memory(device: Device, args: Any, found: Any) -> Any:
 def _filled(device: Device, args: Any, found: Any) -> Any:
     if len(args) < 3:
         return found
-    shape, dtype = tuple(args[0]), np.dtype(args[2])
-    if getattr(found, "shape", None) != shape or np.dtype(getattr(found, "dtype", None)) != dtype:
-        raise _odd(device, "full", found, f"an array of {dtype} {shape}")
+    return _of(device, "full", found, args[0], args[2])
+
+
+def _of(device: Device, method: str, found: Any, shape: Any, dtype: Any) -> Any:
+    """What a method made, which shall be of a shape and dtype."""
+    shape, dtype = tuple(shape) if isinstance(shape, Iterable) else (shape,), np.dtype(dtype)
+    given = getattr(found, "dtype", None)
+    # One that NumPy does not know is equal to none of its own.
+    if getattr(found, "shape", None) != shape or given is None or not (given == dtype):
+        raise _odd(device, method, found, f"an array of {dtype} {shape}")
     return found
 
 
 def _emptied(device: Device, args: Any, found: Any) -> Any:
     """Asked often: what is right is seen at once."""
-    shape, dtype = args[:2]
-    if getattr(found, "shape", None) == shape and getattr(found, "dtype", None) == dtype:
+    if len(args) < 2 or getattr(found, "shape", None) == args[0] and getattr(found, "dtype", None) == args[1]:
         return found
-    shape, dtype = tuple(shape) if isinstance(shape, Iterable) else (shape,), np.dtype(dtype)
-    if getattr(found, "shape", None) != shape or np.dtype(getattr(found, "dtype", None)) != dtype:
-        raise _odd(device, "empty", found, f"an array of {dtype} {shape}")
-    return found
+    return _of(device, "empty", found, *args[:2])
 
 
 def _copied(method: str, device: Device, args: Any, found: Any) -> Any:

@@ -13,7 +13,6 @@ import pytest
 
 from mxcore import _workers
 from mxcore._workers import Job, Latch, Workers
-from mxcore.base import MXNetError
 
 
 def test_a_latch_lets_all_go_once_it_is_set():
@@ -277,7 +276,27 @@ def test_threads_that_cannot_be_started_end_those_that_were(monkeypatch):
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", limited)
-    with pytest.raises(MXNetError, match="^test: a thread, of 3, cannot be started: can't start new thread; use"):
+    with pytest.raises(RuntimeError, match="^test: a thread, of 3, cannot be started: can't start new thread; use"):
         Workers(3, "test")
     started[0].join(10)
     assert not started[0].is_alive()
+
+
+def test_a_process_ends_though_its_threads_wait_for_each_other():
+    program = """
+import threading, time
+from mxcore import _workers
+from mxcore._workers import Job, Workers
+_workers._PATIENCE = 60
+one, other, gate = Workers(1, "one"), Workers(1, "other"), threading.Event()
+inner = Job(lambda: 42)
+first = Job(gate.wait)
+other.put(first, inner)
+outer = Job(lambda: print(inner.result()))
+one.put(outer)
+while not (first.begun and outer.begun):
+    time.sleep(0.001)
+threading.Timer(0.3, gate.set).start()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=50)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "42\n")

@@ -295,6 +295,17 @@ def test_a_pair_that_is_replaced_while_it_is_read_is_read_again(cache):
     assert drafts.read_pair(other, owner, read) == (b"newer", b"newer") and len(turns) == 2
 
 
+@pytest.mark.parametrize("cache", ["simplecache::", "filecache::"])
+def test_a_pair_of_which_a_cache_has_one_is_read_anew(cache):
+    """It is of another time."""
+    for number in (1, 2):
+        graph = mx.sym.Variable(f"data{number}")
+        mx.model.save_checkpoint("memory://urls/half", 1, graph, {"w": mx.nd.full(2, number)}, {})
+        mx.nd.load(f"{cache}memory://urls/half-0001.params")
+    symbol, params, _ = mx.model.load_checkpoint(f"{cache}memory://urls/half", 1)
+    assert symbol.name == "data2" and params["w"].asnumpy().tolist() == [2, 2]
+
+
 def test_an_archive_that_is_not_there_is_named():
     with pytest.raises(FileNotFoundError, match="cannot open 'zip://a::nowhere.zip'") as caught:
         urls.store("zip://a::nowhere.zip")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from time import perf_counter_ns as now
 from typing import Any
 
-from .._core.errors import MXNetError, warn
+from .._core.errors import in_a_line, warn
 
 __all__ = ["Label", "LIMIT", "Recorder", "now", "recorder"]
 
@@ -90,8 +90,9 @@ class Recorder:
         self.pid = os.getpid()
 
     def clear(self) -> None:
-        """Forget all events."""
+        """Forget all events, and the clocks of devices, which may be gone."""
         self.events.clear()
+        self._clocks.clear()
 
     def mark(self, label: Label | tuple[Any, ...], begin: int, end: int, value: Any = None) -> None:
         """Record what is not a timed call, if the profiler is on; instead of a label, its arguments will do."""
@@ -166,18 +167,22 @@ class Recorder:
                 break
             except RuntimeError:  # another thread recorded meanwhile
                 continue
-        for (_, index), (_, _, device) in self._clocks.items():
-            device.synchronize(index)  # marks can be read once they are reached
-        found, failed = [], None
+        found: list[Any] = []
+        failed: Exception | None = None
+        for (_, index), (_, _, device) in [*self._clocks.items()]:
+            try:
+                device.synchronize(index)  # marks can be read once they are reached
+            except Exception as problem:
+                failed = problem
         for e in events:
             try:
                 begin, end = _time(e[1]), _time(e[2])
-            except MXNetError as problem:  # of a device's plugin: the others' events are right
+            except Exception as problem:  # of a device's plugin: the others' events are right
                 failed = problem
                 continue
             found.append((Label.by_number[e[0]], begin, end, e[3], e[4] if len(e) > 4 else None))
         if failed is not None:
-            warn(f"profiler: events are left out whose device cannot tell their times: {failed}")
+            warn(f"profiler: events are left out whose device cannot tell their times: {in_a_line(failed)}")
         return found
 
 

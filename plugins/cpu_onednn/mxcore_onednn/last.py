@@ -18,7 +18,7 @@ from mxcore.plugin import Call, Op, Params, compute, compute_without, find_op
 from .calls import graph_operator, keeping, kept, run, shaped
 from .convolution import Geometry, backward_plan, forward_plan
 from .library import library
-from .others import kernel_last
+from .others import kernel_last, turned
 from .rules import left, multiplied, travels
 from .standing import Standing
 
@@ -194,14 +194,10 @@ def _operator(
     images: tuple[int, int],
 ) -> Op:
     """An operator that computes what another one does; so many of its inputs and of its results are images."""
-    taken, given = ([_turned(s) if i < n else s for i, s in enumerate(side)] for side, n in zip((ins, outs), images))
+    taken, given = ([turned(s) if i < n else s for i, s in enumerate(side)] for side, n in zip((ins, outs), images))
     flops = float(find_op(like).facet("flops", p, ins, outs, default=0))
     doc = f"`{like}` over arrays with channels last, by oneDNN."
     op = graph_operator(name, body, bind, inputs.split()[: len(ins)], (taken, given), flops, doc)
     work = flops + sum(map(prod, outs))
     op.cost(lambda p, ins, outs: work)
     return op
-
-
-def _turned(shape: Shape) -> Shape:
-    return (shape[0], *shape[2:], shape[1])

@@ -330,8 +330,16 @@ class _Builder:
         arrays = [*shapes.values(), *(region.shapes[v] for v in region.outs)]
         self.plan = Plan(lib, [Desc.dense(lib, shape) for shape in arrays], steady)
         self.values: dict[int, Tensor] = dict(enumerate(self.plan.arrays[: len(region.inputs)]))
-        convolutions = [_geometry(region, layer) for layer in region.layers if layer.op == "Convolution"]
-        self.prepares, self.last = (rule(lib.isa, convolutions) for rule in (prepares, lies_last))
+        all_of = {i: _geometry(region, a) for i, a in enumerate(region.layers) if a.op == "Convolution"}
+        found = {
+            i: kernel
+            for i, g in all_of.items()
+            if left(lib.isa, "forward", g, kept=True) and (kernel := prepared_last(g, region.layers[i].p)) is not None
+        }
+        prepared = prepares([*all_of.values()], [all_of[i] for i in found])
+        #: Layer -> another plugin's kernel that shall compute it.
+        self.kernels = found if prepared else {}
+        self.last = lies_last(lib.isa, [*all_of.values()], prepared)
 
     def build(self, apart: Collection[int]) -> Plan:
         region = self.region
@@ -396,7 +404,7 @@ class _Builder:
         region, lib, plan = self.region, self.lib, self.plan
         data, weight, *bias = layer.reads
         g = _geometry(region, layer)
-        kernel = prepared_last(g, layer.p) if self.prepares and left(lib.isa, "forward", g, kept=True) else None
+        kernel = self.kernels.get(group.layers[0])
         if kernel is not None and (bends := self._bends(group)) is not None:
             return self._prepared(layer, group, g, kernel, *bends)
         source = self.values[data]
@@ -472,8 +480,7 @@ class _Builder:
             low=low,
             slope=np.full(g.dst[1], slope, np.float32) if isinstance(slope, float) else None,
         )
-        plan.call(run, [source, *reads, *([slope] if isinstance(slope, Tensor) else [])], out)
-        plan.codes.append("prepared")
+        plan.call("prepared", run, [source, *reads, *([slope] if isinstance(slope, Tensor) else [])], out)
         return out
 
     def _convolves(self, g: Geometry, biased: bool, attr: int, source: Tensor) -> int:

@@ -12,7 +12,7 @@ from mxcore.plugin import Call, Params, Prepared, Spec, find_op, given_params, k
 from . import DEVICES
 from .convolution import Geometry
 
-__all__ = ["PreparedLast", "kernel_last", "prepared_last"]
+__all__ = ["PreparedLast", "kernel_last", "prepared_last", "turned"]
 
 _FLOAT32 = np.dtype(np.float32)
 
@@ -23,7 +23,8 @@ def _last(p: Params) -> Params:
     return found
 
 
-def _turned(shape: Sequence[int]) -> tuple[int, ...]:
+def turned(shape: Sequence[int]) -> tuple[int, ...]:
+    """The shape of images with their channels last."""
     return (shape[0], *shape[2:], shape[1])
 
 
@@ -51,7 +52,7 @@ def kernel_last(name: str, k: Call, p: Params, ins: Sequence[Any]) -> Callable[.
     """
     *images, weight = ins[:2] if name == "Convolution" else ins
     bias, last = ins[2:] if name == "Convolution" else (), _last(p)
-    specs = [*(Spec(a.shape, a.dtype) for a in images), Spec(_turned(weight.shape), weight.dtype)]
+    specs = [*(Spec(a.shape, a.dtype) for a in images), Spec(turned(weight.shape), weight.dtype)]
     specs += [Spec(b.shape, b.dtype) for b in bias]
     found = kernel_without("cpu_onednn", name, k.device.type, last, *specs)
     if found is None:
@@ -97,7 +98,7 @@ class PreparedLast(NamedTuple):
 
 def prepared_last(g: Geometry, p: Params) -> PreparedLast | None:
     """The kernel of a convolution, in two parts, if another plugin has one."""
-    last, specs = _last(p), [Spec(_turned(shape), _FLOAT32) for shape in (g.src, g.weight)]
+    last, specs = _last(p), [Spec(turned(shape), _FLOAT32) for shape in (g.src, g.weight)]
     bias = [] if p.no_bias else [Spec(g.dst[1:2], _FLOAT32)]
     found = kernel_without("cpu_onednn", "Convolution", DEVICES[0], last, *specs, *bias)
     prepared: Prepared | None = getattr(found, "prepared", None)

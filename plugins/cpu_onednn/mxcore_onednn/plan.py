@@ -2,8 +2,8 @@
 
 Arrays are dense, as NumPy has them; primitives want layouts of their own, in blocks of channels. A plan puts reorders
 where they differ. All that lies between lives in memory of the calling thread, which plans share, for they run to their
-end: a call allocates nothing. What a plan has made of inputs that stay as they are, weights in another layout, it can
-leave out the next time (:class:`Kept`).
+end: primitives allocate nothing. What a plan has made of inputs that stay as they are, weights in another layout, it
+can leave out the next time (:class:`Kept`).
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ class Plan:
         self._owned: list[int] = []
         self._late: list[_Step] = []
         self.scratch = 0
-        #: Names of the library's code for each primitive but reorders.
+        #: Names of the code for each primitive but reorders, and of functions.
         self.codes: list[str] = []
         self.workers: int = lib.openmp.omp_get_max_threads()  # as `plan_for` has set it
 
@@ -291,8 +291,9 @@ class Plan:
         self.steps.append(_Step(0, [(DST, t) for t in made], _into(make, shapes), tuple(arrays)))
         return made
 
-    def call(self, function: Callable[..., None], reads: Sequence[Tensor], out: Tensor) -> None:
+    def call(self, code: str, function: Callable[..., None], reads: Sequence[Tensor], out: Tensor) -> None:
         """Let a function compute a float32 tensor of others: ``function(*their numbers, its numbers)``, in vectors."""
+        self.codes.append(code)
         args = [*((MULTIPLE_SRC + i, t) for i, t in enumerate(reads)), (DST, out)]
         self.steps.append(_Step(0, args, _over(function, [t.desc.size // 4 for _, t in args])))
 
@@ -740,7 +741,10 @@ class _Bound:
                 execute(primitive, stream, count, args)
             else:
                 step = plan.steps[i]
-                step.function([places[t.index] for _, t in step.args], [arrays[a] for a in step.arrays])  # type: ignore[misc]
+                try:
+                    step.function([places[t.index] for _, t in step.args], [arrays[a] for a in step.arrays])  # type: ignore[misc]
+                except MemoryError as e:
+                    raise NoMemory(f"no memory for a step of a plan: {e}") from e
 
     def __del__(self) -> None:
         with contextlib.suppress(AttributeError):  # there was no memory for one, or an interrupt came

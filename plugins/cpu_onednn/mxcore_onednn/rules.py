@@ -228,28 +228,34 @@ def travels(isa: int, piece: str, g: Geometry) -> bool:
     return piece != "data" or f.channels >= _FEW
 
 
-def prepares(isa: int, convolutions: Sequence[Geometry]) -> bool:
+def prepares(convolutions: Sequence[Geometry], ours: Sequence[Geometry]) -> bool:
     """Whether layers that predict shall leave convolutions to another plugin's kernels, whose weights are kept.
 
-    Images that other layers read have then their channels last, too, or are reordered.
+    Images that other layers read have then their channels last, too, or are reordered: it shall be a good part of the
+    work, and images little beside that.
+
+    Parameters
+    ----------
+    convolutions : sequence of Geometry
+    ours : sequence of Geometry
+        Those of them for which there are such kernels, and which are `left` to these.
     """
     every, moved = sum(g.work for g in convolutions), sum(prod(g.src) + prod(g.dst) for g in convolutions)
-    ours = sum(g.work for g in convolutions if left(isa, "forward", g, kept=True))
-    return ours > _GOOD_PART * every and every >= _LITTLE_MOVED * moved
+    return sum(g.work for g in ours) > _GOOD_PART * every and every >= _LITTLE_MOVED * moved
 
 
-def lies_last(isa: int, convolutions: Sequence[Geometry]) -> bool:
+def lies_last(isa: int, convolutions: Sequence[Geometry], prepared: bool = False) -> bool:
     """Whether layers whose images may have any layout are best off with channels last.
 
-    Those are that leave much of it to others' prepared kernels. The library itself likes blocks of channels. With
-    AVX-512 it has better code for channels last where windows are larger than a place and channels fill its vectors
-    (0.75 to 0.95 of the time). For other layers it has none, and with several images a little worse one: those shall be
-    a good part of the work, or most of it.
+    With AVX-512 they are where kernels of others do much of the work (see :func:`prepares`), and where windows are
+    larger than a place and channels fill vectors: there the library has better code for channels last (0.75 to 0.95 of
+    the time) than for its own blocks of channels. For other layers it has none, and with several images a little worse
+    one: those shall be a good part of the work, or most of it.
     """
     good = [g for g in convolutions if g.groups == 1 and prod(g.weight[2:]) > 1 and not (g.src[1] | g.dst[1]) % _VECTOR]
     enough = _GOOD_PART if all(g.src[0] == 1 for g in convolutions) else _MOST
     every = sum(g.work for g in convolutions)
-    best = prepares(isa, convolutions) or sum(g.work for g in good) > enough * every
+    best = prepared or sum(g.work for g in good) > enough * every
     return isa & ISA_AVX512 == ISA_AVX512 and best
 
 

@@ -182,14 +182,14 @@ class Cluster:
         said = os.path.join(folder, "start.log")
         ray = [sys.executable, "-m", "ray.scripts.scripts", *_START.split()]
         ray += [f"--num-cpus={self._actors}", f"--temp-dir={folder}"]
-        with open(said, "w+b") as log:  # the keeper removes its name when Ray has ended
+        # Opened now, for the keeper removes the name when Ray has ended.
+        with open(said, "wb") as log, open(said, errors="replace") as told_log:
             self._keeper = keep(folder, ray, stdout=log, stderr=log)
             importlib.import_module("ray")  # while it starts
             end = time.monotonic() + _PATIENCE
             while not (address := _written(told)):
                 if self._keeper.poll() is not None or time.monotonic() > end:
-                    log.seek(0)
-                    raise error(RuntimeError, f"Ray does not start; it says\n{log.read().decode(errors='replace')}")
+                    raise error(RuntimeError, f"Ray does not start; it says\n{told_log.read()}")
                 time.sleep(0.02)
         return address
 

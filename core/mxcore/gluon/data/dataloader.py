@@ -322,9 +322,8 @@ class _Batches:
     def _finish(self) -> None:
         pool, self._pool = self._pool, None
         loader = self._loader()
-        if (
-            loader is None or self._closed or not pool.alive
-        ):  # it may be interrupted yet, in a round that is not this one
+        # It may be interrupted yet, in a round that is not this one.
+        if loader is None or self._closed or not pool.alive:
             pool.close()
         else:
             loader._give_back(pool)
@@ -333,6 +332,7 @@ class _Batches:
         """Let go of the workers. A thread that is not in `__next__` holds the lock."""
         pool, self._pool = self._pool, None
         self._done.clear()
+        self._plans.clear()
         if pool is not None:
             pool.close()
 

@@ -409,5 +409,5 @@ def sum_rows(rows: Array, out: Array) -> None:
     with _blas.single:  # the same numbers with any number of threads
         found = np.ones(n - whole, rows.dtype) @ rows[whole:]
         if whole:
-            found += (np.ones(_SUMMED, rows.dtype) @ rows[:whole].reshape(-1, _SUMMED, width)).sum(0)
+            found += (np.ones(_SUMMED, rows.dtype) @ rows[:whole].reshape(whole // _SUMMED, _SUMMED, width)).sum(0)
     out[...] = found
