@@ -19,7 +19,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
-__all__ = ["Job", "Latch", "Workers"]
+__all__ = ["Job", "Latch", "Workers", "ending"]
 
 #: Seconds after which whoever waits looks by itself.
 _LOOK = 0.05
@@ -190,7 +190,7 @@ class Workers:
         work = self._turns, self._jobs
         self._threads = [threading.Thread(target=_work, args=work, name=f"{name}_{i}", daemon=True) for i in range(n)]
         _all.add(self)
-        self._ended = _Ending.process
+        self._ended = ending()
         try:
             for t in () if self._ended else self._threads:
                 t.start()
@@ -245,24 +245,25 @@ class Workers:
         self.close(wait=False)
 
 
-class _Ending:
-    """Whether this process ends."""
-
-    process = False
-
-
+_end_begun = False
 #: Whose threads a process ends before it ends itself: one in the midst of native code would end it otherwise.
 _all: weakref.WeakSet[Workers] = weakref.WeakSet()
 
 
+def ending() -> bool:
+    """Whether this process ends, and what works for it: exit handlers that ask for something make it themselves."""
+    return _end_begun
+
+
 @atexit.register
 def _end() -> None:
-    _Ending.process = True
-    ending = [workers for workers in _all if workers.pid == os.getpid()]
-    for workers in ending:
+    global _end_begun
+    _end_begun = True
+    mine = [workers for workers in _all if workers.pid == os.getpid()]
+    for workers in mine:
         workers._leave()
     end = time.monotonic() + _PATIENCE
-    for workers in ending:
+    for workers in mine:
         workers._join(end)
 
 

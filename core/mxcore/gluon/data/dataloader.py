@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import itertools
 import os
 import pickle
@@ -18,6 +17,7 @@ import numpy as np
 
 from ... import ndarray as nd
 from ..._locks import ObjectLock, locked
+from ..._workers import ending
 from ...base import MXNetError, error
 from ...context import cpu_pinned
 from ...util import is_np_array, is_np_default_dtype, is_np_shape
@@ -134,7 +134,7 @@ class DataLoader:
         return len(self._batch_sampler)
 
     def __iter__(self) -> Iterator[Any]:
-        if self._num_workers == 0 or _Ending.process:
+        if self._num_workers == 0 or ending():
             return _InTurn(self._in_this_thread())
         batches, self._ready = self._ready, None
         return batches if batches is not None and batches.owner == os.getpid() else self._start()
@@ -188,15 +188,6 @@ class DataLoader:
             # No device locks pages here: ordinary memory does.
             self._pin_memory = False
             return batch
-
-
-class _Ending:
-    """Whether this process ends, and pools with it: exit handlers that ask for batches get them without."""
-
-    process = False
-
-
-atexit.register(setattr, _Ending, "process", True)
 
 
 class _InTurn:
@@ -254,7 +245,7 @@ class _Batches:
     @property
     def _worked(self) -> bool:
         """Whether there is anybody who works."""
-        return self._pool.alive and not _Ending.process
+        return self._pool.alive and not ending()
 
     def _ask(self) -> None:
         """Give the workers another job, if there is one left."""
