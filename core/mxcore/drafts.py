@@ -688,8 +688,7 @@ class _Remote:
                 self._fs.mv(self._at, self._path)
             except NotImplementedError:
                 raise OSError("the store cannot rename files, so it cannot replace one whole; use another") from None
-        for cache in self._caches:
-            _forget(cache, self._path)
+        _forget(self._caches, self._path)
 
     def drop(self, mine: bool) -> None:
         with contextlib.suppress(Exception):
@@ -701,12 +700,13 @@ class _Remote:
                 self._fs.rm_file(self._at)
 
 
-def _forget(cache: Any, path: str) -> None:
-    """Let one of fsspec's caches drop its copy of an object."""
-    with contextlib.suppress(Exception):  # it has none
-        cache.pop_from_cache(path)
-    with contextlib.suppress(Exception):  # one that notes nothing
-        os.unlink(os.path.join(cache.storage[-1], cache.hash_name(path)))
+def _forget(caches: Iterable[Any], path: str) -> None:
+    """Let fsspec's caches drop their copies of an object."""
+    for cache in caches:
+        with contextlib.suppress(Exception):  # it has none
+            cache.pop_from_cache(path)
+        with contextlib.suppress(Exception):  # one that notes nothing
+            os.unlink(os.path.join(cache.storage[-1], cache.hash_name(path)))
 
 
 def _caches(path: str | os.PathLike[str]) -> tuple[list[Any], str]:
@@ -720,9 +720,7 @@ def _caches(path: str | os.PathLike[str]) -> tuple[list[Any], str]:
 def _renew(*paths: str | os.PathLike[str]) -> None:
     """Let caches drop what they have of files."""
     for path in paths:
-        caches, name = _caches(path)
-        for cache in caches:
-            _forget(cache, name)
+        _forget(*_caches(path))
 
 
 def _copied(path: str | os.PathLike[str]) -> bool:

@@ -402,20 +402,12 @@ class _Builder:
 
     def _convolution(self, layer: Layer, group: _Group) -> Tensor:
         region, lib, plan = self.region, self.lib, self.plan
-        data, weight, *bias = layer.reads
         g = _geometry(region, layer)
         kernel = self.kernels.get(group.layers[0])
         if kernel is not None and (bends := self._bends(group)) is not None:
             return self._prepared(layer, group, g, kernel, *bends)
-        source = self.values[data]
-        if group.norm is not None:
-            norm = region.layers[group.norm]
-            fold = partial(_folded, eps=norm.p.eps, plain=norm.p.fix_gamma)
-            arrays = [weight, *bias, *norm.reads[1:]]
-            filters, shift = plan.make(fold, arrays, [g.grouped, g.dst[1:2]])
-        else:
-            filters = self.values[weight]
-            shift = self.values[bias[0]] if bias else None  # type: ignore[assignment]
+        source = self.values[layer.reads[0]]
+        filters, shift = self._weights(layer, group, g)
         other = None if group.other is None else self.values[group.other]
         then = [*([] if other is None else [_SUM]), *self._then(group)]
         with _attributes(lib, then) as (attr, args):
@@ -429,13 +421,33 @@ class _Builder:
             if other is None:
                 args[DST] = None
             else:
-                free = not other.array and self.left[group.other] == 1  # type: ignore[index]
                 try:
-                    args[DST] = plan.result_over(desc, other, free)
+                    args[DST] = plan.result_over(desc, other, self._free(group.other))  # type: ignore[arg-type]
                 except Refused:
                     lib.primitive_desc_destroy(desc)
                     raise
             return plan.add(desc, args)[DST]
+
+    def _weights(
+        self, layer: Layer, group: _Group, g: Geometry, kernel: PreparedLast | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Weight and bias of a convolution with the normalization behind it, as a kernel of others takes the weight."""
+        _, weight, *bias = layer.reads
+        plan, shape = self.plan, g.grouped if kernel is None else (kernel.size,)
+        if group.norm is not None:
+            norm = self.region.layers[group.norm]
+            make = _folded if kernel is None else partial(_folded_and_prepared, kernel=kernel)
+            fold = partial(make, eps=norm.p.eps, plain=norm.p.fix_gamma)
+            filters, shift = plan.make(fold, [weight, *bias, *norm.reads[1:]], [shape, g.dst[1:2]])
+            return filters, shift
+        filters = self.values[weight]
+        if kernel is not None:
+            [filters] = plan.make(partial(_prepared, kernel=kernel), [weight], [shape])
+        return filters, self.values[bias[0]] if bias else None
+
+    def _free(self, v: int) -> bool:
+        """Whether a value may be written over: it lies between, and nobody else reads it."""
+        return not self.values[v].array and self.left[v] == 1
 
     def _bends(self, group: _Group) -> tuple[float, float | Tensor | None] | None:
         """The activation of a group as its least result and the slope of negative ones; None if it is another one."""
@@ -453,34 +465,22 @@ class _Builder:
         self, layer: Layer, group: _Group, g: Geometry, kernel: PreparedLast, low: float, slope: float | Tensor | None
     ) -> Tensor:
         """A convolution by another plugin's kernel for channels last, which takes along all that the library would."""
-        plan, region = self.plan, self.region
-        data, weight, *bias = layer.reads
-        source, lies = self.values[data], Desc.channels_last(self.lib, g.src)
-        if source.desc != lies:
-            source = plan.reordered(source, lies)
-        if group.norm is not None:
-            norm = region.layers[group.norm]
-            fold = partial(_folded_and_prepared, kernel=kernel, eps=norm.p.eps, plain=norm.p.fix_gamma)
-            reads = plan.make(fold, [weight, *bias, *norm.reads[1:]], [(kernel.size,), g.dst[1:2]])
-        else:
-            reads = plan.make(partial(_prepared, kernel=kernel), [weight], [(kernel.size,)])
-            reads += [self.values[v] for v in bias]
-        images, other = Desc.channels_last(self.lib, g.dst), group.other
-        if other is None:
-            out = plan.between(images)
-        else:
-            value = self.values[other]
-            out = plan.over(images, value, not value.array and self.left[other] == 1)
+        plan, other = self.plan, group.other
+        source = plan.laid(self.values[layer.reads[0]], Desc.channels_last(self.lib, g.src))
+        filters, shift = self._weights(layer, group, g, kernel)
+        images = Desc.channels_last(self.lib, g.dst)
+        out = plan.between(images) if other is None else plan.over(images, self.values[other], self._free(other))
         run = partial(
             _convolved,
             g=g,
             kernel=kernel,
-            biased=len(reads) > 1,
+            biased=shift is not None,
             add=other is not None,
             low=low,
             slope=np.full(g.dst[1], slope, np.float32) if isinstance(slope, float) else None,
         )
-        plan.call("prepared", run, [source, *reads, *([slope] if isinstance(slope, Tensor) else [])], out)
+        more = [t for t in (shift, slope) if isinstance(t, Tensor)]
+        plan.call("prepared", run, [source, filters, *more], out)
         return out
 
     def _convolves(self, g: Geometry, biased: bool, attr: int, source: Tensor) -> int:
@@ -527,14 +527,14 @@ class _Builder:
 
     def _sum(self, layer: Layer, group: _Group) -> Tensor:
         a, b = map(self._by_channel, layer.reads)  # a slope may follow
-        return self._binary(_ADD, a, b if b.desc == a.desc else self.plan.reordered(b, a.desc), self._then(group))
+        return self._binary(_ADD, a, self.plan.laid(b, a.desc), self._then(group))
 
     def _product(self, layer: Layer, group: _Group) -> Tensor:
         shapes = self.region.shapes
         a, b = sorted(layer.reads, key=lambda v: -prod(shapes[v]))
         image, by = self._image(a), self._image(b)
-        if shapes[a] == shapes[b] and image.desc != by.desc:
-            by = self.plan.reordered(by, image.desc)
+        if shapes[a] == shapes[b]:
+            by = self.plan.laid(by, image.desc)
         return self._binary(_MUL, image, by, [])
 
     def _slope(self, layer: Layer, group: _Group) -> Tensor:

@@ -306,6 +306,10 @@ class Plan:
             return made
         return self.reordered(tensor, wanted)
 
+    def laid(self, tensor: Tensor, wanted: Desc) -> Tensor:
+        """A tensor in a layout: itself, if that is its own."""
+        return self._place(tensor, wanted, writes=False)
+
     def reordered(self, tensor: Tensor, wanted: Desc, anew: bool = False) -> Tensor:
         """A tensor in another layout, or, `anew`, in memory of its own, whatever the layout."""
         known = self._reordered.setdefault(tensor.index, [])
@@ -457,17 +461,16 @@ class Plan:
 
 def _into(make: Callable[..., None], shapes: Sequence[Sequence[int]]) -> Callable[..., None]:
     """The function over addresses of memory in the place of the arrays that it fills."""
-    kinds = [(c_float * prod(shape), tuple(shape)) for shape in shapes]
 
-    def call(places: Sequence[int], arrays: Sequence[Array]) -> None:
-        outs = [np.ctypeslib.as_array(kind.from_address(at)) for (kind, _), at in zip(kinds, places)]
-        make(*(out.reshape(shape) for out, (_, shape) in zip(outs, kinds)), *arrays)
+    def shaped(*vectors: Array) -> None:
+        outs = [out.reshape(shape) for out, shape in zip(vectors, shapes)]
+        make(*outs, *vectors[len(outs) :])
 
-    return call
+    return _over(shaped, [prod(shape) for shape in shapes])
 
 
 def _over(function: Callable[..., None], sizes: Sequence[int]) -> Callable[..., None]:
-    """The function over addresses of memory in the place of vectors; these are the same again and again."""
+    """The function over addresses of memory in the place of its first vectors; these are the same again and again."""
     kinds = [c_float * size for size in sizes]
     known: dict[tuple[int, ...], list[Array]] = {}
 
@@ -479,7 +482,7 @@ def _over(function: Callable[..., None], sizes: Sequence[int]) -> Callable[..., 
                 known.clear()
             vectors = [np.ctypeslib.as_array(kind.from_address(at)) for kind, at in zip(kinds, places)]
             known[key] = vectors
-        function(*vectors)
+        function(*vectors, *arrays)
 
     return call
 
