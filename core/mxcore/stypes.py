@@ -9,6 +9,7 @@ import numpy as np
 
 from ._core.array import Array, Sparse, faces
 from ._core.errors import error
+from ._core.transfer import overlaps
 from .halves import is_half
 
 __all__ = ["CSR", "HeldRows", "RowSparse", "add_rows", "merge_rows"]
@@ -42,6 +43,13 @@ class _Stored(Sparse):
     def copy(self) -> Any:
         """The same value as it is now, in memory of its own."""
         return self.with_parts(*[part.copy() for part in self.parts])
+
+    def is_apart(self, device: Any, others: Any) -> bool:
+        datas = [x._data for x in others if x is not None]
+        if any(isinstance(d, HeldRows) for d in (self, *datas)):
+            return False
+        parts = [part for d in datas for part in (d.parts if isinstance(d, Sparse) else [d])]
+        return all(device.owns(part) and not overlaps(device, part, parts) for part in self.parts)
 
     def copied(self, name: str) -> Any:
         """A copy of the part of that name."""

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import mxcore as mx
 from mxcore_cpu.kernels import embedding, reduction
 
 rng = np.random.default_rng(0)
@@ -52,6 +53,27 @@ def test_named_rows_that_are_out_of_range_are_clipped(n):
     rows, values = embedding.merged_rows(np.arange(7.0).reshape(7, 1), index, n)
     assert (rows.tolist(), values.ravel().tolist()) == {3: ([0, 2], [5, 16]), 1000: ([0, 2, 999], [5, 3, 13])}[n]
     assert [a.shape for a in embedding.merged_rows(np.ones((0, 2)), np.zeros(0), n)] == [(0,), (0, 2)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_each_gradient_goes_to_the_row_that_was_taken(dtype, sparse):
+    """By kernels, which take over from 4096 elements on, as by the bodies."""
+    further = [3e4] if dtype == "float16" else [3e9, 1e19, -1e19]
+    far = np.array([-1, 0, 2.7, 2.2, 3, np.nan, np.inf, -np.inf, *further])
+    rows = {}
+    for times in (1, 64):
+        weight = mx.nd.array(np.arange(4.0)[:, None] + np.zeros((4, 40)))
+        weight.attach_grad(stype="row_sparse" if sparse else "default")
+        with mx.autograd.record():
+            y = mx.nd.Embedding(
+                mx.nd.array(np.tile(far, times), dtype=dtype), weight, input_dim=4, output_dim=40, sparse_grad=sparse
+            )
+        y.backward()
+        rows[times] = y.asnumpy()[: len(far), 0].tolist()
+        taken = np.bincount(np.array(rows[times], int), minlength=4) * times
+        assert weight.grad.asnumpy()[:, 0].tolist() == taken.tolist()
+    assert rows[1] == rows[64] == [0, 0, 2, 2, 3, 0, 3, 0, *[3, 3, 0][: len(further)]]
 
 
 def test_nothing():

@@ -61,7 +61,8 @@ def test_what_is_not_finite_stays_where_it_is(bits):
     a[3, 4], b[5, 49] = np.inf, np.nan
     out = np.empty((9, 50), "f4")
     packed.product(a, b, out)
-    expected = a @ b
+    with np.errstate(invalid="ignore"):  # some BLAS tell
+        expected = a @ b
     assert np.isnan(out[:, 49]).all() and np.array_equal(np.isfinite(out), np.isfinite(expected))
 
 

@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 
 import mxcore as mx
 from mxcore import autograd, nd
+from mxcore.plugin import find_op
+from mxcore.stypes import HeldRows, RowSparse
+from mxcore.testing.ways import reference_bodies
 
 QUICK = settings(max_examples=15, deadline=None, derandomize=True)
 KINDS = ("csr", "row_sparse")
@@ -332,6 +335,62 @@ def test_gradients_are_nobody_elses(stype):
     for x in (w.grad, head):
         x._part("values")[:] = 9
     np.testing.assert_array_equal(v.grad.asnumpy(), want)
+
+
+def embedded(weight, **more):
+    """Three rows of a table of two columns, recorded."""
+    with autograd.record():
+        return nd.Embedding(nd.array([2.0, 0, 2]), weight, input_dim=4, output_dim=2, sparse_grad=True, **more)
+
+
+def test_a_gradient_that_a_rule_made_is_not_copied(monkeypatch):
+    weight = nd.ones((4, 2))
+    weight.attach_grad(stype="row_sparse")
+    copies = []
+    monkeypatch.setattr(RowSparse, "copy", lambda self: copies.append(self) or self)
+    y, head = embedded(weight), nd.array([[1.0, 2], [3, 4], [5, 6]])
+    y.backward(head, retain_graph=True)
+    first = weight.grad._data
+    y.backward(head)
+    assert not copies and weight.grad._data is not first and weight.grad.indices.asnumpy().tolist() == [0, 2]
+    assert weight.grad.data.asnumpy().tolist() == first.values.tolist() == [[3, 4], [6, 8]]
+
+
+@pytest.mark.parametrize("way", ["backward", "grad"])
+def test_a_gradient_whose_parts_are_somebody_elses_is_copied(monkeypatch, way):
+    """Such as a body gives that has nothing to add up."""
+
+    def gives_what_it_got(k, p, dy, data, weight):
+        return RowSparse(weight.shape, np.arange(3), dy)
+
+    monkeypatch.setattr(find_op("_backward_Embedding"), "body", gives_what_it_got)
+    weight, head = nd.ones((4, 2)), nd.array([[1.0, 2], [3, 4], [5, 6]])
+    weight.attach_grad(stype="row_sparse")
+    with reference_bodies():
+        y = embedded(weight)
+        if way == "grad":
+            [found] = autograd.grad([y], [weight], head_grads=[head])
+        else:
+            y.backward(head)
+            found = weight.grad
+    assert found.data.asnumpy().tolist() == head.asnumpy().tolist()
+    found._part("values")[:] = 9
+    head[:] = 7
+    assert head.asnumpy().min() == 7 and found.data.asnumpy().min() == found.data.asnumpy().max() == 9
+
+
+def test_whose_memory_the_parts_of_a_value_are():
+    def wrapped(value):
+        return nd.sparse.RowSparseNDArray(value, nd.ones(1)._st)
+
+    device, whole, rows = mx.cpu().device, np.ones((4, 2), "f4"), np.arange(4)
+    alone = RowSparse((4, 2), rows, whole)
+    assert alone.is_apart(device, [None, nd.ones((4, 2))])
+    assert not alone.is_apart(device, [nd.from_numpy(whole, zero_copy=True)])
+    assert not RowSparse((4, 2), rows[:2], whole[:2].copy()).is_apart(device, [])
+    assert not alone.is_apart(device, [wrapped(RowSparse((4, 2), rows.copy(), whole))])
+    assert not alone.is_apart(device, [wrapped(HeldRows(np, whole.copy()))])
+    assert not HeldRows(np, whole).is_apart(device, [])
 
 
 def test_an_update_without_out_leaves_the_weight():

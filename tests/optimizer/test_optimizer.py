@@ -307,6 +307,43 @@ def test_a_bound_update_follows_what_changes():
         rule.update(0, x, grad, rule.create_state(0, x))
 
 
+@pytest.mark.parametrize("rule", ["sgd", "adam", "ftrl"])
+@pytest.mark.parametrize("lazy", [True, False])
+def test_a_bound_update_takes_gradients_of_any_rows(rule, lazy):
+    """Row-sparse ones of other rows at each step, none, and dense ones between; each as if it were the first."""
+    more = {} if rule == "ftrl" else {"lazy_update": lazy}
+    one = mx.optimizer.create(rule, learning_rate=0.5, wd=0.25, **({"momentum": 0.5} if rule == "sgd" else {}), **more)
+    weight = mx.nd.array(np.arange(1.0, 13).reshape(6, 2))
+    state = one.create_state(0, weight)
+    rng = np.random.default_rng(0)
+    for step, rows in enumerate([[1, 4], [0, 1, 5], None, [], [2], None, [0, 1, 2, 3, 4, 5]]):
+        if rows is None:
+            grad = mx.nd.array(rng.standard_normal((6, 2)))
+        else:
+            values = rng.standard_normal((len(rows), 2)).astype("f4")
+            grad = mx.nd.sparse.row_sparse_array((values, np.array(rows, int)), shape=(6, 2))
+        states = [] if state is None else [*state] if isinstance(state, tuple) else [state]
+        apart = [a.copy() for a in (weight, *states)]
+        other = pickle.loads(pickle.dumps(one))
+        other.update(0, apart[0], grad, apart[1] if rule == "sgd" else tuple(apart[1:]))
+        one.update(0, weight, grad, state)
+        np.testing.assert_array_equal(weight.asnumpy(), apart[0].asnumpy(), f"{step}: {rows}")
+        for a, b in zip(states, apart[1:]):
+            np.testing.assert_array_equal(a.asnumpy(), b.asnumpy())
+
+
+def test_a_bound_update_tells_of_rows_out_of_range():
+    one, weight = mx.optimizer.SGD(learning_rate=1.0), mx.nd.ones((4, 2))
+    for rows in ([0, 1], [1, 3]):
+        one.update(0, weight, mx.nd.sparse.row_sparse_array((np.ones((2, 2), "f4"), rows), shape=(4, 2)), None)
+    before = weight.asnumpy()
+    wrong = mx.nd.sparse.row_sparse_array((np.ones((2, 2), "f4"), [1, 2]), shape=(4, 2))
+    wrong._data.parts = np.array([1, 4]), wrong._data.values
+    with pytest.raises(IndexError, match=r"operator sgd_update.*rows must rise and lie in \[0, 4\)"):
+        one.update(0, weight, wrong, None)
+    np.testing.assert_array_equal(weight.asnumpy(), before)
+
+
 def test_bound_updates_hold_no_weights():
     from mxcore.optimizer import _bound
 

@@ -191,3 +191,7 @@ class Sparse:
     def frozen(self) -> Any:
         """The value as it is now: itself, unless it is one that is changed in place."""
         return self
+
+    def is_apart(self, device: Any, others: Any) -> bool:
+        """Whether its parts stay as they are, in memory that none of the `others` has: arrays and None."""
+        return False

@@ -21,7 +21,7 @@ from .state import state
 from .stream import begin, commit, heavy
 from .transfer import apart, check_writable, store, together
 
-__all__ = ["bound_for", "call", "invoke", "route"]
+__all__ = ["call", "invoke", "route"]
 
 
 def invoke(
@@ -137,11 +137,6 @@ def _key(op: Op, p: Params, inputs: Sequence[Any], ctx: Context) -> tuple[Any, b
         pending = pending or st.write is not None
         parts += (d.shape, d.dtype, d.__class__)
     return (p._key, where.device_type, *parts), pending, where
-
-
-def bound_for(op: Op, p: Params, inputs: Sequence[Any]) -> BoundCall | None:
-    """What is bound for inputs like these, if some were met."""
-    return op.bound.get(_key(op, p, inputs, inputs[0]._st.ctx)[0])
 
 
 def _bound(op: Op, p: Params, inputs: Sequence[Any], ctx: Context, key: Any) -> BoundCall:

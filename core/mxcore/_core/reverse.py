@@ -141,8 +141,7 @@ class _Goal:
         self.wanted = {(id(v._entry[0]), v._entry[1]) for v in variables if v._entry is not None}
         self.found: dict[tuple[int, int], Any] = {}
         #: Ids of the nodes below the heads on a path to the wanted entries; of all that were met there.
-        self.need: set[int] = set()
-        self._met = self.need.copy()
+        self.need, self._met = set[int](), set[int]()
         self.reach(heads)
         for i, v in enumerate(variables):
             node = v._entry and v._entry[0]
@@ -161,20 +160,18 @@ class _Goal:
 
     def reach(self, entries: Sequence[Any]) -> None:
         """Find out which nodes below are needed, of those that were not met so far."""
-        stack = [e[0] for e in entries if e is not None]
-        found = stack[:0]
+        stack, found = [e[0] for e in entries if e is not None], list[Any]()
         while stack:
             n = stack.pop()
-            _constant(n)  # another thread may have freed it by now
             if id(n) in self._met:
                 continue
             self._met.add(id(n))
-            if n.plan is not None:
-                found.append(n)
-                for m in [e[0] for e in n.parents or _constant(n) if e is not None]:
-                    _constant(m, n.serial)
-                    if m.__class__ is not Freed:
-                        stack.append(m)
+            if n.plan is None:  # a variable, unless another thread has freed it by now, as it may at any time
+                _constant(n)
+                continue
+            found.append(n)
+            below = [e[0] for e in n.parents or _constant(n) if e is not None]
+            stack += [m for m in below if m.__class__ is not Freed or _constant(m, n.serial)]
         for n in sorted(found, key=lambda n: n.serial):
             # Another thread that frees it takes the plan away.
             passes = (plan := n.plan) is None or plan.rule is not None or plan.op.backward_rule is not None
@@ -300,16 +297,16 @@ def _made(
     """Whether a rule made a gradient for one place: alone over its buffer, not what it got, not given twice.
 
     Rules are written in operators and keep nothing. The backward of a stateful operator may be anybody's Python, unless
-    it gives its arrays away.
+    it gives its arrays away; parts of sparse ones may be places in the memory of its program.
     """
-    if (
-        plan is None
-        or not isinstance(g, Array)
-        or g._st.views != 0
-        or (plan.op.backward_rule is not None and not plan.op.gives)
-    ):
+    if plan is None or not isinstance(g, Array) or g._st.views != 0 or [h is g for h in grads].count(True) > 1:
         return False
-    return [h is g for h in grads].count(True) == 1 and not any(g is x for x in (*dys, *ins, *(outs or {}).values()))
+    given, plain = (*dys, *ins, *(outs or {}).values()), plan.op.backward_rule is None
+    return (
+        (plain or plan.op.gives) and not any(g is x for x in given)
+        if g.stype == "default"
+        else plain and g._st.write is None and g._data.is_apart(g._st.ctx.device, given)
+    )
 
 
 def _step(
@@ -425,4 +422,8 @@ def _write(leaf: Leaf, g: Any, own: bool = False) -> None:
                 device.activate(b.ctx.device_id)
             device.copy(x, y)
         return
-    assign(grad, g if grad.stype in (g.stype, "default") else eager.roles["other storage type"](g, stype=grad.stype))
+    assign(
+        grad,
+        g if grad.stype in (g.stype, "default") else eager.roles["other storage type"](g, stype=grad.stype),
+        own and leaf.req != "add",
+    )

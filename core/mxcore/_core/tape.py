@@ -44,10 +44,8 @@ class Leaf:
     def __init__(self, grad: Array | None, req: str) -> None:
         self.grad, self.req, self.flows, self.lock = grad, req, req != "null", _locks[next(serials) % len(_locks)]
         #: Whether it pays to hand a buffer over to it instead of copying: a copy on a device with a queue is a launch.
-        self.large = (
-            grad is not None
-            and grad.stype == "default"
-            and (grad._data.nbytes >= 1 << 16 or grad._st.ctx.device.async_)
+        self.large = grad is not None and (
+            grad.stype != "default" or grad._data.nbytes >= 1 << 16 or grad._st.ctx.device.async_
         )
         #: Whether a backward has written the gradient since somebody last set this to False.
         self.fresh = False

@@ -98,14 +98,17 @@ def store(device: Any, v: Any, out: Array) -> None:
         out._data = v if stype == out.stype else out.packed(device.xp, v)  # type: ignore[attr-defined]
 
 
-def assign(dst: Array, src: Array) -> None:
-    """Write an array into another of its context and shape, in the order of the engine; sparse ones are replaced."""
+def assign(dst: Array, src: Array, own: bool = False) -> None:
+    """Write an array into another of its context and shape, in the order of the engine; sparse ones are replaced.
+
+    A sparse value is copied, for who gets a value owns it; one that is our `own`, which nobody else has, is taken.
+    """
     sd, ss, value = dst._st, src._st, src._data
     if value is dst._data:
         return
     if isinstance(value, Sparse):
         src._ready()  # type: ignore[attr-defined]  # others may still write to its parts
-        value = src._data.copy()  # who gets a value owns it
+        value = src._data if own else src._data.copy()
     check_writable(dst, "writing to an array")
     ordered(
         sd.ctx,

@@ -89,11 +89,12 @@ class _Bound:
         self.fixed = {n: v for n, v in numbers.items() if n not in op.parser.dynamic}
         self.call = None
         ctx = self.ctx = arrays[0]._st.ctx
-        if any(a.stype != "default" or a._st.ctx is not ctx for a in arrays):
+        stypes = [a.stype for a in arrays]
+        if any(a._st.ctx is not ctx or a.stype != "default" and i != 1 for i, a in enumerate(arrays)):
             return
         p = self.params = op.parse(dict(numbers))
         sig = p._sig
-        bound = eager_call(op, p, ctx.device, [Spec(d.shape, d.dtype) for d in datas])
+        bound = eager_call(op, p, ctx.device, [Spec(d.shape, d.dtype, s) for d, s in zip(datas, stypes)])
         if (
             not bound.out
             or bound.sync

@@ -21,8 +21,7 @@ def _table_rows(p: Params, data: Spec, weight: Spec) -> bool:
 
 
 def _embed(k: Call, p: Params, outs: Outs, data: Array, weight: Array) -> None:
-    index = np.clip(data.reshape(-1).astype(np.int64), 0, p.input_dim - 1)
-    embedding.take_rows(weight, index, outs[0].reshape(-1, p.output_dim))
+    embedding.take_rows(weight, data.reshape(-1), outs[0].reshape(-1, p.output_dim))
 
 
 def _whole_rows(p: Params, data: Spec, weight: Spec) -> bool:
