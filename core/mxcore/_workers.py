@@ -182,13 +182,15 @@ class Workers:
         The process that has the threads: one that was forked from it has none.
     """
 
+    pid = -1  # of one whose making was interrupted
+
     def __init__(self, n: int, name: str) -> None:
-        self.pid = os.getpid()
         # For each job there is a turn, or more: who has one takes all jobs, and those behind a turn that never came.
         self._jobs: deque[Job] = deque()
         self._turns: SimpleQueue[bool] = SimpleQueue()
         work = self._turns, self._jobs
         self._threads = [threading.Thread(target=_work, args=work, name=f"{name}_{i}", daemon=True) for i in range(n)]
+        self.pid = os.getpid()
         _all.add(self)
         self._ended = ending()
         try:

@@ -28,6 +28,20 @@ def test_a_latch_lets_all_go_once_it_is_set():
     assert gone == [True] * 5 and latch.wait(0)
 
 
+@pytest.mark.parametrize("broken", ["deque", "SimpleQueue", "threading.Thread"])
+def test_workers_whose_making_was_interrupted_go_in_silence(monkeypatch, broken):
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"mxcore._workers.{broken}", interrupt)
+    seen = []
+    monkeypatch.setattr(sys, "unraisablehook", seen.append)
+    with pytest.raises(KeyboardInterrupt):
+        Workers(1, "test")
+    gc.collect()
+    assert not seen
+
+
 def test_a_process_ends_its_threads_before_itself():
     """In the midst of native code a thread that is let go ends the process by a signal."""
     program = """

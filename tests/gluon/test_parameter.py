@@ -168,6 +168,23 @@ def test_cast():
     assert p.data().dtype == np.float64
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("more", [{}, {"grad_stype": "row_sparse"}], ids=["dense", "row_sparse"])
+def test_cast_keeps_what_gradients_are_added_up_to(dtype, more):
+    p = made(**more)
+    p.grad_req = "add"
+    backward(p)
+    p.cast(dtype)
+    assert p.grad().dtype == np.dtype(dtype) and (p.grad().asnumpy() == 2).all()
+    assert p.grad().stype == more.get("grad_stype", "default")
+    backward(p)
+    assert (p.grad().asnumpy() == 4).all()
+    p.grad_req = "null"
+    p.cast("float32")
+    p.grad_req = "write"
+    assert (p.grad().asnumpy() == 0).all()
+
+
 @pytest.mark.parametrize("clone", [lambda p: pickle.loads(pickle.dumps(p)), copy.deepcopy])
 def test_copies_learn_by_themselves(clone):
     p = made(lr_mult=3.0)

@@ -274,6 +274,23 @@ def test_early_interrupt(launch):
 
 @needs_ray
 @pytest.mark.slow
+@pytest.mark.parametrize("number, status", [(signal.SIGINT, 130), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize("later", [0, 0.05])
+def test_interrupt_while_ray_is_joined(launch, number, status, later):
+    """Ray's threads are there, but what would end them does not know of them yet."""
+    job = launch(SLEEPS)
+    tasks, end = Path(f"/proc/{job.process.pid}/task"), time.monotonic() + PATIENCE
+    while not any(name.read_text().strip() == "worker.io" for name in tasks.glob("*/comm")):
+        assert time.monotonic() < end
+        time.sleep(0.005)
+    time.sleep(later)
+    job.process.send_signal(number)
+    assert job.wait()[0] == status
+    job.is_gone()
+
+
+@needs_ray
+@pytest.mark.slow
 def test_killed_launcher(launch):
     """Whatever the launcher had no time for, the processes themselves see to."""
     job = launch(SLEEPS, "deaf")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import secrets
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -142,14 +144,12 @@ class Cluster:
             address = self._address or self._start()
             import ray
 
-            handler = signal.getsignal(signal.SIGTERM)
-            try:
-                ray.init(address, namespace=_NAMESPACE, log_to_driver=False, configure_logging=False)
-            except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as e:
-                why = e.__cause__ or e
-                raise error(ConnectionError, f"there is no Ray cluster to join at {address}: {why}") from None
-            finally:
-                signal.signal(signal.SIGTERM, handler)  # Ray has one of its own
+            with _signals_wait():
+                try:
+                    ray.init(address, namespace=_NAMESPACE, log_to_driver=False, configure_logging=False)
+                except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as e:
+                    why = e.__cause__ or e
+                    raise error(ConnectionError, f"there is no Ray cluster to join at {address}: {why}") from None
             alive = sorted(
                 (node["NodeManagerAddress"], node["NodeID"], node["Resources"].get("CPU", 0))
                 for node in ray.nodes()
@@ -232,6 +232,27 @@ class Cluster:
             self._keeper.stdin.close()
             self._keeper.wait()
             self._keeper = None
+
+
+@contextlib.contextmanager
+def _signals_wait() -> Iterator[None]:
+    """A with-block in which Ray may start: signals that would end it half-way come behind it.
+
+    Ray's threads are at work before `ray.shutdown` could end them: an exception between leads to an exit beside them, a
+    crash. Ray brings a handler of its own for SIGTERM, which aborts where it comes before this one is back.
+    """
+    came: list[int] = []
+    handlers = {
+        number: signal.signal(number, lambda number, frame: came.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for number in came[:1]:
+            signal.raise_signal(number)
 
 
 def _knock(address: str, deadline: float) -> None:

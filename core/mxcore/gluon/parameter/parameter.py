@@ -296,16 +296,18 @@ class Parameter:
         self._ctx_list = list(ctx)
         self._hold([of_mode(data.copyto(c)) for c in self._ctx_list])
 
-    def _hold(self, data: list[NDArray]) -> None:
-        """Have these arrays, with gradients as `grad_req` says; other threads see all of it, or nothing."""
-        grad = None
-        if self._grad_req != "null":
-            more = {} if self._grad_stype == "default" else {"stype": self._grad_stype}
-            grad = [of_face(nd.zeros(d.shape, dtype=d.dtype, ctx=d.context, **more), d) for d in data]
+    def _hold(self, data: list[NDArray], grad: list[NDArray] | None = None) -> None:
+        """Have these arrays, with gradients as `grad_req` says, or zeros; other threads see all of it, or nothing."""
+        if self._grad_req == "null":
+            if self._grad is not None:
+                # A marked array keeps its gradient for life: go on with an unmarked view of the same memory.
+                data = [d.detach() for d in data]
+            grad = None
+        else:
+            if grad is None:
+                more = {} if self._grad_stype == "default" else {"stype": self._grad_stype}
+                grad = [of_face(nd.zeros(d.shape, dtype=d.dtype, ctx=d.context, **more), d) for d in data]
             autograd.mark_variables(data, grad, self._grad_req)
-        elif self._grad is not None:
-            # A marked array keeps its gradient for life: go on with an unmarked view of the same memory.
-            data = [d.detach() for d in data]
         self._grad, self._data = grad, data
         changes.last = object()
 
@@ -537,7 +539,8 @@ class Parameter:
         if self._data is None:
             return
         with autograd.off():
-            self._hold([d.astype(dtype) for d in self._data])
+            held = [arrays for arrays in (self._data, self._grad) if arrays is not None]
+            self._hold(*([a.astype(dtype) for a in arrays] for arrays in held))
 
     def var(self) -> Symbol:
         """The symbol that stands for this parameter in a graph."""
