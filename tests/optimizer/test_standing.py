@@ -137,6 +137,18 @@ def test_numbers_that_change(rule, served):
     assert served == [True, True]
 
 
+@pytest.mark.parametrize("number", ["lr", "wd"])
+def test_one_number_that_changes_and_comes_back(number, served):
+    def before(rule, i):
+        setattr(rule, number, [0.25, 0.25, 0.125, 0.125, 0.25][i])
+
+    weights, steps = pairs(3)
+    steps = [*steps, *steps][:5]
+    settings = {"learning_rate": 0.5, "wd": 0.5, "momentum": 0.5}
+    equal(together("sgd", settings, weights, steps, before)[0], alone("sgd", settings, weights, steps, before))
+    assert served == [True] * 4
+
+
 def test_a_schedule_goes_by_updates(served):
     weights, steps = pairs(4)
     settings = lambda: {"lr_scheduler": mx.lr_scheduler.FactorScheduler(1, 0.5, base_lr=0.3), "learning_rate": 0.3}  # noqa: E731

@@ -98,8 +98,15 @@ class _Call:
         return values if self.whole else [values[i] for i in self.places]
 
     def grads(self, values: Sequence[Any]) -> None:
-        """Exchange the gradients."""
-        self.ins[1 :: self.width] = values
+        """Exchange the gradients; given are those of all weights."""
+        if self.many:
+            self.ins[1 :: self.width] = self.some(values)
+        else:
+            self.ins[1] = values[self.places[0]]
+
+    def no_grads(self) -> None:
+        """Let go of them."""
+        self.ins[1 :: self.width] = [None] * len(self.places)
 
     def move_at(self, *rates: Sequence[Any]) -> None:
         """Exchange the rates and decays; given are those of all weights."""
@@ -201,7 +208,9 @@ class Standing:
         self._refs = [weakref.ref(w, lambda ref: gone()) for w in weights]
         self._grads = [weakref.ref(step.grad._data) for step in steps]
         for call in self.calls:
-            call.grads([None] * len(call.places))
+            call.no_grads()
+        #: Rates and decays that the calls have.
+        self._rates: Any = None
 
     @locked
     def step(
@@ -254,8 +263,12 @@ class Standing:
             lrs = [each[lr] for lr in lrs]
         else:
             lrs = [optimizer._rate(lr, t) for lr in lrs]
-        for call in self.calls:
-            call.move_at(lrs, wds)
+        rates = lrs, wds
+        if rates != self._rates or {*map(type, lrs), *map(type, wds)} != {float}:
+            self._rates = None  # until all have them
+            for call in self.calls:
+                call.move_at(lrs, wds)
+            self._rates = rates
         for name, old in self.numbers.items():
             numbers = optimizer._numbers(name, t)
             # The last batch is smaller, a scale of losses moves; what is in an array may have changed where it lies.
@@ -286,10 +299,10 @@ class Standing:
             # What is one weight's alone is not written to by two threads at once; a queue has an order of its own.
             with _open if call.many or self._queued else lock_of(writes[call.places[0]]):
                 try:
-                    call.grads(call.some(news))
+                    call.grads(news)
                     call.run()
                 except Exception as e:
                     raise_in_op(e, call.op.name, call.params, call.ins, owner=call.owner)
                 finally:
-                    call.grads([None] * len(call.places))  # they are of one step
+                    call.no_grads()  # they are of one step
         commit(writes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from operator import is_not
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,25 @@ def _update(name: str) -> None:
             np.copyto(outs[0], weight)
         given = p.__dict__
         optimizer.move(fn, [outs[0], grad, *outs[1:]], [given[n] for n in numbers])
+
+    def standing(k: Call, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None]:
+        """The same weight and states again and again, which are looked at once; a gradient is of one step."""
+        weight, *states = seen = [*outs]
+        rows = [a.reshape(-1) if a.flags.c_contiguous else None for a in seen]
+        if weight is not ins[0] or any(row is None for row in rows):
+            return lambda: kernel(k, p, outs, *ins)
+        size, values = weight.size, p.__dict__
+
+        def call() -> None:
+            grad = ins[1]
+            if not grad.flags.c_contiguous or ins[0] is not weight or any(map(is_not, outs, seen)):
+                kernel(k, p, outs, *ins)
+                return
+            fn(size, rows[0], grad.reshape(-1), *rows[1:], *[float(values[n]) for n in numbers])
+
+        return call
+
+    kernel.binds = standing  # type: ignore[attr-defined]
 
 
 for _name in optimizer.UPDATES:

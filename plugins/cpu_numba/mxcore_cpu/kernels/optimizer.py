@@ -19,6 +19,11 @@ from ._arrays import flat, writable
 __all__ = ["UPDATES", "adamw", "lamb_phase1", "move", "nag_mom", "sgd", "sgd_mom", "update"]
 
 
+#: Elements whose updates take longer than a sleeping thread to wake up (up to 50 us on virtual machines): those that
+#: multiply and add, and those with roots and quotients.
+LIGHT, HEAVY = 1 << 17, 1 << 16
+
+
 @helper
 def _clip(g: Scalar, c: Scalar) -> Scalar:
     """Return g within [-c, c], or g where c is negative; NaN stays."""
@@ -32,7 +37,7 @@ def _sign(x: Scalar) -> Scalar:
     return where(x > zero, like(x, 1.0), where(x < zero, like(x, -1.0), zero))
 
 
-@kernel(threshold=1 << 15)
+@kernel(threshold=LIGHT)
 def sgd(first: int, last: int, w: Array, g: Array, lr: Scalar, wd: Scalar, rescale: Scalar, clip: Scalar) -> None:
     """Plain steps over the elements from `first` to `last`."""
     w, g = w[first:last], g[first:last]
@@ -42,7 +47,7 @@ def sgd(first: int, last: int, w: Array, g: Array, lr: Scalar, wd: Scalar, resca
         w[i] -= lr * (_clip(g[i] * rescale, clip) + wd * w[i])
 
 
-@kernel(threshold=1 << 15)
+@kernel(threshold=LIGHT)
 def sgd_mom(
     first: int,
     last: int,
@@ -64,7 +69,7 @@ def sgd_mom(
         w[i] += m[i]
 
 
-@kernel(threshold=1 << 15)
+@kernel(threshold=LIGHT)
 def nag_mom(
     first: int,
     last: int,
@@ -89,7 +94,7 @@ def nag_mom(
         m[i] = step - lr * wd * w[i]  # MXNet decays its momentum by the weight it has just updated
 
 
-@kernel(threshold=1 << 15)
+@kernel(threshold=HEAVY)
 def _adam(
     first: int,
     last: int,
@@ -116,7 +121,7 @@ def _adam(
         w[i] -= lr * mean[i] / (np.sqrt(var[i]) + epsilon)
 
 
-@kernel(threshold=1 << 15)
+@kernel(threshold=HEAVY)
 def adamw(
     first: int,
     last: int,
@@ -145,7 +150,7 @@ def adamw(
         w[i] -= eta * (lr * mean[i] / (np.sqrt(var[i]) + epsilon) + wd * w[i])
 
 
-@kernel(threshold=1 << 15)
+@kernel(threshold=HEAVY)
 def _rmsprop(
     first: int,
     last: int,
@@ -170,7 +175,7 @@ def _rmsprop(
         w[i] = _clip(w[i] - lr * v / np.sqrt(n[i] + epsilon), clip_weights)
 
 
-@kernel(threshold=1 << 15)
+@kernel(threshold=HEAVY)
 def _rmspropalex(
     first: int,
     last: int,
@@ -201,7 +206,7 @@ def _rmspropalex(
         w[i] = _clip(w[i] + delta[i], clip_weights)
 
 
-@kernel(threshold=1 << 15)
+@kernel(threshold=HEAVY)
 def _ftrl(
     first: int,
     last: int,
@@ -229,7 +234,7 @@ def _ftrl(
         w[i] = where(abs(z[i]) <= lamda1, real(0), kept)
 
 
-@kernel(threshold=1 << 15)
+@kernel(threshold=HEAVY)
 def _ftml(
     first: int,
     last: int,
@@ -261,7 +266,7 @@ def _ftml(
         w[i] = -z[i] / now
 
 
-@kernel(threshold=1 << 15)
+@kernel(threshold=LIGHT)
 def _signsgd(first: int, last: int, w: Array, g: Array, lr: Scalar, wd: Scalar, rescale: Scalar, clip: Scalar) -> None:
     w, g = w[first:last], g[first:last]
     real = w.dtype.type
@@ -270,7 +275,7 @@ def _signsgd(first: int, last: int, w: Array, g: Array, lr: Scalar, wd: Scalar, 
         w[i] = keep * w[i] - lr * _sign(g[i])
 
 
-@kernel(threshold=1 << 15)
+@kernel(threshold=LIGHT)
 def _signum(
     first: int,
     last: int,
@@ -293,7 +298,7 @@ def _signum(
         w[i] = keep * w[i] + lr * _sign(m[i])
 
 
-@kernel(threshold=1 << 15)
+@kernel(threshold=HEAVY)
 def _adagrad(
     first: int,
     last: int,
@@ -315,7 +320,7 @@ def _adagrad(
         w[i] -= lr * (v / np.sqrt(history[i] + epsilon) + wd * w[i])
 
 
-@kernel(threshold=1 << 15)
+@kernel(threshold=HEAVY)
 def lamb_phase1(
     first: int,
     last: int,
