@@ -8,10 +8,12 @@ alike, and none leaves a half-written file behind.
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, BinaryIO
 
 from .base import MXNetError, error
@@ -118,6 +120,8 @@ def open_read(path: PathLike) -> BinaryIO:
             if archived(name):
                 _check_members(name, fs, inner)
             file: BinaryIO = fs.open(inner, "rb")
+            if isinstance(file, io.BytesIO):  # what a store has in memory it may give to all, with one position
+                file = io.BytesIO(file.getvalue())
             with contextlib.suppress(AttributeError):  # of a type that takes none, which holds what it reads
                 file.store = fs  # type: ignore[attr-defined]  # an archive that nobody holds closes its files
             return file
@@ -174,9 +178,9 @@ def reading(path: PathLike) -> Iterator[BinaryIO]:
     """
     name = checked(path)
     with open_read(name) as file, explained(name, "read", foreign=is_url(name)):
-        before, problem = _written(file), None
+        before, problem, size = _written(file), None, getattr(file, "size", None)
         try:
-            yield file
+            yield _Whole(file, size) if is_url(name) and isinstance(size, int) else file  # type: ignore[misc]
         except Exception as e:
             if _written(file) in (before, None):
                 raise
@@ -185,6 +189,24 @@ def reading(path: PathLike) -> Iterator[BinaryIO]:
             raise error(
                 OSError, f"{name!r} was written to while it was read; read it again when its writer is done"
             ) from problem
+
+
+class _Whole:
+    """A file of a store that tells its size: where it ends before, as where a server cuts it off, that is an error."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._file, self._size = file, size
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._file, name)
+        return partial(self._read, found) if name in ("read", "read1", "readinto") else found
+
+    def _read(self, method: Callable[..., Any], *args: Any) -> Any:
+        """Call a method of the file's that gives nothing at its end."""
+        found = method(*args)
+        if not found and args not in ((0,), (b"",)) and (at := self._file.tell()) < self._size:
+            raise OSError(f"it ended after {at} of {self._size} bytes")
+        return found
 
 
 def _written(file: BinaryIO) -> tuple[int, int] | None:

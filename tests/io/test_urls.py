@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import fsspec
+import fsspec.implementations.local
 import numpy as np
 import pytest
 
@@ -364,3 +365,52 @@ def test_pieces_of_an_archive_that_is_read_slowly(files, tmp_path):
     file = open_read(f"zip://in/a.rec::{archive('zip', files, tmp_path / 'a.zip')}")
     gc.collect()
     assert isinstance(file, io.IOBase) and len(file.read()) == os.path.getsize(files / "a.rec")
+
+
+class Cutting(fsspec.implementations.local.LocalFileSystem):
+    """A store whose files end after some bytes, as where a server or a proxy cuts them off."""
+
+    protocol, after = "cutting", 10
+
+    def _open(self, path, mode="rb", **more):
+        file = super()._open(path, mode, **more)
+        if mode == "rb":
+            read = file.f.read
+            file.read = lambda n=-1: read(min(n if n >= 0 else 1 << 60, max(self.after - file.tell(), 0)))
+        return file
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.svm", "graph.json", "words.txt", "a.params"])
+def test_files_that_a_store_cuts_off_are_no_whole_ones(tmp_path, name):
+    fsspec.register_implementation("cutting", Cutting, clobber=True)
+    path = tmp_path / name
+    line = {"rows.csv": "{},2\n", "rows.svm": "{} 0:1\n"}.get(name, "a{} 1 2\n")
+    path.write_text("".join(map(line.format, range(5))))
+    if name == "graph.json":
+        mx.sym.Variable("x").save(str(path))
+    elif name == "a.params":
+        mx.nd.save(str(path), [mx.nd.ones((4,))])
+    url = f"cutting://{path}"
+    read = {
+        "rows.csv": lambda: mx.io.CSVIter(data_csv=url, data_shape=(2,), batch_size=1),
+        "rows.svm": lambda: mx.io.LibSVMIter(data_libsvm=url, data_shape=(2,), batch_size=1),
+        "graph.json": lambda: mx.sym.load(url),
+        "words.txt": lambda: mx.contrib.text.embedding.CustomEmbedding(url),
+        "a.params": lambda: mx.nd.load(url),
+    }[name]
+    for Cutting.after in (0, 12):
+        said = f"it ended after {Cutting.after} of {path.stat().st_size} bytes"
+        with pytest.raises(MXNetError, match="reading the header" if name == "a.params" and Cutting.after else said):
+            read()
+    Cutting.after = 1 << 40
+    assert read() is not None
+
+
+def test_readers_of_one_file_in_memory_have_positions_of_their_own():
+    write_atomic("memory://urls/one.bin", bytes(range(256)) * 4096)
+    with open_read("memory://urls/one.bin") as a, open_read("memory://urls/one.bin") as b:
+        assert [a.read(2), b.read(2), a.read(2), b.read(1)] == [b"\0\1", b"\0\1", b"\2\3", b"\2"]
+        write_atomic("memory://urls/one.bin", b"new")
+        assert a.read(1) == b"\4"
+    with ThreadPoolExecutor(4) as pool:
+        assert {*pool.map(lambda _: mx._io_files.read_whole("memory://urls/one.bin"), range(64))} == {b"new"}
