@@ -376,7 +376,7 @@ class Cutting(fsspec.implementations.local.LocalFileSystem):
         file = super()._open(path, mode, **more)
         if mode == "rb":
             read = file.f.read
-            file.read = lambda n=-1: read(min(n if n >= 0 else 1 << 60, max(self.after - file.tell(), 0)))
+            file.read = file.read1 = lambda n=-1: read(min(n if n >= 0 else 1 << 60, max(self.after - file.tell(), 0)))
         return file
 
 
