@@ -190,6 +190,8 @@ class Face:
     def __getattr__(self, name: str) -> Any:
         if name == "_functions":
             raise AttributeError(name)  # while it is made
+        if self._below and name not in self.names:  # `copy.copy` asks what a function is bound to for its name
+            return getattr(getattr(self._whole, self._below), name)
         found = self.__dict__[name] = getattr(self._functions, name)
         return found
 
