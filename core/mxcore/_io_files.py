@@ -595,14 +595,20 @@ def explained(name: str, verb: str, foreign: bool = False) -> Iterator[None]:
         new = error(type(problem), f"cannot {verb} {name!r}: {_reason(name, problem)}")
         new.errno = problem.errno  # type: ignore[attr-defined]  # as the class is an OSError's, too
         try:
-            raise new from problem
+            raise new from _outside(problem)
         finally:
             del new  # else its traceback holds this frame, and with it all that its callers have open
     except Exception as problem:
         if not foreign:
             raise
         kind = type(problem).__name__
-        raise error(OSError, f"cannot {verb} {name!r}: {kind}: {problem}") from problem
+        raise error(OSError, f"cannot {verb} {name!r}: {kind}: {problem}") from _outside(problem)
+
+
+def _outside(problem: Exception) -> Exception:
+    """A problem without the frame of the generator that got it last: behind that is one of `contextlib`, which has it."""
+    tb = problem.__traceback__
+    return problem.with_traceback(tb and tb.tb_next)
 
 
 def _reason(name: str, problem: OSError) -> str:

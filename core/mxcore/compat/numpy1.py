@@ -8,6 +8,7 @@ nowhere else.
 from __future__ import annotations
 
 import ast
+import contextlib
 import ctypes
 import functools
 import gc
@@ -313,10 +314,10 @@ def names() -> Iterator[tuple[Any, dict[str, Any]]]:
         if not isinstance(value, str):
             found[name] = value
             continue
-        try:
+        with contextlib.suppress(AttributeError), warnings.catch_warnings():
+            # This NumPy may keep it elsewhere, be an old one that has the name itself, or say that it goes soon.
+            warnings.simplefilter("ignore")
             found[name] = functools.reduce(getattr, value.split("."), np)
-        except AttributeError:
-            pass  # this NumPy keeps it elsewhere, or is an old one that has the name itself
     yield np, found
     yield np.linalg, {"linalg": np.linalg}
     yield np.lib, {n: getattr(np, n) for n in _LIB.split() if hasattr(np, n)}
