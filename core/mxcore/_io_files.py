@@ -606,7 +606,7 @@ def explained(name: str, verb: str, foreign: bool = False) -> Iterator[None]:
 
 
 def _outside(problem: Exception) -> Exception:
-    """A problem without the frame of the generator that got it last: behind that is one of `contextlib`, which has it."""
+    """A problem without the frame of the generator that it was thrown into: behind that is one which holds it."""
     tb = problem.__traceback__
     return problem.with_traceback(tb and tb.tb_next)
 

@@ -102,6 +102,7 @@ def missing(module):
         if not n.startswith("_")
         and n not in without | OTHERS
         and not names.reason(source)
+        and not (source.startswith("distutils") and sys.version_info >= (3, 12))
         and not hasattr(importlib.import_module(module), n)
     ]
 
