@@ -1,6 +1,9 @@
 """Errors: their types, and what they say about inputs that are not what was expected."""
 
+import contextlib
+import gc
 import pickle
+import weakref
 from types import SimpleNamespace
 
 import numpy as np
@@ -100,3 +103,66 @@ def test_of_very_many_inputs_the_first_are_told():
     assert told.startswith("a0 float32 (0,), a1 float32 (1,), ") and told.endswith("a19 float32 (19,), and 3 others")
     told = describe(["a"] * 20, specs[:20])
     assert told.count("a float32") == 20 and "others" not in told
+
+
+def hybridised(record):
+    net = mx.gluon.nn.Dense(2, in_units=3)
+    net.initialize()
+    net.hybridize()
+    with mx.autograd.record() if record else contextlib.nullcontext():
+        net(mx.nd.ones((2, 4)))
+
+
+def module():
+    net = mx.mod.Module(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2), label_names=())
+    net.bind([("data", (2, 3))])
+    net.init_params()
+    net.forward(mx.io.DataBatch([mx.nd.ones((2, 4, 5))]))
+
+
+FAILING = {
+    "operator": lambda folder: mx.nd.dot(mx.nd.ones((2, 3)), mx.nd.ones((2, 3))),
+    "no graph": lambda folder: mx.nd.ones(1).backward(),
+    "block": lambda folder: hybridised(False),
+    "block, recorded": lambda folder: hybridised(True),
+    "module": lambda folder: module(),
+    "executor": lambda folder: mx.sym.Variable("x").bind(mx.cpu(), {}),
+    "metric": lambda folder: mx.metric.Accuracy().update([mx.nd.ones(2)], [mx.nd.ones(3)]),
+    "arrays": lambda folder: mx.nd.load(f"{folder}/missing/a.params"),
+    "damaged arrays": lambda folder: mx.nd.load(f"{folder}/damaged"),
+    "arrays of a store": lambda folder: mx.nd.load("memory://errors/nothing"),
+    "graph": lambda folder: mx.sym.load(f"{folder}/damaged"),
+    "records": lambda folder: mx.recordio.MXRecordIO(f"{folder}/missing.rec", "r"),
+    "rows": lambda folder: mx.io.CSVIter(data_csv=f"{folder}/damaged", data_shape=(1,)),
+    "pictures": lambda folder: mx.io.ImageRecordIter(path_imgrec=f"{folder}/a.rec", data_shape=(3, 2, 2), batch_size=1),
+    "checkpoint": lambda folder: mx.model.load_checkpoint(f"{folder}/a", 1),
+    "parameters": lambda folder: mx.gluon.nn.Dense(2).load_parameters(f"{folder}/damaged"),
+}
+
+
+@pytest.mark.parametrize("what", FAILING)
+def test_an_error_that_is_over_holds_nothing_of_its_callers(tmp_path, what):
+    """Their arrays go at once, and wait for no collector."""
+    (tmp_path / "damaged").write_bytes(b"what is this?" * 9)
+
+    class Mine:
+        """What a caller has."""
+
+    def fails():
+        mine = Mine()
+        seen.append(weakref.ref(mine))
+        FAILING[what](tmp_path)
+
+    seen = []
+    gc.collect()
+    gc.disable()
+    try:
+        try:
+            fails()
+        except MXNetError as e:
+            assert e.__cause__ is not e
+        else:
+            pytest.fail("it is no error")
+        assert seen[0]() is None
+    finally:
+        gc.enable()

@@ -145,7 +145,9 @@ def _compile(
     try:
         graph.shapes, graph.dtypes, graph.stypes = infer_all(every, shapes, dtypes, stypes)
     except MXNetError as e:
-        raise e if wrt is None else _with_operator(e, heads, variables, wrt) from e
+        if wrt is None:
+            raise
+        raise _with_operator(e, heads, variables, wrt) from e.__cause__  # it may be this one
     if missing := undecided(every, graph.dtypes):
         raise missing
     if wrt is not None:
