@@ -621,5 +621,8 @@ def _reason(name: str, problem: OSError) -> str:
         if not os.path.isdir(folder):
             return f"the folder {folder!r} does not exist"
         if not os.path.isabs(path):
-            return f"{reason} (looked in {os.getcwd()!r})"
+            try:
+                return f"{reason} (looked in {os.getcwd()!r})"
+            except OSError:
+                return f"{reason}: the folder in which this process works does not exist any more"
     return reason

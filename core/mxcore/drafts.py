@@ -746,12 +746,25 @@ def _local(name: str) -> _InPlace:
             return _InPlace(path)
         if old is not None and not os.access(path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        if old is not None and not _may_be_replaced(target, old):
+            return _InPlace(path)
         try:
             return _Beside(target, old)
         except PermissionError:
             if old is None:
                 raise
             return _InPlace(path)  # the folder takes no new file, but the file may be written
+
+
+def _may_be_replaced(target: str, old: os.stat_result) -> bool:
+    """Whether the system lets this user rename another file over one that is there.
+
+    In a sticky folder, such as /tmp, only who owns the file or the folder may, whoever may write to the file.
+    """
+    folder = os.stat(os.path.dirname(target))
+    if not folder.st_mode & stat.S_ISVTX or not hasattr(os, "geteuid"):
+        return True
+    return os.geteuid() in (0, old.st_uid, folder.st_uid)
 
 
 def _target(path: str) -> str | None:

@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import pytest
 
 import mxcore as mx
 from mxcore import drafts
-from mxcore._io_files import write_atomic
+from mxcore._io_files import open_read, write_atomic
 from mxcore.base import MXNetError
 from mxcore.drafts import Draft, atomic_writer, atomic_writers, commit, read_pair, settle
 
@@ -828,3 +829,38 @@ def test_what_a_handler_saves_before_anything_has_its_place_is_the_newer(tmp_pat
         signal.signal(signal.SIGUSR1, old)
     assert [name.read_bytes() for name in names] == [b"newer"] * 2
     assert left(tmp_path) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become somebody else")
+def test_a_file_that_a_sticky_folder_does_not_let_us_replace_is_written_in_place():
+    """Such as /tmp is: others may write to a file of mode 666, but rename nothing over it."""
+    program = """
+import os, sys
+from mxcore._io_files import open_read, write_atomic
+import numpy  # before others may not read where it lies
+os.setgroups([]), os.setgid(65534), os.setuid(65534)
+write_atomic(sys.argv[1], b"new")
+"""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "theirs").write_bytes(b"old and longer")
+        (folder / "theirs").chmod(0o666)
+        folder.chmod(0o1777)
+        before = (folder / "theirs").stat().st_ino
+        rule = Path("/proc/sys/fs/protected_regular")  # which refuses that, too
+        done = subprocess.run([sys.executable, "-c", program, folder / "theirs"], capture_output=True, text=True)
+        if not rule.exists() or rule.read_text().strip() == "0":
+            assert done.returncode == 0, done.stderr
+            assert (folder / "theirs").read_bytes() == b"new" and (folder / "theirs").stat().st_ino == before
+        assert os.listdir(folder) == ["theirs"]
+
+
+@pytest.mark.parametrize("do", [open_read, lambda name: write_atomic(name, b"")], ids=["read", "write"])
+def test_where_the_working_folder_is_gone_errors_say_so(tmp_path, monkeypatch, do):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(FileNotFoundError, match="'x': .*the folder in which this process works does not exist") as told:
+        do("x")
+    assert isinstance(told.value, MXNetError)

@@ -106,6 +106,39 @@ def test_what_a_killed_run_did_not_come_to_remove_goes_later(tmp_path, monkeypat
     assert {*os.listdir(tmp_path)} == {"net-symbol.json", f"{name}.params", f"{name}.states"}
 
 
+def test_a_checkpoint_that_is_replaced_while_it_is_read_is_read_again(tmp_path, monkeypatch):
+    """Parameters are not of one time, and states of another."""
+
+    def save(value):
+        made, _ = learner(mx)
+        made.trainer.set_learning_rate(0)
+        made.fit(loader(mx), batches=1)
+        for p in made.net.collect_params().values():
+            p.set_data(mx.nd.full(p.shape, value))
+        for mean, var in made.trainer._updaters[0].states.values():
+            mean[:], var[:] = value, value
+        est.CheckpointHandler(tmp_path, "net")._save_params_and_trainer(made, "net-epoch0batch1")
+
+    save(1)
+    made, _ = learner(mx)
+    load, times = made.net.load_parameters, []
+
+    def load_and_lose_it(*args, **kwargs):
+        load(*args, **kwargs)
+        times.append(1)
+        if len(times) == 1:
+            save(2)
+
+    object.__setattr__(made.net, "load_parameters", load_and_lose_it)
+    keep = est.CheckpointHandler(tmp_path, "net", resume_from_checkpoint=True)
+    made.max_epoch, made.max_batch = 9, None
+    keep.train_begin(made)
+    assert len(times) == 2
+    assert {float(p.data().asnumpy().ravel()[0]) for p in made.net.collect_params().values()} == {2}
+    states = made.trainer._updaters[0].states.values()
+    assert {float(a.asnumpy().ravel()[0]) for state in states for a in state} == {2}
+
+
 def test_resuming_what_cannot_go_on(tmp_path):
     made, _ = learner(mx)
     made.fit(loader(mx), epochs=2, event_handlers=est.CheckpointHandler(tmp_path))

@@ -414,7 +414,7 @@ def download(
     if not overwrite and os.path.exists(target) and (not sha1_hash or check_sha1(target, sha1_hash)):
         return target
 
-    make_folder(os.path.dirname(os.path.abspath(target)))
+    make_folder(os.path.dirname(target) or os.curdir)
     tries = 1 if _local_path(url) is not None else retries + 1
     for attempt in itertools.count(1):
         try:

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...._io_files import checked, local_path, make_folder, names_in
 from ....base import error
-from ....drafts import settle, together
+from ....drafts import read_pair, settle, together
 from ....metric import CompositeEvalMetric, EvalMetric
 from ....metric import Loss as metric_loss
 from .utils import _check_metrics, direction
@@ -617,8 +617,12 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
                 )
         setattr(estimator, f"max_{unit}", left)
         self.saved_checkpoints = names
-        estimator.net.load_parameters(paths[0], ctx=estimator.context)
-        estimator.trainer.load_states(paths[1])
+
+        def load(states: str) -> None:
+            estimator.net.load_parameters(paths[0], ctx=estimator.context)
+            estimator.trainer.load_states(states)
+
+        read_pair(paths[1], paths[0], load)  # another process may write one of the same name
         estimator.logger.warning(
             "CheckpointHandler: Checkpoint resumed from epoch %d batch %d, continue to train for %d %s",
             self.trained_epoch,
