@@ -55,6 +55,14 @@ def test_named_rows_that_are_out_of_range_are_clipped(n):
     assert [a.shape for a in embedding.merged_rows(np.ones((0, 2)), np.zeros(0), n)] == [(0,), (0, 2)]
 
 
+@pytest.mark.parametrize("n", [2**25, 2**25 + 2])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_the_last_row_of_a_long_table_is_named_by_what_is_beyond(n, dtype):
+    index = np.array([np.inf, -np.inf, np.nan, 5], dtype)
+    rows, values = embedding.merged_rows(np.arange(1.0, 5).reshape(4, 1), index, n)
+    assert rows.tolist() == [0, 5, n - 1] and values.ravel().tolist() == [5, 4, 1]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_each_gradient_goes_to_the_row_that_was_taken(dtype, sparse):

@@ -173,6 +173,16 @@ def test_box_iou(seed, n, m, form):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("form", ["corner", "center"])
+@pytest.mark.parametrize("at", range(4))
+def test_boxes_that_are_no_numbers_overlap_with_nothing(form, at):
+    a, b = np.array([[0.4, 0.4, 0.6, 0.7]]), np.array([[0.5, 0.5, 0.6, 0.6]])
+    assert call("box_iou", a, b, format=form) > 0
+    b[0, at] = np.nan
+    for one, other in ((a, b), (b, a)):
+        assert call("box_iou", one, other, format=form) == 0
+
+
 # -- order, ties, corners -------------------------------------------------------------------------------------------
 
 

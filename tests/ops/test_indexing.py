@@ -336,6 +336,23 @@ def test_pick_and_its_kin():
     assert nd.batch_take(x, nd.array([2, 0], dtype="int32")).asnumpy().tolist() == [3, 4]
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_one_hot_of_no_number_is_none(dtype):
+    got = nd.one_hot(nd.array([np.nan, 0.9, np.inf, -0.5], dtype=dtype), depth=3)
+    assert got.asnumpy().tolist() == [[0, 0, 0], [1, 0, 0], [0, 0, 0], [1, 0, 0]]
+
+
+@pytest.mark.parametrize("kind", ["row_sparse", "csr"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_embedding_takes_sparse_gradients(kind, sparse):
+    weight = nd.ones((4, 2))
+    weight.attach_grad(stype="row_sparse" if sparse else "default")
+    with mx.autograd.record():
+        y = nd.Embedding(nd.array([2, 0, 2]), weight, input_dim=4, output_dim=2, sparse_grad=sparse)
+    y.backward(nd.array([[1, 2], [0, 0], [3, 4]]).tostype(kind))
+    assert weight.grad.asnumpy().tolist() == [[0, 0], [0, 0], [4, 6], [0, 0]]
+
+
 def test_one_hot_ignores_what_is_out_of_range():
     got = nd.one_hot(nd.array([1, -1, 3]), depth=3, on_value=2, off_value=-1, dtype="int32")
     assert got.dtype == np.int32 and got.asnumpy().tolist() == [[-1, 2, -1], [-1, -1, -1], [-1, -1, -1]]

@@ -337,6 +337,15 @@ def test_gradients_are_nobody_elses(stype):
     np.testing.assert_array_equal(v.grad.asnumpy(), want)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int8"])
+def test_parts_of_matrices_of_any_dtype(dtype):
+    x = nd.array([[1, 0, 2], [0, 3, 0]], dtype=dtype).tostype("csr")
+    taken, part = nd.take(x, nd.array([1, 0, 1])), nd.slice(x, begin=(0, 1), end=(2, 3))
+    assert {taken.stype, part.stype} == {"csr"} and taken.dtype == part.dtype == x.dtype
+    assert taken.astype("float32").asnumpy().tolist() == [[0, 3, 0], [1, 0, 2], [0, 3, 0]]
+    assert part.astype("float32").asnumpy().tolist() == [[0, 2], [3, 0]]
+
+
 def embedded(weight, **more):
     """Three rows of a table of two columns, recorded."""
     with autograd.record():

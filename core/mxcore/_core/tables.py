@@ -199,6 +199,12 @@ def _for_sparse(op: Op, specs: Sequence[Spec]) -> bool:
     return op.sparse_body is not None and any(s.stype != "default" for s in specs)
 
 
+def _is_for(k: Kernel, op: Op) -> bool:
+    """Whether a kernel computes this operator: not another one that its plugin brings, or has brought, by that name."""
+    meant = ops.claims.get(k.op, {}).get(k.owner, ops.items.get(k.op))
+    return meant is None or meant is (op if k.op in (op.name, *op.aliases) else ops.items.get(k.op))
+
+
 class KernelTable:
     """Device type -> operator name -> kernels."""
 
@@ -208,8 +214,8 @@ class KernelTable:
         #: Devices that have kernels which nobody asked for yet.
         self._fresh: set[str] = set()
         self._told: set[Any] = set()
-        #: (device, names of an operator, preference of the environment) -> kernels, best first; sorting for each node
-        #: of a graph shows.
+        #: (device, operator, preference of the environment) -> kernels, best first; sorting for each node of a graph
+        #: shows.
         self._ranked: dict[Any, list[Kernel]] = {}
         on_change.append(self._ranked.clear)
 
@@ -269,12 +275,12 @@ class KernelTable:
         if device in self._fresh:
             self._open(device)
         table, by_place = self.sets.get(device, {}), "MXCORE_KERNEL_ORDER"
-        key = device, op.kernel_names, os.environ.get(by_place)
+        key = device, op, os.environ.get(by_place)
         if key in self._ranked:
             return self._ranked[key]
         # Distribution names decide ties, so the outcome does not depend on the order of installation.
         found = sorted(
-            (k for name in op.kernel_names for k in table.get(name, ())),
+            (k for name in op.kernel_names for k in table.get(name, ()) if _is_for(k, op)),
             key=lambda k: (-k.priority, place(k.owner, by_place), plugins.distribution(k.owner), k.owner),
         )
         for a, b in combinations(found, 2):
@@ -293,8 +299,7 @@ class KernelTable:
                     f"operator {op.name} first; "
                     f"those of {a.owner} are used (MXCORE_KERNEL_ORDER overrules, `mxcore plugins` lists all)"
                 )
-        self._ranked[key] = found
-        return found
+        return self._ranked.setdefault(key, found)
 
     def fitting(self, op: Op, device: Device, p: Params, specs: Sequence[Spec]) -> Iterator[Kernel]:
         """The kernels that may run on inputs like these, best first."""

@@ -175,7 +175,7 @@ def one_hot(k: Call, p: Params, indices: Array) -> Array:
     xp = k.xp
     flat = whole(xp, indices).reshape(-1)
     out = xp.full((flat.shape[0], p.depth), p.off_value, p.dtype)
-    rows = xp.flatnonzero((flat >= 0) & (flat < p.depth))
+    rows = xp.flatnonzero((flat >= 0) & (flat < p.depth) & (indices == indices).reshape(-1))  # NaN is no index
     out[rows, flat[rows]] = p.on_value
     return out.reshape(*indices.shape, p.depth)
 

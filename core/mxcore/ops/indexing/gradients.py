@@ -141,7 +141,7 @@ def backward_embedding(k: Call, p: Params, dy: Array, data: Array, weight: Array
     """
     shape = (p.input_dim, p.output_dim)
     rows = within(k.xp, data, p.input_dim, "clip").reshape(-1)
-    values = dy.reshape(rows.shape[0], p.output_dim)
+    values = (dy.todense(k.xp) if hasattr(dy, "todense") else dy).reshape(rows.shape[0], p.output_dim)
     if p.sparse_grad:
         return merge_rows(k.xp, shape, rows, values)
     return add_rows(k.xp, shape, rows, values)

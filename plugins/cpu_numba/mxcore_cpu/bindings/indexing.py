@@ -42,19 +42,16 @@ for _name in ("Embedding", "_contrib_SparseEmbedding"):
     cpu.kernel(_name, when=_whole_rows, out=True, sparse=True)(_embed_rows)
 
 
-@cpu.kernel(
-    "_backward_Embedding",
-    out=True,
-    when=lambda p, dy, data, weight: not p.sparse_grad and dy.dtype.kind == "f" and dy.dtype.itemsize >= 4,
-)
+def _added_up(dy: Spec) -> bool:
+    return dy.stype == "default" and dy.dtype.kind == "f" and dy.dtype.itemsize >= 4
+
+
+@cpu.kernel("_backward_Embedding", out=True, when=lambda p, dy, data, weight: not p.sparse_grad and _added_up(dy))
 def _backward_embedding(k: Call, p: Params, outs: Outs, dy: Array, data: Array, weight: Array) -> None:
     embedding.add_rows(dy.reshape(-1, p.output_dim), data.reshape(-1), outs[0])
 
 
-@cpu.kernel(
-    "_backward_Embedding",
-    when=lambda p, dy, data, weight: p.sparse_grad and dy.dtype.kind == "f" and dy.dtype.itemsize >= 4,
-)
+@cpu.kernel("_backward_Embedding", when=lambda p, dy, data, weight: p.sparse_grad and _added_up(dy))
 def _rows_of_embedding(k: Call, p: Params, dy: Array, data: Array, weight: Array) -> RowSparse:
     rows, values = embedding.merged_rows(dy.reshape(-1, p.output_dim), data.reshape(-1), p.input_dim)
     return RowSparse((p.input_dim, p.output_dim), rows, values)

@@ -68,13 +68,18 @@ for _name in ("sum", "mean", "norm"):
         return found
 
 
-@cpu.kernel("take", when=lambda p, a, indices: a.stype == "csr" and p.axis == 0 and indices.ndim == 1, sparse=True)
+def _whole_words(data: Spec) -> bool:
+    """Whether loops are compiled for the dtype of a csr matrix: halves have bodies."""
+    return data.stype == "csr" and (data.dtype.kind in "iub" or data.dtype.kind == "f" and data.dtype.itemsize >= 4)
+
+
+@cpu.kernel("take", when=lambda p, a, indices: _whole_words(a) and p.axis == 0 and indices.ndim == 1, sparse=True)
 def _rows(k: Call, p: Params, a: CSR, indices: Any) -> CSR:
     indices = indices if indices.__class__ is np.ndarray else indices.todense(np)
     return csr.take(a, helpers("take").places(np, p, indices, a.shape[0]))
 
 
-@cpu.kernel("slice", when=lambda p, data: data.stype == "csr" and all(s in (None, 1) for s in p.step), sparse=True)
+@cpu.kernel("slice", when=lambda p, data: _whole_words(data) and all(s in (None, 1) for s in p.step), sparse=True)
 def _part(k: Call, p: Params, data: CSR) -> CSR:
     return csr.part(data, *helpers("slice").ranges(p, data.shape))
 

@@ -128,7 +128,8 @@ def merged_rows(d_out: Array, index: Array, n: int) -> tuple[Array, Array]:
         rows = rows[: before[words]].copy()
         _look_up(len(index), n, index, marks, before, place)
     else:
-        near = np.clip(index if index.dtype.kind == "i" else np.nan_to_num(index), 0, n - 1)
+        # In float64, which holds the last row; in float32 it may be rounded to another one.
+        near = np.clip(index if index.dtype.kind == "i" else np.nan_to_num(index.astype(np.float64)), 0, n - 1)
         rows, place = np.unique(near.astype(np.int64), return_inverse=True)
     out = memory.empty((len(rows), *d_out.shape[1:]), d_out.dtype)
     add_rows(d_out, place.reshape(-1), out)

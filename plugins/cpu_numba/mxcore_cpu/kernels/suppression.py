@@ -110,6 +110,8 @@ def _sides(a: Array, i: int, centred: bool, half: Scalar) -> tuple[Scalar, Scala
     x, y, z, w = a[i, 0], a[i, 1], a[i, 2], a[i, 3]
     zero = half - half
     if centred:
+        if x != x or y != y:  # which the smaller and the larger of two let through: a box without any place
+            return zero, zero, zero, zero, zero
         area = zero if z < zero or w < zero else z * w
         z, w = z * half, w * half
         return x - z, y - w, x + z, y + w, area

@@ -61,7 +61,7 @@ def _backward_take(k: Call, p: Params, outs: Outs, dy: Array, indices: Array, li
 
 
 def _embedded(p: Params, dy: Spec, data: Spec, weight: Spec) -> bool:
-    return _fits(dy, data, weight, dtypes=_SUMMED)
+    return dy.stype == "default" and _fits(dy, data, weight, dtypes=_SUMMED)
 
 
 @binds("_backward_Embedding", dtypes=None, when=lambda p, *specs: not p.sparse_grad and _embedded(p, *specs))

@@ -136,7 +136,8 @@ EACH(pick_backward)
 KERNEL(256) one_hot(const void* index, int kind, T* y, u32 size, u32 depth, double on, double off) {
     FOR_EACH_OF_FEW(i, size) {
         u32 row = i / depth;
-        y[i] = T(index_at(index, kind, row) == i64(i - row * depth) ? on : off);
+        bool set = index_at(index, kind, row) == i64(i - row * depth) && !is_nan_at(index, kind, row);
+        y[i] = T(set ? on : off);
     }
 }
 EACH(one_hot)

@@ -23,6 +23,13 @@ DEVICE i64 index_at(const void* index, int kind, i64 i) {
     }
 }
 
+// Whether an index is NaN, which index_at takes for 0.
+DEVICE bool is_nan_at(const void* index, int kind, i64 i) {
+    if (kind == FLOAT16) return float(((const mx_half*)index)[i]) != float(((const mx_half*)index)[i]);
+    if (kind == FLOAT32) return ((const float*)index)[i] != ((const float*)index)[i];
+    return kind == FLOAT64 && ((const double*)index)[i] != ((const double*)index)[i];
+}
+
 // A place in [0, n): what is out of range is the nearest one, or wraps around.
 DEVICE int place_at(const void* index, int kind, i64 i, int n, int wraps) {
     i64 v = index_at(index, kind, i);
