@@ -13,7 +13,6 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from typing import Any, BinaryIO
 
 from .base import MXNetError, error
@@ -167,7 +166,7 @@ def reading(path: PathLike) -> Iterator[BinaryIO]:
     ------
     MXNetError
         (also the matching OSError) naming the file and the reason; (also OSError) if a local file was written to within
-        the block, of which one part may be old then and the next one new.
+        the block, of which one part may be old then and the next one new, or if one of a store ends before its size.
 
     Examples
     --------
@@ -194,19 +193,36 @@ def reading(path: PathLike) -> Iterator[BinaryIO]:
 class _Whole:
     """A file of a store that tells its size: where it ends before, as where a server cuts it off, that is an error."""
 
-    def __init__(self, file: BinaryIO, size: int) -> None:
+    def __init__(self, file: Any, size: int) -> None:
         self._file, self._size = file, size
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._file, name)
-        return partial(self._read, found) if name in ("read", "read1", "readinto") else found
+        return getattr(self._file, name)
 
-    def _read(self, method: Callable[..., Any], *args: Any) -> Any:
-        """Call a method of the file's that gives nothing at its end."""
-        found = method(*args)
-        if not found and args not in ((0,), (b"",)) and (at := self._file.tell()) < self._size:
-            raise OSError(f"it ended after {at} of {self._size} bytes")
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._file)
+
+    def read(self, n: int = -1) -> bytes:
+        """So many bytes, fewer only at the end; all of them unless told."""
+        found: bytes = self._file.read(n)
+        while n and len(found) != n and not self._ended():
+            more = self._file.read(n - len(found) if n > 0 else -1)
+            found += more or self._cut()
         return found
+
+    def read1(self, n: int = -1) -> bytes:
+        """Some bytes, none only at the end."""
+        return self._file.read1(n) or (b"" if n == 0 or self._ended() else self._cut())
+
+    def readinto(self, into: Any) -> int:
+        """As `read1`, into memory."""
+        return self._file.readinto(into) or (0 if len(into) == 0 or self._ended() else self._cut())
+
+    def _ended(self) -> bool:
+        return bool(self._file.tell() >= self._size)
+
+    def _cut(self) -> Any:
+        raise OSError(f"it ended after {self._file.tell()} of {self._size} bytes")
 
 
 def _written(file: BinaryIO) -> tuple[int, int] | None:

@@ -18,7 +18,7 @@ __all__ = ["CSR", "HeldRows", "RowSparse", "add_rows", "merge_rows"]
 class _Stored(Sparse):
     """A full shape, and the arrays that hold the rest, values last."""
 
-    __slots__ = ("shape", "parts", "sound")
+    __slots__ = ("shape", "parts", "sound", "__weakref__")
 
     def __init__(self, shape: tuple[int, ...], *parts: Any) -> None:
         self.shape, self.parts = tuple(shape), parts

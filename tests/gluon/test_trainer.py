@@ -386,3 +386,30 @@ def test_sparse_gradients_are_summed_by_a_store_and_used_by_the_trainer(wanted):
     assert trainer._kvstore is not None and trainer._update_on_kvstore is bool(wanted)
     for c in contexts:
         assert net.weight.data(c).asnumpy()[:, 0].tolist() == [1, 0, 0.5, 0.5, 1]
+
+
+def test_a_parameter_on_fewer_contexts_than_others_moves_where_it_is():
+    made = [mx.gluon.Parameter(name, shape=(1,), init="ones") for name in "ab"]
+    for p in made:
+        p.initialize(ctx=[mx.cpu(0), mx.cpu(1)])
+    trainer = mx.gluon.Trainer(made, "sgd", {"learning_rate": 1.0}, kvstore=None)
+    for contexts in ((0, 1), (0,)):
+        made[1].reset_ctx([mx.cpu(i) for i in contexts])
+        for p in made:
+            for x in p.list_data():
+                with mx.autograd.record():
+                    y = x * 2
+                y.backward()
+        trainer.step(1)
+    assert [x.asscalar() for p in made for x in p.list_data()] == [-3, -3, -3]
+
+
+def test_a_parameter_that_comes_twice_moves_once_where_stale_gradients_are_left_out():
+    p = mx.gluon.Parameter("a", shape=(1,), init="ones")
+    p.initialize()
+    trainer = mx.gluon.Trainer([p, p], "sgd", {"learning_rate": 1.0})
+    with mx.autograd.record():
+        y = p.data() * 1
+    y.backward()
+    trainer.step(1, ignore_stale_grad=True)
+    assert p.data().asscalar() == 0

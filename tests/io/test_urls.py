@@ -400,7 +400,7 @@ def test_files_that_a_store_cuts_off_are_no_whole_ones(tmp_path, name):
     }[name]
     for Cutting.after in (0, 12):
         said = f"it ended after {Cutting.after} of {path.stat().st_size} bytes"
-        with pytest.raises(MXNetError, match="reading the header" if name == "a.params" and Cutting.after else said):
+        with pytest.raises(MXNetError, match=said):
             read()
     Cutting.after = 1 << 40
     assert read() is not None

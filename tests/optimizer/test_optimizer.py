@@ -332,6 +332,17 @@ def test_a_bound_update_takes_gradients_of_any_rows(rule, lazy):
             np.testing.assert_array_equal(a.asnumpy(), b.asnumpy())
 
 
+def test_a_bound_update_holds_no_gradient():
+    one, weight = mx.optimizer.SGD(learning_rate=1.0), mx.nd.ones((4, 2))
+    gone = []
+    for rows in ([0, 1], [1, 3], [2, 3]):
+        grad = mx.nd.sparse.row_sparse_array((np.ones((2, 2), "f4"), rows), shape=(4, 2))
+        one.update(0, weight, grad, None)
+        gone.append(weakref.ref(grad._data))
+        del grad
+        assert gone[-1]() is None
+
+
 def test_a_bound_update_tells_of_rows_out_of_range():
     one, weight = mx.optimizer.SGD(learning_rate=1.0), mx.nd.ones((4, 2))
     for rows in ([0, 1], [1, 3]):

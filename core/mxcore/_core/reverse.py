@@ -423,7 +423,5 @@ def _write(leaf: Leaf, g: Any, own: bool = False) -> None:
             device.copy(x, y)
         return
     assign(
-        grad,
-        g if grad.stype in (g.stype, "default") else eager.roles["other storage type"](g, stype=grad.stype),
-        own and leaf.req != "add",
+        grad, g if grad.stype in (g.stype, "default") else eager.roles["other storage type"](g, stype=grad.stype), own
     )

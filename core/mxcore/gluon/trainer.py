@@ -381,18 +381,19 @@ class Trainer:
             self._refuse_stale(live)
         if self._update_on_kvstore:
             return
-        grads = [p.list_grad() for _, p, _ in live]
-        work = []
-        for at, updater in enumerate(self._updaters):
-            moving = [(i, g[at], w[at]) for (i, _, w), g in zip(live, grads)]
-            if ignore_stale_grad:
-                moving = [item for item in moving if item[2]._fresh_grad]
-            for _, _, array in moving:
+        work: list[tuple[list[int], list[NDArray], list[NDArray]]] = [([], [], []) for _ in self._updaters]
+        for i, p, arrays in live:
+            # A parameter may be on fewer contexts than others, or come twice.
+            for (indices, gradients, weights), array, grad in zip(work, arrays, p.list_grad()):
+                if ignore_stale_grad and not array._fresh_grad:
+                    continue
+                indices.append(i)
+                gradients.append(grad)
+                weights.append(array)
                 array._fresh_grad = False
-            if moving:
-                work.append((updater, *map(list, zip(*moving))))
-        for updater, *what in work:
-            updater(*what)
+        for updater, (indices, gradients, weights) in zip(self._updaters, work):
+            if indices:
+                updater(indices, gradients, weights)
 
     @staticmethod
     def _refuse_stale(live: Iterable[tuple[int, Parameter, list[NDArray]]]) -> None:

@@ -236,22 +236,28 @@ class Cluster:
 
 @contextlib.contextmanager
 def _signals_wait() -> Iterator[None]:
-    """A with-block in which Ray may start: signals that would end it half-way come behind it.
+    """A with-block in which Ray may start: a signal that would end it half-way comes behind it, a second one ends all.
 
     Ray's threads are at work before `ray.shutdown` could end them: an exception between leads to an exit beside them, a
     crash. Ray brings a handler of its own for SIGTERM, which aborts where it comes before this one is back.
     """
     came: list[int] = []
-    handlers = {
-        number: signal.signal(number, lambda number, frame: came.append(number))
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    }
+
+    def come(number: int, frame: Any) -> None:
+        if came:  # it may wait for minutes for who does not answer; what we have started ends with us
+            os._exit(128 + number)
+        came.append(number)
+
+    numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+    handlers = {number: signal.getsignal(number) for number in numbers}
     try:
+        for number in numbers:
+            signal.signal(number, come)
         yield
     finally:
-        for number, handler in handlers.items():
+        for number, handler in handlers.items():  # that of Ctrl-C last: it may raise at once
             signal.signal(number, handler)
-        for number in came[:1]:
+        for number in came:
             signal.raise_signal(number)
 
 

@@ -30,8 +30,8 @@ def _update(name: str) -> None:
     def standing(k: Call, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None]:
         """The same weight and states again and again, which are looked at once; a gradient is of one step."""
         weight, *states = seen = [*outs]
-        rows = [a.reshape(-1) if a.flags.c_contiguous else None for a in seen]
-        if weight is not ins[0] or any(row is None for row in rows):
+        lines = [a.reshape(-1) if a is not None and a.flags.c_contiguous else None for a in seen]
+        if weight is not ins[0] or any(line is None for line in lines):
             return lambda: kernel(k, p, outs, *ins)
         size, values = weight.size, p.__dict__
 
@@ -40,7 +40,7 @@ def _update(name: str) -> None:
             if not grad.flags.c_contiguous or ins[0] is not weight or any(map(is_not, outs, seen)):
                 kernel(k, p, outs, *ins)
                 return
-            fn(size, rows[0], grad.reshape(-1), *rows[1:], *[float(values[n]) for n in numbers])
+            fn(size, lines[0], grad.reshape(-1), *lines[1:], *[float(values[n]) for n in numbers])
 
         return call
 

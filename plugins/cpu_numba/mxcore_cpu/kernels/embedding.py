@@ -51,7 +51,8 @@ def take_rows(table: Array, index: Array, out: Array) -> None:
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 Embedding, and `take` along axis 0 with mode 'clip'.
+    Behaviour matched: MXNet 1.9.1 Embedding, and `take` along axis 0 with mode 'clip', but for infinite indices
+    and those beyond 2**63, which are row 0 there.
 
     Examples
     --------

@@ -125,6 +125,7 @@ def _row_kernel(name: str) -> Kernel:
             rule(0, width, w[at:to], g[i * width : (i + 1) * width], s[at:to], t[at:to], *numbers)
 
     states = len(optimizer.UPDATES[name].arrays.split()) - 2
+    # Rows lie anywhere: fewer elements than of whole weights take as long as a thread to wake up.
     return kernel((stateless, one, two)[states], threshold=1 << 15)
 
 
