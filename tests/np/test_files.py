@@ -2,6 +2,7 @@
 
 import copy
 import os
+import struct
 import tracemalloc
 import zipfile
 
@@ -104,6 +105,45 @@ def test_members_that_share_their_bytes(tmp_path):
             twin.filename = twin.orig_filename = f"{'bcd'[i]}.npy"
             archive.filelist.append(twin)
     with pytest.raises(ValueError, match="its members share bytes"):
+        npx.load(str(path))
+
+
+def renumbered(data, **changes):
+    """An archive whose end tells something else."""
+    end = data.rindex(b"PK\5\6")
+    fields = dict(zip(("here", "count", "size", "offset"), struct.unpack_from("<HHII", data, end + 8)))
+    return data[: end + 8] + struct.pack("<HHII", *{**fields, **changes}.values()) + data[end + 20 :]
+
+
+@pytest.mark.parametrize("comment", [b"", b"a comment"])
+@pytest.mark.parametrize("changes", [{"size": 0}, {"count": 3}, {"count": 1}, {"cut": 1}])
+def test_a_directory_that_lacks_members(tmp_path, comment, changes):
+    path = tmp_path / "a.npz"
+    onp.savez(path, a=onp.ones(3), b=onp.ones(2))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.comment = comment
+    sound = path.read_bytes()
+    assert sorted(npx.load(str(path))) == ["a", "b"]
+    if "cut" in changes:  # the first of two entries, as if there were something in front of the archive
+        first, second = (i for i in range(len(sound)) if sound[i : i + 4] == b"PK\1\2")
+        changes = {"size": sound.rindex(b"PK\5\6") - second, "offset": second}
+        assert second > first
+    path.write_bytes(renumbered(sound, **changes))
+    with pytest.raises(ValueError, match=r"a\.npz: .*its end tells of \d members, but its directory has \d; it is dam"):
+        npx.load(str(path))
+
+
+def test_more_members_than_the_end_of_an_archive_counts(tmp_path, monkeypatch):
+    """They are counted in front of it; here the limit is lower, so that there are two."""
+    monkeypatch.setattr(zipfile, "ZIP_FILECOUNT_LIMIT", 1)
+    path = tmp_path / "a.npz"
+    onp.savez(path, a=onp.ones(3), b=onp.ones(2))
+    large = renumbered(path.read_bytes(), count=0xFFFF)
+    at = large.index(b"PK\6\6")
+    path.write_bytes(large)
+    assert sorted(npx.load(str(path))) == ["a", "b"]
+    path.write_bytes(large[: at + 32] + b"\3" + large[at + 33 :])
+    with pytest.raises(ValueError, match="its end tells of 3 members, but its directory has 2"):
         npx.load(str(path))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import zipfile
 from functools import partial
 from math import prod
@@ -16,7 +17,7 @@ from .._core.params import as_dtype
 from .._json import encode
 from ..context import current_context
 from ..drafts import Draft, atomic_writer
-from ..limits import check_packing, check_unpacked
+from ..limits import check_packing, check_unpacked, read_up_to
 from ..ndarray import NDArray
 from ..ndarray import files as legacy
 from ..ndarray.files import from_record
@@ -143,6 +144,10 @@ def _read_npz(name: str) -> dict[str, Any]:
             size = f.seek(0, os.SEEK_END)
             with zipfile.ZipFile(f) as archive:
                 members = archive.infolist()
+                if (told := _told(f, size)) is not None and told != len(members):
+                    raise ValueError(
+                        f"its end tells of {told} members, but its directory has {len(members)}; it is damaged"
+                    )
                 if sum(m.compress_size for m in members) > size:
                     raise ValueError(f"its members share bytes: they tell of more than the file has, {size}")
                 packed = [m for m in members if m.compress_type != zipfile.ZIP_STORED]
@@ -163,6 +168,24 @@ def _read_npz(name: str) -> dict[str, Any]:
             raise error(ValueError, f"{name}: it is no archive of NumPy's arrays: {str(e) or type(e).__name__}") from e
     return found
 
+
+def _told(file: Any, size: int) -> int | None:
+    """How many members the end of an archive tells of, at which `zipfile` does not look; None if it does not tell."""
+    start = max(0, size - _ENDING)
+    file.seek(start)
+    ending = read_up_to(file, _ENDING)
+    at = ending.rfind(b"PK\5\6")
+    (told,) = struct.unpack_from("<H", ending, at + 10)
+    if told < 0xFFFF:
+        return int(told)
+    # More are told of in front of it.
+    file.seek(max(0, start + at - 76))
+    large = read_up_to(file, 76)
+    return int.from_bytes(large[32:40], "little") if large[:4] == b"PK\6\6" else None
+
+
+#: Where archives are searched for their end: it has 22 bytes and a comment.
+_ENDING = (1 << 16) + 22
 
 #: Version of NumPy's format -> what reads the header; later ones are for names of fields.
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
