@@ -50,11 +50,12 @@ def test_texts_are_mxnets(seq_len, count, words, labels, tmp_path):
 
 
 @pytest.mark.parametrize("kind, name", [(text.WikiText2, "wikitext-2"), (text.WikiText103, "wikitext-103")])
-def test_texts_come_out_of_the_archive(kind, name, nowhere):
+def test_texts_come_out_of_the_archive(kind, name, nowhere, publish):
     with zipfile.ZipFile(nowhere / f"{name}-v1.zip", "w") as z:
         z.writestr("../evil", "x")
         for part, content in (("train", "a b a\r\nc\n"), ("valid", "a d\n"), ("test", "é\n")):
             z.writestr(f"{name}/wiki.{part}.tokens", content)
+    publish(kind, nowhere)
     train = kind(root=str(nowhere), seq_len=2)
     valid = kind(root=str(nowhere), segment="validation", vocab=train.vocabulary, seq_len=1)
     test = kind(root=str(nowhere), segment="test", seq_len=1)
@@ -75,23 +76,28 @@ def test_texts_that_are_not_there_are_explained(nowhere, monkeypatch):
         text.WikiText103()
 
 
-def test_archives_that_unfold_too_far_are_refused(nowhere, monkeypatch):
+def test_archives_that_unfold_too_far_are_refused(nowhere, monkeypatch, publish):
     with zipfile.ZipFile(nowhere / "wikitext-2-v1.zip", "w", zipfile.ZIP_DEFLATED) as z:
         z.writestr("wiki.train.tokens", " " * 5000)
+    publish(text.WikiText2, nowhere)
     monkeypatch.setenv("MXCORE_MAX_UNPACKED_BYTES", "4000")
     with pytest.raises(ValueError, match="wikitext-2-v1.zip"):
         text.WikiText2(nowhere)
     assert not (nowhere / "wiki.train.tokens").exists()
 
 
-def test_damaged_texts_are_named(nowhere):
+def test_damaged_texts_are_named(nowhere, publish):
     (nowhere / "wikitext-2-v1.zip").write_bytes(b"PK broken")
+    publish(text.WikiText2, nowhere)
     with pytest.raises(ValueError, match="wikitext-2-v1.zip is damaged"):
         text.WikiText2(nowhere)
     with zipfile.ZipFile(nowhere / "wikitext-2-v1.zip", "w") as z:
         z.writestr("wiki.train.tokens", "a\n")
+    publish(text.WikiText2, nowhere)
     with pytest.raises(ValueError, match="lacks wiki.test.tokens, wiki.valid.tokens"):
         text.WikiText2(nowhere)
+    assert [path.name for path in nowhere.iterdir()] == ["wikitext-2-v1.zip"]
+    (nowhere / "wiki.train.tokens").write_text("a\n")
     with pytest.raises(ValueError, match="wiki.train.tokens has 2 words, .* seq_len=35 needs"):
         text.WikiText2(nowhere)
     (nowhere / "wiki.test.tokens").write_bytes(b"\xff\xfe")

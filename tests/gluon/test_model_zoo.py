@@ -1,11 +1,14 @@
 """Whole networks: names, structure and parameters as in MXNet 1.9.1."""
 
+import contextlib
+import hashlib
 import json
 import os
 import struct
 import tracemalloc
 import zipfile
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -76,8 +79,10 @@ def trained(tmp_path):
     return net, tmp_path
 
 
-def test_pretrained_from_a_local_folder(trained):
+def test_pretrained_from_a_local_folder(trained, monkeypatch):
     net, root = trained
+    digest = hashlib.sha1((root / "squeezenet1.1.params").read_bytes()).hexdigest()
+    monkeypatch.setitem(model_store._SHA1, "squeezenet1.1", digest)
     for _ in range(2):
         other = vision.squeezenet1_1(pretrained=True, root=str(root), classes=2)
         same = [
@@ -94,8 +99,6 @@ def test_pretrained_from_a_local_folder(trained):
 
 
 def test_published_archives_are_unpacked_and_checked(trained, monkeypatch, tmp_path):
-    import hashlib
-
     _, root = trained
     data = (root / "squeezenet1.1.params").read_bytes()
     (root / "squeezenet1.1.params").unlink()
@@ -124,6 +127,86 @@ def test_published_archives_are_unpacked_and_checked(trained, monkeypatch, tmp_p
         with pytest.raises(ValueError, match="is damaged: .*Delete it") as e:
             model_store.get_model_file("squeezenet1.1", local)
         assert isinstance(e.value, mx.base.MXNetError)
+
+
+@pytest.fixture
+def published(monkeypatch, tmp_path):
+    """(where the archive of a model of nonsense is published, its file's name, its content, a local folder)."""
+    data = np.random.RandomState(0).bytes(100000)
+    digest = hashlib.sha1(data).hexdigest()
+    monkeypatch.setitem(model_store._SHA1, "alexnet", digest)
+    monkeypatch.setenv("MXNET_GLUON_REPO", (tmp_path / "repo").as_uri())
+    remote = tmp_path / "repo" / "gluon" / "models" / f"alexnet-{digest[:8]}.zip"
+    remote.parent.mkdir(parents=True)
+    with zipfile.ZipFile(remote, "w") as z:
+        z.writestr(f"alexnet-{digest[:8]}.params", data)
+    (tmp_path / "local").mkdir()
+    return remote, f"alexnet-{digest[:8]}.params", data, tmp_path / "local"
+
+
+def test_a_file_that_is_not_the_published_one_is_fetched_again(published):
+    remote, name, data, local = published
+    wrong = bytes([data[0] ^ 1]) + data[1:]
+    (local / "alexnet.params").write_bytes(b"the user's own, which is no substitute")
+    for lost in (False, True):
+        (local / name).write_bytes(wrong)
+        if lost:
+            remote.unlink()
+        with (
+            pytest.warns(mx.base.MXNetWarning, match=rf"Mismatch in the content of .*{name}.* Downloading again"),
+            pytest.raises(FileNotFoundError, match=rf"alexnet, as .*{name} is not the published file: .*\.zip is not")
+            if lost
+            else contextlib.nullcontext(),
+        ):
+            model_store.get_model_file("alexnet", str(local))
+        assert (local / name).read_bytes() == (wrong if lost else data)
+    (local / name).unlink()
+    assert model_store.get_model_file("alexnet", str(local)) == str(local / "alexnet.params")
+
+
+def test_others_that_ask_for_the_same_model(published, monkeypatch):
+    """Another process takes the parameters out of the archive, and removes it, before it is opened here, or then."""
+    _, name, data, local = published
+    fetch, take_out = model_store.fetch, model_store._take_out
+
+    def robbed(*args):
+        os.remove(fetch(*args))
+        (local / name).write_bytes(data)
+
+    def late(archive, *args):
+        return take_out(archive, *args) and not os.remove(archive)
+
+    for what, does in (("fetch", robbed), ("_take_out", late)):
+        with monkeypatch.context() as m:
+            m.setattr(model_store, what, does)
+            assert model_store.get_model_file("alexnet", str(local)) == str(local / name)
+        assert [path.name for path in local.iterdir()] == [name]
+        (local / name).unlink()
+    monkeypatch.setattr(model_store, "fetch", lambda *args: os.remove(fetch(*args)))
+    with pytest.raises(OSError, match=r"alexnet-.*\.zip is removed by others"):
+        model_store.get_model_file("alexnet", str(local))
+
+
+def test_threads_that_ask_for_one_model(published):
+    _, name, data, local = published
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(20):
+            found = pool.map(lambda _: model_store.get_model_file("alexnet", str(local)), range(4))
+            assert set(found) == {str(local / name)} and (local / name).read_bytes() == data
+            (local / name).unlink()
+
+
+@pytest.mark.parametrize("answer", [b"<html>Sign in</html>", b""])
+def test_a_bad_answer_does_not_stay(published, answer):
+    remote, name, data, local = published
+    sound = remote.read_bytes()
+    remote.write_bytes(answer)
+    with pytest.raises(ValueError, match=r"alexnet: .*\.zip, as it was downloaded from file:.*not the published.*rem"):
+        model_store.get_model_file("alexnet", str(local))
+    assert os.listdir(local) == []
+    remote.write_bytes(sound)
+    with open(model_store.get_model_file("alexnet", str(local)), "rb") as f:
+        assert f.read() == data
 
 
 def test_an_archive_that_lies_about_its_size_takes_no_memory(tmp_path):

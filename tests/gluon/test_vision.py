@@ -1,6 +1,7 @@
 """Data sets of images and transforms."""
 
 import gzip
+import hashlib
 import io
 import os
 import pickle
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
+from mxcore.gluon import _repository
 from mxcore.gluon.data import vision
 from mxcore.gluon.data.vision import images, transforms
 
@@ -26,11 +28,12 @@ DIGITS = np.arange(5 * 28 * 28, dtype="uint32").astype("uint8").reshape(5, 28, 2
 
 @pytest.mark.parametrize("zipped", [True, False])
 @pytest.mark.parametrize("kind", [vision.MNIST, vision.FashionMNIST])
-def test_mnist_from_local_files(kind, zipped, nowhere):
+def test_mnist_from_local_files(kind, zipped, nowhere, publish):
     for part, shift in (("train", 0), ("t10k", 5)):
         for name, array in (("images-idx3", DIGITS), ("labels-idx1", np.arange(5, dtype="uint8") + shift)):
             path = nowhere / f"{part}-{name}-ubyte{'.gz' if zipped else ''}"
             path.write_bytes(gzip.compress(idx(array)) if zipped else idx(array))
+    publish(kind, nowhere)
     d = kind(root=str(nowhere))
     image, label = d[1]
     assert len(d) == 5 and image.shape == (28, 28, 1) and image.dtype == np.uint8
@@ -75,11 +78,12 @@ PIXELS = (np.arange(2 * 3072) % 251).astype("uint8").reshape(2, 3, 32, 32)
 
 
 @pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_SPARSE])
-def test_an_archive_is_not_passed_through_to_its_end(nowhere, kind, monkeypatch):
+def test_an_archive_is_not_passed_through_to_its_end(nowhere, kind, monkeypatch, publish):
     """Forty GiB of nothing are as many kilobytes when they are compressed."""
     member = tarfile.TarInfo("nothing")
     member.size, member.type = 40 << 30, kind
     (nowhere / "cifar-10-binary.tar.gz").write_bytes(gzip.compress(member.tobuf() + bytes(1 << 16)))
+    publish(vision.CIFAR10, nowhere)
     with pytest.raises(ValueError, match=r"cifar-10-binary.tar.gz (tells of \d{11} bytes|is damaged)"):
         vision.CIFAR10(root=str(nowhere))
     monkeypatch.setenv("MXCORE_MAX_UNPACKED_BYTES", "1000")
@@ -87,18 +91,98 @@ def test_an_archive_is_not_passed_through_to_its_end(nowhere, kind, monkeypatch)
         vision.CIFAR10(root=str(nowhere))
 
 
-def test_cifar10_from_the_archive(nowhere):
-    rows = [bytes([i]) + PIXELS[i % 2].tobytes() for i in range(6)]
-    files = {f"data_batch_{i}.bin": rows[i - 1] for i in range(1, 6)}
-    cifar_archive(nowhere / "cifar-10-binary.tar.gz", {**files, "test_batch.bin": rows[5], "../evil": b"x"})
+ROWS = [bytes([i]) + PIXELS[i % 2].tobytes() for i in range(6)]
+PARTS = vision.CIFAR10._parts
+CIFAR10 = {**{f"data_batch_{i}.bin": ROWS[i - 1] for i in range(1, 6)}, "test_batch.bin": ROWS[5]}
+
+
+def test_cifar10_from_the_archive(nowhere, publish):
+    cifar_archive(nowhere / "cifar-10-binary.tar.gz", {**CIFAR10, "../evil": b"x"})
+    publish(vision.CIFAR10, nowhere)
     train, test = vision.CIFAR10(root=str(nowhere)), vision.CIFAR10(root=str(nowhere), train=False)
     assert len(train) == 5 and len(test) == 1 and test[0][1] == 5
     image, label = train[1]
     assert label == 1 and label.dtype == np.int32 and (image.asnumpy() == PIXELS[1].transpose(1, 2, 0)).all()
     assert not (nowhere.parent / "evil").exists()
-    (nowhere / "test_batch.bin").write_bytes(rows[5][:-1])
+    (nowhere / "test_batch.bin").write_bytes(ROWS[5][:-1])
     with pytest.raises(ValueError, match="test_batch.bin is cut short"):
         vision.CIFAR10(root=str(nowhere), train=False)
+
+
+def test_an_archive_that_is_another_one_is_fetched_again(nowhere, monkeypatch, publish):
+    archive = nowhere / "cifar-10-binary.tar.gz"
+    cifar_archive(archive, CIFAR10)
+    publish(vision.CIFAR10, nowhere)
+    sound = archive.read_bytes()
+    archive.write_bytes(sound[:-5] + bytes([sound[-5] ^ 1]) + sound[-4:])
+    with (
+        pytest.warns(mx.base.MXNetWarning, match=r"Mismatch in the content of .*tar\.gz.* Downloading again"),
+        pytest.raises(ValueError, match=r"CIFAR10: .*tar\.gz is damaged, or another file: .*not be downloaded.*root="),
+    ):
+        vision.CIFAR10(root=str(nowhere))
+    remote = nowhere / "repo" / "gluon" / "dataset" / "cifar10"
+    remote.mkdir(parents=True)
+    (remote / archive.name).write_bytes(sound)
+    monkeypatch.setenv("MXNET_GLUON_REPO", (nowhere / "repo").as_uri())
+    with pytest.warns(mx.base.MXNetWarning, match="Mismatch"):
+        assert len(vision.CIFAR10(root=str(nowhere))) == 5
+    assert archive.read_bytes() == sound
+
+
+def test_files_of_mnist_that_are_others_are_fetched_again(nowhere, publish):
+    for name, array in (("images-idx3", DIGITS), ("labels-idx1", np.arange(5, dtype="uint8"))):
+        (nowhere / f"train-{name}-ubyte.gz").write_bytes(gzip.compress(idx(array)))
+    publish(vision.MNIST, nowhere)
+    (nowhere / "train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx(np.zeros(5, "uint8"))))
+    with (
+        pytest.warns(mx.base.MXNetWarning, match="Mismatch"),
+        pytest.raises(ValueError, match=r"MNIST: .*train-labels-idx1-ubyte\.gz is damaged, or another file"),
+    ):
+        vision.MNIST(root=str(nowhere))
+
+
+def test_a_checksum_behind_the_last_file_of_an_archive(nowhere):
+    """Nothing is taken out of an archive that turns out to be damaged at its end."""
+    cifar_archive(nowhere / "a.tar.gz", CIFAR10)
+    data = bytearray((nowhere / "a.tar.gz").read_bytes())
+    data[-8] ^= 1
+    (nowhere / "a.tar.gz").write_bytes(data)
+    with pytest.raises(ValueError, match=r"a\.tar\.gz is damaged: CRC check failed"):
+        _repository.unpack(str(nowhere / "a.tar.gz"), CIFAR10, str(nowhere))
+    assert [path.name for path in nowhere.iterdir()] == ["a.tar.gz"]
+
+
+def test_what_follows_the_last_file_of_an_archive_is_not_unfolded_without_end(nowhere, monkeypatch):
+    cifar_archive(nowhere / "a.tar.gz", CIFAR10)
+    packed = gzip.decompress((nowhere / "a.tar.gz").read_bytes()) + bytes(1 << 22)
+    (nowhere / "a.tar.gz").write_bytes(gzip.compress(packed))
+    monkeypatch.setenv("MXCORE_MAX_UNPACKED_BYTES", str(1 << 21))
+    with pytest.raises(ValueError, match=r"a\.tar\.gz tells of \d+ bytes, more than the 2097152"):
+        _repository.unpack(str(nowhere / "a.tar.gz"), CIFAR10, str(nowhere))
+    assert [path.name for path in nowhere.iterdir()] == ["a.tar.gz"]
+
+
+def test_a_damaged_file_of_cifar_is_taken_out_anew(nowhere, monkeypatch, publish):
+    """One of the published length; others are the user's own."""
+    cifar_archive(nowhere / "cifar-10-binary.tar.gz", CIFAR10)
+    publish(vision.CIFAR10, nowhere)
+    vision.CIFAR10(root=str(nowhere))
+    digests = {name: hashlib.sha1(data).hexdigest() for name, data in CIFAR10.items()}
+    monkeypatch.setattr(vision.CIFAR10, "_parts", {t: {n: digests[n] for n in p} for t, p in PARTS.items()})
+    monkeypatch.setattr(vision.CIFAR10, "_images", {True: 1, False: 1})
+    damaged = nowhere / "data_batch_3.bin"
+    damaged.write_bytes(bytes([7]) + ROWS[2][1:])
+    with pytest.warns(mx.base.MXNetWarning, match=r"Mismatch .*data_batch_3\.bin.* Unpacking again"):
+        assert [y for _, y in vision.CIFAR10(root=str(nowhere))] == [0, 1, 2, 3, 4]
+    damaged.write_bytes(bytes([7]) + ROWS[2][1:])
+    (nowhere / "cifar-10-binary.tar.gz").unlink()
+    with (
+        pytest.warns(mx.base.MXNetWarning, match="Mismatch"),
+        pytest.raises(FileNotFoundError, match=r"CIFAR10, as .*data_batch_3\.bin is not the published file"),
+    ):
+        vision.CIFAR10(root=str(nowhere))
+    damaged.write_bytes(2 * (bytes([7]) + ROWS[2][1:]))
+    assert len(vision.CIFAR10(root=str(nowhere))) == 6
 
 
 def test_cifar100_labels(nowhere):

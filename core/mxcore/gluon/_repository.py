@@ -6,16 +6,19 @@ import gzip
 import os
 import tarfile
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import IO, Any
 
+from .._core.errors import MXNetError, error, warn
 from .._io_files import regular
-from ..base import MXNetError, error
-from ..drafts import atomic_writer
+from ..drafts import atomic_writers
 from ..limits import check_member, check_unpacked, copy_unpacked
-from .utils import download
+from .utils import check_sha1, download
 
-__all__ = ["APACHE_URL", "data_dir", "fetch", "repo_url", "unpack"]
+__all__ = ["APACHE_URL", "data_dir", "fetch", "intact", "repo_url", "unpack"]
+
+#: Bytes of an archive that are passed through at a time.
+_PIECE = 1 << 20
 
 APACHE_URL = "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/"
 
@@ -31,8 +34,33 @@ def repo_url() -> str:
     return base if base.endswith("/") else base + "/"
 
 
+def intact(path: str, sha1_hash: str | None, remedy: str = "Downloading again.") -> bool:
+    """Whether a published file is there, as it was published; a warning tells of one that is not.
+
+    Parameters
+    ----------
+    path : str
+    sha1_hash : str or None
+        Digest of the published file. A file without a known one is taken as it is.
+    remedy : str
+        What the caller does next, for the warning.
+    """
+    if not os.path.exists(path):
+        return False
+    try:
+        if sha1_hash is None or check_sha1(regular(path), sha1_hash):
+            return True
+    except FileNotFoundError:  # somebody has removed it since
+        return False
+    warn(
+        f"Mismatch in the content of {path} detected: its SHA-1 digest is not {sha1_hash}, "
+        f"the published file's. {remedy}"
+    )
+    return False
+
+
 def fetch(remote: str, root: str, sha1_hash: str | None, what: str) -> str:
-    """Path of a published file in `root`, downloading it if it is not there.
+    """Path of a published file in `root`, downloading it if it is not there, or is another one.
 
     Parameters
     ----------
@@ -41,7 +69,7 @@ def fetch(remote: str, root: str, sha1_hash: str | None, what: str) -> str:
     root : str
         Local folder.
     sha1_hash : str or None
-        Digest that a downloaded file must have.
+        Digest that the file must have, whether it is there or downloaded.
     what : str
         What the file is part of, for the message.
 
@@ -49,14 +77,23 @@ def fetch(remote: str, root: str, sha1_hash: str | None, what: str) -> str:
     ------
     MXNetError (FileNotFoundError)
         If it is not there and cannot be downloaded.
+    MXNetError (ValueError)
+        If what is there has another digest, and it cannot be downloaded.
     """
     path = os.path.join(root, os.path.basename(remote))
-    if os.path.exists(path):
-        return regular(path)
+    if intact(path, sha1_hash):
+        return path
     url = repo_url() + remote
     try:
-        return download(url, path, sha1_hash=sha1_hash, retries=1)
+        return download(url, path, overwrite=True, sha1_hash=sha1_hash, retries=1)
     except OSError as e:
+        if sha1_hash is not None and os.path.exists(path):
+            raise error(
+                ValueError,
+                f"{what}: {path} is damaged, or another file: its SHA-1 digest is not {sha1_hash}, the published "
+                "file's, which cannot be downloaded. Put the published file there, or name the folder that has it "
+                f"with root=. ({e})",
+            ) from e
         raise error(
             FileNotFoundError,
             f"{what}: {path} is not there and cannot be downloaded. Put the file there, or name the folder "
@@ -65,7 +102,7 @@ def fetch(remote: str, root: str, sha1_hash: str | None, what: str) -> str:
 
 
 def unpack(archive: str, names: Iterable[str], root: str) -> None:
-    """Take files out of a tar or zip archive, and nothing else, whatever folders it has.
+    """Take files out of a tar or zip archive, all or none, and nothing else, whatever folders it has.
 
     Parameters
     ----------
@@ -80,18 +117,20 @@ def unpack(archive: str, names: Iterable[str], root: str) -> None:
     MXNetError (ValueError)
         If the archive is damaged or lacks a file.
     """
-    wanted = set(names)
+    listed = sorted(set(names))
     try:
-        for name, source in _files(archive, wanted):
-            with source, atomic_writer(os.path.join(root, name)) as out:
-                copy_unpacked(source, out, archive)
-            wanted.remove(name)
+        # Whether an archive is damaged is known only behind its last byte, so none of its files appears before.
+        with atomic_writers(*[os.path.join(root, name) for name in listed]) as drafts:
+            wanted = dict(zip(listed, drafts))
+            for name, source in _files(archive, wanted):
+                with source:
+                    copy_unpacked(source, wanted.pop(name), archive)
+            if wanted:
+                raise error(ValueError, f"{archive} lacks {', '.join(wanted)}")
     except MXNetError:  # of the disk that it is unpacked to, or of what is too large
         raise
     except Exception as e:  # damaged archives raise anything
         raise error(ValueError, f"{archive} is damaged: {e}. Delete it to have it downloaded again.") from e
-    if wanted:
-        raise error(ValueError, f"{archive} lacks {', '.join(sorted(wanted))}")
 
 
 class _Unpacked:
@@ -113,6 +152,11 @@ class _Unpacked:
         check_unpacked(position, self.name)
         self._file.seek(position)
 
+    def finish(self) -> None:
+        """Pass through what is left: `tarfile` stops before the checksum of what is packed."""
+        while self._file.read(_PIECE):
+            check_unpacked(self.tell(), self.name)
+
     def __enter__(self) -> IO[bytes]:
         return self  # type: ignore[return-value]  # as much of a file as `tarfile` needs
 
@@ -120,7 +164,7 @@ class _Unpacked:
         self._file.close()
 
 
-def _files(archive: str, wanted: set[str]) -> Iterator[tuple[str, IO[bytes]]]:
+def _files(archive: str, wanted: Container[str]) -> Iterator[tuple[str, IO[bytes]]]:
     """(name, open file) of the first file of each name."""
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as z:
@@ -130,10 +174,12 @@ def _files(archive: str, wanted: set[str]) -> Iterator[tuple[str, IO[bytes]]]:
                     check_member(member, archive)
                     yield name, z.open(member)
     else:
-        with _Unpacked(archive) as file, tarfile.open(fileobj=file, mode="r:") as tar:
+        unpacked = _Unpacked(archive)
+        with unpacked as file, tarfile.open(fileobj=file, mode="r:") as tar:
             for entry in tar:
                 name = os.path.basename(entry.name)
                 source = tar.extractfile(entry) if name in wanted else None  # None: no file
                 if source is not None:
                     check_unpacked(entry.size, archive)
                     yield name, source
+            unpacked.finish()

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import zipfile
 
-from ..._io_files import checked, local_path, regular
+from ..._io_files import checked, local_path, regular, remove
 from ...base import MXNetError, error
 from ...drafts import atomic_writer
 from ...limits import check_member, copy_unpacked
-from .._repository import data_dir, fetch
+from .._repository import data_dir, fetch, intact, repo_url
 from ..utils import Hashed
 
 __all__ = ["get_model_file", "purge", "short_hash"]
+
+#: How often an archive is downloaded that others remove before it is opened.
+_TRIES = 10
 
 #: SHA-1 of the published file of every model.
 _SHA1 = {
@@ -78,31 +82,60 @@ def get_model_file(name: str, root: str | None = None) -> str:
     ------
     MXNetError (FileNotFoundError)
         If the file is not there and cannot be downloaded.
+    MXNetError (ValueError)
+        If what is downloaded is not the published file.
+
+    Notes
+    -----
+    ``NAME-HASH.params`` is compared with the digest of the published file; another one is downloaded again, with a
+    warning. ``NAME.params`` is taken as it is. Several processes may ask for one model at the same time.
     """
     root = local_path(checked(data_dir("models") if root is None else root, "root, the folder of the models,"))
     stem = f"{name}-{short_hash(name)}"
-    for candidate in (stem, name):
-        path = os.path.join(root, candidate + ".params")
+    path, own, archive = (os.path.join(root, end) for end in (f"{stem}.params", f"{name}.params", f"{stem}.zip"))
+    for _ in range(_TRIES):
+        what = f"pretrained model {name}"
+        if intact(path, _SHA1[name]):
+            return path
         if os.path.exists(path):
-            return regular(path)
-    archive = fetch(f"gluon/models/{stem}.zip", root, None, f"pretrained model {name}")
-    path = os.path.join(root, stem + ".params")
+            what += f", as {path} is not the published file"
+        elif os.path.exists(own):
+            return regular(own)
+        given = os.path.exists(archive)
+        fetch(f"gluon/models/{stem}.zip", root, None, what)
+        if _take_out(archive, path, _SHA1[name], what, given):
+            with contextlib.suppress(OSError):  # the parameters are there, and another process may have removed it
+                os.remove(archive)
+            return path
+    raise error(OSError, f"{what}: {archive} is removed by others whenever it is downloaded; try again")
+
+
+def _take_out(archive: str, path: str, sha1_hash: str, what: str, given: bool) -> bool:
+    """Unpack the parameters of a model; False if another process has done so, and removed the archive."""
+    member = os.path.basename(path)
     try:
-        with zipfile.ZipFile(archive) as z:
-            check_member(z.getinfo(stem + ".params"), archive)
-            with z.open(stem + ".params") as source, atomic_writer(path) as out:
+        with open(archive, "rb") as file, zipfile.ZipFile(file) as z:
+            check_member(z.getinfo(member), archive)
+            with z.open(member) as source, atomic_writer(path) as out:
                 hashed = Hashed(out)
                 copy_unpacked(source, hashed, archive)
-                if hashed.digest.hexdigest() != _SHA1[name]:
-                    raise error(
-                        ValueError, f"{archive} does not hold the published {stem}.params. Delete it to try again."
-                    )
+                if hashed.digest.hexdigest() != sha1_hash:
+                    raise ValueError(f"it does not hold the published {member}")
+        return True
     except MXNetError:
         raise
+    except FileNotFoundError:
+        return False
     except Exception as e:  # damaged archives raise anything
-        raise error(ValueError, f"{archive} is damaged: {e}. Delete it to have it downloaded again.") from e
-    os.remove(archive)
-    return path
+        if given:
+            raise error(ValueError, f"{archive} is damaged: {e}. Delete it to have it downloaded again.") from e
+        with contextlib.suppress(OSError):  # else it would be taken for the published one the next time
+            os.remove(archive)
+        raise error(
+            ValueError,
+            f"{what}: {archive}, as it was downloaded from {repo_url()}, is not the published archive: {e}. It was "
+            f"removed; try again, or put {member} there yourself.",
+        ) from e
 
 
 def purge(root: str | None = None) -> None:
@@ -110,4 +143,4 @@ def purge(root: str | None = None) -> None:
     root = local_path(checked(data_dir("models") if root is None else root, "root, the folder of the models,"))
     for name in os.listdir(root) if os.path.isdir(root) else ():
         if name.endswith(".params"):
-            os.remove(os.path.join(root, name))
+            remove(os.path.join(root, name))

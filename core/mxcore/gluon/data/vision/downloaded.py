@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +13,7 @@ from .... import ndarray as nd
 from ...._io_files import checked, local_path, make_folder, read_whole, regular
 from ....base import error
 from ....io._idx import read_idx
-from ..._repository import data_dir, fetch, unpack
+from ..._repository import data_dir, fetch, intact, unpack
 from ..dataset import Dataset
 
 __all__ = ["CIFAR10", "CIFAR100", "MNIST", "FashionMNIST"]
@@ -44,8 +45,8 @@ class _DownloadedDataset(Dataset):
     def __len__(self) -> int:
         return len(self._label)
 
-    def _fetch(self, name: str, sha1_hash: str) -> str:
-        return fetch(f"gluon/dataset/{self._namespace}/{name}", self._root, sha1_hash, type(self).__name__)
+    def _fetch(self, name: str, sha1_hash: str, why: str = "") -> str:
+        return fetch(f"gluon/dataset/{self._namespace}/{name}", self._root, sha1_hash, type(self).__name__ + why)
 
     def _take(self, images: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]) -> None:
         self._data = nd.array(images, dtype=images.dtype)
@@ -76,7 +77,8 @@ class MNIST(_DownloadedDataset):
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``gluon.data.vision.MNIST``. Files in `root` may be unpacked ones.
+    Behaviour matched: MXNet 1.9.1 ``gluon.data.vision.MNIST``. Files that are not the published ones, by their SHA-1
+    digests, are downloaded again, with a warning. Files in `root` may be unpacked ones, which are taken as they are.
     """
 
     _namespace = "mnist"
@@ -140,12 +142,26 @@ class CIFAR10(_DownloadedDataset):
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``gluon.data.vision.CIFAR10``.
+    Behaviour matched: MXNet 1.9.1 ``gluon.data.vision.CIFAR10``. An archive that is not the published one, by its SHA-1
+    digest, is downloaded again, with a warning; files of it that have the published length but another digest are taken
+    out anew. Files of another length, such as your own in this format, are taken as they are.
     """
 
     _namespace = "cifar10"
     _archive = ("cifar-10-binary.tar.gz", "fab780a1e191a7eda0f345501ccd62d20f7ed891")
-    _parts = {True: [f"data_batch_{i}.bin" for i in range(1, 6)], False: ["test_batch.bin"]}
+    #: Whether to train -> the published files with their digests.
+    _parts = {
+        True: {
+            "data_batch_1.bin": "aadd24acce27caa71bf4b10992e9e7b2d74c2540",
+            "data_batch_2.bin": "c0ba65cce70568cd57b4e03e9ac8d2a5367c1795",
+            "data_batch_3.bin": "1dd00a74ab1d17a6e7d73e185b69dbf31242f295",
+            "data_batch_4.bin": "aab85764eb3584312d3c7f65fd2fd016e36a258e",
+            "data_batch_5.bin": "26e2849e66a845b7f1e4614ae70f4889ae604628",
+        },
+        False: {"test_batch.bin": "67eb016db431130d61cd03c7ad570b013799c88c"},
+    }
+    #: Whether to train -> how many images a published file has.
+    _images = {True: 10000, False: 10000}
     _label_bytes, _label_at = 1, 0
 
     def __init__(
@@ -156,11 +172,23 @@ class CIFAR10(_DownloadedDataset):
 
     def _get_data(self) -> None:
         names = self._parts[self._train]
-        if not all(os.path.exists(os.path.join(self._root, n)) for n in names):
-            unpack(self._fetch(*self._archive), {n for part in self._parts.values() for n in part}, self._root)
+        for name, sha1_hash in names.items():
+            path = os.path.join(self._root, name)
+            if self._sound(path, sha1_hash):
+                continue
+            why = f", as {path} is not the published file" if os.path.exists(path) else ""
+            unpack(self._fetch(*self._archive, why), {n for part in self._parts.values() for n in part}, self._root)
+            break  # all are there now, out of an archive that was compared
         rows = np.concatenate([self._read(os.path.join(self._root, n)) for n in names])
         images = rows[:, self._label_bytes :].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
         self._take(np.ascontiguousarray(images), rows[:, self._label_at])
+
+    def _sound(self, path: str, sha1_hash: str) -> bool:
+        """Whether a file is there: the published one, or one of another length, which cannot be a damaged one."""
+        with contextlib.suppress(OSError):
+            if os.stat(path).st_size != self._images[self._train] * (self._label_bytes + 3072):
+                return True
+        return intact(path, sha1_hash, "Unpacking again.")
 
     def _read(self, path: str) -> np.ndarray[Any, Any]:
         raw = np.frombuffer(read_whole(regular(path), most=_LONGEST, what="file of CIFAR"), np.uint8)
@@ -189,7 +217,11 @@ class CIFAR100(CIFAR10):
 
     _namespace = "cifar100"
     _archive = ("cifar-100-binary.tar.gz", "a0bb982c76b83111308126cc779a992fa506b90b")
-    _parts = {True: ["train.bin"], False: ["test.bin"]}
+    _parts = {
+        True: {"train.bin": "e207cd2e05b73b1393c74c7f5e7bea451d63e08e"},
+        False: {"test.bin": "8fb6623e830365ff53cf14adec797474f5478006"},
+    }
+    _images = {True: 50000, False: 10000}
     _label_bytes = 2
 
     def __init__(
