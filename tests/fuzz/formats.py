@@ -13,7 +13,9 @@ import io
 import itertools
 import json
 import struct
+import tarfile
 import types
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +64,22 @@ def _read_params(folder: Path) -> None:
             (a if a.stype == "default" else a.data).asnumpy()  # a sparse one is not made dense: its shape may be any
             if a.stype != "default":
                 a.check_format()
+
+
+def _npz() -> list[Sample]:
+    found = []
+    for write in (np.savez, np.savez_compressed):
+        out = io.BytesIO()
+        write(out, a=np.arange(6, dtype="f4").reshape(1, 6), b=np.ones((3, 6), "u1", order="F"))
+        found.append({"a.npz": out.getvalue()})
+    return found
+
+
+def _read_npz(folder: Path) -> None:
+    import mxcore as mx
+
+    for a in mx.npx.load(str(folder / "a.npz")).values():
+        a.asnumpy()
 
 
 def _npy() -> list[Sample]:
@@ -452,6 +470,32 @@ def _read_mnist(folder: Path) -> None:
         batch.data[0].asnumpy()
 
 
+# -- published archives ------------------------------------------------------------------------------------------------
+def _archives() -> list[Sample]:
+    files = {"a.bin": bytes(range(200)), "b.bin": b"hello" * 50}
+    tar, zipped = io.BytesIO(), io.BytesIO()
+    with tarfile.open(fileobj=tar, mode="w") as t, zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as z:
+        for name, data in files.items():
+            member = tarfile.TarInfo(f"folder/{name}")
+            member.size = len(data)
+            t.addfile(member, io.BytesIO(data))
+            z.writestr(zipfile.ZipInfo(f"folder/{name}"), data)
+    return [{"archive": data} for data in (tar.getvalue(), gzip.compress(tar.getvalue(), mtime=0), zipped.getvalue())]
+
+
+def _read_archive(folder: Path) -> None:
+    from mxcore.gluon._repository import unpack
+
+    names = ["a.bin", "b.bin"]
+    try:
+        unpack(str(folder / "archive"), names, str(folder))
+    finally:
+        there = [(folder / name).exists() for name in names]
+        assert all(there) or not any(there), "one of two files that belong together was taken out"
+        for name in names:
+            (folder / name).unlink(missing_ok=True)
+
+
 # -- text --------------------------------------------------------------------------------------------------------------
 def _csv() -> list[Sample]:
     return [
@@ -530,6 +574,7 @@ def _read_image_list(folder: Path) -> None:
 FORMATS: dict[str, Format] = {
     "params": Format(_params, _read_params),
     "npy": Format(_npy, _read_npy),
+    "npz": Format(_npz, _read_npz),
     "symbol": Format(_symbols, _read_symbol),
     "checkpoint": Format(_checkpoint, _read_checkpoint),
     "gluon": Format(_gluon, _read_gluon),
@@ -545,6 +590,7 @@ FORMATS: dict[str, Format] = {
     "commands": Format(_commands, _read_command),
     "mnist": Format(lambda: _idx_files(bytes), _read_mnist),
     "mnist gz": Format(lambda: _idx_files(lambda b: gzip.compress(b, mtime=0)), _read_mnist),
+    "archives": Format(_archives, _read_archive),
     "csv": Format(_csv, _read_csv),
     "libsvm": Format(_libsvm, _read_libsvm),
     "image lists": Format(_image_lists, _read_image_list),

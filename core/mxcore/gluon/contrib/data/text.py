@@ -115,7 +115,8 @@ class WikiText2(_WikiText):
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``gluon.contrib.data.text.WikiText2``. Licence of the text: CC BY-SA 3.0.
+    Behaviour matched: MXNet 1.9.1 ``gluon.contrib.data.text.WikiText2``. An archive that is not the published one, by
+    its SHA-1 digest, is downloaded again, with a warning; texts are taken as they are. Licence: CC BY-SA 3.0.
 
     Examples
     --------

@@ -184,7 +184,7 @@ class CIFAR10(_DownloadedDataset):
         self._take(np.ascontiguousarray(images), rows[:, self._label_at])
 
     def _sound(self, path: str, sha1_hash: str) -> bool:
-        """Whether a file is there: the published one, or one of another length, which cannot be a damaged one."""
+        """Whether a file is there: the published one, or one of another length, as users' own have."""
         with contextlib.suppress(OSError):
             if os.stat(path).st_size != self._images[self._train] * (self._label_bytes + 3072):
                 return True
