@@ -152,7 +152,10 @@ class ServerHost:
         for stream in (1, 2):
             os.dup2(write, stream)
         os.close(write)
+        from .guests import allow_files
         from .server import Server
+
+        allow_files()
 
         self._server = Server(number, servers, workers, token.encode(), host)
 

@@ -12,6 +12,7 @@ from mxcore.base import MXNetWarning, error
 from mxcore.kvstore.launchers import rank_and_size
 
 from . import rendezvous
+from .guests import allow_files
 from .plan import bound
 from .wire import TRANSPORTS
 
@@ -128,6 +129,7 @@ def current_job(type: str) -> Job | None:
             raise error(
                 ValueError, "MXCORE_KV_SERVERS must be a JSON list of [host, port, name], as `mxcore launch` sets it"
             ) from None
+        allow_files()
         return Job(
             *where,
             servers,

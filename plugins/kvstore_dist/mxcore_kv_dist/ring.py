@@ -24,6 +24,7 @@ import numpy as np
 from mxcore.base import error
 
 from . import wire
+from .guests import Guests
 from .memory import Segment, open_segment
 from .peer import kind_of, told
 
@@ -105,7 +106,7 @@ class Ring:
         """The connection of the worker before this one; strangers are sent away, and nobody waits for them."""
         wanted = hello["ring"], self._before
         found: queue.SimpleQueue[tuple[wire.Channel, dict[str, Any]]] = queue.SimpleQueue()
-        guests: set[socket.socket] = set()
+        guests = Guests("mxcore-kv-ring-guest")
         end = time.monotonic() + self._deadline
 
         def greet(sock: socket.socket) -> None:
@@ -113,28 +114,33 @@ class Ring:
                 channel = wire.accept(sock, self._token)
                 said, _ = channel.receive()
                 if (said.get("ring"), said.get("rank")) == wanted:
-                    guests.discard(sock)
+                    guests.leave(sock)
                     found.put((channel, said))
                     return
             except Exception:  # whatever a stranger does
                 pass
-            guests.discard(sock)
             sock.close()
+            guests.leave(sock)
 
+        poll = select.poll()  # `select.select` takes the first 1024 descriptors only
+        listening = {sock.fileno(): sock for sock in self._listener.sockets}
+        for descriptor in listening:
+            poll.register(descriptor, select.POLLIN)
         try:
             while found.empty():
                 if time.monotonic() >= end:
                     raise error(
                         TimeoutError, f"kvstore: rank {self._before} has not connected to rank {self.rank} in time"
                     )
-                ready, _, _ = select.select(self._listener.sockets, [], [], _POLL)
-                for listening in ready:
-                    sock, _ = listening.accept()
-                    guests.add(sock)
-                    threading.Thread(target=greet, args=(sock,), name="mxcore-kv-ring-guest", daemon=True).start()
+                for descriptor, _ in poll.poll(1000 * _POLL):
+                    try:
+                        sock, _ = listening[descriptor].accept()
+                    except OSError:  # out of descriptors, which may pass
+                        time.sleep(_POLL)
+                        continue
+                    guests.greet(sock, greet)
         finally:
-            for sock in list(guests):
-                wire.shut(sock)
+            guests.close()
         channel, said = found.get()
         if said["files"]:
             memory = open_segment(channel.files(1)[0], 2 * ROOM)

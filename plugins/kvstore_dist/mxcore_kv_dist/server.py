@@ -17,6 +17,7 @@ import mxcore
 from mxcore.base import error
 
 from . import wire
+from .guests import Guests
 from .peer import Peer, Refused
 from .space import Space
 
@@ -57,8 +58,7 @@ class Server:
         self._lock = threading.Lock()
         self._spaces: dict[int, Space] = {}
         self._channels: set[wire.Channel] = set()
-        #: Who has connected and is not let in yet, and since when.
-        self._guests: dict[socket.socket, float] = {}
+        self._guests = Guests(f"mxcore-server-{number}")
         self._left = threading.Condition(self._lock)
         #: How many connections each rank has, one for each of its stores.
         self._connections: Counter[int] = Counter()
@@ -80,14 +80,7 @@ class Server:
             except OSError:  # closed, or out of descriptors, which may pass
                 time.sleep(_POLL)
                 continue
-            with self._lock:
-                self._guests[connected] = time.monotonic()
-            try:
-                self._thread(self._greet, connected)
-            except RuntimeError:  # there can be no more threads, now
-                with self._lock:
-                    del self._guests[connected]
-                connected.close()
+            self._guests.greet(connected, self._greet)
 
     def _greet(self, sock: socket.socket) -> None:
         """Talk with whoever has connected, until they leave."""
@@ -97,8 +90,7 @@ class Server:
             sock.close()
             return
         finally:
-            with self._lock:
-                del self._guests[sock]
+            self._guests.leave(sock)
         try:
             self._talk(channel)
         except wire.Closed:
@@ -173,11 +165,9 @@ class Server:
         while not self.closed:
             time.sleep(_POLL)
             now = time.monotonic()
+            self._guests.expire(now - 2 * wire.PATIENCE)
             with self._lock:
                 spaces = list(self._spaces.values())
-                for sock, since in self._guests.items():
-                    if now - since > 2 * wire.PATIENCE:
-                        wire.shut(sock)
             for space in spaces:
                 space.expire(now)
 
@@ -196,8 +186,7 @@ class Server:
         """End all connections and forget all values."""
         with self._lock:
             self.closed = True
-            for sock in self._guests:
-                wire.shut(sock)
             for channel in self._channels:
                 channel.end()
+        self._guests.close()
         self._listener.close()

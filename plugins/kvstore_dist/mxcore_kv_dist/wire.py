@@ -18,7 +18,7 @@ import tempfile
 import weakref
 from collections.abc import Sequence
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
+from multiprocessing.connection import answer_challenge, deliver_challenge
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,13 @@ TRANSPORTS = ("auto", "tcp")
 #: When a host that says nothing at all is asked whether it is there, how often, and after how many failures it is lost:
 #: (option, seconds or number).
 _ALIVE = (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4))
+
+
+#: Why a server may close a connection before anything was said.
+_WORDLESS = (
+    "it was closed without a word; the server has ended, or more connect to it at once than it has room for: let it "
+    "have more open files (`ulimit -n`), or start the job again"
+)
 
 
 class Closed(Exception):
@@ -325,7 +332,10 @@ def connect(address: Sequence[Any], token: bytes, transport: str = "auto", deadl
         ) from None
     except (EOFError, OSError) as e:
         sock.close()
-        what = f"said nothing for {patience:g} s" if isinstance(e, BlockingIOError) else f"refused the connection: {e}"
+        if isinstance(e, BlockingIOError):
+            what = f"said nothing for {patience:g} s"
+        else:
+            what = f"refused the connection: {str(e) or _WORDLESS}"
         raise error(ConnectionError, f"kvstore: the server at {host}:{port} has {what}") from None
     return Channel(sock, patience)
 
@@ -347,12 +357,42 @@ def _nearby(name: str, patience: float) -> socket.socket | None:
 def _prove(sock: socket.socket, token: bytes, first: bool, patience: float) -> None:
     """Let each end prove that it knows the token, which is not sent, by the challenge of `multiprocessing`."""
     _limit(sock, receiving=patience, sending=patience)
-    connection = Connection(os.dup(sock.fileno()))
-    try:
-        for challenge in (first, not first):
-            (deliver_challenge if challenge else answer_challenge)(connection, token)
-    finally:
-        connection.close()
+    connection: Any = _Proof(sock)
+    for challenge in (first, not first):
+        (deliver_challenge if challenge else answer_challenge)(connection, token)
+
+
+class _Proof:
+    """What a challenge needs of a `multiprocessing.Connection`, whose own would have a descriptor beside the socket's.
+
+    Parameters
+    ----------
+    sock : socket.socket
+        Connected, without a timeout of Python's.
+    """
+
+    _size = struct.Struct("!i")
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+
+    def send_bytes(self, data: bytes) -> None:
+        self._sock.sendall(self._size.pack(len(data)) + data)
+
+    def recv_bytes(self, most: int) -> bytes:
+        (size,) = self._size.unpack(self._receive(self._size.size))
+        if not 0 <= size <= most:
+            raise OSError("what came is no proof that it belongs to the job")
+        return self._receive(size)
+
+    def _receive(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            part = self._sock.recv(size - len(data))
+            if not part:
+                raise EOFError
+            data += part
+        return data
 
 
 def _limit(sock: socket.socket, receiving: float, sending: float) -> None:
