@@ -20,7 +20,8 @@ TOKEN = "a token of tests"
 def spawn(program: str, *args: str, within: Sequence[str] = (), **environment: Any) -> subprocess.Popen[str]:
     """Start a program of this folder, by a command such as ``ip netns exec`` if one is given."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("MXCORE_KV", "RANK", "WORLD_SIZE"))}
-    env |= {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}
+    paths = filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])  # the same sources as the test's
+    env |= {"PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}
     env |= {k: str(v) for k, v in environment.items()}
     command = [*within, sys.executable, str(HERE / program), *args]
     return subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

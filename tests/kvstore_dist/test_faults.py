@@ -37,7 +37,7 @@ from mxcore_kv_dist.store import DistKVStore
 from tests.kvstore_dist import jobs
 from tests.kvstore_dist.jobs import TOKEN, all_well, job, rings, server_of, servers, stores, together
 from tests.kvstore_dist.processes import TOKEN as PROCESS_TOKEN
-from tests.kvstore_dist.processes import reaped, said, spawn
+from tests.kvstore_dist.processes import reaped, said, spawn, wait_until
 
 TRANSPORTS = ("auto", "tcp")
 
@@ -1004,10 +1004,13 @@ def test_servers_find_optimizers_beside_the_program(tmp_path: Path, monkeypatch:
 def test_strangers_and_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire, "PATIENCE", 0.5)
     rng = random.Random(0)
+
+    def of_server() -> list[threading.Thread]:
+        return [t for t in threading.enumerate() if t.name.startswith("mxcore-server-")]
+
     with stores(1) as (store,):
         begin(store)
-        server = server_of(store)
-        before = threading.active_count()
+        server, before = server_of(store), len(of_server())
         visitors = [stranger(server) for _ in range(40)]
         for i, visitor in enumerate(visitors):
             data = [b"", b"GET / HTTP/1.0\r\n\r\n", b"\xff" * 100, struct.pack("!i", 2**31 - 1), rng.randbytes(5000)][
@@ -1027,10 +1030,7 @@ def test_strangers_and_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
                     pass
                 raise ConnectionResetError
             visitor.close()
-        end = time.monotonic() + 10
-        while (threading.active_count() > before or server._guests) and time.monotonic() < end:
-            time.sleep(0.02)
-        assert threading.active_count() <= before and not server._guests
+        wait_until(lambda: not server._guests and len(of_server()) <= before, 10)
 
 
 def test_a_guest_that_trickles_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
