@@ -48,7 +48,7 @@ class _Stored(Sparse):
         datas = [x._data for x in others if x is not None]
         if any(isinstance(d, HeldRows) for d in (self, *datas)):
             return False
-        parts = [part for d in datas for part in (d.parts if isinstance(d, Sparse) else [d])]
+        parts = [part for d in datas for part in (d.parts if isinstance(d, Sparse) else [d])]  # type: ignore[attr-defined]
         return all(device.owns(part) and not overlaps(device, part, parts) for part in self.parts)
 
     def copied(self, name: str) -> Any:

@@ -375,3 +375,35 @@ def test_targets_that_cannot_be_imported_are_broken(plug, capsys, monkeypatch, t
     assert "5 broken (`mxcore plugins` tells)" in capsys.readouterr().out
     (tmp_path / "test_targets_bad.py").write_text("x = len\n")
     assert mx.metric.create("tt4", "four") == 4, "what is mended works"
+
+
+@pytest.mark.parametrize("priority", [0, 5])
+@pytest.mark.parametrize("with_own", [False, True])
+def test_an_operator_is_computed_by_kernels_that_mean_it(plug, monkeypatch, with_own, priority):
+    """Not by those of a plugin whose own operator of that name does not count; by those of one that has none."""
+    monkeypatch.setenv("MXCORE_PREFER", "test_one")
+    own = {"mxcore_kernels": kernel_set(0, 1)} if with_own else {}
+    plug("test_one", mxcore_ops=[scaled(1)], **own)
+    plug("test_two", mxcore_ops=[scaled(2)], mxcore_kernels=kernel_set(priority, 2))
+    x = mx.nd.ones(3)
+    assert mx.nd.test_shared(x).asnumpy().tolist() == [1, 1, 1]
+    plug("test_faster", mxcore_kernels=kernel_set(9, 3))
+    assert mx.nd.test_shared(x).asnumpy().tolist() == [3, 3, 3]
+
+
+def test_a_program_keeps_the_operator_that_it_was_made_of(plug):
+    """Another version of its plugin has kernels for its own."""
+
+    class Net(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return F.test_shared(x)
+
+    net = Net()
+    net.hybridize()
+    plug("test_one", mxcore_ops=[scaled(1)])
+    assert net(mx.nd.ones(3)).asnumpy().tolist() == [1, 1, 1]
+    manager.unregister("test_one")
+    plug("test_one", mxcore_ops=[scaled(2)], mxcore_kernels=kernel_set(0, 2))
+    for n in (3, 4):
+        assert net(mx.nd.ones(n)).asnumpy().tolist() == [1] * n
+    assert mx.nd.test_shared(mx.nd.ones(3)).asnumpy().tolist() == [2, 2, 2]

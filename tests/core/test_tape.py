@@ -374,6 +374,27 @@ def test_a_large_gradient_that_somebody_holds_is_copied():
     assert (double.grad.asnumpy() == 2).all()
 
 
+def test_a_large_gradient_that_a_rule_gives_twice_is_copied(plug):
+    def both(F, dy):
+        g = dy * 2
+        return g, g
+
+    @op("test_twice", inputs="a b", grad=both)
+    def twice(k, p, a, b):
+        """Twice the sum of a and b."""
+        return (a + b) * 2
+
+    plug(mxcore_ops=[twice])
+    a, b = mx.nd.ones((LARGE,)), mx.nd.ones((LARGE,))
+    for x in (a, b):
+        x.attach_grad()
+    with autograd.record():
+        y = mx.nd.test_twice(a, b)
+    y.backward()
+    a.grad[:] = 7
+    assert (b.grad.asnumpy() == 2).all()
+
+
 def test_a_large_gradient_is_added_where_that_is_asked_for():
     x = mx.nd.ones((LARGE,))
     x.attach_grad("add")

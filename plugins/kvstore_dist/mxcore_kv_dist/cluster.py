@@ -257,8 +257,8 @@ def _signals_wait() -> Iterator[None]:
     finally:
         for number, handler in handlers.items():  # that of Ctrl-C last: it may raise at once
             signal.signal(number, handler)
-        for number in came:
-            signal.raise_signal(number)
+        for waiting in came:
+            signal.raise_signal(waiting)
 
 
 def _knock(address: str, deadline: float) -> None:
