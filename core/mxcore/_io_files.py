@@ -179,7 +179,7 @@ def reading(path: PathLike) -> Iterator[BinaryIO]:
     with open_read(name) as file, explained(name, "read", foreign=is_url(name)):
         before, problem, size = _written(file), None, getattr(file, "size", None)
         try:
-            yield _Whole(file, size) if is_url(name) and isinstance(size, int) else file  # type: ignore[misc]
+            yield io.BufferedReader(_Whole(file, size)) if is_url(name) and isinstance(size, int) else file
         except Exception as e:
             if _written(file) in (before, None):
                 raise
@@ -190,39 +190,30 @@ def reading(path: PathLike) -> Iterator[BinaryIO]:
             ) from problem
 
 
-class _Whole:
+class _Whole(io.RawIOBase):
     """A file of a store that tells its size: where it ends before, as where a server cuts it off, that is an error."""
 
-    def __init__(self, file: Any, size: int) -> None:
+    def __init__(self, file: BinaryIO, size: int) -> None:
         self._file, self._size = file, size
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
+    def readable(self) -> bool:
+        return True
 
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(self._file)
+    def seekable(self) -> bool:
+        return self._file.seekable()
 
-    def read(self, n: int = -1) -> bytes:
-        """So many bytes, fewer only at the end; all of them unless told."""
-        found: bytes = self._file.read(n)
-        while n and len(found) != n and not self._ended():
-            more = self._file.read(n - len(found) if n > 0 else -1)
-            found += more or self._cut()
-        return found
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return self._file.seek(offset, whence)
 
-    def read1(self, n: int = -1) -> bytes:
-        """Some bytes, none only at the end."""
-        return self._file.read1(n) or (b"" if n == 0 or self._ended() else self._cut())
+    def tell(self) -> int:
+        return self._file.tell()
 
     def readinto(self, into: Any) -> int:
-        """As `read1`, into memory."""
-        return self._file.readinto(into) or (0 if len(into) == 0 or self._ended() else self._cut())
-
-    def _ended(self) -> bool:
-        return bool(self._file.tell() >= self._size)
-
-    def _cut(self) -> Any:
-        raise OSError(f"it ended after {self._file.tell()} of {self._size} bytes")
+        found = self._file.read(len(into))
+        if not found and len(into) and (at := self.tell()) < self._size:
+            raise OSError(f"it ended after {at} of {self._size} bytes")
+        into[: len(found)] = found
+        return len(found)
 
 
 def _written(file: BinaryIO) -> tuple[int, int] | None:

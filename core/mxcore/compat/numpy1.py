@@ -8,7 +8,6 @@ nowhere else.
 from __future__ import annotations
 
 import ast
-import contextlib
 import ctypes
 import functools
 import gc
@@ -310,14 +309,16 @@ _NAMES: dict[str, Any] = {
 def names() -> Iterator[tuple[Any, dict[str, Any]]]:
     """Modules of NumPy, and what they had."""
     found = {}
-    for name, value in _NAMES.items():
-        if not isinstance(value, str):
-            found[name] = value
-            continue
-        with contextlib.suppress(AttributeError), warnings.catch_warnings():
-            # This NumPy may keep it elsewhere, be an old one that has the name itself, or say that it goes soon.
-            warnings.simplefilter("ignore")
-            found[name] = functools.reduce(getattr, value.split("."), np)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a later NumPy says of some that they go soon
+        for name, value in _NAMES.items():
+            if not isinstance(value, str):
+                found[name] = value
+                continue
+            try:
+                found[name] = functools.reduce(getattr, value.split("."), np)
+            except AttributeError:
+                pass  # this NumPy keeps it elsewhere, or is an old one that has the name itself
     yield np, found
     yield np.linalg, {"linalg": np.linalg}
     yield np.lib, {n: getattr(np, n) for n in _LIB.split() if hasattr(np, n)}

@@ -264,7 +264,7 @@ class Standing:
         else:
             lrs = [optimizer._rate(lr, t) for lr in lrs]
         rates = lrs, wds
-        if rates != self._rates or {*map(type, lrs), *map(type, wds)} != {float}:
+        if {*map(type, lrs), *map(type, wds)} != {float} or rates != self._rates:
             self._rates = None  # until all have them
             for call in self.calls:
                 call.move_at(lrs, wds)

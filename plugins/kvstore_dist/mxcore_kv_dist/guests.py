@@ -6,12 +6,13 @@ is a bound for the whole process, and where it is reached the oldest guest goes,
 
 from __future__ import annotations
 
-import os
 import socket
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+
+from mxcore.plugin import at_fork
 
 from .wire import shut
 
@@ -140,5 +141,4 @@ def _give_up() -> None:
     _all.clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_give_up)
+at_fork(after_in_child=_give_up)

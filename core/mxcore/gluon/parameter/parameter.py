@@ -539,8 +539,8 @@ class Parameter:
         if self._data is None:
             return
         with autograd.off():
-            held = [arrays for arrays in (self._data, self._grad) if arrays is not None]
-            self._hold(*([a.astype(dtype) for a in arrays] for arrays in held))
+            grad = None if self._grad is None else [g.astype(dtype) for g in self._grad]
+            self._hold([d.astype(dtype) for d in self._data], grad)
 
     def var(self) -> Symbol:
         """The symbol that stands for this parameter in a graph."""

@@ -29,18 +29,18 @@ def _update(name: str) -> None:
 
     def standing(k: Call, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None]:
         """The same weight and states again and again, which are looked at once; a gradient is of one step."""
-        weight, *states = seen = [*outs]
-        lines = [a.reshape(-1) if a is not None and a.flags.c_contiguous else None for a in seen]
-        if weight is not ins[0] or any(line is None for line in lines):
+        seen, weight = [*outs], ins[0]
+        if seen[0] is not weight or not all(a is not None and a.flags.c_contiguous for a in seen):
             return lambda: kernel(k, p, outs, *ins)
-        size, values = weight.size, p.__dict__
+        line, *states = [a.reshape(-1) for a in seen]
+        values = p.__dict__
 
         def call() -> None:
             grad = ins[1]
             if not grad.flags.c_contiguous or ins[0] is not weight or any(map(is_not, outs, seen)):
                 kernel(k, p, outs, *ins)
                 return
-            fn(size, lines[0], grad.reshape(-1), *lines[1:], *[float(values[n]) for n in numbers])
+            fn(line.size, line, grad.reshape(-1), *states, *[float(values[n]) for n in numbers])
 
         return call
 
