@@ -832,12 +832,12 @@ def test_what_a_handler_saves_before_anything_has_its_place_is_the_newer(tmp_pat
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become somebody else")
-def test_a_file_that_a_sticky_folder_does_not_let_us_replace_is_written_in_place():
+def test_a_file_that_a_sticky_folder_does_not_let_us_replace_is_written_in_place(tmp_path):
     """Such as /tmp is: others may write to a file of mode 666, but rename nothing over it."""
     program = """
 import os, sys
-from mxcore._io_files import open_read, write_atomic
-import numpy  # before others may not read where it lies
+from mxcore._io_files import write_atomic
+write_atomic(sys.argv[2], b"")  # all modules that this imports, as others may not read where they lie
 os.setgroups([]), os.setgid(65534), os.setuid(65534)
 write_atomic(sys.argv[1], b"new")
 """
@@ -848,7 +848,8 @@ write_atomic(sys.argv[1], b"new")
         folder.chmod(0o1777)
         before = (folder / "theirs").stat().st_ino
         rule = Path("/proc/sys/fs/protected_regular")  # which refuses that, too
-        done = subprocess.run([sys.executable, "-c", program, folder / "theirs"], capture_output=True, text=True)
+        arguments = [folder / "theirs", tmp_path / "first"]
+        done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True)
         if not rule.exists() or rule.read_text().strip() == "0":
             assert done.returncode == 0, done.stderr
             assert (folder / "theirs").read_bytes() == b"new" and (folder / "theirs").stat().st_ino == before
