@@ -457,6 +457,34 @@ def test_convert_symbol_where_mxnet_fails():
     assert amp.convert_symbol(s.exp(v("x", dtype="float16"))).attr_dict()["x"]["__dtype__"] == "0"
 
 
+def _with_data(name):
+    """Operators of one dtype, of a convolution and of what another operator made of the data."""
+    s, data = mx.sym, mx.sym.relu(mx.sym.Variable("data"))
+    conv = s.Convolution(data, kernel=(1, 1), num_filter=4, name="c")
+    return {
+        "BilinearSampler": lambda: s.BilinearSampler(conv, s.slice_axis(data, axis=1, begin=0, end=2)),
+        "index_copy": lambda: s.contrib.index_copy(conv, s.arange(1), s.slice_axis(data, axis=0, begin=0, end=1)),
+        "Concat": lambda: s.concat(conv, data, dim=1),
+    }[name]()
+
+
+@pytest.mark.parametrize("lists", [{}, {"fp32_ops": ["Pooling"]}], ids=["default", "own"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["BilinearSampler", "index_copy", "Concat"])
+def test_what_is_made_of_data_alone_may_be_float32(name, dtype, lists):
+    net, r = _with_data(name), np.random.RandomState(3)
+    args = {
+        n: nd.array(r.uniform(-1, 1, s))
+        for n, s in zip(net.list_arguments(), net.infer_shape(data=(2, 4, 3, 3))[0])
+        if n != "data"
+    }
+    given = {"data": nd.array(r.uniform(-1, 1, (2, 4, 3, 3)))}
+    made, params, _ = amp.convert_model(net, args, {}, target_dtype=dtype, **lists)
+    (y,) = made.bind(mx.cpu(), {**params, **given}).forward()
+    (wide,) = net.bind(mx.cpu(), {**args, **given}).forward()
+    assert y.dtype == F32 and abs(y - wide).max().asscalar() < 0.02 < abs(wide).max().asscalar()
+
+
 def test_casts_are_called_after_what_mxnet_calls_the_outputs(monkeypatch):
     monkeypatch.setattr(mx.operator.CustomOpProp, "list_outputs", lambda self: ["first"])
     mx.operator.register("amp_names")(type("Prop", (mx.operator.CustomOpProp,), {}))

@@ -108,12 +108,15 @@ class _Conversion:
     def _fitting(self, n: Node, ins: list[Entry], places: list[int]) -> None:
         """An operator without a rule gets its inputs as they are, but for those that do not go with the others."""
         known = [self.dtypes.get(e) for e in ins]
+        # What operators make of data alone may be float32 as well as anything else.
+        likely = [FLOAT32 if t is None and e[0].op is not None else t for t, e in zip(known, ins)]
         try:
             wanted = infer.op_dtypes(n.op, n.params, known)[0]
+            infer.op_dtypes(n.op, n.params, likely)
         except MXNetError:
-            if len({t for t in known if is_narrowing(t)}) > 1:
+            if len({t for t in likely if is_narrowing(t)}) > 1:
                 for i in places:
-                    if is_narrowing(known[i]):
+                    if is_narrowing(likely[i]):
                         ins[i] = self.cast(ins[i], FLOAT32)
             return
         like = n.params._sig.like
