@@ -192,6 +192,18 @@ def test_metadata_that_is_no_text_hides_nothing_else(folder):
     assert f"plugin '{info}' of damaged metadata was not loaded: UnicodeDecodeError" in done.stderr
 
 
+def test_broken_plugins_of_one_name_are_all_told(folder):
+    for dist in ("first", "second"):
+        folder.add(dist, f"raise ImportError('no {dist} here')", dist=dist, entries=f"[mxcore]\nboth = {dist}\n")
+    folder.add("third", FINE, dist="third", entries="[mxcore]\nboth = third\n")
+    done = folder("import mxcore as mx; print(mx.nd.site_fine(mx.nd.ones(1)).asscalar())")
+    assert done.stdout == "2.0\n"
+    listed = folder("from mxcore import cli; cli.main(['plugins'])").stdout
+    for name, dist in (("both", "first"), ("both (second)", "second")):
+        assert done.stderr.count(f"plugin '{name}' of {dist} 1.0 was not loaded: ImportError: no {dist} here") == 1
+        assert f"no {dist} here" in listed
+
+
 def test_kernels_that_two_plugins_bring_stay_with_the_one_that_stays(plug):
     plug("the_op", mxcore_ops=[op("test_shared_set")(lambda k, p, data: data)])
     shared = KernelSet("cpu")

@@ -186,6 +186,19 @@ def test_images_in_batches(pictures, workers):
     assert [y.asnumpy().tolist() for _, y in again] == [[4, 5, 6]]
 
 
+@pytest.mark.parametrize("more", [{}, {"num_workers": 1, "thread_pool": True}], ids=["here", "thread"])
+def test_labels_of_a_list_are_the_takers(pictures, more):
+    def halves(samples):
+        for _, label in samples:
+            label *= 0.5
+        return mx.nd.array(np.stack([label for _, label in samples]))
+
+    folder, names, _ = pictures
+    source = {"imglist": [[8.0, 16.0, names[0]]], "path_root": str(folder)}
+    loader = vision.ImageDataLoader(1, (3, 8, 8), batchify_fn=halves, **source, **more)
+    assert [y.asnumpy().tolist() for _ in range(3) for y in loader] == [[[4, 8]]] * 3
+
+
 def test_an_estimator_trains_on_a_loader_of_images(pictures):
     folder, names, _ = pictures
     source = {"imglist": [[float(i % 2), name] for i, name in enumerate(names)], "path_root": str(folder)}

@@ -59,12 +59,11 @@ class Manager:
     """Loads plugins and enters what they return in the registries."""
 
     def __init__(self) -> None:
-        self._lock = tables.lock
-        self._loading = ""  # what is being loaded
+        self._lock, self._loading = tables.lock, ""  # what is being loaded
         self.pm = pluggy.PluginManager("mxcore")
         self.pm.add_hookspecs(hookspecs)
-        self.origin, self.failed, self.left_out = plugins.origin, plugins.failed, plugins.left_out
-        self.faulty = plugins.faulty
+        self.origin, self.left_out = plugins.origin, plugins.left_out
+        self.failed, self.faulty = plugins.failed, plugins.faulty
 
     # -- discovery ---------------------------------------------------------------------------------------------
     def load(self) -> None:
@@ -102,15 +101,19 @@ class Manager:
         """Load what is installed and wanted; gives the names of all plugins and distributions, loaded or not."""
         allowed, denied = listed("MXCORE_PLUGINS"), listed("MXCORE_DISABLE_PLUGINS")
         all_of, none_at_all = "MXCORE_PLUGINS" not in os.environ, "MXCORE_PLUGINS" in os.environ and not allowed
-        installed = sorted(self._installed(), key=lambda f: (f[2] != "mxcore", f[0]))
+        installed = sorted(self._installed(), key=lambda f: (f[2] != "mxcore", f[0], f[2]))
         version = next((v for _, _, dist, v in installed if dist == "mxcore"), "?")
         found = [
             *((n, lambda m=m: import_module(m), "mxcore", version) for n, m in DEFAULT_PLUGINS.items()),
             *installed,
         ]
         for name, load, dist, version in found:
-            wanted = all_of or dist == "mxcore" or name in allowed or dist in allowed
-            if none_at_all or not wanted or name in denied or dist in denied:
+            if (
+                none_at_all
+                or name in denied
+                or dist in denied
+                or not (all_of or dist == "mxcore" or name in allowed or dist in allowed)
+            ):
                 self.left_out.add(name)
             else:
                 self._attempt(name, load, dist, version)
@@ -143,10 +146,13 @@ class Manager:
         if self.origin.get(name) == (dist, version):
             return
         self._loading = name
+        failed = self.failed.get(name, (f"{dist} ",))[0]
+        key = f"{name} ({dist})" if name in self.origin or failed.rpartition(" ")[0] != dist else name
+        self.failed.pop(key, None)
         try:
             self.register(load(), name, dist, version)
         except BaseException as e:  # such as sys.exit() at import
-            self.failed[f"{name} ({dist})" if name in self.origin else name] = (f"{dist} {version}", caught(e))
+            self.failed[key] = (f"{dist} {version}", caught(e))
             if os.environ.get("MXCORE_STRICT_PLUGINS") == "1":
                 raise caught(e) from e.__cause__
 
@@ -176,8 +182,13 @@ class Manager:
                 )
             spoken = getattr(plugin, "API_VERSION", None)
             if type(spoken) is not int or spoken != API_VERSION:  # "1", 1.0 and True are no versions
-                stated = f"API_VERSION = {spoken!r}, where an int is needed" if hasattr(plugin, "API_VERSION") else None
-                says = f"speaks plugin API {spoken}" if type(spoken) is int else f"states {stated or 'no API_VERSION'}"
+                says = (
+                    f"speaks plugin API {spoken}"
+                    if type(spoken) is int
+                    else f"states API_VERSION = {spoken!r}, where an int is needed"
+                    if hasattr(plugin, "API_VERSION")
+                    else "states no API_VERSION"
+                )
                 raise error(
                     RuntimeError,
                     f"plugin '{name}' {says}; this mxcore speaks {API_VERSION} "
@@ -191,18 +202,20 @@ class Manager:
             except BaseException:
                 self._remove(plugin, name)
                 raise
-            self.failed.pop(name, None)
+            if not dist:  # by hand, in the place of what failed
+                self.failed.pop(name, None)
             tables.changed()
             if plugins.loaded:
                 self._event("mxcore_configure", plugin)
 
     def _collect(self, plugin: Any, name: str) -> None:
-        callers = self.pm.get_hookcallers(plugin) or []
+        callers, hooks = self.pm.get_hookcallers(plugin) or [], [n for n in vars(hookspecs) if n.startswith("mxcore_")]
         for caller in callers:
             if not caller.has_spec():
-                near = suggest(caller.name, [n for n in vars(hookspecs) if n.startswith("mxcore_")])
-                raise error(RuntimeError, f"plugin '{name}' implements unknown hook {caller.name}{near}")
-        for hook in (n for n in vars(hookspecs) if n.startswith("mxcore_")):
+                raise error(
+                    RuntimeError, f"plugin '{name}' implements unknown hook {caller.name}{suggest(caller.name, hooks)}"
+                )
+        for hook in hooks:
             if hasattr(plugin, hook) and not hasattr(getattr(plugin, hook), "mxcore_impl"):
                 raise error(TypeError, f"{hook} of plugin '{name}' is not marked as a hook: @hookimpl is missing")
         done = [

@@ -293,7 +293,7 @@ class _ImageListDataset(Dataset):
     def __getitem__(self, idx: Any) -> Any:
         name, label = self._items[idx]
         image = nd.array(read(regular(os.path.join(self._root, name))), dtype="uint8")
-        return image, label[0] if label.size == 1 else label
+        return image, label[0] if label.size == 1 else label.copy()
 
 
 def _images(
