@@ -371,7 +371,7 @@ def test_every_function_has_a_meaning(dtype):
     DEVICE.compile_fused(Fused(["x", "y"], texts, dtype))(outs, x, y)
     checked = 0
     for fn, out in zip(names, outs):
-        known = getattr(np, fn, None)
+        known = getattr(np, "trunc" if fn == "fix" else fn, None)  # NumPy 2.5 warns of `fix`
         if known is not None:
             arguments = [x, y] if FUNCTIONS[fn] == 2 else [x + 1 if fn == "arccosh" else x]
             np.testing.assert_allclose(out, known(*arguments), rtol=TOLERANCE[dtype] * 5, atol=1e-7, err_msg=fn)

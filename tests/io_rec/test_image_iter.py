@@ -573,7 +573,7 @@ def test_required_and_unknown_parameters(ten):
 def test_the_docstring_names_every_parameter():
     for table in ImageRecordIter.tables:
         for name in table:
-            assert f"\n    {name} : " in ImageRecordIter.__doc__
+            assert f"\n{name} : " in ImageRecordIter.__doc__
     assert "{parameters}" not in mx.io.ImageDetRecordIter.__doc__
 
 

@@ -24,7 +24,10 @@ KNOWN = {
 
 @pytest.mark.parametrize("library", KNOWN)
 def test_libraries_take_arrays(library):
-    pytest.importorskip(library)
+    version = pytest.importorskip(library).__version__
+    known = {**KNOWN[library]}
+    if tuple(map(int, version.split(".")[:2])) >= (1, 18):  # which dispatches it
+        known.pop("integrate.simpson", None)
     env = {**os.environ, "SCIPY_ARRAY_API": "1", "OMP_NUM_THREADS": "1"}
     run = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "tests.np.consumers", library],
@@ -37,8 +40,8 @@ def test_libraries_take_arrays(library):
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)
     wrong = {name: told for name, told in found.items() if told != "ok"}
-    assert len(found) >= 20 and wrong.keys() == KNOWN[library].keys(), wrong
-    for name, told in KNOWN[library].items():
+    assert len(found) >= 20 and wrong.keys() == known.keys(), wrong
+    for name, told in known.items():
         assert told in wrong[name]
 
 

@@ -118,7 +118,8 @@ def test_smooth_functions(name, dtype):
 def test_functions_that_keep_the_dtype(name, dtype):
     for shape in SHAPES:
         x = drawn(shape, dtype)
-        check(getattr(np, name)(np.array(x)), getattr(onp, name)(wide(x)), dtype)
+        want = onp.trunc if name == "fix" else getattr(onp, name)  # NumPy 2.5 warns of `fix`
+        check(getattr(np, name)(np.array(x)), want(wide(x)), dtype)
 
 
 @pytest.mark.parametrize("dtype", ALL)

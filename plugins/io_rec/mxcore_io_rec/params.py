@@ -6,6 +6,7 @@ write the parameter section of the iterators' docstrings.
 
 from __future__ import annotations
 
+import inspect
 import textwrap
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -254,9 +255,10 @@ def documented(tables: Sequence[Table]) -> Callable[[Class], Class]:
         for table in tables:
             for name, spec in table.items():
                 kind = "str" if isinstance(spec, Str) else spec.allowed()
-                lines.append(f"    {name} : {kind}" + ("" if spec.required else f", default {spec.default!r}"))
-                lines += textwrap.wrap(spec.doc, 108, initial_indent=" " * 8, subsequent_indent=" " * 8)
-        cls.__doc__ = (cls.__doc__ or "").replace("    {parameters}", "\n".join(lines))
+                lines.append(f"{name} : {kind}" + ("" if spec.required else f", default {spec.default!r}"))
+                lines += textwrap.wrap(spec.doc, 108, initial_indent=" " * 4, subsequent_indent=" " * 4)
+        # Python dedents docstrings from 3.13 on.
+        cls.__doc__ = inspect.cleandoc(cls.__doc__ or "").replace("{parameters}", "\n".join(lines))
         return cls
 
     return decorate
