@@ -20,13 +20,12 @@ from pathlib import Path
 
 from mxcore.plugin import at_fork, hold_at_fork
 
-from . import blas, loading
+from . import blas, loading, waiting
 from .locks import setup
 
 __all__ = ["available_cores", "count", "limit", "maximum", "parallel", "patient", "setup", "share"]
 
 _ENVIRONMENT = ("MXCORE_NUM_THREADS", "OMP_NUM_THREADS")
-_SPINS = "5000"  # some 20 us: longer than the pause between two kernels, much shorter than a time slice
 
 
 class _Local(threading.local):
@@ -197,14 +196,15 @@ parallel = _Parallel
 def patient() -> Iterator[None]:
     """A with-block in which GNU OpenMP may be loaded, whoever brings it first.
 
-    Its threads spin for milliseconds at the end of a parallel region, which on a core shared with any other process
-    takes the time from the one they wait for: a kernel of 0.05 ms then takes 8 ms. It reads the number of spins from
-    the environment while it is loaded.
+    Its threads spin for milliseconds at the end of a parallel region, unless the environment says otherwise while it is
+    loaded; see :mod:`mxcore_cpu.waiting`.
     """
     with setup:
         ours = not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & set(os.environ)
         if ours:
-            os.environ["GOMP_SPINCOUNT"] = _SPINS
+            spins = os.environ["GOMP_SPINCOUNT"] = waiting.spins(maximum())
+            if spins == waiting.LONG:
+                waiting.begin()
         try:
             yield
         finally:

@@ -1,0 +1,147 @@
+"""How long threads of GNU OpenMP wait awake: long while the cores are ours, not at all while others want them, too.
+
+A thread that fell asleep between two kernels takes up to 40 us to wake, as long as a small kernel takes. One that waits
+awake keeps the core from whom it waits for, as soon as anybody else is there: a kernel of 0.05 ms then takes
+milliseconds. The system knows which of both is the case, as it counts how long a thread was ready and had no core.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import time
+from typing import BinaryIO
+
+__all__ = ["LONG", "Watch", "begin", "spins"]
+
+#: As many as GNU OpenMP does in some 0.3 ms: longer than what Python does between two kernels of a training step. And
+#: in 20 to 50 us, where nobody tells whether cores are shared.
+LONG, _SHORT = "30000", "5000"
+#: Seconds between two looks, while something is computed and while nothing is.
+_OFTEN, _SELDOM = 0.1, 1.0
+#: Shares of its time that a thread waits for a core: from where the cores are shared, and to where they are not. Alone
+#: it is 0.01 to 0.03; beside one other process, on two cores, 0.3 to 0.5, and 0.18 while its threads sleep.
+_SHARED, _ALONE = 0.2, 0.08
+#: So many looks one after the other have to say that they are not. Two processes that both believe it at once find out
+#: at once that they were wrong: then twice as many are wanted, so many at most.
+_LOOKS, _MOST = 2, 64
+
+
+def spins(threads: int) -> str:
+    """What ``GOMP_SPINCOUNT`` should be for so many threads: long if :func:`begin` can see that they disturb."""
+    return LONG if 1 < threads >= _cores() and _counted(threading.get_native_id()) else _SHORT
+
+
+def _cores() -> float:
+    """Those that GNU OpenMP counts."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else float("inf")
+
+
+def _open(thread: int) -> BinaryIO:
+    """The file in which the system counts nanoseconds of a thread: computing, and waiting for a core."""
+    return open(f"/proc/self/task/{thread}/schedstat", "rb", buffering=0)
+
+
+def _counted(thread: int) -> bool:
+    try:
+        with _open(thread) as file:
+            return int(file.read().split()[0]) > 0  # a system that counts nothing says 0
+    except (OSError, ValueError, IndexError):
+        return False
+
+
+class Watch:
+    """Looks at how a thread fares, and lets OpenMP's threads sleep while it has to wait for cores.
+
+    Parameters
+    ----------
+    file : binary file
+        As the system's ``schedstat``: computed and waited, in nanoseconds.
+
+    Attributes
+    ----------
+    shared : bool
+        Whether somebody else wants the cores.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._last = file, (0, 0)
+        self._wanted, self._quiet = _LOOKS, 0  # looks; those since it was last shared
+        self._leave: threading.Event | None = None
+        self._read()
+
+    @property
+    def shared(self) -> bool:
+        return self._leave is not None
+
+    def _read(self) -> tuple[int, int]:
+        """What was computed and waited since the last time."""
+        self._file.seek(0)
+        now, last = self._file.read().split(), self._last
+        self._last = int(now[0]), int(now[1])
+        return self._last[0] - last[0], self._last[1] - last[1]
+
+    def look(self, seconds: float) -> float:
+        """Look, `seconds` after the last time; gives the seconds until the next."""
+        computed, waited = self._read()
+        if computed + waited < 0.1e9 * seconds:  # it does not compute
+            return min(2 * seconds, _SELDOM)
+        share = waited / (computed + waited)
+        if share > (_SHARED if self._leave is None else _ALONE):
+            if self._leave is None:
+                was_wrong = 0 < self._quiet < 8 * self._wanted
+                self._wanted = min(2 * self._wanted, _MOST) if was_wrong else _LOOKS
+                self._leave = _parked()
+            self._quiet = 0
+        else:
+            self._quiet += 1
+            if self._leave is not None and self._quiet >= self._wanted:
+                self._leave.set()
+                self._leave = None
+        return _OFTEN
+
+    def run(self) -> None:
+        """Look, for as long as the thread lives; then at the main thread."""
+        seconds = _OFTEN
+        while True:
+            time.sleep(seconds)
+            try:
+                seconds = self.look(seconds)
+            except OSError:
+                self.follow(_open(os.getpid()))
+
+    def follow(self, file: BinaryIO) -> None:
+        """Look at another thread from now on."""
+        self._file.close()
+        self._file, self._last = file, (0, 0)
+        self._read()
+
+
+def _parked() -> threading.Event:
+    """Start a thread with a team of its own, and let it sleep until the event is set.
+
+    GNU OpenMP counts the threads of all teams. As soon as there are more than cores, all of them sleep almost at once
+    when they have to wait; they spin again once the team has ended with its thread.
+    """
+    leave = threading.Event()
+
+    def park() -> None:
+        openmp = ctypes.CDLL("libgomp.so.1")
+        nothing = ctypes.cast(openmp.omp_get_thread_num, ctypes.c_void_p)
+        openmp.GOMP_parallel.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)
+        openmp.GOMP_parallel(nothing, None, 2, 0)
+        leave.wait()
+
+    threading.Thread(target=park, name="mxcore-openmp-parked", daemon=True).start()
+    return leave
+
+
+_watches: list[Watch] = []
+
+
+def begin() -> None:
+    """Watch the calling thread, which computes; once a process, whose forked children compute with one thread."""
+    if not _watches:
+        _watches.append(Watch(_open(threading.get_native_id())))
+        threading.Thread(target=_watches[0].run, name="mxcore-openmp-watch", daemon=True).start()

@@ -1,0 +1,218 @@
+"""How long OpenMP's threads wait awake: what a thread tells of its cores, and what follows of it."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+pytest.importorskip("mxcore_cpu")
+from mxcore_cpu import waiting
+from mxcore_cpu.native import driver
+
+pytestmark = pytest.mark.skipif(
+    not waiting._counted(threading.get_native_id()) or not driver.usable(), reason="the system tells nothing of threads"
+)
+SECOND = 10**9
+
+
+class Counted:
+    """A file in which a test writes what the system would."""
+
+    def __init__(self):
+        self.computed = self.waited = 0
+
+    def seek(self, place):
+        assert place == 0
+
+    def read(self):
+        return b"%d %d 7\n" % (self.computed, self.waited)
+
+    def close(self):
+        self.computed = None
+
+    def passed(self, watch, computed, waited, seconds=1.0):
+        """Look again when so much has been added, in parts of the time."""
+        self.computed += int(computed * seconds * SECOND)
+        self.waited += int(waited * seconds * SECOND)
+        return watch.look(seconds)
+
+
+@pytest.fixture
+def counted():
+    return Counted()
+
+
+@pytest.fixture
+def watch(counted):
+    watch = waiting.Watch(counted)
+    yield watch
+    if watch._leave is not None:
+        watch._leave.set()
+    ended()
+
+
+def parked():
+    return [t for t in threading.enumerate() if t.name == "mxcore-openmp-parked"]
+
+
+def ended():
+    for t in parked():
+        t.join(30)
+    return not parked()
+
+
+def test_they_sleep_while_somebody_else_wants_the_cores(watch, counted):
+    for _ in range(20):
+        counted.passed(watch, 0.97, 0.03)
+    assert not watch.shared and not parked()
+    counted.passed(watch, 0.6, 0.3)
+    assert watch.shared and len(parked()) == 1
+    for computed, waited in ((0.5, 0.5), (0.82, 0.18), (0.97, 0.03), (0.9, 0.1)):
+        counted.passed(watch, computed, waited)
+        assert watch.shared and len(parked()) == 1  # one quiet look is not enough
+    counted.passed(watch, 0.97, 0.03)
+    counted.passed(watch, 0.5, 0.01)
+    assert not watch.shared and ended()
+
+
+def quiet(watch, counted):
+    """How many quiet looks it takes until cores are its own again."""
+    looks = 0
+    while watch.shared:
+        counted.passed(watch, 0.9, 0.01)
+        looks += 1
+    return looks
+
+
+def test_who_was_wrong_takes_longer_to_believe_it_again(watch, counted):
+    for _ in range(100):
+        counted.passed(watch, 0.9, 0.01)
+    found = []
+    for _ in range(8):
+        counted.passed(watch, 0.5, 0.5)
+        found.append(quiet(watch, counted))
+    assert found == [2, 4, 8, 16, 32, 64, 64, 64]
+    for _ in range(8 * 64):
+        counted.passed(watch, 0.9, 0.01)
+    counted.passed(watch, 0.5, 0.5)
+    assert quiet(watch, counted) == 2
+
+
+def test_who_does_not_compute_says_nothing_and_is_looked_at_less(watch, counted):
+    counted.passed(watch, 0.5, 0.5)
+    waits = [0.1]
+    for _ in range(6):
+        waits.append(counted.passed(watch, 0.01, 0.02, waits[-1]))
+    assert waits == [0.1, 0.2, 0.4, 0.8, 1.0, 1.0, 1.0] and watch.shared
+    assert counted.passed(watch, 0.9, 0.01, 1.0) == 0.1
+
+
+def test_threads_spin_long_only_where_they_can_be_told_not_to(monkeypatch):
+    monkeypatch.setattr(waiting, "_cores", lambda: 4)
+    assert [waiting.spins(n) for n in (1, 2, 4, 8)] == ["5000", "5000", waiting.LONG, waiting.LONG]
+    monkeypatch.setattr(waiting, "_cores", lambda: 1)
+    assert waiting.spins(1) == "5000"  # nobody to wait for
+    monkeypatch.setattr(waiting, "_cores", lambda: 2)
+    for refused in (OSError("no /proc"), ValueError("no number")):
+
+        def fails(thread, refused=refused):
+            raise refused
+
+        monkeypatch.setattr(waiting, "_open", fails)
+        assert waiting.spins(2) == "5000"
+
+
+def run(program, **env):
+    """Run a program with two threads on at most two cores."""
+    kept = {n: v for n, v in os.environ.items() if n not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+    cores = "import os; os.sched_setaffinity(0, [*os.sched_getaffinity(0)][:2])\n"
+    done = subprocess.run(
+        [sys.executable, "-c", cores + program],
+        env={**kept, "MXCORE_NUM_THREADS": "2", **env},
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+NAMES = """
+import threading
+import mxcore as mx
+def compute():
+    (mx.nd.ones((512, 512)) + 1).asnumpy(), mx.nd.exp(mx.nd.ones((2000, 2000))).asnumpy()
+compute()
+print("mxcore-openmp-watch" in [t.name for t in threading.enumerate()], "GOMP_SPINCOUNT" in os.environ)
+"""
+
+
+@pytest.mark.parametrize(
+    "env, found",
+    [
+        ({}, ["True", "False"]),
+        ({"GOMP_SPINCOUNT": "7"}, ["False", "True"]),
+        ({"OMP_WAIT_POLICY": "passive"}, ["False", "False"]),
+        ({"MXCORE_NUM_THREADS": "1"}, ["False", "False"]),
+    ],
+)
+def test_what_the_user_says_counts(env, found):
+    assert run(NAMES, **env) == found
+
+
+BESIDE = """
+import subprocess, sys, threading, time
+import numpy as np
+import mxcore as mx
+from mxcore_cpu import waiting
+x = mx.nd.array(np.random.RandomState(0).rand(700, 700))
+want = (mx.nd.dot(x, x) + mx.nd.exp(x)).asnumpy()
+(watch,) = waiting._watches
+def compute():
+    assert np.array_equal((mx.nd.dot(x, x) + mx.nd.exp(x)).asnumpy(), want)
+def until(done):
+    end = time.monotonic() + 60
+    while not done() and time.monotonic() < end:
+        compute()
+    return done()
+others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4)]
+try:
+    print(until(lambda: watch.shared))
+finally:
+    for p in others:
+        p.kill()
+        p.wait()
+"""
+
+
+def test_it_is_seen_that_others_want_the_cores_and_numbers_stay():
+    assert run(BESIDE) == ["True"]
+
+
+LATER = """
+import threading, time
+import mxcore as mx
+from mxcore_cpu import waiting
+def compute():
+    mx.nd.exp(mx.nd.ones((2000, 2000))).asnumpy()
+thread = threading.Thread(target=compute)
+thread.start()
+thread.join()
+(watch,) = waiting._watches
+end = time.monotonic() + 60
+first = watch._file.name
+while watch._file.name == first and time.monotonic() < end:
+    time.sleep(0.05)
+print(watch._file.name == f"/proc/self/task/{os.getpid()}/schedstat", first != watch._file.name)
+pid = os.fork()
+if not pid:
+    compute()
+    os._exit(0 if threading.active_count() == 1 else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+def test_when_the_thread_has_ended_it_is_the_main_one_and_children_are_on_their_own():
+    assert run(LATER) == ["True", "True", "0"]
