@@ -226,7 +226,7 @@ class Op:
         # parameters, {input that is a state of an operator inside: whether it is written to beside backward}.
         self.shape_rule = self.dtype_rule = self.storage_rule = self.sparse_body = self.cost_rule = cast(Any, None)
         self.backward_rule = self.higher_rule = self.replay_rule = self.states_rule = cast(Any, None)
-        self.gives = False  # a backward rule that keeps none of the arrays it returns
+        self.gives = False  # a backward rule that takes None for no gradient, and keeps none of the arrays it returns
         #: Of a stateful operator: whether its backward ignores the gradients of its outputs.
         self.loss_rule: Callable[[Params], bool] = lambda p: False
         self.grad_rule: Any = checked("gradient rule", self, grad)

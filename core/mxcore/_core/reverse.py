@@ -333,7 +333,7 @@ def _step(
         found = (higher_of(plan) if create_graph else plan).gradients(p, F, needs, dys, keep, own, n.specs)
     else:
         k, saved = call
-        dys = [F.roles["zero gradient"](n.specs[i]) if g is None else g for i, g in enumerate(dys)]
+        dys = [F.roles["zero gradient"](n.specs[i]) if g is None and not op.gives else g for i, g in enumerate(dys)]
         found = op.backward_rule(OpContext(k.ctx, k.is_train, needs), p, saved, dys, keep, own)
     if plan.checked:
         found = fitting(plan, p, found, keep, needs)

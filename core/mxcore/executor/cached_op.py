@@ -13,7 +13,8 @@ from .._core.array import Storage, faces, fresh
 from .._core.call import op_context
 from .._core.context import Context
 from .._core.errors import error
-from .._core.graph import Graph
+from .._core.gradplan import plan_of
+from .._core.graph import Graph, topo
 from .._core.op import Op
 from .._core.params import Parser
 from .._core.state import state
@@ -93,6 +94,8 @@ class CachedOp:
         self._aux = frozenset((*symbol.list_auxiliary_states(), *inner_states(Graph(symbol._heads))))
         self._last: _Signature | None = None
         self._signatures = Recent(_LIMIT)
+        #: By signature, which outputs had no gradient when it was asked for last.
+        self._without = Recent(_LIMIT)
         self._rooms: dict[Context, Rooms] = {}
         #: What is called for every output inside, and whether for inputs too.
         self._hook: tuple[Callable[[str, str, Any], None], bool] | None = None
@@ -127,6 +130,7 @@ class CachedOp:
         """Compile anew at the next call: passes or kernels have come or gone."""
         self._passed = self._last = None
         self._signatures.clear()
+        self._without.clear()
         self._rooms.clear()
 
     @property
@@ -203,12 +207,25 @@ class CachedOp:
                     f"{x._st.ctx}); copy one with as_in_context() first",
                 )
         key = (ctx, train, needs, tuple([(d.shape, d.dtype, x.stype) for d, x in zip(datas, args)]))
-        found: _Signature = self._signatures.find(key, lambda: _Signature(self, ctx, train, needs, args, datas))
+        found = self._found(key, self._without.get(key, _NONE), args, datas)
         last, self._last = self._last, found
         if last is not None and last is not found:
             last.datas = [old if old is new else _GONE for old, new in zip(last.datas, datas)]
         found.datas = [*datas]
         return found
+
+    def _found(self, key: tuple[Any, ...], without: frozenset[int], args: Sequence[Any], datas: Any) -> _Signature:
+        made: _Signature = self._signatures.find(
+            (key, without), lambda: _Signature(self, key, without, [x.stype for x in args], datas)
+        )
+        return made
+
+    def expect(self, signature: _Signature, without: frozenset[int], args: Sequence[Any], datas: Any) -> _Signature:
+        """The signature of a call whose outputs `without` a gradient are others than thought; the next begins by it."""
+        self._without[signature.key] = without
+        if self._last is signature:
+            self._last = None
+        return self._found(signature.key, without, args, datas)
 
     @property
     def handle(self) -> int:
@@ -270,32 +287,40 @@ class _Gone:
 
 
 _GONE = _Gone()
+_NONE: frozenset[int] = frozenset()
 
 
 class _Signature:
-    """A compiled graph for inputs of certain shapes, and its instances by the rooms in which they run."""
+    """A compiled graph for inputs of certain shapes, and its instances by the rooms in which they run.
+
+    `key` has the context, the mode, which inputs need gradients, and what the inputs are like; outputs `without` a
+    gradient have no part in the gradients of the inputs.
+    """
 
     def __init__(
         self,
         owner: CachedOp,
-        ctx: Context,
-        train: bool,
-        needs: tuple[bool, ...] | None,
-        args: Sequence[Any],
+        key: tuple[Any, ...],
+        without: frozenset[int],
+        stypes: Sequence[str],
         datas: Sequence[Any],
     ) -> None:
         names = owner._names
+        ctx, train, needs, _ = key
+        self.key, self.without = key, without
         variables = (
             {n: tuple(d.shape) for n, d in zip(names, datas)},
             {n: d.dtype for n, d in zip(names, datas)},
-            {n: x.stype for n, x in zip(names, args)},
+            dict(zip(names, stypes)),
         )
         self.wrt = None if needs is None else [n for n, w in zip(names, needs) if w]
         self.ctx, self.train, self.needs = ctx, train, needs
         self.datas = list(datas)
         self.array = owner.symbol.array
         check_passed(owner.symbol._heads, owner._heads, *variables[:2])
-        compiled = self.compiled = compile_graph(owner._heads, variables, ctx, train, self.wrt)
+        compiled = self.compiled = compile_graph(owner._heads, variables, ctx, train, self.wrt, without=without)
+        #: The outputs whose gradients make a difference.
+        self.matter = () if self.wrt is None else _mattering(owner._heads, self.wrt)
         program = self.program = compiled.program
         self.names = names
         #: (slot, input) of what the program reads.
@@ -347,7 +372,7 @@ class _Signature:
         instance, program = memory.instance, self.program
         memory.reads = [x._st for x in args]
         memory.moved = [args[i] for i in self.mutated]
-        memory.again = [(slot, datas[i]) for slot, i in self.slots], instance.keys(0)
+        memory.again, memory.datas = ([(slot, datas[i]) for slot, i in self.slots], instance.keys(0)), datas
         if self.written and self.needs is not None:
             for i in self.written:
                 args[i].wait_to_read()
@@ -361,12 +386,22 @@ class _Signature:
         if self.needs is None:
             if program.sync:
                 instance.forget()
-            memory.again, memory.reads = None, ()
+            memory.again, memory.reads, memory.datas = None, (), ()
             del memory.signature
             self.idle.append(memory.room)
         else:
-            tape.record(owner._op, owner._params, args, outs, (self.k, _Pending(memory)))
+            tape.record(owner._op, owner._params, args, outs, (self.k, _Pending(memory, owner)))
         return outs
+
+    def take_over(self, other: _Memory) -> _Memory:
+        """Memory for the gradients of a call that another signature has run: it runs both parts."""
+        memory = self._settle(None)
+        memory.signature = self
+        memory.reads, memory.moved, memory.before = other.reads, other.moved, other.before
+        memory.datas, memory.stamps, memory.used = other.datas, {}, True
+        assert other.again is not None
+        memory.again = [(slot, other.datas[i]) for slot, i in self.slots], other.again[1]
+        return memory
 
     def _settle(self, room: Room | None) -> _Memory:
         """Memory for a call that finds none in the room that was used last."""
@@ -387,7 +422,10 @@ class _Signature:
 class _Memory:
     """An instance in a room, by whose `st` the engine orders its uses."""
 
-    __slots__ = ("signature", "room", "st", "instance", "again", "before", "reads", "moved", "stamps", "used", "lock")
+    __slots__ = (
+        *("signature", "room", "st", "instance", "again", "datas", "before", "reads", "moved", "stamps", "used"),
+        "lock",
+    )
 
     def __init__(self, signature: _Signature, room: Room) -> None:
         #: Only while it is in use: idle memory goes at once with a signature that is dropped, waits for no collector.
@@ -396,6 +434,8 @@ class _Memory:
         self.instance = room.instance(signature)
         #: Values and keys of the first part, which is repeated where a second backward needs what the first used up.
         self.again: tuple[Any, Any] | None = None
+        #: The arrays of all inputs.
+        self.datas: Sequence[Any] = ()
         #: Input -> what it held before the first part wrote to it.
         self.before: dict[int, Any] = {}
         #: The inputs, which the second part reads too.
@@ -493,22 +533,42 @@ class _Memory:
 class _Pending:
     """What the tape holds of a call: its memory, given back when nothing can ask for its gradients any more."""
 
-    __slots__ = ("memory",)
+    __slots__ = ("memory", "owner")
 
-    def __init__(self, memory: _Memory) -> None:
-        self.memory = memory
+    def __init__(self, memory: _Memory, owner: CachedOp) -> None:
+        self.memory, self.owner = memory, owner
+
+    def backward(self, dys: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+        """The gradients, by the signature whose outputs have those gradients that there are."""
+        memory, s = self.memory, self.memory.signature
+        without = frozenset([i for i in s.matter if dys[i] is None])
+        if without == s.without:
+            return memory.backward(dys)
+        right = self.owner.expect(s, without, inputs, memory.datas)
+        pending = _Pending(right.take_over(memory), self.owner)  # gives its memory back when it goes
+        return pending.memory.backward(dys)
 
     def __del__(self) -> None:
         memory = self.memory
         signature = memory.signature
         if signature.program.sync:
             memory.instance.forget()
-        memory.again, memory.reads, memory.used, memory.before = None, (), False, {}
+        memory.again, memory.reads, memory.datas, memory.used, memory.before = None, (), (), False, {}
         del memory.signature
         signature.idle.append(memory.room)
 
 
+def _mattering(heads: Sequence[Any], wrt: Sequence[str]) -> tuple[int, ...]:
+    """Which heads variables have gradients through, as far as the operators on the way have gradients at all."""
+    names, through = {*wrt}, set()
+    for n in topo(heads):
+        if (n.name in names) if n.op is None else any(id(m) in through for m, _ in n.inputs):
+            if n.op is None or plan_of(n.op).rule is not None or n.op.backward_rule is not None:
+                through.add(id(n))
+    return tuple([i for i, (n, _) in enumerate(heads) if id(n) in through])
+
+
 def _backward(k: Any, p: Any, pending: _Pending, dys: Sequence[Any], inputs: Sequence[Any], outputs: Any) -> list[Any]:
     """The gradients of a recorded call."""
-    grads = iter(pending.memory.backward(dys))
+    grads = iter(pending.backward(dys, inputs))
     return [next(grads) if wanted else None for wanted in pending.memory.signature.needs or ()]

@@ -59,6 +59,7 @@ def compile_graph(
     places: Mapping[str, Context] | None = None,
     monitored: bool = False,
     settings: Settings | None = None,
+    without: frozenset[int] = frozenset(),
 ) -> Compiled:
     """Lower a graph, or find the program of an equal one.
 
@@ -81,6 +82,8 @@ def compile_graph(
         Every node's outputs are kept apart: no fusion, no shared memory.
     settings : Settings, optional
         The passes to run; what is set now unless told.
+    without : frozenset of int
+        Heads that have no gradient, if `wrt` is given.
     """
     settings = settings or Settings.now()
     if monitored:
@@ -96,11 +99,12 @@ def compile_graph(
         tuple(sorted((groups or {}).items(), key=str)),
         tuple(sorted((places or {}).items(), key=str)),
         ctx.device.fused_from,
+        without,
     )
     found: Compiled = _cache.find(
         key,
         lambda: _compile(
-            list(heads), variables, ctx, is_train, wrt, adds, groups or {}, places or {}, settings, monitored
+            list(heads), variables, ctx, is_train, wrt, adds, groups or {}, places or {}, settings, monitored, without
         ),
     )
     return found
@@ -117,6 +121,7 @@ def _compile(
     places: Mapping[str, Context],
     settings: Settings,
     monitored: bool,
+    without: frozenset[int],
 ) -> Compiled:
     passes = settings.passes
     n_first = len(heads)
@@ -128,7 +133,8 @@ def _compile(
     shapes, dtypes, stypes = variables
     steps: list[Any] = []
     if wrt is not None:
-        grads, ins, (shapes, dtypes, stypes) = joint(heads, variables, wrt, *infer_all(heads, *variables)[:2], steps)
+        known_of = infer_all(heads, *variables)[:2]
+        grads, ins, (shapes, dtypes, stypes) = joint(heads, variables, wrt, *known_of, steps, without)
         places = {**places, **{v.name: context_of(n, ctx, groups, places) for v, (n, _) in zip(ins, heads)}}
         found = []
         for name, g in zip(wrt, grads):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..._core.graph import Node, topo, variable
@@ -40,6 +40,7 @@ def joint(
     shapes: Mapping[Entry, Any],
     dtypes: Mapping[Entry, Any],
     steps: list[tuple[Node, list[tuple[int, Entry]]]] | None = None,
+    without: Container[int] = (),
 ) -> Joint:
     """Gradients of `heads` with respect to variables.
 
@@ -54,12 +55,19 @@ def joint(
         Those of the heads: they decide what their gradients look like.
     steps : list, optional
         As for `gradient`.
+    without : container of int
+        Heads that have no gradient. Zeros in its place would not do: rules of losses do not look at it, and where a
+        derivative is infinite, zero times it is no number.
     """
     head_grads = [variable(f"_head_grad{i}") for i in range(len(heads))]
     by_name = {n.name: n for n in topo(heads) if n.op is None}
     here = [i for i, name in enumerate(wrt) if name in by_name]
     grads: list[Entry | None] = [None] * len(wrt)
-    for i, g in zip(here, gradient(heads, [(v, 0) for v in head_grads], [(by_name[wrt[i]], 0) for i in here], steps)):
+    given = [i for i in range(len(heads)) if i not in without]
+    found = gradient(
+        [heads[i] for i in given], [(head_grads[i], 0) for i in given], [(by_name[wrt[i]], 0) for i in here], steps
+    )
+    for i, g in zip(here, found):
         grads[i] = g
     like = {v.name: e for v, e in zip(head_grads, heads)}
     return Joint(
