@@ -59,10 +59,6 @@ class Watch:
     file : binary file
         As the system's ``schedstat``: computed and waited, in nanoseconds.
 
-    Attributes
-    ----------
-    shared : bool
-        Whether somebody else wants the cores.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -73,6 +69,7 @@ class Watch:
 
     @property
     def shared(self) -> bool:
+        """Whether somebody else wants the cores."""
         return self._leave is not None
 
     def _read(self) -> tuple[int, int]:
