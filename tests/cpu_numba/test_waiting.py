@@ -48,33 +48,24 @@ def counted():
 def watch(counted):
     watch = waiting.Watch(counted)
     yield watch
-    if watch._leave is not None:
-        watch._leave.set()
-    ended()
-
-
-def parked():
-    return [t for t in threading.enumerate() if t.name == "mxcore-openmp-parked"]
-
-
-def ended():
-    for t in parked():
-        t.join(30)
-    return not parked()
+    if watch.shared:
+        watch._team.leave.set()
 
 
 def test_they_sleep_while_somebody_else_wants_the_cores(watch, counted):
     for _ in range(20):
         counted.passed(watch, 0.97, 0.03)
-    assert not watch.shared and not parked()
+    assert not watch.shared
     counted.passed(watch, 0.6, 0.3)
-    assert watch.shared and len(parked()) == 1
+    team = watch._team
+    assert watch.shared and team.is_alive()
     for computed, waited in ((0.5, 0.5), (0.82, 0.18), (0.97, 0.03), (0.9, 0.1)):
         counted.passed(watch, computed, waited)
-        assert watch.shared and len(parked()) == 1  # one quiet look is not enough
+        assert watch._team is team and team.is_alive()  # one quiet look is not enough
     counted.passed(watch, 0.97, 0.03)
     counted.passed(watch, 0.5, 0.01)
-    assert not watch.shared and ended()
+    team.join(30)
+    assert not watch.shared and not team.is_alive()
 
 
 def quiet(watch, counted):

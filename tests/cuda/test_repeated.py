@@ -140,7 +140,7 @@ def test_training_is_the_same_with_recordings_and_without(gpus, calls, mode):
         assert np.array_equal(a, b) and np.abs(a).max() > 0
 
 
-def test_a_recording_is_given_back_with_the_memory_in_reserve(gpus, calls):
+def test_a_recording_is_given_back_with_the_memory_in_reserve(gpus, calls, reusing):
     net = Net(gpus[0])
     for _ in range(10):
         expected = net.predict()

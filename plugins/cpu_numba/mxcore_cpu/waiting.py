@@ -64,13 +64,13 @@ class Watch:
     def __init__(self, file: BinaryIO) -> None:
         self._file, self._last = file, (0, 0)
         self._wanted, self._quiet = _LOOKS, 0  # looks; those since it was last shared
-        self._leave: threading.Event | None = None
+        self._team: _Team | None = None
         self._read()
 
     @property
     def shared(self) -> bool:
         """Whether somebody else wants the cores."""
-        return self._leave is not None
+        return self._team is not None
 
     def _read(self) -> tuple[int, int]:
         """What was computed and waited since the last time."""
@@ -85,17 +85,17 @@ class Watch:
         if computed + waited < 0.1e9 * seconds:  # it does not compute
             return min(2 * seconds, _SELDOM)
         share = waited / (computed + waited)
-        if share > (_SHARED if self._leave is None else _ALONE):
-            if self._leave is None:
+        if share > (_SHARED if self._team is None else _ALONE):
+            if self._team is None:
                 was_wrong = 0 < self._quiet < 8 * self._wanted
                 self._wanted = min(2 * self._wanted, _MOST) if was_wrong else _LOOKS
-                self._leave = _parked()
+                self._team = _Team()
             self._quiet = 0
         else:
             self._quiet += 1
-            if self._leave is not None and self._quiet >= self._wanted:
-                self._leave.set()
-                self._leave = None
+            if self._team is not None and self._quiet >= self._wanted:
+                self._team.leave.set()
+                self._team = None
         return _OFTEN
 
     def run(self) -> None:
@@ -115,23 +115,24 @@ class Watch:
         self._read()
 
 
-def _parked() -> threading.Event:
-    """Start a thread with a team of its own, and let it sleep until the event is set.
+class _Team(threading.Thread):
+    """A thread with a team of its own, which sleeps until it may `leave`.
 
     GNU OpenMP counts the threads of all teams. As soon as there are more than cores, all of them sleep almost at once
     when they have to wait; they spin again once the team has ended with its thread.
     """
-    leave = threading.Event()
 
-    def park() -> None:
+    def __init__(self) -> None:
+        super().__init__(name="mxcore-openmp-team", daemon=True)
+        self.leave = threading.Event()
+        self.start()
+
+    def run(self) -> None:
         openmp = ctypes.CDLL("libgomp.so.1")
         nothing = ctypes.cast(openmp.omp_get_thread_num, ctypes.c_void_p)
         openmp.GOMP_parallel.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)
         openmp.GOMP_parallel(nothing, None, 2, 0)
-        leave.wait()
-
-    threading.Thread(target=park, name="mxcore-openmp-parked", daemon=True).start()
-    return leave
+        self.leave.wait()
 
 
 _watches: list[Watch] = []
