@@ -7,6 +7,7 @@ milliseconds. The system knows which of both is the case, as it counts how long 
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import os
 import threading
@@ -115,24 +116,24 @@ class Watch:
         self._read()
 
 
-class _Team(threading.Thread):
-    """A thread with a team of its own, which sleeps until it may `leave`.
+class _Team:
+    """A thread with a team of its own, which sleeps until it may `leave`; it `left` then.
 
     GNU OpenMP counts the threads of all teams. As soon as there are more than cores, all of them sleep almost at once
     when they have to wait; they spin again once the team has ended with its thread.
     """
 
     def __init__(self) -> None:
-        super().__init__(name="mxcore-openmp-team", daemon=True)
-        self.leave = threading.Event()
-        self.start()
+        self.leave, self.left = threading.Event(), threading.Event()
+        _thread.start_new_thread(self._run, ())
 
-    def run(self) -> None:
+    def _run(self) -> None:
         openmp = ctypes.CDLL("libgomp.so.1")
         nothing = ctypes.cast(openmp.omp_get_thread_num, ctypes.c_void_p)
         openmp.GOMP_parallel.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)
         openmp.GOMP_parallel(nothing, None, 2, 0)
         self.leave.wait()
+        self.left.set()
 
 
 _watches: list[Watch] = []
@@ -142,4 +143,5 @@ def begin() -> None:
     """Watch the calling thread, which computes; once a process, whose forked children compute with one thread."""
     if not _watches:
         _watches.append(Watch(_open(threading.get_native_id())))
-        threading.Thread(target=_watches[0].run, name="mxcore-openmp-watch", daemon=True).start()
+        # None that `threading` knows: programs join all of those, or count them.
+        _thread.start_new_thread(_watches[0].run, ())
