@@ -601,6 +601,20 @@ def test_graphs_name_the_input_of_a_gradient_that_does_not_fit(plug):
         z.backward()
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_gradients_that_are_returned_are_like_their_variables(plug, create_graph):
+    def rule(F, dy, lhs, rhs):
+        return dy * rhs, F.sum(dy)
+
+    rule.__module__ = "mxcore.rules"  # those of its own are not looked at one by one
+    plug("wrong", mxcore_ops=[product(rule, "test_tape_returned")])
+    x, y = var(np.ones((2, 3))), var(np.ones((2, 3)))
+    with autograd.record():
+        z = mx.nd.test_tape_returned(x, y)
+        with pytest.raises(MXNetError, match=r"gradient of a variable has shape \(1,\), .* instead of \(2, 3\)"):
+            autograd.grad(z, [x, y], create_graph=create_graph)
+
+
 def test_gradients_cross_contexts():
     x = var([1.0, 2.0])
     with autograd.record():

@@ -90,6 +90,27 @@ def test_normalizations(name, shape, c, params, hybrid):
     check(lambda v: call(v, gamma, beta, *[m.copy() for m in moving]), inputs[0], [gamma, beta])
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_parameters_of_a_layer_of_one_dimension(create_graph):
+    x, gamma, beta = values(4), nd.array([1, 0.5, 2, 1], dtype="float64"), nd.zeros(4, dtype="float64")
+    for a in (x, gamma, beta):
+        a.attach_grad()
+    with autograd.record():
+        y = nd.LayerNorm(x, gamma, beta)
+        g_gamma, g_beta = autograd.grad(y, [gamma, beta], nd.arange(4, dtype="float64"), create_graph=create_graph)
+    np.testing.assert_allclose(g_gamma.asnumpy(), np.arange(4) * y.asnumpy() / gamma.asnumpy())
+    np.testing.assert_allclose(g_beta.asnumpy(), np.arange(4))
+
+
+def test_norms_over_no_axes():
+    x = mx.np.array([[1.0, -2], [3, 4]])
+    x.attach_grad()
+    with autograd.record():
+        (g,) = autograd.grad((mx.np.linalg.norm(x, axis=()) ** 2).sum(), [x], create_graph=True)
+    g.backward(g)
+    np.testing.assert_allclose(x.grad.asnumpy(), 4 * x.asnumpy())
+
+
 def test_batch_norm_in_predict_mode():
     c = nd.array([0.5, 2], dtype="float64")
     x = values(3, 2, 2)

@@ -192,16 +192,16 @@ class _Goal:
         result: list[Any] = []
         for v in self.variables:
             node, i = v._entry
-            key = id(node), i
-            if node in leaves:
-                self.found[key] = leaves[node]
-            alone = node in own and (self.found[key].stype != "default" or v._st.ctx.device.owns(self.found[key]._data))
-            own.discard(node)
-            g = self.found[key] if key in self.found else eager.roles["zero gradient"](v)
-            # Its memory may be anybody's, and callers may write to it.
-            if not alone and key in self.found:
+            g = leaves[node] if node in leaves else self.found.get((id(node), i))
+            if g is None:
+                g = eager.roles["zero gradient"](v)
+            elif flaw := _unlike(g, v):
+                raise error(ValueError, f"the gradient of a variable {flaw}; {_WHOSE}")
+            elif node not in own or g.stype == "default" and not v._st.ctx.device.owns(g._data):
+                # Its memory may be anybody's, and callers may write to it.
                 g, entry = eager.roles["new array"](g.twin()), g._entry
                 g._entry = entry
+            own.discard(node)
             result.append(g if v.rules is None or g.stype != "default" else g.of(v.dense))
         return result
 

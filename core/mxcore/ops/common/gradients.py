@@ -20,6 +20,7 @@ __all__ = [
     "reshaped",
     "spread",
     "standardized_gradients",
+    "summed",
     "widen",
 ]
 
@@ -139,7 +140,13 @@ def standardized_gradients(F: Operators, dy: Any, data: Any, gamma: Any, f: Any,
     along = F.broadcast_mul(z, F.mean(g * z, axis=f.axes, keepdims=True))
     dx = F.broadcast_mul(F.broadcast_sub(g, F.mean(g, axis=f.axes, keepdims=True)) - along, inv)
     others = tuple(i for i in range(len(f.view)) if i != f.along)
-    return F.Cast(F.Reshape(dx, shape=data.shape), dtype=data.dtype), F.sum(dy * z, axis=others), F.sum(dy, axis=others)
+    d_gamma, d_beta = summed(F, dy * z, others), summed(F, dy, others)
+    return F.Cast(F.Reshape(dx, shape=data.shape), dtype=data.dtype), d_gamma, d_beta
+
+
+def summed(F: Operators, x: Any, axes: tuple[int, ...] | None, **kw: Any) -> Any:
+    """The sum over axes, which may be none at all: those `sum` would take for all."""
+    return x if axes == () else F.sum(x, axis=axes, **kw)
 
 
 def reshaped(F: Operators, x: Any, shape: Any) -> Any:

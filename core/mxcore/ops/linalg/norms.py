@@ -12,7 +12,7 @@ from ..._core.params import Params
 from ...parameters import Bool, Float, Int, Shape
 from ...typing import Array, Call, Operators
 from ..common.bodies import silent, wide
-from ..common.gradients import given
+from ..common.gradients import given, summed
 from ..common.rules import axis_of
 
 __all__: list[str] = []
@@ -239,6 +239,8 @@ norm_back.dtype(lambda p, ins, outs: (ins, [ins[1]]))
 
 def _curvature(p: Params) -> float | None:
     """The power of which norms of vectors are curved; 0 where they are not, None for other norms."""
+    if p.axis == ():  # of each number alone
+        return 0.0
     if p.flag in _ROOT_OF_SQUARES:
         return None if p.flag == 1 and p.axis is None else 2.0
     if p.flag == -1 and (p.ord in (0, 1) or math.isinf(p.ord)):
@@ -255,7 +257,7 @@ def _(F: Operators, p: Params, dys: Any, dy_: Any, data: Any, y_: Any) -> Any:
         raise NotImplementedError("the gradient of this norm has no gradient; with an axis, it has one")
     axes = None if p.flag == -2 else p.axis
     g, slopes = dys[0], F._norm_back(F.ones_like(dy_), data, y_, **given(p, _PARAMS))
-    along = F.sum(g * slopes, axis=axes, keepdims=True)
+    along = summed(F, g * slopes, axes, keepdims=True)
     d_dy = F.reshape_like(along, dy_)
     if not power:
         return d_dy, F.zeros_like(data), None
