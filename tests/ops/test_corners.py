@@ -56,6 +56,40 @@ def test_whole_powers_are_exact_and_what_does_not_fit_is_the_lowest_number():
     assert (mx.nd.array([2, 7, 3], dtype="uint8") ** 3).asnumpy().tolist() == [8, 343 - 256, 27]
 
 
+def _quotient(a, b):
+    """As in C, of 64 bits."""
+    return (abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1) + 2**63) % 2**64 - 2**63
+
+
+@pytest.mark.parametrize("n", [14, 70_000])
+def test_whole_numbers_of_64_bits_are_divided_exactly(n):
+    low, top = -(2**63), 2**63 - 1
+    left = np.resize([top, -top, 2**53 + 1, 2**53 + 3, low, low, low, -7, 7, -7, 7, 0, 2**62 + 1, 1], n)
+    right = np.resize([1, 1, 1, 3, 1, 2, -1, 2, -2, -2, 2, -3, -5, top], n)
+    a, b = mx.nd.array(left, dtype="int64"), mx.nd.array(right, dtype="int64")
+    want = [_quotient(*v) for v in zip(left.tolist(), right.tolist())]
+    for _ in range(2):
+        assert (a / b).asnumpy().tolist() == want and (a / b).dtype == np.int64
+    assert mx.nd.broadcast_div(a.reshape((-1, 1)), b[:3].reshape((1, 3))).asnumpy()[:, 0].tolist() == left.tolist()
+    for s in (1, 3, -7):
+        assert (a / s).asnumpy().tolist() == [_quotient(v, s) for v in left.tolist()]
+    assert (2**62 / b).asnumpy().tolist() == [_quotient(2**62, v) for v in right.tolist()]
+    x, y = mx.sym.Variable("x"), mx.sym.Variable("y")
+    (found,) = (x / y + x / 3).bind(mx.cpu(), {"x": a, "y": b}).forward()
+    assert found.asnumpy().tolist() == (np.array(want) + (a / 3).asnumpy()).tolist()
+    a /= b
+    assert a.asnumpy().tolist() == want
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "int64"])
+def test_whole_numbers_divided_by_zero_are_what_a_cast_of_infinity_gives(dtype):
+    """MXNet ends the process."""
+    a, zero = mx.nd.array([1, 0, 5], dtype=dtype), mx.nd.zeros(3, dtype=dtype)
+    infinite = (mx.nd.array([1, 0, 5], dtype="float64") / 0).astype(dtype).asnumpy().tolist()
+    assert (a / zero).asnumpy().tolist() == (a / 0).asnumpy().tolist() == infinite
+    assert (1 / zero).asnumpy().tolist() == infinite[:1] * 3
+
+
 def _slopes(f, values):
     x = mx.nd.array(values)
     x.attach_grad()

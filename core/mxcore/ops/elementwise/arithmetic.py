@@ -23,8 +23,18 @@ __all__ = ["ARITHMETIC", "MATH", "add_n", "elementwise_rule"]
 
 
 def _div(xp: Any, a: Any, b: Any) -> Any:
-    # Integers divide as in C: towards zero.
-    return xp.true_divide(a, b) if a.dtype.kind not in "iub" else xp.trunc(xp.true_divide(a, b))
+    if a.dtype.kind not in "iub":
+        return xp.true_divide(a, b)
+    # Integers divide as in C: towards zero. No float holds those of 64 bits, except what is divided by 0.
+    if a.dtype.itemsize < 8:
+        return xp.trunc(xp.true_divide(a, b))
+    zero = b == 0
+    by = b + zero
+    low = xp.floor_divide(a, by)
+    exact = low + ((low < 0) & (low * by != a))
+    if isinstance(b, np.generic):
+        return exact if b else xp.true_divide(a, b)
+    return xp.where(zero, xp.true_divide(a, b).astype(a.dtype), exact)
 
 
 def _mod(xp: Any, a: Any, b: Any) -> Any:
