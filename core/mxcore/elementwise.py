@@ -13,7 +13,17 @@ from ._core.op import MISSING, Op
 from ._core.params import Params
 from .parameters import Bool, Float
 
-__all__ = ["binary", "broadcast", "broadcast_shapes", "number_dtype", "scalar", "unary", "with_number", "wrapped"]
+__all__ = [
+    "binary",
+    "broadcast",
+    "broadcast_shapes",
+    "held",
+    "number_dtype",
+    "scalar",
+    "unary",
+    "with_number",
+    "wrapped",
+]
 
 Fn = str | Callable[..., Any]
 _INT64, _FLOAT64 = np.dtype("int64"), np.dtype("float64")
@@ -271,6 +281,11 @@ def wrapped(value: float, dtype: Any) -> Any:
             if isinstance(value, int) and -(2**63) <= value < 2**63
             else np.float64(value).astype(np.int64)
         ).astype(dtype)
+
+
+def held(value: float, dtype: Any) -> Any:
+    """A number as a dtype holds it: an integer wraps, and a float that is too large is infinity, without a warning."""
+    return wrapped(value, dtype) if dtype.kind in "iub" else float(np.asarray(value).astype(dtype))
 
 
 def _meaning(expr: Any, names: dict[str, str]) -> dict[str, Any]:

@@ -353,6 +353,25 @@ def test_embedding_takes_sparse_gradients(kind, sparse):
     assert weight.grad.asnumpy().tolist() == [[0, 0], [0, 0], [4, 6], [0, 0]]
 
 
+@pytest.mark.parametrize(
+    "dtype, on, off, want",
+    [
+        ("uint8", 300, -1, [44, 255]),
+        ("uint8", -3.9, 1e19, [253, 0]),
+        ("int8", 200.7, -129, [-56, 127]),
+        ("int32", 3, 2**31, [3, -(2**31)]),
+        ("int64", 2**62, -1e19, [2**62, -(2**63)]),
+        ("float16", 1e9, 2**24 + 1, [np.inf, np.inf]),
+        ("float32", 1e39, 0.5, [np.inf, 0.5]),
+    ],
+)
+@pytest.mark.parametrize("n", [1, 70_000])
+def test_one_hot_wraps_what_its_dtype_does_not_hold(dtype, on, off, want, n):
+    got = nd.one_hot(nd.zeros(n, dtype="int32"), 2, on_value=on, off_value=off, dtype=dtype)
+    assert got.dtype == np.dtype(dtype) and got.asnumpy()[[0, -1]].tolist() == [want] * 2
+    assert nd.full(1, on, dtype=dtype).asnumpy().tolist() == want[:1]
+
+
 def test_one_hot_ignores_what_is_out_of_range():
     got = nd.one_hot(nd.array([1, -1, 3]), depth=3, on_value=2, off_value=-1, dtype="int32")
     assert got.dtype == np.int32 and got.asnumpy().tolist() == [[-1, 2, -1], [-1, -1, -1], [-1, -1, -1]]

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._core.op import op
 from ..._core.params import Params
-from ...elementwise import wrapped
+from ...elementwise import held
 from ...parameters import Bool, DType, Float, Int, Shape, Str
 from ...typing import Array, Call
 from ..common.bodies import silent
@@ -83,9 +83,7 @@ def full_(k: Call, p: Params) -> Any:
     dtype : dtype
     value : float
     """
-    # A float that the dtype cannot hold is infinity, and no warning of NumPy's.
-    value = wrapped(p.value, p.dtype) if p.dtype.kind in "iub" else float(np.asarray(p.value).astype(p.dtype))
-    return k.xp.full(_decided(k, p), value, p.dtype)
+    return k.xp.full(_decided(k, p), held(p.value, p.dtype), p.dtype)
 
 
 zeros = _make("_zeros", (), zeros_)

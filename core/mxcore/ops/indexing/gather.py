@@ -9,6 +9,7 @@ import numpy as np
 from ..._core.infer import known, merge_dtype
 from ..._core.op import op
 from ..._core.params import Params
+from ...elementwise import held
 from ...parameters import Bool, Enum, Float, Int, Shape
 from ...typing import Array, Call
 from ..common.dtypes import Among
@@ -169,14 +170,14 @@ def one_hot(k: Call, p: Params, indices: Array) -> Array:
     depth : int
         Length of the rows.
     on_value, off_value : float
-        The element set, and the others.
+        The element set, and the others; integers wrap, as those of `full`.
     dtype : dtype
     """
     xp = k.xp
     flat = whole(xp, indices).reshape(-1)
-    out = xp.full((flat.shape[0], p.depth), p.off_value, p.dtype)
+    out = xp.full((flat.shape[0], p.depth), held(p.off_value, p.dtype), p.dtype)
     rows = xp.flatnonzero((flat >= 0) & (flat < p.depth) & (indices == indices).reshape(-1))  # NaN is no index
-    out[rows, flat[rows]] = p.on_value
+    out[rows, flat[rows]] = held(p.on_value, p.dtype)
     return out.reshape(*indices.shape, p.depth)
 
 

@@ -22,6 +22,14 @@ def _fits(a: Spec, indices: Spec, *rest: Spec, dtypes: frozenset[Any] = _MOVED) 
     return a.dtype in dtypes and str(indices.dtype) in INDICES and few(a, indices, *rest)
 
 
+def _holds(p: Params) -> bool:
+    """Whether the dtype holds the numbers of `one_hot`; others the operator's own body wraps."""
+    if p.dtype.kind not in "iu":
+        return True
+    ends = np.iinfo(p.dtype)
+    return all(ends.min <= v <= ends.max for v in (p.on_value, p.off_value))
+
+
 def _places(k: Call, count: int) -> Places:
     return Places(k.device, k.ctx.device_id, count)
 
@@ -216,7 +224,9 @@ def _backward_pick(k: Call, p: Params, outs: Outs, dy: Array, like: Array, indic
 @binds(
     "one_hot",
     dtypes=None,
-    when=lambda p, indices: p.dtype in _MOVED and str(indices.dtype) in INDICES and indices.size * p.depth < 2**31,
+    when=lambda p, indices: (
+        p.dtype in _MOVED and str(indices.dtype) in INDICES and indices.size * p.depth < 2**31 and _holds(p)
+    ),
 )
 def _one_hot(k: Call, p: Params, outs: Outs, indices: Array) -> None:
     run = kernel_for(k, "indexing", "one_hot", outs[0].dtype)
