@@ -234,7 +234,8 @@ def grad(
     retain_graph : bool, optional
         Keep the graph; as `create_graph` unless told.
     create_graph : bool
-        Record the computation of the gradients, so that they can be differentiated again.
+        Record the computation of the gradients, so that they can be differentiated again. Of those that are the same
+        wherever the variables are, the gradients are zeros.
     train_mode : bool
 
     Returns
@@ -268,7 +269,22 @@ def grad(
         variables=variables,
     )
     assert found is not None
+    if create_graph and (constant := [g for g in found if g._entry is None]):
+        _depend(constant, variables)
     return found
+
+
+#: What makes gradients that are the same wherever the variables are; its own gradients are zeros.
+_CONSTANT = Op("_constant_gradient", None, inputs="x*", grad=None)
+
+
+def _depend(constant: list[Array], variables: Sequence[Array]) -> None:
+    """Write on the tape that gradients, of a straight line, come from variables: they can be differentiated again."""
+    was = set_recording(True)
+    try:
+        tape.record(_CONSTANT, _CONSTANT.parse({"num_args": len(variables)}), variables, constant)
+    finally:
+        set_recording(was)
 
 
 def get_symbol(x: Array) -> Any:

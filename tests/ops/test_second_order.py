@@ -62,6 +62,76 @@ def test_third_order_through_concat():
     np.testing.assert_allclose([g.asscalar(), h.asscalar(), x.grad.asscalar()], [27 * 0.49, 54 * 0.7, 54], rtol=1e-5)
 
 
+def nth(f, x, n, by_backward):
+    """The n-th gradient of the sum of f, by `grad` alone, or by `backward` in the end."""
+    x.attach_grad()
+    with autograd.record():
+        y = f(x)
+        for _ in range(n - by_backward):
+            (y,) = autograd.grad(y, [x], create_graph=True)
+    if by_backward:
+        y.backward()
+    return (x.grad if by_backward else y).asnumpy().tolist()
+
+
+class Block(mx.gluon.HybridBlock):
+    """A function as a block."""
+
+    def __init__(self, f):
+        super().__init__()
+        self.f = f
+
+    def hybrid_forward(self, F, x):
+        return self.f(F, x)
+
+
+@pytest.mark.parametrize("by_backward", [False, True])
+@pytest.mark.parametrize("hybrid", [False, True])
+@pytest.mark.parametrize(
+    "f, slopes",
+    [
+        (lambda F, x: x**1, [[1, 1, 1], [0, 0, 0], [0, 0, 0]]),
+        (lambda F, x: x**2, [[0, 2, 4], [2, 2, 2], [0, 0, 0], [0, 0, 0]]),
+        (lambda F, x: x**3, [[0, 3, 12], [0, 6, 12], [6, 6, 6], [0, 0, 0]]),
+        (lambda F, x: F.square(x), [[0, 2, 4], [2, 2, 2], [0, 0, 0]]),
+        (lambda F, x: x * x, [[0, 2, 4], [2, 2, 2], [0, 0, 0]]),
+        (lambda F, x: F.relu(x) ** 2, [[0, 2, 4], [0, 2, 2], [0, 0, 0]]),
+        (lambda F, x: F._internal._power(x, F.ones_like(x) * 2), [[0, 2, 4], [2, 2, 2], [0, 0, 0], [0, 0, 0]]),
+        (lambda F, x: F.broadcast_power(x, F.ones((1,))), [[1, 1, 1], [0, 0, 0], [0, 0, 0]]),
+        (lambda F, x: x * 3, [[3, 3, 3], [0, 0, 0]]),
+    ],
+)
+def test_slopes_of_whole_powers_at_zero(f, slopes, hybrid, by_backward):
+    net = Block(f)
+    if hybrid:
+        net.hybridize()
+    for n, want in enumerate(slopes):
+        assert nth(net, nd.array([0.0, 1, 2]), n + 1, by_backward) == want
+
+
+@pytest.mark.parametrize("power", [2.0, [2.0], [2.0, 2, 2]])
+def test_slopes_of_whole_powers_at_zero_in_numpy(power):
+    def f(x):
+        return mx.np.power(x, power if isinstance(power, float) else mx.np.array(power))
+
+    for n, want in enumerate([[0, 2, 4], [2, 2, 2], [0, 0, 0]]):
+        assert nth(f, mx.np.array([0.0, 1, 2]), n + 1, False) == want
+
+
+def test_a_gradient_that_is_constant_can_be_differentiated_beside_others():
+    x, z, w = nd.array([1.0, 2]), nd.array([3.0, 4]), nd.array([5.0, 6])
+    for v in (x, z, w):
+        v.attach_grad()
+    x.grad[:] = 7
+    with autograd.record():
+        gx, gz = autograd.grad(x * 3 + z * z * z, [x, z], create_graph=True)
+        assert [g.asnumpy().tolist() for g in autograd.grad(gx, [x, z], create_graph=True)] == [[0, 0]] * 2
+        y = (gx - 1) ** 2 * w + gz
+    y.backward()
+    assert [v.grad.asnumpy().tolist() for v in (x, z, w)] == [[0, 0], [18, 24], [4, 4]]
+    assert not autograd.is_recording()
+
+
 @pytest.mark.parametrize(
     "call", [lambda x: nd.shuffle(x), lambda x: nd.fill_element_0index(x, nd.ones((2,)), nd.zeros((2,)))]
 )

@@ -19,7 +19,7 @@ from ...parameters import Int
 from ...typing import Array, Call, Operand, Operators
 from ..common.bodies import wide
 
-__all__ = ["ARITHMETIC", "MATH", "add_n", "elementwise_rule"]
+__all__ = ["ARITHMETIC", "HIGHER", "MATH", "add_n", "elementwise_rule"]
 
 
 def _div(xp: Any, a: Any, b: Any) -> Any:
@@ -82,6 +82,16 @@ MATH: dict[str, tuple[Any, str, Any]] = {
         lambda F, dy, a, b: (dy * a / F.broadcast_hypot(a, b), dy * b / F.broadcast_hypot(a, b)),
     ),
 }
+
+
+def _powers_again(F: Operators, dy: Operand, a: Operand, b: Operand) -> Any:
+    # The slope is 1 for every a where b is 1, so its own slope is 0; of 0**0 it would be 0 times infinity.
+    base = a - (0 - (a == 0) * (b == 1))
+    return dy * b * base ** (b - 1), dy * F.log(a) * a**b
+
+
+#: Families whose gradients are made in another way if they are differentiated again.
+HIGHER = {"power": _powers_again}
 _COMPARE = {
     "equal": ("equal", "a == b"),
     "not_equal": ("not_equal", "a != b"),
@@ -141,9 +151,13 @@ def _tables() -> Iterator[Any]:
     for family, (fn, expr, g) in MATH.items():
         told = {"labels": "outputs"} if family == "add" else {}
         name, *aliases = _ELEMENTWISE_NAMES[family]
-        yield binary(name, fn, expr=expr, grad=elementwise_rule(g), aliases=aliases, **told)
+        alike = binary(name, fn, expr=expr, grad=elementwise_rule(g), aliases=aliases, **told)
         name, *aliases = _BROADCAST_NAMES.get(family, (f"broadcast_{family}",))
-        yield broadcast(name, fn, expr=expr, grad=_broadcast_rule(g), aliases=aliases)
+        spread = broadcast(name, fn, expr=expr, grad=_broadcast_rule(g), aliases=aliases)
+        if family in HIGHER:
+            alike.higher(elementwise_rule(HIGHER[family]))
+            spread.higher(_broadcast_rule(HIGHER[family]))
+        yield from (alike, spread)
     for family, (fn, expr) in _COMPARE.items():
         name, *aliases = _ELEMENTWISE_NAMES[family]
         yield binary(name, fn, expr=expr, grad=None, aliases=aliases)
@@ -192,7 +206,8 @@ _WITH_NUMBER: dict[str, tuple[Any, Any, Any]] = {
     "power": (
         _power,
         lambda p: _POWERS.get(float(p.scalar), "power(x, s)"),
-        lambda F, p, dy, data: dy * p.scalar * data ** (p.scalar - 1),
+        # The slope of 1 is a number, whose own slope is 0; of 0**0 it would be 0 times infinity.
+        lambda F, p, dy, data: dy if p.scalar == 1 else dy * p.scalar * data ** (p.scalar - 1),
     ),
     "rpower": (_rpower, "power(s, x)", lambda F, p, dy, y: dy * y * _log(p.scalar)),
     "maximum": ("maximum", "maximum(x, s)", lambda F, p, dy, data: dy * (data >= p.scalar)),

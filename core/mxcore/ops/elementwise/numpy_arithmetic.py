@@ -19,7 +19,7 @@ from ..._core.params import Params
 from ...elementwise import broadcast, scalar, with_number
 from ...twins import twin
 from ...typing import Array, Call, Operand, Operators
-from .arithmetic import ARITHMETIC, MATH, elementwise_rule
+from .arithmetic import ARITHMETIC, HIGHER, MATH, elementwise_rule
 from .numpy_rules import (
     BOOL,
     FLOAT64,
@@ -240,6 +240,8 @@ def _of_two() -> Iterator[Op]:
             direct=direct,
             alike=elementwise_rule(MATH[of][2]) if direct else None,
         )
+        if of in HIGHER:
+            made.higher(gradients_of_two(HIGHER[of]))
         made.dtype(rule_of_two(dtype))
         yield made
     for name, of in _COMPARISONS.items():
