@@ -18,6 +18,7 @@ DRAWS = [
     ("_random_normal_like", [(2, 6)], {}, 8),
     ("_random_randint", [], {"shape": (1001,), "low": -5, "high": 40}, 0),
     ("_random_randint", [], {"shape": (37,), "low": -(2**40), "high": 2**62, "dtype": "int64"}, 0),
+    ("_random_randint", [], {"shape": (9001,), "low": 0, "high": 3 * 2**61, "dtype": "int64"}, 0),
     ("Dropout", [(3, 333)], {"p": 0.3}, 0),
     ("Dropout", [(3, 5, 7)], {"p": 0.5, "axes": (1,)}, 0),
     ("Dropout", [(19,)], {"p": 1.0}, 0),

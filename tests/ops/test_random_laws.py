@@ -133,6 +133,14 @@ def test_whole_numbers(dtype):
     )
 
 
+@pytest.mark.parametrize("low, high", [(0, 3 * 2**61), (-(2**62), 2**62 + 1), (-(2**63), 2**62), (-5, 2**40)])
+def test_whole_numbers_of_wide_ranges_are_equally_likely(low, high):
+    mx.random.seed(11)
+    drawn = nd.random_randint(low, high, shape=(40_000,), dtype="int64").asnumpy().tolist()
+    parts = np.bincount([(v - low) * 4 // (high - low) for v in drawn], minlength=4)
+    assert len(parts) == 4 and (abs(parts - 10_000) < 450).all()  # five standard deviations
+
+
 @pytest.mark.slow
 def test_indices():
     mx.random.seed(11)

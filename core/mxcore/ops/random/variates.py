@@ -201,14 +201,24 @@ def exponential(rng: Rng, shape: tuple[int, ...], dtype: Any = np.float32) -> An
 
 
 def integers(rng: Rng, low: int, high: int, shape: tuple[int, ...], dtype: Any = np.int64) -> Any:
-    """Integers in [low, high), by multiplication of the high bits (bias below 2**-32 for spans below 2**31)."""
+    """Integers in [low, high), by multiplication of the high bits (bias below 2**-32 for spans below 2**31).
+
+    Of wider spans by the remainder, without bias: of the words above the last multiple of the span others are made.
+    """
     n = int(np.prod(shape, dtype=np.int64))
     span = max(int(high) - int(low), 1)
+    xp = np if rng.at_host else rng.device.xp
 
     def numbers(words: Any) -> Any:
         if span < 2**31:
             words = (words >> np.uint64(32)) * np.uint64(span) >> np.uint64(32)
         else:
+            last = np.uint64(2**64 // span * span - 1)
+            for _ in range(64):  # of which each leaves less than half
+                rest = xp.nonzero(words > last)[0]
+                if not rest.shape[0]:
+                    break
+                words[rest] = _mixed(words[rest])
             words = words % np.uint64(span)
         return (words.astype(np.int64) + int(low)).astype(dtype).reshape(shape)
 

@@ -93,14 +93,26 @@ KERNEL(256) normal(i64 n, STREAM, T* y, A loc, A scale) {
 }
 EACH(normal)
 
-// In [low, low + span).
+// Another random word in place of a rejected one: the finaliser of SplitMix64 (Steele, Lea & Flood, OOPSLA 2014).
+DEVICE u64 mixed(u64 z) {
+    z += 0x9E3779B97F4A7C15ull;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+    return z ^ (z >> 31);
+}
+
+// In [low, low + span). Of a wide span by the remainder of words below its last multiple.
 KERNEL(256) integers(i64 n, STREAM, T* y, i64 low, u64 span) {
+    bool narrow = span < 1ull << 31;
+    u64 last = narrow ? ~0ull : ~((0 - span) % span);
     FOR_EACH(b, blocks) {
         Words words = words_of(seed, stream, counter, first / 4 + b);
         i64 base = result_of(b, first, 4);
         for (int j = 0; j < 4; j++) {
             if (base + j < 0 || base + j >= n) continue;
-            u64 v = span < 1ull << 31 ? (words.w[j] >> 32) * span >> 32 : words.w[j] % span;
+            u64 v = words.w[j];
+            for (int i = 0; i < 64 && v > last; i++) v = mixed(v);
+            v = narrow ? (v >> 32) * span >> 32 : v % span;
             y[base + j] = T(i64(v) + low);
         }
     }
