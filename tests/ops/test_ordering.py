@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import mxcore as mx
 from mxcore import autograd, nd
 from mxcore.testing.gradcheck import check_grads
 
@@ -54,6 +55,23 @@ def test_nan_does_not_break_selection():
     a[0, 17] = np.nan
     at = nd.topk(nd.array(a), k=3, is_ascend=True).asnumpy()
     np.testing.assert_array_equal(at, np.argsort(a, 1, kind="stable")[:, :3])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [5, 100])
+def test_nan_is_the_greatest(n, dtype):
+    a = np.arange(n, dtype=dtype)
+    a[[1, 3]] = np.nan
+    x, rest = nd.array(a, dtype=dtype), np.delete(np.arange(n), [1, 3]).tolist()
+    up, down = [*rest, 1, 3], [1, 3, *rest[::-1]]
+    for ascend, want in ((True, up), (False, down)):
+        assert nd.argsort(x, is_ascend=ascend).asnumpy().tolist() == want
+        np.testing.assert_array_equal(nd.sort(x, is_ascend=ascend).asnumpy(), a[want])
+        for k in (1, 3, n):
+            assert nd.topk(x, k=k, is_ascend=ascend).asnumpy().tolist() == want[:k]
+    assert np.isnan(nd.max(x).asscalar())
+    np.testing.assert_array_equal(mx.np.sort(mx.np.array(a)).asnumpy(), np.sort(a))
+    assert mx.np.argsort(mx.np.array(a)).asnumpy().tolist() == np.argsort(a, kind="stable").tolist()
 
 
 @pytest.mark.parametrize(

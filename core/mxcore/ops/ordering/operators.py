@@ -107,7 +107,7 @@ def topk(k: Call, p: Params, data: Array) -> Any:
     ret_typ : {'value', 'indices', 'mask', 'both'}
         The elements, their places, an array of ones where they are, or elements and places.
     is_ascend : bool
-        The smallest instead.
+        The smallest instead. NaN counts as the greatest.
     dtype : {'uint8', 'int32', 'int64', 'float16', 'float32', 'float64'}
         Of the places.
     """
@@ -174,7 +174,7 @@ def sort(k: Call, p: Params, data: Array) -> Any:
     axis : int or None
         None: of the flattened array.
     is_ascend : bool
-        Smallest first.
+        Smallest first. NaN counts as the greatest.
     """
     if not data.size:
         return data.reshape(_sort_shape(p, data.shape)), k.xp.zeros(_sort_shape(p, data.shape), np.int64)
@@ -197,7 +197,7 @@ def argsort(k: Call, p: Params, data: Array) -> Array:
     axis : int or None
         None: of the flattened array.
     is_ascend : bool
-        Smallest first.
+        Smallest first. NaN counts as the greatest.
     dtype : {'uint8', 'int32', 'int64', 'float16', 'float32', 'float64'}
         Of the places.
     """
