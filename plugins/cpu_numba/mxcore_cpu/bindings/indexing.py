@@ -107,14 +107,9 @@ def _batch_take(k: Call, p: Params, outs: Outs, a: Array, indices: Array) -> Non
     pick.pick_last(a, indices, outs[0])
 
 
-def _holds(p: Params, indices: Spec) -> bool:
-    """Whether the dtype holds the numbers; others the operator's own body wraps."""
-    if p.dtype.kind not in "iu":
-        return True
-    ends = np.iinfo(p.dtype)
-    return all(ends.min <= v <= ends.max for v in (p.on_value, p.off_value))
-
-
-@cpu.kernel("one_hot", when=_holds, out=True)
+@cpu.kernel("one_hot", out=True)
 def _one_hot(k: Call, p: Params, outs: Outs, indices: Array) -> None:
-    pick.one_hot(indices, outs[0], p.on_value, p.off_value)
+    on, off = p.on_value, p.off_value
+    if p.dtype.kind in "iu":  # which wraps
+        on, off = np.array([on, off], np.float64).astype(np.int64).astype(p.dtype)
+    pick.one_hot(indices, outs[0], on, off)
