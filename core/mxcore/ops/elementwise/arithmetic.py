@@ -85,7 +85,8 @@ MATH: dict[str, tuple[Any, str, Any]] = {
 
 
 def _powers_again(F: Operators, dy: Operand, a: Operand, b: Operand) -> Any:
-    # The slope is 1 for every a where b is 1, so its own slope is 0; of 0**0 it would be 0 times infinity.
+    # The slope is 1 for every a where b is 1, so its own slope is 0; of 0**0 it would be 0 times infinity. A sum would
+    # make 0 of -0, whose negative powers are others.
     base = a - (0 - (a == 0) * (b == 1))
     return dy * b * base ** (b - 1), dy * F.log(a) * a**b
 
