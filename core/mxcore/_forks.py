@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import _thread
+import concurrent.futures.thread  # noqa: F401  # it holds a lock over forks, as logging does: see the last lines
+import logging  # noqa: F401
 import os
 import signal
 import sys
@@ -109,5 +111,7 @@ def _after(which: int) -> None:
         _thread.start_new_thread(signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
 
 
+# The last that registers is the first that is called before a fork. Who is waited for here may log, or give an
+# executor something to do: who forks must not hold those locks yet.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before, after_in_parent=partial(_after, 1), after_in_child=partial(_after, 2))

@@ -164,6 +164,33 @@ def test_threads_that_fork_at_once_take_locks_in_one_order():
     assert out.stdout == "True\n", out.stderr
 
 
+LOGGING = """
+from mxcore._forks import hold_at_fork  # before others
+import logging, threading, time
+from concurrent.futures import ThreadPoolExecutor
+from tests.core.test_forks import forked
+lock, taken, done = threading.RLock(), threading.Event(), []
+hold_at_fork(lock)
+def work():
+    with lock:
+        taken.set()
+        time.sleep(0.3)  # who forks waits for the lock by now
+        logging.getLogger("what a module says")
+        ThreadPoolExecutor(1).submit(int).result()
+        done.append(True)
+thread = threading.Thread(target=work)
+thread.start()
+taken.wait()
+began = time.monotonic()
+print(forked(lambda: bool(done)), time.monotonic() - began < 10)
+"""
+
+
+def test_who_forks_waits_for_those_that_log_or_use_executors():
+    out = subprocess.run([sys.executable, "-c", LOGGING], cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert out.stdout.split() == ["True", "True"], out.stderr
+
+
 INTERRUPTED = """
 import os, signal, threading, time
 from mxcore._forks import at_fork, hold_at_fork

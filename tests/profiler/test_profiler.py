@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -581,3 +582,40 @@ def test_other_observers_go_on(trace):
     finally:
         call.unwatch(observer)
     assert found == ["softmax", "tanh"]
+
+
+FORKED = """
+import os, threading
+import mxcore as mx
+from mxcore.profiler import control
+from tests.core.test_forks import forked
+counter = mx.profiler.Domain("d").new_counter("c", 1)
+def held(lock):
+    taken = threading.Event()
+    def hold():
+        with lock:
+            taken.set()
+            over.wait(2)
+    threading.Thread(target=hold).start()
+    taken.wait()
+over = threading.Event()
+held(control._lock)
+held(counter._lock)
+def in_the_child():
+    import signal
+    signal.alarm(20)
+    mx.profiler.set_state("run")
+    counter.increment()
+    mx.profiler.set_state("stop")
+    return "c" in mx.profiler.dumps()
+print(forked(in_the_child))
+over.set()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="os.fork is POSIX's")
+def test_a_forked_child_profiles_whatever_threads_of_its_parent_did():
+    out = subprocess.run(
+        [sys.executable, "-c", FORKED], cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=100
+    )
+    assert out.stdout == "True\n", out.stderr

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import socket
 import struct
-import threading
 import time
 from typing import Any
 
 from .._io_files import checked, explained, make_folder, open_write
 from .._json import encode
+from .._locks import fork_safe_lock
 from ..base import error
 from ..urls import child, is_url
 
@@ -98,7 +98,7 @@ class EventWriter:
         make_folder(self.logdir)
         name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{next(_serial)}"
         self.path = child(self.logdir, name)
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         self._file = open_write(self.path)
         self._write(_event(version="brain.Event:2"))
 

@@ -9,6 +9,7 @@ import threading
 import warnings
 from typing import Any
 
+from .._forks import hold_at_fork
 from ..base import error
 from ..ndarray import waitall
 from . import observer
@@ -37,6 +38,7 @@ __all__ = [
 #: What the KVStore of a distributed job registers, to profile its servers.
 profiler_kvstore_handle: Any = ctypes.c_void_p()
 _lock = threading.RLock()
+hold_at_fork(_lock)
 _state = {"run": False, "paused": False}
 
 

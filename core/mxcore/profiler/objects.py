@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .._core.state import state
+from .._locks import fork_safe_lock
 from .._scopes import Scope, without
 from ..base import error, plain
 from .record import now, recorder
@@ -166,7 +167,7 @@ class Counter:
     def __init__(self, domain: Domain, name: str, value: Any = None) -> None:
         self.name, self.domain = name, domain
         self._label = name, str(domain), "python", 0, None, "C"
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         self._value: Any = 0
         if value is not None:
             self.set_value(value)
