@@ -247,6 +247,10 @@ def test_numpy_and_dlpack():
     for bad in ("complex64", "U3", object):
         with pytest.raises(mx.MXNetError, match="dtype .* cannot be held by an array"):
             nd.from_numpy(np.ones(3).astype(bad))
+    for kind, one in ((np.longlong, np.int64), (np.ulonglong, np.uint64)):  # C has two integers of these bits
+        host = np.ones(3, kind)
+        for x in (nd.from_numpy(host), nd.array(host, dtype=kind), nd.array(host, dtype=host.dtype)):
+            assert x.dtype is one and mx.gluon.data.DataLoader([x.asnumpy()], 1)._batchify_fn([host]).dtype is one
     assert (nd.from_numpy(np.ones(3, ">f4"), zero_copy=False) + nd.ones(3)).asnumpy().tolist() == [2, 2, 2]
     of_a_subclass = np.ones(3, "float32").view(type("Mine", (np.ndarray,), {}))
     assert nd.from_numpy(of_a_subclass).sum().asscalar() == 3 and not of_a_subclass.flags.writeable

@@ -47,7 +47,8 @@ __all__ = [
 
 
 def _put(host: np.ndarray[Any, Any], ctx: Context, cls: type[NDArray] = NDArray) -> NDArray:
-    return cls(ctx.device.from_host(np.ascontiguousarray(host).reshape(host.shape), ctx.device_id), Storage(ctx))
+    flat = np.ascontiguousarray(host, as_dtype(host.dtype))  # C has two integers of 64 bits: here they are one
+    return cls(ctx.device.from_host(flat.reshape(host.shape), ctx.device_id), Storage(ctx))
 
 
 def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
@@ -311,7 +312,7 @@ def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True, array_cls:
     """
     if not isinstance(ndarray, np.ndarray):
         raise error(TypeError, f"from_numpy: a NumPy array is needed, got {type(ndarray).__name__}")
-    as_dtype(ndarray.dtype)  # an error for what an array cannot hold
+    dtype = as_dtype(ndarray.dtype)  # an error for what an array cannot hold
     ctx = Context("cpu", 0)
     if not zero_copy:
         return _put(np.array(ndarray, ndarray.dtype.newbyteorder("=")), ctx, array_cls)
@@ -328,7 +329,7 @@ def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True, array_cls:
     for a in (*ours, ndarray):  # it may have been shared before, or what it is a part of
         with suppress(ValueError):  # which the memory itself may refuse
             a.flags.writeable = True
-    view = ndarray.view(np.ndarray)  # whose subclasses have rules of their own
+    view = ndarray.view(dtype, np.ndarray)  # whose subclasses have rules of their own
     for a in (ndarray, *ours):
         a.flags.writeable = False
     _shared[id(ndarray)] = ndarray
