@@ -40,6 +40,9 @@ def test_vocabulary(keywords, tokens):
     assert v.idx_to_token == tokens and len(v) == len(tokens) and v.token_to_idx == {t: i for i, t in enumerate(tokens)}
     assert v.to_indices(["c", "?"]) == [tokens.index("c"), 0] and v.to_indices("b") == tokens.index("b")
     assert v.to_tokens([0, 1]) == tokens[:2] and v.to_tokens(1) == tokens[1]
+    for wrong in (-1, len(tokens)):  # MXNet takes the last for -1
+        with pytest.raises(ValueError, match="no number of a word"):
+            v.to_tokens([0, wrong])
     assert (v.unknown_token, v.reserved_tokens) == (
         keywords.get("unknown_token", "<unk>"),
         keywords.get("reserved_tokens"),

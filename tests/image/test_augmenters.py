@@ -9,6 +9,7 @@ import pytest
 
 import mxcore as mx
 from mxcore.base import MXNetError
+from mxcore.gluon.data.vision import transforms as vision_transforms
 from mxcore.image.det_augmenters import areas
 from mxcore.image.functions import interpolation
 
@@ -236,7 +237,16 @@ def test_angles_are_two():
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 3), (30, 1, 3), (1, 30, 3)])
-@pytest.mark.parametrize("crop", [mx.image.random_crop, mx.image.center_crop])
+@pytest.mark.parametrize(
+    "crop",
+    [
+        mx.image.random_crop,
+        mx.image.center_crop,
+        lambda x, size: mx.image.random_size_crop(x, size, (0, 0.02), (1, 1)),
+        lambda x, size: (vision_transforms.CenterCrop(size)(x), None),
+        lambda x, size: (vision_transforms.RandomResizedCrop(size, (1, 1), (1, 1))(x), None),
+    ],
+)
 def test_crops_of_pictures_one_place_wide(crop, shape):
     found, _ = crop(mx.nd.full(shape, 7, dtype="uint8"), (10, 8))
     assert found.shape == (8, 10, 3) and (found.asnumpy() == 7).all()

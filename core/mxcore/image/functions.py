@@ -470,7 +470,7 @@ def random_size_crop(
         pixels = random.uniform(least, most) * h * w
         wide = math.exp(random.uniform(math.log(ratio[0]), math.log(ratio[1])))
         new_w, new_h = round(math.sqrt(pixels * wide)), round(math.sqrt(pixels / wide))
-        if new_w <= w and new_h <= h:
+        if 0 < new_w <= w and 0 < new_h <= h:
             place = random.randint(0, w - new_w), random.randint(0, h - new_h), new_w, new_h
             return fixed_crop(src, *place, size, interp), place
     return center_crop(src, size, interp)

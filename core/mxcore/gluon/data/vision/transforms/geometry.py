@@ -10,6 +10,7 @@ import numpy as np
 
 from ..... import ndarray as nd
 from .....base import error, finite, plain
+from .....image.functions import scale_down
 from .. import images
 from .base import ImageBlock, ImageHybridBlock, draw
 
@@ -116,13 +117,7 @@ class CropResize(ImageHybridBlock):
 def _center_crop(image: nd.NDArray, size: tuple[int, int], interpolation: int) -> nd.NDArray:
     """The middle in the proportions of `size`, as large as fits but no larger, resized if it is smaller."""
     height, width = image.shape[:2]
-    w: float = size[0]
-    h: float = size[1]
-    if h > height:
-        w, h = w * height / h, height
-    if w > width:
-        w, h = width, h * width / w
-    cut = int(w), int(h)
+    cut = scale_down((width, height), size)
     middle: nd.NDArray = nd.image.crop(image, (width - cut[0]) // 2, (height - cut[1]) // 2, *cut)
     return middle if cut == size else _resize(nd, middle, size, False, interpolation)
 
