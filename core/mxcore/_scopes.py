@@ -1,4 +1,7 @@
-"""With-blocks that change what a thread has switched on: one object serves many threads and blocks within blocks."""
+"""What a thread has switched on, and with-blocks that change it.
+
+One object serves many threads and blocks within blocks.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any, TypeVar
 
 from ._core.state import state
 
-__all__ = ["Restoring", "Scope", "without"]
+__all__ = ["Restoring", "Scope", "modes", "take_modes", "without"]
 
 S = TypeVar("S", bound="Scope")
 
@@ -25,6 +28,17 @@ def without(entered: Any, scope: object) -> tuple[Any, Any]:
     for entry in reversed(inside):
         rest = (*entry[:-1], rest)
     return entered, rest
+
+
+def modes() -> tuple[bool, bool, bool]:
+    """Whether shapes, arrays and dtypes mean in this thread what they do in NumPy; for `take_modes` in another."""
+    return state.np_shape, state.extra.get("np_array", False), state.extra.get("np_default_dtype", False)
+
+
+def take_modes(shape: bool, array: bool, dtype: bool) -> None:
+    """Let them mean it; arrays without shapes are what a with-block may have."""
+    state.np_shape = bool(shape)
+    state.extra.update(np_array=bool(array), np_default_dtype=bool(dtype))
 
 
 class Restoring:

@@ -14,7 +14,7 @@ from ._core.errors import error
 from ._core.state import state
 from ._io_files import make_folder
 from ._reexports import reexports
-from ._scopes import Scope
+from ._scopes import Scope, take_modes
 from .context import Context, gpu_memory_info, num_gpus
 
 __all__ = [
@@ -185,10 +185,7 @@ def set_np(shape: bool = True, array: bool = True, dtype: bool = False) -> None:
     """
     if array and not shape:
         raise error(ValueError, "set_np: arrays of mx.np need NumPy's meaning of shapes; array=True needs shape=True")
-    _set_np_array(False)  # which would keep the meaning of shapes on
-    set_np_shape(shape)
-    _set_np_array(array)
-    state.extra["np_default_dtype"] = bool(dtype)
+    take_modes(shape, array, dtype)
 
 
 def reset_np() -> None:

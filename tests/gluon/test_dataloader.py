@@ -1,9 +1,11 @@
 """The loader: batches, workers, and everything that can go wrong with them."""
 
+import copy
 import gc
 import json
 import multiprocessing
 import os
+import pickle
 import random
 import signal
 import socket
@@ -221,6 +223,24 @@ def test_exceptions_pass_with_their_traceback(kw):
         assert any(entry.name == "__getitem__" for entry in e.traceback)
 
 
+class Raising(Dataset):
+    def __init__(self, kind):
+        self.kind = kind
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, i):
+        raise self.kind("the dataset's own")
+
+
+@pytest.mark.parametrize("kw", WORKERS)
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])
+def test_a_dataset_that_wants_to_end_the_program_does(kw, kind):
+    with pytest.raises(kind, match="the dataset's own"):
+        list(DataLoader(Raising(kind), 1, **kw))
+
+
 def test_exceptions_that_cannot_be_pickled():
     with pytest.raises(RuntimeError, match="Local in a DataLoader worker") as e:
         load(5, num_workers=1)
@@ -419,6 +439,41 @@ def test_indices_that_are_arrays():
     ]
 
 
+class Kinds(Dataset):
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, i):
+        return type(i), int(i)
+
+
+@pytest.mark.parametrize("kw", WORKERS)
+@pytest.mark.parametrize("kind", [int, np.int32, np.int64])
+def test_the_dataset_gets_what_the_sampler_gives(kw, kind):
+    loader = DataLoader(Kinds(), 2, sampler=[kind(2), kind(0), kind(1)], batchify_fn=list, **kw)
+    assert [*loader] == [[(kind, 2), (kind, 0)], [(kind, 1)]]
+
+
+@pytest.mark.parametrize("kw", WORKERS)
+def test_what_arrays_mean_decides_what_batches_are(kw):
+    for mode, kind in ((False, mx.nd.NDArray), (True, mx.np.ndarray)):
+        with mx.util.np_array(mode):
+            for sample in (mx.nd.ones((2,)), mx.np.ones((2,)), np.ones(2)):
+                assert [type(b) for b in DataLoader([sample], 1, **kw)] == [kind]
+
+
+@pytest.mark.parametrize("kw", WORKERS)
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_copies_of_a_loader_that_is_used_have_workers_of_their_own(kw, copied):
+    loader = DataLoader([1, 2, 3], 2, auto_reload=True, **kw)
+    batches = iter(loader)
+    next(batches)
+    other = copied(loader)
+    assert [b.asnumpy().tolist() for b in other] == [[1, 2], [3]]
+    assert [b.asnumpy().tolist() for b in batches] == [[3]] and len(list(loader)) == 2
+    loader.clean(), other.clean()
+
+
 class Drawn(Dataset):
     def __len__(self):
         return 12
@@ -441,10 +496,12 @@ def test_random_numbers_depend_on_the_seed_only(monkeypatch):
     assert (one == three).all() and len(np.unique(one)) == one.size
 
 
-def in_fresh_python(tmp_path, code):
+def in_fresh_python(tmp_path, code, *args):
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(code))
-    return subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, str(script), *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 def test_spawned_workers(tmp_path):
@@ -465,6 +522,27 @@ def test_spawned_workers(tmp_path):
     out, err = in_fresh_python(tmp_path, code).communicate(timeout=60)
     assert "[[0, 1], [2, 3]]" in out, err
     assert "'spawn'" in out and "pickle" in out and "thread_pool" in out
+
+
+@pytest.mark.parametrize("first, told", [("True", True), ("i", False)])
+def test_a_hint_at_the_main_module_is_for_workers_that_never_worked(tmp_path, first, told):
+    code = f"""
+        import multiprocessing, os
+        from mxcore.gluon.data import DataLoader
+
+        class Ending(list):
+            def __getitem__(self, i):
+                return os._exit(1) if {first} else i
+
+        if __name__ == "__main__":
+            multiprocessing.set_start_method("spawn")
+            try:
+                list(DataLoader(Ending(range(2)), 1, num_workers=1))
+            except RuntimeError as e:
+                print("exit code 1" in str(e), "__main__" in str(e))
+    """
+    out, err = in_fresh_python(tmp_path, code).communicate(timeout=60)
+    assert out.split() == ["True", str(told)], err
 
 
 def test_spawned_workers_that_cannot_take_over_the_dataset(tmp_path):
@@ -492,22 +570,32 @@ def test_spawned_workers_that_cannot_take_over_the_dataset(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_workers_of_a_killed_loader_leave(tmp_path):
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+def test_workers_wait_for_a_slow_loader_and_leave_with_a_killed_one(tmp_path, monkeypatch, method):
+    """Also under a fork server, whose children they are."""
     code = """
-        import multiprocessing, time
+        import multiprocessing, sys, time
         import numpy as np
         from mxcore.gluon.data import DataLoader
 
-        batches = iter(DataLoader(np.arange(20), 2, num_workers=2))
-        next(batches)
-        print(*(p.pid for p in multiprocessing.active_children()), flush=True)
-        time.sleep(60)
+        if __name__ == "__main__":
+            multiprocessing.set_start_method(sys.argv[1])
+            batches = iter(DataLoader(np.arange(2000 * 20).reshape(20, 2000), 2, num_workers=2))
+            next(batches)
+            time.sleep(5)
+            read = sum(1 for _ in zip(range(8), batches))
+            print(read, *(p.pid for p in multiprocessing.active_children()), flush=True)
+            time.sleep(60)
     """
-    process = in_fresh_python(tmp_path, code)
+    folder = tmp_path / "files"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    shared = set(os.listdir("/dev/shm"))
+    process = in_fresh_python(tmp_path, code, method)
     with process:
-        pids = process.stdout.readline().split()
+        read, *pids = process.stdout.readline().split() or [""]
         process.kill()
-    assert len(pids) == 2
+    assert read == "8" and len(pids) == 2
 
     def running(pid):
         try:
@@ -520,6 +608,8 @@ def test_workers_of_a_killed_loader_leave(tmp_path):
     while any(map(running, pids)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(running, pids))
+    assert not [f for f in {*os.listdir("/dev/shm")} - shared if "mxcore" in f]
+    assert not [f.name for f in folder.iterdir() if not f.name.startswith("pymp-")]  # sockets of multiprocessing itself
 
 
 class Ending(Dataset):

@@ -90,7 +90,7 @@ def default_batchify_fn(data: Sequence[Any]) -> Any:
 def _in_ndarray(data: Sequence[Any], at: tuple[int, ...]) -> Any:
     if isinstance(data[0], nd.NDArray):
         _check_ndarrays(data, at)
-        return nd.stack(*data)
+        return of_mode(nd.stack(*data))
     batch = _stack(data, at)
     return of_mode(nd.array(batch, dtype=batch.dtype))
 

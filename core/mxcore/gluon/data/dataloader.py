@@ -17,10 +17,10 @@ import numpy as np
 
 from ... import ndarray as nd
 from ..._locks import ObjectLock, locked
+from ..._scopes import modes
 from ..._workers import ending
 from ...base import MXNetError, error
 from ...context import cpu_pinned
-from ...util import is_np_array, is_np_default_dtype, is_np_shape
 from .batching import default_batchify_fn, default_mp_batchify_fn, numpy_batchify
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
 from .workers.process_pool import ProcessPool
@@ -130,6 +130,9 @@ class DataLoader:
         if auto_reload:
             self.refresh()
 
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_spare_pool": None, "_ready": None}  # a copy starts workers of its own
+
     def __len__(self) -> int:
         return len(self._batch_sampler)
 
@@ -157,7 +160,7 @@ class DataLoader:
 
     def _start(self) -> _Batches:
         pool, self._spare_pool = self._spare_pool, None
-        if pool is not None and pool.modes != (is_np_shape(), is_np_array(), is_np_default_dtype()):
+        if pool is not None and pool.modes != modes():
             pool.close()
             pool = None
         if pool is None or pool.owner != os.getpid():
@@ -252,11 +255,9 @@ class _Batches:
         indices = next(self._indices, None)
         if indices is not None:
             seed = np.random.SeedSequence((self._seed, self._asked)).generate_state(1)
-            # Plain ints take a tenth of the room of NumPy's in a pickle.
-            plain = [i.item() if isinstance(i, np.integer) else i for i in indices]
-            self._plans[self._asked] = plain
+            plan = self._plans[self._asked] = [*indices]
             if self._worked:
-                self._pool.submit(self._asked, int(seed[0]) >> 1, plain)
+                self._pool.submit(self._asked, int(seed[0]) >> 1, plan)
             self._asked += 1
 
     def __iter__(self) -> Iterator[Any]:

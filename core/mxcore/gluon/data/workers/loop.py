@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import pickle
 import random
@@ -9,13 +10,15 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.random  # NumPy does so when it is first used; a fork in the midst of that could never use it
 
+from ...._scopes import take_modes
+from ....base import plain
 from ....context import cpu
-from ....util import set_np
 from .transport import pack, receive, send
 
 if TYPE_CHECKING:
@@ -56,8 +59,8 @@ def _make(dataset: Dataset, batchify: Callable[..., Any], indices: Sequence[Any]
             samples.append(dataset[at])
         at = None
         return False, pack(batchify(samples))
-    except Exception as e:
-        doing = f"{where}, while reading sample {at!r}" if at is not None else f"{where}, while making the batch"
+    except BaseException as e:  # a SystemExit or KeyboardInterrupt, too, is the dataset's own: see `run`
+        doing = f"{where}, while reading sample {plain(at)!r}" if at is not None else f"{where}, while making the batch"
         return True, pack(Failure(e, doing))
 
 
@@ -71,7 +74,7 @@ def run(conn: Connection, number: int, parent: int, folder: str, work: tuple[Any
     number : int
         Of this worker.
     parent : int
-        Process id of the loader.
+        Process id of the loader, which need not have started this process itself: a fork server may have.
     folder : str
         For temporary files.
     work : tuple or bytes
@@ -87,15 +90,19 @@ def run(conn: Connection, number: int, parent: int, folder: str, work: tuple[Any
         getattr(sys.modules["cv2"], "setNumThreads", int)(0)  # of a module half imported it is missing
     where = f"In DataLoader worker {number} (process {os.getpid()})"
     lost = None
+    # Its end shows at the connection and the sentinel, unless a process that it has forked holds them open. Children of
+    # its own see it then; those of a fork server have another parent.
+    loader: Any = multiprocessing.parent_process()
+    child = os.getppid() == parent
     try:
         dataset, batchify, modes = pickle.loads(work) if isinstance(work, bytes) else work
-        set_np(*modes)
+        take_modes(*modes)
     except Exception as e:  # for whoever asks: a worker that ends here tells the loader nothing
         lost = True, pack(Failure(e, f"{where}, while it took over dataset and batchify_fn"))
     try:
         while True:
-            while not conn.poll(2.0):
-                if os.getppid() != parent:
+            while conn not in (ready := wait([conn, loader.sentinel], 2.0)):
+                if ready or child and os.getppid() != parent:
                     return
             (job, seed), indices = receive(conn)
             _seed(seed)

@@ -18,11 +18,13 @@ from collections.abc import Callable, Sequence
 from multiprocessing import connection
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ...._forks import at_fork
 from ...._interrupts import Uninterrupted
 from ...._locks import fork_safe_lock
+from ...._scopes import modes
 from ....base import error
-from ....util import is_np_array, is_np_default_dtype, is_np_shape
 from . import loop
 from .transport import pack, receive, send, temporary_folder
 
@@ -96,6 +98,8 @@ class _Worker:
 
     def __init__(self, number: int) -> None:
         self.number = number
+        #: Whether it has ever done a job.
+        self.answered = False
         #: When each was given to it.
         self.jobs: dict[int, float] = {}
 
@@ -164,7 +168,7 @@ class ProcessPool:
     def __init__(self, count: int, dataset: Dataset, batchify: Callable[..., Any]) -> None:
         self.owner = os.getpid()
         #: What shapes and arrays mean in its processes, as in the thread that makes it.
-        self.modes = is_np_shape(), is_np_array(), is_np_default_dtype()
+        self.modes = modes()
         if multiprocessing.current_process().daemon:
             raise error(
                 RuntimeError,
@@ -218,7 +222,11 @@ class ProcessPool:
 
     def submit(self, job: int, seed: int, indices: Sequence[Any]) -> None:
         """Give a job to whoever has the least to do."""
-        self._queue.append((job, seed, indices))
+        plan: Any = indices
+        kinds = {*map(type, indices)}
+        if len(kinds) == 1 and issubclass(kinds.pop(), np.integer):
+            plan = np.array(indices)  # which gives them back, and takes a tenth of their room in a pickle
+        self._queue.append((job, seed, plan))
         self._dispatch()
 
     def _dispatch(self) -> None:
@@ -269,6 +277,7 @@ class ProcessPool:
             (job, failed), value = receive(worker.conn)
         except (EOFError, OSError) as e:
             raise self._lost(worker, "take a batch from", e) from e
+        worker.answered = True
         worker.jobs.pop(job)
         self._dispatch()
         return job, failed, _exception(value) if failed else value
@@ -294,7 +303,7 @@ class ProcessPool:
         hint = ""
         if code == -9:
             hint = " Most often memory ran out: use fewer workers, smaller batches or a smaller prefetch."
-        elif code == 1 and self._context.get_start_method() != "fork":
+        elif code == 1 and not worker.answered and self._context.get_start_method() != "fork":
             hint = " A script that starts workers must do so below `if __name__ == '__main__':`."
         job = min(worker.jobs, default=None)
         doing = f" while making batch {job}" if job is not None else ""

@@ -9,8 +9,8 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...._scopes import modes, take_modes
 from ....base import error
-from ....util import is_np_array, is_np_default_dtype, is_np_shape, set_np
 
 if TYPE_CHECKING:
     from ..dataset import Dataset
@@ -23,9 +23,9 @@ def _serve(
     results: queue.SimpleQueue[Any],
     dataset: Dataset,
     batchify: Callable[..., Any],
-    modes: tuple[bool, bool, bool],
+    of_owner: tuple[bool, bool, bool],
 ) -> None:
-    set_np(*modes)
+    take_modes(*of_owner)
     while (task := jobs.get()) is not None:
         job, indices = task
         try:
@@ -52,7 +52,7 @@ class ThreadPool:
     def __init__(self, count: int, dataset: Dataset, batchify: Callable[..., Any]) -> None:
         self.owner = os.getpid()
         #: What shapes and arrays mean in its threads, as in the one that makes it.
-        self.modes = is_np_shape(), is_np_array(), is_np_default_dtype()
+        self.modes = modes()
         self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._results: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._open: set[int] = set()
