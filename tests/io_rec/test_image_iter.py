@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -437,9 +438,21 @@ def test_a_forked_child_goes_on(photos):
     it = lively(photos, shuffle=False, prefetch_buffer=2)
     it.next_arrays()
     out, into = os.pipe()
+    taken, done = threading.Event(), threading.Event()
+
+    def takes():  # as a thread that asks for a batch
+        with it._loader._lock:
+            taken.set()
+            done.wait(30)
+
+    thread = threading.Thread(target=takes)
+    thread.start()
+    taken.wait()
     pid = os.fork()
+    done.set()
     if pid == 0:
         try:
+            signal.alarm(30)
             os.write(into, json.dumps(epoch(it)).encode())
         finally:
             os._exit(0)

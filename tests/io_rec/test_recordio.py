@@ -3,6 +3,7 @@
 import os
 import pickle
 import shutil
+import signal
 import threading
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from mxcore_io_rec.recordio import (
     unpack,
     unpack_img,
 )
+from mxcore_io_rec.records import RecordFile
 
 from .cases import payloads
 
@@ -273,6 +275,39 @@ def test_a_forked_child_reads_on_its_own(tmp_path):
     assert in_child(lambda: (reader.read(), reader.read_idx(50), reader.read())) == (b"3", b"50", b"51")
     reader._lock.release()
     assert reader.read() == b"3"
+
+
+@needs_fork
+def test_records_are_found_in_a_child_whatever_threads_of_its_parent_are_doing(tmp_path):
+    """One of them holds the lock, has moved the window, and has noted a record but not the place behind it."""
+    _, rec = filled(tmp_path, [b"%d" % i for i in range(100)])
+    records = RecordFile(str(rec), neighbour=False)
+    assert records.known(10) == 10 and records._next is not None
+    kept = records._scan
+    taken, done = threading.Event(), threading.Event()
+
+    def search():
+        with records._lock:
+            taken.set()
+            done.wait(30)
+
+    def find():
+        signal.alarm(20)
+        return records.known(1000), [records.read(i) for i in (0, 10, 11, 99)]
+
+    thread = threading.Thread(target=search)
+    thread.start()
+    taken.wait()
+    records._scan = None
+    records._offsets.append(records._next)
+    try:
+        assert in_child(find) == (100, [b"0", b"10", b"11", b"99"])
+    finally:
+        records._scan = kept
+        done.set()
+        thread.join()
+    assert find() == (100, [b"0", b"10", b"11", b"99"])
+    signal.alarm(0)
 
 
 @needs_fork

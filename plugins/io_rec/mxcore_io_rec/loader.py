@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 from mxcore.base import error
-from mxcore.plugin import Job, Workers
+from mxcore.plugin import Job, Workers, fork_safe_lock
 
 __all__ = ["Loader", "processors"]
 
@@ -57,7 +56,7 @@ class Loader(Generic[Item]):
         self._coming: deque[tuple[Item, list[Job]]] = deque()
         self._over = self._closed = False
         self._workers: Workers | None = None
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
 
     def _begin(self) -> None:
         while not self._over and len(self._coming) <= self._ahead:

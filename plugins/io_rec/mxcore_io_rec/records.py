@@ -6,7 +6,6 @@ import bisect
 import contextlib
 import io
 import os
-import threading
 from array import array
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from mxcore.base import error
 from mxcore.drafts import atomic_writer, settle
+from mxcore.plugin import fork_safe_lock
 from mxcore.urls import with_ending
 
 from .codec import Array
@@ -73,7 +73,7 @@ class RecordFile:
         self.uri = uri
         self.on_error = check_policy(on_error)
         self.skipped = 0
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         self._keys: Array | None = None
         self._offsets: Any = array("q")  # or, of an index, a NumPy array
         self._next: int | None = 0  # offset of the next record to find; None when all are found
@@ -87,7 +87,7 @@ class RecordFile:
         if text is None:
             self._source = open_source(uri)
         self._size = self._source.size()
-        self._scan = Window(self._source, 4096 if self._source.block <= 1 << 20 else None)
+        self._begin()
         if text is not None and idx_path:
             self._take(text, idx_path)
         elif text is not None:
@@ -98,6 +98,10 @@ class RecordFile:
         self._keys, self._offsets = _sorted_index(text, idx_path)
         check_index(self._source, np.unique(self._offsets), self.uri, idx_path, self.on_error)
         self._next = None
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._scan = Window(self._source, 4096 if self._source.block <= 1 << 20 else None)
 
     def _take_neighbour(self, text: bytes, idx_path: Uri) -> None:
         """Use the index beside the file, if it belongs to the file as it is now."""
@@ -112,6 +116,8 @@ class RecordFile:
         """Return how many records are known, having looked for `upto` of them."""
         if self._next is not None and len(self._offsets) < upto:
             with self._lock:
+                if self._pid != os.getpid():  # another thread of the parent may have been moving the window
+                    self._begin()
                 while self._next is not None and len(self._offsets) < upto:
                     self._find(self._next)
         return len(self._offsets)
@@ -124,7 +130,7 @@ class RecordFile:
             self.skipped += 1
             report(self.on_error, self.uri, f"record {len(self._offsets)}", damage)
         else:
-            if after is not None:
+            if after is not None and (not self._offsets or self._offsets[-1] != at):  # a fork comes between any two
                 self._offsets.append(at)
             self._next = after
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from mxcore.base import MXNetError, error
 from mxcore.drafts import settle
+from mxcore.plugin import fork_safe_lock
 from mxcore.urls import archived, child, ending, facts, is_url, store
 
 __all__ = ["LocalFile", "RemoteFile", "ReplacedError", "list_files", "open_pair", "open_source", "read_all", "resolve"]
@@ -255,7 +256,7 @@ class RemoteFile:
         self._size: int = info["size"]
         self.mark = facts(info)
         self._next_look, self._took = 0.0, float("inf")
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
 
     def expect(self, mark: tuple[Any, ...]) -> None:
         """Refuse to be another object than the one of this mark."""
