@@ -189,3 +189,18 @@ def test_no_memory_is_lost_over_changing_patterns():
         gradient(net, [step % 3], np.zeros(1000, "float32"))
         kept.append(net._cached_op.op.nbytes)
     assert len({*kept[10:]}) == 1
+
+
+@pytest.mark.parametrize("flags", FLAGS, ids=["plain", "static"])
+def test_what_is_written_before_backward_does_not_come_into_it(flags):
+    net = Fn(lambda F, x: (F.exp(x), x * 2))
+    net.hybridize(**flags)
+    for _ in range(3):
+        x = nd.array([1.0, 2.0])
+        x.attach_grad()
+        with autograd.record():
+            y = net(x)[0]
+        x[:] = 5
+        with pytest.warns(mx.base.MXNetWarning, match="was written between record and backward"):
+            y.backward()
+        np.testing.assert_allclose(x.grad.asnumpy(), y.asnumpy(), 1e-6)

@@ -90,7 +90,7 @@ class Watch:
             if self._team is None:
                 was_wrong = 0 < self._quiet < 8 * self._wanted
                 self._wanted = min(2 * self._wanted, _MOST) if was_wrong else _LOOKS
-                self._team = _Team()
+                self._team = _team()
             self._quiet = 0
         else:
             self._quiet += 1
@@ -131,9 +131,31 @@ class _Team:
         openmp = ctypes.CDLL("libgomp.so.1")
         nothing = ctypes.cast(openmp.omp_get_thread_num, ctypes.c_void_p)
         openmp.GOMP_parallel.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)
-        openmp.GOMP_parallel(nothing, None, 2, 0)
+        if _room(2):
+            openmp.GOMP_parallel(nothing, None, 2, 0)
         self.leave.wait()
         self.left.set()
+
+
+def _team() -> _Team | None:
+    try:
+        return _Team()
+    except RuntimeError:  # no more threads
+        return None
+
+
+def _room(threads: int) -> bool:
+    """Whether so many can be started: where one cannot, GNU OpenMP ends the process."""
+    leave = threading.Event()
+    try:
+        for _ in range(threads):
+            _thread.start_new_thread(leave.wait, ())
+    except RuntimeError:
+        return False
+    finally:
+        leave.set()
+        time.sleep(_OFTEN / 2)  # until they have ended
+    return True
 
 
 _watches: list[Watch] = []
