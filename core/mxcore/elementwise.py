@@ -284,7 +284,19 @@ def wrapped(value: float, dtype: Any) -> Any:
 
 
 def held(value: float, dtype: Any) -> Any:
-    """A number as a dtype holds it: an integer wraps, and a float that is too large is infinity, without a warning."""
+    """A number as a dtype holds it: an integer wraps, and a float that is too large is infinity.
+
+    Parameters
+    ----------
+    value : float
+    dtype : numpy.dtype
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> int(held(-1.0, np.dtype("uint8"))), held(0.5, np.dtype("float16"))
+    (255, 0.5)
+    """
     return wrapped(value, dtype) if dtype.kind in "iub" else float(np.asarray(value).astype(dtype))
 
 

@@ -30,7 +30,7 @@ from ._locks import fork_safe_lock, locked
 from .composing import GraphF, Value
 from .context import Context, pinning
 from .declarations import declarations
-from .elementwise import binary, broadcast, broadcast_shapes, scalar, unary
+from .elementwise import binary, broadcast, broadcast_shapes, held, scalar, unary
 from .fusion import Expr, Fused, print_with
 from .parameters import Any_, Bool, DType, Enum, Float, Floats, GraphParam, Int, Rest, Shape, Str, given_params
 from .philox import Rng
@@ -113,6 +113,7 @@ __all__ = [
     "hookimpl",
     "known",
     "load_module",
+    "held",
     "hold_at_fork",
     "locked",
     "memory_layout",

@@ -146,6 +146,7 @@ class Manager:
         if self.origin.get(name) == (dist, version):
             return
         self._loading = name
+        # The plugin of another distribution that has failed under this name is still to be told of.
         failed = self.failed.get(name, (f"{dist} ",))[0]
         key = f"{name} ({dist})" if name in self.origin or failed.rpartition(" ")[0] != dist else name
         self.failed.pop(key, None)

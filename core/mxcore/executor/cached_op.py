@@ -20,7 +20,7 @@ from .._core.params import Parser
 from .._core.state import state
 from .._core.transfer import check_writable
 from .._locks import fork_safe_lock
-from ..ndarray import NDArray, op
+from ..ndarray import NDArray, op, zeros
 from ..ops.control.interpret import interpret
 from ..ops.control.states import inner_states
 from ..ops.control.unfold import unfolding
@@ -425,20 +425,18 @@ class _Memory:
     """An instance in a room, by whose `st` the engine orders its uses."""
 
     __slots__ = (
-        *(
-            "signature",
-            "room",
-            "st",
-            "instance",
-            "again",
-            "datas",
-            "versions",
-            "before",
-            "reads",
-            "moved",
-            "stamps",
-            "used",
-        ),
+        "signature",
+        "room",
+        "st",
+        "instance",
+        "again",
+        "datas",
+        "versions",
+        "before",
+        "reads",
+        "moved",
+        "stamps",
+        "used",
         "lock",
     )
 
@@ -560,11 +558,14 @@ class _Pending:
         without = frozenset([i for i in s.matter if dys[i] is None])
         if without == s.without:
             return memory.backward(dys)
-        if not memory.used and not s.without and memory.versions != [x._st.version for x in inputs]:
-            # Running again would see what was written since; who is asked for this backward has what there was.
-            self.owner.expect(s, without, inputs, memory.datas)
-            return memory.backward([_zeros(s, i) if g is None else g for i, g in enumerate(dys)])
         right = self.owner.expect(s, without, inputs, memory.datas)
+        made = [spec for _, spec in s.heads[0]]
+        first = not memory.used and not s.without and None not in made
+        if first and memory.versions != [x._st.version for x in inputs]:
+            # Running again would see what was written since: zeros stand for the gradients that there are not.
+            return memory.backward(
+                [zeros(spec[0], s.ctx, spec[1]) if g is None and spec else g for g, spec in zip(dys, made)]
+            )
         pending = _Pending(right.take_over(memory), self.owner)  # gives its memory back when it goes
         return pending.memory.backward(dys)
 
@@ -576,12 +577,6 @@ class _Pending:
         memory.again, memory.reads, memory.datas, memory.used, memory.before = None, (), (), False, {}
         del memory.signature
         signature.idle.append(memory.room)
-
-
-def _zeros(signature: _Signature, head: int) -> Any:
-    """Zeros in the place of a gradient that an output has not."""
-    spec = signature.program.specs[signature.program.head_slots[head]]
-    return fresh(NDArray, signature.ctx.device.full(spec.shape, 0, spec.dtype, signature.ctx.device_id), signature.ctx)
 
 
 def _mattering(heads: Sequence[Any], wrt: Sequence[str]) -> tuple[int, ...]:

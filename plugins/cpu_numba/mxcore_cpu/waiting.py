@@ -59,7 +59,6 @@ class Watch:
     ----------
     file : binary file
         As the system's ``schedstat``: computed and waited, in nanoseconds.
-
     """
 
     def __init__(self, file: BinaryIO) -> None:

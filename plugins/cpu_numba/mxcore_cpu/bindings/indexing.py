@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mxcore.plugin import Call, Params, RowSparse, Spec, find_op
+from mxcore.plugin import Call, Params, RowSparse, Spec, find_op, held
 
 from ..kernels import embedding, pick
 from ..typing import Array, Outs
@@ -109,7 +109,4 @@ def _batch_take(k: Call, p: Params, outs: Outs, a: Array, indices: Array) -> Non
 
 @cpu.kernel("one_hot", out=True)
 def _one_hot(k: Call, p: Params, outs: Outs, indices: Array) -> None:
-    on, off = p.on_value, p.off_value
-    if p.dtype.kind in "iu":  # which wraps
-        on, off = np.array([on, off], np.float64).astype(np.int64).astype(p.dtype)
-    pick.one_hot(indices, outs[0], on, off)
+    pick.one_hot(indices, outs[0], held(p.on_value, p.dtype), held(p.off_value, p.dtype))

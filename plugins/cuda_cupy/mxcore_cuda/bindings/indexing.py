@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mxcore.layouts import spread
-from mxcore.plugin import Call, Params, RowSparse, Spec
+from mxcore.plugin import Call, Params, RowSparse, Spec, held
 
 from ..places import INDICES, Places, index
 from .common import FLOATS, Array, Outs, binds, few, gpu, helpers, kernel_for
@@ -20,14 +20,6 @@ _SUMMED = frozenset(map(np.dtype, FLOATS.split()))
 
 def _fits(a: Spec, indices: Spec, *rest: Spec, dtypes: frozenset[Any] = _MOVED) -> bool:
     return a.dtype in dtypes and str(indices.dtype) in INDICES and few(a, indices, *rest)
-
-
-def _holds(p: Params) -> bool:
-    """Whether the dtype holds the numbers of `one_hot`; others the operator's own body wraps."""
-    if p.dtype.kind not in "iu":
-        return True
-    ends = np.iinfo(p.dtype)
-    return all(ends.min <= v <= ends.max for v in (p.on_value, p.off_value))
 
 
 def _places(k: Call, count: int) -> Places:
@@ -224,10 +216,9 @@ def _backward_pick(k: Call, p: Params, outs: Outs, dy: Array, like: Array, indic
 @binds(
     "one_hot",
     dtypes=None,
-    when=lambda p, indices: (
-        p.dtype in _MOVED and str(indices.dtype) in INDICES and indices.size * p.depth < 2**31 and _holds(p)
-    ),
+    when=lambda p, indices: p.dtype in _MOVED and str(indices.dtype) in INDICES and indices.size * p.depth < 2**31,
 )
 def _one_hot(k: Call, p: Params, outs: Outs, indices: Array) -> None:
     run = kernel_for(k, "indexing", "one_hot", outs[0].dtype)
-    run.each(outs[0].size, *index(indices), outs[0], outs[0].size, p.depth, p.on_value, p.off_value)
+    values = (float(held(v, p.dtype)) for v in (p.on_value, p.off_value))
+    run.each(outs[0].size, *index(indices), outs[0], outs[0].size, p.depth, *values)
