@@ -1,6 +1,7 @@
 """What users see of the provider: the kit, results with it and without, workers that load data, what goes wrong."""
 
 import logging
+import os
 import subprocess
 import sys
 import types
@@ -227,3 +228,11 @@ def test_where_the_library_is_of_no_use(monkeypatch, variable, value, report):
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("[[234.0, 252.0], [306.0, 324.0]] | oneDNN: not used") and report in done.stdout
+
+
+def test_code_for_amx_is_left_alone():
+    """In a process of its own: the library is told before it is first used."""
+    program = "from mxcore_onednn.library import library; print(library().isa >> 9)"
+    kept = {n: v for n, v in os.environ.items() if not n.endswith("_MAX_CPU_ISA")}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, env=kept)
+    assert done.stdout == "0\n", done.stderr

@@ -6,6 +6,7 @@ of version 3, or is 0 to do without.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import importlib.metadata
@@ -40,6 +41,10 @@ ISA_AVX512, ISA_VNNI = 0x27, (0x67, 0x0F)
 #: Those of products of bfloat16, beside AVX-512.
 ISA_BFLOAT16 = 0xE7
 
+#: The most that is used unless ``ONEDNN_MAX_CPU_ISA`` says otherwise, ``dnnl_cpu_isa_avx512_core_fp16``: oneDNN 3.2's
+#: code for AMX has wrong gradients of some small convolutions of bfloat16, now and then, or crashes.
+_ISA_MOST = 0x1EF
+
 #: So many primitives the library keeps by itself. Plans keep theirs: its own 1024 would stay after those of shapes that
 #: do not come again, some 60 kB each, strewn over memory from which arrays come.
 _KEPT = 64
@@ -53,6 +58,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "dnnl_stream_create": (_OUT, _PTR, c_int),
     "dnnl_stream_destroy": (_PTR,),
     "dnnl_get_effective_cpu_isa": (),
+    "dnnl_set_max_cpu_isa": (c_int,),
     "dnnl_set_primitive_cache_capacity": (c_int,),
     "dnnl_version": (),
     "dnnl_primitive_attr_create": (_OUT,),
@@ -222,6 +228,9 @@ class Library:
             plain = name in _RETURNS or short in ("get_effective_cpu_isa", "memory_desc_equal")
             setattr(self, short, function if plain else _checked(short, function))
         self.version = version
+        if not any(f"{prefix}_MAX_CPU_ISA" in os.environ for prefix in ("ONEDNN", "DNNL")):
+            with contextlib.suppress(Refused):  # it is in use already, and has been told
+                self.set_max_cpu_isa(_ISA_MOST)
         self.isa: int = dll.dnnl_get_effective_cpu_isa()
         if self.isa & ISA_AVX2 != ISA_AVX2:
             raise Refused("this processor has no AVX2")
