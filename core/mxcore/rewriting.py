@@ -10,7 +10,7 @@ from typing import Any
 
 from . import kinds
 from ._core import tables
-from ._core.errors import MXNetError, error, in_a_line, suggest, warn
+from ._core.errors import MXNetError, caught, error, in_a_line, suggest, warn
 from ._core.graph import STOCK_PASSES, Graph, Node, topo
 from ._core.infer import known, show
 from ._core.state import state
@@ -141,8 +141,10 @@ def run_pass(name: str, graph: Graph, bound: bool = False) -> Graph:
         finally:
             changed = kept.put_back()
         flaw = changed or _flaw(found)
-    except Exception as e:
-        raise error(type(e) if isinstance(e, MXNetError) else RuntimeError, f"{where} failed: {in_a_line(e)}") from e
+    except BaseException as e:  # such as sys.exit()
+        reason = caught(e)
+        kind = type(reason) if isinstance(reason, MXNetError) else RuntimeError
+        raise error(kind, f"{where} failed: {in_a_line(reason)}") from e
     if changed:
         raise error(ValueError, f"{where} {changed}")
     if not isinstance(found, Graph) or len(found.heads) != len(heads):

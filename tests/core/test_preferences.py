@@ -7,7 +7,7 @@ from mxcore import cli, kinds
 from mxcore._core import tables
 from mxcore._core.context import Context
 from mxcore._core.manager import manager
-from mxcore.cli.plugins import overrides
+from mxcore.cli.brought import overrides, owned
 from mxcore.plugin import Device, GraphPass, KernelSet, MXNetError, op
 
 
@@ -221,6 +221,22 @@ def test_a_number_that_two_devices_want_goes_to_the_preferred(plug, monkeypatch,
     assert not {"test_first", "test_second"} & {*tables.devices.claims} and 90_003 not in tables.devices.numbers.claims
 
 
+def test_a_number_is_what_it_was_when_it_was_registered(plug):
+    """A device that is changed later takes nothing along: the others can go, and its name and number are free again."""
+    changed = board("test_first", 90_005)
+    plug("first", mxcore_devices=[changed], mxcore_metrics={"TestGone": One})
+    plug("second", mxcore_devices=[board("test_second", 90_006)])
+    changed.type, changed.type_id = "test_other", 7
+    manager.unregister("second")
+    assert Context(90_005).device_type == "test_first" and tables.devices.owners["test_first"] == "first"
+    assert overrides("first") == []
+    manager.unregister("first")
+    assert "test_first" not in tables.devices.claims and not {90_005, 90_006} & {*tables.devices.numbers.claims}
+    assert "testgone" not in kinds.names("metric")
+    plug("second", mxcore_devices=[board("test_second", 90_005)])
+    assert Context(90_005) is Context("test_second")
+
+
 @pytest.mark.parametrize("number", [0, 100, 2**31, "7", None])
 def test_numbers_of_devices_have_a_range(plug, number):
     with pytest.raises(MXNetError, match="it needs a name, and a number above 100"):
@@ -234,6 +250,26 @@ def test_a_name_that_is_more_than_a_text_is_taken_as_one(plug):
 
     plug(mxcore_metrics={Odd("test_odd"): One})
     assert kinds.names("metric") and kinds.lookup("metric", "test_odd") is One
+
+
+def test_a_name_that_is_like_none_is_taken_as_a_text(plug):
+    class Odd(str):
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            raise RuntimeError("a name is compared")
+
+        __ne__ = __lt__ = __eq__
+
+    plug(
+        "first",
+        mxcore_devices=[board(Odd("test_odd"), 90_007)],
+        mxcore_graph_passes=[GraphPass(Odd("test_odd"), None, lambda g: g)],
+        mxcore_ops=[scaled(2, Odd("test_odd"))],
+    )
+    assert owned("first") == {"operator": ["test_odd"], "device": ["test_odd"], "graph_pass": ["test_odd"]}
+    assert all(type(n) is str for table in (tables.ops, tables.devices) for n in table.claims)
+    assert Context(90_007).device_type == "test_odd" and overrides("first") == []
 
 
 @pytest.mark.parametrize("name", [3, "", None, ["test_one"]])

@@ -464,7 +464,7 @@ class TestRooms:
         found = [e.forward(is_train=False)[0].asnumpy() for e in (*executors, *executors)]
         for y in found:
             np.testing.assert_array_equal(y, found[0])
-        assert taken and plan._shared not in taken
+        assert taken and plan._own.room not in taken
 
     def test_arrays_of_other_sizes_never_reach_the_library(self, arrays):
         executor = bound(residual(), arrays)

@@ -1,5 +1,7 @@
 """Plans that stand: bound by steps of programs, and run with whatever stands in their lists."""
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -76,7 +78,7 @@ def test_a_call_in_the_middle_of_another(one, monkeypatch):
     assert call.run(arrays) and seen == [False]
     check(arrays)
     monkeypatch.undo()
-    monkeypatch.setattr(plan._shared, "busy", True)
+    monkeypatch.setattr(plan._own.room, "busy", True)
     assert not call.run(arrays)
     monkeypatch.undo()
     assert call.run(arrays)
@@ -91,9 +93,31 @@ def test_where_the_library_fails(one, monkeypatch):
 
     monkeypatch.setattr(library(), "primitive_execute", fail)
     assert not call.run(arrays)
-    assert not plan._shared.busy
+    assert not plan._own.room.busy
     monkeypatch.undo()
     assert call.run(arrays)
+    check(arrays)
+
+
+@pytest.mark.parametrize("stands", [True, False])
+def test_memory_in_use_outlives_what_its_thread_has(one, stands, monkeypatch):
+    """At the end of the process the interpreter drops what belongs to daemon threads, while they still compute."""
+    call, arrays = one
+    made, execute, there = product(*arrays[:2]), library().primitive_execute, []
+    monkeypatch.setattr(made, "scratch", 1000)
+    monkeypatch.setattr(plan._own, "room", plan.Room())
+
+    def dropped(*args):
+        memory = weakref.ref(plan._own.room.memory)
+        plan._own.room = None
+        there.append(memory() is not None)
+        execute(*args)
+
+    monkeypatch.setattr(library(), "primitive_execute", dropped)
+    monkeypatch.setattr(library(), "primitive_execute", dropped)
+    assert call.run(arrays) if stands else made.run(*arrays) is None
+    monkeypatch.undo()
+    assert there == [True]
     check(arrays)
 
 
@@ -199,7 +223,7 @@ def test_a_layer_that_predicts_in_the_middle_of_itself(monkeypatch):
     x = mx.nd.array(numbers(2, (5, 24))[0])
     expected = [net(x).asnumpy() for _ in range(4)][-1]
     with monkeypatch.context() as patch:
-        patch.setattr(plan._shared, "busy", True)
+        patch.setattr(plan._own.room, "busy", True)
         held = np.array_equal(net(x).asnumpy(), expected)
     assert held and np.array_equal(net(x).asnumpy(), expected)
     calls, inner = [], plan.Plan.run_kept
@@ -211,4 +235,4 @@ def test_a_layer_that_predicts_in_the_middle_of_itself(monkeypatch):
     monkeypatch.setattr(plan.Plan, "run_kept", fail)
     assert np.array_equal(net(x).asnumpy(), expected) and calls
     monkeypatch.setattr(plan.Plan, "run_kept", inner)
-    assert np.array_equal(net(x).asnumpy(), expected) and not plan._shared.busy
+    assert np.array_equal(net(x).asnumpy(), expected) and not plan._own.room.busy

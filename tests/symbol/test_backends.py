@@ -1,6 +1,7 @@
 """optimize_for: graph passes of plugins by name."""
 
 import contextlib
+import sys
 
 import numpy as np
 import pytest
@@ -56,6 +57,7 @@ def test_a_pass_sees_shapes_parameters_and_options(fc, passes):
     "fn, kind, text",
     [
         (lambda g: 1 / 0, RuntimeError, "graph pass 'bad' of passing failed: ZeroDivisionError"),
+        (lambda g: sys.exit(3), RuntimeError, "graph pass 'bad' of passing failed: it ended with SystemExit: 3"),
         (lambda g: None, TypeError, "must return a Graph with 1 heads, got None"),
         (lambda g: Graph([]), TypeError, "must return a Graph with 1 heads"),
     ],

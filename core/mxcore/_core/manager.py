@@ -247,9 +247,8 @@ class Manager:
                         key and isinstance(key, str) and (isinstance(value, str) or callable(value) or kind == "cli")
                     ):
                         raise TypeError(f"{key!r}: {value!r} is not a name with a class or 'module:attr'")
-                    key = str.__str__(key)  # a subclass may have ways of its own
                     # Only these two are looked up as they are written; see `mx.registry`.
-                    tables.by_kind[kind].add(key if kind in ("iterator", "cli") else key.lower(), value, owner)
+                    tables.by_kind[kind].add(key if kind in ("iterator", "cli") else str.lower(key), value, owner)
         except (AttributeError, TypeError) as e:
             if isinstance(e, MXNetError):
                 raise

@@ -66,6 +66,7 @@ class Table(Generic[T]):
 
     def add(self, name: str, value: T, owner: str) -> None:
         """Enter `name`; equal names from two owners are an error that names both, unless a preference chooses."""
+        name = str.__str__(name)  # a subclass may have ways of its own
         for other in self.claims.get(name, ()):
             if _rank(other) == _rank(owner):
                 both = "" if other == owner else f"; MXCORE_PREFER={other} or MXCORE_PREFER={owner} says whose counts"
@@ -96,8 +97,11 @@ class Table(Generic[T]):
         """The entry; raises an error with near names and the plugins that failed to load."""
         found = self.find(name)
         if found is None:
-            raise error(KeyError, f"no {self.kind} is named {name!r}{suggest(name, self.items)}{why()}")
+            raise self._missing(name)
         return found
+
+    def _missing(self, name: str) -> Exception:
+        return error(KeyError, f"no {self.kind} is named {name!r}{suggest(name, self.items)}{why()}")
 
     def names(self) -> list[str]:
         plugins.load()
@@ -129,11 +133,8 @@ class OpTable(Table[Op]):
 class RoleTable(Table[Op]):
     """Operators by their role."""
 
-    def get(self, name: str) -> Op:
-        found = self.find(name)
-        if found is None:
-            raise error(KeyError, f"no operator has the role '{name}' {ROLES[name]}{why()}")
-        return found
+    def _missing(self, name: str) -> Exception:
+        return error(KeyError, f"no operator has the role '{name}' {ROLES[name]}{why()}")
 
 
 class DeviceTable(Table[Device]):
@@ -141,15 +142,16 @@ class DeviceTable(Table[Device]):
 
     def __init__(self, kind: str) -> None:
         super().__init__(kind)
-        self.numbers: Table[Device] = Table("type_id")
+        #: type_id -> owner -> name, as they were registered: who made a device may change it later.
+        self.numbers: Table[str] = Table("type_id")
 
     def add_device(self, device: Device, owner: str) -> None:
         number, kept = device.type_id, TYPE_IDS.get(device.type)
-        for other, d in self.numbers.claims.get(number, {}).items():
-            if d.type != device.type and _rank(other) == _rank(owner):
+        for other, name in self.numbers.claims.get(number, {}).items():
+            if name != device.type and _rank(other) == _rank(owner):
                 raise error(
                     ValueError,
-                    f"device '{device.type}' of {owner} uses type_id {number} of device '{d.type}' of {other}; "
+                    f"device '{device.type}' of {owner} uses type_id {number} of device '{name}' of {other}; "
                     "files hold this number, so one of the two must take another (see mxcore.plugin.Device); "
                     f"until then MXCORE_PREFER={other} or MXCORE_PREFER={owner} says whose device is there",
                 )
@@ -164,7 +166,7 @@ class DeviceTable(Table[Device]):
                 "it needs a name, and a number above 100 and below 2**31",
             )
         self.add(device.type, device, owner)
-        self.numbers.put(number, device, owner)
+        self.numbers.put(number, str.__str__(device.type), owner)
         self._arrange()
 
     def drop(self, owner: str) -> None:
@@ -172,27 +174,26 @@ class DeviceTable(Table[Device]):
         super().drop(owner)
         self._arrange()
 
+    def _numbered(self) -> list[tuple[str, str, str]]:
+        """(name of the device that has the number, name, owner) of all who bring a number."""
+        return [(self.numbers.items[i], n, o) for i, of_i in self.numbers.claims.items() for o, n in of_i.items()]
+
     def _arrange(self) -> None:
-        for number, d in self.numbers.items.items():
-            Context.devtype2str[number] = d.type
+        Context.devtype2str.update(self.numbers.items)
         for name in self.claims:
             self._settle(name)
-            if self.numbers.items[self.items[name].type_id].type != name:
+        for first, name, owner in self._numbered():
+            if name != first and self.owners.get(name) == owner:
                 del self.items[name], self.owners[name]
 
-    def get(self, name: str) -> Device:
-        found = self.find(name)
-        if found is None:
-            hint = f"; {HINTS[name]}" if name in HINTS else suggest(name, self.items)
-            for owner, d in self.claims.get(name, {}).items():
-                hint = (
-                    f": that of {owner} has the type_id of device '{self.numbers.items[d.type_id].type}', "
-                    "which MXCORE_PREFER puts before it"
-                )
-            raise error(
-                RuntimeError, f"no plugin provides device '{name}'{hint}; there are: {', '.join(self.names())}{why()}"
-            )
-        return found
+    def _missing(self, name: str) -> Exception:
+        hint = f"; {HINTS[name]}" if name in HINTS else suggest(name, self.items)
+        for first, other, owner in self._numbered():
+            if other == name:
+                hint = f": that of {owner} has the type_id of device '{first}', which MXCORE_PREFER puts before it"
+        return error(
+            RuntimeError, f"no plugin provides device '{name}'{hint}; there are: {', '.join(self.names())}{why()}"
+        )
 
 
 def _for_sparse(op: Op, specs: Sequence[Spec]) -> bool:

@@ -154,9 +154,9 @@ def overrides(owner: str) -> list[str]:
                 )
     numbers = tables.devices.numbers
     for number, claims in sorted(numbers.claims.items()):
-        if owner in claims and len({d.type for d in claims.values()}) > 1:
-            first, mine = numbers.items[number].type, claims[owner].type
-            others = ", ".join(f"'{d.type}' of {o}" for o, d in claims.items() if d.type != mine)
+        if owner in claims and len({*claims.values()}) > 1:
+            first, mine = numbers.items[number], claims[owner]
+            others = ", ".join(f"'{name}' of {o}" for o, name in claims.items() if name != mine)
             lines.append(
                 f"device '{mine}' has type_id {number} before {others}"
                 if first == mine

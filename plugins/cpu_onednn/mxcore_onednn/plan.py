@@ -426,7 +426,7 @@ class Plan:
     def _run(self, bound: _Bound, arrays: Sequence[Array], kept: Kept | None, room: LargeRoom | None) -> None:
         if _alone and self.workers > 1:
             raise Refused("a forked child has one thread, this was made for more")
-        lender: Room = _shared if room is None or self.scratch < MUCH else room
+        lender: Room = _own.room if room is None or self.scratch < MUCH else room
         with Threads(self.lib, self.workers), lender.lent() as place:
             bound.run(self, arrays, kept, place)
 
@@ -436,14 +436,15 @@ class Plan:
 
     def run_bound(self, bound: _Bound) -> bool:
         """Do it with arrays that have their places already; False if the thread's memory is in use."""
-        if _shared.busy:
+        room = _own.room
+        if room.busy:
             return False
         lib, n = self.lib, self.workers
         before = lib.openmp.omp_get_max_threads()
-        _shared.busy = True
+        room.busy = True
         try:
             if self.scratch:
-                bound.move(len(self.arrays), _shared.at(self.scratch))
+                bound.move(len(self.arrays), room.at(self.scratch))
             if before != n:
                 lib.openmp.omp_set_num_threads(n)
             for primitive, stream, count, args, _ in bound.calls:
@@ -451,7 +452,7 @@ class Plan:
         finally:
             if before != n:
                 lib.openmp.omp_set_num_threads(before)
-            _shared.busy = False
+            room.busy = False
         return True
 
     def __del__(self) -> None:
@@ -814,11 +815,18 @@ class LargeRoom(Room):
             room.busy = False
 
 
-class _Shared(Room, threading.local):
-    """Of a thread, for all its plans."""
+class _Own(threading.local):
+    """A thread's room for all its plans.
+
+    Whoever uses it holds the room itself: what belongs to daemon threads is dropped at the end of the process, while
+    they still compute.
+    """
+
+    def __init__(self) -> None:
+        self.room = Room()
 
 
-_shared = _Shared()
+_own = _Own()
 #: A plan that needs more bytes gets a room that goes with its users, if any: what a thread has stays for good.
 MUCH = 1 << 24
 
