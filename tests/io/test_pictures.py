@@ -10,7 +10,7 @@ import pytest
 import mxcore as mx
 from mxcore.base import MXNetError
 from mxcore.limits import check_picture, picture_size
-from mxcore.limits.pictures import chunk_beyond
+from mxcore.limits.pictures import chunk_beyond, jpeg_scans
 
 WIDTH, HEIGHT = 30, 20
 SIZE = b"%d %d" % (WIDTH, HEIGHT)
@@ -132,6 +132,37 @@ def test_a_progressive_jpeg_of_many_scans():
     last = data[data.rindex(b"\xff\xda") : -2]
     with pytest.raises(ValueError, match="scans, more than"):
         mx.nd.imdecode(data[:-2] + last * 600 + b"\xff\xd9")
+
+
+@pytest.mark.parametrize(
+    "change, scans",
+    [
+        (lambda data, at: data, 1),
+        (lambda data, at: data[:-2] + data[at:-2] * 600 + data[-2:], 1),  # which no decoder looks at
+        (lambda data, at: data.replace(b"\xff\xc0", b"\xff\xc2"), 1),
+        (lambda data, at: data.replace(b"\xff\xc0", b"\xff\xc2")[:-2] + b"\xff\xda" * 7, 8),
+        (lambda data, at: data[: at + 4] + b"\1" + data[at + 5 :] + b"\xff\xda" * 3 + b"\0" + b"\xff\xda" * 3, 7),
+        (lambda data, at: data[: at + 2], 1),
+        (lambda data, at: data[:at] + b"\xff\xe0" + data[at:], 1),  # a segment that reaches beyond its end
+    ],
+)
+def test_scans_that_a_decoder_goes_through(change, scans):
+    """All, where they refine each other or have some of the components; only the first otherwise."""
+    done, data = cv2.imencode(".jpg", np.zeros((64, 64, 3), "u1"))
+    data = data.tobytes()
+    assert done and data.count(b"\xff\xda") == data.count(b"\xff\xc0") == 1
+    data = change(data, data.index(b"\xff\xda"))
+    assert jpeg_scans(data) == scans
+    if scans == 1 and data.endswith(b"\xff\xd9") and b"\xff\xc0" in data:
+        check_picture(data)
+
+
+def test_scans_beyond_the_first_of_all_components_are_not_read():
+    done, data = cv2.imencode(".jpg", np.arange(64 * 64 * 3, dtype="u1").reshape(64, 64, 3))
+    data = data.tobytes()
+    more = data[:-2] + data[data.index(b"\xff\xda") : -2] * 600 + data[-2:]
+    assert done and (cv2.imdecode(np.frombuffer(more, "u1"), 1) == cv2.imdecode(np.frombuffer(data, "u1"), 1)).all()
+    assert (mx.nd.imdecode(more).asnumpy() == mx.nd.imdecode(data).asnumpy()).all()
 
 
 @pytest.mark.parametrize("length", [1 << 20, 1 << 31, (1 << 32) - 1])

@@ -308,6 +308,25 @@ def test_batches_do_not_depend_on_threads(photos, monkeypatch):
     assert (images_of(lively(photos, seed_aug=6)) != first).any()
 
 
+def test_batches_that_somebody_has_are_not_written_again(photos):
+    """Large ones use the memory of those before; also of one whose rows, or NumPy's view, are all that is left."""
+    it = ImageRecordIter(path_imgrec=photos, data_shape=(3, 224, 224), resize=224, batch_size=4, rand_crop=True)
+    kept, copies, places = [], [], []
+    for epoch in range(3):
+        it.reset()
+        for i, batch in enumerate(it):
+            data = batch.data[0]
+            places.append(data._data.__array_interface__["data"][0])
+            if (i + epoch) % 3:
+                kept.append((data, data[1:2], data.to_dlpack_for_read())[i % 3])
+                copies.append((data, data[1:2], data)[i % 3].asnumpy())
+    it.close()
+    assert len({*places}) < len(places), "memory is used again"
+    for found, copy in zip(kept, copies):
+        found = found if isinstance(found, mx.nd.NDArray) else mx.nd.from_dlpack(found)
+        np.testing.assert_array_equal(found.asnumpy(), copy)
+
+
 def test_every_epoch_is_augmented_anew(photos):
     it = lively(photos, shuffle=False, batch_size=30)
     one = it.next_arrays()[0][0]

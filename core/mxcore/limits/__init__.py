@@ -14,7 +14,7 @@ import zipfile
 from typing import Any
 
 from ..base import error
-from .pictures import chunk_beyond, picture_size
+from .pictures import chunk_beyond, jpeg_scans, picture_size
 
 __all__ = [
     "DEFAULTS",
@@ -119,7 +119,7 @@ def check_picture(data: Any, name: str = "image") -> None:
             f"{name} of {len(data)} bytes is a picture of {size[0]} x {size[1]} pixels, more than the {most} that are "
             "decoded; set MXCORE_MAX_IMAGE_PIXELS to allow it",
         )
-    if data[:2] == b"\xff\xd8" and (scans := data.count(b"\xff\xda")) > _MOST_SCANS:
+    if data[:2] == b"\xff\xd8" and (scans := jpeg_scans(data)) > _MOST_SCANS:
         raise error(
             ValueError,
             f"{name} of {len(data)} bytes is a picture in {scans} scans, "

@@ -11,7 +11,7 @@ import re
 import struct
 from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["chunk_beyond", "picture_size"]
+__all__ = ["chunk_beyond", "jpeg_scans", "picture_size"]
 
 Size = tuple[int, int]
 
@@ -21,7 +21,8 @@ def _at(layout: str, offset: int) -> Callable[[bytes], Size]:
     return lambda data: struct.unpack_from(layout, data, offset)
 
 
-def _jpeg(data: bytes) -> Size:
+def _segments(data: bytes) -> Iterator[tuple[int, int]]:
+    """Marker and place of what follows it, of the segments of a JPEG file in turn; entropy-coded data are passed."""
     at = 2
     while True:
         at = data.index(b"\xff", at) + 1
@@ -29,11 +30,49 @@ def _jpeg(data: bytes) -> Size:
             at += 1
         marker = data[at]
         at += 1
-        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):  # a start of frame
+        yield marker, at
+        if not (0xD0 <= marker <= 0xD8 or marker <= 0x01):  # those have no length
+            at += struct.unpack_from(">H", data, at)[0]
+
+
+def _is_frame(marker: int) -> bool:
+    return 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC)
+
+
+def _jpeg(data: bytes) -> Size:
+    for marker, at in _segments(data):
+        if _is_frame(marker):
             height, width = struct.unpack_from(">HH", data, at + 3)
             return width, height
-        if marker not in (0x00, 0x01, *range(0xD0, 0xD9)):  # those have no length
-            at += struct.unpack_from(">H", data, at)[0]
+    raise ValueError
+
+
+def jpeg_scans(data: bytes) -> int:
+    """How many scans of a JPEG file, whose header tells its size, a decoder goes through, at most.
+
+    It stops behind the first if that has all components, and what follows does not refine it.
+
+    Parameters
+    ----------
+    data : bytes
+
+    Examples
+    --------
+    >>> jpeg_scans(b"\\xff\\xd8\\xff\\xc0\\0\\x0b\\x08\\0\\1\\0\\1\\1\\1\\x11\\0\\xff\\xda\\0\\x08\\1")
+    1
+    """
+    frame, components = 0, 0
+    try:
+        for marker, at in _segments(data):
+            if _is_frame(marker):
+                frame, components = marker, data[at + 7]
+            elif marker == _SCAN:
+                if frame in _SEQUENTIAL and data[at + 2] == components:
+                    return 1
+                break
+    except (struct.error, ValueError, IndexError):
+        pass  # it ends before
+    return data.count(b"\xff\xda")
 
 
 def _bmp(data: bytes) -> Size:
@@ -69,6 +108,8 @@ def _webp(data: bytes) -> Size:
     return width & 0x3FFF, height & 0x3FFF
 
 
+#: Markers: the start of a scan; of frames whose scans do not refine each other.
+_SCAN, _SEQUENTIAL = 0xDA, (0xC0, 0xC1, 0xC9)
 _TIFF_TYPES = {1: "B", 3: "H", 4: "I", 6: "b", 8: "h", 9: "i", 16: "Q", 17: "q"}
 _WIDTH, _HEIGHT, _TILE_WIDTH, _TILE_HEIGHT = 256, 257, 322, 323
 

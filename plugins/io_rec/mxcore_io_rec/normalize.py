@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -72,6 +72,8 @@ class Normalizer:
         #: Whether chance plays any part, so that a generator is needed.
         self.random = bool((self.rand_mirror and not self.mirror) or self.contrast or self.illumination)
         self.tables = self._tables(1, 0)
+        #: What each thread has: memory for the channels of an image.
+        self._own = threading.local()
 
     def _tables(self, contrast: float, illumination: float) -> Array | None:
         """A table of 256 numbers per channel; None where the pixels stay what they are."""
@@ -98,27 +100,39 @@ class Normalizer:
             illumination = between(rng, -self.illumination, self.illumination)
         if mirror:
             image = cv2.flip(image, 1)
-        planes = [image] if image.ndim == 2 else cv2.split(image)
+        planes = image[None] if image.ndim == 2 else self._parted(image)
         if self.mean_img is not None and self.dtype != np.uint8:
             self._with_image(self.mean_img, planes, mirror, contrast, illumination, out)
             return
         if self.contrast or self.illumination:
             tables = self._tables(contrast, illumination)
-        for c, source in enumerate(self.channels):
-            plane = planes[source]
-            if tables is None:
-                out[c] = plane
-            elif self.dtype == np.int8:
-                np.take(tables[c], plane, out=out[c], mode="clip")
+        if tables is None:
+            out[...] = planes
+            return
+        for plane, table, to in zip(planes, tables, out):
+            if self.dtype == np.int8:
+                np.take(table, plane, out=to, mode="clip")
             else:
-                cv2.LUT(plane, tables[c], dst=out[c])
+                cv2.LUT(plane, table, dst=to)
+
+    def _parted(self, image: Image) -> Array:
+        """The channels of an image (height, width, channels) in a batch's order; they stay until the next in a thread.
+
+        OpenCV takes longer to get memory for each of them than to part them.
+        """
+        height, width, channels = image.shape
+        planes: Array | None = getattr(self._own, "planes", None)
+        if planes is None or planes.shape != (channels, height, width):
+            planes = self._own.planes = np.empty((channels, height, width), np.uint8)
+        opencv().split(image, [planes[self.channels.index(source)] for source in range(channels)])
+        return planes
 
     def _with_image(
-        self, mean_img: Array, planes: Sequence[Image], mirror: bool, contrast: float, illumination: float, out: Array
+        self, mean_img: Array, planes: Array, mirror: bool, contrast: float, illumination: float, out: Array
     ) -> None:
-        for c, source in enumerate(self.channels):
+        for c, plane in enumerate(planes):
             mean = mean_img[c, :, ::-1] if mirror else mean_img[c]
-            value = planes[source] - mean
+            value = plane - mean
             if self.dtype == np.int8:
                 out[c] = np.clip(np.rint(value), -128, 127)
                 continue

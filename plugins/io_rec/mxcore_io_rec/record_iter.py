@@ -15,6 +15,7 @@ import numpy as np
 
 from mxcore.base import MXNetError, MXNetWarning, error
 from mxcore.io import BatchCursor, DataDesc, MXDataIter
+from mxcore.plugin import Context
 
 from . import codec
 from .codec import Array, Image
@@ -108,6 +109,7 @@ class RecordIter(MXDataIter):
                 ValueError, f"{name}: part_index {p.part_index} is none of the {p.num_parts} parts, counted from 0"
             )
         self.dtype = np.dtype(p.dtype or self.default_dtype)
+        self._empty = Context("cpu").device.empty
         self.skipped = 0  # records left out because of on_error
         self.chance = True  # whether images need a generator; making one takes longer than decoding a digit
         self.listed = read_labels(p.path_imglist, p.label_width) if p.path_imglist else None
@@ -176,7 +178,7 @@ class RecordIter(MXDataIter):
         data, label = (size, *self.params.data_shape), (size, *self.label_shape())
         try:
             arrays = {
-                "data": np.empty(data, self.dtype),
+                "data": self._empty(data, self.dtype, 0),  # memory of batches that nobody has any more
                 "label": np.empty(label, np.float32),
                 "index": np.zeros(size, np.uint64),
             }
