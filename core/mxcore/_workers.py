@@ -19,12 +19,26 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
-__all__ = ["Job", "Latch", "Workers", "ending"]
+__all__ = ["Job", "Latch", "Workers", "ending", "processors"]
 
 #: Seconds after which whoever waits looks by itself.
 _LOOK = 0.05
 #: Seconds that a process which ends waits for its threads: some wait for what never comes.
 _PATIENCE = 5.0
+
+
+def processors() -> int:
+    """How many processors this process may use.
+
+    Examples
+    --------
+    >>> processors() > 0
+    True
+    """
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
 
 
 class Latch:

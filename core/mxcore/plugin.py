@@ -40,7 +40,7 @@ from .testing.sample import Distinct, Ints, Sample, Values
 from .typing import Array, Call, Operand, Operators
 
 if TYPE_CHECKING:
-    from ._workers import Job, Workers
+    from ._workers import Job, Workers, processors
     from .array_api import ArrayAPINamespace
     from .executor.memory import memory_layout
 
@@ -49,6 +49,7 @@ _LATE = {
     "ArrayAPINamespace": ".array_api",
     "Job": "._workers",
     "Workers": "._workers",
+    "processors": "._workers",
     "memory_layout": ".executor.memory",
 }
 
@@ -124,6 +125,7 @@ __all__ = [
     "operators",
     "pinning",
     "print_with",
+    "processors",
     "rewrite",
     "scalar",
     "unary",

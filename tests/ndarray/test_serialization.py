@@ -1,7 +1,9 @@
 """MXNet's binary array files, on NumPy arrays: files written by MXNet 1.9.1, and damaged ones."""
 
+import errno
 import io
 import json
+import os
 import pathlib
 import pickle
 import struct
@@ -59,6 +61,65 @@ def test_arrays_own_their_memory():
     record = load(content)[0][0]
     record.data[:] = 1
     assert record.data.flags.aligned and content == dump([np.zeros(3, "float32")])
+
+
+@pytest.fixture
+def many_parts(monkeypatch):
+    """Arrays are read in as many parts as they have pieces of 100 bytes, four at most."""
+    monkeypatch.setattr(serialization, "_PART", 100)
+    monkeypatch.setattr(serialization, "processors", lambda: 8)
+
+
+@pytest.mark.parametrize("threads", [True, False])
+def test_large_arrays_are_read_in_parts(many_parts, monkeypatch, tmp_path, threads):
+    """By threads, or where there is no room for any: the same as one after the other."""
+    made = []
+
+    class Counted(serialization.Workers):
+        def __init__(self, n, name):
+            made.append(n)
+            if not threads:
+                raise RuntimeError("no room for threads")
+            super().__init__(n, name)
+
+    monkeypatch.setattr(serialization, "Workers", Counted)
+    rng = np.random.default_rng(0)
+    arrays = [rng.integers(0, 256, n).astype("uint8") for n in (0, 1, 99, 199, 200, 201, 399, 401, 9001, 70000)]
+    arrays += [rng.random((7, 11, 13)), rng.random((9, 9)) < 0.5]
+    save_file(tmp_path / "x", arrays)
+    records, _ = load_file(tmp_path / "x")
+    for record, array in zip(records, arrays, strict=True):
+        np.testing.assert_array_equal(record.data, array, strict=True)
+    assert made == [3] * (1 if threads else 7), "threads are made once for a file"
+
+
+def test_a_file_that_shrinks_while_it_is_read_in_parts(many_parts, monkeypatch, tmp_path):
+    path = tmp_path / "x"
+    save_file(path, [np.arange(5000.0)])
+    read_at = serialization._read_at
+
+    def shrunk(fd, view, at):
+        os.truncate(path, 9000)
+        return read_at(fd, view, at)
+
+    monkeypatch.setattr(serialization, "_read_at", shrunk)
+    with pytest.raises(MXNetError, match="written to while it was read"):
+        load_file(path)
+    with open(path, "rb") as file, pytest.raises(MXNetError, match="truncated: 40000 bytes expected, 8960 left"):
+        reader = serialization._Reader(file, 50000, "x")
+        file.seek(40)
+        reader.fill(40000, lambda: np.empty(5000))
+
+
+def test_what_cannot_be_read_in_parts_is_told(many_parts, monkeypatch, tmp_path):
+    save_file(tmp_path / "x", [np.arange(5000.0)])
+
+    def failing(fd, view, at):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(serialization, "_read_at", failing)
+    with pytest.raises(OSError, match=r"cannot read '.*x': Input/output error"):
+        load_file(tmp_path / "x")
 
 
 def test_entries_without_array():

@@ -13,6 +13,7 @@ from .. import __version__
 from .._core import tables
 from .._core.errors import caught, in_a_line
 from .._core.manager import manager
+from .._workers import processors
 from ..base import MXNetError, MXNetWarning
 from . import kernels
 from .brought import failures, problems, reports
@@ -68,8 +69,7 @@ def _devices() -> Iterator[tuple[str, str]]:
 
 
 def _threads() -> Iterator[tuple[str, str]]:
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    yield "cores", f"{usable} usable"
+    yield "cores", f"{processors()} usable"
     for name, value in sorted(os.environ.items()):
         if name.startswith(_VARIABLES) and not any(word in name for word in _SECRET):
             yield name, value

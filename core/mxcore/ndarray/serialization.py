@@ -19,10 +19,13 @@ from __future__ import annotations
 
 import io
 import math
+import os
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from os import PathLike
 from typing import Any, BinaryIO, TypeAlias
 
@@ -30,6 +33,7 @@ import numpy as np
 
 from .._core.params import as_dtype
 from .._json import encode
+from .._workers import Job, Workers, processors
 from ..base import error
 
 __all__ = [
@@ -53,6 +57,11 @@ DTYPES = {0: "float32", 1: "float64", 2: "float16", 3: "uint8", 4: "int32", 5: "
 _BFLOAT16 = 12
 _LATER_DTYPES = {8: "int16", 9: "uint16", 10: "uint32", 11: "uint64"}
 _CODES = {name: code for code, name in DTYPES.items()} | {"bfloat16": _BFLOAT16}
+
+#: Bytes of an array that are worth a thread of their own to read; so many threads at most.
+_PART, _PARTS = 1 << 21, 4
+#: Whether the system reads at a place, whatever was read before.
+_AT_PLACES = hasattr(os, "preadv")
 
 #: Storage code -> (name, names of the auxiliary arrays).
 STORAGES = {0: ("default", ()), 1: ("row_sparse", ("indices",)), 2: ("csr", ("indptr", "indices"))}
@@ -428,6 +437,14 @@ def _bfloat16(called: str) -> np.dtype[Any]:
         raise error(ImportError, f"{called}: {e}") from None
 
 
+def _read_at(fd: int, view: memoryview, at: int) -> int:
+    """Fill a view from a place in a file; how many bytes came before its end."""
+    got = 0
+    while got < len(view) and (n := os.preadv(fd, [view[got:]], at + got)):
+        got += n
+    return got
+
+
 class _Reader:
     """Reads a stream front to back, knows where it is and never allocates what the stream cannot hold."""
 
@@ -436,6 +453,7 @@ class _Reader:
     ) -> None:
         self.file, self.size, self.called, self.empty = file, size, called, empty
         self.at = 0
+        self._workers: Workers | None = None
         self.what: str | tuple[int | None, int] = "the header"  # or the number of an array, and how many there are
 
     # -- errors
@@ -480,12 +498,37 @@ class _Reader:
             view[:] = have
             return out
         while got < nbytes:
-            n = self.file.readinto(view[got:])  # type: ignore[attr-defined]  # BinaryIO lacks what all binary files have
+            n = self._beside(view[got:]) or self.file.readinto(view[got:])  # type: ignore[attr-defined]  # all have it
             if not n:
                 raise self.truncated(nbytes, got)
             got += n
         self.at += nbytes
         return out
+
+    def _beside(self, view: memoryview) -> int:
+        """Read much of a local file in several threads at the same time; how many bytes came, 0 where that is no use.
+
+        What the system copies from its caches takes as long as memory does, and more than one core has its way there.
+        """
+        file, threads = self.file, min(_PARTS, processors())
+        parts = min(len(view) // _PART, threads)
+        if parts < 2 or type(file) is not io.BufferedReader or type(file.raw) is not io.FileIO or not _AT_PLACES:
+            return 0
+        at, ends = file.tell(), [len(view) * k // parts for k in range(parts + 1)]
+        jobs = [Job(partial(_read_at, file.fileno(), view[a:b], at + a)) for a, b in pairwise(ends)]
+        try:
+            self._workers = self._workers or Workers(threads - 1, "mxcore-read")
+            self._workers.put(*jobs[1:])
+        except RuntimeError:  # there is no room for threads
+            return 0
+        got = 0
+        for job, wanted in zip(jobs, pairwise(ends)):
+            job.run()  # the first, and what no thread has begun
+            got += job.result()
+            if got < wanted[1]:
+                break
+        file.seek(at + got)
+        return got
 
     def _of_unknown_length(self, nbytes: int) -> bytearray:
         pieces, left = [], nbytes

@@ -10,15 +10,7 @@ from typing import Any, Generic, TypeVar
 from mxcore.base import error
 from mxcore.plugin import Job, Workers, fork_safe_lock
 
-__all__ = ["Loader", "processors"]
-
-
-def processors() -> int:
-    """Return how many processors this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
-        return os.cpu_count() or 1
+__all__ = ["Loader"]
 
 
 Item = TypeVar("Item")

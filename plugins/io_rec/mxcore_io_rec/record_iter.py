@@ -15,13 +15,13 @@ import numpy as np
 
 from mxcore.base import MXNetError, MXNetWarning, error
 from mxcore.io import BatchCursor, DataDesc, MXDataIter
-from mxcore.plugin import Context
+from mxcore.plugin import Context, processors
 
 from . import codec
 from .codec import Array, Image
 from .header import IRHeader, unpack
 from .labels import read_labels
-from .loader import Loader, processors
+from .loader import Loader
 from .normalize import Normalizer
 from .order import Order
 from .params import Table, parse
