@@ -297,7 +297,10 @@ def held(value: float, dtype: Any) -> Any:
     >>> int(held(-1.0, np.dtype("uint8"))), held(0.5, np.dtype("float16"))
     (255, 0.5)
     """
-    return wrapped(value, dtype) if dtype.kind in "iub" else float(np.asarray(value).astype(dtype))
+    if dtype.kind in "iub":
+        return wrapped(value, dtype)
+    with np.errstate(over="ignore"):
+        return float(np.asarray(value).astype(dtype))
 
 
 def _meaning(expr: Any, names: dict[str, str]) -> dict[str, Any]:

@@ -101,16 +101,20 @@ def test_sums_over_last_axes(shape, axes):
 
 @pytest.mark.parametrize("n", [1, 63, 64, 65, 128, 1000, 4097])
 @pytest.mark.parametrize("dtype", ["int32", "int64", "float32", "float64"])
-def test_rows_that_are_named_are_merged_in_order(n, dtype):
+@pytest.mark.parametrize("width", [3, 400])
+def test_rows_that_are_named_are_merged_in_order(n, dtype, width):
+    """By one thread and by several; sums begin with zero, so that none is -0.0."""
     rng = np.random.default_rng(n)
     index = np.concatenate([rng.integers(-3, n + 3, 200), [0, n - 1, n - 1, 63, 64]]).astype(dtype)
-    d_out = rng.standard_normal((len(index), 3))
+    d_out = rng.standard_normal((len(index), width))
+    d_out[:, 1] = -0.0
     rows, sums = embedding.merged_rows(d_out, index, n)
     near = np.clip(index.astype("i8"), 0, n - 1)
-    expected = np.zeros((n, 3))
+    expected = np.zeros((n, width))
     np.add.at(expected, near, d_out)
     assert rows.dtype == np.int64 and rows.tolist() == sorted(set(near.tolist()))
     np.testing.assert_array_equal(sums, expected[rows])
+    assert not np.signbit(sums[:, 1]).any()
 
 
 def test_long_tables_sort_the_indices(monkeypatch):

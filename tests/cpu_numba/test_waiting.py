@@ -99,6 +99,13 @@ def test_who_does_not_compute_says_nothing_and_is_looked_at_less(watch, counted)
     assert counted.passed(watch, 0.9, 0.01, 1.0) == 0.1
 
 
+def test_the_busiest_thread():
+    before = {1: 100, 2: 100, 3: 0}
+    assert waiting.busiest(before, {1: 150, 2: 400, 4: 9000}, 200) == 2  # 4 is new, what it did before is not known
+    assert waiting.busiest(before, {1: 150, 2: 400, 4: 9000}, 301) is None
+    assert waiting.busiest({}, {1: 5}, 0) is waiting.busiest({1: 5}, {}, 0) is None
+
+
 def test_threads_spin_long_only_where_they_can_be_told_not_to(monkeypatch):
     monkeypatch.setattr(waiting, "_cores", lambda: 4)
     assert [waiting.spins(n) for n in (1, 2, 4, 8)] == ["5000", "5000", waiting.LONG, waiting.LONG]
@@ -178,6 +185,84 @@ finally:
 
 def test_it_is_seen_that_others_want_the_cores_and_numbers_stay():
     assert run(BESIDE) == ["True"]
+
+
+ELSEWHERE = """
+import subprocess, sys, threading, time
+import numpy as np
+import mxcore as mx
+from mxcore_cpu import waiting
+x = mx.nd.array(np.random.RandomState(0).rand(700, 700))
+def compute():
+    return mx.nd.exp(mx.nd.dot(x, x)).asnumpy()
+compute()  # by the main thread, which then waits
+(watch,) = waiting._watches
+over = threading.Event()
+def work():
+    while not over.is_set():
+        compute()
+threads = [threading.Thread(target=work) for _ in range(2)]
+others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4)]
+try:
+    for t in threads:
+        t.start()
+    end = time.monotonic() + 60
+    main = f"/proc/self/task/{os.getpid()}/schedstat"
+    while not (watch.shared and watch._file.name != main) and time.monotonic() < end:
+        time.sleep(0.1)
+    print(watch.shared, watch._file.name != main)
+finally:
+    over.set()
+    for p in others:
+        p.kill()
+        p.wait()
+"""
+
+
+def test_it_is_seen_wherever_threads_compute():
+    assert run(ELSEWHERE) == ["True", "True"]
+
+
+@pytest.mark.parametrize("at", ["start", "file"])
+def test_without_room_for_a_watch_threads_spin_shortly(monkeypatch, at):
+    from mxcore_cpu import threads
+
+    def refuse(*args):
+        raise RuntimeError("can't start new thread") if at == "start" else OSError(24, "Too many open files")
+
+    monkeypatch.setattr(waiting, "_watches", [])
+    monkeypatch.setattr(waiting, "spins", lambda n: waiting.LONG)
+    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
+        monkeypatch.delenv(name, raising=False)
+    if at == "start":
+        monkeypatch.setattr(waiting._thread, "start_new_thread", refuse)
+    else:
+        monkeypatch.setattr(waiting, "_open", refuse)
+    with threads.patient():
+        assert os.environ["GOMP_SPINCOUNT"] == waiting.SHORT
+    assert "GOMP_SPINCOUNT" not in os.environ and not waiting._watches
+
+
+def test_a_watch_without_room_for_files_looks_again_later(monkeypatch, watch):
+    """It ends by nothing: neither where its thread has ended, nor where it looks for another one."""
+    slept = []
+
+    def sleep(seconds):
+        slept.append(seconds)
+        if len(slept) > 5:
+            raise SystemExit
+
+    def refuse(*args):
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(waiting.time, "sleep", sleep)
+    monkeypatch.setattr(waiting, "_open", refuse)
+    for failing in (watch._file.read, refuse):
+        slept.clear()
+        monkeypatch.setattr(watch._file, "read", failing)
+        with pytest.raises(SystemExit):
+            watch.run()
+        assert len(slept) == 6
 
 
 LATER = """

@@ -123,6 +123,81 @@ def test_masks_are_those_of_the_call_and_statistics_move_once(interleaved):
     assert interleaved or all(not np.allclose(want[n], start[n]) for n in want if "beta" not in n)
 
 
+class Siamese(nn.HybridBlock):
+    """Two outputs behind moving statistics; of the second one nobody wants a gradient."""
+
+    def __init__(self, second):
+        super().__init__(prefix="twin_")
+        self.second = second
+        with self.name_scope():
+            self.norm = nn.BatchNorm(in_channels=2)
+
+    def hybrid_forward(self, F, x):
+        y = self.norm(x)
+        return y, self.second(F, F.abs(x))
+
+
+@pytest.mark.parametrize("second", [lambda F, x: F.sqrt(x), lambda F, x: F.MakeLoss(x * 3)], ids=["sqrt", "loss"])
+def test_a_call_beside_another_that_moves_statistics(second):
+    """What a block itself writes to, at the other call, was not written to by the user; for every batch size."""
+
+    def steps(hybrid):
+        net, found = Siamese(second), []
+        net.initialize()
+        if hybrid:
+            net.hybridize()
+        for n in (3, 4, 3, 5):
+            x = nd.array(np.arange(2.0 * n).reshape(n, 2) % 3 - 1)
+            z = x * 2
+            x.attach_grad()
+            z.attach_grad()
+            with autograd.record():
+                a, b = net(x)[0], net(z)[0]
+                loss = (a * a * a).sum() + (b * b * b).sum()
+            loss.backward()
+            found += [x.grad.asnumpy(), z.grad.asnumpy(), *[p.data().asnumpy() for p in net.collect_params().values()]]
+        return found
+
+    for i, (found, want) in enumerate(zip(steps(True), steps(False))):
+        np.testing.assert_allclose(found, want, 1e-4, 1e-5, err_msg=str(i))
+
+
+def test_what_no_output_needs_takes_no_memory_of_its_own():
+    """The program without it runs in the room of the one that it follows."""
+    net = Fn(lambda F, x: (F.tanh(F.sin(F.exp(x))), F.sum(F.cos(x) * x)))
+    net.hybridize()
+    for n in (1000, 2000, 1000):
+        for _ in range(3):
+            gradient(net, [0], np.zeros(n, "float32"))
+        assert len(net._cached_op.op._rooms[mx.cpu()].idle) == 1
+
+
+def test_other_shapes_begin_with_what_was_used():
+    net = Fn(lambda F, x: (F.exp(x), F.sin(x)))
+    net.hybridize()
+    for n in range(1, 50):
+        gradient(net, [0], np.zeros(n, "float32"))
+    op = net._cached_op.op
+    assert len(op._without) == 1 and all(s.without == {1} for s in op._signatures.values())
+
+
+def test_who_writes_to_inputs_gets_what_all_outputs_were():
+    """Also where a step uses more of them than those before."""
+    net = Fn(lambda F, x: (F.exp(x), F.tanh(x)))
+    net.hybridize()
+    for which in ([0], [0], [0, 1], [1]):
+        x = nd.array([1.0, 2.0])
+        x.attach_grad()
+        with autograd.record():
+            ys = net(x)
+        x[:] = 0
+        with pytest.warns(mx.base.MXNetWarning, match="was written between"):
+            autograd.backward([ys[i] for i in which])
+        e, t = (y.asnumpy() for y in ys)
+        want = e * (0 in which) + (1 - t * t) * (1 in which)
+        np.testing.assert_allclose(x.grad.asnumpy(), want, 1e-5)
+
+
 def test_what_is_used_next_time_is_compiled_once():
     """A pattern that stays costs one forward a step, as any other."""
     calls = []

@@ -1,5 +1,7 @@
 """Reading and writing parts of arrays, picking by index arrays: views, negative steps, empty parts, ties, errors."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -367,9 +369,12 @@ def test_embedding_takes_sparse_gradients(kind, sparse):
 )
 @pytest.mark.parametrize("n", [1, 70_000])
 def test_one_hot_wraps_what_its_dtype_does_not_hold(dtype, on, off, want, n):
-    got = nd.one_hot(nd.zeros(n, dtype="int32"), 2, on_value=on, off_value=off, dtype=dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        got = nd.one_hot(nd.zeros(n, dtype="int32"), 2, on_value=on, off_value=off, dtype=dtype)
+        full = nd.full(1, on, dtype=dtype)
     assert got.dtype == np.dtype(dtype) and got.asnumpy()[[0, -1]].tolist() == [want] * 2
-    assert nd.full(1, on, dtype=dtype).asnumpy().tolist() == want[:1]
+    assert full.asnumpy().tolist() == want[:1]
 
 
 def test_one_hot_ignores_what_is_out_of_range():

@@ -48,16 +48,16 @@ _FLAGS = Parser(
         "backward_bulk_size": Int(15),
     },
 )
-#: So many programs (one per shapes, dtypes, mode and wanted gradients) are kept for one graph.
+#: So many programs (one per shapes, dtypes, mode, wanted gradients and outputs that have some) are kept for one graph.
 _LIMIT = 32
 
 
 class CachedOp:
     """A symbol called on arrays like an operator; hybridised blocks run through it.
 
-    A program is compiled for each signature: shapes and dtypes of the inputs, training or not, and which inputs want
-    gradients. While a recorded call waits for its backward it holds the memory of its program; another call takes, or
-    makes, memory of its own.
+    A program is compiled for each signature: shapes and dtypes of the inputs, training or not, which inputs want
+    gradients, and through which outputs they come. While a recorded call waits for its backward it holds the memory of
+    its program; another call takes, or makes, memory of its own.
 
     Parameters
     ----------
@@ -94,8 +94,8 @@ class CachedOp:
         self._aux = frozenset((*symbol.list_auxiliary_states(), *inner_states(Graph(symbol._heads))))
         self._last: _Signature | None = None
         self._signatures = Recent(_LIMIT)
-        #: By signature, which outputs had no gradient when it was asked for last.
-        self._without = Recent(_LIMIT)
+        #: By context, mode and inputs that need gradients: which outputs had none when it was asked for last.
+        self._without: dict[Any, frozenset[int]] = {}
         self._rooms: dict[Context, Rooms] = {}
         #: What is called for every output inside, and whether for inputs too.
         self._hook: tuple[Callable[[str, str, Any], None], bool] | None = None
@@ -207,7 +207,7 @@ class CachedOp:
                     f"{x._st.ctx}); copy one with as_in_context() first",
                 )
         key = (ctx, train, needs, tuple([(d.shape, d.dtype, x.stype) for d, x in zip(datas, args)]))
-        found = self._found(key, self._without.get(key, _NONE), args, datas)
+        found = self._found(key, self._without.get(key[:3], _NONE), args, datas)
         last, self._last = self._last, found
         if last is not None and last is not found:
             last.datas = [old if old is new else _GONE for old, new in zip(last.datas, datas)]
@@ -220,11 +220,12 @@ class CachedOp:
         )
         return made
 
-    def expect(self, signature: _Signature, without: frozenset[int], args: Sequence[Any], datas: Any) -> _Signature:
-        """The signature of a call whose outputs `without` a gradient are others than thought; the next begins by it."""
-        self._without[signature.key] = without
-        if self._last is signature:
-            self._last = None
+    def expect(
+        self, signature: _Signature, without: frozenset[int], later: frozenset[int], args: Sequence[Any], datas: Any
+    ) -> _Signature:
+        """The signature of a call whose outputs `without` a gradient are others than thought, and will be `later`."""
+        self._without[signature.key[:3]] = later
+        self._last = None
         return self._found(signature.key, without, args, datas)
 
     @property
@@ -330,6 +331,8 @@ class _Signature:
         #: Inputs that the first part writes to, and together with them the auxiliary states, which training may move.
         self.written = [i for slot, i in self.slots if slot in program.written[0]]
         self.mutated = [i for _, i in self.slots if names[i] in owner._aux or i in self.written]
+        #: The others: who writes to one between a call and its backward is the user.
+        self.steady = [i for i in range(len(names)) if i not in self.mutated]
         #: For each part the heads that are asked for, with shape and dtype of what can be made before it runs.
         self.heads = self._made(range(program.n_first)), self._made(compiled.grads)
         self.head_grads = [(program.variables[n], i) for i, n in enumerate(compiled.head_grads) if n is not None]
@@ -391,13 +394,16 @@ class _Signature:
             self.idle.append(memory.room)
         else:
             if len(outs) > 1:
-                memory.versions = [x._st.version for x in args]
+                memory.versions = [args[i]._st.version for i in self.steady]
             tape.record(owner._op, owner._params, args, outs, (self.k, _Pending(memory, owner)))
         return outs
 
     def take_over(self, other: _Memory) -> _Memory:
-        """Memory for the gradients of a call that another signature has run: it runs both parts."""
-        memory = self._settle(None)
+        """Memory, in the same room, for the gradients of a call that another signature has run: it runs both parts."""
+        room, other.used = other.room, True  # what the first part has left there goes
+        memory = self.memories.get(room)
+        if memory is None:
+            memory = self.memories[room] = _Memory(self, room)
         memory.signature = self
         memory.reads, memory.moved, memory.before = other.reads, other.moved, other.before
         memory.datas, memory.stamps, memory.used = other.datas, {}, True
@@ -447,7 +453,7 @@ class _Memory:
         self.instance = room.instance(signature)
         #: Values and keys of the first part, which is repeated where a second backward needs what the first used up.
         self.again: tuple[Any, Any] | None = None
-        #: The arrays of all inputs, and, where there are several outputs, how often they had been written to.
+        #: The arrays of all inputs, and, where there are several outputs, how often steady ones had been written to.
         self.datas: Sequence[Any] = ()
         self.versions: list[int] = []
         #: Input -> what it held before the first part wrote to it.
@@ -521,6 +527,13 @@ class _Memory:
                     outs[i] = (faces[stype] if part or stype != "default" else s.array)(value, Storage(ctx))
         return outs
 
+    def leave(self) -> None:
+        """Let go of the call."""
+        if self.signature.program.sync:
+            self.instance.forget()
+        self.again, self.reads, self.datas, self.used, self.before = None, (), (), False, {}
+        del self.signature
+
     def backward(self, dys: Sequence[Any]) -> list[Any]:
         """Run the second part."""
         s = self.signature
@@ -558,25 +571,26 @@ class _Pending:
         without = frozenset([i for i in s.matter if dys[i] is None])
         if without == s.without:
             return memory.backward(dys)
-        right = self.owner.expect(s, without, inputs, memory.datas)
+        written = memory.versions != [inputs[i]._st.version for i in s.steady]
         made = [spec for _, spec in s.heads[0]]
-        first = not memory.used and not s.without and None not in made
-        if first and memory.versions != [x._st.version for x in inputs]:
+        if written and not memory.used and not s.without and None not in made:
             # Running again would see what was written since: zeros stand for the gradients that there are not.
             return memory.backward(
                 [zeros(spec[0], s.ctx, spec[1]) if g is None and spec else g for g, spec in zip(dys, made)]
             )
-        pending = _Pending(right.take_over(memory), self.owner)  # gives its memory back when it goes
-        return pending.memory.backward(dys)
+        # Who writes to inputs may do it again: calls keep what all outputs need.
+        right = self.owner.expect(s, without, _NONE if written else without, inputs, memory.datas)
+        with memory.lock:
+            mine = right.take_over(memory)
+            try:
+                return mine.backward(dys)
+            finally:
+                mine.leave()
 
     def __del__(self) -> None:
-        memory = self.memory
-        signature = memory.signature
-        if signature.program.sync:
-            memory.instance.forget()
-        memory.again, memory.reads, memory.datas, memory.used, memory.before = None, (), (), False, {}
-        del memory.signature
-        signature.idle.append(memory.room)
+        room, idle = self.memory.room, self.memory.signature.idle
+        self.memory.leave()
+        idle.append(room)
 
 
 def _mattering(heads: Sequence[Any], wrt: Sequence[str]) -> tuple[int, ...]:

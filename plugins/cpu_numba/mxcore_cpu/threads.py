@@ -201,15 +201,14 @@ def patient() -> Iterator[None]:
     """
     with setup:
         ours = not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & set(os.environ)
-        if ours:
-            spins = os.environ["GOMP_SPINCOUNT"] = waiting.spins(maximum())
-            if spins == waiting.LONG:
-                waiting.begin()
         try:
+            if ours:
+                spins = waiting.spins(maximum())
+                os.environ["GOMP_SPINCOUNT"] = spins if spins != waiting.LONG or waiting.begin() else waiting.SHORT
             yield
         finally:
             if ours:
-                del os.environ["GOMP_SPINCOUNT"]
+                os.environ.pop("GOMP_SPINCOUNT", None)
 
 
 def _launch() -> None:

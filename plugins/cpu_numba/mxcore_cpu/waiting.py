@@ -8,22 +8,25 @@ milliseconds. The system knows which of both is the case, as it counts how long 
 from __future__ import annotations
 
 import _thread
+import contextlib
 import ctypes
 import os
 import threading
 import time
 from typing import BinaryIO
 
-__all__ = ["LONG", "Watch", "begin", "spins"]
+__all__ = ["LONG", "SHORT", "Watch", "begin", "spins"]
 
 #: As many as GNU OpenMP does in some 0.3 ms: longer than what Python does between two kernels of a training step. And
 #: in 20 to 50 us, where nobody tells whether cores are shared.
-LONG, _SHORT = "30000", "5000"
+LONG, SHORT = "30000", "5000"
 #: Seconds between two looks, while something is computed and while nothing is.
 _OFTEN, _SELDOM = 0.1, 1.0
 #: Shares of its time that a thread waits for a core: from where the cores are shared, and to where they are not. Alone
 #: it is 0.01 to 0.03; beside one other process, on two cores, 0.3 to 0.5, and 0.18 while its threads sleep.
 _SHARED, _ALONE = 0.2, 0.08
+#: Nanoseconds of a second from which on a thread computes.
+_BUSY = 0.1e9
 #: So many looks one after the other have to say that they are not. Two processes that both believe it at once find out
 #: at once that they were wrong: then twice as many are wanted, so many at most.
 _LOOKS, _MOST = 2, 64
@@ -31,7 +34,7 @@ _LOOKS, _MOST = 2, 64
 
 def spins(threads: int) -> str:
     """What ``GOMP_SPINCOUNT`` should be for so many threads: long if :func:`begin` can see that they disturb."""
-    return LONG if 1 < threads >= _cores() and _counted(threading.get_native_id()) else _SHORT
+    return LONG if 1 < threads >= _cores() and _counted(threading.get_native_id()) else SHORT
 
 
 def _cores() -> float:
@@ -50,6 +53,24 @@ def _counted(thread: int) -> bool:
             return int(file.read().split()[0]) > 0  # a system that counts nothing says 0
     except (OSError, ValueError, IndexError):
         return False
+
+
+def _used() -> dict[int, int]:
+    """Nanoseconds that each thread of this process but the calling one has computed or waited for a core."""
+    found, mine = {}, threading.get_native_id()
+    for name in os.listdir("/proc/self/task"):
+        with contextlib.suppress(OSError, ValueError), _open(int(name)) as file:
+            computed, waited = file.read().split()[:2]
+            found[int(name)] = int(computed) + int(waited)
+    found.pop(mine, None)
+    return found
+
+
+def busiest(before: dict[int, int], now: dict[int, int], least: float) -> int | None:
+    """The thread that used most nanoseconds between two looks at all, if that is so many at least."""
+    used = {thread: n - before[thread] for thread, n in now.items() if thread in before}
+    found = max(used, key=used.__getitem__, default=None)
+    return None if found is None or used[found] < least else found
 
 
 class Watch:
@@ -82,7 +103,7 @@ class Watch:
     def look(self, seconds: float) -> float:
         """Look, `seconds` after the last time; gives the seconds until the next."""
         computed, waited = self._read()
-        if computed + waited < 0.1e9 * seconds:  # it does not compute
+        if computed + waited < _BUSY * seconds:  # it does not compute
             return min(2 * seconds, _SELDOM)
         share = waited / (computed + waited)
         if share > (_SHARED if self._team is None else _ALONE):
@@ -99,14 +120,21 @@ class Watch:
         return _OFTEN
 
     def run(self) -> None:
-        """Look, for as long as the thread lives; then at the main thread."""
-        seconds = _OFTEN
+        """Look, for as long as the process lives, at a thread that computes; if it has ended, at the main thread."""
+        seconds, before = _OFTEN, dict[int, int]()
         while True:
             time.sleep(seconds)
-            try:
-                seconds = self.look(seconds)
-            except OSError:
-                self.follow(_open(os.getpid()))
+            with contextlib.suppress(OSError):  # there may be no room for another file
+                try:
+                    following = self.look(seconds)
+                except OSError:
+                    self.follow(_open(os.getpid()))
+                    following = _OFTEN
+                now = _used() if following > _OFTEN else {}  # this one does not compute, another may
+                if thread := busiest(before, now, _BUSY * seconds):
+                    self.follow(_open(thread))
+                    following = _OFTEN
+                seconds, before = following, now
 
     def follow(self, file: BinaryIO) -> None:
         """Look at another thread from now on."""
@@ -160,9 +188,19 @@ def _room(threads: int) -> bool:
 _watches: list[Watch] = []
 
 
-def begin() -> None:
-    """Watch the calling thread, which computes; once a process, whose forked children compute with one thread."""
+def begin() -> bool:
+    """Watch the calling thread, which computes; once a process, whose forked children compute with one thread.
+
+    Tells whether there is a watch: there may be no room for its thread.
+    """
     if not _watches:
-        _watches.append(Watch(_open(threading.get_native_id())))
-        # None that `threading` knows: programs join all of those, or count them.
-        _thread.start_new_thread(_watches[0].run, ())
+        with contextlib.ExitStack() as opened:
+            try:
+                watch = Watch(opened.enter_context(_open(threading.get_native_id())))
+                # None that `threading` knows: programs join all of those, or count them.
+                _thread.start_new_thread(watch.run, ())
+            except (OSError, RuntimeError):
+                return False
+            opened.pop_all()
+        _watches.append(watch)
+    return True

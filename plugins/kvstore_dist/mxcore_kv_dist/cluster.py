@@ -248,10 +248,10 @@ def _signals_wait() -> Iterator[None]:
             os._exit(128 + number)
         came.append(number)
 
-    numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-    handlers = {number: signal.getsignal(number) for number in numbers}
+    found = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)}
+    handlers = {number: handler for number, handler in found.items() if handler is not None}  # else it is C's
     try:
-        for number in numbers:
+        for number in handlers:
             signal.signal(number, come)
         yield
     finally:

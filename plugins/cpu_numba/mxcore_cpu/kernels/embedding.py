@@ -80,8 +80,13 @@ def add_rows(d_out: Array, index: Array, d_table: Array) -> None:
 
 
 @kernel(threshold=1 << 60)
-def _number(first: int, last: int, n: int, index: Array, marks: Array, before: Array, rows: Array) -> None:
-    """Mark the rows that are named, a bit each, and list them; `before` counts those before each word of marks."""
+def _number(
+    first: int, last: int, n: int, index: Array, marks: Array, before: Array, rows: Array, place: Array
+) -> None:
+    """List the rows that are named, and say where in the list each is; of the first that names it, the complement.
+
+    Rows are marked, a bit each; `before` counts those before each word of marks.
+    """
     one = np.uint64(1)
     marks[:] = np.uint64(0)
     for i in range(first, last):
@@ -92,19 +97,38 @@ def _number(first: int, last: int, n: int, index: Array, marks: Array, before: A
         before[word] = found
         left = marks[word]
         while left:
-            rows[found] = word * 64 + zeros_below(left)
+            rows[found] = ~(word * 64 + zeros_below(left))  # until somebody has named it
             left &= left - one
             found += 1
     before[marks.size] = found
-
-
-@kernel(threshold=1 << 16)
-def _look_up(first: int, last: int, n: int, index: Array, marks: Array, before: Array, out: Array) -> None:
-    one = np.uint64(1)
     for i in range(first, last):
         row = np.uint64(nearest_row(index[i], n))
         word = row >> np.uint64(6)
-        out[i] = before[word] + bits_set(marks[word] & ((one << (row & np.uint64(63))) - one))
+        at = before[word] + bits_set(marks[word] & ((one << (row & np.uint64(63))) - one))
+        if rows[at] < 0:
+            rows[at] = ~rows[at]
+            at = ~at
+        place[i] = at
+
+
+@kernel(threshold=1 << 16)
+def _merge(first: int, last: int, parts: int, n: int, width: int, place: Array, d_out: Array, out: Array) -> None:
+    """As `_add`, where every row has a first one, told by its complement: nothing needs to be cleared."""
+    zero = out.dtype.type(0)
+    for part in range(first, last):
+        low, high = part * n // parts, (part + 1) * n // parts
+        for i in range(place.size):
+            at = np.int64(place[i])
+            new = at < 0
+            row = ~at if new else at
+            if low <= row < high:
+                a, b = d_out[i * width : (i + 1) * width], out[row * width : (row + 1) * width]
+                if new:
+                    for k in range(width):
+                        b[k] = zero + a[k]  # so that -0.0 is as in sums of many
+                else:
+                    for k in range(width):
+                        b[k] += a[k]
 
 
 #: Tables of up to so many rows for each index are looked through; in longer ones the indices are sorted.
@@ -125,15 +149,18 @@ def merged_rows(d_out: Array, index: Array, n: int) -> tuple[Array, Array]:
         words, whole = -(-n // 64), np.dtype(np.int64)
         marks, before = memory.empty((words,), np.dtype(np.uint64)), memory.empty((words + 1,), whole)
         rows, place = memory.empty((min(n, len(index)),), whole), memory.empty((len(index),), np.dtype(np.int32))
-        _number(len(index), n, index, marks, before, rows)
+        _number(len(index), n, index, marks, before, rows, place)
         rows = rows[: before[words]].copy()
-        _look_up(len(index), n, index, marks, before, place)
     else:
         # In float64, which holds the last row; in float32 it may be rounded to another one.
         near = np.clip(index if index.dtype.kind == "i" else np.nan_to_num(index.astype(np.float64)), 0, n - 1)
-        rows, place = np.unique(near.astype(np.int64), return_inverse=True)
+        rows, firsts, places = np.unique(near.astype(np.int64), return_index=True, return_inverse=True)
+        place = places.reshape(-1).astype(np.int32)
+        place[firsts] = ~place[firsts]
     out = memory.empty((len(rows), *d_out.shape[1:]), d_out.dtype)
-    add_rows(d_out, place.reshape(-1), out)
+    if out.size:
+        parts = min(len(rows), _merge.workers(max(out.size, d_out.size)))
+        _merge.run(parts, parts, parts, len(rows), out.size // len(rows), place, flat(d_out), out.reshape(-1))
     return rows, out
 
 
