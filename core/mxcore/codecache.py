@@ -39,6 +39,10 @@ _DIGEST = 32
 _ORPHAN, _NOTED, _UNUSED = 3600, 86400, 90 * 86400
 
 
+#: Seconds that an entry is waited for while another process makes it; the largest take some ten.
+_PATIENCE = 30.0
+
+
 class Places(NamedTuple):
     """Where compiled code is looked for, in order, and the folder it is written to; None where there is none."""
 
@@ -168,7 +172,8 @@ class CodeCache:
     def making(self, name: str) -> Iterator[None]:
         """While an entry is made: another process that wants it waits here, and finds it afterwards.
 
-        The system ends the lock with the process; where files cannot be locked, both make it.
+        The system ends the lock with the process; where files cannot be locked, both make it. So do they where it takes
+        too long: who makes it may have been stopped, or killed while a child of its has the lock, too.
         """
         where = self.places.write
         if where is None:
@@ -182,15 +187,23 @@ class CodeCache:
         except (ImportError, OSError):
             yield
             return
+        mine, end, pause = False, time.monotonic() + _PATIENCE, 0.001
         try:
             with contextlib.suppress(OSError):
-                fcntl.flock(file, fcntl.LOCK_EX)
+                while not mine and time.monotonic() < end:
+                    try:
+                        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        mine = True
+                    except BlockingIOError:
+                        time.sleep(pause)
+                        pause = min(2 * pause, 0.1)
             yield
         finally:
-            with contextlib.suppress(OSError):
-                os.unlink(lock)
-            with contextlib.suppress(OSError):
-                fcntl.flock(file, fcntl.LOCK_UN)  # also of a child that was forked meanwhile, which has the file open
+            if mine:
+                with contextlib.suppress(OSError):
+                    os.unlink(lock)
+                with contextlib.suppress(OSError):
+                    fcntl.flock(file, fcntl.LOCK_UN)  # also of a child that was forked meanwhile, which has it open
             os.close(file)
 
     def _sweep(self, where: Path) -> None:

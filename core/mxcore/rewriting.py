@@ -60,7 +60,7 @@ def rewrite(
             found = visit(n, inputs, fact)
             if found is None:
                 changed = any(a != b for a, b in zip(inputs, n.inputs))
-                forward = n.forward if n.forward is None else done[id(n.forward)][0][0]
+                forward = n.forward if n.forward is None else _keeper(n.forward, done[id(n.forward)])
                 found = (
                     Node(n.op, n.params, inputs, n.name, n.attrs, forward) if changed or forward is not n.forward else n
                 )
@@ -87,6 +87,20 @@ def rewrite(
                 new.shapes[e], new.dtypes[e], new.stypes[e] = fact((n, i))
     new.heads = [entry(e) for e in graph.heads]
     return new
+
+
+def _keeper(old: Node, found: list[Entry]) -> Node:
+    """The node among those that took the place of a stateful one which keeps its state for the gradient."""
+    if found[0][0].op is old.op:
+        return found[0][0]
+    for n in reversed(topo(found)):
+        if n.op is old.op and n.params is old.params:
+            return n
+    raise error(
+        ValueError,
+        f"node '{old.name}' ({old.op.name}) keeps what its gradient needs; in its place a node of this operator and of "
+        "its parameters is needed, whatever else stands around it",
+    )
 
 
 def switched_off() -> frozenset[str]:

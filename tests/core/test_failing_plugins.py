@@ -1,6 +1,7 @@
 """Plugins that fail, in every way thought of: none takes another with it, nor the process, and each says why."""
 
 import gc
+import threading
 import warnings
 import weakref
 
@@ -218,6 +219,43 @@ def test_kernels_that_two_plugins_bring_stay_with_the_one_that_stays(plug):
     assert mx.nd.test_shared_set(x).asscalar() == 2
     mx._core.manager.manager.unregister("first")
     assert mx.nd.test_shared_set(x).asscalar() == 1
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+@pytest.mark.parametrize("goes", [False, True])
+def test_kernels_that_come_or_go_while_another_thread_binds_a_call(plug, hybrid, goes):
+    """What it has bound is forgotten as soon as it has run."""
+    inside, go_on, manager = threading.Event(), threading.Event(), mx._core.manager.manager
+
+    def written(value, priority, when=None):
+        kernels = KernelSet("cpu")
+
+        @kernels.kernel("test_raced", priority=priority, when=when, out=True)
+        def kernel(k, p, outs, data):
+            outs[0][...] = value
+
+        return kernels
+
+    def when(p, *specs):
+        inside.set()
+        return go_on.wait(60)
+
+    plug("the_op", mxcore_ops=[op("test_raced")(lambda k, p, data: data)])
+    plug("slow", mxcore_kernels={"cpu": written(5, 10, when)})
+    call = mx.gluon.nn.HybridLambda("test_raced") if hybrid else mx.nd.test_raced
+    if hybrid:
+        call.hybridize()
+    x = mx.nd.ones((2,))
+    thread = threading.Thread(target=call, args=(x,))
+    thread.start()
+    assert inside.wait(60)
+    if goes:
+        manager.unregister("slow")
+    else:
+        plug("better", mxcore_kernels={"cpu": written(6, 60)})
+    go_on.set()
+    thread.join()
+    assert call(x).asnumpy().tolist() == ([1, 1] if goes else [6, 6])
 
 
 def test_an_interrupted_import_of_kernels_loses_none(folder):

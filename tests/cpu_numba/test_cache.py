@@ -131,6 +131,19 @@ def test_a_child_that_was_forked_meanwhile_lets_nobody_wait(here):
         os.waitpid(pid, 0)
 
 
+def test_who_was_stopped_in_the_midst_is_not_waited_for(here, monkeypatch):
+    """By Ctrl-Z or a debugger; its lock stays its own."""
+    fcntl = pytest.importorskip("fcntl")
+    monkeypatch.setattr(codecache, "_PATIENCE", 0.3)
+    lock = here / ".a.code.lock"
+    with open(lock, "w") as stopped:
+        fcntl.flock(stopped, fcntl.LOCK_EX)
+        assert CODE.made("a.code", lambda: b"abc") == b"abc" and CODE.load("a.code") == b"abc"
+        assert lock.exists()
+        begin = time.monotonic()
+        assert CODE.made("a.code", lambda: b"other") == b"abc" and time.monotonic() < begin + 0.3
+
+
 def test_what_several_threads_want_is_made_once(here):
     made = []
 

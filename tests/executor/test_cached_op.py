@@ -2,6 +2,7 @@
 
 import gc
 import threading
+from itertools import product
 
 import numpy as np
 import pytest
@@ -282,6 +283,57 @@ def test_what_is_repeated_draws_the_same_inside_loops_and_python(kind, way):
         gradients = [autograd.grad(y, x, **again)[0].asnumpy() for _ in range(3)]
     for g in gradients:
         np.testing.assert_allclose(g * x.asnumpy(), y.asnumpy(), rtol=1e-5)
+
+
+COPIES = {
+    "one": lambda y: sym.identity(y),
+    "two": lambda y: sym.identity(sym.identity(y)),
+    "cast": lambda y: sym.cast(sym.identity(y), dtype="float32"),
+}
+
+
+@pytest.mark.parametrize("wrap, grad", [*product(COPIES, ["sigmoid", "exp"]), ("one", "square"), ("two", "square")])
+def test_who_writes_to_a_copy_that_was_taken_out_changes_no_gradient(wrap, grad):
+    """What is handed out is the caller's, also where the program would hand out what its second part reads."""
+    x = nd.array([0.1, 0.2, 0.3])
+    x.attach_grad()
+    found = []
+    op = CachedOp(COPIES[wrap](getattr(sym, grad)(sym.Variable("x"))))
+    for written in (False, True):
+        with autograd.record():
+            y = op(x)
+        if written:
+            y[:] = 7
+        y.backward()
+        found.append(x.grad.asnumpy())
+    np.testing.assert_array_equal(*found)
+    copies = [step for step in op._last.program.steps if step.op and step.op.name in ("_copy", "Cast")]
+    assert len(copies) == (grad != "square"), "a copy only where it is needed"
+
+
+def test_a_call_that_fails_keeps_no_memory():
+    """It gives its room back, to whom it had been known, too: as much is planned as before."""
+
+    class Picky(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            if in_data[0].asnumpy()[0, 0] < 0:
+                raise ValueError("negative")
+            self.assign(out_data[0], req[0], in_data[0])
+
+    @mx.operator.register("test_picky")
+    class Prop(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, shapes, dtypes):
+            return Picky()
+
+    y = sym.Custom(sym.Variable("x"), op_type="test_picky")
+    op = CachedOp(sym.sum(sym.dot(y, y, transpose_b=True)))
+    known = [nd.ones((n, 2)) for n in (60, 50, 40)]
+    for _ in range(3):
+        for x in known:
+            assert op(x).asscalar() == x.shape[0] ** 2 * 2
+        with pytest.raises(MXNetError, match="negative"):
+            op(-known[0]).wait_to_read()
+        assert sum(len(s.memories) for s in op._signatures.values()) <= 3 and len(op._rooms[mx.cpu()].idle) == 1
 
 
 class Counted(mx.operator.CustomOp):

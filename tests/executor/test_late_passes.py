@@ -1,13 +1,16 @@
 """Late graph passes: over programs, with all that is known of them, and operators that bind themselves."""
 
+import types
+
 import numpy as np
 import pytest
 
 import mxcore as mx
 from mxcore._core.call import op_context
+from mxcore._core.manager import manager
 from mxcore.base import MXNetError
 from mxcore.executor import CachedOp, passes_off
-from mxcore.plugin import Graph, GraphPass, Node, Op, compute, find_op, rewrite
+from mxcore.plugin import API_VERSION, Graph, GraphF, GraphPass, Node, Op, Value, compute, find_op, hookimpl, rewrite
 
 S = mx.sym
 A, B = np.float32([[1, -2], [3, -4]]), np.float32([[5, 6], [-7, 8]])
@@ -312,3 +315,55 @@ def test_a_pass_that_wants_another_shape_of_what_it_left(passes):
     y = S.elemwise_add(S.Variable("a"), S.zeros((0, 2)), name="here")
     with pytest.raises(ValueError, match=r"node 'here'.*\(2, 2\) .*\(1, 2\).*graph pass 'odd' of passing made this"):
         y.simple_bind(mx.cpu(), a=(2, 2)).forward(is_train=False)
+
+
+def bounded():
+    """Its state tells where gradients pass."""
+    found = Op("test_bounded", lambda k, p, data: ([data * (data > 4)], data > 4), stateful=True)
+    found.backward(lambda k, p, mask, dys, ins, outs: [dys[0] * mx.nd.array(mask, dtype="float32")])
+    return found
+
+
+def one_more(entry, node):
+    return [(Value(entry, GraphF(node.name)) * 1.0).entry]
+
+
+STATEFUL = {
+    "as it is": lambda node, inputs: None,
+    "behind": lambda node, inputs: one_more((Node(node.op, node.params, inputs, node.name), 0), node),
+    "gone": lambda node, inputs: one_more(inputs[0], node),
+}
+
+
+@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("what", STATEFUL)
+def test_what_a_pass_puts_behind_a_stateful_operator_is_not_taken_for_it(what, n):
+    """Its gradient has the state of the node that took its place, or the pass is named that left none."""
+    op = bounded()
+
+    def run(graph):
+        return rewrite(graph, lambda node, inputs, fact: STATEFUL[what](node, inputs) if node.op is op else None)
+
+    plugin = types.SimpleNamespace(
+        API_VERSION=API_VERSION,
+        mxcore_ops=hookimpl(lambda: [op], specname="mxcore_ops"),
+        mxcore_graph_passes=hookimpl(
+            lambda: [GraphPass("changing", 1, run, late=True)], specname="mxcore_graph_passes"
+        ),
+    )
+    manager.register(plugin, "changing")
+    try:
+        net = mx.gluon.nn.HybridLambda("test_bounded")
+        net.hybridize()
+        x = mx.nd.arange(1, n + 1) * 3
+        x.attach_grad()
+        with mx.autograd.record():
+            if what == "gone":
+                with pytest.raises(MXNetError, match="pass 'changing' of changing failed: .*keeps what its gradient"):
+                    net(x)
+                return
+            y = net(x) * 2
+        y.backward(mx.nd.arange(5, 5 + n))
+        assert x.grad.asnumpy().tolist() == [0, 12, 14][:n]
+    finally:
+        manager.unregister("changing")

@@ -413,3 +413,30 @@ def test_a_parameter_that_comes_twice_moves_once_where_stale_gradients_are_left_
     y.backward()
     trainer.step(1, ignore_stale_grad=True)
     assert p.data().asscalar() == 0
+
+
+def test_replicas_take_the_states_of_one_file(tmp_path, monkeypatch):
+    """A file that another process replaces meanwhile is read once."""
+    from mxcore.optimizer import updater
+
+    net = dense(CPUS)
+    trainer = Trainer(net.collect_params(), "sgd", {"momentum": 0.9}, kvstore="device", update_on_kvstore=False)
+    blobs = []
+    for _ in range(2):
+        backward(net, CPUS)
+        trainer.step(1)
+        trainer.save_states(str(tmp_path / "s"))
+        blobs.append((tmp_path / "s").read_bytes())
+    assert blobs[0] != blobs[1]
+    read, whole = [], updater.read_whole
+
+    def replaced(*args, **kwargs):
+        (tmp_path / "s").write_bytes(blobs[len(read) % 2])
+        read.append(args)
+        return whole(*args, **kwargs)
+
+    monkeypatch.setattr(updater, "read_whole", replaced)
+    trainer.load_states(str(tmp_path / "s"))
+    a, b = (u.states for u in trainer._updaters)
+    assert len(read) == 1 and all(np.array_equal(a[i].asnumpy(), b[i].asnumpy()) for i in a)
+    assert all(a[i] is not b[i] for i in a)

@@ -141,7 +141,7 @@ def _key(op: Op, p: Params, inputs: Sequence[Any], ctx: Context) -> tuple[Any, b
 
 def _bound(op: Op, p: Params, inputs: Sequence[Any], ctx: Context, key: Any) -> BoundCall:
     """Bind an operator for inputs like these, and keep it."""
-    watching = calls.observers
+    watching, table = calls.observers, op.bound
     found = eager_call(
         op,
         p,
@@ -149,9 +149,9 @@ def _bound(op: Op, p: Params, inputs: Sequence[Any], ctx: Context, key: Any) -> 
         [Spec(tuple(x._data.shape), x._data.dtype, getattr(x._data, "stype", "default")) for x in inputs],
     )
     if calls.observers is watching:
-        if len(op.bound) >= BoundCall.LIMIT:
-            op.bound.clear()
-        op.bound[key] = found
+        if len(table) >= BoundCall.LIMIT:
+            table.clear()
+        table[key] = found
     return found
 
 

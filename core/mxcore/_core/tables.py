@@ -215,10 +215,13 @@ class KernelTable:
         #: Devices that have kernels which nobody asked for yet.
         self._fresh: set[str] = set()
         self._told: set[Any] = set()
+        self._forget()
+        on_change.append(self._forget)
+
+    def _forget(self) -> None:
         #: (device, operator, preference of the environment) -> kernels, best first; sorting for each node of a graph
-        #: shows.
+        #: shows. Who ranks some in another thread while all is forgotten has the old one.
         self._ranked: dict[Any, list[Kernel]] = {}
-        on_change.append(self._ranked.clear)
 
     def add(self, device: str, value: KernelSet | str, owner: str) -> None:
         if not (device and isinstance(device, str)):
@@ -235,7 +238,7 @@ class KernelTable:
                 k.owner = owner
                 table.setdefault(k.op, []).append(k)
         self._fresh.add(device)
-        self._ranked.clear()
+        self._forget()
 
     def _open(self, device: str) -> None:
         """Import the device's kernel modules, and tell of kernels for operators that do not exist."""
@@ -275,10 +278,10 @@ class KernelTable:
         """Kernels of an operator, best first; imports the device's kernel modules on first use."""
         if device in self._fresh:
             self._open(device)
-        table, by_place = self.sets.get(device, {}), "MXCORE_KERNEL_ORDER"
+        ranked, table, by_place = self._ranked, self.sets.get(device, {}), "MXCORE_KERNEL_ORDER"
         key = device, op, os.environ.get(by_place)
-        if key in self._ranked:
-            return self._ranked[key]
+        if key in ranked:
+            return ranked[key]
         # Distribution names decide ties, so the outcome does not depend on the order of installation.
         found = sorted(
             (k for name in op.kernel_names for k in table.get(name, ()) if _is_for(k, op)),
@@ -300,7 +303,7 @@ class KernelTable:
                     f"operator {op.name} first; "
                     f"those of {a.owner} are used (MXCORE_KERNEL_ORDER overrules, `mxcore plugins` lists all)"
                 )
-        return self._ranked.setdefault(key, found)
+        return ranked.setdefault(key, found)
 
     def fitting(self, op: Op, device: Device, p: Params, specs: Sequence[Spec]) -> Iterator[Kernel]:
         """The kernels that may run on inputs like these, best first."""
@@ -331,11 +334,10 @@ class KernelTable:
 
     def drop(self, owner: str) -> None:
         for table in self.sets.values():
-            for name in list(table):
-                table[name] = [k for k in table[name] if k.owner != owner]
+            table.update({name: [k for k in found if k.owner != owner] for name, found in table.items()})
         self.pending = {d: [(r, o) for r, o in v if o != owner] for d, v in self.pending.items()}
         self._told = {t for t in self._told if owner not in t}
-        self._ranked.clear()
+        self._forget()
 
 
 #: Called when the set of plugins changes, by whoever caches what the tables gave.
@@ -386,6 +388,6 @@ def changed(gone: Iterable[Op] = ()) -> None:
 def forget_calls(gone: Iterable[Op] = ()) -> None:
     """Forget what eager calls of operators have bound, of those in the table and of some that are `gone`."""
     for op in {*ops.items.values(), *gone}:
-        op.bound.clear()
+        op.bound = {}  # whoever binds in another thread has the old one
     for forget in on_forget:
         forget()

@@ -207,7 +207,10 @@ class CachedOp:
                     f"{x._st.ctx}); copy one with as_in_context() first",
                 )
         key = (ctx, train, needs, tuple([(d.shape, d.dtype, x.stype) for d, x in zip(datas, args)]))
-        found = self._found(key, self._without.get(key[:3], _NONE), args, datas)
+        without = self._without.get(key[:3], _NONE)
+        found = self._found(key, without, args, datas)
+        if (key, without) not in self._signatures:  # what kernels it has are forgotten by now
+            return found
         last, self._last = self._last, found
         if last is not None and last is not found:
             last.datas = [old if old is new else _GONE for old, new in zip(last.datas, datas)]
@@ -384,7 +387,8 @@ class _Signature:
         try:
             outs = memory.run(0, *memory.again)
         except BaseException:
-            self.memories.pop(memory.room, None)  # nobody knows its state
+            memory.room.clear()  # nobody knows its state
+            self.idle.append(memory.room)
             raise
         if self.needs is None:
             if program.sync:

@@ -11,7 +11,7 @@ __all__ = ["Recent"]
 
 
 class Recent(OrderedDict[Any, Any]):
-    """What was used last, up to a limit; threads may share it.
+    """What was used last, up to a limit; threads may share it. What is being made while all is cleared is not kept.
 
     Parameters
     ----------
@@ -29,16 +29,23 @@ class Recent(OrderedDict[Any, Any]):
 
     def __init__(self, limit: int, items: Iterable[Any] = ()) -> None:
         super().__init__(items)
-        self.limit = limit
+        self.limit, self._cleared = limit, 0
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.limit,)  # copies begin empty
 
+    def clear(self) -> None:
+        """Forget all, also what others are making now."""
+        self._cleared += 1
+        super().clear()
+
     def find(self, key: Any, make: Callable[[], Any]) -> Any:
         """What stands under a key, made if it does not."""
-        found = self.get(key)
+        found, cleared = self.get(key), self._cleared
         if found is None:
-            found = self[key] = make()
+            found = make()
+            if cleared == self._cleared:
+                self[key] = found
             while len(self) > self.limit:
                 self.popitem(last=False)
         else:

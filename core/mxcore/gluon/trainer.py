@@ -443,10 +443,11 @@ class Trainer:
             self._kvstore.load_optimizer_states(fname)
             self._optimizer = self._kvstore._updater.optimizer
         else:
-            for updater in self._updaters:
-                updater.load(fname)
-                updater.optimizer = self._updaters[0].optimizer
-            self._optimizer = self._updaters[0].optimizer
+            first, *others = self._updaters
+            first.load(fname, *others)
+            for updater in others:
+                updater.optimizer = first.optimizer
+            self._optimizer = first.optimizer
             # Each replica goes on from its own count, and one that the file does not know from the most.
             self._optimizer._count_on(*(ctx.device_id for ctx in self._contexts), own=True)
         self._optimizer.param_dict = dict(enumerate(self._params))

@@ -226,13 +226,15 @@ class Updater:
         self.states = found
         self.states_synced = dict.fromkeys(found, False)
 
-    def load(self, fname: str | PathLike[str]) -> None:
+    def load(self, fname: str | PathLike[str], *replicas: Updater) -> None:
         """Take over the states of a file: `set_states`, whose errors then name it.
 
         Parameters
         ----------
         fname : str or os.PathLike
             A path or URL.
+        *replicas : Updater
+            Others that take over the same: a file that is read twice may be another one by then.
 
         Raises
         ------
@@ -243,7 +245,8 @@ class Updater:
         place = settle(checked(fname), f"{os.path.splitext(fname)[0]}.params")
         data = read_whole(place, what="file of optimizer states", begins=is_pickle)
         with naming(fname):
-            self.set_states(data)
+            for updater in (self, *replicas):
+                updater.set_states(data)
 
     def get_states(self, dump_optimizer: bool = False) -> bytes:
         """Return the states as bytes, in the form of MXNet's.

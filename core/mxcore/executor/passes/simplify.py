@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..._core import infer, tables
-from ..._core.graph import Graph, Node
+from ..._core.graph import Graph, Node, topo
 from ...rewriting import rewrite
 
 __all__ = ["merge_equal", "simplify"]
@@ -40,12 +40,13 @@ def simplify(graph: Graph, merge: bool = True) -> Graph:
         Nodes that draw random numbers, keep states or write to their inputs stay as they are.
     """
     seen: dict[Any, Node] = {}
+    apart = _handed_out(graph)
 
     def visit(n: Node, inputs: list[Any], fact: Callable[[Any], Any]) -> Any:
         op, sig = n.op, n.params._sig
         if _alone(n):
             return None
-        same = sig.n_out == 1 and op.facet("identity", n.params)
+        same = sig.n_out == 1 and n not in apart and op.facet("identity", n.params)
         if same and fact((n, 0)) == fact(n.inputs[0]) and infer.known(fact((n, 0))[0]):
             return [inputs[0]]
         if same == "elements" and _as_many(fact((n, 0)), fact(n.inputs[0])):
@@ -59,6 +60,27 @@ def simplify(graph: Graph, merge: bool = True) -> Graph:
         )
 
     return rewrite(graph, visit)
+
+
+def _handed_out(graph: Graph) -> set[Node]:
+    """Identities that are outputs, of what the second part reads: who gets a value may write to it."""
+    n_first = graph.info.get("n_first", len(graph.heads))
+    outputs = [n for n, _ in graph.heads[:n_first] if n.op is not None and n.params._sig.n_out == 1]
+    outputs = [n for n in outputs if n.op.facet("identity", n.params)]
+    if not outputs or n_first == len(graph.heads):
+        return set()
+    first = {*topo(graph.heads[:n_first])}
+    read = {e for n in topo(graph.heads) if n not in first for e in n.inputs}
+
+    def is_read(e: Any) -> bool:
+        while e not in read:
+            n = e[0]
+            if n.op is None or n.params._sig.n_out > 1 or not n.op.facet("identity", n.params):
+                return False
+            e = n.inputs[0]
+        return e[0].op is not None  # a variable is never handed out itself
+
+    return {n for n in outputs if is_read(n.inputs[0])}
 
 
 def merge_equal(heads: Any) -> Any:

@@ -58,7 +58,7 @@ def enter(op_type: str, cls: type) -> None:
     """Register a class; an older one of the same name is forgotten."""
     PROPS[op_type] = cls
     custom.parser.cache.clear()
-    custom.bound.clear()
+    custom.bound = {}
 
 
 def _array(data: Any, ctx: Any) -> Any:
