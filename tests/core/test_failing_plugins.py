@@ -11,7 +11,7 @@ import pytest
 import mxcore as mx
 from mxcore._core.manager import manager
 from mxcore.base import MXNetError
-from mxcore.plugin import Device, KernelSet, op
+from mxcore.plugin import Device, GraphPass, Int, KernelSet, find_op, op
 
 HEAD = "from mxcore.plugin import hookimpl, op\nAPI_VERSION = 1\n"
 FINE = (
@@ -219,6 +219,40 @@ def test_kernels_that_two_plugins_bring_stay_with_the_one_that_stays(plug):
     assert mx.nd.test_shared_set(x).asscalar() == 2
     mx._core.manager.manager.unregister("first")
     assert mx.nd.test_shared_set(x).asscalar() == 1
+
+
+@pytest.mark.parametrize("where", ["kernel", "when", "body", "pass"])
+def test_parameters_are_those_of_all_calls_and_stay(plug, where):
+    """Who sets one is named, and others compute what they did."""
+
+    def sets(p):
+        p.axis %= 2
+        return True
+
+    kernels = KernelSet("cpu")
+
+    @kernels.kernel("softmax", priority=99, when=lambda p, data, *more: data.ndim == 2 and (where != "when" or sets(p)))
+    def kernel(k, p, data, length=None):
+        sets(p)
+        return data
+
+    x = mx.nd.array(np.random.default_rng(0).random((2, 3, 4)))
+    want, call = mx.nd.softmax(x).asnumpy(), mx.nd.softmax
+    if where == "body":
+        odd = op("test_sets", axis=Int(-1))(lambda k, p, data: data * sets(p))
+        plug("setting", mxcore_ops=[odd])
+        call = mx.nd.test_sets
+    elif where == "pass":
+        changing = GraphPass("setting", 1, lambda g: [sets(n.params) for n in g.nodes if n.op] and g)
+        plug("setting", mxcore_graph_passes=[changing])
+        call = mx.gluon.nn.HybridLambda("softmax")
+        call.hybridize()
+    else:
+        plug("setting", mxcore_kernels={"cpu": kernels})
+    with pytest.raises(MXNetError, match=r"setting.*parameter 'axis' cannot be set to 1: all calls|test_sets.*'axis'"):
+        call(x[0])
+    np.testing.assert_array_equal(mx.nd.softmax(x).asnumpy(), want)
+    assert find_op("softmax").parse({}).axis == -1
 
 
 @pytest.mark.parametrize("hybrid", [False, True])

@@ -312,7 +312,7 @@ def test_who_writes_to_a_copy_that_was_taken_out_changes_no_gradient(wrap, grad)
 
 
 def test_a_call_that_fails_keeps_no_memory():
-    """It gives its room back, to whom it had been known, too: as much is planned as before."""
+    """Its room goes, also from those to whom it had been known."""
 
     class Picky(mx.operator.CustomOp):
         def forward(self, is_train, req, in_data, out_data, aux):
@@ -333,7 +333,7 @@ def test_a_call_that_fails_keeps_no_memory():
             assert op(x).asscalar() == x.shape[0] ** 2 * 2
         with pytest.raises(MXNetError, match="negative"):
             op(-known[0]).wait_to_read()
-        assert sum(len(s.memories) for s in op._signatures.values()) <= 3 and len(op._rooms[mx.cpu()].idle) == 1
+        assert not any(s.memories for s in op._signatures.values()) and not op._rooms[mx.cpu()].idle
 
 
 class Counted(mx.operator.CustomOp):

@@ -24,11 +24,11 @@ def operator(graph):
 
 
 def parameters(graph):
-    node(graph, "fc").params.num_hidden = 9
+    vars(node(graph, "fc").params)["num_hidden"] = 9
 
 
 def more_parameters(graph):
-    node(graph, "fc").params.more = 9
+    vars(node(graph, "fc").params)["more"] = 9
 
 
 def inputs(graph):

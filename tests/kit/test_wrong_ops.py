@@ -1,5 +1,7 @@
 """The conformance kit catches what it is for: each wrong operator, by the check that is meant to."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -127,6 +129,29 @@ def test_gradient_that_changes_from_call_to_call():
         return dy * (2 if len(calls) % 3 else 4)
 
     assert failed(declare(lambda k, p, data: data * 2, grad=rule), checks=["grad_req"]) == {"grad_req"}
+
+
+@functools.cache
+def table(shape):
+    return np.ones(shape, "float32")
+
+
+@functools.cache
+def gradient(shape):
+    return mx.nd.ones(shape)
+
+
+@pytest.mark.parametrize(
+    "body, rule",
+    [
+        (lambda k, p, data: table(data.shape), lambda F, dy: F.zeros_like(dy)),
+        (lambda k, p, data: table((2, *data.shape))[1], lambda F, dy: F.zeros_like(dy)),
+        (lambda k, p, data: data * 1, lambda F, dy: gradient(dy.shape)),
+    ],
+    ids=["results", "views", "gradients"],
+)
+def test_what_is_kept_is_handed_out(body, rule):
+    assert failed(declare(body, grad=rule, samples=[Sample((3, 4))]), checks=["owned"]) == {"owned"}
 
 
 def test_graph_gradient_that_changes_from_call_to_call():

@@ -196,8 +196,17 @@ class Params:
     def with_dynamic(self, values: Mapping[str, Any]) -> Params:
         """A copy that differs in dynamic scalars only (same `_key`)."""
         new = Params.__new__(Params)
-        new.__dict__ = {**self.__dict__, **values}
+        object.__setattr__(new, "__dict__", {**self.__dict__, **values})
         return new
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "_sig" in self.__dict__ and name[0] != "_":
+            raise error(
+                AttributeError,
+                f"parameter {name!r} cannot be set to {value!r}: all calls with these parameters share them; "
+                "compute with a variable of its own",
+            )
+        object.__setattr__(self, name, value)
 
 
 class Parser:
@@ -230,11 +239,10 @@ class Parser:
         return base.with_dynamic(values)
 
     def _static(self, kwargs: dict[str, Any], dyn: Mapping[str, Any]) -> Params:
+        key: Any = tuple(dyn)
         if kwargs:
-            values = tuple([tuple(v) if v.__class__ is list else v for v in kwargs.values()])
-            key: Any = (tuple(kwargs), values, tuple(map(type, kwargs.values())), tuple(dyn))
-        else:
-            key = tuple(dyn)
+            values = [tuple(v) if v.__class__ is list else v for v in kwargs.values()]
+            key = tuple(kwargs), tuple(values), tuple(map(type, kwargs.values())), key
         try:
             found = self.cache.get(key)
         except TypeError:  # an unhashable value: parsed anew on every call
@@ -265,13 +273,9 @@ class Parser:
                     f"its parameters: {', '.join(self.specs) or 'none'}",
                 )
         for name, spec in self.specs.items():
-            if name in kwargs:
-                value = self._read(name, kwargs[name])
-            elif spec.required and name not in dyn:
+            if spec.required and name not in kwargs and name not in dyn:
                 raise error(TypeError, f"operator {self.op} needs parameter '{name}' ({spec.allowed()})")
-            else:
-                value = spec.default
-            setattr(p, name, value)
+            setattr(p, name, self._read(name, kwargs[name]) if name in kwargs else spec.default)
         if self.finish is not None:
             self.finish(p)
         return p

@@ -122,14 +122,18 @@ class CachedOp:
     @property
     def _heads(self) -> Any:
         """The heads of the graph as the passes of plugins leave it."""
-        if self._passed is None:
-            self._passed = run_passes(self.symbol._heads)
-        return self._passed
+        found = self._passed
+        if found is None:
+            before = self._signatures.cleared
+            found = run_passes(self.symbol._heads)
+            if before == self._signatures.cleared:  # else passes have come or gone meanwhile
+                self._passed = found
+        return found
 
     def _forget(self) -> None:
         """Compile anew at the next call: passes or kernels have come or gone."""
+        self._signatures.clear()  # first: who is making one does not keep it
         self._passed = self._last = None
-        self._signatures.clear()
         self._without.clear()
         self._rooms.clear()
 
@@ -376,19 +380,18 @@ class _Signature:
             memory = self._settle(room)
         memory.signature = self
         instance, program = memory.instance, self.program
-        memory.reads = [x._st for x in args]
-        memory.moved = [args[i] for i in self.mutated]
-        memory.again, memory.datas = ([(slot, datas[i]) for slot, i in self.slots], instance.keys(0)), datas
-        if self.written and self.needs is not None:
-            for i in self.written:
-                args[i].wait_to_read()
-            memory.before = {i: datas[i].copy() for i in self.written}
-        memory.stamps = stamps([(slot, args[i]) for slot, i in self.kept])
         try:
+            memory.reads = [x._st for x in args]
+            memory.moved = [args[i] for i in self.mutated]
+            memory.again, memory.datas = ([(slot, datas[i]) for slot, i in self.slots], instance.keys(0)), datas
+            if self.written and self.needs is not None:
+                for i in self.written:
+                    args[i].wait_to_read()
+                memory.before = {i: datas[i].copy() for i in self.written}
+            memory.stamps = stamps([(slot, args[i]) for slot, i in self.kept])
             outs = memory.run(0, *memory.again)
         except BaseException:
-            memory.room.clear()  # nobody knows its state
-            self.idle.append(memory.room)
+            memory.room.leave()  # nobody knows its state
             raise
         if self.needs is None:
             if program.sync:

@@ -29,22 +29,23 @@ class Recent(OrderedDict[Any, Any]):
 
     def __init__(self, limit: int, items: Iterable[Any] = ()) -> None:
         super().__init__(items)
-        self.limit, self._cleared = limit, 0
+        #: The limit; how often all was forgotten.
+        self.limit, self.cleared = limit, 0
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.limit,)  # copies begin empty
 
     def clear(self) -> None:
         """Forget all, also what others are making now."""
-        self._cleared += 1
+        self.cleared += 1
         super().clear()
 
     def find(self, key: Any, make: Callable[[], Any]) -> Any:
         """What stands under a key, made if it does not."""
-        found, cleared = self.get(key), self._cleared
+        found, before = self.get(key), self.cleared
         if found is None:
             found = make()
-            if cleared == self._cleared:
+            if before == self.cleared:
                 self[key] = found
             while len(self) > self.limit:
                 self.popitem(last=False)

@@ -55,7 +55,12 @@ class _Short:
 SHORT: dict[str, dict[tuple[Context, Any], _Short | None]] = {}
 
 
+#: How often they were forgotten.
+_forgotten = [0]
+
+
 def _forget() -> None:
+    _forgotten[0] += 1  # first: another thread may be learning one
     for ways in SHORT.values():
         ways.clear()
 
@@ -73,7 +78,7 @@ def _learn(
     device = ctx.device
     if (ctx, dtype) in short or engine.it.naive and device.async_ or device.computes_as not in ("", device.type):
         return
-    watching = calls.observers
+    watching, forgotten = calls.observers, _forgotten[0]
     k = tables.kernels.best(op, device, p, [Spec((1,), dtype)] * (1 + two))
     if k is None:
         found = _of_body(ctx, op, dtype, two, gives)
@@ -83,7 +88,7 @@ def _learn(
         except Exception as e:
             raise_in_op(e, op.name, p, [Spec((1,), dtype)] * (1 + two), "`short`", k.owner)
     way = found and _Short(observed(found[0], op.name, ctx, None, None), op, p, found[1], k is not None)
-    if calls.observers is watching:
+    if calls.observers is watching and _forgotten[0] == forgotten:
         short[ctx, dtype] = way
 
 

@@ -671,6 +671,29 @@ def bound_grad_req(case: Case) -> None:
             raise AssertionError(f"the gradient of {name} with grad_req='null' was written in a graph")
 
 
+def _gradients(case: Case) -> list[NDArray]:
+    wants = _flow(case)
+    if wants is None:
+        return []
+    xs = case.arrays()
+    outs = case.record(xs, ["write" if w else "none" for w in wants])
+    heads = [y for y in outs if y._entry is not None and y._entry[0].flows]
+    with case.ctx:
+        return autograd.grad(heads, [x for x, w in zip(xs, wants) if w]) if heads else []
+
+
+@check("owned")
+def owned(case: Case) -> None:
+    """What a call gives is its caller's, who may write to it: that of the next one lies elsewhere, gradients too."""
+    for what, make in (("results", lambda: case.run(case.arrays())), ("gradients", lambda: _gradients(case))):
+        first, second = ([y._data for y in make() if y.stype == "default" and y.size] for _ in range(2))
+        if any(case.device.shares(a, b) for a in first for b in second):
+            raise AssertionError(
+                f"{what} of two calls lie in the same memory: who writes to one changes the other; a body, a kernel or "
+                "a rule that keeps an array must give a copy of it"
+            )
+
+
 @check("leak")
 def leak(case: Case) -> None:
     """When the last output is dropped, no buffer of the call or of its gradients stays alive."""

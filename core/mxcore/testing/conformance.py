@@ -108,7 +108,7 @@ def check_op(op: Op | str, ctx: Context | None = None, checks: Iterable[str] | N
 
 #: Check -> how many cases, samples in a dtype, it sees at most. These are about how calls, requests and gradients
 #: go together, which rests on the operator more than on its parameters; all others see every sample.
-MOST = dict.fromkeys(("out", "overlap", "wanted", "second gradient", "grad_req", "bound grad_req", "leak"), 8)
+MOST = dict.fromkeys(("out", "owned", "overlap", "wanted", "second gradient", "grad_req", "bound grad_req", "leak"), 8)
 
 
 def _spread(found: Sequence[Any], most: int | None) -> Sequence[Any]:

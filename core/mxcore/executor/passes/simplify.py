@@ -65,22 +65,23 @@ def simplify(graph: Graph, merge: bool = True) -> Graph:
 def _handed_out(graph: Graph) -> set[Node]:
     """Identities that are outputs, of what the second part reads: who gets a value may write to it."""
     n_first = graph.info.get("n_first", len(graph.heads))
-    outputs = [n for n, _ in graph.heads[:n_first] if n.op is not None and n.params._sig.n_out == 1]
-    outputs = [n for n in outputs if n.op.facet("identity", n.params)]
+    outputs = {n for n, _ in graph.heads[:n_first] if _is_identity(n)}
     if not outputs or n_first == len(graph.heads):
         return set()
     first = {*topo(graph.heads[:n_first])}
     read = {e for n in topo(graph.heads) if n not in first for e in n.inputs}
 
     def is_read(e: Any) -> bool:
-        while e not in read:
-            n = e[0]
-            if n.op is None or n.params._sig.n_out > 1 or not n.op.facet("identity", n.params):
-                return False
-            e = n.inputs[0]
-        return e[0].op is not None  # a variable is never handed out itself
+        while e not in read and _is_identity(e[0]):
+            e = e[0].inputs[0]
+        return e in read and e[0].op is not None  # a variable is never handed out itself
 
     return {n for n in outputs if is_read(n.inputs[0])}
+
+
+def _is_identity(n: Node) -> bool:
+    same = n.op is not None and n.params._sig.n_out == 1 and n.op.facet("identity", n.params)
+    return bool(same) and same != "elements"
 
 
 def merge_equal(heads: Any) -> Any:
