@@ -685,7 +685,11 @@ def _gradients(case: Case) -> list[NDArray]:
 @check("owned")
 def owned(case: Case) -> None:
     """What a call gives is its caller's, who may write to it: that of the next one lies elsewhere, gradients too."""
-    for what, make in (("results", lambda: case.run(case.arrays())), ("gradients", lambda: _gradients(case))):
+    ways: dict[str, Callable[[], list[NDArray]]] = {
+        "results": lambda: case.run(case.arrays()),
+        "gradients": lambda: _gradients(case),
+    }
+    for what, make in ways.items():
         first, second = ([y._data for y in make() if y.stype == "default" and y.size] for _ in range(2))
         if any(case.device.shares(a, b) for a in first for b in second):
             raise AssertionError(
