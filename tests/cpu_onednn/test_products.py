@@ -1,10 +1,15 @@
 """Products of matrices and fully connected layers, in float32 and in bfloat16."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 import mxcore as mx
 from mxcore import autograd
+from mxcore._core.call import op_context
 from mxcore.executor import CachedOp
 from mxcore_onednn import calls, plan, products, rules
 from mxcore_onednn.library import ISA_AVX2, ISA_AVX512, ISA_BFLOAT16, Refused
@@ -161,3 +166,65 @@ def test_the_rules():
         (8, 1 << 27, False, True),
     ):
         assert (rules.worth(ISA_AVX2, products_, work), rules.worth(ISA_AVX512, products_, work)) == (narrow, wide)
+
+
+@pytest.mark.parametrize("ours", [True, False])
+@pytest.mark.parametrize("turned", [(False, True), (False, False), (True, False)])
+def test_a_product_for_a_step(monkeypatch, ours, turned):
+    """By the library where that pays, else by other kernels; with the arrays of each call."""
+    monkeypatch.setattr(products, "_pays", lambda *args: ours)
+    shapes = ((90, 33), (33, 70)) if not turned[0] else ((33, 90), (33, 70))
+    lhs, rhs = shapes[0], shapes[1][::-1] if turned[1] else shapes[1]
+    times = products.Times(op_context(mx.cpu(), False), lhs, rhs, turned, "float32")
+    out = np.empty((90, 70), np.float32)
+    for seed in (1, 1, 2):
+        a, b = numbers(seed, lhs, rhs)
+        times(a, b, out)
+        want = (a.T if turned[0] else a).astype(float) @ (b.T if turned[1] else b)
+        np.testing.assert_allclose(out, want, 1e-4, 1e-4)
+
+
+ALONE = """
+import os, sys
+import numpy as np
+here = f"/proc/{os.getpid()}/task"
+blas = {t for t in os.listdir(here) if t != str(os.getpid())}
+def used(threads):
+    return sum(int(open(f"{here}/{t}/schedstat").read().split()[0]) for t in threads)
+import mxcore as mx
+from mxcore import autograd
+from mxcore.gluon import nn
+from mxcore_onednn import channels_last
+channels_last._worth = lambda turned, spared: True
+net = nn.HybridSequential()
+for stride in (1, 2, 1):
+    for filters, window, step in ((64, 1, stride), (64, 3, 1), (256, 1, 1)):
+        net.add(nn.Conv2D(filters, window, step, window // 2, use_bias=False), nn.BatchNorm(), nn.Activation("relu"))
+net.initialize()
+net.hybridize()
+x = mx.nd.random.uniform(shape=(1, 256, 28, 28))
+x.attach_grad()
+def step():
+    with autograd.record():
+        y = net(x)
+    y.backward()
+    mx.nd.waitall()
+for _ in range(3):
+    step()
+before, all_before = used(blas), used(os.listdir(here))
+for _ in range(200):
+    step()
+assert any(s.op and s.op.name == "_onednn_convolution" for s in net._cached_op.op._last.program.steps)
+print(len(blas), used(blas) - before, used(os.listdir(here)) - all_before)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="the system tells nothing of threads")
+def test_no_thread_of_blas_spins_beside_ours():
+    """Behind each product of NumPy's they would keep a core for some 30 ms, and all other kernels wait for it."""
+    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    threads, blas, everything = map(int, done.stdout.split())
+    if not threads:
+        pytest.skip("this BLAS has no threads of its own")
+    assert blas < 0.05 * everything

@@ -1,6 +1,6 @@
 """Convolutions over arrays with channels last, as operators of their own: their weights are those of channels first.
 
-With windows of one place they are products of matrices as they lie, which BLAS computes where it is no slower. What
+With windows of one place they are products of matrices as they lie, where those are no slower. What
 another plugin's kernels for channels last compute faster is left to them.
 """
 
@@ -19,6 +19,7 @@ from .calls import graph_operator, keeping, kept, run, shaped
 from .convolution import Geometry, backward_plan, forward_plan
 from .library import library
 from .others import kernel_last, turned
+from .products import Times
 from .rules import left, multiplied, travels
 from .standing import Standing
 
@@ -51,7 +52,7 @@ def forward(g: Geometry, biased: bool, p: Params) -> Op | None:
 
     def bind(k: Call, _: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None]:
         if multiplied(lib.isa, "forward", g):
-            return partial(_product, g, ins, outs)
+            return partial(_product, g, ins, outs, Times(k, _matrices(g)[0], g.weight[:2], (False, True), g.dtype))
         others = kernel_last("Convolution", k, p, ins) if left(lib.isa, "forward", g) else None
         if others is not None:
             return lambda: others([outs[0]], *ins)
@@ -107,6 +108,9 @@ def backward(g: Geometry, wanted: tuple[bool, bool, bool], p: Params) -> Op | No
         own = ours[0] and not lent[0], ours[1] and not lent[1], ours[2] and not lent[2]
         plan = partial(backward_plan, g, own)
         standing = Standing(plan, g.work)
+        read, written = _matrices(g)
+        to_data = Times(k, written, g.weight[:2], (False, False), g.dtype)
+        to_weight = Times(k, written, read, (True, False), g.dtype)
 
         def call() -> None:
             given = iter(outs)  # looked up at every call: others may take their places
@@ -115,7 +119,7 @@ def backward(g: Geometry, wanted: tuple[bool, bool, bool], p: Params) -> Op | No
                 better([o if theirs else None for o, theirs in zip(places, lent)], *ins)
             mine = [o for o, its in zip(places, own) if its]
             if products:
-                _products(g, ins, places)
+                _products(g, ins, places, to_data, to_weight)
             elif mine and not standing.run((*ins, *mine)):
                 run("_backward_Convolution", plan(), ins, mine, lambda: others(k, own, ins, places))
             if any(rest):
@@ -144,41 +148,48 @@ def _read(g: Geometry) -> tuple[slice, ...]:
     return slice(None), *(slice(None, None, s) for s in g.stride)
 
 
+def _matrices(g: Geometry) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Shapes of the places that are read and of those that are written, one in each row."""
+    lines = g.dst[0] * prod(g.dst[2:])
+    return (lines, g.src[1]), (lines, g.dst[1])
+
+
 def _rows(g: Geometry, data: Any) -> Any:
     """The places of the data that are read, one in each row."""
     return data[_read(g)].reshape(-1, g.src[1])
 
 
-def _product(g: Geometry, ins: Sequence[Any], outs: Sequence[Any]) -> None:
+def _product(g: Geometry, ins: Sequence[Any], outs: Sequence[Any], times: Times) -> None:
     data, weight, *bias = ins
     with shaped(outs[0], (-1, g.dst[1])) as rows:
-        np.matmul(_rows(g, data), weight.reshape(g.weight[:2]).T, out=rows)
+        times(_rows(g, data), weight.reshape(g.weight[:2]), rows)
         if bias:
             rows += bias[0]
 
 
-def _products(g: Geometry, ins: Sequence[Any], places: Sequence[Any]) -> None:
+def _products(g: Geometry, ins: Sequence[Any], places: Sequence[Any], to_data: Times, to_weight: Times) -> None:
     """The gradients that have a place."""
     dy, data, weight = ins
     given = dy.reshape(-1, g.dst[1])
     if places[0] is not None:
-        _spread(g, given, weight.reshape(g.weight[:2]), places[0])
+        _spread(g, given, weight.reshape(g.weight[:2]), places[0], to_data)
     if places[1] is not None:
         with shaped(places[1], g.weight[:2]) as place:
-            np.matmul(given.T, _rows(g, data), out=place)
+            to_weight(given, _rows(g, data), place)
     if places[2] is not None:
         np.sum(given, 0, out=places[2])
 
 
-def _spread(g: Geometry, given: Any, weight: Any, out: Any) -> None:
+def _spread(g: Geometry, given: Any, weight: Any, out: Any, times: Times) -> None:
     """The gradient of the data: of places that are not read it is 0."""
     if all(s == 1 for s in g.stride):
         with shaped(out, (-1, g.src[1])) as rows:
-            np.matmul(given, weight, out=rows)
+            times(given, weight, rows)
         return
+    found = np.empty((len(given), g.src[1]), given.dtype)
+    times(given, weight, found)
     out[...] = 0
-    found = np.matmul(given, weight).reshape(g.dst[0], *g.dst[2:], -1)
-    out[_read(g)] = found
+    out[_read(g)] = found.reshape(g.dst[0], *g.dst[2:], -1)
 
 
 # -- operators ---------------------------------------------------------------------------------------------------------

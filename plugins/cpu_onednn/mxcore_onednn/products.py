@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mxcore.plugin import Call, Params, Spec
+from mxcore.plugin import Call, Params, Spec, compute_without, find_op
 
 from .calls import PRIORITY, alike, binding, keeping, kept, kernels, otherwise, run, shaped, takes
 from .library import Library, library
@@ -17,7 +17,7 @@ from .plan import BIAS, DST, SRC, WEIGHTS, Desc, Plan, plan_for
 from .rules import multiplies, worth
 from .standing import Standing
 
-__all__ = ["product"]
+__all__ = ["Times", "product"]
 
 Shape = tuple[int, ...]
 
@@ -66,6 +66,33 @@ def _pays(dtype: str, lhs: Shape, rhs: Shape, turned: tuple[bool, bool]) -> bool
     lib, (rows, columns) = library(), _result(lhs, rhs, turned)
     inner = lhs[-2 if turned[0] else -1]
     return lib is not None and multiplies(lib.isa, dtype, rows, columns, inner)
+
+
+class Times:
+    """A product of two matrices for a step of a program, by the threads that compute all else.
+
+    NumPy's has threads of its own, which spin for some 30 ms behind each and keep the cores from those.
+
+    Parameters
+    ----------
+    k : Call
+    lhs, rhs : tuple of int
+        Shapes.
+    turned : pair of bool
+        Which of them are transposed.
+    dtype : str
+    """
+
+    def __init__(self, k: Call, lhs: Shape, rhs: Shape, turned: tuple[bool, bool], dtype: str) -> None:
+        self._k, self._p = k, find_op("dot").parse({"transpose_a": turned[0], "transpose_b": turned[1]})
+        self._standing = None
+        if _pays(dtype, lhs, rhs, turned):
+            self._standing = Standing(partial(_plan, lhs, rhs, turned, dtype), prod(lhs) * _result(lhs, rhs, turned)[1])
+
+    def __call__(self, lhs: Any, rhs: Any, out: Any) -> None:
+        """Write the product."""
+        if self._standing is None or not self._standing.run((lhs, rhs, out)):
+            compute_without("cpu_onednn", "dot", self._k, self._p, [out], lhs, rhs)
 
 
 # -- many of them ---------------------------------------------------------------------------------------------------
