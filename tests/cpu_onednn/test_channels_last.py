@@ -360,8 +360,11 @@ PIECES = "forward", "data", "weight"
     "isa, core, g, travel, multiply",
     [
         (ISA_AVX512, "Haswell", geometry(64, 64, 3), "fdw", ""),
-        (ISA_AVX512, "Haswell", geometry(512, 512, 1, size=4), "fdw", ""),
+        (ISA_AVX512, "Haswell", geometry(512, 512, 1, size=4), "fdw", "fdw"),
         (ISA_AVX512, "SkylakeX", geometry(512, 512, 1, size=4), "fdw", "fdw"),
+        (ISA_AVX512, "SkylakeX", geometry(512, 512, 1, size=8), "fdw", ""),
+        (ISA_AVX512, "SkylakeX", geometry(1024, 2048, 1, size=14, stride=2), "fdw", "fdw"),
+        (ISA_AVX512, "SkylakeX", geometry(512, 1024, 1, size=28, stride=2), "fdw", ""),
         (ISA_AVX2, "Haswell", geometry(512, 512, 1, size=4), "fdw", "fdw"),
         (ISA_AVX2, "Haswell", geometry(64, 256, 1, size=28), "fdw", ""),
         (ISA_AVX2, "Haswell", geometry(256, 512, 1, size=28, stride=2), "fdw", "dw"),

@@ -219,6 +219,7 @@ print(len(blas), used(blas) - before, used(os.listdir(here)) - all_before)
 """
 
 
+@pytest.mark.usefixtures("provider")
 @pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="the system tells nothing of threads")
 def test_no_thread_of_blas_spins_beside_ours():
     """Behind each product of NumPy's they would keep a core for some 30 ms, and all other kernels wait for it."""

@@ -68,6 +68,10 @@ def _pays(dtype: str, lhs: Shape, rhs: Shape, turned: tuple[bool, bool]) -> bool
     return lib is not None and multiplies(lib.isa, dtype, rows, columns, inner)
 
 
+#: Sums of fewer products.
+_SHORT = 100
+
+
 class Times:
     """A product of two matrices for a step of a program, by the threads that compute all else.
 
@@ -84,6 +88,10 @@ class Times:
     """
 
     def __init__(self, k: Call, lhs: Shape, rhs: Shape, turned: tuple[bool, bool], dtype: str) -> None:
+        #: The library is slow at transposing the first one, which is small where the sums are short.
+        self._first = turned[0] and lhs[0] < _SHORT
+        if self._first:
+            lhs, turned = lhs[::-1], (False, turned[1])
         self._k, self._p = k, find_op("dot").parse({"transpose_a": turned[0], "transpose_b": turned[1]})
         self._standing = None
         if _pays(dtype, lhs, rhs, turned):
@@ -91,6 +99,8 @@ class Times:
 
     def __call__(self, lhs: Any, rhs: Any, out: Any) -> None:
         """Write the product."""
+        if self._first:
+            lhs = np.ascontiguousarray(lhs.T)
         if self._standing is None or not self._standing.run((lhs, rhs, out)):
             compute_without("cpu_onednn", "dot", self._k, self._p, [out], lhs, rhs)
 

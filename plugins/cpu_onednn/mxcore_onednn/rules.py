@@ -44,8 +44,8 @@ _SMALL = 1 << 17
 _NARROW_CORES = {"Haswell", "Zen", "Excavator", "Steamroller", "Piledriver", "Bulldozer", "Sandybridge", "Nehalem"}
 #: Images of so many elements stay in the caches between a reorder and a product.
 _NEAR = 1 << 22
-#: Of so few rows a product takes no longer than reorders of its weights.
-_FEW_ROWS = 512
+#: Of so few rows a product takes no longer than reorders of its weights; of so many weights for each row, AVX-512.
+_FEW_ROWS, _MANY_WEIGHTS = 512, 512
 #: Of fewer places transformed filters take longer than products of their tiles save: with AVX-512, and with AVX2.
 _PLACES, _MANY_PLACES = 160, 512
 #: … where they are kept, which are to be read: of fewer places that takes as long, smaller ones than calls.
@@ -175,14 +175,17 @@ def pays(isa: int, piece: str, g: Geometry) -> bool:
 
 
 def multiplied(isa: int, piece: str, g: Geometry) -> bool:
-    """Whether BLAS shall compute a convolution of one place, channels last, which is a product of matrices.
+    """Whether a convolution of one place, channels last, shall be a product of matrices as they lie.
 
-    For few rows the library takes longer to reorder the weights; with AVX2 it has poor code for gradients of steps.
+    The library reorders the weights first, which takes longer the more of them there are beside rows; with AVX2 it has
+    poor code for gradients of steps.
     """
-    narrow = blas_core() in _NARROW_CORES
-    if prod(g.weight[2:]) > 1 or g.groups > 1 or any(g.pad) or isa & ISA_AVX512 == ISA_AVX512 and narrow:
+    if prod(g.weight[2:]) > 1 or g.groups > 1 or any(g.pad):
         return False
-    return Facts.of(g).rows < _FEW_ROWS or piece != "forward" and max(g.stride) > 1
+    f = Facts.of(g)
+    if isa & ISA_AVX512 == ISA_AVX512:
+        return f.channels * f.filters >= _MANY_WEIGHTS * f.rows
+    return f.rows < _FEW_ROWS or piece != "forward" and max(g.stride) > 1
 
 
 def left(isa: int, piece: str, g: Geometry, kept: bool = False) -> bool:
