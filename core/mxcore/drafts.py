@@ -28,6 +28,7 @@ from types import CodeType, FrameType
 from typing import Any, TypeVar
 
 from ._io_files import checked, explained, local_path
+from ._locks import fork_safe_lock
 from .base import error
 from .urls import facts, is_url, links, store, uncached
 
@@ -148,7 +149,8 @@ class Draft:
     Notes
     -----
     The mode and owner of an old file are kept, other names of it (hard links) keep the old content. A forked child that
-    inherits a draft can neither write nor complete it.
+    inherits a draft can neither write nor complete it. Threads may share a draft: who commits or discards it waits for
+    those that are in the middle of a write, and those that come later get an error.
 
     Examples
     --------
@@ -159,36 +161,40 @@ class Draft:
     >>> draft.commit()
     """
 
-    __slots__ = ("_pid", "_place", "done", "file", "name", "position")
+    __slots__ = ("_lock", "_pid", "_place", "done", "ended", "file", "name", "position")
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.name = checked(path)
         self.position = 0
-        self.done = False
+        #: Whether it takes no more, and whether it is in its place, or gone.
+        self.ended = self.done = False
         self._pid = os.getpid()
+        self._lock = fork_safe_lock()
         self._place: Any = _Remote(self.name) if is_url(self.name) else _local(self.name)
         #: The binary file object that `write` writes to.
         self.file = self._place.file
 
     def write(self, data: Any) -> None:
         """Append bytes."""
-        self._still_open()
         try:
             size = memoryview(data).nbytes
         except TypeError:
             raise error(TypeError, f"cannot write {self.name!r}: bytes are needed, not {type(data).__name__}") from None
-        try:
-            self.file.write(data)
-        except Exception as e:
-            with self._explained():
-                raise e
-        self.position += size
+        with self._lock:
+            self._still_open()
+            try:
+                self.file.write(data)
+            except Exception as e:
+                with self._explained():
+                    raise e
+            self.position += size
 
     def flush(self) -> None:
         """Hand what is buffered to the system; readers still see the old file."""
-        self._still_open()
-        with self._explained():
-            self.file.flush()
+        with self._lock:
+            self._still_open()
+            with self._explained():
+                self.file.flush()
 
     @property
     def failed(self) -> bool:
@@ -203,10 +209,17 @@ class Draft:
         """Leave everything as it was before."""
         if not self.done:
             self.done = True
+            self._finish_writes()
             self._place.drop(mine=self._pid == os.getpid())
 
+    def _finish_writes(self) -> None:
+        """Take no more, and wait for who is in the middle of a write."""
+        self.ended = True  # before the lock, which who writes on and on would hardly let go
+        with self._lock:
+            pass
+
     def _still_open(self) -> None:
-        if self.done:
+        if self.ended:
             raise error(
                 ValueError, f"cannot write {self.name!r}: its draft was committed or discarded; begin another Draft"
             )
@@ -230,6 +243,8 @@ def commit(*drafts: Draft) -> None:
     >>> commit(records, index)
     """
     todo = [draft for draft in drafts if not draft.done]
+    for draft in todo:  # in their order: what the first has not taken, no other refers to
+        draft._finish_writes()
     if any(draft._pid != os.getpid() for draft in todo):  # inherited: they are the parent's to complete
         for draft in todo:
             draft.discard()

@@ -865,3 +865,52 @@ def test_where_the_working_folder_is_gone_errors_say_so(tmp_path, monkeypatch, d
     with pytest.raises(FileNotFoundError, match="'x': .*the folder in which this process works does not exist") as told:
         do("x")
     assert isinstance(told.value, MXNetError)
+
+
+class _Held:
+    """A file in which a thread stays until it is told to go on."""
+
+    def __init__(self, file):
+        self.file, self.there, self.go_on = file, threading.Event(), threading.Event()
+
+    def write(self, data):
+        self.there.set()
+        assert self.go_on.wait(60)
+        return self.file.write(data)
+
+
+@pytest.mark.parametrize("end", [Draft.commit, Draft.discard])
+def test_who_ends_a_draft_waits_for_who_is_in_the_middle_of_a_write(end, old):
+    draft = Draft(old)
+    draft.file = held = _Held(draft.file)
+    writing = threading.Thread(target=draft.write, args=(b"new",))
+    writing.start()
+    assert held.there.wait(60)
+    ending = threading.Thread(target=end, args=(draft,))
+    ending.start()
+    ending.join(0.2)
+    assert ending.is_alive() and old.read_bytes() == b"old"
+    held.go_on.set()
+    ending.join(60)
+    writing.join(60)
+    assert old.read_bytes() == (b"new" if end is Draft.commit else b"old") and left(old.parent) == []
+
+
+def test_a_draft_that_is_being_completed_takes_no_more(old, monkeypatch):
+    draft, said, plain = Draft(old), [], drafts._Beside.seal
+    draft.write(b"new")
+
+    def seal(place):
+        plain(place)
+        for call in (lambda: draft.write(b"late"), draft.flush):
+            with pytest.raises(MXNetError, match="committed or discarded") as caught:
+                call()
+            said.append(caught.type)
+
+    monkeypatch.setattr(drafts._Beside, "seal", seal)
+    with drafts.together(old):
+        draft.commit()  # it waits for the end of the block, and takes no more while it does
+        with pytest.raises(MXNetError, match="committed or discarded"):
+            draft.write(b"late")
+    assert len(said) == 2 and all(issubclass(kind, ValueError) for kind in said)
+    assert old.read_bytes() == b"new"

@@ -4,12 +4,13 @@ import gc
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
 from mxcore import drafts as drafts_module
-from mxcore.base import MXNetError
-from mxcore_io_rec import make_index
+from mxcore.base import MXNetError, MXNetWarning, error
+from mxcore_io_rec import make_index, recordio, source
 from mxcore_io_rec.recordio import MXIndexedRecordIO, MXRecordIO
 
 posix = pytest.mark.skipif(os.name == "nt", reason="forks, pipes and file size limits are POSIX")
@@ -186,7 +187,7 @@ def test_links_and_pipes(old):
 FULL = """
 import resource, sys
 from mxcore import drafts as drafts_module
-from mxcore.base import MXNetError
+from mxcore.base import MXNetError, MXNetWarning, error
 import mxcore_io_rec, mxcore as mx
 from mxcore_io_rec.recordio import MXIndexedRecordIO, MXRecordIO
 folder, what = sys.argv[1:]
@@ -245,3 +246,114 @@ def test_a_new_index_takes_the_place_of_what_a_killed_writer_left(old):
             file.write(b"33\t0\n")
         make()
         assert pair(old, "r").keys == [key] and drafts(old) == []
+
+
+@pytest.fixture
+def in_the_middle(old, monkeypatch):
+    """A pair, and a thread between a record and its line, until it is told to go on; what befell it."""
+    record, there, go_on, said = pair(old), threading.Event(), threading.Event(), []
+    plain = drafts_module.Draft.write
+
+    def write(draft, data):
+        if draft is record.fidx and not there.is_set():
+            there.set()
+            assert go_on.wait(60)
+        plain(draft, data)
+
+    def work():
+        try:
+            for key in (1, 2):
+                record.write_idx(key, b"record %d" % key)
+        except Exception as e:
+            said.append(e)
+
+    monkeypatch.setattr(drafts_module.Draft, "write", write)
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert there.wait(60)
+    yield record, go_on, said, thread
+    go_on.set()
+    thread.join()
+    for draft in record._drafts:
+        draft.discard()
+
+
+ENDS = {
+    "close": lambda record: record.close(),
+    "discard": lambda record: record.discard(),
+    "end of the process": lambda record: record._unclosed(),
+}
+
+
+@pytest.mark.parametrize("way", ENDS)
+def test_who_ends_waits_for_who_is_in_the_middle_of_a_record(way, old, in_the_middle):
+    record, go_on, said, thread = in_the_middle
+    ending = threading.Thread(target=ENDS[way], args=(record,))
+    ending.start()
+    ending.join(0.2)
+    assert ending.is_alive() and records(old / "a.rec") == [b"old"]
+    go_on.set()
+    ending.join(60)
+    thread.join(60)
+    assert [type(e) for e in said] == [type(error(ValueError, ""))] and "a.rec' is closed" in str(said[0])
+    with pytest.raises(MXNetError, match="is closed"):
+        record.tell()
+    with pair(old, "r") as found:
+        assert [found.read_idx(k) for k in found.keys] == ([b"old"] if way == "discard" else [b"record 1"])
+        assert list(found) == [] and records(old / "a.rec") == [found.read_idx(found.keys[0])]
+    assert drafts(old) == []
+
+
+def test_the_end_of_the_process_does_not_wait_for_ever(old, in_the_middle, monkeypatch):
+    monkeypatch.setattr(recordio, "_PATIENCE", 0.05)
+    with pytest.warns(MXNetWarning, match="comes to no end"):
+        in_the_middle[0]._unclosed()
+    assert records(old / "a.rec") == [b"old"] and pair(old, "r").read_idx(0) == b"old"
+
+
+DAEMON = """
+import sys, threading, time
+from mxcore_io_rec.recordio import MXIndexedRecordIO
+sys.setswitchinterval(1e-6)
+record = MXIndexedRecordIO(sys.argv[2], sys.argv[1], "w")
+def work():
+    for key in range(1 << 60):
+        record.write_idx(key, b"%d" % key)
+threading.Thread(target=work, daemon=True).start()
+time.sleep(float(sys.argv[3]))
+"""
+
+
+@pytest.mark.parametrize("seconds", [0, 0.02, 0.05])
+def test_a_process_that_ends_while_a_daemon_thread_writes(seconds, old):
+    found = run(DAEMON, old / "a.rec", old / "a.idx", seconds)
+    assert found.returncode == 0, found.stderr
+    with pair(old, "r") as record:
+        assert [record.read_idx(key) for key in record.keys] == records(old / "a.rec")
+    assert drafts(old) == []
+
+
+def test_a_signal_handler_may_close_what_its_thread_writes(old, monkeypatch):
+    record, plain = pair(old), drafts_module.Draft.write
+
+    def write(draft, data):
+        plain(draft, data)
+        if draft is record.fidx:
+            record.close()  # as a handler would, behind the line
+
+    monkeypatch.setattr(drafts_module.Draft, "write", write)
+    record.write_idx(3, b"last")
+    assert pair(old, "r").read_idx(3) == b"last" and drafts(old) == []
+
+
+def test_a_reader_that_is_closed_while_it_reads(old, monkeypatch):
+    record = pair(old, "r")
+    plain = source.LocalFile._read
+
+    def read(file, position, n):
+        record.close()
+        return plain(file, position, n)
+
+    monkeypatch.setattr(source.LocalFile, "_read", read)
+    with pytest.raises(MXNetError, match="closed while another thread read it"):
+        record.read_idx(0)

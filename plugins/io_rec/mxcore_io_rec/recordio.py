@@ -32,6 +32,7 @@ __all__ = ["IRHeader", "MXIndexedRecordIO", "MXRecordIO", "pack", "pack_img", "r
 
 POLICIES = ("raise", "warn", "skip")
 _LOOKS = 5  # offsets that are looked at to tell another file's index
+_PATIENCE = 10.0  # seconds that the end of the process waits for a thread that is in the middle of a record
 
 Opened = TypeVar("Opened", bound="MXRecordIO")
 
@@ -74,13 +75,23 @@ def report(policy: str, uri: Uri, which: str, damage: Damage) -> None:
         warnings.warn(f"left out: {damaged(uri, which, damage)}", MXNetWarning, stacklevel=3)
 
 
-def _complete(drafts: Sequence[Draft]) -> None:
+def _discard(*drafts: Draft) -> None:
+    for draft in drafts:
+        draft.discard()
+
+
+def _complete(record: weakref.ref[MXRecordIO], drafts: Sequence[Draft], lock: Any) -> None:
     """Complete what was written and never closed, unless the disk did not take it, which was told then."""
-    if any(draft.failed for draft in drafts):
-        for draft in drafts:
-            draft.discard()
-    else:
-        commit(*drafts)
+    if (open_still := record()) is not None:  # the process ends
+        open_still.is_open = False  # first: a daemon thread that writes on and on would hardly let go of the lock
+    if not lock.acquire(timeout=_PATIENCE):
+        said = f"a thread writes to {drafts[0].name!r} and comes to no end, so it is left as if the process was killed"
+        warnings.warn(said, MXNetWarning, stacklevel=2)
+        return
+    try:
+        (_discard if any(draft.failed for draft in drafts) else commit)(*drafts)
+    finally:
+        lock.release()
 
 
 class MXRecordIO:
@@ -109,7 +120,8 @@ class MXRecordIO:
 
     What is written is a draft beside the file, and takes its place, whole, by `close`, or when the object is
     collected or the process ends without it. Until then readers see the old file, and so they do for good if
-    the process is killed, the disk does not take everything, or a ``with`` block ends by an exception.
+    the process is killed, the disk does not take everything, or a ``with`` block ends by an exception. Who closes waits
+    for threads that are in the middle of a record; those that come later get an error.
 
     A reader, and a forked child of it, reads the file that it opened to its end, whatever takes its name meanwhile; a
     pickle of it (as spawned workers get) opens the same file again, or none. A file that is written over while it is
@@ -132,6 +144,7 @@ class MXRecordIO:
         self.on_error = check_policy(on_error)
         self.is_open = False
         self.skipped = 0
+        self._lock = threading.RLock()  # a signal handler may close what its thread writes
         self.open()
 
     def open(self) -> None:
@@ -139,7 +152,6 @@ class MXRecordIO:
         if self.flag not in ("r", "w"):
             raise error(ValueError, f"flag must be 'r' or 'w', not {self.flag!r}")
         self.writable = self.flag == "w"
-        self._lock = threading.Lock()
         if self.writable:
             self._write_anew()
         else:
@@ -159,7 +171,7 @@ class MXRecordIO:
         self._drafts = [self._sink]
         # Not __del__: this also runs when the process ends, as one of multiprocessing's too, and never in a child
         # that inherited the object.
-        self._unclosed = Finalize(self, _complete, (self._drafts,), exitpriority=0)
+        self._unclosed = Finalize(self, _complete, (weakref.ref(self), self._drafts, self._lock), exitpriority=0)
 
     def _find_source(self) -> None:
         self._source = open_source(self.uri)
@@ -171,22 +183,24 @@ class MXRecordIO:
 
     def close(self) -> None:
         """Close the file. What was written takes its place only now, whole."""
-        if not self.is_open:
-            return
-        self.is_open = False
-        if not self.writable:
-            self._source.close()
-        elif self.pid == os.getpid():  # what a child has inherited is its parent's to write
-            self._unclosed.cancel()
-            commit(*self._drafts)
+        self._end(commit)
 
     def discard(self) -> None:
         """Close the file and forget what was written: the old file stays as it was."""
-        if self.is_open and self.writable and self.pid == os.getpid():
-            self._unclosed.cancel()
-            for draft in self._drafts:
-                draft.discard()
+        self._end(_discard)
         self.close()
+
+    def _end(self, end: Callable[..., None]) -> None:
+        """Take no more, and end what is written, once whoever is in the middle of a record has written it."""
+        was_open, self.is_open = self.is_open, False  # first, as in _complete
+        with self._lock:
+            if not was_open:
+                return
+            if not self.writable:
+                self._source.close()
+            elif self.pid == os.getpid():  # what a child has inherited is its parent's to write
+                self._unclosed.cancel()
+                end(*self._drafts)
 
     def reset(self) -> None:
         """Go back to the first record; a file that is written is completed, and then written anew."""
@@ -195,12 +209,12 @@ class MXRecordIO:
 
     def rewind(self) -> None:
         """Go back to the first record of the file that is open, where `reset` opens what has its name by now."""
-        self._ready(writable=False)
         with self._lock:
+            self._ready(writable=False)
             self._rewind()
 
     def _ready(self, writable: bool) -> None:
-        """Check that the call fits the state of the object."""
+        """Check that the call fits the state of the object; who holds the lock finds it so until he gives it back."""
         if not self.is_open:
             raise error(ValueError, f"{os.fspath(self.uri)!r} is closed; open() or reset() it first")
         if writable != self.writable:
@@ -215,7 +229,7 @@ class MXRecordIO:
 
     def _settle(self) -> None:
         """Settle in after a fork: another thread of the parent may have held the lock or moved the window."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         if self.is_open and not self.writable:
             self._window = Window(self._source)
 
@@ -232,9 +246,9 @@ class MXRecordIO:
         MXNetError
             (also TypeError) if `buf` is no bytes, (also OSError) if the disk does not take them.
         """
-        self._ready(writable=True)
         framed = frame(buf)
         with self._lock:
+            self._ready(writable=True)
             self._sink.write(framed)
 
     def read(self) -> bytes | None:
@@ -251,8 +265,8 @@ class MXRecordIO:
             (also ValueError) if the record is damaged and `on_error` is ``'raise'``. The following call goes
             on behind the damage.
         """
-        self._ready(writable=False)
         with self._lock:
+            self._ready(writable=False)
             while True:
                 try:
                     payload, after = read_record(self._window, self._at)
@@ -306,9 +320,9 @@ class MXRecordIO:
     def __setstate__(self, state: dict[str, Any]) -> None:
         mark = state.pop("mark", None)
         self.__dict__.update(state)
+        self._lock = threading.RLock()
         if self.is_open:
             self.is_open = False
-            self._lock = threading.Lock()
             self._source = open_source(self.uri)
             try:
                 self._source.expect(mark)
@@ -504,8 +518,8 @@ class MXIndexedRecordIO(MXRecordIO):
         idx : key_type
             The key.
         """
-        self._ready(writable=False)
         with self._lock:
+            self._ready(writable=False)
             self._at, self._number = self._offset(idx), None
 
     def tell(self) -> int:
@@ -570,7 +584,6 @@ class MXIndexedRecordIO(MXRecordIO):
         buf : bytes-like
             What the record holds.
         """
-        self._ready(writable=True)
         key, framed = self.key_type(idx), frame(buf)
         if isinstance(key, str) and any(c in key for c in "\t\r\n"):
             raise error(ValueError, f"the key {key!r} holds a tab or a line break, which an index cannot")
@@ -579,6 +592,7 @@ class MXIndexedRecordIO(MXRecordIO):
         except UnicodeEncodeError as e:
             raise error(ValueError, f"the key {key!r} cannot be written: {e}") from e
         with self._lock:
+            self._ready(writable=True)
             assert self.fidx is not None  # as long as the file is open
             offset = self._sink.position
             self._sink.write(framed)

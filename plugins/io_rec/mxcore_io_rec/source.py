@@ -180,6 +180,8 @@ class LocalFile:
             raise
         except OSError as e:
             raise failed("read", self.name, e) from e
+        except ValueError:
+            raise error(ValueError, f"{self.name!r} was closed while another thread read it") from None
         return data
 
     def _read(self, position: int, n: int) -> bytes:
