@@ -211,7 +211,7 @@ def test_a_call_that_fails_leaves_nothing():
     for _ in range(3):
         with pytest.raises(ValueError, match="on purpose"):
             op(mx.nd.ones((3,)))
-        assert op._last.memories == {} and op._last.idle == []
+        assert op._last.memories == {} and [room.blocks for room in op._last.idle] == [{}]
 
 
 def test_instances_with_python_code_go_by_reference_counts():
@@ -251,6 +251,30 @@ def test_threads_with_many_shapes():
     [t.join() for t in threads]
     assert failed == []
     assert len(block.op._last.idle) <= 5 and block.op.nbytes <= 5 * block.largest()
+
+
+def test_a_room_that_another_thread_takes_while_it_is_looked_at():
+    block = Block()
+    block(image(SIZES[0]))
+    [room] = block.op._last.idle
+    larger = tuple(2 * n for n in SIZES[0])
+
+    class Slow:
+        """A dtype whose size takes long to look at."""
+
+        itemsize = property(lambda self: threads.pop()() if threads else 4)
+
+    def meanwhile():
+        thread = threading.Thread(target=lambda: block(image(larger)).asnumpy())
+        thread.start()
+        thread.join()
+        return 4
+
+    threads, (ctx, _) = [meanwhile], next(iter(room.sizes))
+    room.sizes = {(ctx, Slow()): 0, **room.sizes}
+    before = room.sizes
+    assert room.nbytes == rooms._nbytes({k: n for k, n in before.items() if n}) > 0
+    assert block.op._last.idle == [room] and room.sizes is not before and room.nbytes > 0
 
 
 PROGRAM = """

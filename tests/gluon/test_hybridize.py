@@ -962,3 +962,25 @@ def test_what_a_hook_gets_is_its_own():
     assert y.asnumpy().tolist() == [[3, 3], [3, 3]] and (net.weight.data().asnumpy() == 1).all()
     y[:] = -1
     assert len(kept) == 4 and all((a.asnumpy() == 0).all() for a, _ in kept)
+
+
+def test_what_drops_the_graph_waits_for_who_exports_it(tmp_path):
+    class Beside(nn.Dense):
+        """A layer beside which another thread hybridises when its graph is asked for."""
+
+        def _get_graph(self, *args):
+            if not args:
+                thread.start()
+                thread.join(0.2)
+            return super()._get_graph(*args)
+
+    net = Beside(2, in_units=3)
+    net.initialize()
+    net.hybridize()
+    net(mx.nd.ones((1, 3)))
+    thread = threading.Thread(target=net.hybridize)
+    net.export(str(tmp_path / "a"))
+    thread.join(60)
+    assert mx.sym.load(str(tmp_path / "a-symbol.json")).list_arguments()[0] == "data" and net._cached_graph == ()
+    with pytest.raises(RuntimeError, match="Please first call"):
+        net.export(str(tmp_path / "a"))

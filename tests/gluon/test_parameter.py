@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -436,3 +437,27 @@ def test_names_with_colons_stay_whole(tmp_path):
     mx.nd.save(params, {"arg:a:w": mx.nd.ones(1), "arg:b:w": mx.nd.ones(1) * 2, "aux:x:m": mx.nd.ones(1)})
     args, aux = load_params(params)
     assert sorted(args) == ["a:w", "b:w"] and sorted(aux) == ["x:m"]
+
+
+def test_the_symbol_stays_while_the_shape_does():
+    p = made()
+    symbol = p.var()
+    p.set_data(mx.nd.zeros((2, 3)))
+    p.shape = [2, 3]
+    assert p.var() is symbol
+
+
+def test_another_thread_drops_the_symbol_while_it_is_asked_for():
+    class Dropping(Parameter):
+        """A parameter whose symbol is dropped as soon as it is kept."""
+
+        def __setattr__(self, name, value):
+            super().__setattr__(name, value)
+            if name == "_var" and value is not None:
+                thread = threading.Thread(target=self.cast, args=("float32",))
+                thread.start()
+                thread.join()
+
+    p = made()
+    p.__class__ = Dropping
+    assert p.var().name == "w" and p._var is None

@@ -31,7 +31,7 @@ class Room:
     blocks : dict
         (context, dtype) -> array of one dimension.
     sizes : dict
-        (context, dtype) -> its elements.
+        (context, dtype) -> its elements. It is replaced, never changed: threads look at rooms that another has taken.
     last : Instance or None
         What ran here last, and still holds its caller's arrays.
     """
@@ -63,12 +63,11 @@ class Room:
         small = {where: n for where, n in program.sizes.items() if self.sizes.get(where, 0) < n}
         if not small.keys().isdisjoint(self.blocks):
             self.leave()  # who is bound to them keeps them
-        for where in small:
-            self.blocks.pop(where, None)
-            self.sizes.pop(where, None)
+        self.sizes = {where: n for where, n in self.sizes.items() if where not in small}
+        self.blocks = {where: block for where, block in self.blocks.items() if where not in small}
         made = instantiate(program, self.blocks)
-        self.blocks.update((where, made.blocks[where]) for where in small)
-        self.sizes.update(small)
+        self.blocks = self.blocks | {where: made.blocks[where] for where in small}
+        self.sizes = self.sizes | small
         self._tenants.append(weakref.ref(tenant))
         return made
 

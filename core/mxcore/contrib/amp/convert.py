@@ -393,13 +393,14 @@ def convert_hybrid_block(
 
     if not isinstance(block, HybridBlock):
         raise error(AssertionError, f"convert_hybrid_block: block must be a HybridBlock, got {type(block).__name__}")
-    if not block._cached_graph:
+    graph = block._cached_graph  # another thread may drop it
+    if not graph:
         raise error(
             RuntimeError,
             "convert_hybrid_block: Please first call block.hybridize() "
             "and then run forward with this block at least once",
         )
-    inputs, sym = block._cached_graph
+    inputs, sym = graph
     used = {*sym.list_inputs()}
     params = dict([*block.collect_params().items(), *block._graph_params.items()])
     arrays = {n: p._reduce() for n, p in params.items() if n in used}

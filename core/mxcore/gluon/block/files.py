@@ -17,6 +17,7 @@ from ...urls import appended
 from ..parameter.pairing import likely_pairs
 from ..parameter.parameter_dict import brief, load_matching
 from .depth import explained
+from .tracing import first_call
 
 if TYPE_CHECKING:
     from ...context import Context
@@ -92,14 +93,12 @@ def _describe(block: Any, numbers: Iterator[int]) -> dict[str, Any]:
         "hybridized": bool(getattr(block, "_active", False)),
         "children": {},
     }
-    if entry["hybridized"] and block._cached_graph:
-        inputs, out = block._cached_graph
-        entry.update(
-            in_format=block._in_format,
-            out_format=block._out_format,
-            inputs=[i.tojson() for i in inputs],
-            symbol=out.tojson(),
-        )
+    if entry["hybridized"]:
+        with first_call:  # until it is read, no other thread drops the graph
+            graph, formats = block._cached_graph, {"in_format": block._in_format, "out_format": block._out_format}
+        if graph:
+            inputs, out = graph
+            entry.update(formats, inputs=[i.tojson() for i in inputs], symbol=out.tojson())
     with explained(block):
         for attribute, child in block._children.items():
             entry["children"][child.name] = attribute

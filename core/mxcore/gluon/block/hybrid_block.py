@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from ... import ndarray as nd
 from ..._core.state import state
-from ..._locks import fork_safe_lock
 from ...autograd import pause
 from ...base import error
 from ...context import current_context
@@ -23,7 +22,7 @@ from .cached_call import check_contexts, check_kinds
 from .deferred import trace_arrays, tracing
 from .seen import as_seen_by
 from .structure import arrays_in, flatten
-from .tracing import build, input_names, trace
+from .tracing import build, first_call, input_names, trace
 
 if TYPE_CHECKING:
     from ...context import Context
@@ -32,14 +31,10 @@ if TYPE_CHECKING:
     from ..parameter import Parameter, ParameterDict
     from .cached_call import CachedCall
 
-__all__ = ["HybridBlock", "first_call"]
+__all__ = ["HybridBlock"]
 
 #: So many graphs are kept of a block whose graph is noted on arrays.
 _NOTED = 64
-
-#: Held while a first call finds out what later ones rely on: a graph, shapes, parameters that waited for their shape.
-#: One for all blocks, as they share children and parameters.
-first_call = fork_safe_lock()
 
 
 def _traced(forward: Callable[..., Any]) -> Callable[..., Any]:
@@ -524,16 +519,18 @@ class HybridBlock(Block):
         MXNetError (RuntimeError)
             If the block was not hybridised and called before.
         """
-        if not self._cached_graph and (not self._active or self._in_format is None):
-            raise error(
-                RuntimeError,
-                "Please first call block.hybridize() and then run forward "
-                "with this block at least once before calling export.",
-            )
-        _, out = self._get_graph()
+        with first_call:  # until it is read, no other thread drops the graph
+            if not self._cached_graph and (not self._active or self._in_format is None):
+                raise error(
+                    RuntimeError,
+                    "Please first call block.hybridize() and then run forward "
+                    "with this block at least once before calling export.",
+                )
+            _, out = self._get_graph()
+            added = [*self._graph_params.values()]
         kinds = dict.fromkeys(out.list_arguments(), "arg")
         kinds.update((name, "aux") for name in out.list_auxiliary_states())
-        params = [*self.collect_params().values(), *self._graph_params.values()]
+        params = [*self.collect_params().values(), *added]
         write_checkpoint(
             path,
             epoch,

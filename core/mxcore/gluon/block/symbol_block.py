@@ -13,9 +13,9 @@ from ...drafts import read_pair
 from ...ops.common.bodies import is_half
 from ..parameter import ParameterDict
 from ..utils import is_np_array
-from . import hybrid_block
 from .hybrid_block import HybridBlock
 from .structure import flatten, is_symbol, regroup
+from .tracing import first_call
 
 if TYPE_CHECKING:
     from ...context import Context
@@ -100,7 +100,7 @@ class SymbolBlock(HybridBlock):
 
     def _clear_cached_op(self) -> None:
         # The graph is what this block is made of; only what was derived from it can go.
-        with hybrid_block.first_call:
+        with first_call:
             super()._clear_cached_op()
             if "_made_of" in self.__dict__:
                 ins, out, self._in_format, self._out_format = self._made_of

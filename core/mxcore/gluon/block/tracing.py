@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..._locks import fork_safe_lock
 from ...base import error
 from ..utils import is_np_array
 from .cached_call import CachedCall
@@ -16,7 +17,11 @@ if TYPE_CHECKING:
     from ...symbol import Symbol
     from . import Block, HybridBlock
 
-__all__ = ["build", "trace"]
+__all__ = ["build", "first_call", "trace"]
+
+#: Held while a first call finds out what later ones rely on: a graph, shapes, parameters that waited for their shape.
+#: One for all blocks, as they share children and parameters.
+first_call = fork_safe_lock()
 
 
 def trace(block: HybridBlock, in_format: Any) -> tuple[list[Symbol], Symbol, Any]:

@@ -203,8 +203,9 @@ class Parameter:
                 AssertionError,
                 f"Parameter '{self.name}': Expected shape {new_shape} is incompatible with given shape {old}.",
             )
-        self._shape = None if new_shape is None else tuple(int(d) for d in new_shape)
-        self._var = None
+        shape = None if new_shape is None else tuple(int(d) for d in new_shape)
+        if shape != old:
+            self._shape, self._var = shape, None
 
     @property
     def stype(self) -> str:
@@ -544,10 +545,11 @@ class Parameter:
 
     def var(self) -> Symbol:
         """The symbol that stands for this parameter in a graph."""
-        if self._var is None:
+        var = self._var  # another thread may drop it
+        if var is None:
             from ... import symbol
 
-            self._var = symbol.var(
+            self._var = var = symbol.var(
                 self.name,
                 shape=self.shape,
                 dtype=self.dtype,
@@ -556,7 +558,7 @@ class Parameter:
                 init=self.init,
                 stype=self._stype,
             )
-        return self._var.as_np_ndarray() if is_np_array() else self._var
+        return var.as_np_ndarray() if is_np_array() else var
 
     # -- many contexts and sparse values ---------------------------------------------------------------------
 
