@@ -79,6 +79,46 @@ def test_the_helper_may_be_killed_and_what_it_wrote_damaged(tmp_path):
     assert run(tmp_path, "mx.nd.tanh(x); close(); print(COUNTS['loaded'], COUNTS['compiled'])") == "0 0"
 
 
+LATE = """
+import os, sys, time
+end = time.time() + 200
+while not os.path.exists("go") and time.time() < end:
+    time.sleep(0.02)
+with open("read", "wb", buffering=0) as out:
+    for line in sys.stdin.buffer:
+        out.write(line)
+"""
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_a_helper_that_does_not_read_is_not_waited_for(long, tmp_path):
+    run(
+        tmp_path,
+        f"""
+        import json, subprocess
+        os.chdir(os.environ["MXCORE_CACHE_DIR"])
+        plain = subprocess.Popen
+        subprocess.Popen = lambda args, **kw: plain([sys.executable, "-c", {LATE!r}], **kw)
+        def ask(n):
+            background.ask({{"n": n}})
+            return len(background._asked)
+        if {long}:
+            assert ask("x" * (1 << 17)) == 1 and background._rest  # it is begun
+        for i in range(6000):
+            ask(i)
+        n = len(background._asked)
+        assert ask(5999) == n and n < 5900  # what has no place is dropped
+        open("go", "w").close()
+        until(lambda: ask(5999) > n)
+        assert not background._rest
+        def read():
+            return [json.loads(line)["n"] for line in open("read") if line.endswith("\\n")]
+        until(lambda: os.path.exists("read") and len(read()) == n + 1)
+        assert read() == ["x" * (1 << 17)] * {long} + [*range(n - {long})] + [5999]
+        """,
+    )
+
+
 def test_a_forked_child_has_no_helper_and_waits(tmp_path):
     out = run(
         tmp_path,

@@ -8,8 +8,9 @@ shapes, takes up what has been compiled by then.
 
 The helper (:mod:`.compiler`) is one process a process: a new interpreter, of low priority, started when there is
 something to compile. It reads requests from a pipe, and ends with whoever holds the other end. It makes the same calls
-on blank arrays, which compiles what they need into the cache. Where it cannot be told of a call (sparse values, state,
-random numbers), where the cache cannot be written, and in a forked child, there is a wait, as ever.
+on blank arrays, which compiles what they need into the cache. A request that the pipe has no place for, since the
+helper is behind or is stopped, is dropped. Where it cannot be told of a call (sparse values, state, random numbers),
+where the cache cannot be written, and in a forked child, there is a wait, as ever.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,8 @@ _lock = fork_safe_lock()
 _helper: subprocess.Popen[bytes] | None = None
 _starts = 0
 _asked: set[str] = set()
+#: What the pipe had no place for of a request that is in it otherwise.
+_rest = b""
 
 
 @functools.cache
@@ -93,18 +96,23 @@ def require() -> None:
 
 
 def ask(request: dict[str, Any]) -> None:
-    """Tell the helper what to compile; once, and without waiting for anything."""
+    """Tell the helper what to compile; once, and without waiting for anything: not where its pipe is full."""
+    global _rest
     line = json.dumps(request)
     with _lock:
         if line in _asked:
             return
-        _asked.add(line)
         for _ in range(2):  # it may have been ended
             try:
                 pipe = _running().stdin
                 assert pipe is not None
-                pipe.write(line.encode() + b"\n")
-                pipe.flush()
+                data = _rest + line.encode() + b"\n"
+                written = pipe.write(data) or 0  # None where nothing has place
+                if written > len(_rest):
+                    _asked.add(line)
+                    _rest = data[written:]
+                else:
+                    _rest = _rest[written:]
                 return
             except (OSError, ValueError):
                 _stop()
@@ -125,18 +133,21 @@ def _running() -> subprocess.Popen[bytes]:
         }
         _helper = subprocess.Popen(
             [sys.executable, "-m", f"{__package__}.compiler"],
+            bufsize=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             env=env,
             start_new_session=True,  # an interrupt of the keyboard is not for it
         )
+        if _helper.stdin is not None and hasattr(os, "set_blocking"):
+            os.set_blocking(_helper.stdin.fileno(), False)
     return _helper
 
 
 def _stop() -> None:
-    global _helper
-    found, _helper = _helper, None
+    global _helper, _rest
+    found, _helper, _rest = _helper, None, b""
     if found is not None:
         try:
             found.kill()
@@ -152,10 +163,8 @@ def _in_child() -> None:
     global _helper, _forked
     found, _helper, _forked = _helper, None, True
     if found is not None and found.stdin is not None:
-        try:
-            os.close(found.stdin.fileno())
-        except (OSError, ValueError):
-            pass
+        with suppress(OSError):
+            found.stdin.close()
         found.returncode = 0  # it is nobody's child here
 
 
