@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import types
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -21,6 +22,10 @@ _Hooks = tuple["Callable[[], Any] | None", "Callable[[], Any] | None", "Callable
 _first: list[_Hooks] = []
 _others: list[_Hooks] = []
 _forking = threading.local()
+#: Who hears of Ctrl-C otherwise, while a fork of the main thread lets it wait.
+_hearer: Any = None
+#: The process that heard of it meanwhile.
+_heard: int | None = None
 
 
 def at_fork(
@@ -80,24 +85,56 @@ def hold_at_fork(lock: Any, patience: float = 30) -> None:
 
 def _run(hooks: Iterable[_Hooks], which: int) -> None:
     for hook in hooks:
-        while (f := hook[which]) is not None:
+        if (f := hook[which]) is not None:
             try:
                 f()
-            except KeyboardInterrupt:
-                if which == 0:  # what is waited for still is; the user is heard after the fork
-                    _forking.interrupted = True
-                    continue
             except BaseException as e:  # as the interpreter does: the fork goes on
                 what = types.SimpleNamespace(
                     exc_type=type(e), exc_value=e, exc_traceback=e.__traceback__, err_msg=None, object=f
                 )
                 sys.unraisablehook(what)
-            break
+
+
+def _main() -> bool:
+    """Whether this is the main thread: no other is interrupted."""
+    return threading.get_ident() == threading.main_thread().ident
+
+
+def _note(*_: Any) -> None:
+    global _heard
+    _heard = os.getpid()
+
+
+def _interrupt(thread: int) -> None:
+    """Interrupt another thread, soon: what the handler raises would be lost in the middle of a fork."""
+    time.sleep(0.01)  # a system call that it is just about to begin would not be ended
+    signal.pthread_kill(thread, signal.SIGINT)
+
+
+def _let_interrupts_wait() -> None:
+    """Keep Ctrl-C for after the fork: in the middle it would end the hooks, with locks that nobody gives back."""
+    global _hearer
+    if _main():
+        found = signal.getsignal(signal.SIGINT)
+        if callable(found) and found is not _note:
+            _hearer = found
+            signal.signal(signal.SIGINT, _note)
+
+
+def _hear_interrupts() -> None:
+    """Let Ctrl-C be heard again; what came meanwhile, in this process, is heard now."""
+    global _heard
+    if _main() and signal.getsignal(signal.SIGINT) is _note:
+        signal.signal(signal.SIGINT, _hearer)
+        heard, _heard = _heard == os.getpid(), None
+        if heard:
+            _thread.start_new_thread(_interrupt, (threading.get_ident(),))
 
 
 def _before() -> None:
+    _let_interrupts_wait()
     done: list[_Hooks] = []
-    _forking.hooks, _forking.interrupted = done, False
+    _forking.hooks = done
     # While it waits, others may be given, with what another thread has imported.
     while todo := [h for h in (*_others, *_first) if not any(h is d for d in done)]:
         _run(reversed(todo), 0)
@@ -105,10 +142,9 @@ def _before() -> None:
 
 
 def _after(which: int) -> None:
+    _let_interrupts_wait()  # in the child of another thread, which is the main one there
     _run(_forking.__dict__.pop("hooks", ()), which)
-    if which == 1 and _forking.__dict__.pop("interrupted", False):
-        # Here it would be lost. Only the main thread is interrupted, and this is it.
-        _thread.start_new_thread(signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
+    _hear_interrupts()
 
 
 # The last that registers is the first that is called before a fork. Who is waited for here may log, or give an

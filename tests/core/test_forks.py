@@ -218,3 +218,81 @@ except KeyboardInterrupt:
 def test_an_interrupt_is_heard_after_the_fork_which_waits_on():
     out = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60)
     assert out.stdout.split() == ["heard", "0", "False"], out.stderr
+
+
+AFTERWARDS = """
+import os, signal, sys, threading, time
+from mxcore._forks import at_fork
+signal.signal(signal.SIGINT, signal.default_int_handler)
+seen, where = [], sys.argv[1]
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+    for _ in range(1000):
+        pass
+    seen.append("a")
+for hook in [interrupt, lambda: seen.append("b")] * 2:
+    at_fork(**{where: hook})
+def fork():
+    pid = 0
+    try:
+        pid = os.fork()
+        time.sleep(5 if (pid == 0) == (where == "after_in_child") else 0)
+    except KeyboardInterrupt:
+        seen.append("heard")
+    if seen:
+        print("".join(seen), signal.getsignal(signal.SIGINT) is signal.default_int_handler, flush=True)
+    if not pid and where == "after_in_child":
+        os._exit(0)
+    if pid:
+        os.waitpid(pid, 0)
+if sys.argv[2] == "thread":
+    thread = threading.Thread(target=fork)
+    thread.start()
+    thread.join()
+else:
+    fork()
+"""
+
+
+@pytest.mark.parametrize(
+    "where, thread", [("after_in_child", ""), ("after_in_child", "thread"), ("after_in_parent", "")]
+)
+def test_an_interrupt_in_what_is_done_afterwards_waits_for_all_of_it(where, thread):
+    out = subprocess.run([sys.executable, "-c", AFTERWARDS, where, thread], capture_output=True, text=True, timeout=60)
+    assert out.stdout.split() == ["ababheard", "True"], out.stderr
+
+
+def test_a_child_of_a_thread_hears_interrupts_while_the_main_thread_forks():
+    """The handler that it inherits is not its own."""
+    entered, leave, found = threading.Event(), threading.Event(), []
+    at_fork(lambda: threading.get_ident() == threading.main_thread().ident and (entered.set(), leave.wait(20)))
+
+    def work():
+        entered.wait(20)
+        found.append(forked(lambda: signal.getsignal(signal.SIGINT) is before))
+        leave.set()
+
+    before = signal.getsignal(signal.SIGINT)
+    (thread,) = elsewhere(work)
+    assert forked(lambda: signal.getsignal(signal.SIGINT) is before)
+    thread.join(20)
+    assert found == [True] and signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("where", ["after_in_child", "after_in_parent"])
+def test_what_sleeps_behind_a_fork_is_interrupted(where):
+    begun = time.monotonic()
+    for _ in range(5):
+        subprocess.run([sys.executable, "-c", AFTERWARDS, where, ""], capture_output=True, timeout=60)
+    assert time.monotonic() - begun < 20, "sleeps of five seconds"
+
+
+def test_other_handlers_and_none_stay_as_they_are():
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        for handler in (signal.SIG_IGN, signal.SIG_DFL, lambda *_: None):
+            signal.signal(signal.SIGINT, handler)
+            assert forked(lambda handler=handler: signal.getsignal(signal.SIGINT) == handler)
+            assert signal.getsignal(signal.SIGINT) == handler
+    finally:
+        signal.signal(signal.SIGINT, before)
