@@ -8,6 +8,8 @@ a child that is forked in the midst of an import would wait for ever for who imp
 
 Imports that nobody asks for here (a statement in a function of mxcore, of a library or of the user) are looked for in
 the locks that Python has for modules: a fork waits for them as well.
+
+What imports several modules and enters what they have, as the loading of plugins does, goes by :class:`Turns`.
 """
 
 from __future__ import annotations
@@ -16,12 +18,15 @@ import importlib
 import sys
 import threading
 import time
+from collections.abc import Callable
 from importlib import _bootstrap
-from typing import Any
+from typing import Any, TypeVar
 
 from ._forks import at_fork, hold_at_fork
 
-__all__ = ["alone", "load"]
+__all__ = ["Turns", "Unfinished", "alone", "importing", "load", "whole"]
+
+T = TypeVar("T")
 
 #: Held by who imports, and by who forks, so that no child finds a module half imported.
 alone = threading.RLock()
@@ -45,20 +50,123 @@ def load(module: str) -> Any:
     >>> load("mxcore.libinfo").__name__
     'mxcore.libinfo'
     """
-    if _importing():
+    if importing():
         return importlib.import_module(module)
     with alone:
         return importlib.import_module(module)
 
 
-def _importing() -> bool:
-    """Whether the calling thread is importing something."""
+def importing() -> bool:
+    """Whether the calling thread is importing something.
+
+    Examples
+    --------
+    >>> importing()
+    False
+    """
     frame = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_name == "_find_and_load" and frame.f_globals.get("__name__") == "importlib._bootstrap":
             return True
         frame = frame.f_back  # type: ignore[assignment]
     return False
+
+
+class Unfinished(Exception):
+    """A module is being imported: by this thread, further out, or by another that waits for this one."""
+
+
+def whole(module: str, load: Callable[[], T]) -> T:
+    """What a function gives that imports a module, as long as that is whole then.
+
+    Parameters
+    ----------
+    module : str
+        Its whole name.
+    load : callable
+        Without arguments.
+
+    Raises
+    ------
+    Unfinished
+        If it is not, or needs another that is not; also where Python refuses to wait, as that would never end.
+
+    Examples
+    --------
+    >>> whole("json", lambda: importlib.import_module("json")).__name__
+    'json'
+    """
+    try:
+        found = load()
+    except Exception as e:
+        cause = e.__cause__ or e
+        needed = cause.name or "" if isinstance(cause, ImportError) else ""
+        if _begun(module) or _begun(needed) or isinstance(cause, getattr(_bootstrap, "_DeadlockError", ())):
+            raise Unfinished(module) from e
+        raise
+    if _begun(module):
+        raise Unfinished(module)
+    return found
+
+
+def _begun(module: str) -> bool:
+    """Whether a module is there, but not whole; who asks has waited for it, as long as Python let him."""
+    return bool(getattr(getattr(sys.modules.get(module), "__spec__", None), "_initializing", False))
+
+
+class Turns:
+    """Whose turn it is to import what others wait for: one thread at a time, as long as it is not within an import.
+
+    Who is within an import does not wait here, for it may have what the one whose turn it is wants. So several threads
+    may do it at once: they import the same, in the same order, for Python's own locks see who waits for whom, and what
+    they find is entered by the one that comes first.
+
+    Attributes
+    ----------
+    lock : threading.RLock
+        Held by whose turn it is.
+    patience : float
+        How many seconds one waits for the other.
+
+    Examples
+    --------
+    >>> Turns().take("all", lambda: 5, lambda: TimeoutError())
+    5
+    """
+
+    def __init__(self, patience: float = 300) -> None:
+        self.lock, self.patience = threading.RLock(), patience
+        self._within: set[tuple[int, str]] = set()
+        at_fork(after_in_child=self._in_child)
+
+    def _in_child(self) -> None:
+        me = threading.get_ident()  # those of threads that are not there may be given again
+        self._within = {w for w in self._within if w[0] == me}
+
+    def take(self, what: str, load: Callable[[], T], endless: Callable[[], Exception]) -> T | None:
+        """What a function gives, once it is this thread's turn.
+
+        Parameters
+        ----------
+        what : str
+            Who asks for it while he loads it gets None: what is imported may use what is there by then.
+        load : callable
+            Without arguments.
+        endless : callable
+            Gives the error for who has waited too long.
+        """
+        me, alone = (threading.get_ident(), what), not importing()
+        if me in self._within:
+            return None
+        if alone and not self.lock.acquire(timeout=self.patience):
+            raise endless()
+        try:
+            self._within.add(me)
+            return load()
+        finally:
+            self._within.discard(me)
+            if alone:
+                self.lock.release()
 
 
 def _elsewhere() -> set[str]:

@@ -49,8 +49,13 @@ def register(kind: str, name: str, value: Any) -> None:
     table = tables.by_kind[kind]
     plugins.load()
     if table.items.get(name, value) is not value:
-        warn(f"{kind} '{name}' of {USER} replaces the one of {table.owners[name]}")
+        warn(f"{kind} '{name}' of {USER} replaces the one of {_owner(kind, name)}")
     table.put(name, value, USER)
+
+
+def _owner(kind: str, name: str) -> str:
+    """Whose it is; the plugin may go at any time."""
+    return tables.by_kind[kind].owners.get(name, "a plugin that is gone")
 
 
 def lookup(kind: str, name: str, base: type = object) -> Any:
@@ -58,19 +63,21 @@ def lookup(kind: str, name: str, base: type = object) -> Any:
     table = tables.by_kind[kind]
     found = table.get(name)
     if isinstance(found, str):
-        owner, target = table.owners[name], found
+        owner, target = _owner(kind, name), found
         found = tables.resolve(target, f"{kind} '{name}' of plugin '{owner}'")
         if kind != "cli" and not callable(found):
             tables.broken[target] = f"it is {found!r}, neither a class nor a function"
             raise error(TypeError, f"{kind} '{name}' of plugin '{owner}', '{target}': {tables.broken[target]}")
-        table.put(name, found, owner)
-    who = f"{kind} '{name}' of plugin '{table.owners[name]}'"
+        with tables.lock:
+            if table.claims.get(name, {}).get(owner) == target:  # else the plugin has gone
+                table.put(name, found, owner)
+    who = f"{kind} '{name}' of plugin '{_owner(kind, name)}'"
     if isinstance(found, type):
         if not issubclass(found, base):
             raise error(TypeError, f"{who} is {found!r}, no subclass of {base.__name__}")
         if lost := [names for names in _NEEDED.get(kind, ()) if not any(hasattr(found, n) for n in names)]:
             raise error(TypeError, f"{who} is {found!r}, which has no method {' or '.join(lost[0])}()")
-        if base is not object and table.owners[name] not in _NO_PLUGINS:
+        if base is not object and _owner(kind, name) not in _NO_PLUGINS:
             _check_methods(kind, found, who)
         return found
     if isinstance(found, base) and base is not object:
@@ -81,7 +88,7 @@ def lookup(kind: str, name: str, base: type = object) -> Any:
 def making(kind: str, name: str, base: type) -> Callable[..., Any]:
     """What makes the object under `name`; where a plugin's class does not take its arguments, the error names it."""
     found = lookup(kind, name, base)
-    owner = tables.by_kind[kind].owners[name]
+    owner = _owner(kind, name)
     if owner in _NO_PLUGINS:
         return found  # type: ignore[no-any-return]
 

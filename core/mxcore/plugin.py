@@ -294,7 +294,7 @@ def operators() -> list[Op]:
     >>> {o.name for o in operators() if "reduces" in o.facets} >= {"max", "mean", "min", "sum"}
     True
     """
-    return [found for name in _tables.ops.names() if (found := _tables.ops.items[name]).name == name]
+    return [found for name, found in _tables.ops.entries().items() if found.name == name]
 
 
 def __getattr__(name: str) -> Any:

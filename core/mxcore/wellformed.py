@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from importlib import import_module
 from inspect import isroutine
@@ -19,12 +19,11 @@ import numpy as np
 
 from ._core.checks import CHECKS
 from ._core.device import Device
-from ._core.errors import error
+from ._core.errors import error, suggest
 from ._core.gradplan import GradPlan
 from ._core.graph import GraphPass
 from ._core.kernels import Kernel, KernelSet
 from ._core.op import Op
-from ._core.plugins import plugins
 from ._op_functions import PREFIXES
 from .testing.sample import Sample
 
@@ -170,10 +169,17 @@ def _gradient(op: Op, rule: Any) -> None:
         GradPlan.source(op, True, name)
 
 
+def _answers(dist: str, owner: str, answers: Mapping[str, Any]) -> None:
+    """Look at what hooks have returned, where that needs more than a look at each item."""
+    brought = answers.get("mxcore_ops")
+    if dist != __package__ and isinstance(brought, Iterable):
+        for op in brought:
+            if isinstance(op, Op):
+                _brought(owner, op)
+
+
 def _brought(owner: str, op: Op) -> None:
     """Refuse an operator of an author who is not mxcore's where a face shows something else by its name."""
-    if plugins.distribution(owner) == __package__:
-        return
     for name in (op.name, *op.aliases):
         for sub, prefixes in PREFIXES.items():
             for prefix in (p for p in prefixes if name.startswith(p) and (p or sub == "op")):
@@ -196,9 +202,12 @@ def _graph_pass(graph_pass: GraphPass) -> None:
         )
 
 
-def _list(result: Any) -> None:
+def _list(kind_of: type, result: Any) -> None:
     if not isinstance(result, Iterable) or isinstance(result, (str, bytes, Mapping)):
         raise TypeError("a list is needed")
+    for item in result:
+        if not isinstance(item, kind_of):
+            raise TypeError(f"{item!r} is no {kind_of.__name__} object")
 
 
 def _dict(kind: str, result: Any) -> None:
@@ -207,6 +216,8 @@ def _dict(kind: str, result: Any) -> None:
     for name, value in result.items():
         if value is None:
             raise TypeError(f"{name!r}: None stands in the place of what it names")
+        if not (name and isinstance(name, str) and (isinstance(value, str) or callable(value) or kind == "cli")):
+            raise TypeError(f"{name!r}: {value!r} is not a name with a class or 'module:attr'")
         if kind != "cli" and callable(value) and not (isinstance(value, (type, partial)) or isroutine(value)):
             raise TypeError(f"{name!r}: {value!r} is an object; its class is needed")
 
@@ -215,6 +226,8 @@ def _kernels(owner: str, result: Any) -> None:
     if not isinstance(result, Mapping):
         raise TypeError('a dict is needed, device type -> KernelSet or "module:attr"')
     for device, kernels in result.items():
+        if not (device and isinstance(device, str)):
+            raise error(TypeError, f"hook mxcore_kernels of {owner}: {device!r} is not the name of a device type")
         if isinstance(kernels, KernelSet) and kernels.device not in result:
             raise error(
                 ValueError,
@@ -284,16 +297,42 @@ def _copied(method: str, device: Device, args: Any, found: Any) -> Any:
     return found
 
 
-def _plugin(name: str, plugin: Any) -> None:
-    for hook in dir(plugin):
-        fn = getattr(plugin, hook) if hook.startswith("mxcore_") else None
-        if hasattr(fn, "mxcore_impl") and not _takes(fn, (0,)):
+def _plugin(version: int, hooks: Collection[str], name: str, plugin: Any) -> None:
+    if getattr(plugin, "__file__", plugin) is None:
+        raise error(
+            ImportError,
+            f"plugin '{name}' has no code: the folder {plugin.__path__[0]!r} without an __init__.py hides the "
+            "installed module; start in another folder",
+        )
+    spoken = getattr(plugin, "API_VERSION", None)
+    if type(spoken) is not int or spoken != version:  # "1", 1.0 and True are no versions
+        says = (
+            f"speaks plugin API {spoken}"
+            if type(spoken) is int
+            else f"states API_VERSION = {spoken!r}, where an int is needed"
+            if hasattr(plugin, "API_VERSION")
+            else "states no API_VERSION"
+        )
+        raise error(
+            RuntimeError,
+            f"plugin '{name}' {says}; this mxcore speaks {version} "
+            f"(set API_VERSION = {version} in the plugin, or install a release that fits)",
+        )
+    marked = {n: f for n in dir(plugin) if isroutine(f := getattr(plugin, n)) and hasattr(f, "mxcore_impl")}
+    for written, fn in marked.items():
+        hook = fn.mxcore_impl.get("specname") or written
+        if hook not in hooks:
+            raise error(RuntimeError, f"plugin '{name}' implements unknown hook {hook}{suggest(hook, hooks)}")
+        if not _takes(fn, (0,)):
             raise error(TypeError, f"hook {hook} of plugin '{name}' takes {_shown(fn)}; hooks take no arguments")
+    for hook in hooks:
+        if hasattr(plugin, hook) and hook not in marked:
+            raise error(TypeError, f"{hook} of plugin '{name}' is not marked as a hook: @hookimpl is missing")
 
 
 _checks: dict[str, Callable[..., None]] = {
     "operator": _operator,
-    "brought operator": _brought,
+    "answers": _answers,
     "kernel": _kernel,
     "graph pass": _graph_pass,
     "kernels": _kernels,

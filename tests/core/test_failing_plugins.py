@@ -409,8 +409,8 @@ def test_a_plugin_that_waits_for_another_thread_does_not_hang_it(folder):
         "        failed.append(e)\nt = threading.Thread(target=work); t.start(); t.join()\nraise failed[0]\n",
     )
     done = folder("""
-        from mxcore._core import manager
-        manager.PATIENCE = 0.5
+        from mxcore._core.plugins import plugins
+        plugins.turns.patience = 0.5
         import mxcore as mx
         print(mx.nd.ones((1,)).asscalar())
     """)
@@ -419,6 +419,118 @@ def test_a_plugin_that_waits_for_another_thread_does_not_hang_it(folder):
         "plugin 'waits' is being loaded in another thread and does not come to an end; what a plugin does while"
         in done.stderr
     )
+
+
+COMPUTES = """
+import time
+from mxcore.plugin import KernelSet
+import mxcore as mx
+cpu = KernelSet("cpu")
+{before}
+time.sleep({seconds})
+TABLE = {compute}
+@cpu.kernel("softsign", priority=1000, out=True)
+def kernel(k, p, outs, data):
+    outs[0][...] = 42
+"""
+KERNELS = HEAD + "@hookimpl\ndef mxcore_kernels():\n    return {{'cpu': '{0}:cpu'}}\n"
+#: The module of kernels uses a hybridised block while it is imported.
+NET = "(net := mx.gluon.nn.HybridLambda('softsign'), net.hybridize(), net(mx.nd.arange(4)).asnumpy())"
+#: Runs what stands in CALLS, each in a thread of its own that begins a bit later than the one before.
+IN_THREADS = """
+import os, sys, threading, time
+import mxcore as mx
+def run(call, after):
+    time.sleep(after)
+    try:
+        print(f"{call()}\\n", end="", flush=True)
+    except BaseException as e:
+        print(f"{type(e).__name__} {e}\\n", end="", flush=True)
+threads = [threading.Thread(target=run, args=(c, 0.3 * i), daemon=True) for i, c in enumerate(CALLS)]
+[t.start() for t in threads]
+[t.join(60) for t in threads]
+print(any(t.is_alive() for t in threads), mx.nd.softsign(mx.nd.ones(2)).asnumpy().tolist())
+sys.stdout.flush()
+os._exit(0)
+"""
+
+
+def softsign(n=2):
+    return f"lambda: mx.nd.softsign(mx.nd.ones({n})).asnumpy().tolist()"
+
+
+@pytest.mark.parametrize("compute", ["mx.nd.softsign(mx.nd.ones(2)).asnumpy()", NET], ids=["array", "net"])
+def test_kernels_that_compute_while_somebody_imports_them(folder, compute):
+    """Another thread computes first: each of the two would wait for the other."""
+    folder.add("its_kernels", COMPUTES.format(before="", seconds=1, compute=compute), entries="[other]\n")
+    folder.add("slow", KERNELS.format("its_kernels"))
+    done = folder(f"CALLS = [lambda: __import__('its_kernels').__name__, {softsign()}, {softsign(3)}]\n{IN_THREADS}")
+    assert sorted(done.stdout.splitlines()) == [
+        "False [42.0, 42.0]",
+        "[42.0, 42.0, 42.0]",
+        "[42.0, 42.0]",
+        "its_kernels",
+    ]
+    assert not done.stderr
+
+
+def test_kernels_that_make_a_net_while_another_thread_calls_one_for_the_first_time(folder):
+    folder.add("its_kernels", COMPUTES.format(before="", seconds=1, compute=NET), entries="[other]\n")
+    folder.add("slow", KERNELS.format("its_kernels"))
+    call = """lambda: (
+        net := mx.gluon.nn.Dense(2, use_bias=False), net.initialize(), net.hybridize(), net(X).shape)[-1]"""
+    first = "from mxcore._core.manager import manager\nmanager.load()\nimport mxcore as mx\nimport numpy as np\n"
+    first += "X = mx.nd.from_numpy(np.ones((2, 2), 'f4'))\n"
+    done = folder(f"{first}CALLS = [{softsign()}, {call}]\n{IN_THREADS}")
+    assert sorted(done.stdout.splitlines()) == ["(2, 2)", "False [42.0, 42.0]", "[42.0, 42.0]"], done.stderr
+
+
+def test_a_plugin_that_computes_while_somebody_imports_it(folder):
+    """Another thread loads it: each of the two would wait for the other."""
+    folder.add("slow", "import time, mxcore as mx\ntime.sleep(1)\ntable = mx.nd.arange(4) * 2\n" + FINE)
+    ones = "lambda: (mx.nd.ones(2) * 2).asnumpy().tolist()"
+    fine = "lambda: (time.sleep(2), mx.nd.site_fine(mx.nd.ones(2)).asnumpy().tolist())[1]"
+    done = folder(f"CALLS = [lambda: __import__('slow').__name__, {ones}, {fine}]\n{IN_THREADS}")
+    assert sorted(done.stdout.splitlines()) == ["False [0.5, 0.5]", "[2.0, 2.0]", "[2.0, 2.0]", "slow"], done.stderr
+    assert not done.stderr
+
+
+def test_hooks_may_import_what_computes_while_somebody_imports_it(folder):
+    folder.add(
+        "its_ops", "import time, mxcore as mx\ntime.sleep(1)\ntable = mx.nd.arange(4) * 2\n" + FINE, entries="[other]\n"
+    )
+    folder.add("slow", HEAD + "@hookimpl\ndef mxcore_ops():\n    from its_ops import thing\n    return [thing]\n")
+    fine = "lambda: mx.nd.site_fine(mx.nd.ones(2)).asnumpy().tolist()"
+    done = folder(f"CALLS = [lambda: __import__('its_ops').__name__, {fine}]\n{IN_THREADS}")
+    assert sorted(done.stdout.splitlines()) == ["False [0.5, 0.5]", "[2.0, 2.0]", "its_ops"], done.stderr
+    assert not done.stderr
+
+
+@pytest.mark.parametrize("by", ["slow", "its_kernels"])
+def test_who_imports_a_plugin_that_computes_gets_all_of_it(folder, by):
+    """Its module is not whole while it computes, and is not taken as it is then."""
+    compute = "mx.nd.softsign(mx.nd.ones(2)).asnumpy(), mx.nd.ones(2) + mx.nd.ones(2)"
+    code = COMPUTES.format(before="", seconds=0, compute=compute)
+    code += "@cpu.kernel('elemwise_add', priority=1000)\ndef add(k, p, lhs, rhs):\n    return lhs + rhs + 40\n"
+    folder.add("its_kernels", code, entries="[other]\n")
+    folder.add("slow", f"import mxcore as mx\ntable = {compute}\n" + FINE + KERNELS.format("its_kernels"))
+    done = folder(f"""
+        import {by}
+        import mxcore as mx
+        print((mx.nd.ones(2) + mx.nd.ones(2)).asnumpy().tolist())
+        print(mx.nd.softsign(mx.nd.ones(2)).asnumpy().tolist(), mx.nd.site_fine(mx.nd.ones(1)).asscalar())
+    """)
+    assert done.stdout == "[42.0, 42.0]\n[42.0, 42.0] 2.0\n", done.stderr
+    assert not done.stderr
+
+
+def test_nobody_computes_while_kernels_are_being_imported(folder):
+    folder.add("its_kernels", COMPUTES.format(before="print('once')", seconds=0.5, compute=0), entries="[other]\n")
+    folder.add("its_others", COMPUTES.format(before="print('again')\n1 / 0", seconds=0, compute=0), entries="[other]\n")
+    folder.add("aa", KERNELS.format("its_others"))
+    folder.add("slow", KERNELS.format("its_kernels"))
+    done = folder(f"CALLS = [{softsign()}] * 8\n{IN_THREADS.replace('0.3 * i', '0')}", "-W", "ignore::UserWarning")
+    assert done.stdout.splitlines() == ["again", "once", *["[42.0, 42.0]"] * 8, "False [42.0, 42.0]"], done.stderr
 
 
 def test_a_number_of_a_device_is_known_before_its_plugin_is_loaded(folder):

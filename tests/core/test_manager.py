@@ -3,6 +3,7 @@
 import importlib
 import os
 import re
+import sys
 import threading
 import time
 import types
@@ -14,9 +15,23 @@ import mxcore as mx
 from mxcore import kinds
 from mxcore._core import tables
 from mxcore._core.manager import manager
+from mxcore._core.plugins import plugins
 from mxcore.cli.info import reports
 from mxcore.cli.plugins import owned
-from mxcore.plugin import Device, Float, GraphF, GraphPass, KernelSet, MXNetError, Value, op, rewrite
+from mxcore.plugin import (
+    Device,
+    Float,
+    GraphF,
+    GraphPass,
+    KernelSet,
+    MXNetError,
+    Value,
+    op,
+    operators,
+    rewrite,
+    unwatch,
+    watch,
+)
 
 from .conftest import make_plugin
 
@@ -249,12 +264,13 @@ def test_a_kernel_that_cannot_tell_when_it_fits_is_named(plug):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_fork_waits_for_plugins_that_are_being_loaded():
+@pytest.mark.parametrize("lock", [tables.lock, plugins.turns.lock], ids=["entering", "importing"])
+def test_a_fork_waits_for_plugins_that_are_being_loaded(lock):
     """In the child nobody would load them to their end."""
     inside = threading.Event()
 
     def load():
-        with tables.lock:
+        with lock:
             inside.set()
             time.sleep(0.2)
 
@@ -263,11 +279,113 @@ def test_a_fork_waits_for_plugins_that_are_being_loaded():
     inside.wait()
     pid = os.fork()
     if pid == 0:
-        os._exit(0 if tables.lock.acquire(timeout=5) else 1)
+        os._exit(0 if lock.acquire(timeout=5) else 1)
     assert os.waitpid(pid, 0)[1] == 0
     thread.join()
-    assert tables.lock.acquire(timeout=5)
-    tables.lock.release()
+    assert lock.acquire(timeout=5)
+    lock.release()
+
+
+def test_a_plugin_that_goes_in_a_hook_of_its_own_leaves_nothing(plug):
+    def hook():
+        manager.unregister("goes")
+        return [an_op()]
+
+    with pytest.raises(MXNetError, match="no plugin is named 'goes'"):
+        plug("goes", mxcore_ops=hook)
+    assert "test_throwaway" not in tables.ops.items and "goes" not in manager.origin
+    plug("goes", mxcore_ops=lambda: [an_op()], mxcore_configure=lambda: manager.unregister("goes"))
+    assert "test_throwaway" not in tables.ops.items and "goes" not in manager.origin
+
+
+class Board(Device):
+    type, type_id, xp = "test_board", 70009, np
+
+    def count(self):
+        return 1
+
+
+def test_threads_that_a_plugin_does_not_concern_do_not_notice_when_it_comes_or_goes():
+    manager.load()
+    names = [f"test_throwaway{i}" for i in range(20)]
+    brought = make_plugin(
+        "guest",
+        mxcore_ops=[an_op(name) for name in names],
+        mxcore_graph_passes=[GraphPass(name, 1, lambda graph: graph) for name in names],
+        mxcore_devices=[Board()],
+    )
+    seen, over = [], threading.Event()
+
+    def no_such_device():
+        with pytest.raises(MXNetError, match="no plugin provides device 'no_such"):
+            mx.Context.devices.get("no_such_device")
+
+    def net():
+        block = mx.gluon.nn.HybridLambda("tanh")
+        block.hybridize()
+        block(mx.nd.ones((3,)))
+
+    def work(call):
+        while not over.is_set():
+            try:
+                call()
+            except BaseException as e:
+                seen.append(repr(e))
+                return
+
+    threads = [threading.Thread(target=work, args=(c,), daemon=True) for c in (no_such_device, net, operators)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for t in threads:
+            t.start()
+        end = time.monotonic() + 3
+        while time.monotonic() < end:
+            manager.register(brought, "guest")
+            manager.unregister("guest")
+    finally:
+        over.set()
+        sys.setswitchinterval(interval)
+    for t in threads:
+        t.join(30)
+    assert not seen and not any(t.is_alive() for t in threads)
+
+
+def gives_none(fn, *facts):
+    return None
+
+
+def raises(fn, *facts):
+    raise ValueError("no tape")
+
+
+def leaves(fn, *facts):
+    sys.exit(3)
+
+
+@pytest.mark.parametrize(
+    "watcher, text",
+    [
+        (raises, "ValueError: no tape"),
+        (gives_none, "TypeError: it gave None in the place of a function"),
+        (leaves, "it ended with SystemExit: 3"),
+        (lambda fn: fn, "positional argument"),
+    ],
+)
+def test_a_watcher_that_fails_is_named(watcher, text):
+    x, net = mx.nd.ones((2,)), mx.gluon.nn.HybridLambda("tanh")
+    net.hybridize()
+    net(x)
+    calls = (lambda: mx.nd.relu(x).asnumpy(), lambda: (x + x).asnumpy(), lambda: net(x).asnumpy())
+    watch(watcher)
+    try:
+        for call in calls:
+            with pytest.raises(MXNetError, match=r"watches operator \w+: ") as e:
+                call()
+            assert f"{__name__}.{watcher.__qualname__}, which watches operator" in str(e.value) and text in str(e.value)
+    finally:
+        unwatch(watcher)
+    assert [call().shape for call in calls] == [(2,)] * 3
 
 
 def test_a_kernel_module_that_fails_leaves_the_reference(plug):

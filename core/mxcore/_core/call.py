@@ -15,7 +15,7 @@ from . import infer, tables
 from .array import Array, Like, Sparse
 from .context import Context
 from .engine import engine
-from .errors import REFERENCE, describe, error
+from .errors import REFERENCE, caught, describe, error, in_a_line
 from .kernels import Spec
 from .op import Op
 from .params import Params
@@ -148,7 +148,13 @@ def observed(
 ) -> Callable[..., Any]:
     """A function as everybody who watches wants it bound."""
     for watcher in observers:
-        fn = watcher(fn, name, ctx, ins, outs, node)
+        try:
+            fn = watcher(fn, name, ctx, ins, outs, node)
+            if not callable(fn):
+                raise TypeError(f"it gave {fn!r} in the place of a function")
+        except BaseException as e:  # such as sys.exit()
+            who = f"{watcher.__module__}.{getattr(watcher, '__qualname__', type(watcher).__qualname__)}"
+            raise error(RuntimeError, f"{who}, which watches operator {name}: {in_a_line(caught(e))}") from e
     return fn
 
 

@@ -140,7 +140,7 @@ def _key(op: Op, p: Params, inputs: Sequence[Any], ctx: Context) -> tuple[Any, b
 
 
 def _bound(op: Op, p: Params, inputs: Sequence[Any], ctx: Context, key: Any) -> BoundCall:
-    """Bind an operator for inputs like these, and keep it."""
+    """Bind an operator for inputs like these, and keep it, unless kernels are still to come."""
     watching, table = calls.observers, op.bound
     found = eager_call(
         op,
@@ -148,7 +148,7 @@ def _bound(op: Op, p: Params, inputs: Sequence[Any], ctx: Context, key: Any) -> 
         ctx.device,
         [Spec(tuple(x._data.shape), x._data.dtype, getattr(x._data, "stype", "default")) for x in inputs],
     )
-    if calls.observers is watching:
+    if calls.observers is watching and ctx.device_type not in tables.kernels.fresh:
         if len(table) >= BoundCall.LIMIT:
             table.clear()
         table[key] = found

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from importlib import import_module
+from typing import TypeVar
 
-from .errors import in_a_line
+from .._importing import Turns
+from .errors import error, in_a_line
 
 __all__ = ["Plugins", "listed", "place", "plugins", "why"]
+
+T = TypeVar("T")
 
 
 class Plugins:
@@ -24,11 +29,25 @@ class Plugins:
         self.faulty: dict[str, tuple[str, Exception]] = {}
         #: Names of installed plugins that the environment switches off.
         self.left_out: set[str] = set()
+        #: Who is imported now, and whose turn it is to do that; no other lock of mxcore is held over it.
+        self.busy, self.turns = "", Turns()
 
     def load(self) -> None:
         """Have the manager load them, once. It is imported here: it needs pluggy, and who computes nothing does not."""
         if not self.loaded:
             import_module(".manager", __package__).manager.load()
+
+    def in_turn(self, what: str, load: Callable[[], T]) -> T | None:
+        """What a function gives that imports plugins or what belongs to them; see :class:`Turns`."""
+        return self.turns.take(
+            what,
+            load,
+            lambda: error(
+                RuntimeError,
+                f"plugin '{self.busy}' is being loaded in another thread and does not come to an end; "
+                "what a plugin does while it is imported must not wait for other threads that use mxcore",
+            ),
+        )
 
     def distribution(self, owner: str) -> str:
         """The distribution that a plugin came from."""
@@ -40,8 +59,8 @@ plugins = Plugins()
 
 def why() -> str:
     """What may explain that something is missing, to end an error: plugins that failed or are left out."""
-    bad = [f"plugin '{n}' failed to load: {in_a_line(e)}" for n, (_, e) in plugins.failed.items()]
-    bad += [f"{hook} of plugin '{n}' failed: {in_a_line(e)}" for n, (hook, e) in plugins.faulty.items()]
+    bad = [f"plugin '{n}' failed to load: {in_a_line(e)}" for n, (_, e) in [*plugins.failed.items()]]
+    bad += [f"{hook} of plugin '{n}' failed: {in_a_line(e)}" for n, (hook, e) in [*plugins.faulty.items()]]
     switches = [v for v in ("MXCORE_PLUGINS", "MXCORE_DISABLE_PLUGINS") if v in os.environ]
     if plugins.left_out:
         bad.append(f"installed but switched off by {' and '.join(switches)}: {', '.join(sorted(plugins.left_out))}")

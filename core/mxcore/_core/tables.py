@@ -16,10 +16,12 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
+from functools import partial
 from itertools import combinations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from .._importing import Unfinished, whole
 from .context import HINTS, TYPE_IDS, Context, reset_devices
 from .device import Device
 from .errors import REFERENCE, MXNetError, caught, error, in_a_line, suggest, warn
@@ -50,7 +52,7 @@ __all__ = [
 KINDS = ("iterator", "optimizer", "metric", "initializer", "lr_scheduler", "kvstore", "graph_pass", "cli")
 USER = "user code"
 T = TypeVar("T")
-#: Held while plugins are looked for and their targets imported; one lock, as each of the two may lead to the other.
+#: Held while something is entered or goes, and never over an import: who imports may want it.
 lock = threading.RLock()
 
 
@@ -75,8 +77,9 @@ class Table(Generic[T]):
 
     def put(self, name: Any, value: T, owner: str) -> None:
         """Enter or replace what `owner` calls `name`."""
-        self.claims.setdefault(name, {})[owner] = value
-        self._settle(name)
+        with lock:
+            self.claims.setdefault(name, {})[owner] = value
+            self._settle(name)
 
     def _settle(self, name: Any) -> None:
         claims = self.claims[name]
@@ -103,9 +106,14 @@ class Table(Generic[T]):
     def _missing(self, name: str) -> Exception:
         return error(KeyError, f"no {self.kind} is named {name!r}{suggest(name, self.items)}{why()}")
 
-    def names(self) -> list[str]:
+    def entries(self) -> dict[Any, T]:
+        """All by their names, in this order, after loading plugins; a copy, as others may come or go."""
         plugins.load()
-        return sorted(self.items)
+        found = dict(self.items)
+        return {name: found[name] for name in sorted(found)}
+
+    def names(self) -> list[str]:
+        return [*self.entries()]
 
     def drop(self, owner: str) -> None:
         for name in [n for n, claims in self.claims.items() if owner in claims]:
@@ -176,7 +184,11 @@ class DeviceTable(Table[Device]):
 
     def _numbered(self) -> list[tuple[str, str, str]]:
         """(name of the device that has the number, name, owner) of all who bring a number."""
-        return [(self.numbers.items[i], n, o) for i, of_i in self.numbers.claims.items() for o, n in of_i.items()]
+        return [
+            (self.numbers.items.get(i, n), n, owner)
+            for i, claims in dict(self.numbers.claims).items()  # copies, as plugins may come or go
+            for owner, n in dict(claims).items()
+        ]
 
     def _arrange(self) -> None:
         Context.devtype2str.update(self.numbers.items)
@@ -212,8 +224,8 @@ class KernelTable:
     def __init__(self) -> None:
         self.pending: dict[str, list[tuple[str, str]]] = {}
         self.sets: dict[str, dict[str, list[Kernel]]] = {}
-        #: Devices that have kernels which nobody asked for yet.
-        self._fresh: set[str] = set()
+        #: Devices that have kernels which nobody entered yet -> whether somebody has computed without these.
+        self.fresh: dict[str, bool] = {}
         self._told: set[Any] = set()
         self._forget()
         on_change.append(self._forget)
@@ -224,8 +236,6 @@ class KernelTable:
         self._ranked: dict[Any, list[Kernel]] = {}
 
     def add(self, device: str, value: KernelSet | str, owner: str) -> None:
-        if not (device and isinstance(device, str)):
-            raise error(TypeError, f"hook mxcore_kernels of {owner}: {device!r} is not the name of a device type")
         if isinstance(value, str):
             self.pending.setdefault(device, []).append((value, owner))
         elif not isinstance(value, KernelSet):
@@ -237,47 +247,50 @@ class KernelTable:
             for k in map(copy, value.entries):  # two plugins may bring one set, and one of them go
                 k.owner = owner
                 table.setdefault(k.op, []).append(k)
-        self._fresh.add(device)
+        self.fresh.setdefault(device, False)
         self._forget()
 
-    def _open(self, device: str) -> None:
-        """Import the device's kernel modules, and tell of kernels for operators that do not exist."""
-        told, failed = [], []
-        with lock:
-            waiting = self.pending.pop(device, [])  # what is imported may compute
+    def open(self, device: str) -> None:
+        """Import the device's kernel modules where nobody has, and tell of kernels for operators that do not exist."""
+        plugins.load()
+        if device in self.fresh:
+            for text in plugins.in_turn(device, partial(self._open, device)) or ():  # a warning may be an error
+                warn(text)
+        if device in self.fresh:  # a plugin computes while it is imported
+            self.fresh[device] = True
+
+    def _open(self, device: str) -> list[str]:
+        told, failed = [], set()
+        for target, owner in [*self.pending.get(device, ())] if device in self.fresh else ():
+            plugins.busy, what = owner, f"kernels of {owner} for device '{device}'"
             try:
-                while waiting:
-                    target, owner = waiting[0]
-                    try:
-                        self.add(device, resolve(target, f"kernels of {owner} for device '{device}'"), owner)
-                    except MXNetError as e:  # one plugin's kernels must not take the reference bodies away
-                        broken.setdefault(target, in_a_line(e))
-                        failed.append(waiting[0])
-                        told.append(f"{e}; reference bodies are used instead")
-                    del waiting[0]
-            finally:  # also where the user interrupts an import
-                self.pending.setdefault(device, []).extend(failed + waiting)
-            if plugins.loaded:  # else a plugin computes while others are still to come
-                self._fresh.discard(device)
-                lost = {
-                    (k.owner, op)
-                    for op, found in self.sets.get(device, {}).items()
-                    if op not in ops.items
-                    for k in found
-                } - self._told
-                self._told |= lost
-                for owner in sorted({o for o, _ in lost}):
-                    named = "; ".join(f"'{op}'{suggest(op, ops.items)}" for o, op in sorted(lost) if o == owner)
-                    told.append(
-                        f"kernels of {owner} for device '{device}' are for operators that do not exist: {named}"
-                    )
-        for text in told:  # only now: a warning may be an error
-            warn(text)
+                found = whole(target.partition(":")[0], partial(resolve, target, what))
+                with lock:
+                    if (target, owner) in self.pending.get(device, ()):  # nobody was faster, its plugin is still there
+                        self.add(device, found, owner)
+                        self.pending[device].remove((target, owner))
+            except Unfinished:
+                continue
+            except MXNetError as e:  # one plugin's kernels must not take the reference bodies away
+                broken.setdefault(target, in_a_line(e))
+                failed.add((target, owner))
+                told.append(f"{e}; reference bodies are used instead")
+        with lock:
+            if not plugins.loaded or not failed.issuperset(self.pending.get(device, ())):
+                return told
+            if self.fresh.pop(device, False):
+                changed()
+            table = self.sets.get(device, {})
+            lost = {(k.owner, op) for op, found in table.items() if op not in ops.items for k in found} - self._told
+            self._told |= lost
+        for owner in sorted({o for o, _ in lost}):
+            named = "; ".join(f"'{op}'{suggest(op, ops.items)}" for o, op in sorted(lost) if o == owner)
+            told.append(f"kernels of {owner} for device '{device}' are for operators that do not exist: {named}")
+        return told
 
     def of(self, device: str, op: Op) -> list[Kernel]:
         """Kernels of an operator, best first; imports the device's kernel modules on first use."""
-        if device in self._fresh:
-            self._open(device)
+        self.open(device)
         ranked, table, by_place = self._ranked, self.sets.get(device, {}), "MXCORE_KERNEL_ORDER"
         key = device, op, os.environ.get(by_place)
         if key in ranked:
@@ -324,7 +337,7 @@ class KernelTable:
             return op.sparse_body, False, REFERENCE
         if op.body is not None and device.xp is not None:
             return op.body, False, REFERENCE
-        offers = sorted({k.owner for t in self.sets.values() for n in op.kernel_names for k in t.get(n, ())})
+        offers = sorted({k.owner for t in dict(self.sets).values() for n in op.kernel_names for k in t.get(n, ())})
         raise error(
             NotImplementedError,
             f"operator {op.name} has no kernel for device '{device.type}'"
@@ -336,7 +349,7 @@ class KernelTable:
         for table in self.sets.values():
             table.update({name: [k for k in found if k.owner != owner] for name, found in table.items()})
         self.pending = {d: [(r, o) for r, o in v if o != owner] for d, v in self.pending.items()}
-        self._told = {t for t in self._told if owner not in t}
+        self._told = {t for t in set(self._told) if owner not in t}
         self._forget()
 
 

@@ -47,13 +47,13 @@ _STOCK = {name: globals()[name] for name in __all__}
 
 
 def _prefer() -> None:
-    """Show the plugins' iterators that MXCORE_PREFER puts in the place of ours."""
+    """Show ours, but for those in whose place MXCORE_PREFER puts a plugin's, which is imported when it is asked for."""
     owners = _tables.by_kind["iterator"].owners
     for name, ours in _STOCK.items():
-        try:
-            globals()[name] = ours if owners.get(name, "stock") == "stock" else kinds.lookup("iterator", name)
-        except MXNetError:  # the registry remembers why
+        if owners.get(name, "stock") == "stock":
             globals()[name] = ours
+        else:
+            globals().pop(name, None)
 
 
 _tables.on_change.append(_prefer)
@@ -63,7 +63,12 @@ def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in kinds.names("iterator"):
-        return kinds.lookup("iterator", name)
+        try:
+            return kinds.lookup("iterator", name)
+        except MXNetError:
+            if name not in _STOCK:
+                raise
+            return _STOCK[name]  # the registry remembers why
     from .._core.errors import suggest
 
     known = {*__all__, *kinds.names("iterator")}

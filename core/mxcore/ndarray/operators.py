@@ -88,7 +88,8 @@ def _learn(
         except Exception as e:
             raise_in_op(e, op.name, p, [Spec((1,), dtype)] * (1 + two), "`short`", k.owner)
     way = found and _Short(observed(found[0], op.name, ctx, None, None), op, p, found[1], k is not None)
-    if calls.observers is watching and _forgotten[0] == forgotten:
+    settled = device.type not in tables.kernels.fresh  # else kernels are still to come
+    if settled and calls.observers is watching and _forgotten[0] == forgotten:
         short[ctx, dtype] = way
 
 

@@ -32,8 +32,7 @@ def run_backend(
     info : dict
         What the pass finds in ``graph.info``.
     """
-    table = tables.by_kind["graph_pass"]
-    known = [n for n in table.names() if not table.items[n].late]
+    known = [n for n, brought in tables.by_kind["graph_pass"].entries().items() if not brought.late]
     if backend not in known:
         raise error(
             ValueError,

@@ -111,7 +111,7 @@ def _without_late_passes(owner: str | None = None) -> Iterator[None]:
     from ..executor import passes_off
 
     table = tables.by_kind["graph_pass"]
-    names = [n for n in table.names() if table.items[n].late and owner in (None, table.owners[n])]
+    names = [n for n, brought in table.entries().items() if brought.late and owner in (None, table.owners[n])]
     with passes_off(*names) if names else nullcontext():
         yield
 

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ... import kinds
 from ..._core import tables
 from ..._core.errors import REFERENCE, caught, in_a_line
 from ...executor import passes_off
@@ -60,7 +59,7 @@ def measure(model: Subject, bound: Executor, repeat: int) -> list[dict[str, Any]
     chosen = _owners(model, bound)
     passes = [
         *STOCK,
-        *(n for n in kinds.names("graph_pass") if tables.by_kind["graph_pass"].items[n].order is not None),
+        *(n for n, brought in tables.by_kind["graph_pass"].entries().items() if brought.order is not None),
     ]
     found = [
         _against(model, bound, repeat, f"without pass {name}", f"MXCORE_DISABLE_PASSES={name}", passes_off(name))

@@ -197,9 +197,9 @@ def _contexts(before: Graph, found: Graph, where: str) -> dict[int, Any]:
 
 def _brought(late: bool) -> list[str]:
     """The passes that plugins registered for every graph and that are switched on, in their order."""
-    table, off = tables.by_kind["graph_pass"], switched_off()
-    found = [n for n in table.names() if n not in off and table.items[n].order is not None]
-    return sorted((n for n in found if table.items[n].late is late), key=lambda n: (table.items[n].order, n))
+    off, brought = switched_off(), tables.by_kind["graph_pass"].entries()
+    found = {n: p.order for n, p in brought.items() if n not in off and p.order is not None and p.late is late}
+    return sorted(found, key=lambda n: (found[n], n))
 
 
 def check_passed(heads: Any, passed: Any, shapes: Mapping[str, Any], dtypes: Mapping[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import warnings
@@ -9,7 +10,9 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from ... import ndarray as nd
+from ..._core import tables
 from ..._core.state import state
+from ..._locks import ObjectLock
 from ...autograd import pause
 from ...base import error
 from ...context import current_context
@@ -103,8 +106,10 @@ class HybridBlock(Block):
         self._backend: str | None = None
         self._backend_opts: dict[str, Any] = {}
         self._op_hook: tuple[Callable[..., Any], bool] | None = None
-        self._clear_cached_op()
+        self._forget_graph()
 
+    #: Whether a first call has begun; until then nobody traces it.
+    _begun = False
     #: Whether ``forward`` says what it computes, so that its graph is noted while it runs on arrays of ``mx.np``.
     _by_arrays = False
 
@@ -130,17 +135,29 @@ class HybridBlock(Block):
 
     def _clear_cached_op(self) -> None:
         """Forget the graph: what it was traced from has changed. A thread that is tracing ends first."""
-        with first_call:
-            #: The inputs, as a list of symbols, and the outputs, as one; empty before the first call.
-            self._cached_graph: Any = ()
-            self._in_format: Any = None
-            self._out_format: Any = None
-            #: What runs the graph.
-            self._cached_op: CachedCall | None = None
-            #: Parameters that a backend added to the graph, by name.
-            self._graph_params: dict[str, Parameter] = {}
-            #: What runs the graphs that were noted on arrays, by what they depend on.
-            self._noted = Recent(_NOTED)
+        # Who makes a block waits for nobody: he may be within the import of what the one that traces waits for.
+        with first_call if self._begun else contextlib.nullcontext():
+            self._forget_graph()
+
+    def _forget_graph(self) -> None:
+        #: The inputs, as a list of symbols, and the outputs, as one; empty before the first call.
+        self._cached_graph: Any = ()
+        self._in_format: Any = None
+        self._out_format: Any = None
+        #: What runs the graph.
+        self._cached_op: CachedCall | None = None
+        #: Parameters that a backend added to the graph, by name.
+        self._graph_params: dict[str, Parameter] = {}
+        #: What runs the graphs that were noted on arrays, by what they depend on.
+        self._noted = Recent(_NOTED)
+
+    def _alone(self, args: Any) -> ObjectLock:
+        """`first_call`, once the kernels for arguments like these are there: their import may want that lock, too."""
+        self._begun = True
+        found = [x for x in arrays_in(args, []) if isinstance(x, nd.NDArray)]
+        for device in {"cpu": None, **{x.context.device_type: None for x in found}}:
+            tables.kernels.open(device)
+        return first_call
 
     # -- settings --------------------------------------------------------------------------------------------
 
@@ -285,7 +302,7 @@ class HybridBlock(Block):
         if op is None and _found_on_arrays(self):
             return self._call_noted(args)
         if op is None:
-            with first_call:
+            with self._alone(args):
                 op = self._cached_op or self._build_cache(*args)
         try:
             return op(args)
@@ -309,7 +326,7 @@ class HybridBlock(Block):
         keys: list[Any] = []
 
         def make() -> CachedCall:
-            with first_call:
+            with self._alone(args):
                 before = self._cached_graph, self._in_format, self._out_format, self._graph_params
                 names = input_names(len(leaves))
                 inputs, out, out_format, self._graph_params, drawn = trace_arrays(self, args, names)
@@ -375,7 +392,7 @@ class HybridBlock(Block):
 
     def _get_graph(self, *args: Any) -> tuple[list[Symbol], Symbol]:
         """The block as a graph: its input variables, and its outputs as one symbol."""
-        with first_call:
+        with self._alone(args):
             if not self._cached_graph:
                 if args:
                     leaves: list[Any] = []
@@ -430,7 +447,7 @@ class HybridBlock(Block):
 
     def _finish_deferred(self, params: Iterable[Parameter], *args: Any) -> None:
         """Find the shapes that the first batch tells, and initialise the parameters that wait for them."""
-        with first_call:
+        with self._alone(args):
             waiting = [p for p in params if p._deferred_init]
             try:
                 if waiting:
@@ -493,7 +510,7 @@ class HybridBlock(Block):
         self._backend, self._backend_opts = backend, kwargs
         if self._context_of((x, *args)) is None:
             raise error(ValueError, f"optimize_for of {self.name} needs arrays, it was called with symbols")
-        with first_call:
+        with self._alone((x, *args)):
             self._finish_deferred(self.collect_params().values(), x, *args)
             if _found_on_arrays(self):
                 self._note((x, *args))

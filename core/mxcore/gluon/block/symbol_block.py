@@ -15,7 +15,6 @@ from ..parameter import ParameterDict
 from ..utils import is_np_array
 from .hybrid_block import HybridBlock
 from .structure import flatten, is_symbol, regroup
-from .tracing import first_call
 
 if TYPE_CHECKING:
     from ...context import Context
@@ -98,13 +97,12 @@ class SymbolBlock(HybridBlock):
         self.__dict__.update(state)
         self._clear_cached_op()
 
-    def _clear_cached_op(self) -> None:
+    def _forget_graph(self) -> None:
         # The graph is what this block is made of; only what was derived from it can go.
-        with first_call:
-            super()._clear_cached_op()
-            if "_made_of" in self.__dict__:
-                ins, out, self._in_format, self._out_format = self._made_of
-                self._cached_graph = ins, out
+        super()._forget_graph()
+        if "_made_of" in self.__dict__:
+            ins, out, self._in_format, self._out_format = self._made_of
+            self._cached_graph = ins, out
 
     @staticmethod
     def imports(

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["build", "first_call", "trace"]
 
 #: Held while a first call finds out what later ones rely on: a graph, shapes, parameters that waited for their shape.
-#: One for all blocks, as they share children and parameters.
+#: One for all blocks, as they share children and parameters. Who may import what plugins bring takes it by
+#: `HybridBlock._alone`.
 first_call = fork_safe_lock()
 
 
