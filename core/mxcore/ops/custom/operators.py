@@ -41,7 +41,7 @@ def prop_of(p: Params) -> Any:
             )
         given = dict(p.rest)
         try:
-            found = p._prop = cls(**given)  # type: ignore[attr-defined]
+            found = p._prop = cls(**given)
         except (TypeError, ValueError) as e:
             raise error(
                 type(e), f"Custom: {cls.__name__} of {op_type!r} cannot be made from {given or 'no parameters'}: {e}"
