@@ -11,7 +11,8 @@ import pytest
 import mxcore as mx
 from mxcore._core.manager import manager
 from mxcore.base import MXNetError
-from mxcore.plugin import Device, GraphPass, Int, KernelSet, find_op, op
+from mxcore.executor import CachedOp
+from mxcore.plugin import Device, GraphPass, Int, KernelSet, Node, find_op, op, rewrite
 
 HEAD = "from mxcore.plugin import hookimpl, op\nAPI_VERSION = 1\n"
 FINE = (
@@ -290,6 +291,30 @@ def test_kernels_that_come_or_go_while_another_thread_binds_a_call(plug, hybrid,
     go_on.set()
     thread.join()
     assert call(x).asnumpy().tolist() == ([1, 1] if goes else [6, 6])
+
+
+def test_a_pass_that_goes_while_another_thread_makes_a_graph_is_forgotten(plug):
+    inside, go_on, made = threading.Event(), threading.Event(), []
+
+    def run(graph):
+        inside.set()
+        assert go_on.wait(60)
+        return rewrite(
+            graph,
+            lambda node, inputs, fact: (
+                Node(find_op("sin"), find_op("sin").parse({}), inputs, node.name) if node.op.name == "exp" else None
+            ),
+        )
+
+    plug("passing_by", mxcore_graph_passes=[GraphPass("test_passing_by", 1, run)])
+    y = mx.sym.exp(mx.sym.Variable("x"))
+    thread = threading.Thread(target=lambda: made.append(CachedOp(y)))
+    thread.start()
+    assert inside.wait(60)
+    manager.unregister("passing_by")
+    go_on.set()
+    thread.join()
+    assert made[0](mx.nd.zeros((1,))).asscalar() == 1
 
 
 def test_an_interrupted_import_of_kernels_loses_none(folder):

@@ -116,8 +116,8 @@ class CachedOp:
             lambda pending: pending.memory.before,
         )
         self._params = core.parse({"num_args": len(self._names)})
+        _all[id(self)] = self  # first: passes may go meanwhile
         _ = self._heads  # passes that cannot take the graph say so now
-        _all[id(self)] = self
 
     @property
     def _heads(self) -> Any:
