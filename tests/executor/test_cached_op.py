@@ -308,7 +308,23 @@ def test_who_writes_to_a_copy_that_was_taken_out_changes_no_gradient(wrap, grad)
         found.append(x.grad.asnumpy())
     np.testing.assert_array_equal(*found)
     copies = [step for step in op._last.program.steps if step.op and step.op.name in ("_copy", "Cast")]
-    assert len(copies) == (grad != "square"), "a copy only where it is needed"
+    assert bool(copies) == (grad != "square"), "a copy only where it is needed"
+
+
+@pytest.mark.parametrize("wrap", COPIES)
+def test_who_writes_to_an_output_changes_no_gradient_of_a_copy_of_it(wrap):
+    y = sym.clip(sym.Variable("x"), -1, 1)  # whose own gradient does not read it
+    op, found = CachedOp(sym.Group([y, sym.square(COPIES[wrap](y))])), []
+    x = nd.array([0.1, 0.2, 0.3])
+    x.attach_grad()
+    for written in (False, True):
+        with autograd.record():
+            ys = op(x)
+        if written:
+            ys[0][:] = 7
+        ys[1].backward()
+        found.append(x.grad.asnumpy())
+    np.testing.assert_array_equal(*found)
 
 
 def test_a_call_that_fails_keeps_no_memory():

@@ -162,6 +162,32 @@ def test_a_call_beside_another_that_moves_statistics(second):
         np.testing.assert_allclose(found, want, 1e-4, 1e-5, err_msg=str(i))
 
 
+def test_a_call_in_predict_mode_has_the_statistics_of_its_time():
+    """Another call moves them before its backward: what the first has kept counts, as in eager code."""
+
+    def steps(hybrid):
+        net, found = Siamese(lambda F, x: F.sin(x)), []
+        net.initialize()
+        if hybrid:
+            net.hybridize()
+        for n in (3, 3, 4):
+            x = nd.array(np.arange(2.0 * n).reshape(n, 2) % 3 - 1)
+            z = x * 5 + 3
+            x.attach_grad()
+            z.attach_grad()
+            with autograd.record(train_mode=False):
+                a = net(x)[0]
+            with autograd.record():
+                b = net(z)[0]
+            b.backward(z)
+            a.backward(x, train_mode=False)
+            found += [x.grad.asnumpy(), z.grad.asnumpy()]
+        return found
+
+    for i, (found, want) in enumerate(zip(steps(True), steps(False))):
+        np.testing.assert_allclose(found, want, 1e-4, 1e-5, err_msg=str(i))
+
+
 def test_what_no_output_needs_takes_no_memory_of_its_own():
     """The program without it runs in the room of the one that it follows."""
     net = Fn(lambda F, x: (F.tanh(F.sin(F.exp(x))), F.sum(F.cos(x) * x)))

@@ -338,8 +338,8 @@ class _Signature:
         #: Inputs that the first part writes to, and together with them the auxiliary states, which training may move.
         self.written = [i for slot, i in self.slots if slot in program.written[0]]
         self.mutated = [i for _, i in self.slots if names[i] in owner._aux or i in self.written]
-        #: The others: who writes to one between a call and its backward is the user.
-        self.steady = [i for i in range(len(names)) if i not in self.mutated]
+        #: What a call cannot be repeated without, if it was written to since: states that training moves are not read then.
+        self.steady = [i for i in range(len(names)) if not train or i not in self.mutated]
         #: For each part the heads that are asked for, with shape and dtype of what can be made before it runs.
         self.heads = self._made(range(program.n_first)), self._made(compiled.grads)
         self.head_grads = [(program.variables[n], i) for i, n in enumerate(compiled.head_grads) if n is not None]

@@ -63,20 +63,21 @@ def simplify(graph: Graph, merge: bool = True) -> Graph:
 
 
 def _handed_out(graph: Graph) -> set[Node]:
-    """Identities that are outputs, of what the second part reads: who gets a value may write to it."""
-    n_first = graph.info.get("n_first", len(graph.heads))
-    outputs = {n for n, _ in graph.heads[:n_first] if _is_identity(n)}
-    if not outputs or n_first == len(graph.heads):
+    """Identities between outputs and what the second part reads, either way: who gets a value may write to it."""
+    outputs = graph.heads[: graph.info.get("n_first", len(graph.heads))]
+    if len(outputs) == len(graph.heads) or not any(map(_is_identity, graph.nodes)):
         return set()
-    first = {*topo(graph.heads[:n_first])}
+    first = {*topo(outputs)}
     read = {e for n in topo(graph.heads) if n not in first for e in n.inputs}
 
-    def is_read(e: Any) -> bool:
-        while e not in read and _is_identity(e[0]):
+    def root(e: Any) -> Any:
+        while _is_identity(e[0]):
             e = e[0].inputs[0]
-        return e in read and e[0].op is not None  # a variable is never handed out itself
+        return e
 
-    return {n for n in outputs if is_read(n.inputs[0])}
+    given, kept = {root(e) for e in outputs}, {root(e) for e in read}
+    both = {e for e in given & kept if e[0].op is not None}  # a variable is never handed out itself
+    return {n for n in first if _is_identity(n) and root((n, 0)) in both and ((n, 0) in read or (n, 0) in outputs)}
 
 
 def _is_identity(n: Node) -> bool:
