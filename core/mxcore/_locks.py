@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import threading
 import weakref
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from ._core.array import Array, Storage
 from ._forks import at_fork
 
-__all__ = ["PerThread", "ObjectLock", "fork_safe_lock", "locked", "lock_of", "written"]
+__all__ = ["PerThread", "ObjectLock", "fork_safe_lock", "locked", "lock_of", "writing"]
 
 
+T = TypeVar("T")
 #: All that there are: in a forked child, where their holders may not exist, nobody holds them.
 _locks: weakref.WeakSet[ObjectLock] = weakref.WeakSet()
 #: What the locks of arrays belong to, which are made for a moment: in a forked child they are made anew.
@@ -102,16 +102,33 @@ def lock_of(st: Storage) -> Any:
     return lock
 
 
-def written(out: Any) -> Any:
-    """The locks of what results are written to, an array or several, a with-block as :func:`lock_of` is."""
+def writing(out: Any, call: Callable[..., T], *args: Any) -> T:
+    """What a function gives that writes to `out`, an array or several, while no other thread writes there.
+
+    Parameters
+    ----------
+    out : NDArray or sequence of NDArray
+    call : callable
+    *args
+        Of the function.
+    """
     if isinstance(out, Array):
-        return lock_of(out._st)
-    found = contextlib.ExitStack()
-    if isinstance(out, (list, tuple)):
-        stores = {id(x._st): x._st for x in out if isinstance(x, Array)}
-        for _, st in sorted(stores.items()):  # in one order: two threads must not wait for each other
-            found.enter_context(lock_of(st))
-    return found
+        with lock_of(out._st):
+            return call(*args)
+    stores = {id(x._st): x._st for x in out if isinstance(x, Array)} if isinstance(out, (list, tuple)) else {}
+    # In one order: two threads must not wait for each other.
+    return _held([lock_of(st) for _, st in sorted(stores.items())], call, args)
+
+
+def _held(locks: Sequence[Any], call: Callable[..., T], args: Sequence[Any]) -> T:
+    """Call a function while some locks are held: by with-blocks, which Ctrl-C leaves none of behind."""
+    if not locks:
+        return call(*args)
+    if len(locks) < 4:
+        with locks[0]:
+            return _held(locks[1:], call, args)
+    with locks[0], locks[1], locks[2], locks[3]:  # there may be hundreds
+        return _held(locks[4:], call, args)
 
 
 def locked(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,7 +11,7 @@ from ._core import tables
 from ._core.array import Array
 from ._core.errors import MXNetError, error, suggest
 from ._core.op import Op
-from ._locks import written
+from ._locks import writing
 from ._reexports import reexports
 
 __all__ = [
@@ -107,8 +107,7 @@ def eager_function(name: str, op: Op) -> Callable[..., Any]:
         if len(args) > most:
             args = tuple(take_last(op, args, kwargs))
         if kwargs and (out := kwargs.get("out")) is not None:
-            with written(out):
-                return call(op, args, kwargs)
+            return writing(out, call, op, args, kwargs)
         return call(op, args, kwargs)
 
     fn.__name__ = fn.__qualname__ = name
@@ -165,9 +164,11 @@ def namespace(
             for prefix in PREFIXES[sub]:
                 op = tables.ops.find(prefix + name)
                 if op is not None:
-                    fn = where[name] = make(name, op)
+                    before, fn = tables.generation[0], make(name, op)
                     fn.__module__ = where["__name__"]  # where pickles find it
-                    cached.add(name)
+                    if before == tables.generation[0]:  # else it is that of a plugin that may be gone
+                        where[name] = fn
+                        cached.add(name)
                     return fn
         try:
             return others(name)

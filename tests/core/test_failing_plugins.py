@@ -293,6 +293,24 @@ def test_kernels_that_come_or_go_while_another_thread_binds_a_call(plug, hybrid,
     assert call(x).asnumpy().tolist() == ([1, 1] if goes else [6, 6])
 
 
+def test_what_is_taken_out_half_way_can_be_taken_out_again(plug, monkeypatch):
+    """Ctrl-C may come at any time."""
+    from mxcore._core import tables
+
+    plug("half", mxcore_ops=[op("test_half")(lambda k, p, data: data)])
+    drop = tables.drop_owner
+
+    def interrupted(owner):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tables, "drop_owner", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        manager.unregister("half")
+    monkeypatch.setattr(tables, "drop_owner", drop)
+    manager._remove("half")
+    assert "test_half" not in tables.ops.items and "half" not in manager.origin
+
+
 def test_a_pass_that_goes_while_another_thread_makes_a_graph_is_forgotten(plug):
     inside, go_on, made = threading.Event(), threading.Event(), []
 

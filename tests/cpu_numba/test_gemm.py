@@ -46,6 +46,26 @@ def test_one_matrix_for_a_whole_batch():
     np.testing.assert_allclose(out, a @ b, rtol=1e-12, atol=1e-12)
 
 
+def test_a_signal_handler_may_compute_while_blas_is_held(monkeypatch):
+    """In the midst of a change of its threads, too."""
+    from mxcore_cpu import blas
+
+    put, seen = [], []
+    fake = blas.find()._replace(get_threads=lambda: 4, set_threads=lambda n: (put.append(n), nested()))
+
+    def nested():
+        if not seen:
+            seen.append(1)
+            with blas.single:
+                pass
+
+    monkeypatch.setattr(blas, "find", lambda: fake)
+    monkeypatch.setattr(blas, "_holds", blas._Holds())
+    with blas.single:
+        assert put[-1] == 1 and blas._holds.active == {1: 1}
+    assert put[-1] == 4 and blas._holds.active == {} and blas._holds.now == 0
+
+
 def test_fully_connected():
     x, w, b, dy = (rng.standard_normal(s) for s in ((9, 5), (4, 5), (4,), (9, 4)))
     y = np.empty((9, 4))

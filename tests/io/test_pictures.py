@@ -157,6 +157,35 @@ def test_scans_that_a_decoder_goes_through(change, scans):
         check_picture(data)
 
 
+def codestream(side, tile, components):
+    """The beginning of a JPEG 2000 picture."""
+    sizes = struct.pack(">H8IH", 0, side, side, 0, 0, tile, tile, 0, 0, components) + b"\7\1\1" * components
+    return b"\xff\x4f\xff\x51" + struct.pack(">H", len(sizes) + 2) + sizes
+
+
+@pytest.mark.parametrize("side, tile, components", [(1000, 1000, 16384), (1000, 1000, 5), (1000, 5, 3), (1000, 0, 1)])
+@pytest.mark.parametrize("boxed", [False, True])
+def test_jpeg_2000_of_many_components_or_tiles_is_refused(side, tile, components, boxed):
+    """The library makes tables for each of both before it looks at what there is."""
+    data = codestream(side, tile, components)
+    if boxed:
+        data = b"\0\0\0\x0cjP  \r\n\x87\n" + struct.pack(">I4s", len(data) + 8, b"jp2c") + data
+    with pytest.raises(ValueError, match="is a JPEG 2000 picture of .* components in .* tiles"):
+        check_picture(data)
+    check_picture(codestream(1000, 100, 3))
+    done, sound = cv2.imencode(".jp2", np.zeros((64, 64, 3), "u1"))
+    assert done and check_picture(sound.tobytes()) is None
+
+
+def test_scans_times_pixels_are_bounded():
+    done, data = cv2.imencode(".jpg", np.zeros((4096, 4096, 3), "u1"), [cv2.IMWRITE_JPEG_PROGRESSIVE, 1])
+    data = data.tobytes()
+    check_picture(data)
+    last = data[data.rindex(b"\xff\xda") : -2]
+    with pytest.raises(ValueError, match="scans, more than"):
+        check_picture(data[:-2] + last * 300 + data[-2:])
+
+
 def test_scans_beyond_the_first_of_all_components_are_not_read():
     done, data = cv2.imencode(".jpg", np.arange(64 * 64 * 3, dtype="u1").reshape(64, 64, 3))
     data = data.tobytes()

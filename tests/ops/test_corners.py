@@ -116,3 +116,12 @@ def test_full_of_what_the_dtype_cannot_hold_is_infinity_without_a_warning():
         assert mx.nd.full((2,), -1e300).asnumpy().tolist() == [-np.inf, -np.inf]
         assert mx.nd.full((1,), 1e5, dtype="float16").asnumpy().tolist() == [np.inf]
     assert mx.nd.full((1,), 0.1, dtype="float64").asnumpy()[0] == 0.1
+
+
+def test_zeros_of_both_signs_are_two_parameters():
+    """They are equal, and what was parsed is kept by value."""
+    for value in (0.0, -0.0, 0.0):
+        assert np.signbit(mx.nd.full((2,), value).asnumpy()).tolist() == [str(value)[0] == "-"] * 2
+    net = mx.gluon.nn.HybridLambda(lambda F, x: F.concat(x * 0.0, x * -0.0, dim=0))
+    net.hybridize()
+    assert np.signbit(net(mx.nd.ones((1,))).asnumpy()).tolist() == [False, True]

@@ -83,9 +83,9 @@ class OpContext:
 
 def op_context(ctx: Context, is_train: bool) -> OpContext:
     """What operators without random numbers share."""
-    k = ctx.op_contexts.get(is_train)
+    k = (kept := ctx.op_contexts).get(is_train)
     if k is None:
-        k = ctx.op_contexts[is_train] = OpContext(ctx, is_train)
+        k = kept[is_train] = OpContext(ctx, is_train)
         engine.it.note(ctx)
     return k
 

@@ -110,9 +110,8 @@ class Context(metaclass=_Outermost):
     def device(self) -> Device:
         """The device object of this context; loads plugins on first use and raises if none provides it."""
         if (device := self._device) is None:  # read once: another thread may register a plugin
-            device = Context.devices.get(self.device_type)
-            n = device.count()
-            if self.device_id >= n:
+            kept, device = self.op_contexts, Context.devices.get(self.device_type)
+            if self.device_id >= (n := device.count()):
                 raise error(
                     ValueError,
                     f"{self}: device '{self.device_type}' "
@@ -122,7 +121,8 @@ class Context(metaclass=_Outermost):
                         else f"cannot be used here: {device.absence()}"
                     ),
                 )
-            self._device = device
+            if kept is self.op_contexts:  # else plugins have come or gone meanwhile
+                self._device = device
         return device
 
     def activate(self) -> None:
@@ -171,8 +171,7 @@ def declare_types(ids: dict[str, int], hints: dict[str, str]) -> None:
 def reset_devices() -> None:
     """Forget resolved devices and everything cached from them; called when the set of plugins changes."""
     for ctx in list(INTERNED.values()):
-        ctx._device = None
-        ctx.op_contexts.clear()
+        ctx._device, ctx.op_contexts = None, {}
 
 
 def current_context() -> Context:

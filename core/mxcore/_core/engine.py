@@ -396,7 +396,7 @@ def _in_child() -> None:
     # Worker threads do not survive a fork, and parallel kernels may not: the child computes inline. What other threads
     # pushed in the last moment, nobody will ever do here.
     old, engine.it = engine.it, NaiveEngine()
-    rng.lock = threading.Lock()  # its owner may not exist here
+    rng.lock = threading.RLock()  # its owner may not exist here
     for task in getattr(old, "_open", ()):
         task.error, task.done = (
             error(RuntimeError, f"{task.name}: another thread pushed it while this process was forked"),

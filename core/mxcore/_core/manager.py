@@ -216,9 +216,9 @@ class Manager:
     def _remove(self, name: str) -> None:
         if self.pm.get_plugin(name) is not None:
             self.pm.unregister(name=name)
+        tables.drop_owner(name)  # first: Ctrl-C may come, and who has a name can be taken out again
         self.origin.pop(name, None)
         self.faulty.pop(name, None)
-        tables.drop_owner(name)
 
     # -- events ------------------------------------------------------------------------------------------------
     def _event(self, hook: str, only: Any = None) -> None:

@@ -242,7 +242,13 @@ class Parser:
         key: Any = tuple(dyn)
         if kwargs:
             values = [tuple(v) if v.__class__ is list else v for v in kwargs.values()]
-            key = tuple(kwargs), tuple(values), tuple(map(type, kwargs.values())), key
+            key = (
+                tuple(kwargs),
+                tuple(values),
+                tuple(map(type, kwargs.values())),
+                key,
+                tuple([repr(v) for v in values if v.__class__ is float and not v]),
+            )
         try:
             found = self.cache.get(key)
         except TypeError:  # an unhashable value: parsed anew on every call
@@ -273,7 +279,7 @@ class Parser:
                     f"its parameters: {', '.join(self.specs) or 'none'}",
                 )
         for name, spec in self.specs.items():
-            if spec.required and name not in kwargs and name not in dyn:
+            if spec.required and not (name in kwargs or name in dyn):
                 raise error(TypeError, f"operator {self.op} needs parameter '{name}' ({spec.allowed()})")
             setattr(p, name, self._read(name, kwargs[name]) if name in kwargs else spec.default)
         if self.finish is not None:

@@ -14,8 +14,8 @@ from .state import state
 
 __all__ = ["lock", "next_key", "seed", "standing"]
 
-#: Held by whoever draws or seeds; a forked child gets a new one.
-lock = threading.Lock()
+#: Held by whoever draws or seeds, also in a signal handler meanwhile; a forked child gets a new one.
+lock = threading.RLock()
 #: Seed of all contexts; seeds of single ones; how many keys each has drawn.
 standing: dict[str, Any] = {"seed": 0, "seeds": {}, "counters": {}}
 

@@ -46,6 +46,7 @@ __all__ = [
     "why",
     "drop_owner",
     "changed",
+    "generation",
 ]
 
 #: Kinds of named things, each with its hook ``mxcore_<kind>s``.
@@ -353,6 +354,8 @@ class KernelTable:
         self._forget()
 
 
+#: How often that was so, or calls were forgotten: what was begun before is not to be kept.
+generation = [0]
 #: Called when the set of plugins changes, by whoever caches what the tables gave.
 on_change: list[Callable[[], None]] = []
 #: Called when what calls have bound is forgotten, also because somebody watches from now on, by whoever binds some too.
@@ -400,6 +403,7 @@ def changed(gone: Iterable[Op] = ()) -> None:
 
 def forget_calls(gone: Iterable[Op] = ()) -> None:
     """Forget what eager calls of operators have bound, of those in the table and of some that are `gone`."""
+    generation[0] += 1
     for op in {*ops.items.values(), *gone}:
         op.bound = {}  # whoever binds in another thread has the old one
     for forget in on_forget:

@@ -213,7 +213,7 @@ class CachedOp:
         key = (ctx, train, needs, tuple([(d.shape, d.dtype, x.stype) for d, x in zip(datas, args)]))
         without = self._without.get(key[:3], _NONE)
         found = self._found(key, without, args, datas)
-        if (key, without) not in self._signatures:  # what kernels it has are forgotten by now
+        if self._signatures.get((key, without)) is not found:  # what kernels it has are forgotten by now
             return found
         last, self._last = self._last, found
         if last is not None and last is not found:
@@ -338,7 +338,7 @@ class _Signature:
         #: Inputs that the first part writes to, and together with them the auxiliary states, which training may move.
         self.written = [i for slot, i in self.slots if slot in program.written[0]]
         self.mutated = [i for _, i in self.slots if names[i] in owner._aux or i in self.written]
-        #: What a call cannot be repeated without, if it was written to since: states that training moves are not read then.
+        #: What a call cannot be repeated with once it was written to; states that training moves are not read then.
         self.steady = [i for i in range(len(names)) if not train or i not in self.mutated]
         #: For each part the heads that are asked for, with shape and dtype of what can be made before it runs.
         self.heads = self._made(range(program.n_first)), self._made(compiled.grads)
@@ -390,19 +390,19 @@ class _Signature:
                 memory.before = {i: datas[i].copy() for i in self.written}
             memory.stamps = stamps([(slot, args[i]) for slot, i in self.kept])
             outs = memory.run(0, *memory.again)
-        except BaseException:
-            memory.room.leave()  # nobody knows its state
-            raise
-        if self.needs is None:
+            if self.needs is not None:
+                if len(outs) > 1:
+                    memory.versions = [args[i]._st.version for i in self.steady]
+                tape.record(owner._op, owner._params, args, outs, (self.k, _Pending(memory, owner)))
+                return outs
             if program.sync:
                 instance.forget()
             memory.again, memory.reads, memory.datas = None, (), ()
             del memory.signature
-            self.idle.append(memory.room)
-        else:
-            if len(outs) > 1:
-                memory.versions = [args[i]._st.version for i in self.steady]
-            tape.record(owner._op, owner._params, args, outs, (self.k, _Pending(memory, owner)))
+        except BaseException:
+            memory.room.leave()  # nobody knows its state
+            raise
+        self.idle.append(memory.room)
         return outs
 
     def take_over(self, other: _Memory) -> _Memory:

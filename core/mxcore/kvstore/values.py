@@ -99,7 +99,7 @@ def _add_in_host_memory(arrays: Sequence[NDArray], ctx: Context) -> NDArray:
     """Add up dense arrays in one pass, which reads them where they are, in the order of the engine."""
     datas = [a._data for a in arrays]
     shape, dtype = datas[0].shape, datas[0].dtype
-    bound, p = _sum_of(ctx.device, len(datas), shape, dtype)
+    bound, p = _sum_of(ctx.device, len(datas), shape, dtype, tables.generation[0])
     total = wrap(ctx.device.empty(shape, dtype, ctx.device_id), ctx, arrays[0].dense)
     run = bound.bind(op_context(ctx, False), p, datas, [total._data])
     ordered(ctx, run, (), [a._st for a in arrays], (total._st,), "add_n", work=bound.work)
@@ -107,7 +107,7 @@ def _add_in_host_memory(arrays: Sequence[NDArray], ctx: Context) -> NDArray:
 
 
 @functools.lru_cache(BoundCall.LIMIT)
-def _sum_of(device: Any, n: int, shape: tuple[int, ...], dtype: Any) -> tuple[BoundCall, Params]:
+def _sum_of(device: Any, n: int, shape: tuple[int, ...], dtype: Any, generation: int) -> tuple[BoundCall, Params]:
     op = tables.ops.get("add_n")
     p = op.parse({"num_args": n})
     return eager_call(op, p, device, [Spec(shape, dtype)] * n), p

@@ -14,7 +14,7 @@ import zipfile
 from typing import Any
 
 from ..base import error
-from .pictures import chunk_beyond, jpeg_scans, picture_size
+from .pictures import chunk_beyond, codestreams, jpeg_scans, picture_size, tiled
 
 __all__ = [
     "DEFAULTS",
@@ -35,6 +35,10 @@ DEFAULTS = {"MXCORE_MAX_IMAGE_PIXELS": 1 << 27, "MXCORE_MAX_UNPACKED_BYTES": 1 <
 _PIECE = 1 << 22
 #: Scans of a JPEG file: each takes a dozen bytes, and as long as the whole picture. Progressive ones have about ten.
 _MOST_SCANS = 500
+#: … times pixels: a minute or so.
+_MOST_SCANNED = 1 << 32
+#: Components of JPEG 2000 that are decoded, and tiles at most: there are tables for each of both before one is read.
+_MOST_COMPONENTS, _MOST_TILES = 4, 1 << 14
 
 
 def limit(variable: str) -> int:
@@ -119,11 +123,23 @@ def check_picture(data: Any, name: str = "image") -> None:
             f"{name} of {len(data)} bytes is a picture of {size[0]} x {size[1]} pixels, more than the {most} that are "
             "decoded; set MXCORE_MAX_IMAGE_PIXELS to allow it",
         )
-    if data[:2] == b"\xff\xd8" and (scans := jpeg_scans(data)) > _MOST_SCANS:
+    if (
+        data[:2] == b"\xff\xd8"
+        and (scans := jpeg_scans(data)) > 1
+        and (scans > _MOST_SCANS or size is not None and scans * size[0] * size[1] > _MOST_SCANNED)
+    ):
         raise error(
             ValueError,
             f"{name} of {len(data)} bytes is a picture in {scans} scans, "
-            f"more than the {_MOST_SCANS} that are decoded; encode it anew",
+            f"more than the {_MOST_SCANS}, or {_MOST_SCANNED} pixels in all, that are decoded; encode it anew",
+        )
+    found = [tiled(data, at) for at in codestreams(data)]
+    components, tiles = (max((f[i] for f in found), default=0) for i in range(2))
+    if components > _MOST_COMPONENTS or tiles > _MOST_TILES:
+        raise error(
+            ValueError,
+            f"{name} of {len(data)} bytes is a JPEG 2000 picture of {components} components in {tiles} tiles; "
+            f"{_MOST_COMPONENTS} and {_MOST_TILES} are decoded at most",
         )
     if data[:4] == b"\x89PNG" and (cut := chunk_beyond(data)):
         raise error(

@@ -11,7 +11,7 @@ import re
 import struct
 from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["chunk_beyond", "jpeg_scans", "picture_size"]
+__all__ = ["chunk_beyond", "codestreams", "jpeg_scans", "picture_size", "tiled"]
 
 Size = tuple[int, int]
 
@@ -190,7 +190,53 @@ def _codestream(data: bytes, at: int = 0) -> Size:
 
 
 def _jp2(data: bytes) -> Size:
-    return _largest(_codestream(data, at) for kind, at, _ in _boxes(data, 0, len(data)) if kind == b"jp2c")
+    return _largest(_codestream(data, at) for at in codestreams(data))
+
+
+def codestreams(data: bytes) -> list[int]:
+    """Where the pictures of a JPEG 2000 file begin; none in other files.
+
+    Parameters
+    ----------
+    data : bytes
+
+    Examples
+    --------
+    >>> codestreams(b"\\xff\\x4f\\xff\\x51...."), codestreams(b"P5 3 2 255 ......")
+    ([0], [])
+    """
+    if data[:4] == b"\xff\x4f\xff\x51":
+        return [0]
+    if data[4:8] == b"jP  ":
+        return [at for kind, at, _ in _boxes(data, 0, len(data)) if kind == b"jp2c"]
+    return []
+
+
+def tiled(data: bytes, at: int) -> tuple[int, int]:
+    """Of how many components, in how many tiles, a picture of JPEG 2000 is; (0, 0) where its header ends before.
+
+    Parameters
+    ----------
+    data : bytes
+    at : int
+        Where it begins.
+
+    Examples
+    --------
+    >>> import struct
+    >>> size = struct.pack(">HHH8IH", 0xFF51, 41, 0, 100, 90, 0, 0, 50, 50, 0, 0, 3)
+    >>> tiled(b"\\xff\\x4f" + size, 0)
+    (3, 4)
+    """
+    try:
+        right, bottom, _, _, width, height, left, top, components = struct.unpack_from(">8IH", data, at + 8)
+    except struct.error:
+        return 0, 0
+    across, down = (
+        -(-(end - begin) // step) if step else 1 << 32
+        for end, begin, step in ((right, left, width), (bottom, top, height))
+    )
+    return components, max(across, 0) * max(down, 0)
 
 
 #: Boxes that hold the size of an AVIF file -> how much stands in them before the boxes inside.

@@ -354,7 +354,12 @@ def load_file(path: str | PathLike[str], empty: Callable[..., HostArray] = np.em
     from .._io_files import reading
 
     with reading(path) as file:
-        return _Reader(file, _length(file), repr(str(path)), empty).read_list()
+        reader = _Reader(file, _length(file), repr(str(path)), empty)
+        try:
+            return reader.read_list()
+        finally:
+            if reader._workers is not None:
+                reader._workers.close(wait=False)
 
 
 def save_file(

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import ndarray as nd
-from .._core import call as calls
 from .._core import tables
 from .._core.call import eager_call, op_context
 from .._core.errors import raise_in_op
@@ -75,12 +74,13 @@ class _Bound:
         "params",
         "parse",
         "owner",
-        "observers",
+        "made",
     )
 
     def __init__(self, name: str, arrays: Sequence[NDArray], numbers: dict[str, Any]) -> None:
+        self.made = tables.generation[0]
         op = tables.ops.get(name)
-        self.name, self.observers = name, calls.observers
+        self.name = name
         datas = [a._data for a in arrays]
         self.datas = [None if i == 1 else d for i, d in enumerate(datas)]
         self.grad: Callable[[], Any] = lambda: None
@@ -119,7 +119,7 @@ class _Bound:
         """Whether a call is like the one that was bound, but for the numbers that change at every step."""
         if (
             name != self.name
-            or self.observers is not calls.observers
+            or self.made != tables.generation[0]
             or len(numbers) != len(self.fixed) + len(self.dynamic)
         ):
             return False

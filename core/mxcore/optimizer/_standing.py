@@ -9,7 +9,6 @@ from itertools import repeat
 from operator import attrgetter, is_
 from typing import Any
 
-from .._core import call as calls
 from .._core import tables
 from .._core.array import Sparse, Storage
 from .._core.call import eager_call, op_context
@@ -30,15 +29,6 @@ _MISSING = object()
 #: Of numbers that stay as they are.
 _PLAIN = {int, float, bool, str, type(None)}
 _open = nullcontext()
-#: How often kernels or passes have come or gone.
-_changes = [0]
-
-
-def _count() -> None:
-    _changes[0] += 1
-
-
-tables.on_change.append(_count)
 
 
 class _Call:
@@ -173,7 +163,7 @@ class Standing:
         steps: Sequence[Step],
         groups: Sequence[Group],
     ) -> None:
-        self.observers, self.made = calls.observers, _changes[0]
+        self.made = tables.generation[0]
         self.optimizer = weakref.ref(optimizer)
         ctx = self.ctx = steps[0].weight._st.ctx
         if (
@@ -231,8 +221,7 @@ class Standing:
             not self.calls
             or mode.record
             or self.index != index
-            or self.made != _changes[0]
-            or self.observers is not calls.observers
+            or self.made != tables.generation[0]
             or self.optimizer() is not optimizer
             or not all(map(is_, map(states.get, index, repeat(_MISSING)), self.held))
             or [*map(id, datas)] != self._ids

@@ -117,18 +117,17 @@ class _Holds:
     """The thread counts that are being asked for, and the count BLAS had before the first of them."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # a signal handler may compute
         self.active: dict[int, int] = {}
-        self.saved = 0
+        self.now = self.saved = 0
 
-    def apply(self, before: int) -> None:
-        now = min(self.active, default=0)
+    def apply(self) -> None:
         put = find().set_threads
-        if put is None or now == before:
-            return
-        if not before:
-            self.saved = find().get_threads()  # type: ignore[misc]
-        put(min(now, self.saved) if now else self.saved)
+        while put is not None and (wanted := min(self.active, default=0)) != self.now:
+            if not self.now:
+                self.saved = find().get_threads()  # type: ignore[misc]
+            put(min(wanted, self.saved) if wanted else self.saved)
+            self.now = wanted
 
 
 _holds = _Holds()
@@ -136,22 +135,27 @@ _holds = _Holds()
 
 def hold(n: int) -> None:
     """Keep BLAS at `n` threads at most until :func:`release` is called with the same number."""
-    with _holds.lock:
-        before = min(_holds.active, default=0)
-        _holds.active[n] = _holds.active.get(n, 0) + 1
-        _holds.apply(before)
+    held = False
+    try:
+        with _holds.lock:
+            _holds.active[n] = _holds.active.get(n, 0) + 1
+            held = True
+            _holds.apply()
+    except BaseException:  # Ctrl-C: nobody would release it
+        if held:
+            release(n)
+        raise
 
 
 def release(n: int) -> None:
     """End one :func:`hold`; with the last one BLAS gets back the count it had."""
     with _holds.lock:
-        before = min(_holds.active, default=0)
         left = _holds.active.get(n, 0) - 1
         if left > 0:
             _holds.active[n] = left
         else:
             _holds.active.pop(n, None)
-        _holds.apply(before)
+        _holds.apply()
 
 
 class _Single(contextlib.ContextDecorator):

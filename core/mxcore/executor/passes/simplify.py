@@ -111,8 +111,8 @@ def _first(seen: dict[Any, Node], n: Node, inputs: list[Any], made: Any = None) 
 
 
 def params_key(op: Any, p: Any) -> tuple[Any, ...]:
-    """Equal for equal parameters, scalars that may change from call to call included."""
-    return (p._key, *[getattr(p, n) for n in sorted(op.parser.dynamic)])
+    """Equal for equal parameters, scalars that may change from call to call included; by their texts, for -0.0."""
+    return (p._key, *[repr(getattr(p, n)) for n in sorted(op.parser.dynamic)])
 
 
 def place_key(n: Node) -> tuple[Any, ...]:

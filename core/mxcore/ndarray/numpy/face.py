@@ -11,7 +11,7 @@ from ..._core import tables
 from ..._core.array import Array, Storage
 from ..._core.errors import error
 from ..._core.op import Op
-from ..._locks import written
+from ..._locks import writing
 from ..._op_functions import mixed_faces, take_last
 from ...np_functions import Face
 from ...np_functions.python_methods import give_methods
@@ -56,8 +56,7 @@ class Arrays(Face):
         if p is None:
             p = found.parse({k: v for k, v in params.items() if v is not None})
         if out is not None and (inputs or out.__class__ is not ndarray):
-            with written(out):
-                return self._into(found, inputs, p, out)
+            return writing(out, self._into, found, inputs, p, out)
         if not inputs:
             ctx = place(op, ctx, out)
         return Op.apply(found, inputs, p, out, cls=ndarray, ctx=ctx)
@@ -69,8 +68,7 @@ class Arrays(Face):
                 raise mixed_faces(op, x)
         out = kwargs.get("out")
         if out is not None:
-            with written(out):
-                return Op.run(found, take_last(found, args, kwargs), kwargs)
+            return writing(out, Op.run, found, take_last(found, args, kwargs), kwargs)
         y = Op.run(found, take_last(found, args, kwargs), kwargs)
         # An operator without inputs does not know of faces.
         return y.as_np_ndarray() if y.__class__ is NDArray else y
