@@ -213,7 +213,8 @@ class CachedOp:
         key = (ctx, train, needs, tuple([(d.shape, d.dtype, x.stype) for d, x in zip(datas, args)]))
         without = self._without.get(key[:3], _NONE)
         found = self._found(key, without, args, datas)
-        if self._signatures.get((key, without)) is not found:  # what kernels it has are forgotten by now
+        kept = self._signatures.get((key, without))
+        if id(kept) != id(found):  # what kernels it has are forgotten by now
             return found
         last, self._last = self._last, found
         if last is not None and last is not found:
