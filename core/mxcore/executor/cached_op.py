@@ -211,10 +211,9 @@ class CachedOp:
                     f"{x._st.ctx}); copy one with as_in_context() first",
                 )
         key = (ctx, train, needs, tuple([(d.shape, d.dtype, x.stype) for d, x in zip(datas, args)]))
-        without = self._without.get(key[:3], _NONE)
-        found = self._found(key, without, args, datas)
-        kept = self._signatures.get((key, without))
-        if id(kept) != id(found):  # what kernels it has are forgotten by now
+        begun = self._signatures.cleared
+        found = self._found(key, self._without.get(key[:3], _NONE), args, datas)
+        if begun != self._signatures.cleared:  # its kernels may be those of a plugin that is gone
             return found
         last, self._last = self._last, found
         if last is not None and last is not found:
@@ -380,11 +379,10 @@ class _Signature:
         if memory is None:
             memory = self._settle(room)
         memory.signature = self
-        instance, program = memory.instance, self.program
         try:
             memory.reads = [x._st for x in args]
             memory.moved = [args[i] for i in self.mutated]
-            memory.again, memory.datas = ([(slot, datas[i]) for slot, i in self.slots], instance.keys(0)), datas
+            memory.again, memory.datas = ([(slot, datas[i]) for slot, i in self.slots], memory.instance.keys(0)), datas
             if self.written and self.needs is not None:
                 for i in self.written:
                     args[i].wait_to_read()
@@ -396,10 +394,7 @@ class _Signature:
                     memory.versions = [args[i]._st.version for i in self.steady]
                 tape.record(owner._op, owner._params, args, outs, (self.k, _Pending(memory, owner)))
                 return outs
-            if program.sync:
-                instance.forget()
-            memory.again, memory.reads, memory.datas = None, (), ()
-            del memory.signature
+            memory.leave()
         except BaseException:
             memory.room.leave()  # nobody knows its state
             raise

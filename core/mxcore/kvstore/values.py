@@ -114,7 +114,6 @@ def _sum_of(device: Any, n: int, shape: tuple[int, ...], dtype: Any, generation:
 
 
 tables.on_forget.append(_sum_of.cache_clear)
-tables.on_change.append(_sum_of.cache_clear)
 
 
 def write(value: NDArray, out: NDArray, mine: bool = False) -> None:

@@ -133,14 +133,13 @@ def check_picture(data: Any, name: str = "image") -> None:
             f"{name} of {len(data)} bytes is a picture in {scans} scans, "
             f"more than the {_MOST_SCANS}, or {_MOST_SCANNED} pixels in all, that are decoded; encode it anew",
         )
-    found = [tiled(data, at) for at in codestreams(data)]
-    components, tiles = (max((f[i] for f in found), default=0) for i in range(2))
-    if components > _MOST_COMPONENTS or tiles > _MOST_TILES:
-        raise error(
-            ValueError,
-            f"{name} of {len(data)} bytes is a JPEG 2000 picture of {components} components in {tiles} tiles; "
-            f"{_MOST_COMPONENTS} and {_MOST_TILES} are decoded at most",
-        )
+    for components, tiles in (tiled(data, at) for at in codestreams(data)):
+        if components > _MOST_COMPONENTS or tiles > _MOST_TILES:
+            raise error(
+                ValueError,
+                f"{name} of {len(data)} bytes is a JPEG 2000 picture of {components} components in {tiles} tiles; "
+                f"{_MOST_COMPONENTS} and {_MOST_TILES} are decoded at most",
+            )
     if data[:4] == b"\x89PNG" and (cut := chunk_beyond(data)):
         raise error(
             ValueError,

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from .._core import call as calls
 from .._core import tables, tape
 from .._core.array import Array, fresh
 from .._core.call import observed
@@ -55,12 +54,7 @@ class _Short:
 SHORT: dict[str, dict[tuple[Context, Any], _Short | None]] = {}
 
 
-#: How often they were forgotten.
-_forgotten = [0]
-
-
 def _forget() -> None:
-    _forgotten[0] += 1  # first: another thread may be learning one
     for ways in SHORT.values():
         ways.clear()
 
@@ -78,7 +72,7 @@ def _learn(
     device = ctx.device
     if (ctx, dtype) in short or engine.it.naive and device.async_ or device.computes_as not in ("", device.type):
         return
-    watching, forgotten = calls.observers, _forgotten[0]
+    begun = tables.generation[0]
     k = tables.kernels.best(op, device, p, [Spec((1,), dtype)] * (1 + two))
     if k is None:
         found = _of_body(ctx, op, dtype, two, gives)
@@ -89,7 +83,7 @@ def _learn(
             raise_in_op(e, op.name, p, [Spec((1,), dtype)] * (1 + two), "`short`", k.owner)
     way = found and _Short(observed(found[0], op.name, ctx, None, None), op, p, found[1], k is not None)
     settled = device.type not in tables.kernels.fresh  # else kernels are still to come
-    if settled and calls.observers is watching and _forgotten[0] == forgotten:
+    if settled and begun == tables.generation[0]:
         short[ctx, dtype] = way
 
 

@@ -101,16 +101,18 @@ def backward(g: Geometry, wanted: tuple[bool, bool, bool], p: Params) -> Op | No
 
     def bind(k: Call, _: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None]:
         rest = tuple(want and not mine for want, mine in zip(wanted, ours))
-        products = any(multiplied(lib.isa, piece, g) for piece, mine in zip(("data", "weight"), ours) if mine)
         pieces = data and left(lib.isa, "data", g), weight and left(lib.isa, "weight", g)
         better = kernel_last("_backward_Convolution", k, p, ins) if any(pieces) else None
         lent = (False, False, False) if better is None else (*pieces, pieces[1] and ours[2])
         own = ours[0] and not lent[0], ours[1] and not lent[1], ours[2] and not lent[2]
         plan = partial(backward_plan, g, own)
-        standing = Standing(plan, g.work)
-        read, written = _matrices(g)
-        to_data = Times(k, written, g.weight[:2], (False, False), g.dtype)
-        to_weight = Times(k, written, read, (True, False), g.dtype)
+        standing, times = Standing(plan, g.work), None
+        if any(multiplied(lib.isa, piece, g) for piece, mine in zip(("data", "weight"), own) if mine):
+            read, written = _matrices(g)
+            times = (
+                Times(k, written, g.weight[:2], (False, False), g.dtype),
+                Times(k, written, read, (True, False), g.dtype),
+            )
 
         def call() -> None:
             given = iter(outs)  # looked up at every call: others may take their places
@@ -118,8 +120,8 @@ def backward(g: Geometry, wanted: tuple[bool, bool, bool], p: Params) -> Op | No
             if better is not None:
                 better([o if theirs else None for o, theirs in zip(places, lent)], *ins)
             mine = [o for o, its in zip(places, own) if its]
-            if products:
-                _products(g, ins, places, to_data, to_weight)
+            if times is not None:
+                _products(g, ins, [o if its else None for o, its in zip(places, own)], *times)
             elif mine and not standing.run((*ins, *mine)):
                 run("_backward_Convolution", plan(), ins, mine, lambda: others(k, own, ins, places))
             if any(rest):

@@ -10,7 +10,6 @@ b'one'
 from __future__ import annotations
 
 import os
-import threading
 import warnings
 import weakref
 from collections import Counter
@@ -22,6 +21,7 @@ import numpy as np
 
 from mxcore.base import MXNetWarning, asserted, error
 from mxcore.drafts import Draft, commit, settle
+from mxcore.plugin import fork_safe_lock
 
 from .codec import Array, Buffer
 from .framing import Damage, Window, find_record, frame, read_record, starts_record
@@ -37,7 +37,7 @@ _PATIENCE = 10.0  # seconds that the end of the process waits for a thread that 
 Opened = TypeVar("Opened", bound="MXRecordIO")
 
 _OPEN: weakref.WeakSet[MXRecordIO] = weakref.WeakSet()
-_UNPICKLED = ("_drafts", "_lock", "_sink", "_source", "_unclosed", "_window")
+_UNPICKLED = ("_drafts", "_sink", "_source", "_unclosed", "_window")
 
 
 def _after_fork() -> None:
@@ -144,7 +144,7 @@ class MXRecordIO:
         self.on_error = check_policy(on_error)
         self.is_open = False
         self.skipped = 0
-        self._lock = threading.RLock()  # a signal handler may close what its thread writes
+        self._lock = fork_safe_lock()  # which a signal handler may take again, to close what its thread writes
         self.open()
 
     def open(self) -> None:
@@ -228,8 +228,7 @@ class MXRecordIO:
             )
 
     def _settle(self) -> None:
-        """Settle in after a fork: another thread of the parent may have held the lock or moved the window."""
-        self._lock = threading.RLock()
+        """Settle in after a fork: another thread of the parent may have been moving the window."""
         if self.is_open and not self.writable:
             self._window = Window(self._source)
 
@@ -320,7 +319,6 @@ class MXRecordIO:
     def __setstate__(self, state: dict[str, Any]) -> None:
         mark = state.pop("mark", None)
         self.__dict__.update(state)
-        self._lock = threading.RLock()
         if self.is_open:
             self.is_open = False
             self._source = open_source(self.uri)

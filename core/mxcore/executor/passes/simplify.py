@@ -75,9 +75,9 @@ def _handed_out(graph: Graph) -> set[Node]:
             e = e[0].inputs[0]
         return e
 
-    given, kept = {root(e) for e in outputs}, {root(e) for e in read}
-    both = {e for e in given & kept if e[0].op is not None}  # a variable is never handed out itself
-    return {n for n in first if _is_identity(n) and root((n, 0)) in both and ((n, 0) in read or (n, 0) in outputs)}
+    both = {e for e in {*map(root, outputs)} & {*map(root, read)} if e[0].op is not None}  # no variable is handed out
+    between = read.union(outputs)
+    return {n for n in first if (n, 0) in between and _is_identity(n) and root((n, 0)) in both}
 
 
 def _is_identity(n: Node) -> bool:
